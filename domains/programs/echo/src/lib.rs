@@ -1,0 +1,3 @@
+//! Empty yet.
+#![no_std]
+#![forbid(unsafe_code)]

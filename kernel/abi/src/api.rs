@@ -1,0 +1,113 @@
+//! The functions that the kernel offers to the runtime inside every domain, and the entry block.
+//!
+//! All of them are `extern "C"` with integers and pointers only. They give a domain nothing but its own
+//! memory, its own threads, the time and a line in the log; everything else comes through handles. Each runs
+//! in kernel text, checks that enough stack is left for it, and does not return into a domain that died
+//! meanwhile.
+
+use crate::handle::AnyHandle;
+use crate::rref::RVec;
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::AtomicU32;
+
+/// `deadline` value for [`Api::wait`] that means: none.
+pub const NO_DEADLINE: u64 = u64::MAX;
+
+/// [`Api::wait`]: another thread woke this one.
+pub const WAIT_WOKEN: u32 = 0;
+/// [`Api::wait`]: the word did not hold the expected value.
+pub const WAIT_MISMATCH: u32 = 1;
+/// [`Api::wait`]: the deadline passed.
+pub const WAIT_TIMED_OUT: u32 = 2;
+/// [`Api::wait`]: a domain on whose behalf the thread waits was ended.
+pub const WAIT_INTERRUPTED: u32 = 3;
+
+/// The table of kernel functions.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Api {
+    /// An object of at least `bytes` bytes on the shared heap, aligned to 64, owned by the running domain;
+    /// null if there is no memory.
+    pub shared_alloc: extern "C" fn(bytes: usize) -> *mut u8,
+    /// Frees such an object.
+    pub shared_free: unsafe extern "C" fn(object: *mut u8),
+    /// `count` pages of 4,096 zero bytes for the private heap; null if there is no memory or budget.
+    pub pages_alloc: extern "C" fn(count: usize) -> *mut u8,
+    /// Gives such pages back, as many as were asked for.
+    pub pages_free: unsafe extern "C" fn(pages: *mut u8, count: usize),
+    /// Ends the domain: `message` is what the panic said, `file` and `line` where.
+    pub panic: unsafe extern "C" fn(message: *const u8, len: usize, file: *const u8, file_len: usize, line: u32) -> !,
+    /// Writes a line to the kernel's log, after the domain's name.
+    pub log: unsafe extern "C" fn(text: *const u8, len: usize),
+    /// Nanoseconds since boot.
+    pub now: extern "C" fn() -> u64,
+    /// Seconds since 1970-01-01 UTC.
+    pub wall: extern "C" fn() -> u64,
+    /// Blocks while `*word == expected`, until woken or until `deadline` (nanoseconds since boot). If
+    /// `interruptible` is not 0 the wait also ends when a domain on whose behalf it is done dies.
+    pub wait: unsafe extern "C" fn(word: *const AtomicU32, expected: u32, deadline: u64, interruptible: u32) -> u32,
+    /// Wakes up to `count` threads that wait for `word`; how many.
+    pub wake: unsafe extern "C" fn(word: *const AtomicU32, count: u32) -> u32,
+    /// Lets another thread run.
+    pub yield_now: extern "C" fn(),
+    /// Starts a thread of this domain in `entry(data)`; its id, or 0 if there is no memory or budget.
+    pub spawn: unsafe extern "C" fn(entry: extern "C" fn(*mut u8), data: *mut u8, name: *const u8, len: usize) -> u64,
+    /// 1 if `data` is the data pointer of a handle to an object of the kernel itself, otherwise 0.
+    pub is_kernel_object: unsafe extern "C" fn(data: *const u8) -> u32,
+    /// The number of this domain instance.
+    pub self_id: extern "C" fn() -> u32,
+}
+
+/// What the kernel passes to the entry point of a domain image.
+#[repr(C)]
+pub struct EntryArgs {
+    /// The ABI fingerprint of the kernel; compared before anything else is looked at.
+    pub fingerprint: [u8; 32],
+    /// The kernel's functions.
+    pub api: Api,
+    /// What the domain was granted, in the order of its declaration. The entry takes them.
+    pub grants: *mut Option<AnyHandle>,
+    /// How many.
+    pub grant_count: usize,
+    /// The text of options from the manifest. The entry takes it.
+    pub options: *mut Option<RVec<u8>>,
+    /// Where to put what the domain offers, in the order of its declaration.
+    pub offers: *mut Option<AnyHandle>,
+    /// Room for how many.
+    pub offer_count: usize,
+    /// Out: the address of a function of the domain's runtime that panics inside the domain.
+    pub crash: usize,
+}
+
+/// Entry result: the domain runs.
+pub const ENTRY_OK: u64 = 0;
+/// Entry result: the image was built for another kernel.
+pub const ENTRY_FINGERPRINT: u64 = 1;
+/// Entry result: a grant is missing or of the wrong interface.
+pub const ENTRY_GRANTS: u64 = 2;
+/// Entry result: the domain's own start function gave an error.
+pub const ENTRY_FAILED: u64 = 3;
+
+struct ApiCell(UnsafeCell<MaybeUninit<Api>>);
+
+// SAFETY: written once before the image's other code runs (`set_api`), only read afterwards.
+unsafe impl Sync for ApiCell {}
+
+static API: ApiCell = ApiCell(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// The kernel's functions.
+#[inline(always)]
+pub fn api() -> &'static Api {
+    // SAFETY: every image calls `set_api` in its entry, before any code that can get here.
+    unsafe { (*API.0.get()).assume_init_ref() }
+}
+
+/// Makes the kernel's functions known to this image.
+///
+/// # Safety
+/// Called once, first thing in the image, while nothing else of it runs.
+pub unsafe fn set_api(api: Api) {
+    // SAFETY: nothing else runs, so nobody reads.
+    unsafe { (*API.0.get()).write(api) };
+}

@@ -1,0 +1,121 @@
+//! What may cross from one domain to another, and how ownership moves with it.
+
+use crate::handle::RawHandle;
+use crate::rpc::{RpcError, RpcResult};
+
+/// Plain data: may be copied byte for byte to anywhere, holds no pointer and owns nothing.
+///
+/// # Safety
+/// The type has no pointer, reference, handle or interior mutability, and no `Drop`.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+/// A type whose values may be passed in calls between domains.
+///
+/// # Safety
+/// Everything that a value owns is on the shared heap or behind a handle, and [`transfer`] reaches all of
+/// it. There is no interior mutability, so that an immutable borrow lent to a callee stays unmodified.
+///
+/// [`transfer`]: Exchangeable::transfer
+pub unsafe trait Exchangeable: Send + Sync + 'static {
+    /// Makes `transfer.to` the owner of every shared object and handle in the value.
+    ///
+    /// # Errors
+    /// [`RpcError::NoMemory`] when a proxy for a handle cannot be allocated. The value is then still whole
+    /// and must be dropped, although parts of it may already have changed owner.
+    ///
+    /// # Safety
+    /// Only a generated proxy may call this, and only for a value that really passes from
+    /// `transfer.from` to `transfer.to`.
+    #[inline(always)]
+    unsafe fn transfer(&mut self, _transfer: &Transfer) -> RpcResult<()> {
+        Ok(())
+    }
+}
+
+/// One crossing of a boundary: who gives, who receives.
+#[derive(Clone, Copy)]
+pub struct Transfer {
+    /// Control block of the giving domain, opaque here (`isolation` knows its type).
+    pub from: *const (),
+    /// Number of the receiving domain instance, as it stands in the owner tables.
+    pub to: u32,
+    /// The kernel's function that turns the giver's own handle into a proxy for the receiver.
+    pub wrap: unsafe fn(&Transfer, RawHandle, u64) -> RpcResult<RawHandle>,
+}
+
+macro_rules! plain {
+    ($($type:ty),*) => { $(
+        // SAFETY: a number (or bool, char, unit): no pointer, nothing owned.
+        unsafe impl Plain for $type {}
+        // SAFETY: nothing owned, so there is nothing to transfer.
+        unsafe impl Exchangeable for $type {}
+    )* };
+}
+
+plain!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, bool, char, ());
+
+// SAFETY: an array of plain data is plain data.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+// SAFETY: transfers every element, and an array owns nothing else.
+unsafe impl<T: Exchangeable, const N: usize> Exchangeable for [T; N] {
+    #[inline(always)]
+    unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
+        for element in self {
+            // SAFETY: the caller's duty is passed on unchanged; the element crosses with the array.
+            unsafe { element.transfer(transfer)? };
+        }
+        Ok(())
+    }
+}
+
+// SAFETY: transfers the value if there is one.
+unsafe impl<T: Exchangeable> Exchangeable for Option<T> {
+    #[inline(always)]
+    unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
+        match self {
+            // SAFETY: the caller's duty is passed on unchanged.
+            Some(value) => unsafe { value.transfer(transfer) },
+            None => Ok(()),
+        }
+    }
+}
+
+// SAFETY: transfers whichever side is there.
+unsafe impl<T: Exchangeable, E: Exchangeable> Exchangeable for Result<T, E> {
+    #[inline(always)]
+    unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
+        match self {
+            // SAFETY: the caller's duty is passed on unchanged.
+            Ok(value) => unsafe { value.transfer(transfer) },
+            // SAFETY: as above.
+            Err(error) => unsafe { error.transfer(transfer) },
+        }
+    }
+}
+
+macro_rules! tuple {
+    ($($name:ident.$index:tt),*) => {
+        // SAFETY: a tuple of plain data is plain data.
+        unsafe impl<$($name: Plain),*> Plain for ($($name,)*) {}
+        // SAFETY: transfers every field, and a tuple owns nothing else.
+        unsafe impl<$($name: Exchangeable),*> Exchangeable for ($($name,)*) {
+            #[inline(always)]
+            unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
+                // SAFETY: the caller's duty is passed on unchanged; the fields cross with the tuple.
+                $( unsafe { self.$index.transfer(transfer)? }; )*
+                Ok(())
+            }
+        }
+    };
+}
+
+tuple!(A.0);
+tuple!(A.0, B.1);
+tuple!(A.0, B.1, C.2);
+tuple!(A.0, B.1, C.2, D.3);
+
+// SAFETY: a number.
+unsafe impl Plain for RpcError {}
+// SAFETY: nothing owned.
+unsafe impl Exchangeable for RpcError {}

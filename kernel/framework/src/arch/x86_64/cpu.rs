@@ -1,0 +1,174 @@
+//! Processor features and access to the per-processor block.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+pub use super::percpu::PerCpu;
+use super::{MAX_CPUS, regs};
+
+static BLOCKS: [PerCpu; MAX_CPUS] = [const { PerCpu::new() }; MAX_CPUS];
+
+const MSR_EFER: u32 = 0xc000_0080;
+const MSR_STAR: u32 = 0xc000_0081;
+const MSR_LSTAR: u32 = 0xc000_0082;
+const MSR_SFMASK: u32 = 0xc000_0084;
+const MSR_GS_BASE: u32 = 0xc000_0101;
+const MSR_KERNEL_GS_BASE: u32 = 0xc000_0102;
+
+/// Protection features that the kernel uses when the processor has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features(u32);
+
+impl Features {
+    /// No-execute pages.
+    pub const NX: Self = Self(1);
+    /// Ring 0 cannot execute user pages.
+    pub const SMEP: Self = Self(2);
+    /// Ring 0 cannot touch user pages by accident.
+    pub const SMAP: Self = Self(4);
+    /// Ring 3 cannot read descriptor-table registers.
+    pub const UMIP: Self = Self(8);
+    /// 1 GiB pages.
+    pub const PAGE_1G: Self = Self(16);
+    /// XSAVE and its control register.
+    pub const XSAVE: Self = Self(32);
+
+    /// Whether all features of `other` are present.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Asks the processor.
+    fn detect() -> Self {
+        let basic = regs::cpuid(1, 0);
+        let structured = regs::cpuid(7, 0);
+        let extended = regs::cpuid(0x8000_0001, 0);
+        let bit = |word: u32, n: u32, feature: Self| if word >> n & 1 != 0 { feature.0 } else { 0 };
+        Self(
+            bit(extended.edx, 20, Self::NX)
+                | bit(structured.ebx, 7, Self::SMEP)
+                | bit(structured.ebx, 20, Self::SMAP)
+                | bit(structured.ecx, 2, Self::UMIP)
+                | bit(extended.edx, 26, Self::PAGE_1G)
+                | bit(basic.ecx, 26, Self::XSAVE),
+        )
+    }
+}
+
+static FEATURES: AtomicU32 = AtomicU32::new(0);
+
+/// The features in use, as found on the boot processor.
+pub fn features() -> Features {
+    Features(FEATURES.load(Ordering::Relaxed))
+}
+
+/// The processor this code runs on. A preemptible caller may have moved by the time it looks.
+#[inline]
+pub fn this_cpu() -> &'static PerCpu {
+    let block: *const PerCpu;
+    // SAFETY: `install_block` put the address of a static block into gs:[24] before any code that
+    // calls this ran on this processor.
+    unsafe {
+        core::arch::asm!("mov {}, gs:[24]", out(reg) block, options(nostack, readonly, preserves_flags));
+        &*block
+    }
+}
+
+/// Index of the processor this code runs on.
+#[inline]
+pub fn cpu_index() -> usize {
+    this_cpu().cpu_index.load(Ordering::Relaxed) as usize
+}
+
+/// The block of processor `index`, also from another processor.
+pub fn block(index: usize) -> &'static PerCpu {
+    &BLOCKS[index]
+}
+
+/// Points GS at the block of processor `cpu_index`.
+pub(super) fn install_block(cpu_index: usize) {
+    let block = &BLOCKS[cpu_index];
+    let address = core::ptr::from_ref(block) as usize;
+    block.self_pointer.store(address, Ordering::Relaxed);
+    block.cpu_index.store(cpu_index as u64, Ordering::Relaxed);
+    // SAFETY: both registers exist on every x86-64 processor; the kernel's GS base must be this
+    // block from here on, and user mode starts with a base of zero.
+    unsafe {
+        regs::wrmsr(MSR_GS_BASE, address as u64);
+        regs::wrmsr(MSR_KERNEL_GS_BASE, 0);
+    }
+}
+
+const CR0_MP: u64 = 1 << 1;
+const CR0_EM: u64 = 1 << 2;
+const CR0_TS: u64 = 1 << 3;
+const CR0_NE: u64 = 1 << 5;
+const CR0_WP: u64 = 1 << 16;
+const CR4_PGE: u64 = 1 << 7;
+const CR4_OSFXSR: u64 = 1 << 9;
+const CR4_OSXMMEXCPT: u64 = 1 << 10;
+const CR4_UMIP: u64 = 1 << 11;
+const CR4_OSXSAVE: u64 = 1 << 18;
+const CR4_SMEP: u64 = 1 << 20;
+const CR4_SMAP: u64 = 1 << 21;
+
+/// Turns on every protection feature that the processor has.
+pub(super) fn enable_features() {
+    let found = Features::detect();
+    FEATURES.store(found.0, Ordering::Relaxed);
+    let mut cr4 = regs::cr4() | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT;
+    for (feature, bit) in [
+        (Features::SMEP, CR4_SMEP),
+        (Features::SMAP, CR4_SMAP),
+        (Features::UMIP, CR4_UMIP),
+        (Features::XSAVE, CR4_OSXSAVE),
+    ] {
+        if found.has(feature) {
+            cr4 |= bit;
+        }
+    }
+    let cr0 = (regs::cr0() | CR0_MP | CR0_NE | CR0_WP) & !(CR0_EM | CR0_TS);
+    // SAFETY: only announced bits are set; paging, PAE and write protection stay on. The kernel
+    // has no user mappings, so SMEP and SMAP cannot fault it. EFER.NXE is set where NX exists.
+    // XCR0 = x87 + SSE is valid on every processor with XSAVE.
+    unsafe {
+        regs::set_cr0(cr0);
+        regs::set_cr4(cr4);
+        let nxe = if found.has(Features::NX) { 1 << 11 } else { 0 };
+        regs::wrmsr(MSR_EFER, regs::rdmsr(MSR_EFER) | nxe);
+        if found.has(Features::XSAVE) {
+            regs::set_xcr0(3);
+        }
+    }
+}
+
+/// Prepares the SYSCALL instruction: where it enters and which flags it clears.
+pub(super) fn enable_syscall() {
+    let star = u64::from(super::gdt::KERNEL_DATA) << 48 | u64::from(super::gdt::KERNEL_CODE) << 32;
+    // SAFETY: the registers exist on every x86-64 processor. The entry is the assembly in `trap`,
+    // which expects exactly these selectors and interrupts masked. SFMASK clears every flag
+    // that could disturb the kernel (IF, DF, TF, AC, NT, IOPL).
+    unsafe {
+        regs::wrmsr(MSR_EFER, regs::rdmsr(MSR_EFER) | 1);
+        regs::wrmsr(MSR_STAR, star);
+        regs::wrmsr(MSR_LSTAR, super::trap::syscall_entry_address());
+        regs::wrmsr(MSR_SFMASK, 0x0004_7700);
+    }
+}
+
+/// Says in the log which protection features are on and which the processor lacks.
+pub fn log_features() {
+    let found = features();
+    for (feature, name) in [
+        (Features::NX, "NX"),
+        (Features::SMEP, "SMEP"),
+        (Features::SMAP, "SMAP"),
+        (Features::UMIP, "UMIP"),
+    ] {
+        if !found.has(feature) {
+            crate::kprintln!("cpu: WARNING: no {name}; the kernel runs without this protection");
+        }
+    }
+    if found.has(Features(15)) {
+        crate::kprintln!("cpu: NX SMEP SMAP UMIP on");
+    }
+}

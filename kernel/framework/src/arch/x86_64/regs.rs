@@ -1,0 +1,273 @@
+//! Thin wrappers of the privileged instructions.
+//!
+//! A function here is safe when no value of its arguments can break memory safety; the others say
+//! what the caller owes. Reference: Intel SDM volume 2 and volume 3, chapter 2.
+
+use core::arch::asm;
+
+/// Reads the interrupt flag and disables interrupts. Returns whether they were enabled.
+#[inline]
+pub fn interrupts_disable() -> bool {
+    let flags: u64;
+    // SAFETY: masking interrupts breaks no invariant; the stack use of pushfq is balanced.
+    unsafe { asm!("pushfq", "pop {}", "cli", out(reg) flags) };
+    flags & RFLAGS_IF != 0
+}
+
+/// Enables interrupts.
+#[inline]
+pub fn interrupts_enable() {
+    // SAFETY: the IDT is loaded before the first caller can run (boot order), and every vector
+    // has an entry.
+    unsafe { asm!("sti") };
+}
+
+/// Whether interrupts are enabled on this processor.
+#[inline]
+pub fn interrupts_enabled() -> bool {
+    let flags: u64;
+    // SAFETY: reads the flags only.
+    unsafe { asm!("pushfq", "pop {}", out(reg) flags) };
+    flags & RFLAGS_IF != 0
+}
+
+/// The interrupt-enable bit of RFLAGS.
+pub const RFLAGS_IF: u64 = 1 << 9;
+
+/// Enables interrupts and halts until the next one; no interrupt is lost in between.
+#[inline]
+pub fn wait_for_interrupt() {
+    // SAFETY: `sti; hlt` is atomic with respect to interrupts and touches no memory.
+    unsafe { asm!("sti", "hlt") };
+}
+
+/// Stops this processor for ever.
+pub fn halt_forever() -> ! {
+    loop {
+        // SAFETY: with interrupts masked nothing runs on this processor any more.
+        unsafe { asm!("cli", "hlt") };
+    }
+}
+
+/// Reads a byte from an I/O port.
+///
+/// # Safety
+/// Reading the port must not have an effect that breaks memory safety.
+#[inline]
+pub unsafe fn inb(port: u16) -> u8 {
+    let value;
+    // SAFETY: the caller vouches for the port.
+    unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack)) };
+    value
+}
+
+/// Reads 16 bits from an I/O port.
+///
+/// # Safety
+/// As for [`inb`].
+#[inline]
+pub unsafe fn inw(port: u16) -> u16 {
+    let value;
+    // SAFETY: the caller vouches for the port.
+    unsafe { asm!("in ax, dx", in("dx") port, out("ax") value, options(nomem, nostack)) };
+    value
+}
+
+/// Reads 32 bits from an I/O port.
+///
+/// # Safety
+/// As for [`inb`].
+#[inline]
+pub unsafe fn inl(port: u16) -> u32 {
+    let value;
+    // SAFETY: the caller vouches for the port.
+    unsafe { asm!("in eax, dx", in("dx") port, out("eax") value, options(nomem, nostack)) };
+    value
+}
+
+/// Writes a byte to an I/O port.
+///
+/// # Safety
+/// The device behind the port must not be made to break memory safety.
+#[inline]
+pub unsafe fn outb(port: u16, value: u8) {
+    // SAFETY: the caller vouches for the port and the value.
+    unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nostack)) };
+}
+
+/// Writes 16 bits to an I/O port.
+///
+/// # Safety
+/// As for [`outb`].
+#[inline]
+pub unsafe fn outw(port: u16, value: u16) {
+    // SAFETY: the caller vouches for the port and the value.
+    unsafe { asm!("out dx, ax", in("dx") port, in("ax") value, options(nostack)) };
+}
+
+/// Writes 32 bits to an I/O port.
+///
+/// # Safety
+/// As for [`outb`].
+#[inline]
+pub unsafe fn outl(port: u16, value: u32) {
+    // SAFETY: the caller vouches for the port and the value.
+    unsafe { asm!("out dx, eax", in("dx") port, in("eax") value, options(nostack)) };
+}
+
+/// Reads a model-specific register.
+///
+/// # Safety
+/// The register must exist on this processor (else #GP).
+#[inline]
+pub unsafe fn rdmsr(msr: u32) -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: the caller vouches that the register exists; reading has no other effect.
+    unsafe { asm!("rdmsr", in("ecx") msr, out("eax") low, out("edx") high, options(nomem, nostack)) };
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Writes a model-specific register.
+///
+/// # Safety
+/// The register must exist and the value must keep the kernel's invariants.
+#[inline]
+pub unsafe fn wrmsr(msr: u32, value: u64) {
+    // SAFETY: the caller vouches for register and value.
+    unsafe {
+        asm!("wrmsr", in("ecx") msr, in("eax") value as u32, in("edx") (value >> 32) as u32, options(nostack));
+    }
+}
+
+/// What CPUID returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpuid {
+    /// Register EAX.
+    pub eax: u32,
+    /// Register EBX.
+    pub ebx: u32,
+    /// Register ECX.
+    pub ecx: u32,
+    /// Register EDX.
+    pub edx: u32,
+}
+
+/// Executes CPUID; leaves above the processor's maximum read as zero.
+pub fn cpuid(leaf: u32, subleaf: u32) -> Cpuid {
+    let max = core::arch::x86_64::__cpuid(leaf & 0xc000_0000).eax;
+    if leaf > max {
+        return Cpuid {
+            eax: 0,
+            ebx: 0,
+            ecx: 0,
+            edx: 0,
+        };
+    }
+    let raw = core::arch::x86_64::__cpuid_count(leaf, subleaf);
+    Cpuid {
+        eax: raw.eax,
+        ebx: raw.ebx,
+        ecx: raw.ecx,
+        edx: raw.edx,
+    }
+}
+
+/// The address of the last page fault (CR2).
+#[inline]
+pub fn cr2() -> u64 {
+    let value;
+    // SAFETY: reads a register only.
+    unsafe { asm!("mov {}, cr2", out(reg) value, options(nomem, nostack)) };
+    value
+}
+
+/// The physical address of the active top-level page table (CR3).
+#[inline]
+pub fn cr3() -> u64 {
+    let value;
+    // SAFETY: reads a register only.
+    unsafe { asm!("mov {}, cr3", out(reg) value, options(nomem, nostack)) };
+    value
+}
+
+/// Switches the address space.
+///
+/// # Safety
+/// `value` must be the physical address of a top-level table that maps the kernel half as the
+/// kernel's own table does, and stays allocated while it is active.
+#[inline]
+pub unsafe fn set_cr3(value: u64) {
+    // SAFETY: the caller vouches for the table.
+    unsafe { asm!("mov cr3, {}", in(reg) value, options(nostack)) };
+}
+
+/// Reads CR0.
+#[inline]
+pub fn cr0() -> u64 {
+    let value;
+    // SAFETY: reads a register only.
+    unsafe { asm!("mov {}, cr0", out(reg) value, options(nomem, nostack)) };
+    value
+}
+
+/// Writes CR0.
+///
+/// # Safety
+/// Paging, protection and write protection must stay on.
+#[inline]
+pub unsafe fn set_cr0(value: u64) {
+    // SAFETY: the caller vouches for the value.
+    unsafe { asm!("mov cr0, {}", in(reg) value, options(nostack)) };
+}
+
+/// Reads CR4.
+#[inline]
+pub fn cr4() -> u64 {
+    let value;
+    // SAFETY: reads a register only.
+    unsafe { asm!("mov {}, cr4", out(reg) value, options(nomem, nostack)) };
+    value
+}
+
+/// Writes CR4.
+///
+/// # Safety
+/// PAE must stay on, and only bits that CPUID announces may be set.
+#[inline]
+pub unsafe fn set_cr4(value: u64) {
+    // SAFETY: the caller vouches for the value.
+    unsafe { asm!("mov cr4, {}", in(reg) value, options(nostack)) };
+}
+
+/// Writes extended control register 0 (the enabled XSAVE state components).
+///
+/// # Safety
+/// CR4.OSXSAVE must be on and the value must be a valid component set of this processor.
+#[inline]
+pub unsafe fn set_xcr0(value: u64) {
+    // SAFETY: the caller vouches for the value.
+    unsafe {
+        asm!("xsetbv", in("ecx") 0, in("eax") value as u32, in("edx") (value >> 32) as u32, options(nostack));
+    }
+}
+
+/// Drops the translation of one page from this processor's TLB.
+#[inline]
+pub fn invlpg(address: usize) {
+    // SAFETY: forgetting a translation only costs time.
+    unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack)) };
+}
+
+/// Drops all translations but the global ones from this processor's TLB.
+#[inline]
+pub fn flush_tlb() {
+    // SAFETY: reloads the table that is active already.
+    unsafe { set_cr3(cr3()) };
+}
+
+/// The time-stamp counter.
+#[inline]
+pub fn rdtsc() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and CR4.TSD is never set.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}

@@ -1,0 +1,195 @@
+//! Trap entry and exit: the assembly stubs, the [`TrapFrame`] they build, and the dispatch to
+//! registered handlers.
+//!
+//! All handlers run with interrupts off on an IST stack. A handler that wants to run another
+//! thread copies the frame and leaves through [`return_to`] or a context switch; the IST stack is
+//! then simply abandoned, since the next trap starts again at its top. Frames from ring 3
+//! ([`TrapFrame::is_user`]) must not be switched away from inside a handler: set
+//! [`super::cpu::PerCpu::need_resched`] instead, and the thread gives way in ring 0.
+
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// The registers of interrupted code, in the order the entry stubs push them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct TrapFrame {
+    pub r15: u64,
+    pub r14: u64,
+    pub r13: u64,
+    pub r12: u64,
+    pub r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    pub rbp: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rdx: u64,
+    pub rcx: u64,
+    pub rbx: u64,
+    pub rax: u64,
+    /// Vector number, 0 to 255.
+    pub vector: u64,
+    /// The processor's error code, 0 where the vector has none.
+    pub error_code: u64,
+    pub rip: u64,
+    pub cs: u64,
+    pub rflags: u64,
+    pub rsp: u64,
+    pub ss: u64,
+}
+
+impl TrapFrame {
+    /// Whether the interrupted code ran in ring 3.
+    pub fn is_user(&self) -> bool {
+        self.cs & 3 != 0
+    }
+}
+
+/// A function that handles one vector.
+pub type Handler = fn(&mut TrapFrame);
+
+static HANDLERS: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
+static SPURIOUS: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes `handler` the one called for `vector`, on every processor.
+pub fn set_handler(vector: u8, handler: Handler) {
+    HANDLERS[usize::from(vector)].store(handler as usize, Ordering::Release);
+}
+
+/// Forgets the handler of `vector`; later interrupts there are counted as spurious.
+pub fn clear_handler(vector: u8) {
+    HANDLERS[usize::from(vector)].store(0, Ordering::Release);
+}
+
+/// How many interrupts came in on vectors without a handler.
+pub fn spurious_count() -> usize {
+    SPURIOUS.load(Ordering::Relaxed)
+}
+
+/// Called by the stubs with the interrupted registers.
+extern "C" fn trap_dispatch(frame: &mut TrapFrame) {
+    let handler = HANDLERS[(frame.vector & 0xff) as usize].load(Ordering::Acquire);
+    if handler != 0 {
+        // SAFETY: only `set_handler` stores non-zero values, and those are `Handler`s.
+        let handler: Handler = unsafe { core::mem::transmute(handler) };
+        handler(frame);
+    } else if frame.vector >= 32 {
+        SPURIOUS.fetch_add(1, Ordering::Relaxed);
+    } else if !frame.is_user() {
+        crate::fault::handle(frame);
+    }
+}
+
+unsafe extern "C" {
+    fn trap_return(frame: *const TrapFrame) -> !;
+    fn syscall_entry();
+}
+
+/// Loads all registers from `frame` and resumes ring-0 code there.
+///
+/// # Safety
+/// The frame must describe ring-0 code that may be resumed on this processor: it was interrupted
+/// and has not been resumed since, or was built to enter a function on a stack of its own. The
+/// current stack is abandoned; nothing on it may be needed again. Interrupts must be off.
+pub unsafe fn return_to(frame: &TrapFrame) -> ! {
+    // SAFETY: the caller vouches for the frame; the assembly reads it as the stubs wrote it.
+    unsafe { trap_return(frame) }
+}
+
+/// Where SYSCALL enters.
+pub(super) fn syscall_entry_address() -> u64 {
+    syscall_entry as *const () as u64
+}
+
+// The stubs: push a zero where the processor pushed no error code, push the vector, go on.
+// The processor aligned the stack to 16; 5 + 2 + 15 words keep it so for the call.
+global_asm!(
+    ".section .text.trap, \"ax\"",
+    ".balign 16",
+    ".global trap_stubs",
+    "trap_stubs:",
+    ".set vector, 0",
+    ".rept 256",
+    "  .balign 16",
+    "  .if (vector == 8) | ((vector >= 10) & (vector <= 14)) | (vector == 17) | (vector == 21) | (vector == 29) | (vector == 30)",
+    "  .else",
+    "    push 0",
+    "  .endif",
+    "  .if vector < 128",
+    "    push vector",
+    "  .else",
+    "    push vector - 256",
+    "  .endif",
+    "  .if (vector == 1) | (vector == 2) | (vector == 8) | (vector == 18)",
+    "    jmp trap_paranoid",
+    "  .else",
+    "    jmp trap_common",
+    "  .endif",
+    "  .set vector, vector + 1",
+    ".endr",
+    ".macro push_registers",
+    "  push rax; push rbx; push rcx; push rdx; push rsi; push rdi; push rbp",
+    "  push r8; push r9; push r10; push r11; push r12; push r13; push r14; push r15",
+    "  and qword ptr [rsp + 15*8], 0xff",
+    "  cld",
+    ".endm",
+    ".macro pop_registers",
+    "  pop r15; pop r14; pop r13; pop r12; pop r11; pop r10; pop r9; pop r8",
+    "  pop rbp; pop rdi; pop rsi; pop rdx; pop rcx; pop rbx; pop rax",
+    "  add rsp, 16",
+    ".endm",
+    // Ordinary vectors: GS is the user's exactly if the code segment is.
+    "trap_common:",
+    "  push_registers",
+    "  test byte ptr [rsp + 18*8], 3",
+    "  jnz 2f",
+    "  mov rdi, rsp",
+    "  call {dispatch}",
+    "1:",
+    "  pop_registers",
+    "  iretq",
+    // From ring 3: kernel GS, and flags that user code cannot have prepared (AC, NT, TF).
+    "2:",
+    "  swapgs",
+    "  push 2",
+    "  popfq",
+    "  mov rdi, rsp",
+    "  call {dispatch}",
+    "  mov rdi, rsp",
+    "  jmp user_trap_exit",
+    // Vectors that may hit between a ring change and its swapgs: look at the base itself.
+    "trap_paranoid:",
+    "  push_registers",
+    "  mov ecx, 0xc0000101",
+    "  rdmsr",
+    "  xor ebx, ebx",
+    "  test edx, edx",
+    "  js 3f",
+    "  swapgs",
+    "  inc ebx",
+    "3:",
+    "  mov rdi, rsp",
+    "  call {dispatch}",
+    "  test ebx, ebx",
+    "  jz 1b",
+    "  swapgs",
+    "  jmp 1b",
+    ".global trap_return",
+    "trap_return:",
+    "  mov rsp, rdi",
+    "  jmp 1b",
+    dispatch = sym trap_dispatch,
+);
+
+// Minimal ring-3 exits; user mode replaces the way back once a context runs.
+global_asm!(
+    ".section .text.trap, \"ax\"",
+    ".global syscall_entry",
+    "syscall_entry:",
+    "  ud2",
+    "user_trap_exit:",
+    "  ud2",
+);

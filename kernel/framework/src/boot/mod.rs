@@ -1,0 +1,37 @@
+//! From the boot loader to `kernel_main`.
+//!
+//! The loader enters [`entry`] by the PVH protocol (32-bit protected mode, paging off, the
+//! physical address of the start-info block in EBX). The assembly switches to long mode with
+//! provisional page tables and calls `boot_main` in the higher half, which brings up the log, the
+//! processor, memory and the heap in that order and calls `kernel_main` of the image crate.
+
+mod entry;
+pub mod start_info;
+
+use crate::{arch, kprintln, log, mem};
+
+pub use entry::boot_page_table;
+pub use start_info::{command_line, module};
+
+unsafe extern "Rust" {
+    /// The image crate's entry: runs on the boot stack with interrupts off and memory ready.
+    fn kernel_main() -> !;
+}
+
+/// Called by the entry assembly on the boot stack.
+extern "C" fn boot_main(start_info: u64) -> ! {
+    log::init();
+    if arch::init_cpu(0).is_err() {
+        kprintln!("boot: no memory for the boot processor");
+        arch::regs::halt_forever();
+    }
+    arch::cpu::this_cpu().stack_low.store(
+        entry::boot_stack_low(),
+        core::sync::atomic::Ordering::Relaxed,
+    );
+    start_info::read(start_info);
+    mem::init();
+    arch::cpu::log_features();
+    // SAFETY: the image crate defines the function with exactly this signature.
+    unsafe { kernel_main() }
+}

@@ -1,0 +1,28 @@
+//! The framework: the machine half of Trefoil's trusted kernel.
+//!
+//! It owns everything that touches the processor and the memory directly and offers it to the rest
+//! of the kernel through safe types. Modules that need the machine exist only when the crate is
+//! built for the bare target; pure logic is built everywhere, so that `cargo test` reaches it.
+//!
+//! Start reading at [`boot`], which brings the machine from the boot loader to `kernel_main`.
+
+#![cfg_attr(not(test), no_std)]
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+
+#[cfg(target_os = "none")]
+pub mod arch;
+#[cfg(target_os = "none")]
+pub mod boot;
+#[cfg(target_os = "none")]
+pub mod fault;
+#[cfg(target_os = "none")]
+pub mod log;
+pub mod mem;
+#[cfg(target_os = "none")]
+pub mod power;
+#[cfg(target_os = "none")]
+pub mod selftest;
+pub mod spin;
