@@ -102,10 +102,9 @@ global_asm!(
     "  or eax, 0x80010001",
     "  mov cr0, eax",
     "  lgdt [boot_gdt_pointer]",
-    "  push 8",
-    "  mov eax, offset boot_long_mode",
-    "  push eax",
-    "  retf",
+    "  .byte 0xea", // far jump to 8:boot_long_mode (PVH gives no stack for a far return)
+    "  .long boot_long_mode",
+    "  .word 8",
     ".code64",
     "boot_long_mode:",
     "  mov eax, 16",

@@ -11,6 +11,7 @@ pub mod start_info;
 use crate::{arch, kprintln, log, mem};
 
 pub use entry::boot_page_table;
+pub(crate) use entry::boot_stack_guard;
 pub use start_info::{command_line, module};
 
 unsafe extern "Rust" {

@@ -123,7 +123,9 @@ pub unsafe fn outl(port: u16, value: u32) {
 pub unsafe fn rdmsr(msr: u32) -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: the caller vouches that the register exists; reading has no other effect.
-    unsafe { asm!("rdmsr", in("ecx") msr, out("eax") low, out("edx") high, options(nomem, nostack)) };
+    unsafe {
+        asm!("rdmsr", in("ecx") msr, out("eax") low, out("edx") high, options(nomem, nostack))
+    };
     u64::from(high) << 32 | u64::from(low)
 }
 

@@ -1,0 +1,228 @@
+//! The metadata word of a frame: its state machine, independent of where the word lies.
+//!
+//! ```text
+//!              claim                  publish(kind)
+//!   UNUSED ------------> BUSY --------------------------> IN USE (kind, count = 1)
+//!      ^                  |  ^                             |  ^  |
+//!      +------------------+  +---- release, last owner ----+  +--+ share / release
+//!           give up
+//!   RESERVED: never leaves that state (not memory, or the kernel's own)
+//! ```
+//!
+//! `claim` is the one door into use and is a compare-and-swap, so a frame allocator that hands out
+//! a frame twice is caught instead of believed.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// What a frame in use is for. Only [`FrameKind::Untyped`] may be mapped to user space or given to
+/// a device; the kernel never makes a reference into one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Kernel objects, reached through the direct map.
+    Kernel = 1,
+    /// A page table.
+    PageTable = 2,
+    /// Mapped in kernel space: stacks, domain images.
+    Kspace = 3,
+    /// Plain bytes that a device or a user program may change at any time.
+    Untyped = 4,
+}
+
+impl FrameKind {
+    /// The kind behind its number.
+    fn from_number(number: u64) -> Option<Self> {
+        [Self::Kernel, Self::PageTable, Self::Kspace, Self::Untyped]
+            .into_iter()
+            .find(|&kind| kind as u64 == number)
+    }
+}
+
+/// Why a frame could not be claimed or shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaError {
+    /// The frame is not the allocator's to give.
+    Reserved,
+    /// The frame is in use or being set up.
+    NotUnused,
+    /// The frame is not in use as the kind expected.
+    WrongKind,
+    /// Too many owners.
+    Overflow,
+}
+
+const UNUSED: u64 = 0;
+const BUSY: u64 = 1 << 63;
+const RESERVED: u64 = 1 << 62;
+const KIND_SHIFT: u32 = 48;
+const COUNT_MASK: u64 = u32::MAX as u64;
+
+/// The metadata of one frame.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Slot(AtomicU64);
+
+impl Slot {
+    /// A frame that may be claimed.
+    pub const fn unused() -> Self {
+        Self(AtomicU64::new(UNUSED))
+    }
+
+    /// A frame that never may be.
+    pub const fn reserved() -> Self {
+        Self(AtomicU64::new(RESERVED))
+    }
+
+    /// Takes an unused frame for the caller alone (state BUSY).
+    pub fn claim(&self) -> Result<(), MetaError> {
+        match self
+            .0
+            .compare_exchange(UNUSED, BUSY, Ordering::Acquire, Ordering::Relaxed)
+        {
+            Ok(_) => Ok(()),
+            Err(RESERVED) => Err(MetaError::Reserved),
+            Err(_) => Err(MetaError::NotUnused),
+        }
+    }
+
+    /// A claimed frame comes into use with one owner.
+    ///
+    /// # Panics
+    /// If the frame is not claimed: that is a bug in the framework.
+    pub fn publish(&self, kind: FrameKind) {
+        let value = (kind as u64) << KIND_SHIFT | 1;
+        let before = self.0.swap(value, Ordering::Release);
+        assert!(before == BUSY, "published a frame in state {before:#x}");
+    }
+
+    /// A claimed frame becomes unused.
+    ///
+    /// # Panics
+    /// If the frame is not claimed.
+    pub fn give_up(&self) {
+        let before = self.0.swap(UNUSED, Ordering::Release);
+        assert!(before == BUSY, "gave up a frame in state {before:#x}");
+    }
+
+    /// Adds an owner to a frame in use as `kind`.
+    pub fn share(&self, kind: FrameKind) -> Result<(), MetaError> {
+        let mut value = self.0.load(Ordering::Relaxed);
+        loop {
+            if self.decode(value) != Some(kind) {
+                return Err(MetaError::WrongKind);
+            }
+            if value & COUNT_MASK == COUNT_MASK {
+                return Err(MetaError::Overflow);
+            }
+            match self.0.compare_exchange_weak(
+                value,
+                value + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Ok(()),
+                Err(now) => value = now,
+            }
+        }
+    }
+
+    /// Removes an owner. Returns whether it was the last: the frame is BUSY then, and the caller
+    /// must [`give_up`](Self::give_up) once nothing refers to it any more.
+    ///
+    /// # Panics
+    /// If the frame is not in use as `kind`.
+    pub fn release(&self, kind: FrameKind) -> bool {
+        let mut value = self.0.load(Ordering::Relaxed);
+        loop {
+            assert!(
+                self.decode(value) == Some(kind),
+                "released a frame in state {value:#x}"
+            );
+            let last = value & COUNT_MASK == 1;
+            let next = if last { BUSY } else { value - 1 };
+            match self
+                .0
+                .compare_exchange_weak(value, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => return last,
+                Err(now) => value = now,
+            }
+        }
+    }
+
+    /// What the frame is in use for, if it is.
+    pub fn kind(&self) -> Option<FrameKind> {
+        self.decode(self.0.load(Ordering::Acquire))
+    }
+
+    /// Number of owners; 0 if not in use.
+    pub fn owners(&self) -> u32 {
+        (self.0.load(Ordering::Acquire) & COUNT_MASK) as u32
+    }
+
+    /// The kind in a word of a frame in use.
+    fn decode(&self, value: u64) -> Option<FrameKind> {
+        if value & (BUSY | RESERVED) != 0 {
+            return None;
+        }
+        FrameKind::from_number(value >> KIND_SHIFT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_from_unused_to_unused() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Untyped);
+        slot.share(FrameKind::Untyped).unwrap();
+        assert_eq!(slot.owners(), 2);
+        assert!(!slot.release(FrameKind::Untyped));
+        assert!(slot.release(FrameKind::Untyped));
+        slot.give_up();
+        slot.claim().unwrap();
+    }
+
+    #[test]
+    fn a_frame_cannot_be_claimed_twice() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        assert_eq!(slot.claim(), Err(MetaError::NotUnused));
+        slot.publish(FrameKind::Kernel);
+        assert_eq!(slot.claim(), Err(MetaError::NotUnused));
+    }
+
+    #[test]
+    fn a_reserved_frame_cannot_be_claimed() {
+        assert_eq!(Slot::reserved().claim(), Err(MetaError::Reserved));
+    }
+
+    #[test]
+    fn typed_memory_cannot_be_shared_as_untyped() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::PageTable);
+        assert_eq!(slot.share(FrameKind::Untyped), Err(MetaError::WrongKind));
+    }
+
+    #[test]
+    #[should_panic(expected = "released a frame")]
+    fn releasing_an_unused_frame_panics() {
+        Slot::unused().release(FrameKind::Kernel);
+    }
+
+    #[test]
+    fn only_one_of_many_claims_wins() {
+        let slot = Slot::unused();
+        let wins: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| usize::from(slot.claim().is_ok())))
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).sum()
+        });
+        assert_eq!(wins, 1);
+    }
+}

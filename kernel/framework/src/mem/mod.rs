@@ -1,0 +1,78 @@
+//! Memory: the physical map, frames and their metadata, page tables, kernel space and the heap.
+//!
+//! Address space (upper half; the lower half is user space):
+//!
+//! | from | what |
+//! | --- | --- |
+//! | `ffff_8000_0000_0000` | direct map of all RAM, writable, never executable |
+//! | `ffff_c000_0000_0000` | kernel space: stacks, domain images, device registers |
+//! | `ffff_ffff_8000_0000` | the kernel image, each section with its own rights |
+
+#[cfg(target_os = "none")]
+mod early;
+#[cfg(target_os = "none")]
+pub mod frames;
+#[cfg(target_os = "none")]
+mod heap;
+pub mod map;
+pub mod meta;
+#[cfg(target_os = "none")]
+pub mod paging;
+#[cfg(target_os = "none")]
+mod setup;
+
+#[cfg(target_os = "none")]
+pub use frames::{alloc_pages, free_pages, stats};
+#[cfg(target_os = "none")]
+pub(crate) use setup::{init, kernel_text};
+
+/// Bytes of a page.
+pub const PAGE_SIZE: usize = 4096;
+/// Where the direct map starts.
+pub const DIRECT_MAP: usize = 0xffff_8000_0000_0000;
+/// Where kernel space starts.
+pub const KSPACE: usize = 0xffff_c000_0000_0000;
+/// Where the kernel image is linked, minus its physical address.
+pub const KERNEL_BASE: usize = 0xffff_ffff_8000_0000;
+
+/// There is not enough free memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMemory;
+
+/// The direct-map address of physical memory. Only RAM is really mapped there.
+#[inline]
+pub const fn phys_to_virt(physical: u64) -> usize {
+    DIRECT_MAP + physical as usize
+}
+
+/// The physical address behind a direct-map address.
+#[inline]
+pub const fn virt_to_phys(address: usize) -> u64 {
+    (address - DIRECT_MAP) as u64
+}
+
+/// A mapped stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Stack {
+    /// Lowest usable address.
+    pub low: usize,
+    /// One past the highest address.
+    pub top: usize,
+}
+
+/// Maps a stack that is never given back.
+#[cfg(target_os = "none")]
+pub(crate) fn alloc_stack(pages: usize) -> Result<Stack, NoMemory> {
+    let memory = alloc_pages(pages).ok_or(NoMemory)?;
+    let low = memory.as_ptr() as usize;
+    Ok(Stack {
+        low,
+        top: low + pages * PAGE_SIZE,
+    })
+}
+
+/// Whether the active page table maps an address.
+#[cfg(target_os = "none")]
+pub fn is_mapped(address: usize) -> bool {
+    paging::translate(crate::arch::regs::cr3() & paging::ADDRESS_MASK, address).is_some()
+}

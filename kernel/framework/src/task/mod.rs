@@ -1,0 +1,85 @@
+//! Threads: creation and end, the context switch, scheduling, and waiting on a word of memory.
+//!
+//! ```text
+//!            spawn                 picked by a processor (compare-and-swap)
+//!   (new) ----------> READY <------------------------------------+
+//!                       ^  \------------> RUNNING ---- yield, preempted, once its context is saved
+//!              woken    |                  |    \
+//!                       |                  v     v
+//!                    BLOCKED <-------- BLOCKING  EXITED (stack freed by the reaper)
+//!                              context     |
+//!                              saved       +--woken before that--> WOKEN --context saved--> READY
+//! ```
+//!
+//! The state is one atomic word per thread. Only the change READY to RUNNING lets a processor load
+//! a thread's context, and a thread becomes READY only after its context was saved completely; so
+//! whatever the injected [`Scheduler`] answers, no thread runs twice. Idle is not a thread: a
+//! processor without one halts on its scheduler stack.
+//!
+//! Saved contexts have two forms: a thread that gave way by itself keeps its callee-saved
+//! registers on its stack; one that was preempted has its whole [`TrapFrame`] copied into it.
+//!
+//! [`TrapFrame`]: crate::arch::trap::TrapFrame
+
+mod life;
+mod policy;
+mod preempt;
+mod queue;
+mod sched;
+mod switch;
+mod table;
+#[cfg(feature = "selftest")]
+pub(crate) mod tests;
+mod thread;
+mod wait;
+
+pub use life::{exit, join, reap, spawn, start};
+pub use policy::{Placement, Reason, Scheduler};
+pub use preempt::{AtomicContext, PreemptOff, may_sleep, preempt_point};
+pub use queue::ThreadQueue;
+pub use sched::{refusals, yield_now};
+pub use thread::{RunQueue, Thread, ThreadId, ThreadRef, TimerQueue};
+pub use wait::{
+    WaitResult, clear_interrupt, interrupt, sleep_until, wait_on, wait_uninterrupted, wake,
+};
+
+pub(crate) use preempt::preempt_from;
+pub(crate) use sched::run_processor;
+pub(crate) use table::for_each;
+pub(crate) use thread::State;
+pub(crate) use wait::time_out;
+
+use core::sync::atomic::Ordering;
+
+use crate::arch::cpu;
+
+/// The id of the running thread, or `None` on a processor that runs none.
+pub fn current_id() -> Option<ThreadId> {
+    sched::current().map(|thread| thread.id())
+}
+
+/// The running thread, or `None` on a processor that runs none.
+pub fn current() -> Option<ThreadRef> {
+    sched::current().map(Thread::to_ref)
+}
+
+/// The living thread with this id.
+pub fn find(id: ThreadId) -> Option<ThreadRef> {
+    table::find(id)
+}
+
+/// Number of living threads.
+pub fn count() -> usize {
+    table::count()
+}
+
+/// Sets the running thread's isolation block: the word at gs:[16], opaque to the framework.
+pub fn set_isolation_block(block: usize) {
+    let _pinned = crate::sync::IrqOff::new();
+    if let Some(thread) = sched::current() {
+        thread.isolation_block.store(block, Ordering::Relaxed);
+        cpu::this_cpu()
+            .isolation_block
+            .store(block, Ordering::Relaxed);
+    }
+}

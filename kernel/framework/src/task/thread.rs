@@ -1,0 +1,228 @@
+//! The thread object.
+//!
+//! Which field belongs to whom: `context`, `top_record` and `stack` belong to the processor that
+//! has the thread RUNNING (or, while it is not running, to whoever moves it out of its state, or
+//! to the visitor of a stopped world); `wait_*` are guarded by the lock of the wait bucket named in
+//! `wait_bucket`; `links` by the queue that the thread is in. The rest are independent atomics.
+
+use alloc::sync::Arc;
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use super::queue::{Link, ThreadQueue};
+use crate::arch::trap::TrapFrame;
+use crate::mem::kspace::Region;
+
+/// Names a thread; never used again after it has ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ThreadId(pub u64);
+
+impl fmt::Display for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A counted reference to a thread. It keeps the object, not the thread, alive.
+pub type ThreadRef = Arc<Thread>;
+/// A queue of threads that are ready or that wait.
+pub type RunQueue = ThreadQueue<0>;
+/// A queue of threads with a deadline.
+pub type TimerQueue = ThreadQueue<1>;
+
+/// Where a thread is in its life; the module's documentation has the diagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum State {
+    /// Runnable, context saved, on no processor.
+    Ready,
+    /// On a processor.
+    Running,
+    /// On its way off a processor to wait.
+    Blocking,
+    /// Waiting, context saved.
+    Blocked,
+    /// Woken while [`State::Blocking`].
+    Woken,
+    /// Will never run again.
+    Exited,
+}
+
+const STATES: [State; 6] = [
+    State::Ready,
+    State::Running,
+    State::Blocking,
+    State::Blocked,
+    State::Woken,
+    State::Exited,
+];
+
+/// A [`State`] that changes by compare-and-swap.
+pub(super) struct StateWord(AtomicU32);
+
+impl StateWord {
+    pub(super) const fn new(state: State) -> Self {
+        Self(AtomicU32::new(state as u32))
+    }
+
+    pub(super) fn get(&self) -> State {
+        STATES[self.0.load(Ordering::Acquire) as usize]
+    }
+
+    pub(super) fn set(&self, state: State) {
+        self.0.store(state as u32, Ordering::Release);
+    }
+
+    /// Changes `from` to `to`; says whether it was `from`.
+    pub(super) fn change(&self, from: State, to: State) -> bool {
+        self.0
+            .compare_exchange(
+                from as u32,
+                to as u32,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .is_ok()
+    }
+}
+
+/// How to resume a thread that is not running.
+pub(super) struct Context {
+    /// Stack pointer of a voluntary switch, or 0 if `frame` is what to resume.
+    pub rsp: usize,
+    /// Registers of a preempted thread.
+    pub frame: TrapFrame,
+}
+
+/// Bytes of a thread's name that are kept.
+const NAME_BYTES: usize = 24;
+
+/// A kernel thread.
+pub struct Thread {
+    id: ThreadId,
+    name: [u8; NAME_BYTES],
+    pub(super) state: StateWord,
+    /// The processor it runs on, or ran on last.
+    pub(super) cpu: AtomicUsize,
+    /// Depth of [`super::PreemptOff`] guards; written by the thread itself.
+    pub(super) preempt_off: AtomicU32,
+    pub(super) context: UnsafeCell<Context>,
+    pub(super) top_record: AtomicUsize,
+    pub(super) isolation_block: AtomicUsize,
+    pub(super) stack_low: usize,
+    stack: UnsafeCell<Option<Region>>,
+    pub(super) links: [Link; 2],
+    /// Index of the wait bucket it waits in, plus one; 0 if it does not wait.
+    pub(super) wait_bucket: AtomicUsize,
+    pub(super) wait_key: AtomicUsize,
+    pub(super) wait_result: AtomicU8,
+    pub(super) wait_interruptible: AtomicBool,
+    /// End of the present wait in nanoseconds since boot; `u64::MAX` for none.
+    pub(super) deadline: AtomicU64,
+    /// Processor whose timer queue it was put in.
+    pub(super) timer_cpu: AtomicUsize,
+    pub(super) interrupted: AtomicBool,
+    policy_word: AtomicU64,
+    run_ns: AtomicU64,
+    pub(super) on_since: AtomicU64,
+}
+
+// SAFETY: the fields that are not atomics or constants are `context`, `stack` and the insides of
+// `links`; the module's documentation says who alone may touch each, and each access repeats it.
+unsafe impl Send for Thread {}
+// SAFETY: as above.
+unsafe impl Sync for Thread {}
+
+impl Thread {
+    /// A thread that will resume at stack pointer `rsp` of `stack`.
+    pub(super) fn new(id: ThreadId, name: &str, stack: Region, stack_low: usize, rsp: usize) -> Self {
+        let mut bytes = [0; NAME_BYTES];
+        for (to, from) in bytes.iter_mut().zip(name.bytes().filter(u8::is_ascii)) {
+            *to = from;
+        }
+        Self {
+            id,
+            name: bytes,
+            state: StateWord::new(State::Ready),
+            cpu: AtomicUsize::new(0),
+            preempt_off: AtomicU32::new(0),
+            context: UnsafeCell::new(Context {
+                rsp,
+                frame: TrapFrame::default(),
+            }),
+            top_record: AtomicUsize::new(0),
+            isolation_block: AtomicUsize::new(0),
+            stack_low,
+            stack: UnsafeCell::new(Some(stack)),
+            links: [const { Link::new() }; 2],
+            wait_bucket: AtomicUsize::new(0),
+            wait_key: AtomicUsize::new(0),
+            wait_result: AtomicU8::new(0),
+            wait_interruptible: AtomicBool::new(false),
+            deadline: AtomicU64::new(u64::MAX),
+            timer_cpu: AtomicUsize::new(0),
+            interrupted: AtomicBool::new(false),
+            policy_word: AtomicU64::new(0),
+            run_ns: AtomicU64::new(0),
+            on_since: AtomicU64::new(0),
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> ThreadId {
+        self.id
+    }
+
+    /// Its name, cut to 24 ASCII characters.
+    pub fn name(&self) -> &str {
+        let end = self.name.iter().position(|b| *b == 0).unwrap_or(NAME_BYTES);
+        core::str::from_utf8(&self.name[..end]).unwrap_or("?")
+    }
+
+    /// The processor it runs on, or ran on last.
+    pub fn cpu(&self) -> usize {
+        self.cpu.load(Ordering::Relaxed)
+    }
+
+    /// Its state now; it may have changed when the caller looks.
+    pub fn state(&self) -> State {
+        self.state.get()
+    }
+
+    /// A word that the scheduler policy may use as it likes; 0 at first.
+    pub fn policy_word(&self) -> &AtomicU64 {
+        &self.policy_word
+    }
+
+    /// Nanoseconds it has run, up to its last switch.
+    pub fn run_ns(&self) -> u64 {
+        self.run_ns.load(Ordering::Relaxed)
+    }
+
+    /// Adds the time since it was put on its processor.
+    pub(super) fn account(&self, now: u64) {
+        let ran = now.saturating_sub(self.on_since.load(Ordering::Relaxed));
+        self.run_ns.fetch_add(ran, Ordering::Relaxed);
+    }
+
+    /// Another counted reference to this thread.
+    pub(super) fn to_ref(&self) -> ThreadRef {
+        // SAFETY: every `Thread` lives in an `Arc` (`life::spawn` is the only maker), and `&self`
+        // shows that its count is not zero.
+        unsafe {
+            Arc::increment_strong_count(self);
+            Arc::from_raw(self)
+        }
+    }
+
+    /// Takes the stack out, to free it.
+    ///
+    /// # Safety
+    /// The thread has exited, its processor has left the stack, and the caller is the only one to
+    /// do this.
+    pub(super) unsafe fn take_stack(&self) -> Option<Region> {
+        // SAFETY: the caller is the only one to touch the field now.
+        unsafe { (*self.stack.get()).take() }
+    }
+}

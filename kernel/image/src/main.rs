@@ -1,0 +1,26 @@
+//! The bootable kernel: puts framework, isolation and policies together.
+//!
+//! On the host the crate builds to an empty program, so that workspace-wide commands work.
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+
+#[cfg(target_os = "none")]
+mod kernel {
+    //! The real thing, for the bare machine.
+
+    /// The framework calls this on the boot stack once memory and traps work.
+    #[unsafe(no_mangle)]
+    fn kernel_main() -> ! {
+        framework::kprintln!("Trefoil");
+        let line = framework::boot::command_line();
+        if line.split_whitespace().any(|word| word == "selftest") {
+            framework::selftest::run("");
+        }
+        framework::power::off()
+    }
+}
+
+#[cfg(not(target_os = "none"))]
+fn main() {
+    eprintln!("this is a kernel: build it for x86_64-unknown-none");
+}
