@@ -1,0 +1,138 @@
+//! Allocation of inodes: a file near its directory, a directory of the root where there is room; and
+//! their release.
+
+use crate::bitmap;
+use crate::bytes::{put_u16, u32_at};
+use crate::cache::Kind;
+use crate::device::BlockDevice;
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::inode::{FileKind, Inode, POINTERS};
+use crate::layout::{ROOT, field};
+use crate::transaction::Transaction;
+
+/// How many groups are compared for a new directory of the root.
+const GROUPS_COMPARED: u32 = 128;
+
+impl<D: BlockDevice> Transaction<'_, D> {
+    /// Allocates an inode with no links, no content and the present time.
+    ///
+    /// # Errors
+    /// `NoInodes`; `Corrupt`; device errors.
+    pub(crate) fn allocate_inode(
+        &mut self,
+        parent: u32,
+        kind: FileKind,
+        permissions: u16,
+    ) -> Result<Inode> {
+        let groups = self.layout().groups;
+        let first = self.first_group(parent, kind)?;
+        for n in 0..groups {
+            let group = self.group((first + n) % groups)?;
+            if group.free_inodes == 0 {
+                continue;
+            }
+            if let Some(bit) = self.search_inode(&group)? {
+                let ino = self.take_inode(group, bit, kind)?;
+                return self.start_inode(ino, kind, permissions);
+            }
+        }
+        Err(Error::NoInodes)
+    }
+
+    /// The group to try first.
+    fn first_group(&mut self, parent: u32, kind: FileKind) -> Result<u32> {
+        let (home, _) = self.layout().inode_group(parent, "inode number")?;
+        if kind != FileKind::Directory || parent != ROOT {
+            return Ok(home);
+        }
+        let groups = self.layout().groups;
+        let mut best = (0, home);
+        for n in 0..groups.min(GROUPS_COMPARED) {
+            let group = self.group((home + n) % groups)?;
+            if group.free_inodes > 0 && group.free_blocks > best.0 {
+                best = (group.free_blocks, group.index);
+            }
+        }
+        Ok(best.1)
+    }
+
+    fn search_inode(&mut self, group: &Group) -> Result<Option<u32>> {
+        let layout = self.layout();
+        let used = self.used_bits(group.inode_bitmap)?;
+        let base = group.index * layout.inodes_per_group;
+        let from = (layout.first_inode - 1).saturating_sub(base);
+        Ok(bitmap::first_clear(&used, from, layout.inodes_per_group))
+    }
+
+    fn take_inode(&mut self, mut group: Group, bit: u32, kind: FileKind) -> Result<u32> {
+        let layout = self.layout();
+        bitmap::set(self.modify(group.inode_bitmap, Kind::Bitmap)?, bit, 1);
+        group.free_inodes -= 1;
+        group.directories += u32::from(kind == FileKind::Directory);
+        self.put_group(&group)?;
+        self.add_to_super(field::FREE_INODES, -1, layout.inodes)?;
+        Ok(group.index * layout.inodes_per_group + bit + 1)
+    }
+
+    /// Makes the record of a newly allocated inode.
+    fn start_inode(&mut self, ino: u32, kind: FileKind, permissions: u16) -> Result<Inode> {
+        let size = self.layout().inode_size;
+        let now = self.now;
+        let (block, at) = self.inode_location(ino)?;
+        let raw = &mut self.modify(block, Kind::Inode)?[at..at + size];
+        let generation = u32_at(raw, 100).wrapping_add(1);
+        raw.fill(0);
+        if size > 128 {
+            // i_extra_isize: up to and with the creation time, where the record is large enough.
+            put_u16(raw, 128, (size - 128).min(32) as u16);
+        }
+        let inode = Inode {
+            ino,
+            kind,
+            permissions: permissions & 0xFFF,
+            uid: 0,
+            gid: 0,
+            size: 0,
+            atime: now,
+            ctime: now,
+            mtime: now,
+            dtime: 0,
+            links: 0,
+            sectors: 0,
+            flags: 0,
+            pointers: [0; POINTERS],
+            generation,
+            attribute_block: 0,
+        };
+        inode.encode(raw);
+        Ok(inode)
+    }
+
+    /// Frees an inode that owns no blocks any more and notes the time.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is free already; device errors.
+    pub(crate) fn free_inode(&mut self, mut inode: Inode) -> Result<()> {
+        let layout = self.layout();
+        let (index, bit) = layout.inode_group(inode.ino, "inode number")?;
+        let mut group = self.group(index)?;
+        if !bitmap::is_set(self.read(group.inode_bitmap)?, bit) {
+            return Err(Error::Corrupt("an inode in use is marked as free"));
+        }
+        bitmap::clear(self.modify(group.inode_bitmap, Kind::Bitmap)?, bit, 1);
+        self.freed
+            .add(group.inode_bitmap.number(), layout.block_size, bit, 1);
+        group.free_inodes += 1;
+        let directory = u32::from(inode.kind == FileKind::Directory);
+        group.directories = group.directories.saturating_sub(directory);
+        self.put_group(&group)?;
+        self.add_to_super(field::FREE_INODES, 1, layout.inodes)?;
+        inode.links = 0;
+        inode.size = 0;
+        inode.sectors = 0;
+        inode.dtime = u32::try_from(self.now).unwrap_or(u32::MAX).max(1);
+        inode.pointers = [0; POINTERS];
+        self.put_inode(&inode)
+    }
+}

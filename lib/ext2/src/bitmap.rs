@@ -1,0 +1,84 @@
+//! Bits in a bitmap block: bit `n` is bit `n % 8` of byte `n / 8`; set means used.
+
+/// Whether bit `bit` is set. Panics if it is outside.
+pub(crate) fn is_set(map: &[u8], bit: u32) -> bool {
+    map[bit as usize / 8] & (1 << (bit % 8)) != 0
+}
+
+/// Sets `count` bits from `bit` on. Panics if they are not all inside.
+pub(crate) fn set(map: &mut [u8], bit: u32, count: u32) {
+    (bit..bit + count).for_each(|bit| map[bit as usize / 8] |= 1 << (bit % 8));
+}
+
+/// Clears `count` bits from `bit` on. Panics if they are not all inside.
+pub(crate) fn clear(map: &mut [u8], bit: u32, count: u32) {
+    (bit..bit + count).for_each(|bit| map[bit as usize / 8] &= !(1 << (bit % 8)));
+}
+
+/// Whether all of `count` bits from `bit` on are set. Panics if they are not all inside.
+pub(crate) fn all_set(map: &[u8], bit: u32, count: u32) -> bool {
+    (bit..bit + count).all(|bit| is_set(map, bit))
+}
+
+/// The first clear bit in `from..to`.
+pub(crate) fn first_clear(map: &[u8], from: u32, to: u32) -> Option<u32> {
+    let mut bit = from;
+    while bit < to {
+        if bit.is_multiple_of(8) && map[bit as usize / 8] == 0xFF {
+            bit += 8;
+        } else if is_set(map, bit) {
+            bit += 1;
+        } else {
+            return Some(bit);
+        }
+    }
+    None
+}
+
+/// The first of eight clear bits that share a byte, in `from..to`.
+pub(crate) fn first_clear_byte(map: &[u8], from: u32, to: u32) -> Option<u32> {
+    let bytes = from.div_ceil(8)..to / 8;
+    bytes
+        .into_iter()
+        .find(|byte| map[*byte as usize] == 0)
+        .map(|byte| byte * 8)
+}
+
+/// How many bits from `bit` on are clear, at most `most` and not beyond `to`.
+pub(crate) fn clear_run(map: &[u8], bit: u32, most: u32, to: u32) -> u32 {
+    let end = to.min(bit.saturating_add(most));
+    (bit..end).take_while(|bit| !is_set(map, *bit)).count() as u32
+}
+
+/// Sets in `map` what is set in `other`.
+pub(crate) fn merge(map: &mut [u8], other: &[u8]) {
+    map.iter_mut()
+        .zip(other)
+        .for_each(|(byte, more)| *byte |= more);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_skip_used_bits() {
+        let mut map = [0u8; 4];
+        set(&mut map, 0, 19);
+        assert_eq!(first_clear(&map, 0, 32), Some(19));
+        assert_eq!(first_clear_byte(&map, 0, 32), Some(24));
+        assert_eq!(clear_run(&map, 19, 100, 30), 11);
+        clear(&mut map, 3, 2);
+        assert_eq!(first_clear(&map, 0, 32), Some(3));
+        assert_eq!(clear_run(&map, 3, 100, 32), 2);
+        assert!(all_set(&map, 5, 14) && !all_set(&map, 4, 2));
+    }
+
+    #[test]
+    fn searches_end_at_the_limit() {
+        let map = [0xFFu8, 0xFF, 0x00];
+        assert_eq!(first_clear(&map, 0, 16), None);
+        assert_eq!(first_clear_byte(&map, 0, 23), None);
+        assert_eq!(first_clear(&map, 20, 20), None);
+    }
+}

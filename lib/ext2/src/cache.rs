@@ -1,0 +1,329 @@
+//! The buffer cache: copies of blocks, clean ones in order of last use, dirty ones in sets by kind
+//! and sorted by number, so that they can be written in a safe order and in runs.
+//!
+//! The budget bounds the cache: a new block evicts the least recently used clean ones.
+//! Dirty blocks are never evicted; the store writes them out before they grow beyond their share.
+//! The newest `reserve` clean blocks are never evicted either, so a block that was just loaded
+//! is there when its loader looks.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// What a dirty block is, in the order in which blocks are written (see `writeback`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The content of a file.
+    Data,
+    /// A bitmap of blocks or inodes.
+    Bitmap,
+    /// An indirect block, attributes, or a fresh directory block that nothing on disk points at yet.
+    Map,
+    /// A part of an inode table.
+    Inode,
+    /// A directory block.
+    Directory,
+    /// The superblock and the group descriptors: counters only.
+    Counters,
+}
+
+impl Kind {
+    /// All metadata kinds in the order of writing.
+    pub(crate) const METADATA: [Kind; 5] = [
+        Kind::Bitmap,
+        Kind::Map,
+        Kind::Inode,
+        Kind::Directory,
+        Kind::Counters,
+    ];
+    const COUNT: usize = 6;
+}
+
+const NONE: usize = usize::MAX;
+
+/// One cached block. `newer` and `older` link the clean slots in order of last use.
+struct Slot {
+    block: u32,
+    data: Box<[u8]>,
+    dirty: Option<Kind>,
+    newer: usize,
+    older: usize,
+}
+
+/// The cache. See the module's text.
+pub(crate) struct Cache {
+    slots: Vec<Slot>,
+    unused: Vec<usize>,
+    index: BTreeMap<u32, usize>,
+    newest: usize,
+    oldest: usize,
+    clean: usize,
+    dirty: [BTreeSet<u32>; Kind::COUNT],
+    capacity: usize,
+    reserve: usize,
+}
+
+impl Cache {
+    /// An empty cache for `capacity` blocks.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Cache {
+            slots: Vec::new(),
+            unused: Vec::new(),
+            index: BTreeMap::new(),
+            newest: NONE,
+            oldest: NONE,
+            clean: 0,
+            dirty: core::array::from_fn(|_| BTreeSet::new()),
+            capacity,
+            reserve: capacity / 4,
+        }
+    }
+
+    /// The budget in blocks.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How many clean blocks survive any number of insertions of dirty ones.
+    pub(crate) fn reserve(&self) -> usize {
+        self.reserve
+    }
+
+    /// How many blocks are cached.
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether `block` is cached.
+    pub(crate) fn contains(&self, block: u32) -> bool {
+        self.index.contains_key(&block)
+    }
+
+    /// The content of `block`, which becomes the most recently used.
+    pub(crate) fn get(&mut self, block: u32) -> Option<&[u8]> {
+        let slot = *self.index.get(&block)?;
+        if self.slots[slot].dirty.is_none() && self.newest != slot {
+            self.unlink(slot);
+            self.link(slot);
+        }
+        Some(&self.slots[slot].data)
+    }
+
+    /// The content of `block` without a change to the order of use.
+    pub(crate) fn peek(&self, block: u32) -> Option<&[u8]> {
+        self.index.get(&block).map(|slot| &*self.slots[*slot].data)
+    }
+
+    /// The content of `block` for change; it becomes dirty.
+    pub(crate) fn get_dirty(&mut self, block: u32, kind: Kind) -> Option<&mut [u8]> {
+        let slot = *self.index.get(&block)?;
+        self.set_dirty(slot, kind);
+        Some(&mut self.slots[slot].data)
+    }
+
+    /// Caches what was read from the device. A block that is cached already keeps its content.
+    pub(crate) fn insert_clean(&mut self, block: u32, data: &[u8]) {
+        if self.contains(block) {
+            return;
+        }
+        let slot = self.new_slot(block, data.into());
+        self.link(slot);
+    }
+
+    /// Caches `data` as the new content of `block`.
+    pub(crate) fn insert_dirty(&mut self, block: u32, data: Box<[u8]>, kind: Kind) {
+        let slot = match self.index.get(&block) {
+            Some(slot) => *slot,
+            None => {
+                let slot = self.new_slot(block, Box::default());
+                self.link(slot);
+                slot
+            }
+        };
+        self.slots[slot].data = data;
+        self.set_dirty(slot, kind);
+    }
+
+    /// Drops `block`, dirty or not: its content does not matter any more.
+    pub(crate) fn forget(&mut self, block: u32) {
+        if let Some(slot) = self.index.get(&block).copied() {
+            self.mark_clean(block);
+            self.drop_slot(slot);
+        }
+    }
+
+    /// Notes that the content of `block` is on the device.
+    pub(crate) fn mark_clean(&mut self, block: u32) {
+        let Some(slot) = self.index.get(&block).copied() else {
+            return;
+        };
+        if let Some(kind) = self.slots[slot].dirty.take() {
+            self.dirty[kind as usize].remove(&block);
+            self.link(slot);
+        }
+    }
+
+    /// How many blocks of `kind` are dirty.
+    pub(crate) fn dirty_count(&self, kind: Kind) -> usize {
+        self.dirty[kind as usize].len()
+    }
+
+    /// The next run of dirty blocks of `kind` with consecutive numbers, from number `from` on:
+    /// its start and its length, at most `most`.
+    pub(crate) fn dirty_run(&self, kind: Kind, from: u32, most: usize) -> Option<(u32, usize)> {
+        let mut numbers = self.dirty[kind as usize].range(from..);
+        let start = *numbers.next()?;
+        let follow = numbers.take(most - 1).zip(start + 1..);
+        Some((
+            start,
+            1 + follow
+                .take_while(|(number, expected)| *number == expected)
+                .count(),
+        ))
+    }
+
+    /// Drops clean blocks until the budget is met (it may have been exceeded by dirty ones).
+    pub(crate) fn shrink(&mut self) {
+        while self.index.len() > self.capacity && self.clean > self.reserve {
+            self.drop_slot(self.oldest);
+        }
+    }
+
+    /// Makes a slot dirty. One that is dirty keeps the kind that is written earlier.
+    fn set_dirty(&mut self, slot: usize, kind: Kind) {
+        let block = self.slots[slot].block;
+        match self.slots[slot].dirty {
+            None => self.unlink(slot),
+            Some(old) if old <= kind => return,
+            Some(old) => {
+                self.dirty[old as usize].remove(&block);
+            }
+        }
+        self.slots[slot].dirty = Some(kind);
+        self.dirty[kind as usize].insert(block);
+    }
+
+    /// Takes a slot for `block`, evicting if need be. It is in no list yet.
+    fn new_slot(&mut self, block: u32, data: Box<[u8]>) -> usize {
+        if self.index.len() >= self.capacity && self.clean > self.reserve {
+            self.drop_slot(self.oldest);
+        }
+        let new = Slot {
+            block,
+            data,
+            dirty: None,
+            newer: NONE,
+            older: NONE,
+        };
+        let slot = match self.unused.pop() {
+            Some(slot) => {
+                self.slots[slot] = new;
+                slot
+            }
+            None => {
+                self.slots.push(new);
+                self.slots.len() - 1
+            }
+        };
+        self.index.insert(block, slot);
+        slot
+    }
+
+    /// Gives a clean slot back.
+    fn drop_slot(&mut self, slot: usize) {
+        self.unlink(slot);
+        self.index.remove(&self.slots[slot].block);
+        self.slots[slot].data = Box::default();
+        self.unused.push(slot);
+    }
+
+    /// Puts a clean slot at the newest end.
+    fn link(&mut self, slot: usize) {
+        let before = self.newest;
+        self.slots[slot].older = before;
+        self.slots[slot].newer = NONE;
+        if before == NONE {
+            self.oldest = slot;
+        } else {
+            self.slots[before].newer = slot;
+        }
+        self.newest = slot;
+        self.clean += 1;
+    }
+
+    /// Takes a clean slot out of the list.
+    fn unlink(&mut self, slot: usize) {
+        let (newer, older) = (self.slots[slot].newer, self.slots[slot].older);
+        match newer {
+            NONE => self.newest = older,
+            newer => self.slots[newer].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.slots[older].newer = newer,
+        }
+        self.clean -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(count: u32) -> Cache {
+        let mut cache = Cache::new(8);
+        (0..count).for_each(|block| cache.insert_clean(block, &[block as u8]));
+        cache
+    }
+
+    #[test]
+    fn the_least_recently_used_is_evicted() {
+        let mut cache = filled(8);
+        cache.get(0);
+        cache.insert_clean(100, &[1]);
+        assert!(cache.contains(0) && !cache.contains(1) && cache.len() == 8);
+    }
+
+    #[test]
+    fn dirty_blocks_stay_and_the_reserve_too() {
+        let mut cache = filled(8);
+        (0..8).for_each(|block| assert!(cache.get_dirty(block, Kind::Data).is_some()));
+        (20..24).for_each(|block| cache.insert_clean(block, &[1]));
+        assert!((0..8).all(|block| cache.contains(block)));
+        assert!(cache.contains(22) && cache.contains(23));
+        (0..8).for_each(|block| cache.mark_clean(block));
+        cache.shrink();
+        assert_eq!(cache.len(), 8);
+    }
+
+    #[test]
+    fn runs_are_sorted_and_split_at_gaps_and_limits() {
+        let mut cache = filled(8);
+        [6, 2, 3, 1]
+            .iter()
+            .for_each(|block| assert!(cache.get_dirty(*block, Kind::Map).is_some()));
+        assert_eq!(cache.dirty_run(Kind::Map, 0, 10), Some((1, 3)));
+        assert_eq!(cache.dirty_run(Kind::Map, 0, 2), Some((1, 2)));
+        assert_eq!(cache.dirty_run(Kind::Map, 4, 10), Some((6, 1)));
+        assert_eq!(cache.dirty_run(Kind::Map, 7, 10), None);
+        assert_eq!(cache.dirty_run(Kind::Data, 0, 10), None);
+    }
+
+    #[test]
+    fn the_earlier_kind_wins_and_forgotten_blocks_are_gone() {
+        let mut cache = filled(4);
+        cache.get_dirty(1, Kind::Directory);
+        cache.get_dirty(1, Kind::Map);
+        cache.get_dirty(1, Kind::Directory);
+        assert_eq!(
+            (
+                cache.dirty_count(Kind::Map),
+                cache.dirty_count(Kind::Directory)
+            ),
+            (1, 0)
+        );
+        cache.forget(1);
+        cache.forget(77);
+        assert_eq!((cache.dirty_count(Kind::Map), cache.len()), (0, 3));
+    }
+}

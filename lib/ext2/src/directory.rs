@@ -1,0 +1,283 @@
+//! Directories: entries looked up, listed, added and removed over all blocks of a directory.
+//! Directories with an index are read linearly, which the format allows.
+
+use alloc::vec::Vec;
+
+use crate::cache::Kind;
+use crate::device::BlockDevice;
+use crate::dirent::{self, NAME_MAX};
+use crate::error::{Error, Result};
+use crate::inode::{FLAG_INDEX, FileKind, Inode};
+use crate::layout::Block;
+use crate::transaction::Transaction;
+
+/// Blocks of a directory that are read together.
+const READ_AHEAD: u32 = 16;
+
+/// One entry of a directory, as `readdir` lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    /// The inode it names.
+    pub ino: u32,
+    /// What it names; `None` where neither directory nor inode say.
+    pub kind: Option<FileKind>,
+    /// Its name: any bytes but zero and slash.
+    pub name: Vec<u8>,
+    /// The cookie from which the listing goes on behind this entry.
+    pub next: u64,
+}
+
+/// An entry that was found: the inode, and where the entry stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) ino: u32,
+    block: Block,
+    at: usize,
+}
+
+/// Checks a name for a new or existing entry.
+///
+/// # Errors
+/// `NameTooLong`; `Invalid` if it is empty or has a slash or a zero byte.
+pub(crate) fn check_name(name: &[u8]) -> Result<()> {
+    if name.len() > NAME_MAX {
+        return Err(Error::NameTooLong);
+    }
+    if name.is_empty() || name.iter().any(|byte| matches!(byte, 0 | b'/')) {
+        return Err(Error::Invalid("file name"));
+    }
+    Ok(())
+}
+
+/// Whether `name` is one of the two names that every directory has.
+pub(crate) fn is_dots(name: &[u8]) -> bool {
+    name == b"." || name == b".."
+}
+
+impl<D: BlockDevice> Transaction<'_, D> {
+    /// The inode of a directory.
+    ///
+    /// # Errors
+    /// `NotDirectory`; as [`inode`](Self::inode).
+    pub(crate) fn directory(&mut self, ino: u32) -> Result<Inode> {
+        let inode = self.inode(ino)?;
+        match inode.kind {
+            FileKind::Directory => Ok(inode),
+            _ => Err(Error::NotDirectory),
+        }
+    }
+
+    /// How many blocks a directory has. No more than the file system, so a loop over them is bounded.
+    pub(crate) fn directory_blocks(&self, inode: &Inode) -> Result<u64> {
+        let layout = self.layout();
+        let blocks = inode.size / layout.block_size as u64;
+        let whole = inode.size.is_multiple_of(layout.block_size as u64);
+        match whole && blocks > 0 && blocks <= layout.blocks.into() {
+            true => Ok(blocks),
+            false => Err(Error::Corrupt("size of a directory")),
+        }
+    }
+
+    /// Block `n` of a directory, read ahead.
+    pub(crate) fn directory_block(&mut self, inode: &Inode, n: u64) -> Result<Block> {
+        let run = self.find_run(inode, n, READ_AHEAD)?;
+        let block = run.start.ok_or(Error::Corrupt("hole in a directory"))?;
+        self.store.load_run(block, run.count as usize)?;
+        Ok(block)
+    }
+
+    /// The entry `name` of a directory.
+    pub(crate) fn find_entry(&mut self, inode: &Inode, name: &[u8]) -> Result<Option<Found>> {
+        let layout = self.layout();
+        for n in 0..self.directory_blocks(inode)? {
+            let block = self.directory_block(inode, n)?;
+            if let Some(entry) = dirent::find(self.read(block)?, name)? {
+                let found = Found {
+                    ino: entry.ino,
+                    block,
+                    at: entry.at,
+                };
+                layout.inode_group(found.ino, "inode number in a directory entry")?;
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The inode that `name` names in directory `dir`.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotDirectory`, errors of the name; `Corrupt`; device errors.
+    pub(crate) fn lookup(&mut self, dir: u32, name: &[u8]) -> Result<Found> {
+        check_name(name)?;
+        let inode = self.directory(dir)?;
+        self.find_entry(&inode, name)?.ok_or(Error::NotFound)
+    }
+
+    /// Adds an entry for `ino` to directory `dir`, which has none of that name.
+    ///
+    /// # Errors
+    /// `NoSpace`; `Corrupt`; device errors.
+    pub(crate) fn add_entry(
+        &mut self,
+        dir: u32,
+        name: &[u8],
+        ino: u32,
+        kind: FileKind,
+    ) -> Result<()> {
+        let mut inode = self.directory(dir)?;
+        let kind = self.entry_byte(kind);
+        let (block, at) = match self.find_gap(&inode, dirent::needed(name.len()))? {
+            Some(gap) => gap,
+            None => (self.grow_directory(&mut inode)?, 0),
+        };
+        self.check_owned(block)?;
+        dirent::insert(self.modify(block, Kind::Directory)?, at, ino, kind, name)?;
+        self.touch_directory(inode)
+    }
+
+    /// A gap of `need` bytes in a directory. The last blocks are tried first, where the room most often is.
+    fn find_gap(&mut self, inode: &Inode, need: usize) -> Result<Option<(Block, usize)>> {
+        for n in (0..self.directory_blocks(inode)?).rev() {
+            let block = self.directory_block(inode, n)?;
+            if let Some(at) = dirent::find_gap(self.read(block)?, need)? {
+                return Ok(Some((block, at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Appends an empty block to a directory. The caller stores the inode.
+    fn grow_directory(&mut self, inode: &mut Inode) -> Result<Block> {
+        let layout = self.layout();
+        let blocks = self.directory_blocks(inode)?;
+        let size = inode.size + layout.block_size as u64;
+        if size > u32::MAX.into() {
+            return Err(Error::NoSpace);
+        }
+        let run = self.fill_runs(inode, blocks, 1)?[0];
+        let block = run.nth(0, &layout)?;
+        dirent::clear(self.fresh(block, Kind::Map));
+        inode.size = size;
+        Ok(block)
+    }
+
+    /// Makes the first block of the new directory `inode`. The caller stores the inode.
+    pub(crate) fn start_directory(&mut self, inode: &mut Inode, parent: u32) -> Result<()> {
+        let layout = self.layout();
+        let run = self.fill_runs(inode, 0, 1)?[0];
+        let block = run.nth(0, &layout)?;
+        let kind = self.entry_byte(FileKind::Directory);
+        dirent::start(self.fresh(block, Kind::Map), inode.ino, parent, kind);
+        inode.size = layout.block_size as u64;
+        Ok(())
+    }
+
+    /// Removes the entry `name` of directory `dir`.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt`; device errors.
+    pub(crate) fn remove_entry(&mut self, dir: u32, name: &[u8]) -> Result<()> {
+        let inode = self.directory(dir)?;
+        let found = self.find_entry(&inode, name)?.ok_or(Error::NotFound)?;
+        self.check_owned(found.block)?;
+        dirent::remove(self.modify(found.block, Kind::Directory)?, name)?;
+        self.touch_directory(inode)
+    }
+
+    /// Makes the entry `name` of directory `dir` name another inode.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt`; device errors.
+    pub(crate) fn redirect_entry(
+        &mut self,
+        dir: u32,
+        name: &[u8],
+        ino: u32,
+        kind: FileKind,
+    ) -> Result<()> {
+        let inode = self.directory(dir)?;
+        let found = self.find_entry(&inode, name)?.ok_or(Error::NotFound)?;
+        self.check_owned(found.block)?;
+        let kind = self.entry_byte(kind);
+        dirent::redirect(
+            self.modify(found.block, Kind::Directory)?,
+            found.at,
+            ino,
+            kind,
+        );
+        self.touch_directory(inode)
+    }
+
+    /// Notes a change of a directory. Its index, if it has one, does not describe it any more.
+    fn touch_directory(&mut self, mut inode: Inode) -> Result<()> {
+        inode.flags &= !FLAG_INDEX;
+        inode.mtime = self.now;
+        inode.ctime = self.now;
+        self.put_inode(&inode)
+    }
+
+    /// Whether a directory has no entries but the two that every one has.
+    pub(crate) fn is_empty(&mut self, inode: &Inode) -> Result<bool> {
+        for n in 0..self.directory_blocks(inode)? {
+            let block = self.directory_block(inode, n)?;
+            for entry in dirent::entries(self.read(block)?) {
+                let entry = entry?;
+                if entry.ino != 0 && !is_dots(entry.name) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Up to `most` entries of directory `dir` from `cookie` on.
+    pub(crate) fn list(
+        &mut self,
+        dir: u32,
+        cookie: u64,
+        most: usize,
+    ) -> Result<Vec<DirectoryEntry>> {
+        let inode = self.directory(dir)?;
+        let size = self.layout().block_size as u64;
+        let mut list = Vec::new();
+        for n in cookie / size..self.directory_blocks(&inode)? {
+            let block = self.directory_block(&inode, n)?;
+            for entry in dirent::entries(self.read(block)?) {
+                let entry = entry?;
+                if entry.ino == 0 || n * size + (entry.at as u64) < cookie {
+                    continue;
+                }
+                list.push(DirectoryEntry {
+                    ino: entry.ino,
+                    kind: FileKind::from_entry(entry.kind),
+                    name: entry.name.to_vec(),
+                    next: n * size + (entry.at + entry.length) as u64,
+                });
+                if list.len() >= most {
+                    return self.with_kinds(list);
+                }
+            }
+        }
+        self.with_kinds(list)
+    }
+
+    /// Fills in kinds from the inodes where the directory does not have them.
+    fn with_kinds(&mut self, mut list: Vec<DirectoryEntry>) -> Result<Vec<DirectoryEntry>> {
+        if !self.layout().file_types {
+            for entry in &mut list {
+                entry.kind = self.inode_record(entry.ino)?.map(|inode| inode.kind);
+            }
+        }
+        Ok(list)
+    }
+
+    /// The type byte of a new entry.
+    fn entry_byte(&self, kind: FileKind) -> u8 {
+        if self.layout().file_types {
+            kind.entry_byte()
+        } else {
+            0
+        }
+    }
+}

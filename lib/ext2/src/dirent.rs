@@ -1,0 +1,255 @@
+//! Entries inside one directory block (ext2 spec, "Linked List Directory"): each has its length, so
+//! they form a list that fills the block. Everything here works on bytes alone.
+
+use crate::bytes::{put_u16, put_u32, u16_at, u32_at};
+use crate::error::{Error, Result};
+
+/// The longest name, in bytes.
+pub(crate) const NAME_MAX: usize = 255;
+const HEADER: usize = 8;
+
+/// One entry; `ino` is 0 if it is unused space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry<'a> {
+    /// Where it starts in its block.
+    pub(crate) at: usize,
+    /// Its length with the unused space behind it.
+    pub(crate) length: usize,
+    /// The inode it names, unchecked.
+    pub(crate) ino: u32,
+    /// The type byte; 0 if the file system has none.
+    pub(crate) kind: u8,
+    /// The name.
+    pub(crate) name: &'a [u8],
+}
+
+/// The entries of a block, in order. Ends after the first error.
+pub(crate) struct Entries<'a> {
+    block: &'a [u8],
+    at: usize,
+}
+
+/// Lists the entries of `block`.
+pub(crate) fn entries(block: &[u8]) -> Entries<'_> {
+    Entries { block, at: 0 }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<Entry<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.block.len() {
+            return None;
+        }
+        let entry = parse(self.block, self.at);
+        self.at = match &entry {
+            Ok(entry) => entry.at + entry.length,
+            Err(_) => self.block.len(),
+        };
+        Some(entry)
+    }
+}
+
+/// The entry at `at`, which must be inside the block.
+fn parse(block: &[u8], at: usize) -> Result<Entry<'_>> {
+    let rest = &block[at..];
+    if rest.len() < HEADER {
+        return Err(Error::Corrupt(
+            "directory entry crosses the end of its block",
+        ));
+    }
+    let length = usize::from(u16_at(rest, 4));
+    let (ino, name_length) = (u32_at(rest, 0), usize::from(rest[6]));
+    if length > rest.len() || length < HEADER || !length.is_multiple_of(4) {
+        return Err(Error::Corrupt("length of a directory entry"));
+    }
+    if HEADER + name_length > length || (ino != 0 && name_length == 0) {
+        return Err(Error::Corrupt("name length in a directory entry"));
+    }
+    let name = &rest[HEADER..HEADER + name_length];
+    Ok(Entry {
+        at,
+        length,
+        ino,
+        kind: rest[7],
+        name,
+    })
+}
+
+/// Bytes that an entry with a name of `name_length` bytes needs.
+pub(crate) fn needed(name_length: usize) -> usize {
+    (HEADER + name_length).next_multiple_of(4)
+}
+
+/// The entry called `name`.
+pub(crate) fn find<'a>(block: &'a [u8], name: &[u8]) -> Result<Option<Entry<'a>>> {
+    for entry in entries(block) {
+        let entry = entry?;
+        if entry.ino != 0 && entry.name == name {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
+}
+
+/// Where an entry of `need` bytes fits: the position of the entry in front of the gap.
+pub(crate) fn find_gap(block: &[u8], need: usize) -> Result<Option<usize>> {
+    for entry in entries(block) {
+        let entry = entry?;
+        if entry.length - used(&entry) >= need {
+            return Ok(Some(entry.at));
+        }
+    }
+    Ok(None)
+}
+
+/// Bytes of an entry that are in use.
+fn used(entry: &Entry<'_>) -> usize {
+    if entry.ino == 0 {
+        0
+    } else {
+        needed(entry.name.len()).min(entry.length)
+    }
+}
+
+/// Puts an entry into the gap that [`find_gap`] found at `at`.
+pub(crate) fn insert(block: &mut [u8], at: usize, ino: u32, kind: u8, name: &[u8]) -> Result<()> {
+    let entry = parse(block, at)?;
+    let (front, total) = (used(&entry), entry.length);
+    if front > 0 {
+        put_u16(block, at + 4, front as u16);
+    }
+    write(&mut block[at + front..at + total], ino, kind, name);
+    Ok(())
+}
+
+/// Writes an entry that fills `space`.
+fn write(space: &mut [u8], ino: u32, kind: u8, name: &[u8]) {
+    put_u32(space, 0, ino);
+    put_u16(space, 4, space.len() as u16);
+    space[6] = name.len() as u8;
+    space[7] = kind;
+    space[HEADER..HEADER + name.len()].copy_from_slice(name);
+}
+
+/// Removes the entry called `name`: its space goes to the entry before it.
+pub(crate) fn remove(block: &mut [u8], name: &[u8]) -> Result<bool> {
+    let mut before = None;
+    for entry in entries(block) {
+        let entry = entry?;
+        if entry.ino == 0 || entry.name != name {
+            before = Some((entry.at, entry.length));
+            continue;
+        }
+        let (at, length) = (entry.at, entry.length);
+        match before {
+            Some((front, front_length)) => {
+                put_u16(block, front + 4, (front_length + length) as u16)
+            }
+            None => put_u32(block, at, 0),
+        }
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Makes the entry at `at` name another inode.
+pub(crate) fn redirect(block: &mut [u8], at: usize, ino: u32, kind: u8) {
+    put_u32(block, at, ino);
+    block[at + 7] = kind;
+}
+
+/// Makes `block` a directory block without entries.
+pub(crate) fn clear(block: &mut [u8]) {
+    block.fill(0);
+    put_u16(block, 4, block.len() as u16);
+}
+
+/// Makes `block` the first block of the directory `ino` in the directory `parent`.
+pub(crate) fn start(block: &mut [u8], ino: u32, parent: u32, kind: u8) {
+    let (dot, rest) = block.split_at_mut(needed(1));
+    write(dot, ino, kind, b".");
+    write(rest, parent, kind, b"..");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn names(block: &[u8]) -> Vec<Vec<u8>> {
+        let all = entries(block).map(|entry| entry.expect("good"));
+        all.filter(|entry| entry.ino != 0)
+            .map(|entry| entry.name.to_vec())
+            .collect()
+    }
+
+    fn add(block: &mut [u8], ino: u32, name: &[u8]) -> bool {
+        match find_gap(block, needed(name.len())).expect("good") {
+            Some(at) => insert(block, at, ino, 1, name).is_ok(),
+            None => false,
+        }
+    }
+
+    #[test]
+    fn entries_come_and_go() {
+        let mut block = [0u8; 1024];
+        start(&mut block, 12, 2, 2);
+        assert!(add(&mut block, 13, b"one") && add(&mut block, 14, b"three"));
+        assert!(remove(&mut block, b"one").expect("good"));
+        assert!(!remove(&mut block, b"one").expect("good"));
+        assert!(add(&mut block, 15, b"two"));
+        assert_eq!(names(&block), [&b"."[..], b"..", b"two", b"three"]);
+        assert_eq!(
+            find(&block, b"three").expect("good").map(|entry| entry.ino),
+            Some(14)
+        );
+    }
+
+    #[test]
+    fn a_block_fills_up_and_empties() {
+        let mut block = [0u8; 1024];
+        clear(&mut block);
+        let all: Vec<[u8; 4]> = (0..100u32).map(u32::to_le_bytes).collect();
+        let fitting = all.iter().filter(|name| add(&mut block, 20, *name)).count();
+        assert_eq!(fitting, 1024 / 12);
+        for name in &all[..fitting] {
+            assert!(remove(&mut block, name).expect("good"));
+        }
+        assert_eq!(find_gap(&block, 1024), Ok(Some(0)));
+    }
+
+    #[test]
+    fn bad_lengths_are_refused() {
+        for (at, value) in [
+            (4, 0u16),
+            (4, 4),
+            (4, 1025),
+            (4, 1028),
+            (4, 10),
+            (4, u16::MAX),
+        ] {
+            let mut block = [0u8; 1024];
+            start(&mut block, 12, 2, 2);
+            put_u16(&mut block, at, value);
+            assert!(
+                matches!(find(&block, b"x"), Err(Error::Corrupt(_))),
+                "{value}"
+            );
+        }
+        let mut block = [0u8; 1024];
+        start(&mut block, 12, 2, 2);
+        block[6] = 5;
+        assert!(matches!(remove(&mut block, b"x"), Err(Error::Corrupt(_))));
+        block[6] = 0;
+        assert!(matches!(find_gap(&block, 8), Err(Error::Corrupt(_))));
+    }
+
+    #[test]
+    fn a_block_that_ends_inside_an_entry_is_refused() {
+        let mut block = [0u8; 1024];
+        start(&mut block, 12, 2, 2);
+        put_u16(&mut block, 16, 1008);
+        assert!(matches!(find(&block, b"x"), Err(Error::Corrupt(_))));
+    }
+}

@@ -1,0 +1,306 @@
+//! [`FileSystem`]: mounting, unmounting, and what all operations share.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use crate::device::{BlockDevice, SECTOR_SIZE};
+use crate::error::{Error, Result};
+use crate::layout::{
+    Layout, ROOT, STATE_ERROR, STATE_VALID, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, field,
+};
+use crate::store::Store;
+use crate::transaction::Transaction;
+
+/// How to mount.
+pub struct Options {
+    /// No write reaches the device.
+    pub read_only: bool,
+    /// Bytes of blocks to keep in memory. No less than 128 blocks are kept.
+    pub cache_budget_bytes: usize,
+    /// The time, in seconds since 1970.
+    pub clock: Box<dyn Fn() -> i64 + Send>,
+}
+
+/// What `statfs` tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Bytes in a block.
+    pub block_size: u32,
+    /// Blocks that files can have in all.
+    pub blocks: u64,
+    /// Free blocks.
+    pub free_blocks: u64,
+    /// Free blocks without those that are kept for the super-user.
+    pub available_blocks: u64,
+    /// Inodes in all.
+    pub inodes: u64,
+    /// Free inodes.
+    pub free_inodes: u64,
+    /// The longest name, in bytes.
+    pub name_max: u32,
+}
+
+/// What the file system has done so far, and how full its cache is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// Read requests to the device.
+    pub device_reads: u64,
+    /// Write requests to the device.
+    pub device_writes: u64,
+    /// Blocks in the cache.
+    pub cached_blocks: usize,
+    /// Blocks that the cache may hold.
+    pub cache_capacity: usize,
+}
+
+/// Sequential readers that are recognised at the same time.
+pub(crate) const STREAMS: usize = 8;
+
+/// A mounted ext2 file system.
+///
+/// Files are named by inode number. The numbers come from [`root`](Self::root), `lookup` and
+/// `readdir`. A caller that keeps one for longer than a call holds it with [`open`](Self::open): an
+/// inode that is removed while open stays usable until the last `close`.
+///
+/// Changes are in memory until `sync` (or `fsync`) returns, or until the budget forces them out. A file
+/// system that is dropped without `unmount` is like one whose power was cut.
+pub struct FileSystem<D: BlockDevice> {
+    pub(crate) store: Store<D>,
+    clock: Box<dyn Fn() -> i64 + Send>,
+    /// Where the last sequential readers stopped: inode and block.
+    pub(crate) streams: [(u32, u64); STREAMS],
+    pub(crate) next_stream: usize,
+}
+
+impl<D: BlockDevice> FileSystem<D> {
+    /// Mounts the file system on `device`. Writes nothing unless an interrupted removal or truncation must be
+    /// finished. An image that was not unmounted cleanly is mounted too, see
+    /// [`was_clean`](Self::was_clean).
+    ///
+    /// # Errors
+    /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable` say what is wrong with the image;
+    /// device errors.
+    pub fn mount(device: D, options: Options) -> Result<Self> {
+        let layout = Self::read_layout(&device, options.read_only)?;
+        let mut store = Store::new(
+            device,
+            layout,
+            options.cache_budget_bytes,
+            options.read_only,
+        );
+        store.mount_time = (options.clock)();
+        let mut fs = FileSystem {
+            store,
+            clock: options.clock,
+            streams: [(0, 0); STREAMS],
+            next_stream: 0,
+        };
+        fs.view(|tx| tx.directory(ROOT))
+            .map_err(|error| match error {
+                Error::NotFound | Error::NotDirectory => Error::Corrupt("root directory"),
+                other => other,
+            })?;
+        fs.finish_orphans()?;
+        Ok(fs)
+    }
+
+    fn read_layout(device: &D, read_only: bool) -> Result<Layout> {
+        let first = SUPERBLOCK_OFFSET / SECTOR_SIZE;
+        if device.sectors() < (SUPERBLOCK_OFFSET + SUPERBLOCK_SIZE) as u64 / SECTOR_SIZE as u64 {
+            return Err(Error::NotExt2("the device is too small for a superblock"));
+        }
+        let mut sb = vec![0; SUPERBLOCK_SIZE];
+        device.read(first as u64, &mut sb)?;
+        Layout::parse(&sb, device.sectors(), read_only)
+    }
+
+    /// Finishes removals and truncations that were interrupted. If the list of them is corrupt the
+    /// mount goes on read-only.
+    fn finish_orphans(&mut self) -> Result<()> {
+        if self.store.read_only {
+            return Ok(());
+        }
+        for _ in 0..self.store.layout.inodes {
+            let first = match self.view(|tx| tx.first_orphan())? {
+                0 => break,
+                ino => ino,
+            };
+            match self.reap(first) {
+                Ok(()) => {}
+                Err(Error::Corrupt(_)) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the orphan `ino` and its content, or cuts it to its size.
+    pub(crate) fn reap(&mut self, ino: u32) -> Result<()> {
+        while !self.update(|tx| tx.finish_orphan(ino))? {}
+        Ok(())
+    }
+
+    /// Runs a reading operation.
+    pub(crate) fn view<T>(
+        &mut self,
+        operation: impl FnOnce(&mut Transaction<'_, D>) -> Result<T>,
+    ) -> Result<T> {
+        operation(&mut Transaction::begin(&mut self.store, 0))
+    }
+
+    /// Runs a changing operation: all of it happens or nothing. If space is short while freed
+    /// blocks wait for a write-back, that is done and the operation tried again. Corruption
+    /// makes the file system read-only.
+    pub(crate) fn update<T>(
+        &mut self,
+        mut operation: impl FnMut(&mut Transaction<'_, D>) -> Result<T>,
+    ) -> Result<T> {
+        if self.store.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.store.balance()?;
+        let mut result = self.attempt(&mut operation);
+        let full = matches!(result, Err(Error::NoSpace | Error::NoInodes));
+        if full && !self.store.pending.is_empty() {
+            self.store.write_back()?;
+            result = self.attempt(&mut operation);
+        }
+        if matches!(result, Err(Error::Corrupt(_))) {
+            self.store.damaged = true;
+            self.store.read_only = true;
+        }
+        result
+    }
+
+    fn attempt<T>(
+        &mut self,
+        operation: &mut impl FnMut(&mut Transaction<'_, D>) -> Result<T>,
+    ) -> Result<T> {
+        let now = (self.clock)();
+        let mut transaction = Transaction::begin(&mut self.store, now);
+        let value = operation(&mut transaction)?;
+        transaction.commit();
+        Ok(value)
+    }
+
+    /// Brings everything to the medium. Afterwards the image is marked as clean, if it was at mount and
+    /// no removed inode is open.
+    ///
+    /// # Errors
+    /// Device errors: what could not be written stays in memory; another `sync` tries again.
+    pub fn sync(&mut self) -> Result<()> {
+        let orphans = !self.store.read_only && self.view(|tx| tx.first_orphan())? != 0;
+        let now = (self.clock)();
+        self.store.sync(orphans, now)
+    }
+
+    /// Brings the content and the metadata of `ino` to the medium; now that of all others too.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn fsync(&mut self, _ino: u32) -> Result<()> {
+        self.sync()
+    }
+
+    /// Closes everything that is open, finishes removals, and syncs. After success only reading is
+    /// possible.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync); the file system is then still mounted.
+    pub fn unmount(&mut self) -> Result<()> {
+        self.store.open.clear();
+        self.finish_orphans()?;
+        self.sync()?;
+        self.store.read_only = true;
+        Ok(())
+    }
+
+    /// Gives the device back. Changes since the last `sync` are lost; see [`unmount`](Self::unmount).
+    pub fn into_device(self) -> D {
+        self.store.device
+    }
+
+    /// The inode of the root directory.
+    pub fn root(&self) -> u32 {
+        ROOT
+    }
+
+    /// Whether no change is possible: asked for at mount, or since a change met corruption.
+    pub fn is_read_only(&self) -> bool {
+        self.store.read_only
+    }
+
+    /// Whether the image was unmounted cleanly before this mount. If not, files may be missing that were
+    /// not synced, and the host's `e2fsck` should see it; it is never marked clean by this library.
+    pub fn was_clean(&self) -> bool {
+        self.store.layout.state & (STATE_VALID | STATE_ERROR) == STATE_VALID
+    }
+
+    /// Holds an inode: it stays usable, though removed, until as many calls of [`close`](Self::close).
+    ///
+    /// # Errors
+    /// `NotFound` if it is not in use; device errors.
+    pub fn open(&mut self, ino: u32) -> Result<()> {
+        self.view(|tx| tx.inode(ino))?;
+        *self.store.open.entry(ino).or_insert(0) += 1;
+        Ok(())
+    }
+
+    /// Ends one [`open`](Self::open). The last one frees an inode that was removed meanwhile.
+    ///
+    /// # Errors
+    /// `Invalid` if it is not open. Device errors: it is closed, and is freed at unmount or by the next
+    /// mount.
+    pub fn close(&mut self, ino: u32) -> Result<()> {
+        let count = self
+            .store
+            .open
+            .get_mut(&ino)
+            .ok_or(Error::Invalid("inode is not open"))?;
+        *count -= 1;
+        if *count > 0 {
+            return Ok(());
+        }
+        self.store.open.remove(&ino);
+        let left = self
+            .view(|tx| tx.inode_record(ino))?
+            .is_some_and(|inode| inode.links == 0);
+        match left && !self.store.read_only {
+            true => self.reap(ino),
+            false => Ok(()),
+        }
+    }
+
+    /// Sizes and free space.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub fn statfs(&mut self) -> Result<Stat> {
+        let layout = self.store.layout;
+        let overhead: u64 = u64::from(layout.first_data_block)
+            + (0..layout.groups.min(1 << 16))
+                .map(|group| u64::from(layout.group_overhead(group)))
+                .sum::<u64>();
+        let free = self.view(|tx| tx.super_field(field::FREE_BLOCKS))?;
+        let free_inodes = self.view(|tx| tx.super_field(field::FREE_INODES))?;
+        Ok(Stat {
+            block_size: layout.block_size as u32,
+            blocks: u64::from(layout.blocks).saturating_sub(overhead),
+            free_blocks: free.into(),
+            available_blocks: free.saturating_sub(layout.reserved_blocks).into(),
+            inodes: layout.inodes.into(),
+            free_inodes: free_inodes.into(),
+            name_max: crate::dirent::NAME_MAX as u32,
+        })
+    }
+
+    /// Requests to the device so far, and the state of the cache.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            device_reads: self.store.reads,
+            device_writes: self.store.writes,
+            cached_blocks: self.store.cache.len(),
+            cache_capacity: self.store.cache.capacity(),
+        }
+    }
+}

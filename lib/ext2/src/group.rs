@@ -1,0 +1,138 @@
+//! Block groups: the descriptors (ext2 spec, "Block Group Descriptor Table"), checked each time they
+//! are read, and where inodes lie.
+
+use crate::bytes::{put_u16, u16_at, u32_at};
+use crate::cache::Kind;
+use crate::device::BlockDevice;
+use crate::error::{Error, Result};
+use crate::layout::{Block, Layout};
+use crate::transaction::Transaction;
+
+/// Blocks of an inode table that are read together.
+const TABLE_READ_AHEAD: u32 = 16;
+
+/// A group's descriptor. Its blocks lie inside the group, apart from each other and from the
+/// copies of superblock and descriptors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub(crate) index: u32,
+    pub(crate) block_bitmap: Block,
+    pub(crate) inode_bitmap: Block,
+    pub(crate) inode_table: Block,
+    pub(crate) free_blocks: u32,
+    pub(crate) free_inodes: u32,
+    pub(crate) directories: u32,
+}
+
+impl Group {
+    /// Decodes and checks the descriptor of group `index`.
+    fn decode(index: u32, raw: &[u8], layout: &Layout) -> Result<Self> {
+        let group = Group {
+            index,
+            block_bitmap: layout.block(u32_at(raw, 0), "block bitmap outside the device")?,
+            inode_bitmap: layout.block(u32_at(raw, 4), "inode bitmap outside the device")?,
+            inode_table: layout.block(u32_at(raw, 8), "inode table outside the device")?,
+            free_blocks: u16_at(raw, 12).into(),
+            free_inodes: u16_at(raw, 14).into(),
+            directories: u16_at(raw, 16).into(),
+        };
+        group.check(layout)?;
+        Ok(group)
+    }
+
+    fn check(&self, layout: &Layout) -> Result<()> {
+        let start = layout.group_start(self.index);
+        let end = start + layout.group_blocks(self.index);
+        let copies = start + self.superblock_copies(layout);
+        let table = self.inode_table.number();
+        let table_end = table.saturating_add(layout.table_blocks);
+        let bitmaps = [self.block_bitmap.number(), self.inode_bitmap.number()];
+        let inside = |block: u32| block >= copies && block < end;
+        let apart = |block: u32| block < table || block >= table_end;
+        if !bitmaps.iter().all(|block| inside(*block) && apart(*block)) || bitmaps[0] == bitmaps[1]
+        {
+            return Err(Error::Corrupt(
+                "bitmap outside its group or over another table",
+            ));
+        }
+        if !inside(table) || table_end > end {
+            return Err(Error::Corrupt("inode table outside its group"));
+        }
+        if self.free_blocks > layout.group_blocks(self.index)
+            || self.free_inodes > layout.inodes_per_group
+            || self.directories > layout.inodes_per_group
+        {
+            return Err(Error::Corrupt("counter in a group descriptor"));
+        }
+        Ok(())
+    }
+
+    /// Blocks at the start of the group that hold copies of superblock and descriptors.
+    fn superblock_copies(&self, layout: &Layout) -> u32 {
+        if layout.has_superblock(self.index) {
+            1 + layout.descriptor_blocks
+        } else {
+            0
+        }
+    }
+
+    /// Whether any of `count` blocks from `start` on, all in this group, belongs to the file
+    /// system itself.
+    pub(crate) fn is_system(&self, start: u32, count: u32, layout: &Layout) -> bool {
+        let group_start = layout.group_start(self.index);
+        let system = [
+            (group_start, self.superblock_copies(layout)),
+            (self.block_bitmap.number(), 1),
+            (self.inode_bitmap.number(), 1),
+            (self.inode_table.number(), layout.table_blocks),
+        ];
+        system
+            .iter()
+            .any(|(first, length)| start < first + length && *first < start + count)
+    }
+}
+
+impl<D: BlockDevice> Transaction<'_, D> {
+    /// The descriptor of group `index`, which must exist.
+    pub(crate) fn group(&mut self, index: u32) -> Result<Group> {
+        let layout = self.layout();
+        let (block, at) = layout.descriptor(index);
+        Group::decode(index, &self.read(block)?[at..at + 32], &layout)
+    }
+
+    /// Stores the counters of a group.
+    pub(crate) fn put_group(&mut self, group: &Group) -> Result<()> {
+        let (block, at) = self.layout().descriptor(group.index);
+        let raw = &mut self.modify(block, Kind::Counters)?[at..];
+        put_u16(raw, 12, group.free_blocks as u16);
+        put_u16(raw, 14, group.free_inodes as u16);
+        put_u16(raw, 16, group.directories as u16);
+        Ok(())
+    }
+
+    /// Checks that `block` may belong to a file: that it is no part of the file system's own tables.
+    pub(crate) fn check_owned(&mut self, block: Block) -> Result<()> {
+        let layout = self.layout();
+        let (index, _) = layout.group_of(block);
+        match self.group(index)?.is_system(block.number(), 1, &layout) {
+            true => Err(Error::Corrupt(
+                "a file owns a block of the file system's tables",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The block that holds inode `ino`, and where in it. What follows in the table is read ahead.
+    pub(crate) fn inode_location(&mut self, ino: u32) -> Result<(Block, usize)> {
+        let layout = self.layout();
+        let (index, n) = layout.inode_group(ino, "inode number")?;
+        let group = self.group(index)?;
+        let per_block = (layout.block_size / layout.inode_size) as u32;
+        let within = n / per_block;
+        let raw = group.inode_table.number() + within;
+        let block = layout.block(raw, "inode table outside the device")?;
+        let ahead = TABLE_READ_AHEAD.min(layout.table_blocks - within);
+        self.store.load_run(block, ahead as usize)?;
+        Ok((block, (n % per_block) as usize * layout.inode_size))
+    }
+}

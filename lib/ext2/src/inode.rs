@@ -1,0 +1,292 @@
+//! The inode record (ext2 spec, "Inode Table"): decoding, and encoding over the old record so that
+//! fields unknown to this library stay.
+
+use crate::bytes::{put_u16, put_u32, u16_at, u32_at};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+
+/// Pointers in an inode: 12 direct, then one each of one, two and three levels of indirection.
+pub(crate) const POINTERS: usize = 15;
+/// Bytes of a symbolic link's target that fit in the inode (with a final zero).
+pub(crate) const FAST_LINK: usize = POINTERS * 4;
+/// Flag: the directory has an index.
+pub(crate) const FLAG_INDEX: u32 = 0x1000;
+/// The most links that an inode may have.
+pub(crate) const LINKS_MAX: u16 = 32000;
+
+/// What an inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A character device.
+    CharacterDevice,
+    /// A block device.
+    BlockDevice,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+}
+
+/// Kind, type bits of the mode, type byte of a directory entry.
+const KINDS: [(FileKind, u16, u8); 7] = [
+    (FileKind::Regular, 0x8000, 1),
+    (FileKind::Directory, 0x4000, 2),
+    (FileKind::CharacterDevice, 0x2000, 3),
+    (FileKind::BlockDevice, 0x6000, 4),
+    (FileKind::Pipe, 0x1000, 5),
+    (FileKind::Socket, 0xC000, 6),
+    (FileKind::Symlink, 0xA000, 7),
+];
+
+impl FileKind {
+    /// The kind that the mode field names, if it names one.
+    pub(crate) fn from_mode(mode: u16) -> Option<Self> {
+        KINDS
+            .iter()
+            .find(|kind| kind.1 == mode & 0xF000)
+            .map(|kind| kind.0)
+    }
+
+    /// The kind that a directory entry's type byte names, if it names one.
+    pub(crate) fn from_entry(byte: u8) -> Option<Self> {
+        KINDS.iter().find(|kind| kind.2 == byte).map(|kind| kind.0)
+    }
+
+    fn row(self) -> &'static (FileKind, u16, u8) {
+        KINDS
+            .iter()
+            .find(|kind| kind.0 == self)
+            .expect("the table has every kind")
+    }
+
+    /// The type bits of the mode field.
+    pub(crate) fn mode_bits(self) -> u16 {
+        self.row().1
+    }
+
+    /// The type byte of a directory entry.
+    pub(crate) fn entry_byte(self) -> u8 {
+        self.row().2
+    }
+}
+
+/// A decoded inode. Its numbers come from the disk: pointers and sizes are unchecked.
+#[derive(Clone, Debug)]
+pub(crate) struct Inode {
+    /// Its number.
+    pub(crate) ino: u32,
+    /// What it is.
+    pub(crate) kind: FileKind,
+    /// Permission bits, 12 of them.
+    pub(crate) permissions: u16,
+    /// Owner.
+    pub(crate) uid: u32,
+    /// Group of the owner.
+    pub(crate) gid: u32,
+    /// Size in bytes.
+    pub(crate) size: u64,
+    /// Last access, seconds since 1970.
+    pub(crate) atime: i64,
+    /// Last change of the inode, seconds since 1970.
+    pub(crate) ctime: i64,
+    /// Last change of the content, seconds since 1970.
+    pub(crate) mtime: i64,
+    /// Time of deletion; for an orphan the next orphan's number.
+    pub(crate) dtime: u32,
+    /// Directory entries that name it.
+    pub(crate) links: u16,
+    /// Sectors of 512 bytes that belong to it, indirect blocks included.
+    pub(crate) sectors: u32,
+    /// Flags, see `FLAG_INDEX`.
+    pub(crate) flags: u32,
+    /// The block pointers, or the target of a short symbolic link, or a device number.
+    pub(crate) pointers: [u32; POINTERS],
+    /// Counts the lives of this inode number.
+    pub(crate) generation: u32,
+    /// The block of extended attributes, 0 if none.
+    pub(crate) attribute_block: u32,
+}
+
+impl Inode {
+    /// Decodes the record of inode `ino`; `None` for a record that was never used.
+    ///
+    /// # Errors
+    /// `Corrupt` if the mode names no kind.
+    pub(crate) fn decode(ino: u32, raw: &[u8], layout: &Layout) -> Result<Option<Self>> {
+        let mode = u16_at(raw, 0);
+        if mode == 0 {
+            return Ok(None);
+        }
+        let kind = FileKind::from_mode(mode).ok_or(Error::Corrupt("inode of no known kind"))?;
+        let large = kind == FileKind::Regular && layout.dynamic;
+        let high = if large {
+            u64::from(u32_at(raw, 108)) << 32
+        } else {
+            0
+        };
+        Ok(Some(Inode {
+            ino,
+            kind,
+            permissions: mode & 0xFFF,
+            uid: u32::from(u16_at(raw, 2)) | u32::from(u16_at(raw, 120)) << 16,
+            gid: u32::from(u16_at(raw, 24)) | u32::from(u16_at(raw, 122)) << 16,
+            size: high | u64::from(u32_at(raw, 4)),
+            atime: decode_time(raw, 8, 140),
+            ctime: decode_time(raw, 12, 132),
+            mtime: decode_time(raw, 16, 136),
+            dtime: u32_at(raw, 20),
+            links: u16_at(raw, 26),
+            sectors: u32_at(raw, 28),
+            flags: u32_at(raw, 32),
+            pointers: core::array::from_fn(|n| u32_at(raw, 40 + 4 * n)),
+            generation: u32_at(raw, 100),
+            attribute_block: u32_at(raw, 104),
+        }))
+    }
+
+    /// Writes the fields over the record `raw`.
+    pub(crate) fn encode(&self, raw: &mut [u8]) {
+        put_u16(raw, 0, self.kind.mode_bits() | self.permissions);
+        put_u16(raw, 2, self.uid as u16);
+        put_u16(raw, 120, (self.uid >> 16) as u16);
+        put_u16(raw, 24, self.gid as u16);
+        put_u16(raw, 122, (self.gid >> 16) as u16);
+        put_u32(raw, 4, self.size as u32);
+        if self.kind == FileKind::Regular {
+            put_u32(raw, 108, (self.size >> 32) as u32);
+        }
+        encode_time(raw, 8, 140, self.atime);
+        encode_time(raw, 12, 132, self.ctime);
+        encode_time(raw, 16, 136, self.mtime);
+        put_u32(raw, 20, self.dtime);
+        put_u16(raw, 26, self.links);
+        put_u32(raw, 28, self.sectors);
+        put_u32(raw, 32, self.flags);
+        for (n, pointer) in self.pointers.iter().enumerate() {
+            put_u32(raw, 40 + 4 * n, *pointer);
+        }
+        put_u32(raw, 100, self.generation);
+        put_u32(raw, 104, self.attribute_block);
+    }
+
+    /// Whether the pointers name blocks. They do not in a short symbolic link, which has no block
+    /// but perhaps one of attributes, nor in a device.
+    pub(crate) fn has_blocks(&self, layout: &Layout) -> bool {
+        let attributes = if self.attribute_block == 0 {
+            0
+        } else {
+            layout.block_size as u32 / 512
+        };
+        match self.kind {
+            FileKind::Regular | FileKind::Directory => true,
+            FileKind::Symlink => self.sectors > attributes,
+            _ => false,
+        }
+    }
+
+    /// The bytes of the pointers, where a short symbolic link has its target.
+    pub(crate) fn pointer_bytes(&self) -> [u8; FAST_LINK] {
+        let mut bytes = [0; FAST_LINK];
+        for (chunk, pointer) in bytes.chunks_exact_mut(4).zip(self.pointers) {
+            chunk.copy_from_slice(&pointer.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Sets the pointers to the bytes of `target`, which must be shorter than [`FAST_LINK`].
+    pub(crate) fn set_pointer_bytes(&mut self, target: &[u8]) {
+        let mut bytes = [0; FAST_LINK];
+        bytes[..target.len()].copy_from_slice(target);
+        self.pointers = core::array::from_fn(|n| u32_at(&bytes, 4 * n));
+    }
+
+    /// Adds `blocks` blocks to the sectors that belong to the inode.
+    ///
+    /// # Errors
+    /// `FileTooLarge` if the count does not fit.
+    pub(crate) fn add_blocks(&mut self, blocks: u32, layout: &Layout) -> Result<()> {
+        let sectors = blocks.checked_mul(layout.block_size as u32 / 512);
+        let sum = sectors.and_then(|sectors| self.sectors.checked_add(sectors));
+        self.sectors = sum.ok_or(Error::FileTooLarge)?;
+        Ok(())
+    }
+
+    /// Takes `blocks` blocks from the sectors that belong to the inode. A count on disk that was
+    /// too small ends at zero.
+    pub(crate) fn remove_blocks(&mut self, blocks: u32, layout: &Layout) {
+        let sectors = blocks.saturating_mul(layout.block_size as u32 / 512);
+        self.sectors = self.sectors.saturating_sub(sectors);
+    }
+}
+
+/// Whether a record has the second half of the time at `extra`.
+fn has_extra(raw: &[u8], extra: usize) -> bool {
+    raw.len() > 128 && 128 + usize::from(u16_at(raw, 128)) >= extra + 4 && raw.len() >= extra + 4
+}
+
+/// Seconds at `at`, with two more bits in `extra` where the record has it.
+fn decode_time(raw: &[u8], at: usize, extra: usize) -> i64 {
+    let epoch = if has_extra(raw, extra) {
+        i64::from(u32_at(raw, extra) & 3)
+    } else {
+        0
+    };
+    i64::from(u32_at(raw, at) as i32) + (epoch << 32)
+}
+
+/// Stores seconds unless they are what the record says already (so that its nanoseconds stay).
+fn encode_time(raw: &mut [u8], at: usize, extra: usize, time: i64) {
+    if decode_time(raw, at, extra) == time {
+        return;
+    }
+    if has_extra(raw, extra) {
+        let low = time as i32;
+        put_u32(raw, at, low as u32);
+        put_u32(raw, extra, ((time - i64::from(low)) >> 32) as u32 & 3);
+    } else {
+        let near = time.clamp(i32::MIN.into(), i32::MAX.into());
+        put_u32(raw, at, near as i32 as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_go_beyond_2038_where_the_record_is_large() {
+        let mut raw = [0u8; 256];
+        put_u16(&mut raw, 128, 32);
+        for time in [0, -1, 1_700_000_000, 5_000_000_000, i64::from(i32::MAX) + 1] {
+            encode_time(&mut raw, 16, 136, time);
+            assert_eq!(decode_time(&raw, 16, 136), time);
+        }
+    }
+
+    #[test]
+    fn a_lying_extra_size_reads_nothing_outside() {
+        let mut raw = [0u8; 256];
+        put_u16(&mut raw, 128, u16::MAX);
+        assert_eq!(decode_time(&raw, 16, 136), 0);
+        let mut small = [0u8; 128];
+        encode_time(&mut small, 16, 136, 5_000_000_000);
+        assert_eq!(decode_time(&small, 16, 136), i64::from(i32::MAX));
+    }
+
+    #[test]
+    fn kinds_map_both_ways_and_garbage_to_none() {
+        for (kind, mode, byte) in KINDS {
+            assert_eq!(FileKind::from_mode(mode | 0o777), Some(kind));
+            assert_eq!(FileKind::from_entry(byte), Some(kind));
+            assert_eq!((kind.mode_bits(), kind.entry_byte()), (mode, byte));
+        }
+        assert_eq!(FileKind::from_mode(0xF1FF), None);
+        assert_eq!(FileKind::from_entry(9), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! The ext2 file system over any block device: pure, safe, `no_std` + `alloc`, and of no
+//! operating system in particular.
+//!
+//! [`FileSystem`] mounts a [`BlockDevice`] and offers operations by inode number, as a virtual file
+//! system wants them. It is a single-threaded core (`&mut self`); who shares it wraps it in a lock.
+//! Devices and time are arguments, so a test replays exactly.
+//!
+//! How the parts stand to each other, from the bottom up:
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `device`, `error`, `bytes` | the device trait, the errors, little-endian access |
+//! | `layout`, `features`, `group`, `inode`, `dirent`, `bitmap` | the formats on disk; every number is checked here |
+//! | `cache`, `store`, `writeback`, `pending` | the buffer cache with its budget and the order of its writes |
+//! | `transaction` | the one way to change metadata; a journal goes in behind it |
+//! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `orphan`, `xattr` | work inside a transaction |
+//! | `fs`, `file`, `names`, `rename`, `attributes` | the operations of [`FileSystem`] |
+//!
+//! # What is read and what is refused
+//! Revision 0 and 1; blocks of 1, 2 and 4 KiB; inodes of 128 bytes and more; `filetype`,
+//! `sparse_super`, `sparse_super2`, `large_file`, indexed directories (read linearly; the index flag is cleared by the first
+//! change of such a directory, as the format allows). An ext3 image whose journal needs no
+//! recovery is mounted without using the journal. Unknown incompatible features, and a journal
+//! that needs recovery, refuse the mount by name; unknown read-only-compatible features refuse a
+//! writable mount by name.
+//!
+//! # What a hostile image can do
+//! Make operations on itself fail with [`Error::Corrupt`], which says what was wrong. A change that
+//! meets corruption makes the file system read-only. It cannot cause a panic, an endless
+//! loop, or memory use that grows with a number the image made up.
+//!
+//! Format reference: Dave Poirier, "The Second Extended File System", cited as "ext2 spec".
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+
+mod alloc_block;
+mod alloc_inode;
+mod attributes;
+mod bitmap;
+mod blockmap;
+mod bytes;
+mod cache;
+mod device;
+mod directory;
+mod dirent;
+mod error;
+mod features;
+mod file;
+mod fs;
+mod group;
+mod inode;
+mod layout;
+mod names;
+mod orphan;
+mod pending;
+mod rename;
+mod shrink;
+mod store;
+mod transaction;
+mod writeback;
+mod xattr;
+
+pub use attributes::Attributes;
+pub use device::{BlockDevice, DeviceError, SECTOR_SIZE};
+pub use directory::DirectoryEntry;
+pub use error::Error;
+pub use features::{FeatureClass, FeatureSet};
+pub use fs::{FileSystem, Options, Stat, Statistics};
+pub use inode::FileKind;

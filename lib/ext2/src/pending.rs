@@ -1,0 +1,73 @@
+//! Freed bits that must not be used again yet.
+//!
+//! On disk an inode or a directory may still name a block or an inode that was freed in memory.
+//! Until that naming is gone from the disk, the freed bit stays set in what is written of its bitmap
+//! and nobody can have it again. So a power cut at any point leaves at worst blocks that belong to
+//! nobody, never a block that belongs to two.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+
+use crate::bitmap;
+
+/// By bitmap block, the bits that were freed since the last complete write-back.
+#[derive(Default)]
+pub(crate) struct Pending {
+    masks: BTreeMap<u32, Box<[u8]>>,
+    blocks: u32,
+}
+
+impl Pending {
+    /// Notes `count` freed bits of the bitmap in `block`, which is `size` bytes long.
+    pub(crate) fn add(&mut self, block: u32, size: usize, bit: u32, count: u32) {
+        let mask = self
+            .masks
+            .entry(block)
+            .or_insert_with(|| vec![0; size].into());
+        bitmap::set(mask, bit, count);
+    }
+
+    /// Adds to the number of blocks (not inodes) that wait here.
+    pub(crate) fn count_blocks(&mut self, count: u32) {
+        self.blocks = self.blocks.saturating_add(count);
+    }
+
+    /// How many free blocks wait here.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// The waiting bits of the bitmap in `block`.
+    pub(crate) fn mask(&self, block: u32) -> Option<&[u8]> {
+        self.masks.get(&block).map(|mask| &**mask)
+    }
+
+    /// How many bitmaps have waiting bits.
+    pub(crate) fn len(&self) -> usize {
+        self.masks.len()
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.masks.is_empty()
+    }
+
+    /// Takes over what waits in `other`.
+    pub(crate) fn absorb(&mut self, other: Pending) {
+        for (block, mask) in other.masks {
+            match self.masks.get_mut(&block) {
+                Some(mine) => bitmap::merge(mine, &mask),
+                None => {
+                    self.masks.insert(block, mask);
+                }
+            }
+        }
+        self.count_blocks(other.blocks);
+    }
+
+    /// Everything may be used again.
+    pub(crate) fn clear(&mut self) {
+        *self = Pending::default();
+    }
+}

@@ -1,0 +1,154 @@
+//! Renaming, with all its cases, in one transaction.
+
+use crate::device::BlockDevice;
+use crate::directory::{check_name, is_dots};
+use crate::error::{Error, Result};
+use crate::fs::FileSystem;
+use crate::inode::{FileKind, Inode, LINKS_MAX};
+use crate::layout::ROOT;
+use crate::transaction::Transaction;
+
+/// One renaming: names, and what they name. `target` is what `new_name` names so far.
+struct Rename<'n> {
+    old_dir: u32,
+    old_name: &'n [u8],
+    new_dir: u32,
+    new_name: &'n [u8],
+    source: Inode,
+    target: Option<Inode>,
+}
+
+impl<D: BlockDevice> FileSystem<D> {
+    /// Renames `old_name` in `old_dir` to `new_name` in `new_dir`. What has that name loses it in the
+    /// same transaction: a file gives way to anything but a directory, an empty directory to a
+    /// directory. If both names are of the same inode nothing happens.
+    ///
+    /// # Errors
+    /// `NotFound`; `IsDirectory`, `NotDirectory`, `NotEmpty` if the target does not give way; `Invalid` if a
+    /// directory would come to lie in itself, or for `.` and `..`; `TooManyLinks`, `NoSpace`, `ReadOnly`;
+    /// `Corrupt`; device errors.
+    pub fn rename(
+        &mut self,
+        old_dir: u32,
+        old_name: &[u8],
+        new_dir: u32,
+        new_name: &[u8],
+    ) -> Result<()> {
+        check_name(old_name)?;
+        check_name(new_name)?;
+        if is_dots(old_name) || is_dots(new_name) {
+            return Err(Error::Invalid("renaming of . or .."));
+        }
+        let orphan = self.update(|tx| tx.rename(old_dir, old_name, new_dir, new_name))?;
+        match orphan {
+            Some(ino) => self.reap(ino),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<D: BlockDevice> Transaction<'_, D> {
+    /// Returns an orphan that must be reaped, if one is left.
+    fn rename(
+        &mut self,
+        old_dir: u32,
+        old_name: &[u8],
+        new_dir: u32,
+        new_name: &[u8],
+    ) -> Result<Option<u32>> {
+        let source = self.lookup(old_dir, old_name)?.ino;
+        let target = match self.lookup(new_dir, new_name) {
+            Ok(found) if found.ino == source => return Ok(None),
+            Ok(found) => Some(self.inode(found.ino)?),
+            Err(Error::NotFound) => None,
+            Err(error) => return Err(error),
+        };
+        let source = self.inode(source)?;
+        let rename = Rename {
+            old_dir,
+            old_name,
+            new_dir,
+            new_name,
+            source,
+            target,
+        };
+        self.check_rename(&rename)?;
+        self.move_entry(&rename)?;
+        if rename.source.kind == FileKind::Directory {
+            self.move_parent(&rename)?;
+        }
+        self.edit_inode(rename.source.ino, |inode, now| inode.ctime = now)?;
+        match rename.target {
+            Some(target) => Ok(self.drop_link(target.ino)?.then_some(target.ino)),
+            None => Ok(None),
+        }
+    }
+
+    /// Checks everything that can forbid a renaming.
+    fn check_rename(&mut self, rename: &Rename<'_>) -> Result<()> {
+        let directory = rename.source.kind == FileKind::Directory;
+        let new_dir = self.directory(rename.new_dir)?;
+        if new_dir.links == 0 {
+            return Err(Error::NotFound);
+        }
+        if directory && self.is_inside(rename.new_dir, rename.source.ino)? {
+            return Err(Error::Invalid("directory moved into itself"));
+        }
+        if let Some(target) = &rename.target {
+            match (directory, target.kind == FileKind::Directory) {
+                (true, false) => return Err(Error::NotDirectory),
+                (false, true) => return Err(Error::IsDirectory),
+                (true, true) if !self.is_empty(target)? => return Err(Error::NotEmpty),
+                _ => {}
+            }
+        } else if directory && rename.old_dir != rename.new_dir && new_dir.links >= LINKS_MAX {
+            return Err(Error::TooManyLinks);
+        }
+        Ok(())
+    }
+
+    /// Whether directory `dir` is `ancestor` or lies in it.
+    fn is_inside(&mut self, dir: u32, ancestor: u32) -> Result<bool> {
+        let mut at = dir;
+        for _ in 0..self.layout().inodes {
+            if at == ancestor {
+                return Ok(true);
+            }
+            if at == ROOT {
+                return Ok(false);
+            }
+            at = self.lookup(at, b"..")?.ino;
+        }
+        Err(Error::Corrupt("directories that contain each other"))
+    }
+
+    /// Makes the new entry, then removes the old one.
+    fn move_entry(&mut self, rename: &Rename<'_>) -> Result<()> {
+        let (ino, kind) = (rename.source.ino, rename.source.kind);
+        match rename.target {
+            Some(_) => self.redirect_entry(rename.new_dir, rename.new_name, ino, kind)?,
+            None => self.add_entry(rename.new_dir, rename.new_name, ino, kind)?,
+        }
+        self.remove_entry(rename.old_dir, rename.old_name)
+    }
+
+    /// Sets the `..` of a directory that moved, and the links of its old and new parent.
+    fn move_parent(&mut self, rename: &Rename<'_>) -> Result<()> {
+        if rename.target.is_some() {
+            self.edit_inode(rename.new_dir, |dir, _| {
+                dir.links = dir.links.saturating_sub(1)
+            })?;
+        }
+        if rename.old_dir == rename.new_dir {
+            return Ok(());
+        }
+        let source = rename.source.ino;
+        self.redirect_entry(source, b"..", rename.new_dir, FileKind::Directory)?;
+        self.edit_inode(rename.old_dir, |dir, _| {
+            dir.links = dir.links.saturating_sub(1)
+        })?;
+        self.edit_inode(rename.new_dir, |dir, _| {
+            dir.links = dir.links.saturating_add(1)
+        })
+    }
+}

@@ -1,0 +1,146 @@
+//! Blocks on the device, through the cache: loading in runs, and content of files. The order of
+//! writes is in `writeback`; metadata changes only in a `transaction`.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::cache::{Cache, Kind};
+use crate::device::{BlockDevice, SECTOR_SIZE};
+use crate::error::Result;
+use crate::layout::{Block, Layout};
+use crate::pending::Pending;
+
+/// The largest request to the device, in bytes.
+const RUN_BYTES: usize = 128 * 1024;
+/// The smallest cache, in blocks.
+const CACHE_MIN: usize = 128;
+
+/// A device with its cache.
+pub(crate) struct Store<D> {
+    pub(crate) device: D,
+    pub(crate) layout: Layout,
+    pub(crate) cache: Cache,
+    /// Frees that are not complete on disk.
+    pub(crate) pending: Pending,
+    /// Inodes that are in use from outside, with the number of uses.
+    pub(crate) open: BTreeMap<u32, u32>,
+    /// Files whose truncation is not finished: they have blocks behind their end.
+    pub(crate) cut: BTreeSet<u32>,
+    /// No change is allowed: asked for at mount, or corruption was found.
+    pub(crate) read_only: bool,
+    /// Corruption was found by a change.
+    pub(crate) damaged: bool,
+    /// The state field on disk is as it was at mount: no change is under way there.
+    pub(crate) at_rest: bool,
+    /// This mount was counted in the superblock.
+    pub(crate) counted: bool,
+    /// When it was mounted, seconds since 1970.
+    pub(crate) mount_time: i64,
+    /// Requests made to the device.
+    pub(crate) reads: u64,
+    /// Requests made to the device.
+    pub(crate) writes: u64,
+    /// A buffer for requests of several blocks, see `take_staging`.
+    pub(crate) staging: Vec<u8>,
+}
+
+impl<D: BlockDevice> Store<D> {
+    /// A store with a cache of `budget` bytes.
+    pub(crate) fn new(device: D, layout: Layout, budget: usize, read_only: bool) -> Self {
+        let capacity = (budget / layout.block_size).max(CACHE_MIN);
+        Store {
+            device,
+            layout,
+            cache: Cache::new(capacity),
+            pending: Pending::default(),
+            open: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            read_only,
+            damaged: false,
+            at_rest: true,
+            counted: false,
+            mount_time: 0,
+            reads: 0,
+            writes: 0,
+            staging: Vec::new(),
+        }
+    }
+
+    /// The most blocks of one request to the device.
+    pub(crate) fn run_blocks(&self) -> usize {
+        (RUN_BYTES / self.layout.block_size).min(self.cache.reserve())
+    }
+
+    /// The sector where a block starts.
+    pub(crate) fn sector(&self, block: u32) -> u64 {
+        u64::from(block) * (self.layout.block_size / SECTOR_SIZE) as u64
+    }
+
+    /// The content of a block, read if it is not cached.
+    pub(crate) fn block(&mut self, block: Block) -> Result<&[u8]> {
+        self.load_run(block, 1)?;
+        Ok(self
+            .cache
+            .get(block.number())
+            .expect("the newest blocks are never evicted"))
+    }
+
+    /// Makes sure that `block` is cached, and reads with it, in one request, those of the
+    /// `count` blocks from there on that follow without a cached one between.
+    pub(crate) fn load_run(&mut self, block: Block, count: usize) -> Result<()> {
+        let first = block.number();
+        if self.cache.contains(first) {
+            return Ok(());
+        }
+        let most = count.clamp(1, self.run_blocks()) as u32;
+        let end = first.saturating_add(most).min(self.layout.blocks);
+        let missing = (first..end)
+            .take_while(|block| !self.cache.contains(*block))
+            .count();
+        let end = first + missing as u32;
+        let size = self.layout.block_size;
+        let mut buffer = self.take_staging(missing * size);
+        let result = self.device.read(self.sector(first), &mut buffer);
+        self.reads += 1;
+        if result.is_ok() {
+            // Backwards, so that the block that was asked for is the newest.
+            for (number, data) in (first..end).zip(buffer.chunks_exact(size)).rev() {
+                self.cache.insert_clean(number, data);
+            }
+        }
+        self.staging = buffer;
+        Ok(result?)
+    }
+
+    /// The staging buffer, `len` bytes long. The caller puts it back.
+    pub(crate) fn take_staging(&mut self, len: usize) -> Vec<u8> {
+        let mut buffer = core::mem::take(&mut self.staging);
+        buffer.resize(len, 0);
+        buffer
+    }
+
+    /// The content of a file's block for change. `fresh` says that it is newly allocated or will be
+    /// overwritten as a whole: then it is not read.
+    pub(crate) fn data_mut(&mut self, block: Block, fresh: bool) -> Result<&mut [u8]> {
+        let number = block.number();
+        if fresh {
+            if self.cache.contains(number) {
+                let data = self
+                    .cache
+                    .get_dirty(number, Kind::Data)
+                    .expect("it is cached");
+                data.fill(0);
+            } else {
+                let zeroes = vec![0; self.layout.block_size].into();
+                self.cache.insert_dirty(number, zeroes, Kind::Data);
+            }
+        } else {
+            self.load_run(block, 1)?;
+        }
+        Ok(self
+            .cache
+            .get_dirty(number, Kind::Data)
+            .expect("the newest blocks are never evicted"))
+    }
+}

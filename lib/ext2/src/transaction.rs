@@ -1,0 +1,169 @@
+//! The one way to change metadata.
+//!
+//! A [`Transaction`] collects changed copies of metadata blocks. Nothing else sees them until
+//! [`commit`](Transaction::commit) hands them to the cache all at once; a transaction that is
+//! dropped leaves no trace. So an operation that fails half-way, for want of space or because a read failed, has
+//! done nothing. Life of one: `begin`, any number of `read`/`modify`/`fresh`/`freed`, `commit` or drop.
+//!
+//! A journal goes in behind this interface: `commit` has the full set of blocks that change
+//! together and the set of blocks that were freed (to be revoked), and cannot fail; room in the
+//! journal is made where the store makes room in the cache, before `begin`.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::bytes::{put_u32, u32_at};
+use crate::cache::Kind;
+use crate::device::BlockDevice;
+use crate::error::{Error, Result};
+use crate::inode::Inode;
+use crate::layout::{Block, Layout};
+use crate::pending::Pending;
+use crate::store::Store;
+
+/// A set of metadata changes that happen together. See the module's text.
+pub(crate) struct Transaction<'a, D: BlockDevice> {
+    pub(crate) store: &'a mut Store<D>,
+    /// The time of the change, seconds since 1970.
+    pub(crate) now: i64,
+    changed: BTreeMap<u32, (Kind, Box<[u8]>)>,
+    /// Bits that this transaction freed.
+    pub(crate) freed: Pending,
+    forgotten: Vec<(u32, u32)>,
+}
+
+impl<'a, D: BlockDevice> Transaction<'a, D> {
+    /// A transaction without changes.
+    pub(crate) fn begin(store: &'a mut Store<D>, now: i64) -> Self {
+        Transaction {
+            store,
+            now,
+            changed: BTreeMap::new(),
+            freed: Pending::default(),
+            forgotten: Vec::new(),
+        }
+    }
+
+    /// The shape of the file system.
+    pub(crate) fn layout(&self) -> Layout {
+        self.store.layout
+    }
+
+    /// The content of a metadata block as this transaction sees it.
+    pub(crate) fn read(&mut self, block: Block) -> Result<&[u8]> {
+        if self.changed.contains_key(&block.number()) {
+            return Ok(&self.changed[&block.number()].1);
+        }
+        self.store.block(block)
+    }
+
+    /// The content of a metadata block for change.
+    pub(crate) fn modify(&mut self, block: Block, kind: Kind) -> Result<&mut [u8]> {
+        if !self.changed.contains_key(&block.number()) {
+            let copy = Box::from(self.store.block(block)?);
+            self.changed.insert(block.number(), (kind, copy));
+        }
+        Ok(&mut self
+            .changed
+            .get_mut(&block.number())
+            .expect("inserted if it was missing")
+            .1)
+    }
+
+    /// The content of a newly allocated metadata block: zeroes.
+    pub(crate) fn fresh(&mut self, block: Block, kind: Kind) -> &mut [u8] {
+        let zeroes = vec![0; self.store.layout.block_size].into();
+        self.changed.insert(block.number(), (kind, zeroes));
+        &mut self
+            .changed
+            .get_mut(&block.number())
+            .expect("just inserted")
+            .1
+    }
+
+    /// Notes that `count` blocks from `start` on were freed: their content does not matter any more.
+    pub(crate) fn forget(&mut self, start: u32, count: u32) {
+        for block in start..start + count {
+            self.changed.remove(&block);
+        }
+        self.forgotten.push((start, count));
+    }
+
+    /// Makes all changes visible.
+    pub(crate) fn commit(self) {
+        for (start, count) in self.forgotten {
+            (start..start + count).for_each(|block| self.store.cache.forget(block));
+        }
+        for (block, (kind, data)) in self.changed {
+            self.store.cache.insert_dirty(block, data, kind);
+        }
+        self.store.pending.absorb(self.freed);
+    }
+
+    /// A 32-bit field of the superblock.
+    pub(crate) fn super_field(&mut self, field: usize) -> Result<u32> {
+        let layout = self.layout();
+        let block = self.read(layout.superblock())?;
+        Ok(u32_at(block, layout.superblock_at() + field))
+    }
+
+    /// Sets a 32-bit field of the superblock.
+    pub(crate) fn set_super_field(&mut self, field: usize, value: u32) -> Result<()> {
+        let layout = self.layout();
+        let block = self.modify(layout.superblock(), Kind::Counters)?;
+        put_u32(block, layout.superblock_at() + field, value);
+        Ok(())
+    }
+
+    /// Adds `delta` to a counter of the superblock that is at most `limit`.
+    pub(crate) fn add_to_super(&mut self, field: usize, delta: i64, limit: u32) -> Result<()> {
+        let sum = i64::from(self.super_field(field)?) + delta;
+        match u32::try_from(sum) {
+            Ok(value) if value <= limit => self.set_super_field(field, value),
+            _ => Err(Error::Corrupt("free count in the superblock")),
+        }
+    }
+
+    /// The inode `ino` if its record was ever used.
+    ///
+    /// # Errors
+    /// `Corrupt` for a number that does not exist or a record that makes no sense.
+    pub(crate) fn inode_record(&mut self, ino: u32) -> Result<Option<Inode>> {
+        let layout = self.layout();
+        let (block, at) = self.inode_location(ino)?;
+        let raw = &self.read(block)?[at..at + layout.inode_size];
+        Inode::decode(ino, raw, &layout)
+    }
+
+    /// The inode `ino`.
+    ///
+    /// # Errors
+    /// As [`inode_record`](Self::inode_record), and `NotFound` if it has no links and is not open.
+    pub(crate) fn inode(&mut self, ino: u32) -> Result<Inode> {
+        match self.inode_record(ino)? {
+            Some(inode) if inode.links > 0 || self.store.open.contains_key(&ino) => Ok(inode),
+            _ => Err(Error::NotFound),
+        }
+    }
+
+    /// Stores a changed inode.
+    pub(crate) fn put_inode(&mut self, inode: &Inode) -> Result<()> {
+        let size = self.layout().inode_size;
+        let (block, at) = self.inode_location(inode.ino)?;
+        inode.encode(&mut self.modify(block, Kind::Inode)?[at..at + size]);
+        Ok(())
+    }
+
+    /// Loads the inode `ino`, lets `change` change it, and stores it.
+    pub(crate) fn edit_inode(
+        &mut self,
+        ino: u32,
+        change: impl FnOnce(&mut Inode, i64),
+    ) -> Result<()> {
+        let mut inode = self.inode(ino)?;
+        change(&mut inode, self.now);
+        self.put_inode(&inode)
+    }
+}
