@@ -60,6 +60,14 @@ pub fn set_hook(hook: FaultHook) {
     HOOK.store(hook as usize, Ordering::Release);
 }
 
+/// Installs another fault hook, or none, and returns the previous one. For tests.
+pub(crate) fn replace_hook(hook: Option<FaultHook>) -> Option<FaultHook> {
+    let previous = HOOK.swap(hook.map_or(0, |hook| hook as usize), Ordering::AcqRel);
+    // SAFETY: non-zero values of `HOOK` are `FaultHook`s, and an `Option` of a function pointer
+    // uses zero for `None`.
+    unsafe { core::mem::transmute(previous) }
+}
+
 /// How many bytes below a stack count as its guard.
 const STACK_GUARD_BYTES: u64 = 4096;
 

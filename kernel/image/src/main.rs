@@ -13,8 +13,8 @@ mod kernel {
     fn kernel_main() -> ! {
         framework::kprintln!("Trefoil");
         let line = framework::boot::command_line();
-        if line.split_whitespace().any(|word| word == "selftest") {
-            framework::selftest::run("");
+        if let Some(filter) = framework::selftest::requested(line) {
+            framework::selftest::run(filter);
         }
         framework::power::off()
     }

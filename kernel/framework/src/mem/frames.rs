@@ -218,19 +218,7 @@ impl Frames {
     /// Allocates `count` frames in a row (see [`FramePolicy::alloc`] for the alignment). Their
     /// content is whatever was there.
     pub fn alloc(count: usize, kind: FrameKind) -> Option<Self> {
-        if count == 0 {
-            return None;
-        }
-        let policy = policy();
-        let first = policy.alloc(count)?;
-        match Self::from_unused(first, count, kind) {
-            Ok(frames) => Some(frames),
-            Err(why) => {
-                LIES.fetch_add(1, Ordering::Relaxed);
-                kprintln!("memory: allocator policy proposed frame {first:#x}+{count}: {why:?}");
-                None
-            }
-        }
+        alloc_with(policy(), count, kind)
     }
 
     /// Allocates and zeroes.
@@ -332,6 +320,26 @@ impl Drop for Frames {
                 give_back(run, frame - run);
                 run = frame + 1;
             }
+        }
+    }
+}
+
+/// Asks `policy` for frames and checks its answer.
+pub(crate) fn alloc_with(
+    policy: &dyn FramePolicy,
+    count: usize,
+    kind: FrameKind,
+) -> Option<Frames> {
+    if count == 0 {
+        return None;
+    }
+    let first = policy.alloc(count)?;
+    match Frames::from_unused(first, count, kind) {
+        Ok(frames) => Some(frames),
+        Err(why) => {
+            LIES.fetch_add(1, Ordering::Relaxed);
+            kprintln!("memory: allocator policy proposed frame {first:#x}+{count}: {why:?}");
+            None
         }
     }
 }

@@ -14,15 +14,22 @@ mod early;
 pub mod frames;
 #[cfg(target_os = "none")]
 mod heap;
+pub mod holes;
+#[cfg(target_os = "none")]
+pub mod kspace;
 pub mod map;
 pub mod meta;
 #[cfg(target_os = "none")]
 pub mod paging;
 #[cfg(target_os = "none")]
 mod setup;
+#[cfg(target_os = "none")]
+pub mod tlb;
 
 #[cfg(target_os = "none")]
 pub use frames::{alloc_pages, free_pages, stats};
+#[cfg(target_os = "none")]
+pub use setup::{activate_kernel_table, kernel_table};
 #[cfg(target_os = "none")]
 pub(crate) use setup::{init, kernel_text};
 
@@ -60,15 +67,16 @@ pub struct Stack {
     pub top: usize,
 }
 
-/// Maps a stack that is never given back.
+/// Maps a stack with guard pages that is never given back.
 #[cfg(target_os = "none")]
 pub(crate) fn alloc_stack(pages: usize) -> Result<Stack, NoMemory> {
-    let memory = alloc_pages(pages).ok_or(NoMemory)?;
-    let low = memory.as_ptr() as usize;
-    Ok(Stack {
-        low,
-        top: low + pages * PAGE_SIZE,
-    })
+    let region = kspace::map_region(pages)?;
+    let stack = Stack {
+        low: region.start(),
+        top: region.end(),
+    };
+    core::mem::forget(region);
+    Ok(stack)
 }
 
 /// Whether the active page table maps an address.

@@ -122,6 +122,23 @@ pub fn leaf(root: u64, address: usize) -> Option<&'static AtomicU64> {
     Some(entry(table, address, 1))
 }
 
+/// Clears the entry, of a page of any size, that maps `address`, if there is one.
+pub fn clear(root: u64, address: usize) {
+    let mut table = root;
+    for level in (1..=4).rev() {
+        let slot = entry(table, address, level);
+        let value = slot.load(Ordering::Acquire);
+        if level == 1 || value & LARGE != 0 {
+            slot.store(0, Ordering::Release);
+            return;
+        }
+        if value & PRESENT == 0 {
+            return;
+        }
+        table = value & ADDRESS_MASK;
+    }
+}
+
 /// The physical address and the flags that the table gives for `address`.
 pub fn translate(root: u64, address: usize) -> Option<(u64, u64)> {
     let mut table = root;

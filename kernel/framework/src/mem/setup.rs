@@ -59,6 +59,7 @@ pub(crate) fn init() {
     activate_kernel_table();
     early.limit = u64::MAX;
     frames::init(early, usable.end());
+    super::kspace::init();
     let stats = frames::stats();
     crate::kprintln!(
         "memory: {} MiB usable, {} MiB free",

@@ -1,0 +1,286 @@
+//! Kernel space: regions of mapped memory with an unmapped guard page on both sides.
+//!
+//! Stacks and domain images live in [`Region`]s; device registers and firmware tables in
+//! [`Window`]s. No page is ever writable and executable. Unmapping goes: entries cleared, all
+//! processors flushed, only then frames and addresses given back. The table lock is never held
+//! across a flush.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use super::frames::{FrameKind, Frames, alloc_table};
+use super::holes::Holes;
+use super::paging::{self, MapError, NO_EXECUTE, PRESENT, UNCACHED, WRITABLE};
+use super::setup::kernel_table;
+use super::{KSPACE, NoMemory, PAGE_SIZE, tlb};
+use crate::arch::cpu::{Features, features};
+use crate::spin::IrqLock;
+
+/// Pages of kernel space: one top-level entry, 512 GiB.
+const KSPACE_PAGES: usize = 1 << 27;
+/// Pages of 2 MiB.
+const LARGE_PAGES: usize = 512;
+
+/// The free addresses; the lock also guards the page tables of kernel space.
+static SPACE: IrqLock<Holes> = IrqLock::new(Holes::new());
+
+/// What may be done with mapped memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prot {
+    /// Nothing: every access faults, the frames stay.
+    None,
+    /// Read.
+    Read,
+    /// Read and write.
+    ReadWrite,
+    /// Read and execute.
+    ReadExecute,
+}
+
+impl Prot {
+    /// The page-table bits.
+    fn flags(self) -> u64 {
+        let nx = if features().has(Features::NX) {
+            NO_EXECUTE
+        } else {
+            0
+        };
+        match self {
+            Self::None => 0,
+            Self::Read => PRESENT | nx,
+            Self::ReadWrite => PRESENT | WRITABLE | nx,
+            Self::ReadExecute => PRESENT,
+        }
+    }
+}
+
+/// Makes the address space available. Runs once, at boot.
+///
+/// # Panics
+/// If there is no memory for the first entry of the list of free addresses.
+pub(super) fn init() {
+    let first = KSPACE / PAGE_SIZE;
+    *SPACE.lock() = Holes::with_pages(first, first + KSPACE_PAGES).expect("memory at boot");
+}
+
+/// Addresses of kernel space, with a guard page on both sides that is never mapped.
+#[derive(Debug)]
+struct Addresses {
+    start: usize,
+    pages: usize,
+}
+
+impl Addresses {
+    /// Takes addresses whose start is a multiple of `align` pages.
+    fn take(pages: usize, align: usize) -> Result<Self, NoMemory> {
+        let with_guards = pages.checked_add(2).ok_or(NoMemory)?;
+        let first = SPACE.lock().alloc(with_guards, align, align - 1)?;
+        Ok(Self {
+            start: (first + 1) * PAGE_SIZE,
+            pages,
+        })
+    }
+
+    /// The address of a page.
+    fn page(&self, index: usize) -> usize {
+        self.start + index * PAGE_SIZE
+    }
+}
+
+impl Drop for Addresses {
+    fn drop(&mut self) {
+        SPACE
+            .lock()
+            .free(self.start / PAGE_SIZE - 1, self.pages + 2);
+    }
+}
+
+/// Memory mapped in kernel space, owned by the handle. Dropping it unmaps it on all processors and
+/// frees the frames; whoever drops it vouches, by the `unsafe` code that used the address, that no
+/// reference into it is left.
+#[derive(Debug)]
+pub struct Region {
+    addresses: Addresses,
+    /// Pages from the start that are mapped (all, except while mapping fails half-way).
+    mapped: usize,
+}
+
+/// Maps `pages` zeroed pages, readable and writable, with guard pages on both sides.
+pub fn map_region(pages: usize) -> Result<Region, NoMemory> {
+    if pages == 0 {
+        return Err(NoMemory);
+    }
+    let mut region = Region {
+        addresses: Addresses::take(pages, 1)?,
+        mapped: 0,
+    };
+    while region.mapped < pages {
+        region.map_next()?;
+    }
+    Ok(region)
+}
+
+impl Region {
+    /// Maps one more page.
+    fn map_next(&mut self) -> Result<(), NoMemory> {
+        let frame = Frames::alloc_zeroed(1, FrameKind::Kspace).ok_or(NoMemory)?;
+        let address = self.addresses.page(self.mapped);
+        let flags = Prot::ReadWrite.flags();
+        map(address, frame.physical(), PAGE_SIZE, flags, 1)?;
+        frame.into_raw();
+        self.mapped += 1;
+        Ok(())
+    }
+
+    /// Lowest address.
+    pub fn start(&self) -> usize {
+        self.addresses.start
+    }
+
+    /// One past the highest address.
+    pub fn end(&self) -> usize {
+        self.addresses.page(self.addresses.pages)
+    }
+
+    /// Number of pages.
+    pub fn pages(&self) -> usize {
+        self.addresses.pages
+    }
+
+    /// Pointer to the first byte. Following it is subject to the protection set.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.addresses.start as *mut u8
+    }
+
+    /// Changes what may be done with the pages `range` (counted from 0), on all processors.
+    /// Making memory writable that safe code holds constants or code in, or taking rights from
+    /// memory in use, leads to faults or worse: only the loader and stacks use this.
+    ///
+    /// # Panics
+    /// If the range is not inside the region.
+    pub fn protect(&self, range: Range<usize>, prot: Prot) {
+        assert!(range.start <= range.end && range.end <= self.addresses.pages);
+        {
+            let _tables = SPACE.lock();
+            for page in range.clone() {
+                let entry = leaf(self.addresses.page(page));
+                let frame = entry.load(Ordering::Relaxed) & paging::ADDRESS_MASK;
+                entry.store(frame | prot.flags(), Ordering::Release);
+            }
+        }
+        tlb::flush_everywhere(self.addresses.page(range.start), range.len());
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        for page in 0..self.mapped {
+            leaf(self.addresses.page(page)).fetch_and(paging::ADDRESS_MASK, Ordering::AcqRel);
+        }
+        tlb::flush_everywhere(self.addresses.start, self.mapped);
+        for page in 0..self.mapped {
+            let frame = leaf(self.addresses.page(page)).swap(0, Ordering::AcqRel);
+            // SAFETY: `map_next` left the ownership of this frame in the entry, the entry is
+            // cleared, and no processor has the translation any more.
+            drop(unsafe { Frames::from_raw(frame, 1, FrameKind::Kspace) });
+        }
+    }
+}
+
+/// The entry of a page that is or was mapped.
+fn leaf(address: usize) -> &'static core::sync::atomic::AtomicU64 {
+    paging::leaf(kernel_table(), address).expect("tables of kernel space are never freed")
+}
+
+/// Maps a range under the table lock.
+fn map(
+    address: usize,
+    physical: u64,
+    bytes: usize,
+    flags: u64,
+    largest: u32,
+) -> Result<(), NoMemory> {
+    let _tables = SPACE.lock();
+    let result = paging::map_range(
+        kernel_table(),
+        address,
+        physical,
+        bytes as u64,
+        flags,
+        largest,
+        &mut alloc_table,
+    );
+    match result {
+        Ok(()) => Ok(()),
+        Err(MapError::NoMemory) => Err(NoMemory),
+        Err(MapError::Occupied) => panic!("kernel space at {address:#x} is occupied"),
+    }
+}
+
+/// How a [`Window`] is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cache {
+    /// Read-only and cached: tables of the firmware.
+    FirmwareTable,
+    /// Writable and uncached: device registers.
+    Device,
+}
+
+/// Physical memory that is not the allocator's, mapped in kernel space. Dropping it unmaps it.
+#[derive(Debug)]
+pub(crate) struct Window {
+    addresses: Addresses,
+    offset: usize,
+    bytes: usize,
+    large: bool,
+}
+
+impl Window {
+    /// Maps `bytes` bytes at `physical`, in large pages where the range allows it throughout.
+    pub fn map(physical: u64, bytes: usize, cache: Cache) -> Result<Self, NoMemory> {
+        let offset = physical as usize % PAGE_SIZE;
+        let length = (bytes + offset).next_multiple_of(PAGE_SIZE);
+        let base = physical - offset as u64;
+        let large_bytes = LARGE_PAGES * PAGE_SIZE;
+        let large = base as usize % large_bytes == 0 && length % large_bytes == 0;
+        let align = if large { LARGE_PAGES } else { 1 };
+        let addresses = Addresses::take(length / PAGE_SIZE, align)?;
+        let flags = match cache {
+            Cache::FirmwareTable => Prot::Read.flags(),
+            Cache::Device => Prot::ReadWrite.flags() | UNCACHED,
+        };
+        let window = Self {
+            addresses,
+            offset,
+            bytes,
+            large,
+        };
+        let largest = if large { 2 } else { 1 };
+        // On an error the half-made window is dropped, which clears what was mapped.
+        map(window.addresses.start, base, length, flags, largest)?;
+        Ok(window)
+    }
+
+    /// Address of the first byte asked for.
+    pub fn address(&self) -> usize {
+        self.addresses.start + self.offset
+    }
+
+    /// Bytes asked for.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        let step = if self.large { LARGE_PAGES } else { 1 };
+        {
+            let _tables = SPACE.lock();
+            for page in (0..self.addresses.pages).step_by(step) {
+                paging::clear(kernel_table(), self.addresses.page(page));
+            }
+        }
+        tlb::flush_everywhere(self.addresses.start, self.addresses.pages);
+    }
+}

@@ -1,0 +1,3 @@
+//! Parsers of ACPI tables.
+#![no_std]
+#![forbid(unsafe_code)]
