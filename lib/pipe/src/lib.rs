@@ -1,0 +1,192 @@
+//! The state of a pipe: a bounded buffer, and who still has its ends open.
+//!
+//! No locks and no waits: [`Pipe::read`] and [`Pipe::write`] say when the caller has to wait, and the owner
+//! blocks it until something changed. Any call that changes something may end somebody's wait.
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+
+use alloc::collections::VecDeque;
+
+/// Most bytes that a pipe holds.
+pub const CAPACITY: usize = 64 * 1024;
+
+/// A write of at most this many bytes is never torn by another writer's.
+pub const ATOMIC: usize = 4096;
+
+/// Why a read or write could not be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Wait for the other side, then try again.
+    Wait,
+    /// Nobody has the reading end open.
+    Broken,
+    /// No memory for the buffer.
+    NoMemory,
+}
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The end to read from.
+    Read,
+    /// The end to write to.
+    Write,
+}
+
+/// A pipe.
+pub struct Pipe {
+    buffer: VecDeque<u8>,
+    readers: usize,
+    writers: usize,
+}
+
+impl Default for Pipe {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Pipe {
+    /// An empty pipe with one reader and one writer. It takes memory only for what is in it.
+    pub const fn new() -> Self {
+        Pipe {
+            buffer: VecDeque::new(),
+            readers: 1,
+            writers: 1,
+        }
+    }
+
+    /// Moves bytes out, as many as there are and fit; `Ok(0)` is the end: all read and no writer left.
+    ///
+    /// # Errors
+    /// [`Blocked::Wait`] when it is empty and somebody may still write.
+    pub fn read(&mut self, out: &mut [u8]) -> Result<usize, Blocked> {
+        if self.buffer.is_empty() && self.writers > 0 && !out.is_empty() {
+            return Err(Blocked::Wait);
+        }
+        let count = self.buffer.len().min(out.len());
+        let (first, second) = self.buffer.as_slices();
+        let cut = first.len().min(count);
+        out[..cut].copy_from_slice(&first[..cut]);
+        out[cut..count].copy_from_slice(&second[..count - cut]);
+        self.buffer.drain(..count);
+        Ok(count)
+    }
+
+    /// Moves bytes in; how many. At most [`ATOMIC`] bytes go in together or not at all.
+    ///
+    /// # Errors
+    /// [`Blocked::Wait`] when there is no room, [`Blocked::Broken`] when nobody can read it any more,
+    /// [`Blocked::NoMemory`] when the buffer cannot grow. Nothing was written then.
+    pub fn write(&mut self, data: &[u8]) -> Result<usize, Blocked> {
+        if self.readers == 0 {
+            return Err(Blocked::Broken);
+        }
+        let room = CAPACITY - self.buffer.len();
+        if data.len() <= ATOMIC && room < data.len() || room == 0 && !data.is_empty() {
+            return Err(Blocked::Wait);
+        }
+        let count = room.min(data.len());
+        self.buffer
+            .try_reserve(count)
+            .map_err(|_| Blocked::NoMemory)?;
+        self.buffer.extend(&data[..count]);
+        Ok(count)
+    }
+
+    /// One holder of an end is gone. With the last reader what is in the pipe goes, too.
+    pub fn close(&mut self, end: End) {
+        match end {
+            End::Write => self.writers = self.writers.saturating_sub(1),
+            End::Read => {
+                self.readers = self.readers.saturating_sub(1);
+                if self.readers == 0 {
+                    self.buffer = VecDeque::new();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn bytes_come_out_in_order_across_the_wrap() {
+        let mut pipe = Pipe::new();
+        let mut next_in = 0u8;
+        let mut next_out = 0u8;
+        let mut buffer = [0; 1000];
+        for _ in 0..500 {
+            let data: vec::Vec<u8> = (0..777).map(|i| next_in.wrapping_add(i as u8)).collect();
+            let wrote = pipe.write(&data).expect("room");
+            next_in = next_in.wrapping_add(wrote as u8);
+            let count = pipe.read(&mut buffer).expect("data");
+            for byte in &buffer[..count] {
+                assert_eq!(*byte, next_out);
+                next_out = next_out.wrapping_add(1);
+            }
+        }
+        assert_eq!(next_in, next_out);
+    }
+
+    #[test]
+    fn an_empty_pipe_waits_and_ends_with_its_last_writer() {
+        let mut pipe = Pipe::new();
+        let mut buffer = [0; 8];
+        assert_eq!(pipe.read(&mut buffer), Err(Blocked::Wait));
+        pipe.write(b"x").expect("room");
+        pipe.close(End::Write);
+        assert_eq!(pipe.read(&mut buffer), Ok(1));
+        assert_eq!(pipe.read(&mut buffer), Ok(0));
+        assert_eq!(pipe.read(&mut buffer), Ok(0));
+    }
+
+    #[test]
+    fn a_pipe_without_readers_is_broken_and_empty() {
+        let mut pipe = Pipe::new();
+        pipe.write(&[7; 1000]).expect("room");
+        pipe.close(End::Read);
+        assert_eq!(pipe.write(b"x"), Err(Blocked::Broken));
+        assert_eq!(pipe.buffer.capacity(), 0);
+    }
+
+    #[test]
+    fn a_full_pipe_waits() {
+        let mut pipe = Pipe::new();
+        assert_eq!(pipe.write(&vec![1; CAPACITY + 5]), Ok(CAPACITY));
+        assert_eq!(pipe.write(b"x"), Err(Blocked::Wait));
+        assert_eq!(pipe.write(b""), Ok(0));
+        let mut buffer = [0; 10];
+        assert_eq!(pipe.read(&mut buffer), Ok(10));
+        assert_eq!(pipe.write(&vec![2; ATOMIC + 1]), Ok(10));
+    }
+
+    #[test]
+    fn a_small_write_is_never_torn() {
+        let mut pipe = Pipe::new();
+        pipe.write(&vec![1; CAPACITY - 10]).expect("room");
+        assert_eq!(pipe.write(&[2; 11]), Err(Blocked::Wait));
+        assert_eq!(pipe.write(&[2; 10]), Ok(10));
+    }
+
+    #[test]
+    fn closing_too_often_does_no_harm() {
+        let mut pipe = Pipe::new();
+        for _ in 0..3 {
+            pipe.close(End::Write);
+            pipe.close(End::Read);
+        }
+        assert_eq!(pipe.read(&mut [0; 4]), Ok(0));
+    }
+
+    #[test]
+    fn an_empty_buffer_never_waits() {
+        assert_eq!(Pipe::new().read(&mut []), Ok(0));
+    }
+}

@@ -1,0 +1,161 @@
+//! Paths, right and wrong, over a small tree.
+
+use super::*;
+use alloc::format;
+use alloc::string::String;
+
+/// Absolute paths with what they are: `d`, `f`, or `l` and a target.
+struct Sample(Vec<(String, char, String)>);
+
+#[derive(Debug, PartialEq)]
+struct Broken;
+
+impl Tree for Sample {
+    type Node = String;
+    type Error = Broken;
+
+    fn root(&self) -> Result<String, Broken> {
+        Ok("/".into())
+    }
+
+    fn look_up(&self, directory: &String, name: &[u8]) -> Result<Option<String>, Broken> {
+        let name = core::str::from_utf8(name).map_err(|_| Broken)?;
+        if name == "broken" {
+            return Err(Broken);
+        }
+        if name == ".." {
+            let cut = directory.rfind('/').unwrap_or(0).max(1);
+            return Ok(Some(directory[..cut].into()));
+        }
+        let path = format!("{}/{name}", directory.trim_end_matches('/'));
+        Ok(self
+            .0
+            .iter()
+            .find(|node| node.0 == path)
+            .map(|node| node.0.clone()))
+    }
+
+    fn target(&self, node: &String) -> Result<Option<Vec<u8>>, Broken> {
+        let node = self.0.iter().find(|other| other.0 == *node);
+        Ok(node
+            .filter(|node| node.1 == 'l')
+            .map(|node| node.2.clone().into_bytes()))
+    }
+
+    fn is_directory(&self, node: &String) -> bool {
+        node == "/"
+            || self
+                .0
+                .iter()
+                .any(|other| other.0 == *node && other.1 == 'd')
+    }
+}
+
+fn sample() -> Sample {
+    let mut nodes = Vec::new();
+    for (path, kind, target) in [
+        ("/a", 'd', ""),
+        ("/a/b", 'd', ""),
+        ("/a/b/f", 'f', ""),
+        ("/a/up", 'l', ".."),
+        ("/abs", 'l', "/a/b"),
+        ("/rel", 'l', "a/b/f"),
+        ("/new", 'l', "a/made"),
+        ("/self", 'l', "self"),
+        ("/ping", 'l', "pong/x"),
+        ("/pong", 'l', "ping"),
+        ("/empty", 'l', ""),
+    ] {
+        nodes.push((path.into(), kind, target.into()));
+    }
+    Sample(nodes)
+}
+
+fn go(from: &str, path: &str, follow: bool) -> Result<Found<String>, WalkError<Broken>> {
+    let start = Place {
+        node: from.into(),
+        path: from.into(),
+    };
+    walk(&sample(), &start, path.as_bytes(), follow)
+}
+
+/// The path that `path` leads to, and whether something is there.
+fn leads(from: &str, path: &str) -> (String, bool) {
+    let found = go(from, path, true).expect("a path that works");
+    (
+        String::from_utf8(found.path()).expect("text"),
+        found.node.is_some(),
+    )
+}
+
+#[test]
+fn plain_paths_lead_where_they_say() {
+    assert_eq!(leads("/", "a/b/f"), ("/a/b/f".into(), true));
+    assert_eq!(leads("/a", "b"), ("/a/b".into(), true));
+    assert_eq!(leads("/a", "/a//b///f"), ("/a/b/f".into(), true));
+    assert_eq!(leads("/a/b", "./../b/./f"), ("/a/b/f".into(), true));
+    assert_eq!(leads("/a/b", ".."), ("/a".into(), true));
+    assert_eq!(leads("/", "/"), ("/".into(), true));
+    assert_eq!(leads("/", "a/none"), ("/a/none".into(), false));
+}
+
+#[test]
+fn above_the_root_is_the_root() {
+    assert_eq!(leads("/a", "../../../a"), ("/a".into(), true));
+    assert_eq!(leads("/", ".."), ("/".into(), true));
+}
+
+#[test]
+fn links_are_followed_and_vanish_from_the_path() {
+    assert_eq!(leads("/", "rel"), ("/a/b/f".into(), true));
+    assert_eq!(leads("/", "abs/f"), ("/a/b/f".into(), true));
+    assert_eq!(leads("/", "a/up/a/b"), ("/a/b".into(), true));
+    assert_eq!(leads("/", "abs/.."), ("/a".into(), true));
+    assert_eq!(leads("/", "new"), ("/a/made".into(), false));
+}
+
+#[test]
+fn a_last_link_is_kept_when_asked() {
+    let found = go("/", "rel", false).expect("there");
+    assert_eq!(found.node.as_deref(), Some("/rel"));
+    let found = go("/", "abs/", false).expect("there");
+    assert_eq!(found.node.as_deref(), Some("/a/b"));
+    assert!(found.must_be_directory);
+}
+
+#[test]
+fn a_slash_at_the_end_is_reported() {
+    assert!(go("/", "a/", true).expect("there").must_be_directory);
+    assert!(go("/", "rel/", true).expect("there").must_be_directory);
+    assert!(!go("/", "a", true).expect("there").must_be_directory);
+}
+
+#[test]
+fn loops_end() {
+    assert_eq!(go("/", "self", true), Err(WalkError::Loop));
+    assert_eq!(go("/", "ping", true), Err(WalkError::Loop));
+    assert!(go("/", "self", false).is_ok());
+}
+
+#[test]
+fn what_is_missing_or_no_directory_on_the_way_is_an_error() {
+    assert_eq!(go("/", "", true), Err(WalkError::NotFound));
+    assert_eq!(go("/", "none/f", true), Err(WalkError::NotFound));
+    assert_eq!(go("/", "empty", true), Err(WalkError::NotFound));
+    assert_eq!(go("/", "a/b/f/g", true), Err(WalkError::NotDirectory));
+    assert_eq!(go("/", "a/b/f/..", true), Err(WalkError::NotDirectory));
+    assert_eq!(go("/", "broken", true), Err(WalkError::Tree(Broken)));
+}
+
+#[test]
+fn too_long_is_an_error() {
+    let long = "a/../".repeat(PATH_LIMIT / 5 + 1);
+    assert_eq!(go("/", &long, true), Err(WalkError::TooLong));
+}
+
+#[test]
+fn file_names() {
+    assert_eq!(file_name(b"/bin/ls"), b"ls");
+    assert_eq!(file_name(b"ls//"), b"ls");
+    assert_eq!(file_name(b"//"), b"");
+}
