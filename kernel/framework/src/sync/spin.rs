@@ -110,7 +110,10 @@ impl<T: ?Sized> SpinLock<T> {
 pub struct SpinGuard<'a, T: ?Sized> {
     lock: &'a SpinLock<T>,
     // Dropped after `drop` below has released the lock.
-    #[expect(dead_code, reason = "held for its drop, which restores the interrupt flag")]
+    #[expect(
+        dead_code,
+        reason = "held for its drop, which restores the interrupt flag"
+    )]
     irq: IrqOff,
 }
 

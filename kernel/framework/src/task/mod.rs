@@ -28,8 +28,7 @@ mod queue;
 mod sched;
 mod switch;
 mod table;
-#[cfg(feature = "selftest")]
-pub(crate) mod tests;
+//pub(crate) mod tests;
 mod thread;
 mod wait;
 
@@ -44,7 +43,7 @@ pub use wait::{
 };
 
 pub(crate) use preempt::preempt_from;
-pub(crate) use sched::run_processor;
+pub(crate) use sched::{run_processor, tick};
 pub(crate) use table::for_each;
 pub(crate) use thread::State;
 pub(crate) use wait::time_out;

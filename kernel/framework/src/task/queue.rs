@@ -115,6 +115,14 @@ impl<const LINK: usize> ThreadQueue<LINK> {
         Some(self.unlink(first))
     }
 
+    /// Takes the first thread out if `wanted` is true for it.
+    pub fn pop_front_if(&mut self, wanted: impl Fn(&Thread) -> bool) -> Option<ThreadRef> {
+        if self.front().is_some_and(wanted) {
+            return self.pop_front();
+        }
+        None
+    }
+
     /// Takes the first thread out for which `wanted` is true.
     pub fn pop_first(&mut self, wanted: impl Fn(&Thread) -> bool) -> Option<ThreadRef> {
         let mut at = self.head;

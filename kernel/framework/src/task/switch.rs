@@ -76,10 +76,10 @@ extern "C" fn begin() -> ! {
 }
 
 /// Words that [`prepare`] writes at the top of a new stack.
-pub(super) const PREPARED_WORDS: usize = 8;
+pub(super) const PREPARED_WORDS: usize = 7;
 
 /// What the top of a new thread's stack must hold so that [`resume`] enters `entry(arg)`: R15,
-/// R14, R13, R12, RBP, RBX, the return address, and a word that aligns the stack.
+/// R14, R13, R12, RBP, RBX and the return address, which leaves the stack pointer at the top.
 pub(super) fn prepare(entry: extern "C" fn(usize), arg: usize) -> [usize; PREPARED_WORDS] {
-    [0, 0, arg, entry as usize, 0, 0, begin as *const () as usize, 0]
+    [0, 0, arg, entry as usize, 0, 0, begin as *const () as usize]
 }

@@ -70,7 +70,10 @@ pub(super) fn release(id: ThreadId) -> Option<ThreadRef> {
 pub(super) fn find(id: ThreadId) -> Option<ThreadRef> {
     let table = TABLE.lock();
     let slot = table.slots.get(index_of(id))?;
-    slot.thread.as_ref().filter(|thread| thread.id() == id).cloned()
+    slot.thread
+        .as_ref()
+        .filter(|thread| thread.id() == id)
+        .cloned()
 }
 
 /// Number of slots in use.
@@ -100,16 +103,20 @@ impl Table {
         if new == old {
             return Err(NoMemory);
         }
-        self.slots.try_reserve_exact(new - old).map_err(|_| NoMemory)?;
+        self.slots
+            .try_reserve_exact(new - old)
+            .map_err(|_| NoMemory)?;
         for index in old..new {
-            let next_free = if index + 1 == new { usize::MAX } else { index + 1 };
-            self.slots.push(
-                Slot {
-                    generation: 0,
-                    thread: None,
-                    next_free,
-                },
-            );
+            let next_free = if index + 1 == new {
+                usize::MAX
+            } else {
+                index + 1
+            };
+            self.slots.push(Slot {
+                generation: 0,
+                thread: None,
+                next_free,
+            });
         }
         self.first_free = old;
         Ok(())

@@ -7,8 +7,8 @@
 
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
-use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::{fmt, ptr};
 
 use super::queue::{Link, ThreadQueue};
 use crate::arch::trap::TrapFrame;
@@ -77,12 +77,7 @@ impl StateWord {
     /// Changes `from` to `to`; says whether it was `from`.
     pub(super) fn change(&self, from: State, to: State) -> bool {
         self.0
-            .compare_exchange(
-                from as u32,
-                to as u32,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            )
+            .compare_exchange(from as u32, to as u32, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 }
@@ -121,7 +116,7 @@ pub struct Thread {
     /// End of the present wait in nanoseconds since boot; `u64::MAX` for none.
     pub(super) deadline: AtomicU64,
     /// Processor whose timer queue it was put in.
-    pub(super) timer_cpu: AtomicUsize,
+    timer_cpu: AtomicUsize,
     pub(super) interrupted: AtomicBool,
     policy_word: AtomicU64,
     run_ns: AtomicU64,
@@ -136,7 +131,13 @@ unsafe impl Sync for Thread {}
 
 impl Thread {
     /// A thread that will resume at stack pointer `rsp` of `stack`.
-    pub(super) fn new(id: ThreadId, name: &str, stack: Region, stack_low: usize, rsp: usize) -> Self {
+    pub(super) fn new(
+        id: ThreadId,
+        name: &str,
+        stack: Region,
+        stack_low: usize,
+        rsp: usize,
+    ) -> Self {
         let mut bytes = [0; NAME_BYTES];
         for (to, from) in bytes.iter_mut().zip(name.bytes().filter(u8::is_ascii)) {
             *to = from;
@@ -206,8 +207,38 @@ impl Thread {
         self.run_ns.fetch_add(ran, Ordering::Relaxed);
     }
 
+    /// End of the present wait in nanoseconds since boot.
+    pub(crate) fn deadline_ns(&self) -> u64 {
+        self.deadline.load(Ordering::Relaxed)
+    }
+
+    /// The processor whose timer queue it was put in last.
+    pub(crate) fn timer_cpu(&self) -> usize {
+        self.timer_cpu.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_timer_cpu(&self, cpu: usize) {
+        self.timer_cpu.store(cpu, Ordering::Relaxed);
+    }
+
+    /// The word at gs:[16] while it runs.
+    pub(crate) fn isolation_block(&self) -> usize {
+        self.isolation_block.load(Ordering::Relaxed)
+    }
+
+    /// The saved top record and, if the thread was preempted, its registers (null otherwise). Of
+    /// use only while it does not run.
+    pub(crate) fn saved_context(&self) -> (usize, *mut TrapFrame) {
+        let context = self.context.get();
+        // SAFETY: forms the address of a field, and reads the other one, which is written only on
+        // the way off a processor; a torn or stale value would only be a wrong answer.
+        let (rsp, frame) = unsafe { ((*context).rsp, &raw mut (*context).frame) };
+        let frame = if rsp == 0 { frame } else { ptr::null_mut() };
+        (self.top_record.load(Ordering::Relaxed), frame)
+    }
+
     /// Another counted reference to this thread.
-    pub(super) fn to_ref(&self) -> ThreadRef {
+    pub(crate) fn to_ref(&self) -> ThreadRef {
         // SAFETY: every `Thread` lives in an `Arc` (`life::spawn` is the only maker), and `&self`
         // shows that its count is not zero.
         unsafe {

@@ -1,0 +1,204 @@
+//! Interrupt lines: a vector of one's own and a counter of its interrupts that threads wait on.
+//!
+//! The handler only counts, masks what is level-triggered, acknowledges, and wakes; all else is
+//! done by the thread that waits.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use super::ioapic::{self, Polarity, Trigger};
+use super::lapic;
+use crate::arch::trap::{self, TrapFrame};
+use crate::smp;
+use crate::task::{self, WaitResult};
+use crate::{acpi, irq};
+
+const FIRST_VECTOR: usize = 0x30;
+const VECTORS: usize = 0xf0 - FIRST_VECTOR;
+/// In `Slot::gsi`: not connected to an I/O APIC.
+const NO_GSI: u32 = u32::MAX;
+/// Where devices send message-signalled interrupts (SDM volume 3, 11.11.1).
+const MSI_BASE: u64 = 0xfee0_0000;
+
+/// Why a line could not be had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IrqError {
+    /// All vectors are in use.
+    NoVector,
+    /// No I/O APIC has this input.
+    NoSuchInput,
+    /// The input already belongs to a line.
+    InputInUse,
+}
+
+struct Slot {
+    used: AtomicBool,
+    count: AtomicU32,
+    gsi: AtomicU32,
+    /// Masked by the handler until acknowledged.
+    level: AtomicBool,
+}
+
+static SLOTS: [Slot; VECTORS] = [const {
+    Slot {
+        used: AtomicBool::new(false),
+        count: AtomicU32::new(0),
+        gsi: AtomicU32::new(NO_GSI),
+        level: AtomicBool::new(false),
+    }
+}; VECTORS];
+
+/// Where the search for a free vector goes on, so that one is reused as late as possible.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Installs the handler of all device vectors.
+pub(super) fn init() {
+    for index in 0..VECTORS {
+        trap::set_handler((FIRST_VECTOR + index) as u8, handle);
+    }
+}
+
+/// A device interrupt.
+fn handle(frame: &mut TrapFrame) {
+    let slot = &SLOTS[frame.vector as usize - FIRST_VECTOR];
+    if !slot.used.load(Ordering::Acquire) {
+        irq::count_unexpected();
+        lapic::end_of_interrupt();
+        return;
+    }
+    if slot.level.load(Ordering::Relaxed) {
+        ioapic::set_masked(slot.gsi.load(Ordering::Relaxed), true);
+    }
+    slot.count.fetch_add(1, Ordering::SeqCst);
+    lapic::end_of_interrupt();
+    task::wake(&slot.count, usize::MAX);
+    task::preempt_from(frame);
+}
+
+/// An interrupt vector that belongs to its holder; dropping it gives the vector back.
+#[derive(Debug)]
+pub struct IrqLine {
+    index: usize,
+    /// APIC id of the processor that handles it.
+    apic_id: u32,
+}
+
+impl IrqLine {
+    /// Takes a free vector, for message-signalled interrupts.
+    pub fn alloc() -> Result<Self, IrqError> {
+        let start = NEXT.fetch_add(1, Ordering::Relaxed);
+        let index = (0..VECTORS)
+            .map(|step| (start + step) % VECTORS)
+            .find(|index| !SLOTS[*index].used.swap(true, Ordering::AcqRel))
+            .ok_or(IrqError::NoVector)?;
+        NEXT.store(index + 1, Ordering::Relaxed);
+        Ok(Self {
+            index,
+            apic_id: smp::apic_id(index % smp::online()),
+        })
+    }
+
+    /// Takes a free vector and connects it to a global system interrupt of an I/O APIC.
+    pub fn for_gsi(gsi: u32, trigger: Trigger, polarity: Polarity) -> Result<Self, IrqError> {
+        if !ioapic::has(gsi) {
+            return Err(IrqError::NoSuchInput);
+        }
+        let line = Self::alloc()?;
+        let slot = line.slot();
+        let taken = SLOTS
+            .iter()
+            .any(|slot| slot.gsi.load(Ordering::Relaxed) == gsi);
+        if taken {
+            return Err(IrqError::InputInUse);
+        }
+        slot.gsi.store(gsi, Ordering::Relaxed);
+        slot.level
+            .store(trigger == Trigger::Level, Ordering::Relaxed);
+        ioapic::route(gsi, line.vector(), line.apic_id, trigger, polarity);
+        Ok(line)
+    }
+
+    /// Like [`for_gsi`](Self::for_gsi), for one of the 16 ISA interrupts: honours the overrides in
+    /// the ACPI tables, and is edge-triggered and active high without one.
+    pub fn for_isa(irq: u8) -> Result<Self, IrqError> {
+        let madt = acpi::madt();
+        match madt.overrides.iter().find(|entry| entry.source == irq) {
+            Some(entry) => {
+                let (trigger, polarity) = decode_flags(entry.flags);
+                Self::for_gsi(entry.gsi, trigger, polarity)
+            }
+            None => Self::for_gsi(u32::from(irq), Trigger::Edge, Polarity::High),
+        }
+    }
+
+    fn slot(&self) -> &'static Slot {
+        &SLOTS[self.index]
+    }
+
+    /// Its vector.
+    pub fn vector(&self) -> u8 {
+        (FIRST_VECTOR + self.index) as u8
+    }
+
+    /// The address and the value that a device must write to raise it by MSI or MSI-X.
+    pub fn msi_message(&self) -> (u64, u32) {
+        (
+            MSI_BASE | u64::from(self.apic_id) << 12,
+            u32::from(self.vector()),
+        )
+    }
+
+    /// How many interrupts came so far, modulo 2^32.
+    pub fn count(&self) -> u32 {
+        self.slot().count.load(Ordering::SeqCst)
+    }
+
+    /// The counter itself, for waiting on it by other means.
+    pub fn counter(&self) -> &'static AtomicU32 {
+        &self.slot().count
+    }
+
+    /// Sleeps until the count differs from `seen`, the deadline passes (nanoseconds since boot) or
+    /// the thread is interrupted. `Mismatch` means that it differed already.
+    pub fn wait(&self, seen: u32, deadline_ns: Option<u64>) -> WaitResult {
+        task::wait_on(&self.slot().count, seen, deadline_ns)
+    }
+
+    /// Lets a level-triggered line interrupt again, after its cause was removed at the device.
+    pub fn ack(&self) {
+        let slot = self.slot();
+        if slot.level.load(Ordering::Relaxed) {
+            ioapic::set_masked(slot.gsi.load(Ordering::Relaxed), false);
+        }
+    }
+}
+
+impl Drop for IrqLine {
+    fn drop(&mut self) {
+        let slot = self.slot();
+        let gsi = slot.gsi.swap(NO_GSI, Ordering::Relaxed);
+        if gsi != NO_GSI {
+            ioapic::set_masked(gsi, true);
+        }
+        slot.level.store(false, Ordering::Relaxed);
+        slot.used.store(false, Ordering::Release);
+        // Whoever still waits looks again, and finds the line gone.
+        slot.count.fetch_add(1, Ordering::SeqCst);
+        task::wake(&slot.count, usize::MAX);
+    }
+}
+
+/// Trigger and polarity of an interrupt source override (ACPI 6.5, table 5.26); ISA's own where
+/// it says "conforms to the bus".
+fn decode_flags(flags: u16) -> (Trigger, Polarity) {
+    let polarity = if flags & 3 == 3 {
+        Polarity::Low
+    } else {
+        Polarity::High
+    };
+    let trigger = if flags >> 2 & 3 == 3 {
+        Trigger::Level
+    } else {
+        Trigger::Edge
+    };
+    (trigger, polarity)
+}

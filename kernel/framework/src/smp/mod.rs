@@ -1,0 +1,60 @@
+//! Several processors: starting them, asking things of each other, stopping all but one.
+//!
+//! One interrupt vector carries all requests; a word per processor says which are pending
+//! ([`request`]). What keeps two processors from waiting for each other for ever:
+//!
+//! - a request to flush translations is also served by a processor that spins for any lock, waits
+//!   for anything here, or is parked; it needs no lock;
+//! - a request to call a function, or to park, is served where interrupts are enabled, or in the
+//!   waits of this module, whose callers hold no spin lock.
+
+mod call;
+mod cpu_local;
+mod flush;
+mod request;
+mod start;
+mod stop;
+
+pub use call::call_all;
+pub use cpu_local::CpuLocal;
+pub use flush::flush_everywhere;
+pub use stop::{ThreadView, World, stop_world};
+
+pub(crate) use flush::poll_flush;
+pub(crate) use request::request_reschedule;
+pub(crate) use start::{enter_boot_processor, start_processors};
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::arch::MAX_CPUS;
+use crate::arch::cpu::cpu_index;
+
+/// Processors that run threads; they have the indices below this number.
+static ONLINE: AtomicUsize = AtomicUsize::new(1);
+static APIC_IDS: [AtomicU32; MAX_CPUS] = [const { AtomicU32::new(0) }; MAX_CPUS];
+
+/// How many processors run threads. Their indices are 0 up to this number.
+#[inline]
+pub fn online() -> usize {
+    ONLINE.load(Ordering::SeqCst)
+}
+
+/// The APIC id of a processor.
+pub(crate) fn apic_id(index: usize) -> u32 {
+    APIC_IDS[index].load(Ordering::Relaxed)
+}
+
+/// The indices of all processors that run threads, but the calling one. Interrupts must be off.
+fn others() -> impl Iterator<Item = usize> {
+    let here = cpu_index();
+    (0..online()).filter(move |index| *index != here)
+}
+
+/// Stops all other processors for good, whatever they are doing, for a kernel that gives up.
+pub fn halt_others() {
+    let _irq = crate::sync::IrqOff::new();
+    if online() > 1 {
+        stop::halt_on_nmi();
+        others().for_each(|index| crate::irq::lapic::send_nmi(apic_id(index)));
+    }
+}

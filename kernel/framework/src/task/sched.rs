@@ -1,0 +1,263 @@
+//! The scheduler core: takes threads off a processor, asks the policy for the next, puts it on.
+//!
+//! Everything here runs with interrupts off. `release` and `dispatch` run on the processor's
+//! scheduler stack (after a voluntary switch) or on its interrupt stack (after a preemption), never
+//! on the stack of the thread that is being released: once its state says READY or BLOCKED,
+//! another processor may be running it.
+
+use alloc::sync::Arc;
+use core::arch::asm;
+use core::mem::offset_of;
+use core::ptr;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+use super::policy::{Placement, Reason, Scheduler};
+use super::thread::{State, Thread, ThreadRef};
+use super::{life, switch};
+use crate::arch::cpu::{self, PerCpu};
+use crate::arch::{regs, trap};
+use crate::sync::{IrqOff, RwLock};
+use crate::{kprintln, smp, time};
+
+/// Indices into [`PerCpu::sched`].
+mod word {
+    /// The running thread; the word owns a counted reference.
+    pub const CURRENT: usize = 0;
+    /// End of the scheduler stack.
+    pub const STACK_TOP: usize = 1;
+    /// Lowest usable address of the scheduler stack.
+    pub const STACK_LOW: usize = 2;
+    /// 1 while the processor looks for work or halts for lack of it.
+    pub const IDLE: usize = 3;
+}
+
+static POLICY: RwLock<Option<&'static dyn Scheduler>> = RwLock::new(None);
+static REFUSALS: AtomicU64 = AtomicU64::new(0);
+/// Answers of the policy that are refused in a row before the processor goes idle.
+const MAX_REFUSALS: usize = 16;
+
+/// Makes `policy` the scheduler; returns the previous one.
+pub(super) fn inject(policy: &'static dyn Scheduler) -> Option<&'static dyn Scheduler> {
+    POLICY.write().replace(policy)
+}
+
+/// How many answers of the policy were refused: threads that were not ready, or are running.
+pub fn refusals() -> u64 {
+    REFUSALS.load(Ordering::Relaxed)
+}
+
+fn policy() -> &'static dyn Scheduler {
+    POLICY.read().expect("set before the first thread is made")
+}
+
+/// The running thread, or `None` on the scheduler stack of an idle processor and during boot.
+#[inline]
+pub(super) fn current() -> Option<&'static Thread> {
+    let thread: *const Thread;
+    // SAFETY: reads this processor's CURRENT word in one instruction, so that a preemption cannot
+    // fall between finding the block and reading it. A thread that asks stays alive while it
+    // runs, because the word owns a count; the reference must not be kept beyond its end, which
+    // the callers, all in this module tree, respect by not storing it.
+    unsafe {
+        asm!(
+            "mov {}, gs:[{offset}]",
+            out(reg) thread,
+            offset = const offset_of!(PerCpu, sched) + 8 * word::CURRENT,
+            options(nostack, readonly, preserves_flags),
+        );
+        thread.as_ref()
+    }
+}
+
+/// Whether processor `index` has nothing to run.
+pub(super) fn is_idle(index: usize) -> bool {
+    cpu::block(index).sched[word::IDLE].load(Ordering::SeqCst) != 0
+}
+
+/// Gives way to other ready threads; returns when the policy picks this one again.
+pub fn yield_now() {
+    let _irq = IrqOff::new();
+    if current().is_some() {
+        leave_processor();
+    }
+}
+
+/// Takes the running thread, whose state says why, off the processor. Interrupts are off.
+pub(super) fn leave_processor() {
+    let thread = current().expect("called by a thread");
+    let stack_top = cpu::this_cpu().sched[word::STACK_TOP].load(Ordering::Relaxed);
+    // SAFETY: interrupts are off, so this processor stays ours; the context belongs to the
+    // processor that runs the thread, this one; the scheduler stack is in use only between a
+    // `leave` or `jump` and the next `resume`, so it is free.
+    unsafe {
+        let save = &raw mut (*thread.context.get()).rsp;
+        switch::leave(save, stack_top, after_leave);
+    }
+}
+
+/// Continues [`leave_processor`] on the scheduler stack.
+extern "C" fn after_leave() -> ! {
+    release_current();
+    dispatch()
+}
+
+/// Takes the running thread, whose context is saved completely, off this processor.
+pub(super) fn release_current() {
+    let block = cpu::this_cpu();
+    let thread = block.sched[word::CURRENT].swap(0, Ordering::Relaxed) as *const Thread;
+    // SAFETY: the word owned a count of the running thread, which passes to `thread` here.
+    let thread = unsafe { Arc::from_raw(thread) };
+    thread.account(time::now_ns());
+    let top_record = block.top_record.load(Ordering::Relaxed);
+    thread.top_record.store(top_record, Ordering::Relaxed);
+    match thread.state.get() {
+        State::Running => ready(thread, Reason::Yielded),
+        State::Exited => life::retire(thread),
+        _ => {
+            if !thread.state.change(State::Blocking, State::Blocked) {
+                ready(thread, Reason::Woken);
+            }
+        }
+    }
+}
+
+/// Makes a thread that is in no queue and whose context is saved runnable.
+pub(super) fn ready(thread: ThreadRef, why: Reason) {
+    let here = cpu::cpu_index();
+    thread.state.set(State::Ready);
+    let Placement { cpu, preempt } = policy().enqueue(thread, why, here);
+    let cpu = cpu % smp::online();
+    fence(Ordering::SeqCst);
+    if cpu != here {
+        if preempt || is_idle(cpu) {
+            smp::request_reschedule(cpu);
+        }
+    } else if preempt {
+        cpu::this_cpu().need_resched.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Makes a waiting thread, taken out of its wait queue by the caller, runnable.
+pub(super) fn unblock(thread: ThreadRef) {
+    if !thread.state.change(State::Blocking, State::Woken) {
+        ready(thread, Reason::Woken);
+    }
+}
+
+/// Runs the next thread. The present stack, which must not be a thread's, is abandoned.
+pub(super) fn dispatch() -> ! {
+    let here = cpu::cpu_index();
+    match pick(here) {
+        Some(thread) => run(thread),
+        None => {
+            let stack_top = cpu::this_cpu().sched[word::STACK_TOP].load(Ordering::Relaxed);
+            // SAFETY: as in `leave_processor`; this function's caller needs its stack no more
+            // (if that is the scheduler stack itself, it is abandoned likewise).
+            unsafe { switch::jump(stack_top, idle) }
+        }
+    }
+}
+
+/// Asks the policy for a thread and checks that it may run.
+fn pick(here: usize) -> Option<ThreadRef> {
+    for _ in 0..MAX_REFUSALS {
+        let thread = policy().pick(here)?;
+        if thread.state.change(State::Ready, State::Running) {
+            return Some(thread);
+        }
+        refuse(&thread, here);
+    }
+    None
+}
+
+#[cold]
+fn refuse(thread: &Thread, here: usize) {
+    if REFUSALS.fetch_add(1, Ordering::Relaxed) == 0 {
+        let (id, state) = (thread.id(), thread.state());
+        kprintln!("sched: policy offered thread {id} to cpu {here}, but it is {state:?}; refused");
+    }
+}
+
+/// Puts a thread, just moved to RUNNING by this processor, on it.
+fn run(thread: ThreadRef) -> ! {
+    let block = cpu::this_cpu();
+    block.need_resched.store(false, Ordering::Relaxed);
+    thread.cpu.store(cpu::cpu_index(), Ordering::Relaxed);
+    thread.on_since.store(time::now_ns(), Ordering::Relaxed);
+    load_words(block, &thread);
+    let context = thread.context.get();
+    let pointer = Arc::into_raw(thread) as usize;
+    block.sched[word::CURRENT].store(pointer, Ordering::Relaxed);
+    time::thread_runs();
+    // SAFETY: this processor moved the thread from READY to RUNNING, so the context is complete,
+    // is resumed for the first time since it was saved, and nobody else touches it. The count in
+    // CURRENT keeps it alive. Interrupts are off.
+    unsafe {
+        match (*context).rsp {
+            0 => trap::return_to(&(*context).frame),
+            rsp => switch::resume(rsp),
+        }
+    }
+}
+
+/// Loads the words of the per-processor block that belong to the thread.
+fn load_words(block: &PerCpu, thread: &Thread) {
+    let words = [
+        (&block.top_record, thread.top_record.load(Ordering::Relaxed)),
+        (&block.stack_low, thread.stack_low),
+        (
+            &block.isolation_block,
+            thread.isolation_block.load(Ordering::Relaxed),
+        ),
+    ];
+    for (word, value) in words {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Halts until there is a thread to run; runs on the scheduler stack.
+extern "C" fn idle() -> ! {
+    let block = cpu::this_cpu();
+    let here = cpu::cpu_index();
+    block.top_record.store(0, Ordering::Relaxed);
+    block.isolation_block.store(0, Ordering::Relaxed);
+    let stack_low = block.sched[word::STACK_LOW].load(Ordering::Relaxed);
+    block.stack_low.store(stack_low, Ordering::Relaxed);
+    block.sched[word::IDLE].store(1, Ordering::SeqCst);
+    time::processor_idles();
+    loop {
+        fence(Ordering::SeqCst);
+        if let Some(thread) = pick(here) {
+            block.sched[word::IDLE].store(0, Ordering::SeqCst);
+            run(thread);
+        }
+        // An interrupt that makes a thread ready is taken here and wakes the processor.
+        regs::wait_for_interrupt();
+        regs::interrupts_disable();
+    }
+}
+
+/// Gives the calling processor its scheduler stack and lets it run threads for ever.
+///
+/// # Safety
+/// The stack is 16-byte aligned at `top`, belongs to this processor from now on, and interrupts are
+/// disabled. Nothing on the present stack is needed any more.
+pub(crate) unsafe fn run_processor(stack_low: usize, stack_top: usize) -> ! {
+    let words = &cpu::this_cpu().sched;
+    words[word::CURRENT].store(ptr::null::<Thread>() as usize, Ordering::Relaxed);
+    words[word::STACK_LOW].store(stack_low, Ordering::Relaxed);
+    words[word::STACK_TOP].store(stack_top, Ordering::Relaxed);
+    // SAFETY: the caller vouches for the stack and for the abandoned one.
+    unsafe { switch::jump(stack_top, idle) }
+}
+
+/// The policy's view of a tick on processor `here`.
+pub(crate) fn tick(here: usize) {
+    if let Some(thread) = current() {
+        if policy().tick(here, &thread.to_ref()) {
+            cpu::this_cpu().need_resched.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+const _: () = assert!(size_of::<AtomicUsize>() == 8);

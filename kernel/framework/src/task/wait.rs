@@ -1,0 +1,227 @@
+//! Waiting on a word of memory, waking, interruption and sleep.
+//!
+//! Waiters stand in hashed buckets. A waiter checks the word with its bucket locked, and a waker
+//! changes the word before it locks the bucket, so a wake-up cannot fall between check and sleep. A
+//! count of waiters per bucket spares wakers the lock where nobody waits.
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+
+use super::preempt::{may_sleep, preempt_point};
+use super::thread::{RunQueue, State, Thread, ThreadId};
+use super::{sched, table};
+use crate::sync::{IrqOff, SpinLock};
+use crate::time;
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum WaitResult {
+    /// Another thread or an interrupt woke it.
+    Woken,
+    /// The word did not have the expected value; there was no wait.
+    Mismatch,
+    /// The deadline passed.
+    TimedOut,
+    /// [`interrupt`] was called for the thread, before or during the wait.
+    Interrupted,
+}
+
+struct Bucket {
+    /// Threads in `queue`, or about to be.
+    waiters: AtomicUsize,
+    queue: SpinLock<RunQueue>,
+}
+
+const BUCKETS: usize = 256;
+
+static TABLE: [Bucket; BUCKETS] = [const {
+    Bucket {
+        waiters: AtomicUsize::new(0),
+        queue: SpinLock::new(RunQueue::new()),
+    }
+}; BUCKETS];
+
+/// Multiplicative hash of a word's address.
+fn bucket_of(key: usize) -> usize {
+    (key >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - BUCKETS.ilog2())
+}
+
+/// Sleeps while `word` is `expected`, until woken, interrupted, or the deadline (nanoseconds since
+/// boot) passes. Wake-ups may be spurious: look at the condition again.
+///
+/// # Panics
+/// If the caller may not sleep (interrupts off, preemption off, no thread).
+pub fn wait_on(word: &AtomicU32, expected: u32, deadline_ns: Option<u64>) -> WaitResult {
+    wait(word, expected, deadline_ns, true)
+}
+
+/// Like [`wait_on`], without a deadline and deaf to [`interrupt`].
+pub fn wait_uninterrupted(word: &AtomicU32, expected: u32) {
+    wait(word, expected, None, false);
+}
+
+/// Sleeps until `deadline_ns` nanoseconds since boot, unless interrupted.
+pub fn sleep_until(deadline_ns: u64) -> WaitResult {
+    let nobody_wakes = AtomicU32::new(0);
+    wait(&nobody_wakes, 0, Some(deadline_ns), true)
+}
+
+fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>, interruptible: bool) -> WaitResult {
+    if let Err(why) = may_sleep() {
+        panic!("sleeping in atomic context: {why:?}");
+    }
+    let _irq = IrqOff::new();
+    let thread = sched::current().expect("may_sleep found a thread");
+    thread
+        .wait_interruptible
+        .store(interruptible, Ordering::Relaxed);
+    if let Err(ended) = enqueue(thread, word, expected, deadline) {
+        return ended;
+    }
+    sched::leave_processor();
+    if deadline.is_some() {
+        time::cancel(thread);
+    }
+    result_of(thread)
+}
+
+/// Puts the running thread into the bucket of `word`, or says why it need not wait.
+fn enqueue(
+    thread: &Thread,
+    word: &AtomicU32,
+    expected: u32,
+    deadline: Option<u64>,
+) -> Result<(), WaitResult> {
+    let key = core::ptr::from_ref(word) as usize;
+    let index = bucket_of(key);
+    let bucket = &TABLE[index];
+    let mut queue = bucket.queue.lock();
+    bucket.waiters.fetch_add(1, Ordering::SeqCst);
+    thread.wait_bucket.store(index + 1, Ordering::SeqCst);
+    if let Some(ended) = ends_at_once(thread, word, expected, deadline) {
+        thread.wait_bucket.store(0, Ordering::SeqCst);
+        bucket.waiters.fetch_sub(1, Ordering::SeqCst);
+        return Err(ended);
+    }
+    thread.wait_key.store(key, Ordering::Relaxed);
+    thread
+        .deadline
+        .store(deadline.unwrap_or(u64::MAX), Ordering::Relaxed);
+    thread.state.set(State::Blocking);
+    let queued = queue.push_back(thread.to_ref());
+    assert!(queued.is_ok(), "a running thread was in a queue");
+    if deadline.is_some() {
+        time::schedule(thread);
+    }
+    Ok(())
+}
+
+/// Whether a wait is over before it begins. Called with the bucket locked.
+fn ends_at_once(
+    thread: &Thread,
+    word: &AtomicU32,
+    expected: u32,
+    deadline: Option<u64>,
+) -> Option<WaitResult> {
+    let interruptible = thread.wait_interruptible.load(Ordering::Relaxed);
+    if interruptible && thread.interrupted.load(Ordering::SeqCst) {
+        return Some(WaitResult::Interrupted);
+    }
+    if word.load(Ordering::SeqCst) != expected {
+        return Some(WaitResult::Mismatch);
+    }
+    let over = deadline.is_some_and(|deadline| deadline <= time::now_ns());
+    over.then_some(WaitResult::TimedOut)
+}
+
+fn result_of(thread: &Thread) -> WaitResult {
+    match thread.wait_result.load(Ordering::Relaxed) {
+        1 => WaitResult::Mismatch,
+        2 => WaitResult::TimedOut,
+        3 => WaitResult::Interrupted,
+        _ => WaitResult::Woken,
+    }
+}
+
+/// Wakes up to `n` threads that wait on the word at this address, in the order in which they came;
+/// returns how many. The address is never dereferenced. Usable in interrupt context.
+pub fn wake(word: *const AtomicU32, n: usize) -> usize {
+    let key = word as usize;
+    let bucket = &TABLE[bucket_of(key)];
+    fence(Ordering::SeqCst);
+    if bucket.waiters.load(Ordering::SeqCst) == 0 {
+        return 0;
+    }
+    let mut woken = 0;
+    let mut queue = bucket.queue.lock();
+    while woken < n {
+        let same_word = |thread: &Thread| thread.wait_key.load(Ordering::Relaxed) == key;
+        let Some(thread) = queue.pop_first(same_word) else {
+            break;
+        };
+        finish(bucket, &thread, WaitResult::Woken);
+        sched::unblock(thread);
+        woken += 1;
+    }
+    drop(queue);
+    preempt_point();
+    woken
+}
+
+/// Records the end of a wait whose thread was taken out of the bucket.
+fn finish(bucket: &Bucket, thread: &Thread, result: WaitResult) {
+    bucket.waiters.fetch_sub(1, Ordering::SeqCst);
+    thread.wait_bucket.store(0, Ordering::SeqCst);
+    thread.wait_result.store(result as u8, Ordering::Relaxed);
+}
+
+/// Ends the present wait of `thread` with `result`, if it waits and `applies` says so with its
+/// bucket locked.
+fn end_wait(thread: &Thread, result: WaitResult, applies: impl Fn() -> bool) {
+    loop {
+        let index = thread.wait_bucket.load(Ordering::SeqCst);
+        let Some(bucket) = index.checked_sub(1).and_then(|index| TABLE.get(index)) else {
+            return;
+        };
+        let mut queue = bucket.queue.lock();
+        if thread.wait_bucket.load(Ordering::SeqCst) != index {
+            continue;
+        }
+        if !applies() {
+            return;
+        }
+        if let Some(thread) = queue.remove(thread) {
+            finish(bucket, &thread, result);
+            sched::unblock(thread);
+        }
+        return;
+    }
+}
+
+/// Makes the thread's present wait, or else its next ones, end with `Interrupted`, until
+/// [`clear_interrupt`]. Usable in interrupt context. Returns whether the thread exists.
+pub fn interrupt(id: ThreadId) -> bool {
+    let Some(thread) = table::find(id) else {
+        return false;
+    };
+    thread.interrupted.store(true, Ordering::SeqCst);
+    end_wait(&thread, WaitResult::Interrupted, || {
+        thread.wait_interruptible.load(Ordering::Relaxed)
+    });
+    preempt_point();
+    true
+}
+
+/// Takes back [`interrupt`] for waits to come.
+pub fn clear_interrupt(id: ThreadId) {
+    if let Some(thread) = table::find(id) {
+        thread.interrupted.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Ends the wait of a thread whose deadline has passed. Called by the timer interrupt.
+pub(crate) fn time_out(thread: &Thread, now: u64) {
+    end_wait(thread, WaitResult::TimedOut, || {
+        thread.deadline.load(Ordering::Relaxed) <= now
+    });
+}

@@ -1,0 +1,155 @@
+//! Deadlines of waiting threads and the scheduler's tick, on one one-shot timer per processor.
+//!
+//! A waiting thread stands in the queue of the processor where it went to sleep, sorted by
+//! deadline. The tick exists only while a thread runs: an idle processor's timer stays armed for
+//! the nearest deadline, or at most once more for a tick that is no longer wanted.
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::arch::MAX_CPUS;
+use crate::arch::cpu::cpu_index;
+use crate::arch::trap::{self, TrapFrame};
+use crate::irq::{TIMER, lapic};
+use crate::sync::SpinLock;
+use crate::task::{self, Thread, TimerQueue};
+use crate::time::{now_ns, tsc_at};
+
+/// Nanoseconds between two ticks.
+pub const TICK_NS: u64 = 10_000_000;
+/// No deadline.
+const NEVER: u64 = u64::MAX;
+
+struct Timer {
+    queue: SpinLock<TimerQueue>,
+    /// When the next tick is due; `NEVER` while the processor is idle. Its own processor's.
+    next_tick: AtomicU64,
+    /// What the hardware is armed for; `NEVER` if it is not. Its own processor's.
+    armed: AtomicU64,
+}
+
+static TIMERS: [Timer; MAX_CPUS] = [const {
+    Timer {
+        queue: SpinLock::new(TimerQueue::new()),
+        next_tick: AtomicU64::new(NEVER),
+        armed: AtomicU64::new(NEVER),
+    }
+}; MAX_CPUS];
+
+/// Counts of the local APIC's timer per second.
+static RATE: AtomicU64 = AtomicU64::new(0);
+static HOOK: AtomicUsize = AtomicUsize::new(0);
+
+/// A function called at every tick, in interrupt context, with the interrupted frame.
+pub type TickHook = fn(&mut TrapFrame);
+
+/// Installs the tick hook.
+pub fn set_tick_hook(hook: TickHook) {
+    HOOK.store(hook as usize, Ordering::Release);
+}
+
+pub(super) fn set_rate(rate: u64) {
+    RATE.store(rate, Ordering::Relaxed);
+}
+
+pub(super) fn init() {
+    trap::set_handler(TIMER, handle);
+    enable_on_this_processor();
+}
+
+/// Makes the calling processor's timer ready.
+pub(crate) fn enable_on_this_processor() {
+    lapic::enable_timer();
+}
+
+/// Arms this processor's timer for `deadline`, unless it fires earlier anyway. Interrupts are off.
+fn arm(timer: &Timer, deadline: u64) {
+    if deadline >= timer.armed.load(Ordering::Relaxed) {
+        return;
+    }
+    timer.armed.store(deadline, Ordering::Relaxed);
+    let left = u128::from(deadline.saturating_sub(now_ns()));
+    let count = left * u128::from(RATE.load(Ordering::Relaxed)) / 1_000_000_000 + 1;
+    lapic::arm(tsc_at(deadline), u32::try_from(count).unwrap_or(u32::MAX));
+}
+
+/// Puts the running thread, whose deadline is set, into this processor's queue. Interrupts are off.
+pub(crate) fn schedule(thread: &Thread) {
+    let here = cpu_index();
+    let timer = &TIMERS[here];
+    let deadline = thread.deadline_ns();
+    thread.set_timer_cpu(here);
+    let queued = timer
+        .queue
+        .lock()
+        .insert_sorted(thread.to_ref(), |member| member.deadline_ns() <= deadline);
+    assert!(queued.is_ok(), "a running thread had a deadline queued");
+    arm(timer, deadline);
+}
+
+/// Takes the thread out of the queue that `schedule` put it in, if it still is there.
+pub(crate) fn cancel(thread: &Thread) {
+    let removed = TIMERS[thread.timer_cpu()].queue.lock().remove(thread);
+    drop(removed);
+}
+
+/// A thread is about to run here. Interrupts are off.
+pub(crate) fn thread_runs() {
+    let timer = &TIMERS[cpu_index()];
+    if timer.next_tick.load(Ordering::Relaxed) == NEVER {
+        let next = now_ns() + TICK_NS;
+        timer.next_tick.store(next, Ordering::Relaxed);
+        arm(timer, next);
+    }
+}
+
+/// This processor has nothing to run. Interrupts are off.
+pub(crate) fn processor_idles() {
+    let timer = &TIMERS[cpu_index()];
+    timer.next_tick.store(NEVER, Ordering::Relaxed);
+}
+
+/// The timer interrupt.
+fn handle(frame: &mut TrapFrame) {
+    lapic::end_of_interrupt();
+    let here = cpu_index();
+    let timer = &TIMERS[here];
+    timer.armed.store(NEVER, Ordering::Relaxed);
+    expire(timer);
+    let now = now_ns();
+    if timer.next_tick.load(Ordering::Relaxed) <= now {
+        timer.next_tick.store(now + TICK_NS, Ordering::Relaxed);
+        call_hook(frame);
+        task::tick(here);
+    }
+    let nearest = timer.queue.lock().front().map(Thread::deadline_ns);
+    let next_tick = timer.next_tick.load(Ordering::Relaxed);
+    let next = nearest.unwrap_or(NEVER).min(next_tick);
+    if next != NEVER {
+        arm(timer, next);
+    }
+    task::preempt_from(frame);
+}
+
+/// Ends the waits whose deadline has passed.
+fn expire(timer: &Timer) {
+    loop {
+        let now = now_ns();
+        let due = timer
+            .queue
+            .lock()
+            .pop_front_if(|thread| thread.deadline_ns() <= now);
+        match due {
+            Some(thread) => task::time_out(&thread, now),
+            None => return,
+        }
+    }
+}
+
+fn call_hook(frame: &mut TrapFrame) {
+    let hook = HOOK.load(Ordering::Acquire);
+    if hook != 0 {
+        // SAFETY: only `set_tick_hook` stores non-zero values, and those are `TickHook`s.
+        let hook: TickHook = unsafe { core::mem::transmute(hook) };
+        hook(frame);
+    }
+}
