@@ -1,0 +1,187 @@
+//! The crate `interfaces`: types, traits, and what ties them to the `abi` crate.
+
+use super::{Code, INSIDE, entries, grouped};
+use crate::model::{Body, Budget, Definition, Field, Interface, Kind, Method, Model, Variant};
+
+/// The text of `interfaces.rs`, which the crate includes. It uses the built-in types by their bare names.
+pub fn emit(model: &Model) -> String {
+    let mut code = Code::default();
+    code.line("// Written by idlc from the .idl files. Do not edit.");
+    for definition in &model.definitions {
+        code.line("");
+        emit_definition(&mut code, model, definition);
+    }
+    for interface in &model.interfaces {
+        code.line("");
+        emit_interface(&mut code, interface);
+    }
+    code.line("");
+    entries::emit(&mut code, model);
+    code.text
+}
+
+fn emit_definition(code: &mut Code, model: &Model, definition: &Definition) {
+    let name = &definition.name;
+    code.docs(&definition.docs);
+    code.line(format!("#[derive({})]", derives(model, definition)));
+    match &definition.body {
+        Body::Struct(fields) => {
+            code.open(format!("pub struct {name} {{"));
+            emit_fields(code, fields, "pub ");
+        }
+        Body::Enum(variants) => {
+            code.open(format!("pub enum {name} {{"));
+            variants.iter().for_each(|variant| emit_variant(code, variant));
+        }
+    }
+    code.close("}");
+    code.line("");
+    if definition.plain {
+        code.line("// SAFETY: all its fields are plain data (checked by idlc), so it has no pointer and owns nothing.");
+        code.line(format!("unsafe impl Plain for {name} {{}}"));
+    }
+    if model.definition_owns(definition) {
+        emit_transfer(code, model, definition);
+    } else {
+        code.line("// SAFETY: it owns nothing (checked by idlc), so there is nothing to transfer.");
+        code.line(format!("unsafe impl Exchangeable for {name} {{}}"));
+    }
+    if definition.is_error() {
+        emit_from_rpc_error(code, name);
+    }
+}
+
+/// What can be derived: a type that owns nothing is copied and compared, others are moved.
+fn derives(model: &Model, definition: &Definition) -> &'static str {
+    let float = definition.fields().iter().any(|(_, field)| model.has_float(&field.ty));
+    match (model.definition_owns(definition), float) {
+        (true, _) => "Debug",
+        (false, true) => "Clone, Copy, Debug, PartialEq",
+        (false, false) => "Clone, Copy, Debug, PartialEq, Eq",
+    }
+}
+
+fn emit_fields(code: &mut Code, fields: &[Field], visibility: &str) {
+    for field in fields {
+        code.docs(&field.docs);
+        code.line(format!("{visibility}{}: {},", field.name, INSIDE.ty(&field.ty)));
+    }
+}
+
+fn emit_variant(code: &mut Code, variant: &Variant) {
+    let Variant { name, docs, named, fields, .. } = variant;
+    code.docs(docs);
+    if fields.is_empty() {
+        code.line(format!("{name},"));
+    } else if *named {
+        code.open(format!("{name} {{"));
+        emit_fields(code, fields, "");
+        code.close("},");
+    } else {
+        let types: Vec<_> = fields.iter().map(|field| INSIDE.ty(&field.ty)).collect();
+        code.line(format!("{name}({}),", types.join(", ")));
+    }
+}
+
+fn emit_transfer(code: &mut Code, model: &Model, definition: &Definition) {
+    code.line("// SAFETY: transfers every field that can own something; the others are plain data (checked by idlc).");
+    code.open(format!("unsafe impl Exchangeable for {} {{", definition.name));
+    code.line("#[inline]");
+    code.open("unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {");
+    match &definition.body {
+        Body::Struct(fields) => {
+            for field in fields.iter().filter(|field| model.owns(&field.ty)) {
+                emit_transfer_of(code, &format!("self.{}", field.name));
+            }
+        }
+        Body::Enum(variants) => emit_transfer_variants(code, model, variants),
+    }
+    code.line("Ok(())");
+    code.close("}");
+    code.close("}");
+}
+
+fn emit_transfer_variants(code: &mut Code, model: &Model, variants: &[Variant]) {
+    code.open("match self {");
+    for variant in variants {
+        emit_transfer_variant(code, model, variant);
+    }
+    code.close("}");
+}
+
+fn emit_transfer_variant(code: &mut Code, model: &Model, variant: &Variant) {
+    let owning: Vec<_> = variant.fields.iter().filter(|field| model.owns(&field.ty)).collect();
+    if owning.is_empty() {
+        return code.line(format!("Self::{} {{ .. }} => {{}}", variant.name));
+    }
+    // A position can stand for a name in a struct pattern, so both kinds of variants look alike.
+    let bindings: Vec<_> = owning.iter().map(|field| format!("{}: field{}", field.name, field.name)).collect();
+    code.open(format!("Self::{} {{ {}, .. }} => {{", variant.name, bindings.join(", ")));
+    for field in owning {
+        emit_transfer_of(code, &format!("field{}", field.name));
+    }
+    code.close("}");
+}
+
+fn emit_transfer_of(code: &mut Code, place: &str) {
+    code.line("// SAFETY: the caller's duty is passed on unchanged; the field crosses with the whole.");
+    code.line(format!("unsafe {{ {place}.transfer(transfer)? }};"));
+}
+
+fn emit_from_rpc_error(code: &mut Code, name: &str) {
+    code.line("");
+    code.open(format!("impl From<RpcError> for {name} {{"));
+    code.open("fn from(error: RpcError) -> Self {");
+    code.line("Self::Rpc(error)");
+    code.close("}");
+    code.close("}");
+}
+
+fn emit_interface(code: &mut Code, interface: &Interface) {
+    let name = &interface.name;
+    code.docs(&interface.docs);
+    code.open(format!("pub trait {name}: Send + Sync + 'static {{"));
+    for method in &interface.methods {
+        emit_method(code, method);
+    }
+    code.close("}");
+    code.line("");
+    code.line("// SAFETY: the number is derived from the name, which no other interface has (checked by idlc).");
+    code.open(format!("unsafe impl Interface for dyn {name} {{"));
+    code.line(format!("const NUMBER: u64 = {:#018x};", interface.number()));
+    code.line(format!("const NAME: &'static str = \"{name}\";"));
+    code.close("}");
+    code.line("");
+    code.open(format!("impl<T: {name}> ObjectOf<T> for dyn {name} {{"));
+    code.line("#[inline(always)]");
+    code.open("fn object(pointer: *mut T) -> *mut Self {");
+    code.line("pointer");
+    code.close("}");
+    code.close("}");
+}
+
+fn emit_method(code: &mut Code, method: &Method) {
+    code.docs(&method.docs);
+    match method.budget {
+        Budget::Default => {}
+        Budget::Milliseconds(milliseconds) => {
+            code.line("///");
+            code.line(format!("/// Time budget: {} ms.", grouped(milliseconds)));
+        }
+        Budget::Unbounded => {
+            code.line("///");
+            code.line("/// May block without a limit.");
+        }
+    }
+    if method.arguments.len() > 6 {
+        code.line("#[allow(clippy::too_many_arguments)]");
+    }
+    code.list(&format!("fn {}", method.name), &INSIDE.arguments(method), &result(method));
+}
+
+fn result(method: &Method) -> String {
+    match &method.result.kind {
+        Kind::Scalar("()") => ";".to_string(),
+        _ => format!(" -> {};", INSIDE.ty(&method.result)),
+    }
+}

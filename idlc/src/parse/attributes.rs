@@ -1,0 +1,105 @@
+//! Attributes: doc comments and those of the interface language.
+
+use super::Parser;
+use crate::diagnostics::Rule;
+use syn::punctuated::Punctuated;
+
+/// Where attributes stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At the head of a file.
+    File,
+    /// At a trait.
+    Trait,
+    /// At a struct or enum.
+    Definition,
+    /// At a method of an interface.
+    Method,
+    /// At the function of an entry.
+    Start,
+    /// At a field, a variant or a parameter.
+    Other,
+}
+
+/// What the attributes of one item say.
+#[derive(Default)]
+pub(super) struct Attributes {
+    pub docs: Vec<String>,
+    pub plain: bool,
+    pub domain: bool,
+    pub unbounded: bool,
+    pub budget: Option<u32>,
+    pub offers: Vec<String>,
+}
+
+/// The longest budget, in milliseconds: an hour.
+const LONGEST_BUDGET: u32 = 3_600_000;
+
+impl Parser<'_> {
+    /// Reads attributes; unknown and misplaced ones are errors.
+    pub(super) fn attributes(&mut self, attributes: &[syn::Attribute], place: Place) -> Attributes {
+        let mut found = Attributes::default();
+        for attribute in attributes {
+            self.attribute(attribute, place, &mut found);
+        }
+        if let (true, Some(_), Some(first)) = (found.unbounded, found.budget, attributes.first()) {
+            let span = self.span(first.pound_token.span);
+            self.error(Rule::Budget, span, "the method is unbounded and has a budget", "one of the two");
+        }
+        found
+    }
+
+    fn attribute(&mut self, attribute: &syn::Attribute, place: Place, found: &mut Attributes) {
+        let name = attribute.path().get_ident().map(ToString::to_string).unwrap_or_default();
+        match (name.as_str(), place, &attribute.meta) {
+            ("doc", _, syn::Meta::NameValue(pair)) => self.doc(pair, found),
+            ("plain", Place::Definition, syn::Meta::Path(_)) => found.plain = true,
+            ("domain", Place::Trait, syn::Meta::Path(_)) => found.domain = true,
+            ("unbounded", Place::Method, syn::Meta::Path(_)) => found.unbounded = true,
+            ("budget", Place::Method, syn::Meta::List(list)) => self.budget(list, found),
+            ("offers", Place::Start, syn::Meta::List(list)) => self.offers(list, found),
+            _ => self.unknown(attribute),
+        }
+    }
+
+    fn doc(&mut self, pair: &syn::MetaNameValue, found: &mut Attributes) {
+        if let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &pair.value {
+            // A block comment has several lines in one attribute.
+            found.docs.extend(text.value().lines().map(|line| line.trim_end().to_string()));
+            if text.value().is_empty() {
+                found.docs.push(String::new());
+            }
+        }
+    }
+
+    fn budget(&mut self, list: &syn::MetaList, found: &mut Attributes) {
+        let number = list.parse_args::<syn::LitInt>().ok().and_then(|it| it.base10_parse::<u32>().ok());
+        match number {
+            Some(number @ 1..=LONGEST_BUDGET) => found.budget = Some(number),
+            _ => {
+                let span = self.span(list.delimiter.span().join());
+                let help = "`#[budget(30000)]` for half a minute, or `#[unbounded]` for a call that may block for ever";
+                self.error(Rule::Budget, span, format!("`{}` is not a budget in milliseconds", list.tokens), help);
+            }
+        }
+    }
+
+    fn offers(&mut self, list: &syn::MetaList, found: &mut Attributes) {
+        let parser = Punctuated::<syn::Ident, syn::Token![,]>::parse_terminated;
+        match list.parse_args_with(parser) {
+            Ok(names) => found.offers = names.iter().map(ToString::to_string).collect(),
+            Err(error) => {
+                let span = self.span(error.span());
+                self.error(Rule::Attribute, span, format!("`{}` is not a list of names", list.tokens), "`#[offers(terminal, errors)]`");
+            }
+        }
+    }
+
+    fn unknown(&mut self, attribute: &syn::Attribute) {
+        let span = self.span(attribute.pound_token.span);
+        let text = self.text(attribute);
+        let help = "`#[plain]` at a struct or enum of plain data, `#[domain]` at the trait that declares a domain's entry, \
+                    `#[unbounded]` or `#[budget(MILLISECONDS)]` at a method, `#[offers(NAME, ..)]` at `start`; derives are automatic";
+        self.error(Rule::Attribute, span, format!("`{text}` is unknown, or has no meaning here"), help);
+    }
+}
