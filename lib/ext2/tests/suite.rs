@@ -1,6 +1,16 @@
 //! The file system against images that the host's tools make and check. Needs e2fsprogs.
 
+#[path = "suite/faults.rs"]
+mod faults;
 #[path = "suite/host.rs"]
 mod host;
+#[path = "suite/hostile.rs"]
+mod hostile;
+#[path = "suite/model.rs"]
+mod model;
 #[path = "suite/reading.rs"]
 mod reading;
+#[path = "suite/renaming.rs"]
+mod renaming;
+#[path = "suite/writing.rs"]
+mod writing;
