@@ -28,9 +28,9 @@ fn emit_proxy(code: &mut Code, model: &Model, interface: &Interface) {
     code.open(format!("isolation::proxy! {{ {name}Proxy: interfaces::{name}, \"{name}\" {{"));
     for method in &interface.methods {
         let result = format!(" -> {};", OUTSIDE.ty(&method.result));
+        code.list(&format!("fn {}", method.name), &OUTSIDE.arguments(method), &result);
         let moved = moved(model, method).join(", ");
-        let tail = format!("{result} moved [{moved}]; budget {};", budget(method.budget));
-        code.list(&format!("fn {}", method.name), &OUTSIDE.arguments(method), &tail);
+        code.line(format!("    moved [{moved}]; budget {};", budget(method.budget)));
     }
     code.close("} }");
 }
@@ -42,11 +42,11 @@ fn moved<'a>(model: &Model, method: &'a Method) -> Vec<&'a str> {
 }
 
 /// The budget as the macro takes it: 0 is the domain's default, the largest number is none.
-fn budget(budget: Budget) -> u32 {
+fn budget(budget: Budget) -> String {
     match budget {
-        Budget::Default => 0,
-        Budget::Milliseconds(milliseconds) => milliseconds,
-        Budget::Unbounded => u32::MAX,
+        Budget::Default => "0".to_string(),
+        Budget::Milliseconds(milliseconds) => milliseconds.to_string(),
+        Budget::Unbounded => format!("{:#x}", u32::MAX),
     }
 }
 
