@@ -1,0 +1,384 @@
+//! A little Unix in memory for the shell's tests: files, pipes, a handful of programs that run to their end
+//! as soon as they are started, and a check that the shell closes every descriptor that it opens.
+#![allow(dead_code)]
+
+use shell::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+#[derive(Clone, Debug)]
+pub enum Object {
+    Input,
+    Output,
+    Errors,
+    File { path: Vec<u8>, at: usize },
+    Pipe(usize),
+}
+
+#[derive(Default)]
+pub struct World {
+    pub files: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub pipes: Vec<Vec<u8>>,
+    pub output: Vec<u8>,
+    pub errors: Vec<u8>,
+    pub input: Vec<Line>,
+    pub children: BTreeMap<u32, Ended>,
+    pub pids: u32,
+    pub interrupts: u32,
+    /// Programs that were started: arguments joined by blanks, with ` &` behind if in the background.
+    pub started: Vec<String>,
+}
+
+#[derive(Clone)]
+pub struct Fake {
+    pub world: Rc<RefCell<World>>,
+    pub table: BTreeMap<u32, Object>,
+    pub directory: Vec<u8>,
+}
+
+impl Fake {
+    pub fn new() -> Self {
+        let mut world = World::default();
+        for name in [
+            "echo", "cat", "true", "false", "crasher", "killed", "status", "sh", "env", "int",
+        ] {
+            world
+                .files
+                .insert(format!("/bin/{name}").into_bytes(), Vec::new());
+        }
+        world
+            .files
+            .insert(b"/bin/broken".to_vec(), b"broken".to_vec());
+        let world = Rc::new(RefCell::new(world));
+        Fake {
+            world,
+            table: standard([Object::Input, Object::Output, Object::Errors]),
+            directory: b"/".to_vec(),
+        }
+    }
+
+    fn absolute(&self, path: &[u8]) -> Vec<u8> {
+        match path.first() {
+            Some(b'/') => path.to_vec(),
+            _ => [
+                self.directory.trim_ascii(),
+                if self.directory == b"/" { b"" } else { b"/" },
+                path,
+            ]
+            .concat(),
+        }
+    }
+
+    fn new_descriptor(&mut self, object: Object) -> u32 {
+        let descriptor = (0..).find(|n| !self.table.contains_key(n)).unwrap();
+        self.table.insert(descriptor, object);
+        descriptor
+    }
+
+    fn put(&mut self, object: &Object, text: &[u8]) {
+        let mut world = self.world.borrow_mut();
+        match object {
+            Object::Output => world.output.extend_from_slice(text),
+            Object::Errors => world.errors.extend_from_slice(text),
+            Object::File { path, .. } => world.files.get_mut(path).unwrap().extend_from_slice(text),
+            Object::Pipe(index) => world.pipes[*index].extend_from_slice(text),
+            Object::Input => panic!("write to the input"),
+        }
+    }
+
+    fn take(&mut self, object: &Object) -> Vec<u8> {
+        let mut world = self.world.borrow_mut();
+        match object {
+            Object::File { path, at } => world.files[path][*at..].to_vec(),
+            Object::Pipe(index) => std::mem::take(&mut world.pipes[*index]),
+            _ => Vec::new(),
+        }
+    }
+
+    fn run(&mut self, order: &SpawnOrder<'_>, fds: &[Object; 3]) -> Ended {
+        let arguments = &order.arguments[1..];
+        let name = order.path.rsplit(|&b| b == b'/').next().unwrap();
+        match name {
+            b"echo" => self.put(&fds[1], &[arguments.join(&b' '), b"\n".to_vec()].concat()),
+            b"cat" => {
+                let text = self.take(&fds[0]);
+                self.put(&fds[1], &text);
+            }
+            b"env" => {
+                for (name, value) in order.environment {
+                    let value = String::from_utf8_lossy(value);
+                    self.put(&fds[1], format!("{name}={value}\n").as_bytes());
+                }
+            }
+            b"false" => return Ended::Exited(1),
+            b"status" => {
+                self.put(&fds[2], b"status says\n");
+                return Ended::Exited(String::from_utf8_lossy(&arguments[0]).parse().unwrap());
+            }
+            b"crasher" => return Ended::Crashed,
+            b"killed" => return Ended::Killed,
+            b"int" => {
+                self.world.borrow_mut().interrupts += 1;
+                return Ended::Killed;
+            }
+            b"sh" => return self.run_shell(order, fds),
+            _ => {}
+        }
+        Ended::Exited(0)
+    }
+
+    fn run_shell(&mut self, order: &SpawnOrder<'_>, fds: &[Object; 3]) -> Ended {
+        let mut inner = self.clone();
+        inner.table = standard(fds.clone());
+        let positional = order.arguments[3..].to_vec();
+        let mut shell = Shell::new(inner, positional, order.environment.to_vec(), false);
+        Ended::Exited(shell.run_text(&order.arguments[2]))
+    }
+}
+
+fn standard(objects: [Object; 3]) -> BTreeMap<u32, Object> {
+    (0..).zip(objects).collect()
+}
+
+impl System for Fake {
+    fn open(&mut self, path: &[u8], mode: OpenMode) -> Result<u32, String> {
+        let path = self.absolute(path);
+        let at = {
+            let mut world = self.world.borrow_mut();
+            match mode {
+                OpenMode::Read => {
+                    world.files.get(&path).ok_or("No such file or directory")?;
+                }
+                OpenMode::Write => drop(world.files.insert(path.clone(), Vec::new())),
+                OpenMode::Append => drop(world.files.entry(path.clone()).or_default()),
+            }
+            0
+        };
+        Ok(self.new_descriptor(Object::File { path, at }))
+    }
+
+    fn close(&mut self, descriptor: u32) {
+        assert!(
+            self.table.remove(&descriptor).is_some(),
+            "closed twice: {descriptor}"
+        );
+    }
+
+    fn pipe(&mut self) -> Result<(u32, u32), String> {
+        let index = {
+            let mut world = self.world.borrow_mut();
+            world.pipes.push(Vec::new());
+            world.pipes.len() - 1
+        };
+        Ok((
+            self.new_descriptor(Object::Pipe(index)),
+            self.new_descriptor(Object::Pipe(index)),
+        ))
+    }
+
+    fn spawn(&mut self, order: &SpawnOrder<'_>) -> Result<u32, SpawnError> {
+        if order.path.ends_with(b"broken") {
+            return Err(SpawnError::Refused("not a program image".into()));
+        }
+        let fds = order
+            .descriptors
+            .map(|descriptor| self.table[&descriptor].clone());
+        let mut line = String::from_utf8_lossy(&order.arguments.join(&b' ')).into_owned();
+        if order.background {
+            line += " &";
+        }
+        let pid = {
+            let mut world = self.world.borrow_mut();
+            world.started.push(line);
+            world.pids += 1;
+            world.pids
+        };
+        let ended = self.run(order, &fds);
+        self.world.borrow_mut().children.insert(pid, ended);
+        Ok(pid)
+    }
+
+    fn wait(&mut self, pid: u32) -> Option<Ended> {
+        self.world.borrow_mut().children.remove(&pid)
+    }
+
+    fn finished(&mut self, pids: &[u32]) -> Vec<u32> {
+        let world = self.world.borrow();
+        pids.iter()
+            .copied()
+            .filter(|pid| world.children.contains_key(pid))
+            .collect()
+    }
+
+    fn read_all(&mut self, descriptor: u32) -> Result<Vec<u8>, String> {
+        let object = self.table[&descriptor].clone();
+        Ok(self.take(&object))
+    }
+
+    fn write(&mut self, descriptor: u32, text: &[u8]) {
+        let object = self.table[&descriptor].clone();
+        self.put(&object, text);
+    }
+
+    fn read_line(&mut self, _prompt: &str) -> Line {
+        let mut world = self.world.borrow_mut();
+        if world.input.is_empty() {
+            return Line::End;
+        }
+        let line = world.input.remove(0);
+        if line == Line::Interrupted {
+            world.interrupts += 1;
+        }
+        line
+    }
+
+    fn lookup(&mut self, path: &[u8]) -> Lookup {
+        let path = self.absolute(path);
+        if path.starts_with(b"/down/") {
+            return Lookup::Error("file system was restarted, try again".into());
+        }
+        match self.world.borrow().files.contains_key(&path) {
+            true => Lookup::File,
+            false if path == b"/bin" => Lookup::Directory,
+            false => Lookup::Missing,
+        }
+    }
+
+    fn test(&mut self, path: &[u8], question: FileTest) -> bool {
+        let found = self.lookup(path);
+        match question {
+            FileTest::Exists => found != Lookup::Missing,
+            FileTest::Regular => found == Lookup::File,
+            FileTest::Directory => found == Lookup::Directory,
+            FileTest::NotEmpty | FileTest::Symlink => false,
+        }
+    }
+
+    fn list(&mut self, directory: &[u8]) -> Vec<Vec<u8>> {
+        let directory = self.absolute(directory.trim_suffix_slash());
+        let prefix = if directory == b"/" {
+            directory
+        } else {
+            [directory, b"/".to_vec()].concat()
+        };
+        let world = self.world.borrow();
+        let inside = world
+            .files
+            .keys()
+            .filter_map(|path| path.strip_prefix(prefix.as_slice()));
+        let mut names: Vec<Vec<u8>> = inside
+            .map(|rest| rest.split(|&b| b == b'/').next().unwrap().to_vec())
+            .collect();
+        names.dedup();
+        names
+    }
+
+    fn change_directory(&mut self, path: &[u8]) -> Result<(), String> {
+        match path {
+            b"/nowhere" => Err("No such file or directory".into()),
+            _ => {
+                self.directory = self.absolute(path);
+                Ok(())
+            }
+        }
+    }
+
+    fn working_directory(&mut self) -> Result<Vec<u8>, String> {
+        Ok(self.directory.clone())
+    }
+
+    fn interrupts(&mut self) -> u32 {
+        self.world.borrow().interrupts
+    }
+
+    fn pid(&self) -> u32 {
+        77
+    }
+}
+
+trait TrimSlash {
+    fn trim_suffix_slash(&self) -> &[u8];
+}
+
+impl TrimSlash for [u8] {
+    fn trim_suffix_slash(&self) -> &[u8] {
+        match self {
+            [rest @ .., b'/'] if !rest.is_empty() => rest,
+            _ => self,
+        }
+    }
+}
+
+/// What a run of the shell left behind.
+pub struct Outcome {
+    pub status: i32,
+    pub output: String,
+    pub errors: String,
+    pub started: Vec<String>,
+    pub files: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Outcome {
+    pub fn file(&self, path: &str) -> String {
+        String::from_utf8(self.files[path.as_bytes()].clone()).unwrap()
+    }
+}
+
+fn outcome(mut shell: Shell<Fake>, status: i32) -> Outcome {
+    let system = shell.system();
+    assert_eq!(
+        system.table.keys().collect::<Vec<_>>(),
+        [&0, &1, &2],
+        "left open"
+    );
+    let world = system.world.borrow();
+    Outcome {
+        status,
+        output: String::from_utf8_lossy(&world.output).into_owned(),
+        errors: String::from_utf8_lossy(&world.errors).into_owned(),
+        started: world.started.clone(),
+        files: world.files.clone(),
+    }
+}
+
+fn shell_on(fake: Fake, interactive: bool) -> Shell<Fake> {
+    let positional = ["sh", "one", "two words"]
+        .map(|text| text.as_bytes().to_vec())
+        .to_vec();
+    let environment = vec![("HOME".to_string(), b"/home".to_vec())];
+    Shell::new(fake, positional, environment, interactive)
+}
+
+/// Runs `text` like `sh -c` with `$1` = `one` and `$2` = `two words`, over `files`.
+pub fn run_over(files: &[(&str, &str)], text: &str) -> Outcome {
+    let fake = Fake::new();
+    for (path, content) in files {
+        fake.world
+            .borrow_mut()
+            .files
+            .insert(path.as_bytes().to_vec(), content.as_bytes().to_vec());
+    }
+    let mut shell = shell_on(fake, false);
+    let status = shell.run_text(text.as_bytes());
+    outcome(shell, status)
+}
+
+/// Runs `text` over no files but the programs.
+pub fn run(text: &str) -> Outcome {
+    run_over(&[], text)
+}
+
+/// Runs an interactive shell on these lines of input.
+pub fn run_lines(lines: Vec<Line>) -> Outcome {
+    let fake = Fake::new();
+    fake.world.borrow_mut().input = lines;
+    let mut shell = shell_on(fake, true);
+    let status = shell.run_input();
+    outcome(shell, status)
+}
+
+/// A line of input.
+pub fn line(text: &str) -> Line {
+    Line::Text(text.as_bytes().to_vec())
+}
