@@ -1,0 +1,38 @@
+//! Image manifests: which domains an image has, what each is granted, and what is run at the end.
+//!
+//! A manifest is a file in a subset of TOML ([`syntax`] says which). [`Manifest::parse`] reads it into a typed
+//! model and checks all that can be known without the images: names, keys, grant expressions, cycles. Both
+//! the build tool and `init` use this crate, so that a manifest that passes on the host means the same when
+//! the machine boots.
+//!
+//! ```toml
+//! [boot]
+//! personality = "rv6"              # the domain whose `Personality` runs the shell
+//! shell = "/bin/sh"
+//! fallback = "/boot/bin/sh"        # if the shell cannot be started
+//! console = "console"              # where `init` says what went wrong (optional)
+//!
+//! [domain.ext2]
+//! image = "ext2"                   # `domains/ext2` in the boot archive; the domain's name if left out
+//! grants = { device = "block" }    # the ports that the image wants, and where they come from
+//! options = ""                     # text for the domain
+//! pass = ["ro"]                    # words of the kernel's command line that are added to the options
+//! limits = { pages = 4096, threads = 8, call_ms = 500, restarts = 5, window_s = 10 }
+//!
+//! [program.dmesg]
+//! services = ["monitor"]           # grants of the personality that this program may ask for
+//! ```
+//! [`source`] has the grant expressions, [`order`] the order in which domains start.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod model;
+pub mod order;
+pub mod source;
+pub mod syntax;
+
+pub use model::{Boot, Domain, Grant, Limits, Manifest, Program};
+pub use source::{DeviceMatch, KernelService, Source};
+pub use syntax::Error;

@@ -1,0 +1,591 @@
+//! The typed model of a manifest, and the checks that need nothing but the manifest.
+
+use crate::order;
+use crate::source::Source;
+use crate::syntax::{self, Entry, Error, Section, Value};
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Most bytes in the name of a domain, an image, a grant or a program.
+pub const LONGEST_NAME: usize = 32;
+/// Most grants of one domain, as many as one call can carry.
+pub const MOST_GRANTS: usize = 12;
+
+/// A whole manifest. Every name in it that refers to something refers to something that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// What is done once the domains run.
+    pub boot: Boot,
+    /// The domains, in the order of the file.
+    pub domains: Vec<Domain>,
+    /// The programs that are granted services.
+    pub programs: Vec<Program>,
+}
+
+/// What is done once the domains run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Boot {
+    /// The domain that runs the shell.
+    pub personality: Option<String>,
+    /// Path of the shell.
+    pub shell: Option<String>,
+    /// Path of the shell that is started if that one cannot be.
+    pub fallback: Option<String>,
+    /// The domain on whose console `init` says what went wrong.
+    pub console: Option<String>,
+}
+
+/// A supervised domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// Its name.
+    pub name: String,
+    /// The name of its image, a file in the folder `domains` of the boot archive.
+    pub image: String,
+    /// What it is granted.
+    pub grants: Vec<Grant>,
+    /// Text for the domain.
+    pub options: String,
+    /// Words of the kernel's command line that are added to the options: `name` or `name=...`.
+    pub pass: Vec<String>,
+    /// What it may use.
+    pub limits: Limits,
+    /// The line of its header.
+    pub line: u32,
+}
+
+/// One grant of a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The port of the image that it is for.
+    pub port: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// Its line.
+    pub line: u32,
+}
+
+/// What a domain may use. 0 stands for no limit of its own, or for the default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Private memory, in pages of 4,096 bytes.
+    pub pages: u64,
+    /// Threads that it creates.
+    pub threads: u32,
+    /// How long a call into it may run where the interface says nothing, in milliseconds.
+    pub call_ms: u32,
+    /// This many crashes in the window, and it stays down.
+    pub restarts: u32,
+    /// The window, in seconds.
+    pub window_s: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            pages: 0,
+            threads: 0,
+            call_ms: 0,
+            restarts: 5,
+            window_s: 10,
+        }
+    }
+}
+
+/// What a program may ask its personality for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its name: the last component of its path.
+    pub name: String,
+    /// Names of grants of the personality.
+    pub services: Vec<String>,
+    /// The line of its header.
+    pub line: u32,
+}
+
+impl Manifest {
+    /// Reads a manifest and checks it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong: the format, an unknown table or key, a value of the wrong kind, a name
+    /// that leads nowhere, a cycle of grants.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut manifest = Manifest {
+            boot: Boot::default(),
+            domains: Vec::new(),
+            programs: Vec::new(),
+        };
+        let sections = syntax::parse(text)?;
+        for section in &sections {
+            manifest.add(section)?;
+        }
+        manifest.check()?;
+        let boot = sections.iter().find(|section| section.path == ["boot"]);
+        manifest.check_boot(boot.map_or(1, |section| section.line))?;
+        order::start_order(&manifest)?;
+        Ok(manifest)
+    }
+
+    /// The number of the domain with this name.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.domains.iter().position(|domain| domain.name == name)
+    }
+
+    fn add(&mut self, section: &Section) -> Result<(), Error> {
+        let path: Vec<&str> = section.path.iter().map(String::as_str).collect();
+        match path.as_slice() {
+            ["boot"] => self.boot = boot(section)?,
+            ["domain", name] => self.domains.push(domain(name, section)?),
+            ["domain", name, part @ ("grants" | "limits")] => self.add_part(name, part, section)?,
+            ["program", name] => self.programs.push(program(name, section)?),
+            _ => {
+                let expected = "expected [boot], [domain.NAME], [domain.NAME.grants], [domain.NAME.limits] or [program.NAME]";
+                return Err(Error::new(
+                    section.line,
+                    format!("{expected}, found [{}]", section.path.join(".")),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_part(&mut self, name: &str, part: &str, section: &Section) -> Result<(), Error> {
+        let domain = self.domains.iter_mut().find(|domain| domain.name == name);
+        let missing = || {
+            Error::new(
+                section.line,
+                format!("[domain.{name}.{part}] stands before [domain.{name}]"),
+            )
+        };
+        let domain = domain.ok_or_else(missing)?;
+        match part {
+            "grants" => domain.grants.extend(grants(&section.entries)?),
+            _ => domain.limits = limits(&section.entries)?,
+        }
+        check_grants(domain)
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        for domain in &self.domains {
+            for grant in &domain.grants {
+                self.check_grant(domain, grant)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_grant(&self, domain: &Domain, grant: &Grant) -> Result<(), Error> {
+        let Some(wanted) = grant.source.domain() else {
+            return Ok(());
+        };
+        if self.index_of(wanted).is_some() {
+            return Ok(());
+        }
+        let known: Vec<&str> = self
+            .domains
+            .iter()
+            .map(|domain| domain.name.as_str())
+            .collect();
+        let message = format!(
+            "domain `{}` is to be granted `{}` from domain `{wanted}`, but there is no [domain.{wanted}]; there are {}",
+            domain.name,
+            grant.port,
+            known.join(", ")
+        );
+        Err(Error::new(grant.line, message))
+    }
+
+    fn check_boot(&self, line: u32) -> Result<(), Error> {
+        for (key, name) in [
+            ("personality", &self.boot.personality),
+            ("console", &self.boot.console),
+        ] {
+            let missing = name.as_ref().filter(|name| self.index_of(name).is_none());
+            if let Some(name) = missing {
+                return Err(Error::new(
+                    line,
+                    format!("boot {key} = \"{name}\", but there is no [domain.{name}]"),
+                ));
+            }
+        }
+        let personality = self
+            .boot
+            .personality
+            .as_ref()
+            .and_then(|name| self.index_of(name));
+        let Some(personality) = personality.map(|index| &self.domains[index]) else {
+            return Ok(());
+        };
+        self.programs
+            .iter()
+            .try_for_each(|program| check_services(program, personality))
+    }
+}
+
+fn check_services(program: &Program, personality: &Domain) -> Result<(), Error> {
+    let granted = |service: &String| {
+        personality
+            .grants
+            .iter()
+            .any(|grant| grant.port == *service)
+    };
+    match program.services.iter().find(|service| !granted(service)) {
+        None => Ok(()),
+        Some(service) => {
+            let (program, line) = (&program.name, program.line);
+            let message = format!(
+                "program `{program}` is given `{service}`, which `{}` is not granted itself",
+                personality.name
+            );
+            Err(Error::new(line, message))
+        }
+    }
+}
+
+fn boot(section: &Section) -> Result<Boot, Error> {
+    let mut boot = Boot::default();
+    for entry in &section.entries {
+        let place = match entry.key.as_str() {
+            "personality" => &mut boot.personality,
+            "shell" => &mut boot.shell,
+            "fallback" => &mut boot.fallback,
+            "console" => &mut boot.console,
+            _ => {
+                return Err(unknown(
+                    entry,
+                    "[boot]",
+                    "personality, shell, fallback, console",
+                ));
+            }
+        };
+        *place = Some(string(entry)?.to_owned());
+    }
+    Ok(boot)
+}
+
+fn domain(name: &str, section: &Section) -> Result<Domain, Error> {
+    if matches!(name, "kernel" | "init") {
+        return Err(Error::new(
+            section.line,
+            format!("`{name}` is not free as the name of a domain"),
+        ));
+    }
+    let mut domain = Domain {
+        name: short(name, section.line)?,
+        image: name.to_owned(),
+        grants: Vec::new(),
+        options: String::new(),
+        pass: Vec::new(),
+        limits: Limits::default(),
+        line: section.line,
+    };
+    for entry in &section.entries {
+        match entry.key.as_str() {
+            "image" => domain.image = short(string(entry)?, entry.line)?,
+            "grants" => domain.grants = grants(table(entry)?)?,
+            "options" => domain.options = string(entry)?.to_owned(),
+            "pass" => domain.pass = strings(entry)?.to_vec(),
+            "limits" => domain.limits = limits(table(entry)?)?,
+            _ => {
+                return Err(unknown(
+                    entry,
+                    &format!("[domain.{name}]"),
+                    "image, grants, options, pass, limits",
+                ));
+            }
+        }
+    }
+    check_grants(&domain)?;
+    Ok(domain)
+}
+
+/// Checks that the grants are not too many and that none comes twice.
+fn check_grants(domain: &Domain) -> Result<(), Error> {
+    let grants = &domain.grants;
+    if let Some(grant) = grants.get(MOST_GRANTS) {
+        let message = format!(
+            "domain `{}` has {} grants; at most {MOST_GRANTS} can be given",
+            domain.name,
+            grants.len()
+        );
+        return Err(Error::new(grant.line, message));
+    }
+    let twice = (1..grants.len()).find(|&at| {
+        grants[..at]
+            .iter()
+            .any(|other| other.port == grants[at].port)
+    });
+    match twice.map(|at| &grants[at]) {
+        Some(grant) => Err(Error::new(
+            grant.line,
+            format!(
+                "domain `{}` has the grant `{}` twice",
+                domain.name, grant.port
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn grants(entries: &[Entry]) -> Result<Vec<Grant>, Error> {
+    let grant = |entry: &Entry| {
+        let source =
+            Source::parse(string(entry)?).map_err(|message| Error::new(entry.line, message))?;
+        Ok(Grant {
+            port: short(&entry.key, entry.line)?,
+            source,
+            line: entry.line,
+        })
+    };
+    entries.iter().map(grant).collect()
+}
+
+fn limits(entries: &[Entry]) -> Result<Limits, Error> {
+    let mut limits = Limits::default();
+    for entry in entries {
+        match entry.key.as_str() {
+            "pages" => limits.pages = number(entry, i64::MAX as u64)?,
+            "threads" => limits.threads = small(entry)?,
+            "call_ms" => limits.call_ms = small(entry)?,
+            "restarts" => limits.restarts = small(entry)?,
+            "window_s" => limits.window_s = small(entry)?,
+            _ => {
+                return Err(unknown(
+                    entry,
+                    "limits",
+                    "pages, threads, call_ms, restarts, window_s",
+                ));
+            }
+        }
+    }
+    Ok(limits)
+}
+
+fn program(name: &str, section: &Section) -> Result<Program, Error> {
+    let mut program = Program {
+        name: short(name, section.line)?,
+        services: Vec::new(),
+        line: section.line,
+    };
+    for entry in &section.entries {
+        match entry.key.as_str() {
+            "services" => program.services = strings(entry)?.to_vec(),
+            _ => return Err(unknown(entry, &format!("[program.{name}]"), "services")),
+        }
+    }
+    Ok(program)
+}
+
+fn unknown(entry: &Entry, place: &str, known: &str) -> Error {
+    Error::new(
+        entry.line,
+        format!("{place} has no key `{}`; it has {known}", entry.key),
+    )
+}
+
+fn wrong_kind(entry: &Entry, wanted: &str) -> Error {
+    Error::new(
+        entry.line,
+        format!(
+            "`{}` is {}, expected {wanted}",
+            entry.key,
+            entry.value.kind()
+        ),
+    )
+}
+
+fn string(entry: &Entry) -> Result<&str, Error> {
+    match &entry.value {
+        Value::String(text) => Ok(text),
+        _ => Err(wrong_kind(entry, "a string")),
+    }
+}
+
+fn strings(entry: &Entry) -> Result<&[String], Error> {
+    match &entry.value {
+        Value::Strings(texts) => Ok(texts),
+        _ => Err(wrong_kind(entry, "an array of strings")),
+    }
+}
+
+fn table(entry: &Entry) -> Result<&[Entry], Error> {
+    match &entry.value {
+        Value::Table(entries) => Ok(entries),
+        _ => Err(wrong_kind(entry, "an inline table")),
+    }
+}
+
+fn number(entry: &Entry, most: u64) -> Result<u64, Error> {
+    let Value::Integer(value) = entry.value else {
+        return Err(wrong_kind(entry, "an integer"));
+    };
+    let value = u64::try_from(value).ok().filter(|&value| value <= most);
+    value.ok_or_else(|| {
+        Error::new(
+            entry.line,
+            format!("`{}` must be between 0 and {most}", entry.key),
+        )
+    })
+}
+
+fn small(entry: &Entry) -> Result<u32, Error> {
+    Ok(number(entry, u64::from(u32::MAX))? as u32)
+}
+
+fn short(name: &str, line: u32) -> Result<String, Error> {
+    match name.len() {
+        1..=LONGEST_NAME => Ok(name.to_owned()),
+        _ => Err(Error::new(
+            line,
+            format!("the name `{name}` must have 1 to {LONGEST_NAME} bytes"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+[boot]
+personality = "rv6"
+shell = "/bin/sh"
+[domain.disk]
+image = "memory-disk"
+options = "size=1M"
+limits = { pages = 300, restarts = 2 }
+[domain.rv6]
+pass = ["exec"]
+[domain.rv6.grants]
+loader = "kernel.loader"
+root = "disk.respawn"
+[program.ls]
+services = ["root"]
+"#;
+
+    fn fails(text: &str) -> Error {
+        Manifest::parse(text).expect_err("a bad manifest")
+    }
+
+    #[test]
+    fn reads_a_whole_manifest() {
+        let manifest = Manifest::parse(WHOLE).expect("well-formed");
+        let disk = &manifest.domains[0];
+        assert_eq!(
+            (disk.image.as_str(), disk.limits),
+            (
+                "memory-disk",
+                Limits {
+                    pages: 300,
+                    restarts: 2,
+                    ..Limits::default()
+                }
+            )
+        );
+        let rv6 = &manifest.domains[1];
+        assert_eq!(
+            (rv6.image.as_str(), rv6.grants.len(), rv6.pass.as_slice()),
+            ("rv6", 2, &["exec".to_owned()][..])
+        );
+        assert_eq!(
+            rv6.grants[1].source,
+            Source::Respawn {
+                domain: "disk".into(),
+                port: None
+            }
+        );
+        assert_eq!(manifest.programs[0].services, ["root"]);
+        assert_eq!(manifest.boot.shell.as_deref(), Some("/bin/sh"));
+    }
+
+    #[test]
+    fn names_a_missing_domain() {
+        let error = fails("[domain.ext2]\ngrants = {\n device = \"blok\" }");
+        assert_eq!(error.line, 3);
+        assert!(
+            error.message.contains("no [domain.blok]; there are ext2"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn refuses_what_is_unknown_or_of_the_wrong_kind() {
+        for (text, line, wanted) in [
+            ("[domains.x]", 1, "found [domains.x]"),
+            (
+                "[domain.x]\nimages = \"y\"",
+                2,
+                "[domain.x] has no key `images`",
+            ),
+            (
+                "[domain.x]\nimage = 3",
+                2,
+                "`image` is an integer, expected a string",
+            ),
+            (
+                "[domain.x]\ngrants = [\"y\"]",
+                2,
+                "expected an inline table",
+            ),
+            ("[domain.x]\ngrants = { a = 1 }", 2, "expected a string"),
+            (
+                "[domain.x]\ngrants = { a = \"kernel.root\" }",
+                2,
+                "has no service `root`",
+            ),
+            ("[domain.x]\nlimits = { pages = -1 }", 2, "between 0 and"),
+            (
+                "[domain.x]\nlimits = { threads = 4294967296 }",
+                2,
+                "between 0 and 4294967295",
+            ),
+            (
+                "[domain.x]\nlimits = { page = 1 }",
+                2,
+                "limits has no key `page`",
+            ),
+            ("[domain.x.limits]", 1, "stands before [domain.x]"),
+            ("[domain.kernel]", 1, "not free"),
+            ("[program.x]\nservice = [\"y\"]", 2, "it has services"),
+            ("\n[boot]\npersonality = \"rv6\"", 2, "no [domain.rv6]"),
+            ("[boot]\nshel = \"x\"", 2, "[boot] has no key `shel`"),
+        ] {
+            let error = fails(text);
+            assert_eq!(error.line, line, "{text}");
+            assert!(error.message.contains(wanted), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_program_gets_only_what_the_personality_has() {
+        let text = WHOLE.replace("services = [\"root\"]", "services = [\"power\"]");
+        assert!(
+            fails(&text)
+                .message
+                .contains("program `ls` is given `power`, which `rv6` is not granted")
+        );
+    }
+
+    #[test]
+    fn grants_are_counted_and_unique() {
+        let twice = "[domain.x]\ngrants = { a = \"kernel.power\" }\n[domain.x.grants]\na = \"kernel.loader\"";
+        assert!(fails(twice).message.contains("grant `a` twice"));
+        let mut many = String::from("[domain.x.]\n").replace(".]", "]");
+        many.push_str("[domain.x.grants]\n");
+        for number in 0..=MOST_GRANTS {
+            many.push_str(&format!("g{number} = \"kernel.power\"\n"));
+        }
+        assert!(fails(&many).message.contains("13 grants"));
+    }
+
+    #[test]
+    fn names_have_a_length() {
+        assert!(
+            fails(&format!("[domain.{}]", "x".repeat(33)))
+                .message
+                .contains("1 to 32 bytes")
+        );
+    }
+}

@@ -1,0 +1,560 @@
+//! A split virtqueue (virtio 1.2, section 2.7).
+//!
+//! Three areas lie in memory that the device reads and writes: the descriptor table, the available ring
+//! (driver to device) and the used ring (device to driver), laid out by [`Layout`]. The queue never reads back
+//! what it wrote there. Which descriptors are free, which chains are with the device and how many bytes each
+//! may be given lies in the driver's own memory, so a device that writes nonsense into the rings gets a
+//! [`Fault`], and nothing else happens.
+//!
+//! States of a chain: free -> [`Queue::add`] -> with the device -> [`Queue::take`] -> free. The number of its first
+//! descriptor is its name in between.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Memory shared with the device. Offsets count from its start; numbers are little-endian; every access is
+/// done once, as it stands.
+pub trait Memory {
+    /// Reads 16 bits.
+    fn read_u16(&self, offset: usize) -> u16;
+    /// Reads 32 bits.
+    fn read_u32(&self, offset: usize) -> u32;
+    /// Writes 16 bits.
+    fn write_u16(&self, offset: usize, value: u16);
+    /// Writes 32 bits.
+    fn write_u32(&self, offset: usize, value: u32);
+    /// Writes 64 bits.
+    fn write_u64(&self, offset: usize, value: u64);
+    /// Orders all accesses before it before all after it, for the device as well.
+    fn fence(&self);
+}
+
+/// Descriptor flag: the chain goes on (2.7.5).
+const NEXT: u16 = 1;
+/// Descriptor flag: the device writes.
+const WRITE: u16 = 2;
+/// Bytes of a descriptor.
+const DESCRIPTOR: usize = 16;
+/// The largest queue that virtio allows.
+pub const LARGEST: u16 = 0x8000;
+
+/// Where the three areas of a queue lie, as offsets from the start of its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Number of descriptors, a power of two.
+    pub size: u16,
+    /// The descriptor table.
+    pub descriptors: usize,
+    /// The available ring.
+    pub available: usize,
+    /// The used ring.
+    pub used: usize,
+    /// Length of all three, in bytes.
+    pub bytes: usize,
+}
+
+impl Layout {
+    /// The layout of a queue of `size` descriptors; `None` if that is not a power of two up to [`LARGEST`].
+    pub fn new(size: u16) -> Option<Self> {
+        if !size.is_power_of_two() || size > LARGEST {
+            return None;
+        }
+        let count = usize::from(size);
+        // Alignments: 16 for the table, 2 for the available and 4 for the used ring (2.7). The two event
+        // fields are there although their feature is not used.
+        let available = count * DESCRIPTOR;
+        let used = (available + 6 + 2 * count).next_multiple_of(4);
+        Some(Layout {
+            size,
+            descriptors: 0,
+            available,
+            used,
+            bytes: used + 6 + 8 * count,
+        })
+    }
+}
+
+/// A piece of memory for the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Its address, as the device sees it.
+    pub address: u64,
+    /// Its length in bytes.
+    pub length: u32,
+    /// The device writes it (otherwise reads it).
+    pub device_writes: bool,
+}
+
+/// The name of a chain that is with the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain(pub u16);
+
+/// A chain that came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The chain.
+    pub chain: Chain,
+    /// How many bytes the device says it wrote; not more than it was given.
+    pub written: u32,
+}
+
+/// Why a chain was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddError {
+    /// Not enough descriptors are free now.
+    Full,
+    /// No buffers, more than the queue has descriptors, or one to be read behind one to be written.
+    BadChain,
+}
+
+/// A device broke the rules of the queue. Nothing it says can be used any more; it has to be reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It says that it completed more chains than it has.
+    TooManyCompletions,
+    /// It names a descriptor that does not exist.
+    NoSuchDescriptor(u32),
+    /// It names a chain that it does not have: never given, or completed before.
+    NotWithDevice(u16),
+    /// It says that it wrote more bytes than the chain has room for.
+    WroteTooMuch(u32),
+}
+
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Fault::TooManyCompletions => f.write_str("it completed more requests than it has"),
+            Fault::NoSuchDescriptor(id) => {
+                write!(f, "it completed descriptor {id}, which does not exist")
+            }
+            Fault::NotWithDevice(id) => {
+                write!(f, "it completed descriptor {id}, which it does not have")
+            }
+            Fault::WroteTooMuch(bytes) => {
+                write!(f, "it wrote {bytes} bytes, more than it was given")
+            }
+        }
+    }
+}
+
+/// What the driver remembers of the chain that starts at a descriptor.
+#[derive(Clone, Copy)]
+struct Head {
+    /// Descriptors in the chain; 0: the chain is not with the device.
+    length: u16,
+    /// The last one.
+    last: u16,
+    /// Bytes that the device may write.
+    room: u32,
+}
+
+/// The driver's side of a queue.
+pub struct Queue {
+    layout: Layout,
+    heads: Vec<Head>,
+    /// The next descriptor, of a chain or in the list of free ones.
+    next: Vec<u16>,
+    first_free: u16,
+    free: u16,
+    with_device: u16,
+    /// Chains ever made available, modulo 2^16.
+    available: u16,
+    /// Chains ever taken back, modulo 2^16.
+    taken: u16,
+}
+
+impl Queue {
+    /// An empty queue over fresh memory, which the device does not use yet. The memory is set up.
+    pub fn new(layout: Layout, memory: &impl Memory) -> Self {
+        memory.write_u32(layout.available, 0);
+        memory.write_u32(layout.used, 0);
+        let count = usize::from(layout.size);
+        Queue {
+            layout,
+            heads: vec![
+                Head {
+                    length: 0,
+                    last: 0,
+                    room: 0
+                };
+                count
+            ],
+            next: (1..=layout.size).collect(),
+            first_free: 0,
+            free: layout.size,
+            with_device: 0,
+            available: 0,
+            taken: 0,
+        }
+    }
+
+    /// Descriptors that are free.
+    pub fn free(&self) -> u16 {
+        self.free
+    }
+
+    /// Chains that are with the device.
+    pub fn with_device(&self) -> u16 {
+        self.with_device
+    }
+
+    /// Gives a chain of buffers to the device; what it reads has to come before what it writes (2.7.4.2).
+    /// The device must be notified afterwards.
+    ///
+    /// # Errors
+    /// See [`AddError`]; nothing was done.
+    pub fn add(&mut self, memory: &impl Memory, buffers: &[Buffer]) -> Result<Chain, AddError> {
+        let sorted = buffers.is_sorted_by_key(|buffer| buffer.device_writes);
+        if buffers.is_empty() || buffers.len() > usize::from(self.layout.size) || !sorted {
+            return Err(AddError::BadChain);
+        }
+        if buffers.len() > usize::from(self.free) {
+            return Err(AddError::Full);
+        }
+        let head = self.first_free;
+        self.write_descriptors(memory, buffers);
+        self.publish(memory, head);
+        Ok(Chain(head))
+    }
+
+    /// Fills free descriptors from the first on and takes them off the free list.
+    fn write_descriptors(&mut self, memory: &impl Memory, buffers: &[Buffer]) {
+        let head = self.first_free;
+        let mut at = head;
+        let mut last = head;
+        for (number, buffer) in buffers.iter().enumerate() {
+            let next = self.next[usize::from(at)];
+            let more = number + 1 < buffers.len();
+            let flags = if more { NEXT } else { 0 } | if buffer.device_writes { WRITE } else { 0 };
+            let offset = self.layout.descriptors + usize::from(at) * DESCRIPTOR;
+            memory.write_u64(offset, buffer.address);
+            memory.write_u32(offset + 8, buffer.length);
+            memory.write_u16(offset + 12, flags);
+            memory.write_u16(offset + 14, if more { next } else { 0 });
+            (last, at) = (at, next);
+        }
+        let length = buffers.len() as u16;
+        let writable = buffers.iter().filter(|buffer| buffer.device_writes);
+        let room = writable.fold(0, |sum: u32, buffer| sum.saturating_add(buffer.length));
+        self.heads[usize::from(head)] = Head { length, last, room };
+        self.first_free = at;
+        self.free -= length;
+    }
+
+    /// Puts a chain into the available ring (2.7.13).
+    fn publish(&mut self, memory: &impl Memory, head: u16) {
+        let slot = usize::from(self.available & (self.layout.size - 1));
+        memory.write_u16(self.layout.available + 4 + 2 * slot, head);
+        // The descriptors and the entry must be visible before the index is (2.7.13.3).
+        memory.fence();
+        self.available = self.available.wrapping_add(1);
+        self.with_device += 1;
+        memory.write_u16(self.layout.available + 2, self.available);
+        memory.fence();
+    }
+
+    /// Takes back one chain that the device completed; `None` if there is none.
+    ///
+    /// # Errors
+    /// The device broke the rules. No chain was taken back; the device has to be reset.
+    pub fn take(&mut self, memory: &impl Memory) -> Result<Option<Completion>, Fault> {
+        let used = memory.read_u16(self.layout.used + 2);
+        let waiting = used.wrapping_sub(self.taken);
+        if waiting == 0 {
+            return Ok(None);
+        }
+        if waiting > self.with_device {
+            return Err(Fault::TooManyCompletions);
+        }
+        // The entry must be read after the index (2.7.14).
+        memory.fence();
+        let slot = usize::from(self.taken & (self.layout.size - 1));
+        let id = memory.read_u32(self.layout.used + 4 + 8 * slot);
+        let written = memory.read_u32(self.layout.used + 8 + 8 * slot);
+        let completion = self.check(id, written)?;
+        self.release(completion.chain);
+        Ok(Some(completion))
+    }
+
+    fn check(&self, id: u32, written: u32) -> Result<Completion, Fault> {
+        let number = u16::try_from(id)
+            .ok()
+            .filter(|&number| number < self.layout.size);
+        let number = number.ok_or(Fault::NoSuchDescriptor(id))?;
+        let head = self.heads[usize::from(number)];
+        if head.length == 0 {
+            return Err(Fault::NotWithDevice(number));
+        }
+        if written > head.room {
+            return Err(Fault::WroteTooMuch(written));
+        }
+        Ok(Completion {
+            chain: Chain(number),
+            written,
+        })
+    }
+
+    fn release(&mut self, chain: Chain) {
+        let head = core::mem::replace(
+            &mut self.heads[usize::from(chain.0)],
+            Head {
+                length: 0,
+                last: 0,
+                room: 0,
+            },
+        );
+        self.next[usize::from(head.last)] = self.first_free;
+        self.first_free = chain.0;
+        self.free += head.length;
+        self.with_device -= 1;
+        self.taken = self.taken.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use core::cell::RefCell;
+
+    /// Memory with a view for the test's device.
+    pub struct Shared(RefCell<Vec<u8>>);
+
+    impl Shared {
+        pub fn new(bytes: usize) -> Self {
+            Shared(RefCell::new(vec![0; bytes]))
+        }
+
+        fn get<const N: usize>(&self, offset: usize) -> [u8; N] {
+            self.0.borrow()[offset..offset + N]
+                .try_into()
+                .expect("N bytes")
+        }
+
+        fn set(&self, offset: usize, bytes: &[u8]) {
+            self.0.borrow_mut()[offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
+
+        fn read_u64(&self, offset: usize) -> u64 {
+            u64::from_le_bytes(self.get(offset))
+        }
+
+        /// The device puts an entry into the used ring.
+        fn complete(&self, layout: Layout, id: u32, written: u32) {
+            let index = self.read_u16(layout.used + 2);
+            let slot = usize::from(index % layout.size);
+            self.write_u32(layout.used + 4 + 8 * slot, id);
+            self.write_u32(layout.used + 8 + 8 * slot, written);
+            self.write_u16(layout.used + 2, index.wrapping_add(1));
+        }
+    }
+
+    impl Memory for Shared {
+        fn read_u16(&self, offset: usize) -> u16 {
+            u16::from_le_bytes(self.get(offset))
+        }
+        fn read_u32(&self, offset: usize) -> u32 {
+            u32::from_le_bytes(self.get(offset))
+        }
+        fn write_u16(&self, offset: usize, value: u16) {
+            self.set(offset, &value.to_le_bytes());
+        }
+        fn write_u32(&self, offset: usize, value: u32) {
+            self.set(offset, &value.to_le_bytes());
+        }
+        fn write_u64(&self, offset: usize, value: u64) {
+            self.set(offset, &value.to_le_bytes());
+        }
+        fn fence(&self) {}
+    }
+
+    fn queue(size: u16) -> (Layout, Shared, Queue) {
+        let layout = Layout::new(size).expect("a power of two");
+        let memory = Shared::new(layout.bytes);
+        let queue = Queue::new(layout, &memory);
+        (layout, memory, queue)
+    }
+
+    fn out(length: u32) -> Buffer {
+        Buffer {
+            address: 0x1000,
+            length,
+            device_writes: false,
+        }
+    }
+
+    fn into(length: u32) -> Buffer {
+        Buffer {
+            address: 0x2000,
+            length,
+            device_writes: true,
+        }
+    }
+
+    #[test]
+    fn the_layout_follows_the_alignments() {
+        let layout = Layout::new(8).expect("a power of two");
+        assert_eq!(
+            (layout.available, layout.used, layout.bytes),
+            (128, 152, 222)
+        );
+        for size in [0, 3, 0x8001] {
+            assert_eq!(Layout::new(size), None);
+        }
+    }
+
+    #[test]
+    fn the_device_sees_the_chain() {
+        let (layout, memory, mut queue) = queue(8);
+        let chain = queue
+            .add(&memory, &[out(16), into(512), into(1)])
+            .expect("room");
+        assert_eq!(memory.read_u16(layout.available + 2), 1);
+        assert_eq!(memory.read_u16(layout.available + 4), chain.0);
+        assert_eq!(
+            (
+                memory.read_u64(0),
+                memory.read_u32(8),
+                memory.read_u16(12),
+                memory.read_u16(14)
+            ),
+            (0x1000, 16, NEXT, 1)
+        );
+        assert_eq!(
+            (
+                memory.read_u64(16),
+                memory.read_u16(28),
+                memory.read_u16(30)
+            ),
+            (0x2000, NEXT | WRITE, 2)
+        );
+        assert_eq!((memory.read_u32(40), memory.read_u16(44)), (1, WRITE));
+    }
+
+    #[test]
+    fn completions_in_any_order_free_the_descriptors() {
+        let (layout, memory, mut queue) = queue(4);
+        let first = queue.add(&memory, &[out(1), into(8)]).expect("room");
+        let second = queue.add(&memory, &[into(8), into(8)]).expect("room");
+        assert_eq!(queue.add(&memory, &[out(1)]), Err(AddError::Full));
+        memory.complete(layout, second.0.into(), 16);
+        memory.complete(layout, first.0.into(), 0);
+        assert_eq!(
+            queue.take(&memory),
+            Ok(Some(Completion {
+                chain: second,
+                written: 16
+            }))
+        );
+        assert_eq!(
+            queue.take(&memory),
+            Ok(Some(Completion {
+                chain: first,
+                written: 0
+            }))
+        );
+        assert_eq!(queue.take(&memory), Ok(None));
+        assert_eq!((queue.free(), queue.with_device()), (4, 0));
+        queue
+            .add(&memory, &[out(1), out(1), out(1), into(1)])
+            .expect("all are free again");
+    }
+
+    #[test]
+    fn indices_wrap_around() {
+        let (layout, memory, mut queue) = queue(2);
+        for round in 0..0x1_0010u32 {
+            let chain = queue.add(&memory, &[into(4)]).expect("room");
+            memory.complete(layout, chain.0.into(), round % 5);
+            assert_eq!(
+                queue.take(&memory),
+                Ok(Some(Completion {
+                    chain,
+                    written: round % 5
+                }))
+            );
+        }
+    }
+
+    #[test]
+    fn bad_chains_are_refused() {
+        let (_, memory, mut queue) = queue(2);
+        for bad in [&[][..], &[into(1), out(1)], &[out(1), out(1), out(1)]] {
+            assert_eq!(queue.add(&memory, bad), Err(AddError::BadChain));
+        }
+        assert_eq!(queue.free(), 2);
+    }
+
+    #[test]
+    fn a_completion_out_of_nothing_is_a_fault() {
+        let (layout, memory, mut queue) = queue(4);
+        memory.complete(layout, 0, 0);
+        assert_eq!(queue.take(&memory), Err(Fault::TooManyCompletions));
+    }
+
+    #[test]
+    fn a_jump_of_the_index_is_a_fault() {
+        let (layout, memory, mut queue) = queue(4);
+        queue.add(&memory, &[out(1)]).expect("room");
+        memory.write_u16(layout.used + 2, 0x8000);
+        assert_eq!(queue.take(&memory), Err(Fault::TooManyCompletions));
+        memory.write_u16(layout.used + 2, 0xffff);
+        assert_eq!(queue.take(&memory), Err(Fault::TooManyCompletions));
+    }
+
+    #[test]
+    fn a_descriptor_out_of_range_is_a_fault() {
+        let (layout, memory, mut queue) = queue(4);
+        queue.add(&memory, &[out(1)]).expect("room");
+        memory.complete(layout, 4, 0);
+        assert_eq!(queue.take(&memory), Err(Fault::NoSuchDescriptor(4)));
+        memory.write_u32(layout.used + 4, 0x1_0000);
+        assert_eq!(queue.take(&memory), Err(Fault::NoSuchDescriptor(0x1_0000)));
+    }
+
+    #[test]
+    fn a_chain_completed_twice_is_a_fault() {
+        let (layout, memory, mut queue) = queue(4);
+        let first = queue.add(&memory, &[out(1)]).expect("room");
+        queue.add(&memory, &[out(1)]).expect("room");
+        memory.complete(layout, first.0.into(), 0);
+        memory.complete(layout, first.0.into(), 0);
+        assert!(queue.take(&memory).is_ok());
+        assert_eq!(queue.take(&memory), Err(Fault::NotWithDevice(first.0)));
+        assert_eq!(queue.with_device(), 1);
+    }
+
+    #[test]
+    fn the_middle_of_a_chain_is_not_its_name() {
+        let (layout, memory, mut queue) = queue(4);
+        queue.add(&memory, &[out(1), into(1)]).expect("room");
+        memory.complete(layout, 1, 0);
+        assert_eq!(queue.take(&memory), Err(Fault::NotWithDevice(1)));
+    }
+
+    #[test]
+    fn a_length_beyond_the_room_is_a_fault() {
+        let (layout, memory, mut queue) = queue(4);
+        let chain = queue
+            .add(&memory, &[out(100), into(8), into(1)])
+            .expect("room");
+        memory.complete(layout, chain.0.into(), 10);
+        assert_eq!(queue.take(&memory), Err(Fault::WroteTooMuch(10)));
+    }
+
+    #[test]
+    fn scribbling_over_the_descriptors_changes_nothing() {
+        let (layout, memory, mut queue) = queue(4);
+        let chain = queue.add(&memory, &[out(1), into(4)]).expect("room");
+        memory.set(0, &[0xff; 64]);
+        memory.write_u32(layout.available, 0xffff_ffff);
+        memory.complete(layout, chain.0.into(), 4);
+        assert_eq!(
+            queue.take(&memory),
+            Ok(Some(Completion { chain, written: 4 }))
+        );
+        assert_eq!(queue.free(), 4);
+        queue
+            .add(&memory, &[out(1), out(1), out(1), out(1)])
+            .expect("the free list is intact");
+    }
+}
