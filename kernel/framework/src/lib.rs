@@ -9,18 +9,27 @@
 #![cfg_attr(not(test), no_std)]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
+// On the host only the tests use the pure logic; its users exist on the machine alone.
+#![cfg_attr(not(target_os = "none"), allow(dead_code))]
 
 extern crate alloc;
 
+#[cfg(target_os = "none")]
+pub mod acpi;
 #[cfg(target_os = "none")]
 pub mod arch;
 #[cfg(target_os = "none")]
 pub mod boot;
 #[cfg(target_os = "none")]
+pub mod dma;
+#[cfg(target_os = "none")]
 pub mod fault;
+pub mod io;
 #[cfg(target_os = "none")]
 pub mod log;
 pub mod mem;
+#[cfg(target_os = "none")]
+pub mod pci;
 #[cfg(target_os = "none")]
 pub mod power;
 #[cfg(target_os = "none")]

@@ -1,7 +1,7 @@
 //! The kernel log: early console on COM1, a mirror on COM2, and a ring of the last 64 KiB.
 //!
 //! A line is `[   12.345678] text`. COM1 is the kernel's until a console driver acquires its ports
-//! ([`release_console`]); from then on only a panic prints there. COM2, where it exists, receives
+//! ([`use_console`]); from then on only a panic prints there. COM2, where it exists, receives
 //! every line. Messages are formatted while the log is locked, so lines of different processors
 //! never mix.
 
@@ -39,6 +39,17 @@ pub(crate) fn init() {
     let mut log = LOG.lock();
     log.com1 = serial_init(COM1);
     log.com2 = serial_init(COM2);
+}
+
+/// Programs COM1 anew after a driver had it, and prints there again.
+pub(crate) fn init_console() {
+    let mut log = LOG.lock();
+    log.com1 = serial_init(COM1);
+}
+
+/// The first port of the mirror, if there is one.
+pub(crate) fn mirror_port() -> Option<u16> {
+    LOG.lock().com2.then_some(COM2)
 }
 
 /// Gives log lines their time: nanoseconds since boot.

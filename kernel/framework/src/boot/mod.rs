@@ -8,7 +8,7 @@
 mod entry;
 pub mod start_info;
 
-use crate::{arch, kprintln, log, mem};
+use crate::{acpi, arch, dma, kprintln, log, mem};
 
 pub use entry::boot_page_table;
 pub(crate) use entry::boot_stack_guard;
@@ -33,6 +33,8 @@ extern "C" fn boot_main(start_info: u64) -> ! {
     start_info::read(start_info);
     mem::init();
     arch::cpu::log_features();
+    acpi::init();
+    dma::log_confinement();
     // SAFETY: the image crate defines the function with exactly this signature.
     unsafe { kernel_main() }
 }

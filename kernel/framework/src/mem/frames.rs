@@ -5,7 +5,6 @@
 //! size of memory. A [`FramePolicy`] proposes frames; [`Frames`] come into being only through
 //! `from_unused`, which claims each slot by compare-and-swap.
 
-use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
@@ -15,6 +14,7 @@ use super::early::Early;
 use super::map::{MemoryMap, Range};
 use super::meta::Slot;
 pub use super::meta::{FrameKind, MetaError};
+use super::setup_once::SetupOnce;
 use super::{PAGE_SIZE, phys_to_virt, virt_to_phys};
 use crate::kprintln;
 use crate::spin::IrqLock;
@@ -44,13 +44,7 @@ struct Tables {
     owned: MemoryMap,
 }
 
-struct TablesCell(UnsafeCell<Option<Tables>>);
-
-// SAFETY: written once by `init` before a second processor or any reader exists; `Tables` itself
-// is shareable (atomics and constants).
-unsafe impl Sync for TablesCell {}
-
-static TABLES: TablesCell = TablesCell(UnsafeCell::new(None));
+static TABLES: SetupOnce<Tables> = SetupOnce::new();
 static BUILT_IN: IrqLock<Option<Buddy<'static>>> = IrqLock::new(None);
 static POLICY: IrqLock<&'static dyn FramePolicy> = IrqLock::new(&BuiltIn);
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
@@ -123,8 +117,7 @@ pub(super) fn init(mut early: Early, end: u64) {
         states,
         owned: early.map,
     };
-    // SAFETY: boot runs this once, on one processor, before anything calls `tables`.
-    unsafe { *TABLES.0.get() = Some(tables) };
+    TABLES.set(tables);
 }
 
 /// Takes memory for `count` values and fills it.
@@ -149,8 +142,9 @@ fn frame_of(physical: u64) -> usize {
 }
 
 fn tables() -> &'static Tables {
-    // SAFETY: written once at boot before any reader; only shared references exist since.
-    unsafe { (*TABLES.0.get()).as_ref() }.expect("memory is set up before frames are used")
+    TABLES
+        .get()
+        .expect("memory is set up before frames are used")
 }
 
 /// The slot of a frame; `None` if the number is beyond memory.

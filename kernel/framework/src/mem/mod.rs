@@ -23,8 +23,11 @@ pub mod meta;
 pub mod paging;
 #[cfg(target_os = "none")]
 mod setup;
+pub(crate) mod setup_once;
 #[cfg(target_os = "none")]
 pub mod tlb;
+#[cfg(target_os = "none")]
+pub(crate) mod untyped;
 
 #[cfg(target_os = "none")]
 pub use frames::{alloc_pages, free_pages, stats};

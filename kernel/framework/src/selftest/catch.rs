@@ -35,6 +35,7 @@ fn hook(frame: &mut TrapFrame, fault: Fault) -> FaultOutcome {
 
 /// Saves what the ABI wants kept, notes the stack pointer and calls `f`.
 #[unsafe(naked)]
+#[allow(improper_ctypes_definitions)] // the assembly calls it as what it is: no arguments, no result
 extern "C" fn guarded_call(f: fn()) {
     naked_asm!(
         "push rbx",

@@ -1,0 +1,95 @@
+//! Device registers in memory.
+
+use super::claim::{Claim, Claims};
+use super::{IoError, Word, check_access};
+use crate::mem::kspace::{Cache, Window};
+use crate::mem::map::Range;
+
+static CLAIMS: Claims = Claims::new();
+
+/// No range may be larger: 1 GiB.
+const LARGEST: u64 = 1 << 30;
+/// Interrupt messages and local APICs live here (SDM volume 3, 11.11.1).
+const MESSAGES: Range = Range {
+    start: 0xfee0_0000,
+    end: 0xfef0_0000,
+};
+/// Everything below belongs to the firmware and to processor start-up.
+const LOW_MEMORY: u64 = 1 << 20;
+
+/// A range of device registers, mapped uncached. Dropping it unmaps it and lets others acquire it.
+pub struct IoMem {
+    window: Window,
+    physical: u64,
+    _claim: Claim,
+}
+
+impl IoMem {
+    /// Acquires `bytes` bytes of registers at physical address `physical`. RAM and registers that
+    /// could break the kernel are refused, as is what another `IoMem` has.
+    pub fn acquire(physical: u64, bytes: usize) -> Result<Self, IoError> {
+        let range = Range::from_size(physical, bytes as u64).ok_or(IoError::BadRange)?;
+        if bytes as u64 > LARGEST {
+            return Err(IoError::BadRange);
+        }
+        refuse_sensitive(&range)?;
+        let claim = CLAIMS.claim(physical, bytes as u64)?;
+        let window = Window::map(physical, bytes, Cache::Device).map_err(|_| IoError::NoMemory)?;
+        Ok(Self {
+            window,
+            physical,
+            _claim: claim,
+        })
+    }
+
+    /// Physical address of the first register.
+    pub fn physical(&self) -> u64 {
+        self.physical
+    }
+
+    /// Number of bytes.
+    pub fn bytes(&self) -> usize {
+        self.window.bytes()
+    }
+
+    /// Reads the register at `offset`.
+    pub fn read<T: Word>(&self, offset: usize) -> Result<T, IoError> {
+        check_access::<T>(offset, self.bytes())?;
+        let address = (self.window.address() + offset) as *const T;
+        // SAFETY: the window maps the address while `self` lives, the access is in bounds and
+        // aligned (the window's page offset equals the device's; see below), and any bit pattern
+        // is a valid number.
+        Ok(unsafe { address.read_volatile() })
+    }
+
+    /// Writes the register at `offset`.
+    pub fn write<T: Word>(&self, offset: usize, value: T) -> Result<(), IoError> {
+        check_access::<T>(offset, self.bytes())?;
+        let address = (self.window.address() + offset) as *mut T;
+        // SAFETY: as in `read`; the range is not sensitive, so no value written breaks the kernel
+        // except by DMA, which is the IOMMU's matter.
+        unsafe { address.write_volatile(value) };
+        Ok(())
+    }
+}
+
+/// Refuses RAM and the kernel's own registers. Ranges must start 8-byte aligned, so that an offset
+/// is aligned exactly if its address is.
+fn refuse_sensitive(range: &Range) -> Result<(), IoError> {
+    if range.start % 8 != 0 {
+        return Err(IoError::Misaligned);
+    }
+    let pages = range.outwards();
+    let overlaps = |other: &Range| pages.start < other.end && other.start < pages.end;
+    let kernel_registers = crate::acpi::sensitive_memory().any(|(start, bytes)| {
+        overlaps(&Range {
+            start,
+            end: start + bytes,
+        })
+    });
+    let ram = crate::boot::start_info::memory_map().overlaps(&pages);
+    if ram || kernel_registers || overlaps(&MESSAGES) || pages.start < LOW_MEMORY {
+        return Err(IoError::Sensitive);
+    }
+    Ok(())
+}
