@@ -38,6 +38,12 @@ impl<const N: usize> Text<N> {
     }
 }
 
+impl<const N: usize> Default for Text<N> {
+    fn default() -> Self {
+        Text::empty()
+    }
+}
+
 impl<const N: usize> From<&str> for Text<N> {
     fn from(text: &str) -> Self {
         Text::new(text)

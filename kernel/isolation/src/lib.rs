@@ -1,1 +1,40 @@
+//! Domains: how they are loaded, called, killed and cleared away.
+//!
+//! The promises are RedLeaf's five principles (RedLeaf, section 3), enforced: heap isolation, exchangeable
+//! types, ownership tracking, interface validation, cross-domain call proxying. This crate is trusted and
+//! platform-neutral: it knows the machine only through [`platform::Platform`] and one per-CPU (or
+//! per-thread) block behind the GS register, whose first three words are fixed ([`thread`]).
+//!
+//! - [`call`]: the call chain. Every call into a domain has a [`call::Record`] on the caller's stack, which
+//!   is how a crash finds its way back. The macro [`proxy!`] writes a whole proxy.
+//! - [`handle`]: the proxies themselves as objects, who holds them, and what happens when they are dropped.
+//! - [`domain`]: control blocks, the table of all domains, events.
+//! - [`heap`]: the shared heap and its owner tables.
+//! - [`loader`]: from a signed image file to a running domain; [`elf`] and [`verify`] are its parts.
+//! - [`kill`]: how a domain dies: the crash itself, the watchdog, and the reaper that waits until nobody is
+//!   inside and then frees everything.
+//! - [`entry`]: the functions that the kernel offers to the runtime in every domain.
 #![no_std]
+
+extern crate alloc;
+
+pub mod call;
+pub mod domain;
+pub mod elf;
+pub mod entry;
+pub mod handle;
+pub mod heap;
+pub mod kill;
+pub mod loader;
+pub mod lock;
+pub mod platform;
+pub mod thread;
+pub mod verify;
+
+pub use call::{Method, Record};
+pub use domain::{ControlBlock, Reason, State};
+pub use handle::{Proxy, ProxyEntry};
+pub use platform::Platform;
+
+#[doc(hidden)]
+pub use abi;

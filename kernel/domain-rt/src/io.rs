@@ -1,0 +1,171 @@
+//! Device memory and DMA memory, for domains that were granted some.
+//!
+//! Both are reached through a handle to a kernel object, which says once where the memory is mapped; that
+//! the object really is the kernel's is checked, so that no domain can be talked into using an address that
+//! another domain made up. The mapping lives as long as the handle does. No reference to the memory is ever
+//! formed: the device may change it at any time.
+
+use abi::handle::is_kernel_object;
+use abi::{Handle, RpcError, RpcResult};
+use core::sync::atomic::{Ordering, fence as atomic_fence};
+use interfaces::{DmaMemory, Mmio};
+
+/// Orders every access before it, of this processor, before every one after it, as seen by devices.
+pub fn fence() {
+    atomic_fence(Ordering::SeqCst);
+}
+
+/// A mapped range: address and length.
+struct Range {
+    base: usize,
+    length: usize,
+}
+
+impl Range {
+    /// The address of a `T` at `offset`.
+    ///
+    /// # Panics
+    /// If it does not lie in the range or is not aligned.
+    #[track_caller]
+    fn at<T>(&self, offset: usize) -> *mut T {
+        let fits = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.length);
+        assert!(fits && offset.is_multiple_of(align_of::<T>()), "offset {offset:#x} of {:#x}", self.length);
+        (self.base + offset) as *mut T
+    }
+
+    #[track_caller]
+    fn read<T: Copy>(&self, offset: usize) -> T {
+        // SAFETY: inside the mapping, aligned; volatile, since the device may change it.
+        unsafe { self.at::<T>(offset).read_volatile() }
+    }
+
+    #[track_caller]
+    fn write<T: Copy>(&self, offset: usize, value: T) {
+        // SAFETY: as for `read`.
+        unsafe { self.at::<T>(offset).write_volatile(value) }
+    }
+}
+
+macro_rules! accessors {
+    ($($read:ident, $write:ident, $type:ty;)*) => { $(
+        /// Reads at `offset`.
+        ///
+        /// # Panics
+        /// If the offset lies outside or is not aligned.
+        #[track_caller]
+        pub fn $read(&self, offset: usize) -> $type {
+            self.range.read(offset)
+        }
+
+        /// Writes at `offset`.
+        ///
+        /// # Panics
+        /// If the offset lies outside or is not aligned.
+        #[track_caller]
+        pub fn $write(&self, offset: usize, value: $type) {
+            self.range.write(offset, value)
+        }
+    )* };
+}
+
+/// Device registers.
+pub struct IoMem {
+    range: Range,
+    _mapping: Handle<dyn Mmio>,
+}
+
+impl IoMem {
+    /// The registers behind `mapping`.
+    ///
+    /// # Errors
+    /// [`RpcError::Refused`] if it is not a kernel object; the errors of the calls.
+    pub fn new(mapping: Handle<dyn Mmio>) -> RpcResult<Self> {
+        if !is_kernel_object(&mapping) {
+            return Err(RpcError::Refused);
+        }
+        let range = Range { base: mapping.base()? as usize, length: mapping.length()? as usize };
+        Ok(IoMem { range, _mapping: mapping })
+    }
+
+    /// Length in bytes.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.range.length
+    }
+
+    accessors! {
+        read8, write8, u8;
+        read16, write16, u16;
+        read32, write32, u32;
+        read64, write64, u64;
+    }
+}
+
+/// Memory that a device may read and write.
+pub struct DmaBuffer {
+    range: Range,
+    device_address: u64,
+    _memory: Handle<dyn DmaMemory>,
+}
+
+impl DmaBuffer {
+    /// The memory behind `memory`.
+    ///
+    /// # Errors
+    /// [`RpcError::Refused`] if it is not a kernel object; the errors of the calls.
+    pub fn new(memory: Handle<dyn DmaMemory>) -> RpcResult<Self> {
+        if !is_kernel_object(&memory) {
+            return Err(RpcError::Refused);
+        }
+        let range = Range { base: memory.base()? as usize, length: memory.length()? as usize };
+        let device_address = memory.device_address()?;
+        Ok(DmaBuffer { range, device_address, _memory: memory })
+    }
+
+    /// The address that the device is to use.
+    pub fn device_address(&self) -> u64 {
+        self.device_address
+    }
+
+    /// Length in bytes.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.range.length
+    }
+
+    /// Copies bytes out of the memory, from `offset` on.
+    ///
+    /// # Panics
+    /// If they do not all lie in the memory.
+    #[track_caller]
+    pub fn read_bytes(&self, offset: usize, bytes: &mut [u8]) {
+        let start = self.span(offset, bytes.len());
+        // SAFETY: inside the mapping. A device that writes meanwhile gives some bytes or others; they are
+        // bytes either way.
+        unsafe { core::ptr::copy_nonoverlapping(start, bytes.as_mut_ptr(), bytes.len()) };
+    }
+
+    /// Copies bytes into the memory, from `offset` on.
+    ///
+    /// # Panics
+    /// If they do not all fit.
+    #[track_caller]
+    pub fn write_bytes(&self, offset: usize, bytes: &[u8]) {
+        let start = self.span(offset, bytes.len());
+        // SAFETY: inside the mapping, which no Rust reference points to.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len()) };
+    }
+
+    #[track_caller]
+    fn span(&self, offset: usize, length: usize) -> *mut u8 {
+        let fits = offset.checked_add(length).is_some_and(|end| end <= self.range.length);
+        assert!(fits, "{length} bytes at {offset:#x} of {:#x}", self.range.length);
+        (self.range.base + offset) as *mut u8
+    }
+
+    accessors! {
+        read_u16, write_u16, u16;
+        read_u32, write_u32, u32;
+        read_u64, write_u64, u64;
+    }
+}

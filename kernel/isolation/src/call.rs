@@ -1,0 +1,356 @@
+//! The call chain: how control enters a domain and always finds its way out.
+//!
+//! Read the ABI facts and "the shape that gave these numbers" in `docs/soundness` first. In short: a proxy
+//! keeps a [`Record`] in its stack frame and links it into the thread's chain (publish), then tests that the
+//! callee is alive, then calls through a small naked trampoline that writes the callee-saved registers, the
+//! stack pointer and the return slot into the record and jumps on. The method returns straight to the proxy.
+//! If the callee dies instead, the thread is put back to where the trampoline was called, but into a *stub*
+//! that returns a valid `Err(DomainCrashed)` of the method's own type. There is no unwinder and no function
+//! that returns twice.
+//!
+//! States of a record: linked (from [`enter`] to [`leave`]); while linked, [`CALLER_DEAD`] may be set on it by
+//! the thread itself (in [`crate::kill`]) or while the world is stopped. Then the proxy drops the result and
+//! goes on unwinding ([`unwind_further`]) instead of returning into a dead domain.
+
+use crate::domain::{ALIVE, ControlBlock};
+use crate::platform::Landing;
+use crate::thread::{set_top, stack_low, top};
+use abi::RpcError;
+use core::arch::{asm, naked_asm};
+use core::mem::{MaybeUninit, offset_of};
+use core::sync::atomic::Ordering;
+
+/// One call from a domain (or the kernel) into a domain, on the stack of the calling thread.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Record {
+    /// The record below it in the chain.
+    pub previous: *mut Record,
+    /// The callee.
+    pub domain: *const ControlBlock,
+    /// [`CALLER_DEAD`] or 0.
+    pub state: u32,
+    /// Scheduler ticks that were spent in the callee itself.
+    pub ticks: u32,
+    /// Stack pointer at the trampoline: it points to the return address into the proxy.
+    sp: usize,
+    rbx: usize,
+    rbp: usize,
+    r12: usize,
+    r13: usize,
+    r14: usize,
+    r15: usize,
+    /// First argument register: the return slot, where the result is returned in memory.
+    rdi: usize,
+    /// What is called.
+    pub method: *const Method,
+}
+
+/// Record state: the domain that made this call is dead; do not return into it.
+pub const CALLER_DEAD: u32 = 1;
+
+/// A budget of no limit.
+pub const UNBOUNDED: u32 = u32::MAX;
+
+/// What is known of a method at compile time.
+#[derive(Debug)]
+pub struct Method {
+    /// Returns `Err(DomainCrashed)` of the method's own result type.
+    stub: *const (),
+    /// The interface's name.
+    pub interface: &'static str,
+    /// The method's name.
+    pub name: &'static str,
+    /// How long the callee's own code may run, in milliseconds; 0: as the domain's default says.
+    pub budget: u32,
+}
+
+// SAFETY: immutable; the pointer is a function's address.
+unsafe impl Sync for Method {}
+
+impl Method {
+    /// For the generated proxies. `stub` is a function of the method's signature without arguments.
+    pub const fn new(stub: *const (), interface: &'static str, name: &'static str, budget: u32) -> Self {
+        Method { stub, interface, name, budget }
+    }
+
+    /// For calls that the kernel itself makes through [`guarded`].
+    pub const fn internal(name: &'static str, budget: u32) -> Self {
+        Method { stub: guarded_stub as *const (), interface: "kernel", name, budget }
+    }
+}
+
+/// Stack that must be left for a call: the callee and the kernel functions that it calls.
+pub const CALL_RESERVE: usize = 20 * 1024;
+
+/// Links `record` for a call into `block`. Returns whether the call may be made; either way the record is
+/// linked and [`leave`] must follow.
+///
+/// # Safety
+/// `record` is valid for writes, in the caller's frame, until `leave`.
+#[inline(always)]
+pub unsafe fn enter(record: *mut Record, block: *const ControlBlock) -> bool {
+    // SAFETY: see above; `block` is alive in memory as long as the proxy that names it.
+    unsafe {
+        (*record).previous = top();
+        (*record).domain = block;
+        (*record).state = 0;
+        (*record).ticks = 0;
+        set_top(record);
+        // A killer clears `alive` and then stops every processor; whoever published before that stop is
+        // seen by it, whoever publishes after it sees `alive` cleared. So plain accesses are enough.
+        (*block).alive.load(Ordering::Relaxed) == ALIVE
+            && (record as usize).wrapping_sub(stack_low()) >= CALL_RESERVE
+    }
+}
+
+/// Unlinks `record`. Returns whether the caller is still alive.
+///
+/// # Safety
+/// `record` is the top record, linked by [`enter`].
+#[inline(always)]
+pub unsafe fn leave(record: *mut Record) -> bool {
+    // SAFETY: see above. Volatile, because another processor may have written it while the world stood.
+    unsafe {
+        set_top((*record).previous);
+        (&raw const (*record).state).read_volatile() == 0
+    }
+}
+
+/// Why [`enter`] said no. Also carries out a crash that was asked for.
+///
+/// # Safety
+/// As for [`leave`]; the record is unlinked here.
+#[cold]
+#[inline(never)]
+pub unsafe fn refused(record: *mut Record, block: *const ControlBlock) -> RpcError {
+    // SAFETY: the record is linked and the block in memory, by the caller's duty.
+    unsafe {
+        let alive = (*block).alive.load(Ordering::Relaxed);
+        let low = (record as usize).wrapping_sub(stack_low()) < CALL_RESERVE;
+        if !leave(record) {
+            unwind_further(record);
+        }
+        if low {
+            return RpcError::StackLow;
+        }
+        if alive == crate::domain::CRASH_NEXT {
+            crate::kill::crash_as_asked(&*block);
+        }
+        RpcError::DomainCrashed
+    }
+}
+
+/// Goes on unwinding after `record` was left and its caller found dead.
+///
+/// # Safety
+/// `record` was just unlinked by [`leave`] and its frame still stands.
+#[cold]
+#[inline(never)]
+pub unsafe fn unwind_further(record: *mut Record) -> ! {
+    // SAFETY: the caller is a dead domain, so it was entered through a record, which is now the top.
+    unsafe { resume((*record).previous) }
+}
+
+impl Record {
+    /// The registers with which the thread leaves the callee through the error stub.
+    pub fn landing(&self) -> Landing {
+        // SAFETY: the trampoline wrote the method before the callee could run.
+        let ip = unsafe { (*self.method).stub } as usize;
+        let saved = [self.rbx, self.rbp, self.r12, self.r13, self.r14, self.r15];
+        Landing { ip, sp: self.sp, rdi: self.rdi, saved }
+    }
+}
+
+/// Leaves the callee of `record`, the top record, through its error stub.
+///
+/// # Safety
+/// The thread is inside the callee, or in kernel code on its behalf that owns nothing.
+pub unsafe fn resume(record: *mut Record) -> ! {
+    // SAFETY: the trampoline filled the record; the frames above `sp` are the callee's and dead, the one at
+    // `sp` is the proxy's and stands. Clearing the direction flag is what every function may expect.
+    unsafe {
+        asm!(
+            "cld",
+            "mov rbx, [rax + {rbx}]", "mov rbp, [rax + {rbp}]", "mov r12, [rax + {r12}]",
+            "mov r13, [rax + {r13}]", "mov r14, [rax + {r14}]", "mov r15, [rax + {r15}]",
+            "mov rdi, [rax + {rdi}]", "mov rsp, [rax + {sp}]", "mov rax, [rax + {method}]",
+            "jmp [rax + {stub}]",
+            in("rax") record,
+            rbx = const offset_of!(Record, rbx), rbp = const offset_of!(Record, rbp),
+            r12 = const offset_of!(Record, r12), r13 = const offset_of!(Record, r13),
+            r14 = const offset_of!(Record, r14), r15 = const offset_of!(Record, r15),
+            rdi = const offset_of!(Record, rdi), sp = const offset_of!(Record, sp),
+            method = const offset_of!(Record, method), stub = const offset_of!(Method, stub),
+            options(noreturn),
+        )
+    }
+}
+
+#[doc(hidden)]
+pub mod offsets {
+    //! Offsets in [`Record`](super::Record) for the trampolines of [`proxy!`](crate::proxy).
+    use super::{Record, offset_of};
+    pub const SP: usize = offset_of!(Record, sp);
+    pub const RBX: usize = offset_of!(Record, rbx);
+    pub const RBP: usize = offset_of!(Record, rbp);
+    pub const R12: usize = offset_of!(Record, r12);
+    pub const R13: usize = offset_of!(Record, r13);
+    pub const R14: usize = offset_of!(Record, r14);
+    pub const R15: usize = offset_of!(Record, r15);
+    pub const RDI: usize = offset_of!(Record, rdi);
+    pub const METHOD: usize = offset_of!(Record, method);
+}
+
+/// Calls `function(data)` inside the domain `block`, for the kernel itself: entry points, threads, drops.
+///
+/// # Errors
+/// [`RpcError::DomainCrashed`] if the domain was dead or died in the call, [`RpcError::StackLow`].
+///
+/// # Safety
+/// `function` and `data` belong together and to that domain. If the domain dies in the call, the caller
+/// still owns whatever `data` points to.
+pub unsafe fn guarded(
+    block: &ControlBlock,
+    method: &'static Method,
+    function: unsafe extern "C" fn(*mut u8),
+    data: *mut u8,
+) -> Result<(), RpcError> {
+    let mut record = MaybeUninit::<Record>::uninit();
+    let record = record.as_mut_ptr();
+    // SAFETY: the record is in this frame. The kernel calls this, so that a dead caller is found out later,
+    // when the kernel returns to it.
+    unsafe {
+        if !enter(record, block) && block.alive.load(Ordering::Relaxed) == crate::domain::DEAD {
+            leave(record);
+            return Err(RpcError::DomainCrashed);
+        }
+        let crashed = guarded_trampoline(data, function, method);
+        leave(record);
+        if crashed == 0 { Ok(()) } else { Err(RpcError::DomainCrashed) }
+    }
+}
+
+/// Fills the top record and calls `function(data)`; 0. Through the stub it returns 1.
+#[unsafe(naked)]
+unsafe extern "C" fn guarded_trampoline(
+    data: *mut u8,
+    function: unsafe extern "C" fn(*mut u8),
+    method: *const Method,
+) -> u64 {
+    naked_asm!(
+        "mov rax, gs:[0]",
+        "mov [rax + {sp}], rsp", "mov [rax + {rbx}], rbx", "mov [rax + {rbp}], rbp",
+        "mov [rax + {r12}], r12", "mov [rax + {r13}], r13", "mov [rax + {r14}], r14",
+        "mov [rax + {r15}], r15", "mov [rax + {rdi}], rdi", "mov [rax + {method}], rdx",
+        "sub rsp, 8",
+        "call rsi",
+        "add rsp, 8",
+        "xor eax, eax",
+        "ret",
+        sp = const offsets::SP, rbx = const offsets::RBX, rbp = const offsets::RBP,
+        r12 = const offsets::R12, r13 = const offsets::R13, r14 = const offsets::R14,
+        r15 = const offsets::R15, rdi = const offsets::RDI, method = const offsets::METHOD,
+    )
+}
+
+/// The error stub of [`guarded_trampoline`].
+#[unsafe(naked)]
+unsafe extern "C" fn guarded_stub() {
+    naked_asm!("mov eax, 1", "ret")
+}
+
+/// Writes a proxy for one interface: a type over [`Proxy`](crate::Proxy) that implements the interface's trait.
+///
+/// `idlc` emits the invocations; see `kernel/proxies`. For each method: `moved` names the arguments that own
+/// something, `budget` is [`Method::budget`].
+#[macro_export]
+macro_rules! proxy {
+    ($proxy:ident : $interface:path, $label:literal {
+        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; )*
+    }) => {
+        /// The proxy of the interface; generated.
+        #[repr(transparent)]
+        pub struct $proxy($crate::Proxy);
+
+        impl $proxy {
+            /// The method table of this proxy as a trait object.
+            pub fn vtable() -> *const () {
+                let none: *const dyn $interface = core::ptr::null::<$proxy>();
+                // SAFETY: a trait object pointer is two words, data and method table (see `abi::handle`).
+                let raw: $crate::abi::handle::RawHandle = unsafe { core::mem::transmute(none) };
+                raw.vtable
+            }
+        }
+
+        impl $interface for $proxy {
+            $(
+                #[allow(unused_mut)]
+                #[inline(never)]
+                fn $method(&self $(, mut $argument: $type)*) -> $result {
+                    fn stub() -> $result {
+                        Err($crate::abi::RpcError::DomainCrashed.into())
+                    }
+                    static METHOD: $crate::Method =
+                        $crate::Method::new(stub as *const (), $label, stringify!($method), $budget);
+                    fn forward(proxy: &$crate::Proxy $(, $argument: $type)*) -> $result {
+                        // SAFETY: the proxy was made for an object of this interface.
+                        let object: &dyn $interface = unsafe { core::mem::transmute(proxy.inner()) };
+                        object.$method($($argument),*)
+                    }
+                    #[unsafe(naked)]
+                    unsafe extern "C" fn trampoline() {
+                        core::arch::naked_asm!(
+                            "mov rax, gs:[0]",
+                            "lea r11, [rip + {info}]",
+                            "mov [rax + {sp}], rsp", "mov [rax + {rbx}], rbx", "mov [rax + {rbp}], rbp",
+                            "mov [rax + {r12}], r12", "mov [rax + {r13}], r13", "mov [rax + {r14}], r14",
+                            "mov [rax + {r15}], r15", "mov [rax + {rdi}], rdi", "mov [rax + {method}], r11",
+                            "jmp {forward}",
+                            info = sym METHOD, forward = sym forward,
+                            sp = const $crate::call::offsets::SP, rbx = const $crate::call::offsets::RBX,
+                            rbp = const $crate::call::offsets::RBP, r12 = const $crate::call::offsets::R12,
+                            r13 = const $crate::call::offsets::R13, r14 = const $crate::call::offsets::R14,
+                            r15 = const $crate::call::offsets::R15, rdi = const $crate::call::offsets::RDI,
+                            method = const $crate::call::offsets::METHOD,
+                        )
+                    }
+                    let proxy = &self.0;
+                    let block = proxy.domain();
+                    let mut record = core::mem::MaybeUninit::<$crate::Record>::uninit();
+                    let record = record.as_mut_ptr();
+                    // SAFETY: the record is in this frame, linked by `enter` and unlinked on every way out.
+                    // The trampoline has the signature that it is given here: it only saves registers and
+                    // jumps to `forward`. What is transferred really crosses, in the direction given.
+                    unsafe {
+                        if !$crate::call::enter(record, block) {
+                            return Err($crate::call::refused(record, block).into());
+                        }
+                        proxy.count();
+                        $(
+                            let inward = $crate::handle::inward(record);
+                            if let Err(error) = $crate::abi::Exchangeable::transfer(&mut $moved, &inward) {
+                                if !$crate::call::leave(record) {
+                                    $crate::call::unwind_further(record);
+                                }
+                                return Err(error.into());
+                            }
+                        )*
+                        let call: unsafe fn(&$crate::Proxy $(, $type)*) -> $result =
+                            core::mem::transmute(trampoline as *const ());
+                        let mut result = call(proxy $(, $argument)*);
+                        if !$crate::call::leave(record) {
+                            drop(result);
+                            $crate::call::unwind_further(record);
+                        }
+                        let outward = $crate::handle::outward(record);
+                        if let Err(error) = $crate::abi::Exchangeable::transfer(&mut result, &outward) {
+                            return Err(error.into());
+                        }
+                        result
+                    }
+                }
+            )*
+        }
+    };
+}

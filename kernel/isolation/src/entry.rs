@@ -1,0 +1,164 @@
+//! The functions that the kernel offers to the runtime in every domain; `abi::api` has their contracts.
+//!
+//! They are called straight, without a proxy: the caller is whatever domain the top record names. Each looks
+//! first whether enough stack is left for the kernel; a domain that has used up its stack dies right there,
+//! so that the kernel never runs into a guard page.
+
+use crate::domain::{self, Reason};
+use crate::heap::OBJECTS;
+use crate::kill::{crash_here, leave_if_dead};
+use crate::platform::{WaitResult, platform};
+use crate::thread::{current_id, spawn_in, stack_left};
+use crate::{handle, klog};
+use abi::api::{Api, NO_DEADLINE, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN};
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::AtomicU32;
+
+/// Stack that the functions here may use.
+const KERNEL_RESERVE: usize = 10 * 1024;
+/// Longest message of a panic or log line that is kept, in bytes.
+const LONGEST_TEXT: usize = 1024;
+
+/// The table that every domain gets.
+pub const API: Api = Api {
+    shared_alloc,
+    shared_free,
+    pages_alloc,
+    pages_free,
+    panic,
+    log,
+    now,
+    wall,
+    wait,
+    wake,
+    yield_now,
+    spawn,
+    is_kernel_object,
+    self_id,
+};
+
+/// Ends the running domain if too little stack is left for a kernel function. In the kernel itself (whose
+/// own depth is bounded) nothing is checked.
+#[inline]
+pub(crate) fn check_stack() {
+    if stack_left() < KERNEL_RESERVE && !handle::in_kernel() {
+        out_of_stack();
+    }
+}
+
+#[cold]
+fn out_of_stack() -> ! {
+    crash_here(Reason::StackOverflow, format_args!("stack overflow"), format_args!("a kernel function"))
+}
+
+extern "C" fn shared_alloc(bytes: usize) -> *mut u8 {
+    check_stack();
+    OBJECTS.allocate(bytes, current_id()).map_or(null_mut(), NonNull::as_ptr)
+}
+
+unsafe extern "C" fn shared_free(object: *mut u8) {
+    check_stack();
+    if let Some(object) = NonNull::new(object) {
+        // SAFETY: an `RRef` or `RVec` that is being dropped owned it.
+        unsafe { OBJECTS.free(object) };
+    }
+}
+
+extern "C" fn pages_alloc(count: usize) -> *mut u8 {
+    check_stack();
+    let block = domain::find(current_id());
+    block.and_then(|block| block.take_pages(count)).map_or(null_mut(), NonNull::as_ptr)
+}
+
+unsafe extern "C" fn pages_free(pages: *mut u8, _count: usize) {
+    check_stack();
+    if let (Some(block), Some(pages)) = (domain::find(current_id()), NonNull::new(pages)) {
+        block.give_pages(pages);
+    }
+}
+
+/// Text that a domain lent for the length of a call.
+///
+/// # Safety
+/// `text` is valid for `len` bytes.
+unsafe fn borrowed<'a>(text: *const u8, len: usize) -> &'a str {
+    // SAFETY: by the caller's duty; cutting keeps it valid.
+    let bytes = unsafe { core::slice::from_raw_parts(text, len.min(LONGEST_TEXT)) };
+    match core::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => core::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or(""),
+    }
+}
+
+unsafe extern "C" fn panic(message: *const u8, len: usize, file: *const u8, file_len: usize, line: u32) -> ! {
+    if stack_left() < KERNEL_RESERVE {
+        out_of_stack();
+    }
+    // SAFETY: the runtime passes two texts of its own.
+    let (message, file) = unsafe { (borrowed(message, len), borrowed(file, file_len)) };
+    crash_here(Reason::Panic, format_args!("{message}"), format_args!("{file}:{line}"))
+}
+
+unsafe extern "C" fn log(text: *const u8, len: usize) {
+    check_stack();
+    // SAFETY: the runtime passes a text of its own.
+    let text = unsafe { borrowed(text, len) };
+    let name = domain::find(current_id()).map(|block| block.name()).unwrap_or_default();
+    text.lines().for_each(|line| klog!("{name}: {line}"));
+}
+
+extern "C" fn now() -> u64 {
+    platform().now()
+}
+
+extern "C" fn wall() -> u64 {
+    check_stack();
+    platform().wall()
+}
+
+unsafe extern "C" fn wait(word: *const AtomicU32, expected: u32, deadline: u64, interruptible: u32) -> u32 {
+    check_stack();
+    let deadline = (deadline != NO_DEADLINE).then_some(deadline);
+    loop {
+        leave_if_dead();
+        // SAFETY: the runtime passes a word of its own domain, which is alive as long as this thread is
+        // inside it.
+        let result = platform().wait(unsafe { &*word }, expected, deadline);
+        leave_if_dead();
+        match result {
+            WaitResult::Woken => return WAIT_WOKEN,
+            WaitResult::Mismatch => return WAIT_MISMATCH,
+            WaitResult::TimedOut => return WAIT_TIMED_OUT,
+            WaitResult::Interrupted if interruptible != 0 => return WAIT_INTERRUPTED,
+            WaitResult::Interrupted => {}
+        }
+    }
+}
+
+unsafe extern "C" fn wake(word: *const AtomicU32, count: u32) -> u32 {
+    check_stack();
+    // SAFETY: as in `wait`. Only the address is used.
+    platform().wake(unsafe { &*word }, count)
+}
+
+extern "C" fn yield_now() {
+    check_stack();
+    platform().yield_now();
+}
+
+unsafe extern "C" fn spawn(entry: extern "C" fn(*mut u8), data: *mut u8, name: *const u8, len: usize) -> u64 {
+    check_stack();
+    // SAFETY: the runtime passes a text of its own.
+    let name = unsafe { borrowed(name, len) };
+    let block = domain::find(current_id());
+    block.and_then(|block| spawn_in(&block, name, entry, data).ok()).unwrap_or(0)
+}
+
+unsafe extern "C" fn is_kernel_object(data: *const u8) -> u32 {
+    // SAFETY: the data pointer of a handle that the caller holds.
+    u32::from(unsafe { handle::is_kernel_object(data) })
+}
+
+extern "C" fn self_id() -> u32 {
+    current_id()
+}

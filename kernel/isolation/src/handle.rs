@@ -1,0 +1,322 @@
+//! Proxies as objects: what a handle to another domain points to, who holds it, and how it ends.
+//!
+//! An object that leaves its domain gets an [`Export`], which holds the one reference that crossed, and each
+//! holder gets a [`Proxy`] of its own that points to the export. Proxies lie in a heap of their own with the
+//! same owner tables as shared objects ([`heap::PROXIES`](crate::heap::PROXIES)), so that handing a proxy on
+//! is one store, and the proxies of a dead holder are found by their owner. When the last proxy of an export
+//! goes, the object's own drop runs inside its domain, guarded like any call.
+
+use crate::call::{Method, Record, guarded};
+use crate::domain::{BlockRef, ControlBlock, kernel_block};
+use crate::heap::PROXIES;
+use crate::thread::{current, current_id, top};
+use abi::handle::{HandleOps, Head, RawHandle};
+use abi::shared::KERNEL_OWNER;
+use abi::{RpcError, RpcResult, Transfer};
+use alloc::boxed::Box;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+/// What `idlc` registers for each interface.
+pub struct ProxyEntry {
+    /// The interface's number.
+    pub number: u64,
+    /// Its name.
+    pub name: &'static str,
+    /// The method table of its proxy.
+    pub vtable: fn() -> *const (),
+}
+
+static mut REGISTRY: &[ProxyEntry] = &[];
+
+/// Makes the generated proxies known, sorted by number. Called once at boot, before any domain exists.
+pub fn set_registry(registry: &'static [ProxyEntry]) {
+    // SAFETY: at boot, before anything reads it.
+    unsafe { REGISTRY = registry };
+}
+
+/// The proxy of the interface with this number.
+pub fn proxy_entry(interface: u64) -> Option<&'static ProxyEntry> {
+    // SAFETY: written once at boot.
+    let registry = unsafe { REGISTRY };
+    registry.binary_search_by_key(&interface, |entry| entry.number).ok().map(|index| &registry[index])
+}
+
+/// An object that has left its domain.
+struct Export {
+    /// Proxies that point here.
+    proxies: AtomicUsize,
+    /// The object, by the one reference that crossed.
+    inner: RawHandle,
+    domain: BlockRef,
+}
+
+/// What a handle to another domain's object points to: generated code puts the methods on it.
+#[repr(C)]
+pub struct Proxy {
+    inner: RawHandle,
+    domain: *const ControlBlock,
+    calls: AtomicU64,
+    export: NonNull<Export>,
+    interface: u64,
+}
+
+// SAFETY: what it points to is shared between all processors and lives as long as the proxy; the only thing
+// in it that changes is an atomic counter.
+unsafe impl Send for Proxy {}
+// SAFETY: as above.
+unsafe impl Sync for Proxy {}
+
+/// A proxy's whole slot.
+#[repr(C)]
+struct Slot {
+    head: Head,
+    proxy: Proxy,
+}
+
+static PROXY_OPS: HandleOps = HandleOps { release: release_proxy, retain: retain_proxy };
+
+impl Proxy {
+    /// The object behind it, as the two words of a trait object.
+    #[inline(always)]
+    pub fn inner(&self) -> RawHandle {
+        self.inner
+    }
+
+    /// The domain behind it.
+    #[inline(always)]
+    pub fn domain(&self) -> *const ControlBlock {
+        self.domain
+    }
+
+    /// Counts a call. Two threads of one holder may lose a count; that is the price of not sharing a line.
+    #[inline(always)]
+    pub fn count(&self) {
+        self.calls.store(self.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+/// The crossing of arguments into the callee of `record`, the top record.
+///
+/// # Safety
+/// For generated proxies, between `enter` and the call.
+#[inline(always)]
+pub unsafe fn inward(record: *const Record) -> Transfer {
+    // SAFETY: a linked record; its caller is the callee of the one below (every thread has a root record).
+    unsafe {
+        let from = (*(*record).previous).domain;
+        Transfer { from: from.cast(), to: (*(*record).domain).id, wrap }
+    }
+}
+
+/// The crossing of the result out of the callee of `record`, which was just unlinked.
+///
+/// # Safety
+/// For generated proxies, after `leave`.
+#[inline(always)]
+pub unsafe fn outward(record: *const Record) -> Transfer {
+    // SAFETY: the proxy holds a share in the callee's block, and its frame still holds the record.
+    unsafe { Transfer { from: (*record).domain.cast(), to: (*(*top()).domain).id, wrap } }
+}
+
+/// Turns a handle of the giver into one that the receiver may hold; see [`Transfer::wrap`].
+unsafe fn wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult<RawHandle> {
+    if is_proxy(raw.data) {
+        // SAFETY: a live proxy, in a slot of the proxy heap.
+        unsafe {
+            let slot = NonNull::new_unchecked(raw.data);
+            abi::shared::owner_cell(slot).store(transfer.to, Ordering::Relaxed);
+        }
+        return Ok(raw);
+    }
+    let from: *const ControlBlock = transfer.from.cast();
+    export(raw, interface, share(from)?, transfer.to)
+}
+
+/// A share in the block at `block`, which a record or a proxy names.
+fn share(block: *const ControlBlock) -> RpcResult<BlockRef> {
+    if core::ptr::eq(block, kernel_block()) {
+        return Ok(BlockRef::Kernel);
+    }
+    // SAFETY: named by a record or a proxy, so it is not freed.
+    let id = unsafe { (*block).id };
+    crate::domain::find(id).map(BlockRef::Domain).ok_or(RpcError::DomainCrashed)
+}
+
+/// A new export of the local object behind `inner`, with its first proxy for `owner`.
+fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> RpcResult<RawHandle> {
+    let export = Box::new(Export { proxies: AtomicUsize::new(0), inner, domain });
+    let export = NonNull::from(Box::leak(export));
+    let made = new_proxy(export, interface, owner);
+    if made.is_err() {
+        // SAFETY: nobody else saw the export.
+        drop(unsafe { Box::from_raw(export.as_ptr()) });
+    }
+    made
+}
+
+/// One more proxy for `export`, owned by `owner`.
+fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<RawHandle> {
+    let entry = proxy_entry(interface).ok_or(RpcError::Refused)?;
+    // The kernel's until it is whole: whoever looks through the heap sees only whole proxies.
+    let slot = PROXIES.allocate(size_of::<Slot>(), KERNEL_OWNER).ok_or(RpcError::NoMemory)?.cast::<Slot>();
+    // SAFETY: the caller has the export; it stays at least until its last proxy goes.
+    unsafe {
+        export.as_ref().proxies.fetch_add(1, Ordering::Relaxed);
+        let (inner, domain) = (export.as_ref().inner, export.as_ref().domain.as_ptr());
+        let head = Head { ops: &PROXY_OPS, references: AtomicUsize::new(1) };
+        let proxy = Proxy { inner, domain, calls: AtomicU64::new(0), export, interface };
+        slot.write(Slot { head, proxy });
+        abi::shared::owner_cell(slot.cast()).store(owner, Ordering::Release);
+        let data = (&raw mut (*slot.as_ptr()).proxy).cast();
+        Ok(RawHandle { data, vtable: (entry.vtable)() })
+    }
+}
+
+/// Whether `data` is the data pointer of a proxy.
+fn is_proxy(data: *const u8) -> bool {
+    // SAFETY: the data pointer of a live handle has a head in front.
+    unsafe { core::ptr::eq((*data.cast::<Head>().sub(1)).ops, &PROXY_OPS) }
+}
+
+/// Whether `data` is the data pointer of a proxy for an object of the kernel itself.
+///
+/// # Safety
+/// It is the data pointer of a live handle.
+pub unsafe fn is_kernel_object(data: *const u8) -> bool {
+    // SAFETY: a live proxy, if it is one.
+    is_proxy(data) && unsafe { core::ptr::eq((*data.cast::<Proxy>()).domain, kernel_block()) }
+}
+
+/// Another proxy for the same object, for the domain whose code runs.
+unsafe extern "C" fn retain_proxy(data: *mut u8) -> *mut u8 {
+    crate::entry::check_stack();
+    // SAFETY: the data pointer of a live proxy.
+    let proxy = unsafe { &*data.cast::<Proxy>() };
+    new_proxy(proxy.export, proxy.interface, current_id()).map_or(core::ptr::null_mut(), |raw| raw.data)
+}
+
+/// Drops a proxy.
+unsafe extern "C" fn release_proxy(data: *mut u8) {
+    crate::entry::check_stack();
+    // SAFETY: the data pointer of a live proxy whose handle is being dropped.
+    unsafe { end_proxy(data.cast()) }
+}
+
+/// Ends the proxy and, if it was the last of its export, the object behind it.
+///
+/// # Safety
+/// Nobody uses the proxy any more.
+unsafe fn end_proxy(proxy: *mut Proxy) {
+    // SAFETY: live until it is freed here; the export lives until its last proxy is gone.
+    unsafe {
+        let export = (*proxy).export;
+        let block = (*proxy).domain;
+        (*block).counters.calls.fetch_add((*proxy).calls.load(Ordering::Relaxed), Ordering::Relaxed);
+        let slot = proxy.cast::<u8>().sub(size_of::<Head>());
+        PROXIES.free(NonNull::new_unchecked(slot));
+        if export.as_ref().proxies.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            let export = Box::from_raw(export.as_ptr());
+            release_inner(&export);
+        }
+    }
+}
+
+static RELEASE: Method = Method::internal("drop", 0);
+
+/// Drops the exported object inside its own domain. If that is dead, reclaim takes it.
+fn release_inner(export: &Export) {
+    // SAFETY: the export held a reference to the object, so it is live as long as its domain is.
+    unsafe {
+        match export.domain.domain() {
+            None => ((*export.inner.head().as_ptr()).ops.release)(export.inner.data),
+            Some(block) => {
+                // A crash in a drop is the domain's affair, and already logged.
+                let _ = guarded(block, &RELEASE, release_in_domain, (&raw const export.inner).cast_mut().cast());
+            }
+        }
+    }
+}
+
+/// Runs in the context of the object's domain: `data` is its `RawHandle`.
+unsafe extern "C" fn release_in_domain(data: *mut u8) {
+    // SAFETY: see `release_inner`; the domain was alive after the record was published, so its memory stays
+    // until the record is gone.
+    unsafe {
+        let inner = *data.cast::<RawHandle>();
+        ((*inner.head().as_ptr()).ops.release)(inner.data);
+    }
+}
+
+/// Ends every proxy that the dead domain `id` held; how many.
+pub(crate) fn release_all_of(id: u32) -> usize {
+    let mut count = 0;
+    while let Some(slot) = PROXIES.any_of(id) {
+        // SAFETY: a slot of the proxy heap holds a `Slot`; its owner is dead and has no thread inside.
+        unsafe { end_proxy(&raw mut (*slot.cast::<Slot>().as_ptr()).proxy) };
+        count += 1;
+    }
+    count
+}
+
+/// A handle for domain `owner` to an object of the kernel, or one that the kernel holds.
+///
+/// # Errors
+/// [`RpcError::NoMemory`].
+pub fn give(handle: abi::AnyHandle, owner: u32) -> RpcResult<abi::AnyHandle> {
+    let mut handle = handle;
+    let transfer = Transfer { from: kernel_block().cast(), to: owner, wrap };
+    // SAFETY: the kernel holds the handle and gives it to `owner`.
+    unsafe { abi::Exchangeable::transfer(&mut handle, &transfer)? };
+    Ok(handle)
+}
+
+/// Takes over a handle that the domain at `from` made or held, for `owner`.
+///
+/// # Safety
+/// The handle really passes from the one to the other.
+pub(crate) unsafe fn take(handle: &mut abi::AnyHandle, from: *const ControlBlock, owner: u32) -> RpcResult<()> {
+    let transfer = Transfer { from: from.cast(), to: owner, wrap };
+    // SAFETY: the caller's duty.
+    unsafe { abi::Exchangeable::transfer(handle, &transfer) }
+}
+
+/// Handles that domain `id` holds.
+pub fn count_of(id: u32) -> usize {
+    PROXIES.count_of(id)
+}
+
+/// Interface and serving domain of handle number `index` that domain `id` holds.
+pub fn held(id: u32, index: usize) -> Option<(&'static str, abi::Text<32>)> {
+    PROXIES.with_nth(id, index, |slot| {
+        // SAFETY: a used slot of the proxy heap, which cannot be freed while `with_nth` looks at it.
+        let proxy = unsafe { &slot.cast::<Slot>().as_ref().proxy };
+        let name = proxy_entry(proxy.interface).map_or("?", |entry| entry.name);
+        // SAFETY: the proxy's export holds a share in the block.
+        let block = unsafe { &*proxy.domain };
+        let domain = if core::ptr::eq(block, kernel_block()) { abi::Text::new("kernel") } else { block.name() };
+        (name, domain)
+    })
+}
+
+/// Calls that were made into domain `id`, through all proxies that live.
+pub fn live_calls(id: u32) -> u64 {
+    let mut calls = 0;
+    PROXIES.for_each_owned(|slot| {
+        // SAFETY: a used slot of the proxy heap, whole since it has an owner other than the kernel; it
+        // cannot be freed while it is looked at. Its export holds a share in the block.
+        unsafe {
+            let proxy = &slot.cast::<Slot>().as_ref().proxy;
+            if (*proxy.domain).id == id {
+                calls += proxy.calls.load(Ordering::Relaxed);
+            }
+        }
+    });
+    calls
+}
+
+/// Whether the domain whose code runs is the kernel.
+pub fn in_kernel() -> bool {
+    core::ptr::eq(current(), kernel_block())
+}

@@ -1,0 +1,343 @@
+//! The shared heap: allocation, ownership, and reclaim by owner. The layout is in `abi::shared`.
+//!
+//! There are two instances: one for the objects of domains ([`OBJECTS`]) and one for the kernel's proxies
+//! ([`PROXIES`]), which are owned and moved in just the same way but need more than freeing when their owner
+//! dies.
+//!
+//! Guarded by one lock per size class: the list of chunks, and in each chunk `used`, `free` and the links of
+//! free slots. The owner table is written without the lock by whoever owns the object (a move) and read
+//! without it by reclaim, which runs only when no thread can be inside the dead owner any more, so that no
+//! move from or to it can be under way.
+
+use crate::lock::Lock;
+use crate::platform::{PAGE, platform};
+use abi::shared::{
+    CHUNK_BYTES, ChunkHead, KERNEL_OWNER, LARGE_OFFSET, LARGE_SHIFT, LARGEST_SLOT, NO_OWNER, SMALLEST_SLOT, chunk_of,
+    owner_cell, slot_size,
+};
+use alloc::vec::Vec;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Slot sizes 64, 128, ... 32 KiB.
+const CLASSES: usize = (LARGEST_SLOT / SMALLEST_SLOT).trailing_zeros() as usize + 1;
+/// The largest object, in bytes.
+pub const LARGEST_OBJECT: usize = 64 * 1024 * 1024;
+
+/// The objects that domains allocate.
+pub static OBJECTS: SharedHeap = SharedHeap::new();
+/// The proxies of the kernel.
+pub static PROXIES: SharedHeap = SharedHeap::new();
+
+/// A heap whose objects have owners.
+pub struct SharedHeap {
+    classes: [Lock<Class>; CLASSES],
+    large: Lock<Vec<Chunk>>,
+    bytes: AtomicUsize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Chunk(NonNull<ChunkHead>);
+
+// SAFETY: a chunk is plain memory; the locks say who may touch what.
+unsafe impl Send for Chunk {}
+
+struct Class {
+    chunks: Vec<Chunk>,
+    /// Index of a chunk that probably has a free slot.
+    hint: usize,
+}
+
+impl SharedHeap {
+    const fn new() -> Self {
+        SharedHeap {
+            classes: [const { Lock::new(Class { chunks: Vec::new(), hint: 0 }) }; CLASSES],
+            large: Lock::new(Vec::new()),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// An object of at least `bytes` bytes, owned by `owner`, with undefined content; `None` if there is no
+    /// memory.
+    pub fn allocate(&self, bytes: usize, owner: u32) -> Option<NonNull<u8>> {
+        let object = match slot_size(bytes) {
+            Some(slot) => self.allocate_slot(slot)?,
+            None => self.allocate_large(bytes)?,
+        };
+        // SAFETY: the object is live, and ours until it is returned.
+        unsafe { owner_cell(object).store(owner, Ordering::Relaxed) };
+        Some(object)
+    }
+
+    /// Frees an object.
+    ///
+    /// # Safety
+    /// `object` came from [`allocate`](Self::allocate) of this heap and is not used any more.
+    pub unsafe fn free(&self, object: NonNull<u8>) {
+        let chunk = Chunk(chunk_of(object));
+        // SAFETY: the object is live until here, so its chunk is.
+        let shift = unsafe {
+            owner_cell(object).store(NO_OWNER, Ordering::Relaxed);
+            chunk.0.as_ref().shift
+        };
+        if shift == LARGE_SHIFT {
+            let mut large = self.large.lock();
+            large.retain(|other| *other != chunk);
+            drop(large);
+            self.give_back(chunk);
+        } else {
+            self.free_slot(chunk, object, shift);
+        }
+    }
+
+    /// Bytes of memory that the heap holds.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Frees every object of `owner`, who is dead and has no thread inside; how many.
+    pub fn free_all_of(&self, owner: u32) -> usize {
+        let mut count = 0;
+        for class in &self.classes {
+            // Backwards: a chunk that is given back is replaced by the last one, which was seen already.
+            let mut index = class.lock().chunks.len();
+            while index > 0 {
+                index -= 1;
+                let mut class = class.lock();
+                let Some(&chunk) = class.chunks.get(index) else { continue };
+                let freed = chunk.put_all_of(owner);
+                count += freed;
+                if freed > 0 && chunk.used() == 0 && class.chunks.len() > 1 {
+                    class.chunks.swap_remove(index);
+                    class.hint = 0;
+                    drop(class);
+                    self.give_back(chunk);
+                }
+            }
+        }
+        count + self.free_large_of(owner)
+    }
+
+    fn free_large_of(&self, owner: u32) -> usize {
+        let mut count = 0;
+        loop {
+            let mut large = self.large.lock();
+            let Some(index) = large.iter().position(|chunk| chunk.count_of(owner) > 0) else { return count };
+            let chunk = large.swap_remove(index);
+            drop(large);
+            self.give_back(chunk);
+            count += 1;
+        }
+    }
+
+    /// Some object (of at most [`LARGEST_SLOT`] bytes) that `owner` owns, which the caller then frees.
+    pub fn any_of(&self, owner: u32) -> Option<NonNull<u8>> {
+        self.with_nth(owner, 0, |object| object)
+    }
+
+    /// How many objects `owner` owns.
+    pub fn count_of(&self, owner: u32) -> usize {
+        let slots: usize = self.classes.iter().map(|class| class.lock().count_of(owner)).sum();
+        slots + self.large.lock().iter().map(|chunk| chunk.count_of(owner)).sum::<usize>()
+    }
+
+    /// Shows object number `index` of `owner` to `look`, while it cannot be freed. Objects with a chunk of
+    /// their own are left out.
+    pub fn with_nth<R>(&self, owner: u32, index: usize, look: impl FnOnce(NonNull<u8>) -> R) -> Option<R> {
+        let mut left = index;
+        for class in &self.classes {
+            let class = class.lock();
+            for chunk in &class.chunks {
+                for object in chunk.objects_of(owner) {
+                    if left == 0 {
+                        return Some(look(object));
+                    }
+                    left -= 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// Shows every object that has an owner other than the kernel to `look`, while it cannot be freed.
+    /// Objects with a chunk of their own are left out.
+    pub fn for_each_owned(&self, mut look: impl FnMut(NonNull<u8>)) {
+        for class in &self.classes {
+            let class = class.lock();
+            let chunks = class.chunks.iter();
+            chunks.flat_map(|chunk| chunk.objects(|owner| owner > KERNEL_OWNER)).for_each(&mut look);
+        }
+    }
+
+    fn allocate_slot(&self, slot: usize) -> Option<NonNull<u8>> {
+        let shift = slot.trailing_zeros();
+        let mut class = self.classes[(shift - SMALLEST_SLOT.trailing_zeros()) as usize].lock();
+        loop {
+            let count = class.chunks.len();
+            for step in 0..count {
+                let index = (class.hint + step) % count;
+                if let Some(object) = class.chunks[index].take_slot() {
+                    class.hint = index;
+                    return Some(object);
+                }
+            }
+            class.chunks.try_reserve(1).ok()?;
+            let chunk = self.new_chunk(shift)?;
+            class.chunks.push(chunk);
+            class.hint = count;
+        }
+    }
+
+    fn free_slot(&self, chunk: Chunk, object: NonNull<u8>, shift: u32) {
+        let mut class = self.classes[(shift - SMALLEST_SLOT.trailing_zeros()) as usize].lock();
+        if chunk.put_slot(object) > 0 || class.chunks.len() == 1 {
+            return;
+        }
+        if let Some(index) = class.chunks.iter().position(|other| *other == chunk) {
+            class.chunks.swap_remove(index);
+            class.hint = 0;
+        }
+        drop(class);
+        self.give_back(chunk);
+    }
+
+    fn allocate_large(&self, bytes: usize) -> Option<NonNull<u8>> {
+        if bytes > LARGEST_OBJECT {
+            return None;
+        }
+        let pages = (LARGE_OFFSET + bytes).div_ceil(PAGE).next_power_of_two().max(CHUNK_BYTES / PAGE);
+        let chunk = self.take_pages(pages, ChunkHead { shift: LARGE_SHIFT, first: 0, end: 1, used: 1, free: 0, pages: 0 })?;
+        let mut large = self.large.lock();
+        if large.try_reserve(1).is_err() {
+            drop(large);
+            self.give_back(chunk);
+            return None;
+        }
+        large.push(chunk);
+        // SAFETY: inside the chunk, which is longer than the offset.
+        Some(unsafe { chunk.0.cast::<u8>().add(LARGE_OFFSET) })
+    }
+
+    fn new_chunk(&self, shift: u32) -> Option<Chunk> {
+        let slots = (CHUNK_BYTES >> shift) as u32;
+        let table = size_of::<ChunkHead>() + slots as usize * size_of::<u32>();
+        let first = table.div_ceil(1 << shift) as u32;
+        self.take_pages(CHUNK_BYTES / PAGE, ChunkHead { shift, first, end: slots, used: 0, free: 0, pages: 0 })
+    }
+
+    fn take_pages(&self, pages: usize, head: ChunkHead) -> Option<Chunk> {
+        let chunk = platform().pages(pages)?.cast::<ChunkHead>();
+        // SAFETY: fresh zeroed memory, larger than a head, aligned to a chunk (a power of two of pages).
+        unsafe { chunk.write(ChunkHead { pages: pages as u32, ..head }) };
+        self.bytes.fetch_add(pages * PAGE, Ordering::Relaxed);
+        Some(Chunk(chunk))
+    }
+
+    fn give_back(&self, chunk: Chunk) {
+        // SAFETY: no object of the chunk is live and no list names it, so nobody else has it.
+        unsafe {
+            let pages = chunk.0.as_ref().pages as usize;
+            self.bytes.fetch_sub(pages * PAGE, Ordering::Relaxed);
+            platform().free_pages(chunk.0.cast(), pages);
+        }
+    }
+}
+
+/// The content of a free slot.
+#[repr(C)]
+struct FreeSlot {
+    /// Slot number of the next free one; 0: none.
+    next: u32,
+}
+
+impl Chunk {
+    /// A free slot, if there is one. The lock of the class is held.
+    fn take_slot(self) -> Option<NonNull<u8>> {
+        // SAFETY: the chunk is in its class's list, so it is live; the lock is held. Slots that were never
+        // used are those from `first + used` on as long as the free list is empty: `free` counts down only
+        // after `put_slot` counted it up.
+        unsafe {
+            let head = &mut *self.0.as_ptr();
+            let slot = if head.free != 0 {
+                let slot = head.free;
+                head.free = self.slot(slot).cast::<FreeSlot>().as_ref().next;
+                slot
+            } else if head.first + head.used < head.end {
+                head.first + head.used
+            } else {
+                return None;
+            };
+            head.used += 1;
+            Some(self.slot(slot))
+        }
+    }
+
+    /// Puts a slot back; how many are in use then. The lock of the class is held.
+    fn put_slot(self, object: NonNull<u8>) -> u32 {
+        // SAFETY: as in `take_slot`; the slot is free now, so its content is ours.
+        unsafe {
+            let head = &mut *self.0.as_ptr();
+            let slot = (object.addr().get() & (CHUNK_BYTES - 1)) >> head.shift;
+            object.cast::<FreeSlot>().write(FreeSlot { next: head.free });
+            head.free = slot as u32;
+            head.used -= 1;
+            head.used
+        }
+    }
+
+    /// # Safety
+    /// `number` is a slot of this chunk of many.
+    unsafe fn slot(self, number: u32) -> NonNull<u8> {
+        // SAFETY: inside the chunk, by the caller's duty.
+        unsafe { self.0.cast::<u8>().add((number as usize) << self.0.as_ref().shift) }
+    }
+
+    /// Slots in use. The lock of the class is held.
+    fn used(self) -> u32 {
+        // SAFETY: the chunk is in its class's list, so it is live.
+        unsafe { self.0.as_ref().used }
+    }
+
+    /// The objects of `owner`. The lock of the class is held as long as the iterator is used.
+    fn objects_of(self, owner: u32) -> impl Iterator<Item = NonNull<u8>> {
+        self.objects(move |other| other == owner)
+    }
+
+    /// The objects whose owner passes the test. The lock as for `objects_of`.
+    fn objects(self, test: impl Fn(u32) -> bool) -> impl Iterator<Item = NonNull<u8>> {
+        // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every slot.
+        let (shift, first, end) = unsafe {
+            let head = self.0.as_ref();
+            (head.shift, head.first, head.end)
+        };
+        (first..end).filter_map(move |number| {
+            // SAFETY: as above.
+            let cell = unsafe { self.0.add(1).cast::<AtomicU32>().add(number as usize).as_ref() };
+            let offset = if shift == LARGE_SHIFT { LARGE_OFFSET } else { (number as usize) << shift };
+            // SAFETY: the slot lies in the chunk.
+            test(cell.load(Ordering::Acquire)).then(|| unsafe { self.0.cast::<u8>().add(offset) })
+        })
+    }
+
+    fn count_of(self, owner: u32) -> usize {
+        self.objects_of(owner).count()
+    }
+
+    /// Puts back every slot of `owner`; how many. The lock of the class is held.
+    fn put_all_of(self, owner: u32) -> usize {
+        let mut count = 0;
+        for object in self.objects_of(owner) {
+            // SAFETY: a live object of the dead owner.
+            unsafe { owner_cell(object).store(NO_OWNER, Ordering::Relaxed) };
+            self.put_slot(object);
+            count += 1;
+        }
+        count
+    }
+}
+
+impl Class {
+    fn count_of(&self, owner: u32) -> usize {
+        self.chunks.iter().map(|chunk| chunk.count_of(owner)).sum()
+    }
+}

@@ -1,0 +1,140 @@
+//! What the isolation half asks of the machine: pages, threads, time, and a way to stop the world.
+
+use crate::lock::Lock;
+use core::fmt;
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
+
+/// Bytes in a page.
+pub const PAGE: usize = 4096;
+
+/// What a range of image pages may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    ReadWrite,
+    /// Reading and executing.
+    ReadExecute,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitResult {
+    /// Another thread woke this one.
+    Woken,
+    /// The word did not hold the expected value.
+    Mismatch,
+    /// The deadline passed.
+    TimedOut,
+    /// [`Platform::stop_world`]'s visitor asked for it.
+    Interrupted,
+}
+
+/// Pages for an image, mapped somewhere with guard pages around. Dropping it unmaps and frees them.
+pub trait ImageSpace: Send + Sync {
+    /// Its first byte.
+    fn start(&self) -> NonNull<u8>;
+    /// Its length in pages.
+    fn pages(&self) -> usize;
+    /// Restricts `count` pages from page `first` on.
+    fn protect(&self, first: usize, count: usize, protection: Protection);
+}
+
+/// The registers to continue an interrupted thread with.
+#[derive(Clone, Copy, Debug)]
+pub struct Landing {
+    /// Where to go on.
+    pub ip: usize,
+    /// Stack pointer.
+    pub sp: usize,
+    /// First argument register.
+    pub rdi: usize,
+    /// The callee-saved registers rbx, rbp, r12, r13, r14, r15.
+    pub saved: [usize; 6],
+}
+
+/// The registers of a thread that was interrupted or took a fault.
+pub trait Frame {
+    /// Where it was.
+    fn ip(&self) -> usize;
+    /// Makes it go on elsewhere instead.
+    fn redirect(&mut self, landing: &Landing);
+}
+
+/// A thread as [`Platform::stop_world`] shows it: it does not run while it is looked at.
+pub struct ThreadView<'a> {
+    /// Its top call record (word 0 of its block).
+    pub top: *mut crate::call::Record,
+    /// Its registers, if it was interrupted somewhere; `None` if it gave up the processor by itself.
+    pub frame: Option<&'a mut dyn Frame>,
+    /// It waits for a word or a time.
+    pub blocked: bool,
+    /// Out: end its wait with [`WaitResult::Interrupted`].
+    pub interrupt: bool,
+}
+
+/// The machine.
+pub trait Platform: Sync {
+    /// `count` zeroed pages that are contiguous; aligned to `count` pages if that is a power of two.
+    fn pages(&self, count: usize) -> Option<NonNull<u8>>;
+    /// Gives such pages back.
+    ///
+    /// # Safety
+    /// They came from [`pages`](Platform::pages) with the same count and nobody uses them.
+    unsafe fn free_pages(&self, start: NonNull<u8>, count: usize);
+    /// Space for an image of `pages` pages, zeroed, readable and writable.
+    fn image_space(&self, pages: usize) -> Option<alloc::boxed::Box<dyn ImageSpace>>;
+    /// Starts a thread in `entry(argument)`; its number. The stack has at least [`STACK_BYTES`] bytes.
+    fn spawn(&self, name: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64>;
+    /// Blocks while `*word == expected`; see [`WaitResult`]. `deadline` is in nanoseconds since boot.
+    fn wait(&self, word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult;
+    /// Wakes up to `count` threads that wait for `word`; how many. May be called anywhere.
+    fn wake(&self, word: &AtomicU32, count: u32) -> u32;
+    /// Lets another thread run.
+    fn yield_now(&self);
+    /// Nanoseconds since boot.
+    fn now(&self) -> u64;
+    /// Seconds since 1970-01-01 UTC.
+    fn wall(&self) -> u64;
+    /// Writes a line to the log.
+    fn log(&self, line: fmt::Arguments<'_>);
+    /// Stops every other thread, shows all of them (the caller, too), and lets them go on.
+    fn stop_world(&self, visit: &mut dyn FnMut(&mut ThreadView<'_>));
+    /// Called when domain `id` has died and before anything that it owned is freed or restarted: devices
+    /// that work for it must not touch memory any more.
+    fn stop_devices(&self, id: u32);
+}
+
+/// Bytes of stack that every thread has.
+pub const STACK_BYTES: usize = 128 * 1024;
+
+static PLATFORM: Lock<Option<&'static dyn Platform>> = Lock::new(None);
+static mut CHOSEN: Option<&'static dyn Platform> = None;
+
+/// Tells the isolation half which machine it runs on. Called once at boot, before anything else here.
+pub fn set(platform: &'static dyn Platform) {
+    let mut chosen = PLATFORM.lock();
+    assert!(chosen.is_none(), "the platform is set once");
+    *chosen = Some(platform);
+    // SAFETY: written once, under the lock, before any other thread of this crate exists.
+    unsafe { CHOSEN = Some(platform) };
+}
+
+/// The machine.
+///
+/// # Panics
+/// If [`set`] was not called.
+#[inline]
+pub fn platform() -> &'static dyn Platform {
+    // SAFETY: written once before any reader exists (see `set`).
+    let chosen = unsafe { CHOSEN };
+    chosen.expect("the platform is set at boot")
+}
+
+/// Writes a line to the kernel's log.
+#[macro_export]
+macro_rules! klog {
+    ($($argument:tt)*) => { $crate::platform::platform().log(format_args!($($argument)*)) };
+}

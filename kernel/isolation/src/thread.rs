@@ -1,0 +1,124 @@
+//! The words that belong to the running thread, and the threads that domains create.
+//!
+//! The GS register points to a block whose first words are fixed, on every platform:
+//! word 0: the top call record; word 1: the lowest address of the stack. The platform saves and loads them
+//! when it switches threads.
+
+use crate::call::{Method, Record, UNBOUNDED, guarded};
+use crate::domain::{ControlBlock, kernel_block};
+use crate::platform::platform;
+use abi::RpcError;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering;
+
+/// The top call record of the running thread.
+#[inline(always)]
+pub fn top() -> *mut Record {
+    let record;
+    // SAFETY: GS points to the block described above whenever kernel or domain code runs.
+    unsafe { core::arch::asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, pure, readonly)) };
+    record
+}
+
+/// Replaces it.
+///
+/// # Safety
+/// `record` is a record on this thread's stack (or null) whose `previous` chain is intact.
+#[inline(always)]
+pub unsafe fn set_top(record: *mut Record) {
+    // SAFETY: see above. The default memory clobber keeps the record's own stores before this one.
+    unsafe { core::arch::asm!("mov gs:[0], {}", in(reg) record, options(nostack, preserves_flags)) };
+}
+
+/// The lowest address of the running thread's stack.
+#[inline(always)]
+pub fn stack_low() -> usize {
+    let low;
+    // SAFETY: as for `top`.
+    unsafe { core::arch::asm!("mov {}, gs:[8]", out(reg) low, options(nostack, preserves_flags, pure, readonly)) };
+    low
+}
+
+/// Bytes of stack between here and the end.
+#[inline(always)]
+pub fn stack_left() -> usize {
+    let sp: usize;
+    // SAFETY: reads a register.
+    unsafe { core::arch::asm!("mov {}, rsp", out(reg) sp, options(nostack, preserves_flags, nomem)) };
+    sp.saturating_sub(stack_low())
+}
+
+/// The domain whose code runs: the callee of the top record. Null while a kernel thread has made no call.
+#[inline(always)]
+pub fn current() -> *const ControlBlock {
+    let top = top();
+    if top.is_null() {
+        return kernel_block();
+    }
+    // SAFETY: the top record lives on this thread's stack.
+    unsafe { (*top).domain }
+}
+
+/// The number of the domain whose code runs.
+#[inline(always)]
+pub fn current_id() -> u32 {
+    // SAFETY: a domain that a record names is not freed.
+    unsafe { (*current()).id }
+}
+
+/// Runs `body` on a thread that belongs to the kernel, with the root record that calls into domains need.
+pub fn with_root<R>(body: impl FnOnce() -> R) -> R {
+    let mut root = MaybeUninit::<Record>::zeroed();
+    let record = root.as_mut_ptr();
+    // SAFETY: zero is a valid `Record`; it stays on this frame until `body` has returned, when the chain is
+    // empty again.
+    unsafe {
+        (*record).domain = kernel_block();
+        set_top(record);
+        let result = body();
+        set_top(core::ptr::null_mut());
+        result
+    }
+}
+
+struct Start {
+    block: Arc<ControlBlock>,
+    entry: extern "C" fn(*mut u8),
+    data: *mut u8,
+}
+
+static THREAD: Method = Method::internal("thread", UNBOUNDED);
+
+/// Starts a thread of the domain `block` in `entry(data)`; its number.
+///
+/// # Errors
+/// [`RpcError::NoMemory`] when memory or the domain's thread budget is used up.
+pub fn spawn_in(
+    block: &Arc<ControlBlock>,
+    name: &str,
+    entry: extern "C" fn(*mut u8),
+    data: *mut u8,
+) -> Result<u64, RpcError> {
+    block.take_thread()?;
+    let start = Box::into_raw(Box::new(Start { block: block.clone(), entry, data }));
+    platform().spawn(name, run, start as usize).ok_or_else(|| {
+        // SAFETY: the thread was not started, so the box is still ours.
+        let start = unsafe { Box::from_raw(start) };
+        start.block.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        RpcError::NoMemory
+    })
+}
+
+/// The first function of every domain thread.
+extern "C" fn run(argument: usize) {
+    // SAFETY: `spawn_in` made the box and gave it to this thread alone.
+    let start = unsafe { Box::from_raw(argument as *mut Start) };
+    with_root(|| {
+        // A crash of the domain ends the thread like a return does; there is nobody to tell.
+        // SAFETY: entry and data come from the domain's runtime, which made them for each other.
+        let _ = unsafe { guarded(&start.block, &THREAD, start.entry, start.data) };
+    });
+    start.block.counters.threads.fetch_sub(1, Ordering::Relaxed);
+}
