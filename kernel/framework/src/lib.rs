@@ -7,6 +7,7 @@
 //! Start reading at [`boot`], which brings the machine from the boot loader to `kernel_main`.
 
 #![cfg_attr(not(test), no_std)]
+#![cfg_attr(target_os = "none", feature(allocator_api))]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
 // On the host only the tests use the pure logic; its users exist on the machine alone.
@@ -26,6 +27,8 @@ pub mod dma;
 pub mod fault;
 pub mod io;
 #[cfg(target_os = "none")]
+pub mod irq;
+#[cfg(target_os = "none")]
 pub mod log;
 pub mod mem;
 #[cfg(target_os = "none")]
@@ -34,4 +37,12 @@ pub mod pci;
 pub mod power;
 #[cfg(target_os = "none")]
 pub mod selftest;
+#[cfg(target_os = "none")]
+pub mod smp;
 pub mod spin;
+#[cfg(target_os = "none")]
+pub mod sync;
+#[cfg(target_os = "none")]
+pub mod task;
+#[cfg(target_os = "none")]
+pub mod time;

@@ -8,10 +8,17 @@
 mod kernel {
     //! The real thing, for the bare machine.
 
+    static SCHEDULER: policy::RoundRobin = policy::RoundRobin::new();
+
     /// The framework calls this on the boot stack once memory and traps work.
     #[unsafe(no_mangle)]
     fn kernel_main() -> ! {
         framework::kprintln!("Trefoil");
+        framework::task::start(&SCHEDULER, first_thread, 0)
+    }
+
+    /// Runs with everything in the framework up.
+    extern "C" fn first_thread(_: usize) {
         let line = framework::boot::command_line();
         if let Some(filter) = framework::selftest::requested(line) {
             framework::selftest::run(filter);

@@ -25,6 +25,9 @@ mod reg {
     pub const DIVIDE: usize = 0x3e0;
 }
 
+/// Where the registers are if the firmware does not say (SDM volume 3, 11.4.1).
+pub(super) const USUAL_ADDRESS: u64 = 0xfee0_0000;
+
 const MSR_APIC_BASE: u32 = 0x1b;
 const APIC_BASE_ENABLE: u64 = 1 << 11;
 const APIC_BASE_X2APIC: u64 = 1 << 10;

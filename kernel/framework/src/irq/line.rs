@@ -120,10 +120,10 @@ impl IrqLine {
     /// Like [`for_gsi`](Self::for_gsi), for one of the 16 ISA interrupts: honours the overrides in
     /// the ACPI tables, and is edge-triggered and active high without one.
     pub fn for_isa(irq: u8) -> Result<Self, IrqError> {
-        let madt = acpi::madt();
-        match madt.overrides.iter().find(|entry| entry.source == irq) {
+        let overrides = &acpi::platform().overrides;
+        match overrides.iter().find(|entry| entry.isa == irq) {
             Some(entry) => {
-                let (trigger, polarity) = decode_flags(entry.flags);
+                let (trigger, polarity) = as_on_isa(entry);
                 Self::for_gsi(entry.gsi, trigger, polarity)
             }
             None => Self::for_gsi(u32::from(irq), Trigger::Edge, Polarity::High),
@@ -187,18 +187,15 @@ impl Drop for IrqLine {
     }
 }
 
-/// Trigger and polarity of an interrupt source override (ACPI 6.5, table 5.26); ISA's own where
-/// it says "conforms to the bus".
-fn decode_flags(flags: u16) -> (Trigger, Polarity) {
-    let polarity = if flags & 3 == 3 {
-        Polarity::Low
-    } else {
-        Polarity::High
+/// Trigger and polarity of an override; ISA's own where it says "as the bus does".
+fn as_on_isa(entry: &acpi::Override) -> (Trigger, Polarity) {
+    let trigger = match entry.trigger {
+        acpi::Trigger::Level => Trigger::Level,
+        _ => Trigger::Edge,
     };
-    let trigger = if flags >> 2 & 3 == 3 {
-        Trigger::Level
-    } else {
-        Trigger::Edge
+    let polarity = match entry.polarity {
+        acpi::Polarity::Low => Polarity::Low,
+        _ => Polarity::High,
     };
     (trigger, polarity)
 }

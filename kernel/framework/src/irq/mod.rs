@@ -42,15 +42,16 @@ pub(crate) fn init() {
     }
     trap::set_handler(SPURIOUS, vanished);
     line::init();
-    let madt = acpi::madt();
-    lapic::map(madt.local_apic);
+    let platform = acpi::platform();
+    lapic::map(match platform.local_apic {
+        0 => lapic::USUAL_ADDRESS,
+        address => address,
+    });
     lapic::enable();
-    for controller in &madt.io_apics {
-        if ioapic::add(controller.address, controller.gsi_base).is_err() {
-            kprintln!(
-                "irq: no memory for the I/O APIC at {:#x}",
-                controller.address
-            );
+    for controller in &platform.io_apics {
+        let address = u64::from(controller.address);
+        if ioapic::add(address, controller.gsi_base).is_err() {
+            kprintln!("irq: no memory for the I/O APIC at {address:#x}");
         }
     }
 }

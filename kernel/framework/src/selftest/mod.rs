@@ -8,6 +8,9 @@ use alloc::string::String;
 mod catch;
 mod faults;
 mod memory;
+mod processors;
+mod threads;
+mod waits;
 
 pub use catch::catch;
 
@@ -15,7 +18,13 @@ pub use catch::catch;
 pub type Test = (&'static str, fn() -> Result<(), String>);
 
 /// All tests, by group, in the order they run.
-pub static TESTS: &[&[Test]] = &[memory::TESTS, faults::TESTS];
+pub static TESTS: &[&[Test]] = &[
+    memory::TESTS,
+    faults::TESTS,
+    threads::TESTS,
+    waits::TESTS,
+    processors::TESTS,
+];
 
 /// Fails the test with a formatted reason if a condition does not hold.
 #[macro_export]

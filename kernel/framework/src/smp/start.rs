@@ -5,7 +5,7 @@
 //! which maps the first GiB at address 0 too, and then leaves that at once for the kernel's own
 //! table, in the higher half, on a stack of its own.
 
-use core::arch::global_asm;
+use core::arch::{global_asm, naked_asm};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{APIC_IDS, ONLINE, request};
@@ -25,10 +25,9 @@ const INIT_NS: u64 = 10_000;
 
 /// The index, plus one, of the processor that has arrived last.
 static ARRIVED: AtomicUsize = AtomicUsize::new(0);
-/// Low end and top of the stack of the processor being started, and the kernel's page table.
+/// Low end and top of the stack of the processor being started.
 static STACK_LOW: AtomicUsize = AtomicUsize::new(0);
 static STACK_TOP: AtomicUsize = AtomicUsize::new(0);
-static TABLE: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" {
     static start_code: u8;
@@ -39,9 +38,10 @@ unsafe extern "C" {
 /// What the code at `start_parameters` reads.
 #[repr(C)]
 struct Parameters {
-    page_table: u64,
+    boot_page_table: u64,
     entry: u64,
     stack_top: u64,
+    page_table: u64,
 }
 
 /// Starts all processors that the firmware lists as usable, up to [`MAX_CPUS`].
@@ -50,8 +50,8 @@ pub(crate) fn start_processors() {
     mem::tlb::set_shootdown(super::flush_everywhere);
     let own_id = lapic::id();
     APIC_IDS[0].store(own_id, Ordering::Relaxed);
-    let madt = acpi::madt();
-    for apic_id in madt.cpus.iter().copied().filter(|id| *id != own_id) {
+    let listed = acpi::platform().cpus.iter().map(|cpu| cpu.apic_id);
+    for apic_id in listed.filter(|id| *id != own_id) {
         let index = super::online();
         if index == MAX_CPUS {
             kprintln!("smp: more than {MAX_CPUS} processors; the others stay off");
@@ -69,7 +69,6 @@ fn start(index: usize, apic_id: u32) -> Result<(), &'static str> {
     let stack = mem::alloc_stack(STACK_PAGES).map_err(|_| "no memory for its stack")?;
     STACK_LOW.store(stack.low, Ordering::Relaxed);
     STACK_TOP.store(stack.top, Ordering::Relaxed);
-    TABLE.store(regs::cr3() as usize, Ordering::Relaxed);
     APIC_IDS[index].store(apic_id, Ordering::Relaxed);
     copy_code(stack.top);
     lapic::send_init(apic_id);
@@ -104,9 +103,10 @@ fn copy_code(stack_top: usize) {
     let parameters = &raw const start_parameters as usize - source as usize;
     assert!(length <= PAGE_SIZE, "the start-up code fits its page");
     let values = Parameters {
-        page_table: boot::boot_page_table(),
-        entry: arrive as *const () as u64,
+        boot_page_table: boot::boot_page_table(),
+        entry: enter as *const () as u64,
         stack_top: stack_top as u64,
+        page_table: regs::cr3(),
     };
     // SAFETY: the page lies in the first MiB, which the frame allocator never hands out; source
     // and length are those of the code; the parameters lie inside it, 8-byte aligned.
@@ -116,11 +116,23 @@ fn copy_code(stack_top: usize) {
     }
 }
 
-/// First kernel code of a started processor, on its scheduler stack.
+/// First kernel code of a started processor: RSI holds the kernel's page table, RDI the end of the
+/// scheduler stack, which only that table maps. Both tables map this code.
+#[unsafe(naked)]
+extern "C" fn enter() -> ! {
+    naked_asm!(
+        "mov cr3, rsi",
+        "mov rsp, rdi",
+        "xor ebp, ebp",
+        "call {arrive}",
+        "ud2",
+        arrive = sym arrive,
+    )
+}
+
+/// Sets up the started processor and lets it run threads.
 extern "C" fn arrive() -> ! {
     let index = super::online();
-    // SAFETY: the kernel's table maps this code and this stack, and is never freed.
-    unsafe { regs::set_cr3(TABLE.load(Ordering::Relaxed) as u64) };
     if arch::init_cpu(index).is_err() {
         regs::halt_forever();
     }
@@ -203,11 +215,10 @@ global_asm!(
     "  mov ds, eax",
     "  mov es, eax",
     "  mov ss, eax",
-    "  mov rsp, qword ptr [rip + start_parameters + 16]",
+    "  mov rsi, qword ptr [rip + start_parameters + 24]",
+    "  mov rdi, qword ptr [rip + start_parameters + 16]",
     "  mov rax, qword ptr [rip + start_parameters + 8]",
-    "  xor ebp, ebp",
-    "  call rax",
-    "  ud2",
+    "  jmp rax",
     ".balign 8",
     "start_gdt:",
     "  .quad 0, 0x00af9b000000ffff, 0x00cf93000000ffff, 0x00cf9b000000ffff",
@@ -216,7 +227,7 @@ global_asm!(
     "  .long start_gdt - start_code + {base}",
     ".balign 8",
     "start_parameters:",
-    "  .quad 0, 0, 0",
+    "  .quad 0, 0, 0, 0",
     "start_code_end:",
     base = const PAGE as usize * PAGE_SIZE,
 );

@@ -28,7 +28,6 @@ mod queue;
 mod sched;
 mod switch;
 mod table;
-//pub(crate) mod tests;
 mod thread;
 mod wait;
 
@@ -43,7 +42,7 @@ pub use wait::{
 };
 
 pub(crate) use preempt::preempt_from;
-pub(crate) use sched::{run_processor, tick};
+pub(crate) use sched::{inject, policy as scheduler, run_processor, tick};
 pub(crate) use table::for_each;
 pub(crate) use thread::State;
 pub(crate) use wait::time_out;

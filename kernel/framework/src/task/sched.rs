@@ -37,7 +37,7 @@ static REFUSALS: AtomicU64 = AtomicU64::new(0);
 const MAX_REFUSALS: usize = 16;
 
 /// Makes `policy` the scheduler; returns the previous one.
-pub(super) fn inject(policy: &'static dyn Scheduler) -> Option<&'static dyn Scheduler> {
+pub(crate) fn inject(policy: &'static dyn Scheduler) -> Option<&'static dyn Scheduler> {
     POLICY.write().replace(policy)
 }
 
@@ -46,7 +46,11 @@ pub fn refusals() -> u64 {
     REFUSALS.load(Ordering::Relaxed)
 }
 
-fn policy() -> &'static dyn Scheduler {
+/// The scheduler.
+///
+/// # Panics
+/// Before [`super::start`].
+pub(crate) fn policy() -> &'static dyn Scheduler {
     POLICY.read().expect("set before the first thread is made")
 }
 

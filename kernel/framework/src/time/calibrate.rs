@@ -105,7 +105,7 @@ fn by_clock(clock_rate: u64, mut read: impl FnMut() -> u64) -> Option<u64> {
 
 /// Measures with the ACPI timer, a free-running counter of 24 bits or more.
 fn by_pm_timer() -> Option<u64> {
-    let port = acpi::pm_timer_port()?;
+    let port = acpi::platform().fadt?.pm_timer?;
     // SAFETY: reading the timer port that the FADT names has no side effect.
     let read = || u64::from(unsafe { regs::inl(port) });
     let mut last = read();

@@ -44,7 +44,14 @@ pub type TickHook = fn(&mut TrapFrame);
 
 /// Installs the tick hook.
 pub fn set_tick_hook(hook: TickHook) {
-    HOOK.store(hook as usize, Ordering::Release);
+    swap_tick_hook(Some(hook));
+}
+
+/// Installs another hook, or none, and returns the one before.
+pub(crate) fn swap_tick_hook(hook: Option<TickHook>) -> Option<TickHook> {
+    let old = HOOK.swap(hook.map_or(0, |hook| hook as usize), Ordering::AcqRel);
+    // SAFETY: only `TickHook`s and 0 are ever stored.
+    (old != 0).then(|| unsafe { core::mem::transmute::<usize, TickHook>(old) })
 }
 
 pub(super) fn set_rate(rate: u64) {
@@ -148,7 +155,7 @@ fn expire(timer: &Timer) {
 fn call_hook(frame: &mut TrapFrame) {
     let hook = HOOK.load(Ordering::Acquire);
     if hook != 0 {
-        // SAFETY: only `set_tick_hook` stores non-zero values, and those are `TickHook`s.
+        // SAFETY: only `TickHook`s and 0 are ever stored.
         let hook: TickHook = unsafe { core::mem::transmute(hook) };
         hook(frame);
     }

@@ -1,0 +1,294 @@
+//! Helpers of the tests that need several threads, and the tests of threads themselves.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use super::Test;
+use crate::arch::cpu::this_cpu;
+use crate::check;
+use crate::mem;
+use crate::sync::Sleepable;
+use crate::task::{
+    self, AtomicContext, Placement, PreemptOff, Reason, Scheduler, State, ThreadId, ThreadRef,
+};
+use crate::{smp, time};
+
+/// The tests of this file.
+pub static TESTS: &[Test] = &[
+    ("task-entry-gets-its-argument", argument),
+    ("task-endless-loop-is-preempted", preemption),
+    ("task-ids-are-not-reused", ids),
+    ("task-words-are-per-thread", words),
+    ("task-memory-comes-back", leak),
+    ("task-spawn-without-memory", no_memory),
+    ("task-policy-that-lies-is-refused", lying_policy),
+    ("task-sleep-in-atomic-context-is-detected", atomic_context),
+    ("task-preempt-off-keeps-the-processor", preempt_off),
+];
+
+/// The token of a test thread, which may always sleep.
+pub fn token() -> Sleepable {
+    Sleepable::claim().expect("tests run in threads, with interrupts on")
+}
+
+/// What a helper thread is to do: `work(index)`.
+struct Job<'a> {
+    work: &'a (dyn Fn(usize) + Sync),
+    index: usize,
+}
+
+/// Entry of the helper threads; `job` is the address of a [`Job`].
+extern "C" fn do_job(job: usize) {
+    // SAFETY: `alongside` keeps the job alive until this thread has been joined.
+    let job = unsafe { &*(job as *const Job<'_>) };
+    (job.work)(job.index);
+}
+
+/// Runs `work(0)` to `work(count - 1)` in threads of their own, and `main` with their ids
+/// meanwhile; returns when all have ended.
+pub fn alongside<R>(
+    count: usize,
+    work: &(dyn Fn(usize) + Sync),
+    main: impl FnOnce(&[ThreadId]) -> R,
+) -> Result<R, String> {
+    let jobs: Vec<Job<'_>> = (0..count).map(|index| Job { work, index }).collect();
+    let mut ids = Vec::new();
+    for job in &jobs {
+        match task::spawn("test", do_job, core::ptr::from_ref(job) as usize, 4, 0) {
+            Ok(id) => ids.push(id),
+            Err(_) => break,
+        }
+    }
+    let result = (ids.len() == count).then(|| main(&ids));
+    ids.iter().for_each(|id| task::join(token(), *id));
+    result.ok_or_else(|| String::from("no memory for the threads"))
+}
+
+/// Runs `work(0)` to `work(count - 1)` in threads of their own and waits for them.
+pub fn in_threads(count: usize, work: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
+    alongside(count, work, |_| ())
+}
+
+/// Sleeps.
+pub fn sleep_ms(ms: u64) {
+    task::sleep_until(time::now_ns() + ms * 1_000_000);
+}
+
+/// Sleeps until `done`, at most 5 seconds; says whether it was done.
+pub fn eventually(done: impl Fn() -> bool) -> bool {
+    let end = time::now_ns() + 5_000_000_000;
+    while !done() && time::now_ns() < end {
+        sleep_ms(1);
+    }
+    done()
+}
+
+fn argument() -> Result<(), String> {
+    let sum = AtomicUsize::new(0);
+    in_threads(10, &|index| {
+        sum.fetch_add(index, Ordering::Relaxed);
+    })?;
+    check!(sum.load(Ordering::Relaxed) == 45, "sum {sum:?}");
+    Ok(())
+}
+
+/// More spinning threads than processors, which only end when this thread gets its turn.
+fn preemption() -> Result<(), String> {
+    let stop = AtomicBool::new(false);
+    let spin = |_| {
+        while !stop.load(Ordering::Relaxed) {
+            core::hint::spin_loop();
+        }
+    };
+    alongside(smp::online() * 2, &spin, |_| {
+        sleep_ms(30);
+        stop.store(true, Ordering::Relaxed);
+    })
+}
+
+fn ids() -> Result<(), String> {
+    let mut seen = Vec::new();
+    for _ in 0..50 {
+        alongside(1, &|_| (), |ids| seen.push(ids[0]))?;
+    }
+    check!(
+        seen.iter().all(|id| task::find(*id).is_none()),
+        "a dead thread was found"
+    );
+    seen.sort();
+    seen.dedup();
+    check!(seen.len() == 50, "only {} different ids", seen.len());
+    Ok(())
+}
+
+/// Each thread finds its own top record and its own stack's end after every switch.
+fn words() -> Result<(), String> {
+    let wrong = AtomicUsize::new(0);
+    in_threads(8, &|index| {
+        let here = 0_u8;
+        let record = 0x1000 + index;
+        this_cpu_words(|block| block.top_record.store(record, Ordering::Relaxed));
+        for _ in 0..200 {
+            task::yield_now();
+            let stack = core::ptr::from_ref(&here) as usize;
+            let right = this_cpu_words(|block| {
+                let low = block.stack_low.load(Ordering::Relaxed);
+                block.top_record.load(Ordering::Relaxed) == record
+                    && (low..low + 4 * mem::PAGE_SIZE).contains(&stack)
+            });
+            wrong.fetch_add(usize::from(!right), Ordering::Relaxed);
+        }
+        this_cpu_words(|block| block.top_record.store(0, Ordering::Relaxed));
+    })?;
+    check!(wrong.load(Ordering::Relaxed) == 0, "{wrong:?} times wrong");
+    Ok(())
+}
+
+fn this_cpu_words<R>(look: impl FnOnce(&crate::arch::cpu::PerCpu) -> R) -> R {
+    let _pinned = crate::sync::IrqOff::new();
+    look(this_cpu())
+}
+
+/// Twice a thousand threads: the second thousand must leave as much memory as the first.
+fn leak() -> Result<(), String> {
+    let run = || {
+        for _ in 0..20 {
+            in_threads(50, &|_| ())?;
+        }
+        task::reap(token());
+        Ok::<_, String>((mem::stats().free, task::count()))
+    };
+    let (first, second) = (run()?, run()?);
+    check!(
+        first == second,
+        "{first:?} after 1,000 threads, {second:?} after 2,000"
+    );
+    Ok(())
+}
+
+extern "C" fn nothing(_: usize) {}
+
+fn no_memory() -> Result<(), String> {
+    let (threads, free) = (task::count(), mem::stats().free);
+    let result = task::spawn("huge", nothing, 0, 1 << 40, 0);
+    check!(result.is_err(), "a stack of 4 PiB was made");
+    check!(task::count() == threads, "the failed thread is counted");
+    check!(mem::stats().free == free, "memory was lost");
+    Ok(())
+}
+
+/// A scheduler that offers threads twice: the running one, or one that waits.
+struct Liar {
+    honest: &'static dyn Scheduler,
+    /// The thread offered wrongly.
+    victim: ThreadRef,
+    calls: AtomicU32,
+}
+
+impl Scheduler for Liar {
+    fn enqueue(&self, thread: ThreadRef, why: Reason, cpu: usize) -> Placement {
+        let honest = self.honest.enqueue(thread, why, cpu);
+        Placement {
+            cpu: honest.cpu + 1000 * smp::online(),
+            ..honest
+        }
+    }
+
+    fn pick(&self, cpu: usize) -> Option<ThreadRef> {
+        let waits = !matches!(self.victim.state(), State::Ready);
+        if waits && self.calls.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+            return Some(self.victim.clone());
+        }
+        self.honest.pick(cpu)
+    }
+
+    fn tick(&self, cpu: usize, current: &ThreadRef) -> bool {
+        self.honest.tick(cpu, current)
+    }
+}
+
+/// Every second answer names a thread that runs on some processor or waits, and every placement
+/// names a processor that does not exist; the threads must not notice.
+fn lying_policy() -> Result<(), String> {
+    let victim = task::current().ok_or("no current thread")?;
+    let before = task::refusals();
+    let liar = alloc::boxed::Box::leak(alloc::boxed::Box::new(Liar {
+        honest: task::scheduler(),
+        victim,
+        calls: AtomicU32::new(0),
+    }));
+    let honest = liar.honest;
+    task::inject(liar);
+    let total = AtomicUsize::new(0);
+    let result = in_threads(8, &|_| {
+        for _ in 0..100 {
+            task::yield_now();
+            total.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    sleep_ms(2);
+    task::inject(honest);
+    result?;
+    let refused = task::refusals() - before;
+    check!(refused > 0, "no answer was refused");
+    check!(total.load(Ordering::Relaxed) == 800, "total {total:?}");
+    Ok(())
+}
+
+fn atomic_context() -> Result<(), String> {
+    check!(task::may_sleep().is_ok(), "a thread may sleep");
+    let lock = crate::sync::SpinLock::new(());
+    let guard = lock.lock();
+    let under_lock = task::may_sleep();
+    drop(guard);
+    check!(
+        under_lock == Err(AtomicContext::InterruptsOff),
+        "under a spin lock: {under_lock:?}"
+    );
+    let guard = PreemptOff::new();
+    let pinned = Sleepable::claim().err();
+    drop(guard);
+    check!(
+        pinned == Some(AtomicContext::PreemptOff),
+        "pinned: {pinned:?}"
+    );
+    let refused = AtomicUsize::new(0);
+    smp::call_all(&|_| {
+        refused.fetch_add(usize::from(Sleepable::claim().is_err()), Ordering::Relaxed);
+    });
+    check!(
+        refused.load(Ordering::Relaxed) == smp::online(),
+        "interrupt context got a token"
+    );
+    check!(
+        task::may_sleep().is_ok(),
+        "the guards left something behind"
+    );
+    Ok(())
+}
+
+/// A pinned thread keeps its processor over several ticks, though others are ready.
+fn preempt_off() -> Result<(), String> {
+    let (stop, moved) = (AtomicBool::new(false), AtomicU64::new(0));
+    let busy = |_| {
+        while !stop.load(Ordering::Relaxed) {
+            core::hint::spin_loop();
+        }
+    };
+    alongside(smp::online() * 2, &busy, |_| {
+        let guard = PreemptOff::new();
+        let here = crate::arch::cpu::cpu_index();
+        let end = time::now_ns() + 3 * time::TICK_NS;
+        while time::now_ns() < end {
+            let now_here = crate::arch::cpu::cpu_index();
+            moved.fetch_add(u64::from(now_here != here), Ordering::Relaxed);
+        }
+        drop(guard);
+        stop.store(true, Ordering::Relaxed);
+    })?;
+    let moved = moved.load(Ordering::Relaxed);
+    check!(moved == 0, "{}", format!("moved {moved} times"));
+    Ok(())
+}
