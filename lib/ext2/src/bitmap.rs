@@ -50,6 +50,11 @@ pub(crate) fn clear_run(map: &[u8], bit: u32, most: u32, to: u32) -> u32 {
     (bit..end).take_while(|bit| !is_set(map, *bit)).count() as u32
 }
 
+/// How many of the first `bits` bits are clear.
+pub(crate) fn count_clear(map: &[u8], bits: u32) -> u32 {
+    (0..bits).filter(|bit| !is_set(map, *bit)).count() as u32
+}
+
 /// Sets in `map` what is set in `other`.
 pub(crate) fn merge(map: &mut [u8], other: &[u8]) {
     map.iter_mut()
@@ -68,6 +73,7 @@ mod tests {
         assert_eq!(first_clear(&map, 0, 32), Some(19));
         assert_eq!(first_clear_byte(&map, 0, 32), Some(24));
         assert_eq!(clear_run(&map, 19, 100, 30), 11);
+        assert_eq!(count_clear(&map, 25), 6);
         clear(&mut map, 3, 2);
         assert_eq!(first_clear(&map, 0, 32), Some(3));
         assert_eq!(clear_run(&map, 3, 100, 32), 2);

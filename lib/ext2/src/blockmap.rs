@@ -88,10 +88,11 @@ impl Path {
     }
 }
 
-/// How many of `pointers` from the first on continue it: consecutive blocks, or zeroes.
-fn run_length(first: u32, mut rest: impl Iterator<Item = u32>) -> u32 {
+/// How many pointers from `first` on, with `rest` behind it, make one run: consecutive blocks, or
+/// zeroes.
+fn run_length(first: u32, rest: impl Iterator<Item = u32>) -> u32 {
     let mut count = 1u32;
-    while let Some(next) = rest.next() {
+    for next in rest {
         let wanted = if first == 0 {
             Some(0)
         } else {

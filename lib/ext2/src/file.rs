@@ -88,6 +88,15 @@ impl<D: BlockDevice> FileSystem<D> {
         Ok(done)
     }
 
+    /// Writes at the end of a file. Returns where, and how many bytes were written.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn append(&mut self, ino: u32, buf: &[u8]) -> Result<(u64, usize)> {
+        let end = self.view(|tx| tx.file(ino))?.size;
+        Ok((end, self.write(ino, end, buf)?))
+    }
+
     /// Writes what one transaction can map. `buf` is not empty.
     fn write_chunk(&mut self, ino: u32, at: u64, buf: &[u8]) -> Result<usize> {
         let (runs, count) = self.update(|tx| tx.map_write(ino, at, buf.len()))?;
@@ -215,8 +224,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let runs = self.fill_runs(&mut inode, at / size, blocks)?;
         let mapped: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
         let count = (mapped * size - at % size).min(length as u64);
-        self.load_edges(&runs, at % size != 0, (at + count) % size != 0)?;
-        self.grow(&mut inode, at + count)?;
+        let end = at + count;
+        self.load_edges(&runs, !at.is_multiple_of(size), !end.is_multiple_of(size))?;
+        self.grow(&mut inode, end)?;
         inode.mtime = self.now;
         inode.ctime = self.now;
         self.put_inode(&inode)?;
@@ -229,7 +239,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let layout = self.layout();
         let edges = [(first, runs.first(), true), (last, runs.last(), false)];
         for (partial, run, front) in edges {
-            if let (true, Some(run)) = (partial && !run.is_none_or(|run| run.fresh), run) {
+            if let Some(run) = run.filter(|run| partial && !run.fresh) {
                 let n = if front { 0 } else { run.count - 1 };
                 self.store.load_run(run.nth(n, &layout)?, 1)?;
             }

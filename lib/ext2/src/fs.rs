@@ -73,9 +73,9 @@ pub struct FileSystem<D: BlockDevice> {
 }
 
 impl<D: BlockDevice> FileSystem<D> {
-    /// Mounts the file system on `device`. Writes nothing unless an interrupted removal or truncation must be
-    /// finished. An image that was not unmounted cleanly is mounted too, see
-    /// [`was_clean`](Self::was_clean).
+    /// Mounts the file system on `device`. An image that was not unmounted cleanly is mounted too, see
+    /// [`was_clean`](Self::was_clean): then free blocks and inodes are counted, and interrupted removals and
+    /// truncations finished. Nothing else is changed by mounting.
     ///
     /// # Errors
     /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable` say what is wrong with the image;
@@ -100,8 +100,11 @@ impl<D: BlockDevice> FileSystem<D> {
                 Error::NotFound | Error::NotDirectory => Error::Corrupt("root directory"),
                 other => other,
             })?;
-        fs.finish_orphans()?;
-        Ok(fs)
+        match fs.recount().and_then(|()| fs.finish_orphans()) {
+            // The change that met the corruption made the mount read-only; reading may still work.
+            Ok(()) | Err(Error::Corrupt(_)) => Ok(fs),
+            Err(error) => Err(error),
+        }
     }
 
     fn read_layout(device: &D, read_only: bool) -> Result<Layout> {
@@ -114,8 +117,7 @@ impl<D: BlockDevice> FileSystem<D> {
         Layout::parse(&sb, device.sectors(), read_only)
     }
 
-    /// Finishes removals and truncations that were interrupted. If the list of them is corrupt the
-    /// mount goes on read-only.
+    /// Finishes removals and truncations that were interrupted.
     fn finish_orphans(&mut self) -> Result<()> {
         if self.store.read_only {
             return Ok(());
@@ -125,11 +127,7 @@ impl<D: BlockDevice> FileSystem<D> {
                 0 => break,
                 ino => ino,
             };
-            match self.reap(first) {
-                Ok(()) => {}
-                Err(Error::Corrupt(_)) => break,
-                Err(error) => return Err(error),
-            }
+            self.reap(first)?;
         }
         Ok(())
     }
@@ -209,7 +207,9 @@ impl<D: BlockDevice> FileSystem<D> {
     /// As [`sync`](Self::sync); the file system is then still mounted.
     pub fn unmount(&mut self) -> Result<()> {
         self.store.open.clear();
-        self.finish_orphans()?;
+        if let Err(error @ Error::Device(_)) = self.finish_orphans() {
+            return Err(error);
+        }
         self.sync()?;
         self.store.read_only = true;
         Ok(())

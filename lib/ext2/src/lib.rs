@@ -13,7 +13,7 @@
 //! | `layout`, `features`, `group`, `inode`, `dirent`, `bitmap` | the formats on disk; every number is checked here |
 //! | `cache`, `store`, `writeback`, `pending` | the buffer cache with its budget and the order of its writes |
 //! | `transaction` | the one way to change metadata; a journal goes in behind it |
-//! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `orphan`, `xattr` | work inside a transaction |
+//! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `orphan`, `recount`, `xattr` | work inside a transaction |
 //! | `fs`, `file`, `names`, `rename`, `attributes` | the operations of [`FileSystem`] |
 //!
 //! # What is read and what is refused
@@ -56,6 +56,7 @@ mod layout;
 mod names;
 mod orphan;
 mod pending;
+mod recount;
 mod rename;
 mod shrink;
 mod store;

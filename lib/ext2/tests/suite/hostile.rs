@@ -102,12 +102,20 @@ fn flip(image: &mut [u8], random: &mut Random, reach: u64) {
     }
 }
 
+/// How many images a test tries: `EXT2_ROUNDS` for a long search, else `usual`.
+fn rounds(usual: usize) -> usize {
+    let wanted = std::env::var("EXT2_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    wanted.unwrap_or(usual)
+}
+
 #[test]
 fn flipped_bits_in_metadata() {
     for block_size in [1024, 2048, 4096] {
         let image = victim(block_size);
         let mut random = Random(block_size.into());
-        for round in 0..400 {
+        for round in 0..rounds(250) {
             let mut copy = image.clone();
             let reach = [1024 + 256, 16 << 10, 64 << 10, image.len() as u64][round % 4];
             flip(&mut copy, &mut random, reach);
@@ -120,7 +128,7 @@ fn flipped_bits_in_metadata() {
 fn garbage_in_the_superblock_and_descriptors() {
     let image = victim(1024);
     let mut random = Random(99);
-    for _ in 0..400 {
+    for _ in 0..rounds(300) {
         let mut copy = image.clone();
         let at = 1024 + 4 * random.below(300) as usize;
         if !(1024 + 56..1024 + 60).contains(&at) {

@@ -191,7 +191,7 @@ fn random_work_agrees_with_the_model() {
         let mut model = Model::new();
         for _ in 0..4 {
             let mut fs = FileSystem::mount(&disk, options(false, budget)).unwrap();
-            for n in 0..500 {
+            for n in 0..300 {
                 step(&mut fs, &mut model, &mut random);
                 if n % 100 == 99 {
                     compare(&mut fs, &model);

@@ -160,6 +160,8 @@ fn links_count_and_symbolic_links_keep_their_target() {
     let root = fs.root();
     let ino = fs.create(root, b"one", 0o644).unwrap();
     fs.write(ino, 0, b"content").unwrap();
+    assert_eq!(fs.append(ino, b" and more"), Ok((7, 9)));
+    fs.truncate(ino, 7).unwrap();
     fs.link(ino, root, b"two").unwrap();
     assert_eq!(fs.link(ino, root, b"two"), Err(Error::Exists));
     assert_eq!(fs.link(root, root, b"loop"), Err(Error::IsDirectory));
