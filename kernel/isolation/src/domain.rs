@@ -5,7 +5,7 @@
 //! `alive` is the only word that calls look at.
 
 use crate::lock::Lock;
-use crate::platform::{ImageSpace, PAGE, platform};
+use crate::platform::{ImageSpace, PAGE, WaitResult, platform, wait};
 use abi::RpcError;
 use abi::Text;
 use alloc::boxed::Box;
@@ -220,7 +220,7 @@ impl ControlBlock {
     /// [`RpcError::Interrupted`] if a domain that waits here dies meanwhile.
     pub fn wait_gone(&self) -> Result<Reason, RpcError> {
         while self.counters.gone.load(Ordering::Acquire) == 0 {
-            if platform().wait(&self.counters.gone, 0, None) == crate::platform::WaitResult::Interrupted {
+            if wait(&self.counters.gone, 0, None) == WaitResult::Interrupted {
                 return Err(RpcError::Interrupted);
             }
         }
@@ -431,7 +431,7 @@ pub fn wait_event(after: u64) -> Result<Event, RpcError> {
         if let Some(event) = EVENTS.lock().iter().find(|event| event.number > after) {
             return Ok(*event);
         }
-        if platform().wait(&EVENT_COUNT, seen, None) == crate::platform::WaitResult::Interrupted {
+        if wait(&EVENT_COUNT, seen, None) == WaitResult::Interrupted {
             return Err(RpcError::Interrupted);
         }
     }

@@ -123,7 +123,7 @@ unsafe extern "C" fn wait(word: *const AtomicU32, expected: u32, deadline: u64, 
         leave_if_dead();
         // SAFETY: the runtime passes a word of its own domain, which is alive as long as this thread is
         // inside it.
-        let result = platform().wait(unsafe { &*word }, expected, deadline);
+        let result = crate::platform::wait(unsafe { &*word }, expected, deadline);
         leave_if_dead();
         match result {
             WaitResult::Woken => return WAIT_WOKEN,

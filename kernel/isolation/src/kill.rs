@@ -105,6 +105,21 @@ fn mark_callees(mut record: *mut Record, dead: *const ControlBlock) -> bool {
     inside
 }
 
+/// Whether some domain in the call chain of the running thread is dead.
+pub(crate) fn chain_has_dead() -> bool {
+    let mut record = top();
+    // SAFETY: the chain of the running thread; the domains that it names are not freed.
+    unsafe {
+        while !record.is_null() {
+            if !(*(*record).domain).is_alive() {
+                return true;
+            }
+            record = (*record).previous;
+        }
+    }
+    false
+}
+
 static CRASH: Method = Method::internal("crash", UNBOUNDED);
 
 /// Carries out [`ask_to_crash`]: makes the domain's own runtime panic. One caller does it, others go on.

@@ -133,6 +133,18 @@ pub fn platform() -> &'static dyn Platform {
     chosen.expect("the platform is set at boot")
 }
 
+/// Waits as [`Platform::wait`] does, and answers [`WaitResult::Interrupted`] only if there is a reason: some
+/// domain in the call chain of the running thread is dead. An interruption that comes too late, when the
+/// thread has left the dead domain already, is nobody else's affair.
+pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult {
+    loop {
+        let result = platform().wait(word, expected, deadline);
+        if result != WaitResult::Interrupted || crate::kill::chain_has_dead() {
+            return result;
+        }
+    }
+}
+
 /// Writes a line to the kernel's log.
 #[macro_export]
 macro_rules! klog {

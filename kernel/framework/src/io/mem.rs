@@ -52,6 +52,12 @@ impl IoMem {
         self.window.bytes()
     }
 
+    /// Where the registers are mapped while `self` lives. Following the address is the `unsafe` code's
+    /// affair; the domain runtime does it with the checks of [`read`](Self::read) and [`write`](Self::write).
+    pub fn address(&self) -> usize {
+        self.window.address()
+    }
+
     /// Reads the register at `offset`.
     pub fn read<T: Word>(&self, offset: usize) -> Result<T, IoError> {
         check_access::<T>(offset, self.bytes())?;

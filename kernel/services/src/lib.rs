@@ -1,0 +1,43 @@
+//! The kernel's own objects behind `interfaces/system.idl`: loader, images, domains, monitor.
+//!
+//! They are ordinary interface objects whose domain is the kernel, so that calls to them go through the same
+//! proxies as all others. Everything here is safe code over `isolation`. The hosted platform uses it, too.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod loader;
+mod monitor;
+
+pub use loader::ImageLoader;
+pub use monitor::{Control, KernelMonitor, Machine};
+
+use interfaces::{CrashReason, DomainState};
+use isolation::{Reason, State};
+
+/// The interface's name for a state.
+fn state_of(state: State) -> DomainState {
+    match state {
+        State::Starting => DomainState::Starting,
+        State::Running => DomainState::Running,
+        State::Dying => DomainState::Dying,
+        State::Gone => DomainState::Gone,
+    }
+}
+
+/// The interface's name for a reason.
+fn reason_of(reason: Reason) -> CrashReason {
+    match reason {
+        Reason::None => CrashReason::None,
+        Reason::Panic => CrashReason::Panic,
+        Reason::PageFault => CrashReason::PageFault,
+        Reason::StackOverflow => CrashReason::StackOverflow,
+        Reason::DivideError => CrashReason::DivideError,
+        Reason::InvalidOpcode => CrashReason::InvalidOpcode,
+        Reason::Exception => CrashReason::Exception,
+        Reason::Hang => CrashReason::Hang,
+        Reason::Killed => CrashReason::Killed,
+        Reason::Exited => CrashReason::Exited,
+    }
+}

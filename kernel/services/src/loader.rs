@@ -1,0 +1,63 @@
+//! `Loader` and `Image`: from a file to a running domain.
+
+use crate::monitor::DomainObject;
+use interfaces::{
+    AnyHandle, DomainSpec, Handle, Image, LoadError, Loader, Port, RVec, RpcError, RpcResult, StartError,
+    Started, Text,
+};
+use isolation::domain::Limits;
+use isolation::loader::{self, MOST_GRANTS, Prepared};
+
+/// Verifies images.
+pub struct ImageLoader;
+
+impl Loader for ImageLoader {
+    fn prepare(&self, file: RVec<u8>) -> Result<Handle<dyn Image>, LoadError> {
+        let prepared = loader::prepare(file).map_err(|error| match error {
+            loader::LoadError::NotAnImage => LoadError::NotAnImage,
+            loader::LoadError::WrongLength => LoadError::WrongLength,
+            loader::LoadError::Malformed(what) => LoadError::Malformed(Text::new(what)),
+            loader::LoadError::WrongFingerprint => LoadError::WrongFingerprint,
+            loader::LoadError::BadSignature => LoadError::BadSignature,
+        })?;
+        Ok(Handle::new(ImageObject(prepared))?)
+    }
+}
+
+/// A verified image.
+struct ImageObject(Prepared);
+
+impl Image for ImageObject {
+    fn name(&self) -> RpcResult<Text<32>> {
+        Ok(Text::new(self.0.image().name()))
+    }
+
+    fn port(&self, index: u32) -> RpcResult<Option<Port>> {
+        Ok(self.0.image().ports().nth(index as usize).map(|port| Port {
+            name: Text::new(port.name),
+            interface: port.interface,
+            offer: port.flags & abi::image::PORT_OFFER != 0,
+            optional: port.flags & abi::image::PORT_OPTIONAL != 0,
+        }))
+    }
+
+    fn start(
+        &self,
+        spec: DomainSpec,
+        grants: [Option<AnyHandle>; MOST_GRANTS],
+        options: RVec<u8>,
+    ) -> Result<Started, StartError> {
+        let limits =
+            Limits { pages: spec.page_limit as usize, threads: spec.thread_limit, call_ms: spec.call_budget_ms };
+        let instance = self.0.start(spec.name.as_str(), limits, grants, options).map_err(|error| match error {
+            loader::StartError::MissingGrant(name) => StartError::MissingGrant(name),
+            loader::StartError::WrongGrant(name) => StartError::WrongGrant(name),
+            loader::StartError::ExtraGrant => StartError::ExtraGrant,
+            loader::StartError::Failed(error) => StartError::Failed(error),
+            loader::StartError::Crashed => StartError::Crashed,
+            loader::StartError::NoMemory => StartError::Rpc(RpcError::NoMemory),
+        })?;
+        let control = Handle::new(DomainObject(instance.block))?;
+        Ok(Started { control, offers: instance.offers })
+    }
+}

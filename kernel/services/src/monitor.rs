@@ -1,0 +1,109 @@
+//! `Domain`, `DomainControl` and `Monitor`: watching domains and ending them.
+
+use crate::{reason_of, state_of};
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+use interfaces::{
+    CrashReason, Domain, DomainControl, DomainEvent, DomainInfo, Handle, MemoryInfo, Monitor, RVec, RpcResult,
+    Text,
+};
+use isolation::domain::{self, ControlBlock};
+use isolation::heap::{OBJECTS, PROXIES};
+use isolation::{Reason, handle, kill};
+
+/// What the monitor shows of the machine.
+pub trait Machine: Send + Sync + 'static {
+    /// Bytes of memory: all, free.
+    fn memory(&self) -> (u64, u64);
+    /// Text of the log from position `from` on into `buffer`; the position behind it and how many bytes.
+    fn log(&self, from: u64, buffer: &mut [u8]) -> (u64, usize);
+    /// Processors in use.
+    fn processors(&self) -> u32;
+}
+
+/// Authority over one instance.
+pub(crate) struct DomainObject(pub(crate) Arc<ControlBlock>);
+
+fn info(block: &ControlBlock) -> DomainInfo {
+    DomainInfo {
+        id: block.id,
+        parent: block.parent,
+        name: block.name(),
+        state: state_of(block.state()),
+        reason: reason_of(block.reason()),
+        heap_bytes: block.heap_bytes() as u64,
+        image_bytes: block.image_bytes() as u64,
+        shared_objects: OBJECTS.count_of(block.id) as u32,
+        handles: handle::count_of(block.id) as u32,
+        threads: block.counters.threads.load(Ordering::Relaxed),
+        calls: block.counters.calls.load(Ordering::Relaxed) + handle::live_calls(block.id),
+    }
+}
+
+impl Domain for DomainObject {
+    fn info(&self) -> RpcResult<DomainInfo> {
+        Ok(info(&self.0))
+    }
+
+    fn kill(&self) -> RpcResult<()> {
+        kill::kill(&self.0, Reason::Killed);
+        Ok(())
+    }
+
+    fn crash_next_call(&self) -> RpcResult<()> {
+        kill::ask_to_crash(&self.0);
+        Ok(())
+    }
+
+    fn wait(&self) -> RpcResult<CrashReason> {
+        self.0.wait_gone().map(reason_of)
+    }
+}
+
+/// Authority over every domain.
+pub struct Control;
+
+impl DomainControl for Control {
+    fn domain(&self, id: u32) -> RpcResult<Option<Handle<dyn Domain>>> {
+        domain::find(id).map(|block| Handle::new(DomainObject(block))).transpose()
+    }
+}
+
+/// A view of all domains.
+pub struct KernelMonitor<M>(pub M);
+
+impl<M: Machine> Monitor for KernelMonitor<M> {
+    fn next(&self, from: u32) -> RpcResult<Option<DomainInfo>> {
+        Ok(domain::next(from).map(|block| info(&block)))
+    }
+
+    fn holds(&self, id: u32, index: u32) -> RpcResult<Option<(Text<32>, Text<32>)>> {
+        let held = handle::held(id, index as usize);
+        Ok(held.map(|(interface, server)| (Text::new(interface), server)))
+    }
+
+    fn event(&self, after: u64) -> RpcResult<DomainEvent> {
+        let event = domain::wait_event(after)?;
+        Ok(DomainEvent {
+            number: event.number,
+            id: event.id,
+            name: event.name,
+            state: state_of(event.state),
+            reason: reason_of(event.reason),
+        })
+    }
+
+    fn memory(&self) -> RpcResult<MemoryInfo> {
+        let (total, free) = self.0.memory();
+        Ok(MemoryInfo { total, free, shared: (OBJECTS.bytes() + PROXIES.bytes()) as u64 })
+    }
+
+    fn log(&self, from: u64, mut buffer: RVec<u8>) -> RpcResult<(RVec<u8>, u64)> {
+        let (next, count) = self.0.log(from, &mut buffer);
+        Ok((buffer.truncated(count), next))
+    }
+
+    fn processors(&self) -> RpcResult<u32> {
+        Ok(self.0.processors())
+    }
+}
