@@ -21,7 +21,9 @@ pub fn script(root: &str, file: &str, emit: fn(&Model) -> String) -> ExitCode {
         Err(report) => return fail(&format!("\n{report}")),
     };
     watch_missing(root, &model);
-    let Some(folder) = env::var_os("OUT_DIR") else { return fail("idlc: OUT_DIR is not set; this is for build scripts") };
+    let Some(folder) = env::var_os("OUT_DIR") else {
+        return fail("idlc: OUT_DIR is not set; this is for build scripts");
+    };
     let path = Path::new(&folder).join(file);
     match fs::write(&path, emit(&model)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,11 +55,19 @@ fn watch(root: &Path) -> io::Result<()> {
 fn watch_missing(root: &Path, model: &Model) {
     for path in source::below(&root.join("domains"), "Cargo.toml").unwrap_or_default() {
         let text = fs::read_to_string(&path).unwrap_or_default();
-        let Some(entry) = entry_of(&text) else { continue };
+        let Some(entry) = entry_of(&text) else {
+            continue;
+        };
         if model.entry(entry).is_none() {
             let missing = path.with_file_name(format!("{entry}.idl"));
-            println!("cargo::warning={}: entry \"{entry}\" is declared in no .idl file", path.display());
-            println!("cargo::rerun-if-changed={}", missing.with_extension("idl.missing").display());
+            println!(
+                "cargo::warning={}: entry \"{entry}\" is declared in no .idl file",
+                path.display()
+            );
+            println!(
+                "cargo::rerun-if-changed={}",
+                missing.with_extension("idl.missing").display()
+            );
         }
     }
 }
@@ -65,7 +75,12 @@ fn watch_missing(root: &Path, model: &Model) {
 /// The value of the line `entry = ".."` in a `Cargo.toml`.
 fn entry_of(manifest: &str) -> Option<&str> {
     manifest.lines().find_map(|line| {
-        let rest = line.trim().strip_prefix("entry")?.trim_start().strip_prefix('=')?.trim();
+        let rest = line
+            .trim()
+            .strip_prefix("entry")?
+            .trim_start()
+            .strip_prefix('=')?
+            .trim();
         rest.strip_prefix('"')?.split('"').next()
     })
 }

@@ -1,9 +1,34 @@
-//! The rules that need the whole type graph.
+//! The rules that need more than one item: names, the graph of types, signatures, entries.
+//!
+//! Every type is visited from the interfaces and entries that reach it, so that an error can say how. What
+//! nothing reaches is visited on its own.
+
+mod entries;
+mod names;
+mod plain;
+mod signatures;
+mod size;
+mod walk;
 
 use crate::diagnostics::Diagnostic;
 use crate::model::Model;
+use walk::Walker;
 
 /// Everything that is wrong with the model beyond what parsing found.
-pub fn check(_model: &Model) -> Vec<Diagnostic> {
-    Vec::new()
+pub fn check(model: &Model) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    names::check(model, &mut errors);
+    let mut walker = Walker::new(model);
+    for interface in &model.interfaces {
+        signatures::check(&mut walker, interface);
+    }
+    for entry in &model.entries {
+        entries::check(&mut walker, entry);
+    }
+    for definition in &model.definitions {
+        walker.definition(definition);
+    }
+    errors.extend(walker.errors);
+    plain::check(model, &mut errors);
+    errors
 }

@@ -91,8 +91,19 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// An error without a path.
-    pub fn new(rule: Rule, span: Span, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Diagnostic { rule, span, message: message.into(), path: Vec::new(), help: help.into() }
+    pub fn new(
+        rule: Rule,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Diagnostic {
+            rule,
+            span,
+            message: message.into(),
+            path: Vec::new(),
+            help: help.into(),
+        }
     }
 
     /// The same error, reached by `path`.
@@ -117,20 +128,32 @@ impl Report {
         errors.dedup_by_key(|error| (error.span, error.rule));
         let mut text: String = errors.iter().map(|error| render(sources, error)).collect();
         let noun = if errors.len() == 1 { "error" } else { "errors" };
-        text.push_str(&format!("idlc: {} {noun}; `idlc rules` explains each rule\n", errors.len()));
+        text.push_str(&format!(
+            "idlc: {} {noun}; `idlc rules` explains each rule\n",
+            errors.len()
+        ));
         Report { errors, text }
     }
 
     /// A report of something that has no place in a source.
     pub fn plain(text: String) -> Self {
-        Report { errors: Vec::new(), text: format!("idlc: {text}\n") }
+        Report {
+            errors: Vec::new(),
+            text: format!("idlc: {text}\n"),
+        }
     }
 }
 
 fn render(sources: &[Source], error: &Diagnostic) -> String {
-    let file = sources.get(error.span.file).map_or("?", |source| &source.name);
+    let file = sources
+        .get(error.span.file)
+        .map_or("?", |source| &source.name);
     let Span { line, column, .. } = error.span;
-    let mut text = format!("{file}:{line}:{column}: error[{}]: {}\n", error.rule.name(), error.message);
+    let mut text = format!(
+        "{file}:{line}:{column}: error[{}]: {}\n",
+        error.rule.name(),
+        error.message
+    );
     if !error.path.is_empty() {
         text.push_str(&format!("    reached by: {}\n", error.path.join(", ")));
     }

@@ -76,7 +76,10 @@ struct Names {
 }
 
 /// Inside the crate `interfaces`.
-const INSIDE: Names = Names { prefix: "", spell_out: false };
+const INSIDE: Names = Names {
+    prefix: "",
+    spell_out: false,
+};
 
 impl Names {
     /// A type in Rust.
@@ -98,7 +101,13 @@ impl Names {
             Kind::Result(ok, error) => format!("Result<{}, {}>", self.ty(ok), self.ty(error)),
             Kind::Tuple(elements) => match &elements[..] {
                 [only] => format!("({},)", self.ty(only)),
-                all => format!("({})", all.iter().map(|it| self.ty(it)).collect::<Vec<_>>().join(", ")),
+                all => format!(
+                    "({})",
+                    all.iter()
+                        .map(|it| self.ty(it))
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
             },
             Kind::Array(element, length) => format!("[{}; {length}]", self.ty(element)),
             Kind::Borrow(inner) => format!("&{}", self.ty(inner)),
@@ -109,7 +118,12 @@ impl Names {
     /// `&self` and the arguments of a method.
     fn arguments(self, method: &Method) -> Vec<String> {
         let mut parts = vec!["&self".to_string()];
-        parts.extend(method.arguments.iter().map(|it| format!("{}: {}", it.name, self.ty(&it.ty))));
+        parts.extend(
+            method
+                .arguments
+                .iter()
+                .map(|it| format!("{}: {}", it.name, self.ty(&it.ty))),
+        );
         parts
     }
 }

@@ -36,7 +36,13 @@ fn ty(ty: &Type) -> String {
 fn interface(interface: &Interface) -> String {
     let method = |it: &crate::model::Method| {
         let arguments: Vec<_> = it.arguments.iter().map(|it| ty(&it.ty)).collect();
-        format!("{}({})->{} {:?}", it.name, arguments.join(","), ty(&it.result), it.budget)
+        format!(
+            "{}({})->{} {:?}",
+            it.name,
+            arguments.join(","),
+            ty(&it.result),
+            it.budget
+        )
     };
     let methods: Vec<_> = interface.methods.iter().map(method).collect();
     format!("trait {} {{{}}}", interface.name, methods.join(";"))
@@ -44,17 +50,35 @@ fn interface(interface: &Interface) -> String {
 
 fn definition(definition: &Definition) -> String {
     let list = |fields: &[Field]| -> String {
-        fields.iter().map(|it| format!("{}:{},", it.name, ty(&it.ty))).collect()
+        fields
+            .iter()
+            .map(|it| format!("{}:{},", it.name, ty(&it.ty)))
+            .collect()
     };
     let body = match &definition.body {
         Body::Struct(fields) => list(fields),
-        Body::Enum(variants) => variants.iter().map(|it| format!("{}({}),", it.name, list(&it.fields))).collect(),
+        Body::Enum(variants) => variants
+            .iter()
+            .map(|it| format!("{}({}),", it.name, list(&it.fields)))
+            .collect(),
     };
-    format!("type {} plain={} {{{body}}}", definition.name, definition.plain)
+    format!(
+        "type {} plain={} {{{body}}}",
+        definition.name, definition.plain
+    )
 }
 
 fn entry(entry: &Entry) -> String {
     let ports = entry.ports();
-    let ports: Vec<_> = ports.iter().map(|it| format!("{}:{}:{}:{}", it.name, it.interface, it.offer, it.optional)).collect();
-    format!("entry {} options={} {} {}", entry.name, entry.has_options(), ports.join(","), ty(&entry.result))
+    let ports: Vec<_> = ports
+        .iter()
+        .map(|it| format!("{}:{}:{}:{}", it.name, it.interface, it.offer, it.optional))
+        .collect();
+    format!(
+        "entry {} options={} {} {}",
+        entry.name,
+        entry.has_options(),
+        ports.join(","),
+        ty(&entry.result)
+    )
 }

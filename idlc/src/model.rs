@@ -227,7 +227,11 @@ impl Port {
 /// The number of the interface with this name, the same in every build.
 pub fn interface_number(name: &str) -> u64 {
     let digest = Sha256::digest(format!("interface {name}"));
-    digest.iter().take(8).rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    digest
+        .iter()
+        .take(8)
+        .rev()
+        .fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 impl Interface {
@@ -248,10 +252,15 @@ impl Definition {
 
     /// Whether it is an enum with a variant `Rpc(RpcError)`, so that a method may have it as its error.
     pub fn is_error(&self) -> bool {
-        let Body::Enum(variants) = &self.body else { return false };
+        let Body::Enum(variants) = &self.body else {
+            return false;
+        };
         variants.iter().any(|variant| {
             let rpc = |field: &Field| matches!(field.ty.kind, Kind::RpcError);
-            variant.name == "Rpc" && !variant.named && variant.fields.len() == 1 && variant.fields.iter().all(rpc)
+            variant.name == "Rpc"
+                && !variant.named
+                && variant.fields.len() == 1
+                && variant.fields.iter().all(rpc)
         })
     }
 }
@@ -259,7 +268,9 @@ impl Definition {
 impl Variant {
     /// The fields, each with the variant's name.
     fn qualified(&self) -> impl Iterator<Item = (Option<&str>, &Field)> {
-        self.fields.iter().map(|field| (Some(self.name.as_str()), field))
+        self.fields
+            .iter()
+            .map(|field| (Some(self.name.as_str()), field))
     }
 }
 
@@ -276,12 +287,17 @@ impl Model {
 
     /// The entry whose module (`virtio_blk`) or trait (`VirtioBlk`) has this name.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|it| it.name == name || it.module() == name)
+        self.entries
+            .iter()
+            .find(|it| it.name == name || it.module() == name)
     }
 
     /// Every entry: the name of its module, and its ports.
     pub fn entries(&self) -> Vec<(String, Vec<Port>)> {
-        self.entries.iter().map(|it| (it.module(), it.ports())).collect()
+        self.entries
+            .iter()
+            .map(|it| (it.module(), it.ports()))
+            .collect()
     }
 
     /// Whether a value of this type owns something: a shared object or a handle. If it does not, it is
@@ -292,7 +308,9 @@ impl Model {
             Kind::Option(inner) | Kind::Array(inner, _) => self.owns(inner),
             Kind::Result(ok, error) => self.owns(ok) || self.owns(error),
             Kind::Tuple(elements) => elements.iter().any(|it| self.owns(it)),
-            Kind::Named(name) => self.definition(name).is_some_and(|it| self.definition_owns(it)),
+            Kind::Named(name) => self
+                .definition(name)
+                .is_some_and(|it| self.definition_owns(it)),
             Kind::Scalar(_) | Kind::Float(_) | Kind::RpcError | Kind::Text(_) => false,
             Kind::Borrow(_) | Kind::Wrong(_) => false,
         }
@@ -300,18 +318,27 @@ impl Model {
 
     /// Whether a value of this struct or enum owns something.
     pub fn definition_owns(&self, definition: &Definition) -> bool {
-        !definition.plain && definition.fields().iter().any(|(_, field)| self.owns(&field.ty))
+        !definition.plain
+            && definition
+                .fields()
+                .iter()
+                .any(|(_, field)| self.owns(&field.ty))
     }
 
     /// Whether there is a float anywhere in a value of this type, so that it has no `Eq`.
     pub fn has_float(&self, ty: &Type) -> bool {
         match &ty.kind {
             Kind::Float(_) => true,
-            Kind::Option(inner) | Kind::Array(inner, _) | Kind::RRef(inner) | Kind::RVec(inner) => self.has_float(inner),
+            Kind::Option(inner) | Kind::Array(inner, _) | Kind::RRef(inner) | Kind::RVec(inner) => {
+                self.has_float(inner)
+            }
             Kind::Result(ok, error) => self.has_float(ok) || self.has_float(error),
             Kind::Tuple(elements) => elements.iter().any(|it| self.has_float(it)),
             Kind::Named(name) => {
-                let fields = self.definition(name).map(Definition::fields).unwrap_or_default();
+                let fields = self
+                    .definition(name)
+                    .map(Definition::fields)
+                    .unwrap_or_default();
                 fields.iter().any(|(_, field)| self.has_float(&field.ty))
             }
             _ => false,
@@ -334,15 +361,30 @@ impl Entry {
     pub fn ports(&self) -> Vec<Port> {
         let wants = self.arguments.iter().filter_map(|argument| {
             let (interface, optional) = handle(&argument.ty)?;
-            Some(Port { name: argument.name.clone(), interface, offer: false, optional })
+            Some(Port {
+                name: argument.name.clone(),
+                interface,
+                offer: false,
+                optional,
+            })
         });
         let types = self.offered();
-        let alone = types.len() == 1 && !matches!(self.success().map(|it| &it.kind), Some(Kind::Array(..)));
+        let alone =
+            types.len() == 1 && !matches!(self.success().map(|it| &it.kind), Some(Kind::Array(..)));
         let offers = types.into_iter().enumerate().filter_map(|(index, ty)| {
             let (interface, optional) = handle(ty)?;
-            let default = if alone { "service".to_string() } else { format!("service{index}") };
+            let default = if alone {
+                "service".to_string()
+            } else {
+                format!("service{index}")
+            };
             let name = self.offer_names.get(index).cloned().unwrap_or(default);
-            Some(Port { name, interface, offer: true, optional })
+            Some(Port {
+                name,
+                interface,
+                offer: true,
+                optional,
+            })
         });
         wants.chain(offers).collect()
     }
@@ -357,11 +399,17 @@ impl Entry {
 
     /// The types of the offers, one by one.
     pub fn offered(&self) -> Vec<&Type> {
-        let Some(success) = self.success() else { return Vec::new() };
+        let Some(success) = self.success() else {
+            return Vec::new();
+        };
         match &success.kind {
             Kind::Scalar("()") => Vec::new(),
             Kind::Tuple(elements) => elements.iter().collect(),
-            Kind::Array(element, length) => vec![&**element; usize::try_from(*length).unwrap_or(0)],
+            Kind::Array(element, length) => {
+                // Far more than the checker lets pass.
+                let length = usize::try_from(*length).map_or(64, |it| it.min(64));
+                vec![&**element; length]
+            }
             _ => vec![success],
         }
     }
@@ -370,7 +418,9 @@ impl Entry {
 impl Argument {
     /// Whether it is `options: RVec<u8>`, which is not a port.
     pub fn is_options(&self) -> bool {
-        let Kind::RVec(element) = &self.ty.kind else { return false };
+        let Kind::RVec(element) = &self.ty.kind else {
+            return false;
+        };
         self.name == "options" && matches!(element.kind, Kind::Scalar("u8"))
     }
 }
@@ -394,7 +444,8 @@ pub fn snake_case(name: &str) -> String {
     for (index, letter) in letters.iter().enumerate() {
         let before = index.checked_sub(1).map(|at| letters[at]);
         let starts = before.is_some_and(|it| !it.is_uppercase() && it != '_');
-        let acronym_ends = before.is_some_and(char::is_uppercase) && letters.get(index + 1).is_some_and(|it| it.is_lowercase());
+        let acronym_ends = before.is_some_and(char::is_uppercase)
+            && letters.get(index + 1).is_some_and(|it| it.is_lowercase());
         if letter.is_uppercase() && (starts || acronym_ends) {
             out.push('_');
         }

@@ -21,7 +21,12 @@ pub fn parse(sources: Vec<Source>) -> (Model, Vec<Diagnostic>) {
     let mut model = Model::default();
     let mut errors = Vec::new();
     for (file, source) in sources.iter().enumerate() {
-        let mut parser = Parser { file, text: &source.text, model: &mut model, errors: &mut errors };
+        let mut parser = Parser {
+            file,
+            text: &source.text,
+            model: &mut model,
+            errors: &mut errors,
+        };
         match syn::parse_file(&source.text) {
             Ok(tree) => parser.file(&tree),
             Err(error) => {
@@ -43,14 +48,24 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn error(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: impl Into<String>) {
+    fn error(
+        &mut self,
+        rule: Rule,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         self.errors.push(Diagnostic::new(rule, span, message, help));
     }
 
     /// The start of a syntax node.
     fn span(&self, span: proc_macro2::Span) -> Span {
         let LineColumn { line, column } = span.start();
-        Span { file: self.file, line, column: column + 1 }
+        Span {
+            file: self.file,
+            line,
+            column: column + 1,
+        }
     }
 
     /// How a syntax node is written in the source, on one line.
@@ -62,8 +77,17 @@ impl Parser<'_> {
 
     fn file(&mut self, tree: &syn::File) {
         let header = self.attributes(&tree.attrs, Place::File);
-        let span = Span { file: self.file, line: 1, column: 1 };
-        self.documented(&header, span, "the file", "start it with `//! ` and what it is for");
+        let span = Span {
+            file: self.file,
+            line: 1,
+            column: 1,
+        };
+        self.documented(
+            &header,
+            span,
+            "the file",
+            "start it with `//! ` and what it is for",
+        );
         self.model.headers.insert(self.file, header.docs);
         for item in &tree.items {
             self.item(item);
@@ -75,10 +99,16 @@ impl Parser<'_> {
             syn::Item::Trait(item) => self.interface(item),
             syn::Item::Struct(item) => self.structure(item),
             syn::Item::Enum(item) => self.enumeration(item),
-            syn::Item::Const(item) => self.foreign(Rule::Const, item.const_token.span, "a constant"),
-            syn::Item::Static(item) => self.foreign(Rule::Const, item.static_token.span, "a static"),
+            syn::Item::Const(item) => {
+                self.foreign(Rule::Const, item.const_token.span, "a constant")
+            }
+            syn::Item::Static(item) => {
+                self.foreign(Rule::Const, item.static_token.span, "a static")
+            }
             syn::Item::Fn(item) => self.foreign(Rule::Item, item.sig.span(), "a function"),
-            syn::Item::Impl(item) => self.foreign(Rule::Item, item.impl_token.span, "an implementation"),
+            syn::Item::Impl(item) => {
+                self.foreign(Rule::Item, item.impl_token.span, "an implementation")
+            }
             syn::Item::Use(item) => self.foreign(Rule::Item, item.use_token.span, "an import"),
             syn::Item::Mod(item) => self.foreign(Rule::Item, item.mod_token.span, "a module"),
             syn::Item::Type(item) => self.foreign(Rule::Item, item.type_token.span, "a type alias"),
@@ -91,55 +121,120 @@ impl Parser<'_> {
     fn foreign(&mut self, rule: Rule, span: proc_macro2::Span, what: &str) {
         let span = self.span(span);
         let help = "a trait, a struct or an enum; all .idl files are one namespace, and code goes into a crate of its own";
-        self.error(rule, span, format!("{what} has no place in an .idl file"), help);
+        self.error(
+            rule,
+            span,
+            format!("{what} has no place in an .idl file"),
+            help,
+        );
     }
 
     fn interface(&mut self, item: &syn::ItemTrait) {
         let span = self.span(item.ident.span());
         let name = item.ident.to_string();
         let attributes = self.attributes(&item.attrs, Place::Trait);
-        self.documented(&attributes, span, &format!("trait `{name}`"), "say in a `///` comment what it stands for");
+        self.documented(
+            &attributes,
+            span,
+            &format!("trait `{name}`"),
+            "say in a `///` comment what it stands for",
+        );
         self.public(&item.vis, span, &format!("trait `{name}`"));
         self.generics(&item.generics, &name);
         if item.unsafety.is_some() || item.auto_token.is_some() || !item.supertraits.is_empty() {
             let help = "`pub trait Name { .. }`; what one interface shares with another goes into a third, got by a method";
-            self.error(Rule::Qualifier, span, format!("trait `{name}` has a qualifier or a supertrait"), help);
+            self.error(
+                Rule::Qualifier,
+                span,
+                format!("trait `{name}` has a qualifier or a supertrait"),
+                help,
+            );
         }
         let docs = attributes.docs;
         if attributes.domain {
             if let Some((arguments, result, offer_names)) = self.start(item, span) {
-                self.model.entries.push(Entry { name, docs, span, arguments, result, offer_names });
+                self.model.entries.push(Entry {
+                    name,
+                    docs,
+                    span,
+                    arguments,
+                    result,
+                    offer_names,
+                });
             }
         } else {
             let methods = self.methods(item);
-            self.model.interfaces.push(Interface { name, docs, span, methods });
+            self.model.interfaces.push(Interface {
+                name,
+                docs,
+                span,
+                methods,
+            });
         }
     }
 
     fn structure(&mut self, item: &syn::ItemStruct) {
         let name = item.ident.to_string();
-        let (span, attributes) = self.definition(&item.attrs, &item.ident, &item.vis, &item.generics);
+        let (span, attributes) =
+            self.definition(&item.attrs, &item.ident, &item.vis, &item.generics);
         let syn::Fields::Named(fields) = &item.fields else {
             let help = "a struct with named fields, each of them documented";
-            return self.error(Rule::Item, span, format!("struct `{name}` has no named fields"), help);
+            return self.error(
+                Rule::Item,
+                span,
+                format!("struct `{name}` has no named fields"),
+                help,
+            );
         };
         if fields.named.is_empty() {
-            self.error(Rule::Body, span, format!("struct `{name}` is empty"), "`()` where nothing is passed");
+            self.error(
+                Rule::Body,
+                span,
+                format!("struct `{name}` is empty"),
+                "`()` where nothing is passed",
+            );
         }
-        let fields = fields.named.iter().enumerate().map(|(index, field)| self.field(index, field, &name, true)).collect();
+        let fields = fields
+            .named
+            .iter()
+            .enumerate()
+            .map(|(index, field)| self.field(index, field, &name, true))
+            .collect();
         let Attributes { docs, plain, .. } = attributes;
-        self.model.definitions.push(Definition { name, docs, span, plain, body: Body::Struct(fields) });
+        self.model.definitions.push(Definition {
+            name,
+            docs,
+            span,
+            plain,
+            body: Body::Struct(fields),
+        });
     }
 
     fn enumeration(&mut self, item: &syn::ItemEnum) {
         let name = item.ident.to_string();
-        let (span, attributes) = self.definition(&item.attrs, &item.ident, &item.vis, &item.generics);
+        let (span, attributes) =
+            self.definition(&item.attrs, &item.ident, &item.vis, &item.generics);
         if item.variants.is_empty() {
-            self.error(Rule::Body, span, format!("enum `{name}` is empty"), "give it a variant");
+            self.error(
+                Rule::Body,
+                span,
+                format!("enum `{name}` is empty"),
+                "give it a variant",
+            );
         }
-        let variants = item.variants.iter().map(|variant| self.variant(variant, &name)).collect();
+        let variants = item
+            .variants
+            .iter()
+            .map(|variant| self.variant(variant, &name))
+            .collect();
         let Attributes { docs, plain, .. } = attributes;
-        self.model.definitions.push(Definition { name, docs, span, plain, body: Body::Enum(variants) });
+        self.model.definitions.push(Definition {
+            name,
+            docs,
+            span,
+            plain,
+            body: Body::Enum(variants),
+        });
     }
 
     /// What structs and enums have in common.
@@ -152,7 +247,12 @@ impl Parser<'_> {
     ) -> (Span, Attributes) {
         let span = self.span(name.span());
         let attributes = self.attributes(attributes, Place::Definition);
-        self.documented(&attributes, span, &format!("type `{name}`"), "say in a `///` comment what a value means");
+        self.documented(
+            &attributes,
+            span,
+            &format!("type `{name}`"),
+            "say in a `///` comment what a value means",
+        );
         self.public(visibility, span, &format!("type `{name}`"));
         self.generics(generics, &name.to_string());
         (span, attributes)
@@ -161,39 +261,86 @@ impl Parser<'_> {
     fn variant(&mut self, variant: &syn::Variant, owner: &str) -> Variant {
         let (name, span) = (variant.ident.to_string(), self.span(variant.ident.span()));
         let attributes = self.attributes(&variant.attrs, Place::Other);
-        self.documented(&attributes, span, &format!("variant `{owner}::{name}`"), "say in a `///` comment what it means");
+        self.documented(
+            &attributes,
+            span,
+            &format!("variant `{owner}::{name}`"),
+            "say in a `///` comment what it means",
+        );
         if variant.discriminant.is_some() {
             let help = "leave the number out; a number that matters is a field";
-            self.error(Rule::Body, span, format!("variant `{owner}::{name}` has a number of its own"), help);
+            self.error(
+                Rule::Body,
+                span,
+                format!("variant `{owner}::{name}` has a number of its own"),
+                help,
+            );
         }
         let named = matches!(variant.fields, syn::Fields::Named(_));
         let owner = format!("{owner}::{name}");
-        let fields = variant.fields.iter().enumerate().map(|(index, field)| self.field(index, field, &owner, false)).collect();
-        Variant { name, docs: attributes.docs, span, named, fields }
+        let fields = variant
+            .fields
+            .iter()
+            .enumerate()
+            .map(|(index, field)| self.field(index, field, &owner, false))
+            .collect();
+        Variant {
+            name,
+            docs: attributes.docs,
+            span,
+            named,
+            fields,
+        }
     }
 
     fn field(&mut self, index: usize, field: &syn::Field, owner: &str, of_struct: bool) -> Field {
         let ty = self.ty(&field.ty);
-        let span = field.ident.as_ref().map_or(ty.span, |name| self.span(name.span()));
-        let name = field.ident.as_ref().map_or(index.to_string(), ToString::to_string);
+        let span = field
+            .ident
+            .as_ref()
+            .map_or(ty.span, |name| self.span(name.span()));
+        let name = field
+            .ident
+            .as_ref()
+            .map_or(index.to_string(), ToString::to_string);
         let attributes = self.attributes(&field.attrs, Place::Other);
         if of_struct {
             let what = format!("field `{owner}.{name}`");
-            self.documented(&attributes, span, &what, "say in a `///` comment what it means, with its unit");
+            self.documented(
+                &attributes,
+                span,
+                &what,
+                "say in a `///` comment what it means, with its unit",
+            );
             self.public(&field.vis, span, &what);
         }
-        Field { name, docs: attributes.docs, span, ty }
+        Field {
+            name,
+            docs: attributes.docs,
+            span,
+            ty,
+        }
     }
 
     fn documented(&mut self, attributes: &Attributes, span: Span, what: &str, help: &str) {
         if attributes.docs.iter().all(|line| line.trim().is_empty()) {
-            self.error(Rule::Undocumented, span, format!("{what} has no documentation"), help);
+            self.error(
+                Rule::Undocumented,
+                span,
+                format!("{what} has no documentation"),
+                help,
+            );
         }
     }
 
     fn public(&mut self, visibility: &syn::Visibility, span: Span, what: &str) {
         if !matches!(visibility, syn::Visibility::Public(_)) {
-            self.error(Rule::NotPublic, span, format!("{what} is not public"), "write `pub` in front of it");
+            self.error(
+                Rule::NotPublic,
+                span,
+                format!("{what} is not public"),
+                "write `pub` in front of it",
+            );
         }
     }
 
@@ -201,16 +348,27 @@ impl Parser<'_> {
         for parameter in &generics.params {
             let span = self.span(parameter.span());
             let (rule, what, help) = match parameter {
-                syn::GenericParam::Lifetime(_) => {
-                    (Rule::Lifetime, "a lifetime parameter", "own the data (`RRef<T>`, `RVec<T>`), or lend it for one call (`&RRef<T>`)")
-                }
-                _ => (Rule::Generics, "a generic parameter", "write the type out; if several are needed, one item for each"),
+                syn::GenericParam::Lifetime(_) => (
+                    Rule::Lifetime,
+                    "a lifetime parameter",
+                    "own the data (`RRef<T>`, `RVec<T>`), or lend it for one call (`&RRef<T>`)",
+                ),
+                _ => (
+                    Rule::Generics,
+                    "a generic parameter",
+                    "write the type out; if several are needed, one item for each",
+                ),
             };
             self.error(rule, span, format!("`{owner}` has {what}"), help);
         }
         if let Some(clause) = &generics.where_clause {
             let span = self.span(clause.where_token.span);
-            self.error(Rule::Qualifier, span, format!("`{owner}` has a where clause"), "leave it out");
+            self.error(
+                Rule::Qualifier,
+                span,
+                format!("`{owner}` has a where clause"),
+                "leave it out",
+            );
         }
     }
 }

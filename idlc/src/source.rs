@@ -30,9 +30,13 @@ pub struct Span {
 /// # Errors
 /// A file or folder that cannot be read, or if there is no interface at all.
 pub fn find(root: &Path) -> Result<Vec<Source>, Report> {
-    let paths = paths(root).map_err(|error| Report::plain(format!("{}: {error}", root.display())))?;
+    let paths =
+        paths(root).map_err(|error| Report::plain(format!("{}: {error}", root.display())))?;
     if paths.is_empty() {
-        return Err(Report::plain(format!("{}: there are no .idl files in interfaces/ and domains/", root.display())));
+        return Err(Report::plain(format!(
+            "{}: there are no .idl files in interfaces/ and domains/",
+            root.display()
+        )));
     }
     read(root, &paths)
 }
@@ -43,7 +47,11 @@ pub fn find(root: &Path) -> Result<Vec<Source>, Report> {
 /// A file that cannot be read.
 pub fn read(root: &Path, paths: &[PathBuf]) -> Result<Vec<Source>, Report> {
     let source = |path: &PathBuf| {
-        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+        let name = path
+            .strip_prefix(root)
+            .unwrap_or(path)
+            .to_string_lossy()
+            .replace('\\', "/");
         match fs::read_to_string(path) {
             Ok(text) => Ok(Source { name, text }),
             Err(error) => Err(Report::plain(format!("{name}: {error}"))),

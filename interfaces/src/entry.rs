@@ -16,7 +16,10 @@ pub enum EntryError {
 ///
 /// # Errors
 /// [`EntryError::Grants`] if it is missing or of another interface.
-pub fn required<I: ?Sized + Interface>(grants: &mut [Option<AnyHandle>], index: usize) -> Result<Handle<I>, EntryError> {
+pub fn required<I: ?Sized + Interface>(
+    grants: &mut [Option<AnyHandle>],
+    index: usize,
+) -> Result<Handle<I>, EntryError> {
     optional(grants, index)?.ok_or(EntryError::Grants)
 }
 

@@ -20,6 +20,9 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/interfaces.rs"));
 }
 
-pub use abi::{AnyHandle, Exchangeable, Handle, Interface, Plain, RRef, RVec, RpcError, RpcResult, Text, Transfer};
+pub use abi::{
+    AnyHandle, Exchangeable, Handle, Interface, Plain, RRef, RVec, RpcError, RpcResult, Text,
+    Transfer,
+};
 pub use entry::EntryError;
 pub use generated::*;

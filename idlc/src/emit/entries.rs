@@ -32,15 +32,22 @@ fn emit_entry(code: &mut Code, entry: &Entry) {
 
 fn emit_ports(code: &mut Code, entry: &Entry) {
     let ports = entry.ports();
-    code.line("/// What the domain wants, in the order of its parameters, and then what it offers.");
+    code.line(
+        "/// What the domain wants, in the order of its parameters, and then what it offers.",
+    );
     if ports.is_empty() {
         return code.line("pub const PORTS: &[abi::image::Port<'static>] = &[];");
     }
     code.open("pub const PORTS: &[abi::image::Port<'static>] = &[");
     for port in &ports {
-        let Port { name, interface, .. } = port;
+        let Port {
+            name, interface, ..
+        } = port;
         let number = format!("<dyn {interface} as Interface>::NUMBER");
-        code.line(format!("abi::image::Port {{ name: \"{name}\", interface: {number}, flags: {} }},", flags(port)));
+        code.line(format!(
+            "abi::image::Port {{ name: \"{name}\", interface: {number}, flags: {} }},",
+            flags(port)
+        ));
     }
     code.close("];");
 }
@@ -62,13 +69,23 @@ fn emit_start(code: &mut Code, entry: &Entry) {
         code.line(format!("/// `{}`:{text}", argument.name));
     }
     let types: Vec<_> = entry.arguments.iter().map(|it| INSIDE.ty(&it.ty)).collect();
-    code.list("pub type Start = fn", &types, &format!(" -> {};", INSIDE.ty(&entry.result)));
+    code.list(
+        "pub type Start = fn",
+        &types,
+        &format!(" -> {};", INSIDE.ty(&entry.result)),
+    );
 }
 
 fn emit_dispatch(code: &mut Code, entry: &Entry) {
     let offered = entry.offered();
     let wants = entry.arguments.len() - usize::from(entry.has_options());
-    let unused = |used: bool, name: &str| if used { name.to_string() } else { format!("_{name}") };
+    let unused = |used: bool, name: &str| {
+        if used {
+            name.to_string()
+        } else {
+            format!("_{name}")
+        }
+    };
     code.line("/// Gives the grants to `start`, each with its type, and puts what it offers into `offers`.");
     code.line("///");
     code.line("/// # Errors");
@@ -76,25 +93,45 @@ fn emit_dispatch(code: &mut Code, entry: &Entry) {
     code.line("/// offers; otherwise what `start` gives.");
     let parts = [
         format!("{}: &mut [Option<AnyHandle>]", unused(wants > 0, "grants")),
-        format!("{}: Option<RVec<u8>>", unused(entry.has_options(), "options")),
-        format!("{}: &mut [Option<AnyHandle>]", unused(!offered.is_empty(), "offers")),
+        format!(
+            "{}: Option<RVec<u8>>",
+            unused(entry.has_options(), "options")
+        ),
+        format!(
+            "{}: &mut [Option<AnyHandle>]",
+            unused(!offered.is_empty(), "offers")
+        ),
         "start: Start".to_string(),
     ];
     code.list("pub fn dispatch", &parts, " -> Result<(), EntryError> {");
     code.depth += 1;
     if !offered.is_empty() {
-        let places: Vec<_> = (0..offered.len()).map(|it| format!("offer{it}, ")).collect();
-        code.line(format!("let [{}..] = offers else {{ return Err(EntryError::Grants) }};", places.concat()));
+        let places: Vec<_> = (0..offered.len())
+            .map(|it| format!("offer{it}, "))
+            .collect();
+        code.line(format!(
+            "let [{}..] = offers else {{ return Err(EntryError::Grants) }};",
+            places.concat()
+        ));
     }
     for (index, argument) in entry.arguments.iter().enumerate() {
         emit_argument(code, index, argument);
     }
-    let arguments: Vec<_> = (0..entry.arguments.len()).map(|index| format!("grant{index}")).collect();
-    let call = format!("start({}).map_err(EntryError::Failed)?;", arguments.join(", "));
+    let arguments: Vec<_> = (0..entry.arguments.len())
+        .map(|index| format!("grant{index}"))
+        .collect();
+    let call = format!(
+        "start({}).map_err(EntryError::Failed)?;",
+        arguments.join(", ")
+    );
     code.line(format!("{}{call}", pattern(entry)));
     for (index, ty) in offered.iter().enumerate() {
         let optional = handle(ty).is_some_and(|(_, optional)| optional);
-        let value = if optional { format!("value{index}.map(Handle::into_any)") } else { format!("Some(value{index}.into_any())") };
+        let value = if optional {
+            format!("value{index}.map(Handle::into_any)")
+        } else {
+            format!("Some(value{index}.into_any())")
+        };
         code.line(format!("*offer{index} = {value};"));
     }
     code.line("Ok(())");
@@ -107,13 +144,17 @@ fn emit_argument(code: &mut Code, index: usize, argument: &Argument) {
     }
     if let Some((interface, optional)) = handle(&argument.ty) {
         let function = if optional { "optional" } else { "required" };
-        code.line(format!("let grant{index} = entry::{function}::<dyn {interface}>(grants, {index})?;"));
+        code.line(format!(
+            "let grant{index} = entry::{function}::<dyn {interface}>(grants, {index})?;"
+        ));
     }
 }
 
 /// `let` with a pattern that takes what `start` gives apart.
 fn pattern(entry: &Entry) -> String {
-    let values: Vec<_> = (0..entry.offered().len()).map(|it| format!("value{it}")).collect();
+    let values: Vec<_> = (0..entry.offered().len())
+        .map(|it| format!("value{it}"))
+        .collect();
     match entry.success().map(|it| &it.kind) {
         Some(Kind::Scalar("()")) | None => String::new(),
         Some(Kind::Tuple(elements)) if elements.len() == 1 => "let (value0,) = ".to_string(),

@@ -31,7 +31,9 @@ fn emit_definition(code: &mut Code, model: &Model, definition: &Definition) {
         }
         Body::Enum(variants) => {
             code.open(format!("pub enum {name} {{"));
-            variants.iter().for_each(|variant| emit_variant(code, variant));
+            variants
+                .iter()
+                .for_each(|variant| emit_variant(code, variant));
         }
     }
     code.close("}");
@@ -53,7 +55,10 @@ fn emit_definition(code: &mut Code, model: &Model, definition: &Definition) {
 
 /// What can be derived: a type that owns nothing is copied and compared, others are moved.
 fn derives(model: &Model, definition: &Definition) -> &'static str {
-    let float = definition.fields().iter().any(|(_, field)| model.has_float(&field.ty));
+    let float = definition
+        .fields()
+        .iter()
+        .any(|(_, field)| model.has_float(&field.ty));
     match (model.definition_owns(definition), float) {
         (true, _) => "Debug",
         (false, true) => "Clone, Copy, Debug, PartialEq",
@@ -64,12 +69,22 @@ fn derives(model: &Model, definition: &Definition) -> &'static str {
 fn emit_fields(code: &mut Code, fields: &[Field], visibility: &str) {
     for field in fields {
         code.docs(&field.docs);
-        code.line(format!("{visibility}{}: {},", field.name, INSIDE.ty(&field.ty)));
+        code.line(format!(
+            "{visibility}{}: {},",
+            field.name,
+            INSIDE.ty(&field.ty)
+        ));
     }
 }
 
 fn emit_variant(code: &mut Code, variant: &Variant) {
-    let Variant { name, docs, named, fields, .. } = variant;
+    let Variant {
+        name,
+        docs,
+        named,
+        fields,
+        ..
+    } = variant;
     code.docs(docs);
     if fields.is_empty() {
         code.line(format!("{name},"));
@@ -85,7 +100,10 @@ fn emit_variant(code: &mut Code, variant: &Variant) {
 
 fn emit_transfer(code: &mut Code, model: &Model, definition: &Definition) {
     code.line("// SAFETY: transfers every field that can own something; the others are plain data (checked by idlc).");
-    code.open(format!("unsafe impl Exchangeable for {} {{", definition.name));
+    code.open(format!(
+        "unsafe impl Exchangeable for {} {{",
+        definition.name
+    ));
     code.line("#[inline]");
     code.open("unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {");
     match &definition.body {
@@ -110,13 +128,24 @@ fn emit_transfer_variants(code: &mut Code, model: &Model, variants: &[Variant]) 
 }
 
 fn emit_transfer_variant(code: &mut Code, model: &Model, variant: &Variant) {
-    let owning: Vec<_> = variant.fields.iter().filter(|field| model.owns(&field.ty)).collect();
+    let owning: Vec<_> = variant
+        .fields
+        .iter()
+        .filter(|field| model.owns(&field.ty))
+        .collect();
     if owning.is_empty() {
         return code.line(format!("Self::{} {{ .. }} => {{}}", variant.name));
     }
     // A position can stand for a name in a struct pattern, so both kinds of variants look alike.
-    let bindings: Vec<_> = owning.iter().map(|field| format!("{}: field{}", field.name, field.name)).collect();
-    code.open(format!("Self::{} {{ {}, .. }} => {{", variant.name, bindings.join(", ")));
+    let bindings: Vec<_> = owning
+        .iter()
+        .map(|field| format!("{}: field{}", field.name, field.name))
+        .collect();
+    code.open(format!(
+        "Self::{} {{ {}, .. }} => {{",
+        variant.name,
+        bindings.join(", ")
+    ));
     for field in owning {
         emit_transfer_of(code, &format!("field{}", field.name));
     }
@@ -124,7 +153,9 @@ fn emit_transfer_variant(code: &mut Code, model: &Model, variant: &Variant) {
 }
 
 fn emit_transfer_of(code: &mut Code, place: &str) {
-    code.line("// SAFETY: the caller's duty is passed on unchanged; the field crosses with the whole.");
+    code.line(
+        "// SAFETY: the caller's duty is passed on unchanged; the field crosses with the whole.",
+    );
     code.line(format!("unsafe {{ {place}.transfer(transfer)? }};"));
 }
 
@@ -176,7 +207,11 @@ fn emit_method(code: &mut Code, method: &Method) {
     if method.arguments.len() > 6 {
         code.line("#[allow(clippy::too_many_arguments)]");
     }
-    code.list(&format!("fn {}", method.name), &INSIDE.arguments(method), &result(method));
+    code.list(
+        &format!("fn {}", method.name),
+        &INSIDE.arguments(method),
+        &result(method),
+    );
 }
 
 fn result(method: &Method) -> String {

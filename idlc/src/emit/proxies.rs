@@ -8,7 +8,10 @@ use super::{Code, Names};
 use crate::model::{Argument, Budget, Interface, Kind, Method, Model};
 
 /// Outside the crate `interfaces`. The result is spelt out because the macro takes it apart.
-const OUTSIDE: Names = Names { prefix: "interfaces::", spell_out: true };
+const OUTSIDE: Names = Names {
+    prefix: "interfaces::",
+    spell_out: true,
+};
 
 /// The text of `proxies.rs`, which the crate includes.
 pub fn emit(model: &Model) -> String {
@@ -25,12 +28,21 @@ pub fn emit(model: &Model) -> String {
 
 fn emit_proxy(code: &mut Code, model: &Model, interface: &Interface) {
     let name = &interface.name;
-    code.open(format!("isolation::proxy! {{ {name}Proxy: interfaces::{name}, \"{name}\" {{"));
+    code.open(format!(
+        "isolation::proxy! {{ {name}Proxy: interfaces::{name}, \"{name}\" {{"
+    ));
     for method in &interface.methods {
         let result = format!(" -> {};", OUTSIDE.ty(&method.result));
-        code.list(&format!("fn {}", method.name), &OUTSIDE.arguments(method), &result);
+        code.list(
+            &format!("fn {}", method.name),
+            &OUTSIDE.arguments(method),
+            &result,
+        );
         let moved = moved(model, method).join(", ");
-        code.line(format!("    moved [{moved}]; budget {};", budget(method.budget)));
+        code.line(format!(
+            "    moved [{moved}]; budget {};",
+            budget(method.budget)
+        ));
     }
     code.close("} }");
 }
@@ -38,7 +50,12 @@ fn emit_proxy(code: &mut Code, model: &Model, interface: &Interface) {
 /// The arguments that own something, so that their owner changes.
 fn moved<'a>(model: &Model, method: &'a Method) -> Vec<&'a str> {
     let owning = |it: &&Argument| !matches!(it.ty.kind, Kind::Borrow(_)) && model.owns(&it.ty);
-    method.arguments.iter().filter(owning).map(|it| it.name.as_str()).collect()
+    method
+        .arguments
+        .iter()
+        .filter(owning)
+        .map(|it| it.name.as_str())
+        .collect()
 }
 
 /// The budget as the macro takes it: 0 is the domain's default, the largest number is none.

@@ -44,13 +44,22 @@ impl Parser<'_> {
         }
         if let (true, Some(_), Some(first)) = (found.unbounded, found.budget, attributes.first()) {
             let span = self.span(first.pound_token.span);
-            self.error(Rule::Budget, span, "the method is unbounded and has a budget", "one of the two");
+            self.error(
+                Rule::Budget,
+                span,
+                "the method is unbounded and has a budget",
+                "one of the two",
+            );
         }
         found
     }
 
     fn attribute(&mut self, attribute: &syn::Attribute, place: Place, found: &mut Attributes) {
-        let name = attribute.path().get_ident().map(ToString::to_string).unwrap_or_default();
+        let name = attribute
+            .path()
+            .get_ident()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         match (name.as_str(), place, &attribute.meta) {
             ("doc", _, syn::Meta::NameValue(pair)) => self.doc(pair, found),
             ("plain", Place::Definition, syn::Meta::Path(_)) => found.plain = true,
@@ -63,9 +72,15 @@ impl Parser<'_> {
     }
 
     fn doc(&mut self, pair: &syn::MetaNameValue, found: &mut Attributes) {
-        if let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = &pair.value {
+        if let syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Str(text),
+            ..
+        }) = &pair.value
+        {
             // A block comment has several lines in one attribute.
-            found.docs.extend(text.value().lines().map(|line| line.trim_end().to_string()));
+            found
+                .docs
+                .extend(text.value().lines().map(|line| line.trim_end().to_string()));
             if text.value().is_empty() {
                 found.docs.push(String::new());
             }
@@ -73,13 +88,21 @@ impl Parser<'_> {
     }
 
     fn budget(&mut self, list: &syn::MetaList, found: &mut Attributes) {
-        let number = list.parse_args::<syn::LitInt>().ok().and_then(|it| it.base10_parse::<u32>().ok());
+        let number = list
+            .parse_args::<syn::LitInt>()
+            .ok()
+            .and_then(|it| it.base10_parse::<u32>().ok());
         match number {
             Some(number @ 1..=LONGEST_BUDGET) => found.budget = Some(number),
             _ => {
                 let span = self.span(list.delimiter.span().join());
                 let help = "`#[budget(30000)]` for half a minute, or `#[unbounded]` for a call that may block for ever";
-                self.error(Rule::Budget, span, format!("`{}` is not a budget in milliseconds", list.tokens), help);
+                self.error(
+                    Rule::Budget,
+                    span,
+                    format!("`{}` is not a budget in milliseconds", list.tokens),
+                    help,
+                );
             }
         }
     }
@@ -90,7 +113,12 @@ impl Parser<'_> {
             Ok(names) => found.offers = names.iter().map(ToString::to_string).collect(),
             Err(error) => {
                 let span = self.span(error.span());
-                self.error(Rule::Attribute, span, format!("`{}` is not a list of names", list.tokens), "`#[offers(terminal, errors)]`");
+                self.error(
+                    Rule::Attribute,
+                    span,
+                    format!("`{}` is not a list of names", list.tokens),
+                    "`#[offers(terminal, errors)]`",
+                );
             }
         }
     }
@@ -100,6 +128,11 @@ impl Parser<'_> {
         let text = self.text(attribute);
         let help = "`#[plain]` at a struct or enum of plain data, `#[domain]` at the trait that declares a domain's entry, \
                     `#[unbounded]` or `#[budget(MILLISECONDS)]` at a method, `#[offers(NAME, ..)]` at `start`; derives are automatic";
-        self.error(Rule::Attribute, span, format!("`{text}` is unknown, or has no meaning here"), help);
+        self.error(
+            Rule::Attribute,
+            span,
+            format!("`{text}` is unknown, or has no meaning here"),
+            help,
+        );
     }
 }

@@ -10,8 +10,15 @@ use syn::spanned::Spanned;
 impl Parser<'_> {
     /// The methods of an interface.
     pub(super) fn methods(&mut self, item: &syn::ItemTrait) -> Vec<Method> {
-        let functions: Vec<_> = item.items.iter().filter_map(|inner| self.function(inner)).collect();
-        functions.into_iter().map(|function| self.method(function, &item.ident)).collect()
+        let functions: Vec<_> = item
+            .items
+            .iter()
+            .filter_map(|inner| self.function(inner))
+            .collect();
+        functions
+            .into_iter()
+            .map(|function| self.method(function, &item.ident))
+            .collect()
     }
 
     fn method(&mut self, function: &syn::TraitItemFn, owner: &syn::Ident) -> Method {
@@ -19,36 +26,75 @@ impl Parser<'_> {
         let span = self.span(function.sig.ident.span());
         let attributes = self.attributes(&function.attrs, Place::Method);
         let what = format!("method `{owner}::{name}`");
-        self.documented(&attributes, span, &what, "say in a `///` comment what it does and what it gives");
+        self.documented(
+            &attributes,
+            span,
+            &what,
+            "say in a `///` comment what it does and what it gives",
+        );
         self.signature(function, span, &what);
         self.receiver(function, span, &what);
-        let Attributes { docs, unbounded, budget, .. } = attributes;
+        let Attributes {
+            docs,
+            unbounded,
+            budget,
+            ..
+        } = attributes;
         let budget = match (unbounded, budget) {
             (true, _) => Budget::Unbounded,
             (false, Some(milliseconds)) => Budget::Milliseconds(milliseconds),
             (false, None) => Budget::Default,
         };
         let (arguments, result) = (self.arguments(function), self.result(function));
-        Method { name, docs, span, arguments, result, budget }
+        Method {
+            name,
+            docs,
+            span,
+            arguments,
+            result,
+            budget,
+        }
     }
 
     /// The parameters, the result and the names of the offers of an entry.
-    pub(super) fn start(&mut self, item: &syn::ItemTrait, span: Span) -> Option<(Vec<Argument>, Type, Vec<String>)> {
-        let functions: Vec<_> = item.items.iter().filter_map(|inner| self.function(inner)).collect();
+    pub(super) fn start(
+        &mut self,
+        item: &syn::ItemTrait,
+        span: Span,
+    ) -> Option<(Vec<Argument>, Type, Vec<String>)> {
+        let functions: Vec<_> = item
+            .items
+            .iter()
+            .filter_map(|inner| self.function(inner))
+            .collect();
         let [function] = functions[..] else {
             let help = "`fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>>;` and nothing else";
-            self.error(Rule::Entry, span, format!("entry `{}` does not have exactly one function", item.ident), help);
+            self.error(
+                Rule::Entry,
+                span,
+                format!("entry `{}` does not have exactly one function", item.ident),
+                help,
+            );
             return None;
         };
         let span = self.span(function.sig.ident.span());
         let what = format!("entry `{}`", item.ident);
         if function.sig.ident != "start" || function.sig.receiver().is_some() {
             let help = "`fn start(..)` without `self`: nothing of the domain exists yet";
-            self.error(Rule::Entry, span, format!("the function of {what} is not `start`, or takes `self`"), help);
+            self.error(
+                Rule::Entry,
+                span,
+                format!("the function of {what} is not `start`, or takes `self`"),
+                help,
+            );
         }
         let attributes = self.attributes(&function.attrs, Place::Start);
         self.signature(function, span, &what);
-        Some((self.arguments(function), self.result(function), attributes.offers))
+        Some((
+            self.arguments(function),
+            self.result(function),
+            attributes.offers,
+        ))
     }
 
     fn function<'t>(&mut self, inner: &'t syn::TraitItem) -> Option<&'t syn::TraitItemFn> {
@@ -59,7 +105,12 @@ impl Parser<'_> {
             _ => (Rule::Item, "this"),
         };
         let span = self.span(inner.span());
-        self.error(rule, span, format!("{what} has no place in an interface"), "a method that gives the value");
+        self.error(
+            rule,
+            span,
+            format!("{what} has no place in an interface"),
+            "a method that gives the value",
+        );
         None
     }
 
@@ -69,24 +120,47 @@ impl Parser<'_> {
         if let Some(body) = &function.default {
             let span = self.span(body.span());
             let help = "end the signature with `;` and put shared code into a library crate";
-            self.error(Rule::DefaultBody, span, format!("{what} has a default body"), help);
+            self.error(
+                Rule::DefaultBody,
+                span,
+                format!("{what} has a default body"),
+                help,
+            );
         }
-        let qualified = signature.constness.is_some() || signature.asyncness.is_some() || signature.unsafety.is_some();
+        let qualified = signature.constness.is_some()
+            || signature.asyncness.is_some()
+            || signature.unsafety.is_some();
         if qualified || signature.abi.is_some() || signature.variadic.is_some() {
             let help = "`fn name(..) -> ..;`; a call that may block says so with `#[unbounded]`";
-            self.error(Rule::Qualifier, span, format!("{what} has a qualifier"), help);
+            self.error(
+                Rule::Qualifier,
+                span,
+                format!("{what} has a qualifier"),
+                help,
+            );
         }
         self.generics(&signature.generics, &signature.ident.to_string());
     }
 
     fn receiver(&mut self, function: &syn::TraitItemFn, span: Span, what: &str) {
         let plain = function.sig.receiver().is_some_and(|it| {
-            let lifetime = it.reference.as_ref().is_some_and(|(_, lifetime)| lifetime.is_some());
-            it.reference.is_some() && it.mutability.is_none() && it.colon_token.is_none() && !lifetime
+            let lifetime = it
+                .reference
+                .as_ref()
+                .is_some_and(|(_, lifetime)| lifetime.is_some());
+            it.reference.is_some()
+                && it.mutability.is_none()
+                && it.colon_token.is_none()
+                && !lifetime
         });
         if !plain {
             let help = "`&self`; state that changes is behind a lock inside the domain";
-            self.error(Rule::Receiver, span, format!("{what} does not take `&self`"), help);
+            self.error(
+                Rule::Receiver,
+                span,
+                format!("{what} does not take `&self`"),
+                help,
+            );
         }
     }
 
@@ -95,21 +169,41 @@ impl Parser<'_> {
             &syn::FnArg::Typed(ref argument) => Some(argument),
             syn::FnArg::Receiver(_) => None,
         };
-        function.sig.inputs.iter().filter_map(typed).map(|argument| self.argument(argument)).collect()
+        function
+            .sig
+            .inputs
+            .iter()
+            .filter_map(typed)
+            .map(|argument| self.argument(argument))
+            .collect()
     }
 
     fn argument(&mut self, argument: &syn::PatType) -> Argument {
         let docs = self.attributes(&argument.attrs, Place::Other).docs;
         let span = self.span(argument.pat.span());
         let name = match &*argument.pat {
-            syn::Pat::Ident(it) if it.by_ref.is_none() && it.mutability.is_none() && it.subpat.is_none() => it.ident.to_string(),
+            syn::Pat::Ident(it)
+                if it.by_ref.is_none() && it.mutability.is_none() && it.subpat.is_none() =>
+            {
+                it.ident.to_string()
+            }
             pattern => {
                 let text = self.text(pattern);
-                self.error(Rule::NameStyle, span, format!("`{text}` is not the name of a parameter"), "a simple name");
+                self.error(
+                    Rule::NameStyle,
+                    span,
+                    format!("`{text}` is not the name of a parameter"),
+                    "a simple name",
+                );
                 "argument".to_string()
             }
         };
-        Argument { name, docs, span, ty: self.ty(&argument.ty) }
+        Argument {
+            name,
+            docs,
+            span,
+            ty: self.ty(&argument.ty),
+        }
     }
 
     fn result(&mut self, function: &syn::TraitItemFn) -> Type {
@@ -117,7 +211,11 @@ impl Parser<'_> {
             syn::ReturnType::Type(_, ty) => self.ty(ty),
             syn::ReturnType::Default => {
                 let span = self.span(function.sig.ident.span());
-                Type { kind: Kind::Scalar("()"), span, text: "()".to_string() }
+                Type {
+                    kind: Kind::Scalar("()"),
+                    span,
+                    text: "()".to_string(),
+                }
             }
         }
     }

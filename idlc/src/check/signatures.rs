@@ -1,0 +1,106 @@
+//! The methods of interfaces: what they take and what they give.
+
+use super::size;
+use super::walk::{Place, Walker};
+use crate::diagnostics::Rule;
+use crate::model::{Argument, Interface, Kind, Method, Type};
+
+/// Checks an interface and everything that it reaches.
+pub fn check(walker: &mut Walker<'_>, interface: &Interface) {
+    for method in &interface.methods {
+        let step = format!("interface `{}`, method `{}`", interface.name, method.name);
+        walker.at(step, |walker| {
+            for it in &method.arguments {
+                walker.at(format!("argument `{}`", it.name), |walker| {
+                    argument(walker, it)
+                });
+            }
+            walker.at("result".to_string(), |walker| result(walker, method));
+        });
+    }
+}
+
+fn argument(walker: &mut Walker<'_>, argument: &Argument) {
+    match &argument.ty.kind {
+        Kind::Borrow(inner) => match &inner.kind {
+            Kind::RRef(_) | Kind::RVec(_) => walker.ty(inner, Place::Value),
+            Kind::Wrong(_) => walker.ty(inner, Place::Value),
+            _ => walker.borrow(&argument.ty, inner),
+        },
+        _ => walker.ty(&argument.ty, Place::Value),
+    }
+    fits(walker, &argument.ty);
+}
+
+fn result(walker: &mut Walker<'_>, method: &Method) {
+    let result = &method.result;
+    match &result.kind {
+        Kind::Result(_, error) => {
+            walker.ty(result, Place::Value);
+            error_type(walker, error);
+            fits(walker, result);
+        }
+        Kind::Wrong(_) => walker.ty(result, Place::Value),
+        _ => {
+            let help = format!(
+                "`RpcResult<{}>`, or `Result<{}, E>` with an error enum of its own",
+                result.text, result.text
+            );
+            walker.report(
+                Rule::Result,
+                result,
+                format!(
+                    "`{}` gives `{}`, but every call can fail",
+                    method.name, result.text
+                ),
+                help,
+            );
+            walker.ty(result, Place::Value);
+        }
+    }
+}
+
+fn error_type(walker: &mut Walker<'_>, error: &Type) {
+    let good = match &error.kind {
+        Kind::RpcError | Kind::Wrong(_) => true,
+        // A name that is defined nowhere is reported as that.
+        Kind::Named(name) => walker.model.definition(name).is_none_or(|it| it.is_error()),
+        _ => false,
+    };
+    if !good {
+        let help = format!(
+            "an enum with the variant `Rpc(RpcError)`, where the failure of the call itself goes: `pub enum {} {{ /// The call itself failed. Rpc(RpcError), .. }}`",
+            suggested(error)
+        );
+        walker.report(
+            Rule::ErrorType,
+            error,
+            format!("`{}` cannot say that the call itself failed", error.text),
+            help,
+        );
+    }
+}
+
+fn suggested(error: &Type) -> &str {
+    match &error.kind {
+        Kind::Named(name) => name,
+        _ => "MyError",
+    }
+}
+
+fn fits(walker: &mut Walker<'_>, ty: &Type) {
+    let size = size::of(walker.model, ty);
+    if size > size::LARGEST {
+        let message = format!(
+            "`{}` takes up to {size} bytes of the stack, more than {}",
+            ty.text,
+            size::LARGEST
+        );
+        walker.report(
+            Rule::TooLarge,
+            ty,
+            message,
+            "`RRef<T>`, or `RVec<T>` for many elements; handles stay outside",
+        );
+    }
+}
