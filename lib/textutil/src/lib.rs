@@ -1,0 +1,17 @@
+//! What the system's programs compute, without the system: each module is the heart of one or two programs
+//! and knows nothing of files or processes. What the programs print agrees with their Unix namesakes.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod count;
+pub mod date;
+pub mod decimal;
+pub mod directory;
+pub mod listing;
+pub mod options;
+pub mod path;
+pub mod pattern;
+pub mod sha256;
+pub mod table;

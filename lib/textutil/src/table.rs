@@ -1,0 +1,124 @@
+//! Tables with aligned columns, for `ps` and `domains`.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Which side the text of a column stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// For text.
+    Left,
+    /// For numbers.
+    Right,
+}
+
+/// Rows under a heading.
+pub struct Table {
+    columns: Vec<(String, Side)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table with these column headings.
+    pub fn new(columns: &[(&str, Side)]) -> Self {
+        let columns = columns
+            .iter()
+            .map(|&(title, side)| (String::from(title), side))
+            .collect();
+        Table {
+            columns,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row. Cells that are missing are empty.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The lines, the heading first, without line breaks and without blanks at their ends.
+    pub fn lines(&self) -> Vec<String> {
+        let titles: Vec<String> = self
+            .columns
+            .iter()
+            .map(|(title, _)| title.clone())
+            .collect();
+        let all = || core::iter::once(&titles).chain(&self.rows);
+        let width = |index| {
+            all()
+                .filter_map(|row: &Vec<String>| row.get(index))
+                .map(|cell: &String| cell.chars().count())
+                .max()
+        };
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|index| width(index).unwrap_or(0))
+            .collect();
+        all().map(|row| self.line(row, &widths)).collect()
+    }
+
+    fn line(&self, row: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (index, ((_, side), &width)) in self.columns.iter().zip(widths).enumerate() {
+            let cell = row.get(index).map_or("", String::as_str);
+            if index > 0 {
+                line.push_str("  ");
+            }
+            line += &match side {
+                Side::Left => alloc::format!("{cell:<width$}"),
+                Side::Right => alloc::format!("{cell:>width$}"),
+            };
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// A number of bytes with a unit, in at most five characters below 1000 GiB.
+pub fn human_bytes(bytes: u64) -> String {
+    match bytes {
+        0..1024 => alloc::format!("{bytes}"),
+        1024..1_048_576 => alloc::format!("{}K", bytes.div_ceil(1024)),
+        1_048_576..1_073_741_824 => tenths(bytes, 1_048_576, 'M'),
+        _ => tenths(bytes, 1_073_741_824, 'G'),
+    }
+}
+
+fn tenths(bytes: u64, unit: u64, letter: char) -> String {
+    alloc::format!("{}.{}{letter}", bytes / unit, bytes % unit * 10 / unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn aligns() {
+        let mut table = Table::new(&[
+            ("ID", Side::Right),
+            ("NAME", Side::Left),
+            ("N", Side::Right),
+        ]);
+        table.row(["7", "init", "1"].map(ToString::to_string).to_vec());
+        table.row(
+            ["12", "virtio-blk", "100"]
+                .map(ToString::to_string)
+                .to_vec(),
+        );
+        table.row(["3", "x"].map(ToString::to_string).to_vec());
+        let expected = [
+            "ID  NAME          N",
+            " 7  init          1",
+            "12  virtio-blk  100",
+            " 3  x",
+        ];
+        assert_eq!(table.lines(), expected);
+    }
+
+    #[test]
+    fn sizes() {
+        let all = [0, 1023, 1024, 1025, 1_572_864, 1_073_741_824, u64::MAX].map(human_bytes);
+        assert_eq!(all[..6], ["0", "1023", "1K", "2K", "1.5M", "1.0G"]);
+        assert!(all[6].ends_with('G'));
+    }
+}
