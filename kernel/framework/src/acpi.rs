@@ -7,7 +7,7 @@ use acpi_tables::{Header, Madt, MadtEntry, RootPointer, SPACE_MEMORY};
 
 use crate::kprintln;
 use crate::mem::kspace::{Cache, Window};
-use crate::mem::setup_once::SetupOnce;
+use crate::sync::Once;
 
 /// The machine.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub struct Platform {
     pub s5: Option<(u8, u8)>,
 }
 
-static PLATFORM: SetupOnce<Platform> = SetupOnce::new();
+static PLATFORM: Once<Platform> = Once::new();
 
 /// The machine, as read at boot; empty on a machine without ACPI.
 pub fn platform() -> &'static Platform {
@@ -50,7 +50,7 @@ pub(crate) fn init() {
         platform.io_apics.len(),
         platform.pci.len()
     );
-    PLATFORM.set(platform);
+    PLATFORM.call_once(|| platform);
 }
 
 /// Physical memory as bytes, while mapped.

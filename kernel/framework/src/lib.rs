@@ -46,3 +46,5 @@ pub mod sync;
 pub mod task;
 #[cfg(target_os = "none")]
 pub mod time;
+#[cfg(target_os = "none")]
+pub mod user;

@@ -1,12 +1,29 @@
 //! The bootable kernel: puts framework, isolation and policies together.
 //!
+//! - [`platform`]: the framework as the isolation half wants to see it;
+//! - [`hardware`]: device memory, ports, interrupts and DMA as interface objects;
+//! - [`machine`]: archive, command line, power switch and log as interface objects;
+//! - [`root`]: starts `init`, the only domain that the kernel itself starts.
+//!
 //! On the host the crate builds to an empty program, so that workspace-wide commands work.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
+extern crate alloc;
+
+#[cfg(target_os = "none")]
+mod hardware;
+#[cfg(target_os = "none")]
+mod machine;
+#[cfg(target_os = "none")]
+mod platform;
+#[cfg(target_os = "none")]
+mod root;
+
+#[cfg(target_os = "none")]
 mod kernel {
-    //! The real thing, for the bare machine.
+    //! From the framework's boot to the first domain.
 
     static SCHEDULER: policy::RoundRobin = policy::RoundRobin::new();
 
@@ -23,7 +40,8 @@ mod kernel {
         if let Some(filter) = framework::selftest::requested(line) {
             framework::selftest::run(filter);
         }
-        framework::power::off()
+        crate::platform::init();
+        isolation::thread::with_root(crate::root::start);
     }
 }
 

@@ -14,10 +14,10 @@ use super::early::Early;
 use super::map::{MemoryMap, Range};
 use super::meta::Slot;
 pub use super::meta::{FrameKind, MetaError};
-use super::setup_once::SetupOnce;
 use super::{PAGE_SIZE, phys_to_virt, virt_to_phys};
 use crate::kprintln;
 use crate::spin::IrqLock;
+use crate::sync::Once;
 
 /// A frame allocator: proposes runs of free frames. It is not trusted: an answer that is not
 /// really free is refused and counted, and memory it loses is only lost.
@@ -44,7 +44,7 @@ struct Tables {
     owned: MemoryMap,
 }
 
-static TABLES: SetupOnce<Tables> = SetupOnce::new();
+static TABLES: Once<Tables> = Once::new();
 static BUILT_IN: IrqLock<Option<Buddy<'static>>> = IrqLock::new(None);
 static POLICY: IrqLock<&'static dyn FramePolicy> = IrqLock::new(&BuiltIn);
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
@@ -73,7 +73,7 @@ impl FramePolicy for BuiltIn {
 pub struct Stats {
     /// Frames the allocator was given at boot.
     pub total: usize,
-    /// Frames not in use.
+    /// Frames not in use, those that the heap keeps at hand included.
     pub free: usize,
 }
 
@@ -82,7 +82,7 @@ pub fn stats() -> Stats {
     let total = TOTAL.load(Ordering::Relaxed);
     Stats {
         total,
-        free: total - USED.load(Ordering::Relaxed),
+        free: total - USED.load(Ordering::Relaxed) + super::heap::cached_pages(),
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn init(mut early: Early, end: u64) {
         states,
         owned: early.map,
     };
-    TABLES.set(tables);
+    TABLES.call_once(|| tables);
 }
 
 /// Takes memory for `count` values and fills it.

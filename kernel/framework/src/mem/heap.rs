@@ -11,6 +11,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::PAGE_SIZE;
 use super::frames::{alloc_pages_dirty, free_pages};
@@ -38,6 +39,14 @@ struct Header {
 /// A free slot.
 struct FreeSlot {
     next: *mut FreeSlot,
+}
+
+/// Pages of the empty slabs that are kept for the next allocations.
+static CACHED_PAGES: AtomicUsize = AtomicUsize::new(0);
+
+/// How many pages the heap holds without needing them.
+pub(super) fn cached_pages() -> usize {
+    CACHED_PAGES.load(Ordering::Relaxed)
 }
 
 /// The slabs of one slot size.
@@ -149,7 +158,7 @@ impl Class {
         // SAFETY: slabs in the list are live and guarded by this class's lock, which we hold.
         let header = unsafe { &mut *header_pointer };
         if header.used == 0 {
-            self.empty -= 1;
+            self.count_empty(false);
         }
         header.used += 1;
         let slot = if header.free_slots.is_null() {
@@ -191,10 +200,22 @@ impl Class {
             self.link(header_pointer);
         }
         if now_empty {
-            self.empty += 1;
+            self.count_empty(true);
             if self.empty > 1 {
                 self.shrink(header_pointer);
             }
+        }
+    }
+
+    /// A slab has become empty, or is so no longer.
+    fn count_empty(&mut self, more: bool) {
+        let pages = self.slab_bytes() / PAGE_SIZE;
+        if more {
+            self.empty += 1;
+            CACHED_PAGES.fetch_add(pages, Ordering::Relaxed);
+        } else {
+            self.empty -= 1;
+            CACHED_PAGES.fetch_sub(pages, Ordering::Relaxed);
         }
     }
 
@@ -215,7 +236,7 @@ impl Class {
                 listed: false,
             });
         }
-        self.empty += 1;
+        self.count_empty(true);
         self.link(header);
         true
     }
@@ -223,7 +244,7 @@ impl Class {
     /// Gives an empty slab back to the frame allocator.
     fn shrink(&mut self, header: *mut Header) {
         self.unlink(header);
-        self.empty -= 1;
+        self.count_empty(false);
         let base = header as usize + HEADER_BYTES - self.slab_bytes();
         let base = NonNull::new(base as *mut u8).expect("slabs are not at 0");
         // SAFETY: `grow` allocated these pages; all slots are free and the slab is off the list.

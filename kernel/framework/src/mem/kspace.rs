@@ -8,7 +8,7 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use super::frames::{FrameKind, Frames, alloc_table};
+use super::frames::{FrameKind, Frames, alloc_table, stats};
 use super::holes::Holes;
 use super::paging::{self, MapError, NO_EXECUTE, PRESENT, UNCACHED, WRITABLE};
 use super::setup::kernel_table;
@@ -107,7 +107,7 @@ pub struct Region {
 
 /// Maps `pages` zeroed pages, readable and writable, with guard pages on both sides.
 pub fn map_region(pages: usize) -> Result<Region, NoMemory> {
-    if pages == 0 {
+    if pages == 0 || pages > stats().free {
         return Err(NoMemory);
     }
     let mut region = Region {

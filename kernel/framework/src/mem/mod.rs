@@ -23,7 +23,6 @@ pub mod meta;
 pub mod paging;
 #[cfg(target_os = "none")]
 mod setup;
-pub(crate) mod setup_once;
 #[cfg(target_os = "none")]
 pub mod tlb;
 #[cfg(target_os = "none")]

@@ -171,3 +171,26 @@ pub fn share_upper_half(from: u64, to: u64) {
         entry(to, address, 4).store(value, Ordering::Release);
     }
 }
+
+/// Visits what the lower half of a table refers to, deepest first, once each: `visit(physical,
+/// is_table)` for pages of 4 KiB and for tables below the top level. The entries are not changed,
+/// so the table must not be used afterwards if the visitor frees.
+pub fn visit_lower_half(root: u64, visit: &mut dyn FnMut(u64, bool)) {
+    visit_table(root, 4, 256, visit);
+}
+
+/// Visits the first `entries` entries of a table of `level`.
+fn visit_table(table: u64, level: u32, entries: usize, visit: &mut dyn FnMut(u64, bool)) {
+    for index in 0..entries {
+        let address = index << (12 + 9 * (level - 1));
+        let value = entry(table, address, level).load(Ordering::Acquire);
+        if value & PRESENT == 0 {
+            continue;
+        }
+        let below = value & ADDRESS_MASK;
+        if level > 1 {
+            visit_table(below, level - 1, 512, visit);
+        }
+        visit(below, level > 1);
+    }
+}

@@ -21,10 +21,11 @@ pub fn set_shootdown(flush: Shootdown) {
 }
 
 /// Flushes `pages` pages from `start` on this processor. Kernel image and direct map are global
-/// and never change, so dropping the rest is enough.
+/// and never change, so dropping the rest is enough. Many pages are flushed by switching to the
+/// kernel's own table, which also takes this processor off a user table that is about to go.
 pub fn flush_local(start: usize, pages: usize) {
     if pages > ONE_BY_ONE {
-        regs::flush_tlb();
+        super::activate_kernel_table();
         return;
     }
     for page in 0..pages {

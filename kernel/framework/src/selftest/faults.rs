@@ -64,7 +64,7 @@ fn null_read() -> Result<(), String> {
 }
 
 /// Calls an address that must fault.
-fn call(address: usize) {
+pub(super) fn call(address: usize) {
     // SAFETY: the call faults on the first fetch, and `catch` restores the registers.
     unsafe { asm!("call {}", in(reg) address, clobber_abi("C")) };
 }

@@ -55,12 +55,16 @@ fn region(pages: usize) -> Result<Region, String> {
 }
 
 fn region_comes_back() -> Result<(), String> {
-    drop(region(40)?);
-    let before = mem::stats().free;
-    for _ in 0..20 {
+    let mut before = 0;
+    for round in 0..20 {
         let (first, second) = (region(17)?, region(40)?);
         rewrite(first.start());
         rewrite(second.end() - 1);
+        drop((first, second));
+        // The first round may need page tables, which stay.
+        if round == 0 {
+            before = mem::stats().free;
+        }
     }
     let after = mem::stats().free;
     check!(after == before, "{before} pages before, {after} after");

@@ -8,6 +8,7 @@ use alloc::string::String;
 mod catch;
 mod faults;
 mod memory;
+mod user;
 mod processors;
 mod threads;
 mod waits;
@@ -21,6 +22,7 @@ pub type Test = (&'static str, fn() -> Result<(), String>);
 pub static TESTS: &[&[Test]] = &[
     memory::TESTS,
     faults::TESTS,
+    user::TESTS,
     threads::TESTS,
     waits::TESTS,
     processors::TESTS,

@@ -13,7 +13,7 @@ use crate::arch::trap::TrapFrame;
 use crate::check;
 use crate::irq::{self, IrqError, IrqLine, Polarity, Trigger};
 use crate::mem::kspace;
-use crate::sync::{IrqOff, SpinLock};
+use crate::sync::{IrqOff, SpinLock, relax};
 use crate::task::{self, State, ThreadId, WaitResult};
 use crate::{smp, time};
 
@@ -111,7 +111,7 @@ fn stop_still() -> Result<(), String> {
         for _ in 0..100 {
             moved += smp::stop_world(|_| {
                 let before = count.load(Ordering::SeqCst);
-                (0..2000).for_each(|_| core::hint::spin_loop());
+                (0..2000).for_each(|_| relax());
                 count.load(Ordering::SeqCst) - before
             });
             task::yield_now();
@@ -161,7 +161,7 @@ fn stop_views() -> Result<(), String> {
             task::wait_uninterrupted(&word, 0);
         }
         while !stop.load(Ordering::Relaxed) {
-            core::hint::spin_loop();
+            relax();
         }
     };
     let spinners = smp::online() + 1;
@@ -196,7 +196,7 @@ fn stop_views() -> Result<(), String> {
 /// Loops for ever, unless its instruction pointer is moved to `escape`.
 #[unsafe(naked)]
 extern "C" fn loop_for_ever() {
-    naked_asm!("2:", "pause", "jmp 2b")
+    naked_asm!("2:", "nop", "jmp 2b")
 }
 
 /// Where a rewritten thread goes on: returns from [`loop_for_ever`], whose stack frame is empty.
@@ -215,7 +215,7 @@ fn stop_rewrites() -> Result<(), String> {
         freed.fetch_add(1, Ordering::SeqCst);
     };
     let free_them = |frame: &mut TrapFrame| {
-        if (looping..looping + 4).contains(&frame.rip) {
+        if (looping..looping + 3).contains(&frame.rip) {
             frame.rip = escape as *const () as u64;
         }
     };

@@ -9,7 +9,7 @@ use super::Test;
 use crate::arch::cpu::this_cpu;
 use crate::check;
 use crate::mem;
-use crate::sync::Sleepable;
+use crate::sync::{Sleepable, relax};
 use crate::task::{
     self, AtomicContext, Placement, PreemptOff, Reason, Scheduler, State, ThreadId, ThreadRef,
 };
@@ -99,7 +99,7 @@ fn preemption() -> Result<(), String> {
     let stop = AtomicBool::new(false);
     let spin = |_| {
         while !stop.load(Ordering::Relaxed) {
-            core::hint::spin_loop();
+            relax();
         }
     };
     alongside(smp::online() * 2, &spin, |_| {
@@ -274,7 +274,7 @@ fn preempt_off() -> Result<(), String> {
     let (stop, moved) = (AtomicBool::new(false), AtomicU64::new(0));
     let busy = |_| {
         while !stop.load(Ordering::Relaxed) {
-            core::hint::spin_loop();
+            relax();
         }
     };
     alongside(smp::online() * 2, &busy, |_| {

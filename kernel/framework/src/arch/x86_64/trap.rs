@@ -81,6 +81,9 @@ extern "C" fn trap_dispatch(frame: &mut TrapFrame) {
     } else if !frame.is_user() {
         crate::fault::handle(frame);
     }
+    if frame.is_user() {
+        crate::user::save_frame(frame);
+    }
 }
 
 unsafe extern "C" {
@@ -158,11 +161,12 @@ global_asm!(
     "  popfq",
     "  mov rdi, rsp",
     "  call {dispatch}",
-    "  mov rdi, rsp",
     "  jmp user_trap_exit",
     // Vectors that may hit between a ring change and its swapgs: look at the base itself.
     "trap_paranoid:",
     "  push_registers",
+    "  test byte ptr [rsp + 18*8], 3",
+    "  jnz 2b",
     "  mov ecx, 0xc0000101",
     "  rdmsr",
     "  xor ebx, ebx",
@@ -182,14 +186,4 @@ global_asm!(
     "  mov rsp, rdi",
     "  jmp 1b",
     dispatch = sym trap_dispatch,
-);
-
-// Minimal ring-3 exits; user mode replaces the way back once a context runs.
-global_asm!(
-    ".section .text.trap, \"ax\"",
-    ".global syscall_entry",
-    "syscall_entry:",
-    "  ud2",
-    "user_trap_exit:",
-    "  ud2",
 );

@@ -1,0 +1,232 @@
+//! User address spaces: page tables whose lower half maps untyped frames only.
+
+use super::USER_END;
+use crate::arch::cpu::{Features, features};
+use crate::arch::regs;
+use crate::mem::frames::{FrameKind, Frames, alloc_table};
+use crate::mem::paging::{self, ADDRESS_MASK, MapError, NO_EXECUTE, PRESENT, USER, WRITABLE};
+use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, tlb, untyped};
+use crate::spin::IrqLock;
+
+/// What a program may do with a page. Reading is always allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserProt {
+    /// It may write.
+    pub write: bool,
+    /// It may execute.
+    pub execute: bool,
+}
+
+impl UserProt {
+    /// The page-table bits.
+    fn flags(self) -> u64 {
+        let mut flags = PRESENT | USER;
+        if self.write {
+            flags |= WRITABLE;
+        }
+        if !self.execute && features().has(Features::NX) {
+            flags |= NO_EXECUTE;
+        }
+        flags
+    }
+}
+
+/// Why an address space was not changed or memory not copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VmError {
+    /// The address is not page-aligned or not a user address.
+    BadAddress,
+    /// The frames are not untyped: they are the kernel's.
+    NotUntyped,
+    /// Something is mapped there already.
+    Occupied,
+    /// Nothing is mapped there, or not writable.
+    NotMapped,
+    /// No memory for page tables.
+    NoMemory,
+}
+
+/// A user address space.
+pub struct VmSpace {
+    /// Physical address of the top-level table; the lock guards the lower half of the tables.
+    root: IrqLock<u64>,
+}
+
+impl VmSpace {
+    /// An empty address space.
+    pub fn new() -> Result<Self, NoMemory> {
+        let root = alloc_table().ok_or(NoMemory)?;
+        paging::share_upper_half(kernel_table(), root);
+        Ok(Self {
+            root: IrqLock::new(root),
+        })
+    }
+
+    /// Maps `frames` at `address`. The address space becomes an owner of them.
+    pub fn map(&self, address: usize, frames: Frames, prot: UserProt) -> Result<(), VmError> {
+        if frames.kind() != FrameKind::Untyped {
+            return Err(VmError::NotUntyped);
+        }
+        let bytes = frames.count() * PAGE_SIZE;
+        check_range(address, bytes)?;
+        let root = self.root.lock();
+        let pages = || (address..address + bytes).step_by(PAGE_SIZE);
+        if pages().any(|page| is_occupied(*root, page)) {
+            return Err(VmError::Occupied);
+        }
+        let (mut to, flags) = (frames.physical(), prot.flags());
+        for page in pages() {
+            let result = paging::map_range(
+                *root,
+                page,
+                to,
+                PAGE_SIZE as u64,
+                flags,
+                1,
+                &mut alloc_table,
+            );
+            if let Err(why) = result {
+                (address..page)
+                    .step_by(PAGE_SIZE)
+                    .for_each(|page| paging::clear(*root, page));
+                drop(root);
+                tlb::flush_everywhere(address, frames.count());
+                return Err(match why {
+                    MapError::NoMemory => VmError::NoMemory,
+                    MapError::Occupied => VmError::Occupied,
+                });
+            }
+            to += PAGE_SIZE as u64;
+        }
+        frames.into_raw();
+        Ok(())
+    }
+
+    /// Unmaps the page at `address` and returns its frame, once no processor has the translation.
+    pub fn unmap(&self, address: usize) -> Result<Frames, VmError> {
+        check_range(address, PAGE_SIZE)?;
+        let entry = {
+            let root = self.root.lock();
+            let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
+            slot.swap(0, core::sync::atomic::Ordering::AcqRel)
+        };
+        if entry & PRESENT == 0 {
+            return Err(VmError::NotMapped);
+        }
+        tlb::flush_everywhere(address, 1);
+        // SAFETY: `map` left the ownership of this untyped frame in the entry, which is cleared
+        // and flushed; nobody else can have taken it, since the swap is atomic.
+        Ok(unsafe { Frames::from_raw(entry & ADDRESS_MASK, 1, FrameKind::Untyped) })
+    }
+
+    /// Changes what the program may do with the page at `address`.
+    pub fn protect(&self, address: usize, prot: UserProt) -> Result<(), VmError> {
+        check_range(address, PAGE_SIZE)?;
+        {
+            let root = self.root.lock();
+            let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
+            let entry = slot.load(core::sync::atomic::Ordering::Acquire);
+            if entry & PRESENT == 0 {
+                return Err(VmError::NotMapped);
+            }
+            let changed = entry & ADDRESS_MASK | prot.flags();
+            slot.store(changed, core::sync::atomic::Ordering::Release);
+        }
+        tlb::flush_everywhere(address, 1);
+        Ok(())
+    }
+
+    /// Copies bytes from user memory. On an error `bytes` may be partly filled.
+    pub fn read(&self, address: usize, bytes: &mut [u8]) -> Result<(), VmError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = address.checked_add(done).ok_or(VmError::BadAddress)?;
+            let count = (PAGE_SIZE - at % PAGE_SIZE).min(bytes.len() - done);
+            self.with_page(at, 0, |from| {
+                // SAFETY: the page is a mapped untyped frame while the lock is held, and `count`
+                // bytes from `from` lie in it.
+                unsafe { untyped::copy_out(from, &mut bytes[done..done + count]) };
+            })?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Copies bytes into user memory, where the program may write. On an error a part may have
+    /// been copied.
+    pub fn write(&self, address: usize, bytes: &[u8]) -> Result<(), VmError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = address.checked_add(done).ok_or(VmError::BadAddress)?;
+            let count = (PAGE_SIZE - at % PAGE_SIZE).min(bytes.len() - done);
+            self.with_page(at, WRITABLE, |to| {
+                // SAFETY: as in `read`.
+                unsafe { untyped::copy_in(to, &bytes[done..done + count]) };
+            })?;
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Calls `access` with the direct-map address of user address `at`, with the tables locked.
+    fn with_page(&self, at: usize, needed: u64, access: impl FnOnce(usize)) -> Result<(), VmError> {
+        if at >= USER_END {
+            return Err(VmError::BadAddress);
+        }
+        let root = self.root.lock();
+        let (physical, flags) = paging::translate(*root, at).ok_or(VmError::NotMapped)?;
+        if flags & needed != needed {
+            return Err(VmError::NotMapped);
+        }
+        access(phys_to_virt(physical));
+        Ok(())
+    }
+
+    /// Makes this the address space of the calling processor.
+    ///
+    /// # Safety
+    /// Interrupts are off, and the address space outlives its use: dropping it moves every
+    /// processor back to the kernel's table first, which an interrupt in ring 3 or the end of
+    /// `UserMode::run` allows.
+    pub(super) unsafe fn activate(&self) {
+        let root = *self.root.lock();
+        if regs::cr3() & ADDRESS_MASK != root {
+            // SAFETY: the table shares the kernel half; the caller vouches for its life.
+            unsafe { regs::set_cr3(root) };
+        }
+    }
+}
+
+impl Drop for VmSpace {
+    fn drop(&mut self) {
+        // A full flush puts every processor on the kernel's table.
+        tlb::flush_everywhere(0, usize::MAX);
+        let root = *self.root.lock();
+        paging::visit_lower_half(root, &mut |physical, is_table| {
+            let kind = if is_table {
+                FrameKind::PageTable
+            } else {
+                FrameKind::Untyped
+            };
+            // SAFETY: tables came from `alloc_table` and leaves from `map`; both left their
+            // ownership in the entries, which nobody can reach any more.
+            drop(unsafe { Frames::from_raw(physical, 1, kind) });
+        });
+        // SAFETY: the top-level table came from `alloc_table` and no processor uses it any more.
+        drop(unsafe { Frames::from_raw(root, 1, FrameKind::PageTable) });
+    }
+}
+
+/// Whether something is mapped at a page.
+fn is_occupied(root: u64, address: usize) -> bool {
+    paging::translate(root, address).is_some()
+}
+
+/// Checks that whole pages in user space are meant.
+fn check_range(address: usize, bytes: usize) -> Result<(), VmError> {
+    let end = address.checked_add(bytes).ok_or(VmError::BadAddress)?;
+    if address % PAGE_SIZE != 0 || address == 0 || end > USER_END {
+        return Err(VmError::BadAddress);
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Archive, command line, power switch and log as interface objects.
+
+use framework::io::IoPort;
+use framework::mem::PAGE_SIZE;
+use interfaces::{Archive, ArchiveEntry, CommandLine, Power, RVec, RpcResult, Text};
+use services::Machine;
+
+/// The boot archive, which stays in memory as the boot loader left it.
+pub struct BootArchive;
+
+impl Archive for BootArchive {
+    fn entry(&self, index: u32) -> RpcResult<Option<ArchiveEntry>> {
+        let entry = files().nth(index as usize);
+        Ok(entry.map(|file| ArchiveEntry { path: Text::new(file.path), size: file.content.len() as u64 }))
+    }
+
+    fn read(&self, index: u32, offset: u64, mut buffer: RVec<u8>) -> RpcResult<RVec<u8>> {
+        let content = files().nth(index as usize).map_or(&[][..], |file| file.content);
+        let tail = usize::try_from(offset).ok().and_then(|offset| content.get(offset..)).unwrap_or(&[]);
+        let count = tail.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&tail[..count]);
+        Ok(buffer.truncated(count))
+    }
+}
+
+/// The regular files of the archive.
+pub fn files() -> impl Iterator<Item = cpio::Entry<'static>> {
+    cpio::entries(framework::boot::module().unwrap_or(&[])).filter(cpio::Entry::is_file)
+}
+
+/// The line that the machine was started with.
+pub struct BootLine;
+
+impl CommandLine for BootLine {
+    fn text(&self) -> RpcResult<RVec<u8>> {
+        RVec::from_slice(framework::boot::command_line().as_bytes())
+    }
+}
+
+/// The power switch.
+pub struct PowerSwitch;
+
+/// I/O port of QEMU's device `isa-debug-exit`.
+const DEBUG_EXIT: u16 = 0xf4;
+
+impl Power for PowerSwitch {
+    fn off(&self, status: u8) -> RpcResult<()> {
+        switch_off(status)
+    }
+
+    fn reset(&self) -> RpcResult<()> {
+        framework::power::reset()
+    }
+}
+
+/// Switches the machine off. Where the command line says that there is a `debug-exit` device, the emulator
+/// ends with a status that tells `status`.
+pub fn switch_off(status: u8) -> ! {
+    let told = framework::boot::command_line().split_whitespace().any(|word| word == "debug-exit");
+    if told && let Ok(port) = IoPort::acquire(DEBUG_EXIT, 4) {
+        // If there is no such device the write goes nowhere, and the machine is switched off below.
+        let _ = port.write::<u32>(0, u32::from(status));
+    }
+    framework::power::off()
+}
+
+/// What the monitor shows.
+pub struct BareMachine;
+
+impl Machine for BareMachine {
+    fn memory(&self) -> (u64, u64) {
+        let stats = framework::mem::frames::stats();
+        ((stats.total * PAGE_SIZE) as u64, (stats.free * PAGE_SIZE) as u64)
+    }
+
+    fn log(&self, from: u64, buffer: &mut [u8]) -> (u64, usize) {
+        let (start, count) = framework::log::read(from, buffer);
+        (start + count as u64, count)
+    }
+
+    fn processors(&self) -> u32 {
+        framework::smp::online() as u32
+    }
+}

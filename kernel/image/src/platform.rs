@@ -1,0 +1,233 @@
+//! The framework as the isolation half wants to see it: pages, image space, threads, time, stopping the world.
+
+use abi::api::{Api, api, set_api};
+use alloc::boxed::Box;
+use core::fmt;
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
+use framework::arch::trap::TrapFrame;
+use framework::fault::{Fault, FaultKind, FaultOutcome};
+use framework::mem::kspace::{self, Prot, Region};
+use framework::{smp, task, time};
+use isolation::Reason;
+use isolation::platform::{
+    Frame, ImageSpace, Landing, PAGE, Platform, Protection, STACK_BYTES, ThreadView, WaitResult,
+};
+use isolation::verify::Identity;
+
+/// Pages that only the kernel itself may use: domains are refused before memory is so short that the kernel
+/// could not do its own bookkeeping.
+const RESERVE_PAGES: usize = 1024;
+
+/// The bare machine.
+struct Machine;
+
+static MACHINE: Machine = Machine;
+
+/// What the build put in: hexadecimal digits, 64 each.
+static IDENTITY: Identity = Identity {
+    fingerprint: digits(match option_env!("TREFOIL_FINGERPRINT") {
+        Some(text) => text,
+        None => ZEROS,
+    }),
+    public_key: digits(match option_env!("TREFOIL_PUBLIC_KEY") {
+        Some(text) => text,
+        None => ZEROS,
+    }),
+};
+
+const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// 32 bytes from 64 hexadecimal digits.
+const fn digits(text: &str) -> [u8; 32] {
+    const fn digit(byte: u8) -> u8 {
+        match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => panic!("not a hexadecimal digit"),
+        }
+    }
+    let text = text.as_bytes();
+    assert!(text.len() == 64, "not 64 hexadecimal digits");
+    let mut bytes = [0; 32];
+    let mut index = 0;
+    while index < 32 {
+        bytes[index] = digit(text[2 * index]) << 4 | digit(text[2 * index + 1]);
+        index += 1;
+    }
+    bytes
+}
+
+/// Puts the isolation half on top of the framework. Called once, by the first thread.
+pub fn init() {
+    const API: Api = isolation::entry::API;
+    // SAFETY: nothing of the kernel has used the shared heap yet, and no domain exists.
+    unsafe { set_api(API) };
+    debug_assert!(api().now as usize == API.now as usize);
+    isolation::platform::set(&MACHINE);
+    isolation::verify::set_identity(&IDENTITY);
+    isolation::handle::set_registry(proxies::REGISTRY);
+    framework::fault::set_hook(on_fault);
+    framework::time::set_tick_hook(on_tick);
+    isolation::kill::init();
+}
+
+impl Platform for Machine {
+    fn pages(&self, count: usize) -> Option<NonNull<u8>> {
+        let free = framework::mem::frames::stats().free;
+        (free > RESERVE_PAGES + count).then(|| framework::mem::alloc_pages(count)).flatten()
+    }
+
+    unsafe fn free_pages(&self, start: NonNull<u8>, count: usize) {
+        // SAFETY: by the caller's duty, pages from `pages` that nobody uses.
+        unsafe { framework::mem::free_pages(start, count) };
+    }
+
+    fn image_space(&self, pages: usize) -> Option<Box<dyn ImageSpace>> {
+        let free = framework::mem::frames::stats().free;
+        let region = (free > RESERVE_PAGES + pages).then(|| kspace::map_region(pages));
+        Some(Box::new(Space(region?.ok()?)))
+    }
+
+    fn spawn(&self, name: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64> {
+        let free = framework::mem::frames::stats().free;
+        let pages = STACK_BYTES / PAGE;
+        let thread = (free > RESERVE_PAGES + pages).then(|| task::spawn(name, entry, argument, pages, 0));
+        thread?.ok().map(|id| id.0)
+    }
+
+    fn wait(&self, word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult {
+        match task::wait_on(word, expected, deadline) {
+            task::WaitResult::Woken => WaitResult::Woken,
+            task::WaitResult::Mismatch => WaitResult::Mismatch,
+            task::WaitResult::TimedOut => WaitResult::TimedOut,
+            task::WaitResult::Interrupted => {
+                if let Some(id) = task::current_id() {
+                    task::clear_interrupt(id);
+                }
+                WaitResult::Interrupted
+            }
+        }
+    }
+
+    fn wake(&self, word: &AtomicU32, count: u32) -> u32 {
+        task::wake(word, count as usize) as u32
+    }
+
+    fn yield_now(&self) {
+        task::yield_now();
+    }
+
+    fn now(&self) -> u64 {
+        time::now_ns()
+    }
+
+    fn wall(&self) -> u64 {
+        time::wall_seconds()
+    }
+
+    fn log(&self, line: fmt::Arguments<'_>) {
+        framework::kprintln!("{line}");
+    }
+
+    fn stop_world(&self, visit: &mut dyn FnMut(&mut ThreadView<'_>)) {
+        let mut interrupted = [task::ThreadId(0); MOST_INTERRUPTED];
+        let mut count = 0;
+        smp::stop_world(|world| {
+            world.threads(|thread| {
+                let id = thread.id;
+                if show(thread, visit) && count < MOST_INTERRUPTED {
+                    interrupted[count] = id;
+                    count += 1;
+                }
+            });
+        });
+        // Whoever did not fit is met again in the next round.
+        for id in &interrupted[..count] {
+            task::interrupt(*id);
+        }
+    }
+
+    fn stop_devices(&self, id: u32) {
+        crate::hardware::stop_devices_of(id);
+    }
+}
+
+/// Threads whose waits are ended in one stop of the world.
+const MOST_INTERRUPTED: usize = 128;
+
+/// Shows one thread; whether its wait is to end.
+fn show(thread: smp::ThreadView<'_>, visit: &mut dyn FnMut(&mut ThreadView<'_>)) -> bool {
+    let mut frame = thread.frame.map(Registers);
+    let mut view = ThreadView {
+        top: thread.top_record.cast(),
+        frame: frame.as_mut().map(|frame| frame as &mut dyn Frame),
+        blocked: thread.blocked,
+        interrupt: false,
+    };
+    visit(&mut view);
+    view.interrupt
+}
+
+/// The registers of an interrupted thread.
+struct Registers<'a>(&'a mut TrapFrame);
+
+/// Direction flag.
+const RFLAGS_DF: u64 = 1 << 10;
+
+impl Frame for Registers<'_> {
+    fn ip(&self) -> usize {
+        self.0.rip as usize
+    }
+
+    fn redirect(&mut self, landing: &Landing) {
+        let frame = &mut *self.0;
+        frame.rip = landing.ip as u64;
+        frame.rsp = landing.sp as u64;
+        frame.rdi = landing.rdi as u64;
+        let [rbx, rbp, r12, r13, r14, r15] = landing.saved.map(|word| word as u64);
+        (frame.rbx, frame.rbp, frame.r12) = (rbx, rbp, r12);
+        (frame.r13, frame.r14, frame.r15) = (r13, r14, r15);
+        frame.rflags &= !RFLAGS_DF;
+    }
+}
+
+fn on_fault(frame: &mut TrapFrame, fault: Fault) -> FaultOutcome {
+    let reason = match fault.kind {
+        FaultKind::PageFault { .. } => Reason::PageFault,
+        FaultKind::StackOverflow => Reason::StackOverflow,
+        FaultKind::Divide => Reason::DivideError,
+        FaultKind::InvalidOpcode => Reason::InvalidOpcode,
+        _ => Reason::Exception,
+    };
+    match isolation::kill::fault(&mut Registers(frame), reason, fault.address as usize) {
+        true => FaultOutcome::Handled,
+        false => FaultOutcome::Unhandled,
+    }
+}
+
+fn on_tick(frame: &mut TrapFrame) {
+    isolation::kill::tick(&mut Registers(frame));
+}
+
+/// Space for an image.
+struct Space(Region);
+
+impl ImageSpace for Space {
+    fn start(&self) -> NonNull<u8> {
+        NonNull::new(self.0.as_ptr()).expect("kernel space does not start at 0")
+    }
+
+    fn pages(&self) -> usize {
+        self.0.pages()
+    }
+
+    fn protect(&self, first: usize, count: usize, protection: Protection) {
+        let prot = match protection {
+            Protection::Read => Prot::Read,
+            Protection::ReadWrite => Prot::ReadWrite,
+            Protection::ReadExecute => Prot::ReadExecute,
+        };
+        self.0.protect(first..first + count, prot);
+    }
+}

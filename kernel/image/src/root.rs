@@ -1,0 +1,80 @@
+//! Starts `init`, the only domain that the kernel itself starts. Everything else is `init`'s affair.
+
+use crate::hardware::MachineHardware;
+use crate::machine::{BareMachine, BootArchive, BootLine, PowerSwitch, files, switch_off};
+use abi::image::PORT_OFFER;
+use abi::{AnyHandle, Handle, RVec, RpcError};
+use alloc::sync::Arc;
+use framework::kprintln;
+use interfaces::{Archive, CommandLine, DomainControl, Hardware, Loader, Monitor, Power};
+use isolation::domain::{ControlBlock, Limits};
+use isolation::loader::{self, MOST_GRANTS, Prepared, StartError};
+use services::{Control, ImageLoader, KernelMonitor};
+
+/// Where the image of `init` is in the archive.
+const INIT: &str = "domains/init";
+/// Lives that `init` gets: a restarted one finds the other domains still running, but if it keeps crashing
+/// the machine is of no use.
+const MOST_LIVES: usize = 5;
+
+/// Starts `init` and watches it: when it crashes it is started again.
+pub fn start() {
+    let prepared = match prepare() {
+        Ok(prepared) => prepared,
+        Err(why) => give_up(&why),
+    };
+    for life in 0..MOST_LIVES {
+        match start_init(&prepared) {
+            Ok(block) => {
+                // The kernel's own thread is never interrupted.
+                let _ = block.wait_gone();
+                kprintln!("init: ended ({:?}), life {}", block.reason(), life + 1);
+            }
+            Err(error) => give_up(&alloc::format!("init does not start: {error:?}")),
+        }
+    }
+    give_up("init crashed too often")
+}
+
+fn give_up(why: &str) -> ! {
+    kprintln!("Trefoil cannot go on: {why}");
+    switch_off(1)
+}
+
+fn prepare() -> Result<Prepared, alloc::string::String> {
+    if framework::boot::module().is_none() {
+        return Err("there is no boot archive (start it with -initrd)".into());
+    }
+    let file = files().find(|file| file.path == INIT);
+    let file = file.ok_or_else(|| alloc::format!("there is no {INIT} in the boot archive"))?;
+    let bytes = RVec::from_slice(file.content).map_err(|error| alloc::format!("{INIT}: {error}"))?;
+    loader::prepare(bytes).map_err(|error| alloc::format!("{INIT} is refused: {error:?}"))
+}
+
+fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
+    let mut grants = [const { None }; MOST_GRANTS];
+    let image = prepared.image();
+    let wants = image.ports().filter(|port| port.flags & PORT_OFFER == 0);
+    for (grant, port) in grants.iter_mut().zip(wants) {
+        *grant = service(port.name).map_err(|_| StartError::NoMemory)?;
+    }
+    let options = RVec::from_slice(&[]).map_err(|_| StartError::NoMemory)?;
+    let limits = Limits { pages: 0, threads: 0, call_ms: 0 };
+    let instance = prepared.start("init", limits, grants, options)?;
+    // Nobody holds what init offers: dropping it ends the objects.
+    Ok(instance.block)
+}
+
+/// The kernel's service of this name.
+fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
+    Ok(Some(match name {
+        "loader" => Handle::<dyn Loader>::new(ImageLoader)?.into_any(),
+        "monitor" => Handle::<dyn Monitor>::new(KernelMonitor(BareMachine))?.into_any(),
+        "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
+        "hardware" => Handle::<dyn Hardware>::new(MachineHardware)?.into_any(),
+        "power" => Handle::<dyn Power>::new(PowerSwitch)?.into_any(),
+        "archive" => Handle::<dyn Archive>::new(BootArchive)?.into_any(),
+        "command_line" => Handle::<dyn CommandLine>::new(BootLine)?.into_any(),
+        _ => return Ok(None),
+    }))
+}
