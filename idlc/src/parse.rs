@@ -150,9 +150,15 @@ impl Parser<'_> {
                 help,
             );
         }
-        let docs = attributes.docs;
-        if attributes.domain {
-            if let Some((arguments, result, offer_names)) = self.start(item, span) {
+        let Attributes {
+            docs,
+            domain,
+            offers,
+            ..
+        } = attributes;
+        if domain {
+            if let Some((arguments, result, more)) = self.start(item, span) {
+                let offer_names = if offers.is_empty() { more } else { offers };
                 self.model.entries.push(Entry {
                     name,
                     docs,
@@ -163,6 +169,11 @@ impl Parser<'_> {
                 });
             }
         } else {
+            if !offers.is_empty() {
+                let help = "leave it out; only what a domain's `start` gives has such names";
+                let message = "`#[offers(..)]` stands at an interface that is no `#[domain]`";
+                self.error(Rule::Attribute, span, message, help);
+            }
             let methods = self.methods(item);
             self.model.interfaces.push(Interface {
                 name,

@@ -66,7 +66,9 @@ impl Parser<'_> {
             ("domain", Place::Trait, syn::Meta::Path(_)) => found.domain = true,
             ("unbounded", Place::Method, syn::Meta::Path(_)) => found.unbounded = true,
             ("budget", Place::Method, syn::Meta::List(list)) => self.budget(list, found),
-            ("offers", Place::Start, syn::Meta::List(list)) => self.offers(list, found),
+            ("offers", Place::Trait | Place::Start, syn::Meta::List(list)) => {
+                self.offers(list, found)
+            }
             _ => self.unknown(attribute),
         }
     }
@@ -127,7 +129,7 @@ impl Parser<'_> {
         let span = self.span(attribute.pound_token.span);
         let text = self.text(attribute);
         let help = "`#[plain]` at a struct or enum of plain data, `#[domain]` at the trait that declares a domain's entry, \
-                    `#[unbounded]` or `#[budget(MILLISECONDS)]` at a method, `#[offers(NAME, ..)]` at `start`; derives are automatic";
+                    `#[unbounded]` or `#[budget(MILLISECONDS)]` at a method, `#[offers(NAME, ..)]` beside `#[domain]`; derives are automatic";
         self.error(
             Rule::Attribute,
             span,
