@@ -1,0 +1,293 @@
+//! The `FileSystem` interface over the mounted volume.
+
+use alloc::sync::Arc;
+use domain_rt::log;
+use interfaces::{
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult, Text,
+};
+use vfs::entries::{self, Packer};
+
+use crate::volume::{Mounted, Volume};
+
+/// Directory entries that are fetched from the library at once.
+const ENTRIES_AT_ONCE: usize = 64;
+
+/// What the domain offers.
+pub struct Service {
+    volume: Arc<Volume>,
+}
+
+impl Service {
+    /// Serves `volume`.
+    pub fn new(volume: Arc<Volume>) -> Self {
+        Service { volume }
+    }
+
+    fn view<T>(
+        &self,
+        operation: impl FnOnce(&mut Mounted) -> Result<T, ext2::Error>,
+    ) -> Result<T, FsError> {
+        self.volume.view(operation).map_err(fs_error)
+    }
+
+    fn change<T>(
+        &self,
+        operation: impl FnOnce(&mut Mounted) -> Result<T, ext2::Error>,
+    ) -> Result<T, FsError> {
+        self.volume.change(operation).map_err(fs_error)
+    }
+}
+
+impl FileSystem for Service {
+    fn root(&self) -> Result<u64, FsError> {
+        Ok(self.volume.view(|fs| fs.root()).into())
+    }
+
+    fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
+        let ino = number(inode)?;
+        self.view(|fs| fs.getattr(ino)).map(metadata)
+    }
+
+    fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
+        let directory = number(directory)?;
+        self.view(|fs| fs.lookup(directory, name)).map(u64::from)
+    }
+
+    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+        let ino = number(inode)?;
+        self.view(|fs| fs.open(ino))?;
+        Ok(Handle::<dyn Hold>::new(Held {
+            volume: self.volume.clone(),
+            ino,
+        })?)
+    }
+
+    fn read(&self, inode: u64, offset: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let ino = number(inode)?;
+        let count = self.view(|fs| fs.read(ino, offset, &mut buffer))?;
+        Ok(buffer.truncated(count))
+    }
+
+    fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
+        let ino = number(inode)?;
+        self.change(|fs| fs.write(ino, offset, data))
+            .map(|count| count as u64)
+    }
+
+    fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+        let ino = number(inode)?;
+        self.change(|fs| {
+            let end = fs.getattr(ino)?.size;
+            fs.write(ino, end, data).map(|count| (end, count as u64))
+        })
+    }
+
+    fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {
+        let ino = number(inode)?;
+        self.change(|fs| fs.truncate(ino, size))
+    }
+
+    fn create(
+        &self,
+        directory: u64,
+        name: &RVec<u8>,
+        kind: FileKind,
+        mode: u16,
+    ) -> Result<u64, FsError> {
+        let directory = number(directory)?;
+        let made = match kind {
+            FileKind::Regular => self.change(|fs| fs.create(directory, name, mode)),
+            FileKind::Directory => self.change(|fs| fs.mkdir(directory, name, mode)),
+            FileKind::Symlink | FileKind::Other => Err(FsError::Unsupported),
+        };
+        made.map(u64::from)
+    }
+
+    fn symlink(&self, directory: u64, name: &RVec<u8>, target: &RVec<u8>) -> Result<u64, FsError> {
+        let directory = number(directory)?;
+        self.change(|fs| fs.symlink(directory, name, target))
+            .map(u64::from)
+    }
+
+    fn read_link(&self, inode: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let ino = number(inode)?;
+        let target = self.view(|fs| fs.readlink(ino))?;
+        let count = target.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&target[..count]);
+        Ok(buffer.truncated(count))
+    }
+
+    fn link(&self, directory: u64, name: &RVec<u8>, inode: u64) -> Result<(), FsError> {
+        let (directory, ino) = (number(directory)?, number(inode)?);
+        self.change(|fs| fs.link(ino, directory, name))
+    }
+
+    fn unlink(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
+        let directory = number(directory)?;
+        self.change(|fs| fs.unlink(directory, name))
+    }
+
+    fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
+        let directory = number(directory)?;
+        self.change(|fs| fs.rmdir(directory, name))
+    }
+
+    fn rename(
+        &self,
+        from: u64,
+        name: &RVec<u8>,
+        to: u64,
+        new_name: &RVec<u8>,
+    ) -> Result<(), FsError> {
+        let (from, to) = (number(from)?, number(to)?);
+        self.change(|fs| fs.rename(from, name, to, new_name))
+    }
+
+    fn read_directory(
+        &self,
+        inode: u64,
+        cookie: u64,
+        mut buffer: RVec<u8>,
+    ) -> Result<(RVec<u8>, u64), FsError> {
+        let ino = number(inode)?;
+        let (filled, next) = self.volume.view(|fs| list(fs, ino, cookie, &mut buffer))?;
+        Ok((buffer.truncated(filled), next))
+    }
+
+    fn set_mode(&self, inode: u64, mode: u16) -> Result<(), FsError> {
+        let ino = number(inode)?;
+        self.change(|fs| fs.chmod(ino, mode))
+    }
+
+    fn statistics(&self) -> Result<FsStatistics, FsError> {
+        let (stat, read_only) = self.view(|fs| Ok((fs.statfs()?, fs.is_read_only())))?;
+        Ok(FsStatistics {
+            block_size: stat.block_size,
+            blocks: stat.blocks,
+            free_blocks: stat.free_blocks,
+            inodes: stat.inodes,
+            free_inodes: stat.free_inodes,
+            read_only,
+        })
+    }
+
+    fn sync(&self) -> Result<(), FsError> {
+        self.volume.sync().map_err(fs_error)
+    }
+}
+
+/// Packs entries from position `cookie` on; how many bytes, and the next position.
+fn list(
+    fs: &mut Mounted,
+    ino: u32,
+    cookie: u64,
+    buffer: &mut [u8],
+) -> Result<(usize, u64), FsError> {
+    let mut packer = Packer::new(buffer);
+    let mut next = cookie;
+    loop {
+        let batch = fs.readdir(ino, next, ENTRIES_AT_ONCE).map_err(fs_error)?;
+        if batch.is_empty() {
+            return Ok((packer.filled(), next));
+        }
+        for entry in batch {
+            if packer.add(entry.ino.into(), packed_kind(entry.kind), &entry.name) {
+                next = entry.next;
+                continue;
+            }
+            return match packer.filled() {
+                // Not even one entry fits, which must not look like the end.
+                0 => Err(FsError::Invalid),
+                filled => Ok((filled, next)),
+            };
+        }
+    }
+}
+
+/// Keeps an inode open in the library while the handle lives.
+struct Held {
+    volume: Arc<Volume>,
+    ino: u32,
+}
+
+impl Hold for Held {
+    fn inode(&self) -> RpcResult<u64> {
+        Ok(self.ino.into())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let named = self
+            .volume
+            .view(|fs| fs.getattr(self.ino))
+            .is_ok_and(|of| of.links > 0);
+        // The last one frees an inode without a name, which is a change.
+        let closed = match named {
+            true => self.volume.view(|fs| fs.close(self.ino)),
+            false => self.volume.change(|fs| fs.close(self.ino)),
+        };
+        if let Err(error) = closed {
+            log!("letting go of inode {}: {error}", self.ino);
+        }
+    }
+}
+
+/// The library's inode number.
+fn number(inode: u64) -> Result<u32, FsError> {
+    u32::try_from(inode).map_err(|_| FsError::NotFound)
+}
+
+fn metadata(of: ext2::Attributes) -> Metadata {
+    Metadata {
+        inode: of.ino.into(),
+        kind: file_kind(of.kind),
+        mode: of.mode,
+        links: of.links.into(),
+        size: of.size,
+        allocated: u64::from(of.sectors) * ext2::SECTOR_SIZE as u64,
+        modified: u64::try_from(of.mtime).unwrap_or(0),
+        user: of.uid,
+        group: of.gid,
+    }
+}
+
+fn file_kind(kind: ext2::FileKind) -> FileKind {
+    match kind {
+        ext2::FileKind::Regular => FileKind::Regular,
+        ext2::FileKind::Directory => FileKind::Directory,
+        ext2::FileKind::Symlink => FileKind::Symlink,
+        _ => FileKind::Other,
+    }
+}
+
+fn packed_kind(kind: Option<ext2::FileKind>) -> u8 {
+    match kind {
+        Some(ext2::FileKind::Regular) => entries::REGULAR,
+        Some(ext2::FileKind::Directory) => entries::DIRECTORY,
+        Some(ext2::FileKind::Symlink) => entries::SYMLINK,
+        _ => entries::OTHER,
+    }
+}
+
+fn fs_error(error: ext2::Error) -> FsError {
+    use ext2::Error;
+    match error {
+        Error::NotFound => FsError::NotFound,
+        Error::Exists => FsError::Exists,
+        Error::NotDirectory => FsError::NotDirectory,
+        Error::IsDirectory => FsError::IsDirectory,
+        Error::NotEmpty => FsError::NotEmpty,
+        Error::NoSpace | Error::NoInodes => FsError::NoSpace,
+        Error::FileTooLarge => FsError::TooLarge,
+        Error::NameTooLong => FsError::BadName,
+        Error::TooManyLinks => FsError::TooManyLinks,
+        Error::ReadOnly => FsError::ReadOnly,
+        Error::Invalid(_) => FsError::Invalid,
+        Error::Device(_) => FsError::Device,
+        Error::Corrupt(what) | Error::NotExt2(what) => FsError::Corrupt(Text::new(what)),
+        Error::Unsupported(_) | Error::OnlyReadable(_) | Error::BlockSize(_) => {
+            FsError::Unsupported
+        }
+    }
+}

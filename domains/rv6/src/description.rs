@@ -1,0 +1,208 @@
+//! What a descriptor leads to. Several descriptors, also of several processes, may share one description,
+//! and with it the position in the file.
+
+use domain_rt::sync::Mutex;
+use interfaces::{DescriptorKind, Errno, FsError, OpenFlags, RVec};
+use vfs::entries::Packer;
+
+use crate::errors;
+use crate::held::Held;
+use crate::pipes::PipeEnd;
+use crate::process::Process;
+use crate::system::System;
+use crate::terminal::Stream;
+use crate::volumes::{BOOT, Volume};
+
+/// Something open.
+pub enum Description {
+    /// A file.
+    File(OpenFile),
+    /// A directory.
+    Directory(OpenDirectory),
+    /// An end of a pipe.
+    Pipe(PipeEnd),
+    /// The console.
+    Console(Stream),
+}
+
+/// A file and the position in it.
+pub struct OpenFile {
+    held: Held,
+    flags: OpenFlags,
+    /// Locked while the file is read or written, so that users of one position take turns.
+    position: Mutex<u64>,
+}
+
+/// A directory and the position in it.
+pub struct OpenDirectory {
+    held: Held,
+    /// As the file system counts.
+    position: Mutex<u64>,
+}
+
+impl Description {
+    /// Its kind, as programs see it.
+    pub fn kind(&self) -> DescriptorKind {
+        match self {
+            Description::File(_) | Description::Directory(_) => DescriptorKind::File,
+            Description::Pipe(_) => DescriptorKind::Pipe,
+            Description::Console(_) => DescriptorKind::Console,
+        }
+    }
+
+    /// Reads some bytes; none at the end.
+    ///
+    /// # Errors
+    /// Those of the file, pipe or console.
+    pub fn read(
+        &self,
+        system: &System,
+        process: &Process,
+        buffer: RVec<u8>,
+    ) -> Result<RVec<u8>, Errno> {
+        match self {
+            Description::File(file) => file.read(system, buffer),
+            Description::Directory(_) => Err(Errno::Fs(FsError::IsDirectory)),
+            Description::Pipe(end) => end.read(buffer),
+            Description::Console(_) => system.terminal.read(process, buffer),
+        }
+    }
+
+    /// Writes; how many bytes.
+    ///
+    /// # Errors
+    /// Those of the file, pipe or console.
+    pub fn write(&self, system: &System, data: &RVec<u8>) -> Result<u64, Errno> {
+        match self {
+            Description::File(file) => file.write(system, data),
+            Description::Directory(_) => Err(Errno::BadDescriptor),
+            Description::Pipe(end) => end.write(data),
+            Description::Console(stream) => {
+                system.terminal.write(*stream, data)?;
+                Ok(data.len() as u64)
+            }
+        }
+    }
+
+    /// Moves the position. In a directory only the start can be found again.
+    ///
+    /// # Errors
+    /// `Invalid` for what has no position.
+    pub fn seek(&self, offset: u64) -> Result<u64, Errno> {
+        match self {
+            Description::File(file) => *file.position.lock() = offset,
+            Description::Directory(directory) if offset == 0 => *directory.position.lock() = 0,
+            _ => return Err(Errno::Invalid),
+        }
+        Ok(offset)
+    }
+
+    /// The next entries of a directory.
+    ///
+    /// # Errors
+    /// Those of the file system; `NotDirectory`.
+    pub fn read_directory(&self, system: &System, buffer: RVec<u8>) -> Result<RVec<u8>, Errno> {
+        match self {
+            Description::Directory(directory) => directory.read(system, buffer),
+            _ => Err(Errno::Fs(FsError::NotDirectory)),
+        }
+    }
+
+    /// What is to be done when the last descriptor is closed: brings what was written to the disk.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn finish(&self, system: &System) -> Result<(), Errno> {
+        match self {
+            Description::File(file) => file.held.flush(&system.volumes).map_err(errors::fs),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl OpenFile {
+    /// An open file at position 0.
+    pub fn new(held: Held, flags: OpenFlags) -> Self {
+        OpenFile {
+            held,
+            flags,
+            position: Mutex::new(0),
+        }
+    }
+
+    fn read(&self, system: &System, buffer: RVec<u8>) -> Result<RVec<u8>, Errno> {
+        if !self.flags.read {
+            return Err(Errno::BadDescriptor);
+        }
+        let inode = self.held.node().inode;
+        let mut position = self.position.lock();
+        let read = self.held.call(&system.volumes, |live| {
+            live.fs.read(inode, *position, buffer)
+        });
+        let buffer = read.map_err(errors::fs)?;
+        *position = position.saturating_add(buffer.len() as u64);
+        Ok(buffer)
+    }
+
+    fn write(&self, system: &System, data: &RVec<u8>) -> Result<u64, Errno> {
+        if !self.flags.write {
+            return Err(Errno::BadDescriptor);
+        }
+        let inode = self.held.node().inode;
+        let mut position = self.position.lock();
+        let written = self
+            .held
+            .call(&system.volumes, |live| match self.flags.append {
+                true => live.fs.append(inode, data),
+                false => live
+                    .fs
+                    .write(inode, *position, data)
+                    .map(|count| (*position, count)),
+            });
+        let (start, count) = written.map_err(errors::fs)?;
+        *position = start.saturating_add(count);
+        self.held.note_written();
+        Ok(count)
+    }
+}
+
+impl OpenDirectory {
+    /// An open directory at its start.
+    pub fn new(held: Held) -> Self {
+        OpenDirectory {
+            held,
+            position: Mutex::new(0),
+        }
+    }
+
+    fn read(&self, system: &System, buffer: RVec<u8>) -> Result<RVec<u8>, Errno> {
+        let node = self.held.node();
+        let mut position = self.position.lock();
+        let read = match node.volume {
+            Volume::Empty => list_empty_root(*position, node.inode, buffer),
+            _ => self.held.call(&system.volumes, |live| {
+                live.fs.read_directory(node.inode, *position, buffer)
+            }),
+        };
+        let (buffer, next) = read.map_err(errors::fs)?;
+        *position = next;
+        Ok(buffer)
+    }
+}
+
+/// The entries of the root directory that is there without a root file system.
+fn list_empty_root(
+    position: u64,
+    inode: u64,
+    mut buffer: RVec<u8>,
+) -> Result<(RVec<u8>, u64), FsError> {
+    let mut packer = Packer::new(&mut buffer);
+    let mut next = position;
+    for (name, at) in [&b"."[..], b"..", BOOT].into_iter().zip(0..) {
+        if at == next && packer.add(inode, vfs::entries::DIRECTORY, name) {
+            next += 1;
+        }
+    }
+    let filled = packer.filled();
+    Ok((buffer.truncated(filled), next))
+}

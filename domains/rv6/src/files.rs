@@ -1,0 +1,90 @@
+//! Opening files and directories.
+
+use interfaces::{Errno, FileKind, FsError, OpenFlags, RVec};
+use vfs::walk::{Found, Place, walk};
+
+use crate::description::{Description, OpenDirectory, OpenFile};
+use crate::errors;
+use crate::held::Held;
+use crate::names;
+use crate::system::System;
+use crate::volumes::Node;
+
+/// Permission bits of new files.
+const MODE: u16 = 0o644;
+
+/// Opens what is at `path`.
+///
+/// # Errors
+/// Those of the file system; `Invalid` if the flags make no sense together.
+pub fn open(
+    system: &System,
+    from: &Place<Node>,
+    path: &[u8],
+    flags: OpenFlags,
+) -> Result<Description, Errno> {
+    let changes = flags.create || flags.truncate || flags.append;
+    if (changes || !flags.read) && !flags.write {
+        return Err(Errno::Invalid);
+    }
+    let exclusive = flags.create && flags.exclusive;
+    let found = walk(&system.volumes, from, path, !exclusive).map_err(errors::walk)?;
+    let node = match found.node {
+        Some(_) if exclusive => return Err(Errno::Fs(FsError::Exists)),
+        Some(node) => node,
+        None if flags.create => create(system, &found, exclusive)?,
+        None => return Err(Errno::Fs(FsError::NotFound)),
+    };
+    if found.must_be_directory && node.kind != FileKind::Directory {
+        return Err(Errno::Fs(FsError::NotDirectory));
+    }
+    open_node(system, node, flags).map_err(errors::fs)
+}
+
+/// Makes the file that was not found.
+fn create(system: &System, found: &Found<Node>, exclusive: bool) -> Result<Node, Errno> {
+    if found.must_be_directory {
+        return Err(Errno::Fs(FsError::IsDirectory));
+    }
+    let directory = names::writable(&found.directory.node)?;
+    let name = RVec::from_slice(&found.name)?;
+    let made = system.volumes.call(directory.volume, |live| {
+        let made = live
+            .fs
+            .create(directory.inode, &name, FileKind::Regular, MODE);
+        match made {
+            // Somebody else was faster; that is as good.
+            Err(FsError::Exists) if !exclusive => live.fs.lookup(directory.inode, &name),
+            made => made,
+        }
+    });
+    let node = Node {
+        inode: made.map_err(errors::fs)?,
+        kind: FileKind::Regular,
+        ..directory
+    };
+    let kind = system.volumes.metadata(&node).map_err(errors::fs)?.kind;
+    Ok(Node { kind, ..node })
+}
+
+fn open_node(system: &System, node: Node, flags: OpenFlags) -> Result<Description, FsError> {
+    let volumes = &system.volumes;
+    match node.kind {
+        FileKind::Directory if flags.write => Err(FsError::IsDirectory),
+        FileKind::Directory => Ok(Description::Directory(OpenDirectory::new(Held::new(
+            volumes, node,
+        )?))),
+        FileKind::Symlink | FileKind::Other => Err(FsError::Unsupported),
+        FileKind::Regular => {
+            let held = Held::new(volumes, node)?;
+            if flags.write && held.call(volumes, |live| live.fs.statistics())?.read_only {
+                return Err(FsError::ReadOnly);
+            }
+            if flags.truncate {
+                held.call(volumes, |live| live.fs.truncate(node.inode, 0))?;
+                held.note_written();
+            }
+            Ok(Description::File(OpenFile::new(held, flags)))
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Starting a program as a process, and seeing it to its end.
+//!
+//! A process lives like this: its file is read and verified ([`Images`](crate::images::Images)); it gets a
+//! number; its domain is started, on the thread of who asked; a thread of its own calls the program's `run`.
+//! When that returns, whatever the reason, the domain is ended, the descriptors are closed, and when the
+//! kernel has taken back all memory the status is noted and whoever waits for it goes on.
+
+use alloc::sync::Arc;
+use core::array;
+use domain_rt::{log, thread, time};
+use interfaces::{
+    AnyHandle, CrashReason, DomainSpec, Errno, ExitStatus, FsError, Handle, Program, RVec,
+    RpcError, RpcResult, StartError, Text,
+};
+use vfs::walk::{file_name, walk};
+
+use crate::calls::Calls;
+use crate::description::Description;
+use crate::descriptors::Descriptors;
+use crate::errors;
+use crate::images::Prepared;
+use crate::process::{Birth, Directory, Process, Running};
+use crate::system::System;
+
+/// Most bytes of arguments and environment together.
+const ARGUMENTS_LIMIT: usize = 256 * 1024;
+
+/// How long to wait before a wait that was cut short is tried again, in nanoseconds.
+const AGAIN: u64 = 1_000_000;
+
+/// A program to start.
+pub struct Launch {
+    /// Who starts it, for `wait`.
+    pub parent: u32,
+    /// The session it belongs to; `None`: a new one.
+    pub session: Option<u32>,
+    /// The working directory: paths are relative to it, and the process starts in it.
+    pub directory: Arc<Directory>,
+    /// Path of the image.
+    pub path: RVec<u8>,
+    /// Arguments, each followed by a zero byte.
+    pub arguments: RVec<u8>,
+    /// Environment, each followed by a zero byte.
+    pub environment: RVec<u8>,
+    /// Descriptors 0, 1, 2.
+    pub descriptors: [Option<Arc<Description>>; 3],
+    /// Ctrl-C does not reach it.
+    pub background: bool,
+}
+
+/// Starts a program; its number.
+///
+/// # Errors
+/// Those of the file system, the loader and the start; `Invalid` if the arguments are too long.
+pub fn launch(system: &Arc<System>, launch: Launch) -> Result<u32, Errno> {
+    if launch
+        .arguments
+        .len()
+        .saturating_add(launch.environment.len())
+        > ARGUMENTS_LIMIT
+    {
+        return Err(Errno::Invalid);
+    }
+    let prepared = find_image(system, &launch)?;
+    let name = file_name(&launch.path);
+    let birth = Birth {
+        name: core::str::from_utf8(name).map_or(prepared.name, Text::new),
+        image: prepared.name,
+        arguments: launch.arguments,
+        environment: launch.environment,
+        descriptors: Descriptors::new(launch.descriptors),
+        directory: launch.directory,
+        background: launch.background,
+        session: launch.session,
+    };
+    let process = system.table.add(launch.parent, birth)?;
+    match begin(system, &process, &prepared) {
+        Ok(()) => Ok(process.pid),
+        Err(error) => {
+            process.descriptors.close_all(system);
+            system.table.remove(process.pid);
+            Err(error)
+        }
+    }
+}
+
+fn find_image(system: &System, launch: &Launch) -> Result<Arc<Prepared>, Errno> {
+    let found = walk(&system.volumes, &launch.directory.place, &launch.path, true);
+    let found = found.map_err(errors::walk)?;
+    let node = found.node.ok_or(Errno::Fs(FsError::NotFound))?;
+    system.images.get(&system.volumes, node)
+}
+
+/// Starts the domain of a process and the thread that runs it.
+fn begin(system: &Arc<System>, process: &Arc<Process>, prepared: &Prepared) -> Result<(), Errno> {
+    let calls = Calls::new(system.clone(), process.clone());
+    let calls = Handle::<dyn interfaces::Process>::new(calls)?;
+    let mut grants: [Option<AnyHandle>; 12] = array::from_fn(|_| None);
+    grants[0] = Some(calls.into_any());
+    let spec = DomainSpec {
+        name: process.name,
+        page_limit: system.page_limit,
+        thread_limit: 0,
+        call_budget_ms: 0,
+    };
+    let started = prepared.image.start(spec, grants, RVec::from_slice(&[])?);
+    let started = started.map_err(errors::start)?;
+    let [first, ..] = started.offers;
+    let program = first.and_then(|offer| offer.downcast::<dyn Program>().ok());
+    let id = started.control.info().map_or(0, |info| info.id);
+    let running = Arc::new(Running {
+        id,
+        control: started.control,
+    });
+    process.attach(running.clone());
+    let begun = match program {
+        Some(program) => run_in_thread(system, process, &running, program),
+        None => Err(Errno::NoStart(StartError::Failed(RpcError::Refused))),
+    };
+    if begun.is_err() {
+        process.detach();
+        clear_away(&running);
+    }
+    begun
+}
+
+fn run_in_thread(
+    system: &Arc<System>,
+    process: &Arc<Process>,
+    running: &Arc<Running>,
+    program: Handle<dyn Program>,
+) -> Result<(), Errno> {
+    let (system, process, running) = (system.clone(), process.clone(), running.clone());
+    let name = process.name;
+    thread::spawn(name.as_str(), move || {
+        see_to_the_end(&system, &process, &running, program)
+    })?;
+    Ok(())
+}
+
+/// The body of a process' thread.
+fn see_to_the_end(
+    system: &Arc<System>,
+    process: &Arc<Process>,
+    running: &Running,
+    program: Handle<dyn Program>,
+) {
+    let result = program.run();
+    // Closed before the memory is waited for, so that readers of its pipes go on.
+    let _ = running.control.kill();
+    process.descriptors.close_all(system);
+    drop(program);
+    let reason = clear_away(running);
+    process.detach();
+    system
+        .table
+        .end(process.pid, status(process, result, reason));
+    if process.session == process.pid {
+        system.end_session(process.session);
+    }
+}
+
+/// Ends a domain and returns when nothing of it is left; why it ended.
+fn clear_away(running: &Running) -> CrashReason {
+    loop {
+        // Again before each wait: a kill that failed for want of memory must not make us wait for ever.
+        let _ = running.control.kill();
+        match running.control.wait() {
+            Ok(reason) => return reason,
+            Err(RpcError::DomainCrashed | RpcError::Refused) => return CrashReason::None,
+            // Ours is not the wait that was to be ended: it was the program's.
+            Err(RpcError::Interrupted | RpcError::NoMemory | RpcError::StackLow) => {
+                time::sleep(AGAIN);
+            }
+        }
+    }
+}
+
+fn status(process: &Process, result: RpcResult<i32>, reason: CrashReason) -> ExitStatus {
+    match (result, reason) {
+        (Ok(code), _) => ExitStatus::Exited(code),
+        (Err(RpcError::DomainCrashed), CrashReason::Killed | CrashReason::None) => {
+            ExitStatus::Killed
+        }
+        (Err(RpcError::DomainCrashed), _) => ExitStatus::Crashed,
+        (Err(error), _) => {
+            log!(
+                "process {} ({}) was not run: {error}",
+                process.pid,
+                process.name
+            );
+            ExitStatus::Crashed
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What `init` sees of the personality: a program that is run on the console to its end.
+
+use alloc::sync::Arc;
+use interfaces::{Errno, ExitStatus, FileKind, FsError, Personality, RVec};
+use vfs::walk::{Place, Tree as _};
+
+use crate::description::Description;
+use crate::errors;
+use crate::held::Held;
+use crate::launch::{Launch, launch};
+use crate::process::Directory;
+use crate::system::System;
+use crate::table::NOBODY;
+use crate::terminal::Stream;
+
+/// The environment of the first program.
+const ENVIRONMENT: &[u8] = b"PATH=/bin:/boot/bin\0HOME=/\0";
+
+/// The object that `init` calls.
+pub struct Runner {
+    system: Arc<System>,
+}
+
+impl Runner {
+    /// Runs programs on `system`.
+    pub fn new(system: Arc<System>) -> Self {
+        Runner { system }
+    }
+
+    fn root_directory(&self) -> Result<Directory, FsError> {
+        let volumes = &self.system.volumes;
+        let node = volumes.root()?;
+        debug_assert!(node.kind == FileKind::Directory, "a root is a directory");
+        let held = Held::new(volumes, node)?;
+        Ok(Directory {
+            place: Place {
+                node,
+                path: b"/".to_vec(),
+            },
+            held,
+        })
+    }
+}
+
+impl Personality for Runner {
+    fn run(&self, path: RVec<u8>, arguments: RVec<u8>) -> Result<ExitStatus, Errno> {
+        let directory = self.root_directory().map_err(errors::fs)?;
+        let output = Arc::new(Description::Console(Stream::Output));
+        let errors = Arc::new(Description::Console(Stream::Errors));
+        let request = Launch {
+            parent: NOBODY,
+            session: None,
+            directory: Arc::new(directory),
+            path,
+            arguments,
+            environment: RVec::from_slice(ENVIRONMENT)?,
+            descriptors: [Some(output.clone()), Some(output), Some(errors)],
+            background: false,
+        };
+        let pid = launch(&self.system, request)?;
+        self.system
+            .table
+            .wait(NOBODY, pid)
+            .map(|(_, status)| status)
+    }
+}

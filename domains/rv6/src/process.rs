@@ -1,0 +1,182 @@
+//! One process: what belongs to it, and the domain that it runs as.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use alloc::sync::Arc;
+use domain_rt::sync::{Condvar, Mutex, Wait};
+use domain_rt::time;
+use interfaces::{Domain, Errno, Handle, RVec, Text};
+use vfs::walk::Place;
+
+use crate::descriptors::Descriptors;
+use crate::errors;
+use crate::held::Held;
+use crate::volumes::{Node, Volumes};
+
+/// A working directory, which is kept while a process is in it.
+pub struct Directory {
+    /// Where it is.
+    pub place: Place<Node>,
+    /// Keeps its inode.
+    pub held: Held,
+}
+
+/// The domain of a process that has started.
+pub struct Running {
+    /// The number of the instance.
+    pub id: u32,
+    /// Authority over it.
+    pub control: Handle<dyn Domain>,
+}
+
+/// What a new process is made of.
+pub struct Birth {
+    /// Its program's name, for `ps` and as the domain's name.
+    pub name: Text<32>,
+    /// The name in the signed image, by which services are granted.
+    pub image: Text<32>,
+    /// Arguments, each followed by a zero byte.
+    pub arguments: RVec<u8>,
+    /// Environment, each followed by a zero byte.
+    pub environment: RVec<u8>,
+    /// Descriptors 0, 1, 2.
+    pub descriptors: Descriptors,
+    /// The working directory.
+    pub directory: Arc<Directory>,
+    /// Ctrl-C does not reach it.
+    pub background: bool,
+    /// The first process of its session; `None`: it is that itself.
+    pub session: Option<u32>,
+}
+
+/// A process.
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// The first process of its session, which was started by `init`.
+    pub session: u32,
+    /// See [`Birth`].
+    pub name: Text<32>,
+    /// See [`Birth`].
+    pub image: Text<32>,
+    /// See [`Birth`].
+    pub arguments: RVec<u8>,
+    /// See [`Birth`].
+    pub environment: RVec<u8>,
+    /// What it has open.
+    pub descriptors: Descriptors,
+    /// See [`Birth`].
+    pub background: bool,
+    directory: Mutex<Arc<Directory>>,
+    /// It wants to be told of Ctrl-C instead of being ended.
+    catching: AtomicBool,
+    interrupts: AtomicU32,
+    /// It is to be ended, perhaps before its domain has started.
+    killed: AtomicBool,
+    running: Mutex<Option<Arc<Running>>>,
+    /// For [`sleep`](Self::sleep): nothing is notified here, only time passes.
+    asleep: Mutex<()>,
+    never: Condvar,
+}
+
+impl Process {
+    /// A process that has not started.
+    pub fn new(pid: u32, birth: Birth) -> Self {
+        Process {
+            pid,
+            session: birth.session.unwrap_or(pid),
+            name: birth.name,
+            image: birth.image,
+            arguments: birth.arguments,
+            environment: birth.environment,
+            descriptors: birth.descriptors,
+            background: birth.background,
+            directory: Mutex::new(birth.directory),
+            catching: AtomicBool::new(false),
+            interrupts: AtomicU32::new(0),
+            killed: AtomicBool::new(false),
+            running: Mutex::new(None),
+            asleep: Mutex::new(()),
+            never: Condvar::new(),
+        }
+    }
+
+    /// The working directory.
+    pub fn directory(&self, volumes: &Volumes) -> Arc<Directory> {
+        let directory = self.directory.lock().clone();
+        directory.held.keep(volumes);
+        directory
+    }
+
+    /// Goes to another directory.
+    pub fn set_directory(&self, directory: Directory) {
+        let old = core::mem::replace(&mut *self.directory.lock(), Arc::new(directory));
+        drop(old);
+    }
+
+    /// The number of the domain instance; 0 before there is one.
+    pub fn domain(&self) -> u32 {
+        self.running.lock().as_ref().map_or(0, |running| running.id)
+    }
+
+    /// Notes the domain, and ends it at once if the process was killed before it had one.
+    pub fn attach(&self, running: Arc<Running>) {
+        *self.running.lock() = Some(running);
+        if self.killed.load(Ordering::SeqCst) {
+            self.kill();
+        }
+    }
+
+    /// Ends the process' domain. The thread that runs it does the rest.
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        let running = self.running.lock().clone();
+        if let Some(running) = running {
+            // It fails only if the kernel has no memory for the call; the caller can kill again.
+            let _ = running.control.kill();
+        }
+    }
+
+    /// Forgets the domain, which is gone.
+    pub fn detach(&self) {
+        let running = self.running.lock().take();
+        drop(running);
+    }
+
+    /// Chooses between being told of Ctrl-C and being ended by it.
+    pub fn catch_interrupts(&self, on: bool) {
+        self.catching.store(on, Ordering::SeqCst);
+        self.interrupts.store(0, Ordering::SeqCst);
+    }
+
+    /// Interrupts since it asked to be told.
+    pub fn interrupts(&self) -> u32 {
+        self.interrupts.load(Ordering::SeqCst)
+    }
+
+    /// Ctrl-C was pressed: tells the process, if it wants to be told. Otherwise `false`.
+    pub fn tell_interrupt(&self) -> bool {
+        let told = self.catching.load(Ordering::SeqCst);
+        if told {
+            self.interrupts.fetch_add(1, Ordering::SeqCst);
+        }
+        told
+    }
+
+    /// Sleeps.
+    ///
+    /// # Errors
+    /// `Interrupted` if the process is ended meanwhile.
+    pub fn sleep(&self, nanoseconds: u64) -> Result<(), Errno> {
+        let deadline = time::now().saturating_add(nanoseconds);
+        let mut guard = self.asleep.lock();
+        while time::now() < deadline {
+            let (again, wait) = self.never.wait_until(guard, deadline);
+            if wait == Wait::Interrupted {
+                return Err(errors::INTERRUPTED);
+            }
+            guard = again;
+        }
+        Ok(())
+    }
+}

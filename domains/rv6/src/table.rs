@@ -1,0 +1,194 @@
+//! All processes: numbers, parents, how they ended, and who waits.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use domain_rt::sync::{Condvar, Mutex, Wait};
+use interfaces::{Errno, ExitStatus, ProcessInfo};
+
+use crate::errors;
+use crate::process::{Birth, Process};
+
+/// Most processes at a time, with those that nobody has waited for yet.
+const LIMIT: usize = 1024;
+
+/// The parent's number of processes that have none: those that `init` started, and orphans.
+pub const NOBODY: u32 = 0;
+
+struct Entry {
+    process: Arc<Process>,
+    parent: u32,
+    /// How it ended, if it has.
+    status: Option<ExitStatus>,
+    /// Somebody will ask for the status. Otherwise the entry goes when the process ends.
+    kept: bool,
+}
+
+#[derive(Default)]
+struct State {
+    entries: BTreeMap<u32, Entry>,
+    last_pid: u32,
+}
+
+/// The table.
+pub struct Table {
+    state: Mutex<State>,
+    /// Notified when a process has ended.
+    ended: Condvar,
+}
+
+impl State {
+    /// The next number that is not in use.
+    fn next_pid(&mut self) -> u32 {
+        loop {
+            self.last_pid = self.last_pid.checked_add(1).unwrap_or(1);
+            if !self.entries.contains_key(&self.last_pid) {
+                return self.last_pid;
+            }
+        }
+    }
+
+    /// A child of `parent` that has ended: `pid`, or any if that is 0.
+    ///
+    /// # Errors
+    /// `NoSuchProcess` if there is nothing to wait for.
+    fn ended_child(&self, parent: u32, pid: u32) -> Result<Option<(u32, ExitStatus)>, Errno> {
+        let mut any = false;
+        for (&number, entry) in &self.entries {
+            if entry.parent != parent || !entry.kept || pid != 0 && number != pid {
+                continue;
+            }
+            any = true;
+            if let Some(status) = entry.status {
+                return Ok(Some((number, status)));
+            }
+        }
+        if any {
+            Ok(None)
+        } else {
+            Err(Errno::NoSuchProcess)
+        }
+    }
+
+    /// Makes the children of a process that is gone nobody's; those that ended are forgotten.
+    fn orphan_children(&mut self, parent: u32) {
+        for entry in self
+            .entries
+            .values_mut()
+            .filter(|entry| entry.parent == parent)
+        {
+            entry.parent = NOBODY;
+            entry.kept = false;
+        }
+        self.entries
+            .retain(|_, entry| entry.kept || entry.status.is_none());
+    }
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new() -> Self {
+        Table {
+            state: Mutex::new(State::default()),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// A new process, which has not started.
+    ///
+    /// # Errors
+    /// `TooManyProcesses`.
+    pub fn add(&self, parent: u32, birth: Birth) -> Result<Arc<Process>, Errno> {
+        let mut state = self.state.lock();
+        if state.entries.len() >= LIMIT {
+            return Err(Errno::TooManyProcesses);
+        }
+        let pid = state.next_pid();
+        let process = Arc::new(Process::new(pid, birth));
+        let entry = Entry {
+            process: process.clone(),
+            parent,
+            status: None,
+            kept: true,
+        };
+        state.entries.insert(pid, entry);
+        Ok(process)
+    }
+
+    /// Takes out a process that did not start.
+    pub fn remove(&self, pid: u32) {
+        let entry = self.state.lock().entries.remove(&pid);
+        drop(entry);
+    }
+
+    /// Notes how a process ended and tells who waits for it.
+    pub fn end(&self, pid: u32, status: ExitStatus) {
+        let mut state = self.state.lock();
+        state.orphan_children(pid);
+        if let Some(entry) = state.entries.get_mut(&pid) {
+            entry.status = Some(status);
+            if !entry.kept {
+                state.entries.remove(&pid);
+            }
+        }
+        drop(state);
+        self.ended.notify_all();
+    }
+
+    /// Waits until a child of `parent` has ended (`pid`, or any if that is 0); which, and how.
+    ///
+    /// # Errors
+    /// `NoSuchProcess` if there is none; `Interrupted` if the waiting process is ended.
+    pub fn wait(&self, parent: u32, pid: u32) -> Result<(u32, ExitStatus), Errno> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some((pid, status)) = state.ended_child(parent, pid)? {
+                let entry = state.entries.remove(&pid);
+                drop(state);
+                drop(entry);
+                return Ok((pid, status));
+            }
+            let (guard, wait) = self.ended.wait(state);
+            if wait == Wait::Interrupted {
+                return Err(errors::INTERRUPTED);
+            }
+            state = guard;
+        }
+    }
+
+    /// The process with a number, also if it has ended and was not waited for.
+    ///
+    /// # Errors
+    /// `NoSuchProcess`.
+    pub fn get(&self, pid: u32) -> Result<Arc<Process>, Errno> {
+        let state = self.state.lock();
+        let entry = state.entries.get(&pid).ok_or(Errno::NoSuchProcess)?;
+        Ok(entry.process.clone())
+    }
+
+    /// The processes that have not ended and are `wanted`.
+    pub fn select(&self, wanted: impl Fn(&Process) -> bool) -> Vec<Arc<Process>> {
+        let state = self.state.lock();
+        let alive = state
+            .entries
+            .values()
+            .filter(|entry| entry.status.is_none());
+        alive
+            .filter(|entry| wanted(&entry.process))
+            .map(|entry| entry.process.clone())
+            .collect()
+    }
+
+    /// Process number `index`, counted by numbers.
+    pub fn info(&self, index: usize) -> Option<ProcessInfo> {
+        let state = self.state.lock();
+        let (&pid, entry) = state.entries.iter().nth(index)?;
+        Some(ProcessInfo {
+            pid,
+            parent: entry.parent,
+            domain: entry.process.domain(),
+            name: entry.process.name,
+            ended: entry.status.is_some(),
+        })
+    }
+}
