@@ -49,8 +49,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Err(Error::NoSpace)
     }
 
-    /// Looks for free blocks in a group: at `goal`, then a free byte of the bitmap, then any bit, behind
-    /// the goal and then before it.
+    /// Looks for free blocks in a group: at `goal`, then a free byte of the bitmap, then any bit,
+    /// behind the goal and then before it.
     fn search(&mut self, group: &Group, goal: u32, want: u32) -> Result<Option<(u32, u32)>> {
         let end = self.layout().group_blocks(group.index);
         let used = self.used_bits(group.block_bitmap)?;

@@ -1,5 +1,5 @@
-//! Allocation of inodes: a file near its directory, a directory of the root where there is room; and
-//! their release.
+//! Allocation of inodes: a file near its directory, a directory of the root where there is room;
+//! and their release.
 
 use crate::bitmap;
 use crate::bytes::{put_u16, u32_at};

@@ -210,7 +210,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(0)
     }
 
-    /// Makes the indirect blocks on the way; returns the last one, `None` if the pointer is in the inode.
+    /// Makes the indirect blocks on the way; returns the last one, `None` if the pointer is in the
+    /// inode.
     fn fill_path(&mut self, inode: &mut Inode, path: &Path) -> Result<Option<Block>> {
         let layout = self.layout();
         let mut parent = None;
@@ -256,8 +257,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(())
     }
 
-    /// A good place for what pointer `index` will point to: behind what the pointer before it points
-    /// to, else behind the array, else in the inode's group.
+    /// A good place for what pointer `index` will point to: behind what the pointer before it
+    /// points to, else behind the array, else in the inode's group.
     fn goal(&mut self, inode: &Inode, array: Option<Block>, index: usize) -> Result<u32> {
         let before = match index {
             0 => 0,

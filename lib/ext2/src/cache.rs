@@ -17,7 +17,8 @@ pub(crate) enum Kind {
     Data,
     /// A bitmap of blocks or inodes.
     Bitmap,
-    /// An indirect block, attributes, or a fresh directory block that nothing on disk points at yet.
+    /// An indirect block, attributes, or a fresh directory block that nothing on disk points at
+    /// yet.
     Map,
     /// A part of an inode table.
     Inode,

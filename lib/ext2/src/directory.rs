@@ -67,7 +67,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
     }
 
-    /// How many blocks a directory has. No more than the file system, so a loop over them is bounded.
+    /// How many blocks a directory has. No more than the file system, so a loop over them is
+    /// bounded.
     pub(crate) fn directory_blocks(&self, inode: &Inode) -> Result<u64> {
         let layout = self.layout();
         let blocks = inode.size / layout.block_size as u64;
@@ -136,7 +137,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         self.touch_directory(inode)
     }
 
-    /// A gap of `need` bytes in a directory. The last blocks are tried first, where the room most often is.
+    /// A gap of `need` bytes in a directory. The last blocks are tried first, where the room most
+    /// often is.
     fn find_gap(&mut self, inode: &Inode, need: usize) -> Result<Option<(Block, usize)>> {
         for n in (0..self.directory_blocks(inode)?).rev() {
             let block = self.directory_block(inode, n)?;

@@ -17,8 +17,8 @@ use crate::transaction::Transaction;
 const WRITE_BLOCKS: u64 = 256;
 
 impl<D: BlockDevice> FileSystem<D> {
-    /// Reads from a file at byte `offset`. Returns how many bytes were read: fewer than asked for only
-    /// at the end of the file, 0 beyond it. Access times are not kept.
+    /// Reads from a file at byte `offset`. Returns how many bytes were read: fewer than asked for
+    /// only at the end of the file, 0 beyond it. Access times are not kept.
     ///
     /// # Errors
     /// `NotFound`, `IsDirectory`, `Invalid` for what is no file; `Corrupt`; device errors.
@@ -44,8 +44,8 @@ impl<D: BlockDevice> FileSystem<D> {
         Ok(length)
     }
 
-    /// How many blocks from the first on a reader of the blocks `first..end` should have loaded in one
-    /// request: more than it asked for if it goes on where it stopped before.
+    /// How many blocks from the first on a reader of the blocks `first..end` should have loaded in
+    /// one request: more than it asked for if it goes on where it stopped before.
     fn read_ahead(&mut self, inode: &Inode, first: u64, end: u64) -> u64 {
         let known = self
             .streams
@@ -66,12 +66,13 @@ impl<D: BlockDevice> FileSystem<D> {
         window.min(file_end)
     }
 
-    /// Writes to a file at byte `offset`; what lies between its end and `offset` becomes a hole. Returns how
-    /// many bytes were written: fewer than asked for if the space ended, or the device failed, behind
-    /// those.
+    /// Writes to a file at byte `offset`; what lies between its end and `offset` becomes a hole.
+    /// Returns how many bytes were written: fewer than asked for if the space ended, or the device
+    /// failed, behind those.
     ///
     /// # Errors
-    /// `NoSpace` if not one byte could be written; `FileTooLarge`, `ReadOnly`; as [`read`](Self::read).
+    /// `NoSpace` if not one byte could be written; `FileTooLarge`, `ReadOnly`; as
+    /// [`read`](Self::read).
     pub fn write(&mut self, ino: u32, offset: u64, buf: &[u8]) -> Result<usize> {
         self.finish_cut(ino)?;
         let size = self.store.layout.block_size as u64;
@@ -123,9 +124,9 @@ impl<D: BlockDevice> FileSystem<D> {
     /// Sets the size of a file: cuts it, or lets it grow by a hole.
     ///
     /// # Errors
-    /// `FileTooLarge`, `ReadOnly`; as [`read`](Self::read). After a device error in the middle of a large
-    /// cut the size is set, and what is left is freed by the next change of the file, at unmount, or by the
-    /// next mount.
+    /// `FileTooLarge`, `ReadOnly`; as [`read`](Self::read). After a device error in the middle of a
+    /// large cut the size is set, and what is left is freed by the next change of the file, at
+    /// unmount, or by the next mount.
     pub fn truncate(&mut self, ino: u32, size: u64) -> Result<()> {
         self.finish_cut(ino)?;
         if !self.update(|tx| tx.set_size(ino, size))? {
@@ -165,8 +166,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
     }
 
-    /// Reads from the run of blocks at byte `at` into `buf`, which ends inside the file. Blocks are loaded
-    /// up to block `ahead`.
+    /// Reads from the run of blocks at byte `at` into `buf`, which ends inside the file. Blocks are
+    /// loaded up to block `ahead`.
     fn read_run(&mut self, inode: &Inode, at: u64, ahead: u64, buf: &mut [u8]) -> Result<usize> {
         let size = self.layout().block_size;
         let (logical, within) = (at / size as u64, at as usize % size);
@@ -207,8 +208,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(())
     }
 
-    /// Prepares a write of `length` bytes at `at`: allocates, loads what will be overwritten in part, sets size and
-    /// times. Returns the blocks and how many bytes they take.
+    /// Prepares a write of `length` bytes at `at`: allocates, loads what will be overwritten in
+    /// part, sets size and times. Returns the blocks and how many bytes they take.
     fn map_write(&mut self, ino: u32, at: u64, length: usize) -> Result<(Vec<Run>, usize)> {
         let layout = self.layout();
         let size = layout.block_size as u64;
@@ -233,8 +234,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok((runs, count as usize))
     }
 
-    /// Loads the first and the last block of a write where they are not overwritten as a whole, so that the
-    /// write cannot fail after its transaction.
+    /// Loads the first and the last block of a write where they are not overwritten as a whole, so
+    /// that the write cannot fail after its transaction.
     fn load_edges(&mut self, runs: &[Run], first: bool, last: bool) -> Result<()> {
         let layout = self.layout();
         let edges = [(first, runs.first(), true), (last, runs.last(), false)];
@@ -258,7 +259,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         layout.max_file_size().min(limit)
     }
 
-    /// Makes the size of a file at least `size`; notes in the superblock that there is a large file.
+    /// Makes the size of a file at least `size`; notes in the superblock that there is a large
+    /// file.
     fn grow(&mut self, inode: &mut Inode, size: u64) -> Result<()> {
         inode.size = inode.size.max(size);
         if inode.size > i32::MAX as u64 {
@@ -273,8 +275,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(())
     }
 
-    /// Clears what lies behind the end of a file in its last block, before the file grows over it. This is
-    /// content nobody can see, so it needs no transaction.
+    /// Clears what lies behind the end of a file in its last block, before the file grows over it.
+    /// This is content nobody can see, so it needs no transaction.
     fn clear_tail(&mut self, inode: &Inode) -> Result<()> {
         let size = self.layout().block_size as u64;
         let within = (inode.size % size) as usize;

@@ -62,8 +62,8 @@ pub(crate) const STREAMS: usize = 8;
 /// `readdir`. A caller that keeps one for longer than a call holds it with [`open`](Self::open): an
 /// inode that is removed while open stays usable until the last `close`.
 ///
-/// Changes are in memory until `sync` (or `fsync`) returns, or until the budget forces them out. A file
-/// system that is dropped without `unmount` is like one whose power was cut.
+/// Changes are in memory until `sync` (or `fsync`) returns, or until the budget forces them out. A
+/// file system that is dropped without `unmount` is like one whose power was cut.
 pub struct FileSystem<D: BlockDevice> {
     pub(crate) store: Store<D>,
     clock: Box<dyn Fn() -> i64 + Send>,
@@ -73,13 +73,13 @@ pub struct FileSystem<D: BlockDevice> {
 }
 
 impl<D: BlockDevice> FileSystem<D> {
-    /// Mounts the file system on `device`. An image that was not unmounted cleanly is mounted too, see
-    /// [`was_clean`](Self::was_clean): then free blocks and inodes are counted, and interrupted removals and
-    /// truncations finished. Nothing else is changed by mounting.
+    /// Mounts the file system on `device`. An image that was not unmounted cleanly is mounted too,
+    /// see [`was_clean`](Self::was_clean): then free blocks and inodes are counted, and interrupted
+    /// removals and truncations finished. Nothing else is changed by mounting.
     ///
     /// # Errors
-    /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable` say what is wrong with the image;
-    /// device errors.
+    /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable` say what is wrong with the
+    /// image; device errors.
     pub fn mount(device: D, options: Options) -> Result<Self> {
         let layout = Self::read_layout(&device, options.read_only)?;
         let mut store = Store::new(
@@ -181,8 +181,8 @@ impl<D: BlockDevice> FileSystem<D> {
         Ok(value)
     }
 
-    /// Brings everything to the medium. Afterwards the image is marked as clean, if it was at mount and
-    /// no removed inode is open.
+    /// Brings everything to the medium. Afterwards the image is marked as clean, if it was at mount
+    /// and no removed inode is open.
     ///
     /// # Errors
     /// Device errors: what could not be written stays in memory; another `sync` tries again.
@@ -215,7 +215,8 @@ impl<D: BlockDevice> FileSystem<D> {
         Ok(())
     }
 
-    /// Gives the device back. Changes since the last `sync` are lost; see [`unmount`](Self::unmount).
+    /// Gives the device back. Changes since the last `sync` are lost; see
+    /// [`unmount`](Self::unmount).
     pub fn into_device(self) -> D {
         self.store.device
     }
@@ -230,13 +231,15 @@ impl<D: BlockDevice> FileSystem<D> {
         self.store.read_only
     }
 
-    /// Whether the image was unmounted cleanly before this mount. If not, files may be missing that were
-    /// not synced, and the host's `e2fsck` should see it; it is never marked clean by this library.
+    /// Whether the image was unmounted cleanly before this mount. If not, files may be missing that
+    /// were not synced, and the host's `e2fsck` should see it; it is never marked clean by this
+    /// library.
     pub fn was_clean(&self) -> bool {
         self.store.layout.state & (STATE_VALID | STATE_ERROR) == STATE_VALID
     }
 
-    /// Holds an inode: it stays usable, though removed, until as many calls of [`close`](Self::close).
+    /// Holds an inode: it stays usable, though removed, until as many calls of
+    /// [`close`](Self::close).
     ///
     /// # Errors
     /// `NotFound` if it is not in use; device errors.
@@ -249,8 +252,8 @@ impl<D: BlockDevice> FileSystem<D> {
     /// Ends one [`open`](Self::open). The last one frees an inode that was removed meanwhile.
     ///
     /// # Errors
-    /// `Invalid` if it is not open. Device errors: it is closed, and is freed at unmount or by the next
-    /// mount.
+    /// `Invalid` if it is not open. Device errors: it is closed, and is freed at unmount or by the
+    /// next mount.
     pub fn close(&mut self, ino: u32) -> Result<()> {
         let count = self
             .store

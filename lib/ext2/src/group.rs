@@ -1,5 +1,5 @@
-//! Block groups: the descriptors (ext2 spec, "Block Group Descriptor Table"), checked each time they
-//! are read, and where inodes lie.
+//! Block groups: the descriptors (ext2 spec, "Block Group Descriptor Table"), checked each time
+//! they are read, and where inodes lie.
 
 use crate::bytes::{put_u16, u16_at, u32_at};
 use crate::cache::Kind;
@@ -110,7 +110,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(())
     }
 
-    /// Checks that `block` may belong to a file: that it is no part of the file system's own tables.
+    /// Checks that `block` may belong to a file: that it is no part of the file system's own
+    /// tables.
     pub(crate) fn check_owned(&mut self, block: Block) -> Result<()> {
         let layout = self.layout();
         let (index, _) = layout.group_of(block);

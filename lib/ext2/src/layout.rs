@@ -134,7 +134,7 @@ impl Layout {
                 self.first_data_block == u32::from(self.block_size == 1024),
                 "first data block",
             ),
-            (self.blocks > self.first_data_block + 4, "block count"),
+            (self.blocks > 8, "block count"),
             (
                 bytes.div_ceil(512) <= sectors,
                 "the file system is larger than the device",
@@ -164,7 +164,8 @@ impl Layout {
         }
     }
 
-    /// Computes the rest and checks that the tables fit. `check_sizes` passed, so nothing overflows.
+    /// Computes the rest and checks that the tables fit. `check_sizes` passed, so nothing
+    /// overflows.
     fn derive(&mut self) -> Result<()> {
         let block_size = self.block_size as u32;
         let table_bytes = self.inodes_per_group * self.inode_size as u32;
@@ -335,6 +336,7 @@ mod tests {
         assert_eq!(refused(4, 3), Error::Corrupt("block count"));
         assert_eq!(refused(8, 8193), Error::Corrupt("reserved block count"));
         assert_eq!(refused(20, 0), Error::Corrupt("first data block"));
+        assert_eq!(refused(20, u32::MAX), Error::Corrupt("first data block"));
         assert_eq!(refused(24, 3), Error::BlockSize(8192));
         assert_eq!(refused(24, u32::MAX), Error::Corrupt("block size"));
         assert_eq!(refused(32, 0), Error::Corrupt("blocks per group"));

@@ -18,11 +18,11 @@
 //!
 //! # What is read and what is refused
 //! Revision 0 and 1; blocks of 1, 2 and 4 KiB; inodes of 128 bytes and more; `filetype`,
-//! `sparse_super`, `sparse_super2`, `large_file`, indexed directories (read linearly; the index flag is cleared by the first
-//! change of such a directory, as the format allows). An ext3 image whose journal needs no
-//! recovery is mounted without using the journal. Unknown incompatible features, and a journal
-//! that needs recovery, refuse the mount by name; unknown read-only-compatible features refuse a
-//! writable mount by name.
+//! `sparse_super`, `sparse_super2`, `large_file`, indexed directories (read linearly; the index
+//! flag is cleared by the first change of such a directory, as the format allows). An ext3 image
+//! whose journal needs no recovery is mounted without using the journal. Unknown incompatible
+//! features, and a journal that needs recovery, refuse the mount by name; unknown
+//! read-only-compatible features refuse a writable mount by name.
 //!
 //! # What a hostile image can do
 //! Make operations on itself fail with [`Error::Corrupt`], which says what was wrong. A change that

@@ -19,8 +19,8 @@ impl<D: BlockDevice> FileSystem<D> {
         self.view(|tx| tx.lookup(dir, name)).map(|found| found.ino)
     }
 
-    /// Lists up to `most` entries of directory `dir`, `.` and `..` among them, from `cookie` on: 0 for the
-    /// first, then the `next` of the last entry. An empty list is the end. Entries that
+    /// Lists up to `most` entries of directory `dir`, `.` and `..` among them, from `cookie` on: 0
+    /// for the first, then the `next` of the last entry. An empty list is the end. Entries that
     /// come or go meanwhile are listed or not; the others are listed once.
     ///
     /// # Errors
@@ -40,8 +40,8 @@ impl<D: BlockDevice> FileSystem<D> {
         })
     }
 
-    /// Creates a device, pipe or socket. `device` is the device number in Linux's old 16-bit form (major
-    /// in the high byte); 0 for what has none.
+    /// Creates a device, pipe or socket. `device` is the device number in Linux's old 16-bit form
+    /// (major in the high byte); 0 for what has none.
     ///
     /// # Errors
     /// `Invalid` for other kinds; as [`create`](Self::create).
@@ -123,7 +123,8 @@ impl<D: BlockDevice> FileSystem<D> {
         })
     }
 
-    /// Removes a name of what is no directory. The last name takes the inode with it, unless that is open.
+    /// Removes a name of what is no directory. The last name takes the inode with it, unless that
+    /// is open.
     ///
     /// # Errors
     /// `IsDirectory`, `ReadOnly`; as [`lookup`](Self::lookup).
@@ -139,7 +140,8 @@ impl<D: BlockDevice> FileSystem<D> {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// `NotDirectory`, `NotEmpty`, `Invalid` for `.` and `..`, `ReadOnly`; as [`lookup`](Self::lookup).
+    /// `NotDirectory`, `NotEmpty`, `Invalid` for `.` and `..`, `ReadOnly`; as
+    /// [`lookup`](Self::lookup).
     pub fn rmdir(&mut self, dir: u32, name: &[u8]) -> Result<()> {
         self.remove(dir, name, |tx, inode| {
             if inode.kind != FileKind::Directory {

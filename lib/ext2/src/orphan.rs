@@ -1,6 +1,6 @@
 //! Orphans: inodes without links that are still open, and files in the middle of a truncation. They
-//! stand in a list on disk (superblock, then each inode's deletion time), so that the next mount can
-//! finish what a power cut interrupted.
+//! stand in a list on disk (superblock, then each inode's deletion time), so that the next mount
+//! can finish what a power cut interrupted.
 
 use crate::device::BlockDevice;
 use crate::error::{Error, Result};
@@ -53,8 +53,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
             .ok_or(Error::Corrupt("unused inode in the list of orphans"))
     }
 
-    /// One step of finishing the orphan `ino`: one without links loses its content and is freed, one
-    /// with links is cut to its size. Returns whether it is finished, and then it is off the list.
+    /// One step of finishing the orphan `ino`: one without links loses its content and is freed,
+    /// one with links is cut to its size. Returns whether it is finished, and then it is off the
+    /// list.
     pub(crate) fn finish_orphan(&mut self, ino: u32) -> Result<bool> {
         let mut inode = self.orphan(ino)?;
         if inode.links > 0 {
@@ -70,8 +71,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(true)
     }
 
-    /// One step of cutting the orphan `ino` to its size. Returns whether it is finished; one that has
-    /// links is then off the list.
+    /// One step of cutting the orphan `ino` to its size. Returns whether it is finished; one that
+    /// has links is then off the list.
     pub(crate) fn cut_orphan(&mut self, ino: u32) -> Result<bool> {
         let mut inode = self.orphan(ino)?;
         if inode.kind != FileKind::Regular {

@@ -1,9 +1,9 @@
 //! Freed bits that must not be used again yet.
 //!
 //! On disk an inode or a directory may still name a block or an inode that was freed in memory.
-//! Until that naming is gone from the disk, the freed bit stays set in what is written of its bitmap
-//! and nobody can have it again. So a power cut at any point leaves at worst blocks that belong to
-//! nobody, never a block that belongs to two.
+//! Until that naming is gone from the disk, the freed bit stays set in what is written of its
+//! bitmap and nobody can have it again. So a power cut at any point leaves at worst blocks that
+//! belong to nobody, never a block that belongs to two.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

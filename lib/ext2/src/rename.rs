@@ -19,14 +19,14 @@ struct Rename<'n> {
 }
 
 impl<D: BlockDevice> FileSystem<D> {
-    /// Renames `old_name` in `old_dir` to `new_name` in `new_dir`. What has that name loses it in the
-    /// same transaction: a file gives way to anything but a directory, an empty directory to a
+    /// Renames `old_name` in `old_dir` to `new_name` in `new_dir`. What has that name loses it in
+    /// the same transaction: a file gives way to anything but a directory, an empty directory to a
     /// directory. If both names are of the same inode nothing happens.
     ///
     /// # Errors
-    /// `NotFound`; `IsDirectory`, `NotDirectory`, `NotEmpty` if the target does not give way; `Invalid` if a
-    /// directory would come to lie in itself, or for `.` and `..`; `TooManyLinks`, `NoSpace`, `ReadOnly`;
-    /// `Corrupt`; device errors.
+    /// `NotFound`; `IsDirectory`, `NotDirectory`, `NotEmpty` if the target does not give way;
+    /// `Invalid` if a directory would come to lie in itself, or for `.` and `..`; `TooManyLinks`,
+    /// `NoSpace`, `ReadOnly`; `Corrupt`; device errors.
     pub fn rename(
         &mut self,
         old_dir: u32,

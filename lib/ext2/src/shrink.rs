@@ -87,8 +87,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(true)
     }
 
-    /// Shrinks the tree under `pointer`, which has `level` levels of indirect blocks, to `keep` blocks.
-    /// Returns the pointer that remains and whether the work is done.
+    /// Shrinks the tree under `pointer`, which has `level` levels of indirect blocks, to `keep`
+    /// blocks. Returns the pointer that remains and whether the work is done.
     fn shrink_tree(
         &mut self,
         pointer: u32,

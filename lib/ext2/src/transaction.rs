@@ -2,8 +2,9 @@
 //!
 //! A [`Transaction`] collects changed copies of metadata blocks. Nothing else sees them until
 //! [`commit`](Transaction::commit) hands them to the cache all at once; a transaction that is
-//! dropped leaves no trace. So an operation that fails half-way, for want of space or because a read failed, has
-//! done nothing. Life of one: `begin`, any number of `read`/`modify`/`fresh`/`freed`, `commit` or drop.
+//! dropped leaves no trace. So an operation that fails half-way, for want of space or because a
+//! read failed, has done nothing. Life of one: `begin`, any number of
+//! `read`/`modify`/`fresh`/`freed`, `commit` or drop.
 //!
 //! A journal goes in behind this interface: `commit` has the full set of blocks that change
 //! together and the set of blocks that were freed (to be revoked), and cannot fail; room in the
@@ -83,7 +84,8 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
             .1
     }
 
-    /// Notes that `count` blocks from `start` on were freed: their content does not matter any more.
+    /// Notes that `count` blocks from `start` on were freed: their content does not matter any
+    /// more.
     pub(crate) fn forget(&mut self, start: u32, count: u32) {
         for block in start..start + count {
             self.changed.remove(&block);

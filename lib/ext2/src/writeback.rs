@@ -10,8 +10,8 @@
 //! 6. bitmaps in which the freed is free, and counters.
 //!
 //! So whatever is pointed at was written before the pointer, and what is freed was forgotten by
-//! everyone before: a power cut at any point leaves at worst blocks and inodes that nobody owns, entries
-//! that name no inode, and wrong counters. A journal will replace phases 1 and 3 to 6.
+//! everyone before: a power cut at any point leaves at worst blocks and inodes that nobody owns,
+//! entries that name no inode, and wrong counters. A journal will replace phases 1 and 3 to 6.
 
 use crate::bitmap;
 use crate::bytes::{put_u16, put_u32, u16_at};
@@ -25,8 +25,8 @@ use crate::store::Store;
 const PENDING_MAX: usize = 64;
 
 impl<D: BlockDevice> Store<D> {
-    /// Makes room for one more operation: writes when dirty blocks or waiting frees are beyond their share
-    /// of the budget.
+    /// Makes room for one more operation: writes when dirty blocks or waiting frees are beyond
+    /// their share of the budget.
     pub(crate) fn balance(&mut self) -> Result<()> {
         let share = self.cache.capacity() / 4;
         if self.dirty_metadata() > share || self.pending.len() > PENDING_MAX {
@@ -68,8 +68,8 @@ impl<D: BlockDevice> Store<D> {
         Ok(())
     }
 
-    /// Writes everything and returns when it is on the medium. If no orphan is left, the superblock then
-    /// says again what it said at mount.
+    /// Writes everything and returns when it is on the medium. If no orphan is left, the superblock
+    /// then says again what it said at mount.
     ///
     /// # Errors
     /// As [`write_back`](Self::write_back).
@@ -136,7 +136,8 @@ impl<D: BlockDevice> Store<D> {
         Ok(())
     }
 
-    /// Writes all dirty blocks of a kind, neighbours in one request. Returns whether there were any.
+    /// Writes all dirty blocks of a kind, neighbours in one request. Returns whether there were
+    /// any.
     fn write_kind(&mut self, kind: Kind) -> Result<bool> {
         let most = self.run_blocks();
         let mut from = 0;

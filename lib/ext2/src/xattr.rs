@@ -12,8 +12,8 @@ const MAGIC: u32 = 0xEA02_0000;
 const OWNERS: usize = 4;
 
 impl<D: BlockDevice> Transaction<'_, D> {
-    /// Takes the attribute block from `inode`, and frees it if nobody else has it. The caller stores the
-    /// inode.
+    /// Takes the attribute block from `inode`, and frees it if nobody else has it. The caller
+    /// stores the inode.
     ///
     /// # Errors
     /// `Corrupt` if it is no attribute block; device errors.

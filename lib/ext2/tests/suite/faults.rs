@@ -143,8 +143,8 @@ fn a_device_that_fails_any_one_request_loses_nothing() {
     }
 }
 
-/// Runs the workload on a disk of which one request fails: after that all is consistent, in memory and,
-/// after a sync, on disk.
+/// Runs the workload on a disk of which one request fails: after that all is consistent, in memory
+/// and, after a sync, on disk.
 fn one_failure(image: &[u8], arrange: impl Fn(&Disk)) {
     let disk = Disk::new(image.to_vec());
     disk.once.set(true);
@@ -209,8 +209,8 @@ fn remove_all(fs: &mut Fs<'_>, dir: u32) {
     }
 }
 
-/// After a power cut no block has two owners, everything that was synced is there, and everything can be
-/// removed.
+/// After a power cut no block has two owners, everything that was synced is there, and everything
+/// can be removed.
 #[test]
 fn a_power_cut_at_any_write_leaves_what_was_synced() {
     let image = empty(1024, 8192);

@@ -93,8 +93,8 @@ fn explore(fs: &mut Fs<'_>, dir: u32, depth: u32, budget: &mut u32) {
     }
 }
 
-/// Where the metadata of a small image lies: everything up to the inode tables' used part, and a little
-/// of what follows.
+/// Where the metadata of a small image lies: everything up to the inode tables' used part, and a
+/// little of what follows.
 fn flip(image: &mut [u8], random: &mut Random, reach: u64) {
     for _ in 0..1 + random.below(6) {
         let at = random.below(reach) as usize;
