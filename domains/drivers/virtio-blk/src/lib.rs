@@ -1,3 +1,66 @@
-//! Empty yet.
+//! Driver of a virtio block device (virtio 1.2, sections 4.1, 2.7 and 5.2) on the PCI bus.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`window`] | device registers and shared memory as `lib/virtio` wants them |
+//! | [`bring_up`] | from a PCI function to a running device with one queue |
+//! | [`disk`] | requests: many threads, each waiting for its own; one thread takes completions |
+//!
+//! The device gets at no memory but the DMA pages of this driver: data is copied through them, so that what
+//! a caller lends or gives is never changed by a device. A device that breaks the rules, or does not answer
+//! within ten seconds, is reset, and from then on every call fails with `BlockError::Gone`; a new instance of
+//! the driver may have more luck.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod bring_up;
+mod disk;
+mod window;
+
+use alloc::sync::Arc;
+use domain_rt::{log, thread};
+use interfaces::{Block, Handle, Interrupt, PciDevice, RpcError, RpcResult};
+
+use bring_up::Trouble;
+use disk::{Disk, Shared};
+
+/// Brings the device up and starts the thread that takes completions.
+///
+/// # Errors
+/// [`RpcError::Refused`] if the device cannot be used; the log says why. Other errors are those of calls.
+pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
+    let (parts, interrupt) = bring_up::bring_up(device).map_err(refuse)?;
+    let disk = Arc::new(Disk::new(parts));
+    let of_thread = disk.clone();
+    thread::spawn("completions", move || completions(&of_thread, &interrupt))?;
+    disk.announce();
+    Handle::new(Shared(disk))
+}
+
+fn refuse(trouble: Trouble) -> RpcError {
+    log!("the device cannot be used: {trouble}");
+    match trouble {
+        Trouble::Rpc(error) => error,
+        _ => RpcError::Refused,
+    }
+}
+
+/// Takes completions for as long as the domain lives. The count is read before the queue is looked at, so an
+/// interrupt in between ends the next wait at once.
+fn completions(disk: &Disk, interrupt: &Handle<dyn Interrupt>) {
+    let Ok(mut seen) = interrupt.count() else {
+        return;
+    };
+    loop {
+        disk.take_completions();
+        match interrupt.wait(seen, None) {
+            Ok(count) => seen = count,
+            Err(error) => {
+                log!("no more interrupts: {error}");
+                return;
+            }
+        }
+    }
+}

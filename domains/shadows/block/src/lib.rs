@@ -1,3 +1,103 @@
-//! Empty yet.
+//! The block shadow: a block device that goes on when the driver behind it crashes.
+//!
+//! Every operation of a block device can be done again on another instance of its driver with the same outcome, and
+//! nothing but the operations under way has to be remembered:
+//! - a read changes nothing. Its buffer was given to the driver and died with it, so a new one is made;
+//! - a write was only lent its data, so the data is still there, and writing it twice is as good as once;
+//! - a flush that did not return is asked for again. What was acknowledged before the crash is in the device (a
+//!   restart resets the device's queues, not its cache), so the new flush covers it;
+//! - the geometry does not change.
+//!
+//! Whoever calls sees that it took longer, and nothing else. When the driver crashes again and again, [`ATTEMPTS`]
+//! bounds the repeats of one operation, and `init`'s restart budget bounds the restarts; then the answer is
+//! `BlockError::Gone`.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod driver;
+
+use domain_rt::log;
+use interfaces::{Block, BlockError, Geometry, Handle, RVec, Respawn, RpcError, RpcResult};
+
+use driver::Driver;
+
+/// How often an operation is tried, the first time included.
+const ATTEMPTS: u32 = 8;
+
+/// Makes the shadow. The driver is asked for here, so that a missing device is noticed at the start.
+///
+/// # Errors
+/// [`RpcError::Refused`] if there is no working driver; the log says why.
+pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Block>> {
+    let shadow = Shadow {
+        driver: Driver::new(driver),
+    };
+    match shadow.geometry() {
+        Ok(_) => Handle::new(shadow),
+        Err(BlockError::Rpc(error)) => Err(error),
+        Err(error) => {
+            log!("there is no working driver: {error:?}");
+            Err(RpcError::Refused)
+        }
+    }
+}
+
+struct Shadow {
+    driver: Driver,
+}
+
+impl Shadow {
+    /// Does `operation` with the driver, and again with the next one while drivers crash under it.
+    fn run<T>(
+        &self,
+        mut operation: impl FnMut(&Handle<dyn Block>) -> Result<T, BlockError>,
+    ) -> Result<T, BlockError> {
+        let mut failed = 0;
+        for _ in 0..ATTEMPTS {
+            let instance = self.driver.instance(failed)?;
+            match operation(&instance.device) {
+                Err(error) if is_worth_a_restart(&error) => failed = instance.id,
+                result => return result,
+            }
+        }
+        log!("gave an operation up after {ATTEMPTS} drivers");
+        Err(BlockError::Gone)
+    }
+}
+
+/// Whether another instance of the driver may do what this one did not: the driver is dead, or its device stopped
+/// answering and needs to be set up anew. All other errors are answers.
+fn is_worth_a_restart(error: &BlockError) -> bool {
+    matches!(
+        error,
+        BlockError::Rpc(RpcError::DomainCrashed) | BlockError::Gone
+    )
+}
+
+impl Block for Shadow {
+    fn geometry(&self) -> Result<Geometry, BlockError> {
+        self.run(|device| device.geometry())
+    }
+
+    fn read(&self, sector: u64, buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
+        let length = buffer.len();
+        let mut buffer = Some(buffer);
+        self.run(|device| {
+            let buffer = match buffer.take() {
+                Some(buffer) => buffer,
+                None => RVec::filled(0, length)?,
+            };
+            device.read(sector, buffer)
+        })
+    }
+
+    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
+        self.run(|device| device.write(sector, data))
+    }
+
+    fn flush(&self) -> Result<(), BlockError> {
+        self.run(|device| device.flush())
+    }
+}

@@ -1,0 +1,131 @@
+//! A block device in the domain's own memory: for tests, and for scratch space.
+//!
+//! Memory is taken in pieces of 64 KiB when they are first written; what was never written reads as zeros. When
+//! the domain's budget is used up a write fails, and the disk stays as it is.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod options;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use domain_rt::log;
+use domain_rt::sync::Mutex;
+use interfaces::{Block, BlockError, Geometry, Handle, RVec, RpcError, RpcResult};
+
+/// Bytes of a sector.
+const SECTOR: u64 = 512;
+/// Bytes of a piece, a multiple of the sector.
+const PIECE: u64 = 64 * 1024;
+
+/// Makes the disk.
+///
+/// # Errors
+/// [`RpcError::Refused`] if an option is not understood; [`RpcError::NoMemory`].
+pub fn start(options: RVec<u8>) -> RpcResult<Handle<dyn Block>> {
+    let Some(bytes) = options::size(&options) else {
+        log!("options: expected size=N, with K, M or G behind it if need be");
+        return Err(RpcError::Refused);
+    };
+    let mut pieces = Vec::new();
+    let count = bytes.div_ceil(PIECE) as usize;
+    pieces
+        .try_reserve_exact(count)
+        .map_err(|_| RpcError::NoMemory)?;
+    pieces.extend((0..count).map(|_| Mutex::new(None)));
+    Handle::new(Disk {
+        pieces,
+        sectors: bytes / SECTOR,
+    })
+}
+
+/// A piece of the disk; `None` until it is written.
+type Piece = Option<Box<[u8]>>;
+
+struct Disk {
+    pieces: Vec<Mutex<Piece>>,
+    sectors: u64,
+}
+
+impl Disk {
+    /// The first byte of a transfer of `bytes` bytes.
+    fn start_of(&self, sector: u64, bytes: usize) -> Result<u64, BlockError> {
+        let end = sector
+            .checked_add(bytes as u64 / SECTOR)
+            .ok_or(BlockError::OutOfRange)?;
+        let whole = (bytes as u64).is_multiple_of(SECTOR);
+        if whole && end <= self.sectors {
+            Ok(sector * SECTOR)
+        } else {
+            Err(BlockError::OutOfRange)
+        }
+    }
+}
+
+/// Cuts `length` bytes from byte `start` on at the ends of pieces: number of the piece, offset in it, and the range of
+/// the bytes.
+fn parts(
+    start: u64,
+    length: usize,
+) -> impl Iterator<Item = (usize, usize, core::ops::Range<usize>)> {
+    let mut done = 0;
+    core::iter::from_fn(move || {
+        let at = start + done as u64;
+        let offset = (at % PIECE) as usize;
+        let count = (length - done).min(PIECE as usize - offset);
+        let range = done..done + count;
+        done += count;
+        (count > 0).then_some(((at / PIECE) as usize, offset, range))
+    })
+}
+
+/// A piece of zeros.
+fn blank() -> Result<Box<[u8]>, BlockError> {
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(PIECE as usize)
+        .map_err(|_| BlockError::Rpc(RpcError::NoMemory))?;
+    bytes.resize(PIECE as usize, 0);
+    Ok(bytes.into_boxed_slice())
+}
+
+impl Block for Disk {
+    fn geometry(&self) -> Result<Geometry, BlockError> {
+        Ok(Geometry {
+            sectors: self.sectors,
+            read_only: false,
+        })
+    }
+
+    fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
+        let start = self.start_of(sector, buffer.len())?;
+        for (number, offset, range) in parts(start, buffer.len()) {
+            let piece = self.pieces[number].lock();
+            let target = &mut buffer[range];
+            match piece.as_ref() {
+                Some(bytes) => target.copy_from_slice(&bytes[offset..offset + target.len()]),
+                None => target.fill(0),
+            }
+        }
+        Ok(buffer)
+    }
+
+    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
+        let start = self.start_of(sector, data.len())?;
+        for (number, offset, range) in parts(start, data.len()) {
+            let mut piece = self.pieces[number].lock();
+            if piece.is_none() {
+                *piece = Some(blank()?);
+            }
+            let bytes = piece.as_mut().expect("made just now");
+            bytes[offset..offset + range.len()].copy_from_slice(&data[range]);
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), BlockError> {
+        Ok(())
+    }
+}

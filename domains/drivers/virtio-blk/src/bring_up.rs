@@ -1,0 +1,231 @@
+//! From a PCI function to a running device with one queue.
+
+use crate::window::{Rings, Window};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use domain_rt::io::{DmaBuffer, IoMem};
+use domain_rt::time;
+use interfaces::{DmaAllocator, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError};
+use virtio::block::{CONFIG_CAPACITY, FLUSH, READ_ONLY};
+use virtio::capability::{CapabilityError, Place, Structures};
+use virtio::device::{self, QueueAddresses, Registers, SetupError};
+use virtio::queue::{Layout, Queue};
+
+/// Bytes of data in one request; what a caller wants beyond that goes in several.
+pub const SLOT_BYTES: usize = 64 * 1024;
+/// Requests that can be with the device at once.
+pub const MOST_SLOTS: usize = 16;
+/// Descriptors of a request: header, data, status.
+pub const PER_REQUEST: usize = 3;
+/// Bytes of a slot in the control page: header at 0, status at [`STATUS_OFFSET`].
+pub const CONTROL_BYTES: usize = 32;
+/// Where the status byte of a slot stands in its part of the control page.
+pub const STATUS_OFFSET: usize = 16;
+
+const PAGE: usize = 4096;
+/// Descriptors that are asked for: three for every slot, and the next power of two.
+const WANTED_QUEUE: u16 = 64;
+/// Registers of the common configuration that are used, in bytes.
+const COMMON_BYTES: usize = 0x38;
+
+/// Why the device cannot be used.
+#[derive(Debug)]
+pub enum Trouble {
+    /// A call failed.
+    Rpc(RpcError),
+    /// The kernel did not give a resource.
+    Hardware(HardwareError),
+    /// The PCI domain did not do what it was asked.
+    Pci(PciError),
+    /// It is no virtio 1.x device.
+    Capability(CapabilityError),
+    /// A structure lies outside of its region.
+    BadPlace,
+    /// It did not come up.
+    Setup(SetupError),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Rpc(error) => write!(f, "{error}"),
+            Trouble::Hardware(error) => write!(f, "a resource is not to be had: {error:?}"),
+            Trouble::Pci(error) => write!(f, "the PCI bus says: {error:?}"),
+            Trouble::Capability(error) => write!(f, "it is no virtio 1.x device: {error:?}"),
+            Trouble::BadPlace => f.write_str("a structure lies outside of its memory region"),
+            Trouble::Setup(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+macro_rules! wrap {
+    ($($variant:ident($type:ty)),*) => { $(
+        impl From<$type> for Trouble {
+            fn from(error: $type) -> Self {
+                Trouble::$variant(error)
+            }
+        }
+    )* };
+}
+
+wrap!(
+    Rpc(RpcError),
+    Hardware(HardwareError),
+    Pci(PciError),
+    Capability(CapabilityError),
+    Setup(SetupError)
+);
+
+/// What a running device consists of.
+pub struct Parts {
+    /// The function; it stays claimed for as long as this is kept.
+    pub function: Handle<dyn PciDevice>,
+    /// The common configuration.
+    pub common: Window,
+    /// The notification register of the queue.
+    pub notify: Window,
+    /// The queue and its memory.
+    pub queue: Queue,
+    /// See [`Parts::queue`].
+    pub rings: Rings,
+    /// Headers and status bytes, [`CONTROL_BYTES`] for each slot.
+    pub control: DmaBuffer,
+    /// Data, [`SLOT_BYTES`] for each slot.
+    pub data: Vec<DmaBuffer>,
+    /// The device's size in sectors of 512 bytes.
+    pub sectors: u64,
+    /// The features in force.
+    pub features: u64,
+}
+
+/// Brings the device up: see the module `device` of `lib/virtio` for the order.
+///
+/// # Errors
+/// See [`Trouble`]. The device is left reset, or was not touched.
+pub fn bring_up(
+    function: Handle<dyn PciDevice>,
+) -> Result<(Parts, Handle<dyn Interrupt>), Trouble> {
+    let structures =
+        Structures::find(|offset| function.configuration(offset).map_err(Trouble::from))?;
+    let mut regions = Regions {
+        function: &function,
+        mapped: Vec::new(),
+    };
+    let common = regions.window(structures.common, COMMON_BYTES)?;
+    // A reset, before the device can reach any memory: it may still be at work for a driver that crashed.
+    device::reset(&common, 1000, || time::sleep(1_000_000))?;
+    let features = device::negotiate(&common, READ_ONLY | FLUSH)?;
+    let sectors = match structures.device {
+        Some(place) => capacity(&regions.window(place, CONFIG_CAPACITY + 8)?),
+        None => return Err(Trouble::BadPlace),
+    };
+    let allocator = function.dma()?;
+    let (layout, queue, rings) = make_queue(&common, &allocator)?;
+    let slots = MOST_SLOTS.min(usize::from(layout.size) / PER_REQUEST);
+    let (control, data) = make_buffers(&allocator, slots)?;
+    let interrupt = function.interrupt(0)?;
+    let offset = device::set_up_queue(&common, 0, layout.size, 0, addresses(layout, &rings))?;
+    let notify = regions.window(notify_place(&structures, offset)?, 2)?;
+    device::start(&common);
+    let parts = Parts {
+        function,
+        common,
+        notify,
+        queue,
+        rings,
+        control,
+        data,
+        sectors,
+        features,
+    };
+    Ok((parts, interrupt))
+}
+
+/// The memory regions that were mapped so far: several structures may share one.
+struct Regions<'a> {
+    function: &'a Handle<dyn PciDevice>,
+    mapped: Vec<(u8, Arc<IoMem>)>,
+}
+
+impl Regions<'_> {
+    fn window(&mut self, place: Place, needed: usize) -> Result<Window, Trouble> {
+        if let Some((_, memory)) = self.mapped.iter().find(|(bar, _)| *bar == place.bar) {
+            return Window::new(memory.clone(), place, needed);
+        }
+        let memory = Arc::new(IoMem::new(self.function.region(place.bar)?)?);
+        self.mapped.push((place.bar, memory.clone()));
+        Window::new(memory, place, needed)
+    }
+}
+
+/// Reads the capacity, twice if it changes between its halves.
+fn capacity(config: &Window) -> u64 {
+    let half = |offset| u64::from(config.read32(CONFIG_CAPACITY + offset));
+    loop {
+        let high = half(4);
+        let low = half(0);
+        if half(4) == high {
+            return high << 32 | low;
+        }
+    }
+}
+
+fn make_queue(
+    common: &Window,
+    allocator: &Handle<dyn DmaAllocator>,
+) -> Result<(Layout, Queue, Rings), Trouble> {
+    let size = device::queue_size(common, 0, WANTED_QUEUE);
+    let layout = Layout::new(size).filter(|layout| usize::from(layout.size) >= PER_REQUEST);
+    let layout = layout.ok_or(SetupError::NoQueue)?;
+    let pages = layout.bytes.div_ceil(PAGE) as u32;
+    let rings = Rings(DmaBuffer::new(allocator.allocate(pages)?)?);
+    let queue = Queue::new(layout, &rings);
+    Ok((layout, queue, rings))
+}
+
+fn make_buffers(
+    allocator: &Handle<dyn DmaAllocator>,
+    slots: usize,
+) -> Result<(DmaBuffer, Vec<DmaBuffer>), Trouble> {
+    let control =
+        DmaBuffer::new(allocator.allocate((slots * CONTROL_BYTES).div_ceil(PAGE) as u32)?)?;
+    let mut data = Vec::with_capacity(slots);
+    for _ in 0..slots {
+        data.push(DmaBuffer::new(
+            allocator.allocate((SLOT_BYTES / PAGE) as u32)?,
+        )?);
+    }
+    Ok((control, data))
+}
+
+fn addresses(layout: Layout, rings: &Rings) -> QueueAddresses {
+    let base = rings.0.device_address();
+    QueueAddresses {
+        descriptors: base + layout.descriptors as u64,
+        available: base + layout.available as u64,
+        used: base + layout.used as u64,
+    }
+}
+
+/// Where the queue with this notification offset is notified (4.1.4.4).
+fn notify_place(structures: &Structures, offset: u16) -> Result<Place, Trouble> {
+    let inside = u32::from(offset)
+        .checked_mul(structures.notify_multiplier)
+        .ok_or(Trouble::BadPlace)?;
+    let length = structures
+        .notify
+        .length
+        .checked_sub(inside)
+        .ok_or(Trouble::BadPlace)?;
+    let offset = structures
+        .notify
+        .offset
+        .checked_add(inside)
+        .ok_or(Trouble::BadPlace)?;
+    Ok(Place {
+        offset,
+        length,
+        ..structures.notify
+    })
+}

@@ -1,0 +1,352 @@
+//! Requests: many threads, each waiting for its own; one thread takes completions.
+//!
+//! A slot is the room for one request: a header, a status byte and [`SLOT_BYTES`] of data. Its states, guarded by
+//! the lock of [`Disk::state`]:
+//!
+//! ```text
+//! Free -> Taken -> WithDevice -> Done -> Free     as usual
+//!                  WithDevice -> Abandoned -> Free  the waiting thread was interrupted; the device still
+//!                                                   has the request, so the slot cannot be used before
+//! ```
+//! The memory of a slot belongs to the thread that took it, but for WithDevice and Abandoned, when it belongs to
+//! the device. The lock is held for queue work only, never while data is copied.
+
+use crate::bring_up::{CONTROL_BYTES, Parts, SLOT_BYTES, STATUS_OFFSET};
+use crate::window::{Rings, Window};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use domain_rt::io::DmaBuffer;
+use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
+use domain_rt::{log, time};
+use interfaces::{Block, BlockError, Geometry, Handle, PciDevice, RVec, RpcError};
+use virtio::block::{self, Command, FLUSH, HEADER_BYTES, READ_ONLY, SECTOR, Status};
+use virtio::device::{self, Registers};
+use virtio::queue::{Buffer, Chain, Queue};
+
+/// The longest that a request may take, in nanoseconds.
+const PATIENCE: u64 = 10_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    Free,
+    Taken,
+    WithDevice(Chain),
+    Abandoned(Chain),
+    Done { written: u32 },
+}
+
+/// What the lock guards.
+struct State {
+    queue: Queue,
+    slots: Vec<Slot>,
+    /// The device broke the rules or does not answer.
+    gone: bool,
+}
+
+/// The device.
+pub struct Disk {
+    state: Mutex<State>,
+    /// A slot became free.
+    freed: Condvar,
+    /// The request in this slot came back.
+    done: Vec<Condvar>,
+    rings: Rings,
+    control: DmaBuffer,
+    data: Vec<DmaBuffer>,
+    common: Window,
+    notify: Window,
+    sectors: u64,
+    read_only: bool,
+    has_flush: bool,
+    _function: Handle<dyn PciDevice>,
+}
+
+impl Disk {
+    /// A device that was just brought up.
+    pub fn new(parts: Parts) -> Self {
+        let slots = parts.data.len();
+        Disk {
+            state: Mutex::new(State {
+                queue: parts.queue,
+                slots: vec![Slot::Free; slots],
+                gone: false,
+            }),
+            freed: Condvar::new(),
+            done: (0..slots).map(|_| Condvar::new()).collect(),
+            rings: parts.rings,
+            control: parts.control,
+            data: parts.data,
+            common: parts.common,
+            notify: parts.notify,
+            sectors: parts.sectors,
+            read_only: parts.features & READ_ONLY != 0,
+            has_flush: parts.features & FLUSH != 0,
+            _function: parts.function,
+        }
+    }
+
+    /// Says in the log what was found.
+    pub fn announce(&self) {
+        let kind = if self.read_only { ", read-only" } else { "" };
+        log!(
+            "{} sectors of 512 bytes{kind}, {} requests at once",
+            self.sectors,
+            self.data.len()
+        );
+    }
+
+    /// Takes everything that the device completed and wakes who waits for it.
+    pub fn take_completions(&self) {
+        let mut state = self.state.lock();
+        if state.gone {
+            return;
+        }
+        let mut any = false;
+        loop {
+            match state.queue.take(&self.rings) {
+                Ok(Some(completion)) => {
+                    any = true;
+                    self.completed(&mut state, completion.chain, completion.written);
+                }
+                Ok(None) => break,
+                Err(fault) => {
+                    log!("the device breaks the rules: {fault}");
+                    return self.give_up(&mut state);
+                }
+            }
+        }
+        // An interrupt without a completion may be the device's call for help.
+        if !any && !device::is_healthy(&self.common) {
+            log!("the device asks for a reset");
+            self.give_up(&mut state);
+        }
+    }
+
+    fn completed(&self, state: &mut State, chain: Chain, written: u32) {
+        for (number, slot) in state.slots.iter_mut().enumerate() {
+            match *slot {
+                Slot::WithDevice(own) if own == chain => {
+                    *slot = Slot::Done { written };
+                    return self.done[number].notify_all();
+                }
+                Slot::Abandoned(own) if own == chain => {
+                    *slot = Slot::Free;
+                    return self.freed.notify_one();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Stops the device. Every request, waiting or to come, fails.
+    fn give_up(&self, state: &mut State) {
+        state.gone = true;
+        if device::reset(&self.common, 1000, || ()).is_err() {
+            log!("and it does not even finish a reset");
+        }
+        self.freed.notify_all();
+        self.done.iter().for_each(Condvar::notify_all);
+    }
+
+    /// One request: `before` may fill the slot's memory, `after` may read it if the request went well.
+    fn request(
+        &self,
+        command: Command,
+        sector: u64,
+        bytes: usize,
+        before: impl FnOnce(&DmaBuffer),
+        after: impl FnOnce(&DmaBuffer),
+    ) -> Result<(), BlockError> {
+        let slot = self.take_slot()?;
+        before(&self.data[slot]);
+        let control = slot * CONTROL_BYTES;
+        self.control
+            .write_bytes(control, &block::header(command, sector));
+        self.control
+            .write_bytes(control + STATUS_OFFSET, &[block::STATUS_UNSET]);
+        let written = self.submit(slot, command, bytes)?;
+        let mut status = [0];
+        self.control
+            .read_bytes(control + STATUS_OFFSET, &mut status);
+        let status = Status::from_byte(status[0]);
+        let complete = block::is_complete(command, status, written, bytes);
+        if complete {
+            after(&self.data[slot]);
+        }
+        self.free_slot(slot);
+        if complete {
+            Ok(())
+        } else {
+            Err(BlockError::Device)
+        }
+    }
+
+    /// Waits for a free slot.
+    fn take_slot(&self) -> Result<usize, BlockError> {
+        let deadline = time::now() + PATIENCE;
+        let mut state = self.state.lock();
+        loop {
+            if state.gone {
+                return Err(BlockError::Gone);
+            }
+            if let Some(free) = state.slots.iter().position(|slot| *slot == Slot::Free) {
+                state.slots[free] = Slot::Taken;
+                return Ok(free);
+            }
+            let wait;
+            (state, wait) = self.freed.wait_until(state, deadline);
+            match wait {
+                Wait::Woken => {}
+                Wait::Interrupted => return Err(BlockError::Rpc(RpcError::Interrupted)),
+                Wait::TimedOut => return Err(BlockError::Gone),
+            }
+        }
+    }
+
+    fn free_slot(&self, slot: usize) {
+        self.state.lock().slots[slot] = Slot::Free;
+        self.freed.notify_one();
+    }
+
+    /// Gives the request in a slot to the device and waits for it; how many bytes the device wrote. On an error
+    /// the slot is not the caller's any more.
+    fn submit(&self, slot: usize, command: Command, bytes: usize) -> Result<u32, BlockError> {
+        let buffers = self.buffers(slot, command, bytes);
+        let used = if bytes == 0 {
+            [buffers[0], buffers[2], buffers[2]]
+        } else {
+            buffers
+        };
+        let count = if bytes == 0 { 2 } else { 3 };
+        let mut state = self.state.lock();
+        if state.gone {
+            state.slots[slot] = Slot::Free;
+            return Err(BlockError::Gone);
+        }
+        let chain = state.queue.add(&self.rings, &used[..count]);
+        let chain = chain.expect("the queue has three descriptors for every slot");
+        state.slots[slot] = Slot::WithDevice(chain);
+        // Section 4.1.5.2: the notification is the queue's number.
+        self.notify.write16(0, 0);
+        self.wait_for(slot, chain, state)
+    }
+
+    fn buffers(&self, slot: usize, command: Command, bytes: usize) -> [Buffer; 3] {
+        let control = self.control.device_address() + (slot * CONTROL_BYTES) as u64;
+        let data = self.data[slot].device_address();
+        [
+            Buffer {
+                address: control,
+                length: HEADER_BYTES as u32,
+                device_writes: false,
+            },
+            Buffer {
+                address: data,
+                length: bytes as u32,
+                device_writes: command == Command::Read,
+            },
+            Buffer {
+                address: control + STATUS_OFFSET as u64,
+                length: 1,
+                device_writes: true,
+            },
+        ]
+    }
+
+    fn wait_for(
+        &self,
+        slot: usize,
+        chain: Chain,
+        state: MutexGuard<'_, State>,
+    ) -> Result<u32, BlockError> {
+        let deadline = time::now() + PATIENCE;
+        let mut state = state;
+        loop {
+            if let Slot::Done { written } = state.slots[slot] {
+                state.slots[slot] = Slot::Taken;
+                return Ok(written);
+            }
+            if state.gone {
+                return Err(BlockError::Gone);
+            }
+            let wait;
+            (state, wait) = self.done[slot].wait_until(state, deadline);
+            let still_waiting = state.slots[slot] == Slot::WithDevice(chain);
+            match wait {
+                Wait::Interrupted if still_waiting => {
+                    state.slots[slot] = Slot::Abandoned(chain);
+                    return Err(BlockError::Rpc(RpcError::Interrupted));
+                }
+                Wait::TimedOut if still_waiting && !state.gone => {
+                    log!("the device does not answer");
+                    self.give_up(&mut state);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The device as an object that others call.
+pub struct Shared(pub Arc<Disk>);
+
+impl Shared {
+    fn check(&self, sector: u64, bytes: usize) -> Result<(), BlockError> {
+        block::sectors_of(sector, bytes, self.0.sectors)
+            .map(|_| ())
+            .ok_or(BlockError::OutOfRange)
+    }
+}
+
+impl Block for Shared {
+    fn geometry(&self) -> Result<Geometry, BlockError> {
+        Ok(Geometry {
+            sectors: self.0.sectors,
+            read_only: self.0.read_only,
+        })
+    }
+
+    fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
+        self.check(sector, buffer.len())?;
+        let mut at = sector;
+        for part in buffer.chunks_mut(SLOT_BYTES) {
+            let bytes = part.len();
+            self.0.request(
+                Command::Read,
+                at,
+                bytes,
+                |_| (),
+                |data| data.read_bytes(0, part),
+            )?;
+            at += (bytes / SECTOR) as u64;
+        }
+        Ok(buffer)
+    }
+
+    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
+        if self.0.read_only {
+            return Err(BlockError::ReadOnly);
+        }
+        self.check(sector, data.len())?;
+        let mut at = sector;
+        for part in data.chunks(SLOT_BYTES) {
+            self.0.request(
+                Command::Write,
+                at,
+                part.len(),
+                |data| data.write_bytes(0, part),
+                |_| (),
+            )?;
+            at += (part.len() / SECTOR) as u64;
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), BlockError> {
+        if self.0.has_flush {
+            self.0.request(Command::Flush, 0, 0, |_| (), |_| ())?;
+        }
+        Ok(())
+    }
+}
