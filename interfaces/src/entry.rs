@@ -1,6 +1,7 @@
 //! What the generated entries of all domains share: from untyped grants to typed handles.
 
 use crate::{AnyHandle, Handle, Interface, RVec, RpcError};
+use abi::image::Port;
 
 /// Why a domain did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,15 @@ pub enum EntryError {
     Grants,
     /// The domain's own start function gave this error.
     Failed(RpcError),
+}
+
+/// A port of interface `I`, for the declarations.
+pub const fn port<I: ?Sized + Interface>(name: &'static str, flags: u32) -> Port<'static> {
+    Port {
+        name,
+        interface: I::NUMBER,
+        flags,
+    }
 }
 
 /// Takes grant number `index`.

@@ -110,6 +110,13 @@ impl Names<'_> {
             }
         }
         self.unique("", items);
+        // That two names have the same number is as good as impossible; then one of them must change.
+        let numbers = model
+            .interfaces
+            .iter()
+            .map(|it| (format!("{:#x}", it.number()), it.span))
+            .collect();
+        self.unique("interface number ", numbers);
         let entries = model
             .entries
             .iter()

@@ -68,23 +68,13 @@ fn error_type(walker: &mut Walker<'_>, error: &Type) {
         _ => false,
     };
     if !good {
-        let help = format!(
-            "an enum with the variant `Rpc(RpcError)`, where the failure of the call itself goes: `pub enum {} {{ /// The call itself failed. Rpc(RpcError), .. }}`",
-            suggested(error)
-        );
+        let help = "an enum with a variant `Rpc(RpcError)`, documented as the failure of the call itself; `?` then works on both";
         walker.report(
             Rule::ErrorType,
             error,
             format!("`{}` cannot say that the call itself failed", error.text),
             help,
         );
-    }
-}
-
-fn suggested(error: &Type) -> &str {
-    match &error.kind {
-        Kind::Named(name) => name,
-        _ => "MyError",
     }
 }
 

@@ -43,9 +43,8 @@ fn emit_ports(code: &mut Code, entry: &Entry) {
         let Port {
             name, interface, ..
         } = port;
-        let number = format!("<dyn {interface} as Interface>::NUMBER");
         code.line(format!(
-            "abi::image::Port {{ name: \"{name}\", interface: {number}, flags: {} }},",
+            "entry::port::<dyn {interface}>(\"{name}\", {}),",
             flags(port)
         ));
     }
@@ -120,11 +119,8 @@ fn emit_dispatch(code: &mut Code, entry: &Entry) {
     let arguments: Vec<_> = (0..entry.arguments.len())
         .map(|index| format!("grant{index}"))
         .collect();
-    let call = format!(
-        "start({}).map_err(EntryError::Failed)?;",
-        arguments.join(", ")
-    );
-    code.line(format!("{}{call}", pattern(entry)));
+    let head = format!("{}start", pattern(entry));
+    code.list(&head, &arguments, ".map_err(EntryError::Failed)?;");
     for (index, ty) in offered.iter().enumerate() {
         let optional = handle(ty).is_some_and(|(_, optional)| optional);
         let value = if optional {

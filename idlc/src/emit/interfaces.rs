@@ -139,7 +139,7 @@ fn emit_transfer_variant(code: &mut Code, model: &Model, variant: &Variant) {
     // A position can stand for a name in a struct pattern, so both kinds of variants look alike.
     let bindings: Vec<_> = owning
         .iter()
-        .map(|field| format!("{}: field{}", field.name, field.name))
+        .map(|field| format!("{}: field_{}", field.name, field.name))
         .collect();
     code.open(format!(
         "Self::{} {{ {}, .. }} => {{",
@@ -147,7 +147,7 @@ fn emit_transfer_variant(code: &mut Code, model: &Model, variant: &Variant) {
         bindings.join(", ")
     ));
     for field in owning {
-        emit_transfer_of(code, &format!("field{}", field.name));
+        emit_transfer_of(code, &format!("field_{}", field.name));
     }
     code.close("}");
 }
