@@ -1,0 +1,31 @@
+# A thin layer over `cargo xtask`, for machines that may have no cargo yet.
+# Arguments: make run ARGS="--smp 4", make test ARGS=recovery
+
+XTASK = cargo=$$(sh xtask/bootstrap.sh) && PATH="$$(dirname "$$cargo"):$$PATH" "$$cargo" xtask
+
+.PHONY: run test demo check bench tcb clean help
+
+run: ## boot the system with its console in this terminal (Ctrl-A x leaves)
+	@$(XTASK) run $(ARGS)
+
+test: ## all tests; the last line is "N passed, N failed"
+	@$(XTASK) test $(ARGS)
+
+demo: ## a tour of half a minute that needs no typing
+	@$(XTASK) demo
+
+check: ## format, lints, folder rules
+	@$(XTASK) check $(ARGS)
+
+bench: ## measure
+	@$(XTASK) bench $(ARGS)
+
+tcb: ## the trusted share of the code
+	@$(XTASK) tcb $(ARGS)
+
+clean: ## remove all that was built, with the default disk image
+	rm -rf target
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\): ## /  make \1\t/p' Makefile
+	@echo '  cargo xtask --help  all commands and options'

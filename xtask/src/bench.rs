@@ -1,0 +1,306 @@
+//! `cargo xtask bench`: measures, and shows each figure beside its goal and what others have.
+//!
+//! - `calls` (P1 to P3): the kernel runs its loops under `-icount shift=0`, where the clock counts
+//!   the guest's instructions exactly, and prints lines `bench ID "NAME" VALUE UNIT` to its log.
+//! - `boot` (P14): the time from the start of QEMU to the prompt, in turns with Debian's kernel
+//!   booting to a busybox shell in the same machine.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use crate::project::Project;
+use crate::qemu::Machine;
+use crate::session::Session;
+use crate::{build, disk, peer, setup, tool};
+
+/// What to measure.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    /// `calls`, `boot`; all if none is named
+    pub names: Vec<String>,
+    /// Print a JSON array
+    #[arg(long)]
+    pub json: bool,
+    /// How often to boot each system
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub rounds: usize,
+}
+
+/// One measured value.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Figure {
+    id: String,
+    name: String,
+    value: f64,
+    unit: String,
+    goal: String,
+    peers: BTreeMap<String, f64>,
+    met: bool,
+}
+
+const LIMIT: Duration = Duration::from_secs(180);
+const KNOWN: [&str; 2] = ["calls", "boot"];
+
+/// The command.
+///
+/// # Errors
+/// If something cannot be measured. A missed goal is no error.
+pub fn bench(project: &Project, options: &Options) -> Result<()> {
+    if let Some(unknown) = options
+        .names
+        .iter()
+        .find(|name| !KNOWN.contains(&name.as_str()))
+    {
+        bail!(
+            "there is no benchmark `{unknown}`; there are {}",
+            KNOWN.join(" and ")
+        );
+    }
+    setup::machine()?;
+    let is_wanted =
+        |name: &str| options.names.is_empty() || options.names.iter().any(|wanted| wanted == name);
+    let mut figures = Vec::new();
+    if is_wanted("calls") {
+        figures.extend(calls(project)?);
+    }
+    if is_wanted("boot") {
+        figures.extend(boot(project, options.rounds.max(1))?);
+    }
+    match options.json {
+        true => println!(
+            "{:#}",
+            Value::from(figures.iter().map(as_json).collect::<Vec<_>>())
+        ),
+        false => print_table(&figures),
+    }
+    Ok(())
+}
+
+fn as_json(figure: &Figure) -> Value {
+    let Figure {
+        id,
+        name,
+        value,
+        unit,
+        goal,
+        peers,
+        met,
+    } = figure;
+    json!({ "id": id, "name": name, "value": value, "unit": unit, "goal": goal, "peers": peers, "met": met })
+}
+
+fn print_table(figures: &[Figure]) {
+    println!(
+        "{:<5} {:<40} {:>10} {:<13} {:<34} met  peers",
+        "id", "what", "value", "unit", "goal"
+    );
+    for figure in figures {
+        let Figure {
+            id,
+            name,
+            value,
+            unit,
+            goal,
+            peers,
+            met,
+        } = figure;
+        let peers: Vec<_> = peers
+            .iter()
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        let met = if *met { "yes" } else { "no" };
+        println!(
+            "{id:<5} {name:<40} {value:>10} {unit:<13} {goal:<34} {met:<4} {}",
+            peers.join("; ")
+        );
+    }
+}
+
+/// What the figures of `calls` are held against: identifier, goal in words, the goal as a multiple
+/// of the bare call, and published figures. Published cycles are not instructions: they are shown
+/// for the order of magnitude.
+struct Goal {
+    id: &'static str,
+    text: &'static str,
+    bare_calls: f64,
+    published: &'static [(&'static str, f64)],
+}
+
+const GOALS: [Goal; 3] = [
+    Goal {
+        id: "P1",
+        text: "at most 3 x a bare dyn call",
+        bare_calls: 3.0,
+        published: &[
+            ("RedLeaf (cycles)", 124.0),
+            ("seL4 (cycles)", 1421.0),
+            ("VMFUNC (cycles)", 396.0),
+        ],
+    },
+    Goal {
+        id: "P2",
+        text: "at most 4 x a bare dyn call",
+        bare_calls: 4.0,
+        published: &[("RedLeaf (cycles)", 141.0)],
+    },
+    Goal {
+        id: "P3",
+        text: "at most 7 x a bare dyn call",
+        bare_calls: 7.0,
+        published: &[("RedLeaf (cycles)", 279.0)],
+    },
+];
+
+fn calls(project: &Project) -> Result<Vec<Figure>> {
+    let built = build::build(project, None)?;
+    tool::step("measuring calls");
+    let mut machine = Machine::new(&built.kernel, &project.out.join("bench-calls"));
+    machine.archive = Some(built.archive);
+    machine.count_instructions = true;
+    machine
+        .words
+        .extend(["bench=calls".into(), "panic=off".into()]);
+    let mut session = Session::start(&machine, false)?;
+    session.end(LIMIT)?;
+    let figures = parse(&session.guest.log());
+    if figures.is_empty() {
+        bail!("the kernel measured nothing\n{}", session.report());
+    }
+    Ok(judged(figures))
+}
+
+/// The lines `bench ID "NAME" VALUE UNIT` of a log.
+fn parse(log: &str) -> Vec<Figure> {
+    let figure = |line: &str| {
+        let (_, line) = line.split_once("] bench ")?;
+        let (id, rest) = line.split_once(" \"")?;
+        let (name, rest) = rest.split_once("\" ")?;
+        let (value, unit) = rest.trim().split_once(' ')?;
+        let (id, name, unit) = (id.to_string(), name.to_string(), unit.to_string());
+        Some(Figure {
+            id,
+            name,
+            value: value.parse().ok()?,
+            unit,
+            ..Figure::default()
+        })
+    };
+    log.lines().filter_map(figure).collect()
+}
+
+/// Joins each figure with its goal. The bare call is a peer of all others.
+fn judged(figures: Vec<Figure>) -> Vec<Figure> {
+    let (bare, mut measured): (Vec<_>, Vec<_>) =
+        figures.into_iter().partition(|figure| figure.id == "bare");
+    for figure in &mut measured {
+        let Some(goal) = GOALS.iter().find(|goal| goal.id == figure.id) else {
+            continue;
+        };
+        figure.goal = goal.text.into();
+        figure.peers.extend(
+            goal.published
+                .iter()
+                .map(|(name, value)| (name.to_string(), *value)),
+        );
+        if let Some(bare) = bare.first() {
+            figure.peers.insert(bare.name.clone(), bare.value);
+            figure.met = figure.value <= goal.bare_calls * bare.value;
+        }
+    }
+    measured
+}
+
+fn boot(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
+    let built = build::build(project, None)?;
+    let debian = peer::debian(project)?;
+    let disk = disk::default(project)?;
+    let mut ours = Machine::new(&built.kernel, &project.out.join("bench-boot"));
+    (ours.archive, ours.disk, ours.read_only) = (Some(built.archive), Some(disk), true);
+    ours.words.push("ro".into());
+    let mut theirs = Machine::new(&debian.kernel, &project.out.join("bench-boot-debian"));
+    theirs.archive = Some(debian.archive);
+    theirs.words = vec!["console=ttyS0".into(), "quiet".into()];
+    let (mut own, mut other) = (Vec::new(), Vec::new());
+    for round in 1..=rounds {
+        tool::step(format_args!("booting, round {round} of {rounds}"));
+        own.push(time_to(&ours, crate::session::PROMPT)?);
+        other.push(time_to(&theirs, peer::PROMPT)?);
+    }
+    Ok(boot_figures(&mut own, &mut other))
+}
+
+/// Milliseconds from the start of QEMU until `prompt` is printed.
+fn time_to(machine: &Machine, prompt: &str) -> Result<f64> {
+    let start = Instant::now();
+    let mut session = Session::start(machine, false)?;
+    session.wait_for(0, prompt, LIMIT)?;
+    Ok((start.elapsed().as_secs_f64() * 10_000.0).round() / 10.0)
+}
+
+fn boot_figures(own: &mut [f64], other: &mut [f64]) -> Vec<Figure> {
+    let (own, other) = (min_and_median(own), min_and_median(other));
+    let figure = |what: &str, value: f64, unit: &str, goal: &str, met: bool, peer: f64| Figure {
+        id: "P14".into(),
+        name: format!("boot to the prompt, {what}"),
+        value,
+        unit: unit.into(),
+        goal: goal.into(),
+        peers: BTreeMap::from([("Debian's kernel to a busybox shell (ms)".into(), peer)]),
+        met,
+    };
+    let ratio = (other.1 / own.1 * 10.0).round() / 10.0;
+    vec![
+        figure("minimum", own.0, "ms", "<= 100 ms", own.0 <= 100.0, other.0),
+        figure("median", own.1, "ms", "<= 100 ms", own.1 <= 100.0, other.1),
+        figure(
+            "times faster",
+            ratio,
+            "x",
+            ">= 20 x",
+            ratio >= 20.0,
+            other.1,
+        ),
+    ]
+}
+
+/// The least and the middle of `values`, which must not be empty.
+fn min_and_median(values: &mut [f64]) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    (values[0], values[values.len() / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "[    0.1] bench bare \"bare dyn call\" 12 instructions\r\n[    0.1] bench P1 \"proxied null call\" 31 instructions\r\n[    0.2] bench x\r\n";
+
+    #[test]
+    fn figures_are_read_and_judged() {
+        let figures = judged(parse(LOG));
+        assert_eq!(figures.len(), 1);
+        assert_eq!(
+            (figures[0].id.as_str(), figures[0].value, figures[0].met),
+            ("P1", 31.0, true)
+        );
+        assert_eq!(figures[0].peers["bare dyn call"], 12.0);
+        assert_eq!(as_json(&figures[0])["unit"], "instructions");
+    }
+
+    #[test]
+    fn without_a_bare_call_no_goal_is_met() {
+        let figures = judged(parse(&LOG.replace("bare \"", "other \"")));
+        assert!(figures.iter().all(|figure| !figure.met));
+    }
+
+    #[test]
+    fn boots_are_compared_by_the_median() {
+        let figures = boot_figures(&mut [90.0, 120.0, 95.0], &mut [2000.0, 1900.0, 2100.0]);
+        let values: Vec<_> = figures.iter().map(|figure| figure.value).collect();
+        assert_eq!(values, [90.0, 95.0, 21.1]);
+        assert!(figures.iter().all(|figure| figure.met));
+    }
+}

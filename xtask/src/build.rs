@@ -1,0 +1,300 @@
+//! `cargo xtask build`: the kernel, the domain images, and the archive that the kernel gets at boot.
+//!
+//! 1. The kernel and all domains are compiled for the bare machine, `core` and `alloc` included.
+//! 2. The sources of the domains and of the libraries they link are searched for what the compiler
+//!    lets through ([`crate::trust`]).
+//! 3. Each domain's ELF file gets its header (name, ABI fingerprint, ports) and is signed.
+//! 4. Images and manifest go into the archive.
+//!
+//! If no source has changed since the last build, nothing of this is done, and cargo is not called.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use abi::image::{PORT_OFFER, PORT_OPTIONAL, Port};
+use anyhow::{Context, Result, bail};
+use ed25519_compact::KeyPair;
+
+use crate::archive::Archive;
+use crate::packages::{self, Domain, Package, Packages};
+use crate::project::Project;
+use crate::setup::{self, TARGET, Toolchain};
+use crate::{elf, glue, keys, rules, stamp, tool, trust, wiring};
+
+/// What decides how values are laid out, besides compiler and target; part of the ABI fingerprint.
+const PROFILE: &str = "opt-level=3 panic=abort codegen-units=1";
+/// Folders and files whose change makes a new build necessary.
+const SOURCES: [&str; 8] = [
+    "kernel",
+    "interfaces",
+    "idlc",
+    "domains",
+    "lib",
+    "xtask/src",
+    "Cargo.toml",
+    "Cargo.lock",
+];
+
+/// What can be booted.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The archive of images with the manifest.
+    pub archive: PathBuf,
+}
+
+/// Builds what has changed. `manifest` replaces `images/default.toml`.
+///
+/// # Errors
+/// If something is missing, does not compile, or breaks a rule for domain code.
+pub fn build(project: &Project, manifest: Option<&Path>) -> Result<Built> {
+    let stamp = project.out.join("stamp");
+    let now = || {
+        format!(
+            "{:016x}\n",
+            stamp::of(&SOURCES.map(|name| project.root.join(name)))
+        )
+    };
+    let before = now();
+    let is_built = project.kernel().exists() && project.images().exists();
+    if !is_built || fs::read_to_string(&stamp).unwrap_or_default() != before {
+        let lock = stamp::of(&[project.root.join("Cargo.lock")]);
+        compile_all(project)?;
+        // Cargo may have completed its lock file; any other change meanwhile calls for another build.
+        let lock_changed = stamp::of(&[project.root.join("Cargo.lock")]) != lock;
+        fs::write(&stamp, if lock_changed { now() } else { before })?;
+    }
+    let archive = pack(project, manifest)?;
+    Ok(Built {
+        kernel: project.kernel(),
+        archive,
+    })
+}
+
+fn compile_all(project: &Project) -> Result<()> {
+    let toolchain = setup::toolchain()?;
+    let packages = packages::ours(project, &toolchain)?;
+    let model = idlc::load(&project.root).map_err(|report| anyhow::anyhow!("{report}"))?;
+    let fingerprint = fingerprint(project, &toolchain, &model)?;
+    let key = keys::load_or_make(&project.out)?;
+    let domains: Vec<_> = packages.domains().collect();
+    examine(project, &packages)?;
+    glue::write(project, &project.out.join("glue"), &domains)?;
+    let cargo = |arguments: &[&str]| {
+        let mut command = compiler(project, &toolchain);
+        command.env("TREFOIL_FINGERPRINT", keys::hex(&fingerprint));
+        command.env("TREFOIL_PUBLIC_KEY", keys::hex(key.pk.as_ref()));
+        tool::run(command.args(arguments))
+    };
+    tool::timed("building the kernel", || cargo(&["--package", "image"]))?;
+    let glue = project.out.join("glue/Cargo.toml").display().to_string();
+    tool::timed(&format!("building {} domains", domains.len()), || {
+        if domains.is_empty() {
+            Ok(())
+        } else {
+            cargo(&["--manifest-path", &glue, "--workspace"])
+        }
+    })?;
+    fs::copy(products(project).join("trefoil"), project.kernel())
+        .context("the kernel was not built")?;
+    sign_all(project, &domains, &model, &fingerprint, &key)
+}
+
+/// A cargo command that builds for the bare machine.
+pub fn compiler(project: &Project, toolchain: &Toolchain) -> Command {
+    let mut command = toolchain.cargo(project);
+    for_target(project, toolchain, &mut command).arg("build");
+    command.args(["--quiet", "--release", "--target", TARGET]);
+    command.args([
+        "-Zbuild-std=core,alloc,compiler_builtins",
+        "-Zbuild-std-features=compiler-builtins-mem",
+    ]);
+    command
+}
+
+/// Sets what every cargo command for the bare machine needs in its environment.
+pub fn for_target<'a>(
+    project: &Project,
+    toolchain: &Toolchain,
+    command: &'a mut Command,
+) -> &'a mut Command {
+    command
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_TARGET_DIR", project.out.join("cargo"));
+    if let Some(linker) = &toolchain.linker {
+        command.env("CARGO_TARGET_X86_64_UNKNOWN_NONE_LINKER", linker);
+    }
+    command
+}
+
+/// The folder that cargo puts kernel and domains into.
+pub fn products(project: &Project) -> PathBuf {
+    project.out.join("cargo").join(TARGET).join("release")
+}
+
+/// What kernel and domains must agree on: interfaces, shared vocabulary, compiler, target, flags.
+fn fingerprint(project: &Project, toolchain: &Toolchain, model: &idlc::Model) -> Result<[u8; 32]> {
+    let mut shared = Vec::new();
+    for file in trust::rust_files(&project.root.join("kernel/abi/src"))? {
+        shared.extend(fs::read(file)?);
+    }
+    Ok(model.fingerprint(&[
+        &shared,
+        toolchain.version.as_bytes(),
+        TARGET.as_bytes(),
+        PROFILE.as_bytes(),
+    ]))
+}
+
+/// Refuses code that must not be in a domain or in a library that domains link.
+fn examine(project: &Project, packages: &Packages) -> Result<()> {
+    let mut breaches = Vec::new();
+    for package in packages
+        .list
+        .iter()
+        .filter(|package| rules::zone(project, package).is_safe())
+    {
+        breaches.extend(trust::package(package)?);
+        breaches.extend(rules::dependencies(project, package));
+    }
+    if breaches.is_empty() {
+        return Ok(());
+    }
+    for breach in &breaches {
+        eprintln!(
+            "{}:{}: {}",
+            project.relative(&breach.file).display(),
+            breach.line,
+            breach.text
+        );
+    }
+    bail!(
+        "{} breaches of the rules for domain code; nothing was signed",
+        breaches.len()
+    )
+}
+
+fn sign_all(
+    project: &Project,
+    domains: &[(&Package, &Domain)],
+    model: &idlc::Model,
+    fingerprint: &[u8; 32],
+    key: &KeyPair,
+) -> Result<()> {
+    let images = project.images();
+    if images.exists() {
+        fs::remove_dir_all(&images)?;
+    }
+    fs::create_dir_all(&images)?;
+    for (_, domain) in domains {
+        let file = fs::read(products(project).join(&domain.image))?;
+        let elf = elf::stripped(&file).with_context(|| domain.image.clone())?;
+        let signed = keys::sign(key, unsigned(domain, model, fingerprint, &elf)?);
+        let path = images.join(&domain.path);
+        fs::create_dir_all(path.parent().context("an image has a folder")?)?;
+        fs::write(&path, signed)?;
+    }
+    Ok(())
+}
+
+fn unsigned(
+    domain: &Domain,
+    model: &idlc::Model,
+    fingerprint: &[u8; 32],
+    elf: &[u8],
+) -> Result<Vec<u8>> {
+    let entries = model.entries();
+    let entry = entries.iter().find(|(name, _)| *name == domain.entry);
+    let (_, ports) = entry.with_context(|| {
+        format!(
+            "{}: no .idl file declares the entry `{}`",
+            domain.image, domain.entry
+        )
+    })?;
+    let flags = |offer, optional| if offer { PORT_OFFER } else { 0 } | if optional { PORT_OPTIONAL } else { 0 };
+    let port = |port: &'_ idlc::model::Port| {
+        (
+            port.name.clone(),
+            port.number(),
+            flags(port.offer, port.optional),
+        )
+    };
+    let ports: Vec<_> = ports.iter().map(port).collect();
+    let ports: Vec<_> = ports
+        .iter()
+        .map(|(name, interface, flags)| Port {
+            name,
+            interface: *interface,
+            flags: *flags,
+        })
+        .collect();
+    Ok(abi::image::unsigned(
+        &domain.image,
+        fingerprint,
+        &ports,
+        elf,
+    ))
+}
+
+/// Packs the images and the manifest, if they are newer than the archive.
+fn pack(project: &Project, manifest: Option<&Path>) -> Result<PathBuf> {
+    let default = project.root.join("images/default.toml");
+    let source = manifest.unwrap_or(&default);
+    let text = fs::read(source)
+        .with_context(|| format!("cannot read the manifest {}", source.display()))?;
+    let inputs = stamp::of(&[project.images(), source.to_path_buf()]);
+    let archive = match manifest {
+        None => project.archive(),
+        Some(_) => project.out.join(format!("manifests/{inputs:016x}.cpio")),
+    };
+    let mark = archive.with_extension("stamp");
+    let wanted = format!("{inputs:016x}");
+    if !archive.exists() || fs::read_to_string(&mark).unwrap_or_default() != wanted {
+        wiring::check(
+            project.relative(source),
+            &String::from_utf8_lossy(&text),
+            &project.images(),
+        )?;
+        fs::create_dir_all(archive.parent().context("an archive has a folder")?)?;
+        // Renamed when complete: another run may be reading the old one.
+        let new = archive.with_extension(format!("new{}", std::process::id()));
+        fs::write(&new, packed(project, &text)?)?;
+        fs::rename(&new, &archive)?;
+        fs::write(&mark, wanted)?;
+    }
+    Ok(archive)
+}
+
+/// The archive with all images and the text `manifest`, which is taken as it is.
+///
+/// # Errors
+/// If an image cannot be read.
+pub fn packed(project: &Project, manifest: &[u8]) -> Result<Vec<u8>> {
+    let mut archive = Archive::default();
+    archive.add("manifest.toml", manifest);
+    let images = project.images();
+    for file in files_below(&images)? {
+        let name = file.strip_prefix(&images)?.display().to_string();
+        archive.add(&name, &fs::read(&file)?);
+    }
+    Ok(archive.finish())
+}
+
+/// All files below `folder`, sorted.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => files.extend(files_below(&path)?),
+            false => files.push(path),
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,246 @@
+//! `cargo xtask check`: format, lints, the rules of the folders, and what domain code must not contain.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::packages::{self, Package, Packages};
+use crate::project::Project;
+use crate::rules::{self, Zone};
+use crate::setup::{self, TARGET, Toolchain};
+use crate::test::runs_on_the_host;
+use crate::trust::{self, Breach};
+use crate::{build, tool};
+
+/// What to check.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    /// Only the folder rules and the sources; no formatter, no lints
+    #[arg(long)]
+    pub rules: bool,
+}
+
+/// The command; its result is our exit status.
+///
+/// # Errors
+/// If a check cannot be run. What the checks find is no error here.
+pub fn check(project: &Project, options: &Options) -> Result<i32> {
+    let toolchain = setup::toolchain()?;
+    let packages = packages::ours(project, &toolchain)?;
+    tool::step("folder rules and sources");
+    let breaches = breaches(project, &packages)?;
+    for breach in &breaches {
+        println!(
+            "{}:{}: {}",
+            project.relative(&breach.file).display(),
+            breach.line,
+            breach.text
+        );
+    }
+    let mut failed = !breaches.is_empty();
+    if !options.rules {
+        failed |= !format(project, &toolchain)?;
+        failed |= !lint_for_the_host(project, &toolchain, &packages)?;
+        failed |= !lint_for_the_target(project, &toolchain, &packages)?;
+    }
+    println!(
+        "{}",
+        if failed {
+            "check failed"
+        } else {
+            "all checks passed"
+        }
+    );
+    Ok(i32::from(failed))
+}
+
+/// All breaches of the folder rules.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn breaches(project: &Project, packages: &Packages) -> Result<Vec<Breach>> {
+    let mut found = Vec::new();
+    for package in packages.list.iter().filter(|package| package.is_ours) {
+        found.extend(of_package(project, package)?);
+    }
+    Ok(found)
+}
+
+fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
+    let zone = rules::zone(project, package);
+    let mut found = rules::dependencies(project, package);
+    if zone.is_safe() {
+        found.extend(trust::package(package)?);
+    }
+    if zone.is_safe() || zone == Zone::Host {
+        found.extend(rules::forbids_unsafe(package));
+    }
+    for file in trust::rust_files(&package.folder)?
+        .iter()
+        .filter(|file| !file.is_symlink())
+    {
+        let text = fs::read_to_string(file)?;
+        found.extend(rules::header(file, &text));
+        if zone == Zone::Kernel {
+            found.extend(rules::safety_comments(file, &text));
+        }
+    }
+    Ok(found)
+}
+
+fn format(project: &Project, toolchain: &Toolchain) -> Result<bool> {
+    tool::step("format");
+    if !toolchain.has("fmt") {
+        return Ok(missing("rustfmt-web", "rustfmt"));
+    }
+    succeeds(toolchain.cargo(project).args(["fmt", "--all", "--check"]))
+}
+
+fn lint_for_the_host(
+    project: &Project,
+    toolchain: &Toolchain,
+    packages: &Packages,
+) -> Result<bool> {
+    tool::step("lints of what runs on the host");
+    if !toolchain.has("clippy") {
+        return Ok(missing("rust-web-clippy", "clippy"));
+    }
+    let mut command = toolchain.cargo(project);
+    command.args(["clippy", "--quiet", "--all-targets"]);
+    let chosen = packages
+        .list
+        .iter()
+        .filter(|package| runs_on_the_host(project, package));
+    for package in chosen {
+        command.args(["--package", &package.name]);
+    }
+    succeeds(command.args(["--", "--deny", "warnings"]))
+}
+
+fn lint_for_the_target(
+    project: &Project,
+    toolchain: &Toolchain,
+    packages: &Packages,
+) -> Result<bool> {
+    tool::step("lints of what runs in the system");
+    if !toolchain.has("clippy") {
+        return Ok(missing("rust-web-clippy", "clippy"));
+    }
+    let mut command = toolchain.cargo(project);
+    build::for_target(project, toolchain, &mut command);
+    // What the images are stamped with matters not here, but must be there.
+    command
+        .env("TREFOIL_FINGERPRINT", "0".repeat(64))
+        .env("TREFOIL_PUBLIC_KEY", "0".repeat(64));
+    command.args([
+        "clippy",
+        "--quiet",
+        "--release",
+        "--target",
+        TARGET,
+        "-Zbuild-std=core,alloc,compiler_builtins",
+    ]);
+    let is_linked = |package: &&Package| rules::zone(project, package).is_linked();
+    for package in packages.list.iter().filter(is_linked) {
+        command.args(["--package", &package.name]);
+    }
+    succeeds(command.args(["--", "--deny", "warnings"]))
+}
+
+fn missing(package: &str, component: &str) -> bool {
+    println!(
+        "{component} is missing: `rustup component add {component}`, or install Debian's package {package}"
+    );
+    false
+}
+
+fn succeeds(command: &mut Command) -> Result<bool> {
+    Ok(command.status()?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A package `name` in `folder` of a workspace in a folder of its own, with one source file.
+    fn checked(folder: &str, source: &str) -> Vec<(String, usize)> {
+        let root = std::env::temp_dir().join(format!(
+            "trefoil-check-{}-{}",
+            std::process::id(),
+            folder.replace('/', "-")
+        ));
+        let package = root.join(folder);
+        fs::create_dir_all(package.join("src")).expect("made");
+        fs::write(package.join("src/lib.rs"), source).expect("written");
+        fs::write(package.join("Cargo.toml"), "[package]\n").expect("written");
+        let file = package.join("src/lib.rs");
+        let project = Project {
+            root: root.clone(),
+            target: root.join("target"),
+            out: root.join("target/trefoil"),
+        };
+        let package = Package {
+            is_ours: true,
+            folder: package,
+            targets: vec![("lib".into(), file)],
+            ..Package::default()
+        };
+        let found = of_package(&project, &package).expect("read");
+        fs::remove_dir_all(&root).expect("removed");
+        found
+            .into_iter()
+            .map(|breach| (breach.text, breach.line))
+            .collect()
+    }
+
+    #[test]
+    fn unsafe_in_domains_and_libraries_fails() {
+        for folder in ["domains/fs/a", "domains/libs/b", "lib/c", "kernel/policy"] {
+            let found = checked(
+                folder,
+                "//! A crate.\n#![forbid(unsafe_code)]\nfn a() {\n    unsafe { b() }\n}\n",
+            );
+            assert_eq!(found.len(), 1, "{folder}: {found:?}");
+            assert_eq!(found[0].1, 4);
+        }
+    }
+
+    #[test]
+    fn decent_packages_pass() {
+        assert_eq!(
+            checked("lib/d", "//! A crate.\n#![forbid(unsafe_code)]\n"),
+            []
+        );
+        assert_eq!(
+            checked(
+                "kernel/framework",
+                "//! A crate.\n// SAFETY: always.\nunsafe impl Send for A {}\n"
+            ),
+            []
+        );
+    }
+
+    #[test]
+    fn the_kernel_explains_its_unsafe_code() {
+        assert_eq!(
+            checked(
+                "kernel/isolation",
+                "//! A crate.\nunsafe impl Send for A {}\n"
+            )
+            .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn safe_packages_say_so_to_the_compiler() {
+        assert_eq!(checked("xtask", "//! A tool.\n").len(), 1);
+        assert_eq!(checked("lib/e", "//! A crate.\n").len(), 1);
+    }
+
+    #[test]
+    fn files_without_a_header_fail() {
+        assert_eq!(checked("kernel/image", "fn a() {}\n").len(), 1);
+    }
+}

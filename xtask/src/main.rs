@@ -1,0 +1,73 @@
+//! `cargo xtask COMMAND`: see `cargo xtask --help`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use xtask::project::Project;
+use xtask::{bench, build, check, demo, run, setup, tcb, test};
+
+/// Builds, runs, tests, checks and measures Trefoil
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    disable_version_flag = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Find or install what is needed: compiler, QEMU, file system tools
+    Setup,
+    /// Build the kernel, the domains and the boot archive
+    Build {
+        /// Pack this manifest instead of images/default.toml
+        #[arg(long, value_name = "FILE")]
+        manifest: Option<std::path::PathBuf>,
+    },
+    /// Boot the system with its console in this terminal
+    Run(run::Options),
+    /// Run all tests: on the host, inside the kernel, and of the whole system
+    Test(test::Options),
+    /// Check format, lints, folder rules and what domain code must not contain
+    Check(check::Options),
+    /// Show the trusted share of the code that is linked into the system
+    Tcb(tcb::Options),
+    /// Measure; without names, everything that can be measured
+    Bench(bench::Options),
+    /// A tour of half a minute that needs no typing
+    Demo,
+}
+
+fn main() -> ExitCode {
+    let project = Project::here();
+    match execute(&project, Arguments::parse().command) {
+        Ok(status) => ExitCode::from(u8::try_from(status & 0xff).unwrap_or(1)),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the command; its result is the exit status.
+fn execute(project: &Project, task: Task) -> Result<i32> {
+    match task {
+        Task::Setup => setup::setup().map(|()| 0),
+        Task::Build { manifest } => build::build(project, manifest.as_deref()).map(|built| {
+            println!("{}\n{}", built.kernel.display(), built.archive.display());
+            0
+        }),
+        Task::Run(options) => run::run(project, &options),
+        Task::Test(options) => test::test(project, &options),
+        Task::Check(options) => check::check(project, &options),
+        Task::Tcb(options) => tcb::tcb(project, &options).map(|()| 0),
+        Task::Bench(options) => bench::bench(project, &options).map(|()| 0),
+        Task::Demo => demo::demo(project),
+    }
+}

@@ -1,0 +1,108 @@
+//! What the benchmarks run beside us: Debian's Linux kernel with a busybox shell.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::archive::Archive;
+use crate::project::Project;
+use crate::tool;
+
+/// What the shell of the peer prints when it waits for a line.
+pub const PROMPT: &str = "# ";
+
+const KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
+const INIT: &str = "#!/bin/busybox sh\nexec /bin/busybox sh </dev/console >/dev/console 2>&1\n";
+
+/// A kernel and its initial disk.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The archive with its files.
+    pub archive: PathBuf,
+}
+
+/// Debian's kernel for virtual machines and a busybox shell; fetched from Debian the first time.
+///
+/// # Errors
+/// If the packages cannot be fetched or unpacked.
+pub fn debian(project: &Project) -> Result<Peer> {
+    let folder = project.out.join("peers");
+    let peer = Peer {
+        kernel: folder.join("vmlinuz"),
+        archive: folder.join("busybox.cpio"),
+    };
+    if peer.kernel.exists() && peer.archive.exists() {
+        return Ok(peer);
+    }
+    fs::create_dir_all(&folder)?;
+    tool::timed("fetching Debian's kernel and busybox", || {
+        unpack(&folder, &real_package(KERNEL_PACKAGE)?)?;
+        unpack(&folder, "busybox-static")
+    })?;
+    let kernels = fs::read_dir(folder.join("unpacked/boot"))?
+        .flatten()
+        .map(|entry| entry.path());
+    let kernel = kernels
+        .into_iter()
+        .find(|path| path.display().to_string().contains("/vmlinuz-"));
+    let busybox = ["bin/busybox", "usr/bin/busybox"].map(|path| folder.join("unpacked").join(path));
+    let busybox = busybox
+        .iter()
+        .find(|path| path.exists())
+        .context("the package has no busybox")?;
+    fs::write(&peer.archive, initial_disk(&fs::read(busybox)?))?;
+    fs::copy(kernel.context("the package has no kernel")?, &peer.kernel)?;
+    fs::remove_dir_all(folder.join("unpacked"))?;
+    Ok(peer)
+}
+
+fn initial_disk(busybox: &[u8]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    archive.add_folder("dev");
+    archive.add_folder("bin");
+    archive.add_device("dev/console", 5, 1);
+    archive.add_program("bin/busybox", busybox);
+    archive.add_program("init", INIT.as_bytes());
+    archive.finish()
+}
+
+/// The package that the metapackage `name` stands for at present.
+fn real_package(name: &str) -> Result<String> {
+    let text = tool::output(Command::new("apt-cache").args(["depends", name]))?;
+    let depends = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Depends: "));
+    match depends
+        .into_iter()
+        .find(|package| package.starts_with("linux-image-"))
+    {
+        Some(package) => Ok(package.to_string()),
+        None => bail!("apt-cache does not know what {name} stands for; run `apt-get update` first"),
+    }
+}
+
+/// Fetches the package and unpacks it into the folder `unpacked`.
+fn unpack(folder: &Path, package: &str) -> Result<()> {
+    tool::output(
+        Command::new("apt-get")
+            .args(["-q", "download", package])
+            .current_dir(folder),
+    )
+    .with_context(|| format!("cannot fetch {package}; `apt-get update` may help"))?;
+    for file in fs::read_dir(folder)?.flatten().map(|entry| entry.path()) {
+        if file.extension().is_some_and(|extension| extension == "deb") {
+            tool::output(
+                Command::new("dpkg")
+                    .arg("-x")
+                    .arg(&file)
+                    .arg(folder.join("unpacked")),
+            )?;
+            fs::remove_file(file)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,359 @@
+//! A machine in QEMU: how it is put together, started, read, typed at and ended.
+//!
+//! Serial ports: COM1 is the terminal, COM2 gets every line of the kernel's log at once, COM3 gets
+//! what the system writes to its standard error. COM2 and COM3 go to files. The system ends the
+//! machine by ACPI or through the `isa-debug-exit` device, which carries a status out.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::tool;
+
+/// What the machine consists of and what it boots.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// What it gets as its initial disk.
+    pub archive: Option<PathBuf>,
+    /// Words of the kernel's command line.
+    pub words: Vec<String>,
+    /// A raw image behind a virtio block device.
+    pub disk: Option<PathBuf>,
+    /// The disk cannot be written.
+    pub read_only: bool,
+    /// Number of processors.
+    pub processors: u32,
+    /// Memory, as QEMU writes it: "256M".
+    pub memory: String,
+    /// Wait for a debugger on TCP port 1234.
+    pub debugger: bool,
+    /// Use the host's processor directly.
+    pub kvm: bool,
+    /// Count instructions: the guest's clock goes one nanosecond forward with each.
+    pub count_instructions: bool,
+    /// The terminal is ours, with QEMU's keys (Ctrl-A x). Otherwise it is a pair of pipes.
+    pub interactive: bool,
+    /// The file for the kernel's log.
+    pub log: PathBuf,
+    /// The file for standard error.
+    pub errors: PathBuf,
+}
+
+impl Machine {
+    /// A machine with the defaults that boots `kernel`, with its log and errors in `folder`.
+    pub fn new(kernel: &Path, folder: &Path) -> Self {
+        Machine {
+            kernel: kernel.to_path_buf(),
+            archive: None,
+            words: vec!["debug-exit".into(), "log=com2".into()],
+            disk: None,
+            read_only: false,
+            processors: 1,
+            memory: "256M".into(),
+            debugger: false,
+            kvm: false,
+            count_instructions: false,
+            interactive: false,
+            log: folder.join("kernel.log"),
+            errors: folder.join("errors"),
+        }
+    }
+
+    /// QEMU's arguments.
+    fn arguments(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut add = |words: &[&str]| all.extend(words.iter().map(|word| word.to_string()));
+        add(&[
+            "-machine",
+            "q35",
+            "-cpu",
+            if self.kvm { "host" } else { "max" },
+            "-nodefaults",
+            "-no-user-config",
+        ]);
+        add(&[
+            "-display",
+            "none",
+            "-no-reboot",
+            "-m",
+            &self.memory,
+            "-smp",
+            &self.processors.to_string(),
+        ]);
+        add(&["-accel", if self.kvm { "kvm" } else { "tcg" }]);
+        add(&[
+            "-kernel",
+            &self.kernel.display().to_string(),
+            "-append",
+            &self.words.join(" "),
+        ]);
+        if let Some(archive) = &self.archive {
+            add(&["-initrd", &archive.display().to_string()]);
+        }
+        if let Some(disk) = &self.disk {
+            let drive = format!("file={},format=raw,if=none,id=disk", escaped(disk));
+            add(&[
+                "-drive",
+                &format!(
+                    "{drive}{}",
+                    if self.read_only { ",readonly=on" } else { "" }
+                ),
+            ]);
+            add(&["-device", "virtio-blk-pci,drive=disk,disable-legacy=on"]);
+        }
+        match self.interactive {
+            true => add(&["-serial", "mon:stdio"]),
+            false => add(&[
+                "-chardev",
+                "stdio,id=terminal,signal=off",
+                "-serial",
+                "chardev:terminal",
+                "-monitor",
+                "none",
+            ]),
+        }
+        for file in [&self.log, &self.errors] {
+            add(&["-serial", &format!("file:{}", escaped(file))]);
+        }
+        add(&["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+        if self.debugger {
+            add(&["-gdb", "tcp::1234", "-S"]);
+        }
+        if self.count_instructions {
+            add(&["-icount", "shift=0,sleep=off"]);
+        }
+        all
+    }
+
+    /// The command that runs the machine. It is killed when we end, whatever the reason.
+    fn command(&self) -> Result<Command> {
+        let qemu = tool::need("qemu-system-x86_64", "qemu-system-x86")?;
+        let mut command = match tool::find("setpriv") {
+            None => Command::new(qemu),
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "KILL"]).arg(qemu);
+                command
+            }
+        };
+        command.args(self.arguments());
+        Ok(command)
+    }
+
+    /// Starts the machine.
+    ///
+    /// # Errors
+    /// If QEMU cannot be started or a file cannot be made.
+    pub fn start(&self) -> Result<Guest> {
+        for file in [&self.log, &self.errors] {
+            fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+            File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        let mut command = self.command()?;
+        if !self.interactive {
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        }
+        let mut child = command.spawn().context("cannot start QEMU")?;
+        let output = child.stdout.take().map(read_in_background);
+        let input = child.stdin.take();
+        Ok(Guest {
+            child,
+            input,
+            output,
+            log: self.log.clone(),
+            errors: self.errors.clone(),
+        })
+    }
+}
+
+/// A file name in one of QEMU's comma-separated options.
+fn escaped(file: &Path) -> String {
+    file.display().to_string().replace(',', ",,")
+}
+
+fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = pipe.read(&mut buffer) {
+            if sender.send(buffer[..length].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// What came next from the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Nothing, up to the deadline.
+    Silence,
+    /// The machine has ended.
+    End,
+}
+
+/// A running machine. Dropping it ends it.
+pub struct Guest {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<Receiver<Vec<u8>>>,
+    /// The file with the kernel's log.
+    pub log: PathBuf,
+    /// The file with what came on standard error.
+    pub errors: PathBuf,
+}
+
+impl Guest {
+    /// Types `bytes`.
+    ///
+    /// # Errors
+    /// If the machine has ended.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        let input = self.input.as_mut().context("the terminal is not ours")?;
+        input
+            .write_all(bytes)
+            .and_then(|()| input.flush())
+            .context("the machine has ended")
+    }
+
+    /// Nothing more is typed.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// What comes from the terminal until `deadline`.
+    pub fn receive(&mut self, deadline: Instant) -> Event {
+        let Some(output) = &self.output else {
+            return Event::End;
+        };
+        match output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(bytes) => Event::Bytes(bytes),
+            Err(RecvTimeoutError::Timeout) => Event::Silence,
+            Err(RecvTimeoutError::Disconnected) => Event::End,
+        }
+    }
+
+    /// Waits until the machine ends by itself; `None` if it has not at `deadline`.
+    ///
+    /// # Errors
+    /// If it cannot be waited for.
+    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Option<Ended>> {
+        let Some(deadline) = deadline else {
+            let code = self.child.wait()?.code();
+            return Ok(Some(self.ended(code)));
+        };
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(self.ended(status.code())));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn ended(&self, code: Option<i32>) -> Ended {
+        let log = fs::read(&self.log).unwrap_or_default();
+        Ended::new(code, &String::from_utf8_lossy(&log))
+    }
+
+    /// The kernel's log so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Ends the machine at once.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How a machine ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The system powered off with this status.
+    Status(i32),
+    /// The machine was powered off without a status (also by the user, with Ctrl-A x), or was reset.
+    Off,
+    /// The kernel stopped itself over a bug of its own.
+    KernelPanic,
+    /// QEMU failed or was killed.
+    Failed(Option<i32>),
+}
+
+impl Ended {
+    /// QEMU's exit code is `status * 2 + 1` modulo 256 if the debug-exit device was written. The log
+    /// has the whole status.
+    fn new(code: Option<i32>, log: &str) -> Self {
+        if log.contains("kernel panic") {
+            return Ended::KernelPanic;
+        }
+        let logged = log.rsplit_once("power off, status ");
+        let logged = logged.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+        match (code, logged) {
+            (Some(code), Some(status)) if code == (status * 2 + 1) & 0xff => Ended::Status(status),
+            (Some(code), _) if code & 1 == 1 && !is_failure(code, log) => Ended::Status(code >> 1),
+            (Some(0), _) => Ended::Off,
+            (code, _) => Ended::Failed(code),
+        }
+    }
+}
+
+/// QEMU itself exits with 1 when it cannot start; then nothing was logged.
+fn is_failure(code: i32, log: &str) -> bool {
+    code == 1 && log.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_put_together() {
+        let mut machine = Machine::new(Path::new("/o/trefoil"), Path::new("/o/r,1"));
+        machine.disk = Some("/d/a,b.img".into());
+        machine.read_only = true;
+        let text = machine.arguments().join(" ");
+        assert!(text.contains("-drive file=/d/a,,b.img,format=raw,if=none,id=disk,readonly=on"));
+        assert!(text.contains("-serial chardev:terminal -monitor none -serial file:/o/r,,1/kernel.log -serial file:/o/r,,1/errors"));
+        assert!(text.contains("-append debug-exit log=com2") && !text.contains("-initrd"));
+        machine.interactive = true;
+        assert!(machine.arguments().join(" ").contains("-serial mon:stdio"));
+    }
+
+    #[test]
+    fn every_way_to_end_is_told_apart() {
+        assert_eq!(Ended::new(Some(1), "[ 0.1] booting"), Ended::Status(0));
+        assert_eq!(Ended::new(Some(7), "[ 0.1] booting"), Ended::Status(3));
+        assert_eq!(
+            Ended::new(Some(5), "[ 1.0] power off, status 130\n"),
+            Ended::Status(130)
+        );
+        assert_eq!(Ended::new(Some(0), "[ 0.1] booting"), Ended::Off);
+        assert_eq!(Ended::new(Some(1), ""), Ended::Failed(Some(1)));
+        assert_eq!(Ended::new(None, "[ 0.1] booting"), Ended::Failed(None));
+        assert_eq!(
+            Ended::new(Some(0), "[ 0.1] kernel panic: x"),
+            Ended::KernelPanic
+        );
+    }
+}

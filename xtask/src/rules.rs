@@ -1,0 +1,450 @@
+//! The rules that give the folders their meaning: who may depend on whom, where `unsafe` may stand,
+//! and how every file begins. `architecture.md` has them as a table; this is that table as code.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::lexer::{self, Kind, Token};
+use crate::packages::{Dependency, Package};
+use crate::project::Project;
+use crate::trust::{Breach, VETTED};
+
+/// What kind of folder a package stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// `kernel/*` but the policies: trusted, with `unsafe`.
+    Kernel,
+    /// `kernel/policy`: injected into the kernel and checked by it.
+    Policy,
+    /// `interfaces`: generated from the `.idl` files.
+    Interfaces,
+    /// `domains/*`.
+    Domain,
+    /// `domains/libs/*`: shared by domains.
+    DomainLibrary,
+    /// `lib/*`.
+    Library,
+    /// Tools for the host, tests, benchmarks.
+    Host,
+    /// Not a package of the workspace.
+    Foreign,
+}
+
+impl Zone {
+    /// Whether `unsafe` and all that [`crate::trust`] looks for is forbidden.
+    pub fn is_safe(self) -> bool {
+        matches!(
+            self,
+            Zone::Policy | Zone::Domain | Zone::DomainLibrary | Zone::Library
+        )
+    }
+
+    /// Whether what stands here ends up in the system, so that only vetted packages may be linked.
+    pub fn is_linked(self) -> bool {
+        !matches!(self, Zone::Host | Zone::Foreign)
+    }
+
+    fn may_use(self, other: Zone) -> bool {
+        use Zone::*;
+        match self {
+            Library => other == Library,
+            Policy => matches!(other, Library | Kernel),
+            Kernel => matches!(other, Library | Kernel | Policy | Interfaces),
+            Interfaces => other == Kernel,
+            Domain | DomainLibrary => {
+                matches!(other, Interfaces | Kernel | Library | DomainLibrary)
+            }
+            Host | Foreign => true,
+        }
+    }
+}
+
+/// The crates of the kernel that each kind of package may use, where it is not all of them.
+fn kernel_crates(zone: Zone) -> Option<&'static [&'static str]> {
+    match zone {
+        Zone::Interfaces => Some(&["abi"]),
+        Zone::Domain | Zone::DomainLibrary => Some(&["abi", "domain-rt"]),
+        Zone::Policy => Some(&["abi", "framework"]),
+        _ => None,
+    }
+}
+
+/// The zone of `package`.
+pub fn zone(project: &Project, package: &Package) -> Zone {
+    match package.is_ours {
+        true => zone_of(project.relative(&package.folder)),
+        false => Zone::Foreign,
+    }
+}
+
+fn zone_of(folder: &Path) -> Zone {
+    let mut parts = folder
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned());
+    match (parts.next().as_deref(), parts.next().as_deref()) {
+        (Some("kernel"), Some("policy")) => Zone::Policy,
+        (Some("kernel"), _) => Zone::Kernel,
+        (Some("interfaces"), _) => Zone::Interfaces,
+        (Some("domains"), Some("libs")) => Zone::DomainLibrary,
+        (Some("domains"), _) => Zone::Domain,
+        (Some("lib"), _) => Zone::Library,
+        _ => Zone::Host,
+    }
+}
+
+/// The dependencies of `package` that it may not have.
+pub fn dependencies(project: &Project, package: &Package) -> Vec<Breach> {
+    let own = zone(project, package);
+    let manifest = package.folder.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap_or_default();
+    let wrong = package.dependencies.iter().filter_map(|dependency| {
+        let text_of = forbidden(project, own, dependency)?;
+        let line = text.lines().position(|line| {
+            line.trim_start()
+                .trim_matches('"')
+                .starts_with(&dependency.name)
+        });
+        Some(Breach {
+            file: manifest.clone(),
+            line: line.map_or(1, |line| line + 1),
+            text: text_of,
+        })
+    });
+    wrong.collect()
+}
+
+fn forbidden(project: &Project, own: Zone, dependency: &Dependency) -> Option<String> {
+    let name = &dependency.name;
+    if dependency.kind == "dev" || own == Zone::Host {
+        return None;
+    }
+    if dependency.kind == "build" {
+        let is_generator = name == "idlc" && matches!(own, Zone::Interfaces | Zone::Kernel);
+        return if is_generator {
+            None
+        } else {
+            Some(format!("`{name}` must not run at build time here"))
+        };
+    }
+    let Some(path) = &dependency.path else {
+        let vetted = VETTED.contains(&name.as_str()) || !own.is_linked();
+        return if vetted {
+            None
+        } else {
+            Some(format!(
+                "`{name}` is not on the list of vetted packages (xtask/src/trust.rs)"
+            ))
+        };
+    };
+    let other = zone_of(project.relative(path));
+    if !own.may_use(other) {
+        return Some(format!(
+            "`{name}`: {} must not depend on {}",
+            plural(own),
+            plural(other)
+        ));
+    }
+    let allowed = kernel_crates(own).filter(|_| other == Zone::Kernel)?;
+    match allowed.contains(&name.as_str()) {
+        true => None,
+        false => Some(format!(
+            "`{name}`: {} may use only {} of the kernel",
+            plural(own),
+            allowed.join(" and ")
+        )),
+    }
+}
+
+fn plural(zone: Zone) -> &'static str {
+    match zone {
+        Zone::Kernel => "crates of the kernel",
+        Zone::Policy => "policies",
+        Zone::Interfaces => "the interfaces",
+        Zone::Domain => "domains",
+        Zone::DomainLibrary => "libraries of domains",
+        Zone::Library => "libraries in lib/",
+        Zone::Host | Zone::Foreign => "host tools",
+    }
+}
+
+/// Whether the package forbids unsafe code to the compiler, as all but the kernel must.
+pub fn forbids_unsafe(package: &Package) -> Option<Breach> {
+    let manifest = package.folder.join("Cargo.toml");
+    let is_in_manifest = fs::read_to_string(&manifest)
+        .unwrap_or_default()
+        .contains("unsafe_code = \"forbid\"");
+    if is_in_manifest {
+        return None;
+    }
+    let roots = package
+        .targets
+        .iter()
+        .filter(|(kind, _)| matches!(kind.as_str(), "lib" | "bin"));
+    let lacks = |file: &&PathBuf| {
+        !fs::read_to_string(file)
+            .unwrap_or_default()
+            .contains("#![forbid(unsafe_code)]")
+    };
+    let file = roots.map(|(_, file)| file).find(lacks)?;
+    let text =
+        "`#![forbid(unsafe_code)]` is missing (or `unsafe_code = \"forbid\"` in Cargo.toml)".into();
+    Some(Breach {
+        file: file.clone(),
+        line: 1,
+        text,
+    })
+}
+
+/// A file that does not begin by saying what it is for.
+pub fn header(file: &Path, text: &str) -> Option<Breach> {
+    let first = lexer::tokens(text).into_iter().next();
+    let says =
+        first.is_some_and(|token| token.kind == Kind::Comment && token.text.starts_with("//!"));
+    let text = "the file does not begin with `//!` and what it is for".into();
+    if says {
+        None
+    } else {
+        Some(Breach {
+            file: file.to_path_buf(),
+            line: 1,
+            text,
+        })
+    }
+}
+
+/// Uses of `unsafe` without a comment that says why they are sound.
+pub fn safety_comments(file: &Path, text: &str) -> Vec<Breach> {
+    let tokens = lexer::tokens(text);
+    let code: Vec<(usize, &Token<'_>)> = tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| token.kind != Kind::Comment)
+        .collect();
+    let mut found = Vec::new();
+    for pair in code.windows(2) {
+        let ((at, token), (_, next)) = (pair[0], pair[1]);
+        let needs = token.text == "unsafe" && matches!(next.text, "{" | "impl");
+        if needs && !is_explained(&tokens[..at], token.line) {
+            let text = "`unsafe` without a `// SAFETY:` comment before it".into();
+            found.push(Breach {
+                file: file.to_path_buf(),
+                line: token.line,
+                text,
+            });
+        }
+    }
+    found
+}
+
+/// Whether a SAFETY comment stands in the ten lines before `line`, comments not counted.
+fn is_explained(before: &[Token<'_>], line: usize) -> bool {
+    let mut code_lines = 0;
+    let mut last = line;
+    for token in before.iter().rev() {
+        if token.kind == Kind::Comment {
+            if token.text.contains("SAFETY") {
+                return true;
+            }
+            last = last.min(token.line);
+            continue;
+        }
+        code_lines += last.saturating_sub(token.line);
+        last = last.min(token.line);
+        if code_lines > 10 {
+            return false;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project() -> Project {
+        Project {
+            root: "/w".into(),
+            target: "/w/target".into(),
+            out: "/w/target/trefoil".into(),
+        }
+    }
+
+    fn depends(folder: &str, name: &str, path: Option<&str>, kind: &str) -> Option<String> {
+        let path = path.map(|path| Path::new("/w").join(path));
+        let dependency = Dependency {
+            name: name.into(),
+            path,
+            kind: kind.into(),
+        };
+        forbidden(&project(), zone_of(Path::new(folder)), &dependency)
+    }
+
+    #[test]
+    fn what_the_table_allows() {
+        assert_eq!(
+            depends("domains/fs/ext2", "ext2", Some("lib/ext2"), "normal"),
+            None
+        );
+        assert_eq!(
+            depends(
+                "domains/fs/ext2",
+                "interfaces",
+                Some("interfaces"),
+                "normal"
+            ),
+            None
+        );
+        assert_eq!(
+            depends(
+                "domains/fs/ext2",
+                "domain-rt",
+                Some("kernel/domain-rt"),
+                "normal"
+            ),
+            None
+        );
+        assert_eq!(
+            depends(
+                "domains/programs/ls",
+                "ulib",
+                Some("domains/libs/ulib"),
+                "normal"
+            ),
+            None
+        );
+        assert_eq!(
+            depends("kernel/proxies", "idlc", Some("idlc"), "build"),
+            None
+        );
+        assert_eq!(
+            depends("kernel/isolation", "ed25519-compact", None, "normal"),
+            None
+        );
+        assert_eq!(depends("lib/ext2", "proptest", None, "dev"), None);
+        assert_eq!(depends("xtask", "clap", None, "normal"), None);
+    }
+
+    #[test]
+    fn a_domain_never_depends_on_another() {
+        let text = depends(
+            "domains/fs/ext2",
+            "virtio-blk",
+            Some("domains/drivers/virtio-blk"),
+            "normal",
+        );
+        assert_eq!(
+            text.as_deref(),
+            Some("`virtio-blk`: domains must not depend on domains")
+        );
+    }
+
+    #[test]
+    fn a_domain_does_not_reach_into_the_kernel() {
+        assert!(
+            depends(
+                "domains/fs/ext2",
+                "framework",
+                Some("kernel/framework"),
+                "normal"
+            )
+            .is_some()
+        );
+        assert!(
+            depends(
+                "domains/libs/ulib",
+                "isolation",
+                Some("kernel/isolation"),
+                "normal"
+            )
+            .is_some()
+        );
+    }
+
+    #[test]
+    fn a_library_knows_nothing_of_this_system() {
+        assert!(depends("lib/ext2", "interfaces", Some("interfaces"), "normal").is_some());
+        assert!(depends("lib/ext2", "abi", Some("kernel/abi"), "normal").is_some());
+    }
+
+    #[test]
+    fn the_kernel_depends_on_no_domain() {
+        assert!(depends("kernel/image", "init", Some("domains/init"), "normal").is_some());
+        assert!(depends("kernel/image", "ulib", Some("domains/libs/ulib"), "normal").is_some());
+    }
+
+    #[test]
+    fn interfaces_use_the_shared_vocabulary_alone() {
+        assert_eq!(
+            depends("interfaces", "abi", Some("kernel/abi"), "normal"),
+            None
+        );
+        assert!(
+            depends(
+                "interfaces",
+                "isolation",
+                Some("kernel/isolation"),
+                "normal"
+            )
+            .is_some()
+        );
+    }
+
+    #[test]
+    fn packages_that_nobody_vetted() {
+        assert!(depends("domains/fs/ext2", "rand", None, "normal").is_some());
+        assert!(depends("kernel/framework", "rand", None, "normal").is_some());
+        assert!(depends("lib/ext2", "rand", None, "normal").is_some());
+    }
+
+    #[test]
+    fn nothing_runs_at_build_time_in_a_domain() {
+        assert!(depends("domains/fs/ext2", "cc", None, "build").is_some());
+        assert!(depends("domains/fs/ext2", "idlc", Some("idlc"), "build").is_some());
+    }
+
+    #[test]
+    fn files_say_what_they_are_for() {
+        assert!(header(Path::new("a.rs"), "//! A file.\nfn a() {}").is_none());
+        assert!(header(Path::new("a.rs"), "// A file.\nfn a() {}").is_some());
+        assert!(header(Path::new("a.rs"), "").is_some());
+    }
+
+    #[test]
+    fn unsafe_blocks_are_explained() {
+        let lines = |text: &str| -> Vec<usize> {
+            safety_comments(Path::new("a.rs"), text)
+                .iter()
+                .map(|breach| breach.line)
+                .collect()
+        };
+        assert!(lines("// SAFETY: it is.\nunsafe { a() }").is_empty());
+        assert!(lines("// SAFETY: it is,\n// really.\nlet x =\n    unsafe { a() };").is_empty());
+        assert!(lines("unsafe fn a() {}").is_empty());
+        assert_eq!(lines("fn a() {\n    unsafe { a() }\n}"), [2]);
+        assert_eq!(lines("unsafe impl Send for A {}"), [1]);
+        assert_eq!(
+            lines(&format!(
+                "// SAFETY: far away.\n{}unsafe {{ a() }}",
+                "b();\n".repeat(20)
+            )),
+            [22]
+        );
+    }
+
+    #[test]
+    fn forbidding_unsafe_is_asked_for() {
+        let folder = std::env::temp_dir().join(format!("trefoil-rules-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let file = folder.join("lib.rs");
+        let package = Package {
+            folder: folder.clone(),
+            targets: vec![("lib".into(), file.clone())],
+            ..Package::default()
+        };
+        fs::write(&file, "//! A file.\n").expect("written");
+        assert!(forbids_unsafe(&package).is_some());
+        fs::write(&file, "//! A file.\n#![forbid(unsafe_code)]\n").expect("written");
+        assert!(forbids_unsafe(&package).is_none());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}

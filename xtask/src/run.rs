@@ -1,0 +1,391 @@
+//! `cargo xtask run`: boots the system and puts its terminal here.
+//!
+//! On a terminal, QEMU takes it over: Ctrl-A x leaves, all else goes to the system. Without one, the
+//! lines of standard input are typed at the system's prompts, and it is powered off at their end.
+//! With `--exec LINE` the system runs one shell line, and we end with its status.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::build;
+use crate::disk;
+use crate::project::Project;
+use crate::qemu::{Ended, Event, Guest, Machine};
+use crate::session::Session;
+use crate::{setup, tool};
+
+/// The exit status when the system did not end in time.
+pub const TIMED_OUT: i32 = 124;
+/// The exit status when the system ended without one, or the kernel stopped itself.
+pub const NO_STATUS: i32 = 125;
+
+const DEFAULT_TIMEOUT: u64 = 600;
+
+/// How to boot.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    /// Run one shell line, print what it prints, power off, and end with its status
+    #[arg(long, value_name = "LINE")]
+    pub exec: Option<String>,
+    /// Use this raw disk image (any ext2 file system) instead of the default one
+    #[arg(long, value_name = "FILE", conflicts_with = "no_disk")]
+    pub disk: Option<PathBuf>,
+    /// Boot without a disk
+    #[arg(long)]
+    pub no_disk: bool,
+    /// Do not let the system write to the disk
+    #[arg(long)]
+    pub read_only: bool,
+    /// Number of processors, 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub smp: u32,
+    /// Memory, such as 512M or 2G
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = memory)]
+    pub memory: String,
+    /// Stop before the first instruction and wait for gdb on TCP port 1234
+    #[arg(long)]
+    pub gdb: bool,
+    /// Let the host's processor run the system directly
+    #[arg(long)]
+    pub kvm: bool,
+    /// Boot with this manifest instead of images/default.toml
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// Show the kernel's log on standard error
+    #[arg(long)]
+    pub log: bool,
+    /// End the system after so many seconds, with status 124 (without a terminal: 600)
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+}
+
+fn memory(text: &str) -> Result<String, String> {
+    let number = text.trim_end_matches(['M', 'G', 'm', 'g', 'i', 'B']);
+    let unit = text[number.len()..]
+        .chars()
+        .next()
+        .unwrap_or('M')
+        .to_ascii_uppercase();
+    match number.parse::<u32>() {
+        Ok(amount) if amount > 0 => Ok(format!("{amount}{unit}")),
+        _ => Err("write a size such as 512M or 2G".into()),
+    }
+}
+
+/// The command; its result is our exit status.
+///
+/// # Errors
+/// If the system cannot be built or booted.
+pub fn run(project: &Project, options: &Options) -> Result<i32> {
+    setup::machine()?;
+    let built = build::build(project, options.manifest.as_deref())?;
+    let mut machine = Machine::new(&built.kernel, &project.out);
+    machine.archive = Some(built.archive);
+    machine.disk = chosen_disk(project, options)?;
+    (machine.processors, machine.memory) = (options.smp, options.memory.clone());
+    (machine.debugger, machine.kvm, machine.read_only) =
+        (options.gdb, options.kvm, options.read_only);
+    if options.read_only {
+        machine.words.push("ro".into());
+    }
+    if options.kvm && !has_virtualisation(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+    {
+        eprintln!(
+            "warning: this processor shows neither vmx nor svm; KVM may be very slow or fail"
+        );
+    }
+    if options.gdb {
+        eprintln!(
+            "waiting for: gdb {} -ex 'target remote :1234'",
+            build::products(project).join("trefoil").display()
+        );
+    }
+    let limit = Duration::from_secs(options.timeout.unwrap_or(DEFAULT_TIMEOUT));
+    if let Some(line) = &options.exec {
+        return exec(machine, line, limit, options.log);
+    }
+    match io::stdin().is_terminal() && io::stdout().is_terminal() {
+        true => interactive(machine, options),
+        false => type_lines(machine, limit, options.log),
+    }
+}
+
+fn chosen_disk(project: &Project, options: &Options) -> Result<Option<PathBuf>> {
+    match &options.disk {
+        _ if options.no_disk => Ok(None),
+        None => disk::default(project).map(Some),
+        Some(file) if file.is_file() => Ok(Some(file.clone())),
+        Some(file) => bail!("there is no disk image {}", file.display()),
+    }
+}
+
+fn has_virtualisation(cpuinfo: &str) -> bool {
+    cpuinfo
+        .split_whitespace()
+        .any(|word| matches!(word, "vmx" | "svm"))
+}
+
+/// The word of the kernel's command line that makes the system run `line` and end.
+pub fn exec_word(line: &str) -> String {
+    let mut word = String::from("exec=");
+    for byte in line.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => {
+                word.push(byte.into())
+            }
+            _ => word += &format!("%{byte:02X}"),
+        }
+    }
+    word
+}
+
+fn exec(mut machine: Machine, line: &str, limit: Duration, show_log: bool) -> Result<i32> {
+    machine.words.push(exec_word(line));
+    machine.words.push("panic=off".into());
+    let mut guest = machine.start()?;
+    guest.close_input();
+    let mut followers = followers(&guest, show_log);
+    let deadline = Instant::now() + limit;
+    let mut out = io::stdout();
+    loop {
+        match guest.receive(deadline.min(Instant::now() + Duration::from_millis(20))) {
+            Event::Bytes(bytes) => out.write_all(&bytes).and_then(|()| out.flush())?,
+            Event::End => break,
+            Event::Silence if Instant::now() >= deadline => break,
+            Event::Silence => (),
+        }
+        followers.iter_mut().for_each(Follower::copy);
+    }
+    let ended = guest.wait(Some(
+        deadline.max(Instant::now() + Duration::from_millis(500)),
+    ))?;
+    followers.iter_mut().for_each(Follower::copy);
+    report(ended, &guest, limit)
+}
+
+fn followers(guest: &Guest, show_log: bool) -> Vec<Follower> {
+    let mut files = vec![Follower::new(&guest.errors)];
+    if show_log {
+        files.push(Follower::new(&guest.log));
+    }
+    files
+}
+
+/// The exit status for how the machine ended, with words on standard error if it is no proper end.
+fn report(ended: Option<Ended>, guest: &Guest, limit: Duration) -> Result<i32> {
+    let log = guest.log.display();
+    match ended {
+        Some(Ended::Status(status)) => Ok(status),
+        Some(Ended::Off) => {
+            eprintln!("the system ended without a status; its log is in {log}");
+            Ok(NO_STATUS)
+        }
+        Some(Ended::KernelPanic) => {
+            eprintln!(
+                "the kernel stopped itself; its log is in {log}:\n{}",
+                tail(&guest.log(), 20)
+            );
+            Ok(NO_STATUS)
+        }
+        Some(Ended::Failed(code)) => bail!(
+            "QEMU failed (exit code {})",
+            code.map_or("none".into(), |code| code.to_string())
+        ),
+        None => {
+            eprintln!(
+                "no end after {} s: the system was stopped; the end of its log ({log}):",
+                limit.as_secs()
+            );
+            eprintln!("{}", tail(&guest.log(), 10));
+            Ok(TIMED_OUT)
+        }
+    }
+}
+
+fn tail(text: &str, count: usize) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+fn interactive(mut machine: Machine, options: &Options) -> Result<i32> {
+    machine.interactive = true;
+    eprintln!(
+        "Ctrl-A x leaves; so does the command `poweroff`. The kernel's log is in {}",
+        machine.log.display()
+    );
+    let terminal =
+        tool::output(Command::new("stty").args(["-F", "/dev/tty", "-g"])).unwrap_or_default();
+    let mut guest = machine.start()?;
+    let deadline = options
+        .timeout
+        .map(|limit| Instant::now() + Duration::from_secs(limit));
+    let mut followers = followers(&guest, options.log);
+    let ended = loop {
+        let next = Instant::now() + Duration::from_millis(50);
+        if let Some(ended) =
+            guest.wait(Some(deadline.map_or(next, |deadline| deadline.min(next))))?
+        {
+            break Some(ended);
+        }
+        followers.iter_mut().for_each(Follower::copy);
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            break None;
+        }
+    };
+    if ended.is_none() {
+        guest.kill();
+        let _ = Command::new("stty")
+            .args(["-F", "/dev/tty", terminal.trim()])
+            .status();
+    }
+    if ended == Some(Ended::Off) {
+        return Ok(0);
+    }
+    report(
+        ended,
+        &guest,
+        Duration::from_secs(options.timeout.unwrap_or_default()),
+    )
+}
+
+/// How long a program may be silent before the next line is typed although there is no prompt: the
+/// line may be meant for the program.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long we wait for a last prompt before the program in front is told that its input has ended.
+const LAST_PATIENCE: Duration = Duration::from_secs(15);
+
+fn type_lines(mut machine: Machine, limit: Duration, show_log: bool) -> Result<i32> {
+    machine.words.push("panic=off".into());
+    let mut session = Session::start(&machine, true)?;
+    let mut followers = followers(&session.guest, show_log);
+    let lines = lines_in_background();
+    let deadline = Instant::now() + limit;
+    let mut typed = Typed::Nothing;
+    while !session.has_ended() && Instant::now() < deadline && typed != Typed::All {
+        followers.iter_mut().for_each(Follower::copy);
+        typed = match type_next(&mut session, &lines, typed) {
+            Ok(typed) => typed,
+            Err(_) if session.has_ended() => break,
+            Err(error) => return Err(error),
+        };
+    }
+    let ended = session
+        .end(deadline.saturating_duration_since(Instant::now()))
+        .ok();
+    followers.iter_mut().for_each(Follower::copy);
+    match ended {
+        Some(Ended::Off) => Ok(0),
+        ended => report(ended, &session.guest, limit),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Typed {
+    /// No line yet: the first is typed only at a prompt.
+    Nothing,
+    /// Some lines.
+    Some,
+    /// All lines, and the end of input for the program that did not give the terminal back.
+    EndOfInput,
+    /// All lines and `poweroff`.
+    All,
+}
+
+/// Waits for a prompt and types what is next.
+fn type_next(session: &mut Session, lines: &Receiver<Vec<u8>>, typed: Typed) -> Result<Typed> {
+    let is_ready = session.settle(PATIENCE);
+    if !is_ready && typed == Typed::Nothing {
+        return Ok(typed);
+    }
+    match lines.try_recv() {
+        Ok(line) => session.type_line(&line).map(|()| Typed::Some),
+        Err(TryRecvError::Empty) => {
+            thread::sleep(Duration::from_millis(20));
+            Ok(typed)
+        }
+        Err(TryRecvError::Disconnected) if session.settle(LAST_PATIENCE) => {
+            session.type_line(b"poweroff").map(|()| Typed::All)
+        }
+        Err(TryRecvError::Disconnected) if typed != Typed::EndOfInput => session
+            .guest
+            .send(&[END_OF_INPUT])
+            .map(|()| Typed::EndOfInput),
+        Err(TryRecvError::Disconnected) => Ok(typed),
+    }
+}
+
+/// Ctrl-D.
+const END_OF_INPUT: u8 = 4;
+
+fn lines_in_background() -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().split(b'\n').map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// Copies what is appended to a file to our standard error.
+struct Follower {
+    file: Option<File>,
+}
+
+impl Follower {
+    fn new(path: &Path) -> Self {
+        Follower {
+            file: File::open(path).ok(),
+        }
+    }
+
+    fn copy(&mut self) {
+        let Some(file) = &mut self.file else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        let position = file.stream_position().unwrap_or_default();
+        if file.read_to_end(&mut bytes).is_err() {
+            let _ = file.seek(SeekFrom::Start(position));
+        }
+        // Nothing can be done for a reader that has gone away.
+        let _ = io::stderr().write_all(&bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_survives_the_command_line() {
+        assert_eq!(exec_word("ls -l /"), "exec=ls%20-l%20/");
+        assert_eq!(
+            exec_word("echo 'a%b' \"é\""),
+            "exec=echo%20%27a%25b%27%20%22%C3%A9%22"
+        );
+    }
+
+    #[test]
+    fn sizes_of_memory() {
+        assert_eq!(memory("512"), Ok("512M".into()));
+        assert_eq!(memory("2G"), Ok("2G".into()));
+        assert_eq!(memory("64MiB"), Ok("64M".into()));
+        assert!(memory("much").is_err() && memory("0").is_err() && memory("").is_err());
+    }
+
+    #[test]
+    fn virtualisation_is_seen_in_the_flags() {
+        assert!(has_virtualisation("flags : fpu vmx sse"));
+        assert!(!has_virtualisation("model name : svmx"));
+    }
+}

@@ -1,0 +1,259 @@
+//! `cargo xtask test`: the tests on the host, those inside the kernel, and those of the whole system.
+//!
+//! The last line is `N passed, N failed` over all three. Tests of the whole system are a table in
+//! the package `tests`, which runs as a program of its own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::packages::{self, Package};
+use crate::project::Project;
+use crate::qemu::Machine;
+use crate::rules::{self, Zone};
+use crate::session::Session;
+use crate::setup::{self, Toolchain};
+use crate::{build, tool};
+
+/// What to test.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    /// Only tests of the whole system whose name contains this, or one of the groups `host` and `kernel`
+    pub name: Option<String>,
+    /// Show the names of the tests of the whole system, and the groups
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// How many tests passed and failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    passed: u32,
+    failed: u32,
+}
+
+impl Count {
+    fn add(&mut self, other: Count) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+/// Numbers of processors that the kernel's own tests run with.
+const PROCESSORS: [u32; 3] = [1, 2, 4];
+const KERNEL_LIMIT: Duration = Duration::from_secs(240);
+
+/// The command; its result is our exit status.
+///
+/// # Errors
+/// If the tests cannot be run. Tests that fail are no error here.
+pub fn test(project: &Project, options: &Options) -> Result<i32> {
+    let toolchain = setup::toolchain()?;
+    setup::machine()?;
+    if options.list {
+        println!("host\nkernel");
+        return system(project, &toolchain, &["--list"]).map(|_| 0);
+    }
+    let mut count = Count::default();
+    let name = options.name.as_deref();
+    if matches!(name, None | Some("host")) {
+        count.add(host(project, &toolchain)?);
+    }
+    if matches!(name, None | Some("kernel")) {
+        count.add(kernel(project)?);
+    }
+    if !matches!(name, Some("host" | "kernel")) {
+        build::build(project, None)?;
+        count.add(system(
+            project,
+            &toolchain,
+            &name.into_iter().collect::<Vec<_>>(),
+        )?);
+    }
+    println!("{} passed, {} failed", count.passed, count.failed);
+    Ok(i32::from(count.failed > 0))
+}
+
+/// The unit tests of everything that can be built for the host.
+fn host(project: &Project, toolchain: &Toolchain) -> Result<Count> {
+    tool::step("testing on the host");
+    let packages = packages::ours(project, toolchain)?;
+    let mut command = toolchain.cargo(project);
+    command.args(["test", "--quiet", "--no-fail-fast"]);
+    for package in packages
+        .list
+        .iter()
+        .filter(|package| runs_on_the_host(project, package))
+    {
+        command.args(["--package", &package.name]);
+    }
+    let mut count = Count::default();
+    let succeeded = each_line(&mut command, |line| {
+        let result = host_result(line);
+        count.add(result.unwrap_or_default());
+        println!("{line}");
+    })?;
+    if !succeeded && count.failed == 0 {
+        // Something did not even compile.
+        count.failed = 1;
+    }
+    Ok(count)
+}
+
+/// Whether the package can be compiled for the host: it brings no panic handler of its own.
+pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
+    match rules::zone(project, package) {
+        Zone::Library | Zone::Host | Zone::Interfaces => true,
+        Zone::Kernel => package.name == "abi" || package.name == "isolation",
+        Zone::Policy => true,
+        Zone::Domain | Zone::DomainLibrary | Zone::Foreign => false,
+    }
+}
+
+/// The counts in a line such as `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
+fn host_result(line: &str) -> Option<Count> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let number = |what: &str| {
+        let part = counts.split("; ").find_map(|part| part.strip_suffix(what));
+        part.and_then(|number| number.trim().parse().ok())
+            .unwrap_or(0)
+    };
+    Some(Count {
+        passed: number(" passed"),
+        failed: number(" failed"),
+    })
+}
+
+/// The tests inside the kernel, with several numbers of processors.
+fn kernel(project: &Project) -> Result<Count> {
+    let built = build::build(project, None)?;
+    let mut count = Count::default();
+    for processors in PROCESSORS {
+        tool::step(format_args!(
+            "testing the kernel on {processors} processors"
+        ));
+        let mut machine = Machine::new(
+            &built.kernel,
+            &project.out.join(format!("selftest-{processors}")),
+        );
+        machine.archive = Some(built.archive.clone());
+        machine.processors = processors;
+        machine
+            .words
+            .extend(["selftest".into(), "panic=off".into()]);
+        let mut session = Session::start(&machine, false)?;
+        let ended = session.end(KERNEL_LIMIT);
+        let mut result = kernel_results(&session.guest.log());
+        if ended.is_err() || result == Count::default() {
+            println!(
+                "the kernel did not end its tests properly\n{}",
+                session.report()
+            );
+            result.failed += 1;
+        }
+        count.add(result);
+    }
+    Ok(count)
+}
+
+/// Counts, and shows, the lines `selftest NAME ok` and `selftest NAME FAILED: why` of a log.
+fn kernel_results(log: &str) -> Count {
+    let mut count = Count::default();
+    for line in log
+        .lines()
+        .filter_map(|line| line.split_once("] selftest "))
+        .map(|(_, line)| line.trim_end())
+    {
+        if line.ends_with(" ok") {
+            count.passed += 1;
+        } else if line.contains(" FAILED") {
+            count.failed += 1;
+            println!("kernel test {line}");
+        }
+    }
+    count
+}
+
+/// Runs the program of the package `tests`, whose last line has its counts.
+fn system(project: &Project, toolchain: &Toolchain, arguments: &[&str]) -> Result<Count> {
+    tool::step("testing the whole system");
+    let mut command = toolchain.cargo(project);
+    command
+        .args(["run", "--quiet", "--package", "tests", "--"])
+        .args(arguments);
+    let mut count = None;
+    each_line(&mut command, |line| match system_result(line) {
+        Some(result) => count = Some(result),
+        None => println!("{line}"),
+    })?;
+    match arguments.contains(&"--list") {
+        true => Ok(Count::default()),
+        false => Ok(count.unwrap_or(Count {
+            passed: 0,
+            failed: 1,
+        })),
+    }
+}
+
+fn system_result(line: &str) -> Option<Count> {
+    let (passed, failed) = line.strip_suffix(" failed")?.split_once(" passed, ")?;
+    Some(Count {
+        passed: passed.parse().ok()?,
+        failed: failed.parse().ok()?,
+    })
+}
+
+/// Runs `command`, giving each line of its standard output to `take`; whether it succeeded.
+fn each_line(command: &mut Command, mut take: impl FnMut(&str)) -> Result<bool> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    let output = child.stdout.take().context("its output is piped")?;
+    for line in BufReader::new(output).split(b'\n') {
+        take(&String::from_utf8_lossy(&line?));
+        std::io::stdout().flush()?;
+    }
+    Ok(child.wait()?.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_counted() {
+        let line = "test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
+        assert_eq!(
+            host_result(line),
+            Some(Count {
+                passed: 3,
+                failed: 1
+            })
+        );
+        assert_eq!(host_result("running 3 tests"), None);
+        assert_eq!(
+            system_result("12 passed, 1 failed"),
+            Some(Count {
+                passed: 12,
+                failed: 1
+            })
+        );
+        assert_eq!(system_result("all passed"), None);
+    }
+
+    #[test]
+    fn the_kernels_results_are_read_from_its_log() {
+        let log = "[    0.1] Trefoil\r\n[    0.2] selftest frames ok\r\n[    0.3] selftest irq FAILED: late\r\n[    0.4] 1 passed, 1 failed\r\n";
+        assert_eq!(
+            kernel_results(log),
+            Count {
+                passed: 1,
+                failed: 1
+            }
+        );
+        assert_eq!(kernel_results(""), Count::default());
+    }
+}

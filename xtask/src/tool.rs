@@ -1,0 +1,116 @@
+//! Running other programs, and telling the user what is going on.
+
+use std::ffi::OsStr;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+use std::{env, io};
+
+use anyhow::{Context, Result, bail};
+
+/// Says on standard error what is done now.
+pub fn step(text: impl std::fmt::Display) {
+    match io::stderr().is_terminal() {
+        true => eprintln!("\x1b[1;32m==>\x1b[0m {text}"),
+        false => eprintln!("==> {text}"),
+    }
+}
+
+/// Says what is done now, does it, and says how long it took.
+///
+/// # Errors
+/// Those of `work`.
+pub fn timed<T>(text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    step(text);
+    let start = Instant::now();
+    let done = work()?;
+    eprintln!("    done in {:.1} s", start.elapsed().as_secs_f64());
+    Ok(done)
+}
+
+/// Runs `command` to its end with our standard streams.
+///
+/// # Errors
+/// If it cannot be started or fails; the message names the command.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {}", name(command)))?;
+    match status.success() {
+        true => Ok(()),
+        false => bail!("{} failed ({status})", name(command)),
+    }
+}
+
+/// Runs `command` to its end and gives what it printed.
+///
+/// # Errors
+/// If it cannot be started or fails; the message holds what it wrote to standard error.
+pub fn output(command: &mut Command) -> Result<String> {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = captured(command)?;
+    if !status.success() {
+        bail!(
+            "{} failed ({status})\n{}",
+            name(command),
+            String::from_utf8_lossy(&stderr).trim_end()
+        );
+    }
+    Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+/// Runs `command` to its end without input and gives all that came out of it.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn captured(command: &mut Command) -> Result<Output> {
+    let name = name(command);
+    command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {name}"))
+}
+
+fn name(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args().take(3));
+    let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+    format!("`{}`", words.join(" "))
+}
+
+/// Where the program `name` is: in the PATH or where Debian keeps what is meant for root.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let fixed = [
+        "/usr/local/sbin",
+        "/usr/sbin",
+        "/sbin",
+        "/usr/local/bin",
+        "/usr/bin",
+        "/bin",
+    ];
+    let folders = env::split_paths(&path).chain(fixed.into_iter().map(PathBuf::from));
+    folders
+        .map(|folder| folder.join(name))
+        .find(|file| is_program(file))
+}
+
+/// The program `name`, or an error that says which package has it.
+///
+/// # Errors
+/// If it is not there.
+pub fn need(name: &str, package: &str) -> Result<PathBuf> {
+    find(name).with_context(|| {
+        format!("{name} is missing: install Debian's package {package} or run `cargo xtask setup`")
+    })
+}
+
+/// Whether `file` is there and may be executed.
+pub fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,334 @@
+//! What the sources of domains and of safe libraries must not contain, since `forbid(unsafe_code)`
+//! does not stop all of it. The build looks here before it signs an image.
+//!
+//! Each rule closes one door; each has a test below. What stays open is listed in `CAVEATS.md`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::lexer::{self, Kind, Token};
+use crate::packages::Package;
+
+/// The registry's packages that may be linked into the kernel, a domain or a library for them.
+pub const VETTED: [&str; 9] = [
+    "bitflags",
+    "cpufeatures",
+    "cfg-if",
+    "ed25519-compact",
+    "elf",
+    "hashbrown",
+    "linked_list_allocator",
+    "sha2",
+    "spin",
+];
+
+/// A breach of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong and what to do instead.
+    pub text: String,
+}
+
+/// Words that must not occur, and why.
+const BANNED: [(&str, &str); 13] = [
+    ("unsafe", "unsafe code is for the kernel's crates alone"),
+    ("asm", "assembly is unsafe code"),
+    ("naked_asm", "assembly is unsafe code"),
+    ("global_asm", "assembly is unsafe code"),
+    ("naked", "naked functions escape the compiler's checks"),
+    (
+        "force_target_feature",
+        "it changes how functions are called",
+    ),
+    ("target_feature", "it changes how functions are called"),
+    ("linkage", "it replaces symbols of other crates"),
+    (
+        "link_section",
+        "it moves code or data where it does not belong",
+    ),
+    ("no_mangle", "it replaces symbols of other crates"),
+    ("export_name", "it replaces symbols of other crates"),
+    ("proc_macro", "code must not run at build time"),
+    (
+        "macro_export",
+        "macros hide from these checks where they are used",
+    ),
+];
+
+/// The breaches in one source file. `root` is the folder of its package.
+pub fn source(file: &Path, text: &str) -> Vec<Breach> {
+    let tokens = lexer::code_tokens(text);
+    let mut found = Vec::new();
+    for (at, token) in tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| token.kind == Kind::Word)
+    {
+        let (before, after) = (&tokens[..at], &tokens[at + 1..]);
+        if let Some(text) = breach(token.text.trim_start_matches("r#"), before, after) {
+            found.push(Breach {
+                file: file.to_path_buf(),
+                line: token.line,
+                text,
+            });
+        }
+    }
+    found
+}
+
+fn breach(word: &str, before: &[Token<'_>], after: &[Token<'_>]) -> Option<String> {
+    let next = |index: usize| after.get(index).map_or("", |token| token.text);
+    if let Some((_, reason)) = BANNED.iter().find(|(banned, _)| *banned == word) {
+        return Some(format!("`{word}` is not allowed here: {reason}"));
+    }
+    match word {
+        "include" if next(0) == "!" => {
+            Some("`include!` is not allowed here: write a module".into())
+        }
+        "include_bytes" | "include_str" if next(0) == "!" && !is_inside(next(2)) => Some(format!(
+            "`{word}!` of a file that is not named by a plain path inside of the package"
+        )),
+        "path" if next(0) == "=" && is_attribute(before) => {
+            Some("`#[path]` is not allowed here: a module stands where its name says".into())
+        }
+        "feature" if next(0) == "(" => Some("unstable features are not allowed here".into()),
+        "extern" if next(0) != "crate" || next(1) != "alloc" => {
+            Some("`extern` is not allowed here, but for `extern crate alloc;`".into())
+        }
+        "entry" if next(0) == "!" => {
+            Some("`entry!` is not allowed here: the build writes it".into())
+        }
+        _ => None,
+    }
+}
+
+/// Whether the literal names a file in the folder of the source file or below.
+fn is_inside(literal: &str) -> bool {
+    let path = literal.trim_matches('"');
+    literal.starts_with('"')
+        && !path.starts_with('/')
+        && !path.contains("..")
+        && !path.contains('\\')
+}
+
+/// Whether what follows `before` stands in an attribute.
+fn is_attribute(before: &[Token<'_>]) -> bool {
+    let opening = before.iter().rposition(|token| token.text == "[");
+    opening.is_some_and(|at| {
+        let closed = before[at..].iter().any(|token| token.text == "]");
+        let hash = before[..at]
+            .iter()
+            .rev()
+            .map(|token| token.text)
+            .find(|text| *text != "!");
+        !closed && hash == Some("#")
+    })
+}
+
+/// The breaches in all files of `package`, which is a domain or a safe library.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn package(package: &Package) -> Result<Vec<Breach>> {
+    let mut found = targets(package);
+    for file in rust_files(&package.folder)? {
+        if file.is_symlink() {
+            let text = "links are not allowed here: they lead out of the package".into();
+            found.push(Breach {
+                file,
+                line: 1,
+                text,
+            });
+            continue;
+        }
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        found.extend(source(&file, &text));
+    }
+    Ok(found)
+}
+
+/// Code that would run at build time, or that stands outside of the package.
+fn targets(package: &Package) -> Vec<Breach> {
+    let manifest = package.folder.join("Cargo.toml");
+    let mut found = Vec::new();
+    for (kind, file) in &package.targets {
+        let text = match kind.as_str() {
+            "custom-build" => {
+                "build scripts are not allowed here: code must not run at build time".into()
+            }
+            "proc-macro" => {
+                "procedural macros are not allowed here: code must not run at build time".into()
+            }
+            _ if !file.starts_with(&package.folder) => {
+                format!("{} is not in the package's folder", file.display())
+            }
+            _ => continue,
+        };
+        found.push(Breach {
+            file: manifest.clone(),
+            line: 1,
+            text,
+        });
+    }
+    found
+}
+
+/// All Rust files and links below `folder`, sorted; build folders are passed over.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        if path.is_symlink() || is_rust {
+            files.push(path);
+        } else if path.is_dir() && !path.ends_with("target") {
+            files.extend(rust_files(&path)?);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<usize> {
+        source(Path::new("x.rs"), text)
+            .iter()
+            .map(|breach| breach.line)
+            .collect()
+    }
+
+    #[test]
+    fn decent_code_passes() {
+        let text = "//! unsafe in a comment\n#![forbid(unsafe_code)]\nextern crate alloc;\n#[cfg(feature = \"x\")]\nfn path(s: &str) { let path = s; log!(\"unsafe asm\"); }";
+        assert!(lines(text).is_empty());
+        assert!(lines("const A: &[u8] = include_bytes!(\"data/a.bin\");").is_empty());
+    }
+
+    #[test]
+    fn unsafe_is_found_wherever_it_stands() {
+        assert_eq!(lines("fn a() {\n unsafe { b() }\n}"), [2]);
+        assert_eq!(lines("unsafe impl A for B {}"), [1]);
+        assert_eq!(lines("#[unsafe(no_mangle)] fn a() {}"), [1, 1]);
+        assert_eq!(lines("macro_rules! m { () => { unsafe { a() } } }"), [1]);
+        assert_eq!(lines("#[cfg(never)] mod a { unsafe fn b() {} }"), [1]);
+    }
+
+    #[test]
+    fn naked_functions_and_assembly() {
+        assert_eq!(
+            lines("#[naked] fn a() { core::arch::naked_asm!(\"\") }"),
+            [1, 1]
+        );
+        assert_eq!(lines("core::arch::global_asm!(\"\");"), [1]);
+        assert_eq!(lines("use core::arch::asm as harmless;"), [1]);
+        assert_eq!(lines("use core::arch::r#asm as harmless;"), [1]);
+    }
+
+    #[test]
+    fn forced_target_features() {
+        assert_eq!(
+            lines("#[force_target_feature(enable = \"avx\")] fn a() {}"),
+            [1]
+        );
+        assert_eq!(lines("#[target_feature(enable = \"avx\")] fn a() {}"), [1]);
+    }
+
+    #[test]
+    fn linkage_sections_and_symbol_names() {
+        for attribute in [
+            "linkage = \"weak\"",
+            "link_section = \".text\"",
+            "no_mangle",
+            "export_name = \"memcpy\"",
+        ] {
+            assert_eq!(
+                lines(&format!("#[{attribute}] fn a() {{}}")),
+                [1],
+                "{attribute}"
+            );
+        }
+    }
+
+    #[test]
+    fn foreign_functions() {
+        assert_eq!(lines("extern \"C\" { fn a(); }"), [1]);
+        assert_eq!(lines("extern \"C\" fn a() {}"), [1]);
+        assert_eq!(lines("extern crate std;"), [1]);
+    }
+
+    #[test]
+    fn files_from_outside() {
+        assert_eq!(lines("const A: &str = include_str!(\"/etc/passwd\");"), [1]);
+        assert_eq!(
+            lines("const A: &[u8] = include_bytes!(\"../../key\");"),
+            [1]
+        );
+        assert_eq!(
+            lines("const A: &[u8] = include_bytes!(concat!(\"..\", \"/key\"));"),
+            [1]
+        );
+        assert_eq!(lines("include!(\"a.rs\");"), [1]);
+        assert_eq!(lines("#[path = \"../../x.rs\"]\nmod x;"), [1]);
+        assert_eq!(
+            lines("#[cfg_attr(all(), path = \"../../x.rs\")]\nmod x;"),
+            [1]
+        );
+    }
+
+    #[test]
+    fn unstable_features() {
+        assert_eq!(lines("#![feature(core_intrinsics)]"), [1]);
+        assert_eq!(lines("#![cfg_attr(all(), feature(core_intrinsics))]"), [1]);
+    }
+
+    #[test]
+    fn macros_that_stand_for_others() {
+        assert_eq!(lines("domain_rt::entry!(a, b);"), [1]);
+        assert_eq!(lines("#[macro_export] macro_rules! a { () => {} }"), [1]);
+    }
+
+    #[test]
+    fn code_that_runs_at_build_time_or_stands_elsewhere() {
+        let target = |kind: &str, file: &str| Package {
+            folder: "/w/domains/a".into(),
+            targets: vec![(kind.into(), file.into())],
+            ..Package::default()
+        };
+        assert_eq!(targets(&target("lib", "/w/domains/a/src/lib.rs")).len(), 0);
+        assert_eq!(
+            targets(&target("custom-build", "/w/domains/a/build.rs")).len(),
+            1
+        );
+        assert_eq!(
+            targets(&target("proc-macro", "/w/domains/a/src/lib.rs")).len(),
+            1
+        );
+        assert_eq!(targets(&target("lib", "/w/elsewhere/lib.rs")).len(), 1);
+    }
+
+    #[test]
+    fn links_are_refused() {
+        let folder = std::env::temp_dir().join(format!("trefoil-trust-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        std::os::unix::fs::symlink("/etc", folder.join("src")).expect("made");
+        let breaches = package(&Package {
+            folder: folder.clone(),
+            ..Package::default()
+        })
+        .expect("read");
+        fs::remove_dir_all(folder).expect("removed");
+        assert_eq!(breaches.len(), 1);
+    }
+}
