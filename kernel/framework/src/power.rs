@@ -94,5 +94,6 @@ pub(crate) fn stop_after_panic() -> ! {
         off()
     }
     crate::kprintln!("halted");
+    crate::smp::halt_others();
     regs::halt_forever()
 }

@@ -2,11 +2,11 @@
 //!
 //! A slab is 4 KiB (slots of up to 256 bytes) or 16 KiB (up to 2048), naturally aligned, with its
 //! header in the last 64 bytes, so the slab of a slot is found by masking the address. Slabs with
-//! free slots are in a list per class; an empty slab goes back to the frame allocator, except that
-//! one per class is kept. A failed allocation is a null pointer, never a panic.
+//! both used and free slots are in a list per class; an empty slab goes back to the frame allocator,
+//! except that one per class is kept as a spare. A failed allocation is a null pointer, never a panic.
 //!
 //! ```text
-//!   class lock guards: the list, the headers and the free slots of all slabs of that class
+//!   class lock guards: the list, the spare, the headers and the free slots of all slabs of that class
 //! ```
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -52,10 +52,10 @@ pub(super) fn cached_pages() -> usize {
 /// The slabs of one slot size.
 struct Class {
     size: usize,
-    /// Slabs with at least one free slot.
+    /// Slabs with used slots and free ones.
     first: *mut Header,
-    /// Slabs in the list that are entirely free (0 or 1).
-    empty: usize,
+    /// An empty slab, in no list, or null.
+    spare: *mut Header,
 }
 
 // SAFETY: the pointers lead to slabs that belong to the class alone; whoever has the class (under
@@ -131,7 +131,7 @@ impl Class {
         Self {
             size,
             first: ptr::null_mut(),
-            empty: 0,
+            spare: ptr::null_mut(),
         }
     }
 
@@ -151,15 +151,12 @@ impl Class {
 
     /// Takes a slot; null if there is no memory.
     fn alloc(&mut self) -> *mut u8 {
-        if self.first.is_null() && !self.grow() {
+        if self.first.is_null() && !self.take_spare() && !self.grow() {
             return ptr::null_mut();
         }
         let header_pointer = self.first;
         // SAFETY: slabs in the list are live and guarded by this class's lock, which we hold.
         let header = unsafe { &mut *header_pointer };
-        if header.used == 0 {
-            self.count_empty(false);
-        }
         header.used += 1;
         let slot = if header.free_slots.is_null() {
             header.fresh += 1;
@@ -191,32 +188,31 @@ impl Class {
         unsafe {
             slot.write(FreeSlot {
                 next: header.free_slots,
-            })
+            });
         };
         header.free_slots = slot;
         header.used -= 1;
-        let now_empty = header.used == 0;
-        if !header.listed {
+        let (listed, empty) = (header.listed, header.used == 0);
+        if !listed && !empty {
             self.link(header_pointer);
         }
-        if now_empty {
-            self.count_empty(true);
-            if self.empty > 1 {
-                self.shrink(header_pointer);
+        if empty {
+            if listed {
+                self.unlink(header_pointer);
             }
+            self.retire(header_pointer);
         }
     }
 
-    /// A slab has become empty, or is so no longer.
-    fn count_empty(&mut self, more: bool) {
-        let pages = self.slab_bytes() / PAGE_SIZE;
-        if more {
-            self.empty += 1;
-            CACHED_PAGES.fetch_add(pages, Ordering::Relaxed);
-        } else {
-            self.empty -= 1;
-            CACHED_PAGES.fetch_sub(pages, Ordering::Relaxed);
+    /// Puts the spare slab into use. Returns whether there was one.
+    fn take_spare(&mut self) -> bool {
+        let spare = core::mem::replace(&mut self.spare, ptr::null_mut());
+        if spare.is_null() {
+            return false;
         }
+        CACHED_PAGES.fetch_sub(self.slab_bytes() / PAGE_SIZE, Ordering::Relaxed);
+        self.link(spare);
+        true
     }
 
     /// Adds a slab. Returns whether there was memory for it.
@@ -236,19 +232,23 @@ impl Class {
                 listed: false,
             });
         }
-        self.count_empty(true);
         self.link(header);
         true
     }
 
-    /// Gives an empty slab back to the frame allocator.
-    fn shrink(&mut self, header: *mut Header) {
-        self.unlink(header);
-        self.count_empty(false);
+    /// Keeps an empty slab, which is in no list, as the spare one, or gives it back to the frame
+    /// allocator if there is one already.
+    fn retire(&mut self, header: *mut Header) {
+        let pages = self.slab_bytes() / PAGE_SIZE;
+        if self.spare.is_null() {
+            self.spare = header;
+            CACHED_PAGES.fetch_add(pages, Ordering::Relaxed);
+            return;
+        }
         let base = header as usize + HEADER_BYTES - self.slab_bytes();
         let base = NonNull::new(base as *mut u8).expect("slabs are not at 0");
         // SAFETY: `grow` allocated these pages; all slots are free and the slab is off the list.
-        unsafe { free_pages(base, self.slab_bytes() / PAGE_SIZE) };
+        unsafe { free_pages(base, pages) };
     }
 
     /// Puts a slab at the head of the list.

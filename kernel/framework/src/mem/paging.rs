@@ -194,3 +194,36 @@ fn visit_table(table: u64, level: u32, entries: usize, visit: &mut dyn FnMut(u64
         visit(below, level > 1);
     }
 }
+
+/// Visits every mapped page of any size with the rights that the whole path gives it:
+/// `visit(address, flags)`, where `flags` has WRITABLE and USER only if every level has them, and
+/// NO_EXECUTE if any level has it. For tests.
+pub(crate) fn visit_rights(root: u64, visit: &mut dyn FnMut(usize, u64)) {
+    visit_rights_below(root, 4, 0, WRITABLE | USER, visit);
+}
+
+/// Visits the pages below one table, given its address and what the path to it allows.
+fn visit_rights_below(
+    table: u64,
+    level: u32,
+    base: usize,
+    path: u64,
+    visit: &mut dyn FnMut(usize, u64),
+) {
+    for index in 0..512_usize {
+        let value = entry(table, index << (12 + 9 * (level - 1)), level).load(Ordering::Acquire);
+        if value & PRESENT == 0 {
+            continue;
+        }
+        let mut address = base | index << (12 + 9 * (level - 1));
+        if level == 4 && index >= 256 {
+            address |= 0xffff << 48;
+        }
+        let rights = path & value & (WRITABLE | USER) | (path | value) & NO_EXECUTE;
+        if level == 1 || value & LARGE != 0 {
+            visit(address, rights);
+        } else {
+            visit_rights_below(value & ADDRESS_MASK, level - 1, address, rights, visit);
+        }
+    }
+}

@@ -9,6 +9,7 @@ use super::{Test, catch};
 use crate::check;
 use crate::mem::frames::{self, FrameKind, FramePolicy, Frames, MetaError};
 use crate::mem::kspace::{self, Prot, Region};
+use crate::mem::paging::{self, NO_EXECUTE, USER, WRITABLE};
 use crate::mem::{self, PAGE_SIZE};
 
 /// The tests of this file.
@@ -19,6 +20,10 @@ pub(super) static TESTS: &[Test] = &[
     ("mem-region-guards", region_guards),
     ("mem-region-protect", region_protect),
     ("mem-region-dropped", region_dropped),
+    (
+        "mem-no-page-writable-and-executable",
+        no_page_writable_and_executable,
+    ),
     ("mem-too-large", too_large),
     ("mem-typed-is-not-shared", typed_is_not_shared),
     ("mem-kernel-frames-are-reserved", kernel_frames_are_reserved),
@@ -116,6 +121,23 @@ fn region_dropped() -> Result<(), String> {
         region.start()
     };
     check!(faults(start, false), "a dropped region can be read");
+    Ok(())
+}
+
+/// Looks at every page that the kernel's table maps.
+fn no_page_writable_and_executable() -> Result<(), String> {
+    let (mut pages, mut wrong) = (0, None);
+    paging::visit_rights(mem::kernel_table(), &mut |address, rights| {
+        pages += 1;
+        let writable_code = rights & (WRITABLE | NO_EXECUTE) == WRITABLE;
+        let executable_data =
+            rights & NO_EXECUTE == 0 && address < mem::KERNEL_BASE && address < mem::KSPACE;
+        if writable_code || executable_data || rights & USER != 0 {
+            wrong = Some((address, rights));
+        }
+    });
+    check!(wrong.is_none(), "wrong rights: {wrong:x?}");
+    check!(pages > 100, "only {pages} pages were seen");
     Ok(())
 }
 

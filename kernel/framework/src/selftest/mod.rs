@@ -6,6 +6,7 @@
 use alloc::string::String;
 
 mod catch;
+mod devices;
 mod faults;
 mod memory;
 mod user;
@@ -23,6 +24,7 @@ pub static TESTS: &[&[Test]] = &[
     memory::TESTS,
     faults::TESTS,
     user::TESTS,
+    devices::TESTS,
     threads::TESTS,
     waits::TESTS,
     processors::TESTS,

@@ -26,6 +26,8 @@ pub static TESTS: &[Test] = &[
     ("task-policy-that-lies-is-refused", lying_policy),
     ("task-sleep-in-atomic-context-is-detected", atomic_context),
     ("task-preempt-off-keeps-the-processor", preempt_off),
+    ("task-all-processors-get-work", balance),
+    ("task-wakers-do-not-starve-others", no_starvation),
 ];
 
 /// The token of a test thread, which may always sleep.
@@ -151,8 +153,14 @@ fn this_cpu_words<R>(look: impl FnOnce(&crate::arch::cpu::PerCpu) -> R) -> R {
     look(this_cpu())
 }
 
-/// Twice a thousand threads: the second thousand must leave as much memory as the first.
+/// Twice a thousand threads: the second thousand must leave as much memory as the first. Before
+/// that, more at once than later, because page tables of kernel space are never freed.
 fn leak() -> Result<(), String> {
+    let go = AtomicBool::new(false);
+    let wait = |_| {
+        eventually(|| go.load(Ordering::Relaxed));
+    };
+    alongside(100, &wait, |_| go.store(true, Ordering::Relaxed))?;
     let run = || {
         for _ in 0..20 {
             in_threads(50, &|_| ())?;
@@ -290,5 +298,42 @@ fn preempt_off() -> Result<(), String> {
     })?;
     let moved = moved.load(Ordering::Relaxed);
     check!(moved == 0, "{}", format!("moved {moved} times"));
+    Ok(())
+}
+
+/// As many spinning threads as processors end up on all of them.
+fn balance() -> Result<(), String> {
+    let used = AtomicU32::new(0);
+    let all = (1 << smp::online()) - 1;
+    let end = time::now_ns() + 5_000_000_000;
+    in_threads(smp::online(), &|_| {
+        while used.load(Ordering::Relaxed) != all && time::now_ns() < end {
+            let _pinned = PreemptOff::new();
+            used.fetch_or(1 << crate::arch::cpu::cpu_index(), Ordering::Relaxed);
+        }
+    })?;
+    let used = used.load(Ordering::Relaxed);
+    check!(used == all, "used processors {used:#b} of {all:#b}");
+    Ok(())
+}
+
+/// Threads that wake each other for ever leave time to threads that only compute.
+fn no_starvation() -> Result<(), String> {
+    let (word, done) = (AtomicU32::new(0), AtomicBool::new(false));
+    let end = time::now_ns() + 5_000_000_000;
+    let over = || done.load(Ordering::Relaxed) || time::now_ns() > end;
+    let pairs = 2 * smp::online();
+    in_threads(2 * pairs + 1, &|index| {
+        if index == 2 * pairs {
+            (0..1_000_000).for_each(|_| relax());
+            done.store(true, Ordering::Relaxed);
+        }
+        while !over() {
+            let seen = word.fetch_add(1, Ordering::SeqCst) + 1;
+            task::wake(&word, 1);
+            task::wait_on(&word, seen, Some(time::now_ns() + 1_000_000));
+        }
+    })?;
+    check!(time::now_ns() < end, "the computing thread did not get on");
     Ok(())
 }
