@@ -36,7 +36,7 @@ macro_rules! rules {
 }
 
 rules! {
-    Syntax "syntax" "A file is Rust syntax.";
+    Syntax "syntax" "A file is Rust syntax: traits, structs and enums.";
     Item "item" "A file holds traits, structs with named fields and enums, nothing else: no functions, implementations, imports, modules, aliases, macros.";
     NotPublic "not-public" "Traits, structs, enums and the fields of structs are `pub`.";
     Undocumented "undocumented" "Every file, interface, method, struct, enum, field of a struct and variant has a doc comment. It becomes the manual.";
@@ -69,7 +69,7 @@ rules! {
     PlainField "plain-field" "All fields of a `#[plain]` type are plain data.";
     Recursive "recursive" "No type contains itself, not even behind an `RRef`: trusted code walks every value that crosses, on a stack of fixed size.";
     TooLarge "too-large" "A value that is passed directly takes at most 4,096 bytes of the stack; larger ones go behind an `RRef`.";
-    Body "body" "A struct has at least one field and an enum at least one variant; variants have no numbers of their own.";
+    Body "body" "A struct has named fields, at least one, and an enum at least one variant; variants have no numbers of their own.";
     Budget "budget" "A budget is 1 to 3,600,000 milliseconds, and a method that is unbounded has none.";
     Entry "entry" "A `#[domain]` trait has one function, `start`, without `self`; it takes handles, optional handles and at last perhaps `options: RVec<u8>`, and gives `RpcResult` of the handles it offers.";
 }

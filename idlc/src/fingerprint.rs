@@ -82,3 +82,68 @@ fn entry(entry: &Entry) -> String {
         ty(&entry.result)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Model, Source};
+
+    const BASE: &str = "//! D.\n/// A point.\n#[plain]\npub struct Point {\n/// D.\npub x: u8,\n/// D.\npub y: u8,\n}\n\
+                        /// D.\npub trait Plane {\n/// D.\nfn at(&self, p: Point) -> RpcResult<bool>;\n}\n";
+
+    fn model(text: &str) -> Model {
+        let source = Source {
+            name: "test.idl".to_string(),
+            text: text.to_string(),
+        };
+        crate::compile(vec![source]).unwrap_or_else(|report| panic!("{report}"))
+    }
+
+    fn fingerprint(text: &str) -> [u8; 32] {
+        model(text).fingerprint(&[b"rustc 1.96"])
+    }
+
+    #[test]
+    fn comments_and_layout_do_not_count() {
+        let other = BASE
+            .replace("/// A point.", "/// Another comment.")
+            .replace("p: Point", "point : Point");
+        assert_eq!(fingerprint(BASE), fingerprint(&other));
+    }
+
+    #[test]
+    fn every_change_of_meaning_counts() {
+        let changes = [
+            ("pub x: u8", "pub x: i8"),
+            ("pub x: u8", "pub z: u8"),
+            ("#[plain]", ""),
+            ("fn at(", "fn on("),
+            ("RpcResult<bool>", "RpcResult<u8>"),
+            ("fn at(&self, p: Point)", "fn at(&self, p: Point, q: Point)"),
+            ("fn at(", "#[unbounded]\nfn at("),
+            ("trait Plane", "trait Plain2"),
+        ];
+        for (from, to) in changes {
+            let other = BASE.replace(from, to);
+            assert_ne!(other, BASE);
+            assert_ne!(fingerprint(BASE), fingerprint(&other), "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_fields_counts() {
+        let swapped = BASE
+            .replace("pub x", "pub w")
+            .replace("pub y", "pub x")
+            .replace("pub w", "pub y");
+        assert_ne!(fingerprint(BASE), fingerprint(&swapped));
+    }
+
+    #[test]
+    fn extras_count_and_do_not_run_together() {
+        let model = model(BASE);
+        let all = [&[&b"ab"[..], b"c"][..], &[b"a", b"bc"], &[b"abc"], &[]];
+        let prints: std::collections::BTreeSet<_> =
+            all.iter().map(|extra| model.fingerprint(extra)).collect();
+        assert_eq!(prints.len(), all.len());
+    }
+}

@@ -453,3 +453,29 @@ pub fn snake_case(name: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{interface_number, snake_case};
+
+    #[test]
+    fn module_names() {
+        let cases = [
+            ("VirtioBlk", "virtio_blk"),
+            ("Ext2", "ext2"),
+            ("Rv6", "rv6"),
+            ("PCIBus", "pci_bus"),
+            ("ProgramEntry", "program_entry"),
+            ("BlockPCI", "block_pci"),
+        ];
+        for (name, module) in cases {
+            assert_eq!(snake_case(name), module);
+        }
+    }
+
+    #[test]
+    fn interface_numbers_never_change() {
+        // `printf 'interface Block' | sha256sum`, its first eight bytes in little-endian order.
+        assert_eq!(interface_number("Block"), 0xdc5a_4d1f_8aa6_6218);
+    }
+}

@@ -29,10 +29,7 @@ pub fn parse(sources: Vec<Source>) -> (Model, Vec<Diagnostic>) {
         };
         match syn::parse_file(&source.text) {
             Ok(tree) => parser.file(&tree),
-            Err(error) => {
-                let span = parser.span(error.span());
-                parser.error(Rule::Syntax, span, error.to_string(), "");
-            }
+            Err(error) => parser.syntax(&error),
         }
     }
     model.sources = sources;
@@ -56,6 +53,18 @@ impl Parser<'_> {
         help: impl Into<String>,
     ) {
         self.errors.push(Diagnostic::new(rule, span, message, help));
+    }
+
+    fn syntax(&mut self, error: &syn::Error) {
+        let span = self.span(error.span());
+        let message = match error.to_string() {
+            // What the tokenizer says, whatever it stumbled over.
+            it if it.starts_with("cannot parse string") => {
+                "a bracket or a quotation mark has no counterpart".to_string()
+            }
+            it => it,
+        };
+        self.error(Rule::Syntax, span, message, "");
     }
 
     /// The start of a syntax node.
@@ -191,7 +200,7 @@ impl Parser<'_> {
         let syn::Fields::Named(fields) = &item.fields else {
             let help = "a struct with named fields, each of them documented";
             return self.error(
-                Rule::Item,
+                Rule::Body,
                 span,
                 format!("struct `{name}` has no named fields"),
                 help,

@@ -69,6 +69,9 @@ unsafe impl<T: Exchangeable, const N: usize> Exchangeable for [T; N] {
     }
 }
 
+// SAFETY: a tag and perhaps plain data.
+unsafe impl<T: Plain> Plain for Option<T> {}
+
 // SAFETY: transfers the value if there is one.
 unsafe impl<T: Exchangeable> Exchangeable for Option<T> {
     #[inline(always)]
@@ -80,6 +83,9 @@ unsafe impl<T: Exchangeable> Exchangeable for Option<T> {
         }
     }
 }
+
+// SAFETY: a tag and plain data.
+unsafe impl<T: Plain, E: Plain> Plain for Result<T, E> {}
 
 // SAFETY: transfers whichever side is there.
 unsafe impl<T: Exchangeable, E: Exchangeable> Exchangeable for Result<T, E> {
