@@ -20,6 +20,12 @@ pub struct Mutex<T> {
 // SAFETY: the lock gives out one `&mut T` at a time.
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
 impl<T> Mutex<T> {
     /// A free lock.
     pub const fn new(data: T) -> Self {

@@ -1,3 +1,286 @@
-//! Empty yet.
+//! A domain that does harm when it is asked to: for the isolation tests and the benchmarks of calls.
+//!
+//! `options`: `panic` makes the start function panic, `fail` makes it give an error.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use domain_rt::sync::{Condvar, Mutex, Wait};
+use domain_rt::{thread, time};
+use interfaces::{Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject};
+
+/// The domain's entry.
+///
+/// # Errors
+/// [`RpcError::Refused`] if the options ask for it.
+pub fn start(next: Option<Handle<dyn Subject>>, options: RVec<u8>) -> RpcResult<Handle<dyn Subject>> {
+    match &*options {
+        b"panic" => panic!("asked to panic in its start function"),
+        b"fail" => Err(RpcError::Refused),
+        _ => Handle::new(Rogue { shared: Arc::default(), next: Mutex::new(next.map(Arc::new)), child: false }),
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    objects: Mutex<Vec<RRef<[u8; 64]>>>,
+    nests: Mutex<Vec<RRef<Nest>>>,
+    memory: Mutex<Vec<Vec<u8>>>,
+    offspring: AtomicU32,
+    lock: Mutex<u64>,
+    bell: Condvar,
+    spun: AtomicU64,
+}
+
+struct Rogue {
+    shared: Arc<Shared>,
+    next: Mutex<Option<Arc<Handle<dyn Subject>>>>,
+    child: bool,
+}
+
+impl Drop for Rogue {
+    fn drop(&mut self) {
+        if self.child {
+            self.shared.offspring.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Rogue {
+    fn next(&self) -> Option<Arc<Handle<dyn Subject>>> {
+        self.next.lock().clone()
+    }
+
+    fn harm(&self, how: Misdeed) -> RpcResult<u64> {
+        match how {
+            Misdeed::Panic => panic_with_boxes(),
+            Misdeed::OutOfBounds => Ok(u64::from([1u8, 2, 3][black_box(4096)])),
+            Misdeed::DeepRecursion => Ok(recurse(0, &[1; 64])),
+            Misdeed::DeepCalls => recurse_calling(0, &[1; 64]),
+            Misdeed::Spin => loop {
+                self.shared.spun.fetch_add(1, Ordering::Relaxed);
+            },
+            Misdeed::SpinInKernel => loop {
+                black_box(RRef::new(7u64)?);
+            },
+            Misdeed::DivideByZero => Ok(1 / black_box(0)),
+            Misdeed::HoardPrivate => hoard_private(),
+            Misdeed::HoardShared => hoard_shared(),
+            Misdeed::HoardThreads => hoard_threads(),
+            Misdeed::PanicInDrop => {
+                drop(black_box(Grenade));
+                Ok(0)
+            }
+            Misdeed::Block => self.block(),
+            Misdeed::PanicLocked => {
+                let _guard = self.shared.lock.lock();
+                panic!("with a lock held")
+            }
+            Misdeed::PanicRich => {
+                let rich: Result<Vec<_>, _> = (0..100_000u64).map(RRef::new).collect();
+                panic!("owning {} objects", rich?.len())
+            }
+        }
+    }
+
+    fn block(&self) -> RpcResult<u64> {
+        let mut guard = self.shared.lock.lock();
+        loop {
+            let wait;
+            (guard, wait) = self.shared.bell.wait(guard);
+            if wait == Wait::Interrupted {
+                return Err(RpcError::Interrupted);
+            }
+        }
+    }
+}
+
+struct Grenade;
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        panic!("in a drop");
+    }
+}
+
+fn panic_with_boxes() -> RpcResult<u64> {
+    let boxes: Vec<Box<u64>> = (0..1000).map(Box::new).collect();
+    panic!("deliberate, with {} boxes", boxes.len())
+}
+
+#[inline(never)]
+#[allow(unconditional_recursion)] // That is what it is for.
+fn recurse(level: u64, above: &[u64; 64]) -> u64 {
+    let mut here = *above;
+    here[(level % 64) as usize] = level;
+    recurse(level + 1, black_box(&here)) + here[(level % 7) as usize]
+}
+
+#[inline(never)]
+fn recurse_calling(level: u64, above: &[u64; 64]) -> RpcResult<u64> {
+    let mut here = *above;
+    here[(level % 64) as usize] = *RRef::new(level)?;
+    Ok(recurse_calling(level + 1, black_box(&here))? + here[(level % 7) as usize])
+}
+
+fn hoard_private() -> RpcResult<u64> {
+    let mut hoard: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let mut more = Vec::new();
+        if more.try_reserve_exact(256 * 1024).is_err() {
+            // Nothing left: panic with everything still in hand.
+            panic!("hoarded {} blocks", hoard.len());
+        }
+        more.push(1);
+        hoard.push(more);
+    }
+}
+
+fn hoard_shared() -> RpcResult<u64> {
+    let mut hoard = Vec::new();
+    loop {
+        match RVec::filled(0u8, 64 * 1024) {
+            Ok(more) => hoard.push(more),
+            Err(error) => {
+                let count = hoard.len();
+                core::mem::forget(hoard);
+                panic!("hoarded {count} runs: {error:?}");
+            }
+        }
+    }
+}
+
+fn hoard_threads() -> RpcResult<u64> {
+    for count in 0.. {
+        if thread::spawn("bomb", || time::sleep(u64::MAX / 2)).is_err() {
+            return Ok(count);
+        }
+    }
+    Ok(0)
+}
+
+impl Subject for Rogue {
+    fn null(&self) -> RpcResult<()> {
+        Ok(())
+    }
+
+    fn add(&self, left: u64, right: u64) -> RpcResult<u64> {
+        Ok(left.wrapping_add(right))
+    }
+
+    fn bump(&self, mut object: RRef<[u8; 64]>) -> RpcResult<RRef<[u8; 64]>> {
+        object[0] = object[0].wrapping_add(1);
+        Ok(object)
+    }
+
+    fn peek(&self, object: &RRef<[u8; 64]>) -> RpcResult<u64> {
+        Ok(u64::from(object[0]))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn many(&self, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, g: u64, h: u64) -> RpcResult<[u64; 4]> {
+        assert!(a != 666, "asked to, with eight arguments and a result in memory");
+        Ok([a + b, c + d, e + f, g + h])
+    }
+
+    fn depth(&self, depth: u64) -> RpcResult<u64> {
+        match self.next().filter(|_| depth > 0) {
+            Some(next) => Ok(next.depth(depth - 1)? + 1),
+            None => Ok(0),
+        }
+    }
+
+    fn misbehave(&self, how: Misdeed) -> RpcResult<u64> {
+        self.harm(how)
+    }
+
+    fn pass_on(&self, how: Misdeed) -> RpcResult<bool> {
+        let next = self.next().ok_or(RpcError::Refused)?;
+        Ok(next.misbehave(how).is_err())
+    }
+
+    fn keep(&self, object: RRef<[u8; 64]>) -> RpcResult<()> {
+        self.shared.objects.lock().push(object);
+        Ok(())
+    }
+
+    fn keep_nest(&self, nest: RRef<Nest>) -> RpcResult<()> {
+        self.shared.nests.lock().push(nest);
+        Ok(())
+    }
+
+    fn make(&self, value: u64) -> RpcResult<RRef<u64>> {
+        RRef::new(value)
+    }
+
+    fn make_nest(&self, value: u64) -> RpcResult<RRef<Nest>> {
+        let more = [Some(RRef::new(value + 1)?), None, Some(RRef::new(value + 2)?), None];
+        RRef::new(Nest { inner: RRef::new(value)?, more, bytes: RVec::filled(value as u8, 100)? })
+    }
+
+    fn lend_on(&self, object: &RRef<[u8; 64]>, how: Misdeed) -> RpcResult<bool> {
+        let next = self.next().ok_or(RpcError::Refused)?;
+        Ok(next.harm_with(object, how).is_err())
+    }
+
+    fn harm_with(&self, object: &RRef<[u8; 64]>, how: Misdeed) -> RpcResult<u64> {
+        black_box(object[0]);
+        self.harm(how)
+    }
+
+    fn follow(&self, next: Option<Handle<dyn Subject>>) -> RpcResult<()> {
+        let old = core::mem::replace(&mut *self.next.lock(), next.map(Arc::new));
+        drop(old);
+        Ok(())
+    }
+
+    fn offspring(&self) -> RpcResult<Handle<dyn Subject>> {
+        self.shared.offspring.fetch_add(1, Ordering::Relaxed);
+        Handle::new(Rogue { shared: self.shared.clone(), next: Mutex::new(None), child: true })
+    }
+
+    fn offspring_alive(&self) -> RpcResult<u32> {
+        Ok(self.shared.offspring.load(Ordering::Relaxed))
+    }
+
+    fn threads(&self, count: u32) -> RpcResult<()> {
+        for _ in 0..count {
+            let shared = self.shared.clone();
+            thread::spawn("idle", move || {
+                let mut guard = shared.lock.lock();
+                loop {
+                    (guard, _) = shared.bell.wait(guard);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn block_until(&self, until: u64) -> RpcResult<bool> {
+        let mut guard = self.shared.lock.lock();
+        loop {
+            let wait;
+            (guard, wait) = self.shared.bell.wait_until(guard, until);
+            match wait {
+                Wait::TimedOut => return Ok(true),
+                Wait::Interrupted => return Ok(false),
+                Wait::Woken => {}
+            }
+        }
+    }
+
+    fn grow(&self, bytes: u64) -> RpcResult<u64> {
+        let mut more = Vec::new();
+        more.try_reserve_exact(bytes as usize).map_err(|_| RpcError::NoMemory)?;
+        more.resize(bytes as usize, 1);
+        let mut memory = self.shared.memory.lock();
+        memory.push(more);
+        Ok(memory.iter().map(|block| block.len() as u64).sum())
+    }
+}

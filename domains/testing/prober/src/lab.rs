@@ -1,0 +1,169 @@
+//! What the tests have in common: starting victims, waiting for the end of them, counting memory.
+
+use crate::Verdict;
+use alloc::format;
+use alloc::string::String;
+use domain_rt::sync::Mutex;
+use domain_rt::time;
+use interfaces::{
+    AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec, Handle, Image, LoadError,
+    Loader, Monitor, RVec, RpcError, StartError, Subject, Text,
+};
+
+/// The tools of the tests.
+pub struct Lab {
+    /// Verifies images.
+    pub loader: Handle<dyn Loader>,
+    /// Shows domains.
+    pub monitor: Handle<dyn Monitor>,
+    /// Ends domains.
+    pub control: Handle<dyn DomainControl>,
+    archive: Handle<dyn Archive>,
+    victim: Mutex<Option<Handle<dyn Image>>>,
+}
+
+/// A running victim.
+pub struct Victim {
+    /// Its object.
+    pub subject: Handle<dyn Subject>,
+    /// Authority over it.
+    pub domain: Handle<dyn Domain>,
+    /// Its instance.
+    pub id: u32,
+}
+
+/// Longer than anything here takes; in nanoseconds.
+const PATIENCE: u64 = 20_000_000_000;
+
+impl Lab {
+    /// The lab with these grants.
+    pub fn new(
+        loader: Handle<dyn Loader>,
+        monitor: Handle<dyn Monitor>,
+        control: Handle<dyn DomainControl>,
+        archive: Handle<dyn Archive>,
+    ) -> Self {
+        Lab { loader, monitor, control, archive, victim: Mutex::new(None) }
+    }
+
+    /// The bytes of the victim's image file.
+    pub fn victim_file(&self) -> Result<RVec<u8>, String> {
+        for index in 0.. {
+            let entry = self.archive.entry(index).map_err(say)?;
+            let entry = entry.ok_or("no victim in the archive")?;
+            if entry.path.as_str() == "domains/victim" {
+                let buffer = RVec::filled(0, entry.size as usize).map_err(say)?;
+                return self.archive.read(index, 0, buffer).map_err(say);
+            }
+        }
+        Err("the archive has no end".into())
+    }
+
+    /// A victim's image, verified once.
+    pub fn victim_image(&self) -> Result<Handle<dyn Image>, String> {
+        let known = self.victim.lock().as_ref().map(Handle::duplicate);
+        if let Some(image) = known {
+            return image.map_err(say);
+        }
+        let image = self.loader.prepare(self.victim_file()?).map_err(|error: LoadError| say(error))?;
+        let copy = image.duplicate().map_err(say)?;
+        *self.victim.lock() = Some(image);
+        Ok(copy)
+    }
+
+    /// A new victim with these limits (pages, threads), whose next in the chain is `next`.
+    pub fn start_limited(
+        &self,
+        next: Option<&Victim>,
+        pages: u64,
+        threads: u32,
+        options: &[u8],
+    ) -> Result<Result<Victim, StartError>, String> {
+        let mut grants: [Option<AnyHandle>; 12] = [const { None }; 12];
+        grants[0] = next.map(|next| next.subject.duplicate()).transpose().map_err(say)?.map(Handle::into_any);
+        let spec =
+            DomainSpec { name: Text::new("victim"), page_limit: pages, thread_limit: threads, call_budget_ms: 0 };
+        let options = RVec::from_slice(options).map_err(say)?;
+        let mut started = match self.victim_image()?.start(spec, grants, options) {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(error)),
+        };
+        let service = started.offers[0].take().ok_or("the victim offers nothing")?;
+        let subject = service.downcast().map_err(|_| String::from("the victim offers something else"))?;
+        let id = started.control.info().map_err(say)?.id;
+        Ok(Ok(Victim { subject, domain: started.control, id }))
+    }
+
+    /// A new victim.
+    pub fn start(&self) -> Result<Victim, String> {
+        self.start_limited(None, 0, 0, b"")?.map_err(|error| format!("no start: {error:?}"))
+    }
+
+    /// A new victim whose next in the chain is `next`.
+    pub fn start_before(&self, next: &Victim) -> Result<Victim, String> {
+        self.start_limited(Some(next), 0, 0, b"")?.map_err(|error| format!("no start: {error:?}"))
+    }
+
+    /// Free memory, in bytes.
+    pub fn free(&self) -> Result<u64, String> {
+        Ok(self.monitor.memory().map_err(say)?.free)
+    }
+
+    /// Runs `work` until free memory is the same before and after, a few times at most: what is allocated
+    /// once and kept (tables that grow, chunks of the shared heap) does not count, what is lost every time
+    /// does.
+    pub fn conserves_memory(&self, mut work: impl FnMut() -> Verdict) -> Verdict {
+        const TRIES: usize = 8;
+        let mut lost = 0;
+        for _ in 0..TRIES {
+            let before = self.free()?;
+            work()?;
+            lost = before as i64 - self.free()? as i64;
+            if lost <= 0 {
+                return Ok(());
+            }
+        }
+        Err(format!("{lost} bytes are lost every time"))
+    }
+
+    /// The victim's description, if it is not gone.
+    pub fn info(&self, id: u32) -> Result<Option<DomainInfo>, String> {
+        let info = self.monitor.next(id).map_err(say)?;
+        Ok(info.filter(|info| info.id == id))
+    }
+}
+
+impl Victim {
+    /// Waits until everything of it is taken back; why it ended.
+    pub fn gone(&self) -> Result<CrashReason, String> {
+        self.domain.wait().map_err(say)
+    }
+
+    /// Ends it and waits until it is gone.
+    pub fn end(&self) -> Verdict {
+        self.domain.kill().map_err(say)?;
+        self.gone().map(drop)
+    }
+
+    /// Whether calls to it fail as they must.
+    pub fn is_dead(&self) -> bool {
+        self.subject.null() == Err(RpcError::DomainCrashed)
+    }
+}
+
+/// Waits until `condition` holds.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) -> Verdict {
+    let end = time::now() + PATIENCE;
+    while !condition() {
+        if time::now() > end {
+            return Err(format!("waited in vain for {what}"));
+        }
+        time::sleep(200_000);
+    }
+    Ok(())
+}
+
+/// Any error as text.
+pub fn say(error: impl core::fmt::Debug) -> String {
+    format!("{error:?}")
+}

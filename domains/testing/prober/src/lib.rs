@@ -1,0 +1,79 @@
+//! Runs the isolation tests: starts domains that do harm (`victim`), and looks at what is left.
+//!
+//! Each of the seven promises of the isolation half, and each trap that others fell into, is a named test.
+//! The results are lines of the kernel's log, `test NAME ok` or `test NAME FAILED: why`, and a last line
+//! `N passed, N failed`; then the machine is switched off. `options` names the tests to run (a part of the
+//! name is enough); without it all are run.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod calls;
+mod crashes;
+mod handles;
+mod images;
+mod lab;
+mod memory;
+mod threads;
+
+use alloc::string::String;
+use domain_rt::{log, thread};
+use interfaces::{Archive, DomainControl, Handle, Loader, Monitor, Power, RVec, RpcResult};
+use lab::Lab;
+
+/// What a test says: why it failed.
+type Verdict = Result<(), String>;
+/// A named test.
+type Test = (&'static str, fn(&Lab) -> Verdict);
+
+/// Fails the test unless the condition holds.
+#[macro_export]
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)*) => {
+        if !$condition {
+            return Err(alloc::format!($($message)*));
+        }
+    };
+}
+
+/// The domain's entry.
+///
+/// # Errors
+/// When there is no memory for the thread that runs the tests.
+pub fn start(
+    loader: Handle<dyn Loader>,
+    monitor: Handle<dyn Monitor>,
+    control: Handle<dyn DomainControl>,
+    archive: Handle<dyn Archive>,
+    power: Handle<dyn Power>,
+    options: RVec<u8>,
+) -> RpcResult<()> {
+    thread::spawn("tests", move || {
+        let lab = Lab::new(loader, monitor, control, archive);
+        let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
+        let failed = run_all(&lab, wanted);
+        let _ = power.off(u8::from(failed > 0));
+    })
+}
+
+/// Runs the tests whose name contains `wanted`; how many failed.
+fn run_all(lab: &Lab, wanted: &str) -> usize {
+    let groups: [&[Test]; 6] =
+        [calls::TESTS, crashes::TESTS, handles::TESTS, images::TESTS, memory::TESTS, threads::TESTS];
+    let (mut passed, mut failed) = (0, 0);
+    for (name, test) in groups.concat().into_iter().filter(|(name, _)| name.contains(wanted)) {
+        match test(lab) {
+            Ok(()) => {
+                log!("test {name} ok");
+                passed += 1;
+            }
+            Err(why) => {
+                log!("test {name} FAILED: {why}");
+                failed += 1;
+            }
+        }
+    }
+    log!("{passed} passed, {failed} failed");
+    failed
+}

@@ -1,0 +1,111 @@
+//! Threads: all of them leave a dead domain, wherever they are, and each by itself.
+
+use crate::lab::{Lab, Victim, say, wait_for};
+use crate::{Test, Verdict, ensure};
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+use domain_rt::{thread, time};
+use interfaces::{Misdeed, RpcError};
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[
+    ("threads-blocked-inside-leave", |lab| leave(lab, Misdeed::Block)),
+    ("threads-spinning-inside-leave", |lab| leave(lab, Misdeed::Spin)),
+    ("threads-spinning-in-the-kernel-leave", |lab| leave(lab, Misdeed::SpinInKernel)),
+    ("threads-of-the-domain-end-with-it", own_threads),
+    ("threads-budget", budget),
+    ("threads-eight-panic-at-once", eight_panics),
+    ("threads-unwind-apart", apart),
+    ("time-blocked-is-not-counted", blocked_time),
+];
+
+/// Eight callers are inside when the domain is killed; each gets the error.
+fn leave(lab: &Lab, how: Misdeed) -> Verdict {
+    lab.conserves_memory(|| {
+        let victim = lab.start()?;
+        let left = call_from(&victim, 8, how)?;
+        time::sleep(20_000_000);
+        victim.domain.kill().map_err(say)?;
+        wait_for("all callers to leave", || left.load(Ordering::SeqCst) == 8)?;
+        victim.gone()?;
+        settle(lab)
+    })
+}
+
+/// Calls `misbehave` from `count` threads; the counter of those that got the error.
+fn call_from(victim: &Victim, count: u32, how: Misdeed) -> Result<Arc<AtomicU32>, alloc::string::String> {
+    let left = Arc::new(AtomicU32::new(0));
+    for _ in 0..count {
+        let subject = victim.subject.duplicate().map_err(say)?;
+        let left = left.clone();
+        thread::spawn("caller", move || {
+            if subject.misbehave(how) == Err(RpcError::DomainCrashed) {
+                left.fetch_add(1, Ordering::SeqCst);
+            }
+        })
+        .map_err(say)?;
+    }
+    Ok(left)
+}
+
+/// Waits until the callers' threads are gone, so that their stacks are back.
+fn settle(lab: &Lab) -> Verdict {
+    let mine = domain_rt::self_id();
+    wait_for("the callers' threads to end", || {
+        matches!(lab.info(mine), Ok(Some(info)) if info.threads == 1)
+    })?;
+    time::sleep(2_000_000);
+    Ok(())
+}
+
+fn own_threads(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let victim = lab.start()?;
+        victim.subject.threads(20).map_err(say)?;
+        let threads = lab.info(victim.id)?.map_or(0, |info| info.threads);
+        ensure!(threads == 20, "{threads} threads");
+        victim.end()?;
+        time::sleep(2_000_000);
+        Ok(())
+    })
+}
+
+fn budget(lab: &Lab) -> Verdict {
+    let started = lab.start_limited(None, 0, 5, b"")?;
+    let victim = started.map_err(say)?;
+    let bombs = victim.subject.misbehave(Misdeed::HoardThreads);
+    ensure!(bombs == Ok(5), "{bombs:?} threads");
+    victim.end()
+}
+
+fn eight_panics(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let victim = lab.start()?;
+        let left = call_from(&victim, 8, Misdeed::Panic)?;
+        wait_for("all callers", || left.load(Ordering::SeqCst) == 8)?;
+        victim.gone()?;
+        settle(lab)
+    })
+}
+
+/// Two threads in two domains; the death of one unwinds one of them only.
+fn apart(lab: &Lab) -> Verdict {
+    let (one, two) = (lab.start()?, lab.start()?);
+    let left_one = call_from(&one, 1, Misdeed::Block)?;
+    let left_two = call_from(&two, 1, Misdeed::Block)?;
+    time::sleep(5_000_000);
+    one.end()?;
+    wait_for("the first caller", || left_one.load(Ordering::SeqCst) == 1)?;
+    ensure!(left_two.load(Ordering::SeqCst) == 0, "the other thread left, too");
+    two.end()?;
+    wait_for("the second caller", || left_two.load(Ordering::SeqCst) == 1)?;
+    settle(lab)
+}
+
+fn blocked_time(lab: &Lab) -> Verdict {
+    let victim = lab.start()?;
+    // `misbehave` has a budget of 300 ms; `block_until` has none, but time blocked counts nowhere.
+    let answer = victim.subject.block_until(time::now() + 400_000_000);
+    ensure!(answer == Ok(true), "{answer:?}");
+    victim.end()
+}
