@@ -31,7 +31,7 @@ impl<T> IrqLock<T> {
         let interrupts_were_on = interrupts::disable();
         while self.locked.swap(true, Ordering::Acquire) {
             while self.locked.load(Ordering::Relaxed) {
-                core::hint::spin_loop();
+                interrupts::relax();
             }
         }
         IrqGuard {
@@ -88,6 +88,7 @@ impl<T> Drop for IrqGuard<'_, T> {
 mod interrupts {
     //! Interrupt masking on the machine.
     use crate::arch::regs;
+    pub use crate::sync::relax;
 
     pub fn disable() -> bool {
         regs::interrupts_disable()
@@ -108,6 +109,10 @@ mod interrupts {
     }
 
     pub fn restore(_on: bool) {}
+
+    pub fn relax() {
+        core::hint::spin_loop();
+    }
 }
 
 #[cfg(test)]

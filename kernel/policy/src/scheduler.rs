@@ -2,8 +2,8 @@
 //!
 //! Threads that were just woken run before those that used up a time slice, so that a thread that
 //! answers a device or a person does not stand behind one that computes; but the latter get their
-//! turn at least every [`TURN_NS`]. A woken thread goes back to its last processor if that is idle,
-//! else to any idle one. A processor with nothing to do takes from the longest queue.
+//! turn at least every [`TURN_NS`]. A woken thread goes to an idle processor: the one where
+//! it is woken, the one where it ran last, or any. A processor with nothing to do takes from the longest queue.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -60,13 +60,17 @@ impl RoundRobin {
         }
     }
 
-    /// An idle processor, `first` if that is, claimed by clearing its flag.
+    /// The processor, if it is idle: claimed by clearing its flag.
+    fn claim(&self, cpu: usize) -> Option<usize> {
+        let idle = &self.processors[cpu].idle;
+        let claimed = idle.load(Ordering::Relaxed) && idle.swap(false, Ordering::AcqRel);
+        claimed.then_some(cpu)
+    }
+
+    /// Claims an idle processor, `first` if that is.
     fn claim_idle(&self, first: usize) -> Option<usize> {
         let online = smp::online();
-        (0..online).map(|step| (first + step) % online).find(|cpu| {
-            let idle = &self.processors[*cpu].idle;
-            idle.load(Ordering::Relaxed) && idle.swap(false, Ordering::AcqRel)
-        })
+        (0..online).find_map(|step| self.claim((first + step) % online))
     }
 
     fn shortest(&self) -> usize {
@@ -80,7 +84,11 @@ impl RoundRobin {
         let last = thread.cpu() % smp::online();
         match why {
             Reason::New => self.claim_idle(here).unwrap_or_else(|| self.shortest()),
-            Reason::Woken => self.claim_idle(last).unwrap_or(last),
+            // An idle processor that takes the interrupt which wakes the thread is awake already.
+            Reason::Woken => self
+                .claim(here)
+                .or_else(|| self.claim_idle(last))
+                .unwrap_or(last),
             Reason::Yielded => {
                 let alone = self.processors[here].length.load(Ordering::Relaxed) == 0;
                 let elsewhere = if alone { None } else { self.claim_idle(here) };

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::{SPURIOUS, TIMER, map_registers};
 use crate::arch::regs;
+use crate::sync::relax;
 
 /// Register offsets (SDM volume 3, table 11-1).
 mod reg {
@@ -104,7 +105,7 @@ pub(crate) fn end_of_interrupt() {
 /// Sends `command` to the processor with this APIC id. Interrupts must be off.
 fn send(apic_id: u32, command: u32) {
     while read(reg::COMMAND_LOW) & DELIVERY_PENDING != 0 {
-        core::hint::spin_loop();
+        relax();
     }
     write(reg::COMMAND_HIGH, apic_id << 24);
     write(reg::COMMAND_LOW, command | ASSERT);

@@ -36,6 +36,7 @@ pub fn unexpected() -> u64 {
 
 /// Silences the legacy controllers and sets up the I/O APICs and the boot processor's local APIC.
 pub(crate) fn init() {
+    crate::sync::init_relax();
     ioapic::mask_legacy_controllers();
     for vector in 0x20..=0xfe {
         trap::set_handler(vector, stray);

@@ -108,7 +108,7 @@ fn interrupt_blocked() -> Result<(), String> {
     let wait = |index| {
         let interrupted = match index {
             0 => task::wait_on(&word, 0, None),
-            1 => task::wait_on(&word, 0, Some(time::now_ns() + 60_000_000_000)),
+            1 => task::wait_on(&word, 0, Some(time::now_ns() + 600_000_000_000)),
             _ => task::sleep_until(time::now_ns() + 60_000_000_000),
         };
         let right = interrupted == WaitResult::Interrupted;

@@ -3,9 +3,9 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::{others, request};
+use super::{flush, others, request};
 use crate::arch::cpu::cpu_index;
-use crate::sync::IrqOff;
+use crate::sync::{IrqOff, relax};
 
 /// What to call, erased: the caller waits, so the reference outlives all uses.
 type Function = *const (dyn Fn(usize) + Sync);
@@ -28,7 +28,7 @@ pub fn call_all(function: &(dyn Fn(usize) + Sync)) {
     let _irq = IrqOff::new();
     while BUSY.swap(true, Ordering::Acquire) {
         request::poll();
-        core::hint::spin_loop();
+        relax();
     }
     let mask = others().fold(0, |mask, index| mask | 1 << index);
     // SAFETY: BUSY is ours and no call is pending, so nobody reads the cell. The transmute only
@@ -44,7 +44,7 @@ pub fn call_all(function: &(dyn Fn(usize) + Sync)) {
     function(cpu_index());
     while WAITING.load(Ordering::Acquire) != 0 {
         request::poll();
-        core::hint::spin_loop();
+        relax();
     }
     BUSY.store(false, Ordering::Release);
 }
@@ -55,6 +55,8 @@ pub(super) fn serve() {
     if WAITING.load(Ordering::Acquire) & 1 << here == 0 {
         return;
     }
+    // The function may lie on a stack that an idle processor knows by a stale translation.
+    flush::catch_up();
     // SAFETY: this processor's bit is set, so the cell was written and its writer waits.
     if let Some(function) = unsafe { *FUNCTION.0.get() } {
         // SAFETY: the caller keeps the function borrowed until our bit is cleared below.

@@ -5,6 +5,8 @@
 //!
 //! - a request to flush translations is also served by a processor that spins for any lock, waits
 //!   for anything here, or is parked; it needs no lock;
+//! - an idle processor is not asked to flush or to park at all: it does both, where it missed
+//!   something, before it runs a thread again ([`catch_up`]);
 //! - a request to call a function, or to park, is served where interrupts are enabled, or in the
 //!   waits of this module, whose callers hold no spin lock.
 
@@ -48,6 +50,14 @@ pub(crate) fn apic_id(index: usize) -> u32 {
 fn others() -> impl Iterator<Item = usize> {
     let here = cpu_index();
     (0..online()).filter(move |index| *index != here)
+}
+
+/// What an idle processor does before it runs a thread: forgets translations that it was not asked
+/// to forget while idle, and waits while the world is stopped. Interrupts are off.
+pub(crate) fn catch_up() {
+    flush::catch_up();
+    stop::park(core::ptr::null_mut());
+    flush::catch_up();
 }
 
 /// Stops all other processors for good, whatever they are doing, for a kernel that gives up.

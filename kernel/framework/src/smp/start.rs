@@ -12,6 +12,7 @@ use super::{APIC_IDS, ONLINE, request};
 use crate::arch::{self, MAX_CPUS, regs};
 use crate::irq::lapic;
 use crate::mem::{self, PAGE_SIZE, Stack, phys_to_virt};
+use crate::sync::relax;
 use crate::{acpi, boot, kprintln, task, time};
 
 /// Physical page where the code goes; the first MiB is reserved for such uses.
@@ -90,7 +91,7 @@ fn wait_until(deadline_ns: u64, done: impl Fn() -> bool) -> bool {
         if time::now_ns() >= deadline_ns {
             return done();
         }
-        core::hint::spin_loop();
+        relax();
     }
     true
 }

@@ -10,6 +10,7 @@
 //!
 //! A processor parks with interrupts enabled before, or from a wait whose caller holds no spin
 //! lock; so while the world stands still every spin lock is free (but for those the visitor takes).
+//! An idle processor is not asked; it parks before it runs a thread.
 //! Two that want to stop the world: the one that finds STOPPER taken parks for the other first.
 
 use alloc::sync::Arc;
@@ -20,7 +21,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use super::{others, poll_flush, request};
 use crate::arch::trap::{self, TrapFrame};
 use crate::arch::{MAX_CPUS, cpu, regs};
-use crate::sync::IrqOff;
+use crate::sync::{IrqOff, relax};
 use crate::task::{self, State, Thread, ThreadId};
 
 /// Index of the stopping processor plus one, or 0.
@@ -80,14 +81,19 @@ pub fn stop_world<R>(visit: impl FnOnce(&mut World) -> R) -> R {
         .is_err()
     {
         request::poll();
-        core::hint::spin_loop();
+        relax();
     }
     let round = ROUND.fetch_add(1, Ordering::SeqCst) + 1;
-    others().for_each(|index| request::send(index, request::STOP));
-    for index in others() {
+    // Idle processors see the round before they run a thread, since it is published by now.
+    let busy = others()
+        .filter(|index| !task::is_idle(*index))
+        .fold(0_u32, |mask, index| mask | 1 << index);
+    let busy = || others().filter(move |index| busy & 1 << index != 0);
+    busy().for_each(|index| request::send(index, request::STOP));
+    for index in busy() {
         while PARKINGS[index].round.load(Ordering::Acquire) != round {
             poll_flush();
-            core::hint::spin_loop();
+            relax();
         }
     }
     let result = visit(&mut World {
@@ -111,7 +117,7 @@ pub(super) fn park(frame: *mut TrapFrame) {
     parking.round.store(round, Ordering::Release);
     while OVER.load(Ordering::Acquire) < round {
         poll_flush();
-        core::hint::spin_loop();
+        relax();
     }
     parking.frame.store(ptr::null_mut(), Ordering::Relaxed);
 }

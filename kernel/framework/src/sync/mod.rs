@@ -13,12 +13,15 @@
 
 mod mutex;
 mod once;
+mod relax;
 mod rwlock;
 mod spin;
 mod wait_queue;
 
 pub use mutex::{Mutex, MutexGuard, Sleepable};
 pub use once::Once;
+pub(crate) use relax::init_relax;
+pub use relax::relax;
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use spin::{IrqOff, SpinGuard, SpinLock};
 pub use wait_queue::WaitQueue;

@@ -4,6 +4,7 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU8, Ordering};
 
+use super::relax;
 use crate::smp;
 
 const EMPTY: u8 = 0;
@@ -56,7 +57,7 @@ impl<T> Once<T> {
                 return value;
             }
             smp::poll_flush();
-            core::hint::spin_loop();
+            relax();
         }
     }
 

@@ -7,7 +7,7 @@ use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::IrqOff;
+use super::{IrqOff, relax};
 use crate::smp;
 
 /// Set while a writer holds the lock or waits for the readers to leave.
@@ -45,7 +45,7 @@ impl<T> RwLock<T> {
                 };
             }
             smp::poll_flush();
-            core::hint::spin_loop();
+            relax();
         }
     }
 
@@ -58,11 +58,11 @@ impl<T> RwLock<T> {
                 break;
             }
             smp::poll_flush();
-            core::hint::spin_loop();
+            relax();
         }
         while self.state.load(Ordering::Acquire) != WRITER {
             smp::poll_flush();
-            core::hint::spin_loop();
+            relax();
         }
         WriteGuard {
             lock: self,

@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use super::relax;
 use crate::arch::regs;
 use crate::smp;
 
@@ -101,7 +102,7 @@ impl<T: ?Sized> SpinLock<T> {
     fn wait_until_free(&self) {
         while self.locked.load(Ordering::Relaxed) {
             smp::poll_flush();
-            core::hint::spin_loop();
+            relax();
         }
     }
 }

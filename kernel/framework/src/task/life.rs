@@ -33,6 +33,7 @@ pub fn spawn(
     stack_pages: usize,
     isolation_block: usize,
 ) -> Result<ThreadId, NoMemory> {
+    free_dead_first();
     let stack = kspace::map_region(stack_pages.max(1))?;
     let (low, rsp) = write_first_context(&stack, entry, arg);
     let id = table::reserve()?;
@@ -50,6 +51,17 @@ pub fn spawn(
     drop(irq);
     super::preempt_point();
     Ok(id)
+}
+
+/// Frees what is to be freed before more is taken, so that a program which makes and ends threads
+/// needs no more memory than those that live; left to the reaper where the caller may not sleep.
+fn free_dead_first() {
+    if DEAD.lock().is_empty() {
+        return;
+    }
+    if let Ok(token) = Sleepable::claim() {
+        reap(token);
+    }
 }
 
 /// Writes what the first switch to the thread pops; returns the stack's low end and that place.

@@ -31,19 +31,19 @@ mod table;
 mod thread;
 mod wait;
 
-pub use life::{exit, join, reap, spawn, start};
+pub use life::{DEFAULT_STACK_PAGES, exit, join, reap, spawn, start};
 pub use policy::{Placement, Reason, Scheduler};
 pub use preempt::{AtomicContext, PreemptOff, may_sleep, preempt_point};
 pub use queue::ThreadQueue;
 pub use sched::{refusals, yield_now};
+pub use table::for_each;
 pub use thread::{RunQueue, Thread, ThreadId, ThreadRef, TimerQueue};
 pub use wait::{
     WaitResult, clear_interrupt, interrupt, sleep_until, wait_on, wait_uninterrupted, wake,
 };
 
 pub(crate) use preempt::preempt_from;
-pub(crate) use sched::{inject, policy as scheduler, run_processor, tick};
-pub(crate) use table::for_each;
+pub(crate) use sched::{inject, is_idle, policy as scheduler, run_processor, tick};
 pub(crate) use thread::State;
 pub(crate) use wait::time_out;
 

@@ -33,7 +33,7 @@ mod word {
 
 static POLICY: RwLock<Option<&'static dyn Scheduler>> = RwLock::new(None);
 static REFUSALS: AtomicU64 = AtomicU64::new(0);
-/// Answers of the policy that are refused in a row before the processor goes idle.
+/// Answers of the policy that are refused in a row before a busy processor goes idle.
 const MAX_REFUSALS: usize = 16;
 
 /// Makes `policy` the scheduler; returns the previous one.
@@ -73,8 +73,9 @@ pub(super) fn current() -> Option<&'static Thread> {
     }
 }
 
-/// Whether processor `index` has nothing to run.
-pub(super) fn is_idle(index: usize) -> bool {
+/// Whether processor `index` has nothing to run. It then runs no thread, and touches no memory of
+/// kernel space, before it has called `smp::catch_up`.
+pub(crate) fn is_idle(index: usize) -> bool {
     cpu::block(index).sched[word::IDLE].load(Ordering::SeqCst) != 0
 }
 
@@ -165,12 +166,19 @@ pub(super) fn dispatch() -> ! {
 /// Asks the policy for a thread and checks that it may run.
 fn pick(here: usize) -> Option<ThreadRef> {
     for _ in 0..MAX_REFUSALS {
-        let thread = policy().pick(here)?;
-        if thread.state.change(State::Ready, State::Running) {
+        if let Some(thread) = claim(policy().pick(here)?, here) {
             return Some(thread);
         }
-        refuse(&thread, here);
     }
+    None
+}
+
+/// Moves a thread to RUNNING, if it is READY: the one door to a processor.
+fn claim(thread: ThreadRef, here: usize) -> Option<ThreadRef> {
+    if thread.state.change(State::Ready, State::Running) {
+        return Some(thread);
+    }
+    refuse(&thread, here);
     None
 }
 
@@ -227,13 +235,19 @@ extern "C" fn idle() -> ! {
     block.isolation_block.store(0, Ordering::Relaxed);
     let stack_low = block.sched[word::STACK_LOW].load(Ordering::Relaxed);
     block.stack_low.store(stack_low, Ordering::Relaxed);
-    block.sched[word::IDLE].store(1, Ordering::SeqCst);
     time::processor_idles();
     loop {
+        block.sched[word::IDLE].store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if let Some(thread) = pick(here) {
+        if let Some(thread) = policy().pick(here) {
+            // An idle processor is left alone by stops and flushes, so it looks for them before
+            // it claims a thread.
             block.sched[word::IDLE].store(0, Ordering::SeqCst);
-            run(thread);
+            smp::catch_up();
+            if let Some(thread) = claim(thread, here) {
+                run(thread);
+            }
+            continue;
         }
         // An interrupt that makes a thread ready is taken here and wakes the processor.
         regs::wait_for_interrupt();

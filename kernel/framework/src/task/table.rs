@@ -81,8 +81,9 @@ pub(super) fn count() -> usize {
     TABLE.lock().count
 }
 
-/// Calls `visit` for every living thread, with the table locked.
-pub(crate) fn for_each(mut visit: impl FnMut(&ThreadRef)) {
+/// Calls `visit` for every living thread, with the table locked and interrupts off: `visit` must
+/// neither make, end nor look up threads.
+pub fn for_each(mut visit: impl FnMut(&ThreadRef)) {
     let table = TABLE.lock();
     table
         .slots
