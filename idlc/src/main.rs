@@ -10,8 +10,8 @@ idlc, the interface compiler of Trefoil
 
 usage: idlc COMMAND [ARGUMENT..]
 
-  check [PATH..]   check .idl files: the given files and folders as one namespace,
-                   or interfaces/ and domains/ of the workspace
+  check [PATH..]   check the .idl files of the workspace; with PATHs, only those files and
+                   folders, together with the workspace's interfaces/ that they may use
   emit interfaces  the Rust source of the crate `interfaces`
   emit proxies     the Rust source of the crate `kernel/proxies`
   manual           the reference manual of all interfaces, in Markdown
@@ -108,25 +108,35 @@ fn check(paths: &[&str]) -> Result<String, Report> {
     ))
 }
 
+/// The given files and those in the given folders, and the common interfaces if this is a workspace.
 fn sources(paths: &[&str]) -> Result<Vec<Source>, Report> {
     let mut files = Vec::new();
     for path in paths.iter().map(Path::new) {
-        if path.is_dir() {
-            let found = idlc::source::below(path, "idl");
-            files.extend(
-                found.map_err(|error| Report::plain(format!("{}: {error}", path.display())))?,
-            );
-        } else {
-            files.push(path.to_path_buf());
+        match path.is_dir() {
+            true => files.extend(below(path)?),
+            false => files.push(path.to_path_buf()),
         }
     }
-    match files.is_empty() {
-        true => Err(Report::plain(format!(
-            "there are no .idl files in {}",
-            paths.join(", ")
-        ))),
-        false => idlc::source::read(Path::new(""), &files),
+    if files.is_empty() {
+        let paths = paths.join(", ");
+        return Err(Report::plain(format!("there are no .idl files in {paths}")));
     }
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let given: Vec<_> = files.iter().map(real).collect();
+    if let Ok(root) = root() {
+        let common = below(&root.join("interfaces"))?;
+        files.extend(
+            common
+                .into_iter()
+                .filter(|path| !given.contains(&real(path))),
+        );
+    }
+    idlc::source::read(Path::new(""), &files)
+}
+
+fn below(folder: &Path) -> Result<Vec<PathBuf>, Report> {
+    let found = idlc::source::below(folder, "idl");
+    found.map_err(|error| Report::plain(format!("{}: {error}", folder.display())))
 }
 
 fn shadow(model: &Model, name: &str) -> Result<String, Report> {
