@@ -152,12 +152,11 @@ fn see_to_the_end(
     drop(program);
     let reason = clear_away(running);
     process.detach();
-    system
-        .table
-        .end(process.pid, status(process, result, reason));
+    let status = status(process, result, reason);
     if process.session == process.pid {
-        system.end_session(process.session);
+        system.end_session(process);
     }
+    system.table.end(process.pid, status);
 }
 
 /// Ends a domain and returns when nothing of it is left; why it ended.

@@ -48,7 +48,7 @@ mod terminal;
 mod volumes;
 
 use alloc::sync::Arc;
-use domain_rt::thread;
+use domain_rt::{log, thread};
 use interfaces::{
     Console, DomainControl, Handle, Loader, Monitor, Personality, Power, RVec, Respawn, RpcResult,
     Supervisor,
@@ -79,6 +79,9 @@ pub fn start(
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
     let settings = Settings::parse(&options);
+    for line in &settings.unknown {
+        log!("option not understood: {line}");
+    }
     let services = Services {
         monitor,
         control,

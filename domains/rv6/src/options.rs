@@ -2,7 +2,6 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use domain_rt::log;
 
 /// What the options say.
 #[derive(Default)]
@@ -13,15 +12,17 @@ pub struct Settings {
     pub pages: Option<u64>,
     /// Names of program images and the services they may ask for.
     pub grants: Vec<(String, Vec<String>)>,
+    /// Lines that mean nothing.
+    pub unknown: Vec<String>,
 }
 
 impl Settings {
-    /// Reads the text. Lines that mean nothing are logged and left out.
+    /// Reads the text.
     pub fn parse(text: &[u8]) -> Self {
         let mut settings = Settings::default();
         for line in String::from_utf8_lossy(text).lines().map(str::trim) {
             if !line.is_empty() && settings.line(line).is_none() {
-                log!("option not understood: {line}");
+                settings.unknown.push(line.to_string());
             }
         }
         settings
@@ -44,5 +45,28 @@ impl Settings {
     pub fn granted(&self, image: &str, service: &str) -> bool {
         let mut of_image = self.grants.iter().filter(|(name, _)| name == image);
         of_image.any(|(_, services)| services.iter().any(|granted| granted == service))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_init_writes() {
+        let settings =
+            Settings::parse(b"exec\n pages 100 \nprogram crash: control monitor\nprogram ps:\n");
+        assert!(settings.exec && settings.unknown.is_empty());
+        assert_eq!(settings.pages, Some(100));
+        assert!(settings.granted("crash", "control") && settings.granted("crash", "monitor"));
+        assert!(!settings.granted("crash", "power") && !settings.granted("ps", "monitor"));
+        assert!(!settings.granted("cras", "control"));
+    }
+
+    #[test]
+    fn keeps_what_it_does_not_understand() {
+        let settings = Settings::parse(b"executive\npages many\nprogram crash control\n\xff\n");
+        assert_eq!(settings.unknown.len(), 4);
+        assert!(!settings.exec && settings.pages.is_none() && settings.grants.is_empty());
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use domain_rt::{log, time};
 use interfaces::{
     AnyHandle, DomainControl, Errno, Handle, Loader, Monitor, Power, RpcResult, Supervisor,
 };
@@ -12,6 +13,9 @@ use crate::process::Process;
 use crate::table::Table;
 use crate::terminal::Terminal;
 use crate::volumes::Volumes;
+
+/// How long the rest of a session may take to end, in nanoseconds.
+const DRAIN: u64 = 2_000_000_000;
 
 /// Bytes in a page.
 const PAGE: u64 = 4096;
@@ -122,13 +126,21 @@ impl System {
     }
 
     /// The first process of a session is gone: ends what it left in the foreground, so that the next
-    /// shell has the console for itself.
-    pub fn end_session(&self, session: u32) {
-        let left = self
-            .table
-            .select(|process| process.session == session && !process.background);
+    /// shell has the console for itself. In `exec` mode, where the machine is switched off next, all goes.
+    pub fn end_session(&self, first: &Process) {
+        let all = self.settings.exec;
+        let left = self.table.select(|process| {
+            process.session == first.pid && process.pid != first.pid && (all || !process.background)
+        });
         for process in left {
             process.kill();
+        }
+        if all {
+            self.table.drain(first, time::now().saturating_add(DRAIN));
+        }
+        // Whoever started the session may switch the machine off now.
+        if let Err(error) = self.volumes.sync() {
+            log!("the disk could not be synced: {error:?}");
         }
     }
 }

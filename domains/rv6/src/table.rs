@@ -156,6 +156,22 @@ impl Table {
         }
     }
 
+    /// Waits until the first process of a session is the only one that is left, at most until `deadline` (nanoseconds since boot).
+    pub fn drain(&self, first: &Process, deadline: u64) {
+        let mut state = self.state.lock();
+        let left = |entry: &Entry| {
+            let process = &entry.process;
+            process.session == first.pid && process.pid != first.pid && entry.status.is_none()
+        };
+        while state.entries.values().any(left) {
+            let (guard, wait) = self.ended.wait_until(state, deadline);
+            if wait != Wait::Woken {
+                return;
+            }
+            state = guard;
+        }
+    }
+
     /// The process with a number, also if it has ended and was not waited for.
     ///
     /// # Errors

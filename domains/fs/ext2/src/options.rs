@@ -48,3 +48,27 @@ fn parse_size(text: &[u8]) -> Option<usize> {
     let number: usize = core::str::from_utf8(digits).ok()?.parse().ok()?;
     number.checked_mul(unit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_all_words() {
+        let settings = Settings::parse(b" ro  cache=2M\n");
+        assert!(settings.read_only && settings.unknown.is_empty());
+        assert_eq!(settings.cache_bytes, 2 << 20);
+        assert_eq!(Settings::parse(b"cache=12345").cache_bytes, 12345);
+        assert_eq!(Settings::parse(b"").cache_bytes, DEFAULT_CACHE);
+    }
+
+    #[test]
+    fn reports_what_means_nothing() {
+        let text =
+            b"rw cache= cache=M cache=-1 cache=99999999999999999999 cache=99999999999999999K";
+        let settings = Settings::parse(text);
+        assert_eq!(settings.unknown.len(), 6);
+        assert!(!settings.read_only);
+        assert_eq!(settings.cache_bytes, DEFAULT_CACHE);
+    }
+}
