@@ -288,16 +288,19 @@ impl Frames {
         if self.kind != FrameKind::Untyped {
             return Err(MetaError::WrongKind);
         }
+        let mut shared = Self {
+            first: self.first,
+            count: 0,
+            kind: self.kind,
+        };
         for frame in self.first..self.first + self.count {
+            // On an error the drop of `shared` takes back what was added so far.
             slot(frame)
                 .expect("owned frames have slots")
                 .share(self.kind)?;
+            shared.count += 1;
         }
-        Ok(Self {
-            first: self.first,
-            count: self.count,
-            kind: self.kind,
-        })
+        Ok(shared)
     }
 }
 

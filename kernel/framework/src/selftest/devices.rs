@@ -36,7 +36,12 @@ fn refused(physical: u64, bytes: usize, expected: IoError) -> Result<(), String>
 }
 
 fn memory_refuses_ram() -> Result<(), String> {
-    for physical in [0x1000, 0x10_0000, 0x20_0000, 0xff0_0000 - 0x1000] {
+    let memory = crate::boot::start_info::memory_map();
+    for range in memory.ranges() {
+        refused(range.start, 0x1000, IoError::Sensitive)?;
+        refused(range.end - 8, 0x1000, IoError::Sensitive)?;
+    }
+    for physical in [0x1000, 0xe_0000, 0x10_0000, 0x20_0000] {
         refused(physical, 0x1000, IoError::Sensitive)?;
     }
     refused(0, 0xa_0000, IoError::Sensitive)?;

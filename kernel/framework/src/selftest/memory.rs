@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::faults::{rewrite, touch};
 use super::{Test, catch};
 use crate::check;
+use crate::log;
 use crate::mem::frames::{self, FrameKind, FramePolicy, Frames, MetaError};
 use crate::mem::kspace::{self, Prot, Region};
 use crate::mem::paging::{self, NO_EXECUTE, USER, WRITABLE};
@@ -29,6 +30,8 @@ pub(super) static TESTS: &[Test] = &[
     ("mem-kernel-frames-are-reserved", kernel_frames_are_reserved),
     ("mem-lying-policy", lying_policy),
     ("mem-heap-random", heap_random),
+    ("mem-heap-exhausted", heap_exhausted),
+    ("log-keeps-the-last-bytes", log_keeps_the_last_bytes),
 ];
 
 fn pages_come_back() -> Result<(), String> {
@@ -233,5 +236,49 @@ fn heap_random() -> Result<(), String> {
             );
         }
     }
+    Ok(())
+}
+
+/// Takes all memory through the heap, in large and small pieces, and gives it back.
+fn heap_exhausted() -> Result<(), String> {
+    let before = mem::stats().free;
+    let mut pieces: Vec<Vec<u8>> = Vec::new();
+    for size in [8 << 20, 1 << 20, 64 << 10, 5000, 700] {
+        loop {
+            let mut piece = Vec::new();
+            if pieces.try_reserve(1).is_err() || piece.try_reserve_exact(size).is_err() {
+                break;
+            }
+            pieces.push(piece);
+        }
+    }
+    let left = mem::stats().free;
+    check!(left < 100, "{left} pages are left");
+    check!(mem::alloc_pages(64).is_none(), "there was more memory");
+    check!(
+        kspace::map_region(64).is_err(),
+        "there was memory for a region"
+    );
+    drop(pieces);
+    let after = mem::stats().free;
+    check!(after == before, "{before} pages before, {after} after");
+    Ok(())
+}
+
+fn log_keeps_the_last_bytes() -> Result<(), String> {
+    let before = log::written();
+    crate::kprintln!("a line for the ring");
+    let mut bytes = [0; 200];
+    let (start, count) = log::read(before, &mut bytes);
+    check!(start == before, "asked for {before}, got {start}");
+    let text = core::str::from_utf8(&bytes[..count]).map_err(|_| "not text")?;
+    check!(text.contains("a line for the ring\n"), "got {text:?}");
+    let (start, _) = log::read(0, &mut bytes);
+    check!(
+        log::written() - start <= 64 << 10,
+        "older than the ring is long"
+    );
+    let (start, count) = log::read(u64::MAX, &mut bytes);
+    check!(count == 0 && start <= log::written(), "the future was read");
     Ok(())
 }
