@@ -1,0 +1,127 @@
+//! `head [-n LINES] [-c BYTES] [FILE...]`: prints the first lines (10) or bytes of files.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::vec::Vec;
+use ulib::{Env, Error, Handle, Process, Program, Reader, RpcResult, Stop};
+
+const USAGE: &str = "
+usage: head [-n LINES | -LINES | -c BYTES] [-q] [-v] [FILE...]
+Prints the first 10 (or LINES) lines, or BYTES bytes, of each FILE; `-` or none is the standard input.
+Several files get headings; -q: never, -v: always.";
+
+/// The entry of the program.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
+    ulib::program(process, main)
+}
+
+#[derive(Clone, Copy)]
+enum Amount {
+    Lines(u64),
+    Bytes(u64),
+}
+
+fn main(env: &Env) -> Result<i32, Stop> {
+    let arguments: Vec<Vec<u8>> = env.arguments().iter().map(|it| modern(it)).collect();
+    let options = env.options_of(&arguments, USAGE, "n:c:qv")?;
+    let amount = match (options.value('c'), options.value('n')) {
+        (Some(bytes), _) => Amount::Bytes(number(bytes)?),
+        (None, Some(lines)) => Amount::Lines(number(lines)?),
+        (None, None) => Amount::Lines(10),
+    };
+    let mut files = options.operands.clone();
+    if files.is_empty() {
+        files = Vec::from([b"-".to_vec()]);
+    }
+    let headings = options.has('v') || (files.len() > 1 && !options.has('q'));
+    let mut first = true;
+    for file in &files {
+        match env.input(file) {
+            Ok(reader) => {
+                if headings {
+                    heading(env, file, first)?;
+                }
+                first = false;
+                show(env, file, reader, amount)?;
+            }
+            Err(error) => env.fail(file, &error),
+        }
+    }
+    Ok(env.status())
+}
+
+/// `-5` as `-n5`.
+fn modern(argument: &[u8]) -> Vec<u8> {
+    match argument {
+        [b'-', digits @ ..] if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
+            [b"-n", digits].concat()
+        }
+        _ => argument.to_vec(),
+    }
+}
+
+fn number(text: &[u8]) -> Result<u64, Stop> {
+    let number = core::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Stop::about(text, Error::text("invalid number")))
+}
+
+fn heading(env: &Env, file: &[u8], first: bool) -> Result<(), Stop> {
+    let name = if file == b"-" {
+        b"standard input"
+    } else {
+        file
+    };
+    env.write(if first { b"==> " } else { b"\n==> " })?;
+    env.write(name)?;
+    env.write(b" <==\n")
+}
+
+fn show(env: &Env, file: &[u8], mut reader: Reader, amount: Amount) -> Result<(), Stop> {
+    let mut left = amount;
+    loop {
+        let bytes = match reader.fill() {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                env.fail(file, &error);
+                return Ok(());
+            }
+        };
+        let taken = match left {
+            Amount::Lines(lines) => first_lines(bytes, lines),
+            Amount::Bytes(count) => bytes
+                .len()
+                .min(usize::try_from(count).unwrap_or(usize::MAX)),
+        };
+        if taken == 0 {
+            return Ok(());
+        }
+        let piece = &bytes[..taken];
+        left = match left {
+            Amount::Lines(lines) => Amount::Lines(lines - count_lines(piece)),
+            Amount::Bytes(count) => Amount::Bytes(count - taken as u64),
+        };
+        env.write(piece)?;
+        reader.consume(taken);
+    }
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// How many of `bytes` belong to the first `lines` lines.
+fn first_lines(bytes: &[u8], lines: u64) -> usize {
+    if lines == 0 {
+        return 0;
+    }
+    let mut breaks = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let last = breaks.nth(usize::try_from(lines - 1).unwrap_or(usize::MAX));
+    last.map_or(bytes.len(), |(at, _)| at + 1)
+}
