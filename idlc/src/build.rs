@@ -13,13 +13,14 @@ use std::process::ExitCode;
 /// `emit` makes of it to `file` in the build directory. Errors go to standard error, as text for the user.
 pub fn script(root: &str, file: &str, emit: fn(&Model) -> String) -> ExitCode {
     let root = Path::new(root);
-    if let Err(error) = watch(root) {
-        return fail(&format!("idlc: {}: {error}", root.display()));
-    }
     let model = match crate::load(root) {
         Ok(model) => model,
         Err(report) => return fail(&format!("\n{report}")),
     };
+    // Only now: cargo shows these lines when the script fails, and runs a failed script again anyway.
+    if let Err(error) = watch(root) {
+        return fail(&format!("idlc: {}: {error}", root.display()));
+    }
     watch_missing(root, &model);
     let Some(folder) = env::var_os("OUT_DIR") else {
         return fail("idlc: OUT_DIR is not set; this is for build scripts");

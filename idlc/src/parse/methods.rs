@@ -165,16 +165,11 @@ impl Parser<'_> {
     }
 
     fn arguments(&mut self, function: &syn::TraitItemFn) -> Vec<Argument> {
-        let typed = |input| match input {
-            &syn::FnArg::Typed(ref argument) => Some(argument),
-            syn::FnArg::Receiver(_) => None,
-        };
-        function
-            .sig
-            .inputs
+        let inputs = &function.sig.inputs;
+        inputs
             .iter()
             .filter_map(typed)
-            .map(|argument| self.argument(argument))
+            .map(|it| self.argument(it))
             .collect()
     }
 
@@ -218,5 +213,13 @@ impl Parser<'_> {
                 }
             }
         }
+    }
+}
+
+/// A parameter other than `self`.
+fn typed(input: &syn::FnArg) -> Option<&syn::PatType> {
+    match input {
+        syn::FnArg::Typed(argument) => Some(argument),
+        syn::FnArg::Receiver(_) => None,
     }
 }
