@@ -1,3 +1,101 @@
-//! Empty yet.
+//! `init`: starts all other domains as the image's manifest says, and starts them again when they crash.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`kernel`] | what the kernel grants to `init`, and through it to others |
+//! | [`files`], [`images`] | the boot archive; verified images, each read and checked once |
+//! | [`check`] | does the manifest fit the images? |
+//! | [`system`] | everything that there is once |
+//! | [`service`] | one supervised domain: its state, and how it is started, ended and replaced |
+//! | [`grants`], [`claims`] | where a grant comes from; which driver has which PCI function |
+//! | [`supervise`] | the thread that watches, and what others see: `Respawn`, `Supervisor` |
+//! | [`session`] | the personality and its shell, from the first prompt to power-off |
+//! | [`words`] | the kernel's command line |
+//! | [`failure`] | why something did not start, in words |
+//!
+//! # Locks
+//! Each supervised domain has one lock, which is held while that domain is started, ended or replaced, also over the
+//! calls that this takes. Whoever holds it may take the locks of domains that this one's grants come from, directly (a grant is
+//! resolved) or through a call (the start function of a file system reads a block, the block shadow finds
+//! its driver dead and asks for another). The manifest's grants have no circle, so neither have the locks. Everything else is
+//! under locks of its own that are held for a few instructions.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod check;
+mod claims;
+mod failure;
+mod files;
+mod grants;
+mod images;
+mod kernel;
+mod service;
+mod session;
+mod supervise;
+mod system;
+mod words;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use domain_rt::{log, thread};
+use interfaces::{
+    Archive, CommandLine, DomainControl, Handle, Hardware, Loader, Monitor, Power, RpcResult,
+};
+use manifest::Manifest;
+
+use files::Files;
+use kernel::Kernel;
+use system::System;
+use words::Words;
+
+/// Where the manifest is in the boot archive.
+const MANIFEST: &str = "manifest.toml";
+
+/// Starts everything. If that cannot be done, the log says why and the machine is switched off with status 1:
+/// without its domains it would only stand there.
+///
+/// # Errors
+/// Only if even switching off fails.
+pub fn start(
+    loader: Handle<dyn Loader>,
+    monitor: Handle<dyn Monitor>,
+    control: Handle<dyn DomainControl>,
+    hardware: Handle<dyn Hardware>,
+    power: Handle<dyn Power>,
+    archive: Handle<dyn Archive>,
+    command_line: Handle<dyn CommandLine>,
+) -> RpcResult<()> {
+    let kernel = Arc::new(Kernel {
+        loader,
+        monitor,
+        control,
+        hardware,
+        power,
+        archive,
+        command_line,
+    });
+    match boot(&kernel) {
+        Ok(()) => Ok(()),
+        Err(cause) => {
+            log!("cannot boot: {cause}");
+            kernel.power.off(1)
+        }
+    }
+}
+
+fn boot(kernel: &Arc<Kernel>) -> Result<(), String> {
+    let words = Words::read(&kernel.command_line)?;
+    let files =
+        Files::list(&kernel.archive).map_err(|error| format!("the boot archive: {error}"))?;
+    let text = files.read(&kernel.archive, MANIFEST)?;
+    let text = core::str::from_utf8(&text).map_err(|_| format!("{MANIFEST}: not UTF-8"))?;
+    let manifest = Manifest::parse(text).map_err(|error| format!("{MANIFEST}, {error}"))?;
+    let system = Arc::new(System::new(kernel.clone(), manifest, words, &files)?);
+    supervise::start(&system).map_err(|error| format!("no thread: {error}"))?;
+    let of_thread = system.clone();
+    // In a thread of its own, so that the kernel sees `init` running while the others start.
+    thread::spawn("session", move || session::run(&of_thread)).map_err(|error| error.to_string())
+}

@@ -48,7 +48,8 @@ pub struct Domain {
     pub grants: Vec<Grant>,
     /// Text for the domain.
     pub options: String,
-    /// Words of the kernel's command line that are added to the options: `name` or `name=...`.
+    /// Words of the kernel's command line that are added to the options. `name` adds `name` if the line has
+    /// the word `name` or `name=...`; `name=` adds the whole word `name=...`.
     pub pass: Vec<String>,
     /// What it may use.
     pub limits: Limits,

@@ -1,0 +1,114 @@
+//! Which driver has which PCI function.
+//!
+//! `init` remembers it here, outside of the PCI domain, so that after a crash of that domain no driver that is
+//! started anew gets a function with which another one is still at work; and so that a restarted driver gets the same
+//! function again.
+
+use crate::failure;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use domain_rt::sync::Mutex;
+use domain_rt::time;
+use interfaces::{Handle, PciAddress, PciBus, PciDevice, PciError, PciInfo};
+use manifest::DeviceMatch;
+
+/// How long a function that its former driver has just left is waited for, in nanoseconds.
+const PATIENCE: u64 = 2_000_000_000;
+/// The pause between two tries, in nanoseconds.
+const PAUSE: u64 = 1_000_000;
+
+/// Number of a domain in the manifest, and of its grant.
+pub type Owner = (usize, usize);
+
+/// Who has what.
+#[derive(Default)]
+pub struct Claims(Mutex<Vec<(PciAddress, Owner)>>);
+
+impl Claims {
+    /// Claims for `owner` the function that it had before, or the first free one that fits.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn claim(
+        &self,
+        bus: &Handle<dyn PciBus>,
+        devices: &[DeviceMatch],
+        owner: Owner,
+    ) -> Result<Handle<dyn PciDevice>, String> {
+        let address = self
+            .choose(&fitting(bus, devices)?, owner)
+            .ok_or_else(|| none(devices))?;
+        let deadline = time::now() + PATIENCE;
+        loop {
+            match bus.claim(address) {
+                Ok(device) => return Ok(device),
+                Err(PciError::InUse) if time::now() < deadline => time::sleep(PAUSE),
+                Err(error) => {
+                    return Err(format!(
+                        "PCI function {}: {}",
+                        place(address),
+                        failure::pci(&error)
+                    ));
+                }
+            }
+        }
+    }
+
+    fn choose(&self, candidates: &[PciInfo], owner: Owner) -> Option<PciAddress> {
+        let mut claims = self.0.lock();
+        let holder = |address: PciAddress| {
+            claims
+                .iter()
+                .find(|(taken, _)| *taken == address)
+                .map(|(_, holder)| *holder)
+        };
+        let mine = candidates
+            .iter()
+            .find(|info| holder(info.address) == Some(owner));
+        if let Some(info) = mine {
+            return Some(info.address);
+        }
+        let address = candidates
+            .iter()
+            .find(|info| holder(info.address).is_none())?
+            .address;
+        claims.retain(|(_, holder)| *holder != owner);
+        claims.push((address, owner));
+        Some(address)
+    }
+}
+
+fn fitting(bus: &Handle<dyn PciBus>, devices: &[DeviceMatch]) -> Result<Vec<PciInfo>, String> {
+    let fits = |info: &PciInfo| {
+        devices.iter().any(|device| match *device {
+            DeviceMatch::Id(vendor, number) => info.vendor == vendor && info.device == number,
+            DeviceMatch::Class(class) => info.class == class,
+        })
+    };
+    let mut found = Vec::new();
+    let mut index = 0;
+    while let Some(info) = bus.function(index).map_err(|error| error.to_string())? {
+        found.extend(Some(info).filter(fits));
+        index += 1;
+    }
+    Ok(found)
+}
+
+fn none(devices: &[DeviceMatch]) -> String {
+    let names = devices.iter().map(|device| match device {
+        DeviceMatch::Id(vendor, number) => format!("{vendor:04x}:{number:04x}"),
+        DeviceMatch::Class(class) => format!("class {class:06x}"),
+    });
+    format!(
+        "no free PCI device {}",
+        names.collect::<Vec<_>>().join(" or ")
+    )
+}
+
+fn place(address: PciAddress) -> String {
+    format!(
+        "{:02x}:{:02x}.{}",
+        address.bus, address.device, address.function
+    )
+}

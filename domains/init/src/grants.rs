@@ -1,0 +1,148 @@
+//! Where a grant comes from.
+
+use crate::check::offer_index;
+use crate::failure::{self, Failure};
+use crate::supervise::{Overview, Respawner};
+use crate::system::System;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use interfaces::{
+    AnyHandle, Handle, HardwareError, Interface, PciBus, PciDevice, Respawn, RpcError, Supervisor,
+};
+use manifest::{DeviceMatch, Grant, Source};
+
+/// A grant that was found.
+pub struct Granted {
+    /// What the domain gets.
+    pub handle: AnyHandle,
+    /// The domain and instance that serve it, if it is dead when they are.
+    pub served_by: Option<(usize, u32)>,
+}
+
+impl Granted {
+    fn free(handle: AnyHandle) -> Self {
+        Granted {
+            handle,
+            served_by: None,
+        }
+    }
+}
+
+/// Finds what grant number `number` of domain number `index` leads to. Domains that it comes from are started if they
+/// are not running.
+///
+/// # Errors
+/// Why it is not to be had.
+pub fn resolve(system: &Arc<System>, index: usize, number: usize) -> Result<Granted, Failure> {
+    let domain = &system.manifest.domains[index];
+    let grant = &domain.grants[number];
+    let cause = |text: String| Failure::Cause(format!("{}: {text}", domain.name));
+    let rpc = |error: RpcError| cause(format!("grant `{}`: {error}", grant.port));
+    match &grant.source {
+        Source::Kernel(service) => Ok(Granted::free(system.kernel.service(*service).map_err(rpc)?)),
+        Source::Ports { .. } | Source::Interrupt(_) | Source::Mmio { .. } => {
+            Ok(Granted::free(machine(system, grant).map_err(cause)?))
+        }
+        Source::Offer { domain, port } => offer(system, domain, port.as_deref()),
+        Source::Respawn { domain, port } => respawn(system, domain, port.as_deref()),
+        Source::Claim { domain, devices } => claim(system, domain, devices, (index, number), cause),
+        Source::Supervisor => {
+            let overview = Handle::<dyn Supervisor>::new(Overview(system.clone()));
+            Ok(Granted::free(overview.map_err(rpc)?.into_any()))
+        }
+    }
+}
+
+fn erase<I: ?Sized + Interface>(handle: Handle<I>) -> AnyHandle {
+    handle.into_any()
+}
+
+/// A resource of the machine.
+fn machine(system: &System, grant: &Grant) -> Result<AnyHandle, String> {
+    let hardware = &system.kernel.hardware;
+    let given: Result<AnyHandle, HardwareError> = match grant.source {
+        Source::Ports { first, count } => hardware.ports(first, count).map(erase),
+        Source::Interrupt(line) => hardware.interrupt(line).map(erase),
+        Source::Mmio { physical, length } => hardware.mmio(physical, length).map(erase),
+        _ => Err(HardwareError::NoSuchResource),
+    };
+    given.map_err(|error| format!("grant `{}`: {}", grant.port, failure::hardware(&error)))
+}
+
+/// The number of the domain that a grant names.
+fn index_of(system: &System, name: &str) -> usize {
+    system
+        .manifest
+        .index_of(name)
+        .expect("checked when the manifest was read")
+}
+
+/// What a domain offers under a name, from its running instance.
+fn offer(system: &Arc<System>, name: &str, port: Option<&str>) -> Result<Granted, Failure> {
+    let index = index_of(system, name);
+    let (id, handle) = instance_offer(system, index, 0, port)?;
+    Ok(Granted {
+        handle,
+        served_by: Some((index, id)),
+    })
+}
+
+/// The instance of a domain other than `failed` and what it offers under a name.
+///
+/// # Errors
+/// Why there is none.
+pub fn instance_offer(
+    system: &Arc<System>,
+    index: usize,
+    failed: u32,
+    port: Option<&str>,
+) -> Result<(u32, AnyHandle), Failure> {
+    let name = &system.manifest.domains[index].name;
+    let image = system.services[index]
+        .image
+        .as_ref()
+        .map_err(|text| Failure::Cause(format!("{name}: {text}")))?;
+    let number = offer_index(&image.offers, port).expect("checked against the image");
+    let (id, handle) = system.with_instance(index, failed, |running| {
+        let handle = running.offers.get(number).and_then(Option::as_ref);
+        (running.id, handle.map(AnyHandle::duplicate))
+    })?;
+    match handle {
+        Some(Ok(handle)) => Ok((id, handle)),
+        Some(Err(error)) => Err(Failure::Cause(format!("{name}: {error}"))),
+        None => Err(Failure::Cause(format!(
+            "{name}: it did not make the offer that its image declares"
+        ))),
+    }
+}
+
+/// The right to ask for instances of a domain. Given only if there is one now, so that who cannot do without it
+/// does not start.
+fn respawn(system: &Arc<System>, name: &str, port: Option<&str>) -> Result<Granted, Failure> {
+    let index = index_of(system, name);
+    system.with_instance(index, 0, |_| ())?;
+    let respawner = Respawner {
+        system: system.clone(),
+        index,
+        port: port.map(String::from),
+    };
+    let handle = Handle::<dyn Respawn>::new(respawner);
+    let handle = handle.map_err(|error| Failure::Cause(format!("{name}: {error}")))?;
+    Ok(Granted::free(handle.into_any()))
+}
+
+/// A PCI function. What a driver gets from it are objects of the kernel, so it goes on when the PCI domain dies.
+fn claim(
+    system: &Arc<System>,
+    name: &str,
+    devices: &[DeviceMatch],
+    owner: (usize, usize),
+    cause: impl Fn(String) -> Failure,
+) -> Result<Granted, Failure> {
+    let (_, bus) = instance_offer(system, index_of(system, name), 0, None)?;
+    let bus = bus.downcast::<dyn PciBus>();
+    let bus = bus.map_err(|_| cause(format!("`{name}` does not offer a PCI bus")))?;
+    let device: Handle<dyn PciDevice> = system.claims.claim(&bus, devices, owner).map_err(cause)?;
+    Ok(Granted::free(device.into_any()))
+}

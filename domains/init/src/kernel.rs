@@ -1,0 +1,43 @@
+//! What the kernel grants to `init`, and through it to others.
+
+use interfaces::{
+    AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Loader, Monitor, Power,
+    RpcResult,
+};
+use manifest::KernelService;
+
+/// The kernel's services.
+pub struct Kernel {
+    /// Checks images.
+    pub loader: Handle<dyn Loader>,
+    /// Shows all domains.
+    pub monitor: Handle<dyn Monitor>,
+    /// Ends any domain.
+    pub control: Handle<dyn DomainControl>,
+    /// Hands out the machine.
+    pub hardware: Handle<dyn Hardware>,
+    /// Switches it off.
+    pub power: Handle<dyn Power>,
+    /// The boot archive.
+    pub archive: Handle<dyn Archive>,
+    /// The line that the machine was started with.
+    pub command_line: Handle<dyn CommandLine>,
+}
+
+impl Kernel {
+    /// Another handle to a service, for a domain that is granted it.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn service(&self, service: KernelService) -> RpcResult<AnyHandle> {
+        Ok(match service {
+            KernelService::Loader => self.loader.duplicate()?.into_any(),
+            KernelService::Monitor => self.monitor.duplicate()?.into_any(),
+            KernelService::Control => self.control.duplicate()?.into_any(),
+            KernelService::Hardware => self.hardware.duplicate()?.into_any(),
+            KernelService::Power => self.power.duplicate()?.into_any(),
+            KernelService::Archive => self.archive.duplicate()?.into_any(),
+            KernelService::CommandLine => self.command_line.duplicate()?.into_any(),
+        })
+    }
+}

@@ -1,0 +1,391 @@
+//! One supervised domain: its state, and how it is started, ended and replaced.
+//!
+//! States, guarded by the lock of [`Service::state`]: no instance; an instance that serves. Work on the domain itself (start, end,
+//! replace) is done under that lock, so that of all who find the same instance dead only the first one replaces it; the
+//! others wait for the lock and then find another instance there.
+
+use crate::failure::{self, Failure};
+use crate::grants;
+use crate::images::Prepared;
+use crate::system::System;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use domain_rt::sync::Mutex;
+use domain_rt::{log, time};
+use interfaces::{
+    AnyHandle, CrashReason, Domain, DomainSpec, DomainState, Handle, RVec, RpcResult, StartError,
+    Text,
+};
+use manifest::Limits;
+use manifest::model::MOST_GRANTS;
+use restart::{Budget, Verdict};
+
+/// A domain that does not start is not tried again before so many nanoseconds.
+const RETRY_AFTER: u64 = 1_000_000_000;
+/// How long the remains of an ended instance are waited for, in nanoseconds.
+const PATIENCE: u64 = 5_000_000_000;
+
+/// An instance that serves.
+pub struct Running {
+    /// Its number.
+    pub id: u32,
+    /// What it offers, in the order of its declaration.
+    pub offers: [Option<AnyHandle>; 4],
+    control: Handle<dyn Domain>,
+    /// Domains and instances without which it cannot work.
+    served_by: Vec<(usize, u32)>,
+}
+
+/// What the lock of a domain guards.
+pub struct State {
+    running: Option<Running>,
+    budget: Budget,
+    /// When it last did not start, and why.
+    refused: Option<(u64, Failure)>,
+}
+
+/// What others want to know without waiting for a start to end.
+#[derive(Clone, Copy, Default)]
+pub struct Status {
+    /// The instance that serves (0: none).
+    pub id: u32,
+    /// Crashes since boot.
+    pub crashes: u32,
+    /// Starts since boot.
+    pub starts: u32,
+    /// It stays down.
+    pub gave_up: bool,
+}
+
+/// A supervised domain.
+pub struct Service {
+    /// Its image, or why the kernel refused it.
+    pub image: Result<Arc<Prepared>, String>,
+    state: Mutex<State>,
+    status: Mutex<Status>,
+}
+
+/// How a try to start ended without an instance.
+enum Unstarted {
+    Crashed,
+    Failed(Failure),
+}
+
+impl Service {
+    /// A domain that was not started yet.
+    pub fn new(image: Result<Arc<Prepared>, String>, limits: Limits) -> Self {
+        let budget = Budget::new(limits.restarts, u64::from(limits.window_s) * 1_000_000_000);
+        let state = Mutex::new(State {
+            running: None,
+            budget,
+            refused: None,
+        });
+        Service {
+            image,
+            state,
+            status: Mutex::new(Status::default()),
+        }
+    }
+
+    /// What is known of it now.
+    pub fn status(&self) -> Status {
+        *self.status.lock()
+    }
+
+    /// What its instance offers, if there is one; nothing is started.
+    pub fn offers(&self) -> Vec<AnyHandle> {
+        let state = self.state.lock();
+        let offers = state
+            .running
+            .iter()
+            .flat_map(|running| running.offers.iter().flatten());
+        offers.filter_map(|offer| offer.duplicate().ok()).collect()
+    }
+}
+
+/// The description of an instance, if it can be called.
+fn is_alive(control: &Handle<dyn Domain>) -> bool {
+    control
+        .info()
+        .is_ok_and(|info| info.state == DomainState::Running)
+}
+
+impl System {
+    /// Has `work` done with the instance that serves domain number `index`, after starting one if there is none. If
+    /// the instance `failed` (0: none) serves, it is taken for dead and replaced.
+    ///
+    /// # Errors
+    /// Why there is no instance.
+    pub fn with_instance<R>(
+        self: &Arc<Self>,
+        index: usize,
+        failed: u32,
+        work: impl FnOnce(&Running) -> R,
+    ) -> Result<R, Failure> {
+        let service = &self.services[index];
+        let mut state = service.state.lock();
+        let unusable = |running: &mut Running| {
+            running.id == failed || !is_alive(&running.control) || !self.is_served(running)
+        };
+        if let Some(running) = state.running.take_if(unusable) {
+            let crashed = running.id == failed || !is_alive(&running.control);
+            self.retire(index, running);
+            if crashed {
+                self.count_crash(index, &mut state)?;
+            }
+        }
+        if state.running.is_none() {
+            state.running = Some(self.launch(index, &mut state)?);
+        }
+        Ok(work(state.running.as_ref().expect("launched just now")))
+    }
+
+    /// Whether the instances that this one cannot do without are still those that serve.
+    fn is_served(&self, running: &Running) -> bool {
+        running
+            .served_by
+            .iter()
+            .all(|&(index, id)| self.services[index].status().id == id)
+    }
+
+    /// Ends an instance with all domains that it started, and waits until what it owned is free again.
+    fn retire(&self, index: usize, running: Running) {
+        let name = &self.manifest.domains[index].name;
+        self.services[index].status.lock().id = 0;
+        let Running {
+            id,
+            control,
+            offers,
+            ..
+        } = running;
+        drop(offers);
+        if let Err(error) = control.kill() {
+            log!("{name}: instance {id} cannot be ended: {error}");
+        }
+        self.end_children(id);
+        let deadline = time::now() + PATIENCE;
+        while control
+            .info()
+            .is_ok_and(|info| info.state != DomainState::Gone)
+        {
+            if time::now() > deadline {
+                return log!("{name}: something of instance {id} does not go away");
+            }
+            time::sleep(200_000);
+        }
+    }
+
+    /// Ends all domains that instance `parent` started, and those that they started.
+    fn end_children(&self, parent: u32) {
+        let mut ended = Vec::from([parent]);
+        let mut from = parent;
+        while let Ok(Some(info)) = self.kernel.monitor.next(from + 1) {
+            from = info.id;
+            if !ended.contains(&info.parent) {
+                continue;
+            }
+            ended.push(info.id);
+            if let Ok(Some(child)) = self.kernel.control.domain(info.id) {
+                let _ = child.kill();
+            }
+        }
+    }
+
+    /// Counts a crash, and pauses as the budget says.
+    fn count_crash(&self, index: usize, state: &mut State) -> Result<(), Failure> {
+        let domain = &self.manifest.domains[index];
+        let service = &self.services[index];
+        service.status.lock().crashes += 1;
+        match state.budget.crashed(time::now()) {
+            Verdict::RestartAfter(pause) => {
+                if pause > 0 {
+                    time::sleep(pause);
+                }
+                Ok(())
+            }
+            Verdict::GiveUp => {
+                service.status.lock().gave_up = true;
+                let Limits {
+                    restarts, window_s, ..
+                } = domain.limits;
+                log!(
+                    "{}: {restarts} crashes within {window_s} s; it stays down",
+                    domain.name
+                );
+                Err(Failure::GaveUp(domain.name.clone()))
+            }
+        }
+    }
+
+    /// Starts an instance, again if it crashes while it starts.
+    fn launch(self: &Arc<Self>, index: usize, state: &mut State) -> Result<Running, Failure> {
+        let name = &self.manifest.domains[index].name;
+        if state.budget.gave_up() {
+            return Err(Failure::GaveUp(name.clone()));
+        }
+        if let Some((when, failure)) = &state.refused
+            && time::now() < when + RETRY_AFTER
+        {
+            return Err(failure.clone());
+        }
+        loop {
+            let began = time::now();
+            match self.start_once(index) {
+                Ok(running) if self.publish(index, &running, began) => return Ok(running),
+                Ok(running) => self.retire(index, running),
+                Err(Unstarted::Crashed) => log!("{name}: crashed while it started"),
+                Err(Unstarted::Failed(failure)) => {
+                    state.refused = Some((time::now(), failure.clone()));
+                    return Err(failure);
+                }
+            }
+            self.count_crash(index, state)?;
+        }
+    }
+
+    /// Makes a new instance known. Whether it is still alive: if it died before it was known, nobody saw it die.
+    fn publish(&self, index: usize, running: &Running, began: u64) -> bool {
+        let status = {
+            let mut status = self.services[index].status.lock();
+            status.id = running.id;
+            status.starts += 1;
+            *status
+        };
+        let name = &self.manifest.domains[index].name;
+        let microseconds = (time::now() - began) / 1000;
+        match status.starts {
+            1 => log!(
+                "{name}: instance {} started in {microseconds} us",
+                running.id
+            ),
+            starts => log!(
+                "{name}: instance {} started in {microseconds} us: restart {} after {} crashes",
+                running.id,
+                starts - 1,
+                status.crashes
+            ),
+        }
+        is_alive(&running.control)
+    }
+
+    fn start_once(self: &Arc<Self>, index: usize) -> Result<Running, Unstarted> {
+        let domain = &self.manifest.domains[index];
+        let cause =
+            |text: String| Unstarted::Failed(Failure::Cause(format!("{}: {text}", domain.name)));
+        let prepared = self.services[index]
+            .image
+            .as_ref()
+            .map_err(|text| cause(text.clone()))?;
+        let (grants, served_by) = self.grants(index, prepared).map_err(Unstarted::Failed)?;
+        let options = self
+            .options(index)
+            .map_err(|error| cause(error.to_string()))?;
+        let started = prepared.image.start(self.spec(index), grants, options);
+        let started = started.map_err(|error| match error {
+            StartError::Crashed => Unstarted::Crashed,
+            other => cause(failure::start(&other)),
+        })?;
+        let info = started
+            .control
+            .info()
+            .map_err(|error| cause(error.to_string()))?;
+        Ok(Running {
+            id: info.id,
+            offers: started.offers,
+            control: started.control,
+            served_by,
+        })
+    }
+
+    /// Finds all grants, in the order of the image's wants. A grant that the image can do without is left out
+    /// if it is not to be had.
+    #[allow(clippy::type_complexity, reason = "two halves of one answer")]
+    fn grants(
+        self: &Arc<Self>,
+        index: usize,
+        image: &Prepared,
+    ) -> Result<([Option<AnyHandle>; MOST_GRANTS], Vec<(usize, u32)>), Failure> {
+        let domain = &self.manifest.domains[index];
+        let mut grants = [const { None }; MOST_GRANTS];
+        let mut served_by = Vec::new();
+        for (port, place) in image.wants.iter().zip(&mut grants) {
+            let number = domain
+                .grants
+                .iter()
+                .position(|grant| grant.port == port.name.as_str());
+            let Some(number) = number else {
+                continue;
+            };
+            match grants::resolve(self, index, number) {
+                Ok(granted) => {
+                    *place = Some(granted.handle);
+                    served_by.extend(granted.served_by.filter(|_| !port.optional));
+                }
+                Err(failure) if port.optional => log!(
+                    "{}: without `{}`: {}",
+                    domain.name,
+                    port.name,
+                    failure.text()
+                ),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok((grants, served_by))
+    }
+
+    fn spec(&self, index: usize) -> DomainSpec {
+        let domain = &self.manifest.domains[index];
+        let Limits {
+            pages,
+            threads,
+            call_ms,
+            ..
+        } = domain.limits;
+        DomainSpec {
+            name: Text::new(&domain.name),
+            page_limit: pages,
+            thread_limit: threads,
+            call_budget_ms: call_ms,
+        }
+    }
+
+    /// The domain's options, one setting in a line: those of the manifest, the words passed on from the command line,
+    /// and for the personality what each program may ask for.
+    fn options(&self, index: usize) -> RpcResult<RVec<u8>> {
+        let domain = &self.manifest.domains[index];
+        let mut lines = Vec::from([domain.options.clone()]);
+        lines.extend(
+            domain
+                .pass
+                .iter()
+                .filter_map(|word| self.words.passed(word))
+                .map(String::from),
+        );
+        if self.manifest.boot.personality.as_ref() == Some(&domain.name) {
+            let line = |program: &manifest::Program| {
+                format!("program {}: {}", program.name, program.services.join(" "))
+            };
+            lines.extend(self.manifest.programs.iter().map(line));
+        }
+        lines.retain(|line| !line.is_empty());
+        RVec::from_slice(lines.join("\n").as_bytes())
+    }
+}
+
+/// Why an instance ended, in a word or two.
+pub fn reason(reason: CrashReason) -> &'static str {
+    match reason {
+        CrashReason::None => "no reason known",
+        CrashReason::Panic => "panic",
+        CrashReason::PageFault => "page fault",
+        CrashReason::StackOverflow => "stack overflow",
+        CrashReason::DivideError => "divide error",
+        CrashReason::InvalidOpcode => "invalid opcode",
+        CrashReason::Exception => "processor exception",
+        CrashReason::Hang => "hang",
+        CrashReason::Killed => "killed",
+        CrashReason::Exited => "exited",
+    }
+}

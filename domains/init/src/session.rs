@@ -1,0 +1,210 @@
+//! The personality and its shell, from the first prompt to power-off.
+//!
+//! Interactive, the shell is started again when it ends, and after a crash of the personality. With `exec=` on the command
+//! line it runs one line, and the machine is switched off with the line's status.
+
+use crate::failure;
+use crate::grants;
+use crate::system::System;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use domain_rt::{log, time};
+use interfaces::{
+    Console, Errno, ExitStatus, FileSystem, Handle, Personality, RVec, RpcError, RpcResult,
+};
+
+/// The status of a program that crashed or whose personality did.
+const STATUS_CRASHED: u8 = 134;
+/// The status of a program that was killed.
+const STATUS_KILLED: u8 = 137;
+/// A shell that ended sooner than this after its start is not started again at once, in nanoseconds.
+const SHORT_LIFE: u64 = 200_000_000;
+
+/// Starts all domains and then runs the shell until the machine is switched off.
+pub fn run(system: &Arc<System>) {
+    start_all(system);
+    let Some(personality) = &system.manifest.boot.personality else {
+        return log!("the manifest names no personality: all domains are started, and that is all");
+    };
+    let index = system
+        .manifest
+        .index_of(personality)
+        .expect("checked when the manifest was read");
+    let status = match serve(system, index) {
+        Ok(status) => status,
+        Err(cause) => {
+            say(system, &format!("cannot go on: {cause}"));
+            1
+        }
+    };
+    shut_down(system, status);
+}
+
+/// Starts all domains. What does not start is said on the console, once for each cause.
+fn start_all(system: &Arc<System>) {
+    let mut down: Vec<(String, Vec<&str>)> = Vec::new();
+    for &index in &system.order {
+        let name = system.manifest.domains[index].name.as_str();
+        let Err(failure) = system.with_instance(index, 0, |_| ()) else {
+            continue;
+        };
+        let cause = failure.text();
+        match down.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, names)) => names.push(name),
+            None => down.push((cause, Vec::from([name]))),
+        }
+    }
+    for (cause, names) in down {
+        say(
+            system,
+            &format!("{cause} (not started: {})", names.join(", ")),
+        );
+    }
+}
+
+/// Runs shells one after the other; the status of the last one, with which the machine is to be switched off.
+///
+/// # Errors
+/// There is no personality or no shell, in words.
+fn serve(system: &Arc<System>, index: usize) -> Result<u8, String> {
+    let once = system.words.exec.is_some();
+    let mut failed = 0;
+    loop {
+        let (id, personality) = grants::instance_offer(system, index, failed, None)
+            .map_err(|failure| failure.text())?;
+        let personality = personality.downcast::<dyn Personality>();
+        let personality = personality
+            .map_err(|_| String::from("the manifest's personality does not offer one"))?;
+        let began = time::now();
+        let result = run_shell(system, &personality);
+        match result {
+            Ok(status) if once => return Ok(code(status)),
+            Ok(status) => log!("the shell ended ({status:?}); starting it again"),
+            Err(Ended::Crashed) if once => {
+                say(
+                    system,
+                    "the personality crashed, and the command line with it",
+                );
+                return Ok(STATUS_CRASHED);
+            }
+            Err(Ended::Crashed) => {
+                say(
+                    system,
+                    "the personality crashed: its programs have ended, and the shell starts again",
+                );
+                failed = id;
+            }
+            Err(Ended::NoShell(cause)) => return Err(cause),
+        }
+        if time::now() - began < SHORT_LIFE {
+            time::sleep(SHORT_LIFE);
+        }
+    }
+}
+
+/// How running a shell ended without an exit status.
+enum Ended {
+    Crashed,
+    NoShell(String),
+}
+
+/// Runs the shell, or the other one if it cannot be started.
+fn run_shell(system: &System, personality: &Handle<dyn Personality>) -> Result<ExitStatus, Ended> {
+    let boot = &system.manifest.boot;
+    let mut causes = Vec::new();
+    for path in [&boot.shell, &boot.fallback].into_iter().flatten() {
+        if !causes.is_empty() {
+            say(system, &format!("{}; trying {path}", causes.join("; ")));
+        }
+        match try_shell(system, personality, path) {
+            Ok(status) => return Ok(status),
+            Err(Errno::Rpc(RpcError::DomainCrashed)) => return Err(Ended::Crashed),
+            Err(error) => causes.push(format!(
+                "{path} cannot be started: {}",
+                failure::program(&error)
+            )),
+        }
+    }
+    causes.extend(
+        (boot.shell.is_none() && boot.fallback.is_none())
+            .then(|| "the manifest names no shell".to_string()),
+    );
+    Err(Ended::NoShell(causes.join("; ")))
+}
+
+fn try_shell(
+    system: &System,
+    personality: &Handle<dyn Personality>,
+    path: &str,
+) -> Result<ExitStatus, Errno> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let mut arguments = Vec::from(name.as_bytes());
+    arguments.push(0);
+    if let Some(line) = &system.words.exec {
+        arguments.extend_from_slice(b"-c\0");
+        arguments.extend_from_slice(line);
+        arguments.push(0);
+    }
+    personality.run(
+        RVec::from_slice(path.as_bytes())?,
+        RVec::from_slice(&arguments)?,
+    )
+}
+
+fn code(status: ExitStatus) -> u8 {
+    match status {
+        ExitStatus::Exited(code) => code as u8,
+        ExitStatus::Killed => STATUS_KILLED,
+        ExitStatus::Crashed => STATUS_CRASHED,
+    }
+}
+
+/// Says something in the log and on the console; with `exec=`, where error output goes.
+fn say(system: &System, text: &str) {
+    log!("{text}");
+    let Some(index) = system
+        .manifest
+        .boot
+        .console
+        .as_ref()
+        .and_then(|name| system.manifest.index_of(name))
+    else {
+        return;
+    };
+    let once = system.words.exec.is_some();
+    let mut consoles = system.services[index].offers();
+    let wanted = if once {
+        consoles.len().min(2).saturating_sub(1)
+    } else {
+        0
+    };
+    if wanted < consoles.len()
+        && let Ok(console) = consoles.swap_remove(wanted).downcast::<dyn Console>()
+    {
+        let line = format!("init: {text}{}", if once { "\n" } else { "\r\n" });
+        let _ = RVec::from_slice(line.as_bytes()).and_then(|line| console.write(&line));
+    }
+}
+
+/// Has every file system write what it holds back, those first that need others, and switches the machine off.
+fn shut_down(system: &System, status: u8) {
+    for &index in system.order.iter().rev() {
+        let name = &system.manifest.domains[index].name;
+        for offer in system.services[index].offers() {
+            if let Ok(files) = offer.downcast::<dyn FileSystem>()
+                && let Err(error) = files.sync()
+            {
+                log!("{name}: not everything is on the disk: {error:?}");
+            }
+        }
+    }
+    if let Err(error) = off(system, status) {
+        log!("the machine cannot be switched off: {error}");
+    }
+}
+
+fn off(system: &System, status: u8) -> RpcResult<()> {
+    system.kernel.power.off(status)
+}

@@ -1,0 +1,130 @@
+//! The thread that watches, and what others see: `Respawn`, `Supervisor`.
+//!
+//! A crash is noticed twice: by a caller, who asks for another instance through his `Respawn`, and by the watching
+//! thread, which also sees the death of a domain that nobody calls. Whoever comes first restarts it. The watching thread
+//! itself never starts anything, since a start can take long: it has each done by a thread of its own.
+
+use crate::failure::Failure;
+use crate::grants;
+use crate::service;
+use crate::system::System;
+use alloc::string::String;
+use alloc::sync::Arc;
+use domain_rt::{log, thread};
+use interfaces::{
+    DomainEvent, DomainState, Incarnation, Respawn, RespawnError, RpcError, RpcResult, ServiceInfo,
+    Supervisor, Text,
+};
+
+/// Starts the thread that watches.
+///
+/// # Errors
+/// No memory.
+pub fn start(system: &Arc<System>) -> RpcResult<()> {
+    let system = system.clone();
+    thread::spawn("watch", move || watch(&system))
+}
+
+fn watch(system: &Arc<System>) {
+    let mut seen = 0;
+    loop {
+        match system.kernel.monitor.event(seen) {
+            Ok(event) => {
+                let missed = seen != 0 && event.number > seen + 1;
+                seen = event.number;
+                notice(system, &event, missed);
+            }
+            Err(RpcError::Interrupted) => {}
+            Err(error) => return log!("nobody watches the domains any more: {error}"),
+        }
+    }
+}
+
+/// Has a dead domain of ours restarted. If events were missed, each of them could have been the death of any.
+fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
+    if missed {
+        log!("more happened than could be noticed: looking at all domains");
+        return revive(system, None);
+    }
+    if !matches!(event.state, DomainState::Dying | DomainState::Gone) {
+        return;
+    }
+    if let Some(index) = system.served_by(event.id) {
+        log!(
+            "{}: instance {} ended: {}",
+            event.name,
+            event.id,
+            service::reason(event.reason)
+        );
+        revive(system, Some((index, event.id)));
+    }
+}
+
+/// Has the domain with this number replaced, and then all that cannot go on without the instance that died.
+fn revive(system: &Arc<System>, dead: Option<(usize, u32)>) {
+    let of_thread = system.clone();
+    let work = move || {
+        if let Some((index, id)) = dead {
+            report(
+                &of_thread,
+                index,
+                of_thread.with_instance(index, id, |_| ()),
+            );
+        }
+        for &index in &of_thread.order {
+            if of_thread.services[index].status().id != 0 {
+                report(&of_thread, index, of_thread.with_instance(index, 0, |_| ()));
+            }
+        }
+    };
+    if let Err(error) = thread::spawn("restart", work) {
+        log!("no thread to restart a domain with: {error}; it will be restarted when it is called");
+    }
+}
+
+fn report(system: &System, index: usize, result: Result<(), Failure>) {
+    if let Err(failure) = result {
+        log!(
+            "{} is down: {}",
+            system.manifest.domains[index].name,
+            failure.text()
+        );
+    }
+}
+
+/// Authority to have one domain restarted.
+pub struct Respawner {
+    /// The system.
+    pub system: Arc<System>,
+    /// The number of the domain.
+    pub index: usize,
+    /// The name of the offer that comes with it; the first if there is none.
+    pub port: Option<String>,
+}
+
+impl Respawn for Respawner {
+    fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
+        let (id, service) =
+            grants::instance_offer(&self.system, self.index, failed, self.port.as_deref())?;
+        Ok(Incarnation { id, service })
+    }
+}
+
+/// What `init` knows of its domains.
+pub struct Overview(pub Arc<System>);
+
+impl Supervisor for Overview {
+    fn service(&self, index: u32) -> RpcResult<Option<ServiceInfo>> {
+        let Some(service) = self.0.services.get(index as usize) else {
+            return Ok(None);
+        };
+        let status = service.status();
+        Ok(Some(ServiceInfo {
+            name: Text::new(&self.0.manifest.domains[index as usize].name),
+            id: status.id,
+            crashes: status.crashes,
+            restarts: status.starts.saturating_sub(1),
+            gave_up: status.gave_up,
+        }))
+    }
+}

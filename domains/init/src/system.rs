@@ -1,0 +1,77 @@
+//! Everything that there is once.
+
+use crate::check;
+use crate::claims::Claims;
+use crate::files::Files;
+use crate::images::Images;
+use crate::kernel::Kernel;
+use crate::service::Service;
+use crate::words::Words;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use manifest::{Manifest, order};
+
+/// The system that a manifest describes.
+pub struct System {
+    /// The kernel's services.
+    pub kernel: Arc<Kernel>,
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The kernel's command line.
+    pub words: Words,
+    /// The supervised domains, in the order of the manifest.
+    pub services: Vec<Service>,
+    /// Their numbers, each after those that it needs.
+    pub order: Vec<usize>,
+    /// Which driver has which PCI function.
+    pub claims: Claims,
+}
+
+impl System {
+    /// Reads and verifies all images, and checks the manifest against them. Nothing is started yet.
+    ///
+    /// # Errors
+    /// What is wrong with the manifest. An image that the kernel refuses is no such error: its domain will not
+    /// start, and perhaps the system can do without.
+    pub fn new(
+        kernel: Arc<Kernel>,
+        manifest: Manifest,
+        words: Words,
+        files: &Files,
+    ) -> Result<Self, String> {
+        let order = order::start_order(&manifest).map_err(|error| error.to_string())?;
+        let mut images = Images::default();
+        let mut of_domains = Vec::new();
+        for domain in &manifest.domains {
+            let image = images.get(&kernel, files, &domain.image);
+            of_domains.push(image.map_err(|text| {
+                format!(
+                    "manifest.toml, line {}: domain `{}`: {text}",
+                    domain.line, domain.name
+                )
+            })?);
+        }
+        check::check(&manifest, &of_domains)?;
+        let services = of_domains.into_iter().zip(&manifest.domains);
+        let services = services
+            .map(|(image, domain)| Service::new(image, domain.limits))
+            .collect();
+        Ok(System {
+            kernel,
+            manifest,
+            words,
+            services,
+            order,
+            claims: Claims::default(),
+        })
+    }
+
+    /// The number of the domain that instance `id` serves.
+    pub fn served_by(&self, id: u32) -> Option<usize> {
+        self.services
+            .iter()
+            .position(|service| service.status().id == id)
+    }
+}
