@@ -56,7 +56,11 @@ pub type FaultHook = fn(&mut TrapFrame, Fault) -> FaultOutcome;
 static HOOK: AtomicUsize = AtomicUsize::new(0);
 
 /// Installs the fault hook.
-pub fn set_hook(hook: FaultHook) {
+///
+/// # Safety
+/// Where the hook says that it handled a fault, the frame must be one to resume: code that can cope
+/// with what the faulting code left undone.
+pub unsafe fn set_hook(hook: FaultHook) {
     HOOK.store(hook as usize, Ordering::Release);
 }
 

@@ -53,12 +53,12 @@ pub(crate) fn mirror_port() -> Option<u16> {
 }
 
 /// Gives log lines their time: nanoseconds since boot.
-pub fn set_clock(now_ns: fn() -> u64) {
+pub(crate) fn set_clock(now_ns: fn() -> u64) {
     CLOCK.store(now_ns as usize, Ordering::Release);
 }
 
 /// The kernel stops printing on COM1 (`false`) or takes it back (`true`).
-pub fn use_console(on: bool) {
+pub(crate) fn use_console(on: bool) {
     LOG.lock().com1 = on;
 }
 

@@ -30,7 +30,7 @@ unsafe extern "C" {
 /// Physical address (below 4 GiB) of the provisional top-level page table, for the start-up code
 /// of application processors. It maps the first GiB at 0, at the direct map and at the kernel's
 /// link address, all writable and executable: leave it as soon as possible.
-pub fn boot_page_table() -> u64 {
+pub(crate) fn boot_page_table() -> u64 {
     (&raw const boot_pml4) as u64
 }
 

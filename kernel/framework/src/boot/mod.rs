@@ -10,7 +10,7 @@ pub mod start_info;
 
 use crate::{acpi, arch, dma, kprintln, log, mem};
 
-pub use entry::boot_page_table;
+pub(crate) use entry::boot_page_table;
 pub(crate) use entry::boot_stack_guard;
 pub use start_info::{command_line, module};
 

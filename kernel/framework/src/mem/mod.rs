@@ -20,18 +20,18 @@ pub mod kspace;
 pub mod map;
 pub mod meta;
 #[cfg(target_os = "none")]
-pub mod paging;
+pub(crate) mod paging;
 #[cfg(target_os = "none")]
 mod setup;
 #[cfg(target_os = "none")]
-pub mod tlb;
+pub(crate) mod tlb;
 #[cfg(target_os = "none")]
 pub(crate) mod untyped;
 
 #[cfg(target_os = "none")]
 pub use frames::{alloc_pages, free_pages, stats};
 #[cfg(target_os = "none")]
-pub use setup::{activate_kernel_table, kernel_table};
+pub(crate) use setup::{activate_kernel_table, kernel_table};
 #[cfg(target_os = "none")]
 pub(crate) use setup::{init, kernel_text};
 

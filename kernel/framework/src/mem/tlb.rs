@@ -9,21 +9,21 @@ use crate::arch::regs;
 const ONE_BY_ONE: usize = 32;
 
 /// Flushes a range everywhere: start address and pages.
-pub type Shootdown = fn(usize, usize);
+pub(crate) type Shootdown = fn(usize, usize);
 
 static SHOOTDOWN: AtomicUsize = AtomicUsize::new(0);
 
 /// Installs the function that flushes on all processors, this one included. It returns when all
 /// have done so. It is called with no lock of the memory module held, with interrupts on or off;
 /// while it waits it must serve the shootdowns of others.
-pub fn set_shootdown(flush: Shootdown) {
+pub(crate) fn set_shootdown(flush: Shootdown) {
     SHOOTDOWN.store(flush as usize, Ordering::Release);
 }
 
 /// Flushes `pages` pages from `start` on this processor. Kernel image and direct map are global
 /// and never change, so dropping the rest is enough. Many pages are flushed by switching to the
 /// kernel's own table, which also takes this processor off a user table that is about to go.
-pub fn flush_local(start: usize, pages: usize) {
+pub(crate) fn flush_local(start: usize, pages: usize) {
     if pages > ONE_BY_ONE {
         super::activate_kernel_table();
         return;

@@ -19,7 +19,7 @@ pub const MAX_CPUS: usize = 8;
 ///
 /// Call once per processor, with interrupts disabled. Returns an error if the IST stacks of an
 /// application processor cannot be allocated.
-pub fn init_cpu(cpu_index: usize) -> Result<(), crate::mem::NoMemory> {
+pub(crate) fn init_cpu(cpu_index: usize) -> Result<(), crate::mem::NoMemory> {
     assert!(cpu_index < MAX_CPUS, "cpu index {cpu_index} out of range");
     cpu::enable_features();
     gdt::init(cpu_index)?;

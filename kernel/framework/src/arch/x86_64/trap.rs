@@ -49,19 +49,14 @@ impl TrapFrame {
 }
 
 /// A function that handles one vector.
-pub type Handler = fn(&mut TrapFrame);
+pub(crate) type Handler = fn(&mut TrapFrame);
 
 static HANDLERS: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
 static SPURIOUS: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes `handler` the one called for `vector`, on every processor.
-pub fn set_handler(vector: u8, handler: Handler) {
+pub(crate) fn set_handler(vector: u8, handler: Handler) {
     HANDLERS[usize::from(vector)].store(handler as usize, Ordering::Release);
-}
-
-/// Forgets the handler of `vector`; later interrupts there are counted as spurious.
-pub fn clear_handler(vector: u8) {
-    HANDLERS[usize::from(vector)].store(0, Ordering::Release);
 }
 
 /// How many interrupts came in on vectors without a handler.
@@ -97,7 +92,7 @@ unsafe extern "C" {
 /// The frame must describe ring-0 code that may be resumed on this processor: it was interrupted
 /// and has not been resumed since, or was built to enter a function on a stack of its own. The
 /// current stack is abandoned; nothing on it may be needed again. Interrupts must be off.
-pub unsafe fn return_to(frame: &TrapFrame) -> ! {
+pub(crate) unsafe fn return_to(frame: &TrapFrame) -> ! {
     // SAFETY: the caller vouches for the frame; the assembly reads it as the stubs wrote it.
     unsafe { trap_return(frame) }
 }
