@@ -67,7 +67,9 @@ pub fn init() {
     isolation::platform::set(&MACHINE);
     isolation::verify::set_identity(&IDENTITY);
     isolation::handle::set_registry(proxies::REGISTRY);
-    framework::fault::set_hook(on_fault);
+    // SAFETY: isolation redirects a frame only to the landing of the call record that the faulting
+    // domain was entered by, with the registers saved there.
+    unsafe { framework::fault::set_hook(on_fault) };
     framework::time::set_tick_hook(on_tick);
     isolation::kill::init();
 }
