@@ -10,6 +10,7 @@
 //! | [`grants`], [`claims`] | where a grant comes from; which driver has which PCI function |
 //! | [`supervise`] | the thread that watches, and what others see: `Respawn`, `Supervisor` |
 //! | [`session`] | the personality and its shell, from the first prompt to power-off |
+//! | [`former`] | the domains of a former life, when `init` itself was restarted |
 //! | [`words`] | the kernel's command line |
 //! | [`failure`] | why something did not start, in words |
 //!
@@ -28,6 +29,7 @@ mod check;
 mod claims;
 mod failure;
 mod files;
+mod former;
 mod grants;
 mod images;
 mod kernel;

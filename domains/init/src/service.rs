@@ -178,7 +178,7 @@ impl System {
     }
 
     /// Ends all domains that instance `parent` started, and those that they started.
-    fn end_children(&self, parent: u32) {
+    pub fn end_children(&self, parent: u32) {
         let mut ended = Vec::from([parent]);
         let mut from = parent;
         while let Ok(Some(info)) = self.kernel.monitor.next(from + 1) {

@@ -4,6 +4,7 @@
 //! line it runs one line, and the machine is switched off with the line's status.
 
 use crate::failure;
+use crate::former::{self, Former};
 use crate::grants;
 use crate::system::System;
 use alloc::format;
@@ -24,7 +25,13 @@ const SHORT_LIFE: u64 = 200_000_000;
 
 /// Starts all domains and then runs the shell until the machine is switched off.
 pub fn run(system: &Arc<System>) {
-    start_all(system);
+    match former::outlive(system) {
+        Former::None | Former::Ended => start_all(system),
+        Former::LineEnded => {
+            log!("the command line ended while nobody watched; its status is lost");
+            return shut_down(system, STATUS_CRASHED);
+        }
+    }
     let Some(personality) = &system.manifest.boot.personality else {
         return log!("the manifest names no personality: all domains are started, and that is all");
     };
