@@ -361,6 +361,7 @@ impl<S: System> Shell<S> {
             Err(NotStarted(status)) => status,
             Ok(started) => {
                 let ended = self.system.wait(started.pid);
+                self.unhurt = matches!(ended, Some(Ended::Exited(_)));
                 self.status_of(ended, &started.name)
             }
         }

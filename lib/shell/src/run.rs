@@ -46,6 +46,9 @@ pub struct Shell<S: System> {
     pub(crate) interactive: bool,
     pub(crate) asked_to_exit: bool,
     pub(crate) loops: u32,
+    /// The last process that was waited for came to its own end, although Ctrl-C may have been pressed: it
+    /// was told of that itself, as another shell is.
+    pub(crate) unhurt: bool,
     /// Where descriptors 0, 1 and 2 lead now: inside a group with redirections not where they usually do.
     pub(crate) descriptors: [u32; 3],
     seen_interrupts: u32,
@@ -80,6 +83,7 @@ impl<S: System> Shell<S> {
             interactive,
             asked_to_exit: false,
             loops: 0,
+            unhurt: false,
             descriptors: [0, 1, 2],
             seen_interrupts,
             depth: 0,
@@ -223,6 +227,7 @@ impl<S: System> Shell<S> {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline) -> Flow {
+        self.unhurt = false;
         let flow = match pipeline.stages.as_slice() {
             [command] => self.command(command),
             stages => self.run_stages(stages),
@@ -231,7 +236,7 @@ impl<S: System> Shell<S> {
             self.status = i32::from(self.status == 0);
         }
         // Checked last: a program that Ctrl-C ended looks like one that was killed.
-        if matches!(flow, Flow::Next) && self.take_interrupt() {
+        if flow == Flow::Next && self.take_interrupt() && !self.unhurt {
             self.status = INTERRUPTED;
             return Flow::Interrupted;
         }

@@ -324,6 +324,16 @@ fn an_interrupted_command_ends_its_line() {
 }
 
 #[test]
+fn a_program_that_is_told_of_interrupts_itself_does_not_end_the_line() {
+    let outcome = run_lines(vec![
+        line("told; echo $?"),
+        line("told"),
+        line("true; echo on"),
+    ]);
+    assert_eq!(outcome.output, "0\non\n");
+}
+
+#[test]
 fn input_that_ends_too_early() {
     let outcome = run_lines(vec![line("echo a"), line("if true")]);
     assert_eq!(outcome.output, "a\n");

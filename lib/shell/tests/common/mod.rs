@@ -42,6 +42,7 @@ impl Fake {
         let mut world = World::default();
         for name in [
             "echo", "cat", "true", "false", "crasher", "killed", "status", "sh", "env", "int",
+            "told",
         ] {
             world
                 .files
@@ -122,6 +123,7 @@ impl Fake {
                 self.world.borrow_mut().interrupts += 1;
                 return Ended::Killed;
             }
+            b"told" => self.world.borrow_mut().interrupts += 1,
             b"sh" => return self.run_shell(order, fds),
             _ => {}
         }
