@@ -3,7 +3,8 @@
 //! - [`platform`]: the framework as the isolation half wants to see it;
 //! - [`hardware`]: device memory, ports, interrupts and DMA as interface objects;
 //! - [`machine`]: archive, command line, power switch and log as interface objects;
-//! - [`root`]: starts `init`, the only domain that the kernel itself starts.
+//! - [`root`]: starts `init`, the only domain that the kernel itself starts;
+//! - [`bench`]: measures calls, instead of starting anything.
 //!
 //! On the host the crate builds to an empty program, so that workspace-wide commands work.
 
@@ -12,6 +13,8 @@
 #[cfg(target_os = "none")]
 extern crate alloc;
 
+#[cfg(target_os = "none")]
+mod bench;
 #[cfg(target_os = "none")]
 mod hardware;
 #[cfg(target_os = "none")]
@@ -26,11 +29,15 @@ mod kernel {
     //! From the framework's boot to the first domain.
 
     static SCHEDULER: policy::RoundRobin = policy::RoundRobin::new();
+    static FRAMES: policy::BuddyFrames = policy::BuddyFrames::new();
 
     /// The framework calls this on the boot stack once memory and traps work.
     #[unsafe(no_mangle)]
     fn kernel_main() -> ! {
         framework::kprintln!("Trefoil");
+        if FRAMES.install().is_err() {
+            framework::kprintln!("boot: no memory for the frame policy; the built-in one stays");
+        }
         framework::task::start(&SCHEDULER, first_thread, 0)
     }
 
@@ -41,7 +48,8 @@ mod kernel {
             framework::selftest::run(filter);
         }
         crate::platform::init();
-        isolation::thread::with_root(crate::root::start);
+        let bench = crate::bench::requested();
+        isolation::thread::with_root(|| if bench { crate::bench::run() } else { crate::root::start() });
     }
 }
 

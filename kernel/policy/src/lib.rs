@@ -8,7 +8,14 @@
 #![warn(missing_docs)]
 
 #[cfg(target_os = "none")]
+extern crate alloc;
+
+#[cfg(target_os = "none")]
+mod frames;
+#[cfg(target_os = "none")]
 mod scheduler;
 
+#[cfg(target_os = "none")]
+pub use frames::BuddyFrames;
 #[cfg(target_os = "none")]
 pub use scheduler::RoundRobin;

@@ -357,6 +357,11 @@ fn policy() -> &'static dyn FramePolicy {
     *POLICY.lock()
 }
 
+/// One more than the highest frame number there can be, for a policy to size its books.
+pub fn end() -> usize {
+    tables().states.len() * SECTION_PAGES
+}
+
 /// Puts in another allocator policy and hands it all frames that the present one has. To be used
 /// at boot: allocations on other processors may fail for a moment meanwhile.
 pub fn set_policy(new: &'static dyn FramePolicy) {

@@ -373,8 +373,12 @@ fn input_owner() -> Result<(), String> {
     Ok(())
 }
 
-/// The 8254's channel 0, once, through its ISA interrupt.
+/// The 8254's channel 0, once, through its ISA interrupt, on machines that have one.
 fn io_apic() -> Result<(), String> {
+    let fadt = crate::acpi::platform().fadt;
+    if fadt.is_none_or(|fadt| fadt.hardware_reduced) {
+        return Ok(());
+    }
     let line = IrqLine::for_isa(0).map_err(|why| alloc::format!("{why:?}"))?;
     let seen = line.count();
     // SAFETY: programs a channel that nothing else uses to count down once (mode 0).
