@@ -4,7 +4,19 @@
 //! of the kernel through safe types. Modules that need the machine exist only when the crate is
 //! built for the bare target; pure logic is built everywhere, so that `cargo test` reaches it.
 //!
-//! Start reading at [`boot`], which brings the machine from the boot loader to `kernel_main`.
+//! Start reading at `boot`, which brings the machine from the boot loader to `kernel_main`.
+//!
+//! | module | what |
+//! | --- | --- |
+//! | `boot` | PVH entry, what the loader says |
+//! | `arch` | registers, descriptor tables, trap entry, per-processor block |
+//! | `mem` | frames and their metadata, page tables, kernel space, heap |
+//! | `fault`, `log`, `power` | faults in ring 0, the kernel log, off and reset |
+//! | `acpi`, `pci` | what the firmware says; stopping a device |
+//! | `io`, `dma` | device registers and device memory as capabilities |
+//! | `user` | ring 3: address spaces, registers, running until a trap |
+//! | `task`, `sync`, `irq`, `smp`, `time` | threads, locks, interrupts, processors, clocks |
+//! | `selftest` | the cases that run on the booted machine |
 
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(target_os = "none", feature(allocator_api))]

@@ -9,9 +9,9 @@ mod catch;
 mod devices;
 mod faults;
 mod memory;
-mod user;
 mod processors;
 mod threads;
+mod user;
 mod waits;
 
 pub use catch::catch;
