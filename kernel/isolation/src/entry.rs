@@ -37,6 +37,14 @@ pub const API: Api = Api {
     self_id,
 };
 
+/// What every function does first that only a domain's own code calls: a thread of a dead domain leaves here,
+/// where it owns nothing of the kernel's, instead of waiting to be caught in its own code.
+#[inline]
+fn check_in() {
+    check_stack();
+    leave_if_dead();
+}
+
 /// Ends the running domain if too little stack is left for a kernel function. In the kernel itself (whose
 /// own depth is bounded) nothing is checked.
 #[inline]
@@ -52,7 +60,7 @@ fn out_of_stack() -> ! {
 }
 
 extern "C" fn shared_alloc(bytes: usize) -> *mut u8 {
-    check_stack();
+    check_in();
     OBJECTS.allocate(bytes, current_id()).map_or(null_mut(), NonNull::as_ptr)
 }
 
@@ -65,7 +73,7 @@ unsafe extern "C" fn shared_free(object: *mut u8) {
 }
 
 extern "C" fn pages_alloc(count: usize) -> *mut u8 {
-    check_stack();
+    check_in();
     let block = domain::find(current_id());
     block.and_then(|block| block.take_pages(count)).map_or(null_mut(), NonNull::as_ptr)
 }
@@ -100,7 +108,7 @@ unsafe extern "C" fn panic(message: *const u8, len: usize, file: *const u8, file
 }
 
 unsafe extern "C" fn log(text: *const u8, len: usize) {
-    check_stack();
+    check_in();
     // SAFETY: the runtime passes a text of its own.
     let text = unsafe { borrowed(text, len) };
     let name = domain::find(current_id()).map(|block| block.name()).unwrap_or_default();
@@ -112,7 +120,7 @@ extern "C" fn now() -> u64 {
 }
 
 extern "C" fn wall() -> u64 {
-    check_stack();
+    check_in();
     platform().wall()
 }
 
@@ -142,12 +150,12 @@ unsafe extern "C" fn wake(word: *const AtomicU32, count: u32) -> u32 {
 }
 
 extern "C" fn yield_now() {
-    check_stack();
+    check_in();
     platform().yield_now();
 }
 
 unsafe extern "C" fn spawn(entry: extern "C" fn(*mut u8), data: *mut u8, name: *const u8, len: usize) -> u64 {
-    check_stack();
+    check_in();
     // SAFETY: the runtime passes a text of its own.
     let name = unsafe { borrowed(name, len) };
     let block = domain::find(current_id());

@@ -1,0 +1,99 @@
+//! A domain that forwards calls to the next one, as a shadow does when nothing goes wrong: for the benchmark
+//! of calls through two proxies (P3). What is not measured is refused.
+#![no_std]
+#![forbid(unsafe_code)]
+
+use interfaces::{Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject};
+
+/// The domain's entry.
+///
+/// # Errors
+/// [`RpcError::NoMemory`].
+pub fn start(next: Handle<dyn Subject>, _options: RVec<u8>) -> RpcResult<Handle<dyn Subject>> {
+    Handle::new(Forwarder(next))
+}
+
+struct Forwarder(Handle<dyn Subject>);
+
+impl Subject for Forwarder {
+    fn null(&self) -> RpcResult<()> {
+        self.0.null()
+    }
+
+    fn add(&self, left: u64, right: u64) -> RpcResult<u64> {
+        self.0.add(left, right)
+    }
+
+    fn bump(&self, object: RRef<[u8; 64]>) -> RpcResult<RRef<[u8; 64]>> {
+        self.0.bump(object)
+    }
+
+    fn peek(&self, object: &RRef<[u8; 64]>) -> RpcResult<u64> {
+        self.0.peek(object)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn many(&self, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, g: u64, h: u64) -> RpcResult<[u64; 4]> {
+        self.0.many(a, b, c, d, e, f, g, h)
+    }
+
+    fn depth(&self, depth: u64) -> RpcResult<u64> {
+        self.0.depth(depth)
+    }
+
+    fn misbehave(&self, _: Misdeed) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn pass_on(&self, _: Misdeed) -> RpcResult<bool> {
+        Err(RpcError::Refused)
+    }
+
+    fn keep(&self, _: RRef<[u8; 64]>) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
+    fn keep_nest(&self, _: RRef<Nest>) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
+    fn make(&self, _: u64) -> RpcResult<RRef<u64>> {
+        Err(RpcError::Refused)
+    }
+
+    fn make_nest(&self, _: u64) -> RpcResult<RRef<Nest>> {
+        Err(RpcError::Refused)
+    }
+
+    fn lend_on(&self, _: &RRef<[u8; 64]>, _: Misdeed) -> RpcResult<bool> {
+        Err(RpcError::Refused)
+    }
+
+    fn harm_with(&self, _: &RRef<[u8; 64]>, _: Misdeed) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn follow(&self, _: Option<Handle<dyn Subject>>) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
+    fn offspring(&self) -> RpcResult<Handle<dyn Subject>> {
+        Err(RpcError::Refused)
+    }
+
+    fn offspring_alive(&self) -> RpcResult<u32> {
+        Err(RpcError::Refused)
+    }
+
+    fn threads(&self, _: u32) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
+    fn block_until(&self, _: u64) -> RpcResult<bool> {
+        Err(RpcError::Refused)
+    }
+
+    fn grow(&self, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+}
