@@ -206,7 +206,7 @@ impl Scheduler for Liar {
 
     fn pick(&self, cpu: usize) -> Option<ThreadRef> {
         let waits = !matches!(self.victim.state(), State::Ready);
-        if waits && self.calls.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+        if waits && self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             return Some(self.victim.clone());
         }
         self.honest.pick(cpu)

@@ -12,6 +12,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use super::policy::{Placement, Reason, Scheduler};
+use super::preempt::may_sleep;
 use super::thread::{State, Thread, ThreadRef};
 use super::{life, switch};
 use crate::arch::cpu::{self, PerCpu};
@@ -79,10 +80,11 @@ pub(crate) fn is_idle(index: usize) -> bool {
     cpu::block(index).sched[word::IDLE].load(Ordering::SeqCst) != 0
 }
 
-/// Gives way to other ready threads; returns when the policy picks this one again.
+/// Gives way to other ready threads; returns when the policy picks this one again. Does nothing
+/// where the caller may not sleep.
 pub fn yield_now() {
-    let _irq = IrqOff::new();
-    if current().is_some() {
+    if may_sleep().is_ok() {
+        let _irq = IrqOff::new();
         leave_processor();
     }
 }

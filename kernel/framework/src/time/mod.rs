@@ -42,7 +42,7 @@ pub fn tsc_frequency() -> u64 {
 pub fn now_ns() -> u64 {
     let rate = NS_PER_COUNT.load(Ordering::Relaxed);
     let counts = tsc().wrapping_sub(START.load(Ordering::Relaxed));
-    (u128::from(counts) * u128::from(rate) >> 32) as u64
+    ((u128::from(counts) * u128::from(rate)) >> 32) as u64
 }
 
 /// Seconds since 1970, from the real-time clock as it was at boot.
