@@ -13,7 +13,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::{log, time};
 use interfaces::{
-    Console, Errno, ExitStatus, FileSystem, Handle, Personality, RVec, RpcError, RpcResult,
+    Console, Errno, ExitStatus, FileSystem, FsError, Handle, Personality, RVec, RpcError, RpcResult,
 };
 
 /// The status of a program that crashed or whose personality did.
@@ -117,27 +117,27 @@ enum Ended {
     NoShell(String),
 }
 
-/// Runs the shell, or the other one if it cannot be started.
+/// Runs the shell, or the other one if it cannot be started. A disk without a shell is nothing unusual, so that is
+/// only said in the log; other causes are said to the user.
 fn run_shell(system: &System, personality: &Handle<dyn Personality>) -> Result<ExitStatus, Ended> {
     let boot = &system.manifest.boot;
     let mut causes = Vec::new();
     for path in [&boot.shell, &boot.fallback].into_iter().flatten() {
-        if !causes.is_empty() {
-            say(system, &format!("{}; trying {path}", causes.join("; ")));
-        }
-        match try_shell(system, personality, path) {
+        let error = match try_shell(system, personality, path) {
             Ok(status) => return Ok(status),
             Err(Errno::Rpc(RpcError::DomainCrashed)) => return Err(Ended::Crashed),
-            Err(error) => causes.push(format!(
-                "{path} cannot be started: {}",
-                failure::program(&error)
-            )),
+            Err(error) => error,
+        };
+        let cause = format!("{path} cannot be started: {}", failure::program(&error));
+        match error {
+            Errno::Fs(FsError::NotFound) => log!("{cause}"),
+            _ => say(system, &cause),
         }
+        causes.push(cause);
     }
-    causes.extend(
-        (boot.shell.is_none() && boot.fallback.is_none())
-            .then(|| "the manifest names no shell".to_string()),
-    );
+    if causes.is_empty() {
+        causes.push("the manifest names no shell".to_string());
+    }
     Err(Ended::NoShell(causes.join("; ")))
 }
 
