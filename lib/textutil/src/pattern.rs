@@ -80,6 +80,8 @@ enum Node {
     Boundary(bool),
     WordStart,
     WordEnd,
+    NoWordBefore,
+    NoWordAfter,
     Sequence(Vec<Node>),
     Either(Vec<Node>),
     Repeat(Box<Node>, u32, Option<u32>),
@@ -93,6 +95,8 @@ enum Instruction {
     Boundary(bool),
     WordStart,
     WordEnd,
+    NoWordBefore,
+    NoWordAfter,
     Split(usize, usize),
     Jump(usize),
     Match,
@@ -111,17 +115,37 @@ impl Pattern {
     /// # Errors
     /// Why it is not an expression.
     pub fn new(text: &[u8], syntax: Syntax, ignore_case: bool) -> Result<Self, PatternError> {
+        let node = Self::parse(text, syntax)?;
+        Self::compile(&node, ignore_case)
+    }
+
+    /// Compiles `text` so that it matches only where no letter, digit or `_` stands beside the match.
+    ///
+    /// # Errors
+    /// Why it is not an expression.
+    pub fn words(text: &[u8], syntax: Syntax, ignore_case: bool) -> Result<Self, PatternError> {
+        let node = Self::parse(text, syntax)?;
+        let node = Node::Sequence(Vec::from([Node::NoWordBefore, node, Node::NoWordAfter]));
+        Self::compile(&node, ignore_case)
+    }
+
+    fn parse(text: &[u8], syntax: Syntax) -> Result<Node, PatternError> {
         let mut parser = Parser {
             rest: text,
             syntax,
             depth: 0,
         };
-        let node = match syntax {
-            Syntax::Fixed => Node::Sequence(text.iter().map(|&b| Node::Class(single(b))).collect()),
-            _ => parser.whole()?,
-        };
+        match syntax {
+            Syntax::Fixed => Ok(Node::Sequence(
+                text.iter().map(|&b| Node::Class(single(b))).collect(),
+            )),
+            _ => parser.whole(),
+        }
+    }
+
+    fn compile(node: &Node, ignore_case: bool) -> Result<Self, PatternError> {
         let mut program = Vec::new();
-        emit(&node, &mut program)?;
+        emit(node, &mut program)?;
         program.push(Instruction::Match);
         if ignore_case {
             program.iter_mut().for_each(fold);
@@ -265,6 +289,8 @@ impl Instruction {
             Instruction::Boundary(wanted) => (before != after) == *wanted,
             Instruction::WordStart => !before && after,
             Instruction::WordEnd => before && !after,
+            Instruction::NoWordBefore => !before,
+            Instruction::NoWordAfter => !after,
             _ => false,
         }
     }
@@ -283,6 +309,8 @@ fn emit(node: &Node, program: &mut Vec<Instruction>) -> Result<(), PatternError>
         Node::Boundary(wanted) => program.push(Instruction::Boundary(*wanted)),
         Node::WordStart => program.push(Instruction::WordStart),
         Node::WordEnd => program.push(Instruction::WordEnd),
+        Node::NoWordBefore => program.push(Instruction::NoWordBefore),
+        Node::NoWordAfter => program.push(Instruction::NoWordAfter),
         Node::Sequence(nodes) => {
             for node in nodes {
                 emit(node, program)?;
@@ -744,6 +772,14 @@ mod tests {
                 .unwrap()
                 .is_whole_match(b"aab")
         );
+    }
+
+    #[test]
+    fn whole_words() {
+        let pattern = Pattern::words(b"ab*", Basic, false).unwrap();
+        assert_eq!(pattern.find(b"xab abbc a-"), Some(9..10));
+        assert_eq!(pattern.find(b"abb!"), Some(0..3));
+        assert!(!pattern.is_match(b"ab_ abc cab"));
     }
 
     #[test]

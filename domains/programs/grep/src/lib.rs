@@ -1,4 +1,4 @@
-//! `grep [-FEivnclqoxhHs] PATTERN [FILE...]`: prints the lines that match a pattern.
+//! `grep [-FEivnclqowxhHs] PATTERN [FILE...]`: prints the lines that match a pattern.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ Prints the lines of each FILE (`-` or none: standard input) that match PATTERN, 
   -E  extended expression      -F  plain text           -e PATTERN  several patterns
   -i  ignore case              -v  lines without match  -x  whole lines
   -n  line numbers             -c  count only           -l  names of files only
-  -o  the matching parts only  -q  nothing, status only
+  -o  the matching parts only  -q  nothing, status only  -w  whole words
   -h  no file names            -H  file names           -s  no messages about files
 Status 0: a line matched, 1: none, 2: an error.";
 
@@ -35,7 +35,7 @@ struct Search {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let mut options = env.options(USAGE, "EFGivnclqoxhHse:")?;
+    let mut options = env.options(USAGE, "EFGivnclqowxhHse:")?;
     let syntax = match (options.has('F'), options.has('E')) {
         (true, _) => Syntax::Fixed,
         (_, true) => Syntax::Extended,
@@ -53,7 +53,10 @@ fn main(env: &Env) -> Result<i32, Stop> {
         .iter()
         .flat_map(|text| text.split(|&byte| byte == b'\n'))
     {
-        let pattern = Pattern::new(text, syntax, options.has('i'));
+        let pattern = match options.has('w') {
+            true => Pattern::words(text, syntax, options.has('i')),
+            false => Pattern::new(text, syntax, options.has('i')),
+        };
         patterns.push(pattern.map_err(|error| Stop::usage(&alloc::format!("{error}")))?);
     }
     let mut files = core::mem::take(&mut options.operands);
