@@ -223,7 +223,10 @@ fn domain(metadata: &Value) -> Result<Option<Domain>> {
         .context("[package.metadata.trefoil] has `image` but no `entry`")?;
     let folder = match metadata["path"].as_str() {
         None => "domains".to_string(),
-        Some(path) if path.split('/').all(is_plain_name) => format!("boot/{path}"),
+        Some(path) if path.split('/').all(is_plain_name) => match path.starts_with("boot/") {
+            true => path.to_string(),
+            false => format!("boot/{path}"),
+        },
         Some(path) => bail!("[package.metadata.trefoil] `path = {path:?}` is not a plain path"),
     };
     if !is_plain_name(image) || !entry.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
