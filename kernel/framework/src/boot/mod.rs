@@ -31,6 +31,16 @@ extern "C" fn boot_main(start_info: u64) -> ! {
         core::sync::atomic::Ordering::Relaxed,
     );
     start_info::read(start_info);
+    if command_line()
+        .split_whitespace()
+        .any(|word| word == "log=com2")
+    {
+        log::use_mirror_only();
+    }
+    if command_line().split_whitespace().any(|word| word == "log=com2") {
+        // COM1 belongs to the programs alone; only a panic prints there.
+        log::use_console(false);
+    }
     mem::init();
     arch::cpu::log_features();
     acpi::init();
