@@ -37,7 +37,13 @@ pub struct Api {
     /// Gives such pages back, as many as were asked for.
     pub pages_free: unsafe extern "C" fn(pages: *mut u8, count: usize),
     /// Ends the domain: `message` is what the panic said, `file` and `line` where.
-    pub panic: unsafe extern "C" fn(message: *const u8, len: usize, file: *const u8, file_len: usize, line: u32) -> !,
+    pub panic: unsafe extern "C" fn(
+        message: *const u8,
+        len: usize,
+        file: *const u8,
+        file_len: usize,
+        line: u32,
+    ) -> !,
     /// Writes a line to the kernel's log, after the domain's name.
     pub log: unsafe extern "C" fn(text: *const u8, len: usize),
     /// Nanoseconds since boot.
@@ -46,13 +52,23 @@ pub struct Api {
     pub wall: extern "C" fn() -> u64,
     /// Blocks while `*word == expected`, until woken or until `deadline` (nanoseconds since boot). If
     /// `interruptible` is not 0 the wait also ends when a domain on whose behalf it is done dies.
-    pub wait: unsafe extern "C" fn(word: *const AtomicU32, expected: u32, deadline: u64, interruptible: u32) -> u32,
+    pub wait: unsafe extern "C" fn(
+        word: *const AtomicU32,
+        expected: u32,
+        deadline: u64,
+        interruptible: u32,
+    ) -> u32,
     /// Wakes up to `count` threads that wait for `word`; how many.
     pub wake: unsafe extern "C" fn(word: *const AtomicU32, count: u32) -> u32,
     /// Lets another thread run.
     pub yield_now: extern "C" fn(),
     /// Starts a thread of this domain in `entry(data)`; its id, or 0 if there is no memory or budget.
-    pub spawn: unsafe extern "C" fn(entry: extern "C" fn(*mut u8), data: *mut u8, name: *const u8, len: usize) -> u64,
+    pub spawn: unsafe extern "C" fn(
+        entry: extern "C" fn(*mut u8),
+        data: *mut u8,
+        name: *const u8,
+        len: usize,
+    ) -> u64,
     /// 1 if `data` is the data pointer of a handle to an object of the kernel itself, otherwise 0.
     pub is_kernel_object: unsafe extern "C" fn(data: *const u8) -> u32,
     /// The number of this domain instance.

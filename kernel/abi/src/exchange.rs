@@ -52,7 +52,25 @@ macro_rules! plain {
     )* };
 }
 
-plain!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, bool, char, ());
+plain!(
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+    usize,
+    i8,
+    i16,
+    i32,
+    i64,
+    i128,
+    isize,
+    f32,
+    f64,
+    bool,
+    char,
+    ()
+);
 
 // SAFETY: an array of plain data is plain data.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}

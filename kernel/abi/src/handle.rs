@@ -90,7 +90,10 @@ struct Local<T> {
 }
 
 impl<T> Local<T> {
-    const OPS: &'static HandleOps = &HandleOps { release: release_local::<T>, retain: retain_local };
+    const OPS: &'static HandleOps = &HandleOps {
+        release: release_local::<T>,
+        retain: retain_local,
+    };
 }
 
 /// Drops one reference to a local object, and the object with the last one.
@@ -111,7 +114,11 @@ unsafe extern "C" fn release_local<T>(data: *mut u8) {
 /// Counts one more reference to a local object.
 unsafe extern "C" fn retain_local(data: *mut u8) -> *mut u8 {
     // SAFETY: a live handle's object has a head in front.
-    unsafe { (*data.cast::<Head>().sub(1)).references.fetch_add(1, Ordering::Relaxed) };
+    unsafe {
+        (*data.cast::<Head>().sub(1))
+            .references
+            .fetch_add(1, Ordering::Relaxed)
+    };
     data
 }
 
@@ -129,11 +136,16 @@ impl<I: ?Sized + Interface> Handle<I> {
         // SAFETY: the layout is not empty, it has a head.
         let local = unsafe { alloc(Layout::new::<Local<T>>()) }.cast::<Local<T>>();
         let local = NonNull::new(local).ok_or(RpcError::NoMemory)?;
-        let head = Head { ops: Local::<T>::OPS, references: AtomicUsize::new(1) };
+        let head = Head {
+            ops: Local::<T>::OPS,
+            references: AtomicUsize::new(1),
+        };
         // SAFETY: fresh memory of the right layout.
         unsafe { local.write(Local { head, value }) };
         // SAFETY: the field of a live allocation is not null.
-        Ok(Handle(unsafe { NonNull::new_unchecked(I::object(&raw mut (*local.as_ptr()).value)) }))
+        Ok(Handle(unsafe {
+            NonNull::new_unchecked(I::object(&raw mut (*local.as_ptr()).value))
+        }))
     }
 
     /// Another handle to the same object.
@@ -154,7 +166,11 @@ impl<I: ?Sized + Interface> Handle<I> {
     /// The handle without its type.
     pub fn into_any(self) -> AnyHandle {
         let raw = ManuallyDrop::new(self).as_raw();
-        AnyHandle { raw, interface: I::NUMBER, _owned: PhantomData }
+        AnyHandle {
+            raw,
+            interface: I::NUMBER,
+            _owned: PhantomData,
+        }
     }
 
     /// The two words of the pointer. Ownership stays with the handle.
@@ -252,7 +268,11 @@ impl AnyHandle {
             return Err(RpcError::NoMemory);
         }
         let raw = RawHandle { data, ..self.raw };
-        Ok(AnyHandle { raw, interface: self.interface, _owned: PhantomData })
+        Ok(AnyHandle {
+            raw,
+            interface: self.interface,
+            _owned: PhantomData,
+        })
     }
 }
 

@@ -83,11 +83,20 @@ impl<'a> Image<'a> {
         if ports > MOST_PORTS || header != FIXED_LENGTH + ports * PORT_LENGTH {
             return Err(ImageError::BadHeader("port count"));
         }
-        if header.checked_add(payload).and_then(|n| n.checked_add(SIGNATURE_LENGTH)) != Some(bytes.len()) {
+        if header
+            .checked_add(payload)
+            .and_then(|n| n.checked_add(SIGNATURE_LENGTH))
+            != Some(bytes.len())
+        {
             return Err(ImageError::WrongLength);
         }
         let name = name(&bytes[48..80]).ok_or(ImageError::BadHeader("name"))?;
-        let image = Image { bytes, header, ports, name };
+        let image = Image {
+            bytes,
+            header,
+            ports,
+            name,
+        };
         match (0..ports).all(|index| image.port(index).is_some()) {
             true => Ok(image),
             false => Err(ImageError::BadHeader("port name")),
@@ -131,7 +140,11 @@ impl<'a> Image<'a> {
         let port = &self.bytes[at..at + PORT_LENGTH];
         let number = port[32..40].first_chunk().expect("eight bytes");
         let (interface, flags) = (u64::from_le_bytes(*number), word(port, 40) as u32);
-        Some(Port { name: name(&port[..32])?, interface, flags })
+        Some(Port {
+            name: name(&port[..32])?,
+            interface,
+            flags,
+        })
     }
 }
 
@@ -161,15 +174,23 @@ pub fn unsigned(name: &str, fingerprint: &[u8; 32], ports: &[Port<'_>], elf: &[u
 }
 
 fn padded(name: &str) -> [u8; NAME_LENGTH] {
-    assert!(name.len() <= NAME_LENGTH, "{name}: longer than {NAME_LENGTH} bytes");
+    assert!(
+        name.len() <= NAME_LENGTH,
+        "{name}: longer than {NAME_LENGTH} bytes"
+    );
     let mut field = [0; NAME_LENGTH];
     field[..name.len()].copy_from_slice(name.as_bytes());
     field
 }
 
 fn name(field: &[u8]) -> Option<&str> {
-    let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
-    core::str::from_utf8(&field[..end]).ok().filter(|name| !name.is_empty())
+    let end = field
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(field.len());
+    core::str::from_utf8(&field[..end])
+        .ok()
+        .filter(|name| !name.is_empty())
 }
 
 fn word(bytes: &[u8], at: usize) -> usize {
@@ -181,7 +202,18 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        let ports = [Port { name: "device", interface: 7, flags: 0 }, Port { name: "files", interface: 9, flags: PORT_OFFER }];
+        let ports = [
+            Port {
+                name: "device",
+                interface: 7,
+                flags: 0,
+            },
+            Port {
+                name: "files",
+                interface: 9,
+                flags: PORT_OFFER,
+            },
+        ];
         let mut bytes = unsigned("ext2", &[3; 32], &ports, b"elf!");
         bytes.extend([5; SIGNATURE_LENGTH]);
         bytes
@@ -191,8 +223,14 @@ mod tests {
     fn what_is_written_is_read() {
         let bytes = sample();
         let image = Image::parse(&bytes).expect("well-formed");
-        assert_eq!((image.name(), image.elf(), image.signature()), ("ext2", &b"elf!"[..], &[5; 64]));
-        let ports: Vec<_> = image.ports().map(|port| (port.name, port.interface, port.flags)).collect();
+        assert_eq!(
+            (image.name(), image.elf(), image.signature()),
+            ("ext2", &b"elf!"[..], &[5; 64])
+        );
+        let ports: Vec<_> = image
+            .ports()
+            .map(|port| (port.name, port.interface, port.flags))
+            .collect();
         assert_eq!(ports, [("device", 7, 0), ("files", 9, PORT_OFFER)]);
     }
 

@@ -26,7 +26,12 @@ impl<T: Exchangeable> RRef<T> {
     /// [`RpcError::NoMemory`]; the value is dropped.
     #[inline]
     pub fn new(value: T) -> RpcResult<Self> {
-        const { assert!(align_of::<T>() <= crate::shared::SMALLEST_SLOT, "over-aligned") };
+        const {
+            assert!(
+                align_of::<T>() <= crate::shared::SMALLEST_SLOT,
+                "over-aligned"
+            )
+        };
         let place = shared_alloc(size_of::<T>())?.cast::<T>();
         // SAFETY: the heap gave room for a `T`, aligned to 64 bytes, that nobody else uses.
         unsafe { place.write(value) };
@@ -142,7 +147,12 @@ impl<T: Plain> RVec<T> {
     }
 
     fn allocate(len: usize) -> RpcResult<Self> {
-        const { assert!(align_of::<T>() <= crate::shared::SMALLEST_SLOT, "over-aligned") };
+        const {
+            assert!(
+                align_of::<T>() <= crate::shared::SMALLEST_SLOT,
+                "over-aligned"
+            )
+        };
         let bytes = len.checked_mul(size_of::<T>()).ok_or(RpcError::NoMemory)?;
         let start = shared_alloc(bytes)?.cast();
         Ok(RVec { start, len })

@@ -51,11 +51,12 @@ pub struct ChunkHead {
 /// The chunk that the object at `object` lies in.
 #[inline(always)]
 pub fn chunk_of(object: NonNull<u8>) -> NonNull<ChunkHead> {
-    object.map_addr(|at| {
-        // An object never lies at the start of its chunk, and no chunk at address 0.
-        core::num::NonZeroUsize::new(at.get() & !(CHUNK_BYTES - 1)).unwrap_or(at)
-    })
-    .cast()
+    object
+        .map_addr(|at| {
+            // An object never lies at the start of its chunk, and no chunk at address 0.
+            core::num::NonZeroUsize::new(at.get() & !(CHUNK_BYTES - 1)).unwrap_or(at)
+        })
+        .cast()
 }
 
 /// The owner cell of the object at `object`.

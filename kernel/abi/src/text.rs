@@ -13,7 +13,10 @@ pub struct Text<const N: usize> {
 impl<const N: usize> Text<N> {
     /// The empty string.
     pub const fn empty() -> Self {
-        Text { len: 0, bytes: [0; N] }
+        Text {
+            len: 0,
+            bytes: [0; N],
+        }
     }
 
     /// A copy of `text`, cut at the last character boundary that fits into `N` bytes.
@@ -24,7 +27,10 @@ impl<const N: usize> Text<N> {
         }
         let mut bytes = [0; N];
         bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
-        Text { len: end as u16, bytes }
+        Text {
+            len: end as u16,
+            bytes,
+        }
     }
 
     /// The string.

@@ -18,7 +18,10 @@ const CLASSES: usize = (LARGEST / SMALLEST).trailing_zeros() as usize + 1;
 
 /// The allocator of the image.
 #[global_allocator]
-static HEAP: Heap = Heap { held: AtomicBool::new(false), lists: UnsafeCell::new(Lists::EMPTY) };
+static HEAP: Heap = Heap {
+    held: AtomicBool::new(false),
+    lists: UnsafeCell::new(Lists::EMPTY),
+};
 
 struct Heap {
     held: AtomicBool,
@@ -37,7 +40,11 @@ struct Lists {
 }
 
 impl Lists {
-    const EMPTY: Lists = Lists { free: [null_mut(); CLASSES], next: 0, end: 0 };
+    const EMPTY: Lists = Lists {
+        free: [null_mut(); CLASSES],
+        next: 0,
+        end: 0,
+    };
 
     fn take(&mut self, class: usize) -> *mut u8 {
         let object = self.free[class];
@@ -73,7 +80,11 @@ impl Lists {
 
 /// The class of a small object, or `None` for one with pages of its own.
 fn class_of(layout: Layout) -> Option<usize> {
-    let size = layout.size().max(layout.align()).max(SMALLEST).next_power_of_two();
+    let size = layout
+        .size()
+        .max(layout.align())
+        .max(SMALLEST)
+        .next_power_of_two();
     (size <= LARGEST).then(|| (size / SMALLEST).trailing_zeros() as usize)
 }
 
@@ -96,9 +107,13 @@ unsafe impl GlobalAlloc for Heap {
         match class_of(layout) {
             Some(class) => self.with(|lists| lists.take(class)),
             // Runs are aligned to a page; a power of two of pages is aligned to itself.
-            None if layout.align() > PAGE => {
-                (api().pages_alloc)(layout.size().max(layout.align()).div_ceil(PAGE).next_power_of_two())
-            }
+            None if layout.align() > PAGE => (api().pages_alloc)(
+                layout
+                    .size()
+                    .max(layout.align())
+                    .div_ceil(PAGE)
+                    .next_power_of_two(),
+            ),
             None => (api().pages_alloc)(layout.size().div_ceil(PAGE)),
         }
     }

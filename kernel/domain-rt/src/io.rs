@@ -28,8 +28,14 @@ impl Range {
     /// If it does not lie in the range or is not aligned.
     #[track_caller]
     fn at<T>(&self, offset: usize) -> *mut T {
-        let fits = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.length);
-        assert!(fits && offset.is_multiple_of(align_of::<T>()), "offset {offset:#x} of {:#x}", self.length);
+        let fits = offset
+            .checked_add(size_of::<T>())
+            .is_some_and(|end| end <= self.length);
+        assert!(
+            fits && offset.is_multiple_of(align_of::<T>()),
+            "offset {offset:#x} of {:#x}",
+            self.length
+        );
         (self.base + offset) as *mut T
     }
 
@@ -83,8 +89,14 @@ impl IoMem {
         if !is_kernel_object(&mapping) {
             return Err(RpcError::Refused);
         }
-        let range = Range { base: mapping.base()? as usize, length: mapping.length()? as usize };
-        Ok(IoMem { range, _mapping: mapping })
+        let range = Range {
+            base: mapping.base()? as usize,
+            length: mapping.length()? as usize,
+        };
+        Ok(IoMem {
+            range,
+            _mapping: mapping,
+        })
     }
 
     /// Length in bytes.
@@ -117,9 +129,16 @@ impl DmaBuffer {
         if !is_kernel_object(&memory) {
             return Err(RpcError::Refused);
         }
-        let range = Range { base: memory.base()? as usize, length: memory.length()? as usize };
+        let range = Range {
+            base: memory.base()? as usize,
+            length: memory.length()? as usize,
+        };
         let device_address = memory.device_address()?;
-        Ok(DmaBuffer { range, device_address, _memory: memory })
+        Ok(DmaBuffer {
+            range,
+            device_address,
+            _memory: memory,
+        })
     }
 
     /// The address that the device is to use.
@@ -158,8 +177,14 @@ impl DmaBuffer {
 
     #[track_caller]
     fn span(&self, offset: usize, length: usize) -> *mut u8 {
-        let fits = offset.checked_add(length).is_some_and(|end| end <= self.range.length);
-        assert!(fits, "{length} bytes at {offset:#x} of {:#x}", self.range.length);
+        let fits = offset
+            .checked_add(length)
+            .is_some_and(|end| end <= self.range.length);
+        assert!(
+            fits,
+            "{length} bytes at {offset:#x} of {:#x}",
+            self.range.length
+        );
         (self.range.base + offset) as *mut u8
     }
 

@@ -20,9 +20,7 @@ pub mod sync;
 pub mod thread;
 pub mod time;
 
-use abi::api::{
-    ENTRY_FAILED, ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, api, set_api,
-};
+use abi::api::{ENTRY_FAILED, ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, api, set_api};
 use abi::{AnyHandle, RVec, RpcError, Text};
 use core::fmt::{self, Write};
 use interfaces::EntryError;
@@ -61,7 +59,11 @@ pub use abi::api::EntryArgs;
 #[doc(hidden)]
 pub unsafe fn enter(
     args: *mut EntryArgs,
-    dispatch: impl FnOnce(&mut [Option<AnyHandle>], Option<RVec<u8>>, &mut [Option<AnyHandle>]) -> Result<(), EntryError>,
+    dispatch: impl FnOnce(
+        &mut [Option<AnyHandle>],
+        Option<RVec<u8>>,
+        &mut [Option<AnyHandle>],
+    ) -> Result<(), EntryError>,
 ) -> u64 {
     // SAFETY: by the caller's duty. The fingerprint is the first field in every version; only if it fits
     // are the others what this image takes them for. The kernel lends the arrays for this call.
@@ -142,8 +144,18 @@ pub fn self_id() -> u32 {
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut message = Text::<400>::empty();
     let _ = write!(message, "{}", info.message());
-    let (file, line) = info.location().map_or(("?", 0), |place| (place.file(), place.line()));
+    let (file, line) = info
+        .location()
+        .map_or(("?", 0), |place| (place.file(), place.line()));
     let message = message.as_str();
     // SAFETY: texts of our own.
-    unsafe { (api().panic)(message.as_ptr(), message.len(), file.as_ptr(), file.len(), line) }
+    unsafe {
+        (api().panic)(
+            message.as_ptr(),
+            message.len(),
+            file.as_ptr(),
+            file.len(),
+            line,
+        )
+    }
 }

@@ -29,12 +29,19 @@ impl<T: Default> Default for Mutex<T> {
 impl<T> Mutex<T> {
     /// A free lock.
     pub const fn new(data: T) -> Self {
-        Mutex { state: AtomicU32::new(FREE), data: UnsafeCell::new(data) }
+        Mutex {
+            state: AtomicU32::new(FREE),
+            data: UnsafeCell::new(data),
+        }
     }
 
     /// Waits for the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if self
+            .state
+            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             while self.state.swap(WAITED_FOR, Ordering::Acquire) != FREE {
                 // SAFETY: a word of our own.
                 unsafe { (api().wait)(&self.state, WAITED_FOR, NO_DEADLINE, 0) };
@@ -45,7 +52,10 @@ impl<T> Mutex<T> {
 
     /// The lock, if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let taken = self
+            .state
+            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok();
         taken.then(|| MutexGuard { mutex: self })
     }
 
@@ -110,7 +120,9 @@ impl Default for Condvar {
 impl Condvar {
     /// One that nobody waits at.
     pub const fn new() -> Self {
-        Condvar { count: AtomicU32::new(0) }
+        Condvar {
+            count: AtomicU32::new(0),
+        }
     }
 
     /// Unlocks, waits for a notification, locks again.
@@ -119,7 +131,11 @@ impl Condvar {
     }
 
     /// As [`wait`](Self::wait), at most until `deadline`, in nanoseconds since boot.
-    pub fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, deadline: u64) -> (MutexGuard<'a, T>, Wait) {
+    pub fn wait_until<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        deadline: u64,
+    ) -> (MutexGuard<'a, T>, Wait) {
         let mutex = guard.mutex;
         let seen = self.count.load(Ordering::Relaxed);
         drop(guard);

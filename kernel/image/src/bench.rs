@@ -22,7 +22,9 @@ const ROUNDS: u64 = 20;
 
 /// Whether the command line asks for benchmarks.
 pub fn requested() -> bool {
-    framework::boot::command_line().split_whitespace().any(|word| word == "bench=calls")
+    framework::boot::command_line()
+        .split_whitespace()
+        .any(|word| word == "bench=calls")
 }
 
 /// Runs them and switches the machine off.
@@ -65,14 +67,23 @@ fn prepare(path: &str) -> Result<Prepared, String> {
     loader::prepare(RVec::from_slice(file.content).map_err(say)?).map_err(say)
 }
 
-fn start(image: &Prepared, next: Option<AnyHandle>) -> Result<(Instance, Handle<dyn Subject>), String> {
+fn start(
+    image: &Prepared,
+    next: Option<AnyHandle>,
+) -> Result<(Instance, Handle<dyn Subject>), String> {
     let mut grants = [const { None }; MOST_GRANTS];
     grants[0] = next;
-    let limits = Limits { pages: 0, threads: 0, call_ms: 0 };
+    let limits = Limits {
+        pages: 0,
+        threads: 0,
+        call_ms: 0,
+    };
     let options = RVec::from_slice(&[]).map_err(say)?;
     let mut instance = image.start("bench", limits, grants, options).map_err(say)?;
     let service = instance.offers[0].take().ok_or("no service")?;
-    let subject = service.downcast().map_err(|_| String::from("not a subject"))?;
+    let subject = service
+        .downcast()
+        .map_err(|_| String::from("not a subject"))?;
     Ok((instance, subject))
 }
 
@@ -95,15 +106,50 @@ fn calls() -> Result<(), String> {
     let next = subject.duplicate().map_err(say)?.into_any();
     let (forwarder, shadow) = start(&prepare("domains/forwarder")?, Some(next))?;
     let plain: &dyn Null = black_box(&Plain);
-    print("P0", "dyn call without a proxy", per_call(|| _ = black_box(plain.null())), "instructions");
-    print("P1", "proxied null call", per_call(|| _ = black_box(subject.null())), "instructions");
+    print(
+        "P0",
+        "dyn call without a proxy",
+        per_call(|| _ = black_box(plain.null())),
+        "instructions",
+    );
+    print(
+        "P1",
+        "proxied null call",
+        per_call(|| _ = black_box(subject.null())),
+        "instructions",
+    );
     let add = per_call(|| _ = black_box(subject.add(1, 2)));
-    print("P1a", "proxied call, two numbers and a result", add, "instructions");
-    print("P2", "object moved in and back", moved(&*subject)?, "instructions");
-    print("P3", "via a shadow, null", per_call(|| _ = black_box(shadow.null())), "instructions");
-    print("P3r", "via a shadow, object in and back", moved(&*shadow)?, "instructions");
+    print(
+        "P1a",
+        "proxied call, two numbers and a result",
+        add,
+        "instructions",
+    );
+    print(
+        "P2",
+        "object moved in and back",
+        moved(&*subject)?,
+        "instructions",
+    );
+    print(
+        "P3",
+        "via a shadow, null",
+        per_call(|| _ = black_box(shadow.null())),
+        "instructions",
+    );
+    print(
+        "P3r",
+        "via a shadow, object in and back",
+        moved(&*shadow)?,
+        "instructions",
+    );
     let object = per_call(|| drop(black_box(RRef::new(1u64))));
-    print("P2a", "shared object made and freed", object, "instructions");
+    print(
+        "P2a",
+        "shared object made and freed",
+        object,
+        "instructions",
+    );
     kill(&forwarder.block, Reason::Exited);
     kill(&victim.block, Reason::Exited);
     let dead = per_call(|| _ = black_box(subject.null()));
@@ -114,7 +160,9 @@ fn calls() -> Result<(), String> {
 fn moved(subject: &dyn Subject) -> Result<u64, String> {
     let mut object = Some(RRef::new([0u8; 64]).map_err(say)?);
     let ticks = per_call(|| object = object.take().and_then(|object| subject.bump(object).ok()));
-    object.map(|_| ticks).ok_or_else(|| "the object was lost".into())
+    object
+        .map(|_| ticks)
+        .ok_or_else(|| "the object was lost".into())
 }
 
 /// Crash to error, restart to first good call, reclaim.
@@ -137,9 +185,19 @@ fn deaths() -> Result<(), String> {
         instance.block.wait_gone().map_err(say)?;
         next.block.wait_gone().map_err(say)?;
     }
-    print("P4", "crash to error at the caller (with the log line)", crash, "instructions");
+    print(
+        "P4",
+        "crash to error at the caller (with the log line)",
+        crash,
+        "instructions",
+    );
     print("P4r", "restart to first good call", restart, "instructions");
-    print("P5", "reclaim of 100,000 shared objects", reclaim(), "instructions");
+    print(
+        "P5",
+        "reclaim of 100,000 shared objects",
+        reclaim(),
+        "instructions",
+    );
     Ok(())
 }
 

@@ -13,8 +13,8 @@ use framework::io::{IoError, IoMem, IoPort};
 use framework::irq::{IrqError, IrqLine, Polarity, Trigger};
 use framework::mem::{PAGE_SIZE, phys_to_virt};
 use interfaces::{
-    DmaAllocator, DmaMemory, Handle, Hardware, HardwareError, Interrupt, Message, Mmio, PciAddress, Ports, RVec,
-    RpcError, RpcResult,
+    DmaAllocator, DmaMemory, Handle, Hardware, HardwareError, Interrupt, Message, Mmio, PciAddress,
+    Ports, RVec, RpcError, RpcResult,
 };
 use isolation::lock::Lock;
 use isolation::platform::WaitResult;
@@ -56,19 +56,28 @@ impl Hardware for MachineHardware {
             Some(irq) => IrqLine::for_isa(irq),
             None => IrqLine::for_gsi(line, Trigger::Level, Polarity::Low),
         };
-        Ok(Handle::new(InterruptObject { line: line.map_err(irq_refusal)?, message: false })?)
+        Ok(Handle::new(InterruptObject {
+            line: line.map_err(irq_refusal)?,
+            message: false,
+        })?)
     }
 
     fn message_interrupt(&self) -> Result<Handle<dyn Interrupt>, HardwareError> {
         let line = IrqLine::alloc().map_err(irq_refusal)?;
-        Ok(Handle::new(InterruptObject { line, message: true })?)
+        Ok(Handle::new(InterruptObject {
+            line,
+            message: true,
+        })?)
     }
 
     fn dma(&self, device: PciAddress) -> Result<Handle<dyn DmaAllocator>, HardwareError> {
         let pool = Arc::new(Pool {
             device,
             stopped: AtomicBool::new(false),
-            state: Lock::new(PoolState { users: Vec::new(), spare: Vec::new() }),
+            state: Lock::new(PoolState {
+                users: Vec::new(),
+                spare: Vec::new(),
+            }),
         });
         let mut pools = POOLS.lock();
         pools.retain(|pool| pool.strong_count() > 0);
@@ -78,7 +87,9 @@ impl Hardware for MachineHardware {
     }
 
     fn configuration_space(&self) -> RpcResult<Option<(u64, u8, u8)>> {
-        let first = framework::pci::ecam().iter().find(|segment| segment.segment == 0);
+        let first = framework::pci::ecam()
+            .iter()
+            .find(|segment| segment.segment == 0);
         Ok(first.map(|segment| (segment.base, segment.first_bus, segment.last_bus)))
     }
 }
@@ -107,7 +118,10 @@ impl Ports for PortsObject {
     }
 
     fn write8_all(&self, offset: u16, bytes: &RVec<u8>) -> Result<(), HardwareError> {
-        bytes.iter().try_for_each(|byte| self.0.write(offset, *byte)).map_err(refusal)
+        bytes
+            .iter()
+            .try_for_each(|byte| self.0.write(offset, *byte))
+            .map_err(refusal)
     }
 
     fn read16(&self, offset: u16) -> Result<u16, HardwareError> {
@@ -180,9 +194,15 @@ impl Pool {
     /// Makes the device leave memory alone, once.
     fn stop(&self) {
         if !self.stopped.swap(true, Ordering::SeqCst) {
-            let PciAddress { bus, device, function } = self.device;
+            let PciAddress {
+                bus,
+                device,
+                function,
+            } = self.device;
             if let Err(error) = framework::pci::quiesce(bus, device, function) {
-                framework::kprintln!("pci {bus:02x}:{device:02x}.{function}: cannot be stopped: {error:?}");
+                framework::kprintln!(
+                    "pci {bus:02x}:{device:02x}.{function}: cannot be stopped: {error:?}"
+                );
             }
         }
     }
@@ -194,7 +214,10 @@ impl Pool {
         {
             state.users.push(user.id);
         }
-        let index = state.spare.iter().position(|memory| memory.bytes() == pages * PAGE_SIZE)?;
+        let index = state
+            .spare
+            .iter()
+            .position(|memory| memory.bytes() == pages * PAGE_SIZE)?;
         Some(state.spare.swap_remove(index))
     }
 }
@@ -210,7 +233,9 @@ impl Drop for Pool {
 pub fn stop_devices_of(id: u32) {
     // Stopping a device maps its configuration space, which no spin lock may be held across.
     let all: Vec<Arc<Pool>> = POOLS.lock().iter().filter_map(Weak::upgrade).collect();
-    let used = all.iter().filter(|pool| pool.state.lock().users.contains(&id));
+    let used = all
+        .iter()
+        .filter(|pool| pool.state.lock().users.contains(&id));
     used.for_each(|pool| pool.stop());
 }
 
@@ -229,7 +254,10 @@ impl DmaAllocator for AllocatorObject {
             }
             None => DmaCoherent::alloc(pages).map_err(|_| RpcError::NoMemory)?,
         };
-        Ok(Handle::new(MemoryObject { memory: Some(memory), pool: self.0.clone() })?)
+        Ok(Handle::new(MemoryObject {
+            memory: Some(memory),
+            pool: self.0.clone(),
+        })?)
     }
 }
 
@@ -237,7 +265,9 @@ impl DmaAllocator for AllocatorObject {
 fn clear(memory: &DmaCoherent) -> Result<(), HardwareError> {
     let zeros = [0; 512];
     let mut places = (0..memory.bytes()).step_by(zeros.len());
-    places.try_for_each(|at| memory.write_bytes(at, &zeros)).map_err(refusal)
+    places
+        .try_for_each(|at| memory.write_bytes(at, &zeros))
+        .map_err(refusal)
 }
 
 struct MemoryObject {

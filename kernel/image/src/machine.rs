@@ -1,6 +1,5 @@
 //! Archive, command line, power switch and log as interface objects.
 
-use framework::io::IoPort;
 use framework::mem::PAGE_SIZE;
 use interfaces::{Archive, ArchiveEntry, CommandLine, Power, RVec, RpcResult, Text};
 use services::Machine;
@@ -40,9 +39,6 @@ impl CommandLine for BootLine {
 /// The power switch.
 pub struct PowerSwitch;
 
-/// I/O port of QEMU's device `isa-debug-exit`.
-const DEBUG_EXIT: u16 = 0xf4;
-
 impl Power for PowerSwitch {
     fn off(&self, status: u8) -> RpcResult<()> {
         switch_off(status)
@@ -56,12 +52,7 @@ impl Power for PowerSwitch {
 /// Switches the machine off. Where the command line says that there is a `debug-exit` device, the emulator
 /// ends with a status that tells `status`.
 pub fn switch_off(status: u8) -> ! {
-    let told = framework::boot::command_line().split_whitespace().any(|word| word == "debug-exit");
-    if told && let Ok(port) = IoPort::acquire(DEBUG_EXIT, 4) {
-        // If there is no such device the write goes nowhere, and the machine is switched off below.
-        let _ = port.write::<u32>(0, u32::from(status));
-    }
-    framework::power::off()
+    framework::power::off_with_status(status)
 }
 
 /// What the monitor shows.

@@ -77,7 +77,9 @@ pub fn init() {
 impl Platform for Machine {
     fn pages(&self, count: usize) -> Option<NonNull<u8>> {
         let free = framework::mem::frames::stats().free;
-        (free > RESERVE_PAGES + count).then(|| framework::mem::alloc_pages(count)).flatten()
+        (free > RESERVE_PAGES + count)
+            .then(|| framework::mem::alloc_pages(count))
+            .flatten()
     }
 
     unsafe fn free_pages(&self, start: NonNull<u8>, count: usize) {
@@ -94,7 +96,8 @@ impl Platform for Machine {
     fn spawn(&self, name: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64> {
         let free = framework::mem::frames::stats().free;
         let pages = STACK_BYTES / PAGE;
-        let thread = (free > RESERVE_PAGES + pages).then(|| task::spawn(name, entry, argument, pages, 0));
+        let thread =
+            (free > RESERVE_PAGES + pages).then(|| task::spawn(name, entry, argument, pages, 0));
         thread?.ok().map(|id| id.0)
     }
 

@@ -47,7 +47,8 @@ fn prepare() -> Result<Prepared, alloc::string::String> {
     }
     let file = files().find(|file| file.path == INIT);
     let file = file.ok_or_else(|| alloc::format!("there is no {INIT} in the boot archive"))?;
-    let bytes = RVec::from_slice(file.content).map_err(|error| alloc::format!("{INIT}: {error}"))?;
+    let bytes =
+        RVec::from_slice(file.content).map_err(|error| alloc::format!("{INIT}: {error}"))?;
     loader::prepare(bytes).map_err(|error| alloc::format!("{INIT} is refused: {error:?}"))
 }
 
@@ -59,7 +60,11 @@ fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
         *grant = service(port.name).map_err(|_| StartError::NoMemory)?;
     }
     let options = RVec::from_slice(&[]).map_err(|_| StartError::NoMemory)?;
-    let limits = Limits { pages: 0, threads: 0, call_ms: 0 };
+    let limits = Limits {
+        pages: 0,
+        threads: 0,
+        call_ms: 0,
+    };
     let instance = prepared.start("init", limits, grants, options)?;
     // Nobody holds what init offers: dropping it ends the objects.
     Ok(instance.block)

@@ -70,13 +70,28 @@ unsafe impl Sync for Method {}
 
 impl Method {
     /// For the generated proxies. `stub` is a function of the method's signature without arguments.
-    pub const fn new(stub: *const (), interface: &'static str, name: &'static str, budget: u32) -> Self {
-        Method { stub, interface, name, budget }
+    pub const fn new(
+        stub: *const (),
+        interface: &'static str,
+        name: &'static str,
+        budget: u32,
+    ) -> Self {
+        Method {
+            stub,
+            interface,
+            name,
+            budget,
+        }
     }
 
     /// For calls that the kernel itself makes through [`guarded`].
     pub const fn internal(name: &'static str, budget: u32) -> Self {
-        Method { stub: guarded_stub as *const (), interface: "kernel", name, budget }
+        Method {
+            stub: guarded_stub as *const (),
+            interface: "kernel",
+            name,
+            budget,
+        }
     }
 }
 
@@ -158,7 +173,12 @@ impl Record {
         // SAFETY: the trampoline wrote the method before the callee could run.
         let ip = unsafe { (*self.method).stub } as usize;
         let saved = [self.rbx, self.rbp, self.r12, self.r13, self.r14, self.r15];
-        Landing { ip, sp: self.sp, rdi: self.rdi, saved }
+        Landing {
+            ip,
+            sp: self.sp,
+            rdi: self.rdi,
+            saved,
+        }
     }
 }
 
@@ -227,7 +247,11 @@ pub unsafe fn guarded(
         }
         let crashed = guarded_trampoline(data, function, method);
         leave(record);
-        if crashed == 0 { Ok(()) } else { Err(RpcError::DomainCrashed) }
+        if crashed == 0 {
+            Ok(())
+        } else {
+            Err(RpcError::DomainCrashed)
+        }
     }
 }
 

@@ -136,7 +136,10 @@ impl ControlBlock {
                 threads: AtomicU32::new(0),
                 gone: AtomicU32::new(0),
             },
-            memory: Lock::new(Memory { runs: BTreeMap::new(), image: None }),
+            memory: Lock::new(Memory {
+                runs: BTreeMap::new(),
+                image: None,
+            }),
         }
     }
 
@@ -175,7 +178,16 @@ impl ControlBlock {
     pub fn reason(&self) -> Reason {
         use Reason::*;
         const ALL: [Reason; 10] = [
-            None, Panic, PageFault, StackOverflow, DivideError, InvalidOpcode, Exception, Hang, Killed, Exited,
+            None,
+            Panic,
+            PageFault,
+            StackOverflow,
+            DivideError,
+            InvalidOpcode,
+            Exception,
+            Hang,
+            Killed,
+            Exited,
         ];
         ALL[usize::from(self.counters.reason.load(Ordering::Relaxed)) % ALL.len()]
     }
@@ -192,7 +204,11 @@ impl ControlBlock {
 
     /// Milliseconds that a call may run where the interface says nothing.
     pub fn call_ms(&self) -> u32 {
-        if self.limits.call_ms == 0 { DEFAULT_BUDGET_MS } else { self.limits.call_ms }
+        if self.limits.call_ms == 0 {
+            DEFAULT_BUDGET_MS
+        } else {
+            self.limits.call_ms
+        }
     }
 
     /// Announces the start of a new state and tells those who wait for events.
@@ -244,10 +260,17 @@ impl ControlBlock {
     pub(crate) fn take_pages(&self, count: usize) -> Option<NonNull<u8>> {
         let before = self.counters.pages.fetch_add(count, Ordering::Relaxed);
         let allowed = self.limits.pages == 0 || before.saturating_add(count) <= self.limits.pages;
-        let pages = if allowed { platform().pages(count) } else { None };
+        let pages = if allowed {
+            platform().pages(count)
+        } else {
+            None
+        };
         match pages {
             Some(start) => {
-                self.memory.lock().runs.insert(start.as_ptr() as usize, count);
+                self.memory
+                    .lock()
+                    .runs
+                    .insert(start.as_ptr() as usize, count);
             }
             None => {
                 self.counters.pages.fetch_sub(count, Ordering::Relaxed);
@@ -258,7 +281,9 @@ impl ControlBlock {
 
     /// Gives back pages of the private heap, if they are a run that [`take_pages`](Self::take_pages) gave.
     pub(crate) fn give_pages(&self, start: NonNull<u8>) {
-        let Some(count) = self.memory.lock().runs.remove(&(start.as_ptr() as usize)) else { return };
+        let Some(count) = self.memory.lock().runs.remove(&(start.as_ptr() as usize)) else {
+            return;
+        };
         self.counters.pages.fetch_sub(count, Ordering::Relaxed);
         // SAFETY: the run was the domain's and is not any more.
         unsafe { platform().free_pages(start, count) };
@@ -268,7 +293,8 @@ impl ControlBlock {
     pub(crate) fn set_image(&self, space: Box<dyn ImageSpace>) {
         let start = space.start().as_ptr() as usize;
         self.image_start.store(start, Ordering::Relaxed);
-        self.image_end.store(start + space.pages() * PAGE, Ordering::Relaxed);
+        self.image_end
+            .store(start + space.pages() * PAGE, Ordering::Relaxed);
         self.memory.lock().image = Some(space);
     }
 
@@ -297,7 +323,11 @@ static KERNEL: ControlBlock = ControlBlock::new(
     abi::shared::KERNEL_OWNER,
     0,
     Text::empty(),
-    Limits { pages: 0, threads: 0, call_ms: u32::MAX },
+    Limits {
+        pages: 0,
+        threads: 0,
+        call_ms: u32::MAX,
+    },
 );
 
 /// The kernel's own control block: callee of calls to kernel objects. It never dies.
@@ -332,7 +362,10 @@ impl BlockRef {
     }
 }
 
-static TABLE: Lock<Table> = Lock::new(Table { next: abi::shared::KERNEL_OWNER + 1, blocks: BTreeMap::new() });
+static TABLE: Lock<Table> = Lock::new(Table {
+    next: abi::shared::KERNEL_OWNER + 1,
+    blocks: BTreeMap::new(),
+});
 
 struct Table {
     next: u32,
@@ -345,7 +378,11 @@ struct Table {
 /// [`RpcError::NoMemory`] when four thousand million instances have lived.
 pub(crate) fn create(name: &str, limits: Limits) -> Result<Arc<ControlBlock>, RpcError> {
     let parent = crate::thread::current_id();
-    let parent = if parent == abi::shared::KERNEL_OWNER { caller_id() } else { parent };
+    let parent = if parent == abi::shared::KERNEL_OWNER {
+        caller_id()
+    } else {
+        parent
+    };
     let mut table = TABLE.lock();
     let id = table.next;
     table.next = id.checked_add(1).ok_or(RpcError::NoMemory)?;
@@ -379,7 +416,12 @@ pub fn find(id: u32) -> Option<Arc<ControlBlock>> {
 
 /// The first domain with a number of at least `from` that is not gone.
 pub fn next(from: u32) -> Option<Arc<ControlBlock>> {
-    TABLE.lock().blocks.range(from..).next().map(|(_, block)| block.clone())
+    TABLE
+        .lock()
+        .blocks
+        .range(from..)
+        .next()
+        .map(|(_, block)| block.clone())
 }
 
 /// Takes a domain that is gone off the table.
@@ -415,7 +457,13 @@ fn announce(block: &ControlBlock, state: State) {
         events.pop_front();
     }
     let number = EVENT_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
-    events.push_back(Event { number, id: block.id, name: block.name, state, reason: block.reason() });
+    events.push_back(Event {
+        number,
+        id: block.id,
+        name: block.name,
+        state,
+        reason: block.reason(),
+    });
     EVENT_COUNT.store(number as u32, Ordering::Release);
     drop(events);
     platform().wake(&EVENT_COUNT, u32::MAX);

@@ -68,10 +68,24 @@ impl<'a> Elf<'a> {
             return Err("not a position-independent x86-64 program");
         }
         let entry = long(bytes, 24)?;
-        let mut elf = Elf { bytes, segments: Default::default(), count: 0, entry, relro: (0, 0), rela: (0, 0) };
+        let mut elf = Elf {
+            bytes,
+            segments: Default::default(),
+            count: 0,
+            entry,
+            relro: (0, 0),
+            rela: (0, 0),
+        };
         elf.read_segments(long(bytes, 32)?, half(bytes, 54)?, half(bytes, 56)?)?;
-        let inside = elf.segments().iter().any(|s| s.execute && within(entry, 1, s.address, s.file));
-        if inside { Ok(elf) } else { Err("entry point outside the code") }
+        let inside = elf
+            .segments()
+            .iter()
+            .any(|s| s.execute && within(entry, 1, s.address, s.file));
+        if inside {
+            Ok(elf)
+        } else {
+            Err("entry point outside the code")
+        }
     }
 
     /// The loaded parts, by ascending address, no two on one page.
@@ -81,7 +95,9 @@ impl<'a> Elf<'a> {
 
     /// Bytes from the first address (0) to the end of the last segment.
     pub fn span(&self) -> u64 {
-        self.segments().last().map_or(0, |segment| segment.address + segment.memory)
+        self.segments()
+            .last()
+            .map_or(0, |segment| segment.address + segment.memory)
     }
 
     /// The bytes of a segment in the file.
@@ -96,15 +112,29 @@ impl<'a> Elf<'a> {
     }
 
     fn relocation(&self, address: u64) -> Result<(u64, u64), ElfError> {
-        let at = self.file_offset(address, 24).ok_or("relocation table outside the file")?;
-        let (place, info, value) = (long(self.bytes, at)?, long(self.bytes, at + 8)?, long(self.bytes, at + 16)?);
+        let at = self
+            .file_offset(address, 24)
+            .ok_or("relocation table outside the file")?;
+        let (place, info, value) = (
+            long(self.bytes, at)?,
+            long(self.bytes, at + 8)?,
+            long(self.bytes, at + 16)?,
+        );
         if info as u32 != R_X86_64_RELATIVE {
             return Err("relocation of an unknown type");
         }
-        if !self.segments().iter().any(|s| s.write && within(place, 8, s.address, s.memory)) {
+        if !self
+            .segments()
+            .iter()
+            .any(|s| s.write && within(place, 8, s.address, s.memory))
+        {
             return Err("relocation outside the writable part");
         }
-        if value > self.span() { Err("relocation to outside the image") } else { Ok((place, value)) }
+        if value > self.span() {
+            Err("relocation to outside the image")
+        } else {
+            Ok((place, value))
+        }
     }
 
     fn read_segments(&mut self, table: u64, size: u16, count: u16) -> Result<(), ElfError> {
@@ -113,13 +143,20 @@ impl<'a> Elf<'a> {
         }
         let mut dynamic = None;
         for index in 0..u64::from(count) {
-            let at = table.checked_add(index * 56).ok_or("program headers outside the file")?;
+            let at = table
+                .checked_add(index * 56)
+                .ok_or("program headers outside the file")?;
             let kind = word(self.bytes, at)?;
             let (address, memory) = (long(self.bytes, at + 16)?, long(self.bytes, at + 40)?);
             match kind {
                 PT_LOAD => self.add(at)?,
                 PT_DYNAMIC => dynamic = Some((address, memory)),
-                PT_GNU_RELRO => self.relro = (address, address.checked_add(memory).ok_or("RELRO too large")?),
+                PT_GNU_RELRO => {
+                    self.relro = (
+                        address,
+                        address.checked_add(memory).ok_or("RELRO too large")?,
+                    )
+                }
                 PT_INTERP => return Err("needs a dynamic linker"),
                 PT_TLS => return Err("has thread-local storage"),
                 _ => {}
@@ -131,14 +168,26 @@ impl<'a> Elf<'a> {
         if self.relro.0 > self.relro.1 || self.relro.1.div_ceil(PAGE) > self.span().div_ceil(PAGE) {
             return Err("RELRO outside the image");
         }
-        dynamic.map_or(Ok(()), |(address, length)| self.read_dynamic(address, length))
+        dynamic.map_or(Ok(()), |(address, length)| {
+            self.read_dynamic(address, length)
+        })
     }
 
     fn add(&mut self, at: u64) -> Result<(), ElfError> {
         let (flags, offset) = (word(self.bytes, at + 4)?, long(self.bytes, at + 8)?);
-        let (address, file, memory) =
-            (long(self.bytes, at + 16)?, long(self.bytes, at + 32)?, long(self.bytes, at + 40)?);
-        let segment = Segment { address, memory, offset, file, write: flags & 2 != 0, execute: flags & 1 != 0 };
+        let (address, file, memory) = (
+            long(self.bytes, at + 16)?,
+            long(self.bytes, at + 32)?,
+            long(self.bytes, at + 40)?,
+        );
+        let segment = Segment {
+            address,
+            memory,
+            offset,
+            file,
+            write: flags & 2 != 0,
+            execute: flags & 1 != 0,
+        };
         if segment.write && segment.execute {
             return Err("a segment is both writable and executable");
         }
@@ -151,7 +200,10 @@ impl<'a> Elf<'a> {
         if self.count > 0 && address / PAGE < self.span().div_ceil(PAGE) {
             return Err("segments overlap or share a page");
         }
-        let place = self.segments.get_mut(self.count).ok_or("too many segments")?;
+        let place = self
+            .segments
+            .get_mut(self.count)
+            .ok_or("too many segments")?;
         *place = segment;
         self.count += 1;
         Ok(())
@@ -160,8 +212,12 @@ impl<'a> Elf<'a> {
     fn read_dynamic(&mut self, address: u64, length: u64) -> Result<(), ElfError> {
         let (mut table, mut size) = (0, 0);
         for index in 0..length / 16 {
-            let entry = address.checked_add(index * 16).ok_or("dynamic section outside the file")?;
-            let at = self.file_offset(entry, 16).ok_or("dynamic section outside the file")?;
+            let entry = address
+                .checked_add(index * 16)
+                .ok_or("dynamic section outside the file")?;
+            let at = self
+                .file_offset(entry, 16)
+                .ok_or("dynamic section outside the file")?;
             let value = long(self.bytes, at + 8)?;
             match long(self.bytes, at)? {
                 DT_NULL => break,
@@ -182,18 +238,26 @@ impl<'a> Elf<'a> {
 
     /// Where in the file the bytes stand that are loaded at `address`.
     fn file_offset(&self, address: u64, length: u64) -> Option<u64> {
-        let segment = self.segments().iter().find(|s| within(address, length, s.address, s.file))?;
+        let segment = self
+            .segments()
+            .iter()
+            .find(|s| within(address, length, s.address, s.file))?;
         Some(segment.offset + (address - segment.address))
     }
 }
 
 fn within(start: u64, length: u64, outer: u64, outer_length: u64) -> bool {
-    start >= outer && start.checked_add(length).is_some_and(|end| end - outer <= outer_length)
+    start >= outer
+        && start
+            .checked_add(length)
+            .is_some_and(|end| end - outer <= outer_length)
 }
 
 fn field<const N: usize>(bytes: &[u8], at: u64) -> Result<[u8; N], ElfError> {
     let tail = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
-    tail.and_then(|tail| tail.first_chunk()).copied().ok_or("header outside the file")
+    tail.and_then(|tail| tail.first_chunk())
+        .copied()
+        .ok_or("header outside the file")
 }
 
 fn half(bytes: &[u8], at: u64) -> Result<u16, ElfError> {

@@ -56,12 +56,18 @@ pub(crate) fn check_stack() {
 
 #[cold]
 fn out_of_stack() -> ! {
-    crash_here(Reason::StackOverflow, format_args!("stack overflow"), format_args!("a kernel function"))
+    crash_here(
+        Reason::StackOverflow,
+        format_args!("stack overflow"),
+        format_args!("a kernel function"),
+    )
 }
 
 extern "C" fn shared_alloc(bytes: usize) -> *mut u8 {
     check_in();
-    OBJECTS.allocate(bytes, current_id()).map_or(null_mut(), NonNull::as_ptr)
+    OBJECTS
+        .allocate(bytes, current_id())
+        .map_or(null_mut(), NonNull::as_ptr)
 }
 
 unsafe extern "C" fn shared_free(object: *mut u8) {
@@ -75,7 +81,9 @@ unsafe extern "C" fn shared_free(object: *mut u8) {
 extern "C" fn pages_alloc(count: usize) -> *mut u8 {
     check_in();
     let block = domain::find(current_id());
-    block.and_then(|block| block.take_pages(count)).map_or(null_mut(), NonNull::as_ptr)
+    block
+        .and_then(|block| block.take_pages(count))
+        .map_or(null_mut(), NonNull::as_ptr)
 }
 
 unsafe extern "C" fn pages_free(pages: *mut u8, _count: usize) {
@@ -98,20 +106,32 @@ unsafe fn borrowed<'a>(text: *const u8, len: usize) -> &'a str {
     }
 }
 
-unsafe extern "C" fn panic(message: *const u8, len: usize, file: *const u8, file_len: usize, line: u32) -> ! {
+unsafe extern "C" fn panic(
+    message: *const u8,
+    len: usize,
+    file: *const u8,
+    file_len: usize,
+    line: u32,
+) -> ! {
     if stack_left() < KERNEL_RESERVE {
         out_of_stack();
     }
     // SAFETY: the runtime passes two texts of its own.
     let (message, file) = unsafe { (borrowed(message, len), borrowed(file, file_len)) };
-    crash_here(Reason::Panic, format_args!("{message}"), format_args!("{file}:{line}"))
+    crash_here(
+        Reason::Panic,
+        format_args!("{message}"),
+        format_args!("{file}:{line}"),
+    )
 }
 
 unsafe extern "C" fn log(text: *const u8, len: usize) {
     check_in();
     // SAFETY: the runtime passes a text of its own.
     let text = unsafe { borrowed(text, len) };
-    let name = domain::find(current_id()).map(|block| block.name()).unwrap_or_default();
+    let name = domain::find(current_id())
+        .map(|block| block.name())
+        .unwrap_or_default();
     text.lines().for_each(|line| klog!("{name}: {line}"));
 }
 
@@ -124,7 +144,12 @@ extern "C" fn wall() -> u64 {
     platform().wall()
 }
 
-unsafe extern "C" fn wait(word: *const AtomicU32, expected: u32, deadline: u64, interruptible: u32) -> u32 {
+unsafe extern "C" fn wait(
+    word: *const AtomicU32,
+    expected: u32,
+    deadline: u64,
+    interruptible: u32,
+) -> u32 {
     check_stack();
     let deadline = (deadline != NO_DEADLINE).then_some(deadline);
     loop {
@@ -154,12 +179,19 @@ extern "C" fn yield_now() {
     platform().yield_now();
 }
 
-unsafe extern "C" fn spawn(entry: extern "C" fn(*mut u8), data: *mut u8, name: *const u8, len: usize) -> u64 {
+unsafe extern "C" fn spawn(
+    entry: extern "C" fn(*mut u8),
+    data: *mut u8,
+    name: *const u8,
+    len: usize,
+) -> u64 {
     check_in();
     // SAFETY: the runtime passes a text of its own.
     let name = unsafe { borrowed(name, len) };
     let block = domain::find(current_id());
-    block.and_then(|block| spawn_in(&block, name, entry, data).ok()).unwrap_or(0)
+    block
+        .and_then(|block| spawn_in(&block, name, entry, data).ok())
+        .unwrap_or(0)
 }
 
 unsafe extern "C" fn is_kernel_object(data: *const u8) -> u32 {

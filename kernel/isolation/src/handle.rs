@@ -39,7 +39,10 @@ pub fn set_registry(registry: &'static [ProxyEntry]) {
 pub fn proxy_entry(interface: u64) -> Option<&'static ProxyEntry> {
     // SAFETY: written once at boot.
     let registry = unsafe { REGISTRY };
-    registry.binary_search_by_key(&interface, |entry| entry.number).ok().map(|index| &registry[index])
+    registry
+        .binary_search_by_key(&interface, |entry| entry.number)
+        .ok()
+        .map(|index| &registry[index])
 }
 
 /// An object that has left its domain.
@@ -74,7 +77,10 @@ struct Slot {
     proxy: Proxy,
 }
 
-static PROXY_OPS: HandleOps = HandleOps { release: release_proxy, retain: retain_proxy };
+static PROXY_OPS: HandleOps = HandleOps {
+    release: release_proxy,
+    retain: retain_proxy,
+};
 
 impl Proxy {
     /// The object behind it, as the two words of a trait object.
@@ -92,7 +98,8 @@ impl Proxy {
     /// Counts a call. Two threads of one holder may lose a count; that is the price of not sharing a line.
     #[inline(always)]
     pub fn count(&self) {
-        self.calls.store(self.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.calls
+            .store(self.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
@@ -105,7 +112,11 @@ pub unsafe fn inward(record: *const Record) -> Transfer {
     // SAFETY: a linked record; its caller is the callee of the one below (every thread has a root record).
     unsafe {
         let from = (*(*record).previous).domain;
-        Transfer { from: from.cast(), to: (*(*record).domain).id, wrap }
+        Transfer {
+            from: from.cast(),
+            to: (*(*record).domain).id,
+            wrap,
+        }
     }
 }
 
@@ -116,7 +127,13 @@ pub unsafe fn inward(record: *const Record) -> Transfer {
 #[inline(always)]
 pub unsafe fn outward(record: *const Record) -> Transfer {
     // SAFETY: the proxy holds a share in the callee's block, and its frame still holds the record.
-    unsafe { Transfer { from: (*record).domain.cast(), to: (*(*top()).domain).id, wrap } }
+    unsafe {
+        Transfer {
+            from: (*record).domain.cast(),
+            to: (*(*top()).domain).id,
+            wrap,
+        }
+    }
 }
 
 /// Turns a handle of the giver into one that the receiver may hold; see [`Transfer::wrap`].
@@ -140,12 +157,18 @@ fn share(block: *const ControlBlock) -> RpcResult<BlockRef> {
     }
     // SAFETY: named by a record or a proxy, so it is not freed.
     let id = unsafe { (*block).id };
-    crate::domain::find(id).map(BlockRef::Domain).ok_or(RpcError::DomainCrashed)
+    crate::domain::find(id)
+        .map(BlockRef::Domain)
+        .ok_or(RpcError::DomainCrashed)
 }
 
 /// A new export of the local object behind `inner`, with its first proxy for `owner`.
 fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> RpcResult<RawHandle> {
-    let export = Box::new(Export { proxies: AtomicUsize::new(0), inner, domain });
+    let export = Box::new(Export {
+        proxies: AtomicUsize::new(0),
+        inner,
+        domain,
+    });
     let export = NonNull::from(Box::leak(export));
     let made = new_proxy(export, interface, owner);
     if made.is_err() {
@@ -159,17 +182,32 @@ fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> Rpc
 fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<RawHandle> {
     let entry = proxy_entry(interface).ok_or(RpcError::Refused)?;
     // The kernel's until it is whole: whoever looks through the heap sees only whole proxies.
-    let slot = PROXIES.allocate(size_of::<Slot>(), KERNEL_OWNER).ok_or(RpcError::NoMemory)?.cast::<Slot>();
+    let slot = PROXIES
+        .allocate(size_of::<Slot>(), KERNEL_OWNER)
+        .ok_or(RpcError::NoMemory)?
+        .cast::<Slot>();
     // SAFETY: the caller has the export; it stays at least until its last proxy goes.
     unsafe {
         export.as_ref().proxies.fetch_add(1, Ordering::Relaxed);
         let (inner, domain) = (export.as_ref().inner, export.as_ref().domain.as_ptr());
-        let head = Head { ops: &PROXY_OPS, references: AtomicUsize::new(1) };
-        let proxy = Proxy { inner, domain, calls: AtomicU64::new(0), export, interface };
+        let head = Head {
+            ops: &PROXY_OPS,
+            references: AtomicUsize::new(1),
+        };
+        let proxy = Proxy {
+            inner,
+            domain,
+            calls: AtomicU64::new(0),
+            export,
+            interface,
+        };
         slot.write(Slot { head, proxy });
         abi::shared::owner_cell(slot.cast()).store(owner, Ordering::Release);
         let data = (&raw mut (*slot.as_ptr()).proxy).cast();
-        Ok(RawHandle { data, vtable: (entry.vtable)() })
+        Ok(RawHandle {
+            data,
+            vtable: (entry.vtable)(),
+        })
     }
 }
 
@@ -193,7 +231,8 @@ unsafe extern "C" fn retain_proxy(data: *mut u8) -> *mut u8 {
     crate::entry::check_stack();
     // SAFETY: the data pointer of a live proxy.
     let proxy = unsafe { &*data.cast::<Proxy>() };
-    new_proxy(proxy.export, proxy.interface, current_id()).map_or(core::ptr::null_mut(), |raw| raw.data)
+    new_proxy(proxy.export, proxy.interface, current_id())
+        .map_or(core::ptr::null_mut(), |raw| raw.data)
 }
 
 /// Drops a proxy.
@@ -212,7 +251,10 @@ unsafe fn end_proxy(proxy: *mut Proxy) {
     unsafe {
         let export = (*proxy).export;
         let block = (*proxy).domain;
-        (*block).counters.calls.fetch_add((*proxy).calls.load(Ordering::Relaxed), Ordering::Relaxed);
+        (*block)
+            .counters
+            .calls
+            .fetch_add((*proxy).calls.load(Ordering::Relaxed), Ordering::Relaxed);
         let slot = proxy.cast::<u8>().sub(size_of::<Head>());
         PROXIES.free(NonNull::new_unchecked(slot));
         if export.as_ref().proxies.fetch_sub(1, Ordering::Release) == 1 {
@@ -233,7 +275,12 @@ fn release_inner(export: &Export) {
             None => ((*export.inner.head().as_ptr()).ops.release)(export.inner.data),
             Some(block) => {
                 // A crash in a drop is the domain's affair, and already logged.
-                let _ = guarded(block, &RELEASE, release_in_domain, (&raw const export.inner).cast_mut().cast());
+                let _ = guarded(
+                    block,
+                    &RELEASE,
+                    release_in_domain,
+                    (&raw const export.inner).cast_mut().cast(),
+                );
             }
         }
     }
@@ -266,7 +313,11 @@ pub(crate) fn release_all_of(id: u32) -> usize {
 /// [`RpcError::NoMemory`].
 pub fn give(handle: abi::AnyHandle, owner: u32) -> RpcResult<abi::AnyHandle> {
     let mut handle = handle;
-    let transfer = Transfer { from: kernel_block().cast(), to: owner, wrap };
+    let transfer = Transfer {
+        from: kernel_block().cast(),
+        to: owner,
+        wrap,
+    };
     // SAFETY: the kernel holds the handle and gives it to `owner`.
     unsafe { abi::Exchangeable::transfer(&mut handle, &transfer)? };
     Ok(handle)
@@ -276,8 +327,16 @@ pub fn give(handle: abi::AnyHandle, owner: u32) -> RpcResult<abi::AnyHandle> {
 ///
 /// # Safety
 /// The handle really passes from the one to the other.
-pub(crate) unsafe fn take(handle: &mut abi::AnyHandle, from: *const ControlBlock, owner: u32) -> RpcResult<()> {
-    let transfer = Transfer { from: from.cast(), to: owner, wrap };
+pub(crate) unsafe fn take(
+    handle: &mut abi::AnyHandle,
+    from: *const ControlBlock,
+    owner: u32,
+) -> RpcResult<()> {
+    let transfer = Transfer {
+        from: from.cast(),
+        to: owner,
+        wrap,
+    };
     // SAFETY: the caller's duty.
     unsafe { abi::Exchangeable::transfer(handle, &transfer) }
 }
@@ -295,7 +354,11 @@ pub fn held(id: u32, index: usize) -> Option<(&'static str, abi::Text<32>)> {
         let name = proxy_entry(proxy.interface).map_or("?", |entry| entry.name);
         // SAFETY: the proxy's export holds a share in the block.
         let block = unsafe { &*proxy.domain };
-        let domain = if core::ptr::eq(block, kernel_block()) { abi::Text::new("kernel") } else { block.name() };
+        let domain = if core::ptr::eq(block, kernel_block()) {
+            abi::Text::new("kernel")
+        } else {
+            block.name()
+        };
         (name, domain)
     })
 }

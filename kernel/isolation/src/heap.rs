@@ -12,8 +12,8 @@
 use crate::lock::Lock;
 use crate::platform::{PAGE, platform};
 use abi::shared::{
-    CHUNK_BYTES, ChunkHead, KERNEL_OWNER, LARGE_OFFSET, LARGE_SHIFT, LARGEST_SLOT, NO_OWNER, SMALLEST_SLOT, chunk_of,
-    owner_cell, slot_size,
+    CHUNK_BYTES, ChunkHead, KERNEL_OWNER, LARGE_OFFSET, LARGE_SHIFT, LARGEST_SLOT, NO_OWNER,
+    SMALLEST_SLOT, chunk_of, owner_cell, slot_size,
 };
 use alloc::vec::Vec;
 use core::ptr::NonNull;
@@ -51,7 +51,12 @@ struct Class {
 impl SharedHeap {
     const fn new() -> Self {
         SharedHeap {
-            classes: [const { Lock::new(Class { chunks: Vec::new(), hint: 0 }) }; CLASSES],
+            classes: [const {
+                Lock::new(Class {
+                    chunks: Vec::new(),
+                    hint: 0,
+                })
+            }; CLASSES],
             large: Lock::new(Vec::new()),
             bytes: AtomicUsize::new(0),
         }
@@ -104,7 +109,9 @@ impl SharedHeap {
             while index > 0 {
                 index -= 1;
                 let mut class = class.lock();
-                let Some(&chunk) = class.chunks.get(index) else { continue };
+                let Some(&chunk) = class.chunks.get(index) else {
+                    continue;
+                };
                 let freed = chunk.put_all_of(owner);
                 count += freed;
                 if freed > 0 && chunk.used() == 0 && class.chunks.len() > 1 {
@@ -122,7 +129,9 @@ impl SharedHeap {
         let mut count = 0;
         loop {
             let mut large = self.large.lock();
-            let Some(index) = large.iter().position(|chunk| chunk.count_of(owner) > 0) else { return count };
+            let Some(index) = large.iter().position(|chunk| chunk.count_of(owner) > 0) else {
+                return count;
+            };
             let chunk = large.swap_remove(index);
             drop(large);
             self.give_back(chunk);
@@ -137,13 +146,28 @@ impl SharedHeap {
 
     /// How many objects `owner` owns.
     pub fn count_of(&self, owner: u32) -> usize {
-        let slots: usize = self.classes.iter().map(|class| class.lock().count_of(owner)).sum();
-        slots + self.large.lock().iter().map(|chunk| chunk.count_of(owner)).sum::<usize>()
+        let slots: usize = self
+            .classes
+            .iter()
+            .map(|class| class.lock().count_of(owner))
+            .sum();
+        slots
+            + self
+                .large
+                .lock()
+                .iter()
+                .map(|chunk| chunk.count_of(owner))
+                .sum::<usize>()
     }
 
     /// Shows object number `index` of `owner` to `look`, while it cannot be freed. Objects with a chunk of
     /// their own are left out.
-    pub fn with_nth<R>(&self, owner: u32, index: usize, look: impl FnOnce(NonNull<u8>) -> R) -> Option<R> {
+    pub fn with_nth<R>(
+        &self,
+        owner: u32,
+        index: usize,
+        look: impl FnOnce(NonNull<u8>) -> R,
+    ) -> Option<R> {
         let mut left = index;
         for class in &self.classes {
             let class = class.lock();
@@ -165,7 +189,9 @@ impl SharedHeap {
         for class in &self.classes {
             let class = class.lock();
             let chunks = class.chunks.iter();
-            chunks.flat_map(|chunk| chunk.objects(|owner| owner > KERNEL_OWNER)).for_each(&mut look);
+            chunks
+                .flat_map(|chunk| chunk.objects(|owner| owner > KERNEL_OWNER))
+                .for_each(&mut look);
         }
     }
 
@@ -205,8 +231,21 @@ impl SharedHeap {
         if bytes > LARGEST_OBJECT {
             return None;
         }
-        let pages = (LARGE_OFFSET + bytes).div_ceil(PAGE).next_power_of_two().max(CHUNK_BYTES / PAGE);
-        let chunk = self.take_pages(pages, ChunkHead { shift: LARGE_SHIFT, first: 0, end: 1, used: 1, free: 0, pages: 0 })?;
+        let pages = (LARGE_OFFSET + bytes)
+            .div_ceil(PAGE)
+            .next_power_of_two()
+            .max(CHUNK_BYTES / PAGE);
+        let chunk = self.take_pages(
+            pages,
+            ChunkHead {
+                shift: LARGE_SHIFT,
+                first: 0,
+                end: 1,
+                used: 1,
+                free: 0,
+                pages: 0,
+            },
+        )?;
         let mut large = self.large.lock();
         if large.try_reserve(1).is_err() {
             drop(large);
@@ -222,13 +261,28 @@ impl SharedHeap {
         let slots = (CHUNK_BYTES >> shift) as u32;
         let table = size_of::<ChunkHead>() + slots as usize * size_of::<u32>();
         let first = table.div_ceil(1 << shift) as u32;
-        self.take_pages(CHUNK_BYTES / PAGE, ChunkHead { shift, first, end: slots, used: 0, free: 0, pages: 0 })
+        self.take_pages(
+            CHUNK_BYTES / PAGE,
+            ChunkHead {
+                shift,
+                first,
+                end: slots,
+                used: 0,
+                free: 0,
+                pages: 0,
+            },
+        )
     }
 
     fn take_pages(&self, pages: usize, head: ChunkHead) -> Option<Chunk> {
         let chunk = platform().pages(pages)?.cast::<ChunkHead>();
         // SAFETY: fresh zeroed memory, larger than a head, aligned to a chunk (a power of two of pages).
-        unsafe { chunk.write(ChunkHead { pages: pages as u32, ..head }) };
+        unsafe {
+            chunk.write(ChunkHead {
+                pages: pages as u32,
+                ..head
+            })
+        };
         self.bytes.fetch_add(pages * PAGE, Ordering::Relaxed);
         Some(Chunk(chunk))
     }
@@ -278,7 +332,9 @@ impl Chunk {
         unsafe {
             let head = &mut *self.0.as_ptr();
             let slot = (object.addr().get() & (CHUNK_BYTES - 1)) >> head.shift;
-            object.cast::<FreeSlot>().write(FreeSlot { next: head.free });
+            object
+                .cast::<FreeSlot>()
+                .write(FreeSlot { next: head.free });
             head.free = slot as u32;
             head.used -= 1;
             head.used
@@ -289,7 +345,11 @@ impl Chunk {
     /// `number` is a slot of this chunk of many.
     unsafe fn slot(self, number: u32) -> NonNull<u8> {
         // SAFETY: inside the chunk, by the caller's duty.
-        unsafe { self.0.cast::<u8>().add((number as usize) << self.0.as_ref().shift) }
+        unsafe {
+            self.0
+                .cast::<u8>()
+                .add((number as usize) << self.0.as_ref().shift)
+        }
     }
 
     /// Slots in use. The lock of the class is held.
@@ -312,8 +372,18 @@ impl Chunk {
         };
         (first..end).filter_map(move |number| {
             // SAFETY: as above.
-            let cell = unsafe { self.0.add(1).cast::<AtomicU32>().add(number as usize).as_ref() };
-            let offset = if shift == LARGE_SHIFT { LARGE_OFFSET } else { (number as usize) << shift };
+            let cell = unsafe {
+                self.0
+                    .add(1)
+                    .cast::<AtomicU32>()
+                    .add(number as usize)
+                    .as_ref()
+            };
+            let offset = if shift == LARGE_SHIFT {
+                LARGE_OFFSET
+            } else {
+                (number as usize) << shift
+            };
             // SAFETY: the slot lies in the chunk.
             test(cell.load(Ordering::Acquire)).then(|| unsafe { self.0.cast::<u8>().add(offset) })
         })

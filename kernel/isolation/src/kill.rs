@@ -37,7 +37,9 @@ static WORK: AtomicU32 = AtomicU32::new(0);
 pub fn init() {
     domain::prepare_events();
     DYING.lock().reserve(64);
-    platform().spawn("reaper", reaper, 0).expect("memory for the first thread");
+    platform()
+        .spawn("reaper", reaper, 0)
+        .expect("memory for the first thread");
 }
 
 /// Ends `block` from outside, for `reason`. Returns when it is dead; it may be the caller's own domain, in
@@ -62,7 +64,11 @@ fn begin_reclaim(block: &Arc<ControlBlock>) {
 /// Ends the domain whose code runs, and leaves it. `what` and `place` go into the log.
 ///
 /// The thread runs on the domain's behalf and owns nothing of the kernel's.
-pub fn crash_here(reason: Reason, what: core::fmt::Arguments<'_>, place: core::fmt::Arguments<'_>) -> ! {
+pub fn crash_here(
+    reason: Reason,
+    what: core::fmt::Arguments<'_>,
+    place: core::fmt::Arguments<'_>,
+) -> ! {
     let record = top();
     die_at(record, reason, what, place);
     // SAFETY: the code that runs belongs to the callee of the top record, which is dead now.
@@ -70,14 +76,25 @@ pub fn crash_here(reason: Reason, what: core::fmt::Arguments<'_>, place: core::f
 }
 
 /// The death itself, for a crash in the code of `record`'s callee.
-fn die_at(record: *mut Record, reason: Reason, what: core::fmt::Arguments<'_>, place: core::fmt::Arguments<'_>) {
+fn die_at(
+    record: *mut Record,
+    reason: Reason,
+    what: core::fmt::Arguments<'_>,
+    place: core::fmt::Arguments<'_>,
+) {
     // SAFETY: the top record of the running thread; its callee is in memory as long as it names it.
     let (block, method) = unsafe { (&*(*record).domain, &*(*record).method) };
-    assert!(!core::ptr::eq(block, domain::kernel_block()), "the kernel itself failed: {what} at {place}");
+    assert!(
+        !core::ptr::eq(block, domain::kernel_block()),
+        "the kernel itself failed: {what} at {place}"
+    );
     if block.die(reason) {
         klog!(
             "{}: domain {} crashed in {}.{}: {what} at {place}; its caller gets an error",
-            block.name(), block.id, method.interface, method.name
+            block.name(),
+            block.id,
+            method.interface,
+            method.name
         );
         if let Some(block) = domain::find(block.id) {
             begin_reclaim(&block);
@@ -124,7 +141,11 @@ static CRASH: Method = Method::internal("crash", UNBOUNDED);
 
 /// Carries out [`ask_to_crash`]: makes the domain's own runtime panic. One caller does it, others go on.
 pub(crate) fn crash_as_asked(block: &ControlBlock) {
-    if block.alive.compare_exchange(CRASH_NEXT, ALIVE, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+    if block
+        .alive
+        .compare_exchange(CRASH_NEXT, ALIVE, Ordering::SeqCst, Ordering::Relaxed)
+        .is_err()
+    {
         return;
     }
     let entry = block.crash_entry.load(Ordering::Relaxed);
@@ -139,7 +160,10 @@ pub(crate) fn crash_as_asked(block: &ControlBlock) {
 
 /// Makes the domain panic inside its next call; whether it is alive.
 pub fn ask_to_crash(block: &ControlBlock) -> bool {
-    block.alive.compare_exchange(ALIVE, CRASH_NEXT, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    block
+        .alive
+        .compare_exchange(ALIVE, CRASH_NEXT, Ordering::SeqCst, Ordering::Relaxed)
+        .is_ok()
 }
 
 /// A fault of the processor, with interrupts off, in the frame of the code that did it. If that is a
@@ -158,7 +182,12 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
     }
     let offset = frame.ip() - block.image_start();
     let what = format_args!("{reason:?} (address {address:#x})");
-    die_at(record, reason, what, format_args!("image offset {offset:#x}"));
+    die_at(
+        record,
+        reason,
+        what,
+        format_args!("image offset {offset:#x}"),
+    );
     // SAFETY: as above; the thread is inside the callee.
     let landing = unsafe { (*record).landing() };
     frame.redirect(&landing);
@@ -182,7 +211,12 @@ pub fn tick(frame: &mut dyn Frame) {
         if budget != UNBOUNDED && (*record).ticks.saturating_mul(TICK_MS) > budget {
             let offset = frame.ip() - block.image_start();
             let what = format_args!("over its budget of {budget} ms");
-            die_at(record, Reason::Hang, what, format_args!("image offset {offset:#x}"));
+            die_at(
+                record,
+                Reason::Hang,
+                what,
+                format_args!("image offset {offset:#x}"),
+            );
             frame.redirect(&(*record).landing());
         }
     }
@@ -257,7 +291,8 @@ fn reclaim(block: &Arc<ControlBlock>) {
     domain::forget(block.id);
     klog!(
         "{}: domain {} cleared away: {bytes} bytes, {objects} shared objects, {handles} handles",
-        block.name(), block.id
+        block.name(),
+        block.id
     );
     block.enter_state(State::Gone);
 }

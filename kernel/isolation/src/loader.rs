@@ -7,9 +7,7 @@ use crate::heap::LARGEST_OBJECT;
 use crate::platform::{ImageSpace, PAGE, Protection, platform};
 use crate::verify::{fingerprint_fits, identity, signature_fits};
 use crate::{handle, klog};
-use abi::api::{
-    ENTRY_FAILED, ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, EntryArgs,
-};
+use abi::api::{ENTRY_FAILED, ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, EntryArgs};
 use abi::image::{Image, ImageError, PORT_OFFER, PORT_OPTIONAL};
 use abi::shared::KERNEL_OWNER;
 use abi::{AnyHandle, RVec, RpcError, Text};
@@ -85,7 +83,9 @@ pub fn prepare(file: RVec<u8>) -> Result<Prepared, LoadError> {
         return Err(LoadError::WrongFingerprint);
     }
     let elf = Elf::parse(image.elf()).map_err(LoadError::Malformed)?;
-    elf.relocations().try_for_each(|one| one.map(drop)).map_err(LoadError::Malformed)?;
+    elf.relocations()
+        .try_for_each(|one| one.map(drop))
+        .map_err(LoadError::Malformed)?;
     Ok(Prepared { file })
 }
 
@@ -95,7 +95,8 @@ pub const LARGEST_FILE: usize = LARGEST_OBJECT;
 impl Prepared {
     /// The image's header.
     pub fn image(&self) -> Image<'_> {
-        Image::parse(&self.file).expect("prepare checked it, and the file is owned by the kernel since")
+        Image::parse(&self.file)
+            .expect("prepare checked it, and the file is owned by the kernel since")
     }
 
     /// Starts an instance with these grants (in the order of its wants), which belong to the kernel.
@@ -129,7 +130,10 @@ impl Prepared {
 }
 
 /// Compares what is granted with what the image declares.
-fn check_grants(image: &Image<'_>, grants: &[Option<AnyHandle>; MOST_GRANTS]) -> Result<(), StartError> {
+fn check_grants(
+    image: &Image<'_>,
+    grants: &[Option<AnyHandle>; MOST_GRANTS],
+) -> Result<(), StartError> {
     let mut given = grants.iter();
     for port in image.ports().filter(|port| port.flags & PORT_OFFER == 0) {
         match given.next().and_then(Option::as_ref) {
@@ -139,7 +143,11 @@ fn check_grants(image: &Image<'_>, grants: &[Option<AnyHandle>; MOST_GRANTS]) ->
             None => return Err(StartError::MissingGrant(Text::new(port.name))),
         }
     }
-    if given.any(Option::is_some) { Err(StartError::ExtraGrant) } else { Ok(()) }
+    if given.any(Option::is_some) {
+        Err(StartError::ExtraGrant)
+    } else {
+        Ok(())
+    }
 }
 
 /// Maps, copies, relocates and protects.
@@ -150,13 +158,22 @@ fn load(elf: &Elf<'_>) -> Option<Box<dyn ImageSpace>> {
     for segment in elf.segments() {
         let content = elf.content(segment);
         // SAFETY: the segment lies within the span (checked by `Elf::parse`), and the space is ours alone.
-        unsafe { base.add(segment.address as usize).copy_from_nonoverlapping(content.as_ptr(), content.len()) };
+        unsafe {
+            base.add(segment.address as usize)
+                .copy_from_nonoverlapping(content.as_ptr(), content.len())
+        };
     }
     for (place, value) in elf.relocations().flatten() {
         // SAFETY: eight bytes within a writable segment (checked by `Elf::relocation`).
-        unsafe { base.add(place as usize).cast::<u64>().write_unaligned(base as u64 + value) };
+        unsafe {
+            base.add(place as usize)
+                .cast::<u64>()
+                .write_unaligned(base as u64 + value)
+        };
     }
-    elf.segments().iter().for_each(|segment| protect(&*space, segment));
+    elf.segments()
+        .iter()
+        .for_each(|segment| protect(&*space, segment));
     let (first, end) = (elf.relro.0.div_ceil(PAGE as u64), elf.relro.1 / PAGE as u64);
     if end > first {
         space.protect(first as usize, (end - first) as usize, Protection::Read);
@@ -214,12 +231,25 @@ fn enter(
         offer_count: offers.len(),
         crash: 0,
     };
-    let mut entry = Entry { function, args, result: ENTRY_FAILED };
+    let mut entry = Entry {
+        function,
+        args,
+        result: ENTRY_FAILED,
+    };
     // SAFETY: the function is the image's entry point, which takes `EntryArgs` (the fingerprint says so,
     // and the image's runtime compares it first).
     let called = unsafe { guarded(block, &ENTRY, call_entry, (&raw mut entry).cast()) };
-    settle(block, called, &entry, &mut granted, &mut options, &mut offers)?;
-    block.crash_entry.store(entry.args.crash, core::sync::atomic::Ordering::Relaxed);
+    settle(
+        block,
+        called,
+        &entry,
+        &mut granted,
+        &mut options,
+        &mut offers,
+    )?;
+    block
+        .crash_entry
+        .store(entry.args.crash, core::sync::atomic::Ordering::Relaxed);
     for offer in offers.iter_mut().flatten() {
         // SAFETY: the domain left the handle for us; it passes to the kernel.
         let taken = unsafe { handle::take(offer, Arc::as_ptr(block), KERNEL_OWNER) };
@@ -229,10 +259,18 @@ fn enter(
 }
 
 fn give_to(to: u32) -> abi::Transfer {
-    unsafe fn no_handles(_: &abi::Transfer, _: abi::handle::RawHandle, _: u64) -> abi::RpcResult<abi::handle::RawHandle> {
+    unsafe fn no_handles(
+        _: &abi::Transfer,
+        _: abi::handle::RawHandle,
+        _: u64,
+    ) -> abi::RpcResult<abi::handle::RawHandle> {
         Err(RpcError::Refused)
     }
-    abi::Transfer { from: domain::kernel_block().cast(), to, wrap: no_handles }
+    abi::Transfer {
+        from: domain::kernel_block().cast(),
+        to,
+        wrap: no_handles,
+    }
 }
 
 /// Judges how the entry went. If it crashed, what it may have half-written is left alone: it belongs to the
@@ -248,13 +286,19 @@ fn settle(
     if called.is_err() {
         granted.drain(..).for_each(core::mem::forget);
         core::mem::forget(options.take());
-        offers.iter_mut().for_each(|offer| core::mem::forget(offer.take()));
+        offers
+            .iter_mut()
+            .for_each(|offer| core::mem::forget(offer.take()));
         return Err(StartError::Crashed);
     }
     match entry.result {
         ENTRY_OK => Ok(()),
         ENTRY_FINGERPRINT | ENTRY_GRANTS => {
-            klog!("{}: its runtime refuses to start (code {})", block.name(), entry.result);
+            klog!(
+                "{}: its runtime refuses to start (code {})",
+                block.name(),
+                entry.result
+            );
             Err(StartError::Failed(RpcError::Refused))
         }
         code => Err(StartError::Failed(match code >> 8 {
@@ -272,7 +316,8 @@ unsafe extern "C" fn call_entry(data: *mut u8) {
     // SAFETY: `data` is the `Entry` that `enter` keeps in its frame; the function is the image's entry.
     unsafe {
         let entry = data.cast::<Entry>();
-        let function: unsafe extern "C" fn(*mut EntryArgs) -> u64 = core::mem::transmute((*entry).function);
+        let function: unsafe extern "C" fn(*mut EntryArgs) -> u64 =
+            core::mem::transmute((*entry).function);
         (*entry).result = function(&raw mut (*entry).args);
     }
 }

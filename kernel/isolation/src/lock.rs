@@ -26,15 +26,25 @@ pub struct Guard<'a, T> {
 impl<T> Lock<T> {
     /// A free lock.
     pub const fn new(data: T) -> Self {
-        Lock { held: AtomicBool::new(false), data: UnsafeCell::new(data) }
+        Lock {
+            held: AtomicBool::new(false),
+            data: UnsafeCell::new(data),
+        }
     }
 
     /// Waits for the lock. The holder must not block and must not call into a domain.
     pub fn lock(&self) -> Guard<'_, T> {
         loop {
             let interrupts = disable_interrupts();
-            if self.held.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Guard { lock: self, interrupts };
+            if self
+                .held
+                .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+            {
+                return Guard {
+                    lock: self,
+                    interrupts,
+                };
             }
             // Let interrupts in while waiting: another processor may be asking this one to stop.
             restore_interrupts(interrupts);
@@ -73,7 +83,9 @@ impl<T> Drop for Guard<'_, T> {
 fn disable_interrupts() -> bool {
     let flags: u64;
     // SAFETY: reading the flags and clearing IF touches no memory but one stack word.
-    unsafe { core::arch::asm!("pushfq", "pop {}", "cli", out(reg) flags, options(preserves_flags)) };
+    unsafe {
+        core::arch::asm!("pushfq", "pop {}", "cli", out(reg) flags, options(preserves_flags))
+    };
     flags & (1 << 9) != 0
 }
 
@@ -108,7 +120,9 @@ mod tests {
         let threads: std::vec::Vec<_> = (0..4)
             .map(|_| std::thread::spawn(|| (0..1000).for_each(|_| *COUNT.lock() += 1)))
             .collect();
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().expect("no panic"));
         assert_eq!(*COUNT.lock(), 4000);
     }
 }

@@ -18,7 +18,9 @@ use core::sync::atomic::Ordering;
 pub fn top() -> *mut Record {
     let record;
     // SAFETY: GS points to the block described above whenever kernel or domain code runs.
-    unsafe { core::arch::asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, pure, readonly)) };
+    unsafe {
+        core::arch::asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, pure, readonly))
+    };
     record
 }
 
@@ -29,7 +31,9 @@ pub fn top() -> *mut Record {
 #[inline(always)]
 pub unsafe fn set_top(record: *mut Record) {
     // SAFETY: see above. The default memory clobber keeps the record's own stores before this one.
-    unsafe { core::arch::asm!("mov gs:[0], {}", in(reg) record, options(nostack, preserves_flags)) };
+    unsafe {
+        core::arch::asm!("mov gs:[0], {}", in(reg) record, options(nostack, preserves_flags))
+    };
 }
 
 /// The lowest address of the running thread's stack.
@@ -37,7 +41,9 @@ pub unsafe fn set_top(record: *mut Record) {
 pub fn stack_low() -> usize {
     let low;
     // SAFETY: as for `top`.
-    unsafe { core::arch::asm!("mov {}, gs:[8]", out(reg) low, options(nostack, preserves_flags, pure, readonly)) };
+    unsafe {
+        core::arch::asm!("mov {}, gs:[8]", out(reg) low, options(nostack, preserves_flags, pure, readonly))
+    };
     low
 }
 
@@ -46,7 +52,9 @@ pub fn stack_low() -> usize {
 pub fn stack_left() -> usize {
     let sp: usize;
     // SAFETY: reads a register.
-    unsafe { core::arch::asm!("mov {}, rsp", out(reg) sp, options(nostack, preserves_flags, nomem)) };
+    unsafe {
+        core::arch::asm!("mov {}, rsp", out(reg) sp, options(nostack, preserves_flags, nomem))
+    };
     sp.saturating_sub(stack_low())
 }
 
@@ -102,7 +110,11 @@ pub fn spawn_in(
     data: *mut u8,
 ) -> Result<u64, RpcError> {
     block.take_thread()?;
-    let start = Box::into_raw(Box::new(Start { block: block.clone(), entry, data }));
+    let start = Box::into_raw(Box::new(Start {
+        block: block.clone(),
+        entry,
+        data,
+    }));
     platform().spawn(name, run, start as usize).ok_or_else(|| {
         // SAFETY: the thread was not started, so the box is still ours.
         let start = unsafe { Box::from_raw(start) };

@@ -38,5 +38,6 @@ pub fn fingerprint_fits(image: &Image<'_>) -> bool {
 /// Whether the signature is by the kernel's key over exactly these bytes.
 pub fn signature_fits(image: &Image<'_>) -> bool {
     let key = PublicKey::new(identity().public_key);
-    key.verify(image.signed(), &Signature::new(*image.signature())).is_ok()
+    key.verify(image.signed(), &Signature::new(*image.signature()))
+        .is_ok()
 }

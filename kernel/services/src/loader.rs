@@ -2,8 +2,8 @@
 
 use crate::monitor::DomainObject;
 use interfaces::{
-    AnyHandle, DomainSpec, Handle, Image, LoadError, Loader, Port, RVec, RpcError, RpcResult, StartError,
-    Started, Text,
+    AnyHandle, DomainSpec, Handle, Image, LoadError, Loader, Port, RVec, RpcError, RpcResult,
+    StartError, Started, Text,
 };
 use isolation::domain::Limits;
 use isolation::loader::{self, MOST_GRANTS, Prepared};
@@ -47,17 +47,26 @@ impl Image for ImageObject {
         grants: [Option<AnyHandle>; MOST_GRANTS],
         options: RVec<u8>,
     ) -> Result<Started, StartError> {
-        let limits =
-            Limits { pages: spec.page_limit as usize, threads: spec.thread_limit, call_ms: spec.call_budget_ms };
-        let instance = self.0.start(spec.name.as_str(), limits, grants, options).map_err(|error| match error {
-            loader::StartError::MissingGrant(name) => StartError::MissingGrant(name),
-            loader::StartError::WrongGrant(name) => StartError::WrongGrant(name),
-            loader::StartError::ExtraGrant => StartError::ExtraGrant,
-            loader::StartError::Failed(error) => StartError::Failed(error),
-            loader::StartError::Crashed => StartError::Crashed,
-            loader::StartError::NoMemory => StartError::Rpc(RpcError::NoMemory),
-        })?;
+        let limits = Limits {
+            pages: spec.page_limit as usize,
+            threads: spec.thread_limit,
+            call_ms: spec.call_budget_ms,
+        };
+        let instance = self
+            .0
+            .start(spec.name.as_str(), limits, grants, options)
+            .map_err(|error| match error {
+                loader::StartError::MissingGrant(name) => StartError::MissingGrant(name),
+                loader::StartError::WrongGrant(name) => StartError::WrongGrant(name),
+                loader::StartError::ExtraGrant => StartError::ExtraGrant,
+                loader::StartError::Failed(error) => StartError::Failed(error),
+                loader::StartError::Crashed => StartError::Crashed,
+                loader::StartError::NoMemory => StartError::Rpc(RpcError::NoMemory),
+            })?;
         let control = Handle::new(DomainObject(instance.block))?;
-        Ok(Started { control, offers: instance.offers })
+        Ok(Started {
+            control,
+            offers: instance.offers,
+        })
     }
 }

@@ -4,8 +4,8 @@ use crate::{reason_of, state_of};
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use interfaces::{
-    CrashReason, Domain, DomainControl, DomainEvent, DomainInfo, Handle, MemoryInfo, Monitor, RVec, RpcResult,
-    Text,
+    CrashReason, Domain, DomainControl, DomainEvent, DomainInfo, Handle, MemoryInfo, Monitor, RVec,
+    RpcResult, Text,
 };
 use isolation::domain::{self, ControlBlock};
 use isolation::heap::{OBJECTS, PROXIES};
@@ -65,7 +65,9 @@ pub struct Control;
 
 impl DomainControl for Control {
     fn domain(&self, id: u32) -> RpcResult<Option<Handle<dyn Domain>>> {
-        domain::find(id).map(|block| Handle::new(DomainObject(block))).transpose()
+        domain::find(id)
+            .map(|block| Handle::new(DomainObject(block)))
+            .transpose()
     }
 }
 
@@ -95,7 +97,11 @@ impl<M: Machine> Monitor for KernelMonitor<M> {
 
     fn memory(&self) -> RpcResult<MemoryInfo> {
         let (total, free) = self.0.memory();
-        Ok(MemoryInfo { total, free, shared: (OBJECTS.bytes() + PROXIES.bytes()) as u64 })
+        Ok(MemoryInfo {
+            total,
+            free,
+            shared: (OBJECTS.bytes() + PROXIES.bytes()) as u64,
+        })
     }
 
     fn log(&self, from: u64, mut buffer: RVec<u8>) -> RpcResult<(RVec<u8>, u64)> {

@@ -49,7 +49,9 @@ pub fn find<'a>(archive: &'a [u8], path: &str) -> Option<Entry<'a>> {
 }
 
 fn read(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
-    let header = bytes.get(..HEADER).filter(|header| header.starts_with(MAGIC))?;
+    let header = bytes
+        .get(..HEADER)
+        .filter(|header| header.starts_with(MAGIC))?;
     let name_size = field(header, NAME_SIZE)?;
     let size = field(header, FILE_SIZE)?;
     let name_end = HEADER.checked_add(name_size)?;
@@ -59,7 +61,14 @@ fn read(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let content = bytes.get(start..end)?;
     let rest = bytes.get(end.next_multiple_of(4)..).unwrap_or(&[]);
     let mode = u32::try_from(field(header, MODE)?).ok()?;
-    Some((Entry { path: core::str::from_utf8(name).ok()?, mode, content }, rest))
+    Some((
+        Entry {
+            path: core::str::from_utf8(name).ok()?,
+            mode,
+            content,
+        },
+        rest,
+    ))
 }
 
 fn field(header: &[u8], number: usize) -> Option<usize> {
@@ -78,7 +87,19 @@ mod tests {
     fn add(archive: &mut Vec<u8>, path: &str, content: &[u8]) {
         let header = format!(
             "070701{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}{:08x}",
-            1, 0o100_644, 0, 0, 1, 0, content.len(), 0, 0, 0, 0, path.len() + 1, 0
+            1,
+            0o100_644,
+            0,
+            0,
+            1,
+            0,
+            content.len(),
+            0,
+            0,
+            0,
+            0,
+            path.len() + 1,
+            0
         );
         archive.extend(header.as_bytes());
         archive.extend(path.as_bytes());
@@ -99,7 +120,10 @@ mod tests {
     #[test]
     fn finds_files() {
         let archive = sample();
-        assert_eq!(find(&archive, "domains/init").map(|entry| entry.content), Some(&b"image"[..]));
+        assert_eq!(
+            find(&archive, "domains/init").map(|entry| entry.content),
+            Some(&b"image"[..])
+        );
         assert!(find(&archive, "domains").is_none());
         assert_eq!(entries(&archive).filter(Entry::is_file).count(), 2);
     }

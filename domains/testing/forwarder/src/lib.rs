@@ -33,7 +33,17 @@ impl Subject for Forwarder {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn many(&self, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, g: u64, h: u64) -> RpcResult<[u64; 4]> {
+    fn many(
+        &self,
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+        e: u64,
+        f: u64,
+        g: u64,
+        h: u64,
+    ) -> RpcResult<[u64; 4]> {
         self.0.many(a, b, c, d, e, f, g, h)
     }
 

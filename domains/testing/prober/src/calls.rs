@@ -28,7 +28,9 @@ fn values(lab: &Lab) -> Verdict {
 fn moves(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     let own = |count| -> Result<bool, alloc::string::String> {
-        Ok(lab.info(victim.id)?.is_some_and(|info| info.shared_objects == count))
+        Ok(lab
+            .info(victim.id)?
+            .is_some_and(|info| info.shared_objects == count))
     };
     let mut object = RRef::new([7; 64]).map_err(say)?;
     for _ in 0..10 {
@@ -40,9 +42,16 @@ fn moves(lab: &Lab) -> Verdict {
     ensure!(own(1)?, "the victim does not own what it keeps");
     let nest = victim.subject.make_nest(5).map_err(say)?;
     ensure!(own(1)?, "the victim owns parts of a nest that it gave away");
-    ensure!(*nest.inner == 5 && nest.more[2].as_deref() == Some(&7) && nest.bytes.len() == 100, "{nest:?}");
+    ensure!(
+        *nest.inner == 5 && nest.more[2].as_deref() == Some(&7) && nest.bytes.len() == 100,
+        "{nest:?}"
+    );
     victim.subject.keep_nest(nest).map_err(say)?;
-    ensure!(own(1 + 5)?, "not all of a nest was moved: {:?}", lab.info(victim.id)?);
+    ensure!(
+        own(1 + 5)?,
+        "not all of a nest was moved: {:?}",
+        lab.info(victim.id)?
+    );
     victim.end()
 }
 
@@ -50,7 +59,11 @@ fn lends(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     let object = RRef::new([9; 64]).map_err(say)?;
     ensure!(victim.subject.peek(&object) == Ok(9), "not what was lent");
-    ensure!(lab.info(victim.id)?.is_some_and(|info| info.shared_objects == 0), "lending moved the object");
+    ensure!(
+        lab.info(victim.id)?
+            .is_some_and(|info| info.shared_objects == 0),
+        "lending moved the object"
+    );
     victim.end()
 }
 
@@ -60,7 +73,10 @@ fn nests(lab: &Lab) -> Verdict {
     let first = lab.start_before(&second)?;
     ensure!(first.subject.depth(2) == Ok(2), "depth 2");
     // A ring: the first is also the third's next. 12 calls deep, each domain four times.
-    third.subject.follow(Some(first.subject.duplicate().map_err(say)?)).map_err(say)?;
+    third
+        .subject
+        .follow(Some(first.subject.duplicate().map_err(say)?))
+        .map_err(say)?;
     let deep = first.subject.depth(12);
     ensure!(deep == Ok(12), "ring: {deep:?}");
     first.end()?;
@@ -92,7 +108,17 @@ impl Subject for Mine {
         Ok(0)
     }
 
-    fn many(&self, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64, _: u64) -> RpcResult<[u64; 4]> {
+    fn many(
+        &self,
+        _: u64,
+        _: u64,
+        _: u64,
+        _: u64,
+        _: u64,
+        _: u64,
+        _: u64,
+        _: u64,
+    ) -> RpcResult<[u64; 4]> {
         Ok([0; 4])
     }
 
@@ -155,12 +181,21 @@ impl Subject for Mine {
 
 fn wraps_arguments(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
-    victim.subject.follow(Some(Handle::new(Mine).map_err(say)?)).map_err(say)?;
+    victim
+        .subject
+        .follow(Some(Handle::new(Mine).map_err(say)?))
+        .map_err(say)?;
     let depth = victim.subject.depth(5);
     ensure!(depth == Ok(1005), "the victim called back: {depth:?}");
-    ensure!(lab.info(victim.id)?.is_some_and(|info| info.handles == 1), "it holds one handle");
+    ensure!(
+        lab.info(victim.id)?.is_some_and(|info| info.handles == 1),
+        "it holds one handle"
+    );
     victim.subject.follow(None).map_err(say)?;
-    ensure!(lab.info(victim.id)?.is_some_and(|info| info.handles == 0), "it dropped the handle");
+    ensure!(
+        lab.info(victim.id)?.is_some_and(|info| info.handles == 0),
+        "it dropped the handle"
+    );
     victim.end()
 }
 
@@ -169,14 +204,19 @@ fn wraps_results(lab: &Lab) -> Verdict {
     let child = victim.subject.offspring().map_err(say)?;
     ensure!(child.add(1, 1) == Ok(2), "the child cannot be called");
     victim.end()?;
-    ensure!(child.add(1, 1).is_err(), "the child of a dead domain answers");
+    ensure!(
+        child.add(1, 1).is_err(),
+        "the child of a dead domain answers"
+    );
     Ok(())
 }
 
 fn counted(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     let before = lab.info(victim.id)?.map_or(0, |info| info.calls);
-    (0..100).try_for_each(|_| victim.subject.null()).map_err(say)?;
+    (0..100)
+        .try_for_each(|_| victim.subject.null())
+        .map_err(say)?;
     let after = lab.info(victim.id)?.map_or(0, |info| info.calls);
     ensure!(after - before == 100, "{before} then {after}");
     victim.end()
@@ -185,8 +225,14 @@ fn counted(lab: &Lab) -> Verdict {
 fn proxies_differ(lab: &Lab) -> Verdict {
     let (one, two) = (lab.start()?, lab.start()?);
     one.subject.grow(1000).map_err(say)?;
-    ensure!(one.subject.grow(0) == Ok(1000) && two.subject.grow(0) == Ok(0), "two instances share their state");
+    ensure!(
+        one.subject.grow(0) == Ok(1000) && two.subject.grow(0) == Ok(0),
+        "two instances share their state"
+    );
     one.end()?;
-    ensure!(two.subject.add(1, 2) == Ok(3), "the end of one reached the other");
+    ensure!(
+        two.subject.add(1, 2) == Ok(3),
+        "the end of one reached the other"
+    );
     two.end()
 }

@@ -10,15 +10,33 @@ use interfaces::{CrashReason, Misdeed, RRef, RpcError, StartError};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
-    ("crash-by-panic", |lab| crash(lab, Misdeed::Panic, CrashReason::Panic)),
-    ("crash-by-index-out-of-bounds", |lab| crash(lab, Misdeed::OutOfBounds, CrashReason::Panic)),
-    ("crash-by-division", |lab| crash(lab, Misdeed::DivideByZero, CrashReason::Panic)),
-    ("crash-by-stack-overflow", |lab| crash(lab, Misdeed::DeepRecursion, CrashReason::StackOverflow)),
-    ("crash-by-stack-overflow-in-kernel-calls", |lab| crash(lab, Misdeed::DeepCalls, CrashReason::StackOverflow)),
-    ("crash-by-hang", |lab| crash(lab, Misdeed::Spin, CrashReason::Hang)),
-    ("crash-by-hang-in-kernel-calls", |lab| crash(lab, Misdeed::SpinInKernel, CrashReason::Hang)),
-    ("crash-by-panic-in-drop", |lab| crash(lab, Misdeed::PanicInDrop, CrashReason::Panic)),
-    ("crash-with-a-lock-held", |lab| crash(lab, Misdeed::PanicLocked, CrashReason::Panic)),
+    ("crash-by-panic", |lab| {
+        crash(lab, Misdeed::Panic, CrashReason::Panic)
+    }),
+    ("crash-by-index-out-of-bounds", |lab| {
+        crash(lab, Misdeed::OutOfBounds, CrashReason::Panic)
+    }),
+    ("crash-by-division", |lab| {
+        crash(lab, Misdeed::DivideByZero, CrashReason::Panic)
+    }),
+    ("crash-by-stack-overflow", |lab| {
+        crash(lab, Misdeed::DeepRecursion, CrashReason::StackOverflow)
+    }),
+    ("crash-by-stack-overflow-in-kernel-calls", |lab| {
+        crash(lab, Misdeed::DeepCalls, CrashReason::StackOverflow)
+    }),
+    ("crash-by-hang", |lab| {
+        crash(lab, Misdeed::Spin, CrashReason::Hang)
+    }),
+    ("crash-by-hang-in-kernel-calls", |lab| {
+        crash(lab, Misdeed::SpinInKernel, CrashReason::Hang)
+    }),
+    ("crash-by-panic-in-drop", |lab| {
+        crash(lab, Misdeed::PanicInDrop, CrashReason::Panic)
+    }),
+    ("crash-with-a-lock-held", |lab| {
+        crash(lab, Misdeed::PanicLocked, CrashReason::Panic)
+    }),
     ("crash-with-result-in-memory", result_in_memory),
     ("crash-in-start", in_start),
     ("start-that-fails", failing_start),
@@ -38,14 +56,20 @@ fn crash(lab: &Lab, how: Misdeed, reason: CrashReason) -> Verdict {
     lab.conserves_memory(|| {
         let victim = lab.start()?;
         let answer = victim.subject.misbehave(how);
-        ensure!(answer == Err(RpcError::DomainCrashed), "the caller got {answer:?}");
+        ensure!(
+            answer == Err(RpcError::DomainCrashed),
+            "the caller got {answer:?}"
+        );
         ensure!(victim.is_dead(), "it is still called");
         let why = victim.gone()?;
         ensure!(why == reason, "it ended by {why:?}");
         ensure!(victim.is_dead(), "it is called after it is gone");
         Ok(())
     })?;
-    ensure!(bystander.subject.add(20, 3) == Ok(23), "a bystander was hurt");
+    ensure!(
+        bystander.subject.add(20, 3) == Ok(23),
+        "a bystander was hurt"
+    );
     bystander.end()
 }
 
@@ -119,7 +143,10 @@ fn crash_when_asked(lab: &Lab) -> Verdict {
 fn below(lab: &Lab) -> Verdict {
     let below = lab.start()?;
     let above = lab.start_before(&below)?;
-    ensure!(above.subject.pass_on(Misdeed::Panic) == Ok(true), "the caller did not see an error");
+    ensure!(
+        above.subject.pass_on(Misdeed::Panic) == Ok(true),
+        "the caller did not see an error"
+    );
     ensure!(below.is_dead() && !above.is_dead(), "the wrong one died");
     below.gone()?;
     above.end()
@@ -130,17 +157,26 @@ fn below(lab: &Lab) -> Verdict {
 fn called_back(lab: &Lab) -> Verdict {
     let second = lab.start()?;
     let first = lab.start_before(&second)?;
-    second.subject.follow(Some(first.subject.duplicate().map_err(say)?)).map_err(say)?;
+    second
+        .subject
+        .follow(Some(first.subject.duplicate().map_err(say)?))
+        .map_err(say)?;
     let object = RRef::new([3; 64]).map_err(say)?;
     // first.lend_on -> second.harm_with is plain; for the ring, second must call on: pass_on twice.
     let answer = first.subject.depth(3);
     ensure!(answer == Ok(3), "the ring does not work: {answer:?}");
     let relay = lab.start_before(&first)?;
-    second.subject.follow(Some(relay.subject.duplicate().map_err(say)?)).map_err(say)?;
+    second
+        .subject
+        .follow(Some(relay.subject.duplicate().map_err(say)?))
+        .map_err(say)?;
     first.domain.crash_next_call().map_err(say)?;
     let answer = second.subject.depth(3);
     ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
-    ensure!(first.is_dead() && !second.is_dead() && !relay.is_dead(), "the wrong one died");
+    ensure!(
+        first.is_dead() && !second.is_dead() && !relay.is_dead(),
+        "the wrong one died"
+    );
     ensure!(object[0] == 3, "an object changed");
     first.gone()?;
     relay.end()?;
@@ -160,13 +196,22 @@ fn middle(lab: &Lab) -> Verdict {
         told.store(if crashed { 1 } else { 2 }, Ordering::SeqCst);
     })
     .map_err(say)?;
-    wait_for("the call", || matches!(lower.domain.info(), Ok(info) if info.calls > 0))?;
+    wait_for(
+        "the call",
+        || matches!(lower.domain.info(), Ok(info) if info.calls > 0),
+    )?;
     time::sleep(5_000_000);
     upper.domain.kill().map_err(say)?;
     wait_for("the caller", || answer.load(Ordering::SeqCst) != 0)?;
-    ensure!(answer.load(Ordering::SeqCst) == 1, "the caller did not get the error");
+    ensure!(
+        answer.load(Ordering::SeqCst) == 1,
+        "the caller did not get the error"
+    );
     upper.gone()?;
-    ensure!(lower.subject.add(1, 1) == Ok(2), "the lower domain was hurt");
+    ensure!(
+        lower.subject.add(1, 1) == Ok(2),
+        "the lower domain was hurt"
+    );
     lower.end()
 }
 
@@ -176,7 +221,10 @@ fn borrowed(lab: &Lab) -> Verdict {
     let answer = victim.subject.harm_with(&object, Misdeed::Panic);
     ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
     victim.gone()?;
-    ensure!(object.iter().all(|byte| *byte == 42), "the lent object changed");
+    ensure!(
+        object.iter().all(|byte| *byte == 42),
+        "the lent object changed"
+    );
     Ok(())
 }
 
@@ -188,16 +236,24 @@ fn lending(lab: &Lab) -> Verdict {
     let subject = upper.subject.duplicate().map_err(say)?;
     let told = done.clone();
     thread::spawn("lender", move || {
-        let Ok(object) = RRef::new([5; 64]) else { return };
+        let Ok(object) = RRef::new([5; 64]) else {
+            return;
+        };
         let crashed = subject.lend_on(&object, Misdeed::Block).is_err();
         let whole = object.iter().all(|byte| *byte == 5);
         told.store(if crashed && whole { 1 } else { 2 }, Ordering::SeqCst);
     })
     .map_err(say)?;
-    wait_for("the call", || matches!(lower.domain.info(), Ok(info) if info.calls > 0))?;
+    wait_for(
+        "the call",
+        || matches!(lower.domain.info(), Ok(info) if info.calls > 0),
+    )?;
     upper.domain.kill().map_err(say)?;
     wait_for("the lender", || done.load(Ordering::SeqCst) != 0)?;
-    ensure!(done.load(Ordering::SeqCst) == 1, "the object is not whole, or there was no error");
+    ensure!(
+        done.load(Ordering::SeqCst) == 1,
+        "the object is not whole, or there was no error"
+    );
     upper.gone()?;
     lower.end()
 }
@@ -208,6 +264,9 @@ fn given_away(lab: &Lab) -> Verdict {
     let nest = victim.subject.make_nest(8).map_err(say)?;
     victim.end()?;
     ensure!(*number == 77, "the number changed");
-    ensure!(*nest.inner == 8 && nest.bytes.iter().all(|byte| *byte == 8), "the nest changed: {nest:?}");
+    ensure!(
+        *nest.inner == 8 && nest.bytes.iter().all(|byte| *byte == 8),
+        "the nest changed: {nest:?}"
+    );
     Ok(())
 }

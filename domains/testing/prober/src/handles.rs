@@ -21,7 +21,10 @@ fn drop_last(lab: &Lab) -> Verdict {
     let children: Result<Vec<_>, _> = (0..10).map(|_| victim.subject.offspring()).collect();
     ensure!(victim.subject.offspring_alive() == Ok(10), "ten children");
     drop(children.map_err(say)?);
-    ensure!(victim.subject.offspring_alive() == Ok(0), "children without a parent handle live on");
+    ensure!(
+        victim.subject.offspring_alive() == Ok(0),
+        "children without a parent handle live on"
+    );
     victim.end()
 }
 
@@ -30,10 +33,16 @@ fn duplicates(lab: &Lab) -> Verdict {
     let child = victim.subject.offspring().map_err(say)?;
     let twin = child.duplicate().map_err(say)?;
     drop(child);
-    ensure!(victim.subject.offspring_alive() == Ok(1), "the twin holds the child");
+    ensure!(
+        victim.subject.offspring_alive() == Ok(1),
+        "the twin holds the child"
+    );
     ensure!(twin.add(4, 4) == Ok(8), "the twin cannot be called");
     drop(twin);
-    ensure!(victim.subject.offspring_alive() == Ok(0), "nobody holds the child");
+    ensure!(
+        victim.subject.offspring_alive() == Ok(0),
+        "nobody holds the child"
+    );
     victim.end()
 }
 
@@ -42,9 +51,14 @@ fn dead_holder(lab: &Lab) -> Verdict {
     let holder = lab.start()?;
     let child = server.subject.offspring().map_err(say)?;
     holder.subject.follow(Some(child)).map_err(say)?;
-    ensure!(server.subject.offspring_alive() == Ok(1), "the holder holds the child");
+    ensure!(
+        server.subject.offspring_alive() == Ok(1),
+        "the holder holds the child"
+    );
     holder.end()?;
-    wait_for("the child to be dropped", || server.subject.offspring_alive() == Ok(0))?;
+    wait_for("the child to be dropped", || {
+        server.subject.offspring_alive() == Ok(0)
+    })?;
     server.end()
 }
 
@@ -53,10 +67,16 @@ fn handed_on(lab: &Lab) -> Verdict {
     let between = lab.start()?;
     let holder = lab.start()?;
     let child = server.subject.offspring().map_err(say)?;
-    between.subject.follow(Some(child.duplicate().map_err(say)?)).map_err(say)?;
+    between
+        .subject
+        .follow(Some(child.duplicate().map_err(say)?))
+        .map_err(say)?;
     holder.subject.follow(Some(child)).map_err(say)?;
     between.end()?;
-    ensure!(holder.subject.depth(1) == Ok(1), "the holder lost its handle");
+    ensure!(
+        holder.subject.depth(1) == Ok(1),
+        "the holder lost its handle"
+    );
     holder.end()?;
     server.end()
 }
@@ -68,13 +88,21 @@ fn typed(lab: &Lab) -> Verdict {
         Ok(_) => return Err("a subject passed for a block device".into()),
         Err(any) => any,
     };
-    ensure!(any.downcast::<dyn Subject>().is_ok(), "a subject is no subject");
+    ensure!(
+        any.downcast::<dyn Subject>().is_ok(),
+        "a subject is no subject"
+    );
     victim.end()
 }
 
 fn grants(lab: &Lab) -> Verdict {
     let start = |grants: [Option<AnyHandle>; 12]| {
-        let spec = DomainSpec { name: Text::new("victim"), page_limit: 0, thread_limit: 0, call_budget_ms: 0 };
+        let spec = DomainSpec {
+            name: Text::new("victim"),
+            page_limit: 0,
+            thread_limit: 0,
+            call_budget_ms: 0,
+        };
         let options = RVec::from_slice(b"").map_err(say)?;
         Ok::<_, alloc::string::String>(lab.victim_image()?.start(spec, grants, options).err())
     };

@@ -17,17 +17,34 @@ fn bit_flips(lab: &Lab) -> Verdict {
     let whole = lab.victim_file()?;
     // A prime step, so that every part of header, code, data and signature is hit, at every bit position.
     let step = whole.len() * 8 / 150 | 1;
-    for bit in (0..whole.len() * 8).step_by(step).chain(whole.len() * 8 - 64..whole.len() * 8 - 56) {
+    for bit in (0..whole.len() * 8)
+        .step_by(step)
+        .chain(whole.len() * 8 - 64..whole.len() * 8 - 56)
+    {
         let mut file = RVec::from_slice(&whole).map_err(say)?;
         file[bit / 8] ^= 1 << (bit % 8);
-        ensure!(lab.loader.prepare(file).is_err(), "bit {bit} flipped, and it loads");
+        ensure!(
+            lab.loader.prepare(file).is_err(),
+            "bit {bit} flipped, and it loads"
+        );
     }
     Ok(())
 }
 
 fn truncated(lab: &Lab) -> Verdict {
     let whole = lab.victim_file()?;
-    for len in [0, 1, 7, 8, 80, 100, 150, whole.len() / 2, whole.len() - 65, whole.len() - 1] {
+    for len in [
+        0,
+        1,
+        7,
+        8,
+        80,
+        100,
+        150,
+        whole.len() / 2,
+        whole.len() - 65,
+        whole.len() - 1,
+    ] {
         let file = RVec::from_slice(&whole[..len]).map_err(say)?;
         let error = lab.loader.prepare(file).err();
         let expected = matches!(error, Some(LoadError::NotAnImage | LoadError::WrongLength));

@@ -6,8 +6,8 @@ use alloc::string::String;
 use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{
-    AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec, Handle, Image, LoadError,
-    Loader, Monitor, RVec, RpcError, StartError, Subject, Text,
+    AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec, Handle, Image,
+    LoadError, Loader, Monitor, RVec, RpcError, StartError, Subject, Text,
 };
 
 /// The tools of the tests.
@@ -43,7 +43,13 @@ impl Lab {
         control: Handle<dyn DomainControl>,
         archive: Handle<dyn Archive>,
     ) -> Self {
-        Lab { loader, monitor, control, archive, victim: Mutex::new(None) }
+        Lab {
+            loader,
+            monitor,
+            control,
+            archive,
+            victim: Mutex::new(None),
+        }
     }
 
     /// The bytes of the victim's image file.
@@ -65,7 +71,10 @@ impl Lab {
         if let Some(image) = known {
             return image.map_err(say);
         }
-        let image = self.loader.prepare(self.victim_file()?).map_err(|error: LoadError| say(error))?;
+        let image = self
+            .loader
+            .prepare(self.victim_file()?)
+            .map_err(|error: LoadError| say(error))?;
         let copy = image.duplicate().map_err(say)?;
         *self.victim.lock() = Some(image);
         Ok(copy)
@@ -80,28 +89,46 @@ impl Lab {
         options: &[u8],
     ) -> Result<Result<Victim, StartError>, String> {
         let mut grants: [Option<AnyHandle>; 12] = [const { None }; 12];
-        grants[0] = next.map(|next| next.subject.duplicate()).transpose().map_err(say)?.map(Handle::into_any);
-        let spec =
-            DomainSpec { name: Text::new("victim"), page_limit: pages, thread_limit: threads, call_budget_ms: 0 };
+        grants[0] = next
+            .map(|next| next.subject.duplicate())
+            .transpose()
+            .map_err(say)?
+            .map(Handle::into_any);
+        let spec = DomainSpec {
+            name: Text::new("victim"),
+            page_limit: pages,
+            thread_limit: threads,
+            call_budget_ms: 0,
+        };
         let options = RVec::from_slice(options).map_err(say)?;
         let mut started = match self.victim_image()?.start(spec, grants, options) {
             Ok(started) => started,
             Err(error) => return Ok(Err(error)),
         };
-        let service = started.offers[0].take().ok_or("the victim offers nothing")?;
-        let subject = service.downcast().map_err(|_| String::from("the victim offers something else"))?;
+        let service = started.offers[0]
+            .take()
+            .ok_or("the victim offers nothing")?;
+        let subject = service
+            .downcast()
+            .map_err(|_| String::from("the victim offers something else"))?;
         let id = started.control.info().map_err(say)?.id;
-        Ok(Ok(Victim { subject, domain: started.control, id }))
+        Ok(Ok(Victim {
+            subject,
+            domain: started.control,
+            id,
+        }))
     }
 
     /// A new victim.
     pub fn start(&self) -> Result<Victim, String> {
-        self.start_limited(None, 0, 0, b"")?.map_err(|error| format!("no start: {error:?}"))
+        self.start_limited(None, 0, 0, b"")?
+            .map_err(|error| format!("no start: {error:?}"))
     }
 
     /// A new victim whose next in the chain is `next`.
     pub fn start_before(&self, next: &Victim) -> Result<Victim, String> {
-        self.start_limited(Some(next), 0, 0, b"")?.map_err(|error| format!("no start: {error:?}"))
+        self.start_limited(Some(next), 0, 0, b"")?
+            .map_err(|error| format!("no start: {error:?}"))
     }
 
     /// Free memory, in bytes.

@@ -59,10 +59,20 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 6] =
-        [calls::TESTS, crashes::TESTS, handles::TESTS, images::TESTS, memory::TESTS, threads::TESTS];
+    let groups: [&[Test]; 6] = [
+        calls::TESTS,
+        crashes::TESTS,
+        handles::TESTS,
+        images::TESTS,
+        memory::TESTS,
+        threads::TESTS,
+    ];
     let (mut passed, mut failed) = (0, 0);
-    for (name, test) in groups.concat().into_iter().filter(|(name, _)| name.contains(wanted)) {
+    for (name, test) in groups
+        .concat()
+        .into_iter()
+        .filter(|(name, _)| name.contains(wanted))
+    {
         match test(lab) {
             Ok(()) => {
                 log!("test {name} ok");

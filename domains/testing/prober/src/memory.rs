@@ -13,8 +13,12 @@ pub const TESTS: &[Test] = &[
     ("memory-nested-objects-come-back", nested),
     ("memory-small-objects-share-pages", small_objects),
     ("memory-budget-of-private-heap", private_budget),
-    ("memory-hoarding-private-heap", |lab| hoard(lab, Misdeed::HoardPrivate)),
-    ("memory-hoarding-shared-heap", |lab| hoard(lab, Misdeed::HoardShared)),
+    ("memory-hoarding-private-heap", |lab| {
+        hoard(lab, Misdeed::HoardPrivate)
+    }),
+    ("memory-hoarding-shared-heap", |lab| {
+        hoard(lab, Misdeed::HoardShared)
+    }),
     ("memory-death-of-a-rich-domain", rich),
     ("memory-a-hundred-lives", hundred_lives),
 ];
@@ -33,7 +37,10 @@ fn shared(lab: &Lab) -> Verdict {
     lab.conserves_memory(|| {
         let victim = lab.start()?;
         for _ in 0..500 {
-            victim.subject.keep(RRef::new([1; 64]).map_err(say)?).map_err(say)?;
+            victim
+                .subject
+                .keep(RRef::new([1; 64]).map_err(say)?)
+                .map_err(say)?;
         }
         let owned = lab.info(victim.id)?.map_or(0, |info| info.shared_objects);
         ensure!(owned == 500, "{owned} objects");
@@ -57,9 +64,15 @@ fn nested(lab: &Lab) -> Verdict {
 fn small_objects(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     let before = lab.info(victim.id)?.map_or(0, |info| info.heap_bytes);
-    (0..1000).try_for_each(|_| victim.subject.grow(16).map(drop)).map_err(say)?;
+    (0..1000)
+        .try_for_each(|_| victim.subject.grow(16).map(drop))
+        .map_err(say)?;
     let after = lab.info(victim.id)?.map_or(0, |info| info.heap_bytes);
-    ensure!(after - before <= 512 * 1024, "1,000 objects of 16 bytes took {} bytes", after - before);
+    ensure!(
+        after - before <= 512 * 1024,
+        "1,000 objects of 16 bytes took {} bytes",
+        after - before
+    );
     victim.end()
 }
 
@@ -68,7 +81,10 @@ fn private_budget(lab: &Lab) -> Verdict {
     let victim = started.map_err(say)?;
     let grown = victim.subject.grow(64 * 4096);
     ensure!(grown == Err(RpcError::NoMemory), "{grown:?} over budget");
-    ensure!(victim.subject.add(1, 1) == Ok(2), "asking for too much ended it");
+    ensure!(
+        victim.subject.add(1, 1) == Ok(2),
+        "asking for too much ended it"
+    );
     victim.end()
 }
 
@@ -94,7 +110,10 @@ fn hundred_lives(lab: &Lab) -> Verdict {
     let live = || {
         let victim = lab.start()?;
         victim.subject.make_nest(1).map_err(say)?;
-        ensure!(victim.subject.misbehave(Misdeed::Panic).is_err(), "it lives");
+        ensure!(
+            victim.subject.misbehave(Misdeed::Panic).is_err(),
+            "it lives"
+        );
         victim.gone().map(drop)
     };
     (0..10).try_for_each(|_| live())?;
@@ -104,6 +123,11 @@ fn hundred_lives(lab: &Lab) -> Verdict {
         time::sleep(1000);
         free.push(lab.free()?);
     }
-    ensure!(free.first() <= free.last(), "{} bytes free, then {}", free[0], free[99]);
+    ensure!(
+        free.first() <= free.last(),
+        "{} bytes free, then {}",
+        free[0],
+        free[99]
+    );
     Ok(())
 }

@@ -9,9 +9,15 @@ use interfaces::{Misdeed, RpcError};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
-    ("threads-blocked-inside-leave", |lab| leave(lab, Misdeed::Block)),
-    ("threads-spinning-inside-leave", |lab| leave(lab, Misdeed::Spin)),
-    ("threads-spinning-in-the-kernel-leave", |lab| leave(lab, Misdeed::SpinInKernel)),
+    ("threads-blocked-inside-leave", |lab| {
+        leave(lab, Misdeed::Block)
+    }),
+    ("threads-spinning-inside-leave", |lab| {
+        leave(lab, Misdeed::Spin)
+    }),
+    ("threads-spinning-in-the-kernel-leave", |lab| {
+        leave(lab, Misdeed::SpinInKernel)
+    }),
     ("threads-of-the-domain-end-with-it", own_threads),
     ("threads-budget", budget),
     ("threads-eight-panic-at-once", eight_panics),
@@ -33,7 +39,11 @@ fn leave(lab: &Lab, how: Misdeed) -> Verdict {
 }
 
 /// Calls `misbehave` from `count` threads; the counter of those that got the error.
-fn call_from(victim: &Victim, count: u32, how: Misdeed) -> Result<Arc<AtomicU32>, alloc::string::String> {
+fn call_from(
+    victim: &Victim,
+    count: u32,
+    how: Misdeed,
+) -> Result<Arc<AtomicU32>, alloc::string::String> {
     let left = Arc::new(AtomicU32::new(0));
     for _ in 0..count {
         let subject = victim.subject.duplicate().map_err(say)?;
@@ -51,9 +61,10 @@ fn call_from(victim: &Victim, count: u32, how: Misdeed) -> Result<Arc<AtomicU32>
 /// Waits until the callers' threads are gone, so that their stacks are back.
 fn settle(lab: &Lab) -> Verdict {
     let mine = domain_rt::self_id();
-    wait_for("the callers' threads to end", || {
-        matches!(lab.info(mine), Ok(Some(info)) if info.threads == 1)
-    })?;
+    wait_for(
+        "the callers' threads to end",
+        || matches!(lab.info(mine), Ok(Some(info)) if info.threads == 1),
+    )?;
     time::sleep(2_000_000);
     Ok(())
 }
@@ -96,7 +107,10 @@ fn apart(lab: &Lab) -> Verdict {
     time::sleep(5_000_000);
     one.end()?;
     wait_for("the first caller", || left_one.load(Ordering::SeqCst) == 1)?;
-    ensure!(left_two.load(Ordering::SeqCst) == 0, "the other thread left, too");
+    ensure!(
+        left_two.load(Ordering::SeqCst) == 0,
+        "the other thread left, too"
+    );
     two.end()?;
     wait_for("the second caller", || left_two.load(Ordering::SeqCst) == 1)?;
     settle(lab)

@@ -19,11 +19,18 @@ use interfaces::{Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject
 ///
 /// # Errors
 /// [`RpcError::Refused`] if the options ask for it.
-pub fn start(next: Option<Handle<dyn Subject>>, options: RVec<u8>) -> RpcResult<Handle<dyn Subject>> {
+pub fn start(
+    next: Option<Handle<dyn Subject>>,
+    options: RVec<u8>,
+) -> RpcResult<Handle<dyn Subject>> {
     match &*options {
         b"panic" => panic!("asked to panic in its start function"),
         b"fail" => Err(RpcError::Refused),
-        _ => Handle::new(Rogue { shared: Arc::default(), next: Mutex::new(next.map(Arc::new)), child: false }),
+        _ => Handle::new(Rogue {
+            shared: Arc::default(),
+            next: Mutex::new(next.map(Arc::new)),
+            child: false,
+        }),
     }
 }
 
@@ -184,8 +191,21 @@ impl Subject for Rogue {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn many(&self, a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, g: u64, h: u64) -> RpcResult<[u64; 4]> {
-        assert!(a != 666, "asked to, with eight arguments and a result in memory");
+    fn many(
+        &self,
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+        e: u64,
+        f: u64,
+        g: u64,
+        h: u64,
+    ) -> RpcResult<[u64; 4]> {
+        assert!(
+            a != 666,
+            "asked to, with eight arguments and a result in memory"
+        );
         Ok([a + b, c + d, e + f, g + h])
     }
 
@@ -220,8 +240,17 @@ impl Subject for Rogue {
     }
 
     fn make_nest(&self, value: u64) -> RpcResult<RRef<Nest>> {
-        let more = [Some(RRef::new(value + 1)?), None, Some(RRef::new(value + 2)?), None];
-        RRef::new(Nest { inner: RRef::new(value)?, more, bytes: RVec::filled(value as u8, 100)? })
+        let more = [
+            Some(RRef::new(value + 1)?),
+            None,
+            Some(RRef::new(value + 2)?),
+            None,
+        ];
+        RRef::new(Nest {
+            inner: RRef::new(value)?,
+            more,
+            bytes: RVec::filled(value as u8, 100)?,
+        })
     }
 
     fn lend_on(&self, object: &RRef<[u8; 64]>, how: Misdeed) -> RpcResult<bool> {
@@ -242,7 +271,11 @@ impl Subject for Rogue {
 
     fn offspring(&self) -> RpcResult<Handle<dyn Subject>> {
         self.shared.offspring.fetch_add(1, Ordering::Relaxed);
-        Handle::new(Rogue { shared: self.shared.clone(), next: Mutex::new(None), child: true })
+        Handle::new(Rogue {
+            shared: self.shared.clone(),
+            next: Mutex::new(None),
+            child: true,
+        })
     }
 
     fn offspring_alive(&self) -> RpcResult<u32> {
@@ -277,7 +310,8 @@ impl Subject for Rogue {
 
     fn grow(&self, bytes: u64) -> RpcResult<u64> {
         let mut more = Vec::new();
-        more.try_reserve_exact(bytes as usize).map_err(|_| RpcError::NoMemory)?;
+        more.try_reserve_exact(bytes as usize)
+            .map_err(|_| RpcError::NoMemory)?;
         more.resize(bytes as usize, 1);
         let mut memory = self.shared.memory.lock();
         memory.push(more);

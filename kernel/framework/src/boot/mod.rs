@@ -37,7 +37,10 @@ extern "C" fn boot_main(start_info: u64) -> ! {
     {
         log::use_mirror_only();
     }
-    if command_line().split_whitespace().any(|word| word == "log=com2") {
+    if command_line()
+        .split_whitespace()
+        .any(|word| word == "log=com2")
+    {
         // COM1 belongs to the programs alone; only a panic prints there.
         log::use_console(false);
     }
