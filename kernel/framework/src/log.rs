@@ -22,6 +22,8 @@ struct Log {
     written: u64,
     com1: bool,
     com2: bool,
+    /// Only a panic prints on COM1.
+    com2_only: bool,
 }
 
 static LOG: IrqLock<Log> = IrqLock::new(Log {
@@ -29,6 +31,7 @@ static LOG: IrqLock<Log> = IrqLock::new(Log {
     written: 0,
     com1: false,
     com2: false,
+    com2_only: false,
 });
 
 static CLOCK: AtomicUsize = AtomicUsize::new(0);
@@ -44,7 +47,14 @@ pub(crate) fn init() {
 /// Programs COM1 anew after a driver had it, and prints there again.
 pub(crate) fn init_console() {
     let mut log = LOG.lock();
-    log.com1 = serial_init(COM1);
+    log.com1 = serial_init(COM1) && !log.com2_only;
+}
+
+/// Leaves COM1 to the console from the start, if the mirror exists; only a panic prints there.
+pub(crate) fn use_mirror_only() {
+    let mut log = LOG.lock();
+    log.com2_only = log.com2;
+    log.com1 &= !log.com2;
 }
 
 /// The first port of the mirror, if there is one.

@@ -23,9 +23,16 @@ fn asked_for(word: &str) -> bool {
 /// Turns the machine off by ACPI, or through `isa-debug-exit` if the command line says
 /// `debug-exit`; halts this processor if neither works.
 pub fn off() -> ! {
+    off_with_status(0)
+}
+
+/// As [`off`]; the debug-exit device, if the command line says that there is one, tells `status`
+/// to who runs the emulator.
+pub fn off_with_status(status: u8) -> ! {
+    crate::kprintln!("power off, status {status}");
     if asked_for("debug-exit") {
         // SAFETY: the user says that the debug-exit device is at this port; it ends the machine.
-        unsafe { regs::outl(DEBUG_EXIT_PORT, 0) };
+        unsafe { regs::outl(DEBUG_EXIT_PORT, u32::from(status)) };
     }
     sleep_s5();
     crate::kprintln!("power: the machine cannot be turned off; halted");
