@@ -12,7 +12,7 @@
 //! | [`session`] | the personality and its shell, from the first prompt to power-off |
 //! | [`former`] | the domains of a former life, when `init` itself was restarted |
 //! | [`words`] | the kernel's command line |
-//! | [`failure`] | why something did not start, in words |
+//! | [`failure`], [`last_words`] | why something did not start, in words |
 //!
 //! # Locks
 //! Each supervised domain has one lock, which is held while that domain is started, ended or replaced, also over the
@@ -33,6 +33,7 @@ mod former;
 mod grants;
 mod images;
 mod kernel;
+mod last_words;
 mod service;
 mod session;
 mod supervise;

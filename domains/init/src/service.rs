@@ -7,6 +7,7 @@
 use crate::failure::{self, Failure};
 use crate::grants;
 use crate::images::Prepared;
+use crate::last_words::LogEnd;
 use crate::system::System;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -282,9 +283,14 @@ impl System {
         let options = self
             .options(index)
             .map_err(|error| cause(error.to_string()))?;
+        let log = LogEnd::now(&self.kernel.monitor);
         let started = prepared.image.start(self.spec(index), grants, options);
         let started = started.map_err(|error| match error {
             StartError::Crashed => Unstarted::Crashed,
+            StartError::Failed(_) => {
+                let said = log.last_words(&domain.name);
+                cause(said.unwrap_or_else(|| failure::start(&error)))
+            }
             other => cause(failure::start(&other)),
         })?;
         let info = started
