@@ -57,13 +57,13 @@ fn call_all() -> Result<(), String> {
 fn calls_at_once() -> Result<(), String> {
     let calls = AtomicUsize::new(0);
     in_threads(4, &|_| {
-        for _ in 0..50 {
+        for _ in 0..20 {
             smp::call_all(&|_| {
                 calls.fetch_add(1, Ordering::Relaxed);
             });
         }
     })?;
-    let wanted = 200 * smp::online();
+    let wanted = 80 * smp::online();
     check!(
         calls.load(Ordering::Relaxed) == wanted,
         "{calls:?} of {wanted}"
@@ -75,7 +75,7 @@ fn calls_at_once() -> Result<(), String> {
 fn flushes() -> Result<(), String> {
     let (lock, failed) = (SpinLock::new(()), AtomicUsize::new(0));
     in_threads(4, &|index| {
-        for round in 0..50 {
+        for round in 0..20 {
             let region = kspace::map_region(2);
             failed.fetch_add(usize::from(region.is_err()), Ordering::Relaxed);
             if round % 2 == 0 {
@@ -108,7 +108,7 @@ fn stop_still() -> Result<(), String> {
     };
     let moved = alongside(smp::online() + 3, &busy, |_| {
         let mut moved = 0;
-        for _ in 0..100 {
+        for _ in 0..30 {
             moved += smp::stop_world(|_| {
                 let before = count.load(Ordering::SeqCst);
                 (0..2000).for_each(|_| relax());
@@ -241,7 +241,7 @@ fn stop_race() -> Result<(), String> {
     let inside = AtomicUsize::new(0);
     let overlaps = AtomicUsize::new(0);
     in_threads(smp::online() + 1, &|index| {
-        for round in 0..100 {
+        for round in 0..30 {
             smp::stop_world(|_| {
                 let alone = inside.fetch_add(1, Ordering::SeqCst) == 0;
                 overlaps.fetch_add(usize::from(!alone), Ordering::SeqCst);
@@ -255,7 +255,7 @@ fn stop_race() -> Result<(), String> {
             }
         }
     })?;
-    let wanted = 100 * (smp::online() + 1);
+    let wanted = 30 * (smp::online() + 1);
     check!(
         overlaps.load(Ordering::SeqCst) == 0,
         "{overlaps:?} overlaps"

@@ -8,8 +8,7 @@
 use alloc::sync::Arc;
 use core::arch::asm;
 use core::mem::offset_of;
-use core::ptr;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::policy::{Placement, Reason, Scheduler};
 use super::preempt::may_sleep;
@@ -264,7 +263,7 @@ extern "C" fn idle() -> ! {
 /// disabled. Nothing on the present stack is needed any more.
 pub(crate) unsafe fn run_processor(stack_low: usize, stack_top: usize) -> ! {
     let words = &cpu::this_cpu().sched;
-    words[word::CURRENT].store(ptr::null::<Thread>() as usize, Ordering::Relaxed);
+    words[word::CURRENT].store(0, Ordering::Relaxed);
     words[word::STACK_LOW].store(stack_low, Ordering::Relaxed);
     words[word::STACK_TOP].store(stack_top, Ordering::Relaxed);
     // SAFETY: the caller vouches for the stack and for the abandoned one.
@@ -273,11 +272,9 @@ pub(crate) unsafe fn run_processor(stack_low: usize, stack_top: usize) -> ! {
 
 /// The policy's view of a tick on processor `here`.
 pub(crate) fn tick(here: usize) {
-    if let Some(thread) = current() {
-        if policy().tick(here, &thread.to_ref()) {
-            cpu::this_cpu().need_resched.store(true, Ordering::Relaxed);
-        }
+    let gives_way = current().is_some_and(|thread| policy().tick(here, &thread.to_ref()));
+    if gives_way {
+        let flag = &cpu::this_cpu().need_resched;
+        flag.store(true, Ordering::Relaxed);
     }
 }
-
-const _: () = assert!(size_of::<AtomicUsize>() == 8);
