@@ -13,6 +13,7 @@
 //! | [`former`] | the domains of a former life, when `init` itself was restarted |
 //! | [`words`] | the kernel's command line |
 //! | [`failure`], [`last_words`] | why something did not start, in words |
+//! | [`last_resort`] | how the user is told when there is no console |
 //!
 //! # Locks
 //! Each supervised domain has one lock, which is held while that domain is started, ended or replaced, also over the
@@ -33,6 +34,7 @@ mod former;
 mod grants;
 mod images;
 mod kernel;
+mod last_resort;
 mod last_words;
 mod service;
 mod session;
@@ -84,6 +86,8 @@ pub fn start(
         Ok(()) => Ok(()),
         Err(cause) => {
             log!("cannot boot: {cause}");
+            let once = Words::read(&kernel.command_line).is_ok_and(|words| words.exec.is_some());
+            last_resort::write(&kernel.hardware, &format!("cannot boot: {cause}"), once);
             kernel.power.off(1)
         }
     }

@@ -6,6 +6,7 @@
 use crate::failure;
 use crate::former::{self, Former};
 use crate::grants;
+use crate::last_resort;
 use crate::system::System;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -171,28 +172,28 @@ fn code(status: ExitStatus) -> u8 {
 /// Says something in the log and on the console; with `exec=`, where error output goes.
 fn say(system: &System, text: &str) {
     log!("{text}");
-    let Some(index) = system
-        .manifest
-        .boot
-        .console
-        .as_ref()
-        .and_then(|name| system.manifest.index_of(name))
-    else {
-        return;
-    };
     let once = system.words.exec.is_some();
-    let mut consoles = system.services[index].offers();
-    let wanted = if once {
-        consoles.len().min(2).saturating_sub(1)
+    let line = format!("init: {text}{}", if once { "\n" } else { "\r\n" });
+    let written = console(system, once).is_some_and(|console| {
+        let line = RVec::from_slice(line.as_bytes());
+        line.is_ok_and(|line| console.write(&line).is_ok())
+    });
+    if !written {
+        last_resort::write(&system.kernel.hardware, text, once);
+    }
+}
+
+/// The console, or the place for error output.
+fn console(system: &System, errors: bool) -> Option<Handle<dyn Console>> {
+    let name = system.manifest.boot.console.as_ref()?;
+    let mut offers = system.services[system.manifest.index_of(name)?].offers();
+    let wanted = if errors {
+        offers.len().min(2).checked_sub(1)?
     } else {
         0
     };
-    if wanted < consoles.len()
-        && let Ok(console) = consoles.swap_remove(wanted).downcast::<dyn Console>()
-    {
-        let line = format!("init: {text}{}", if once { "\n" } else { "\r\n" });
-        let _ = RVec::from_slice(line.as_bytes()).and_then(|line| console.write(&line));
-    }
+    let console = (wanted < offers.len()).then(|| offers.swap_remove(wanted))?;
+    console.downcast::<dyn Console>().ok()
 }
 
 /// Has every file system write what it holds back, those first that need others, and switches the machine off.
