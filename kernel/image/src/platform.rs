@@ -70,7 +70,8 @@ pub fn init() {
     // SAFETY: isolation redirects a frame only to the landing of the call record that the faulting
     // domain was entered by, with the registers saved there.
     unsafe { framework::fault::set_hook(on_fault) };
-    framework::time::set_tick_hook(on_tick);
+    // SAFETY: likewise.
+    unsafe { framework::time::set_tick_hook(on_tick) };
     isolation::kill::init();
 }
 
@@ -138,15 +139,15 @@ impl Platform for Machine {
     fn stop_world(&self, visit: &mut dyn FnMut(&mut ThreadView<'_>)) {
         let mut interrupted = [task::ThreadId(0); MOST_INTERRUPTED];
         let mut count = 0;
-        smp::stop_world(|world| {
-            world.threads(|thread| {
-                let id = thread.id;
-                if show(thread, visit) && count < MOST_INTERRUPTED {
-                    interrupted[count] = id;
-                    count += 1;
-                }
-            });
-        });
+        let mut look = |thread: smp::ThreadView<'_>| {
+            let id = thread.id;
+            if show(thread, visit) && count < MOST_INTERRUPTED {
+                interrupted[count] = id;
+                count += 1;
+            }
+        };
+        // SAFETY: isolation moves threads only to the landings of their call records.
+        smp::stop_world(|world| unsafe { world.threads(&mut look) });
         // Whoever did not fit is met again in the next round.
         for id in &interrupted[..count] {
             task::interrupt(*id);

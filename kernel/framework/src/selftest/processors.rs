@@ -135,17 +135,17 @@ struct Seen {
 
 fn look() -> Vec<Seen> {
     let mut all = Vec::with_capacity(100);
-    smp::stop_world(|world| {
-        world.threads(|thread| {
-            all.push(Seen {
-                id: thread.id,
-                block: thread.isolation_block,
-                has_frame: thread.frame.is_some_and(|frame| !frame.is_user()),
-                blocked: thread.blocked,
-                is_caller: thread.is_caller,
-            });
+    let mut note = |thread: smp::ThreadView<'_>| {
+        all.push(Seen {
+            id: thread.id,
+            block: thread.isolation_block,
+            has_frame: thread.frame.is_some_and(|frame| !frame.is_user()),
+            blocked: thread.blocked,
+            is_caller: thread.is_caller,
         });
-    });
+    };
+    // SAFETY: changes no registers.
+    smp::stop_world(|world| unsafe { world.threads(&mut note) });
     all
 }
 
@@ -214,20 +214,18 @@ fn stop_rewrites() -> Result<(), String> {
         loop_for_ever();
         freed.fetch_add(1, Ordering::SeqCst);
     };
-    let free_them = |frame: &mut TrapFrame| {
-        if (looping..looping + 3).contains(&frame.rip) {
+    let free = |thread: smp::ThreadView<'_>| {
+        let frame = thread
+            .frame
+            .filter(|frame| (looping..looping + 3).contains(&frame.rip));
+        if let Some(frame) = frame {
             frame.rip = escape as *const () as u64;
         }
     };
     let all = alongside(threads, &work, |_| {
         eventually(|| {
-            smp::stop_world(|world| {
-                world.threads(|thread| {
-                    if let Some(frame) = thread.frame {
-                        free_them(frame);
-                    }
-                });
-            });
+            // SAFETY: moves threads only from the loop to a return, with the same stack.
+            smp::stop_world(|world| unsafe { world.threads(free) });
             freed.load(Ordering::SeqCst) == threads
         })
     })?;
@@ -270,7 +268,8 @@ fn stop_race() -> Result<(), String> {
 static TICK_STOPS: AtomicUsize = AtomicUsize::new(0);
 
 fn stop_in_tick(_: &mut TrapFrame) {
-    smp::stop_world(|world| world.threads(|_| ()));
+    // SAFETY: changes no registers.
+    smp::stop_world(|world| unsafe { world.threads(|_| ()) });
     TICK_STOPS.fetch_add(1, Ordering::SeqCst);
 }
 

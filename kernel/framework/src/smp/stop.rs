@@ -124,7 +124,10 @@ pub(super) fn park(frame: *mut TrapFrame) {
 
 impl World {
     /// Calls `visit` for every living thread.
-    pub fn threads(&mut self, mut visit: impl FnMut(ThreadView<'_>)) {
+    ///
+    /// # Safety
+    /// `visit` changes registers only so that the thread may go on from them.
+    pub unsafe fn threads(&mut self, mut visit: impl FnMut(ThreadView<'_>)) {
         let here = self.here;
         task::for_each(|thread| {
             // SAFETY: a `World` exists only while all other processors are parked, and `&mut self`

@@ -43,7 +43,10 @@ static HOOK: AtomicUsize = AtomicUsize::new(0);
 pub type TickHook = fn(&mut TrapFrame);
 
 /// Installs the tick hook.
-pub fn set_tick_hook(hook: TickHook) {
+///
+/// # Safety
+/// The hook changes the frame only so that the interrupted thread may go on from it.
+pub unsafe fn set_tick_hook(hook: TickHook) {
     swap_tick_hook(Some(hook));
 }
 
