@@ -1,0 +1,128 @@
+//! `--exec`: one shell line, its output, its errors, its status; and the tool around it.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Case, case};
+use crate::bench::Bench;
+
+pub(super) const CASES: &[Case] = &[
+    case("exec-streams-are-told-apart", streams),
+    case("exec-status-is-passed-on", statuses),
+    case("exec-output-is-exact", exact),
+    case("exec-by-the-tool", by_the_tool),
+    case("exec-timeout-has-a-message", timeout),
+    case("exec-lines-from-standard-input", piped),
+];
+
+fn streams(bench: &Bench<'_>) -> Result<()> {
+    let answer = bench
+        .exec_on(bench.machine(), "echo out; echo err >&2")?
+        .status(0)?
+        .prints("out\n")?;
+    ensure!(
+        answer.stderr == "err\n",
+        "expected \"err\\n\" on standard error, not {:?}",
+        answer.stderr
+    );
+    Ok(())
+}
+
+fn statuses(bench: &Bench<'_>) -> Result<()> {
+    for (line, status) in [
+        ("true", 0),
+        ("false", 1),
+        ("exit 42", 42),
+        ("nothing-like-this", 127),
+        ("exit 130", 130),
+        ("exit 255", 255),
+    ] {
+        bench.exec_on(bench.machine(), line)?.status(status)?;
+    }
+    Ok(())
+}
+
+/// No echo, no carriage return, nothing of the kernel's log, and all of a long output.
+fn exact(bench: &Bench<'_>) -> Result<()> {
+    let expected: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
+    bench
+        .exec_on(bench.machine(), "seq 1 20000")?
+        .status(0)?
+        .prints(&expected)?
+        .silently()?;
+    Ok(())
+}
+
+/// The tool itself, as the test run knows it by an environment variable.
+fn tool(bench: &Bench<'_>) -> Result<Command> {
+    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
+    let mut command = Command::new(program);
+    command
+        .arg("run")
+        .arg("--no-disk")
+        .current_dir(&bench.site.project.root);
+    Ok(command)
+}
+
+fn by_the_tool(bench: &Bench<'_>) -> Result<()> {
+    let output = tool(bench)?
+        .args(["--exec", "echo out; echo err >&2; exit 3", "--smp", "2"])
+        .output()?;
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    ensure!(
+        output.status.code() == Some(3),
+        "expected status 3: {:?} {stdout:?} {stderr:?}",
+        output.status
+    );
+    ensure!(
+        stdout == "out\n" && stderr == "err\n",
+        "expected out and err: {stdout:?} {stderr:?}"
+    );
+    Ok(())
+}
+
+fn timeout(bench: &Bench<'_>) -> Result<()> {
+    let output = tool(bench)?
+        .args(["--exec", "sleep 1000", "--timeout", "5"])
+        .output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.code() == Some(124),
+        "expected status 124: {:?} {stderr}",
+        output.status
+    );
+    ensure!(
+        stderr.contains("after 5 s"),
+        "expected a message that names the time: {stderr}"
+    );
+    Ok(())
+}
+
+fn piped(bench: &Bench<'_>) -> Result<()> {
+    use std::io::Write;
+    use std::process::Stdio;
+    let mut command = tool(bench)?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = child.stdin.take().context("it is piped")?;
+    input.write_all(b"echo first\ncat\nfor cat\n\x04\nseq 3 4\necho last")?;
+    drop(input);
+    let output = child.wait_with_output()?;
+    let stdout = xtask::session::plain(&output.stdout);
+    ensure!(
+        output.status.success(),
+        "expected success: {:?}\n{stdout}",
+        output.status
+    );
+    for text in ["first\n", "for cat\n", "3\n4\n", "last\n"] {
+        ensure!(stdout.contains(text), "expected {text:?} in {stdout:?}");
+    }
+    Ok(())
+}

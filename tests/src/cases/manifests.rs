@@ -1,0 +1,68 @@
+//! Manifests with mistakes: the cause is named, by the tool before boot and by `init` when booted all the same.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use xtask::build;
+use xtask::session::Session;
+
+use super::{Case, case};
+use crate::bench::Bench;
+
+pub(super) const CASES: &[Case] = &[
+    case("manifest-mistakes-are-named-before-boot", before_boot),
+    case("manifest-mistakes-are-named-by-init", by_init),
+];
+
+/// The default manifest with a mistake, and what must be named.
+fn mistakes(bench: &Bench<'_>) -> Result<Vec<(String, &'static str)>> {
+    let good = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let replaced = |from: &str, to: &str| -> Result<String> {
+        ensure!(good.contains(from), "the default manifest has no {from:?}");
+        Ok(good.replacen(from, to, 1))
+    };
+    Ok(vec![
+        (replaced("device = \"block\"", "device = \"blok\"")?, "blok"),
+        (
+            replaced(
+                "driver = \"virtio-blk.respawn\"",
+                "drover = \"virtio-blk.respawn\"",
+            )?,
+            "drover",
+        ),
+        (
+            replaced("image = \"block-shadow\"", "image = \"block-shade\"")?,
+            "block-shade",
+        ),
+        (replaced("[domain.ext2]", "[domain.ext2")?, "line"),
+        (replaced("kernel.archive", "kernel.archives")?, "archives"),
+    ])
+}
+
+fn before_boot(bench: &Bench<'_>) -> Result<()> {
+    for (text, name) in mistakes(bench)? {
+        let file = bench.folder.join("line.toml");
+        fs::write(&file, text)?;
+        let error = build::build(&bench.site.project, Some(&file)).err();
+        let error = error
+            .with_context(|| format!("the mistake {name:?} was not found"))?
+            .to_string();
+        ensure!(
+            error.contains(name) && error.contains("line.toml:"),
+            "expected {name:?} and the place: {error}"
+        );
+    }
+    Ok(())
+}
+
+/// Nothing hangs: what can be started is started, or the machine says why not.
+fn by_init(bench: &Bench<'_>) -> Result<()> {
+    for (text, name) in mistakes(bench)? {
+        let machine = bench.machine_by(&text)?;
+        let mut session = Session::start(&machine, false)?;
+        session.settle(std::time::Duration::from_secs(8));
+        let log = session.guest.log();
+        ensure!(log.contains(name), "expected {name:?} in the log:\n{log}");
+    }
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! The table of all tests of the whole system.
+
+use anyhow::Result;
+
+use crate::bench::Bench;
+
+mod console;
+mod disks;
+mod exec;
+mod images;
+mod manifests;
+mod recovery;
+mod shell;
+
+/// A test: its name and what it does.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// Its name: the subject, a dash, what must hold.
+    pub name: &'static str,
+    /// Fails with an error that says what was expected and what came.
+    pub run: fn(&Bench<'_>) -> Result<()>,
+}
+
+/// Shorthand for the tables.
+const fn case(name: &'static str, run: fn(&Bench<'_>) -> Result<()>) -> Case {
+    Case { name, run }
+}
+
+/// All tests. The long ones come first, so that they do not run alone at the end.
+pub fn all() -> Vec<Case> {
+    let tables = [
+        recovery::CASES,
+        disks::CASES,
+        images::CASES,
+        shell::CASES,
+        exec::CASES,
+        console::CASES,
+        manifests::CASES,
+    ];
+    tables.concat()
+}
