@@ -384,14 +384,18 @@ impl<S: System> Shell<S> {
     pub(crate) fn wait_for(&mut self, pids: &[u32]) -> Flow {
         let mut status = 0;
         for &pid in pids {
+            // Ctrl-C does not reach what is waited for, so it must be looked for.
+            while self.interactive && self.system.finished(&[pid]).is_empty() {
+                if self.take_interrupt() {
+                    self.status = INTERRUPTED;
+                    return Flow::Interrupted;
+                }
+                self.system.pause();
+            }
             let known = self.background.contains(&pid);
             self.background.retain(|&other| other != pid);
             let ended = if known { self.system.wait(pid) } else { None };
             status = self.status_of(ended, alloc::format!("{pid}").as_bytes());
-            if self.take_interrupt() {
-                self.status = INTERRUPTED;
-                return Flow::Interrupted;
-            }
         }
         self.status = status;
         Flow::Next

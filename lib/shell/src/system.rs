@@ -110,8 +110,10 @@ pub trait System {
     fn spawn(&mut self, order: &SpawnOrder<'_>) -> Result<u32, SpawnError>;
     /// Waits for a child. `None`: there is no such child (any more).
     fn wait(&mut self, pid: u32) -> Option<Ended>;
-    /// Which of these children have ended and can be waited for at once.
+    /// Which of these children have ended and can be waited for at once; also those that are not known.
     fn finished(&mut self, pids: &[u32]) -> Vec<u32>;
+    /// Lets a moment pass, before it is asked again whether something has happened.
+    fn pause(&mut self);
     /// Everything that can be read from a descriptor.
     ///
     /// # Errors

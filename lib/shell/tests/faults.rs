@@ -334,6 +334,19 @@ fn a_program_that_is_told_of_interrupts_itself_does_not_end_the_line() {
 }
 
 #[test]
+fn waiting_for_the_background_can_be_interrupted() {
+    let outcome = run_lines(vec![
+        line("endless & true"),
+        line("wait; echo no"),
+        line("echo $?"),
+    ]);
+    assert_eq!(
+        (outcome.output.as_str(), outcome.errors.as_str()),
+        ("130\n", "[1]\n")
+    );
+}
+
+#[test]
 fn input_that_ends_too_early() {
     let outcome = run_lines(vec![line("echo a"), line("if true")]);
     assert_eq!(outcome.output, "a\n");

@@ -153,26 +153,17 @@ impl Search {
         if self.options.has('v') {
             return Ok(());
         }
-        let mut rest = text;
+        let mut from = 0;
         loop {
-            let found = self
-                .patterns
-                .iter()
-                .filter_map(|pattern| pattern.find(rest));
+            let found = self.patterns.iter().filter_map(|it| it.find(text, from));
             let leftmost = found.min_by_key(|range| (range.start, usize::MAX - range.end));
             let Some(range) = leftmost else { return Ok(()) };
             if !range.is_empty() {
                 self.prefix(env, file, Some(number))?;
-                env.write(&rest[range.clone()])?;
+                env.write(&text[range.clone()])?;
                 env.write(b"\n")?;
             }
-            rest = &rest[range.end..];
-            if range.is_empty() {
-                let Some((_, behind)) = rest.split_first() else {
-                    return Ok(());
-                };
-                rest = behind;
-            }
+            from = range.end.max(range.start + 1);
         }
     }
 

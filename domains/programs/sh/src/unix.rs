@@ -10,6 +10,9 @@ use ulib::{Env, Error};
 /// Bytes that are read at once of a command's output.
 const CHUNK: usize = 16 * 1024;
 
+/// How long to wait until the state of a background process is looked at again, in nanoseconds.
+const PAUSE: u64 = 20_000_000;
+
 /// A process as the shell sees it.
 pub struct Unix<'a> {
     env: &'a Env,
@@ -115,15 +118,20 @@ impl System for Unix<'_> {
     }
 
     fn finished(&mut self, pids: &[u32]) -> Vec<u32> {
-        let mut finished = Vec::new();
+        let mut finished = pids.to_vec();
         let mut index = 0;
         while let Ok(Some(info)) = self.env.process().process(index) {
-            if info.ended && pids.contains(&info.pid) {
-                finished.push(info.pid);
+            if !info.ended {
+                finished.retain(|&pid| pid != info.pid);
             }
             index += 1;
         }
         finished
+    }
+
+    fn pause(&mut self) {
+        // If even that fails, asking again at once does no harm.
+        let _ = self.env.process().sleep(PAUSE);
     }
 
     fn read_all(&mut self, descriptor: u32) -> Result<Vec<u8>, String> {

@@ -26,6 +26,8 @@ pub struct World {
     pub children: BTreeMap<u32, Ended>,
     pub pids: u32,
     pub interrupts: u32,
+    /// Children that do not end.
+    pub endless: Vec<u32>,
     /// Programs that were started: arguments joined by blanks, with ` &` behind if in the background.
     pub started: Vec<String>,
 }
@@ -42,7 +44,7 @@ impl Fake {
         let mut world = World::default();
         for name in [
             "echo", "cat", "true", "false", "crasher", "killed", "status", "sh", "env", "int",
-            "told",
+            "told", "endless",
         ] {
             world
                 .files
@@ -196,6 +198,10 @@ impl System for Fake {
             world.pids += 1;
             world.pids
         };
+        if order.path.ends_with(b"endless") {
+            self.world.borrow_mut().endless.push(pid);
+            return Ok(pid);
+        }
         let ended = self.run(order, &fds);
         self.world.borrow_mut().children.insert(pid, ended);
         Ok(pid)
@@ -207,10 +213,14 @@ impl System for Fake {
 
     fn finished(&mut self, pids: &[u32]) -> Vec<u32> {
         let world = self.world.borrow();
-        pids.iter()
-            .copied()
-            .filter(|pid| world.children.contains_key(pid))
-            .collect()
+        let mut ended = pids.to_vec();
+        ended.retain(|pid| !world.endless.contains(pid));
+        ended
+    }
+
+    fn pause(&mut self) {
+        // Somebody loses patience.
+        self.world.borrow_mut().interrupts += 1;
     }
 
     fn read_all(&mut self, descriptor: u32) -> Result<Vec<u8>, String> {
