@@ -18,7 +18,7 @@ pub(super) const CASES: &[Case] = &[
 
 fn streams(bench: &Bench<'_>) -> Result<()> {
     let answer = bench
-        .exec_on(bench.machine(), "echo out; echo err >&2")?
+        .exec(&bench.disk()?, "echo out; echo err >&2")?
         .status(0)?
         .prints("out\n")?;
     ensure!(
@@ -47,7 +47,7 @@ fn statuses(bench: &Bench<'_>) -> Result<()> {
 fn exact(bench: &Bench<'_>) -> Result<()> {
     let expected: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
     bench
-        .exec_on(bench.machine(), "seq 1 20000")?
+        .exec(&bench.disk()?, "seq 1 20000")?
         .status(0)?
         .prints(&expected)?
         .silently()?;
@@ -60,7 +60,8 @@ fn tool(bench: &Bench<'_>) -> Result<Command> {
     let mut command = Command::new(program);
     command
         .arg("run")
-        .arg("--no-disk")
+        .arg("--disk")
+        .arg(bench.disk()?)
         .current_dir(&bench.site.project.root);
     Ok(command)
 }
