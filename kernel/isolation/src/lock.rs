@@ -48,9 +48,8 @@ impl<T> Lock<T> {
             }
             // Let interrupts in while waiting: another processor may be asking this one to stop.
             restore_interrupts(interrupts);
-            while self.held.load(Ordering::Relaxed) {
-                core::hint::spin_loop();
-            }
+            // No `spin_loop` hint: under emulation `pause` gives up far more than a moment.
+            while self.held.load(Ordering::Relaxed) {}
         }
     }
 }
