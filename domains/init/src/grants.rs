@@ -140,9 +140,18 @@ fn claim(
     owner: (usize, usize),
     cause: impl Fn(String) -> Failure,
 ) -> Result<Granted, Failure> {
-    let (_, bus) = instance_offer(system, index_of(system, name), 0, None)?;
-    let bus = bus.downcast::<dyn PciBus>();
-    let bus = bus.map_err(|_| cause(format!("`{name}` does not offer a PCI bus")))?;
-    let device: Handle<dyn PciDevice> = system.claims.claim(&bus, devices, owner).map_err(cause)?;
-    Ok(Granted::free(device.into_any()))
+    let mut failed = 0;
+    loop {
+        let (id, bus) = instance_offer(system, index_of(system, name), failed, None)?;
+        let bus = bus.downcast::<dyn PciBus>();
+        let bus = bus.map_err(|_| cause(format!("`{name}` does not offer a PCI bus")))?;
+        let claimed: Result<Handle<dyn PciDevice>, String> =
+            system.claims.claim(&bus, devices, owner);
+        match claimed {
+            Ok(device) => return Ok(Granted::free(device.into_any())),
+            // The bus itself crashed under the claim: ask its successor. Its restart budget ends this.
+            Err(_) if bus.function(0) == Err(RpcError::DomainCrashed) => failed = id,
+            Err(text) => return Err(cause(text)),
+        }
+    }
 }
