@@ -1,6 +1,7 @@
 //! Words to arguments: parameters and substitutions are replaced, unquoted results are split at blanks, and
 //! patterns become the paths that match them.
 
+use crate::MOST_EXPANDED;
 use crate::ast::{Alternative, Parameter, Part, Word};
 use crate::glob::{self, PatternByte};
 use alloc::string::String;
@@ -45,13 +46,11 @@ pub fn expand_words(
     environment: &mut dyn Environment,
 ) -> Result<Vec<Vec<u8>>, ExpandError> {
     let mut arguments = Vec::new();
+    let mut room = MOST_EXPANDED;
     for word in words {
-        let mut fields = Fields {
-            done: Vec::new(),
-            open: None,
-            splitting: true,
-        };
+        let mut fields = Fields::new(true, room);
         fields.word(word, false, environment)?;
+        room = fields.room;
         for field in fields.finish() {
             let paths = match glob::has_wildcard(&field) {
                 true => glob::paths(&field, &mut |directory| environment.list(directory)),
@@ -69,11 +68,7 @@ pub fn expand_words(
 /// # Errors
 /// A substitution could not be run.
 pub fn expand_one(word: &Word, environment: &mut dyn Environment) -> Result<Vec<u8>, ExpandError> {
-    let mut fields = Fields {
-        done: Vec::new(),
-        open: None,
-        splitting: false,
-    };
+    let mut fields = Fields::new(false, MOST_EXPANDED);
     fields.word(word, false, environment)?;
     let fields: Vec<Vec<u8>> = fields.finish().iter().map(|field| plain(field)).collect();
     Ok(fields.join(&b' '))
@@ -88,9 +83,26 @@ struct Fields {
     done: Vec<Vec<PatternByte>>,
     open: Option<Vec<PatternByte>>,
     splitting: bool,
+    /// How many bytes more it may become.
+    room: usize,
 }
 
 impl Fields {
+    fn new(splitting: bool, room: usize) -> Self {
+        Fields {
+            done: Vec::new(),
+            open: None,
+            splitting,
+            room,
+        }
+    }
+
+    /// Takes room for `text`.
+    fn take_room(&mut self, text: &[u8]) -> Result<(), ExpandError> {
+        self.room = self.room.checked_sub(text.len()).ok_or_else(too_long)?;
+        Ok(())
+    }
+
     fn finish(mut self) -> Vec<Vec<PatternByte>> {
         self.done.extend(self.open);
         self.done
@@ -128,12 +140,16 @@ impl Fields {
     ) -> Result<(), ExpandError> {
         for part in &word.parts {
             match part {
-                Part::Text { bytes, quoted } => self.text(bytes, !(*quoted || in_quotes)),
+                Part::Text { bytes, quoted } => {
+                    self.take_room(bytes)?;
+                    self.text(bytes, !(*quoted || in_quotes));
+                }
                 Part::Command { text, quoted } => {
                     let mut output = environment.substitute(text)?;
                     while output.last() == Some(&b'\n') {
                         output.pop();
                     }
+                    self.take_room(&output)?;
                     self.value(&output, *quoted || in_quotes);
                 }
                 Part::Parameter {
@@ -169,9 +185,11 @@ impl Fields {
                 return Ok(());
             }
         }
+        let value = value.unwrap_or_default();
+        self.take_room(&value)?;
         match (name, quoted && self.splitting) {
             (Parameter::Each, true) => self.each(environment),
-            _ => self.value(&value.unwrap_or_default(), quoted),
+            _ => self.value(&value, quoted),
         }
         Ok(())
     }
@@ -185,6 +203,12 @@ impl Fields {
             self.text(&environment.positional(index).unwrap_or_default(), false);
         }
     }
+}
+
+fn too_long() -> ExpandError {
+    ExpandError(String::from(
+        "the command becomes too long when it is expanded",
+    ))
 }
 
 fn value_of(name: &Parameter, environment: &mut dyn Environment) -> Option<Vec<u8>> {

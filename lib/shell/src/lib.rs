@@ -35,3 +35,6 @@ pub use system::{Ended, FileTest, Line, Lookup, OpenMode, SpawnError, SpawnOrder
 
 /// How deep commands, quotes and substitutions may nest.
 pub const MOST_NESTING: usize = 24;
+/// The most bytes that one command's words may expand to: far more than any program takes as arguments, far
+/// less than a shell has memory.
+pub const MOST_EXPANDED: usize = 4 * 1024 * 1024;

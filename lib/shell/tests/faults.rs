@@ -292,6 +292,17 @@ fn builtins_that_fail() {
 }
 
 #[test]
+fn what_grows_without_end_is_stopped() {
+    let text = "x=aaaaaaaa; while [ $x != b ]; do x=$x$x$x$x; [ $? = 0 ] || break; done; echo on";
+    let outcome = run(text);
+    assert_eq!(
+        outcome.errors,
+        "sh: the command becomes too long when it is expanded\n"
+    );
+    assert_eq!(outcome.output, "on\n");
+}
+
+#[test]
 fn break_means_nothing_outside_its_shell() {
     assert_eq!(
         run("for i in 1 2; do (break); echo $i; done").output,

@@ -4,7 +4,9 @@ use crate::input::Input;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use interfaces::{Errno, ExitStatus, FileKind, FsError, OpenFlags, RVec, RpcError, SpawnRequest};
-use shell::{Ended, FileTest, Line, Lookup, OpenMode, SpawnError, SpawnOrder, System};
+use shell::{
+    Ended, FileTest, Line, Lookup, MOST_EXPANDED, OpenMode, SpawnError, SpawnOrder, System,
+};
 use ulib::{Env, Error};
 
 /// Bytes that are read at once of a command's output.
@@ -141,6 +143,9 @@ impl System for Unix<'_> {
             let bytes = self.env.process().read(descriptor, buffer).map_err(text)?;
             if bytes.is_empty() {
                 return Ok(all);
+            }
+            if all.len() + bytes.len() > MOST_EXPANDED {
+                return Err("the command writes more than can be expanded".to_string());
             }
             all.try_reserve(bytes.len())
                 .map_err(|_| text(RpcError::NoMemory))?;
