@@ -106,6 +106,10 @@ impl System for Unix<'_> {
             .map_err(|error| match error {
                 Errno::Fs(FsError::NotFound) => SpawnError::Missing,
                 Errno::Killed => SpawnError::Killed,
+                // What else there is to be invalid in a request, the shell does not get wrong.
+                Errno::Invalid => SpawnError::Refused(
+                    "the arguments and variables are too long for a program".to_string(),
+                ),
                 error => SpawnError::Refused(text(error)),
             })
     }
