@@ -20,7 +20,7 @@ use crate::{build, tool};
 /// What to test.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// Only tests of the whole system whose name contains this, or one of the groups `host` and `kernel`
+    /// Only tests of the whole system whose name contains this, or one of the groups `host`, `kernel` and `isolation`
     pub name: Option<String>,
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
@@ -53,7 +53,7 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     let toolchain = setup::toolchain()?;
     setup::machine()?;
     if options.list {
-        println!("host\nkernel");
+        println!("host\nkernel\nisolation");
         return system(project, &toolchain, &["--list"]).map(|_| 0);
     }
     let mut count = Count::default();
@@ -62,9 +62,12 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
         count.add(host(project, &toolchain)?);
     }
     if matches!(name, None | Some("kernel")) {
-        count.add(kernel(project)?);
+        count.add(inside(project, &SELFTEST)?);
     }
-    if !matches!(name, Some("host" | "kernel")) {
+    if matches!(name, None | Some("isolation")) {
+        count.add(inside(project, &ISOLATION)?);
+    }
+    if !matches!(name, Some("host" | "kernel" | "isolation")) {
         build::build(project, None)?;
         count.add(system(
             project,
@@ -106,7 +109,7 @@ fn host(project: &Project, toolchain: &Toolchain) -> Result<Count> {
 pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
     match rules::zone(project, package) {
         Zone::Library | Zone::Host | Zone::Interfaces => true,
-        Zone::Kernel => package.name == "abi" || package.name == "isolation",
+        Zone::Kernel => matches!(package.name.as_str(), "abi" | "isolation" | "framework"),
         Zone::Policy => true,
         Zone::Domain | Zone::DomainLibrary | Zone::Foreign => false,
     }
@@ -126,29 +129,54 @@ fn host_result(line: &str) -> Option<Count> {
     })
 }
 
-/// The tests inside the kernel, with several numbers of processors.
-fn kernel(project: &Project) -> Result<Count> {
+/// A table of tests that runs inside the booted machine and reports in the kernel's log.
+struct Inside {
+    /// What it is called in messages.
+    name: &'static str,
+    /// The word on the command line that asks for it.
+    word: &'static str,
+    /// What stands in front of a test's name in the log.
+    mark: &'static str,
+}
+
+/// The framework's own tests.
+const SELFTEST: Inside = Inside {
+    name: "kernel",
+    word: "selftest",
+    mark: "] selftest ",
+};
+
+/// The isolation tests: the domain `prober` starts others that do harm.
+const ISOLATION: Inside = Inside {
+    name: "isolation",
+    word: "root=domains/prober",
+    mark: "] prober: test ",
+};
+
+/// Runs such a table with several numbers of processors.
+fn inside(project: &Project, tests: &Inside) -> Result<Count> {
     let built = build::build(project, None)?;
     let mut count = Count::default();
     for processors in PROCESSORS {
         tool::step(format_args!(
-            "testing the kernel on {processors} processors"
+            "testing the {} on {processors} processors",
+            tests.name
         ));
         let mut machine = Machine::new(
             &built.kernel,
-            &project.out.join(format!("selftest-{processors}")),
+            &project.out.join(format!("{}-{processors}", tests.name)),
         );
         machine.archive = Some(built.archive.clone());
         machine.processors = processors;
         machine
             .words
-            .extend(["selftest".into(), "panic=off".into()]);
+            .extend([tests.word.into(), "panic=off".into()]);
         let mut session = Session::start(&machine, false)?;
         let ended = session.end(KERNEL_LIMIT);
-        let mut result = kernel_results(&session.guest.log());
+        let mut result = log_results(&session.guest.log(), tests.mark);
         if ended.is_err() || result == Count::default() {
             println!(
-                "the kernel did not end its tests properly\n{}",
+                "the machine did not end its tests properly\n{}",
                 session.report()
             );
             result.failed += 1;
@@ -158,19 +186,19 @@ fn kernel(project: &Project) -> Result<Count> {
     Ok(count)
 }
 
-/// Counts, and shows, the lines `selftest NAME ok` and `selftest NAME FAILED: why` of a log.
-fn kernel_results(log: &str) -> Count {
+/// Counts the lines `MARK NAME ok` and `MARK NAME FAILED: why` of a log, and shows the latter.
+fn log_results(log: &str, mark: &str) -> Count {
     let mut count = Count::default();
     for line in log
         .lines()
-        .filter_map(|line| line.split_once("] selftest "))
+        .filter_map(|line| line.split_once(mark))
         .map(|(_, line)| line.trim_end())
     {
         if line.ends_with(" ok") {
             count.passed += 1;
         } else if line.contains(" FAILED") {
             count.failed += 1;
-            println!("kernel test {line}");
+            println!("test {line}");
         }
     }
     count
@@ -250,12 +278,12 @@ mod tests {
     fn the_kernels_results_are_read_from_its_log() {
         let log = "[    0.1] Trefoil\r\n[    0.2] selftest frames ok\r\n[    0.3] selftest irq FAILED: late\r\n[    0.4] 1 passed, 1 failed\r\n";
         assert_eq!(
-            kernel_results(log),
+            log_results(log, SELFTEST.mark),
             Count {
                 passed: 1,
                 failed: 1
             }
         );
-        assert_eq!(kernel_results(""), Count::default());
+        assert_eq!(log_results("", SELFTEST.mark), Count::default());
     }
 }

@@ -11,7 +11,8 @@ use isolation::domain::{ControlBlock, Limits};
 use isolation::loader::{self, MOST_GRANTS, Prepared, StartError};
 use services::{Control, ImageLoader, KernelMonitor};
 
-/// Where the image of `init` is in the archive.
+/// Where the image of `init` is in the archive. The word `root=PATH` on the command line has another domain
+/// started in its place, with the same grants: the isolation tests run so.
 const INIT: &str = "domains/init";
 /// Lives that `init` gets: a restarted one finds the other domains still running, but if it keeps crashing
 /// the machine is of no use.
@@ -45,11 +46,20 @@ fn prepare() -> Result<Prepared, alloc::string::String> {
     if framework::boot::module().is_none() {
         return Err("there is no boot archive (start it with -initrd)".into());
     }
-    let file = files().find(|file| file.path == INIT);
-    let file = file.ok_or_else(|| alloc::format!("there is no {INIT} in the boot archive"))?;
+    let path = root();
+    let file = files().find(|file| file.path == path);
+    let file = file.ok_or_else(|| alloc::format!("there is no {path} in the boot archive"))?;
     let bytes =
-        RVec::from_slice(file.content).map_err(|error| alloc::format!("{INIT}: {error}"))?;
-    loader::prepare(bytes).map_err(|error| alloc::format!("{INIT} is refused: {error:?}"))
+        RVec::from_slice(file.content).map_err(|error| alloc::format!("{path}: {error}"))?;
+    loader::prepare(bytes).map_err(|error| alloc::format!("{path} is refused: {error:?}"))
+}
+
+/// The path of the first domain's image.
+fn root() -> &'static str {
+    let mut words = framework::boot::command_line().split_whitespace();
+    words
+        .find_map(|word| word.strip_prefix("root="))
+        .unwrap_or(INIT)
 }
 
 fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
@@ -65,7 +75,7 @@ fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
         threads: 0,
         call_ms: 0,
     };
-    let instance = prepared.start("init", limits, grants, options)?;
+    let instance = prepared.start(image.name(), limits, grants, options)?;
     // Nobody holds what init offers: dropping it ends the objects.
     Ok(instance.block)
 }
