@@ -1,0 +1,214 @@
+//! `trefoil-host bench`: runs the core's benchmarks and the peers on the same processor, and prints both.
+
+use anyhow::{Result, bail};
+use hosted::launch::{self, Measured};
+use std::arch::x86_64::{_mm_lfence, _rdtsc};
+use std::hint::black_box;
+use std::os::fd::AsRawFd;
+use std::time::Instant;
+
+/// Rounds, and calls in a round, as in the core.
+const ROUNDS: usize = 4000;
+const CALLS: u64 = 1000;
+/// Rounds of something that takes microseconds.
+const FEW: usize = 4000;
+
+/// Measures what `names` name (all without names) on processor `cpu`; the process's status.
+///
+/// # Errors
+/// If there is no such processor, or the core cannot measure.
+pub fn run(names: &[String], cpu: Option<usize>, json: bool) -> Result<u32> {
+    let cpu = cpu
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(0, |count| count.get() - 1));
+    let wanted = names.join(" ");
+    let (start, len) = (wanted.as_ptr() as usize, wanted.len());
+    let frequency = frequency();
+    let status = launch::on_thread(|| {
+        if !pin(cpu) {
+            return None;
+        }
+        // SAFETY: the names live until the call returns.
+        Some(unsafe { (launch::core().bench)(start, len) })
+    })?;
+    let Some(status) = status else {
+        bail!("there is no processor {cpu}")
+    };
+    let mut figures = launch::take_figures();
+    if names.is_empty() || names.iter().any(|name| name == "calls") {
+        figures.extend(peers(cpu));
+    }
+    match json {
+        true => println!("{}", as_json(&figures, frequency)),
+        false => print(&figures, frequency, cpu),
+    }
+    Ok(status)
+}
+
+fn tsc() -> u64 {
+    // SAFETY: every x86-64 processor has both; neither touches memory.
+    unsafe {
+        _mm_lfence();
+        let now = _rdtsc();
+        _mm_lfence();
+        now
+    }
+}
+
+/// Ticks of the time-stamp counter in a microsecond.
+fn frequency() -> f64 {
+    let (begin, start) = (Instant::now(), tsc());
+    while begin.elapsed().as_millis() < 50 {
+        std::hint::spin_loop();
+    }
+    (tsc() - start) as f64 / begin.elapsed().as_secs_f64() / 1e6
+}
+
+/// Binds the running thread to one processor; whether that went well.
+fn pin(cpu: usize) -> bool {
+    // SAFETY: the set is filled in and read by the system.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+    }
+}
+
+fn measured(id: &str, name: &str, mut rounds: Vec<u64>, calls: u64) -> Measured {
+    rounds.sort_unstable();
+    let per_call = |round: u64| round as f64 / calls as f64;
+    Measured {
+        id: id.into(),
+        name: name.into(),
+        minimum: per_call(rounds[0]),
+        median: per_call(rounds[rounds.len() / 2]),
+    }
+}
+
+fn rounds(count: usize, calls: u64, mut work: impl FnMut()) -> Vec<u64> {
+    let round = |_| {
+        let start = tsc();
+        (0..calls).for_each(|_| work());
+        tsc() - start
+    };
+    (0..count).map(round).collect()
+}
+
+trait Null {
+    fn null(&self) -> Result<(), u32>;
+}
+
+struct Plain;
+
+impl Null for Plain {
+    #[inline(never)]
+    fn null(&self) -> Result<(), u32> {
+        black_box(Ok(()))
+    }
+}
+
+/// What people would use instead.
+fn peers(cpu: usize) -> Vec<Measured> {
+    pin(cpu);
+    let plain: &dyn Null = black_box(&Plain);
+    let catch = || _ = black_box(std::panic::catch_unwind(|| black_box(plain_null())));
+    let _ = plain.null();
+    let mut all = vec![measured(
+        "peer",
+        "catch_unwind around a call",
+        rounds(ROUNDS, CALLS, catch),
+        CALLS,
+    )];
+    std::panic::set_hook(Box::new(|_| {}));
+    let panics = || _ = black_box(std::panic::catch_unwind(|| panic!("deliberate")));
+    all.push(measured(
+        "peer",
+        "panic and catch_unwind",
+        rounds(FEW, 1, panics),
+        1,
+    ));
+    let _ = std::panic::take_hook();
+    all.extend(
+        pipes(cpu)
+            .map(|rounds| measured("peer", "round trip through pipes, one processor", rounds, 1)),
+    );
+    all
+}
+
+#[inline(never)]
+fn plain_null() -> Result<(), u32> {
+    black_box(Ok(()))
+}
+
+/// One byte to another thread and back.
+fn pipes(cpu: usize) -> Option<Vec<u64>> {
+    let (there, away) = std::io::pipe().ok()?;
+    let (back, home) = std::io::pipe().ok()?;
+    let pass = |from: i32, to: i32| {
+        let mut byte = 0u8;
+        // SAFETY: one byte of our own; the descriptors are open.
+        unsafe {
+            libc::read(from, (&raw mut byte).cast(), 1) == 1
+                && libc::write(to, (&raw const byte).cast(), 1) == 1
+        }
+    };
+    let (from, to) = (there.as_raw_fd(), home.as_raw_fd());
+    let echo = std::thread::spawn(move || {
+        pin(cpu);
+        while pass(from, to) {}
+        drop((there, home));
+    });
+    let (send, receive) = (away.as_raw_fd(), back.as_raw_fd());
+    let trip = || {
+        let mut byte = 1u8;
+        // SAFETY: as above.
+        unsafe {
+            libc::write(send, (&raw const byte).cast(), 1);
+            libc::read(receive, (&raw mut byte).cast(), 1);
+        }
+    };
+    let result = rounds(FEW, 1, trip);
+    drop(away);
+    drop(echo.join());
+    Some(result)
+}
+
+fn print(figures: &[Measured], frequency: f64, cpu: usize) {
+    println!(
+        "time-stamp counter {frequency:.0} ticks/us, pinned to processor {cpu}; ticks per call, minimum / median"
+    );
+    for Measured {
+        id,
+        name,
+        minimum,
+        median,
+    } in figures
+    {
+        let micros = match *minimum > 2000.0 {
+            true => format!(
+                "  = {:.2} / {:.2} us",
+                minimum / frequency,
+                median / frequency
+            ),
+            false => String::new(),
+        };
+        println!("{id:5} {name:45} {minimum:10.1} / {median:10.1}{micros}");
+    }
+}
+
+fn as_json(figures: &[Measured], frequency: f64) -> String {
+    let one = |figure: &Measured| {
+        let Measured {
+            id,
+            name,
+            minimum,
+            median,
+        } = figure;
+        format!(
+            "{{\"id\":{id:?},\"name\":{name:?},\"minimum\":{minimum},\"median\":{median},\"unit\":\"ticks\",\"ticks_per_us\":{frequency:.1}}}"
+        )
+    };
+    format!(
+        "[{}]",
+        figures.iter().map(one).collect::<Vec<_>>().join(",")
+    )
+}

@@ -1,0 +1,151 @@
+//! `trefoil-host`: runs signed domain images in a Linux process, and measures calls between them.
+
+use anyhow::{Context, Result, bail};
+use hosted::launch::{self, Given, Options};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+mod bench;
+
+const HELP: &str = "\
+trefoil-host run [OPTION...] IMAGE...
+    Starts the first image with the services that it wants by name: loader, monitor,
+    control, power, archive. All images are files of the archive.
+trefoil-host bench [OPTION...] [NAME...]
+    Measures calls, recovery, reclaim.
+
+Images and core are looked for in the build folder, target/trefoil, or where
+TREFOIL_OUT says. An image may also be the path of a file.
+
+    --options TEXT   what the first domain gets as its options
+    --memory MIB     memory for all domains together (256)
+    --quiet          keep log lines to the ring
+    --json           print figures as a JSON array
+    --cpu N          where benchmarks run (the last processor)
+";
+
+/// The command line.
+#[derive(Default)]
+struct Arguments {
+    command: String,
+    words: Vec<String>,
+    options: String,
+    memory: usize,
+    quiet: bool,
+    json: bool,
+    cpu: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.is_empty() || words.iter().any(|word| word == "--help" || word == "-h") {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    match parse(words).and_then(|arguments| execute(&arguments)) {
+        Ok(status) => ExitCode::from(u8::try_from(status).unwrap_or(1)),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(words: Vec<String>) -> Result<Arguments> {
+    let mut words = words.into_iter();
+    let mut arguments = Arguments {
+        command: words.next().unwrap_or_default(),
+        memory: 256,
+        ..Default::default()
+    };
+    while let Some(word) = words.next() {
+        let mut value = || {
+            words
+                .next()
+                .with_context(|| format!("{word} needs a value"))
+        };
+        match word.as_str() {
+            "--options" => arguments.options = value()?,
+            "--memory" => arguments.memory = value()?.parse().context("--memory")?,
+            "--cpu" => arguments.cpu = Some(value()?.parse().context("--cpu")?),
+            "--quiet" => arguments.quiet = true,
+            "--json" => arguments.json = true,
+            option if option.starts_with("--") => bail!("unknown option {option}; see --help"),
+            _ => arguments.words.push(word),
+        }
+    }
+    Ok(arguments)
+}
+
+fn execute(arguments: &Arguments) -> Result<u32> {
+    match arguments.command.as_str() {
+        "run" if arguments.words.is_empty() => bail!("which image?"),
+        "run" => {
+            load(arguments, &arguments.words, arguments.quiet)?;
+            let (start, len) = (arguments.options.as_ptr() as usize, arguments.options.len());
+            // SAFETY: the options live until the call returns.
+            launch::on_thread(|| unsafe { (launch::core().run)(start, len) })
+        }
+        "bench" => {
+            let images = ["domains/victim", "domains/forwarder"].map(String::from);
+            load(arguments, &images, true)?;
+            bench::run(&arguments.words, arguments.cpu, arguments.json)
+        }
+        other => bail!("unknown command {other}; see --help"),
+    }
+}
+
+/// Loads the core with these images as its archive.
+fn load(arguments: &Arguments, images: &[String], quiet: bool) -> Result<()> {
+    let out = out();
+    let core = out.join("hosted-core");
+    let core =
+        std::fs::read(&core).with_context(|| format!("cannot read the core {}", core.display()))?;
+    let files = images
+        .iter()
+        .map(|name| image(&out, name))
+        .collect::<Result<_>>()?;
+    let memory = arguments.memory.checked_mul(1 << 20).context("--memory")?;
+    launch::on_thread(|| {
+        launch::load(
+            &core,
+            Options {
+                memory,
+                quiet,
+                files,
+            },
+        )
+    })?
+}
+
+/// The build folder.
+fn out() -> PathBuf {
+    if let Some(folder) = std::env::var_os("TREFOIL_OUT") {
+        return folder.into();
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    target.join("trefoil")
+}
+
+/// Reads an image, from the build folder or from where `name` leads.
+fn image(out: &Path, name: &str) -> Result<Given> {
+    let built = out.join("images").join(name);
+    let (path, name) = match built.exists() {
+        true => (built, name.to_string()),
+        false => {
+            let path = PathBuf::from(name);
+            let file = path
+                .file_name()
+                .map(|file| file.to_string_lossy().into_owned());
+            (path, format!("domains/{}", file.unwrap_or_default()))
+        }
+    };
+    let content = std::fs::read(&path)
+        .with_context(|| format!("cannot read the image {}", path.display()))?;
+    // The core keeps the addresses as long as the process lives.
+    Ok(Given {
+        name: name.leak(),
+        content: content.leak(),
+    })
+}

@@ -1,0 +1,465 @@
+//! Threads that run core and domain code: their blocks behind the GS register, waiting, and stopping the world.
+//!
+//! The word `state` of a thread says how it stands to somebody who wants the world to stand still:
+//! - `BLOCKED`: it waits, or is about to; it touches nothing that a visitor looks at until it has taken the
+//!   bit off again, which it cannot while `HOLD` is set;
+//! - `HOLD`: somebody wants it to stand still. A blocked thread does so already; any other gets the stop
+//!   signal;
+//! - `PARKED`: it stands in the handler of that signal, with its registers published.
+//!
+//! A thread may be stopped anywhere, also while it holds a lock of the core or of the C library: whoever has
+//! stopped the world takes no lock and allocates nothing until the world goes on, and a thread in such a
+//! place is only looked at, never moved, since its instruction pointer is outside of every domain.
+
+use crate::memory;
+use crate::signals::{self, AlternateStack};
+use hosted_core::{INTERRUPTED, MISMATCH, NO_DEADLINE, TIMED_OUT, ThreadWords, View, WOKEN};
+use std::cell::Cell;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+const BLOCKED: u32 = 1;
+const HOLD: u32 = 2;
+const PARKED: u32 = 4;
+
+/// Bytes of stack that domains and core may use, as on the bare machine.
+const STACK: usize = isolation::platform::STACK_BYTES;
+/// Bytes of stack below that, for the launcher's own functions.
+const HOST_STACK: usize = 64 * 1024;
+/// Looks at a thread before a stopper goes to sleep.
+const PATIENCE: u32 = 2000;
+
+/// A thread that runs core and domain code.
+#[repr(C)]
+pub struct Thread {
+    /// What GS points to.
+    pub words: ThreadWords,
+    /// Bits; see above.
+    state: AtomicU32,
+    /// Its wait is to end with [`INTERRUPTED`].
+    interrupt: AtomicU32,
+    /// Address of its registers while it is parked.
+    registers: AtomicUsize,
+    /// Linux's number of it.
+    number: i32,
+    /// Lowest address of its stack, guard page excluded.
+    stack: usize,
+}
+
+/// The address of a thread that is in the registry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Entry(*const Thread);
+
+// SAFETY: a thread takes its entry off before its block goes, and readers hold the registry's lock.
+unsafe impl Send for Entry {}
+
+static REGISTRY: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static ARRIVALS: AtomicU32 = AtomicU32::new(0);
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    /// The running thread's block; null if it runs no core code. Without a destructor, so that signal
+    /// handlers may read it.
+    static CURRENT: Cell<*const Thread> = const { Cell::new(null()) };
+}
+
+fn registry() -> MutexGuard<'static, Vec<Entry>> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The running thread's block, if it runs core code.
+pub fn current() -> Option<&'static Thread> {
+    // SAFETY: the pointer is null or that of the block that `Membership` keeps until it has cleared it.
+    unsafe { CURRENT.get().as_ref() }
+}
+
+impl Thread {
+    /// Whether `address` is at the end of its stack: in the guard page or in what the launcher needs.
+    pub fn is_stack_end(&self, address: usize) -> bool {
+        (self.stack.saturating_sub(HOST_STACK)..self.words.stack_low).contains(&address)
+    }
+}
+
+/// Sleeps while the word at `word` is `expected`; 0 or the error number.
+///
+/// # Safety
+/// `word` is the address of four bytes that stay mapped.
+unsafe fn futex_wait(word: usize, expected: u32, deadline: Option<&libc::timespec>) -> i32 {
+    let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+    let deadline = deadline.map_or(null(), std::ptr::from_ref);
+    // SAFETY: by the caller's duty. The deadline is absolute, on the monotonic clock.
+    unsafe {
+        let result = libc::syscall(
+            libc::SYS_futex,
+            word,
+            operation,
+            expected,
+            deadline,
+            0,
+            libc::FUTEX_BITSET_MATCH_ANY,
+        );
+        if result == 0 {
+            0
+        } else {
+            *libc::__errno_location()
+        }
+    }
+}
+
+fn futex_wake(word: usize, count: u32) -> u32 {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    let count = count.min(i32::MAX as u32);
+    // SAFETY: waking uses the address as a name only.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, word, operation, count) };
+    u32::try_from(woken).unwrap_or(0)
+}
+
+fn address_of(word: &AtomicU32) -> usize {
+    std::ptr::from_ref(word) as usize
+}
+
+// ------------------------------------------------------------------------------------------- life
+
+/// The right of a Linux thread to run core code. Dropping it takes the thread off the registry.
+pub struct Membership {
+    thread: Box<Thread>,
+    timer: Option<libc::timer_t>,
+    _stack: AlternateStack,
+}
+
+impl Membership {
+    /// Makes the running thread one that may run core code; `None` if there is no memory for it, or if it
+    /// may already.
+    pub fn new() -> Option<Membership> {
+        if current().is_some() {
+            return None;
+        }
+        let alternate = AlternateStack::new()?;
+        let stack = stack_of_this_thread()?;
+        let mut thread = Box::new(Thread {
+            words: ThreadWords {
+                top: 0,
+                stack_low: stack + HOST_STACK,
+                isolation: 0,
+                own: 0,
+            },
+            state: AtomicU32::new(0),
+            interrupt: AtomicU32::new(0),
+            registers: AtomicUsize::new(0),
+            // SAFETY: asks for a number.
+            number: unsafe { libc::gettid() },
+            stack,
+        });
+        let own = (&raw const *thread) as usize;
+        thread.words.own = own;
+        set_gs(own).then_some(())?;
+        CURRENT.set(own as *const Thread);
+        registry().push(Entry(own as *const Thread));
+        signals::unblock();
+        let timer = signals::start_ticks(thread.number);
+        Some(Membership {
+            thread,
+            timer,
+            _stack: alternate,
+        })
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            // SAFETY: the timer was made for this thread.
+            unsafe { libc::timer_delete(timer) };
+        }
+        let own = Entry(&raw const *self.thread);
+        registry().retain(|entry| *entry != own);
+        // From here on signals for it are ignored.
+        CURRENT.set(null());
+    }
+}
+
+/// The lowest address of the running thread's stack.
+fn stack_of_this_thread() -> Option<usize> {
+    // SAFETY: the C library fills the attributes in, which are then read and destroyed.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return None;
+        }
+        let (mut start, mut size) = (null_mut(), 0);
+        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut size);
+        libc::pthread_attr_destroy(&mut attributes);
+        (known == 0).then_some(start as usize)
+    }
+}
+
+/// Makes GS point to `address`; whether that went well.
+fn set_gs(address: usize) -> bool {
+    const ARCH_SET_GS: i32 = 0x1001;
+    // SAFETY: nothing in a Linux process on x86-64 uses GS but the core.
+    unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, address) == 0 }
+}
+
+/// See [`hosted_core::Host::spawn`].
+///
+/// # Safety
+/// `entry` is the address of an `extern "C" fn(usize)` that may be called with `argument`.
+pub unsafe extern "C" fn spawn(entry: usize, argument: usize) -> u64 {
+    if !memory::reserve(STACK) {
+        return 0;
+    }
+    // SAFETY: by the caller's duty.
+    let entry: extern "C" fn(usize) = unsafe { std::mem::transmute(entry) };
+    let body = move || {
+        match Membership::new() {
+            Some(membership) => {
+                entry(argument);
+                drop(membership);
+            }
+            None => crate::abort("a thread could not be set up"),
+        }
+        memory::release(STACK);
+    };
+    let started = std::thread::Builder::new()
+        .stack_size(STACK + HOST_STACK)
+        .spawn(body);
+    match started {
+        Ok(_) => NEXT_ID.fetch_add(1, Ordering::Relaxed),
+        Err(_) => {
+            memory::release(STACK);
+            0
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------------------- waiting
+
+fn start_of_time() -> u64 {
+    static START: OnceLock<u64> = OnceLock::new();
+    *START.get_or_init(monotonic)
+}
+
+fn monotonic() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the system writes the time there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// See [`hosted_core::Host::now`].
+pub extern "C" fn now() -> u64 {
+    let start = start_of_time();
+    monotonic() - start
+}
+
+/// See [`hosted_core::Host::wait`].
+///
+/// # Safety
+/// `word` is the address of four bytes that stay mapped.
+pub unsafe extern "C" fn wait(word: usize, expected: u32, deadline: u64) -> u32 {
+    let deadline = (deadline != NO_DEADLINE).then(|| {
+        let at = start_of_time()
+            .saturating_add(deadline)
+            .min(i64::MAX as u64);
+        libc::timespec {
+            tv_sec: (at / 1_000_000_000) as i64,
+            tv_nsec: (at % 1_000_000_000) as i64,
+        }
+    });
+    let Some(thread) = current() else {
+        return WOKEN;
+    };
+    loop {
+        thread.begin_block();
+        let interrupted = thread.interrupt.swap(0, Ordering::SeqCst) != 0;
+        // SAFETY: by the caller's duty.
+        let error = if interrupted {
+            0
+        } else {
+            unsafe { futex_wait(word, expected, deadline.as_ref()) }
+        };
+        thread.end_block();
+        match error {
+            _ if interrupted || thread.interrupt.swap(0, Ordering::SeqCst) != 0 => {
+                return INTERRUPTED;
+            }
+            libc::EAGAIN => return MISMATCH,
+            libc::ETIMEDOUT => return TIMED_OUT,
+            libc::EINTR => {}
+            _ => return WOKEN,
+        }
+    }
+}
+
+/// See [`hosted_core::Host::wake`].
+pub extern "C" fn wake(word: usize, count: u32) -> u32 {
+    futex_wake(word, count)
+}
+
+impl Thread {
+    fn begin_block(&self) {
+        loop {
+            let state = self.state.load(Ordering::SeqCst);
+            // Whoever holds this thread has sent it a signal, which comes any moment.
+            if state & HOLD != 0 {
+                std::hint::spin_loop();
+            } else if self.swap_state(state, state | BLOCKED) {
+                return;
+            }
+        }
+    }
+
+    fn end_block(&self) {
+        loop {
+            let state = self.state.load(Ordering::SeqCst);
+            if state & HOLD != 0 {
+                // SAFETY: the word is a field of this thread's own block.
+                unsafe { futex_wait(address_of(&self.state), state, None) };
+            } else if self.swap_state(state, state & !BLOCKED) {
+                return;
+            }
+        }
+    }
+
+    fn swap_state(&self, from: u32, to: u32) -> bool {
+        self.state
+            .compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+    }
+}
+
+// ------------------------------------------------------------------------------------------- stopping
+
+/// Called by the handler of the stop signal: stands still as long as somebody wants it.
+pub fn park(thread: &Thread, registers: usize) {
+    if thread.state.load(Ordering::SeqCst) & HOLD == 0 {
+        return;
+    }
+    let outer = thread.registers.swap(registers, Ordering::SeqCst);
+    loop {
+        let state = thread.state.load(Ordering::SeqCst);
+        if state & HOLD == 0 {
+            break;
+        }
+        if state & PARKED == 0 {
+            thread.swap_state(state, state | PARKED);
+            ARRIVALS.fetch_add(1, Ordering::SeqCst);
+            futex_wake(address_of(&ARRIVALS), 1);
+        } else {
+            // SAFETY: the word is a field of this thread's own block.
+            unsafe { futex_wait(address_of(&thread.state), state, None) };
+        }
+    }
+    thread.registers.store(outer, Ordering::SeqCst);
+}
+
+/// See [`hosted_core::Host::stop_world`].
+///
+/// # Safety
+/// `visit` is the address of an `extern "C" fn(usize, usize)` for the addresses of its context and of a
+/// [`View`]; it takes no lock and allocates nothing.
+pub unsafe extern "C" fn stop_world(visit: usize, context: usize) {
+    // SAFETY: by the caller's duty.
+    let visit: extern "C" fn(usize, usize) = unsafe { std::mem::transmute(visit) };
+    let own = CURRENT.get();
+    // Held until the world goes on: no thread comes or goes meanwhile, and there is one stopper at a time.
+    let registry = registry();
+    let others = || {
+        let all = registry.iter().filter(|entry| entry.0 != own);
+        // SAFETY: what is in the registry is alive as long as its lock is held.
+        all.map(|entry| unsafe { &*entry.0 })
+    };
+    others().for_each(Thread::hold);
+    others().for_each(Thread::await_stop);
+    for entry in registry.iter() {
+        // SAFETY: as above.
+        show(unsafe { &*entry.0 }, entry.0 == own, visit, context);
+    }
+    others().for_each(Thread::let_go);
+}
+
+/// Shows one thread, which stands still or is the caller, to the visitor.
+fn show(thread: &Thread, is_caller: bool, visit: extern "C" fn(usize, usize), context: usize) {
+    let blocked = thread.state.load(Ordering::SeqCst) & BLOCKED != 0;
+    let registers = if blocked || is_caller {
+        0
+    } else {
+        thread.registers.load(Ordering::SeqCst)
+    };
+    // SAFETY: the thread writes the word by `mov gs:[0]`; it does not now.
+    let top = unsafe { (&raw const thread.words.top).read_volatile() };
+    let mut view = View {
+        top,
+        registers,
+        blocked: u32::from(blocked),
+        interrupt: 0,
+    };
+    visit(context, (&raw mut view) as usize);
+    if view.interrupt != 0 {
+        thread.interrupt.store(1, Ordering::SeqCst);
+        // A blocked thread that does not sleep yet is met again in the next round.
+        signals::send_stop(thread.number);
+    }
+}
+
+impl Thread {
+    fn hold(&self) {
+        let before = self.state.fetch_or(HOLD, Ordering::SeqCst);
+        if before & BLOCKED == 0 {
+            signals::send_stop(self.number);
+        }
+    }
+
+    fn stands_still(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & (BLOCKED | PARKED) != 0
+    }
+
+    fn await_stop(&self) {
+        for _ in 0..PATIENCE {
+            if self.stands_still() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        loop {
+            let arrivals = ARRIVALS.load(Ordering::SeqCst);
+            if self.stands_still() {
+                return;
+            }
+            // SAFETY: a static.
+            unsafe { futex_wait(address_of(&ARRIVALS), arrivals, None) };
+        }
+    }
+
+    fn let_go(&self) {
+        self.state.fetch_and(!(HOLD | PARKED), Ordering::SeqCst);
+        futex_wake(address_of(&self.state), u32::MAX);
+    }
+}
+
+/// How many threads run core code.
+pub fn count() -> usize {
+    registry().len()
+}
+
+/// Seconds since 1970-01-01 UTC; see [`hosted_core::Host::wall`].
+pub extern "C" fn wall() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// Waits until only `most` threads run core code, or until the time is up; whether it is so.
+pub fn wait_for_count(most: usize, until: Instant) -> bool {
+    while count() > most {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}

@@ -1,0 +1,188 @@
+//! What the launcher (a Linux program) and the core (built for the bare target) say to each other.
+//!
+//! The two are compiled for different targets, so nothing crosses but integers and addresses, in C layout,
+//! through `extern "C"` functions: [`Host`] is what the core may ask of the launcher, [`Core`] what the
+//! launcher may ask of the core.
+#![no_std]
+#![forbid(unsafe_code)]
+
+/// Changes whenever one of the structures here does.
+pub const VERSION: u64 = 1;
+
+/// `deadline` of [`Host::wait`] that means: none.
+pub const NO_DEADLINE: u64 = u64::MAX;
+
+/// [`Host::wait`]: another thread woke this one.
+pub const WOKEN: u32 = 0;
+/// [`Host::wait`]: the word did not hold the expected value.
+pub const MISMATCH: u32 = 1;
+/// [`Host::wait`]: the deadline passed.
+pub const TIMED_OUT: u32 = 2;
+/// [`Host::wait`]: the visitor of a stopped world asked for it.
+pub const INTERRUPTED: u32 = 3;
+
+/// [`Host::image_protect`]: reading.
+pub const READ: u32 = 0;
+/// [`Host::image_protect`]: reading and writing.
+pub const READ_WRITE: u32 = 1;
+/// [`Host::image_protect`]: reading and executing.
+pub const READ_EXECUTE: u32 = 2;
+
+/// [`Core::fault`]: memory that is not there or not for this.
+pub const PAGE_FAULT: u32 = 0;
+/// [`Core::fault`]: the guard page of the stack.
+pub const STACK_OVERFLOW: u32 = 1;
+/// [`Core::fault`]: a division.
+pub const DIVIDE: u32 = 2;
+/// [`Core::fault`]: an instruction that does not exist.
+pub const INVALID_OPCODE: u32 = 3;
+/// [`Core::fault`]: anything else.
+pub const EXCEPTION: u32 = 4;
+
+/// The words behind the GS register of every thread that runs core or domain code.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ThreadWords {
+    /// The top call record.
+    pub top: usize,
+    /// The lowest address of the stack that core and domains may use.
+    pub stack_low: usize,
+    /// Not used on this platform.
+    pub isolation: usize,
+    /// Address of this structure.
+    pub own: usize,
+}
+
+/// The registers of an interrupted thread, in the order in which Linux keeps them (`gregs` of
+/// `mcontext_t`, x86-64); what follows the flags is left out.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Registers {
+    /// r8 to r15.
+    pub r: [u64; 8],
+    /// First argument.
+    pub rdi: u64,
+    /// Second argument.
+    pub rsi: u64,
+    /// Callee-saved.
+    pub rbp: u64,
+    /// Callee-saved.
+    pub rbx: u64,
+    /// Third argument.
+    pub rdx: u64,
+    /// Result.
+    pub rax: u64,
+    /// Fourth argument.
+    pub rcx: u64,
+    /// Stack pointer.
+    pub rsp: u64,
+    /// Instruction pointer.
+    pub rip: u64,
+    /// Flags.
+    pub flags: u64,
+}
+
+/// A thread as the visitor of a stopped world sees it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct View {
+    /// Its top call record.
+    pub top: usize,
+    /// Address of its [`Registers`] if it was interrupted, otherwise 0.
+    pub registers: usize,
+    /// 1 if it waits.
+    pub blocked: u32,
+    /// Out: not 0 to end its wait.
+    pub interrupt: u32,
+}
+
+/// A file of the archive.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct File {
+    /// Address and length of its name.
+    pub name: [usize; 2],
+    /// Address and length of its content.
+    pub content: [usize; 2],
+}
+
+/// A measured value: ticks of the time-stamp counter per call, in thousandths.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Figure {
+    /// Address and length of its number in the list of benchmarks.
+    pub id: [usize; 2],
+    /// Address and length of what it is.
+    pub name: [usize; 2],
+    /// The best round.
+    pub minimum: u64,
+    /// The round in the middle.
+    pub median: u64,
+}
+
+/// What the core may ask of the launcher. All of it stays valid as long as the process lives.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Host {
+    /// [`VERSION`].
+    pub version: u64,
+    /// `count` zeroed pages, aligned to `count` if that is a power of two; 0: there are none.
+    pub pages: extern "C" fn(count: usize) -> usize,
+    /// Gives them back.
+    pub free_pages: unsafe extern "C" fn(start: usize, count: usize),
+    /// Memory for the core's own bookkeeping; 0: there is none.
+    pub heap_take: extern "C" fn(bytes: usize, alignment: usize) -> usize,
+    /// Gives it back.
+    pub heap_give: unsafe extern "C" fn(start: usize, bytes: usize, alignment: usize),
+    /// Zeroed pages for an image between two guard pages; 0: there are none.
+    pub image_take: extern "C" fn(pages: usize) -> usize,
+    /// Restricts `count` of them.
+    pub image_protect: unsafe extern "C" fn(start: usize, count: usize, protection: u32),
+    /// Gives all of them back.
+    pub image_give: unsafe extern "C" fn(start: usize, pages: usize),
+    /// Starts a thread in `entry(argument)`, an `extern "C" fn(usize)`; its number, 0: there is none.
+    pub spawn: unsafe extern "C" fn(entry: usize, argument: usize) -> u64,
+    /// Blocks while the word at `word` is `expected`; [`WOKEN`] and its like.
+    pub wait: unsafe extern "C" fn(word: usize, expected: u32, deadline: u64) -> u32,
+    /// Wakes up to `count` threads that wait for `word`; how many.
+    pub wake: extern "C" fn(word: usize, count: u32) -> u32,
+    /// Lets another thread run.
+    pub yield_now: extern "C" fn(),
+    /// Nanoseconds since the start.
+    pub now: extern "C" fn() -> u64,
+    /// Seconds since 1970-01-01 UTC.
+    pub wall: extern "C" fn() -> u64,
+    /// Prints text.
+    pub write: unsafe extern "C" fn(text: usize, len: usize),
+    /// Stops every other thread, shows all of them (as [`View`]) to `visit`, an
+    /// `extern "C" fn(context: usize, view: usize)`, and lets them go on. The visitor must not ask the host
+    /// for anything.
+    pub stop_world: unsafe extern "C" fn(visit: usize, context: usize),
+    /// Bytes of memory for domains: all (0) or free (1).
+    pub memory: extern "C" fn(which: u32) -> u64,
+    /// Processors.
+    pub processors: extern "C" fn() -> u32,
+    /// Ends the process.
+    pub exit: extern "C" fn(status: u32) -> !,
+    /// Writes file number `index` of the archive to the [`File`] at `file`; 0 if there is none.
+    pub file: unsafe extern "C" fn(index: usize, file: usize) -> u32,
+    /// Takes the [`Figure`] at `figure`.
+    pub figure: unsafe extern "C" fn(figure: usize),
+    /// 1 to keep log lines to the ring, 0 to print them, too.
+    pub quiet: extern "C" fn() -> u32,
+}
+
+/// What the launcher may ask of the core. Every function is called on a thread whose GS register points to
+/// its [`ThreadWords`].
+#[derive(Debug)]
+#[repr(C)]
+pub struct Core {
+    /// A fault in the code at the [`Registers`]; 1 if it was a domain's and the registers were changed.
+    pub fault: unsafe extern "C" fn(registers: usize, reason: u32, address: usize) -> u32,
+    /// Ten milliseconds of processor time were used; the registers may be changed.
+    pub tick: unsafe extern "C" fn(registers: usize),
+    /// Starts the first file of the archive with these options, and waits for its end; the process's status.
+    pub run: unsafe extern "C" fn(options: usize, len: usize) -> u32,
+    /// Runs the benchmarks whose names contain the text; the process's status.
+    pub bench: unsafe extern "C" fn(names: usize, len: usize) -> u32,
+}

@@ -1,0 +1,247 @@
+//! The Linux process as the isolation half wants to see it: pages, image space, threads, time, stopping the world.
+
+use crate::host::host;
+use abi::api::{Api, set_api};
+use alloc::boxed::Box;
+use core::fmt;
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
+use hosted_core::{
+    DIVIDE, EXCEPTION, INTERRUPTED, INVALID_OPCODE, MISMATCH, NO_DEADLINE, READ, READ_EXECUTE,
+    READ_WRITE, Registers, STACK_OVERFLOW, TIMED_OUT, View,
+};
+use isolation::Reason;
+use isolation::platform::{
+    Frame, ImageSpace, Landing, Platform, Protection, ThreadView, WaitResult,
+};
+use isolation::verify::Identity;
+
+/// The process.
+struct Process;
+
+static PROCESS: Process = Process;
+
+/// What the build put in: hexadecimal digits, 64 each.
+static IDENTITY: Identity = Identity {
+    fingerprint: digits(match option_env!("TREFOIL_FINGERPRINT") {
+        Some(text) => text,
+        None => ZEROS,
+    }),
+    public_key: digits(match option_env!("TREFOIL_PUBLIC_KEY") {
+        Some(text) => text,
+        None => ZEROS,
+    }),
+};
+
+const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// 32 bytes from 64 hexadecimal digits.
+const fn digits(text: &str) -> [u8; 32] {
+    const fn digit(byte: u8) -> u8 {
+        match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => panic!("not a hexadecimal digit"),
+        }
+    }
+    let text = text.as_bytes();
+    assert!(text.len() == 64, "not 64 hexadecimal digits");
+    let mut bytes = [0; 32];
+    let mut index = 0;
+    while index < 32 {
+        bytes[index] = digit(text[2 * index]) << 4 | digit(text[2 * index + 1]);
+        index += 1;
+    }
+    bytes
+}
+
+/// Puts the isolation half on top of the process. Called once, by the first thread.
+pub fn init() {
+    const API: Api = isolation::entry::API;
+    // SAFETY: nothing of the core has used the shared heap yet, and no domain exists.
+    unsafe { set_api(API) };
+    isolation::platform::set(&PROCESS);
+    isolation::verify::set_identity(&IDENTITY);
+    isolation::handle::set_registry(proxies::REGISTRY);
+    isolation::kill::init();
+}
+
+impl Platform for Process {
+    fn pages(&self, count: usize) -> Option<NonNull<u8>> {
+        NonNull::new((host().pages)(count) as *mut u8)
+    }
+
+    unsafe fn free_pages(&self, start: NonNull<u8>, count: usize) {
+        // SAFETY: by the caller's duty, pages from `pages` that nobody uses.
+        unsafe { (host().free_pages)(start.as_ptr() as usize, count) };
+    }
+
+    fn image_space(&self, pages: usize) -> Option<Box<dyn ImageSpace>> {
+        let start = NonNull::new((host().image_take)(pages) as *mut u8)?;
+        Some(Box::new(Space { start, pages }))
+    }
+
+    fn spawn(&self, _name: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64> {
+        // SAFETY: the entry is a function of this image, which stays.
+        let id = unsafe { (host().spawn)(entry as usize, argument) };
+        (id != 0).then_some(id)
+    }
+
+    fn wait(&self, word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult {
+        let deadline = deadline.unwrap_or(NO_DEADLINE);
+        // SAFETY: the word is borrowed for the call.
+        match unsafe { (host().wait)(core::ptr::from_ref(word) as usize, expected, deadline) } {
+            MISMATCH => WaitResult::Mismatch,
+            TIMED_OUT => WaitResult::TimedOut,
+            INTERRUPTED => WaitResult::Interrupted,
+            _ => WaitResult::Woken,
+        }
+    }
+
+    fn wake(&self, word: &AtomicU32, count: u32) -> u32 {
+        (host().wake)(core::ptr::from_ref(word) as usize, count)
+    }
+
+    fn yield_now(&self) {
+        (host().yield_now)();
+    }
+
+    fn now(&self) -> u64 {
+        (host().now)()
+    }
+
+    fn wall(&self) -> u64 {
+        (host().wall)()
+    }
+
+    fn log(&self, line: fmt::Arguments<'_>) {
+        crate::log::line(line);
+    }
+
+    fn stop_world(&self, visit: &mut dyn FnMut(&mut ThreadView<'_>)) {
+        let mut visit = visit;
+        // SAFETY: `show` takes the context for what it is here, which is borrowed for the call.
+        unsafe { (host().stop_world)(show as *const () as usize, (&raw mut visit) as usize) };
+    }
+
+    /// There are no devices.
+    fn stop_devices(&self, _id: u32) {}
+}
+
+/// Shows one stopped thread to the visitor.
+///
+/// # Safety
+/// `context` is the address of a `&mut dyn FnMut(&mut ThreadView)`, `view` that of a [`View`].
+unsafe extern "C" fn show(context: usize, view: usize) {
+    // SAFETY: by the caller's duty. The registers are those of a thread that does not run.
+    unsafe {
+        let visit = &mut *(context as *mut &mut dyn FnMut(&mut ThreadView<'_>));
+        let view = &mut *(view as *mut View);
+        let mut frame = (view.registers as *mut Registers).as_mut().map(Interrupted);
+        let mut shown = ThreadView {
+            top: view.top as *mut _,
+            frame: frame.as_mut().map(|frame| frame as &mut dyn Frame),
+            blocked: view.blocked != 0,
+            interrupt: false,
+        };
+        visit(&mut shown);
+        let interrupt = shown.interrupt;
+        view.interrupt = u32::from(interrupt);
+    }
+}
+
+/// The registers of an interrupted thread.
+struct Interrupted<'a>(&'a mut Registers);
+
+/// Direction flag.
+const FLAGS_DF: u64 = 1 << 10;
+
+impl Frame for Interrupted<'_> {
+    fn ip(&self) -> usize {
+        self.0.rip as usize
+    }
+
+    fn redirect(&mut self, landing: &Landing) {
+        let registers = &mut *self.0;
+        registers.rip = landing.ip as u64;
+        registers.rsp = landing.sp as u64;
+        registers.rdi = landing.rdi as u64;
+        let [rbx, rbp, r12, r13, r14, r15] = landing.saved.map(|word| word as u64);
+        (registers.rbx, registers.rbp) = (rbx, rbp);
+        registers.r[4..].copy_from_slice(&[r12, r13, r14, r15]);
+        registers.flags &= !FLAGS_DF;
+    }
+}
+
+/// See [`hosted_core::Core::fault`].
+///
+/// # Safety
+/// `registers` is the address of those of the running thread, which is in a signal handler for a fault.
+pub unsafe extern "C" fn fault(registers: usize, reason: u32, address: usize) -> u32 {
+    let reason = match reason {
+        STACK_OVERFLOW => Reason::StackOverflow,
+        DIVIDE => Reason::DivideError,
+        INVALID_OPCODE => Reason::InvalidOpcode,
+        EXCEPTION => Reason::Exception,
+        _ => Reason::PageFault,
+    };
+    // SAFETY: by the caller's duty.
+    let mut frame = Interrupted(unsafe { &mut *(registers as *mut Registers) });
+    u32::from(isolation::kill::fault(&mut frame, reason, address))
+}
+
+/// See [`hosted_core::Core::tick`].
+///
+/// # Safety
+/// `registers` is the address of those of the running thread, which is in a signal handler for a tick.
+pub unsafe extern "C" fn tick(registers: usize) {
+    // SAFETY: by the caller's duty.
+    isolation::kill::tick(&mut Interrupted(unsafe {
+        &mut *(registers as *mut Registers)
+    }));
+}
+
+/// Space for an image.
+struct Space {
+    start: NonNull<u8>,
+    pages: usize,
+}
+
+// SAFETY: plain memory; who may touch what is the isolation half's affair.
+unsafe impl Send for Space {}
+// SAFETY: as above.
+unsafe impl Sync for Space {}
+
+impl ImageSpace for Space {
+    fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    fn pages(&self) -> usize {
+        self.pages
+    }
+
+    fn protect(&self, first: usize, count: usize, protection: Protection) {
+        assert!(
+            first
+                .checked_add(count)
+                .is_some_and(|end| end <= self.pages),
+            "outside of the space"
+        );
+        let protection = match protection {
+            Protection::Read => READ,
+            Protection::ReadWrite => READ_WRITE,
+            Protection::ReadExecute => READ_EXECUTE,
+        };
+        let start = self.start.as_ptr() as usize + first * isolation::platform::PAGE;
+        // SAFETY: within the space.
+        unsafe { (host().image_protect)(start, count, protection) };
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        // SAFETY: the space came from `image_take`, and nobody uses it any more.
+        unsafe { (host().image_give)(self.start.as_ptr() as usize, self.pages) };
+    }
+}
