@@ -10,12 +10,20 @@ pub struct BootArchive;
 impl Archive for BootArchive {
     fn entry(&self, index: u32) -> RpcResult<Option<ArchiveEntry>> {
         let entry = files().nth(index as usize);
-        Ok(entry.map(|file| ArchiveEntry { path: Text::new(file.path), size: file.content.len() as u64 }))
+        Ok(entry.map(|file| ArchiveEntry {
+            path: Text::new(file.path),
+            size: file.content.len() as u64,
+        }))
     }
 
     fn read(&self, index: u32, offset: u64, mut buffer: RVec<u8>) -> RpcResult<RVec<u8>> {
-        let content = files().nth(index as usize).map_or(&[][..], |file| file.content);
-        let tail = usize::try_from(offset).ok().and_then(|offset| content.get(offset..)).unwrap_or(&[]);
+        let content = files()
+            .nth(index as usize)
+            .map_or(&[][..], |file| file.content);
+        let tail = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| content.get(offset..))
+            .unwrap_or(&[]);
         let count = tail.len().min(buffer.len());
         buffer[..count].copy_from_slice(&tail[..count]);
         Ok(buffer.truncated(count))
@@ -61,7 +69,10 @@ pub struct BareMachine;
 impl Machine for BareMachine {
     fn memory(&self) -> (u64, u64) {
         let stats = framework::mem::frames::stats();
-        ((stats.total * PAGE_SIZE) as u64, (stats.free * PAGE_SIZE) as u64)
+        (
+            (stats.total * PAGE_SIZE) as u64,
+            (stats.free * PAGE_SIZE) as u64,
+        )
     }
 
     fn log(&self, from: u64, buffer: &mut [u8]) -> (u64, usize) {

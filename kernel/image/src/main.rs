@@ -45,11 +45,15 @@ mod kernel {
     extern "C" fn first_thread(_: usize) {
         let line = framework::boot::command_line();
         if let Some(filter) = framework::selftest::requested(line) {
-            framework::selftest::run(filter);
+            let passed = framework::selftest::run(filter);
+            framework::power::off_with_status(u8::from(!passed));
         }
         crate::platform::init();
         let bench = crate::bench::requested();
-        isolation::thread::with_root(|| if bench { crate::bench::run() } else { crate::root::start() });
+        isolation::thread::with_root(|| match bench {
+            true => crate::bench::run(),
+            false => crate::root::start(),
+        });
     }
 }
 
