@@ -183,7 +183,10 @@ fn emit_interface(code: &mut Code, interface: &Interface) {
     code.line(format!("const NAME: &'static str = \"{name}\";"));
     code.close("}");
     code.line("");
-    code.open(format!("impl<T: {name}> ObjectOf<T> for dyn {name} {{"));
+    code.line("// SAFETY: the pointer is only unsized.");
+    code.open(format!(
+        "unsafe impl<T: {name}> ObjectOf<T> for dyn {name} {{"
+    ));
     code.line("#[inline(always)]");
     code.open("fn object(pointer: *mut T) -> *mut Self {");
     code.line("pointer");

@@ -146,7 +146,8 @@ unsafe impl Interface for dyn Part {
     const NAME: &'static str = "Part";
 }
 
-impl<T: Part> ObjectOf<T> for dyn Part {
+// SAFETY: the pointer is only unsized.
+unsafe impl<T: Part> ObjectOf<T> for dyn Part {
     #[inline(always)]
     fn object(pointer: *mut T) -> *mut Self {
         pointer
@@ -186,7 +187,8 @@ unsafe impl Interface for dyn Whole {
     const NAME: &'static str = "Whole";
 }
 
-impl<T: Whole> ObjectOf<T> for dyn Whole {
+// SAFETY: the pointer is only unsized.
+unsafe impl<T: Whole> ObjectOf<T> for dyn Whole {
     #[inline(always)]
     fn object(pointer: *mut T) -> *mut Self {
         pointer

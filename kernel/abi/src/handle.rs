@@ -29,7 +29,23 @@ pub unsafe trait Interface: Send + Sync + 'static {
 }
 
 /// Implemented by `idlc` for `dyn I` and every type that implements `I`: the unsizing coercion.
-pub trait ObjectOf<T>: Interface {
+///
+/// # Safety
+/// `object` gives back the very pointer that it was given. A handle believes the result, so that safe code
+/// which could implement this could make a handle to any address. It cannot:
+///
+/// ```compile_fail,E0200
+/// #![forbid(unsafe_code)]
+/// use abi::handle::ObjectOf;
+/// struct Mine;
+/// trait Local {}
+/// impl ObjectOf<Mine> for dyn Local {
+///     fn object(_: *mut Mine) -> *mut Self {
+///         unimplemented!()
+///     }
+/// }
+/// ```
+pub unsafe trait ObjectOf<T>: Interface {
     /// The same pointer, as a trait object.
     fn object(pointer: *mut T) -> *mut Self;
 }
