@@ -31,12 +31,13 @@ impl Range {
         let fits = offset
             .checked_add(size_of::<T>())
             .is_some_and(|end| end <= self.length);
+        let address = self.base.wrapping_add(offset);
         assert!(
-            fits && offset.is_multiple_of(align_of::<T>()),
+            fits && address.is_multiple_of(align_of::<T>()),
             "offset {offset:#x} of {:#x}",
             self.length
         );
-        (self.base + offset) as *mut T
+        address as *mut T
     }
 
     #[track_caller]

@@ -4,6 +4,7 @@
 
 use abi::api::{NO_DEADLINE, WAIT_INTERRUPTED, WAIT_TIMED_OUT, api};
 use core::cell::UnsafeCell;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -47,7 +48,7 @@ impl<T> Mutex<T> {
                 unsafe { (api().wait)(&self.state, WAITED_FOR, NO_DEADLINE, 0) };
             }
         }
-        MutexGuard { mutex: self }
+        MutexGuard::new(self)
     }
 
     /// The lock, if it is free.
@@ -56,7 +57,7 @@ impl<T> Mutex<T> {
             .state
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .is_ok();
-        taken.then(|| MutexGuard { mutex: self })
+        taken.then(|| MutexGuard::new(self))
     }
 
     /// The data.
@@ -66,8 +67,31 @@ impl<T> Mutex<T> {
 }
 
 /// The right to use the data. Dropping it unlocks.
+///
+/// Threads may share a guard only if they may share the data, which need not be so for data behind a lock:
+///
+/// ```compile_fail,E0277
+/// fn shareable<T: Sync>(_: T) {}
+/// let mutex = domain_rt::sync::Mutex::new(core::cell::Cell::new(1));
+/// shareable(mutex.lock());
+/// ```
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
+    /// Takes away the `Sync` that the reference alone would give.
+    _data: PhantomData<&'a mut UnsafeCell<T>>,
+}
+
+// SAFETY: a shared guard gives out `&T` only.
+unsafe impl<T: Sync> Sync for MutexGuard<'_, T> {}
+
+impl<'a, T> MutexGuard<'a, T> {
+    /// For whoever has just taken the lock.
+    fn new(mutex: &'a Mutex<T>) -> Self {
+        MutexGuard {
+            mutex,
+            _data: PhantomData,
+        }
+    }
 }
 
 impl<T> Deref for MutexGuard<'_, T> {

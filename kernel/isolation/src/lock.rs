@@ -5,6 +5,7 @@
 //! or interrupt handler may take one.
 
 use core::cell::UnsafeCell;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +22,8 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
     interrupts: bool,
+    /// Neither shared nor sent: the interrupts are those of this processor, and the data may be `!Sync`.
+    _here: PhantomData<*mut T>,
 }
 
 impl<T> Lock<T> {
@@ -44,6 +47,7 @@ impl<T> Lock<T> {
                 return Guard {
                     lock: self,
                     interrupts,
+                    _here: PhantomData,
                 };
             }
             // Let interrupts in while waiting: another processor may be asking this one to stop.
