@@ -20,8 +20,7 @@ pub unsafe trait Exchangeable: Send + Sync + 'static {
     /// Makes `transfer.to` the owner of every shared object and handle in the value.
     ///
     /// # Errors
-    /// [`RpcError::NoMemory`] when a proxy for a handle cannot be allocated. The value is then still whole
-    /// and must be dropped, although parts of it may already have changed owner.
+    /// Those of `transfer.wrap`. The value is then still whole, but only parts of it have changed owner.
     ///
     /// # Safety
     /// Only a generated proxy may call this, and only for a value that really passes from
@@ -39,7 +38,8 @@ pub struct Transfer {
     pub from: *const (),
     /// Number of the receiving domain instance, as it stands in the owner tables.
     pub to: u32,
-    /// The kernel's function that turns the giver's own handle into a proxy for the receiver.
+    /// The kernel's function that turns the giver's own handle into a proxy for the receiver. The kernel's
+    /// own never fails, so that everything is the receiver's afterwards; it notes failures elsewhere.
     pub wrap: unsafe fn(&Transfer, RawHandle, u64) -> RpcResult<RawHandle>,
 }
 

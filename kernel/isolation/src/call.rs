@@ -32,6 +32,8 @@ pub struct Record {
     pub state: u32,
     /// Scheduler ticks that were spent in the callee itself.
     pub ticks: u32,
+    /// Why something could not cross, as [`note_failure`] wrote it; 0: everything could.
+    failure: u32,
     /// Stack pointer at the trampoline: it points to the return address into the proxy.
     sp: usize,
     rbx: usize,
@@ -95,28 +97,40 @@ impl Method {
     }
 }
 
-/// Stack that must be left for a call: the callee and the kernel functions that it calls.
-pub const CALL_RESERVE: usize = 20 * 1024;
+/// Stack that must be left for a call. A callee that needs no more than this less what the kernel's own
+/// functions need cannot be made to overflow by a caller who has used up the rest; and every kernel object
+/// makes do with it.
+pub const CALL_RESERVE: usize = 32 * 1024;
 
-/// Links `record` for a call into `block`. Returns whether the call may be made; either way the record is
-/// linked and [`leave`] must follow.
+/// Links `record` for a call into `block`. Returns whether the call may be made; if not, [`refused`] must
+/// follow, otherwise [`leave`].
 ///
 /// # Safety
 /// `record` is valid for writes, in the caller's frame, until `leave`.
 #[inline(always)]
 pub unsafe fn enter(record: *mut Record, block: *const ControlBlock) -> bool {
+    // Before anything is linked: if what follows runs into the guard page, the caller is to blame.
+    if stack_is_low(record) {
+        return false;
+    }
     // SAFETY: see above; `block` is alive in memory as long as the proxy that names it.
     unsafe {
         (*record).previous = top();
         (*record).domain = block;
         (*record).state = 0;
         (*record).ticks = 0;
+        (*record).failure = 0;
         set_top(record);
         // A killer clears `alive` and then stops every processor; whoever published before that stop is
         // seen by it, whoever publishes after it sees `alive` cleared. So plain accesses are enough.
         (*block).alive.load(Ordering::Relaxed) == ALIVE
-            && (record as usize).wrapping_sub(stack_low()) >= CALL_RESERVE
     }
+}
+
+/// Whether too little stack is left below `record` for a call.
+#[inline(always)]
+fn stack_is_low(record: *const Record) -> bool {
+    (record as usize).wrapping_sub(stack_low()) < CALL_RESERVE
 }
 
 /// Unlinks `record`. Returns whether the caller is still alive.
@@ -135,24 +149,61 @@ pub unsafe fn leave(record: *mut Record) -> bool {
 /// Why [`enter`] said no. Also carries out a crash that was asked for.
 ///
 /// # Safety
-/// As for [`leave`]; the record is unlinked here.
+/// `enter` said no to just these; the record is not linked afterwards.
 #[cold]
 #[inline(never)]
 pub unsafe fn refused(record: *mut Record, block: *const ControlBlock) -> RpcError {
+    if stack_is_low(record) {
+        return RpcError::StackLow;
+    }
     // SAFETY: the record is linked and the block in memory, by the caller's duty.
     unsafe {
         let alive = (*block).alive.load(Ordering::Relaxed);
-        let low = (record as usize).wrapping_sub(stack_low()) < CALL_RESERVE;
         if !leave(record) {
             unwind_further(record);
-        }
-        if low {
-            return RpcError::StackLow;
         }
         if alive == crate::domain::CRASH_NEXT {
             crate::kill::crash_as_asked(&*block);
         }
         RpcError::DomainCrashed
+    }
+}
+
+/// Notes that something could not cross in the call of the top record.
+pub(crate) fn note_failure(error: RpcError) {
+    let top = top();
+    // SAFETY: values cross only while the record of their call is linked; only its own thread uses the field.
+    unsafe {
+        (*top).failure = match error {
+            RpcError::DomainCrashed => 1,
+            RpcError::NoMemory => 2,
+            RpcError::StackLow => 3,
+            RpcError::Interrupted => 4,
+            RpcError::Refused => 5,
+        };
+    }
+}
+
+/// Forgets what [`note_failure`] noted in the top record.
+pub(crate) fn clear_failure() {
+    // SAFETY: as in `note_failure`.
+    unsafe { (*top()).failure = 0 };
+}
+
+/// What [`note_failure`] noted in `record`, if anything.
+///
+/// # Safety
+/// `record` is linked.
+#[inline(always)]
+pub unsafe fn failure(record: *const Record) -> Option<RpcError> {
+    // SAFETY: see above.
+    match unsafe { (*record).failure } {
+        0 => None,
+        1 => Some(RpcError::DomainCrashed),
+        2 => Some(RpcError::NoMemory),
+        3 => Some(RpcError::StackLow),
+        4 => Some(RpcError::Interrupted),
+        _ => Some(RpcError::Refused),
     }
 }
 
@@ -241,9 +292,15 @@ pub unsafe fn guarded(
     // SAFETY: the record is in this frame. The kernel calls this, so that a dead caller is found out later,
     // when the kernel returns to it.
     unsafe {
-        if !enter(record, block) && block.alive.load(Ordering::Relaxed) == crate::domain::DEAD {
-            leave(record);
-            return Err(RpcError::DomainCrashed);
+        if !enter(record, block) {
+            if stack_is_low(record) {
+                return Err(RpcError::StackLow);
+            }
+            // A crash that was asked for is for the next call of a domain.
+            if block.alive.load(Ordering::Relaxed) == crate::domain::DEAD {
+                leave(record);
+                return Err(RpcError::DomainCrashed);
+            }
         }
         let crashed = guarded_trampoline(data, function, method);
         leave(record);
@@ -351,25 +408,34 @@ macro_rules! proxy {
                             return Err($crate::call::refused(record, block).into());
                         }
                         proxy.count();
+                        // What crosses has one owner at every moment, and whoever that is stays in memory
+                        // as long as the record is linked: so everything is handed over, or dropped if that
+                        // cannot be done, between `enter` and `leave`.
                         $(
                             let inward = $crate::handle::inward(record);
-                            if let Err(error) = $crate::abi::Exchangeable::transfer(&mut $moved, &inward) {
-                                if !$crate::call::leave(record) {
-                                    $crate::call::unwind_further(record);
-                                }
-                                return Err(error.into());
-                            }
+                            let _ = $crate::abi::Exchangeable::transfer(&mut $moved, &inward);
                         )*
+                        const MOVED: &[&str] = &[$(stringify!($moved)),*];
+                        if !MOVED.is_empty() && let Some(error) = $crate::call::failure(record) {
+                            $( drop($moved); )*
+                            if !$crate::call::leave(record) {
+                                $crate::call::unwind_further(record);
+                            }
+                            return Err(error.into());
+                        }
                         let call: unsafe fn(&$crate::Proxy $(, $type)*) -> $result =
                             core::mem::transmute(trampoline as *const ());
                         let mut result = call(proxy $(, $argument)*);
+                        if core::mem::needs_drop::<$result>() {
+                            let outward = $crate::handle::outward(record);
+                            let _ = $crate::abi::Exchangeable::transfer(&mut result, &outward);
+                            if let Some(error) = $crate::call::failure(record) {
+                                result = Err(error.into());
+                            }
+                        }
                         if !$crate::call::leave(record) {
                             drop(result);
                             $crate::call::unwind_further(record);
-                        }
-                        let outward = $crate::handle::outward(record);
-                        if let Err(error) = $crate::abi::Exchangeable::transfer(&mut result, &outward) {
-                            return Err(error.into());
                         }
                         result
                     }

@@ -24,6 +24,9 @@ pub const CRASH_NEXT: u32 = 2;
 /// Budget of a call where neither interface nor domain says anything, in milliseconds.
 pub const DEFAULT_BUDGET_MS: u32 = 5_000;
 
+/// Most pages in one run; far more than any machine has, and far from where sums of pages overflow.
+const MOST_PAGES: usize = 1 << 32;
+
 /// What a domain is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -221,6 +224,18 @@ impl ControlBlock {
         }
     }
 
+    /// Announces that it has started, unless it died in doing so.
+    pub(crate) fn enter_running(&self) {
+        let (from, to) = (State::Starting as u8, State::Running as u8);
+        let changed =
+            self.counters
+                .state
+                .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+        if changed.is_ok() {
+            announce(self, State::Running);
+        }
+    }
+
     /// Marks it dead for `reason`; whether this was the first to do so.
     pub(crate) fn die(&self, reason: Reason) -> bool {
         if self.alive.swap(DEAD, Ordering::SeqCst) == DEAD {
@@ -258,6 +273,9 @@ impl ControlBlock {
 
     /// `count` zeroed pages for the private heap.
     pub(crate) fn take_pages(&self, count: usize) -> Option<NonNull<u8>> {
+        if count > MOST_PAGES {
+            return None;
+        }
         let before = self.counters.pages.fetch_add(count, Ordering::Relaxed);
         let allowed = self.limits.pages == 0 || before.saturating_add(count) <= self.limits.pages;
         let pages = if allowed {
@@ -386,7 +404,8 @@ pub(crate) fn create(name: &str, limits: Limits) -> Result<Arc<ControlBlock>, Rp
     let mut table = TABLE.lock();
     let id = table.next;
     table.next = id.checked_add(1).ok_or(RpcError::NoMemory)?;
-    let block = Arc::new(ControlBlock::new(id, parent, Text::new(name), limits));
+    let name = crate::text::clean(name);
+    let block = Arc::new(ControlBlock::new(id, parent, name, limits));
     table.blocks.insert(id, block.clone());
     drop(table);
     announce(&block, State::Starting);

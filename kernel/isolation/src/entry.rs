@@ -8,6 +8,7 @@ use crate::domain::{self, Reason};
 use crate::heap::OBJECTS;
 use crate::kill::{crash_here, leave_if_dead};
 use crate::platform::{WaitResult, platform};
+use crate::text::Clean;
 use crate::thread::{current_id, spawn_in, stack_left};
 use crate::{handle, klog};
 use abi::api::{Api, NO_DEADLINE, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN};
@@ -120,8 +121,8 @@ unsafe extern "C" fn panic(
     let (message, file) = unsafe { (borrowed(message, len), borrowed(file, file_len)) };
     crash_here(
         Reason::Panic,
-        format_args!("{message}"),
-        format_args!("{file}:{line}"),
+        format_args!("{}", Clean(message)),
+        format_args!("{}:{line}", Clean(file)),
     )
 }
 
@@ -132,7 +133,8 @@ unsafe extern "C" fn log(text: *const u8, len: usize) {
     let name = domain::find(current_id())
         .map(|block| block.name())
         .unwrap_or_default();
-    text.lines().for_each(|line| klog!("{name}: {line}"));
+    text.lines()
+        .for_each(|line| klog!("{name}: {}", Clean(line)));
 }
 
 extern "C" fn now() -> u64 {

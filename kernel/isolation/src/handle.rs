@@ -9,6 +9,7 @@
 use crate::call::{Method, Record, guarded};
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
 use crate::heap::PROXIES;
+use crate::lock::Lock;
 use crate::thread::{current, current_id, top};
 use abi::handle::{HandleOps, Head, RawHandle};
 use abi::shared::KERNEL_OWNER;
@@ -120,24 +121,40 @@ pub unsafe fn inward(record: *const Record) -> Transfer {
     }
 }
 
-/// The crossing of the result out of the callee of `record`, which was just unlinked.
+/// The crossing of the result out of the callee of `record`, the top record, to its caller.
 ///
 /// # Safety
-/// For generated proxies, after `leave`.
+/// For generated proxies, between the call and `leave`.
 #[inline(always)]
 pub unsafe fn outward(record: *const Record) -> Transfer {
-    // SAFETY: the proxy holds a share in the callee's block, and its frame still holds the record.
+    // SAFETY: as for `inward`.
     unsafe {
         Transfer {
             from: (*record).domain.cast(),
-            to: (*(*top()).domain).id,
+            to: (*(*(*record).previous).domain).id,
             wrap,
         }
     }
 }
 
 /// Turns a handle of the giver into one that the receiver may hold; see [`Transfer::wrap`].
+///
+/// It always gives one, so that no value is left half handed over: where it has to fail, it gives up the
+/// giver's handle, notes why in the record of the call, and answers [`nowhere`]. The proxy then drops the
+/// whole value, which belongs to the receiver by then, and gives an error to the caller.
 unsafe fn wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult<RawHandle> {
+    // SAFETY: the caller's duty is passed on unchanged.
+    unsafe {
+        try_wrap(transfer, raw, interface).or_else(|error| {
+            crate::call::note_failure(error);
+            release_of(transfer.from.cast(), &raw);
+            Ok(nowhere(raw.vtable))
+        })
+    }
+}
+
+/// As [`wrap`], but with an error as error; the giver's handle is unchanged then.
+unsafe fn try_wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult<RawHandle> {
     if is_proxy(raw.data) {
         // SAFETY: a live proxy, in a slot of the proxy heap.
         unsafe {
@@ -148,6 +165,38 @@ unsafe fn wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult
     }
     let from: *const ControlBlock = transfer.from.cast();
     export(raw, interface, share(from)?, transfer.to)
+}
+
+/// What a handle that could not cross points to: nothing. It can only be dropped.
+#[repr(C)]
+struct Nowhere {
+    head: Head,
+    object: [u8; 16],
+}
+
+static NOWHERE: Nowhere = Nowhere {
+    head: Head {
+        ops: &HandleOps {
+            release: release_nothing,
+            retain: retain_nothing,
+        },
+        references: AtomicUsize::new(1),
+    },
+    object: [0; 16],
+};
+
+/// A handle to [`NOWHERE`]. The method table is there only to be one.
+fn nowhere(vtable: *const ()) -> RawHandle {
+    RawHandle {
+        data: (&raw const NOWHERE.object).cast_mut().cast(),
+        vtable,
+    }
+}
+
+unsafe extern "C" fn release_nothing(_: *mut u8) {}
+
+unsafe extern "C" fn retain_nothing(_: *mut u8) -> *mut u8 {
+    core::ptr::null_mut()
 }
 
 /// A share in the block at `block`, which a record or a proxy names.
@@ -239,7 +288,64 @@ unsafe extern "C" fn retain_proxy(data: *mut u8) -> *mut u8 {
 unsafe extern "C" fn release_proxy(data: *mut u8) {
     crate::entry::check_stack();
     // SAFETY: the data pointer of a live proxy whose handle is being dropped.
-    unsafe { end_proxy(data.cast()) }
+    unsafe {
+        if crate::thread::stack_left() < RELEASE_RESERVE {
+            bury(data.cast());
+        } else {
+            end_proxy(data.cast());
+        }
+    }
+}
+
+/// Stack that must be left to drop an object right away. A drop may drop handles whose objects drop handles,
+/// and so on: whoever is at the end of such a chain must not die of its length.
+const RELEASE_RESERVE: usize = crate::call::CALL_RESERVE + 8 * 1024;
+
+/// Proxies that are to be ended where there is more stack: a list through their `inner.data`.
+static BURIED: Lock<Buried> = Lock::new(Buried(core::ptr::null_mut()));
+
+struct Buried(*mut Proxy);
+
+// SAFETY: the proxies in the list belong to the list alone.
+unsafe impl Send for Buried {}
+
+/// Leaves a proxy to the undertaker.
+///
+/// # Safety
+/// As for [`end_proxy`].
+unsafe fn bury(proxy: *mut Proxy) {
+    // SAFETY: nobody uses the proxy any more; from here on its former owner's end does not reach it. What
+    // ends an object is in the export, so the proxy's own pointer is free for the list.
+    unsafe {
+        let slot = NonNull::new_unchecked(proxy.cast::<u8>());
+        abi::shared::owner_cell(slot).store(KERNEL_OWNER, Ordering::Relaxed);
+        let mut buried = BURIED.lock();
+        (*proxy).inner.data = buried.0.cast();
+        buried.0 = proxy;
+    }
+    crate::undertaker::work_waits();
+}
+
+/// Whether [`end_buried`] has something to do.
+pub(crate) fn any_buried() -> bool {
+    !BURIED.lock().0.is_null()
+}
+
+/// Ends a proxy that was buried; whether there was one.
+pub(crate) fn end_buried() -> bool {
+    let proxy = {
+        let mut buried = BURIED.lock();
+        let proxy = buried.0;
+        if proxy.is_null() {
+            return false;
+        }
+        // SAFETY: in the list, so it is live and ours.
+        buried.0 = unsafe { (*proxy).inner.data.cast() };
+        proxy
+    };
+    // SAFETY: off the list, so nobody else has it.
+    unsafe { end_proxy(proxy) };
+    true
 }
 
 /// Ends the proxy and, if it was the last of its export, the object behind it.
@@ -269,19 +375,23 @@ static RELEASE: Method = Method::internal("drop", 0);
 
 /// Drops the exported object inside its own domain. If that is dead, reclaim takes it.
 fn release_inner(export: &Export) {
-    // SAFETY: the export held a reference to the object, so it is live as long as its domain is.
+    // SAFETY: the export held a reference to the object, and a share in its domain's block.
+    unsafe { release_of(export.domain.as_ptr(), &export.inner) };
+}
+
+/// Gives up the reference `inner` of the domain at `block` to an object of its own, inside that domain.
+///
+/// # Safety
+/// The block is in memory, and the reference is not used again.
+unsafe fn release_of(block: *const ControlBlock, inner: &RawHandle) {
+    // SAFETY: the object is live as long as its domain is, which `guarded` tests.
     unsafe {
-        match export.domain.domain() {
-            None => ((*export.inner.head().as_ptr()).ops.release)(export.inner.data),
-            Some(block) => {
-                // A crash in a drop is the domain's affair, and already logged.
-                let _ = guarded(
-                    block,
-                    &RELEASE,
-                    release_in_domain,
-                    (&raw const export.inner).cast_mut().cast(),
-                );
-            }
+        if core::ptr::eq(block, kernel_block()) {
+            ((*inner.head().as_ptr()).ops.release)(inner.data);
+        } else {
+            // A crash in a drop is the domain's affair, and already logged.
+            let data = core::ptr::from_ref(inner).cast_mut().cast();
+            let _ = guarded(&*block, &RELEASE, release_in_domain, data);
         }
     }
 }
@@ -307,38 +417,23 @@ pub(crate) fn release_all_of(id: u32) -> usize {
     count
 }
 
-/// A handle for domain `owner` to an object of the kernel, or one that the kernel holds.
-///
-/// # Errors
-/// [`RpcError::NoMemory`].
-pub fn give(handle: abi::AnyHandle, owner: u32) -> RpcResult<abi::AnyHandle> {
-    let mut handle = handle;
-    let transfer = Transfer {
-        from: kernel_block().cast(),
-        to: owner,
-        wrap,
-    };
-    // SAFETY: the kernel holds the handle and gives it to `owner`.
-    unsafe { abi::Exchangeable::transfer(&mut handle, &transfer)? };
-    Ok(handle)
-}
-
-/// Takes over a handle that the domain at `from` made or held, for `owner`.
+/// Passes `value` from the domain at `from` to the domain with number `to`. A handle that cannot pass leads
+/// [`nowhere`] afterwards, and an error says so; everything else has passed.
 ///
 /// # Safety
-/// The handle really passes from the one to the other.
-pub(crate) unsafe fn take(
-    handle: &mut abi::AnyHandle,
+/// It really passes, and neither domain is cleared away meanwhile. The top record is linked.
+pub(crate) unsafe fn pass(
+    value: &mut impl abi::Exchangeable,
     from: *const ControlBlock,
-    owner: u32,
+    to: u32,
 ) -> RpcResult<()> {
-    let transfer = Transfer {
-        from: from.cast(),
-        to: owner,
-        wrap,
-    };
+    let from = from.cast();
     // SAFETY: the caller's duty.
-    unsafe { abi::Exchangeable::transfer(handle, &transfer) }
+    unsafe {
+        crate::call::clear_failure();
+        value.transfer(&Transfer { from, to, wrap })?;
+        crate::call::failure(top()).map_or(Ok(()), Err)
+    }
 }
 
 /// Handles that domain `id` holds.

@@ -1,19 +1,21 @@
 //! From a signed image file to a running domain.
 
 use crate::call::{Method, guarded};
-use crate::domain::{self, ControlBlock, Limits, Reason, State};
+use crate::domain::{self, ControlBlock, Limits, Reason};
 use crate::elf::{Elf, Segment};
 use crate::heap::LARGEST_OBJECT;
 use crate::platform::{ImageSpace, PAGE, Protection, platform};
 use crate::verify::{fingerprint_fits, identity, signature_fits};
 use crate::{handle, klog};
-use abi::api::{ENTRY_FAILED, ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, EntryArgs};
+use abi::api::{ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, EntryArgs};
 use abi::image::{Image, ImageError, PORT_OFFER, PORT_OPTIONAL};
 use abi::shared::KERNEL_OWNER;
 use abi::{AnyHandle, RVec, RpcError, Text};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
+use core::mem::ManuallyDrop;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering;
 
 /// Most grants of one domain.
 pub const MOST_GRANTS: usize = 12;
@@ -118,7 +120,7 @@ impl Prepared {
         block.set_image(space);
         match enter(&block, entry, grants, options) {
             Ok(offers) => {
-                block.enter_state(State::Running);
+                block.enter_running();
                 Ok(Instance { block, offers })
             }
             Err(error) => {
@@ -192,11 +194,17 @@ fn protect(space: &dyn ImageSpace, segment: &Segment) {
     space.protect(first, end - first, protection);
 }
 
-/// What the entry function of a domain is called with, and its answer.
-struct Entry {
+/// The call of a domain's entry function, from what it is granted to what it offers.
+struct Entry<'a> {
+    block: &'a Arc<ControlBlock>,
     function: usize,
     args: EntryArgs,
-    result: u64,
+    granted: [Option<AnyHandle>; MOST_GRANTS],
+    options: Option<RVec<u8>>,
+    offers: [Option<AnyHandle>; MOST_OFFERS],
+    /// Whether everything here belongs to the kernel (again).
+    settled: bool,
+    result: Result<u64, RpcError>,
 }
 
 static ENTRY: Method = Method::internal("start", crate::call::UNBOUNDED);
@@ -205,99 +213,59 @@ static ENTRY: Method = Method::internal("start", crate::call::UNBOUNDED);
 fn enter(
     block: &Arc<ControlBlock>,
     function: usize,
-    grants: [Option<AnyHandle>; MOST_GRANTS],
+    granted: [Option<AnyHandle>; MOST_GRANTS],
     options: RVec<u8>,
 ) -> Result<[Option<AnyHandle>; MOST_OFFERS], StartError> {
-    let mut offers: [Option<AnyHandle>; MOST_OFFERS] = [const { None }; MOST_OFFERS];
-    let mut granted = Vec::with_capacity(MOST_GRANTS);
-    for grant in grants {
-        let grant = grant.map(|grant| handle::give(grant, block.id)).transpose();
-        granted.push(grant.map_err(|_| StartError::NoMemory)?);
-    }
-    let mut options = Some(options);
-    if let Some(options) = &mut options {
-        let transfer = give_to(block.id);
-        // SAFETY: the kernel owns the text and gives it to the new domain.
-        let given = unsafe { abi::Exchangeable::transfer(options, &transfer) };
-        given.map_err(|_| StartError::NoMemory)?;
-    }
-    let args = EntryArgs {
-        fingerprint: identity().fingerprint,
-        api: crate::entry::API,
-        grants: granted.as_mut_ptr(),
-        grant_count: granted.len(),
-        options: &raw mut options,
-        offers: offers.as_mut_ptr(),
-        offer_count: offers.len(),
-        crash: 0,
-    };
-    let mut entry = Entry {
+    let mut entry = ManuallyDrop::new(Entry {
+        block,
         function,
-        args,
-        result: ENTRY_FAILED,
-    };
+        args: no_args(),
+        granted,
+        options: Some(options),
+        offers: [const { None }; MOST_OFFERS],
+        settled: true,
+        result: Err(RpcError::DomainCrashed),
+    });
     // SAFETY: the function is the image's entry point, which takes `EntryArgs` (the fingerprint says so,
     // and the image's runtime compares it first).
     let called = unsafe { guarded(block, &ENTRY, call_entry, (&raw mut entry).cast()) };
-    settle(
-        block,
-        called,
-        &entry,
-        &mut granted,
-        &mut options,
-        &mut offers,
-    )?;
-    block
-        .crash_entry
-        .store(entry.args.crash, core::sync::atomic::Ordering::Relaxed);
-    for offer in offers.iter_mut().flatten() {
-        // SAFETY: the domain left the handle for us; it passes to the kernel.
-        let taken = unsafe { handle::take(offer, Arc::as_ptr(block), KERNEL_OWNER) };
-        taken.map_err(|_| StartError::NoMemory)?;
-    }
-    Ok(offers)
-}
-
-fn give_to(to: u32) -> abi::Transfer {
-    unsafe fn no_handles(
-        _: &abi::Transfer,
-        _: abi::handle::RawHandle,
-        _: u64,
-    ) -> abi::RpcResult<abi::handle::RawHandle> {
-        Err(RpcError::Refused)
-    }
-    abi::Transfer {
-        from: domain::kernel_block().cast(),
-        to,
-        wrap: no_handles,
-    }
-}
-
-/// Judges how the entry went. If it crashed, what it may have half-written is left alone: it belongs to the
-/// dead domain and is reclaimed with it.
-fn settle(
-    block: &Arc<ControlBlock>,
-    called: Result<(), RpcError>,
-    entry: &Entry,
-    granted: &mut Vec<Option<AnyHandle>>,
-    options: &mut Option<RVec<u8>>,
-    offers: &mut [Option<AnyHandle>; MOST_OFFERS],
-) -> Result<(), StartError> {
-    if called.is_err() {
-        granted.drain(..).for_each(core::mem::forget);
-        core::mem::forget(options.take());
-        offers
-            .iter_mut()
-            .for_each(|offer| core::mem::forget(offer.take()));
+    if !entry.settled {
+        // It died with everything in hand: that is reclaimed with it, and perhaps has been by now.
         return Err(StartError::Crashed);
     }
-    match entry.result {
+    let entry = ManuallyDrop::into_inner(entry);
+    match called.and(entry.result) {
+        Ok(code) => judge(block, code)?,
+        Err(RpcError::DomainCrashed) => return Err(StartError::Crashed),
+        Err(RpcError::NoMemory) => return Err(StartError::NoMemory),
+        Err(error) => return Err(StartError::Failed(error)),
+    }
+    block.crash_entry.store(entry.args.crash, Ordering::Relaxed);
+    Ok(entry.offers)
+}
+
+/// Arguments that point nowhere yet.
+fn no_args() -> EntryArgs {
+    EntryArgs {
+        fingerprint: identity().fingerprint,
+        api: crate::entry::API,
+        grants: null_mut(),
+        grant_count: 0,
+        options: null_mut(),
+        offers: null_mut(),
+        offer_count: 0,
+        crash: 0,
+    }
+}
+
+/// What an answer of an entry function means.
+fn judge(block: &ControlBlock, code: u64) -> Result<(), StartError> {
+    match code {
         ENTRY_OK => Ok(()),
         ENTRY_FINGERPRINT | ENTRY_GRANTS => {
             klog!(
-                "{}: its runtime refuses to start (code {})",
-                block.name(),
-                entry.result
+                "{}: its runtime refuses to start (code {code})",
+                block.name()
             );
             Err(StartError::Failed(RpcError::Refused))
         }
@@ -311,13 +279,52 @@ fn settle(
     }
 }
 
-/// Runs inside the new domain.
+/// Runs with the record of the call into the new domain linked, so that the domain, even if it dies
+/// meanwhile, is not cleared away while things pass from and to it.
 unsafe extern "C" fn call_entry(data: *mut u8) {
     // SAFETY: `data` is the `Entry` that `enter` keeps in its frame; the function is the image's entry.
+    // Everything passes as `settled` says: it is false while the domain may own some of it.
     unsafe {
-        let entry = data.cast::<Entry>();
+        let entry = &mut *data.cast::<Entry<'_>>();
         let function: unsafe extern "C" fn(*mut EntryArgs) -> u64 =
-            core::mem::transmute((*entry).function);
-        (*entry).result = function(&raw mut (*entry).args);
+            core::mem::transmute(entry.function);
+        let domain = (Arc::as_ptr(entry.block), entry.block.id);
+        let given = entry.pass((domain::kernel_block(), KERNEL_OWNER), domain);
+        if given.is_ok() {
+            entry.args.grants = entry.granted.as_mut_ptr();
+            entry.args.grant_count = entry.granted.len();
+            entry.args.options = &raw mut entry.options;
+            entry.args.offers = entry.offers.as_mut_ptr();
+            entry.args.offer_count = entry.offers.len();
+            entry.settled = false;
+            entry.result = Ok(function(&raw mut entry.args));
+        }
+        let taken = entry.pass(domain, (domain::kernel_block(), KERNEL_OWNER));
+        if let Err(error) = given.and(taken) {
+            entry.result = Err(error);
+        }
+        entry.settled = true;
+    }
+}
+
+impl Entry<'_> {
+    /// Passes everything that is there from one domain to another, each given by control block and number.
+    /// What cannot pass is dropped by whom it belongs to; an error says that there was such.
+    ///
+    /// # Safety
+    /// It really passes; one of the two is the kernel, the other the callee of the top record.
+    unsafe fn pass(
+        &mut self,
+        (from, _): (*const ControlBlock, u32),
+        (_, to): (*const ControlBlock, u32),
+    ) -> Result<(), RpcError> {
+        let handles = self.granted.iter_mut().chain(&mut self.offers);
+        let mut result = Ok(());
+        for handle in handles.flatten() {
+            // SAFETY: the caller's duty is passed on.
+            result = result.and(unsafe { handle::pass(handle, from, to) });
+        }
+        // SAFETY: as above; an `RVec` holds no handles.
+        result.and(unsafe { handle::pass(&mut self.options, from, to) })
     }
 }
