@@ -178,12 +178,18 @@ fn show(thread: smp::ThreadView<'_>, visit: &mut dyn FnMut(&mut ThreadView<'_>))
 /// The registers of an interrupted thread.
 struct Registers<'a>(&'a mut TrapFrame);
 
+/// Interrupt flag.
+const RFLAGS_IF: u64 = 1 << 9;
 /// Direction flag.
 const RFLAGS_DF: u64 = 1 << 10;
 
 impl Frame for Registers<'_> {
     fn ip(&self) -> usize {
         self.0.rip as usize
+    }
+
+    fn interruptible(&self) -> bool {
+        self.0.rflags & RFLAGS_IF != 0
     }
 
     fn redirect(&mut self, landing: &Landing) {

@@ -7,7 +7,7 @@
 //!    top record; one that waits on the dead domain's behalf is woken; one that is deeper, in a domain that
 //!    the dead one called, finishes that call, and its proxy finds [`CALLER_DEAD`] when it returns.
 //!    A thread in kernel text is never touched: it may own something. It is met again on its way out.
-//! 3. *Reclaim*, when no record of any thread names the domain: proxies that it held, shared objects, private
+//! 3. *Reclaim* (in [`crate::undertaker`]), when no record of any thread names the domain: proxies that it held, shared objects, private
 //!    heap, image. The order matters: dropping proxies runs other domains' code and ends kernel objects (which
 //!    stops devices), freeing memory comes last.
 
@@ -24,8 +24,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Milliseconds that one scheduler tick stands for.
 pub const TICK_MS: u32 = 10;
-/// Nanoseconds between two looks at threads that have not left yet.
+/// Nanoseconds between two looks at threads that have not left yet: at first, and when it takes long.
 const LOOK_AGAIN: u64 = 1_000_000;
+const LOOK_AGAIN_LATER: u64 = 32_000_000;
 
 static DYING: Lock<Vec<Arc<ControlBlock>>> = Lock::new(Vec::new());
 static WORK: AtomicU32 = AtomicU32::new(0);
@@ -37,6 +38,7 @@ static WORK: AtomicU32 = AtomicU32::new(0);
 pub fn init() {
     domain::prepare_events();
     DYING.lock().reserve(64);
+    crate::undertaker::init();
     platform()
         .spawn("reaper", reaper, 0)
         .expect("memory for the first thread");
@@ -57,11 +59,16 @@ fn begin_reclaim(block: &Arc<ControlBlock>) {
     block.enter_state(State::Dying);
     mark_callees(top(), Arc::as_ptr(block));
     DYING.lock().push(block.clone());
+    look_again();
+}
+
+/// Makes the reaper look at once.
+pub(crate) fn look_again() {
     WORK.fetch_add(1, Ordering::Release);
     platform().wake(&WORK, 1);
 }
 
-/// Ends the domain whose code runs, and leaves it. `what` and `place` go into the log.
+/// Ends the domain whose code runs, and leaves it. `what` and `place` go into the log as they are.
 ///
 /// The thread runs on the domain's behalf and owns nothing of the kernel's.
 pub fn crash_here(
@@ -169,6 +176,10 @@ pub fn ask_to_crash(block: &ControlBlock) -> bool {
 /// A fault of the processor, with interrupts off, in the frame of the code that did it. If that is a
 /// domain's, the domain dies and the frame is changed so that the thread leaves it.
 ///
+/// A kernel function that a domain calls straight, or the proxy that it calls, may run into the guard page
+/// before it comes to look how much stack is left. It owns nothing then, and the domain is to blame. Where it
+/// did look, there is enough; and who holds a lock has interrupts off and is not taken for one of these.
+///
 /// Returns whether it was a domain's.
 pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
     let record = top();
@@ -177,17 +188,19 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
     }
     // SAFETY: the running thread's top record.
     let block = unsafe { &*(*record).domain };
-    if !block.in_image(frame.ip()) {
+    let in_kernel = core::ptr::eq(block, domain::kernel_block());
+    let overrun = reason == Reason::StackOverflow && frame.interruptible() && !in_kernel;
+    if !block.in_image(frame.ip()) && !overrun {
         return false;
     }
-    let offset = frame.ip() - block.image_start();
+    let offset = frame.ip().wrapping_sub(block.image_start());
     let what = format_args!("{reason:?} (address {address:#x})");
-    die_at(
-        record,
-        reason,
-        what,
-        format_args!("image offset {offset:#x}"),
-    );
+    let place = if block.in_image(frame.ip()) {
+        format_args!("image offset {offset:#x}")
+    } else {
+        format_args!("a call of the kernel")
+    };
+    die_at(record, reason, what, place);
     // SAFETY: as above; the thread is inside the callee.
     let landing = unsafe { (*record).landing() };
     frame.redirect(&landing);
@@ -235,16 +248,25 @@ unsafe fn budget_of(block: &ControlBlock, method: *const Method) -> u32 {
 /// The first function of the reaper's thread.
 extern "C" fn reaper(_: usize) {
     with_root(|| {
+        let mut pause = LOOK_AGAIN;
+        let mut last = 0;
         loop {
             let seen = WORK.load(Ordering::Acquire);
-            let left = reap();
-            let deadline = left.then(|| platform().now() + LOOK_AGAIN);
+            pause = if seen == last {
+                LOOK_AGAIN_LATER.min(pause * 2)
+            } else {
+                LOOK_AGAIN
+            };
+            last = seen;
+            crate::undertaker::see_to_it();
+            let left = reap() || crate::undertaker::is_behind();
+            let deadline = left.then(|| platform().now() + pause);
             platform().wait(&WORK, seen, deadline);
         }
     })
 }
 
-/// One round: lets threads leave, reclaims what nobody is inside of; whether some are not done.
+/// One round: lets threads leave, hands over those domains that nobody is inside of; whether some are left.
 fn reap() -> bool {
     let dying: Vec<Arc<ControlBlock>> = DYING.lock().clone();
     if dying.is_empty() {
@@ -258,11 +280,10 @@ fn reap() -> bool {
         }
     });
     for (block, _) in dying.iter().zip(&busy).filter(|(_, busy)| !**busy) {
-        reclaim(block);
+        DYING.lock().retain(|other| !Arc::ptr_eq(other, block));
+        crate::undertaker::clear_away(block.clone());
     }
-    let mut dying = DYING.lock();
-    dying.retain(|block| block.state() != State::Gone);
-    !dying.is_empty()
+    !DYING.lock().is_empty()
 }
 
 /// Helps a stopped thread out of the dead domain; whether it is (still) inside.
@@ -284,7 +305,7 @@ fn usher_out(view: &mut ThreadView<'_>, block: &Arc<ControlBlock>) -> bool {
 }
 
 /// Frees everything that the dead domain owned. Nobody is inside.
-fn reclaim(block: &Arc<ControlBlock>) {
+pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
     let handles = handle::release_all_of(block.id);
     let objects = OBJECTS.free_all_of(block.id);
     let bytes = block.free_memory();

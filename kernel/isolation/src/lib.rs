@@ -12,7 +12,7 @@
 //! - [`heap`]: the shared heap and its owner tables.
 //! - [`loader`]: from a signed image file to a running domain; [`elf`] and [`verify`] are its parts.
 //! - [`kill`]: how a domain dies: the crash itself, the watchdog, and the reaper that waits until nobody is
-//!   inside and then frees everything.
+//!   inside; [`undertaker`] then frees everything.
 //! - [`entry`]: the functions that the kernel offers to the runtime in every domain.
 #![no_std]
 
@@ -28,7 +28,9 @@ pub mod kill;
 pub mod loader;
 pub mod lock;
 pub mod platform;
+mod text;
 pub mod thread;
+mod undertaker;
 pub mod verify;
 
 pub use call::{Method, Record};

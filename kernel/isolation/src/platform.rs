@@ -59,6 +59,10 @@ pub struct Landing {
 pub trait Frame {
     /// Where it was.
     fn ip(&self) -> usize;
+    /// Whether interrupts were enabled there, so that no lock was held; false where nobody can tell.
+    fn interruptible(&self) -> bool {
+        false
+    }
     /// Makes it go on elsewhere instead.
     fn redirect(&mut self, landing: &Landing);
 }

@@ -1,0 +1,122 @@
+//! Clearing away what dead domains owned, and ending objects for which there was no stack elsewhere.
+//!
+//! Both run drops in domains that live, which may take their time or never return. So threads of their own do
+//! it, not the reaper's: whoever blocks one of them delays what that one clears away, and if he is ended in
+//! turn, the reaper gets the thread out of him. A helper is added whenever work waits and none is idle.
+
+use crate::domain::ControlBlock;
+use crate::handle;
+use crate::lock::Lock;
+use crate::platform::platform;
+use crate::thread::with_root;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Most helpers.
+const MOST_HELPERS: u32 = 16;
+/// Room for dead domains that is reserved at boot.
+const RESERVED: usize = 64;
+
+static QUEUE: Lock<Queue> = Lock::new(Queue {
+    ready: VecDeque::new(),
+    helpers: 0,
+    idle: 0,
+});
+static WORK: AtomicU32 = AtomicU32::new(0);
+
+struct Queue {
+    /// Dead domains that nobody is inside of.
+    ready: VecDeque<Arc<ControlBlock>>,
+    /// Threads that there are.
+    helpers: u32,
+    /// Those of them that look for work.
+    idle: u32,
+}
+
+/// Starts the first helper. Called once at boot.
+///
+/// # Panics
+/// If there is no memory for its thread.
+pub(crate) fn init() {
+    QUEUE.lock().ready.reserve(RESERVED);
+    assert!(add_helper(), "memory for the first helper");
+}
+
+/// Has everything freed that the dead domain `block` owned. Nobody is inside.
+pub(crate) fn clear_away(block: Arc<ControlBlock>) {
+    QUEUE.lock().ready.push_back(block);
+    work_waits();
+}
+
+/// Whether there is more work than idle helpers, so that [`see_to_it`] should be called again.
+pub(crate) fn is_behind() -> bool {
+    let queue = QUEUE.lock();
+    let waits = queue.ready.len() + usize::from(handle::any_buried());
+    waits > queue.idle as usize
+}
+
+/// Makes sure that somebody does the work that waits, if there is memory for one more helper.
+pub(crate) fn see_to_it() {
+    if is_behind() {
+        add_helper();
+    }
+}
+
+/// Wakes a helper.
+pub(crate) fn work_waits() {
+    WORK.fetch_add(1, Ordering::Release);
+    platform().wake(&WORK, 1);
+    crate::kill::look_again();
+}
+
+/// One more helper, unless there are enough; whether one was added.
+fn add_helper() -> bool {
+    {
+        let mut queue = QUEUE.lock();
+        if queue.helpers == MOST_HELPERS {
+            return false;
+        }
+        queue.helpers += 1;
+        queue.idle += 1;
+    }
+    let added = platform().spawn("undertaker", help, 0).is_some();
+    if !added {
+        let mut queue = QUEUE.lock();
+        queue.helpers -= 1;
+        queue.idle -= 1;
+    }
+    added
+}
+
+/// The first function of every helper.
+extern "C" fn help(_: usize) {
+    with_root(|| {
+        loop {
+            let seen = WORK.load(Ordering::Acquire);
+            while work() {}
+            platform().wait(&WORK, seen, None);
+        }
+    })
+}
+
+/// Does a piece of work; whether there was one.
+fn work() -> bool {
+    let block = {
+        let mut queue = QUEUE.lock();
+        let block = queue.ready.pop_front();
+        if block.is_none() && !handle::any_buried() {
+            return false;
+        }
+        queue.idle -= 1;
+        block
+    };
+    match block {
+        Some(block) => crate::kill::reclaim(&block),
+        None => {
+            handle::end_buried();
+        }
+    }
+    QUEUE.lock().idle += 1;
+    true
+}
