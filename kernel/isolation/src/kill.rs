@@ -26,7 +26,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub const TICK_MS: u32 = 10;
 /// Nanoseconds between two looks at threads that have not left yet: at first, and when it takes long.
 const LOOK_AGAIN: u64 = 1_000_000;
-const LOOK_AGAIN_LATER: u64 = 32_000_000;
+const LOOK_AGAIN_LATER: u64 = 8_000_000;
 
 static DYING: Lock<Vec<Arc<ControlBlock>>> = Lock::new(Vec::new());
 static WORK: AtomicU32 = AtomicU32::new(0);

@@ -12,6 +12,7 @@ extern crate alloc;
 mod calls;
 mod crashes;
 mod handles;
+mod hostile;
 mod images;
 mod lab;
 mod memory;
@@ -59,13 +60,14 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 6] = [
+    let groups: [&[Test]; 7] = [
         calls::TESTS,
         crashes::TESTS,
         handles::TESTS,
         images::TESTS,
         memory::TESTS,
         threads::TESTS,
+        hostile::TESTS,
     ];
     let (mut passed, mut failed) = (0, 0);
     for (name, test) in groups

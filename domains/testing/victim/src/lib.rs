@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hint::black_box;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{thread, time};
 use interfaces::{Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject};
@@ -43,6 +43,8 @@ struct Shared {
     lock: Mutex<u64>,
     bell: Condvar,
     spun: AtomicU64,
+    /// Drops of offspring do not return.
+    drops_block: AtomicBool,
 }
 
 struct Rogue {
@@ -55,6 +57,9 @@ impl Drop for Rogue {
     fn drop(&mut self) {
         if self.child {
             self.shared.offspring.fetch_sub(1, Ordering::Relaxed);
+            while self.shared.drops_block.load(Ordering::Relaxed) {
+                time::sleep(u64::MAX / 2);
+            }
         }
     }
 }
@@ -92,6 +97,21 @@ impl Rogue {
             Misdeed::PanicRich => {
                 let rich: Result<Vec<_>, _> = (0..100_000u64).map(RRef::new).collect();
                 panic!("owning {} objects", rich?.len())
+            }
+            Misdeed::DeepClock => Ok(recurse_clocking(0)),
+            Misdeed::DeepPeers => {
+                let next = self.next().ok_or(RpcError::Refused)?;
+                Ok(recurse_calling_on(0, &next))
+            }
+            Misdeed::SpinInPeers => {
+                let next = self.next().ok_or(RpcError::Refused)?;
+                loop {
+                    black_box((next.offspring()?, next.make_nest(1)?));
+                }
+            }
+            Misdeed::BlockInDrops => {
+                self.shared.drops_block.store(true, Ordering::Relaxed);
+                Ok(0)
             }
         }
     }
@@ -134,6 +154,22 @@ fn recurse_calling(level: u64, above: &[u64; 64]) -> RpcResult<u64> {
     let mut here = *above;
     here[(level % 64) as usize] = *RRef::new(level)?;
     Ok(recurse_calling(level + 1, black_box(&here))? + here[(level % 7) as usize])
+}
+
+/// A small frame, so that the kernel's own comes to lie across the end of the stack.
+#[inline(never)]
+#[allow(unconditional_recursion)] // That is what it is for.
+fn recurse_clocking(level: u64) -> u64 {
+    let now = black_box(time::now());
+    recurse_clocking(level + 1) ^ now
+}
+
+#[inline(never)]
+#[allow(unconditional_recursion)] // That is what it is for.
+fn recurse_calling_on(level: u64, next: &Handle<dyn Subject>) -> u64 {
+    let made = next.make_nest(level).is_ok();
+    let called = next.null().is_ok();
+    recurse_calling_on(level + 1, next) + u64::from(made) + u64::from(called)
 }
 
 fn hoard_private() -> RpcResult<u64> {

@@ -1,0 +1,156 @@
+//! Attacks that a domain of safe Rust can try on the kernel or on others: at the edge of its stack, by drops
+//! that block or go deep, and by dying while things pass from it or to it.
+
+use crate::lab::{Lab, Victim, say, wait_for};
+use crate::{Test, Verdict, ensure};
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+use domain_rt::{thread, time};
+use interfaces::{CrashReason, Handle, Misdeed, RpcError, RpcResult, Subject};
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[
+    ("hostile-clock-at-the-end-of-the-stack", deep_clock),
+    ("hostile-calls-at-the-end-of-the-stack", deep_peers),
+    ("hostile-drop-that-blocks", blocking_drop),
+    ("hostile-chain-of-drops", chain_of_drops),
+    ("hostile-death-of-a-giver", dying_giver),
+    ("hostile-death-of-a-receiver", dying_receiver),
+];
+
+fn deep_clock(lab: &Lab) -> Verdict {
+    let victim = lab.start()?;
+    let answer = victim.subject.misbehave(Misdeed::DeepClock);
+    ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
+    let why = victim.gone()?;
+    ensure!(why == CrashReason::StackOverflow, "it ended by {why:?}");
+    Ok(())
+}
+
+/// Whoever is called with little stack left gives an error or a result, and does not die of it.
+fn deep_peers(lab: &Lab) -> Verdict {
+    let peer = lab.start()?;
+    let victim = lab.start_before(&peer)?;
+    let answer = victim.subject.misbehave(Misdeed::DeepPeers);
+    ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
+    let why = victim.gone()?;
+    ensure!(why == CrashReason::StackOverflow, "it ended by {why:?}");
+    ensure!(peer.subject.add(1, 1) == Ok(2), "the peer died of it");
+    peer.end()
+}
+
+/// A dead holder's handle leads to an object whose drop never returns: other domains are cleared away all the
+/// same, and the holder is, too, as soon as the culprit is ended.
+fn blocking_drop(lab: &Lab) -> Verdict {
+    let culprit = lab.start()?;
+    let holder = lab.start()?;
+    let child = culprit.subject.offspring().map_err(say)?;
+    holder.subject.follow(Some(child)).map_err(say)?;
+    let answer = culprit.subject.misbehave(Misdeed::BlockInDrops);
+    ensure!(answer == Ok(0), "{answer:?}");
+    holder.domain.kill().map_err(say)?;
+    wait_for("the drop to begin", || {
+        culprit.subject.offspring_alive() == Ok(0)
+    })?;
+    for _ in 0..3 {
+        lab.start()?.end()?;
+    }
+    let left = lab.info(holder.id)?.is_some();
+    ensure!(left, "the holder is gone though the drop did not return");
+    culprit.end()?;
+    holder.gone().map(drop)
+}
+
+/// Objects of two domains by turns, each holding the next: far more of them than there is stack for drops.
+fn chain_of_drops(lab: &Lab) -> Verdict {
+    const LENGTH: usize = 600;
+    let pair = [lab.start()?, lab.start()?];
+    let mut first = pair[0].subject.offspring().map_err(say)?;
+    for index in 1..LENGTH {
+        let before = pair[index % 2].subject.offspring().map_err(say)?;
+        before.follow(Some(first)).map_err(say)?;
+        first = before;
+    }
+    drop(first);
+    for victim in &pair {
+        wait_for("all objects to be dropped", || {
+            victim.subject.offspring_alive() == Ok(0)
+        })?;
+    }
+    let [one, two] = pair;
+    one.end()?;
+    two.end()
+}
+
+/// Calls `act` on `victim` from `count` threads until it gives an error; the counter of those that are done.
+fn call_until_dead(
+    victim: &Victim,
+    count: u32,
+    act: fn(&Handle<dyn Subject>) -> RpcResult<()>,
+) -> Result<Arc<AtomicU32>, String> {
+    let done = Arc::new(AtomicU32::new(0));
+    for _ in 0..count {
+        let subject = victim.subject.duplicate().map_err(say)?;
+        let done = done.clone();
+        thread::spawn("caller", move || {
+            while act(&subject).is_ok() {}
+            drop(subject);
+            done.fetch_add(1, Ordering::SeqCst);
+        })
+        .map_err(say)?;
+    }
+    Ok(done)
+}
+
+/// A domain is killed while it gives away handles and nests of objects.
+fn dying_giver(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        for round in 0..10 {
+            let victim = lab.start()?;
+            let done = call_until_dead(&victim, 3, |subject| {
+                drop(subject.offspring()?);
+                drop(subject.make_nest(1)?);
+                subject.follow(Some(subject.duplicate()?))
+            })?;
+            time::sleep(1_000_000 + round * 300_000);
+            victim.end()?;
+            wait_for("the callers", || done.load(Ordering::SeqCst) == 3)?;
+        }
+        settle(lab)
+    })
+}
+
+/// A domain is killed while it is given handles and nests of objects; the giver keeps none of them.
+fn dying_receiver(lab: &Lab) -> Verdict {
+    let giver = lab.start()?;
+    lab.conserves_memory(|| {
+        for round in 0..10 {
+            let victim = lab.start_before(&giver)?;
+            let done = call_until_dead(&victim, 3, |subject| {
+                subject.misbehave(Misdeed::SpinInPeers).map(drop)
+            })?;
+            time::sleep(1_000_000 + round * 300_000);
+            victim.end()?;
+            wait_for("the callers", || done.load(Ordering::SeqCst) == 3)?;
+        }
+        wait_for("the giver's objects to be dropped", || {
+            giver.subject.offspring_alive() == Ok(0)
+        })?;
+        let objects = lab.info(giver.id)?.map_or(0, |info| info.shared_objects);
+        ensure!(objects == 0, "the giver still owns {objects} objects");
+        settle(lab)
+    })?;
+    giver.end()
+}
+
+/// Waits until the callers' threads are gone, so that their stacks are back.
+fn settle(lab: &Lab) -> Verdict {
+    let mine = domain_rt::self_id();
+    wait_for(
+        "the callers' threads to end",
+        || matches!(lab.info(mine), Ok(Some(info)) if info.threads == 1),
+    )?;
+    time::sleep(2_000_000);
+    Ok(())
+}
