@@ -11,6 +11,7 @@ use vfs::walk::PATH_LIMIT;
 use crate::description::Description;
 use crate::launch::{Launch, launch};
 use crate::process::{Directory, Process};
+use crate::special::Special;
 use crate::system::System;
 use crate::{errors, files, names, pipes};
 
@@ -117,6 +118,9 @@ impl interfaces::Process for Calls {
 
     fn metadata(&self, path: &RVec<u8>, follow: bool) -> Result<Metadata, Errno> {
         check(path)?;
+        if let Some(special) = Special::at(path) {
+            return Ok(special.metadata());
+        }
         names::metadata(&self.system, &self.directory().place, path, follow)
     }
 

@@ -9,6 +9,7 @@ use crate::errors;
 use crate::held::Held;
 use crate::pipes::PipeEnd;
 use crate::process::Process;
+use crate::special::Special;
 use crate::system::System;
 use crate::terminal::Stream;
 use crate::volumes::{BOOT, Volume};
@@ -23,6 +24,8 @@ pub enum Description {
     Pipe(PipeEnd),
     /// The console.
     Console(Stream),
+    /// A device that is on no disk.
+    Special(Special),
 }
 
 /// A file and the position in it.
@@ -44,7 +47,9 @@ impl Description {
     /// Its kind, as programs see it.
     pub fn kind(&self) -> DescriptorKind {
         match self {
-            Description::File(_) | Description::Directory(_) => DescriptorKind::File,
+            Description::File(_) | Description::Directory(_) | Description::Special(_) => {
+                DescriptorKind::File
+            }
             Description::Pipe(_) => DescriptorKind::Pipe,
             Description::Console(_) => DescriptorKind::Console,
         }
@@ -65,6 +70,7 @@ impl Description {
             Description::Directory(_) => Err(Errno::Fs(FsError::IsDirectory)),
             Description::Pipe(end) => end.read(buffer),
             Description::Console(_) => system.terminal.read(process, buffer),
+            Description::Special(special) => Ok(special.read(buffer)),
         }
     }
 
@@ -81,6 +87,7 @@ impl Description {
                 system.terminal.write(*stream, data)?;
                 Ok(data.len() as u64)
             }
+            Description::Special(_) => Ok(data.len() as u64),
         }
     }
 

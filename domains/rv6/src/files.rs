@@ -7,6 +7,7 @@ use crate::description::{Description, OpenDirectory, OpenFile};
 use crate::errors;
 use crate::held::Held;
 use crate::names;
+use crate::special::Special;
 use crate::system::System;
 use crate::volumes::Node;
 
@@ -26,6 +27,9 @@ pub fn open(
     let changes = flags.create || flags.truncate || flags.append;
     if (changes || !flags.read) && !flags.write {
         return Err(Errno::Invalid);
+    }
+    if let Some(special) = Special::at(path) {
+        return Ok(Description::Special(special));
     }
     let exclusive = flags.create && flags.exclusive;
     let found = walk(&system.volumes, from, path, !exclusive).map_err(errors::walk)?;

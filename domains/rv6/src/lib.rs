@@ -42,6 +42,7 @@ mod options;
 mod personality;
 mod pipes;
 mod process;
+mod special;
 mod system;
 mod table;
 mod terminal;

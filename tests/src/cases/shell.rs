@@ -78,6 +78,8 @@ fn redirections(bench: &Bench<'_>) -> Result<()> {
     check(
         bench,
         &[
+            ("ls /nope 2> /dev/null; echo gone > /dev/null", "", 0),
+            ("cat /dev/null; head -c 5 /dev/zero | wc -c", "5\n", 0),
             ("echo one > /r; echo two >> /r; cat < /r", "one\ntwo\n", 0),
             ("echo three > /r; cat /r", "three\n", 0),
             ("ls /nothing 2> /e; wc -l < /e", "1\n", 2),
