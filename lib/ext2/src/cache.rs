@@ -26,10 +26,12 @@ pub(crate) enum Kind {
     Directory,
     /// The superblock and the group descriptors: counters only.
     Counters,
+    /// Metadata whose newest content is in the journal.
+    Logged,
 }
 
 impl Kind {
-    /// All metadata kinds in the order of writing.
+    /// All kinds of metadata that is not in a journal, in the order of writing.
     pub(crate) const METADATA: [Kind; 5] = [
         Kind::Bitmap,
         Kind::Map,
@@ -37,7 +39,7 @@ impl Kind {
         Kind::Directory,
         Kind::Counters,
     ];
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
 }
 
 const NONE: usize = usize::MAX;
@@ -115,6 +117,12 @@ impl Cache {
         self.index.get(&block).map(|slot| &*self.slots[*slot].data)
     }
 
+    /// The content of `block` for a change that the device has already.
+    pub(crate) fn peek_mut(&mut self, block: u32) -> Option<&mut [u8]> {
+        let slot = *self.index.get(&block)?;
+        Some(&mut self.slots[slot].data)
+    }
+
     /// The content of `block` for change; it becomes dirty.
     pub(crate) fn get_dirty(&mut self, block: u32, kind: Kind) -> Option<&mut [u8]> {
         let slot = *self.index.get(&block)?;
@@ -162,6 +170,17 @@ impl Cache {
             self.dirty[kind as usize].remove(&block);
             self.link(slot);
         }
+    }
+
+    /// Notes that the content of the dirty block `block` is in the journal.
+    pub(crate) fn mark_logged(&mut self, block: u32) {
+        self.mark_clean(block);
+        self.get_dirty(block, Kind::Logged);
+    }
+
+    /// The dirty blocks of `kind`, sorted.
+    pub(crate) fn dirty_blocks(&self, kind: Kind) -> impl Iterator<Item = u32> {
+        self.dirty[kind as usize].iter().copied()
     }
 
     /// How many blocks of `kind` are dirty.
@@ -308,6 +327,19 @@ mod tests {
         assert_eq!(cache.dirty_run(Kind::Map, 4, 10), Some((6, 1)));
         assert_eq!(cache.dirty_run(Kind::Map, 7, 10), None);
         assert_eq!(cache.dirty_run(Kind::Data, 0, 10), None);
+    }
+
+    #[test]
+    fn a_logged_block_that_changes_is_logged_no_more() {
+        let mut cache = filled(4);
+        cache.get_dirty(1, Kind::Inode);
+        cache.mark_logged(1);
+        cache.mark_logged(77);
+        assert!(cache.dirty_blocks(Kind::Logged).eq([1]));
+        assert_eq!(cache.dirty_count(Kind::Inode), 0);
+        cache.get_dirty(1, Kind::Inode);
+        assert_eq!(cache.dirty_count(Kind::Logged), 0);
+        assert!(cache.dirty_blocks(Kind::Inode).eq([1]));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum Error {
     Unsupported(FeatureSet),
     /// The image uses features that allow reading only; mount it read-only.
     OnlyReadable(FeatureSet),
+    /// The journal cannot be used; the text says why.
+    Journal(&'static str),
     /// The block size, in bytes, is none of 1,024, 2,048 and 4,096.
     BlockSize(u64),
     /// No such name, or no such inode (any more).
@@ -63,6 +65,7 @@ impl core::fmt::Display for Error {
             Error::OnlyReadable(set) => {
                 write!(f, "features that allow only a read-only mount: {set}")
             }
+            Error::Journal(what) => write!(f, "the journal cannot be used: {what}"),
             Error::BlockSize(size) => write!(f, "unsupported block size: {size} bytes"),
             Error::Invalid(what) => write!(f, "invalid argument: {what}"),
             other => f.write_str(other.plain()),

@@ -1,6 +1,10 @@
 //! The feature words of the superblock: which bits are known, what every bit is called, and what an
 //! unknown one forbids (ext2 spec, "s_feature_compat" and the two after it).
 
+/// The file system has a journal.
+pub(crate) const COMPAT_HAS_JOURNAL: u32 = 0x4;
+/// The journal must be replayed first.
+pub(crate) const INCOMPAT_RECOVER: u32 = 0x4;
 /// Directories carry the kind of each entry.
 pub(crate) const INCOMPAT_FILETYPE: u32 = 0x2;
 /// Only some groups carry copies of the superblock.
@@ -10,13 +14,13 @@ pub(crate) const RO_LARGE_FILE: u32 = 0x2;
 /// Exactly two groups, named in the superblock, carry copies of it.
 pub(crate) const COMPAT_SPARSE_SUPER2: u32 = 0x200;
 
-const INCOMPAT_KNOWN: u32 = INCOMPAT_FILETYPE;
+const INCOMPAT_KNOWN: u32 = INCOMPAT_FILETYPE | INCOMPAT_RECOVER;
 const RO_KNOWN: u32 = RO_SPARSE_SUPER | RO_LARGE_FILE;
 
 const INCOMPAT_NAMES: &[(u32, &str)] = &[
     (0x1, "compression"),
     (0x2, "filetype"),
-    (0x4, "needs_recovery (the journal must be replayed first)"),
+    (0x4, "needs_recovery"),
     (0x8, "journal_dev"),
     (0x10, "meta_bg"),
     (0x40, "extent"),
@@ -52,6 +56,18 @@ const RO_NAMES: &[(u32, &str)] = &[
     (0x10000, "orphan_present"),
 ];
 
+/// There may be revoke blocks.
+const JOURNAL_INCOMPAT_KNOWN: u32 = 0x1;
+const JOURNAL_NAMES: &[(u32, &str)] = &[
+    (0x1, "journal_incompat_revoke"),
+    (0x2, "journal_64bit"),
+    (0x4, "journal_async_commit"),
+    (0x8, "journal_checksum_v2"),
+    (0x10, "journal_checksum_v3"),
+    (0x20, "journal_fast_commit"),
+];
+const JOURNAL_COMPAT_NAMES: &[(u32, &str)] = &[(0x1, "journal_checksum")];
+
 /// Which word of the superblock a feature bit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeatureClass {
@@ -59,6 +75,10 @@ pub enum FeatureClass {
     Incompatible,
     /// Who does not know the feature must not write.
     ReadOnlyCompatible,
+    /// Who does not know the feature must not replay or write the journal.
+    Journal,
+    /// A feature of the journal that changes what is written to it.
+    JournalCompatible,
 }
 
 /// A set of feature bits of one class. Its `Display` lists them by the names that the host's tools
@@ -82,6 +102,13 @@ impl FeatureSet {
         Self::non_empty(FeatureClass::ReadOnlyCompatible, bits & !RO_KNOWN)
     }
 
+    /// The features of a journal that this library does not know.
+    pub(crate) fn unknown_journal(compat: u32, incompat: u32) -> Option<Self> {
+        let unknown = incompat & !JOURNAL_INCOMPAT_KNOWN;
+        Self::non_empty(FeatureClass::Journal, unknown)
+            .or_else(|| Self::non_empty(FeatureClass::JournalCompatible, compat))
+    }
+
     fn non_empty(class: FeatureClass, bits: u32) -> Option<Self> {
         (bits != 0).then_some(Self { class, bits })
     }
@@ -90,6 +117,8 @@ impl FeatureSet {
         match self.class {
             FeatureClass::Incompatible => INCOMPAT_NAMES,
             FeatureClass::ReadOnlyCompatible => RO_NAMES,
+            FeatureClass::Journal => JOURNAL_NAMES,
+            FeatureClass::JournalCompatible => JOURNAL_COMPAT_NAMES,
         }
     }
 }
@@ -121,6 +150,7 @@ mod tests {
     fn known_features_are_accepted() {
         assert_eq!(FeatureSet::unknown_incompatible(INCOMPAT_FILETYPE), None);
         assert_eq!(FeatureSet::unknown_read_only(3), None);
+        assert_eq!(FeatureSet::unknown_journal(0, 1), None);
     }
 
     #[test]
@@ -129,5 +159,9 @@ mod tests {
         assert_eq!(set.to_string(), "extent, 64bit, unknown bit 0x80000000");
         let set = FeatureSet::unknown_read_only(0x400 | 0x2).expect("unknown");
         assert_eq!(set.to_string(), "metadata_csum");
+        let set = FeatureSet::unknown_journal(1, 0x13).expect("unknown");
+        assert_eq!(set.to_string(), "journal_64bit, journal_checksum_v3");
+        let set = FeatureSet::unknown_journal(1, 1).expect("unknown");
+        assert_eq!(set.to_string(), "journal_checksum");
     }
 }

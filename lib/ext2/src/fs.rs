@@ -1,13 +1,11 @@
 //! [`FileSystem`]: mounting, unmounting, and what all operations share.
 
 use alloc::boxed::Box;
-use alloc::vec;
 
-use crate::device::{BlockDevice, SECTOR_SIZE};
+use crate::device::BlockDevice;
 use crate::error::{Error, Result};
-use crate::layout::{
-    Layout, ROOT, STATE_ERROR, STATE_VALID, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, field,
-};
+use crate::journal::Replayed;
+use crate::layout::{ROOT, STATE_ERROR, STATE_VALID, field};
 use crate::store::Store;
 use crate::transaction::Transaction;
 
@@ -47,6 +45,8 @@ pub struct Statistics {
     pub device_reads: u64,
     /// Write requests to the device.
     pub device_writes: u64,
+    /// Transactions written to the journal.
+    pub commits: u64,
     /// Blocks in the cache.
     pub cached_blocks: usize,
     /// Blocks that the cache may hold.
@@ -63,37 +63,37 @@ pub(crate) const STREAMS: usize = 8;
 /// inode that is removed while open stays usable until the last `close`.
 ///
 /// Changes are in memory until `sync` (or `fsync`) returns, or until the budget forces them out. A
-/// file system that is dropped without `unmount` is like one whose power was cut.
+/// file system that is dropped without `unmount` is like one whose power was cut. With a journal
+/// that means: each operation happened or did not, the later ones only if the earlier ones did.
 pub struct FileSystem<D: BlockDevice> {
     pub(crate) store: Store<D>,
     clock: Box<dyn Fn() -> i64 + Send>,
     /// Where the last sequential readers stopped: inode and block.
     pub(crate) streams: [(u32, u64); STREAMS],
     pub(crate) next_stream: usize,
+    replayed: Option<Replayed>,
 }
 
 impl<D: BlockDevice> FileSystem<D> {
     /// Mounts the file system on `device`. An image that was not unmounted cleanly is mounted too,
     /// see [`was_clean`](Self::was_clean): then free blocks and inodes are counted, and interrupted
-    /// removals and truncations finished. Nothing else is changed by mounting.
+    /// removals and truncations finished. A journal that needs it is replayed, see
+    /// [`replayed`](Self::replayed); for a read-only mount in memory only. Nothing else is changed by
+    /// mounting.
     ///
     /// # Errors
-    /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable` say what is wrong with the
-    /// image; device errors.
+    /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable`, `Journal` say what is wrong
+    /// with the image; device errors.
     pub fn mount(device: D, options: Options) -> Result<Self> {
-        let layout = Self::read_layout(&device, options.read_only)?;
-        let mut store = Store::new(
-            device,
-            layout,
-            options.cache_budget_bytes,
-            options.read_only,
-        );
+        let (mut store, replayed) =
+            Store::open(device, options.cache_budget_bytes, options.read_only)?;
         store.mount_time = (options.clock)();
         let mut fs = FileSystem {
             store,
             clock: options.clock,
             streams: [(0, 0); STREAMS],
             next_stream: 0,
+            replayed,
         };
         fs.view(|tx| tx.directory(ROOT))
             .map_err(|error| match error {
@@ -105,16 +105,6 @@ impl<D: BlockDevice> FileSystem<D> {
             Ok(()) | Err(Error::Corrupt(_)) => Ok(fs),
             Err(error) => Err(error),
         }
-    }
-
-    fn read_layout(device: &D, read_only: bool) -> Result<Layout> {
-        let first = SUPERBLOCK_OFFSET / SECTOR_SIZE;
-        if device.sectors() < (SUPERBLOCK_OFFSET + SUPERBLOCK_SIZE) as u64 / SECTOR_SIZE as u64 {
-            return Err(Error::NotExt2("the device is too small for a superblock"));
-        }
-        let mut sb = vec![0; SUPERBLOCK_SIZE];
-        device.read(first as u64, &mut sb)?;
-        Layout::parse(&sb, device.sectors(), read_only)
     }
 
     /// Finishes removals and truncations that were interrupted.
@@ -170,19 +160,42 @@ impl<D: BlockDevice> FileSystem<D> {
         result
     }
 
+    /// Runs a changing operation in a transaction; again, in an empty journal, if it does not fit.
     fn attempt<T>(
         &mut self,
         operation: &mut impl FnMut(&mut Transaction<'_, D>) -> Result<T>,
     ) -> Result<T> {
+        if let Some(value) = self.attempt_once(operation)? {
+            return Ok(value);
+        }
+        self.store.checkpoint()?;
+        self.attempt_once(operation)?.ok_or(Error::NoSpace)
+    }
+
+    fn attempt_once<T>(
+        &mut self,
+        operation: &mut impl FnMut(&mut Transaction<'_, D>) -> Result<T>,
+    ) -> Result<Option<T>> {
         let now = (self.clock)();
         let mut transaction = Transaction::begin(&mut self.store, now);
         let value = operation(&mut transaction)?;
-        transaction.commit();
-        Ok(value)
+        Ok(transaction.commit().then_some(value))
     }
 
-    /// Brings everything to the medium. Afterwards the image is marked as clean, if it was at mount
-    /// and no removed inode is open.
+    /// Makes everything survive a power cut: the cheapest way to. With a journal that is one
+    /// transaction, and the image is not marked as clean; without, it is [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn commit(&mut self) -> Result<()> {
+        match self.store.journal {
+            Some(_) => self.store.commit_log(),
+            None => self.sync(),
+        }
+    }
+
+    /// Brings everything to the medium, and to its place there. Afterwards the image is marked as
+    /// clean, if it was at mount and no removed inode is open.
     ///
     /// # Errors
     /// Device errors: what could not be written stays in memory; another `sync` tries again.
@@ -192,12 +205,13 @@ impl<D: BlockDevice> FileSystem<D> {
         self.store.sync(orphans, now)
     }
 
-    /// Brings the content and the metadata of `ino` to the medium; now that of all others too.
+    /// Makes the content and the metadata of `ino` survive a power cut; now those of all others
+    /// too, see [`commit`](Self::commit).
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn fsync(&mut self, _ino: u32) -> Result<()> {
-        self.sync()
+        self.commit()
     }
 
     /// Closes everything that is open, finishes removals, and syncs. After success only reading is
@@ -233,9 +247,20 @@ impl<D: BlockDevice> FileSystem<D> {
 
     /// Whether the image was unmounted cleanly before this mount. If not, files may be missing that
     /// were not synced, and the host's `e2fsck` should see it; it is never marked clean by this
-    /// library.
+    /// library. A journal that had to be replayed makes it clean.
     pub fn was_clean(&self) -> bool {
-        self.store.layout.state & (STATE_VALID | STATE_ERROR) == STATE_VALID
+        let state = self.store.layout.state & (STATE_VALID | STATE_ERROR);
+        state == STATE_VALID && !self.store.log_error
+    }
+
+    /// Whether there is a journal that changes are written to.
+    pub fn has_journal(&self) -> bool {
+        self.store.journal.is_some()
+    }
+
+    /// What the mount found in the journal and replayed; `None` if it was empty.
+    pub fn replayed(&self) -> Option<Replayed> {
+        self.replayed
     }
 
     /// Holds an inode: it stays usable, though removed, until as many calls of
@@ -302,6 +327,7 @@ impl<D: BlockDevice> FileSystem<D> {
         Statistics {
             device_reads: self.store.reads,
             device_writes: self.store.writes,
+            commits: self.store.commits,
             cached_blocks: self.store.cache.len(),
             cache_capacity: self.store.cache.capacity(),
         }

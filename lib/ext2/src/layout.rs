@@ -23,7 +23,9 @@ pub(crate) mod field {
     pub(crate) const WRITE_TIME: usize = 48;
     pub(crate) const MOUNT_COUNT: usize = 52;
     pub(crate) const STATE: usize = 58;
+    pub(crate) const INCOMPAT: usize = 96;
     pub(crate) const RO_COMPAT: usize = 100;
+    pub(crate) const JOURNAL_INODE: usize = 224;
     pub(crate) const LAST_ORPHAN: usize = 232;
 }
 
@@ -77,6 +79,12 @@ pub(crate) struct Layout {
     pub(crate) file_types: bool,
     /// The state field as it was found at mount.
     pub(crate) state: u16,
+    /// Whether there is a journal.
+    pub(crate) journal: bool,
+    /// Whether the journal must be replayed before the file system makes sense.
+    pub(crate) needs_recovery: bool,
+    /// The inode of the journal, unchecked; 0 if it is on another device.
+    pub(crate) journal_inode: u32,
     sparse_super: bool,
     backup_groups: Option<[u32; 2]>,
 }
@@ -116,6 +124,9 @@ impl Layout {
             dynamic,
             file_types: incompat & features::INCOMPAT_FILETYPE != 0,
             state: u16_at(sb, field::STATE),
+            journal: compat & features::COMPAT_HAS_JOURNAL != 0,
+            needs_recovery: incompat & features::INCOMPAT_RECOVER != 0,
+            journal_inode: word(field::JOURNAL_INODE),
             sparse_super: ro_compat & features::RO_SPARSE_SUPER != 0,
             backup_groups: sparse2.then(|| [u32_at(sb, 0x24C), u32_at(sb, 0x250)]),
         };
@@ -157,6 +168,10 @@ impl Layout {
                 "first inode",
             ),
             (self.reserved_blocks <= self.blocks, "reserved block count"),
+            (
+                self.journal || !self.needs_recovery,
+                "recovery needed, but no journal",
+            ),
         ];
         match checks.iter().find(|(good, _)| !good) {
             Some((_, what)) => Err(Error::Corrupt(what)),

@@ -12,17 +12,18 @@
 //! | `device`, `error`, `bytes` | the device trait, the errors, little-endian access |
 //! | `layout`, `features`, `group`, `inode`, `dirent`, `bitmap` | the formats on disk; every number is checked here |
 //! | `cache`, `store`, `writeback`, `pending` | the buffer cache with its budget and the order of its writes |
-//! | `transaction` | the one way to change metadata; a journal goes in behind it |
+//! | `transaction` | the one way to change metadata |
+//! | `journal` | ext3's journal: commit, checkpoint, replay |
 //! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `orphan`, `recount`, `xattr` | work inside a transaction |
 //! | `fs`, `file`, `names`, `rename`, `attributes` | the operations of [`FileSystem`] |
 //!
 //! # What is read and what is refused
 //! Revision 0 and 1; blocks of 1, 2 and 4 KiB; inodes of 128 bytes and more; `filetype`,
 //! `sparse_super`, `sparse_super2`, `large_file`, indexed directories (read linearly; the index
-//! flag is cleared by the first change of such a directory, as the format allows). An ext3 image
-//! whose journal needs no recovery is mounted without using the journal. Unknown incompatible
-//! features, and a journal that needs recovery, refuse the mount by name; unknown
-//! read-only-compatible features refuse a writable mount by name.
+//! flag is cleared by the first change of such a directory, as the format allows). ext3's journal
+//! in inode 8, with 32-bit block numbers and without checksums. Unknown incompatible
+//! features refuse the mount by name; unknown read-only-compatible features, and those of a journal
+//! that needs no recovery, refuse a writable mount by name.
 //!
 //! # What a hostile image can do
 //! Make operations on itself fail with [`Error::Corrupt`], which says what was wrong. A change that
@@ -52,6 +53,7 @@ mod file;
 mod fs;
 mod group;
 mod inode;
+mod journal;
 mod layout;
 mod names;
 mod orphan;
@@ -71,3 +73,4 @@ pub use error::Error;
 pub use features::{FeatureClass, FeatureSet};
 pub use fs::{FileSystem, Options, Stat, Statistics};
 pub use inode::FileKind;
+pub use journal::Replayed;

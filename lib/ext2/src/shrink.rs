@@ -14,11 +14,19 @@ use crate::transaction::Transaction;
 
 /// Blocks that one step frees at most.
 const STEP: usize = 8192;
+/// How often the next block of a step may lie elsewhere: each time other bitmaps may change.
+const STEP_RUNS: usize = 128;
 
 /// What a step has collected to free: runs, in falling order.
 struct Harvest {
     runs: Vec<(u32, u32)>,
     left: usize,
+}
+
+impl Harvest {
+    fn is_full(&self) -> bool {
+        self.left == 0 || self.runs.len() >= STEP_RUNS
+    }
 }
 
 impl Harvest {
@@ -130,7 +138,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             if entries[n] == 0 {
                 continue;
             }
-            if harvest.left == 0 {
+            if harvest.is_full() {
                 return Ok(false);
             }
             if level == 1 {

@@ -1,6 +1,7 @@
 //! Blocks on the device, through the cache: loading in runs, and content of files. The order of
 //! writes is in `writeback`; metadata changes only in a `transaction`.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,6 +9,7 @@ use alloc::vec::Vec;
 use crate::cache::{Cache, Kind};
 use crate::device::{BlockDevice, SECTOR_SIZE};
 use crate::error::Result;
+use crate::journal::{Copies, Journal};
 use crate::layout::{Block, Layout};
 use crate::pending::Pending;
 
@@ -37,6 +39,15 @@ pub(crate) struct Store<D> {
     pub(crate) counted: bool,
     /// When it was mounted, seconds since 1970.
     pub(crate) mount_time: i64,
+    /// The journal, if there is one and the mount is writable.
+    pub(crate) journal: Option<Box<Journal>>,
+    /// Blocks whose newest content is in a journal that is not replayed, because the mount is
+    /// read-only.
+    pub(crate) overlay: Copies,
+    /// The journal says that there was an error.
+    pub(crate) log_error: bool,
+    /// Transactions written to the journal.
+    pub(crate) commits: u64,
     /// Requests made to the device.
     pub(crate) reads: u64,
     /// Requests made to the device.
@@ -61,6 +72,10 @@ impl<D: BlockDevice> Store<D> {
             at_rest: true,
             counted: false,
             mount_time: 0,
+            journal: None,
+            overlay: Copies::new(),
+            log_error: false,
+            commits: 0,
             reads: 0,
             writes: 0,
             staging: Vec::new(),
@@ -101,8 +116,15 @@ impl<D: BlockDevice> Store<D> {
         let end = first + missing as u32;
         let size = self.layout.block_size;
         let mut buffer = self.take_staging(missing * size);
-        let result = self.device.read(self.sector(first), &mut buffer);
+        let mut result = self.device.read(self.sector(first), &mut buffer);
         self.reads += 1;
+        for (number, copy) in self.overlay.range(first..end) {
+            let at = (number - first) as usize * size;
+            let data = &mut buffer[at..at + size];
+            let read = self.device.read(self.sector(copy.block), data);
+            copy.restore(data);
+            result = result.and(read);
+        }
         if result.is_ok() {
             // Backwards, so that the block that was asked for is the newest.
             for (number, data) in (first..end).zip(buffer.chunks_exact(size)).rev() {

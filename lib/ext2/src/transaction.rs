@@ -6,9 +6,9 @@
 //! read failed, has done nothing. Life of one: `begin`, any number of
 //! `read`/`modify`/`fresh`/`freed`, `commit` or drop.
 //!
-//! A journal goes in behind this interface: `commit` has the full set of blocks that change
-//! together and the set of blocks that were freed (to be revoked), and cannot fail; room in the
-//! journal is made where the store makes room in the cache, before `begin`.
+//! The journal is behind this interface: `commit` has the full set of blocks that change
+//! together and the set of blocks that were freed (to be revoked). It does nothing if the journal has no
+//! room for the set; room is made before `begin`, where the store makes room in the cache.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -93,15 +93,30 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
         self.forgotten.push((start, count));
     }
 
-    /// Makes all changes visible.
-    pub(crate) fn commit(self) {
+    /// Makes all changes visible. Returns false, and makes none, if the journal has no room for
+    /// them.
+    pub(crate) fn commit(self) -> bool {
+        let store = self.store;
+        let copies = store.dirty_metadata() + self.changed.len();
+        if let Some(journal) = &mut store.journal {
+            if !journal.fits(copies, &self.forgotten, store.layout.block_size) {
+                return false;
+            }
+            for (start, count) in &self.forgotten {
+                journal.revoke(*start, *count);
+            }
+            self.changed
+                .keys()
+                .for_each(|block| journal.unrevoke(*block));
+        }
         for (start, count) in self.forgotten {
-            (start..start + count).for_each(|block| self.store.cache.forget(block));
+            (start..start + count).for_each(|block| store.cache.forget(block));
         }
         for (block, (kind, data)) in self.changed {
-            self.store.cache.insert_dirty(block, data, kind);
+            store.cache.insert_dirty(block, data, kind);
         }
-        self.store.pending.absorb(self.freed);
+        store.pending.absorb(self.freed);
+        true
     }
 
     /// A 32-bit field of the superblock.

@@ -11,7 +11,8 @@
 //!
 //! So whatever is pointed at was written before the pointer, and what is freed was forgotten by
 //! everyone before: a power cut at any point leaves at worst blocks and inodes that nobody owns,
-//! entries that name no inode, and wrong counters. A journal will replace phases 1 and 3 to 6.
+//! entries that name no inode, and wrong counters. A file system with a journal has other phases, see
+//! `journal`.
 
 use crate::bitmap;
 use crate::bytes::{put_u16, put_u32, u16_at};
@@ -29,7 +30,14 @@ impl<D: BlockDevice> Store<D> {
     /// their share of the budget.
     pub(crate) fn balance(&mut self) -> Result<()> {
         let share = self.cache.capacity() / 4;
-        if self.dirty_metadata() > share || self.pending.len() > PENDING_MAX {
+        let running = self.dirty_metadata();
+        let most = self
+            .journal
+            .as_ref()
+            .map_or(share, |journal| share.min(journal.transaction_share()));
+        if self.needs_checkpoint(running) {
+            self.checkpoint()?;
+        } else if running > most || self.pending.len() > PENDING_MAX {
             self.write_back()?;
         } else if self.cache.dirty_count(Kind::Data) > 2 * share {
             self.write_kind(Kind::Data)?;
@@ -38,18 +46,32 @@ impl<D: BlockDevice> Store<D> {
         Ok(())
     }
 
-    fn dirty_metadata(&self) -> usize {
+    /// Whether the log, or the cache's share for what is in it, is nearly full.
+    fn needs_checkpoint(&self, running: usize) -> bool {
+        let logged = self.cache.dirty_count(Kind::Logged);
+        self.journal.as_ref().is_some_and(|journal| {
+            running + logged > self.cache.capacity() / 2
+                || journal.is_short(running, self.layout.block_size)
+        })
+    }
+
+    /// How many blocks of metadata are dirty and not in the journal.
+    pub(crate) fn dirty_metadata(&self) -> usize {
         Kind::METADATA
             .iter()
             .map(|kind| self.cache.dirty_count(*kind))
             .sum()
     }
 
-    /// Writes everything that is dirty, in the order above. Without the flush at the end.
+    /// Writes everything that is dirty, in the order above and without the flush at the end; or
+    /// commits the running transaction of the journal.
     ///
     /// # Errors
     /// Device errors: what was not written stays dirty, and a later call tries again.
     pub(crate) fn write_back(&mut self) -> Result<()> {
+        if self.journal.is_some() {
+            return self.commit_log();
+        }
         if self.dirty_metadata() == 0 {
             self.write_kind(Kind::Data)?;
             return Ok(());
@@ -74,6 +96,9 @@ impl<D: BlockDevice> Store<D> {
     /// # Errors
     /// As [`write_back`](Self::write_back).
     pub(crate) fn sync(&mut self, orphans: bool, now: i64) -> Result<()> {
+        if self.journal.is_some() {
+            return self.rest_log(orphans, now);
+        }
         self.write_back()?;
         self.device.flush()?;
         if self.at_rest || orphans {
@@ -138,7 +163,7 @@ impl<D: BlockDevice> Store<D> {
 
     /// Writes all dirty blocks of a kind, neighbours in one request. Returns whether there were
     /// any.
-    fn write_kind(&mut self, kind: Kind) -> Result<bool> {
+    pub(crate) fn write_kind(&mut self, kind: Kind) -> Result<bool> {
         let most = self.run_blocks();
         let mut from = 0;
         let mut wrote = false;

@@ -6,8 +6,12 @@ mod faults;
 mod host;
 #[path = "suite/hostile.rs"]
 mod hostile;
+#[path = "suite/journal.rs"]
+mod journal;
 #[path = "suite/model.rs"]
 mod model;
+#[path = "suite/power.rs"]
+mod power;
 #[path = "suite/reading.rs"]
 mod reading;
 #[path = "suite/renaming.rs"]

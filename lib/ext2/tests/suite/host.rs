@@ -81,6 +81,28 @@ pub fn check(image: &[u8]) -> (bool, String) {
     run(tool("e2fsck").arg("-fn").arg(&path))
 }
 
+/// Lets the host replay the journal, and do nothing else.
+pub fn host_replay(image: &[u8]) -> Vec<u8> {
+    let folder = Folder::new();
+    let path = folder.path("image");
+    std::fs::write(&path, image).unwrap();
+    let (good, text) = run(tool("e2fsck").args(["-y", "-E", "journal_only"]).arg(&path));
+    // Status 1 is "errors corrected", which a replay may count as.
+    assert!(good || !text.contains("rror"), "{text}");
+    std::fs::read(path).unwrap()
+}
+
+/// Runs commands in `debugfs -w`; says what it printed.
+pub fn debugfs_script(image: &mut Vec<u8>, commands: &str) -> String {
+    let folder = Folder::new();
+    let (path, script) = (folder.path("image"), folder.path("script"));
+    std::fs::write(&path, &*image).unwrap();
+    std::fs::write(&script, commands).unwrap();
+    let (_, text) = run(tool("debugfs").arg("-w").arg("-f").arg(script).arg(&path));
+    *image = std::fs::read(&path).unwrap();
+    text
+}
+
 /// Lets `e2fsck -D` rebuild the directories, so that large ones have an index.
 pub fn optimize(image: &mut Vec<u8>) {
     let folder = Folder::new();
@@ -116,6 +138,17 @@ pub struct Disk {
     pub fail_writes_from: Cell<Option<u32>>,
     /// Only the one request fails, not those after it.
     pub once: Cell<bool>,
+    /// What a power cut leaves, see [`Disk::remember`].
+    medium: RefCell<Option<Medium>>,
+    /// Flushes so far.
+    pub flushes: Cell<u32>,
+}
+
+/// The medium behind the volatile cache of a disk.
+struct Medium {
+    data: Vec<u8>,
+    /// Sectors written since the last flush, in order: where they start and their content.
+    unflushed: Vec<(usize, Vec<u8>)>,
 }
 
 impl Disk {
@@ -128,6 +161,38 @@ impl Disk {
 
     pub fn image(&self) -> Vec<u8> {
         self.data.borrow().clone()
+    }
+
+    /// From here on the disk distinguishes what is flushed from what is only written.
+    pub fn remember(&self) {
+        *self.medium.borrow_mut() = Some(Medium {
+            data: self.image(),
+            unflushed: Vec::new(),
+        });
+    }
+
+    /// The image after a power cut: what was flushed, and of each sector that was written since any
+    /// of its contents; or no newer one, or the newest of all.
+    pub fn cut(&self, random: &mut Random) -> Vec<u8> {
+        let medium = self.medium.borrow();
+        let medium = medium.as_ref().expect("remember was called");
+        let mut image = medium.data.clone();
+        let mode = random.below(4);
+        let mut taken = std::collections::BTreeSet::new();
+        let mut order: Vec<_> = medium.unflushed.iter().collect();
+        // Backwards the last content is seen first, so it wins if the coin says so.
+        order.reverse();
+        for (at, sector) in order {
+            let keep = match mode {
+                0 => false,
+                1 => true,
+                _ => random.below(mode) == 0,
+            };
+            if keep && taken.insert(*at) {
+                image[*at..at + 512].copy_from_slice(sector);
+            }
+        }
+        image
     }
 
     fn fails(&self, count: &Cell<u32>, from: &Cell<Option<u32>>) -> bool {
@@ -168,10 +233,30 @@ impl BlockDevice for Disk {
         data.get_mut(at..at + buf.len())
             .ok_or(DeviceError::OutOfRange)?
             .copy_from_slice(buf);
+        if let Some(medium) = self.medium.borrow_mut().as_mut() {
+            let sectors = buf.chunks(512).zip(0..);
+            medium
+                .unflushed
+                .extend(sectors.map(|(sector, n)| (at + n * 512, sector.to_vec())));
+        }
         Ok(())
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
+        self.flushes.set(self.flushes.get() + 1);
+        // A dead disk flushes nothing.
+        if self
+            .fail_writes_from
+            .get()
+            .is_some_and(|from| !self.once.get() && self.writes.get() > from)
+        {
+            return Err(DeviceError::Io);
+        }
+        if let Some(medium) = self.medium.borrow_mut().as_mut() {
+            for (at, sector) in medium.unflushed.drain(..) {
+                medium.data[at..at + 512].copy_from_slice(&sector);
+            }
+        }
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Random work against a simple model of a file system, in memory.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use ext2::{Error, FileKind, FileSystem};
 
@@ -8,12 +9,13 @@ use crate::host::*;
 
 /// What a path names in the model.
 #[derive(Clone, Debug, PartialEq)]
-enum Node {
-    File(Vec<u8>),
+pub enum Node {
+    File(Rc<Vec<u8>>),
     Directory,
 }
 
-type Model = BTreeMap<String, Node>;
+/// By path, without `/lost+found`.
+pub type Model = BTreeMap<String, Node>;
 
 fn parent(path: &str) -> (String, String) {
     let (dir, name) = path.rsplit_once('/').unwrap();
@@ -46,8 +48,19 @@ fn has_children(model: &Model, path: &str) -> bool {
         .any(|other| other.starts_with(&format!("{path}/")))
 }
 
-/// One random operation on both; they must agree about success.
-fn step(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random) {
+/// Whether an operation was done that the model does or does not allow. An error of the device ends
+/// the work; the operation may then be done or not.
+fn agree<T>(result: Result<T, Error>, allowed: bool, what: &str) -> Result<bool, Error> {
+    match result {
+        Err(error @ Error::Device(_)) => return Err(error),
+        other => assert_eq!(other.is_ok(), allowed, "{what}: {:?}", other.err()),
+    }
+    Ok(allowed)
+}
+
+/// One random operation on both; they must agree about success. An error is one of the device; what
+/// was asked for is then done in the model.
+pub fn step(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random) -> Result<(), Error> {
     let choice = random.below(12);
     let path = if choice < 3 {
         random_path(model, random)
@@ -55,81 +68,93 @@ fn step(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random) {
         some_path(model, random)
     };
     let (dir, name) = parent(&path);
-    let Ok(at) = walk(fs, &dir) else {
-        return;
+    let at = match walk(fs, &dir) {
+        Err(error @ Error::Device(_)) => return Err(error),
+        Err(_) => return Ok(()),
+        Ok(at) => at,
     };
     let name = name.as_bytes();
     match choice {
         0 | 1 => {
-            let made = fs.create(at, name, 0o644).is_ok();
-            assert_eq!(made, !model.contains_key(&path) && !is_file(model, &dir));
-            if made {
-                model.insert(path, Node::File(Vec::new()));
+            let allowed = !model.contains_key(&path) && !is_file(model, &dir);
+            let made = agree(fs.create(at, name, 0o644), allowed, &path);
+            if allowed {
+                model.insert(path, Node::File(Rc::default()));
             }
+            made?;
         }
         2 => {
-            let made = fs.mkdir(at, name, 0o755).is_ok();
-            assert_eq!(made, !model.contains_key(&path) && !is_file(model, &dir));
-            if made {
+            let allowed = !model.contains_key(&path) && !is_file(model, &dir);
+            let made = agree(fs.mkdir(at, name, 0o755), allowed, &path);
+            if allowed {
                 model.insert(path, Node::Directory);
             }
+            made?;
         }
-        3..=6 => write(fs, model, random, &path),
-        7 => truncate(fs, model, random, &path),
+        3..=6 => write(fs, model, random, &path)?,
+        7 => truncate(fs, model, random, &path)?,
         8 => {
-            let removed = fs.unlink(at, name).is_ok();
-            assert_eq!(removed, is_file(model, &path));
-            if removed {
+            let allowed = is_file(model, &path);
+            let removed = agree(fs.unlink(at, name), allowed, &path);
+            if allowed {
                 model.remove(&path);
             }
+            removed?;
         }
         9 => {
-            let removed = fs.rmdir(at, name).is_ok();
             let empty = model.get(&path) == Some(&Node::Directory) && !has_children(model, &path);
-            assert_eq!(removed, empty);
-            if removed {
+            let removed = agree(fs.rmdir(at, name), empty, &path);
+            if empty {
                 model.remove(&path);
             }
+            removed?;
         }
         _ => {
             let new = random_path(model, random);
-            rename(fs, model, &path, &new);
+            rename(fs, model, &path, &new)?;
         }
     }
+    Ok(())
 }
 
 fn is_file(model: &Model, path: &str) -> bool {
     matches!(model.get(path), Some(Node::File(_)))
 }
 
-fn write(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random, path: &str) {
+fn write(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random, path: &str) -> Result<(), Error> {
     let Some(Node::File(content)) = model.get_mut(path) else {
-        return;
+        return Ok(());
     };
     let offset = random.below(200_000) as usize;
     let length = random.below(30_000) as usize;
     let data = random.bytes(length);
-    let ino = walk(fs, path).unwrap();
-    write_all(fs, ino, offset as u64, &data).unwrap();
     if length > 0 {
+        let content = Rc::make_mut(content);
         content.resize(content.len().max(offset + length), 0);
         content[offset..offset + length].copy_from_slice(&data);
     }
+    let ino = walk(fs, path)?;
+    write_all(fs, ino, offset as u64, &data)
 }
 
-fn truncate(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random, path: &str) {
+fn truncate(
+    fs: &mut Fs<'_>,
+    model: &mut Model,
+    random: &mut Random,
+    path: &str,
+) -> Result<(), Error> {
     let Some(Node::File(content)) = model.get_mut(path) else {
-        return;
+        return Ok(());
     };
     let size = random.below(250_000) as usize;
-    let ino = walk(fs, path).unwrap();
-    fs.truncate(ino, size as u64).unwrap();
-    content.resize(size, 0);
+    Rc::make_mut(content).resize(size, 0);
+    let ino = walk(fs, path)?;
+    fs.truncate(ino, size as u64)
 }
 
-fn rename(fs: &mut Fs<'_>, model: &mut Model, old: &str, new: &str) {
+fn rename(fs: &mut Fs<'_>, model: &mut Model, old: &str, new: &str) -> Result<(), Error> {
     let ((old_dir, old_name), (new_dir, new_name)) = (parent(old), parent(new));
-    let (old_at, new_at) = (walk(fs, &old_dir).unwrap(), walk(fs, &new_dir).unwrap());
+    let (old_at, new_at) = (walk(fs, &old_dir)?, walk(fs, &new_dir)?);
     let done = fs.rename(old_at, old_name.as_bytes(), new_at, new_name.as_bytes());
     let allowed = match (model.get(old), model.get(new)) {
         (None, _) => false,
@@ -141,7 +166,7 @@ fn rename(fs: &mut Fs<'_>, model: &mut Model, old: &str, new: &str) {
         (Some(Node::Directory), Some(Node::Directory)) => !has_children(model, new),
         _ => false,
     };
-    assert_eq!(done.is_ok(), allowed, "{old} to {new}: {done:?}");
+    let done = agree(done, allowed, &format!("{old} to {new}"));
     if allowed && old != new {
         let under = format!("{old}/");
         let moved: Vec<_> = model
@@ -154,10 +179,12 @@ fn rename(fs: &mut Fs<'_>, model: &mut Model, old: &str, new: &str) {
             model.insert(format!("{new}{}", &path[old.len()..]), node);
         }
     }
+    done.map(|_| ())
 }
 
-fn compare(fs: &mut Fs<'_>, model: &Model) {
-    let mut seen = 0;
+/// What is in the file system.
+pub fn read_model(fs: &mut Fs<'_>) -> Model {
+    let mut model = Model::new();
     let mut dirs = vec![(String::new(), fs.root())];
     while let Some((path, dir)) = dirs.pop() {
         for (name, ino) in list(fs, dir).unwrap() {
@@ -165,34 +192,44 @@ fn compare(fs: &mut Fs<'_>, model: &Model) {
             if path == "/lost+found" {
                 continue;
             }
-            seen += 1;
-            match &model[&path] {
-                Node::File(content) => assert!(read_all(fs, ino).unwrap() == *content, "{path}"),
-                Node::Directory => {
-                    assert_eq!(fs.getattr(ino).unwrap().kind, FileKind::Directory);
-                    dirs.push((path, ino));
+            let node = match fs.getattr(ino).unwrap().kind {
+                FileKind::Directory => {
+                    dirs.push((path.clone(), ino));
+                    Node::Directory
                 }
-            }
+                _ => Node::File(Rc::new(read_all(fs, ino).unwrap())),
+            };
+            assert_eq!(model.insert(path, node), None, "a name that is there twice");
         }
     }
-    assert_eq!(seen, model.len());
+    model
+}
+
+fn compare(fs: &mut Fs<'_>, model: &Model) {
+    let found = read_model(fs);
+    assert!(found.keys().eq(model.keys()));
+    for (path, node) in model {
+        assert!(found[path] == *node, "{path}");
+    }
 }
 
 #[test]
 fn random_work_agrees_with_the_model() {
-    for (seed, block_size, budget) in [
-        (1, 1024, 0),
-        (2, 2048, 1 << 20),
-        (3, 4096, 0),
-        (4, 1024, 8 << 20),
+    for (seed, kind, block_size, budget) in [
+        (1, "ext2", 1024, 0),
+        (2, "ext2", 2048, 1 << 20),
+        (3, "ext2", 4096, 0),
+        (4, "ext3", 1024, 0),
+        (5, "ext3", 4096, 8 << 20),
     ] {
-        let disk = Disk::new(empty(block_size, (48 << 20) / block_size));
+        let arguments = format!("-t {kind} -b {block_size}");
+        let disk = Disk::new(make_image(&arguments, None, (48 << 20) / block_size));
         let mut random = Random(seed);
         let mut model = Model::new();
         for _ in 0..4 {
             let mut fs = FileSystem::mount(&disk, options(false, budget)).unwrap();
             for n in 0..300 {
-                step(&mut fs, &mut model, &mut random);
+                step(&mut fs, &mut model, &mut random).unwrap();
                 if n % 100 == 99 {
                     compare(&mut fs, &model);
                     fs.sync().unwrap();

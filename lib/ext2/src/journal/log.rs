@@ -1,0 +1,125 @@
+//! The log as a file: where its positions lie on the device, and its superblock.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::bitmap;
+use crate::device::BlockDevice;
+use crate::error::{Error, Result};
+use crate::inode::FileKind;
+use crate::journal::format::{SUPERBLOCK_SIZE, Superblock};
+use crate::store::Store;
+use crate::transaction::Transaction;
+
+/// The inode of the journal.
+const INODE: u32 = 8;
+
+/// Positions that follow each other also on the device.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    position: u32,
+    block: u32,
+}
+
+/// The log. Every position lies on a block of its own that is not part of the file system's tables.
+pub(crate) struct Log {
+    /// In the order of positions; each reaches to the next.
+    runs: Vec<Run>,
+    pub(crate) superblock: Superblock,
+}
+
+impl Log {
+    /// Positions that transactions can use.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.superblock.length() - self.superblock.first()
+    }
+
+    /// The block of position `at`, which exists.
+    pub(crate) fn block(&self, at: u32) -> u32 {
+        let n = self.runs.partition_point(|run| run.position <= at);
+        let run = self.runs[n - 1];
+        run.block + (at - run.position)
+    }
+
+    /// The position `count` behind `at`; the log is a ring.
+    pub(crate) fn advance(&self, at: u32, count: u32) -> u32 {
+        let first = self.superblock.first();
+        first + (at - first + count) % self.capacity()
+    }
+}
+
+impl<D: BlockDevice> Store<D> {
+    /// Finds the journal and reads its superblock.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Journal` if there is none that can be used; device errors.
+    pub(super) fn open_log(&mut self) -> Result<Log> {
+        if self.layout.journal_inode != INODE {
+            return Err(match self.layout.journal_inode {
+                0 => Error::Journal("it is on another device"),
+                _ => Error::Corrupt("number of the journal's inode"),
+            });
+        }
+        let (runs, blocks) = Transaction::begin(self, 0).map_log()?;
+        let mut raw = vec![0; SUPERBLOCK_SIZE];
+        let first = runs
+            .first()
+            .ok_or(Error::Corrupt("journal without blocks"))?;
+        self.device.read(self.sector(first.block), &mut raw)?;
+        let superblock = Superblock::parse(raw, self.layout.block_size, blocks)?;
+        Ok(Log { runs, superblock })
+    }
+
+    /// Writes the journal's superblock with a new start (0: nowhere) and sequence. No flush.
+    pub(super) fn write_log_start(
+        &mut self,
+        log: &mut Log,
+        start: u32,
+        sequence: u32,
+    ) -> Result<()> {
+        let sector = self.sector(log.block(0));
+        self.writes += 1;
+        let raw = log.superblock.set_start(start, sequence);
+        Ok(self.device.write(sector, raw)?)
+    }
+}
+
+impl<D: BlockDevice> Transaction<'_, D> {
+    /// The runs of the journal's file, and how many blocks they have. A block that comes twice ends
+    /// it, so the work is bounded by the size of the file system.
+    fn map_log(&mut self) -> Result<(Vec<Run>, u32)> {
+        let layout = self.layout();
+        let inode = match self.inode_record(INODE)? {
+            Some(inode) if inode.kind == FileKind::Regular && inode.links > 0 => inode,
+            _ => return Err(Error::Corrupt("inode of the journal")),
+        };
+        let blocks = inode.size / layout.block_size as u64;
+        let blocks = blocks.min(layout.blocks.into()) as u32;
+        let mut seen = vec![0; layout.blocks as usize / 8 + 1];
+        let mut runs: Vec<Run> = Vec::new();
+        let mut position = 0;
+        while position < blocks {
+            let run = self.find_run(&inode, position.into(), blocks - position)?;
+            let first = run.nth(0, &layout)?.number();
+            for n in 0..run.count {
+                let block = run.nth(n, &layout)?;
+                self.check_owned(block)?;
+                if bitmap::is_set(&seen, block.number()) {
+                    return Err(Error::Corrupt("block that is twice in the journal"));
+                }
+                bitmap::set(&mut seen, block.number(), 1);
+            }
+            let continues = runs
+                .last()
+                .is_some_and(|last| last.block + (position - last.position) == first);
+            if !continues {
+                runs.push(Run {
+                    position,
+                    block: first,
+                });
+            }
+            position += run.count;
+        }
+        Ok((runs, blocks))
+    }
+}

@@ -1,0 +1,170 @@
+//! Power cuts at random points of random work: after each, our replay and the host's agree, the host
+//! finds nothing wrong, and everything that was acknowledged is there.
+
+use ext2::{Error, FileSystem};
+
+use crate::host::*;
+use crate::model::{Model, Node, read_model, step};
+
+/// Work since the last acknowledgement.
+struct History {
+    /// The model after each operation since then; the first is what was acknowledged.
+    moments: Vec<Model>,
+}
+
+impl History {
+    fn now(&self) -> &Model {
+        self.moments.last().unwrap()
+    }
+
+    fn acknowledge(&mut self) {
+        self.moments.drain(..self.moments.len() - 1);
+    }
+
+    /// Asserts that `found` is what a power cut may leave: the names of some moment, and the
+    /// content of all files that did not change since the acknowledgement.
+    fn check(&self, found: &Model) {
+        let kinds = |model: &Model| -> Vec<(String, bool)> {
+            let nodes = model.iter();
+            nodes
+                .map(|(path, node)| (path.clone(), *node == Node::Directory))
+                .collect()
+        };
+        let names = kinds(found);
+        let moment = self.moments.iter().find(|moment| kinds(moment) == names);
+        assert!(moment.is_some(), "names of no moment since the last sync");
+        for (path, node) in &self.moments[0] {
+            let constant = |moment: &Model| moment.get(path) == Some(node);
+            if self.moments.iter().all(constant) {
+                assert!(found.get(path) == Some(node), "content of {path}");
+            }
+        }
+    }
+}
+
+/// Works until the device dies.
+fn work(fs: &mut Fs<'_>, history: &mut History, random: &mut Random) -> Result<(), Error> {
+    loop {
+        let mut model = history.now().clone();
+        let done = step(fs, &mut model, random);
+        history.moments.push(model);
+        done?;
+        match random.below(24) {
+            0 => fs.sync()?,
+            1 | 2 => fs.commit()?,
+            // Kept open to the end, so that removing it leaves an orphan.
+            3 => {
+                let path = history.now().keys().next().cloned().unwrap_or_default();
+                let ino = walk(fs, &path)?;
+                fs.open(ino)?;
+                continue;
+            }
+            _ => continue,
+        }
+        history.acknowledge();
+    }
+}
+
+/// What our mount makes of the image, and the image after its unmount.
+fn recover(image: Vec<u8>) -> (Model, Vec<u8>) {
+    let disk = Disk::new(image);
+    let mut fs = mount(&disk);
+    assert!(fs.was_clean() && !fs.is_read_only());
+    let found = read_model(&mut fs);
+    fs.unmount().unwrap();
+    (found, disk.image())
+}
+
+fn assert_same(one: &Model, other: &Model) {
+    assert!(one.keys().eq(other.keys()));
+    assert!(one.iter().all(|(path, node)| other[path] == *node));
+}
+
+/// One cut after `writes` writes; returns what is left.
+fn cut(image: Vec<u8>, budget: usize, writes: u32, random: &mut Random) -> Vec<u8> {
+    let disk = Disk::new(image);
+    let mut fs = FileSystem::mount(&disk, options(false, budget)).unwrap();
+    let mut history = History {
+        moments: vec![read_model(&mut fs)],
+    };
+    disk.remember();
+    disk.fail_writes_from.set(Some(disk.writes.get() + writes));
+    let error = work(&mut fs, &mut history, random).unwrap_err();
+    assert!(matches!(error, Error::Device(_)), "{error}");
+    drop(fs);
+    let left = disk.cut(random);
+    let read_only = Disk::new(left.clone());
+    let mut fs = FileSystem::mount(&read_only, options(true, 1 << 20)).unwrap();
+    let seen = read_model(&mut fs);
+    drop(fs);
+    assert_eq!(read_only.writes.get(), 0);
+    let (ours, image) = recover(left.clone());
+    history.check(&ours);
+    assert_same(&ours, &seen);
+    assert_clean(&image);
+    let host = host_replay(&left);
+    assert_clean(&host);
+    let (theirs, _) = recover(host);
+    assert_same(&ours, &theirs);
+    image
+}
+
+/// `EXT2_CUTS` cuts per case for a long search, else `usual`.
+fn cuts(arguments: &str, blocks: u32, budget: usize, seed: u64, usual: u64) {
+    let wanted = std::env::var("EXT2_CUTS").ok();
+    let count = wanted.and_then(|text| text.parse().ok()).unwrap_or(usual);
+    let base = make_image(arguments, None, blocks);
+    let mut image = base.clone();
+    for n in 0..count {
+        let mut random = Random(seed * 1_000_000 + n);
+        if n % 12 == 0 {
+            image = base.clone();
+        }
+        let writes = 1 + random.below(if n % 3 == 0 { 20 } else { 250 }) as u32;
+        eprintln!("{arguments}: cut {n} after {writes} writes");
+        image = cut(image, budget, writes, &mut random);
+    }
+}
+
+#[test]
+fn cuts_with_small_blocks_and_a_small_cache() {
+    cuts("-t ext3 -b 1024 -J size=1", 12 << 10, 0, 1, 100);
+}
+
+#[test]
+fn cuts_with_a_large_cache() {
+    cuts("-t ext3 -b 2048 -J size=2", 6 << 10, 8 << 20, 2, 60);
+}
+
+#[test]
+fn cuts_with_large_blocks() {
+    cuts("-t ext3 -b 4096 -J size=4", 4 << 10, 1 << 20, 3, 60);
+}
+
+/// A disk without a volatile cache, where each single write may be the last.
+#[test]
+fn a_cut_at_every_write_of_a_short_work() {
+    let base = make_image("-t ext3 -b 1024 -J size=1", None, 4096);
+    for writes in 0..30 {
+        let disk = Disk::new(base.clone());
+        disk.fail_writes_from.set(Some(writes));
+        let mut fs = mount(&disk);
+        let root = fs.root();
+        let mut done = 0;
+        let result = (0..6).try_for_each(|n| {
+            let ino = fs.create(root, format!("f{n}").as_bytes(), 0o644)?;
+            write_all(&mut fs, ino, 0, &Random(n).bytes(3000))?;
+            fs.fsync(ino)?;
+            done = n + 1;
+            Ok::<_, Error>(())
+        });
+        assert!(result.is_err() || writes > 6);
+        drop(fs);
+        let (found, image) = recover(disk.image());
+        assert_clean(&image);
+        for n in 0..done {
+            let content = Node::File(Random(n).bytes(3000).into());
+            assert!(found[&format!("/f{n}")] == content);
+        }
+    }
+}
