@@ -286,8 +286,9 @@ fn fs_error(error: ext2::Error) -> FsError {
         Error::Invalid(_) => FsError::Invalid,
         Error::Device(_) => FsError::Device,
         Error::Corrupt(what) | Error::NotExt2(what) => FsError::Corrupt(Text::new(what)),
-        Error::Unsupported(_) | Error::OnlyReadable(_) | Error::BlockSize(_) => {
-            FsError::Unsupported
-        }
+        Error::Unsupported(_)
+        | Error::OnlyReadable(_)
+        | Error::Journal(_)
+        | Error::BlockSize(_) => FsError::Unsupported,
     }
 }
