@@ -19,12 +19,14 @@ use interfaces::{
     AnyHandle, CrashReason, Domain, DomainSpec, DomainState, Handle, RVec, RpcResult, StartError,
     Text,
 };
-use manifest::Limits;
 use manifest::model::MOST_GRANTS;
+use manifest::{Limits, order};
 use restart::{Budget, Verdict};
 
 /// A domain that does not start is not tried again before so many nanoseconds.
 const RETRY_AFTER: u64 = 1_000_000_000;
+/// So often a start is tried again because a domain that it needs crashed meanwhile.
+const ATTEMPTS: u32 = 3;
 /// How long the remains of an ended instance are waited for, in nanoseconds.
 const PATIENCE: u64 = 5_000_000_000;
 
@@ -58,6 +60,13 @@ pub struct Status {
     pub starts: u32,
     /// It stays down.
     pub gave_up: bool,
+}
+
+impl Status {
+    /// Whether it serves, or did and is to do so again.
+    pub fn is_wanted(&self) -> bool {
+        self.starts > 0 && !self.gave_up
+    }
 }
 
 /// A supervised domain.
@@ -231,12 +240,18 @@ impl System {
         {
             return Err(failure.clone());
         }
+        let mut attempts = 1;
         loop {
             let began = time::now();
+            let needs = self.needs(index);
             match self.start_once(index) {
                 Ok(running) if self.publish(index, &running, began) => return Ok(running),
                 Ok(running) => self.retire(index, running),
                 Err(Unstarted::Crashed) => log!("{name}: crashed while it started"),
+                Err(Unstarted::Failed(_)) if attempts < ATTEMPTS && self.needs(index) != needs => {
+                    attempts += 1;
+                    continue;
+                }
                 Err(Unstarted::Failed(failure)) => {
                     state.refused = Some((time::now(), failure.clone()));
                     return Err(failure);
@@ -244,6 +259,16 @@ impl System {
             }
             self.count_crash(index, state)?;
         }
+    }
+
+    /// The instances of the domains that this one needs, started if need be; 0 for one that is not to be had.
+    fn needs(self: &Arc<Self>, index: usize) -> Vec<u32> {
+        let needs = order::needs(&self.manifest, index);
+        let instance = |need| {
+            self.with_instance(need, 0, |running| running.id)
+                .unwrap_or(0)
+        };
+        needs.into_iter().map(instance).collect()
     }
 
     /// Makes a new instance known. Whether it is still alive: if it died before it was known, nobody saw it die.

@@ -60,7 +60,8 @@ fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
     }
 }
 
-/// Has the domain with this number replaced, and then all that cannot go on without the instance that died.
+/// Has the domain with this number replaced, and then all that cannot go on without the instance that died, or did
+/// not start again before because they needed it.
 fn revive(system: &Arc<System>, dead: Option<(usize, u32)>) {
     let of_thread = system.clone();
     let work = move || {
@@ -72,7 +73,7 @@ fn revive(system: &Arc<System>, dead: Option<(usize, u32)>) {
             );
         }
         for &index in &of_thread.order {
-            if of_thread.services[index].status().id != 0 {
+            if of_thread.services[index].status().is_wanted() {
                 report(&of_thread, index, of_thread.with_instance(index, 0, |_| ()));
             }
         }

@@ -28,7 +28,8 @@ pub fn start(
     errors: Option<Handle<dyn Ports>>,
 ) -> RpcResult<(Handle<dyn Console>, Handle<dyn Console>)> {
     let terminal = Arc::new(Port::new(ports));
-    if !terminal.is_present()? {
+    // An error is an answer, too: the granted range is too short for a serial port.
+    if !terminal.is_present().unwrap_or(false) {
         log!("there is no serial port at these addresses");
         return Err(RpcError::Refused);
     }
