@@ -12,6 +12,7 @@ use framework::dma::DmaCoherent;
 use framework::io::{IoError, IoMem, IoPort};
 use framework::irq::{IrqError, IrqLine, Polarity, Trigger};
 use framework::mem::{PAGE_SIZE, phys_to_virt};
+use framework::pci::QuiesceError;
 use interfaces::{
     DmaAllocator, DmaMemory, Handle, Hardware, HardwareError, Interrupt, Message, Mmio, PciAddress,
     Ports, RVec, RpcError, RpcResult,
@@ -194,17 +195,31 @@ impl Pool {
     /// Makes the device leave memory alone, once.
     fn stop(&self) {
         if !self.stopped.swap(true, Ordering::SeqCst) {
-            let PciAddress {
-                bus,
-                device,
-                function,
-            } = self.device;
-            if let Err(error) = framework::pci::quiesce(bus, device, function) {
+            self.quiesce();
+        }
+    }
+
+    /// Makes the device leave memory alone; whether it does now.
+    fn quiesce(&self) -> bool {
+        let PciAddress {
+            bus,
+            device,
+            function,
+        } = self.device;
+        match framework::pci::quiesce(bus, device, function) {
+            Ok(()) | Err(QuiesceError::Absent) => true,
+            Err(error) => {
                 framework::kprintln!(
                     "pci {bus:02x}:{device:02x}.{function}: cannot be stopped: {error:?}"
                 );
+                false
             }
         }
+    }
+
+    /// Whether somebody else has a pool for the same device by now.
+    fn is_succeeded(&self) -> bool {
+        live_pools().iter().any(|pool| pool.device == self.device)
     }
 
     fn take(&self, pages: usize) -> Option<DmaCoherent> {
@@ -223,16 +238,31 @@ impl Pool {
 }
 
 impl Drop for Pool {
+    /// Stops the device before the spare memory is freed, which is what happens next. It may have been
+    /// stopped before, when a user died, but a thread of his that had not left yet may have set it going
+    /// again. If somebody else drives it by now, he has reset it and it must not be stopped under him.
     fn drop(&mut self) {
-        // Before the spare memory is freed, which is what happens next.
-        self.stop();
+        self.stopped.store(true, Ordering::SeqCst);
+        if !self.is_succeeded() && !self.quiesce() {
+            // Lost for ever, since the device may still write to it.
+            self.state
+                .lock()
+                .spare
+                .drain(..)
+                .for_each(core::mem::forget);
+        }
     }
+}
+
+/// All pools that are in use. Whoever looks at them does so without the lock: stopping a device maps its
+/// configuration space, and this may turn out to be the last share in a pool.
+fn live_pools() -> Vec<Arc<Pool>> {
+    POOLS.lock().iter().filter_map(Weak::upgrade).collect()
 }
 
 /// Stops every device that works for the dead domain `id`.
 pub fn stop_devices_of(id: u32) {
-    // Stopping a device maps its configuration space, which no spin lock may be held across.
-    let all: Vec<Arc<Pool>> = POOLS.lock().iter().filter_map(Weak::upgrade).collect();
+    let all = live_pools();
     let used = all
         .iter()
         .filter(|pool| pool.state.lock().users.contains(&id));
@@ -252,6 +282,7 @@ impl DmaAllocator for AllocatorObject {
                 clear(&memory)?;
                 memory
             }
+            None if !crate::platform::can_spare(pages) => return Err(RpcError::NoMemory.into()),
             None => DmaCoherent::alloc(pages).map_err(|_| RpcError::NoMemory)?,
         };
         Ok(Handle::new(MemoryObject {

@@ -19,6 +19,11 @@ use isolation::verify::Identity;
 /// could not do its own bookkeeping.
 const RESERVE_PAGES: usize = 1024;
 
+/// Whether `count` pages can be given to a domain without touching those.
+pub fn can_spare(count: usize) -> bool {
+    framework::mem::frames::stats().free > RESERVE_PAGES.saturating_add(count)
+}
+
 /// The bare machine.
 struct Machine;
 
@@ -77,8 +82,7 @@ pub fn init() {
 
 impl Platform for Machine {
     fn pages(&self, count: usize) -> Option<NonNull<u8>> {
-        let free = framework::mem::frames::stats().free;
-        (free > RESERVE_PAGES + count)
+        can_spare(count)
             .then(|| framework::mem::alloc_pages(count))
             .flatten()
     }
@@ -89,16 +93,13 @@ impl Platform for Machine {
     }
 
     fn image_space(&self, pages: usize) -> Option<Box<dyn ImageSpace>> {
-        let free = framework::mem::frames::stats().free;
-        let region = (free > RESERVE_PAGES + pages).then(|| kspace::map_region(pages));
+        let region = can_spare(pages).then(|| kspace::map_region(pages));
         Some(Box::new(Space(region?.ok()?)))
     }
 
     fn spawn(&self, name: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64> {
-        let free = framework::mem::frames::stats().free;
         let pages = STACK_BYTES / PAGE;
-        let thread =
-            (free > RESERVE_PAGES + pages).then(|| task::spawn(name, entry, argument, pages, 0));
+        let thread = can_spare(pages).then(|| task::spawn(name, entry, argument, pages, 0));
         thread?.ok().map(|id| id.0)
     }
 
