@@ -7,6 +7,7 @@ use crate::bench::Bench;
 mod console;
 mod disks;
 mod exec;
+mod guide;
 mod images;
 mod manifests;
 mod recovery;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Case> {
         exec::CASES,
         console::CASES,
         manifests::CASES,
+        guide::CASES,
     ];
     tables.concat()
 }

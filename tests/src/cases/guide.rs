@@ -1,0 +1,150 @@
+//! The guide `docs/guide/write-a-domain.md`: its code is the code that is built, and what it says to run works.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use xtask::build;
+
+use super::{Case, case};
+use crate::bench::Bench;
+
+pub(super) const CASES: &[Case] = &[
+    case("guide-shows-the-files-that-are-built", verbatim),
+    case("guide-domains-count-and-come-back", runs),
+];
+
+const GUIDE: &str = "docs/guide/write-a-domain.md";
+
+/// The fenced blocks of a Markdown text: what stands behind the opening fence, and the lines.
+fn blocks(text: &str) -> Vec<(&str, String)> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(label) = line.strip_prefix("```") {
+            let inside = lines.by_ref().take_while(|line| *line != "```");
+            found.push((label, inside.flat_map(|line| [line, "\n"]).collect()));
+        }
+    }
+    found
+}
+
+fn guide(bench: &Bench<'_>) -> Result<String> {
+    fs::read_to_string(bench.site.project.root.join(GUIDE)).context(GUIDE)
+}
+
+/// Every block that names a file is that file.
+fn verbatim(bench: &Bench<'_>) -> Result<()> {
+    let text = guide(bench)?;
+    let mut compared = 0;
+    for (label, block) in blocks(&text) {
+        let Some((_, path)) = label.split_once(" file=") else {
+            continue;
+        };
+        let file =
+            fs::read_to_string(bench.site.project.root.join(path)).context(path.to_string())?;
+        ensure!(block == file, "{GUIDE} does not show {path} as it is");
+        compared += 1;
+    }
+    ensure!(compared == 5, "{compared} files are shown, not 5");
+    Ok(())
+}
+
+/// The text `manifest` with the sections of `changes` in place of those of the same name, or behind all others.
+fn changed(manifest: &str, changes: &str) -> String {
+    let mut sections = sections(manifest);
+    for new in self::sections(changes) {
+        let is_same = |old: &&mut String| old.lines().next() == new.lines().next();
+        match sections.iter_mut().find(is_same) {
+            Some(old) => *old = new,
+            None => sections.push(new),
+        }
+    }
+    sections.concat()
+}
+
+/// A manifest cut in front of every header; the part before the first one is a section, too.
+fn sections(manifest: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            found.push(String::new());
+        }
+        let section = found.last_mut().expect("one is there from the start");
+        section.push_str(line);
+        section.push('\n');
+    }
+    found
+}
+
+/// The shell lines that the guide has run, in their order.
+fn shell_lines(text: &str) -> Vec<&str> {
+    let lines = text.lines().filter_map(|line| line.split_once("--exec '"));
+    lines
+        .filter_map(|(_, rest)| rest.strip_suffix('\''))
+        .collect()
+}
+
+/// Changes the default manifest as the guide says, and runs what it runs.
+fn runs(bench: &Bench<'_>) -> Result<()> {
+    let text = guide(bench)?;
+    let changes: String = blocks(&text)
+        .into_iter()
+        .filter(|(label, _)| *label == "toml manifest")
+        .map(|(_, block)| block)
+        .collect();
+    let default = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let manifest = changed(&default, &changes);
+    let file = bench.folder.join("tally.toml");
+    fs::write(&file, &manifest)?;
+    build::build(&bench.site.project, Some(&file))?;
+    let lines = shell_lines(&text);
+    let [count, crash] = lines.as_slice() else {
+        anyhow::bail!("the guide runs {} lines, not 2", lines.len());
+    };
+    let disk = bench.disk()?;
+    let mut machine = bench.machine_by(&manifest)?;
+    machine.disk = Some(disk.clone());
+    bench
+        .exec_on(machine, count)?
+        .status(0)?
+        .silently()?
+        .shows("tally-watch: ")?
+        .shows(" written")?;
+    bench.expect_clean(&disk)?;
+    let mut machine = bench.machine_by(&manifest)?;
+    machine.disk = Some(disk.clone());
+    bench
+        .exec_on(machine, crash)?
+        .status(0)?
+        .shows("a.txt\nb.txt\n")?
+        .shows("restart 1 after 1 crashes")?
+        .shows("tally-watch: ")?;
+    bench.expect_clean(&disk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_labels_and_lines() {
+        let text = "a\n```sh\nls\n```\n\n```rust file=x\nb\nc\n```\n";
+        let expected = [("sh", "ls\n".to_string()), ("rust file=x", "b\nc\n".into())];
+        assert_eq!(blocks(text), expected);
+    }
+
+    #[test]
+    fn sections_are_replaced_or_added() {
+        let manifest = "# a\n[one]\nx = 1\n[two]\ny = 2\n";
+        assert_eq!(
+            changed(manifest, "[one]\nx = 3\n[three]\n"),
+            "# a\n[one]\nx = 3\n[two]\ny = 2\n[three]\n"
+        );
+    }
+
+    #[test]
+    fn shell_lines_are_found() {
+        let text = "cargo xtask run --exec 'a; b'\nno\n";
+        assert_eq!(shell_lines(text), ["a; b"]);
+    }
+}
