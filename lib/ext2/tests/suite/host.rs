@@ -14,7 +14,13 @@ impl Folder {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("ext2-{}-{n}", std::process::id()));
+        // Images are many and short-lived: in memory, if the host has such a place.
+        let memory = PathBuf::from("/dev/shm");
+        let base = match memory.is_dir() {
+            true => memory,
+            false => std::env::temp_dir(),
+        };
+        let path = base.join(format!("ext2-{}-{n}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Folder(path)
     }
