@@ -142,7 +142,7 @@ impl Membership {
             words: ThreadWords {
                 top: 0,
                 stack_low: stack + HOST_STACK,
-                isolation: 0,
+                locks: 0,
                 own: 0,
             },
             state: AtomicU32::new(0),

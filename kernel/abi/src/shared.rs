@@ -53,8 +53,9 @@ pub struct ChunkHead {
 pub fn chunk_of(object: NonNull<u8>) -> NonNull<ChunkHead> {
     object
         .map_addr(|at| {
-            // An object never lies at the start of its chunk, and no chunk at address 0.
-            core::num::NonZeroUsize::new(at.get() & !(CHUNK_BYTES - 1)).unwrap_or(at)
+            // SAFETY: an object never lies at the start of its chunk, and no chunk at address 0, so what is
+            // left of the address is not 0. A value other than an object's leads nowhere that is used.
+            unsafe { core::num::NonZeroUsize::new_unchecked(at.get() & !(CHUNK_BYTES - 1)) }
         })
         .cast()
 }

@@ -47,8 +47,8 @@ pub struct ThreadWords {
     pub top: usize,
     /// The lowest address of the stack that core and domains may use.
     pub stack_low: usize,
-    /// Not used on this platform.
-    pub isolation: usize,
+    /// Locks of the core that the thread holds.
+    pub locks: usize,
     /// Address of this structure.
     pub own: usize,
 }

@@ -161,6 +161,10 @@ impl Frame for Interrupted<'_> {
         self.0.rip as usize
     }
 
+    fn interruptible(&self) -> bool {
+        in_core(self.0.rip as usize) && isolation::lock::held() == 0
+    }
+
     fn redirect(&mut self, landing: &Landing) {
         let registers = &mut *self.0;
         registers.rip = landing.ip as u64;
@@ -171,6 +175,16 @@ impl Frame for Interrupted<'_> {
         registers.r[4..].copy_from_slice(&[r12, r13, r14, r15]);
         registers.flags &= !FLAGS_DF;
     }
+}
+
+/// Whether `address` is in the core's own code.
+fn in_core(address: usize) -> bool {
+    unsafe extern "C" {
+        // The linker puts them at the first byte of the image and behind the last one of its code.
+        static __executable_start: u8;
+        static etext: u8;
+    }
+    (&raw const __executable_start as usize..&raw const etext as usize).contains(&address)
 }
 
 /// See [`hosted_core::Core::fault`].

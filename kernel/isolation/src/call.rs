@@ -207,6 +207,33 @@ pub unsafe fn failure(record: *const Record) -> Option<RpcError> {
     }
 }
 
+/// Whether [`note_failure`] noted something in `record`.
+///
+/// # Safety
+/// `record` is linked.
+#[inline(always)]
+pub unsafe fn has_failed(record: *const Record) -> bool {
+    // SAFETY: see above.
+    unsafe { (*record).failure != 0 }
+}
+
+/// Ends a call in which a value could not be handed over: leaves `record`; what was noted in it.
+///
+/// # Safety
+/// `record` is the top record, and what was to be handed over has been dropped.
+#[cold]
+#[inline(never)]
+pub unsafe fn give_up(record: *mut Record) -> RpcError {
+    // SAFETY: by the caller's duty.
+    unsafe {
+        let error = failure(record).unwrap_or(RpcError::Refused);
+        if !leave(record) {
+            unwind_further(record);
+        }
+        error
+    }
+}
+
 /// Goes on unwinding after `record` was left and its caller found dead.
 ///
 /// # Safety
@@ -416,22 +443,29 @@ macro_rules! proxy {
                             let _ = $crate::abi::Exchangeable::transfer(&mut $moved, &inward);
                         )*
                         const MOVED: &[&str] = &[$(stringify!($moved)),*];
-                        if !MOVED.is_empty() && let Some(error) = $crate::call::failure(record) {
+                        if !MOVED.is_empty() && $crate::call::has_failed(record) {
                             $( drop($moved); )*
-                            if !$crate::call::leave(record) {
-                                $crate::call::unwind_further(record);
-                            }
-                            return Err(error.into());
+                            return Err($crate::call::give_up(record).into());
                         }
                         let call: unsafe fn(&$crate::Proxy $(, $type)*) -> $result =
                             core::mem::transmute(trampoline as *const ());
-                        let mut result = call(proxy $(, $argument)*);
-                        if core::mem::needs_drop::<$result>() {
-                            let outward = $crate::handle::outward(record);
-                            let _ = $crate::abi::Exchangeable::transfer(&mut result, &outward);
-                            if let Some(error) = $crate::call::failure(record) {
-                                result = Err(error.into());
+                        // Taken apart and put together again, so that no part is read wider than the
+                        // callee has written it: the processor cannot forward such a store to the load.
+                        let result = match call(proxy $(, $argument)*) {
+                            Ok(mut value) => {
+                                let outward = $crate::handle::outward(record);
+                                let _ = $crate::abi::Exchangeable::transfer(&mut value, &outward);
+                                Ok(value)
                             }
+                            Err(mut error) => {
+                                let outward = $crate::handle::outward(record);
+                                let _ = $crate::abi::Exchangeable::transfer(&mut error, &outward);
+                                Err(error)
+                            }
+                        };
+                        if core::mem::needs_drop::<$result>() && $crate::call::has_failed(record) {
+                            drop(result);
+                            return Err($crate::call::give_up(record).into());
                         }
                         if !$crate::call::leave(record) {
                             drop(result);

@@ -138,6 +138,9 @@ unsafe extern "C" fn log(text: *const u8, len: usize) {
 }
 
 extern "C" fn now() -> u64 {
+    // The bare machine reads its clock with next to no stack; a Linux process asks the C library.
+    #[cfg(feature = "hosted")]
+    check_stack();
     platform().now()
 }
 
