@@ -107,7 +107,7 @@ fn calls() -> Result<(), String> {
     let (forwarder, shadow) = start(&prepare("domains/forwarder")?, Some(next))?;
     let plain: &dyn Null = black_box(&Plain);
     print(
-        "P0",
+        "bare",
         "dyn call without a proxy",
         per_call(|| _ = black_box(plain.null())),
         "instructions",
