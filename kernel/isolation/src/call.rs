@@ -130,7 +130,8 @@ pub unsafe fn enter(record: *mut Record, block: *const ControlBlock) -> bool {
 /// Whether too little stack is left below `record` for a call.
 #[inline(always)]
 fn stack_is_low(record: *const Record) -> bool {
-    (record as usize).wrapping_sub(stack_low()) < CALL_RESERVE
+    // Signed: in a Linux process there is some stack below the lowest that may be used.
+    ((record as usize).wrapping_sub(stack_low()) as isize) < CALL_RESERVE as isize
 }
 
 /// Unlinks `record`. Returns whether the caller is still alive.
