@@ -8,6 +8,7 @@ use crate::system::System;
 use alloc::vec::Vec;
 use domain_rt::{log, time};
 use interfaces::{DomainInfo, DomainState};
+use manifest::Source;
 
 /// How long the remains of a domain are waited for, in nanoseconds.
 const PATIENCE: u64 = 5_000_000_000;
@@ -32,7 +33,7 @@ pub fn outlive(system: &System) -> Former {
         "back after a crash: {} domains go on, but none can be restarted alone until all are",
         found.len()
     );
-    let all_live = wait_for_change(system, &found);
+    let all_live = is_connected(system, &found) && wait_for_change(system, &found);
     if all_live && system.words.exec.is_some() {
         return Former::LineEnded;
     }
@@ -57,6 +58,73 @@ fn all(system: &System, fits: impl Fn(&DomainInfo) -> bool) -> Vec<DomainInfo> {
         found.extend(Some(info).filter(|info| info.id != domain_rt::self_id() && fits(info)));
     }
     found
+}
+
+/// Whether every domain that another one needs is there and still in use. One that died together with `init`, or that
+/// the former `init` was just starting, is lost to its users. When there is one line to run, that is left as it is:
+/// starting anew would run the line a second time.
+fn is_connected(system: &System, found: &[DomainInfo]) -> bool {
+    if system.words.exec.is_some() {
+        return true;
+    }
+    if let Some(name) = found.iter().find_map(|user| lacks(system, user, found)) {
+        log!("{name} is not there, but is needed");
+        return false;
+    }
+    let unused = |server: &&DomainInfo| {
+        let mut users = found
+            .iter()
+            .filter(|user| should_use(system, user, server))
+            .peekable();
+        users.peek().is_some() && !users.any(|user| holds(system, user, server))
+    };
+    match found.iter().find(unused) {
+        Some(server) => {
+            log!("{} is there, but nobody has a way to it", server.name);
+            false
+        }
+        None => true,
+    }
+}
+
+/// The name of a domain that `user` cannot do without, and that is not among the live ones.
+fn lacks<'a>(system: &'a System, user: &DomainInfo, found: &[DomainInfo]) -> Option<&'a str> {
+    let index = system.manifest.index_of(user.name.as_str())?;
+    let wants = &system.services[index].image.as_ref().ok()?.wants;
+    let needed = system.manifest.domains[index]
+        .grants
+        .iter()
+        .filter(|grant| {
+            wants
+                .iter()
+                .any(|port| port.name.as_str() == grant.port && !port.optional)
+        });
+    let mut servers = needed.filter_map(|grant| used(&grant.source));
+    servers.find(|server| found.iter().all(|info| info.name.as_str() != *server))
+}
+
+/// The domain that whoever has this grant calls. A claimed function is not counted: a driver goes on without the
+/// domain of its bus.
+fn used(source: &Source) -> Option<&str> {
+    match source {
+        Source::Offer { domain, .. } | Source::Respawn { domain, .. } => Some(domain),
+        _ => None,
+    }
+}
+
+/// Whether the manifest grants one domain what another offers.
+fn should_use(system: &System, user: &DomainInfo, server: &DomainInfo) -> bool {
+    let index = system.manifest.index_of(user.name.as_str());
+    let grants = index.map(|index| system.manifest.domains[index].grants.iter());
+    grants.is_some_and(|mut grants| {
+        grants.any(|grant| used(&grant.source) == Some(server.name.as_str()))
+    })
+}
+
+fn holds(system: &System, user: &DomainInfo, server: &DomainInfo) -> bool {
+    let monitor = &system.kernel.monitor;
+    let mut held = (0..).map_while(|index| monitor.holds(user.id, index).ok().flatten());
+    held.any(|(_, by)| by == server.name)
 }
 
 /// Waits until one of the domains has died or the personality's last program has ended; whether all still live.

@@ -27,7 +27,11 @@ const SHORT_LIFE: u64 = 200_000_000;
 /// Starts all domains and then runs the shell until the machine is switched off.
 pub fn run(system: &Arc<System>) {
     match former::outlive(system) {
-        Former::None | Former::Ended => start_all(system),
+        Former::None => start_all(system),
+        Former::Ended => {
+            start_all(system);
+            say(system, "init crashed: everything was started anew");
+        }
         Former::LineEnded => {
             log!("the command line ended while nobody watched; its status is lost");
             return shut_down(system, STATUS_CRASHED);
