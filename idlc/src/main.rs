@@ -1,4 +1,5 @@
 //! The command line of the interface compiler. Build scripts use the library; this is for people.
+#![forbid(unsafe_code)]
 
 use idlc::{Model, Report, Rule, Source};
 use std::io::Write;
