@@ -6,7 +6,7 @@
 
 use crate::domain::{self, Reason};
 use crate::heap::OBJECTS;
-use crate::kill::{crash_here, leave_if_dead};
+use crate::kill::{crash_here, leave_if_dead, leave_if_late};
 use crate::platform::{WaitResult, platform};
 use crate::text::Clean;
 use crate::thread::{current_id, spawn_in, stack_left};
@@ -39,11 +39,13 @@ pub const API: Api = Api {
 };
 
 /// What every function does first that only a domain's own code calls: a thread of a dead domain leaves here,
-/// where it owns nothing of the kernel's, instead of waiting to be caught in its own code.
+/// where it owns nothing of the kernel's, instead of waiting to be caught in its own code; so does one whose
+/// time is used up.
 #[inline]
 fn check_in() {
     check_stack();
     leave_if_dead();
+    leave_if_late();
 }
 
 /// Ends the running domain if too little stack is left for a kernel function. In the kernel itself (whose

@@ -207,32 +207,61 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
     true
 }
 
-/// A scheduler tick found the running thread at `frame`. Ends a domain whose call has used up its budget.
+/// A scheduler tick found the running thread at `frame`. Ends a domain whose call has used up its budget, if
+/// its own code runs; in a kernel function it is found out at the next one ([`leave_if_late`]).
 pub fn tick(frame: &mut dyn Frame) {
     let record = top();
     if record.is_null() {
         return;
     }
-    // SAFETY: the running thread's top record; the tick interrupts it, so it does not change.
+    // SAFETY: the running thread's top record; the tick interrupts it, so it does not change. The method is
+    // written once the callee's code runs.
     unsafe {
         let block = &*(*record).domain;
-        if core::ptr::eq(block, domain::kernel_block()) || !block.in_image(frame.ip()) {
+        if core::ptr::eq(block, domain::kernel_block()) {
             return;
         }
         (*record).ticks += 1;
-        let budget = budget_of(block, (*record).method);
-        if budget != UNBOUNDED && (*record).ticks.saturating_mul(TICK_MS) > budget {
+        if !block.in_image(frame.ip()) {
+            return;
+        }
+        if let Some(budget) = exceeded(record) {
             let offset = frame.ip() - block.image_start();
             let what = format_args!("over its budget of {budget} ms");
-            die_at(
-                record,
-                Reason::Hang,
-                what,
-                format_args!("image offset {offset:#x}"),
-            );
+            let place = format_args!("image offset {offset:#x}");
+            die_at(record, Reason::Hang, what, place);
             frame.redirect(&(*record).landing());
         }
     }
+}
+
+/// Ends the domain that called the kernel function that runs, if its call has used up its budget.
+#[inline]
+pub(crate) fn leave_if_late() {
+    let record = top();
+    // SAFETY: the running thread's top record; a domain's code runs in its callee if ticks were counted.
+    unsafe {
+        if !record.is_null()
+            && (*record).ticks != 0
+            && let Some(budget) = exceeded(record)
+        {
+            let what = format_args!("over its budget of {budget} ms");
+            crash_here(Reason::Hang, what, format_args!("a kernel function"));
+        }
+    }
+}
+
+/// The budget of the record's call in milliseconds, if it is used up.
+///
+/// # Safety
+/// The record's callee is a domain, and its code has begun to run.
+unsafe fn exceeded(record: *const Record) -> Option<u32> {
+    // SAFETY: by the caller's duty.
+    let (budget, ticks) = unsafe {
+        let budget = budget_of(&*(*record).domain, (*record).method);
+        (budget, (*record).ticks)
+    };
+    (budget != UNBOUNDED && ticks.saturating_mul(TICK_MS) > budget).then_some(budget)
 }
 
 /// # Safety
