@@ -1,4 +1,5 @@
-//! Does the manifest fit the images? What the manifest alone can be checked for was checked when it was read.
+//! Does the manifest fit the images? What the manifest alone can be checked for was checked when it
+//! was read.
 
 use crate::images::Prepared;
 use alloc::format;
@@ -8,14 +9,16 @@ use alloc::vec::Vec;
 use interfaces::Port;
 use manifest::{Domain, Grant, Manifest, Source};
 
-/// An image, or why the kernel refused it. A refused one is not checked: its domain does not start, and the
-/// reason is said then.
+/// An image, or why the kernel refused it. A refused one is not checked: its domain does not start,
+/// and the reason is said then.
 type Checked = Result<Arc<Prepared>, String>;
 
-/// Checks all grants against the ports of the images, which are in the order of the manifest's domains.
+/// Checks all grants against the ports of the images, which are in the order of the manifest's
+/// domains.
 ///
 /// # Errors
-/// The first grant that the image does not want, want that is not granted, or offer that is not there.
+/// The first grant that the image does not want, want that is not granted, or offer that is not
+/// there.
 pub fn check(manifest: &Manifest, images: &[Checked]) -> Result<(), String> {
     for (domain, image) in manifest.domains.iter().zip(images) {
         if let Ok(image) = image {

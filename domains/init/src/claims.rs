@@ -1,8 +1,8 @@
 //! Which driver has which PCI function.
 //!
-//! `init` remembers it here, outside of the PCI domain, so that after a crash of that domain no driver that is
-//! started anew gets a function with which another one is still at work; and so that a restarted driver gets the same
-//! function again.
+//! `init` remembers it here, outside of the PCI domain, so that after a crash of that domain no
+//! driver that is started anew gets a function with which another one is still at work; and so that
+//! a restarted driver gets the same function again.
 
 use crate::failure;
 use alloc::format;

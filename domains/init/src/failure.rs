@@ -6,8 +6,8 @@ use interfaces::{
     Errno, FsError, HardwareError, LoadError, PciError, RespawnError, StartError, Text,
 };
 
-/// Why there is no instance of a domain. The texts begin with the name of the domain whose fault it is, and
-/// pass unchanged to those that depend on it.
+/// Why there is no instance of a domain. The texts begin with the name of the domain whose fault it
+/// is, and pass unchanged to those that depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It crashed too often in too short a time and stays down; its name.

@@ -1,8 +1,9 @@
 //! What a restarted `init` finds: the domains of its former life.
 //!
-//! They go on without `init`. What cannot be had back are the handles to them, so none of them can be restarted
-//! alone any more. The new `init` therefore leaves them in peace for as long as all of them live and the shell runs, and then
-//! ends what is left and starts everything anew, like at boot.
+//! They go on without `init`. What cannot be had back are the handles to them, so none of them can
+//! be restarted alone any more. The new `init` therefore leaves them in peace for as long as all of
+//! them live and the shell runs, and then ends what is left and starts everything anew, like at
+//! boot.
 
 use crate::system::System;
 use alloc::vec::Vec;
@@ -60,9 +61,9 @@ fn all(system: &System, fits: impl Fn(&DomainInfo) -> bool) -> Vec<DomainInfo> {
     found
 }
 
-/// Whether every domain that another one needs is there and still in use. One that died together with `init`, or that
-/// the former `init` was just starting, is lost to its users. When there is one line to run, that is left as it is:
-/// starting anew would run the line a second time.
+/// Whether every domain that another one needs is there and still in use. One that died together
+/// with `init`, or that the former `init` was just starting, is lost to its users. When there is
+/// one line to run, that is left as it is: starting anew would run the line a second time.
 fn is_connected(system: &System, found: &[DomainInfo]) -> bool {
     if system.words.exec.is_some() {
         return true;
@@ -103,8 +104,8 @@ fn lacks<'a>(system: &'a System, user: &DomainInfo, found: &[DomainInfo]) -> Opt
     servers.find(|server| found.iter().all(|info| info.name.as_str() != *server))
 }
 
-/// The domain that whoever has this grant calls. A claimed function is not counted: a driver goes on without the
-/// domain of its bus.
+/// The domain that whoever has this grant calls. A claimed function is not counted: a driver goes
+/// on without the domain of its bus.
 fn used(source: &Source) -> Option<&str> {
     match source {
         Source::Offer { domain, .. } | Source::Respawn { domain, .. } => Some(domain),
@@ -127,7 +128,8 @@ fn holds(system: &System, user: &DomainInfo, server: &DomainInfo) -> bool {
     held.any(|(_, by)| by == server.name)
 }
 
-/// Waits until one of the domains has died or the personality's last program has ended; whether all still live.
+/// Waits until one of the domains has died or the personality's last program has ended; whether all
+/// still live.
 fn wait_for_change(system: &System, found: &[DomainInfo]) -> bool {
     let personality = system.manifest.boot.personality.as_deref();
     let personality = found

@@ -29,8 +29,8 @@ impl Granted {
     }
 }
 
-/// Finds what grant number `number` of domain number `index` leads to. Domains that it comes from are started if they
-/// are not running.
+/// Finds what grant number `number` of domain number `index` leads to. Domains that it comes from
+/// are started if they are not running.
 ///
 /// # Errors
 /// Why it is not to be had.
@@ -117,8 +117,8 @@ pub fn instance_offer(
     }
 }
 
-/// The right to ask for instances of a domain. Given only if there is one now, so that who cannot do without it
-/// does not start.
+/// The right to ask for instances of a domain. Given only if there is one now, so that who cannot
+/// do without it does not start.
 fn respawn(system: &Arc<System>, name: &str, port: Option<&str>) -> Result<Granted, Failure> {
     let index = index_of(system, name);
     system.with_instance(index, 0, |_| ())?;
@@ -132,7 +132,8 @@ fn respawn(system: &Arc<System>, name: &str, port: Option<&str>) -> Result<Grant
     Ok(Granted::free(handle.into_any()))
 }
 
-/// A PCI function. What a driver gets from it are objects of the kernel, so it goes on when the PCI domain dies.
+/// A PCI function. What a driver gets from it are objects of the kernel, so it goes on when the PCI
+/// domain dies.
 fn claim(
     system: &Arc<System>,
     name: &str,
@@ -149,7 +150,8 @@ fn claim(
             system.claims.claim(&bus, devices, owner);
         match claimed {
             Ok(device) => return Ok(Granted::free(device.into_any())),
-            // The bus itself crashed under the claim: ask its successor. Its restart budget ends this.
+            // The bus itself crashed under the claim: ask its successor. Its restart budget ends
+            // this.
             Err(_) if bus.function(0) == Err(RpcError::DomainCrashed) => failed = id,
             Err(text) => return Err(cause(text)),
         }

@@ -27,8 +27,8 @@ impl Images {
     /// The image with this name.
     ///
     /// # Errors
-    /// The archive has no such file: the manifest is wrong. (What is wrong with a file that is there is in the
-    /// value.)
+    /// The archive has no such file: the manifest is wrong. (What is wrong with a file that is
+    /// there is in the value.)
     pub fn get(
         &mut self,
         kernel: &Kernel,

@@ -1,7 +1,8 @@
 //! A way to tell the user why the system does not come up when there is no console to say it on.
 //!
-//! The log may go to a place that nobody looks at. As long as no console domain has the serial ports, `init` can
-//! take one for as long as a line takes; if they are in use, the message is only in the log.
+//! The log may go to a place that nobody looks at. As long as no console domain has the serial
+//! ports, `init` can take one for as long as a line takes; if they are in use, the message is only
+//! in the log.
 
 use alloc::format;
 use interfaces::{Handle, Hardware, HardwareError, Ports, RVec};
@@ -14,8 +15,8 @@ const TERMINAL: u16 = 0x3f8;
 /// So often a transmitter that is busy is looked at before it is given up.
 const PATIENCE: u32 = 1_000_000;
 
-/// Writes a line to a serial port: with `once`, when the output is for another program, to that for errors if
-/// there is one.
+/// Writes a line to a serial port: with `once`, when the output is for another program, to that for
+/// errors if there is one.
 pub fn write(hardware: &Handle<dyn Hardware>, text: &str, once: bool) {
     let end = if once { "\n" } else { "\r\n" };
     let line = format!("init: {text}{end}");

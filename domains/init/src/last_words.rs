@@ -1,7 +1,7 @@
 //! What a domain wrote to the log before its start function failed.
 //!
-//! A start function can only return a transport error, so a domain says in the log why it does not start. For the
-//! user that line is the cause, and it is fetched from there.
+//! A start function can only return a transport error, so a domain says in the log why it does not
+//! start. For the user that line is the cause, and it is fetched from there.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -30,8 +30,8 @@ impl<'a> LogEnd<'a> {
     pub fn last_words(&self, name: &str) -> Option<String> {
         let text = self.since().ok()??;
         let text = String::from_utf8_lossy(&text).into_owned();
-        let own = text.lines().filter_map(|line| said_by(name, line));
-        own.last().map(str::to_owned)
+        let mut own = text.lines().filter_map(|line| said_by(name, line));
+        own.next_back().map(str::to_owned)
     }
 
     fn since(&self) -> RpcResult<Option<RVec<u8>>> {
@@ -45,8 +45,8 @@ impl<'a> LogEnd<'a> {
     }
 }
 
-/// What `name` says in a line of the log, `[    0.123456] NAME: TEXT`. Lines of the kernel about a domain look alike, but
-/// go on with the word `domain` and a number.
+/// What `name` says in a line of the log, `[    0.123456] NAME: TEXT`. Lines of the kernel about a
+/// domain look alike, but go on with the word `domain` and a number.
 fn said_by<'a>(name: &str, line: &'a str) -> Option<&'a str> {
     let (_, line) = line.split_once("] ")?;
     let text = line.strip_prefix(name)?.strip_prefix(": ")?;

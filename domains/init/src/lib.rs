@@ -1,4 +1,5 @@
-//! `init`: starts all other domains as the image's manifest says, and starts them again when they crash.
+//! `init`: starts all other domains as the image's manifest says, and starts them again when they
+//! crash.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -16,10 +17,11 @@
 //! | [`last_resort`] | how the user is told when there is no console |
 //!
 //! # Locks
-//! Each supervised domain has one lock, which is held while that domain is started, ended or replaced, also over the
-//! calls that this takes. Whoever holds it may take the locks of domains that this one's grants come from, directly (a grant is
-//! resolved) or through a call (the start function of a file system reads a block, the block shadow finds
-//! its driver dead and asks for another). The manifest's grants have no circle, so neither have the locks. Everything else is
+//! Each supervised domain has one lock, which is held while that domain is started, ended or
+//! replaced, also over the calls that this takes. Whoever holds it may take the locks of domains
+//! that this one's grants come from, directly (a grant is resolved) or through a call (the start
+//! function of a file system reads a block, the block shadow finds its driver dead and asks for
+//! another). The manifest's grants have no circle, so neither have the locks. Everything else is
 //! under locks of its own that are held for a few instructions.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -59,8 +61,8 @@ use words::Words;
 /// Where the manifest is in the boot archive.
 const MANIFEST: &str = "manifest.toml";
 
-/// Starts everything. If that cannot be done, the log says why and the machine is switched off with status 1:
-/// without its domains it would only stand there.
+/// Starts everything. If that cannot be done, the log says why and the machine is switched off with
+/// status 1: without its domains it would only stand there.
 ///
 /// # Errors
 /// Only if even switching off fails.

@@ -1,8 +1,9 @@
 //! One supervised domain: its state, and how it is started, ended and replaced.
 //!
-//! States, guarded by the lock of [`Service::state`]: no instance; an instance that serves. Work on the domain itself (start, end,
-//! replace) is done under that lock, so that of all who find the same instance dead only the first one replaces it; the
-//! others wait for the lock and then find another instance there.
+//! States, guarded by the lock of [`Service::state`]: no instance; an instance that serves. Work on
+//! the domain itself (start, end, replace) is done under that lock, so that of all who find the
+//! same instance dead only the first one replaces it; the others wait for the lock and then find
+//! another instance there.
 
 use crate::failure::{self, Failure};
 use crate::grants;
@@ -123,8 +124,8 @@ fn is_alive(control: &Handle<dyn Domain>) -> bool {
 }
 
 impl System {
-    /// Has `work` done with the instance that serves domain number `index`, after starting one if there is none. If
-    /// the instance `failed` (0: none) serves, it is taken for dead and replaced.
+    /// Has `work` done with the instance that serves domain number `index`, after starting one if
+    /// there is none. If the instance `failed` (0: none) serves, it is taken for dead and replaced.
     ///
     /// # Errors
     /// Why there is no instance.
@@ -160,7 +161,8 @@ impl System {
             .all(|&(index, id)| self.services[index].status().id == id)
     }
 
-    /// Ends an instance with all domains that it started, and waits until what it owned is free again.
+    /// Ends an instance with all domains that it started, and waits until what it owned is free
+    /// again.
     fn retire(&self, index: usize, running: Running) {
         let name = &self.manifest.domains[index].name;
         self.services[index].status.lock().id = 0;
@@ -261,7 +263,8 @@ impl System {
         }
     }
 
-    /// The instances of the domains that this one needs, started if need be; 0 for one that is not to be had.
+    /// The instances of the domains that this one needs, started if need be; 0 for one that is not
+    /// to be had.
     fn needs(self: &Arc<Self>, index: usize) -> Vec<u32> {
         let needs = order::needs(&self.manifest, index);
         let instance = |need| {
@@ -271,7 +274,8 @@ impl System {
         needs.into_iter().map(instance).collect()
     }
 
-    /// Makes a new instance known. Whether it is still alive: if it died before it was known, nobody saw it die.
+    /// Makes a new instance known. Whether it is still alive: if it died before it was known,
+    /// nobody saw it die.
     fn publish(&self, index: usize, running: &Running, began: u64) -> bool {
         let status = {
             let mut status = self.services[index].status.lock();
@@ -330,8 +334,8 @@ impl System {
         })
     }
 
-    /// Finds all grants, in the order of the image's wants. A grant that the image can do without is left out
-    /// if it is not to be had.
+    /// Finds all grants, in the order of the image's wants. A grant that the image can do without
+    /// is left out if it is not to be had.
     #[allow(clippy::type_complexity, reason = "two halves of one answer")]
     fn grants(
         self: &Arc<Self>,
@@ -382,8 +386,8 @@ impl System {
         }
     }
 
-    /// The domain's options, one setting in a line: those of the manifest, the words passed on from the command line,
-    /// and for the personality what each program may ask for.
+    /// The domain's options, one setting in a line: those of the manifest, the words passed on from
+    /// the command line, and for the personality what each program may ask for.
     fn options(&self, index: usize) -> RpcResult<RVec<u8>> {
         let domain = &self.manifest.domains[index];
         let mut lines = Vec::from([domain.options.clone()]);

@@ -1,7 +1,8 @@
 //! The personality and its shell, from the first prompt to power-off.
 //!
-//! Interactive, the shell is started again when it ends, and after a crash of the personality. With `exec=` on the command
-//! line it runs one line, and the machine is switched off with the line's status.
+//! Interactive, the shell is started again when it ends, and after a crash of the personality. With
+//! `exec=` on the command line it runs one line, and the machine is switched off with the line's
+//! status.
 
 use crate::failure;
 use crate::former::{self, Former};
@@ -21,7 +22,8 @@ use interfaces::{
 const STATUS_CRASHED: u8 = 134;
 /// The status of a program that was killed.
 const STATUS_KILLED: u8 = 137;
-/// A shell that ended sooner than this after its start is not started again at once, in nanoseconds.
+/// A shell that ended sooner than this after its start is not started again at once, in
+/// nanoseconds.
 const SHORT_LIFE: u64 = 200_000_000;
 
 /// Starts all domains and then runs the shell until the machine is switched off.
@@ -76,7 +78,8 @@ fn start_all(system: &Arc<System>) {
     }
 }
 
-/// Runs shells one after the other; the status of the last one, with which the machine is to be switched off.
+/// Runs shells one after the other; the status of the last one, with which the machine is to be
+/// switched off.
 ///
 /// # Errors
 /// There is no personality or no shell, in words.
@@ -122,8 +125,8 @@ enum Ended {
     NoShell(String),
 }
 
-/// Runs the shell, or the other one if it cannot be started. A disk without a shell is nothing unusual, so that is
-/// only said in the log; other causes are said to the user.
+/// Runs the shell, or the other one if it cannot be started. A disk without a shell is nothing
+/// unusual, so that is only said in the log; other causes are said to the user.
 fn run_shell(system: &System, personality: &Handle<dyn Personality>) -> Result<ExitStatus, Ended> {
     let boot = &system.manifest.boot;
     let mut causes = Vec::new();
@@ -200,7 +203,8 @@ fn console(system: &System, errors: bool) -> Option<Handle<dyn Console>> {
     console.downcast::<dyn Console>().ok()
 }
 
-/// Has every file system write what it holds back, those first that need others, and switches the machine off.
+/// Has every file system write what it holds back, those first that need others, and switches the
+/// machine off.
 fn shut_down(system: &System, status: u8) {
     for &index in system.order.iter().rev() {
         let name = &system.manifest.domains[index].name;

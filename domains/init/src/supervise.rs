@@ -1,8 +1,9 @@
 //! The thread that watches, and what others see: `Respawn`, `Supervisor`.
 //!
-//! A crash is noticed twice: by a caller, who asks for another instance through his `Respawn`, and by the watching
-//! thread, which also sees the death of a domain that nobody calls. Whoever comes first restarts it. The watching thread
-//! itself never starts anything, since a start can take long: it has each done by a thread of its own.
+//! A crash is noticed twice: by a caller, who asks for another instance through his `Respawn`, and
+//! by the watching thread, which also sees the death of a domain that nobody calls. Whoever comes
+//! first restarts it. The watching thread itself never starts anything, since a start can take
+//! long: it has each done by a thread of its own.
 
 use crate::failure::Failure;
 use crate::grants;
@@ -40,7 +41,8 @@ fn watch(system: &Arc<System>) {
     }
 }
 
-/// Has a dead domain of ours restarted. If events were missed, each of them could have been the death of any.
+/// Has a dead domain of ours restarted. If events were missed, each of them could have been the
+/// death of any.
 fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
     if missed {
         log!("more happened than could be noticed: looking at all domains");
@@ -60,8 +62,8 @@ fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
     }
 }
 
-/// Has the domain with this number replaced, and then all that cannot go on without the instance that died, or did
-/// not start again before because they needed it.
+/// Has the domain with this number replaced, and then all that cannot go on without the instance
+/// that died, or did not start again before because they needed it.
 fn revive(system: &Arc<System>, dead: Option<(usize, u32)>) {
     let of_thread = system.clone();
     let work = move || {

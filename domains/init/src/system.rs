@@ -33,8 +33,8 @@ impl System {
     /// Reads and verifies all images, and checks the manifest against them. Nothing is started yet.
     ///
     /// # Errors
-    /// What is wrong with the manifest. An image that the kernel refuses is no such error: its domain will not
-    /// start, and perhaps the system can do without.
+    /// What is wrong with the manifest. An image that the kernel refuses is no such error: its
+    /// domain will not start, and perhaps the system can do without.
     pub fn new(
         kernel: Arc<Kernel>,
         manifest: Manifest,

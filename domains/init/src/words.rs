@@ -1,8 +1,8 @@
 //! The kernel's command line.
 //!
-//! Words between blanks. `init` knows one itself: `exec=LINE`, percent-encoded, has the shell run one line
-//! instead of reading from the console, and the machine switched off with the line's status. Other words go to the domains
-//! whose `pass` in the manifest names them.
+//! Words between blanks. `init` knows one itself: `exec=LINE`, percent-encoded, has the shell run
+//! one line instead of reading from the console, and the machine switched off with the line's
+//! status. Other words go to the domains whose `pass` in the manifest names them.
 
 use alloc::borrow::ToOwned;
 use alloc::format;

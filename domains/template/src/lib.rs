@@ -13,7 +13,8 @@
 
 use interfaces::{Block, BlockError, Geometry, Handle, RVec, RpcResult};
 
-/// Called once, when the domain starts, with what the manifest grants it. What it returns is what it offers.
+/// Called once, when the domain starts, with what the manifest grants it. What it returns is what
+/// it offers.
 ///
 /// # Errors
 /// An error here means that the domain does not start; `init` logs it.
@@ -22,8 +23,8 @@ pub fn start(device: Handle<dyn Block>) -> RpcResult<Handle<dyn Block>> {
     Handle::new(Inverted { device })
 }
 
-/// The object behind the offered interface. It is called from many threads at once; whatever changes in it goes
-/// behind a `domain_rt::sync::Mutex`.
+/// The object behind the offered interface. It is called from many threads at once; whatever
+/// changes in it goes behind a `domain_rt::sync::Mutex`.
 struct Inverted {
     device: Handle<dyn Block>,
 }
@@ -40,7 +41,8 @@ impl Block for Inverted {
         Ok(buffer)
     }
 
-    // Data that comes by reference is only lent for the call: it cannot be changed, so it is copied.
+    // Data that comes by reference is only lent for the call: it cannot be changed, so it is
+    // copied.
     fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
         let mut inverted = RVec::from_slice(data)?;
         invert(&mut inverted);

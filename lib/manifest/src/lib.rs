@@ -1,9 +1,9 @@
 //! Image manifests: which domains an image has, what each is granted, and what is run at the end.
 //!
-//! A manifest is a file in a subset of TOML ([`syntax`] says which). [`Manifest::parse`] reads it into a typed
-//! model and checks all that can be known without the images: names, keys, grant expressions, cycles. Both
-//! the build tool and `init` use this crate, so that a manifest that passes on the host means the same when
-//! the machine boots.
+//! A manifest is a file in a subset of TOML ([`syntax`] says which). [`Manifest::parse`] reads it
+//! into a typed model and checks all that can be known without the images: names, keys, grant
+//! expressions, cycles. Both the build tool and `init` use this crate, so that a manifest that
+//! passes on the host means the same when the machine boots.
 //!
 //! ```toml
 //! [boot]

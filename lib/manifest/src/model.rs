@@ -48,8 +48,8 @@ pub struct Domain {
     pub grants: Vec<Grant>,
     /// Text for the domain.
     pub options: String,
-    /// Words of the kernel's command line that are added to the options. `name` adds `name` if the line has
-    /// the word `name` or `name=...`; `name=` adds the whole word `name=...`.
+    /// Words of the kernel's command line that are added to the options. `name` adds `name` if the
+    /// line has the word `name` or `name=...`; `name=` adds the whole word `name=...`.
     pub pass: Vec<String>,
     /// What it may use.
     pub limits: Limits,
@@ -110,8 +110,8 @@ impl Manifest {
     /// Reads a manifest and checks it.
     ///
     /// # Errors
-    /// The first thing that is wrong: the format, an unknown table or key, a value of the wrong kind, a name
-    /// that leads nowhere, a cycle of grants.
+    /// The first thing that is wrong: the format, an unknown table or key, a value of the wrong
+    /// kind, a name that leads nowhere, a cycle of grants.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut manifest = Manifest {
             boot: Boot::default(),

@@ -1,7 +1,8 @@
 //! The order in which domains start: a domain after all that its grants come from.
 //!
-//! A right to respawn counts as well as an offer: asking for a working instance may start that domain while
-//! the asking one is starting, and if each of two could wait for the other to start, both would for ever.
+//! A right to respawn counts as well as an offer: asking for a working instance may start that
+//! domain while the asking one is starting, and if each of two could wait for the other to start,
+//! both would for ever.
 
 use crate::model::Manifest;
 use crate::syntax::Error;
@@ -20,8 +21,8 @@ pub fn needs(manifest: &Manifest, index: usize) -> Vec<usize> {
     needs
 }
 
-/// The numbers of the domains in an order in which each comes after what it needs; among those that could
-/// be next, the one that the file has first.
+/// The numbers of the domains in an order in which each comes after what it needs; among those that
+/// could be next, the one that the file has first.
 ///
 /// # Errors
 /// A cycle, with the names of the domains on it.
@@ -42,8 +43,8 @@ pub fn start_order(manifest: &Manifest) -> Result<Vec<usize>, Error> {
     Ok(order)
 }
 
-/// Names a cycle among the domains that could not be placed. Each of them needs another one of them, so
-/// following the needs from any comes back to one that was passed.
+/// Names a cycle among the domains that could not be placed. Each of them needs another one of
+/// them, so following the needs from any comes back to one that was passed.
 fn cycle(manifest: &Manifest, needs: &[Vec<usize>], placed: &[bool]) -> Error {
     let mut path: Vec<usize> = Vec::new();
     let mut at = placed

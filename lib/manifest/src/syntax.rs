@@ -1,10 +1,10 @@
 //! The file format: a subset of TOML.
 //!
-//! There are comments (`#`), table headers (`[a.b]`, bare keys only), and `key = value` with a value that
-//! is a string (`"..."` with the escapes `\" \\ \n \t`), an integer (decimal or `0x`, `_` between digits), `true` or
-//! `false`, an array of strings, or an inline table. Arrays and inline tables may run over several lines and
-//! may end in a comma. A value in an inline table is a string, an integer or a boolean, so nothing nests
-//! deeper, and the parser needs no recursion.
+//! There are comments (`#`), table headers (`[a.b]`, bare keys only), and `key = value` with a
+//! value that is a string (`"..."` with the escapes `\" \\ \n \t`), an integer (decimal or `0x`,
+//! `_` between digits), `true` or `false`, an array of strings, or an inline table. Arrays and
+//! inline tables may run over several lines and may end in a comma. A value in an inline table is a
+//! string, an integer or a boolean, so nothing nests deeper, and the parser needs no recursion.
 
 use alloc::borrow::ToOwned;
 use alloc::format;

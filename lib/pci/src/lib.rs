@@ -1,11 +1,11 @@
 //! The PCI configuration space: finding functions, sizing and placing their memory regions, MSI-X.
 //!
-//! Pure logic over [`Configuration`], which reads and writes the space. The layout of the header is that of the PCI Local Bus
-//! Specification 3.0, chapter 6; MSI-X is section 6.8.2; the flat address of a register is that of the PCI
-//! Express Base Specification, section 7.2.2 (ECAM).
+//! Pure logic over [`Configuration`], which reads and writes the space. The layout of the header is
+//! that of the PCI Local Bus Specification 3.0, chapter 6; MSI-X is section 6.8.2; the flat address
+//! of a register is that of the PCI Express Base Specification, section 7.2.2 (ECAM).
 //!
-//! Finding functions only reads, so that it can be done again while drivers run. Sizing writes; it is done
-//! for a function only when a driver claims it.
+//! Finding functions only reads, so that it can be done again while drivers run. Sizing writes; it
+//! is done for a function only when a driver claims it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -40,8 +40,8 @@ impl Address {
 /// Bytes of configuration space of one bus.
 pub const BUS_BYTES: u64 = 1 << 20;
 
-/// Access to the configuration space. `offset` is a multiple of 4 below 4,096. What is not there reads as all
-/// ones.
+/// Access to the configuration space. `offset` is a multiple of 4 below 4,096. What is not there
+/// reads as all ones.
 pub trait Configuration {
     /// Reads 32 bits.
     fn read(&self, address: Address, offset: u16) -> u32;
@@ -78,8 +78,9 @@ pub const COMMAND_NO_LINE: u32 = 1 << 10;
 /// Header type of a bridge to another PCI bus.
 const BRIDGE: u8 = 1;
 
-/// All functions that can be reached from bus `first` through bridges, in the order of their addresses. Buses
-/// outside `first..=last` are left out, and so are bridges that firmware has not given a bus.
+/// All functions that can be reached from bus `first` through bridges, in the order of their
+/// addresses. Buses outside `first..=last` are left out, and so are bridges that firmware has not
+/// given a bus.
 pub fn functions(space: &impl Configuration, first: u8, last: u8) -> Vec<Function> {
     let mut found = Vec::new();
     let mut buses = vec![first];
@@ -94,7 +95,8 @@ pub fn functions(space: &impl Configuration, first: u8, last: u8) -> Vec<Functio
                     .filter(|behind| (first..=last).contains(behind)),
             );
         }
-        // A bus that is behind two bridges is visited once, so that misconfigured bridges cannot make a circle.
+        // A bus that is behind two bridges is visited once, so that misconfigured bridges cannot
+        // make a circle.
         let mut known = Vec::with_capacity(buses.len());
         buses.retain(|bus| {
             if known.contains(bus) {
@@ -165,8 +167,8 @@ pub fn command(space: &impl Configuration, address: Address) -> u32 {
     space.read(address, COMMAND) & 0xffff
 }
 
-/// Switches bits of the command register on and off. The status register beside it is cleared by ones, so it
-/// is written with zeros.
+/// Switches bits of the command register on and off. The status register beside it is cleared by
+/// ones, so it is written with zeros.
 pub fn change_command(space: &impl Configuration, address: Address, on: u32, off: u32) {
     let value = (command(space, address) | on) & !off;
     space.write(address, COMMAND, value & 0xffff);
@@ -198,8 +200,8 @@ pub(crate) mod tests {
     use alloc::collections::BTreeMap;
     use core::cell::RefCell;
 
-    /// A configuration space of words; what is not there reads as all ones. `sizes` are those of memory regions,
-    /// by address and offset of the register.
+    /// A configuration space of words; what is not there reads as all ones. `sizes` are those of
+    /// memory regions, by address and offset of the register.
     #[derive(Default)]
     pub struct Space {
         pub words: RefCell<BTreeMap<(Address, u16), u32>>,

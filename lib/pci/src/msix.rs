@@ -1,7 +1,7 @@
 //! MSI-X (PCI 3.0, section 6.8.2): one message for each vector, in a table in a memory region.
 //!
-//! Whoever can write the table can make the device write anywhere, so the pages with the table are kept from
-//! drivers: [`before_table`] says what is left of a region.
+//! Whoever can write the table can make the device write anywhere, so the pages with the table are
+//! kept from drivers: [`before_table`] says what is left of a region.
 
 use crate::{Address, Configuration, capability, region};
 
@@ -50,7 +50,8 @@ impl Msix {
         u64::from(self.vectors) * ENTRY
     }
 
-    /// The pages with the table, as offset in the region and length, both multiples of the page size.
+    /// The pages with the table, as offset in the region and length, both multiples of the page
+    /// size.
     pub fn table_pages(&self) -> (u64, u64) {
         let start = self.offset & !(PAGE - 1);
         (
@@ -67,14 +68,14 @@ impl Msix {
     }
 }
 
-/// What a table entry holds for a message: four words to be written at [`ENTRY`] times the vector, the last of them
-/// last. The vector is not masked.
+/// What a table entry holds for a message: four words to be written at [`ENTRY`] times the vector,
+/// the last of them last. The vector is not masked.
 pub fn entry(address: u64, data: u32) -> [u32; 4] {
     [address as u32, (address >> 32) as u32, data, 0]
 }
 
-/// The part of region `bar`, of `length` bytes, that a driver may have: what comes before the pages with the
-/// table, or all of it if they are elsewhere. `None` if nothing is left.
+/// The part of region `bar`, of `length` bytes, that a driver may have: what comes before the pages
+/// with the table, or all of it if they are elsewhere. `None` if nothing is left.
 pub fn before_table(msix: Option<&Msix>, bar: u8, length: u64) -> Option<u64> {
     let left = match msix {
         Some(msix) if msix.bar == bar => length.min(msix.table_pages().0),

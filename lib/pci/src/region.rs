@@ -1,4 +1,5 @@
-//! Memory regions (base address registers, BARs): reading, sizing, placing (PCI 3.0, section 6.2.5).
+//! Memory regions (base address registers, BARs): reading, sizing, placing (PCI 3.0, section
+//! 6.2.5).
 
 use crate::{Address, COMMAND_IO, COMMAND_MEMORY, Configuration, change_command, command};
 
@@ -18,8 +19,8 @@ pub struct Region {
     pub wide: bool,
 }
 
-/// Finds the memory regions of a function and their lengths. While this runs, the function does not answer at
-/// its regions; registers are left as they were. I/O regions are not listed.
+/// Finds the memory regions of a function and their lengths. While this runs, the function does not
+/// answer at its regions; registers are left as they were. I/O regions are not listed.
 pub fn size(space: &impl Configuration, address: Address) -> [Option<Region>; COUNT] {
     let before = command(space, address);
     change_command(space, address, 0, COMMAND_IO | COMMAND_MEMORY);
@@ -72,8 +73,9 @@ fn probe(space: &impl Configuration, address: Address, number: usize) -> u32 {
     mask
 }
 
-/// Gives every region without an address one inside `window` (physical start, length), largest first, each at a multiple of its
-/// length. The function must not answer at its regions meanwhile. How many regions found no room.
+/// Gives every region without an address one inside `window` (physical start, length), largest
+/// first, each at a multiple of its length. The function must not answer at its regions meanwhile.
+/// How many regions found no room.
 pub fn place(
     space: &impl Configuration,
     address: Address,
@@ -117,7 +119,8 @@ mod tests {
 
     const DEVICE: Address = at(0, 1, 0);
 
-    /// A function with an I/O region, a 4 KiB region in register 1 and a wide 16 KiB region in registers 4 and 5.
+    /// A function with an I/O region, a 4 KiB region in register 1 and a wide 16 KiB region in
+    /// registers 4 and 5.
     fn space(bases: [u32; 2]) -> Space {
         let mut space = Space::default();
         space.add(DEVICE, 0);

@@ -1,9 +1,9 @@
 //! How often and how fast a domain that crashed is started again.
 //!
-//! A [`Budget`] counts crashes in a sliding window. The first crash is answered at once, the following ones after
-//! a pause that doubles each time, and when the window holds as many crashes as the budget allows, the domain stays down: a
-//! domain that crashes on the same input again and again must not keep the machine busy for ever.
-//! Time is an argument, so tests replay exactly.
+//! A [`Budget`] counts crashes in a sliding window. The first crash is answered at once, the
+//! following ones after a pause that doubles each time, and when the window holds as many crashes
+//! as the budget allows, the domain stays down: a domain that crashes on the same input again and
+//! again must not keep the machine busy for ever. Time is an argument, so tests replay exactly.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -35,8 +35,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of `most` crashes in any `window` nanoseconds: at the last of them the domain stays down. With 0
-    /// or 1 it is never started again.
+    /// A budget of `most` crashes in any `window` nanoseconds: at the last of them the domain stays
+    /// down. With 0 or 1 it is never started again.
     pub fn new(most: u32, window: u64) -> Self {
         Budget {
             most: most as usize,

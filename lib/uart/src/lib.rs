@@ -1,8 +1,9 @@
 //! The 16550 serial port, as a driver sees it, and a [`Ring`] of bytes for what it receives.
 //!
-//! Pure logic over [`Registers`]; the registers are those of the PC16550D data sheet, section 8. The port is set to 8 data bits,
-//! no parity, one stop bit, with its FIFOs of 16 bytes on. Received bytes raise an interrupt; sending looks at the
-//! line status, since an emulated port is always ready and a real one is waited for politely.
+//! Pure logic over [`Registers`]; the registers are those of the PC16550D data sheet, section 8.
+//! The port is set to 8 data bits, no parity, one stop bit, with its FIFOs of 16 bytes on. Received
+//! bytes raise an interrupt; sending looks at the line status, since an emulated port is always
+//! ready and a real one is waited for politely.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -55,19 +56,21 @@ pub fn is_present<R: Registers>(port: &R) -> Result<bool, R::Error> {
     Ok(true)
 }
 
-/// Sets the port up, whatever state a former driver left it in: bytes in its FIFOs are lost, and no interrupt is left
-/// waiting. With `receive` it raises an interrupt for received bytes.
+/// Sets the port up, whatever state a former driver left it in: bytes in its FIFOs are lost, and no
+/// interrupt is left waiting. With `receive` it raises an interrupt for received bytes.
 ///
 /// # Errors
 /// An access failed.
 pub fn set_up<R: Registers>(port: &R, receive: bool) -> Result<(), R::Error> {
     port.write(INTERRUPT_ENABLE, 0)?;
-    // The divisor is behind the data and interrupt registers while the top bit of the line control is set.
+    // The divisor is behind the data and interrupt registers while the top bit of the line control
+    // is set.
     port.write(LINE_CONTROL, 0x80)?;
     port.write(DATA, DIVISOR as u8)?;
     port.write(INTERRUPT_ENABLE, (DIVISOR >> 8) as u8)?;
     port.write(LINE_CONTROL, 0x03)?;
-    // FIFOs on and emptied; an interrupt from the first byte on, so that a single key is not waited for.
+    // FIFOs on and emptied; an interrupt from the first byte on, so that a single key is not waited
+    // for.
     port.write(FIFO_CONTROL, 0x07)?;
     // Ready, and the interrupt output connected (OUT2).
     port.write(MODEM_CONTROL, 0x0b)?;

@@ -22,7 +22,8 @@ impl<const N: usize> Ring<N> {
         self.length == 0
     }
 
-    /// Appends bytes; how many fitted. The rest is dropped, as by a terminal that is typed at faster than it is read.
+    /// Appends bytes; how many fitted. The rest is dropped, as by a terminal that is typed at
+    /// faster than it is read.
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(N - self.length);
         for &byte in &bytes[..count] {

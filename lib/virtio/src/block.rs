@@ -7,7 +7,8 @@ pub const READ_ONLY: u64 = 1 << 5;
 /// Feature: the device has a flush command.
 pub const FLUSH: u64 = 1 << 9;
 
-/// Where the capacity, in sectors of 512 bytes, stands in the device configuration; 64 bits as two halves.
+/// Where the capacity, in sectors of 512 bytes, stands in the device configuration; 64 bits as two
+/// halves.
 pub const CONFIG_CAPACITY: usize = 0;
 
 /// Bytes in a sector, whatever the device's own block size is (5.2.6).
@@ -39,7 +40,8 @@ pub fn header(command: Command, sector: u64) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// What stands in a request's status byte before the device writes it; no status of the specification.
+/// What stands in a request's status byte before the device writes it; no status of the
+/// specification.
 pub const STATUS_UNSET: u8 = 0xff;
 
 /// How a request ended.
@@ -67,8 +69,8 @@ impl Status {
     }
 }
 
-/// Whether a completed request did what it was asked: it has status Ok, and for a read the device says that it
-/// wrote all of the data and the status byte.
+/// Whether a completed request did what it was asked: it has status Ok, and for a read the device
+/// says that it wrote all of the data and the status byte.
 pub fn is_complete(command: Command, status: Status, written: u32, data_bytes: usize) -> bool {
     let expected = if command == Command::Read {
         data_bytes + 1
@@ -78,8 +80,8 @@ pub fn is_complete(command: Command, status: Status, written: u32, data_bytes: u
     status == Status::Ok && written as usize >= expected
 }
 
-/// The number of sectors of a transfer of `bytes` bytes from `sector` on a device of `capacity` sectors;
-/// `None` if it is not a whole number of sectors, or not all on the device.
+/// The number of sectors of a transfer of `bytes` bytes from `sector` on a device of `capacity`
+/// sectors; `None` if it is not a whole number of sectors, or not all on the device.
 pub fn sectors_of(sector: u64, bytes: usize, capacity: u64) -> Option<u64> {
     let count = (bytes / SECTOR) as u64;
     let end = sector.checked_add(count)?;

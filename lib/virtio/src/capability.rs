@@ -1,8 +1,8 @@
 //! Where a PCI function keeps its virtio registers (virtio 1.2, section 4.1.4).
 //!
-//! The function's vendor-specific capabilities name them: each says which kind of structure lies in which
-//! memory region (BAR), at which offset and how long. [`Structures::find`] walks the capability list through a
-//! function that reads the configuration space.
+//! The function's vendor-specific capabilities name them: each says which kind of structure lies in
+//! which memory region (BAR), at which offset and how long. [`Structures::find`] walks the
+//! capability list through a function that reads the configuration space.
 
 /// The capability number of vendor-specific capabilities.
 const VENDOR_SPECIFIC: u8 = 0x09;
@@ -51,7 +51,8 @@ pub enum CapabilityError {
 }
 
 impl Structures {
-    /// Finds the structures through `read`, which reads 32 bits of the configuration space at a multiple of 4.
+    /// Finds the structures through `read`, which reads 32 bits of the configuration space at a
+    /// multiple of 4.
     ///
     /// # Errors
     /// What is missing; or what `read` says.
@@ -80,7 +81,8 @@ impl Structures {
     }
 }
 
-/// What was found so far. The first structure of each kind counts (4.1.4.1: in order of preference).
+/// What was found so far. The first structure of each kind counts (4.1.4.1: in order of
+/// preference).
 #[derive(Default)]
 struct Found {
     common: Option<Place>,
@@ -95,7 +97,8 @@ impl Found {
         head: u32,
         read: &mut impl FnMut(u16) -> Result<u32, E>,
     ) -> Result<(), E> {
-        // The fields of `struct virtio_pci_cap` go 16 bytes beyond the start, the multiplier 4 more.
+        // The fields of `struct virtio_pci_cap` go 16 bytes beyond the start, the multiplier 4
+        // more.
         let kind = (head >> 24) as u8;
         if at > 0x100 - 16 || (kind == 2 && at > 0x100 - 20) {
             return Err(CapabilityError::BadList.into());

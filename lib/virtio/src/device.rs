@@ -1,9 +1,9 @@
-//! Bringing a device up through its common configuration structure (virtio 1.2, sections 2.1, 3.1.1 and
-//! 4.1.4.3).
+//! Bringing a device up through its common configuration structure (virtio 1.2, sections 2.1, 3.1.1
+//! and 4.1.4.3).
 //!
-//! The calls come in this order: [`reset`], [`negotiate`], [`set_up_queue`] for each queue, [`start`]. A reset comes first
-//! because the device may still be working for a driver that crashed; once it reads back as done, no request
-//! of the old driver can complete any more.
+//! The calls come in this order: [`reset`], [`negotiate`], [`set_up_queue`] for each queue,
+//! [`start`]. A reset comes first because the device may still be working for a driver that
+//! crashed; once it reads back as done, no request of the old driver can complete any more.
 
 /// The registers of the common configuration structure. Offsets count from its start.
 pub trait Registers {
@@ -89,7 +89,8 @@ pub struct QueueAddresses {
     pub used: u64,
 }
 
-/// Resets the device and waits for the end of it, calling `pause` between two looks at most `patience` times.
+/// Resets the device and waits for the end of it, calling `pause` between two looks at most
+/// `patience` times.
 ///
 /// # Errors
 /// [`SetupError::NoReset`].
@@ -108,10 +109,12 @@ pub fn reset(
     Err(SetupError::NoReset)
 }
 
-/// Accepts those of the device's features that are in `wanted`, and version 1; which ones are in force.
+/// Accepts those of the device's features that are in `wanted`, and version 1; which ones are in
+/// force.
 ///
 /// # Errors
-/// [`SetupError::NoVersion1`] or [`SetupError::FeaturesRefused`]; the device is told that it failed.
+/// [`SetupError::NoVersion1`] or [`SetupError::FeaturesRefused`]; the device is told that it
+/// failed.
 pub fn negotiate(registers: &impl Registers, wanted: u64) -> Result<u64, SetupError> {
     registers.write8(at::DEVICE_STATUS, ACKNOWLEDGE);
     registers.write8(at::DEVICE_STATUS, ACKNOWLEDGE | DRIVER);
@@ -143,15 +146,16 @@ fn offered_features(registers: &impl Registers) -> u64 {
     half(0) | half(1) << 32
 }
 
-/// The most descriptors that queue `queue` may have: a power of two up to `wanted`, or 0 if there is no such queue.
+/// The most descriptors that queue `queue` may have: a power of two up to `wanted`, or 0 if there
+/// is no such queue.
 pub fn queue_size(registers: &impl Registers, queue: u16, wanted: u16) -> u16 {
     registers.write16(at::QUEUE_SELECT, queue);
     let most = registers.read16(at::QUEUE_SIZE).min(wanted);
     if most == 0 { 0 } else { 1 << most.ilog2() }
 }
 
-/// Sets up queue `queue` with `size` descriptors; completions raise MSI-X vector `vector`. Returns where it
-/// is notified, in units of the multiplier.
+/// Sets up queue `queue` with `size` descriptors; completions raise MSI-X vector `vector`. Returns
+/// where it is notified, in units of the multiplier.
 ///
 /// # Errors
 /// [`SetupError::NoQueue`] or [`SetupError::NoVector`].

@@ -1,19 +1,19 @@
 //! A split virtqueue (virtio 1.2, section 2.7).
 //!
-//! Three areas lie in memory that the device reads and writes: the descriptor table, the available ring
-//! (driver to device) and the used ring (device to driver), laid out by [`Layout`]. The queue never reads back
-//! what it wrote there. Which descriptors are free, which chains are with the device and how many bytes each
-//! may be given lies in the driver's own memory, so a device that writes nonsense into the rings gets a
-//! [`Fault`], and nothing else happens.
+//! Three areas lie in memory that the device reads and writes: the descriptor table, the available
+//! ring (driver to device) and the used ring (device to driver), laid out by [`Layout`]. The queue
+//! never reads back what it wrote there. Which descriptors are free, which chains are with the
+//! device and how many bytes each may be given lies in the driver's own memory, so a device that
+//! writes nonsense into the rings gets a [`Fault`], and nothing else happens.
 //!
-//! States of a chain: free -> [`Queue::add`] -> with the device -> [`Queue::take`] -> free. The number of its first
-//! descriptor is its name in between.
+//! States of a chain: free -> [`Queue::add`] -> with the device -> [`Queue::take`] -> free. The
+//! number of its first descriptor is its name in between.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Memory shared with the device. Offsets count from its start; numbers are little-endian; every access is
-/// done once, as it stands.
+/// Memory shared with the device. Offsets count from its start; numbers are little-endian; every
+/// access is done once, as it stands.
 pub trait Memory {
     /// Reads 16 bits.
     fn read_u16(&self, offset: usize) -> u16;
@@ -54,14 +54,15 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a queue of `size` descriptors; `None` if that is not a power of two up to [`LARGEST`].
+    /// The layout of a queue of `size` descriptors; `None` if that is not a power of two up to
+    /// [`LARGEST`].
     pub fn new(size: u16) -> Option<Self> {
         if !size.is_power_of_two() || size > LARGEST {
             return None;
         }
         let count = usize::from(size);
-        // Alignments: 16 for the table, 2 for the available and 4 for the used ring (2.7). The two event
-        // fields are there although their feature is not used.
+        // Alignments: 16 for the table, 2 for the available and 4 for the used ring (2.7). The two
+        // event fields are there although their feature is not used.
         let available = count * DESCRIPTOR;
         let used = (available + 6 + 2 * count).next_multiple_of(4);
         Some(Layout {
@@ -198,8 +199,8 @@ impl Queue {
         self.with_device
     }
 
-    /// Gives a chain of buffers to the device; what it reads has to come before what it writes (2.7.4.2).
-    /// The device must be notified afterwards.
+    /// Gives a chain of buffers to the device; what it reads has to come before what it writes
+    /// (2.7.4.2). The device must be notified afterwards.
     ///
     /// # Errors
     /// See [`AddError`]; nothing was done.

@@ -1,8 +1,10 @@
-//! Driver of a 16550 serial port as the terminal, with a second port for error output if there is one.
+//! Driver of a 16550 serial port as the terminal, with a second port for error output if there is
+//! one.
 //!
-//! Received bytes raise an interrupt; a thread takes them out of the port and puts them into a ring, where
-//! readers wait for them. Output goes out under a lock, in bursts that the port's FIFO takes. The port is set up anew at every
-//! start, so a crash costs the bytes in its FIFO and in the ring and nothing else.
+//! Received bytes raise an interrupt; a thread takes them out of the port and puts them into a
+//! ring, where readers wait for them. Output goes out under a lock, in bursts that the port's FIFO
+//! takes. The port is set up anew at every start, so a crash costs the bytes in its FIFO and in the
+//! ring and nothing else.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -52,8 +54,8 @@ fn second_port(ports: Option<Handle<dyn Ports>>) -> Option<Arc<Port>> {
     works.then(|| Arc::new(port))
 }
 
-/// Takes received bytes for as long as the domain lives. The count is read before the port is emptied, so an
-/// interrupt in between ends the next wait at once.
+/// Takes received bytes for as long as the domain lives. The count is read before the port is
+/// emptied, so an interrupt in between ends the next wait at once.
 fn receive(port: &Port, input: &Input, interrupt: &Handle<dyn Interrupt>) {
     let ended = || -> RpcResult<()> {
         let mut seen = interrupt.count()?;

@@ -1,7 +1,7 @@
 //! A block device in the domain's own memory: for tests, and for scratch space.
 //!
-//! Memory is taken in pieces of 64 KiB when they are first written; what was never written reads as zeros. When
-//! the domain's budget is used up a write fails, and the disk stays as it is.
+//! Memory is taken in pieces of 64 KiB when they are first written; what was never written reads as
+//! zeros. When the domain's budget is used up a write fails, and the disk stays as it is.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -64,8 +64,8 @@ impl Disk {
     }
 }
 
-/// Cuts `length` bytes from byte `start` on at the ends of pieces: number of the piece, offset in it, and the range of
-/// the bytes.
+/// Cuts `length` bytes from byte `start` on at the ends of pieces: number of the piece, offset in
+/// it, and the range of the bytes.
 fn parts(
     start: u64,
     length: usize,

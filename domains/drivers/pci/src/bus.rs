@@ -10,8 +10,9 @@ use domain_rt::sync::Mutex;
 use interfaces::{Handle, Hardware, PciAddress, PciBus, PciDevice, PciError, PciInfo, RpcResult};
 use pci_config::{Address, Function};
 
-/// Bytes of the window that each function may use for its regions. A function's part follows from its place in
-/// the list, so a restarted instance, which does not remember, gives out no address twice.
+/// Bytes of the window that each function may use for its regions. A function's part follows from
+/// its place in the list, so a restarted instance, which does not remember, gives out no address
+/// twice.
 const WINDOW_PART: u64 = 2 << 20;
 
 /// The bus.

@@ -1,7 +1,8 @@
 //! A claimed function: regions, interrupts, DMA.
 //!
-//! A claim starts and ends with a stop: bus mastering and MSI-X off. So a driver never gets a function that is still at
-//! work for a former driver, and a function that nobody has can neither write memory nor raise an interrupt.
+//! A claim starts and ends with a stop: bus mastering and MSI-X off. So a driver never gets a
+//! function that is still at work for a former driver, and a function that nobody has can neither
+//! write memory nor raise an interrupt.
 
 use crate::bus::{self, Bus};
 use alloc::sync::Arc;
@@ -24,13 +25,14 @@ pub struct Claimed {
     function: Function,
     regions: [Option<Region>; region::COUNT],
     msix: Option<Msix>,
-    /// The pages with the MSI-X table, once a vector was asked for. The lock is held while configuration registers
-    /// are changed, too.
+    /// The pages with the MSI-X table, once a vector was asked for. The lock is held while
+    /// configuration registers are changed, too.
     table: Mutex<Option<IoMem>>,
 }
 
 impl Claimed {
-    /// Stops the function and finds its regions; those without an address get one. Then it answers at them.
+    /// Stops the function and finds its regions; those without an address get one. Then it answers
+    /// at them.
     pub fn new(bus: Arc<Bus>, function: Function) -> Self {
         let address = function.address;
         let msix = msix::find(&bus.space, address);

@@ -7,10 +7,10 @@
 //! | [`function`] | a claimed function: regions, interrupts, DMA |
 //! | [`options`] | the text of options |
 //!
-//! What a driver gets - device memory, interrupts, DMA memory - are objects of the kernel. So a driver goes on when this domain
-//! crashes; it only loses the way to ask for more. The next instance finds the functions by reading alone and
-//! touches none before it is claimed: then it is stopped first, because the driver that had it is dead (`init`
-//! sees to that).
+//! What a driver gets - device memory, interrupts, DMA memory - are objects of the kernel. So a
+//! driver goes on when this domain crashes; it only loses the way to ask for more. The next
+//! instance finds the functions by reading alone and touches none before it is claimed: then it is
+//! stopped first, because the driver that had it is dead (`init` sees to that).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,8 +32,8 @@ use space::Ecam;
 /// Finds the functions.
 ///
 /// # Errors
-/// [`RpcError::Refused`] if the machine has no memory-mapped configuration space, or an option is wrong; the
-/// log says which.
+/// [`RpcError::Refused`] if the machine has no memory-mapped configuration space, or an option is
+/// wrong; the log says which.
 pub fn start(hardware: Handle<dyn Hardware>, options: RVec<u8>) -> RpcResult<Handle<dyn PciBus>> {
     let options = Options::parse(&options).map_err(|message| {
         log!("options: {message}");

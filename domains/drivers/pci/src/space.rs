@@ -7,7 +7,8 @@ use domain_rt::sync::Mutex;
 use interfaces::{Handle, Hardware};
 use pci_config::{Address, BUS_BYTES, Configuration};
 
-/// The configuration space. A bus is mapped when it is first looked at: 256 of them would be 256 MiB.
+/// The configuration space. A bus is mapped when it is first looked at: 256 of them would be 256
+/// MiB.
 pub struct Ecam {
     hardware: Handle<dyn Hardware>,
     base: u64,
@@ -16,7 +17,8 @@ pub struct Ecam {
 }
 
 impl Ecam {
-    /// The space at physical address `base`, where bus 0 is or would be, for buses `first` to `last`.
+    /// The space at physical address `base`, where bus 0 is or would be, for buses `first` to
+    /// `last`.
     pub fn new(hardware: Handle<dyn Hardware>, base: u64, first: u8, last: u8) -> Self {
         Ecam {
             hardware,

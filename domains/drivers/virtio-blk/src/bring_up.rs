@@ -113,7 +113,8 @@ pub fn bring_up(
         mapped: Vec::new(),
     };
     let common = regions.window(structures.common, COMMON_BYTES)?;
-    // A reset, before the device can reach any memory: it may still be at work for a driver that crashed.
+    // A reset, before the device can reach any memory: it may still be at work for a driver that
+    // crashed.
     device::reset(&common, 1000, || time::sleep(1_000_000))?;
     let features = device::negotiate(&common, READ_ONLY | FLUSH)?;
     let sectors = match structures.device {

@@ -1,7 +1,7 @@
 //! Requests: many threads, each waiting for its own; one thread takes completions.
 //!
-//! A slot is the room for one request: a header, a status byte and [`SLOT_BYTES`] of data. Its states, guarded by
-//! the lock of [`Disk::state`]:
+//! A slot is the room for one request: a header, a status byte and [`SLOT_BYTES`] of data. Its
+//! states, guarded by the lock of [`Disk::state`]:
 //!
 //! ```text
 //! Free -> Taken -> WithDevice -> Done -> Free     as usual

@@ -6,10 +6,10 @@
 //! | [`bring_up`] | from a PCI function to a running device with one queue |
 //! | [`disk`] | requests: many threads, each waiting for its own; one thread takes completions |
 //!
-//! The device gets at no memory but the DMA pages of this driver: data is copied through them, so that what
-//! a caller lends or gives is never changed by a device. A device that breaks the rules, or does not answer
-//! within ten seconds, is reset, and from then on every call fails with `BlockError::Gone`; a new instance of
-//! the driver may have more luck.
+//! The device gets at no memory but the DMA pages of this driver: data is copied through them, so
+//! that what a caller lends or gives is never changed by a device. A device that breaks the rules,
+//! or does not answer within ten seconds, is reset, and from then on every call fails with
+//! `BlockError::Gone`; a new instance of the driver may have more luck.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,8 @@ use disk::{Disk, Shared};
 /// Brings the device up and starts the thread that takes completions.
 ///
 /// # Errors
-/// [`RpcError::Refused`] if the device cannot be used; the log says why. Other errors are those of calls.
+/// [`RpcError::Refused`] if the device cannot be used; the log says why. Other errors are those of
+/// calls.
 pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
     let (parts, interrupt) = bring_up::bring_up(device).map_err(refuse)?;
     let disk = Arc::new(Disk::new(parts));
@@ -47,8 +48,8 @@ fn refuse(trouble: Trouble) -> RpcError {
     }
 }
 
-/// Takes completions for as long as the domain lives. The count is read before the queue is looked at, so an
-/// interrupt in between ends the next wait at once.
+/// Takes completions for as long as the domain lives. The count is read before the queue is looked
+/// at, so an interrupt in between ends the next wait at once.
 fn completions(disk: &Disk, interrupt: &Handle<dyn Interrupt>) {
     let Ok(mut seen) = interrupt.count() else {
         return;

@@ -1,7 +1,7 @@
 //! The present instance of the driver, and how the next one is asked for.
 //!
-//! States, guarded by the lock of [`Driver::state`]: no instance, an instance, or one thread is asking for another. While
-//! one asks, the others wait; nobody holds the lock during a call.
+//! States, guarded by the lock of [`Driver::state`]: no instance, an instance, or one thread is
+//! asking for another. While one asks, the others wait; nobody holds the lock during a call.
 
 use alloc::sync::Arc;
 use domain_rt::log;

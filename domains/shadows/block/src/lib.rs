@@ -1,16 +1,18 @@
 //! The block shadow: a block device that goes on when the driver behind it crashes.
 //!
-//! Every operation of a block device can be done again on another instance of its driver with the same outcome, and
-//! nothing but the operations under way has to be remembered:
-//! - a read changes nothing. Its buffer was given to the driver and died with it, so a new one is made;
-//! - a write was only lent its data, so the data is still there, and writing it twice is as good as once;
-//! - a flush that did not return is asked for again. What was acknowledged before the crash is in the device (a
-//!   restart resets the device's queues, not its cache), so the new flush covers it;
+//! Every operation of a block device can be done again on another instance of its driver with the
+//! same outcome, and nothing but the operations under way has to be remembered:
+//! - a read changes nothing. Its buffer was given to the driver and died with it, so a new one is
+//!   made;
+//! - a write was only lent its data, so the data is still there, and writing it twice is as good as
+//!   once;
+//! - a flush that did not return is asked for again. What was acknowledged before the crash is in
+//!   the device (a restart resets the device's queues, not its cache), so the new flush covers it;
 //! - the geometry does not change.
 //!
-//! Whoever calls sees that it took longer, and nothing else. When the driver crashes again and again, [`ATTEMPTS`]
-//! bounds the repeats of one operation, and `init`'s restart budget bounds the restarts; then the answer is
-//! `BlockError::Gone`.
+//! Whoever calls sees that it took longer, and nothing else. When the driver crashes again and
+//! again, [`ATTEMPTS`] bounds the repeats of one operation, and `init`'s restart budget bounds the
+//! restarts; then the answer is `BlockError::Gone`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -26,7 +28,8 @@ use driver::Driver;
 /// How often an operation is tried, the first time included.
 const ATTEMPTS: u32 = 8;
 
-/// Makes the shadow. The driver is asked for here, so that a missing device is noticed at the start.
+/// Makes the shadow. The driver is asked for here, so that a missing device is noticed at the
+/// start.
 ///
 /// # Errors
 /// [`RpcError::Refused`] if there is no working driver; the log says why.
@@ -67,8 +70,8 @@ impl Shadow {
     }
 }
 
-/// Whether another instance of the driver may do what this one did not: the driver is dead, or its device stopped
-/// answering and needs to be set up anew. All other errors are answers.
+/// Whether another instance of the driver may do what this one did not: the driver is dead, or its
+/// device stopped answering and needs to be set up anew. All other errors are answers.
 fn is_worth_a_restart(error: &BlockError) -> bool {
     matches!(
         error,
