@@ -7,7 +7,7 @@
 //! image = "template"
 //! grants = { device = "block" }
 //! ```
-//! This folder is no part of the default image.
+//! `docs/guide/write-a-domain.md` shows all of this step by step. No manifest starts the template itself.
 #![no_std]
 #![forbid(unsafe_code)]
 
