@@ -155,7 +155,7 @@ const GOALS: [Goal; 3] = [
 ];
 
 fn calls(project: &Project) -> Result<Vec<Figure>> {
-    let built = build::build(project, None)?;
+    let built = build::build_for_tests(project)?;
     tool::step("measuring calls");
     let mut machine = Machine::new(&built.kernel, &project.out.join("bench-calls"));
     machine.archive = Some(built.archive);

@@ -73,33 +73,84 @@ pub fn build(project: &Project, manifest: Option<&Path>) -> Result<Built> {
     })
 }
 
+/// Builds what has changed, with the kernel that has its own tests and benchmarks in it.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_for_tests(project: &Project) -> Result<Built> {
+    let built = build(project, None)?;
+    let kernel = project.testing_kernel();
+    let mark = project.out.join("stamp-testing");
+    let wanted = fs::read_to_string(project.out.join("stamp"))?;
+    if !kernel.exists() || fs::read_to_string(&mark).unwrap_or_default() != wanted {
+        let compiler = Compiler::new(project)?;
+        tool::timed("building the kernel with its tests", || {
+            compiler.cargo(&["--package", "image", "--features", "testing"])
+        })?;
+        fs::copy(products(project).join("trefoil"), &kernel).context("no kernel was built")?;
+        fs::write(&mark, wanted)?;
+    }
+    Ok(Built { kernel, ..built })
+}
+
+/// What is needed to compile for the bare machine.
+struct Compiler<'a> {
+    project: &'a Project,
+    toolchain: Toolchain,
+    model: idlc::Model,
+    fingerprint: [u8; 32],
+    key: KeyPair,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(project: &'a Project) -> Result<Self> {
+        let toolchain = setup::toolchain()?;
+        let model = idlc::load(&project.root).map_err(|report| anyhow::anyhow!("{report}"))?;
+        let fingerprint = fingerprint(project, &toolchain, &model)?;
+        let key = keys::load_or_make(&project.out)?;
+        Ok(Compiler {
+            project,
+            toolchain,
+            model,
+            fingerprint,
+            key,
+        })
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = compiler(self.project, &self.toolchain);
+        command.env("TREFOIL_FINGERPRINT", keys::hex(&self.fingerprint));
+        command.env("TREFOIL_PUBLIC_KEY", keys::hex(self.key.pk.as_ref()));
+        tool::run(command.args(arguments))
+    }
+}
+
 fn compile_all(project: &Project) -> Result<()> {
-    let toolchain = setup::toolchain()?;
-    let packages = packages::ours(project, &toolchain)?;
-    let model = idlc::load(&project.root).map_err(|report| anyhow::anyhow!("{report}"))?;
-    let fingerprint = fingerprint(project, &toolchain, &model)?;
-    let key = keys::load_or_make(&project.out)?;
+    let compiler = Compiler::new(project)?;
+    let packages = packages::ours(project, &compiler.toolchain)?;
     let domains: Vec<_> = packages.domains().collect();
     examine(project, &packages)?;
     glue::write(project, &project.out.join("glue"), &domains)?;
-    let cargo = |arguments: &[&str]| {
-        let mut command = compiler(project, &toolchain);
-        command.env("TREFOIL_FINGERPRINT", keys::hex(&fingerprint));
-        command.env("TREFOIL_PUBLIC_KEY", keys::hex(key.pk.as_ref()));
-        tool::run(command.args(arguments))
-    };
-    tool::timed("building the kernel", || cargo(&["--package", "image"]))?;
+    tool::timed("building the kernel", || {
+        compiler.cargo(&["--package", "image"])
+    })?;
     let glue = project.out.join("glue/Cargo.toml").display().to_string();
     tool::timed(&format!("building {} domains", domains.len()), || {
         if domains.is_empty() {
             Ok(())
         } else {
-            cargo(&["--manifest-path", &glue, "--workspace"])
+            compiler.cargo(&["--manifest-path", &glue, "--workspace"])
         }
     })?;
     fs::copy(products(project).join("trefoil"), project.kernel())
         .context("the kernel was not built")?;
-    sign_all(project, &domains, &model, &fingerprint, &key)
+    sign_all(
+        project,
+        &domains,
+        &compiler.model,
+        &compiler.fingerprint,
+        &compiler.key,
+    )
 }
 
 /// A cargo command that builds for the bare machine.

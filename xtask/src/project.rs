@@ -31,6 +31,11 @@ impl Project {
         self.out.join("trefoil")
     }
 
+    /// The same kernel with its own tests and benchmarks in it.
+    pub fn testing_kernel(&self) -> PathBuf {
+        self.out.join("trefoil-testing")
+    }
+
     /// The archive with the default manifest.
     pub fn archive(&self) -> PathBuf {
         self.out.join("trefoil.cpio")

@@ -155,7 +155,7 @@ const ISOLATION: Inside = Inside {
 
 /// Runs such a table with several numbers of processors.
 fn inside(project: &Project, tests: &Inside) -> Result<Count> {
-    let built = build::build(project, None)?;
+    let built = build::build_for_tests(project)?;
     let mut count = Count::default();
     for processors in PROCESSORS {
         tool::step(format_args!(

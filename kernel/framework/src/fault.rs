@@ -65,6 +65,7 @@ pub unsafe fn set_hook(hook: FaultHook) {
 }
 
 /// Installs another fault hook, or none, and returns the previous one. For tests.
+#[cfg(feature = "selftest")]
 pub(crate) fn replace_hook(hook: Option<FaultHook>) -> Option<FaultHook> {
     let previous = HOOK.swap(hook.map_or(0, |hook| hook as usize), Ordering::AcqRel);
     // SAFETY: non-zero values of `HOOK` are `FaultHook`s, and an `Option` of a function pointer

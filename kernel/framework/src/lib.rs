@@ -47,7 +47,7 @@ pub mod mem;
 pub mod pci;
 #[cfg(target_os = "none")]
 pub mod power;
-#[cfg(target_os = "none")]
+#[cfg(all(target_os = "none", feature = "selftest"))]
 pub mod selftest;
 #[cfg(target_os = "none")]
 pub mod smp;

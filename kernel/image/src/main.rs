@@ -4,7 +4,7 @@
 //! - [`hardware`]: device memory, ports, interrupts and DMA as interface objects;
 //! - [`machine`]: archive, command line, power switch and log as interface objects;
 //! - [`root`]: starts `init`, the only domain that the kernel itself starts;
-//! - [`bench`]: measures calls, instead of starting anything.
+//! - `bench`, with the feature `testing`: measures calls, instead of starting anything.
 //!
 //! On the host the crate builds to an empty program, so that workspace-wide commands work.
 
@@ -13,7 +13,7 @@
 #[cfg(target_os = "none")]
 extern crate alloc;
 
-#[cfg(target_os = "none")]
+#[cfg(all(target_os = "none", feature = "testing"))]
 mod bench;
 #[cfg(target_os = "none")]
 mod hardware;
@@ -43,17 +43,26 @@ mod kernel {
 
     /// Runs with everything in the framework up.
     extern "C" fn first_thread(_: usize) {
+        #[cfg(feature = "testing")]
+        run_selftests();
+        crate::platform::init();
+        isolation::thread::with_root(|| {
+            #[cfg(feature = "testing")]
+            if crate::bench::requested() {
+                crate::bench::run();
+            }
+            crate::root::start();
+        });
+    }
+
+    /// Runs the framework's tests instead of anything else, if the command line asks for it.
+    #[cfg(feature = "testing")]
+    fn run_selftests() {
         let line = framework::boot::command_line();
         if let Some(filter) = framework::selftest::requested(line) {
             let passed = framework::selftest::run(filter);
             framework::power::off_with_status(u8::from(!passed));
         }
-        crate::platform::init();
-        let bench = crate::bench::requested();
-        isolation::thread::with_root(|| match bench {
-            true => crate::bench::run(),
-            false => crate::root::start(),
-        });
     }
 }
 

@@ -198,11 +198,13 @@ fn visit_table(table: u64, level: u32, entries: usize, visit: &mut dyn FnMut(u64
 /// Visits every mapped page of any size with the rights that the whole path gives it:
 /// `visit(address, flags)`, where `flags` has WRITABLE and USER only if every level has them, and
 /// NO_EXECUTE if any level has it. For tests.
+#[cfg(feature = "selftest")]
 pub(crate) fn visit_rights(root: u64, visit: &mut dyn FnMut(usize, u64)) {
     visit_rights_below(root, 4, 0, WRITABLE | USER, visit);
 }
 
 /// Visits the pages below one table, given its address and what the path to it allows.
+#[cfg(feature = "selftest")]
 fn visit_rights_below(
     table: u64,
     level: u32,

@@ -43,7 +43,9 @@ pub use wait::{
 };
 
 pub(crate) use preempt::preempt_from;
-pub(crate) use sched::{inject, is_idle, policy as scheduler, run_processor, tick};
+#[cfg(feature = "selftest")]
+pub(crate) use sched::{inject, policy as scheduler};
+pub(crate) use sched::{is_idle, run_processor, tick};
 pub(crate) use thread::State;
 pub(crate) use wait::time_out;
 

@@ -9,10 +9,10 @@ mod timer;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(feature = "selftest")]
+pub(crate) use timer::swap_tick_hook;
 pub use timer::{TICK_NS, TickHook, set_tick_hook};
-pub(crate) use timer::{
-    cancel, enable_on_this_processor, processor_idles, schedule, swap_tick_hook, thread_runs,
-};
+pub(crate) use timer::{cancel, enable_on_this_processor, processor_idles, schedule, thread_runs};
 
 use crate::arch::regs;
 use crate::{kprintln, log};
