@@ -18,6 +18,7 @@ pub mod elf;
 pub mod glue;
 pub mod keys;
 pub mod lexer;
+pub mod linked;
 pub mod packages;
 pub mod peer;
 pub mod project;

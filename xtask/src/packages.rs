@@ -89,6 +89,12 @@ pub struct Packages {
 }
 
 impl Packages {
+    /// A set of packages of which none needs another.
+    pub fn of(list: Vec<Package>) -> Self {
+        let needs = Vec::new();
+        Packages { list, needs }
+    }
+
     /// The package of the workspace called `name`.
     pub fn named(&self, name: &str) -> Option<&Package> {
         self.list

@@ -1,22 +1,28 @@
 //! `cargo xtask tcb`: the trusted share of the code that is linked into the default image.
 //!
-//! Counted are lines with code: no comments, no blank lines, no tests. Trusted is what runs in the
-//! kernel or writes code for it: `kernel/*` but the policies, what `idlc` generates, `idlc` itself,
-//! and every library and package that the kernel links. Everything else that the kernel, a domain
-//! of the default manifest or a program links is not trusted.
+//! Counted are the lines with code in the functions that the kernel and the images contain, by their
+//! debug information: no comments, no blank lines, no tests, nothing that the linker left out. Trusted
+//! is what runs in the kernel, or beside every domain, or was generated: `kernel/*` but the policies,
+//! generated code, and every library and package that the kernel links. Everything else that the
+//! kernel, a domain of the default manifest or a program links is not trusted.
+//!
+//! Shown but not part of the share, since they are not part of the running system: `idlc`, which
+//! writes trusted code, and the kernel's own tests and measurements, which only run when the command
+//! line asks for them. The compiler and its library are counted nowhere.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::json;
 
 use crate::lexer;
+use crate::linked::{self, Linked};
 use crate::packages::{self, Domain, Package, Packages};
 use crate::project::Project;
 use crate::rules::{self, Zone};
-use crate::{setup, trust};
+use crate::{build, setup, tool};
 
 /// How to show it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -26,11 +32,23 @@ pub struct Options {
     pub json: bool,
 }
 
+/// On which side a line counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// A mistake here can break memory safety.
+    #[default]
+    Trusted,
+    /// Safe code behind the isolation.
+    Untrusted,
+    /// Not part of the running system.
+    Apart,
+}
+
 /// A folder or package, and what it contributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Row {
     name: String,
-    is_trusted: bool,
+    part: Part,
     lines: usize,
     unsafes: usize,
 }
@@ -54,66 +72,145 @@ pub fn tcb(project: &Project, options: &Options) -> Result<()> {
         );
         return Ok(());
     }
-    for (title, is_trusted) in [("trusted", true), ("not trusted", false)] {
-        println!("{:<44} {:>8} {:>8}", title, "lines", "unsafe");
-        for row in rows.iter().filter(|row| row.is_trusted == is_trusted) {
+    let parts = [
+        (Part::Trusted, "trusted"),
+        (Part::Untrusted, "not trusted"),
+        (Part::Apart, "apart, not counted"),
+    ];
+    for (part, title) in parts {
+        println!("{title:<44} {:>8} {:>8}", "lines", "unsafe");
+        for row in rows.iter().filter(|row| row.part == part) {
             println!("  {:<42} {:>8} {:>8}", row.name, row.lines, row.unsafes);
         }
     }
     println!(
-        "{trusted} of {total} lines are trusted: {:.1} %",
+        "{trusted} of {total} linked lines are trusted: {:.1} %",
         share * 100.0
     );
     Ok(())
 }
 
+/// Trusted lines and all lines.
 fn sums(rows: &[Row]) -> (usize, usize) {
-    let trusted = rows
-        .iter()
-        .filter(|row| row.is_trusted)
-        .map(|row| row.lines)
-        .sum();
-    (trusted, rows.iter().map(|row| row.lines).sum())
+    let lines = |part: Part| -> usize {
+        rows.iter()
+            .filter(|row| row.part == part)
+            .map(|row| row.lines)
+            .sum()
+    };
+    (
+        lines(Part::Trusted),
+        lines(Part::Trusted) + lines(Part::Untrusted),
+    )
 }
 
 fn rows(project: &Project) -> Result<Vec<Row>> {
+    build::build(project, None)?;
     let toolchain = setup::toolchain()?;
     let packages = packages::all(project, &toolchain)?;
     let kernel = packages
         .named("image")
         .context("there is no kernel/image")?;
+    let in_kernel: Vec<_> = packages
+        .linked(kernel)
+        .iter()
+        .map(|package| package.id.as_str())
+        .collect();
+    let mut linked = Linked::new();
+    linked::add(&build::products(project).join("trefoil"), &mut linked)?;
+    for image in images(project, &packages)? {
+        linked::add(&build::products(project).join(image), &mut linked)?;
+    }
+    linked::add(&tool_of_idlc(project, &toolchain)?, &mut linked)?;
     let mut rows = BTreeMap::new();
-    for package in packages.linked(kernel) {
-        let is_trusted = rules::zone(project, package) != Zone::Policy;
-        rows.insert(package.id.clone(), row(project, package, is_trusted)?);
+    for (file, source) in &linked {
+        let Some((name, part)) = owner(project, &packages, &in_kernel, file) else {
+            continue;
+        };
+        let row: &mut Row = rows.entry(name.clone()).or_default();
+        let text = fs::read_to_string(file).unwrap_or_default();
+        (row.name, row.part) = (name, part);
+        row.lines += source.count(&text);
+        row.unsafes += unsafes(&text);
     }
-    for package in domains(project, &packages)?
-        .into_iter()
-        .flat_map(|domain| packages.linked(domain))
-    {
-        if !rows.contains_key(&package.id) {
-            let is_trusted = rules::zone(project, package) == Zone::Kernel;
-            rows.insert(package.id.clone(), row(project, package, is_trusted)?);
-        }
-    }
-    let mut rows: Vec<_> = rows.into_values().collect();
-    rows.push(row(
-        project,
-        packages.named("idlc").context("there is no idlc")?,
-        true,
-    )?);
-    let model = idlc::load(&project.root).map_err(|report| anyhow::anyhow!("{report}"))?;
-    rows.push(generated("generated: proxies", &idlc::emit_proxies(&model)));
-    rows.push(generated(
-        "generated: interfaces",
-        &idlc::emit_interfaces(&model),
-    ));
-    rows.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(rows)
+    Ok(rows.into_values().collect())
 }
 
-/// The domains that the default manifest starts, and all programs.
-fn domains<'a>(project: &Project, packages: &'a Packages) -> Result<Vec<&'a Package>> {
+/// The interface compiler with line tables, built for the host.
+fn tool_of_idlc(project: &Project, toolchain: &setup::Toolchain) -> Result<PathBuf> {
+    tool::run(toolchain.cargo(project).args([
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "idlc",
+    ]))?;
+    Ok(project.target.join("release/idlc"))
+}
+
+/// What the source file belongs to, and where that counts; `None` for the compiler's library and for
+/// what only tools link.
+fn owner(
+    project: &Project,
+    packages: &Packages,
+    in_kernel: &[&str],
+    file: &Path,
+) -> Option<(String, Part)> {
+    let is_below =
+        |package: &&Package| file.starts_with(&package.folder) && !file.starts_with(&project.out);
+    // A package may stand in the folder of another.
+    let package = packages
+        .list
+        .iter()
+        .filter(is_below)
+        .max_by_key(|package| package.folder.as_os_str().len());
+    let Some(package) = package else {
+        return generated(project, file);
+    };
+    let name = name_of(project, package);
+    let is_in_kernel = in_kernel.contains(&package.id.as_str());
+    match rules::zone(project, package) {
+        Zone::Kernel if is_measuring(file) => {
+            Some((format!("{name}: tests and measurements"), Part::Apart))
+        }
+        Zone::Kernel | Zone::Interfaces => Some((name, Part::Trusted)),
+        Zone::Policy => Some((name, Part::Untrusted)),
+        Zone::Host if package.name == "idlc" => Some((name, Part::Apart)),
+        _ if is_in_kernel => Some((name, Part::Trusted)),
+        Zone::Host | Zone::Foreign => None,
+        Zone::Domain | Zone::DomainLibrary | Zone::Library => Some((name, Part::Untrusted)),
+    }
+}
+
+/// Whether the file of the kernel only runs when the command line asks for tests or measurements.
+fn is_measuring(file: &Path) -> bool {
+    file.iter().any(|part| {
+        matches!(
+            part.to_str(),
+            Some("selftest" | "selftest.rs" | "bench" | "bench.rs")
+        )
+    })
+}
+
+fn generated(project: &Project, file: &Path) -> Option<(String, Part)> {
+    let text = file.strip_prefix(&project.out).ok()?.display().to_string();
+    let names = ["proxies", "interfaces"];
+    let name = names
+        .into_iter()
+        .find(|name| text.contains(&format!("/build/{name}-")));
+    let name = name.or(text.starts_with("glue/").then_some("entries"))?;
+    Some((format!("generated: {name}"), Part::Trusted))
+}
+
+fn name_of(project: &Project, package: &Package) -> String {
+    match package.is_ours {
+        true => project.relative(&package.folder).display().to_string(),
+        false => format!("dependency {}", package.name),
+    }
+}
+
+/// The images of `init`, of the domains that the default manifest starts, and of all programs.
+fn images(project: &Project, packages: &Packages) -> Result<Vec<String>> {
     let text = fs::read_to_string(project.root.join("images/default.toml"))
         .context("images/default.toml")?;
     let manifest = manifest::Manifest::parse(&text)
@@ -129,52 +226,10 @@ fn domains<'a>(project: &Project, packages: &'a Packages) -> Result<Vec<&'a Pack
     };
     Ok(packages
         .domains()
-        .filter(|(_, domain)| is_used(domain))
-        .map(|(package, _)| package)
+        .map(|(_, domain)| domain)
+        .filter(|domain| is_used(domain))
+        .map(|domain| domain.image.clone())
         .collect())
-}
-
-fn row(project: &Project, package: &Package, is_trusted: bool) -> Result<Row> {
-    let name = match package.is_ours {
-        true => project.relative(&package.folder).display().to_string(),
-        false => format!("dependency {}", package.name),
-    };
-    let mut row = Row {
-        name,
-        is_trusted,
-        ..Row::default()
-    };
-    let sources = package.folder.join("src");
-    for file in trust::rust_files(&sources)
-        .unwrap_or_default()
-        .iter()
-        .filter(|file| !is_test(file, &sources))
-    {
-        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        row.lines += lexer::code_lines(&text).len();
-        row.unsafes += unsafes(&text);
-    }
-    Ok(row)
-}
-
-fn generated(name: &str, text: &str) -> Row {
-    Row {
-        name: name.into(),
-        is_trusted: true,
-        lines: lexer::code_lines(text).len(),
-        unsafes: unsafes(text),
-    }
-}
-
-/// Whether the file is compiled for tests alone, by its name.
-fn is_test(file: &Path, sources: &Path) -> bool {
-    let parts = file.strip_prefix(sources).unwrap_or(file).iter();
-    parts.into_iter().any(|part| {
-        matches!(
-            part.to_str(),
-            Some("tests" | "tests.rs" | "test" | "test.rs")
-        )
-    })
 }
 
 fn unsafes(text: &str) -> usize {
@@ -190,31 +245,93 @@ mod tests {
 
     #[test]
     fn the_share_is_trusted_lines_over_all_lines() {
-        let row = |is_trusted, lines| Row {
-            is_trusted,
+        let row = |part, lines| Row {
+            part,
             lines,
             ..Row::default()
         };
+        let rows = [
+            row(Part::Trusted, 30),
+            row(Part::Untrusted, 60),
+            row(Part::Untrusted, 10),
+            row(Part::Apart, 5),
+        ];
+        assert_eq!(sums(&rows), (30, 100));
+    }
+
+    #[test]
+    fn every_file_has_its_owner() {
+        let project = Project {
+            root: "/w".into(),
+            target: "/w/target".into(),
+            out: "/w/target/trefoil".into(),
+        };
+        let package = |name: &str, folder: &str, is_ours| Package {
+            id: name.into(),
+            name: name.into(),
+            folder: folder.into(),
+            is_ours,
+            ..Package::default()
+        };
+        let packages = Packages::of(vec![
+            package("framework", "/w/kernel/framework", true),
+            package("policy", "/w/kernel/policy", true),
+            package("buddy", "/w/lib/buddy", true),
+            package("ext2", "/w/lib/ext2", true),
+            package("idlc", "/w/idlc", true),
+            package("sha2", "/r/sha2", false),
+            package("syn", "/r/syn", false),
+        ]);
+        let owner = |file: &str| {
+            owner(
+                &project,
+                &packages,
+                &["framework", "policy", "buddy", "sha2"],
+                Path::new(file),
+            )
+        };
         assert_eq!(
-            sums(&[row(true, 30), row(false, 60), row(false, 10)]),
-            (30, 100)
+            owner("/w/kernel/framework/src/a.rs"),
+            Some(("kernel/framework".into(), Part::Trusted))
+        );
+        assert_eq!(
+            owner("/w/kernel/policy/src/a.rs"),
+            Some(("kernel/policy".into(), Part::Untrusted))
+        );
+        assert_eq!(
+            owner("/w/lib/buddy/src/a.rs"),
+            Some(("lib/buddy".into(), Part::Trusted))
+        );
+        assert_eq!(
+            owner("/w/lib/ext2/src/a.rs"),
+            Some(("lib/ext2".into(), Part::Untrusted))
+        );
+        assert_eq!(
+            owner("/w/idlc/src/a.rs"),
+            Some(("idlc".into(), Part::Apart))
+        );
+        assert_eq!(
+            owner("/r/sha2/src/a.rs"),
+            Some(("dependency sha2".into(), Part::Trusted))
+        );
+        assert_eq!(owner("/r/syn/src/a.rs"), None);
+        assert_eq!(owner("/rust/library/core/src/a.rs"), None);
+        let generated = "/w/target/trefoil/cargo/x/release/build/proxies-12/out/proxies.rs";
+        assert_eq!(
+            owner(generated),
+            Some(("generated: proxies".into(), Part::Trusted))
+        );
+        assert_eq!(
+            owner("/w/target/trefoil/glue/ls/main.rs"),
+            Some(("generated: entries".into(), Part::Trusted))
         );
     }
 
     #[test]
-    fn generated_code_is_trusted_and_its_unsafe_is_counted() {
-        let row = generated(
-            "x",
-            "// unsafe\nunsafe impl A for B {}\n\nfn a() { unsafe { b() } }\n",
+    fn unsafe_in_comments_does_not_count() {
+        assert_eq!(
+            unsafes("// unsafe\nunsafe impl A for B {}\nfn a() { unsafe { b() } }\n"),
+            2
         );
-        assert_eq!((row.lines, row.unsafes, row.is_trusted), (2, 2, true));
-    }
-
-    #[test]
-    fn files_for_tests_are_told_by_their_names() {
-        let sources = Path::new("/w/lib/a/src");
-        assert!(is_test(&sources.join("tests.rs"), sources));
-        assert!(is_test(&sources.join("tests/b.rs"), sources));
-        assert!(!is_test(&sources.join("latest.rs"), sources));
     }
 }
