@@ -66,28 +66,33 @@ pub fn tcb(project: &Project, options: &Options) -> Result<()> {
         trusted as f64 / total as f64
     };
     if options.json {
-        println!(
-            "{}",
-            json!({ "trusted_lines": trusted, "total_lines": total, "trusted_share": share })
-        );
+        let object =
+            json!({ "trusted_lines": trusted, "total_lines": total, "trusted_share": share });
+        tool::print(&format!("{object}\n"));
         return Ok(());
     }
+    tool::print(&table(&rows));
+    tool::print(&format!(
+        "{trusted} of {total} linked lines are trusted: {:.1} %\n",
+        share * 100.0
+    ));
+    Ok(())
+}
+
+fn table(rows: &[Row]) -> String {
     let parts = [
         (Part::Trusted, "trusted"),
         (Part::Untrusted, "not trusted"),
         (Part::Apart, "apart, not counted"),
     ];
+    let mut text = String::new();
     for (part, title) in parts {
-        println!("{title:<44} {:>8} {:>8}", "lines", "unsafe");
+        text += &format!("{title:<44} {:>8} {:>8}\n", "lines", "unsafe");
         for row in rows.iter().filter(|row| row.part == part) {
-            println!("  {:<42} {:>8} {:>8}", row.name, row.lines, row.unsafes);
+            text += &format!("  {:<42} {:>8} {:>8}\n", row.name, row.lines, row.unsafes);
         }
     }
-    println!(
-        "{trusted} of {total} linked lines are trusted: {:.1} %",
-        share * 100.0
-    );
-    Ok(())
+    text
 }
 
 /// Trusted lines and all lines.

@@ -1,7 +1,7 @@
 //! Running other programs, and telling the user what is going on.
 
 use std::ffi::OsStr;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
@@ -27,6 +27,12 @@ pub fn timed<T>(text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let done = work()?;
     eprintln!("    done in {:.1} s", start.elapsed().as_secs_f64());
     Ok(done)
+}
+
+/// Prints `text` on standard output. A reader that has gone away is no error.
+pub fn print(text: &str) {
+    let mut out = io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Runs `command` to its end with our standard streams.
