@@ -128,6 +128,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         group.directories = group.directories.saturating_sub(directory);
         self.put_group(&group)?;
         self.add_to_super(field::FREE_INODES, 1, layout.inodes)?;
+        self.store.indexes.forget(inode.ino);
         inode.links = 0;
         inode.size = 0;
         inode.sectors = 0;

@@ -1,11 +1,13 @@
 //! Directories: entries looked up, listed, added and removed over all blocks of a directory.
-//! Directories with an index are read linearly, which the format allows.
+//! Directories with an index on disk are read linearly, which the format allows; large ones get one in
+//! memory (see `dirindex`).
 
 use alloc::vec::Vec;
 
 use crate::cache::Kind;
 use crate::device::BlockDevice;
 use crate::dirent::{self, NAME_MAX};
+use crate::dirindex::Index;
 use crate::error::{Error, Result};
 use crate::inode::{FLAG_INDEX, FileKind, Inode};
 use crate::layout::Block;
@@ -13,6 +15,9 @@ use crate::transaction::Transaction;
 
 /// Blocks of a directory that are read together.
 const READ_AHEAD: u32 = 16;
+
+/// Blocks from which on a directory gets an index.
+const INDEX_FROM: u64 = 4;
 
 /// One entry of a directory, as `readdir` lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +37,8 @@ pub struct DirectoryEntry {
 pub(crate) struct Found {
     pub(crate) ino: u32,
     block: Block,
+    /// The block's number in the directory.
+    n: u64,
     at: usize,
 }
 
@@ -89,13 +96,30 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     /// The entry `name` of a directory.
     pub(crate) fn find_entry(&mut self, inode: &Inode, name: &[u8]) -> Result<Option<Found>> {
+        let blocks = self.directory_blocks(inode)?;
+        self.index_directory(inode, blocks)?;
+        if let Some(index) = self.store.indexes.get(inode.ino) {
+            let candidates = index.blocks(name).into_iter().map(u64::from);
+            return self.find_in(inode, candidates.filter(|n| *n < blocks), name);
+        }
+        self.find_in(inode, 0..blocks, name)
+    }
+
+    /// The entry `name` in some blocks of a directory.
+    fn find_in(
+        &mut self,
+        inode: &Inode,
+        blocks: impl Iterator<Item = u64>,
+        name: &[u8],
+    ) -> Result<Option<Found>> {
         let layout = self.layout();
-        for n in 0..self.directory_blocks(inode)? {
+        for n in blocks {
             let block = self.directory_block(inode, n)?;
             if let Some(entry) = dirent::find(self.read(block)?, name)? {
                 let found = Found {
                     ino: entry.ino,
                     block,
+                    n,
                     at: entry.at,
                 };
                 layout.inode_group(found.ino, "inode number in a directory entry")?;
@@ -103,6 +127,33 @@ impl<D: BlockDevice> Transaction<'_, D> {
             }
         }
         Ok(None)
+    }
+
+    /// Gives a large directory an index, if it has none and the budget allows it.
+    fn index_directory(&mut self, inode: &Inode, blocks: u64) -> Result<()> {
+        let worth = blocks >= INDEX_FROM && self.is_unchanged();
+        if !worth || self.store.indexes.get(inode.ino).is_some() {
+            return Ok(());
+        }
+        let mut index = Index::default();
+        let (mut names, most) = (blocks as usize, self.store.indexes.most());
+        for n in 0..blocks {
+            let block = self.directory_block(inode, n)?;
+            let raw = self.read(block)?;
+            for entry in dirent::entries(raw) {
+                let entry = entry?;
+                if entry.ino != 0 {
+                    index.add(entry.name, n as u32);
+                    names += 1;
+                }
+            }
+            index.set_gap(n as u32, dirent::largest_gap(raw)?);
+            if names > most {
+                return Ok(());
+            }
+        }
+        self.store.indexes.insert(inode.ino, index);
+        Ok(())
     }
 
     /// The inode that `name` names in directory `dir`.
@@ -128,23 +179,46 @@ impl<D: BlockDevice> Transaction<'_, D> {
     ) -> Result<()> {
         let mut inode = self.directory(dir)?;
         let kind = self.entry_byte(kind);
-        let (block, at) = match self.find_gap(&inode, dirent::needed(name.len()))? {
+        let blocks = self.directory_blocks(&inode)?;
+        let (n, block, at) = match self.find_gap(&inode, blocks, dirent::needed(name.len()))? {
             Some(gap) => gap,
-            None => (self.grow_directory(&mut inode)?, 0),
+            None => (blocks, self.grow_directory(&mut inode)?, 0),
         };
         self.check_owned(block)?;
-        dirent::insert(self.modify(block, Kind::Directory)?, at, ino, kind, name)?;
+        let raw = self.modify(block, Kind::Directory)?;
+        dirent::insert(raw, at, ino, kind, name)?;
+        let gap = dirent::largest_gap(raw)?;
+        self.store
+            .indexes
+            .note_added(inode.ino, name, n as u32, gap);
         self.touch_directory(inode)
     }
 
-    /// A gap of `need` bytes in a directory. The last blocks are tried first, where the room most
-    /// often is.
-    fn find_gap(&mut self, inode: &Inode, need: usize) -> Result<Option<(Block, usize)>> {
-        for n in (0..self.directory_blocks(inode)?).rev() {
+    /// A gap of `need` bytes in a directory of `blocks` blocks: in which of them, and where. The last
+    /// ones are tried first, where the room most often is.
+    fn find_gap(
+        &mut self,
+        inode: &Inode,
+        blocks: u64,
+        need: usize,
+    ) -> Result<Option<(u64, Block, usize)>> {
+        let mut end = blocks;
+        while end > 0 {
+            let index = self.store.indexes.get(inode.ino);
+            let n = match index.map(|index| index.block_with_gap(need, end as u32)) {
+                Some(Some(n)) => n.into(),
+                Some(None) => return Ok(None),
+                None => end - 1,
+            };
             let block = self.directory_block(inode, n)?;
             if let Some(at) = dirent::find_gap(self.read(block)?, need)? {
-                return Ok(Some((block, at)));
+                return Ok(Some((n, block, at)));
             }
+            let gap = dirent::largest_gap(self.read(block)?)?;
+            if let Some(index) = self.store.indexes.get(inode.ino) {
+                index.set_gap(n as u32, gap);
+            }
+            end = n;
         }
         Ok(None)
     }
@@ -183,7 +257,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let inode = self.directory(dir)?;
         let found = self.find_entry(&inode, name)?.ok_or(Error::NotFound)?;
         self.check_owned(found.block)?;
-        dirent::remove(self.modify(found.block, Kind::Directory)?, name)?;
+        let raw = self.modify(found.block, Kind::Directory)?;
+        dirent::remove(raw, name)?;
+        let gap = dirent::largest_gap(raw)?;
+        self.store.indexes.note_removed(dir, found.n as u32, gap);
         self.touch_directory(inode)
     }
 

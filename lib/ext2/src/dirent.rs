@@ -103,6 +103,16 @@ pub(crate) fn find_gap(block: &[u8], need: usize) -> Result<Option<usize>> {
     Ok(None)
 }
 
+/// The largest need for which [`find_gap`] finds a gap.
+pub(crate) fn largest_gap(block: &[u8]) -> Result<usize> {
+    let mut largest = 0;
+    for entry in entries(block) {
+        let entry = entry?;
+        largest = largest.max(entry.length - used(&entry));
+    }
+    Ok(largest)
+}
+
 /// Bytes of an entry that are in use.
 fn used(entry: &Entry<'_>) -> usize {
     if entry.ino == 0 {
@@ -217,6 +227,7 @@ mod tests {
             assert!(remove(&mut block, name).expect("good"));
         }
         assert_eq!(find_gap(&block, 1024), Ok(Some(0)));
+        assert_eq!(largest_gap(&block), Ok(1024));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! | `layout`, `features`, `group`, `inode`, `dirent`, `bitmap` | the formats on disk; every number is checked here |
 //! | `cache`, `store`, `writeback`, `pending` | the buffer cache with its budget and the order of its writes |
 //! | `transaction` | the one way to change metadata |
+//! | `dirindex` | names of large directories, in memory |
 //! | `journal` | ext3's journal: commit, checkpoint, replay |
 //! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `orphan`, `recount`, `xattr` | work inside a transaction |
 //! | `fs`, `file`, `names`, `rename`, `attributes` | the operations of [`FileSystem`] |
@@ -47,6 +48,7 @@ mod cache;
 mod device;
 mod directory;
 mod dirent;
+mod dirindex;
 mod error;
 mod features;
 mod file;

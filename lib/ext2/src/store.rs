@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::cache::{Cache, Kind};
 use crate::device::{BlockDevice, SECTOR_SIZE};
+use crate::dirindex::Indexes;
 use crate::error::Result;
 use crate::journal::{Copies, Journal};
 use crate::layout::{Block, Layout};
@@ -15,6 +16,8 @@ use crate::pending::Pending;
 
 /// The largest request to the device, in bytes.
 const RUN_BYTES: usize = 128 * 1024;
+/// Bytes of the cache's budget for which the indexes of directories may have a name: about a fifth.
+const BYTES_PER_NAME: usize = 64;
 /// The smallest cache, in blocks.
 const CACHE_MIN: usize = 128;
 
@@ -25,6 +28,8 @@ pub(crate) struct Store<D> {
     pub(crate) cache: Cache,
     /// Frees that are not complete on disk.
     pub(crate) pending: Pending,
+    /// Names of large directories.
+    pub(crate) indexes: Indexes,
     /// Inodes that are in use from outside, with the number of uses.
     pub(crate) open: BTreeMap<u32, u32>,
     /// Files whose truncation is not finished: they have blocks behind their end.
@@ -65,6 +70,7 @@ impl<D: BlockDevice> Store<D> {
             layout,
             cache: Cache::new(capacity),
             pending: Pending::default(),
+            indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME),
             open: BTreeMap::new(),
             cut: BTreeSet::new(),
             read_only,

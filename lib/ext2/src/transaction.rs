@@ -60,6 +60,11 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
         self.store.block(block)
     }
 
+    /// Whether nothing was changed yet.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.changed.is_empty() && self.forgotten.is_empty()
+    }
+
     /// The content of a metadata block for change.
     pub(crate) fn modify(&mut self, block: Block, kind: Kind) -> Result<&mut [u8]> {
         if !self.changed.contains_key(&block.number()) {

@@ -162,6 +162,46 @@ fn thousands_of_entries_come_and_go() {
     }
 }
 
+/// A directory that is large enough for an index, under a cache that has room for it and one that has
+/// not; failed operations in between.
+#[test]
+fn large_directories_keep_their_names() {
+    for (budget, count) in [(8 << 20, 12_000), (0, 1500)] {
+        let disk = Disk::new(make_image("-t ext3 -b 1024 -N 16384", None, 32 << 10));
+        let mut fs = FileSystem::mount(&disk, options(false, budget)).unwrap();
+        let root = fs.root();
+        let dir = fs.mkdir(root, b"dir", 0o755).unwrap();
+        let name = |n: u32| format!("{n}-{}", "x".repeat(n as usize % 40)).into_bytes();
+        for n in 0..count {
+            let ino = fs.create(dir, &name(n), 0o644).unwrap();
+            assert_eq!(fs.lookup(dir, &name(n)), Ok(ino));
+            assert_eq!(fs.create(dir, &name(n / 2), 0o644), Err(Error::Exists));
+            assert_eq!(fs.lookup(dir, &name(n + 1)), Err(Error::NotFound));
+        }
+        for n in (0..count).filter(|n| n % 3 > 0) {
+            assert_eq!(fs.rmdir(dir, &name(n)), Err(Error::NotDirectory));
+            fs.unlink(dir, &name(n)).unwrap();
+            assert_eq!(fs.unlink(dir, &name(n)), Err(Error::NotFound));
+        }
+        let size = fs.getattr(dir).unwrap().size;
+        for n in (0..count).filter(|n| n % 3 == 2) {
+            fs.create(dir, &name(n), 0o644).unwrap();
+        }
+        assert_eq!(fs.getattr(dir).unwrap().size, size, "gaps are used again");
+        let mut names: Vec<_> = list(&mut fs, dir).unwrap();
+        names.sort();
+        let mut expected: Vec<_> = (0..count).filter(|n| n % 3 != 1).map(name).collect();
+        expected.sort();
+        assert!(names.iter().map(|(name, _)| name).eq(&expected));
+        for name in expected {
+            fs.unlink(dir, &name).unwrap();
+        }
+        fs.rmdir(root, b"dir").unwrap();
+        fs.unmount().unwrap();
+        assert_clean(&disk.image());
+    }
+}
+
 #[test]
 fn links_count_and_symbolic_links_keep_their_target() {
     let disk = Disk::new(empty(1024, 8192));
