@@ -16,7 +16,7 @@ use crate::signals::{self, AlternateStack};
 use hosted_core::{INTERRUPTED, MISMATCH, NO_DEADLINE, TIMED_OUT, ThreadWords, View, WOKEN};
 use std::cell::Cell;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -277,12 +277,15 @@ pub unsafe extern "C" fn wait(word: usize, expected: u32, deadline: u64) -> u32 
     loop {
         thread.begin_block();
         let interrupted = thread.interrupt.swap(0, Ordering::SeqCst) != 0;
-        // SAFETY: by the caller's duty.
+        let waiters = waiters_for(word);
+        waiters.fetch_add(1, Ordering::SeqCst);
         let error = if interrupted {
             0
         } else {
+            // SAFETY: by the caller's duty.
             unsafe { futex_wait(word, expected, deadline.as_ref()) }
         };
+        waiters.fetch_sub(1, Ordering::SeqCst);
         thread.end_block();
         match error {
             _ if interrupted || thread.interrupt.swap(0, Ordering::SeqCst) != 0 => {
@@ -298,7 +301,21 @@ pub unsafe extern "C" fn wait(word: usize, expected: u32, deadline: u64) -> u32 
 
 /// See [`hosted_core::Host::wake`].
 pub extern "C" fn wake(word: usize, count: u32) -> u32 {
+    // The word was changed before this is looked at, and a waiter counts itself before the system compares
+    // the word: whoever is not counted here will find it changed.
+    fence(Ordering::SeqCst);
+    if waiters_for(word).load(Ordering::SeqCst) == 0 {
+        return 0;
+    }
     futex_wake(word, count)
+}
+
+/// Counts of waiting threads, for words by their addresses; several words share one.
+static WAITERS: [AtomicU32; WAITER_COUNTS] = [const { AtomicU32::new(0) }; WAITER_COUNTS];
+const WAITER_COUNTS: usize = 256;
+
+fn waiters_for(word: usize) -> &'static AtomicU32 {
+    &WAITERS[(word >> 2 ^ word >> 12) % WAITER_COUNTS]
 }
 
 impl Thread {
