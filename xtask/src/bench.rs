@@ -24,6 +24,9 @@ pub struct Options {
     /// Print a JSON array
     #[arg(long)]
     pub json: bool,
+    /// `bare` (the booted kernel) or `hosted` (a Linux process: `calls`, `recovery`, `reclaim`)
+    #[arg(long, default_value = "bare", value_parser = ["bare", "hosted"])]
+    pub platform: String,
     /// How often to boot each system
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub rounds: usize,

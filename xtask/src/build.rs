@@ -185,6 +185,15 @@ pub fn products(project: &Project) -> PathBuf {
     project.out.join("cargo").join(TARGET).join("release")
 }
 
+/// The ABI fingerprint of the sources as they are.
+///
+/// # Errors
+/// If they cannot be read, or an interface breaks a rule.
+pub fn fingerprint_now(project: &Project) -> Result<[u8; 32]> {
+    let model = idlc::load(&project.root).map_err(|report| anyhow::anyhow!("{report}"))?;
+    fingerprint(project, &setup::toolchain()?, &model)
+}
+
 /// What kernel and domains must agree on: interfaces, shared vocabulary, compiler, target, flags.
 fn fingerprint(project: &Project, toolchain: &Toolchain, model: &idlc::Model) -> Result<[u8; 32]> {
     let mut shared = Vec::new();

@@ -16,6 +16,7 @@ pub mod demo;
 pub mod disk;
 pub mod elf;
 pub mod glue;
+pub mod hosted;
 pub mod keys;
 pub mod lexer;
 pub mod linked;

@@ -1,0 +1,119 @@
+//! `cargo xtask host`: builds the hosted platform and runs `trefoil-host` with the arguments given.
+//!
+//! The core is compiled for the bare machine, with the fingerprint and the key of the domain images, which
+//! are the very files that the booted system uses; the launcher is compiled for Linux.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::project::Project;
+use crate::{build, keys, setup, stamp, tool};
+
+/// Arguments of the command.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// What `trefoil-host` is called with, such as `run domains/prober domains/victim`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
+/// What was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The launcher.
+    pub launcher: PathBuf,
+}
+
+/// Folders whose change makes a new core necessary.
+const CORE_SOURCES: [&str; 8] = [
+    "kernel/abi",
+    "kernel/hosted-core",
+    "kernel/isolation",
+    "kernel/proxies",
+    "kernel/services",
+    "interfaces",
+    "idlc",
+    "Cargo.toml",
+];
+
+/// Builds images, core and launcher.
+///
+/// # Errors
+/// If something does not compile.
+pub fn build(project: &Project) -> Result<Built> {
+    build::build(project, None)?;
+    let toolchain = setup::toolchain()?;
+    core(project, &toolchain)?;
+    let mut command = toolchain.cargo(project);
+    command.args([
+        "build",
+        "--quiet",
+        "--profile",
+        "hosted",
+        "--package",
+        "hosted",
+    ]);
+    tool::run(&mut command)?;
+    Ok(Built {
+        launcher: project.target.join("hosted/trefoil-host"),
+    })
+}
+
+/// Builds the core, unless nothing in it has changed.
+fn core(project: &Project, toolchain: &setup::Toolchain) -> Result<()> {
+    let core = project.out.join("hosted-core");
+    let mark = project.out.join("hosted-core.stamp");
+    let (fingerprint, key) = (
+        build::fingerprint_now(project)?,
+        keys::load_or_make(&project.out)?,
+    );
+    let sources = stamp::of(&CORE_SOURCES.map(|name| project.root.join(name)));
+    let wanted = format!("{sources:016x} {}\n", keys::hex(&fingerprint));
+    if core.exists() && fs::read_to_string(&mark).unwrap_or_default() == wanted {
+        return Ok(());
+    }
+    let mut command = build::compiler(project, toolchain);
+    command.env("TREFOIL_FINGERPRINT", keys::hex(&fingerprint));
+    command.env("TREFOIL_PUBLIC_KEY", keys::hex(key.pk.as_ref()));
+    command.args(["--package", "hosted-core", "--bin", "hosted-core"]);
+    tool::timed("building the hosted core", || tool::run(&mut command))?;
+    fs::copy(build::products(project).join("hosted-core"), &core)
+        .context("the core was not built")?;
+    fs::write(mark, wanted)?;
+    Ok(())
+}
+
+/// The command; the launcher's status.
+///
+/// # Errors
+/// If it cannot be built or started.
+pub fn host(project: &Project, options: &Options) -> Result<i32> {
+    let built = build(project)?;
+    let status = launcher(project, &built).args(&options.arguments).status();
+    Ok(status
+        .context("the launcher does not start")?
+        .code()
+        .unwrap_or(1))
+}
+
+/// `cargo xtask bench --platform hosted`: `names` as for `trefoil-host bench`; its status.
+///
+/// # Errors
+/// As for [`host`].
+pub fn bench(project: &Project, names: &[String], json: bool) -> Result<i32> {
+    let mut arguments = vec!["bench".to_string()];
+    arguments.extend(json.then(|| "--json".to_string()));
+    arguments.extend_from_slice(names);
+    host(project, &Options { arguments })
+}
+
+fn launcher(project: &Project, built: &Built) -> Command {
+    let mut command = Command::new(&built.launcher);
+    command
+        .env("TREFOIL_OUT", &project.out)
+        .current_dir(&project.root);
+    command
+}
