@@ -5,11 +5,13 @@
 //!
 //! - [`launch`]: loading the core, and the table of functions it gets;
 //! - [`memory`]: pages and image space from `mmap`;
+//! - [`plug`]: plug-ins for Linux programs;
 //! - [`threads`]: blocks behind GS, waiting, stopping the world;
 //! - [`signals`]: faults, ticks, standing still.
 
 pub mod launch;
 pub mod memory;
+pub mod plug;
 pub mod signals;
 pub mod threads;
 

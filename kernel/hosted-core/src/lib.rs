@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 /// Changes whenever one of the structures here does.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// `deadline` of [`Host::wait`] that means: none.
 pub const NO_DEADLINE: u64 = u64::MAX;
@@ -38,6 +38,17 @@ pub const DIVIDE: u32 = 2;
 pub const INVALID_OPCODE: u32 = 3;
 /// [`Core::fault`]: anything else.
 pub const EXCEPTION: u32 = 4;
+
+/// [`Core::plug_call`] and its like: it is done.
+pub const DONE: u32 = 0;
+/// [`Core::plug_call`]: the plug-in crashed; another instance is there for the next call.
+pub const CRASHED: u32 = 1;
+/// [`Core::plug_call`]: the plug-in refuses; the text says why.
+pub const REFUSED: u32 = 2;
+/// [`Core::plug_call`]: there is no memory.
+pub const NO_MEMORY: u32 = 3;
+/// [`Core::plug_call`] and its like: the text says why it is not done.
+pub const FAILED: u32 = 4;
 
 /// The words behind the GS register of every thread that runs core or domain code.
 #[derive(Debug)]
@@ -120,6 +131,21 @@ pub struct Figure {
     pub median: u64,
 }
 
+/// What a plug-in is to do.
+#[derive(Debug)]
+#[repr(C)]
+pub struct PlugWish {
+    /// Which.
+    pub number: u32,
+    /// Address and length of an image or of a request.
+    pub input: [usize; 2],
+    /// Address and length of its options.
+    pub options: [usize; 2],
+    /// Where an answer or an explanation goes: the address of an `extern "C" fn(context, address, length)`,
+    /// and its context.
+    pub sink: [usize; 2],
+}
+
 /// What the core may ask of the launcher. All of it stays valid as long as the process lives.
 #[derive(Debug)]
 #[repr(C)]
@@ -185,4 +211,12 @@ pub struct Core {
     pub run: unsafe extern "C" fn(options: usize, len: usize) -> u32,
     /// Runs the benchmarks whose names contain the text; the process's status.
     pub bench: unsafe extern "C" fn(names: usize, len: usize) -> u32,
+    /// Starts a plug-in from the image `input` with `options`; `number` is set.
+    pub plug_load: unsafe extern "C" fn(wish: *mut PlugWish) -> u32,
+    /// Has plug-in `number` answer the request `input`; the answer goes to the sink.
+    pub plug_call: unsafe extern "C" fn(wish: *mut PlugWish) -> u32,
+    /// Replaces plug-in `number` by the version in the image `input`, with `options`.
+    pub plug_update: unsafe extern "C" fn(wish: *mut PlugWish) -> u32,
+    /// Ends a plug-in.
+    pub plug_end: extern "C" fn(number: u32),
 }

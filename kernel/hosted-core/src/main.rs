@@ -9,6 +9,7 @@
 //! - [`log`]: the log's lines and its ring;
 //! - [`machine`]: archive, power switch and the like as interface objects;
 //! - [`run`]: starts the first domain;
+//! - [`plug`]: plug-ins of the program around it;
 //! - [`bench`]: measures calls, deaths and reclaim.
 //!
 //! On the host the crate builds to an empty program, so that workspace-wide commands work.
@@ -28,6 +29,8 @@ mod log;
 mod machine;
 #[cfg(target_os = "none")]
 mod platform;
+#[cfg(target_os = "none")]
+mod plug;
 #[cfg(target_os = "none")]
 mod run;
 
@@ -54,6 +57,10 @@ mod core_image {
                 tick: crate::platform::tick,
                 run: crate::run::run,
                 bench: crate::bench::run,
+                plug_load: crate::plug::load,
+                plug_call: crate::plug::call,
+                plug_update: crate::plug::update,
+                plug_end: crate::plug::end,
             });
         }
         crate::platform::init();

@@ -1,0 +1,82 @@
+//! A text filter as a plug-in that crashes, is restarted, and is replaced by a newer version while it is called.
+//!
+//! `filter FOLDER [UPDATES]`: FOLDER is the build folder, `target/trefoil`. After the tour the plug-in is
+//! updated UPDATES times (1000) under calls from four threads; the status is 0 if none of them failed.
+
+use anyhow::{Context, Result, ensure};
+use hosted::plug::{CallError, Host, PlugIn};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+fn main() -> Result<()> {
+    let mut words = std::env::args().skip(1);
+    let folder = PathBuf::from(words.next().context("which folder?")?);
+    let updates = words.next().map_or(Ok(1000), |word| word.parse())?;
+    let read = |name: &str| std::fs::read(folder.join(name)).with_context(|| name.to_string());
+    let (one, two) = (
+        read("images/domains/filter-one")?,
+        read("images/domains/filter-two")?,
+    );
+    let host = Host::start(&read("hosted-core")?, 256 << 20)?;
+    let filter = host.plug_in(&one, b"")?;
+    tour(&filter, &two)?;
+    under_load(&filter, [&one, &two], updates)
+}
+
+fn tour(filter: &PlugIn, two: &[u8]) -> Result<()> {
+    let show = |what: &[u8]| -> Result<String, CallError> {
+        let answer = filter
+            .call(what)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        println!("{:?} -> {answer:?}", String::from_utf8_lossy(what));
+        answer
+    };
+    ensure!(show(b"a line of text")? == "A LINE OF TEXT");
+    ensure!(show(b"crash") == Err(CallError::Crashed));
+    ensure!(show(b"again")? == "AGAIN");
+    println!("updating");
+    filter.update(two, b"")?;
+    ensure!(show(b"a line of text")? == "A Line Of Text");
+    ensure!(show(b"count")? == "2");
+    ensure!(filter.update(b"no image", b"").is_err());
+    ensure!(show(b"still here")? == "Still Here");
+    Ok(())
+}
+
+/// Updates the plug-in while four threads call it.
+fn under_load(filter: &PlugIn, versions: [&[u8]; 2], updates: usize) -> Result<()> {
+    let (stop, calls, failed) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let before: u64 = count(filter)?;
+    let begin = Instant::now();
+    let result = std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    if filter.call(b"some text").is_err() {
+                        failed.fetch_add(1, Ordering::Relaxed);
+                    }
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let result = (0..updates).try_for_each(|round| filter.update(versions[round % 2], b""));
+        stop.store(true, Ordering::Relaxed);
+        result
+    });
+    result?;
+    let (calls, failed) = (calls.into_inner(), failed.into_inner());
+    println!(
+        "{updates} updates in {:?} under {calls} calls, {failed} failed",
+        begin.elapsed()
+    );
+    ensure!(
+        failed == 0 && count(filter)? == before + calls,
+        "calls failed, or were not counted"
+    );
+    Ok(())
+}
+
+fn count(filter: &PlugIn) -> Result<u64> {
+    Ok(String::from_utf8_lossy(&filter.call(b"count")?).parse()?)
+}
