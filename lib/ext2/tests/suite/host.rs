@@ -148,6 +148,9 @@ pub struct Disk {
     medium: RefCell<Option<Medium>>,
     /// Flushes so far.
     pub flushes: Cell<u32>,
+    /// Writes and flushes until the power is cut. The request of that moment fails, and what it
+    /// writes may be on the medium.
+    pub requests_left: Cell<Option<u32>>,
 }
 
 /// The medium behind the volatile cache of a disk.
@@ -201,6 +204,15 @@ impl Disk {
         image
     }
 
+    /// Counts a write or flush; an error once the power is cut.
+    fn power(&self) -> Result<(), DeviceError> {
+        match self.requests_left.get() {
+            Some(0) => return Err(DeviceError::Unavailable),
+            left => self.requests_left.set(left.map(|left| left - 1)),
+        }
+        Ok(())
+    }
+
     fn fails(&self, count: &Cell<u32>, from: &Cell<Option<u32>>) -> bool {
         let n = count.get();
         count.set(n + 1);
@@ -235,6 +247,8 @@ impl BlockDevice for Disk {
             return Err(DeviceError::Io);
         }
         let at = sector as usize * 512;
+        let last = self.requests_left.get() == Some(1);
+        self.power()?;
         let mut data = self.data.borrow_mut();
         data.get_mut(at..at + buf.len())
             .ok_or(DeviceError::OutOfRange)?
@@ -245,19 +259,15 @@ impl BlockDevice for Disk {
                 .unflushed
                 .extend(sectors.map(|(sector, n)| (at + n * 512, sector.to_vec())));
         }
-        Ok(())
+        match last {
+            true => Err(DeviceError::Unavailable),
+            false => Ok(()),
+        }
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
         self.flushes.set(self.flushes.get() + 1);
-        // A dead disk flushes nothing.
-        if self
-            .fail_writes_from
-            .get()
-            .is_some_and(|from| !self.once.get() && self.writes.get() > from)
-        {
-            return Err(DeviceError::Io);
-        }
+        self.power()?;
         if let Some(medium) = self.medium.borrow_mut().as_mut() {
             for (at, sector) in medium.unflushed.drain(..) {
                 medium.data[at..at + 512].copy_from_slice(&sector);

@@ -81,15 +81,15 @@ fn assert_same(one: &Model, other: &Model) {
     assert!(one.iter().all(|(path, node)| other[path] == *node));
 }
 
-/// One cut after `writes` writes; returns what is left.
-fn cut(image: Vec<u8>, budget: usize, writes: u32, random: &mut Random) -> Vec<u8> {
+/// One cut after so many writes and flushes; returns what is left.
+fn cut(image: Vec<u8>, budget: usize, requests: u32, random: &mut Random) -> Vec<u8> {
     let disk = Disk::new(image);
     let mut fs = FileSystem::mount(&disk, options(false, budget)).unwrap();
     let mut history = History {
         moments: vec![read_model(&mut fs)],
     };
     disk.remember();
-    disk.fail_writes_from.set(Some(disk.writes.get() + writes));
+    disk.requests_left.set(Some(requests));
     let error = work(&mut fs, &mut history, random).unwrap_err();
     assert!(matches!(error, Error::Device(_)), "{error}");
     drop(fs);
@@ -121,9 +121,9 @@ fn cuts(arguments: &str, blocks: u32, budget: usize, seed: u64, usual: u64) {
         if n % 6 == 0 {
             image = base.clone();
         }
-        let writes = 1 + random.below(if n % 3 == 0 { 20 } else { 250 }) as u32;
-        eprintln!("{arguments}: cut {n} after {writes} writes");
-        image = cut(image, budget, writes, &mut random);
+        let requests = 1 + random.below(if n % 3 == 0 { 20 } else { 300 }) as u32;
+        eprintln!("{arguments}: cut {n} after {requests} requests");
+        image = cut(image, budget, requests, &mut random);
     }
 }
 
@@ -142,13 +142,15 @@ fn cuts_with_large_blocks() {
     cuts("-t ext3 -b 4096 -J size=4", 9 << 8, 1 << 20, 3, 60);
 }
 
-/// A disk without a volatile cache, where each single write may be the last.
+/// Each single write and flush is the last, several times.
 #[test]
-fn a_cut_at_every_write_of_a_short_work() {
-    let base = make_image("-t ext3 -b 1024 -J size=1", None, 4096);
-    for writes in 0..30 {
+fn a_cut_at_every_request_of_a_short_work() {
+    let base = make_image("-t ext3 -b 1024 -J size=1", None, 2560);
+    let mut random = Random(7);
+    for requests in (1..36).chain(1..36) {
         let disk = Disk::new(base.clone());
-        disk.fail_writes_from.set(Some(writes));
+        disk.remember();
+        disk.requests_left.set(Some(requests));
         let mut fs = mount(&disk);
         let root = fs.root();
         let mut done = 0;
@@ -159,9 +161,11 @@ fn a_cut_at_every_write_of_a_short_work() {
             done = n + 1;
             Ok::<_, Error>(())
         });
-        assert!(result.is_err() || writes > 6);
+        assert!(result.is_err() || requests > 30);
         drop(fs);
-        let (found, image) = recover(disk.image());
+        let left = disk.cut(&mut random);
+        assert_clean(&host_replay(&left));
+        let (found, image) = recover(left);
         assert_clean(&image);
         for n in 0..done {
             let content = Node::File(Random(n).bytes(3000).into());
