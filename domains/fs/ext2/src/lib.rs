@@ -6,7 +6,8 @@
 //! - [`options`]: the options text.
 //!
 //! One lock guards the whole file system, also while the disk is waited for. When this domain crashes,
-//! what is on the disk is a consistent file system as of some moment of the last second (see [`volume`]).
+//! what is on the disk is a consistent file system as of some moment of the last second (see [`volume`]);
+//! with a journal the next instance replays it, and says so in the log.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -44,6 +45,10 @@ pub fn start(device: Handle<dyn Block>, options: RVec<u8>) -> RpcResult<Handle<d
         log!("cannot mount: {reason}");
         RpcError::Refused
     })?;
+    if let Some(replayed) = mounted.replayed() {
+        let (transactions, blocks) = (replayed.transactions, replayed.blocks);
+        log!("journal replayed: {transactions} transactions, {blocks} blocks");
+    }
     if !mounted.was_clean() {
         log!("the disk was not unmounted cleanly; e2fsck on the host would tell more");
     }
