@@ -25,7 +25,7 @@ pub(crate) const SUPERBLOCK_SIZE: usize = 1024;
 /// The fewest blocks of a journal that is written to.
 const LENGTH_MIN: u32 = 1024;
 /// The most blocks of a journal; ten times what the host's tools make.
-const LENGTH_MAX: u32 = 1 << 20;
+pub(crate) const LENGTH_MAX: u32 = 1 << 20;
 
 const FLAG_ESCAPED: u16 = 1;
 const FLAG_SAME_UUID: u16 = 2;
@@ -238,6 +238,12 @@ impl Superblock {
             _ => return Err(Error::Corrupt("type of the journal's superblock")),
         }
         let (first, length, start) = (sb.first(), sb.length(), sb.start());
+        if length < LENGTH_MIN {
+            return Err(Error::Journal("it has less than 1,024 blocks"));
+        }
+        if length > LENGTH_MAX {
+            return Err(Error::Journal("it has more than a million blocks"));
+        }
         let checks = [
             (
                 u32_at(&sb.0, 12) as usize == block_size,
@@ -250,13 +256,9 @@ impl Superblock {
                 "start in the journal",
             ),
         ];
-        if let Some((_, what)) = checks.iter().find(|(good, _)| !good) {
-            return Err(Error::Corrupt(what));
-        }
-        match length {
-            LENGTH_MIN..=LENGTH_MAX => Ok(sb),
-            0..LENGTH_MIN => Err(Error::Journal("it has less than 1,024 blocks")),
-            _ => Err(Error::Journal("it has more than a million blocks")),
+        match checks.iter().find(|(good, _)| !good) {
+            Some((_, what)) => Err(Error::Corrupt(what)),
+            None => Ok(sb),
         }
     }
 
@@ -385,6 +387,7 @@ mod tests {
         assert!(matches!(refused(4, 1), Error::Corrupt(_)));
         assert!(matches!(refused(12, 4096), Error::Corrupt(_)));
         assert!(matches!(refused(16, 1023), Error::Journal(_)));
+        assert!(matches!(refused(16, u32::MAX), Error::Journal(_)));
         assert!(matches!(refused(20, 0), Error::Corrupt(_)));
         assert!(matches!(refused(20, 2000), Error::Corrupt(_)));
         assert!(matches!(refused(28, 2000), Error::Corrupt(_)));

@@ -3,11 +3,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::bitmap;
 use crate::device::BlockDevice;
 use crate::error::{Error, Result};
 use crate::inode::FileKind;
-use crate::journal::format::{SUPERBLOCK_SIZE, Superblock};
+use crate::journal::format::{LENGTH_MAX, SUPERBLOCK_SIZE, Superblock};
 use crate::store::Store;
 use crate::transaction::Transaction;
 
@@ -85,8 +84,8 @@ impl<D: BlockDevice> Store<D> {
 }
 
 impl<D: BlockDevice> Transaction<'_, D> {
-    /// The runs of the journal's file, and how many blocks they have. A block that comes twice ends
-    /// it, so the work is bounded by the size of the file system.
+    /// The runs of the journal's file, and how many blocks they have: no more than a journal may have,
+    /// so the work is bounded.
     fn map_log(&mut self) -> Result<(Vec<Run>, u32)> {
         let layout = self.layout();
         let inode = match self.inode_record(INODE)? {
@@ -94,32 +93,39 @@ impl<D: BlockDevice> Transaction<'_, D> {
             _ => return Err(Error::Corrupt("inode of the journal")),
         };
         let blocks = inode.size / layout.block_size as u64;
-        let blocks = blocks.min(layout.blocks.into()) as u32;
-        let mut seen = vec![0; layout.blocks as usize / 8 + 1];
+        let blocks = blocks.min(layout.blocks.min(LENGTH_MAX).into()) as u32;
         let mut runs: Vec<Run> = Vec::new();
         let mut position = 0;
         while position < blocks {
             let run = self.find_run(&inode, position.into(), blocks - position)?;
-            let first = run.nth(0, &layout)?.number();
             for n in 0..run.count {
-                let block = run.nth(n, &layout)?;
-                self.check_owned(block)?;
-                if bitmap::is_set(&seen, block.number()) {
-                    return Err(Error::Corrupt("block that is twice in the journal"));
-                }
-                bitmap::set(&mut seen, block.number(), 1);
+                self.check_owned(run.nth(n, &layout)?)?;
             }
+            let block = run.nth(0, &layout)?.number();
             let continues = runs
                 .last()
-                .is_some_and(|last| last.block + (position - last.position) == first);
+                .is_some_and(|last| last.block + (position - last.position) == block);
             if !continues {
-                runs.push(Run {
-                    position,
-                    block: first,
-                });
+                runs.push(Run { position, block });
             }
             position += run.count;
         }
+        check_apart(&runs, blocks)?;
         Ok((runs, blocks))
+    }
+}
+
+/// Checks that no block is twice in the runs, which have `blocks` blocks together.
+fn check_apart(runs: &[Run], blocks: u32) -> Result<()> {
+    let ends = runs.iter().skip(1).map(|run| run.position);
+    let mut spans: Vec<(u32, u32)> = runs
+        .iter()
+        .zip(ends.chain([blocks]))
+        .map(|(run, end)| (run.block, run.block + (end - run.position)))
+        .collect();
+    spans.sort_unstable();
+    match spans.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+        true => Err(Error::Corrupt("block that is twice in the journal")),
+        false => Ok(()),
     }
 }
