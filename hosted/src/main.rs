@@ -12,7 +12,8 @@ trefoil-host run [OPTION...] IMAGE...
     Starts the first image with the services that it wants by name: loader, monitor,
     control, power, archive. All images are files of the archive.
 trefoil-host bench [OPTION...] [NAME...]
-    Measures calls, recovery, reclaim.
+    Measures calls, recovery, reclaim. The name lives=N starts and crashes a domain
+    N times and compares memory and speed at both ends.
 
 Images and core are looked for in the build folder, target/trefoil, or where
 TREFOIL_OUT says. An image may also be the path of a file.

@@ -14,11 +14,11 @@ use core::arch::x86_64::{_mm_lfence, _rdtsc};
 use core::hint::black_box;
 use hosted_core::Figure;
 use interfaces::{Misdeed, Subject};
+use isolation::Reason;
 use isolation::domain::Limits;
 use isolation::heap::OBJECTS;
 use isolation::kill::kill;
 use isolation::loader::{self, Instance, MOST_GRANTS, Prepared};
-use isolation::{Reason, klog};
 
 /// Calls in one round.
 const CALLS: u64 = 1000;
@@ -47,11 +47,20 @@ pub unsafe extern "C" fn run(names: usize, len: usize) -> u32 {
             if wanted(name)
                 && let Err(why) = bench()
             {
-                klog!("bench {name}: {why}");
+                crate::log::print(format_args!("bench {name}: {why}"));
                 return 1;
             }
         }
-        0
+        let count = names
+            .split(' ')
+            .find_map(|word| word.strip_prefix("lives="));
+        match count.map_or(Ok(()), |count| lives(count.parse().unwrap_or(0))) {
+            Ok(()) => 0,
+            Err(why) => {
+                crate::log::print(format_args!("lives: {why}"));
+                1
+            }
+        }
     })
 }
 
@@ -233,5 +242,48 @@ fn reclaim() -> Result<(), String> {
         }
     }
     tell("P5", "reclaim of 100,000 shared objects", rounds, 1);
+    Ok(())
+}
+
+/// Starts and crashes one domain `count` times: no memory may be lost, no number used twice, and the last
+/// tenth of the lives may take no longer than the first (which is told, not judged).
+fn lives(count: usize) -> Result<(), String> {
+    let image = prepare("domains/victim")?;
+    let mut rounds = Vec::with_capacity(count);
+    let (mut last, mut free) = (0, 0);
+    for round in 0..count {
+        let begin = tsc();
+        let (instance, subject) = start(&image, None)?;
+        if instance.block.id <= last || subject.misbehave(Misdeed::OutOfBounds).is_ok() {
+            return Err(format!(
+                "life {round}: number {} after {last}, or it survived",
+                instance.block.id
+            ));
+        }
+        last = instance.block.id;
+        instance.block.wait_gone().map_err(say)?;
+        drop((instance, subject));
+        rounds.push(tsc() - begin);
+        if round == count / 10 {
+            free = (host().memory)(1);
+        }
+    }
+    let lost = free.saturating_sub((host().memory)(1));
+    if lost > 0 {
+        return Err(format!("{lost} bytes are lost after {count} lives"));
+    }
+    let tenth = count / 10;
+    tell(
+        "lives",
+        "start to cleared away, first tenth",
+        rounds[..tenth].to_vec(),
+        1,
+    );
+    tell(
+        "lives",
+        "start to cleared away, last tenth",
+        rounds[count - tenth..].to_vec(),
+        1,
+    );
     Ok(())
 }
