@@ -46,15 +46,14 @@ with_rustup() {
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
-    elif command -v sudo >/dev/null; then
-        sudo "$@"
     else
-        return 1
+        sudo "$@"
     fi
 }
 
 with_apt() {
     command -v apt-get >/dev/null || return 1
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || return 1
     echo "==> installing $1 with apt-get" >&2
     # shellcheck disable=SC2086 # a list of packages
     { as_root apt-get update -q && as_root apt-get install -q -y --no-install-recommends $1; } >&2

@@ -9,6 +9,7 @@
 //! If no source has changed since the last build, nothing of this is done, and cargo is not called.
 
 use std::fs;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -157,7 +158,10 @@ fn compile_all(project: &Project) -> Result<()> {
 pub fn compiler(project: &Project, toolchain: &Toolchain) -> Command {
     let mut command = toolchain.cargo(project);
     for_target(project, toolchain, &mut command).arg("build");
-    command.args(["--quiet", "--release", "--target", TARGET]);
+    command.args(["--release", "--target", TARGET]);
+    if !std::io::stderr().is_terminal() {
+        command.arg("--quiet");
+    }
     command.args([
         "-Zbuild-std=core,alloc,compiler_builtins",
         "-Zbuild-std-features=compiler-builtins-mem",
