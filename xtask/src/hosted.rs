@@ -117,3 +117,53 @@ fn launcher(project: &Project, built: &Built) -> Command {
         .current_dir(&project.root);
     command
 }
+
+/// Runs the isolation tests in a Linux process, and the example of the guide to plug-ins; how many passed
+/// and failed.
+///
+/// # Errors
+/// If they cannot be built or started.
+pub fn test(project: &Project) -> Result<(u32, u32)> {
+    let built = build(project)?;
+    tool::step("testing in a Linux process");
+    let mut prober = launcher(project, &built);
+    prober.args(["run", "domains/prober", "domains/victim"]);
+    let output = tool::captured(&mut prober)?;
+    let (mut passed, mut failed) = (0, 0);
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        let Some((_, result)) = line.split_once(" prober: ") else {
+            continue;
+        };
+        if result.starts_with("test ") {
+            println!("{result}");
+            passed += u32::from(result.ends_with(" ok"));
+            failed += u32::from(result.contains(" FAILED"));
+        }
+    }
+    // The status says whether the prober came to its end.
+    failed += u32::from(!output.status.success() && failed == 0);
+    let example = example(project)?;
+    println!(
+        "test plug-ins-live-update {}",
+        if example { "ok" } else { "FAILED" }
+    );
+    Ok((passed + u32::from(example), failed + u32::from(!example)))
+}
+
+/// Runs the example of the guide to plug-ins; whether all went as the guide says.
+fn example(project: &Project) -> Result<bool> {
+    let mut command = setup::toolchain()?.cargo(project);
+    command.args([
+        "run",
+        "--quiet",
+        "--profile",
+        "hosted",
+        "--package",
+        "hosted",
+        "--example",
+        "filter",
+        "--",
+    ]);
+    command.arg(&project.out).arg("1000");
+    Ok(tool::captured(&mut command)?.status.success())
+}

@@ -20,7 +20,7 @@ use crate::{build, tool};
 /// What to test.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// Only tests of the whole system whose name contains this, or one of the groups `host`, `kernel` and `isolation`
+    /// Only tests of the whole system whose name contains this, or one of the groups `host`, `kernel`, `isolation` and `hosted`
     pub name: Option<String>,
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
@@ -53,7 +53,7 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     let toolchain = setup::toolchain()?;
     setup::machine()?;
     if options.list {
-        println!("host\nkernel\nisolation");
+        println!("host\nkernel\nisolation\nhosted");
         return system(project, &toolchain, &["--list"]).map(|_| 0);
     }
     let mut count = Count::default();
@@ -67,7 +67,11 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     if matches!(name, None | Some("isolation")) {
         count.add(inside(project, &ISOLATION)?);
     }
-    if !matches!(name, Some("host" | "kernel" | "isolation")) {
+    if matches!(name, None | Some("hosted")) {
+        let (passed, failed) = crate::hosted::test(project)?;
+        count.add(Count { passed, failed });
+    }
+    if !matches!(name, Some("host" | "kernel" | "isolation" | "hosted")) {
         build::build(project, None)?;
         count.add(system(
             project,
