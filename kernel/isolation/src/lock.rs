@@ -53,6 +53,7 @@ impl<T> Lock<T> {
             // Let interrupts in while waiting: another processor may be asking this one to stop.
             restore_interrupts(interrupts);
             // No `spin_loop` hint: under emulation `pause` gives up far more than a moment.
+            #[allow(clippy::missing_spin_loop)] // Deliberately; see above.
             while self.held.load(Ordering::Relaxed) {
                 // A holder in a Linux process may have lost the processor to this very loop.
                 #[cfg(feature = "hosted")]
