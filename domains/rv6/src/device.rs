@@ -50,6 +50,14 @@ impl Device {
         Err(RpcError::DomainCrashed)
     }
 
+    /// Asks for the console, if that was not done yet.
+    ///
+    /// # Errors
+    /// `DomainCrashed` if there is none.
+    pub fn prepare(&self) -> RpcResult<()> {
+        self.live(0).map(drop)
+    }
+
     /// The instance that serves now, if that is not `failed`; otherwise the next.
     fn live(&self, failed: u32) -> RpcResult<Arc<Live>> {
         if let Some(live) = &*self.live.lock()

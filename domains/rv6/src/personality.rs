@@ -12,6 +12,7 @@ use crate::process::Directory;
 use crate::system::System;
 use crate::table::NOBODY;
 use crate::terminal::Stream;
+use crate::volumes::Volume;
 
 /// The environment of the first program.
 const ENVIRONMENT: &[u8] = b"PATH=/bin:/boot/bin\0HOME=/\0";
@@ -44,6 +45,10 @@ impl Runner {
 
 impl Personality for Runner {
     fn run(&self, path: RVec<u8>, arguments: RVec<u8>) -> Result<ExitStatus, Errno> {
+        // Asked for now, so that a later crash of `init`, who hands them out, leaves the session what it needs.
+        // Whoever cannot be had is asked for again by who needs it, and reported there.
+        let _ = self.system.terminal.device().prepare();
+        let _ = self.system.volumes.live(Volume::Boot);
         let directory = self.root_directory().map_err(errors::fs)?;
         let output = Arc::new(Description::Console(Stream::Output));
         let errors = Arc::new(Description::Console(Stream::Errors));
