@@ -132,6 +132,9 @@ fn has_virtualisation(cpuinfo: &str) -> bool {
         .any(|word| matches!(word, "vmx" | "svm"))
 }
 
+/// Bytes of command line that the kernel takes. A much longer one does not even reach it whole.
+const LONGEST_COMMAND_LINE: usize = 2000;
+
 /// The word of the kernel's command line that makes the system run `line` and end.
 pub fn exec_word(line: &str) -> String {
     let mut word = String::from("exec=");
@@ -149,6 +152,13 @@ pub fn exec_word(line: &str) -> String {
 fn exec(mut machine: Machine, line: &str, limit: Duration, show_log: bool) -> Result<i32> {
     machine.words.push(exec_word(line));
     machine.words.push("panic=off".into());
+    let length = machine.words.join(" ").len();
+    if length > LONGEST_COMMAND_LINE {
+        bail!(
+            "the line is too long: with its special characters encoded it takes {length} bytes of the kernel's \
+             command line, which holds {LONGEST_COMMAND_LINE}; put it into a script on the disk"
+        );
+    }
     let mut guest = machine.start()?;
     guest.close_input();
     let mut followers = followers(&guest, show_log);
