@@ -130,6 +130,17 @@ fn compile_all(project: &Project) -> Result<()> {
     let compiler = Compiler::new(project)?;
     let packages = packages::ours(project, &compiler.toolchain)?;
     let domains: Vec<_> = packages.domains().collect();
+    // What is signed as a domain must be where the rules for domains are enforced.
+    let stray = domains
+        .iter()
+        .find(|(package, _)| rules::zone(project, package) != rules::Zone::Domain);
+    if let Some((package, domain)) = stray {
+        bail!(
+            "{}: the image `{}` is declared outside of domains/; nothing was signed",
+            project.relative(&package.folder).display(),
+            domain.image
+        );
+    }
     examine(project, &packages)?;
     glue::write(project, &project.out.join("glue"), &domains)?;
     tool::timed("building the kernel", || {
