@@ -207,7 +207,10 @@ struct Entry<'a> {
     result: Result<u64, RpcError>,
 }
 
-static ENTRY: Method = Method::internal("start", crate::call::UNBOUNDED);
+/// Milliseconds that a start function may run. It is long: a file system may have a journal to replay.
+const START_BUDGET: u32 = 60_000;
+
+static ENTRY: Method = Method::internal("start", START_BUDGET);
 
 /// Calls the entry of the new domain; what it offers, owned by the kernel.
 fn enter(
