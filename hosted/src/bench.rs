@@ -23,6 +23,7 @@ pub fn run(names: &[String], cpu: Option<usize>, json: bool) -> Result<u32> {
     let wanted = names.join(" ");
     let (start, len) = (wanted.as_ptr() as usize, wanted.len());
     let frequency = frequency();
+    let before = resident();
     let status = launch::on_thread(|| {
         if !pin(cpu) {
             return None;
@@ -30,6 +31,10 @@ pub fn run(names: &[String], cpu: Option<usize>, json: bool) -> Result<u32> {
         // SAFETY: the names live until the call returns.
         Some(unsafe { (launch::core().bench)(start, len) })
     })?;
+    eprintln!(
+        "resident memory: {before} KiB before, {} KiB after",
+        resident()
+    );
     let Some(status) = status else {
         bail!("there is no processor {cpu}")
     };
@@ -52,6 +57,13 @@ fn tsc() -> u64 {
         _mm_lfence();
         now
     }
+}
+
+/// KiB of memory that the process has in use.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0u64) * 4
 }
 
 /// Ticks of the time-stamp counter in a microsecond.

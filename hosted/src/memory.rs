@@ -246,7 +246,7 @@ mod tests {
             for _ in 0..2 {
                 let start = pages(count);
                 assert_ne!(start, 0);
-                assert!(!count.is_power_of_two() || start % (count * PAGE) == 0);
+                assert!(!count.is_power_of_two() || start.is_multiple_of(count * PAGE));
                 // SAFETY: fresh pages of our own.
                 let bytes =
                     unsafe { std::slice::from_raw_parts_mut(start as *mut u8, count * PAGE) };
