@@ -139,6 +139,14 @@ fn peers(cpu: usize) -> Vec<Measured> {
         1,
     ));
     let _ = std::panic::take_hook();
+    all.extend(sockets(cpu).map(|rounds| {
+        measured(
+            "peer",
+            "round trip through a Unix socket, one processor",
+            rounds,
+            1,
+        )
+    }));
     all.extend(
         pipes(cpu)
             .map(|rounds| measured("peer", "round trip through pipes, one processor", rounds, 1)),
@@ -149,6 +157,33 @@ fn peers(cpu: usize) -> Vec<Measured> {
 #[inline(never)]
 fn plain_null() -> Result<(), u32> {
     black_box(Ok(()))
+}
+
+/// One byte to another thread and back through a pair of Unix sockets.
+fn sockets(cpu: usize) -> Option<Vec<u64>> {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    let (mut here, mut there) = UnixStream::pair().ok()?;
+    let echo = std::thread::spawn(move || {
+        pin(cpu);
+        let mut byte = [0];
+        while there
+            .read_exact(&mut byte)
+            .and_then(|()| there.write_all(&byte))
+            .is_ok()
+        {}
+    });
+    let mut byte = [1];
+    let result = rounds(FEW, 1, || {
+        let trip = here
+            .write_all(&byte)
+            .and_then(|()| here.read_exact(&mut byte));
+        // A trip that fails would be noticed by its speed.
+        let _ = black_box(trip);
+    });
+    drop(here);
+    drop(echo.join());
+    Some(result)
 }
 
 /// One byte to another thread and back.
@@ -184,26 +219,57 @@ fn pipes(cpu: usize) -> Option<Vec<u64>> {
     Some(result)
 }
 
+/// The goals, for the minimum: ticks, or microseconds.
+const GOALS: [(&str, f64, &str); 7] = [
+    ("P1", 12.0, "ticks"),
+    ("P2", 16.0, "ticks"),
+    ("P3", 25.0, "ticks"),
+    ("P3r", 28.0, "ticks"),
+    ("P4", 1.0, "us"),
+    ("P4r", 50.0, "us"),
+    ("P5", 100.0, "us"),
+];
+
+/// The goal of a figure and whether it is met.
+fn goal(figure: &Measured, frequency: f64) -> Option<(f64, &'static str, bool)> {
+    let (_, goal, unit) = GOALS.into_iter().find(|(id, ..)| *id == figure.id)?;
+    let value = if unit == "us" {
+        figure.minimum / frequency
+    } else {
+        figure.minimum
+    };
+    Some((goal, unit, value <= goal))
+}
+
 fn print(figures: &[Measured], frequency: f64, cpu: usize) {
     println!(
         "time-stamp counter {frequency:.0} ticks/us, pinned to processor {cpu}; ticks per call, minimum / median"
     );
-    for Measured {
-        id,
-        name,
-        minimum,
-        median,
-    } in figures
-    {
+    for figure in figures {
+        let Measured {
+            id,
+            name,
+            minimum,
+            median,
+        } = figure;
         let micros = match *minimum > 2000.0 {
             true => format!(
-                "  = {:.2} / {:.2} us",
+                " = {:.2} / {:.2} us",
                 minimum / frequency,
                 median / frequency
             ),
             false => String::new(),
         };
-        println!("{id:5} {name:45} {minimum:10.1} / {median:10.1}{micros}");
+        let goal = goal(figure, frequency).map(|(goal, unit, met)| {
+            format!(
+                "  goal {goal} {unit}: {}",
+                if met { "met" } else { "missed" }
+            )
+        });
+        println!(
+            "{id:5} {name:45} {minimum:10.1} / {median:10.1}{micros}{}",
+            goal.unwrap_or_default()
+        );
     }
 }
 
@@ -215,8 +281,12 @@ fn as_json(figures: &[Measured], frequency: f64) -> String {
             minimum,
             median,
         } = figure;
+        let goal = goal(figure, frequency).map(|(goal, unit, met)| {
+            format!(",\"goal\":{goal},\"goal_unit\":{unit:?},\"met\":{met}")
+        });
+        let goal = goal.unwrap_or_default();
         format!(
-            "{{\"id\":{id:?},\"name\":{name:?},\"minimum\":{minimum},\"median\":{median},\"unit\":\"ticks\",\"ticks_per_us\":{frequency:.1}}}"
+            "{{\"id\":{id:?},\"name\":{name:?},\"minimum\":{minimum},\"median\":{median},\"unit\":\"ticks\",\"ticks_per_us\":{frequency:.1}{goal}}}"
         )
     };
     format!(
