@@ -60,13 +60,15 @@ thread_local! {
 
 /// Makes the running thread one that may run core code; whether it is.
 fn join() -> bool {
-    MEMBERSHIP.with(|membership| {
+    let joined = MEMBERSHIP.try_with(|membership| {
         let mut membership = membership.borrow_mut();
         if membership.is_none() {
             *membership = Membership::new();
         }
         membership.is_some()
-    })
+    });
+    // A thread that is ending has left already.
+    joined.unwrap_or(false)
 }
 
 /// Collects what the core says.

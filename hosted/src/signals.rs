@@ -22,6 +22,11 @@ fn tick_signal() -> i32 {
     libc::SIGRTMIN() + 2
 }
 
+/// Ends the wait of a thread that waits for a word, and does nothing else.
+fn wake_signal() -> i32 {
+    libc::SIGRTMIN() + 3
+}
+
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// Installs all handlers. Called once.
@@ -33,19 +38,20 @@ pub fn install() {
         libc::SIGILL,
         libc::SIGTRAP,
     ] {
-        handle(signal, on_fault);
+        handle(signal, on_fault, 0);
     }
-    handle(stop_signal(), on_stop);
-    handle(tick_signal(), on_tick);
+    // The program's own system calls do not notice that their thread was stopped.
+    handle(stop_signal(), on_stop, libc::SA_RESTART);
+    handle(tick_signal(), on_tick, libc::SA_RESTART);
+    handle(wake_signal(), on_wake, 0);
 }
 
-fn handle(signal: i32, handler: Handler) {
-    // SAFETY: the action is filled in completely (a zero mask blocks nothing but the signal itself). No
-    // SA_RESTART: a wait is to end when the signal comes.
+fn handle(signal: i32, handler: Handler, more: i32) {
+    // SAFETY: the action is filled in completely (a zero mask blocks nothing but the signal itself).
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | more;
         libc::sigaction(signal, &action, null_mut());
     }
 }
@@ -58,14 +64,24 @@ pub fn unblock() {
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, stop_signal());
         libc::sigaddset(&mut set, tick_signal());
+        libc::sigaddset(&mut set, wake_signal());
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, null_mut());
     }
 }
 
 /// Sends the stop signal to thread `number` of this process.
 pub fn send_stop(number: i32) {
+    send(number, stop_signal());
+}
+
+/// Ends the wait of thread `number`, if it waits.
+pub fn send_wake(number: i32) {
+    send(number, wake_signal());
+}
+
+fn send(number: i32, signal: i32) {
     // SAFETY: signals change no memory by themselves; a thread that is gone is an error without effect.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), number, stop_signal()) };
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), number, signal) };
 }
 
 /// Has the running thread, which is `number`, interrupted whenever it has used up a tick of processor time.
@@ -118,6 +134,8 @@ extern "C" fn on_stop(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_voi
     // SAFETY: a handler's context.
     keeping_errno(|| park(thread, unsafe { registers(context) }));
 }
+
+extern "C" fn on_wake(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
 extern "C" fn on_tick(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     if current().is_none() {

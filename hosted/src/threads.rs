@@ -420,7 +420,7 @@ fn show(thread: &Thread, is_caller: bool, visit: extern "C" fn(usize, usize), co
     if view.interrupt != 0 {
         thread.interrupt.store(1, Ordering::SeqCst);
         // A blocked thread that does not sleep yet is met again in the next round.
-        signals::send_stop(thread.number);
+        signals::send_wake(thread.number);
     }
 }
 
