@@ -135,10 +135,10 @@ fn a_device_that_fails_any_one_request_loses_nothing() {
     drop(fs);
     let (reads, writes) = (disk.reads.get(), disk.writes.get());
     assert_clean(&disk.image());
-    for n in (0..reads).step_by(3).chain(0..3) {
+    for n in (0..reads).step_by(7).chain(0..3) {
         one_failure(&image, |disk| disk.fail_reads_from.set(Some(n)));
     }
-    for n in (0..writes).step_by(3).chain(0..3) {
+    for n in (0..writes).step_by(5).chain(0..3) {
         one_failure(&image, |disk| disk.fail_writes_from.set(Some(n)));
     }
 }

@@ -151,6 +151,8 @@ pub struct Disk {
     /// Writes and flushes until the power is cut. The request of that moment fails, and what it
     /// writes may be on the medium.
     pub requests_left: Cell<Option<u32>>,
+    /// Writes and flushes until one is done, but reported as failed.
+    pub doubt_in: Cell<Option<u32>>,
 }
 
 /// The medium behind the volatile cache of a disk.
@@ -213,6 +215,16 @@ impl Disk {
         Ok(())
     }
 
+    /// What is said of a write or flush that was done.
+    fn doubt(&self) -> Result<(), DeviceError> {
+        let left = self.doubt_in.get();
+        self.doubt_in.set(left.and_then(|left| left.checked_sub(1)));
+        match left {
+            Some(0) => Err(DeviceError::Io),
+            _ => Ok(()),
+        }
+    }
+
     fn fails(&self, count: &Cell<u32>, from: &Cell<Option<u32>>) -> bool {
         let n = count.get();
         count.set(n + 1);
@@ -261,7 +273,7 @@ impl BlockDevice for Disk {
         }
         match last {
             true => Err(DeviceError::Unavailable),
-            false => Ok(()),
+            false => self.doubt(),
         }
     }
 
@@ -273,7 +285,7 @@ impl BlockDevice for Disk {
                 medium.data[at..at + 512].copy_from_slice(&sector);
             }
         }
-        Ok(())
+        self.doubt()
     }
 
     fn sectors(&self) -> u64 {

@@ -115,7 +115,7 @@ fn flipped_bits_in_metadata() {
     for block_size in [1024, 2048, 4096] {
         let image = victim(block_size);
         let mut random = Random(block_size.into());
-        for round in 0..rounds(150) {
+        for round in 0..rounds(100) {
             let mut copy = image.clone();
             let reach = [1024 + 256, 16 << 10, 64 << 10, image.len() as u64][round % 4];
             flip(&mut copy, &mut random, reach);

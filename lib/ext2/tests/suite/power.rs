@@ -1,7 +1,7 @@
 //! Power cuts at random points of random work: after each, our replay and the host's agree, the host
 //! finds nothing wrong, and everything that was acknowledged is there.
 
-use ext2::{Error, FileSystem};
+use ext2::{DeviceError, Error, FileSystem};
 
 use crate::host::*;
 use crate::model::{Model, Node, read_model, step};
@@ -42,8 +42,24 @@ impl History {
     }
 }
 
+/// Commits while one request to the device fails; says whether the commit did. It may be on the medium.
+fn commit_in_doubt(fs: &mut Fs<'_>, disk: &Disk, random: &mut Random) -> Result<bool, Error> {
+    disk.doubt_in.set(Some(random.below(6) as u32));
+    let result = fs.commit();
+    disk.doubt_in.set(None);
+    match result {
+        Err(Error::Device(DeviceError::Io)) => Ok(true),
+        other => other.map(|()| false),
+    }
+}
+
 /// Works until the device dies.
-fn work(fs: &mut Fs<'_>, history: &mut History, random: &mut Random) -> Result<(), Error> {
+fn work(
+    fs: &mut Fs<'_>,
+    disk: &Disk,
+    history: &mut History,
+    random: &mut Random,
+) -> Result<(), Error> {
     loop {
         let mut model = history.now().clone();
         let done = step(fs, &mut model, random);
@@ -59,6 +75,8 @@ fn work(fs: &mut Fs<'_>, history: &mut History, random: &mut Random) -> Result<(
                 fs.open(ino)?;
                 continue;
             }
+            4 if commit_in_doubt(fs, disk, random)? => continue,
+            4 => {}
             _ => continue,
         }
         history.acknowledge();
@@ -81,6 +99,18 @@ fn assert_same(one: &Model, other: &Model) {
     assert!(one.iter().all(|(path, node)| other[path] == *node));
 }
 
+/// In every other case, cuts the power again while a mount replays what the first cut left.
+fn cut_mount(image: Vec<u8>, random: &mut Random) -> Vec<u8> {
+    if random.below(2) == 0 {
+        return image;
+    }
+    let disk = Disk::new(image);
+    disk.remember();
+    disk.requests_left.set(Some(1 + random.below(12) as u32));
+    drop(FileSystem::mount(&disk, options(false, 1 << 20)));
+    disk.cut(random)
+}
+
 /// One cut after so many writes and flushes; returns what is left.
 fn cut(image: Vec<u8>, budget: usize, requests: u32, random: &mut Random) -> Vec<u8> {
     let disk = Disk::new(image);
@@ -90,10 +120,10 @@ fn cut(image: Vec<u8>, budget: usize, requests: u32, random: &mut Random) -> Vec
     };
     disk.remember();
     disk.requests_left.set(Some(requests));
-    let error = work(&mut fs, &mut history, random).unwrap_err();
+    let error = work(&mut fs, &disk, &mut history, random).unwrap_err();
     assert!(matches!(error, Error::Device(_)), "{error}");
     drop(fs);
-    let left = disk.cut(random);
+    let left = cut_mount(disk.cut(random), random);
     let read_only = Disk::new(left.clone());
     let mut fs = FileSystem::mount(&read_only, options(true, 1 << 20)).unwrap();
     let seen = read_model(&mut fs);

@@ -166,7 +166,7 @@ fn thousands_of_entries_come_and_go() {
 /// not; failed operations in between.
 #[test]
 fn large_directories_keep_their_names() {
-    for (budget, count) in [(8 << 20, 12_000), (0, 1500)] {
+    for (budget, count) in [(8 << 20, 6_000), (0, 1000)] {
         let disk = Disk::new(make_image("-t ext3 -b 1024 -N 16384", None, 32 << 10));
         let mut fs = FileSystem::mount(&disk, options(false, budget)).unwrap();
         let root = fs.root();
