@@ -16,7 +16,7 @@ pub const TESTS: &[Test] = &[
 fn bit_flips(lab: &Lab) -> Verdict {
     let whole = lab.victim_file()?;
     // A prime step, so that every part of header, code, data and signature is hit, at every bit position.
-    let step = whole.len() * 8 / 150 | 1;
+    let step = (whole.len() * 8 / 150) | 1;
     for bit in (0..whole.len() * 8)
         .step_by(step)
         .chain(whole.len() * 8 - 64..whole.len() * 8 - 56)

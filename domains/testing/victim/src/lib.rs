@@ -158,7 +158,7 @@ fn recurse_calling(level: u64, above: &[u64; 64]) -> RpcResult<u64> {
 
 /// A small frame, so that the kernel's own comes to lie across the end of the stack.
 #[inline(never)]
-#[allow(unconditional_recursion)] // That is what it is for.
+#[allow(unconditional_recursion, clippy::only_used_in_recursion)] // That is what it is for.
 fn recurse_clocking(level: u64) -> u64 {
     let now = black_box(time::now());
     recurse_clocking(level + 1) ^ now

@@ -82,7 +82,7 @@ impl IoMem {
 /// Refuses RAM and the kernel's own registers. Ranges must start 8-byte aligned, so that an offset
 /// is aligned exactly if its address is.
 fn refuse_sensitive(range: &Range) -> Result<(), IoError> {
-    if range.start % 8 != 0 {
+    if !range.start.is_multiple_of(8) {
         return Err(IoError::Misaligned);
     }
     let pages = range.outwards();

@@ -55,7 +55,7 @@ pub(crate) fn check_access<T: Word>(offset: usize, bytes: usize) -> Result<(), I
     if offset.checked_add(size).is_none_or(|end| end > bytes) {
         return Err(IoError::OutOfRange);
     }
-    if offset % size != 0 {
+    if !offset.is_multiple_of(size) {
         return Err(IoError::Misaligned);
     }
     Ok(())

@@ -83,7 +83,7 @@ impl KernelHeap {
 
     /// The class for a layout; `None` if it takes whole pages.
     fn class(&self, layout: Layout) -> Option<&IrqLock<Class>> {
-        let fits = |size: &usize| *size >= layout.size() && size % layout.align() == 0;
+        let fits = |size: &usize| *size >= layout.size() && size.is_multiple_of(layout.align());
         let index = CLASSES.iter().position(fits)?;
         Some(&self.classes[index])
     }

@@ -74,7 +74,7 @@ impl Holes {
             .get(index)
             .is_some_and(|&(start, _)| start <= end);
         assert!(
-            !(before && self.holes[index - 1].1 > first) && !(after && self.holes[index].0 < end),
+            (!before || self.holes[index - 1].1 <= first) && (!after || self.holes[index].0 >= end),
             "pages {first:#x}+{pages} were free"
         );
         match (before, after) {

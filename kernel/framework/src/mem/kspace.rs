@@ -242,7 +242,8 @@ impl Window {
         let length = (bytes + offset).next_multiple_of(PAGE_SIZE);
         let base = physical - offset as u64;
         let large_bytes = LARGE_PAGES * PAGE_SIZE;
-        let large = base as usize % large_bytes == 0 && length % large_bytes == 0;
+        let large =
+            (base as usize).is_multiple_of(large_bytes) && length.is_multiple_of(large_bytes);
         let align = if large { LARGE_PAGES } else { 1 };
         let addresses = Addresses::take(length / PAGE_SIZE, align)?;
         let flags = match cache {

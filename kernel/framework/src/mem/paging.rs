@@ -99,8 +99,9 @@ pub fn map_range(
     let mut done = 0;
     while done < bytes {
         let (at, to) = (address + done as usize, physical + done);
-        let fits =
-            |level: &u32| (at as u64 | to) % span(*level) == 0 && bytes - done >= span(*level);
+        let fits = |level: &u32| {
+            (at as u64 | to).is_multiple_of(span(*level)) && bytes - done >= span(*level)
+        };
         let level = (2..=largest).rev().find(fits).unwrap_or(1);
         let large = if level > 1 { LARGE } else { 0 };
         map_page(root, at, to | flags | PRESENT | large, level, tables)?;

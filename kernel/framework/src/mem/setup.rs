@@ -64,7 +64,7 @@ pub(crate) fn init() {
     crate::kprintln!(
         "memory: {} MiB usable, {} MiB free",
         usable.total() >> 20,
-        stats.free * PAGE_SIZE >> 20
+        (stats.free * PAGE_SIZE) >> 20
     );
 }
 

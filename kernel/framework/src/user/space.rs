@@ -225,7 +225,7 @@ fn is_occupied(root: u64, address: usize) -> bool {
 /// Checks that whole pages in user space are meant.
 fn check_range(address: usize, bytes: usize) -> Result<(), VmError> {
     let end = address.checked_add(bytes).ok_or(VmError::BadAddress)?;
-    if address % PAGE_SIZE != 0 || address == 0 || end > USER_END {
+    if !address.is_multiple_of(PAGE_SIZE) || address == 0 || end > USER_END {
         return Err(VmError::BadAddress);
     }
     Ok(())
