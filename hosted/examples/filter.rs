@@ -1,7 +1,8 @@
 //! A text filter as a plug-in that crashes, is restarted, and is replaced by a newer version while it is called.
 //!
 //! `filter FOLDER [UPDATES]`: FOLDER is the build folder, `target/trefoil`. After the tour the plug-in is
-//! updated UPDATES times (1000) under calls from four threads; the status is 0 if none of them failed.
+//! updated UPDATES times (1000) under calls from four threads, of which none may fail, and then crashed 1,000 times
+//! under such calls.
 
 use anyhow::{Context, Result, ensure};
 use hosted::plug::{CallError, Host, PlugIn};
@@ -21,7 +22,45 @@ fn main() -> Result<()> {
     let host = Host::start(&read("hosted-core")?, 256 << 20)?;
     let filter = host.plug_in(&one, b"")?;
     tour(&filter, &two)?;
-    under_load(&filter, [&one, &two], updates)
+    under_load(&filter, [&one, &two], updates)?;
+    storm(&filter, CRASHES)
+}
+
+/// How often the plug-in crashes while it is called.
+const CRASHES: usize = 1000;
+
+/// Crashes the plug-in while four threads call it: every call gets an answer or the error.
+fn storm(filter: &PlugIn, crashes: usize) -> Result<()> {
+    let (stop, answers, errors) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let strange = AtomicU64::new(0);
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let counter = match filter.call(b"SOME TEXT") {
+                        Ok(answer) if answer == b"SOME TEXT" => &answers,
+                        Err(CallError::Crashed) => &errors,
+                        _ => &strange,
+                    };
+                    counter.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for _ in 0..crashes {
+            let crashed = filter.call(b"crash") == Err(CallError::Crashed);
+            strange.fetch_add(u64::from(!crashed), Ordering::Relaxed);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let (answers, errors) = (answers.into_inner(), errors.into_inner());
+    println!(
+        "{crashes} crashes in {:?}: {answers} answers, {errors} errors",
+        begin.elapsed()
+    );
+    ensure!(strange.into_inner() == 0, "a call gave something else");
+    ensure!(filter.call(b"AND ON")? == b"AND ON");
+    Ok(())
 }
 
 fn tour(filter: &PlugIn, two: &[u8]) -> Result<()> {
