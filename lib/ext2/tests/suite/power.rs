@@ -203,3 +203,32 @@ fn a_cut_at_every_request_of_a_short_work() {
         }
     }
 }
+
+/// The replay of a mount is cut at each of its requests, and what that leaves is replayed.
+#[test]
+fn a_cut_at_every_request_of_a_replay() {
+    let disk = Disk::new(make_image("-t ext3 -b 1024 -J size=1", None, 2560));
+    let mut fs = mount(&disk);
+    let root = fs.root();
+    let content = Random(1).bytes(3000);
+    for n in 0..3 {
+        let dir = fs.mkdir(root, format!("d{n}").as_bytes(), 0o755).unwrap();
+        let ino = fs.create(dir, b"f", 0o644).unwrap();
+        write_all(&mut fs, ino, 0, &content).unwrap();
+        fs.fsync(ino).unwrap();
+    }
+    drop(fs);
+    let image = disk.image();
+    let mut random = Random(9);
+    for requests in (1..20).cycle().take(100) {
+        let disk = Disk::new(image.clone());
+        disk.remember();
+        disk.requests_left.set(Some(requests));
+        drop(FileSystem::mount(&disk, options(false, 1 << 20)));
+        let left = disk.cut(&mut random);
+        let (found, image) = recover(left);
+        assert_eq!(found.len(), 6);
+        assert!(found["/d2/f"] == Node::File(content.clone().into()));
+        assert_clean(&image);
+    }
+}
