@@ -21,10 +21,12 @@ static RING: Lock<Ring> = Lock::new(Ring {
 
 impl Ring {
     fn push(&mut self, text: &[u8]) {
-        for byte in text {
-            self.bytes[(self.written % RING_BYTES as u64) as usize] = *byte;
-            self.written += 1;
-        }
+        let at = (self.written % RING_BYTES as u64) as usize;
+        let (head, tail) = text.split_at(text.len().min(RING_BYTES - at));
+        self.bytes[at..at + head.len()].copy_from_slice(head);
+        // A line is far shorter than the ring.
+        self.bytes[..tail.len()].copy_from_slice(tail);
+        self.written += text.len() as u64;
     }
 
     /// Text from position `from` on into `buffer`; where it starts and how much it is.
