@@ -1,0 +1,165 @@
+//! One instance of the file system, as `lib/redo` wants it.
+
+use alloc::sync::Arc;
+use domain_rt::log;
+use interfaces::{
+    FileKind, FileSystem, FsError, Handle, Hold, RVec, Respawn, RespawnError, RpcError,
+};
+use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
+
+/// How often a file system is asked for that dies before it has said where its root is.
+const ATTEMPTS: u32 = 8;
+
+/// One life of the file system.
+#[derive(Clone)]
+pub struct Instance(Arc<Life>);
+
+struct Life {
+    id: u32,
+    fs: Handle<dyn FileSystem>,
+    root: u64,
+}
+
+impl Instance {
+    /// Its interface.
+    pub fn fs(&self) -> &Handle<dyn FileSystem> {
+        &self.0.fs
+    }
+}
+
+/// An instance other than `failed` (0: any).
+///
+/// # Errors
+/// [`FsError::Device`] if there is none to be had, [`FsError::Rpc`] if nobody could be asked.
+pub fn fetch(respawn: &Handle<dyn Respawn>, mut failed: u32) -> Result<Instance, FsError> {
+    for _ in 0..ATTEMPTS {
+        let (id, fs) = next(respawn, failed)?;
+        match fs.root() {
+            Ok(root) => return Ok(Instance(Arc::new(Life { id, fs, root }))),
+            Err(FsError::Rpc(RpcError::DomainCrashed)) => failed = id,
+            Err(error) => return Err(error),
+        }
+    }
+    log!("gave up after {ATTEMPTS} file systems");
+    Err(FsError::Device)
+}
+
+fn next(
+    respawn: &Handle<dyn Respawn>,
+    failed: u32,
+) -> Result<(u32, Handle<dyn FileSystem>), FsError> {
+    match respawn.instance(failed) {
+        Ok(incarnation) => match incarnation.service.downcast::<dyn FileSystem>() {
+            Ok(fs) => Ok((incarnation.id, fs)),
+            Err(other) => {
+                log!(
+                    "instance {} offers {other:?}, not a file system",
+                    incarnation.id
+                );
+                Err(FsError::Device)
+            }
+        },
+        Err(RespawnError::Rpc(RpcError::DomainCrashed)) => {
+            log!("the file system is dead, and nobody is there to start it again");
+            Err(FsError::Device)
+        }
+        Err(RespawnError::Rpc(error)) => Err(FsError::Rpc(error)),
+        Err(RespawnError::GaveUp) => Err(FsError::Device),
+        Err(RespawnError::CannotStart(why)) => {
+            log!("the file system does not start: {why}");
+            Err(FsError::Device)
+        }
+    }
+}
+
+impl Target for Instance {
+    type Data = RVec<u8>;
+    type Error = FsError;
+    type Kept = Handle<dyn Hold>;
+
+    fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    fn root(&self) -> u64 {
+        self.0.root
+    }
+
+    fn look_up(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
+        self.0.fs.lookup(directory, name)
+    }
+
+    fn facts(&self, inode: u64) -> Result<Facts, FsError> {
+        let of = self.0.fs.metadata(inode)?;
+        let kind = match of.kind {
+            FileKind::Regular => Kind::File,
+            FileKind::Directory => Kind::Directory,
+            FileKind::Symlink | FileKind::Other => Kind::Other,
+        };
+        Ok(Facts {
+            kind,
+            links: of.links,
+            size: of.size,
+        })
+    }
+
+    fn perform(
+        &self,
+        action: &Action<RVec<u8>>,
+        [first, second]: [u64; 2],
+    ) -> Result<Outcome, FsError> {
+        let fs = &self.0.fs;
+        let done = |()| Outcome::Done;
+        match action {
+            Action::Write { offset, data } => fs.write(first, *offset, data).map(Outcome::Wrote),
+            Action::Truncate { size } => fs.truncate(first, *size).map(done),
+            Action::SetMode { mode } => fs.set_mode(first, *mode).map(done),
+            Action::Create { name, kind, mode } => {
+                let kind = match kind {
+                    Kind::File => FileKind::Regular,
+                    Kind::Directory => FileKind::Directory,
+                    Kind::Other => FileKind::Other,
+                };
+                fs.create(first, name, kind, *mode).map(Outcome::Made)
+            }
+            Action::Symlink { name, target } => fs.symlink(first, name, target).map(Outcome::Made),
+            Action::Link { name } => fs.link(first, name, second).map(done),
+            Action::Unlink { name } => fs.unlink(first, name).map(done),
+            Action::RemoveDirectory { name } => fs.remove_directory(first, name).map(done),
+            Action::Rename { name, new_name } => fs.rename(first, name, second, new_name).map(done),
+        }
+    }
+
+    fn keep(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+        self.0.fs.hold(inode)
+    }
+
+    fn sync(&self) -> Result<(), FsError> {
+        self.0.fs.sync()
+    }
+
+    fn data(bytes: &[u8]) -> Result<RVec<u8>, FsError> {
+        Ok(RVec::from_slice(bytes)?)
+    }
+
+    fn cut(data: RVec<u8>, length: usize) -> RVec<u8> {
+        data.truncated(length)
+    }
+
+    fn error(fault: Fault) -> FsError {
+        match fault {
+            Fault::Missing => FsError::NotFound,
+            Fault::Exists => FsError::Exists,
+            Fault::Failed => FsError::Device,
+        }
+    }
+
+    fn severity(error: &FsError) -> Severity {
+        match error {
+            FsError::Rpc(RpcError::DomainCrashed) | FsError::Restarted => Severity::Dead,
+            FsError::Rpc(_) | FsError::Device => Severity::Trouble,
+            FsError::NotFound => Severity::Missing,
+            _ => Severity::Answer,
+        }
+    }
+}

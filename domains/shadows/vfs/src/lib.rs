@@ -1,0 +1,60 @@
+//! The vfs shadow: a file system that goes on when the one behind it crashes.
+//!
+//! What is remembered and how it is done again is in `lib/redo`; here are the calls, the locks, and the names that nobody sees.
+//!
+//! - [`instance`]: one instance of the file system, as the library wants it;
+//! - [`shadow`]: the shared state and its two locks;
+//! - [`service`]: the interface;
+//! - [`listing`]: directory listings, in clients' numbers and without hidden names;
+//! - [`start_up`]: what is done with the first instance.
+//!
+//! # Locks
+//! The engine's lock is held by whoever changes something, over the calls that this takes: changes happen one after the other, in
+//! the order of the log. The lock of the front is held for moments, never during a call. Who reads takes only that one, so reads run side
+//! by side, and beside a change. A reader that finds the instance dead takes the engine's lock, and so waits until the
+//! next instance is up to date; of all who find it dead the first one sees to that. Engine, then front; never the other way round.
+//!
+//! # What it costs
+//! One more call for each operation. A write copies its data once, into the log. A change of names that the client has not looked
+//! up just before takes a look-up.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod instance;
+mod listing;
+mod options;
+mod service;
+mod shadow;
+mod start_up;
+
+use alloc::sync::Arc;
+use domain_rt::log;
+use interfaces::{FileSystem, FsError, Handle, RVec, Respawn, RpcError, RpcResult};
+
+use service::Service;
+use shadow::Shadow;
+
+/// Makes the shadow. The file system is asked for here, so that a disk without one is noticed at the start.
+///
+/// # Errors
+/// [`RpcError::Refused`] if there is no working file system; the log says why.
+pub fn start(fs: Handle<dyn Respawn>, options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
+    let budget = options::log_bytes(&options);
+    let first = instance::fetch(&fs, 0).and_then(|first| {
+        start_up::remove_hidden(&first)?;
+        Ok(first)
+    });
+    match first {
+        Ok(first) => {
+            let shadow = Arc::new(Shadow::new(fs, first, budget));
+            Handle::<dyn FileSystem>::new(Service::new(shadow))
+        }
+        Err(FsError::Rpc(error)) => Err(error),
+        Err(error) => {
+            log!("there is no working file system: {error:?}");
+            Err(RpcError::Refused)
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The `FileSystem` interface. All inodes are clients' numbers.
+
+use alloc::sync::Arc;
+use domain_rt::log;
+use interfaces::{
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
+};
+use redo::{Action, Host, Kind, Outcome};
+
+use crate::listing;
+use crate::shadow::Shadow;
+
+/// What the domain offers.
+pub struct Service {
+    shadow: Arc<Shadow>,
+}
+
+impl Service {
+    /// Serves `shadow`.
+    pub fn new(shadow: Arc<Shadow>) -> Self {
+        Service { shadow }
+    }
+
+    /// Makes a change about one or two inodes.
+    fn change(&self, action: Action<RVec<u8>>, on: [u64; 2]) -> Result<Outcome, FsError> {
+        self.shadow.engine().change(&*self.shadow, action, on)
+    }
+
+    /// Makes an inode.
+    fn make(&self, action: Action<RVec<u8>>, directory: u64) -> Result<u64, FsError> {
+        match self.change(action, [directory; 2])? {
+            Outcome::Made(inode) => Ok(inode),
+            _ => Err(FsError::Device),
+        }
+    }
+
+    /// Whether a name is one that nobody is to see.
+    fn is_hidden(&self, directory: u64, name: &RVec<u8>) -> bool {
+        directory == self.shadow.root() && redo::is_orphan_name(name)
+    }
+
+    /// Our own copy of a name that is to be given.
+    fn new_name(&self, directory: u64, name: &RVec<u8>) -> Result<RVec<u8>, FsError> {
+        match self.is_hidden(directory, name) {
+            true => Err(FsError::BadName),
+            false => Ok(RVec::from_slice(name)?),
+        }
+    }
+
+    /// Our own copy of a name that is to be there.
+    fn old_name(&self, directory: u64, name: &RVec<u8>) -> Result<RVec<u8>, FsError> {
+        match self.is_hidden(directory, name) {
+            true => Err(FsError::NotFound),
+            false => Ok(RVec::from_slice(name)?),
+        }
+    }
+
+    /// Counts a hold, not while the inode's last name is being removed.
+    fn count_hold(&self, inode: u64) {
+        while !self.shadow.front(|front| front.hold(inode)) {
+            drop(self.shadow.engine());
+        }
+    }
+}
+
+/// A buffer for a question that may have to be asked again: the first time the client's own.
+struct Buffer {
+    given: Option<RVec<u8>>,
+    length: usize,
+}
+
+impl Buffer {
+    fn new(given: RVec<u8>) -> Self {
+        Buffer {
+            length: given.len(),
+            given: Some(given),
+        }
+    }
+
+    fn take(&mut self) -> Result<RVec<u8>, FsError> {
+        match self.given.take() {
+            Some(buffer) => Ok(buffer),
+            None => Ok(RVec::filled(0, self.length)?),
+        }
+    }
+}
+
+impl FileSystem for Service {
+    fn root(&self) -> Result<u64, FsError> {
+        Ok(self.shadow.root())
+    }
+
+    fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
+        let mut of = self
+            .shadow
+            .ask(inode, |instance, real| instance.fs().metadata(real))?;
+        of.inode = inode;
+        if self.shadow.front(|front| front.is_orphan(inode)) {
+            of.links = 0;
+        }
+        Ok(of)
+    }
+
+    fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
+        if self.is_hidden(directory, name) {
+            return Err(FsError::NotFound);
+        }
+        let epoch = self.shadow.front(|front| front.epoch());
+        let found = self.shadow.ask_for_numbers(
+            directory,
+            |instance, real| instance.fs().lookup(real, name),
+            |front, found| front.ids.client(found),
+        );
+        let leads_to = match &found {
+            Ok(inode) => Some(*inode),
+            Err(FsError::NotFound) => None,
+            Err(_) => return found,
+        };
+        self.shadow
+            .front(|front| front.remember(epoch, directory, name, leads_to));
+        found
+    }
+
+    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+        self.count_hold(inode);
+        let held = Held {
+            shadow: self.shadow.clone(),
+            inode,
+        };
+        // From here on `held` gives the hold back, also if there is no such inode.
+        self.metadata(inode)?;
+        Ok(Handle::<dyn Hold>::new(held)?)
+    }
+
+    fn read(&self, inode: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let mut buffer = Buffer::new(buffer);
+        self.shadow.ask(inode, |instance, real| {
+            instance.fs().read(real, offset, buffer.take()?)
+        })
+    }
+
+    fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
+        let data = RVec::from_slice(data)?;
+        match self.change(Action::Write { offset, data }, [inode; 2])? {
+            Outcome::Wrote(count) => Ok(count),
+            _ => Err(FsError::Device),
+        }
+    }
+
+    fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+        let data = RVec::from_slice(data)?;
+        self.shadow.engine().append(&*self.shadow, inode, data)
+    }
+
+    fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {
+        self.change(Action::Truncate { size }, [inode; 2])
+            .map(|_| ())
+    }
+
+    fn create(
+        &self,
+        directory: u64,
+        name: &RVec<u8>,
+        kind: FileKind,
+        mode: u16,
+    ) -> Result<u64, FsError> {
+        let kind = match kind {
+            FileKind::Regular => Kind::File,
+            FileKind::Directory => Kind::Directory,
+            FileKind::Symlink | FileKind::Other => return Err(FsError::Unsupported),
+        };
+        let name = self.new_name(directory, name)?;
+        self.make(Action::Create { name, kind, mode }, directory)
+    }
+
+    fn symlink(&self, directory: u64, name: &RVec<u8>, target: &RVec<u8>) -> Result<u64, FsError> {
+        let name = self.new_name(directory, name)?;
+        let target = RVec::from_slice(target)?;
+        self.make(Action::Symlink { name, target }, directory)
+    }
+
+    fn read_link(&self, inode: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let mut buffer = Buffer::new(buffer);
+        self.shadow.ask(inode, |instance, real| {
+            instance.fs().read_link(real, buffer.take()?)
+        })
+    }
+
+    fn link(&self, directory: u64, name: &RVec<u8>, inode: u64) -> Result<(), FsError> {
+        let name = self.new_name(directory, name)?;
+        self.change(Action::Link { name }, [directory, inode])
+            .map(|_| ())
+    }
+
+    fn unlink(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
+        let name = self.old_name(directory, name)?;
+        self.shadow.engine().unlink(&*self.shadow, directory, name)
+    }
+
+    fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
+        let name = self.old_name(directory, name)?;
+        self.shadow
+            .engine()
+            .remove_directory(&*self.shadow, directory, name)
+    }
+
+    fn rename(
+        &self,
+        from: u64,
+        name: &RVec<u8>,
+        to: u64,
+        new_name: &RVec<u8>,
+    ) -> Result<(), FsError> {
+        let name = self.old_name(from, name)?;
+        let new_name = self.new_name(to, new_name)?;
+        self.shadow
+            .engine()
+            .rename(&*self.shadow, [from, to], name, new_name)
+    }
+
+    fn read_directory(
+        &self,
+        inode: u64,
+        cookie: u64,
+        buffer: RVec<u8>,
+    ) -> Result<(RVec<u8>, u64), FsError> {
+        let in_root = inode == self.shadow.root();
+        let mut buffer = Buffer::new(buffer);
+        let mut position = cookie;
+        loop {
+            let answer = self.shadow.ask_for_numbers(
+                inode,
+                |instance, real| instance.fs().read_directory(real, position, buffer.take()?),
+                |front, (listing, next)| {
+                    let is_end = listing.is_empty();
+                    let listing = listing::translate(front, listing, in_root)?;
+                    Ok::<_, FsError>((listing, next, is_end))
+                },
+            )?;
+            let (listing, next, is_end) = answer?;
+            // Nothing but hidden names must not look like the end.
+            if is_end || !listing.is_empty() {
+                return Ok((listing, next));
+            }
+            position = next;
+        }
+    }
+
+    fn set_mode(&self, inode: u64, mode: u16) -> Result<(), FsError> {
+        self.change(Action::SetMode { mode }, [inode; 2])
+            .map(|_| ())
+    }
+
+    fn statistics(&self) -> Result<FsStatistics, FsError> {
+        self.shadow
+            .ask(self.shadow.root(), |instance, _| instance.fs().statistics())
+    }
+
+    fn sync(&self) -> Result<(), FsError> {
+        self.shadow.engine().sync(&*self.shadow)
+    }
+}
+
+/// Keeps an inode while a client has it open.
+struct Held {
+    shadow: Arc<Shadow>,
+    inode: u64,
+}
+
+impl Hold for Held {
+    fn inode(&self) -> RpcResult<u64> {
+        Ok(self.inode)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(remains) = self.shadow.front(|front| front.release(self.inode)) else {
+            return;
+        };
+        drop(remains.kept);
+        let Some(number) = remains.orphan else {
+            return;
+        };
+        if let Err(error) = self.shadow.engine().remove_hidden(&*self.shadow, number) {
+            log!(
+                "inode {} has no name and could not be removed: {error:?}",
+                self.inode
+            );
+        }
+    }
+}

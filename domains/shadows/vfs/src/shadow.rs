@@ -1,0 +1,119 @@
+//! The shared state and its two locks.
+
+use domain_rt::log;
+use domain_rt::sync::{Mutex, MutexGuard};
+use interfaces::{FsError, Handle, Respawn};
+use redo::engine::translate;
+use redo::{Engine, Front, Host, Report, Severity, Target};
+
+use crate::instance::{self, Instance};
+
+/// How many instances are tried for one read.
+const ATTEMPTS: u32 = 8;
+
+/// What there is once.
+pub struct Shadow {
+    respawn: Handle<dyn Respawn>,
+    /// The inode of the root directory.
+    root: u64,
+    engine: Mutex<Engine<Instance>>,
+    front: Mutex<Front<Instance>>,
+}
+
+impl Host for Shadow {
+    type Target = Instance;
+
+    fn front<R>(&self, work: impl FnOnce(&mut Front<Instance>) -> R) -> R {
+        work(&mut self.front.lock())
+    }
+
+    fn instance(&self, failed: u32) -> Result<Instance, FsError> {
+        instance::fetch(&self.respawn, failed)
+    }
+
+    fn recovered(&self, fs: &Instance, report: &Report) {
+        let Report {
+            entries,
+            found,
+            repeated,
+            refused,
+        } = *report;
+        match found {
+            Some(found) => log!(
+                "instance {}: {found} of {entries} changes were on the disk, {repeated} were repeated",
+                fs.id()
+            ),
+            None => log!(
+                "instance {}: part of a change was on the disk; {repeated} of {entries} changes were repeated",
+                fs.id()
+            ),
+        }
+        if refused > 0 {
+            log!("{refused} changes are lost: the file system would not repeat them");
+        }
+    }
+}
+
+impl Shadow {
+    /// In front of the instance `first`; at most `budget` bytes are remembered.
+    pub fn new(respawn: Handle<dyn Respawn>, first: Instance, budget: usize) -> Self {
+        Shadow {
+            respawn,
+            root: first.root(),
+            engine: Mutex::new(Engine::new(first.clone(), budget)),
+            front: Mutex::new(Front::new(first)),
+        }
+    }
+
+    /// The inode of the root directory.
+    pub fn root(&self) -> u64 {
+        self.root
+    }
+
+    /// The right to change something.
+    pub fn engine(&self) -> MutexGuard<'_, Engine<Instance>> {
+        self.engine.lock()
+    }
+
+    /// Asks the file system about an inode (a client's number), again if it dies.
+    ///
+    /// # Errors
+    /// The file system's; [`FsError::Device`] if instance after instance dies.
+    pub fn ask<R>(
+        &self,
+        inode: u64,
+        mut question: impl FnMut(&Instance, u64) -> Result<R, FsError>,
+    ) -> Result<R, FsError> {
+        for _ in 0..ATTEMPTS {
+            let (fs, real) = translate(self, inode)?;
+            match question(&fs, real) {
+                Err(error) if Instance::severity(&error) == Severity::Dead => {
+                    self.engine().revive(self, fs.id())?;
+                }
+                answer => return answer,
+            }
+        }
+        log!("gave a question up after {ATTEMPTS} file systems");
+        Err(FsError::Device)
+    }
+
+    /// As [`ask`](Self::ask); `tell` puts the answer in clients' numbers. Numbers of an instance that was replaced meanwhile mean
+    /// nothing: then the question is asked again.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ask_for_numbers<R, S>(
+        &self,
+        inode: u64,
+        mut question: impl FnMut(&Instance, u64) -> Result<R, FsError>,
+        mut tell: impl FnMut(&mut Front<Instance>, R) -> S,
+    ) -> Result<S, FsError> {
+        self.ask(inode, |fs, real| {
+            let answer = question(fs, real)?;
+            self.front(|front| match front.fs.id() == fs.id() {
+                true => Ok(tell(front, answer)),
+                false => Err(FsError::Restarted),
+            })
+        })
+    }
+}

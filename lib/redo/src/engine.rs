@@ -1,0 +1,533 @@
+//! All changes, one at a time, over the lives of the file system.
+
+use alloc::format;
+
+use crate::action::{Action, Fault, Kind, Outcome, Severity, Target, is_dead};
+use crate::front::Front;
+use crate::log::{Basis, Log};
+use crate::recover::Report;
+use crate::{ORPHAN, is_orphan_name};
+
+/// How many instances are tried for one change or one recovery.
+const ATTEMPTS: u32 = 8;
+
+/// Most changes in the log.
+const MOST_ENTRIES: usize = 4096;
+
+/// Where the engine lives.
+pub trait Host {
+    /// The file system.
+    type Target: Target;
+
+    /// Has `work` done with the shared state. `work` makes no calls.
+    fn front<R>(&self, work: impl FnOnce(&mut Front<Self::Target>) -> R) -> R;
+    /// An instance other than `failed`.
+    ///
+    /// # Errors
+    /// There is none to be had.
+    fn instance(&self, failed: u32) -> Result<Self::Target, <Self::Target as Target>::Error>;
+    /// The file system was brought up to date after a crash.
+    fn recovered(&self, fs: &Self::Target, report: &Report);
+}
+
+type Error<H> = <<H as Host>::Target as Target>::Error;
+
+/// What the engine knows of its instance.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Health {
+    /// It has everything that was acknowledged.
+    Sound,
+    /// It lives, and may lack something.
+    Behind,
+    /// It is dead.
+    Dead,
+}
+
+/// The one place where changes are made. Guarded by a lock that is held over calls to the file system.
+pub struct Engine<T: Target> {
+    fs: T,
+    log: Log<T::Data>,
+    health: Health,
+    /// Most bytes in the log.
+    budget: usize,
+    orphans: u64,
+}
+
+impl<T: Target> Engine<T> {
+    /// Changes go to `fs`. When the log would have more than `budget` bytes, everything is brought to the disk.
+    pub fn new(fs: T, budget: usize) -> Self {
+        Engine {
+            fs,
+            log: Log::new(),
+            health: Health::Sound,
+            budget,
+            orphans: 0,
+        }
+    }
+
+    /// Bytes that would be done again after a crash.
+    pub fn weight(&self) -> usize {
+        self.log.weight()
+    }
+
+    /// Called by who found the instance `failed` dead: sees to it that another one serves and is up to date.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn revive<H: Host<Target = T>>(&mut self, host: &H, failed: u32) -> Result<(), T::Error> {
+        if self.fs.id() == failed {
+            self.health = Health::Dead;
+        }
+        self.settle(host)
+    }
+
+    /// Sees to it that the instance is up to date.
+    fn settle<H: Host<Target = T>>(&mut self, host: &H) -> Result<(), T::Error> {
+        match self.health {
+            Health::Sound => Ok(()),
+            _ => self.recover(host).map(|_| ()),
+        }
+    }
+
+    /// Brings an instance up to date; what came of the change that was under way, if one was.
+    fn recover<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+    ) -> Result<Option<Result<Outcome, T::Error>>, T::Error> {
+        for _ in 0..ATTEMPTS {
+            if self.health == Health::Dead {
+                self.fs = host.instance(self.fs.id())?;
+                self.health = Health::Behind;
+            }
+            match self.log.recover(&self.fs) {
+                Ok(recovery) => {
+                    self.health = Health::Sound;
+                    let fs = self.fs.clone();
+                    // What died with the old instance is let go of outside of the lock.
+                    let dead = host.front(|front| front.replace(fs, &recovery.renumbered));
+                    drop(dead);
+                    host.recovered(&self.fs, &recovery.report);
+                    return Ok(recovery.pending);
+                }
+                Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(T::error(Fault::Failed))
+    }
+
+    /// Has `work` done with an instance that is up to date, again if it dies.
+    fn consult<H: Host<Target = T>, R>(
+        &mut self,
+        host: &H,
+        work: impl Fn(&T) -> Result<R, T::Error>,
+    ) -> Result<R, T::Error> {
+        for _ in 0..ATTEMPTS {
+            self.settle(host)?;
+            match work(&self.fs) {
+                Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
+                result => return result,
+            }
+        }
+        Err(T::error(Fault::Failed))
+    }
+
+    /// Makes a change, exactly once in effect. All numbers are clients'.
+    ///
+    /// # Errors
+    /// The file system's answer; or there is no working instance, and nobody knows whether the change was made.
+    pub fn change<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        action: Action<T::Data>,
+        on: [u64; 2],
+    ) -> Result<Outcome, T::Error> {
+        self.make_room(host, action.weight())?;
+        for _ in 0..ATTEMPTS {
+            self.settle(host)?;
+            match self.prepare(host, &action, on) {
+                Ok(Some(basis)) => return self.perform(host, action, basis),
+                Ok(None) => return Ok(Outcome::Done),
+                Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(T::error(Fault::Failed))
+    }
+
+    fn make_room<H: Host<Target = T>>(&mut self, host: &H, weight: usize) -> Result<(), T::Error> {
+        let is_full = self.log.len() >= MOST_ENTRIES || self.log.weight() + weight > self.budget;
+        if is_full && !self.log.is_empty() {
+            return self.sync(host);
+        }
+        Ok(())
+    }
+
+    /// The file system's numbers for a change, and what its names lead to. `None` if there is nothing to do.
+    fn prepare<H: Host<Target = T>>(
+        &self,
+        host: &H,
+        action: &Action<T::Data>,
+        on: [u64; 2],
+    ) -> Result<Option<Basis>, T::Error> {
+        let [first, second] = on.map(|inode| host.front(|front| front.ids.real(inode)));
+        let (Some(first), Some(second)) = (first, second) else {
+            return Err(T::error(Fault::Missing));
+        };
+        let mut before = [None; 2];
+        for ((name, directory), place) in action.names().into_iter().zip(on).zip(&mut before) {
+            let Some(name) = name else {
+                continue;
+            };
+            let there = self.look_up(host, directory, name)?;
+            *place = there.and_then(|inode| host.front(|front| front.ids.real(inode)));
+        }
+        let on_real = [first, second];
+        match (action, before) {
+            // What has only a hidden name has none.
+            (Action::Link { .. }, [None, _]) if host.front(|front| front.is_orphan(on[1])) => {
+                Err(T::error(Fault::Missing))
+            }
+            (
+                Action::Create { .. } | Action::Symlink { .. } | Action::Link { .. },
+                [Some(_), _],
+            ) => Err(T::error(Fault::Exists)),
+            (
+                Action::Unlink { .. } | Action::RemoveDirectory { .. } | Action::Rename { .. },
+                [None, _],
+            ) => Err(T::error(Fault::Missing)),
+            // Two names of one file: then nothing happens.
+            (Action::Rename { .. }, [one, other]) if one == other => Ok(None),
+            (Action::Rename { .. }, [_, Some(replaced)]) => {
+                let kind = self.fs.facts(replaced)?.kind;
+                Ok(Some(Basis {
+                    on: on_real,
+                    before,
+                    replaced: Some(kind),
+                }))
+            }
+            _ => Ok(Some(Basis {
+                on: on_real,
+                before,
+                replaced: None,
+            })),
+        }
+    }
+
+    /// What a name leads to, as a client's number.
+    fn look_up<H: Host<Target = T>>(
+        &self,
+        host: &H,
+        directory: u64,
+        name: &T::Data,
+    ) -> Result<Option<u64>, T::Error> {
+        let (seen, real) =
+            host.front(|front| (front.recall(directory, name), front.ids.real(directory)));
+        if let Some(seen) = seen {
+            return Ok(seen);
+        }
+        let real = real.ok_or_else(|| T::error(Fault::Missing))?;
+        match self.fs.look_up(real, name) {
+            Ok(there) => Ok(Some(host.front(|front| front.ids.client(there)))),
+            Err(error) if T::severity(&error) == Severity::Missing => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn perform<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        action: Action<T::Data>,
+        basis: Basis,
+    ) -> Result<Outcome, T::Error> {
+        let changes_names = !action.is_content();
+        if changes_names {
+            host.front(Front::forget_names);
+        }
+        let on = basis.on;
+        let action = self.log.begin(action, basis);
+        let result = match self.fs.perform(action, on) {
+            Ok(outcome) => {
+                self.log.commit(outcome, T::cut);
+                Ok(outcome)
+            }
+            Err(error) if is_dead::<T>(&error) => {
+                self.health = Health::Dead;
+                self.recover(host)?
+                    .unwrap_or_else(|| Err(T::error(Fault::Failed)))
+            }
+            Err(error) => {
+                self.log.cancel();
+                Err(error)
+            }
+        };
+        host.front(|front| {
+            if changes_names {
+                front.forget_names();
+            }
+            match result {
+                Ok(Outcome::Made(real)) => Ok(Outcome::Made(front.ids.born(real))),
+                result => result,
+            }
+        })
+    }
+
+    /// Writes at the end of a file; where, and how much.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn append<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+        data: T::Data,
+    ) -> Result<(u64, u64), T::Error> {
+        let offset = self.consult(host, |fs| fs.facts(real(host, inode)?))?.size;
+        match self.change(host, Action::Write { offset, data }, [inode; 2])? {
+            Outcome::Wrote(count) => Ok((offset, count)),
+            _ => Err(T::error(Fault::Failed)),
+        }
+    }
+
+    /// Brings everything to the disk.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn sync<H: Host<Target = T>>(&mut self, host: &H) -> Result<(), T::Error> {
+        self.consult(host, T::sync)?;
+        self.log.clear();
+        Ok(())
+    }
+
+    /// Removes a name that is not a directory's.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn unlink<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        directory: u64,
+        name: T::Data,
+    ) -> Result<(), T::Error> {
+        let Some(inode) = self.find(host, directory, &name)? else {
+            return Err(T::error(Fault::Missing));
+        };
+        let is_held = host.front(|front| front.go(inode));
+        let result = match is_held && self.is_last_name(host, inode)? {
+            true => self.hide(host, inode, directory, name),
+            false => self
+                .change(host, Action::Unlink { name }, [directory; 2])
+                .map(|_| ()),
+        };
+        host.front(Front::stay);
+        result
+    }
+
+    /// Moves a name.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn rename<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        on: [u64; 2],
+        name: T::Data,
+        new_name: T::Data,
+    ) -> Result<(), T::Error> {
+        let Some(replaced) = self.find(host, on[1], &new_name)? else {
+            return self
+                .change(host, Action::Rename { name, new_name }, on)
+                .map(|_| ());
+        };
+        let same = self.find(host, on[0], &name)? == Some(replaced);
+        let is_held = host.front(|front| front.go(replaced));
+        let result = if is_held && !same {
+            self.replace_held(host, replaced, on, name, new_name)
+        } else {
+            self.change(host, Action::Rename { name, new_name }, on)
+                .map(|_| ())
+        };
+        host.front(Front::stay);
+        result
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn remove_directory<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        directory: u64,
+        name: T::Data,
+    ) -> Result<(), T::Error> {
+        let Some(inode) = self.find(host, directory, &name)? else {
+            return Err(T::error(Fault::Missing));
+        };
+        let kept = match host.front(|front| front.go(inode)) {
+            true => Some(self.keep(host, inode)?),
+            false => None,
+        };
+        let result = self.change(host, Action::RemoveDirectory { name }, [directory; 2]);
+        self.note_kept(host, inode, kept, result.is_ok());
+        result.map(|_| ())
+    }
+
+    /// Keeps an inode alive for as long as an instance lives: which one, and by what.
+    fn keep<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+    ) -> Result<(u32, T::Kept), T::Error> {
+        self.consult(host, |fs| Ok((fs.id(), fs.keep(real(host, inode)?)?)))
+    }
+
+    /// After a directory was removed, or not.
+    fn note_kept<H: Host<Target = T>>(
+        &self,
+        host: &H,
+        inode: u64,
+        kept: Option<(u32, T::Kept)>,
+        removed: bool,
+    ) {
+        let serves = self.fs.id();
+        let unneeded = host.front(|front| {
+            front.stay();
+            match kept {
+                Some((id, kept)) if removed && id == serves => front.set_kept(inode, kept),
+                Some((_, kept)) if removed => {
+                    // It was kept by an instance that has died since.
+                    front.bury(inode);
+                    Some(kept)
+                }
+                kept => kept.map(|(_, kept)| kept),
+            }
+        });
+        drop(unneeded);
+    }
+
+    /// Removes the name of something that is held, by a rename over it.
+    fn replace_held<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        replaced: u64,
+        on: [u64; 2],
+        name: T::Data,
+        new_name: T::Data,
+    ) -> Result<(), T::Error> {
+        let facts = self.consult(host, |fs| fs.facts(real(host, replaced)?))?;
+        let rename = Action::Rename { name, new_name };
+        if facts.kind == Kind::Directory {
+            let kept = self.keep(host, replaced)?;
+            let result = self.change(host, rename, on);
+            self.note_kept(host, replaced, Some(kept), result.is_ok());
+            return result.map(|_| ());
+        }
+        if facts.links > 1 {
+            return self.change(host, rename, on).map(|_| ());
+        }
+        // The hidden name comes first, so that the other one leads to one or the other file at all times.
+        let (number, name) = self.hidden_name()?;
+        let root = self.fs.root();
+        self.change(host, Action::Link { name }, [root, replaced])?;
+        let is_held = host.front(|front| front.set_orphan(replaced, Some(number)));
+        let result = self.change(host, rename, on);
+        if result.is_err() || !is_held {
+            host.front(|front| front.set_orphan(replaced, None));
+            self.remove_hidden(host, number)?;
+        }
+        result.map(|_| ())
+    }
+
+    /// Gives a held file a hidden name in place of its last one.
+    fn hide<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+        directory: u64,
+        name: T::Data,
+    ) -> Result<(), T::Error> {
+        let (number, new_name) = self.hidden_name()?;
+        let root = self.fs.root();
+        self.change(host, Action::Rename { name, new_name }, [directory, root])?;
+        match host.front(|front| front.set_orphan(inode, Some(number))) {
+            true => Ok(()),
+            // It was released meanwhile.
+            false => self.remove_hidden(host, number),
+        }
+    }
+
+    fn hidden_name(&mut self) -> Result<(u64, T::Data), T::Error> {
+        self.orphans += 1;
+        Ok((self.orphans, hidden_name::<T>(self.orphans)?))
+    }
+
+    /// Removes a hidden name, after the last [`release`](Front::release) of what has it.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn remove_hidden<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        number: u64,
+    ) -> Result<(), T::Error> {
+        let name = hidden_name::<T>(number)?;
+        let root = self.fs.root();
+        self.change(host, Action::Unlink { name }, [root; 2])
+            .map(|_| ())
+    }
+
+    /// Whether a file (not a directory) has one name only.
+    fn is_last_name<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+    ) -> Result<bool, T::Error> {
+        let facts = self.consult(host, |fs| fs.facts(real(host, inode)?))?;
+        Ok(facts.kind != Kind::Directory && facts.links <= 1)
+    }
+
+    /// What a name leads to.
+    fn find<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        directory: u64,
+        name: &T::Data,
+    ) -> Result<Option<u64>, T::Error> {
+        for _ in 0..ATTEMPTS {
+            self.settle(host)?;
+            match self.look_up(host, directory, name) {
+                Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
+                Ok(found) => {
+                    host.front(|front| front.remember(front.epoch(), directory, name, found));
+                    return Ok(found);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(T::error(Fault::Failed))
+    }
+}
+
+/// The file system's number for a client's.
+fn real<H: Host>(host: &H, inode: u64) -> Result<u64, Error<H>> {
+    host.front(|front| front.ids.real(inode))
+        .ok_or_else(|| H::Target::error(Fault::Missing))
+}
+
+fn hidden_name<T: Target>(number: u64) -> Result<T::Data, T::Error> {
+    let mut name = ORPHAN.to_vec();
+    name.extend_from_slice(format!("{number}").as_bytes());
+    debug_assert!(is_orphan_name(&name), "the prefix is in front");
+    T::data(&name)
+}
+
+/// Whether the inode that a client asks for may be asked of the file system, and under which number.
+///
+/// # Errors
+/// It leads to nothing.
+pub fn translate<H: Host>(host: &H, inode: u64) -> Result<(H::Target, u64), Error<H>> {
+    let (fs, real) = host.front(|front| (front.fs.clone(), front.ids.real(inode)));
+    real.map(|real| (fs, real))
+        .ok_or_else(|| H::Target::error(Fault::Missing))
+}

@@ -1,0 +1,167 @@
+//! Inode numbers as clients know them, and as the file system knows them now: the same, until a file that was made again after a
+//! crash got another number than before.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// The first number for clients that no file system has.
+const FRESH: u64 = 1 << 32;
+
+/// The two kinds of numbers. What is not in the tables has the same number in both.
+#[derive(Clone, Debug, Default)]
+pub struct Ids {
+    /// From the client's number to the file system's; `None`: it leads to nothing any more.
+    forward: BTreeMap<u64, Option<u64>>,
+    /// From the file system's number to the client's.
+    back: BTreeMap<u64, u64>,
+    /// How many fresh numbers were given out.
+    fresh: u64,
+}
+
+impl Ids {
+    /// Nothing was renumbered.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether all numbers are the same.
+    pub fn is_trivial(&self) -> bool {
+        self.forward.is_empty()
+    }
+
+    /// The file system's number for a client's; `None` if it leads to nothing.
+    pub fn real(&self, client: u64) -> Option<u64> {
+        match self.forward.get(&client) {
+            Some(&real) => real,
+            None => Some(client),
+        }
+    }
+
+    /// The client's number for one of the file system's.
+    pub fn client(&mut self, real: u64) -> u64 {
+        match self.back.get(&real) {
+            Some(&client) => client,
+            None => self.give(real),
+        }
+    }
+
+    /// The client's number for an inode that was made just now. What had the file system's number before is gone.
+    pub fn born(&mut self, real: u64) -> u64 {
+        if let Some(gone) = self.back.remove(&real) {
+            self.forward.remove(&gone);
+        }
+        self.give(real)
+    }
+
+    /// A number for an inode that has none: the same, if no other inode goes by it.
+    fn give(&mut self, real: u64) -> u64 {
+        if !self.forward.contains_key(&real) {
+            return real;
+        }
+        let client = FRESH + self.fresh;
+        self.fresh += 1;
+        self.bind(client, real);
+        client
+    }
+
+    fn bind(&mut self, client: u64, real: u64) {
+        if client != real {
+            self.forward.insert(client, Some(real));
+            self.back.insert(real, client);
+        }
+    }
+
+    /// The inodes with these numbers of the file system (first) have others now (second).
+    pub fn renumber(&mut self, changes: &[(u64, u64)]) {
+        let clients: Vec<u64> = changes.iter().map(|&(old, _)| self.client(old)).collect();
+        for (&(old, _), client) in changes.iter().zip(&clients) {
+            self.back.remove(&old);
+            self.forward.remove(client);
+        }
+        for (&(_, new), client) in changes.iter().zip(clients) {
+            // What went by the new number is gone, unless it was renumbered just now.
+            if let Some(gone) = self.back.remove(&new) {
+                self.forward.remove(&gone);
+            }
+            self.bind(client, new);
+        }
+    }
+
+    /// The client's number leads to nothing from now on, and nobody else gets it.
+    pub fn bury(&mut self, client: u64) {
+        if let Some(Some(real)) = self.forward.insert(client, None) {
+            self.back.remove(&real);
+        }
+    }
+
+    /// A buried number may be given out again.
+    pub fn forget(&mut self, client: u64) {
+        if self.forward.get(&client) == Some(&None) {
+            self.forward.remove(&client);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_same_at_first() {
+        let mut ids = Ids::new();
+        assert_eq!((ids.real(7), ids.client(7), ids.born(9)), (Some(7), 7, 9));
+        assert!(ids.is_trivial());
+    }
+
+    #[test]
+    fn clients_keep_their_numbers() {
+        let mut ids = Ids::new();
+        ids.renumber(&[(12, 13), (13, 12), (14, 20)]);
+        assert_eq!(
+            [12, 13, 14].map(|it| ids.real(it)),
+            [Some(13), Some(12), Some(20)]
+        );
+        assert_eq!([12, 13, 20].map(|it| ids.client(it)), [13, 12, 14]);
+        ids.renumber(&[(13, 12), (12, 13)]);
+        assert_eq!(
+            [12, 13, 14].map(|it| ids.real(it)),
+            [Some(12), Some(13), Some(20)]
+        );
+        ids.renumber(&[(20, 14)]);
+        assert!(ids.is_trivial());
+    }
+
+    #[test]
+    fn a_number_in_use_is_not_given_to_another() {
+        let mut ids = Ids::new();
+        ids.renumber(&[(12, 15)]);
+        let other = ids.born(12);
+        assert!(other >= FRESH);
+        assert_eq!(ids.real(other), Some(12));
+        assert_eq!(ids.real(12), Some(15));
+        assert_eq!(ids.client(12), other);
+    }
+
+    #[test]
+    fn a_reused_number_leads_to_the_new_inode_only() {
+        let mut ids = Ids::new();
+        ids.renumber(&[(12, 15)]);
+        // 15 was removed and is made anew: what clients called 12 is gone.
+        assert_eq!(ids.born(15), 15);
+        assert_eq!(ids.real(15), Some(15));
+        assert!(ids.is_trivial());
+    }
+
+    #[test]
+    fn a_buried_number_leads_to_nothing_until_it_is_forgotten() {
+        let mut ids = Ids::new();
+        ids.bury(12);
+        assert_eq!(ids.real(12), None);
+        let other = ids.born(12);
+        assert!(other >= FRESH && ids.real(other) == Some(12));
+        ids.forget(12);
+        ids.forget(other);
+        assert_eq!(ids.real(12), Some(12));
+        assert_eq!(ids.real(other), Some(12));
+    }
+}

@@ -1,0 +1,239 @@
+//! The log of changes since the last `sync`.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Deref;
+
+use crate::action::{Action, Kind, Outcome};
+
+/// What an inode may be, as far as the log tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kinds(u8);
+
+impl Kinds {
+    pub(crate) const ANY: Kinds = Kinds(7);
+    pub(crate) const NO_DIRECTORY: Kinds = Kinds(5);
+
+    pub(crate) fn only(kind: Kind) -> Self {
+        Kinds(match kind {
+            Kind::File => 1,
+            Kind::Directory => 2,
+            Kind::Other => 4,
+        })
+    }
+
+    pub(crate) fn has(self, kind: Kind) -> bool {
+        self.0 & Kinds::only(kind).0 != 0
+    }
+}
+
+/// What is known before a change is tried, in the file system's numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Basis {
+    /// The inodes that it is about.
+    pub on: [u64; 2],
+    /// What its names lead to.
+    pub before: [Option<u64>; 2],
+    /// What a rename replaces.
+    pub replaced: Option<Kind>,
+}
+
+/// What a change of the log is about, so that it is found again when numbers change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Object {
+    /// An inode that was there before the log: its number.
+    Old(u64),
+    /// The inode that this entry of the log made.
+    Born(usize),
+}
+
+/// One change.
+pub(crate) struct Entry<D> {
+    pub(crate) action: Action<D>,
+    pub(crate) on: [Object; 2],
+    /// What the names that it changes led to before.
+    pub(crate) before: [Option<Object>; 2],
+    /// The inode that it made, by the number that it has now. `None`: it makes none, or not yet.
+    pub(crate) made: Option<u64>,
+    replaced: Option<Kind>,
+}
+
+/// Changes in their order. The last one may still be under way.
+pub struct Log<D> {
+    pub(crate) entries: Vec<Entry<D>>,
+    /// For numbers, the entry that made the inode that has it; by the numbers that were right before a recovery began.
+    born: BTreeMap<u64, usize>,
+    /// What the inodes are that were there before.
+    kinds: BTreeMap<u64, Kinds>,
+    weight: usize,
+    /// Nobody knows yet what came of the last entry.
+    pub(crate) pending: bool,
+}
+
+impl<D: Deref<Target = [u8]>> Default for Log<D> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<D: Deref<Target = [u8]>> Log<D> {
+    /// No changes.
+    pub fn new() -> Self {
+        Log {
+            entries: Vec::new(),
+            born: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            weight: 0,
+            pending: false,
+        }
+    }
+
+    /// How many changes there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of content and names in it.
+    pub fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Everything is on the disk.
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    fn object(&self, number: u64) -> Object {
+        match self.born.get(&number) {
+            Some(&entry) => Object::Born(entry),
+            None => Object::Old(number),
+        }
+    }
+
+    /// The number of an object now; `None` if it could not be made again.
+    pub(crate) fn number(&self, object: Object) -> Option<u64> {
+        match object {
+            Object::Old(number) => Some(number),
+            Object::Born(entry) => self.entries[entry].made,
+        }
+    }
+
+    /// What an object is.
+    pub(crate) fn kinds(&self, object: Object) -> Kinds {
+        match object {
+            Object::Old(number) => self.kinds.get(&number).copied().unwrap_or(Kinds::ANY),
+            Object::Born(entry) => self.kinds_made(entry),
+        }
+    }
+
+    /// What an entry makes.
+    pub(crate) fn kinds_made(&self, entry: usize) -> Kinds {
+        match &self.entries[entry].action {
+            Action::Create { kind, .. } => Kinds::only(*kind),
+            _ => Kinds::only(Kind::Other),
+        }
+    }
+
+    /// Learns from the last entry, which is done, what inodes are that were there before.
+    pub(crate) fn learn(&mut self) {
+        let Some(entry) = self.entries.last() else {
+            return;
+        };
+        let [first, second] = entry.before;
+        let learned = match &entry.action {
+            Action::Write { .. } | Action::Truncate { .. } => {
+                Some((Some(entry.on[0]), Kinds::only(Kind::File)))
+            }
+            Action::Unlink { .. } => Some((first, Kinds::NO_DIRECTORY)),
+            Action::RemoveDirectory { .. } => Some((first, Kinds::only(Kind::Directory))),
+            Action::Rename { .. } => entry.replaced.map(|kind| (second, Kinds::only(kind))),
+            _ => None,
+        };
+        if let Some((Some(Object::Old(number)), kinds)) = learned {
+            let known = self.kinds.entry(number).or_insert(Kinds::ANY);
+            known.0 &= kinds.0;
+        }
+    }
+
+    /// Notes a change that is about to be tried.
+    pub fn begin(&mut self, action: Action<D>, basis: Basis) -> &Action<D> {
+        debug_assert!(!self.pending, "one change at a time");
+        self.weight += action.weight();
+        let object = |number| self.object(number);
+        let entry = Entry {
+            on: basis.on.map(object),
+            before: basis.before.map(|number| number.map(object)),
+            action,
+            made: None,
+            replaced: basis.replaced,
+        };
+        self.pending = true;
+        self.entries.push(entry);
+        &self.entries[self.entries.len() - 1].action
+    }
+
+    /// The change that was tried is done. `cut` shortens content.
+    pub fn commit(&mut self, outcome: Outcome, cut: impl FnOnce(D, usize) -> D) {
+        self.pending = false;
+        self.learn();
+        let number = self.entries.len().wrapping_sub(1);
+        let Some(entry) = self.entries.last_mut() else {
+            return;
+        };
+        match outcome {
+            Outcome::Done => {}
+            Outcome::Made(made) => {
+                entry.made = Some(made);
+                self.born.insert(made, number);
+            }
+            Outcome::Wrote(count) => self.shorten(count, cut),
+        }
+    }
+
+    /// Only `count` bytes of the last entry were written.
+    pub(crate) fn shorten(&mut self, count: u64, cut: impl FnOnce(D, usize) -> D) {
+        let is_short = |entry: &mut Entry<D>| matches!(&entry.action, Action::Write { data, .. } if (data.len() as u64) > count);
+        let Some(mut entry) = self.entries.pop_if(is_short) else {
+            return;
+        };
+        self.weight -= entry.action.weight();
+        if let Action::Write { offset, data } = entry.action {
+            let data = cut(data, count as usize);
+            entry.action = Action::Write { offset, data };
+            self.weight += entry.action.weight();
+            self.entries.push(entry);
+        }
+    }
+
+    /// The change that was tried was refused.
+    pub fn cancel(&mut self) {
+        self.pending = false;
+        if let Some(entry) = self.entries.pop() {
+            self.weight -= entry.action.weight();
+        }
+    }
+
+    /// The numbers that have changed, old and new, of inodes that still go by the old one. From now on the new
+    /// ones are known.
+    pub(crate) fn settle(&mut self) -> Vec<(u64, u64)> {
+        let mut changes = Vec::new();
+        for (&known, &entry) in &self.born {
+            match self.entries[entry].made {
+                Some(made) if made != known => changes.push((known, made)),
+                _ => {}
+            }
+        }
+        self.born.clear();
+        for (number, entry) in self.entries.iter().enumerate() {
+            if let Some(made) = entry.made {
+                self.born.insert(made, number);
+            }
+        }
+        changes
+    }
+}

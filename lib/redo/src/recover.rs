@@ -1,0 +1,383 @@
+//! From what the next instance finds on its disk to what the last one acknowledged. How and why: see the crate.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::action::{Action, Kind, Outcome, Severity, Target, is_dead};
+use crate::log::{Entry, Kinds, Log, Object};
+
+/// What a recovery did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Changes in the log.
+    pub entries: usize,
+    /// How many of them were found on the disk; `None`: the disk is as after no number of them.
+    pub found: Option<usize>,
+    /// Changes that were done again.
+    pub repeated: usize,
+    /// Changes that were acknowledged and that the file system would not do again.
+    pub refused: usize,
+}
+
+/// A recovery that came to its end.
+pub struct Recovery<E> {
+    /// Numbers that have changed: old, new.
+    pub renumbered: Vec<(u64, u64)>,
+    /// What came of the change that was under way, if one was.
+    pub pending: Option<Result<Outcome, E>>,
+    /// What was done.
+    pub report: Report,
+}
+
+/// What a name leads to, as the log tells it.
+#[derive(Clone, Copy)]
+enum Slot {
+    Nothing,
+    Number(u64, Kinds),
+    /// To what a change made that nobody has heard of.
+    Anything(Kinds),
+}
+
+/// What a name leads to on the disk. What it is, is asked only if it may have a used number.
+#[derive(Clone, Copy)]
+struct There {
+    number: u64,
+    kind: Option<Kind>,
+}
+
+impl Slot {
+    fn fits(self, disk: Option<There>) -> bool {
+        let is_one = |there: There, kinds: Kinds| there.kind.is_none_or(|kind| kinds.has(kind));
+        match (self, disk) {
+            (Slot::Nothing, None) => true,
+            (Slot::Number(number, kinds), Some(there)) => {
+                number == there.number && is_one(there, kinds)
+            }
+            (Slot::Anything(kinds), Some(there)) => is_one(there, kinds),
+            _ => false,
+        }
+    }
+}
+
+/// One name that a change changes.
+struct Effect<'a, D> {
+    directory: u64,
+    name: &'a D,
+    before: Slot,
+    after: Slot,
+}
+
+/// One name: what it leads to on the disk, and as the log tells it up to some entry.
+struct Name {
+    disk: Option<There>,
+    told: Slot,
+}
+
+/// How one entry fared.
+enum Fate<E> {
+    /// It was left as it is.
+    Found,
+    /// It was done again.
+    Repeated(Outcome),
+    /// The file system would not.
+    Refused(E),
+    /// What it is about could not be made again.
+    Lost,
+}
+
+impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
+    /// Does again on `fs` what is not on its disk.
+    ///
+    /// # Errors
+    /// Those of the file system that say that it is dead, or in trouble. Then this is to be called again, with the same
+    /// instance or the next one.
+    pub fn recover<T: Target<Data = D>>(&mut self, fs: &T) -> Result<Recovery<T::Error>, T::Error> {
+        let found = self.found_on(fs)?;
+        let mut report = Report {
+            entries: self.entries.len(),
+            found,
+            ..Report::default()
+        };
+        if self.pending && found == Some(self.entries.len()) {
+            self.note_found(fs)?;
+        }
+        let mut pending = None;
+        for number in 0..self.entries.len() {
+            let is_pending = self.pending && number + 1 == self.entries.len();
+            match (self.redo(fs, number, found)?, is_pending) {
+                (Fate::Repeated(outcome), _) => {
+                    report.repeated += 1;
+                    pending = Some(Ok(outcome));
+                }
+                (Fate::Found, false) => {}
+                (Fate::Found, true) => pending = Some(Ok(self.outcome_of_found())),
+                (Fate::Refused(error), true) => pending = Some(Err(error)),
+                (Fate::Lost, true) => pending = Some(Err(T::error(crate::Fault::Missing))),
+                (Fate::Refused(_) | Fate::Lost, false) => report.refused += 1,
+            }
+        }
+        let pending = pending.filter(|_| self.pending);
+        let renumbered = self.end(&pending, T::cut);
+        Ok(Recovery {
+            renumbered,
+            pending,
+            report,
+        })
+    }
+
+    /// Brings the log in order after everything was done.
+    fn end<E>(
+        &mut self,
+        pending: &Option<Result<Outcome, E>>,
+        cut: impl FnOnce(D, usize) -> D,
+    ) -> Vec<(u64, u64)> {
+        match pending {
+            Some(Ok(Outcome::Wrote(count))) => self.shorten(*count, cut),
+            Some(Err(_)) => self.cancel(),
+            Some(Ok(_)) => self.learn(),
+            None => {}
+        }
+        self.pending = false;
+        self.settle()
+    }
+
+    fn slot(&self, object: Option<Object>) -> Slot {
+        let number = |object| {
+            self.number(object)
+                .map(|number| (number, self.kinds(object)))
+        };
+        match object.and_then(number) {
+            Some((number, kinds)) => Slot::Number(number, kinds),
+            None => Slot::Nothing,
+        }
+    }
+
+    /// What a name leads to on the disk, and what that is if its number may not be enough.
+    fn there<T: Target<Data = D>>(
+        &self,
+        fs: &T,
+        directory: u64,
+        name: &D,
+    ) -> Result<Option<There>, T::Error> {
+        let Some(number) = look(fs, directory, name)? else {
+            return Ok(None);
+        };
+        let has_used =
+            |entry: &Entry<D>| entry.action.makes() && entry.made.is_none_or(|made| made == number);
+        let kind = match self.entries.iter().any(has_used) {
+            true => answer::<T, _>(fs.facts(number))?.map(|facts| facts.kind),
+            false => None,
+        };
+        Ok(Some(There { number, kind }))
+    }
+
+    /// The names that an entry changes. None if it could not be done again.
+    fn effects(&self, number: usize) -> impl Iterator<Item = Effect<'_, D>> {
+        let entry = &self.entries[number];
+        let is_pending = self.pending && number + 1 == self.entries.len();
+        let [first, second] = entry.action.names();
+        let before = entry.before.map(|object| self.slot(object));
+        let after = match &entry.action {
+            Action::Link { .. } => self.slot(Some(entry.on[1])),
+            action if action.makes() && is_pending && entry.made.is_none() => {
+                Slot::Anything(self.kinds_made(number))
+            }
+            action if action.makes() => self.slot(Some(Object::Born(number))),
+            _ => Slot::Nothing,
+        };
+        let second_after = before[0];
+        let parts = [
+            (first, entry.on[0], before[0], after),
+            (second, entry.on[1], before[1], second_after),
+        ];
+        parts
+            .into_iter()
+            .filter_map(|(name, object, before, after)| {
+                Some(Effect {
+                    directory: self.number(object)?,
+                    name: name?,
+                    before,
+                    after,
+                })
+            })
+    }
+
+    /// The smallest number of entries with which the log's names lead to where the disk's lead.
+    fn found_on<T: Target<Data = D>>(&self, fs: &T) -> Result<Option<usize>, T::Error> {
+        let mut names: BTreeMap<(u64, &[u8]), Name> = BTreeMap::new();
+        let mut wrong = 0usize;
+        for number in 0..self.entries.len() {
+            for effect in self.effects(number) {
+                let key = (effect.directory, &effect.name[..]);
+                if names.contains_key(&key) {
+                    continue;
+                }
+                let disk = self.there(fs, effect.directory, effect.name)?;
+                let told = effect.before;
+                wrong += usize::from(!told.fits(disk));
+                names.insert(key, Name { disk, told });
+            }
+        }
+        if wrong == 0 {
+            return Ok(Some(0));
+        }
+        for number in 0..self.entries.len() {
+            for effect in self.effects(number) {
+                let key = (effect.directory, &effect.name[..]);
+                let name = names.get_mut(&key).expect("all names were put in above");
+                wrong -= usize::from(!name.told.fits(name.disk));
+                name.told = effect.after;
+                wrong += usize::from(!name.told.fits(name.disk));
+            }
+            if wrong == 0 {
+                return Ok(Some(number + 1));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sees to one entry. `found`: how many are on the disk, if that is known.
+    fn redo<T: Target<Data = D>>(
+        &mut self,
+        fs: &T,
+        number: usize,
+        found: Option<usize>,
+    ) -> Result<Fate<T::Error>, T::Error> {
+        let entry = &self.entries[number];
+        let [Some(first), second] = entry.on.map(|object| self.number(object)) else {
+            return Ok(Fate::Lost);
+        };
+        let needs_second = matches!(entry.action, Action::Link { .. } | Action::Rename { .. });
+        if needs_second && second.is_none() {
+            return Ok(Fate::Lost);
+        }
+        let on = [first, second.unwrap_or(first)];
+        let fate = if entry.action.is_content() {
+            self.redo_content(fs, number, on, found.unwrap_or(0))?
+        } else if number < found.unwrap_or(0) {
+            Fate::Found
+        } else if found.is_none() && !self.is_to_be_done(fs, number)? {
+            Fate::Found
+        } else {
+            perform(fs, &entry.action, on)?
+        };
+        self.note_made(fs, number, found, &fate)?;
+        Ok(fate)
+    }
+
+    /// Remembers the number of what was made, or that it was not.
+    fn note_made<T: Target<Data = D>>(
+        &mut self,
+        fs: &T,
+        number: usize,
+        found: Option<usize>,
+        fate: &Fate<T::Error>,
+    ) -> Result<(), T::Error> {
+        if !self.entries[number].action.makes() {
+            return Ok(());
+        }
+        match fate {
+            Fate::Repeated(Outcome::Made(made)) => self.entries[number].made = Some(*made),
+            // Without an exact place in the log, what stands under the name is taken for what was made.
+            Fate::Found if found.is_none() => {
+                if let Some(there) = self.disk_of_first(fs, number)? {
+                    self.entries[number].made = Some(there);
+                }
+            }
+            Fate::Found => {}
+            _ => self.entries[number].made = None,
+        }
+        Ok(())
+    }
+
+    /// Repeats a change of content, unless the inode's number went to another one among the entries that are on the disk.
+    fn redo_content<T: Target<Data = D>>(
+        &self,
+        fs: &T,
+        number: usize,
+        on: [u64; 2],
+        found: usize,
+    ) -> Result<Fate<T::Error>, T::Error> {
+        let later = self.entries.get(number + 1..found).unwrap_or_default();
+        if later.iter().any(|entry| entry.made == Some(on[0])) {
+            return Ok(Fate::Found);
+        }
+        match perform(fs, &self.entries[number].action, on)? {
+            // It may have been removed since.
+            Fate::Refused(_) if number < found => Ok(Fate::Found),
+            fate => Ok(fate),
+        }
+    }
+
+    /// Whether the names of an entry lead to what they led to before it.
+    fn is_to_be_done<T: Target<Data = D>>(&self, fs: &T, number: usize) -> Result<bool, T::Error> {
+        for effect in self.effects(number) {
+            let disk = self.there(fs, effect.directory, effect.name)?;
+            let is_before = effect.before.fits(disk);
+            // What was to be replaced may be gone already.
+            let is_gone = disk.is_none() && matches!(effect.after, Slot::Number(..));
+            if !is_before && !is_gone {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn disk_of_first<T: Target<Data = D>>(
+        &self,
+        fs: &T,
+        number: usize,
+    ) -> Result<Option<u64>, T::Error> {
+        match self.effects(number).next() {
+            Some(effect) => look(fs, effect.directory, effect.name),
+            None => Ok(None),
+        }
+    }
+
+    /// Learns the number of what the change that was under way has made, if it has.
+    fn note_found<T: Target<Data = D>>(&mut self, fs: &T) -> Result<(), T::Error> {
+        let number = self.entries.len() - 1;
+        if self.entries[number].action.makes() {
+            self.entries[number].made = self.disk_of_first(fs, number)?;
+        }
+        Ok(())
+    }
+
+    /// What came of the change that was under way and is on the disk.
+    fn outcome_of_found(&self) -> Outcome {
+        let made = self.entries.last().and_then(|entry| entry.made);
+        made.map_or(Outcome::Done, Outcome::Made)
+    }
+}
+
+/// What a name leads to on the disk: nothing, too, if its directory is not there.
+fn look<T: Target>(fs: &T, directory: u64, name: &T::Data) -> Result<Option<u64>, T::Error> {
+    answer::<T, _>(fs.look_up(directory, name))
+}
+
+/// Nothing, if the file system has no answer.
+fn answer<T: Target, R>(result: Result<R, T::Error>) -> Result<Option<R>, T::Error> {
+    match result {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if is_final::<T>(&error) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Makes a change; answers of the file system are its fate.
+fn perform<T: Target>(
+    fs: &T,
+    action: &Action<T::Data>,
+    on: [u64; 2],
+) -> Result<Fate<T::Error>, T::Error> {
+    match fs.perform(action, on) {
+        Ok(outcome) => Ok(Fate::Repeated(outcome)),
+        Err(error) if is_final::<T>(&error) => Err(error),
+        Err(error) => Ok(Fate::Refused(error)),
+    }
+}
+
+/// Whether an error ends the recovery for now.
+fn is_final<T: Target>(error: &T::Error) -> bool {
+    is_dead::<T>(error) || T::severity(error) == Severity::Trouble
+}

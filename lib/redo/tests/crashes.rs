@@ -1,0 +1,178 @@
+//! Crashes at every point of random work, with every state that the disk may be in, against a file system that never crashes.
+
+mod model;
+
+use model::pair::Pair;
+use model::{Choice, Crash, Error, Random};
+use redo::{Action, Kind, Outcome};
+
+/// Runs `steps` operations of a seed, with these crashes.
+fn run(seed: u64, steps: usize, crashes: Vec<Crash>, choice: Choice, budget: usize) -> Pair {
+    let mut pair = Pair::new(seed, budget);
+    let mut random = Random(seed);
+    pair.disk(|disk| {
+        disk.crashes = crashes;
+        disk.choice = choice;
+    });
+    for _ in 0..steps {
+        pair.step(&mut random);
+    }
+    pair.compare();
+    pair
+}
+
+#[test]
+fn without_a_crash_both_sides_agree() {
+    for seed in 1..200 {
+        let pair = run(seed, 100, Vec::new(), Choice::Random, 1 << 20);
+        assert!(pair.site.reports.borrow().is_empty());
+    }
+}
+
+/// One crash at each call, before and after it, with each state on the disk.
+#[test]
+fn one_crash_anywhere_is_not_noticed() {
+    for seed in 1..12 {
+        let calls = run(seed, 40, Vec::new(), Choice::Random, 1 << 20).disk(|disk| disk.calls);
+        for (at, done) in (0..calls).flat_map(|at| [(at, false), (at, true)]) {
+            for nth in (0..30).step_by(3) {
+                run(
+                    seed,
+                    40,
+                    vec![Crash { calls: at, done }],
+                    Choice::Nth(nth),
+                    1 << 20,
+                );
+            }
+        }
+    }
+}
+
+/// A second crash at each call of the recovery from the first.
+#[test]
+fn a_crash_during_recovery_is_not_noticed() {
+    for seed in 20..26 {
+        for (first, second) in (30..90)
+            .step_by(7)
+            .flat_map(|first| (0..60).map(move |second| (first, second)))
+        {
+            for done in [false, true] {
+                let crashes = vec![
+                    Crash {
+                        calls: first,
+                        done: second % 2 == 0,
+                    },
+                    Crash {
+                        calls: second,
+                        done,
+                    },
+                ];
+                run(seed, 60, crashes, Choice::Random, 1 << 20);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_crashes_in_long_work_are_not_noticed() {
+    for seed in 100..400 {
+        let mut random = Random(seed * 77);
+        let crashes = (0..25).map(|_| Crash {
+            calls: random.below(500),
+            done: random.below(2) == 0,
+        });
+        let mut pair = run(seed, 600, crashes.collect(), Choice::Random, 1 << 20);
+        pair.release_all();
+        assert_eq!(pair.hidden(), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_small_budget_keeps_the_log_short() {
+    for seed in 1..60 {
+        let mut pair = Pair::new(seed, 64);
+        let mut random = Random(seed);
+        for step in 0..300 {
+            if step % 40 == 13 {
+                pair.disk(|disk| {
+                    disk.crashes.push(Crash {
+                        calls: step % 7,
+                        done: step % 3 == 0,
+                    })
+                });
+            }
+            pair.step(&mut random);
+            assert!(pair.engine.weight() <= 64);
+        }
+        pair.compare();
+    }
+}
+
+#[test]
+fn crash_after_crash_ends_in_an_error() {
+    let mut pair = Pair::new(1, 1 << 20);
+    pair.disk(|disk| {
+        disk.crashes = vec![
+            Crash {
+                calls: 0,
+                done: false
+            };
+            1000
+        ]
+    });
+    let create = Action::Create {
+        name: b"x".to_vec(),
+        kind: Kind::File,
+        mode: 0o644,
+    };
+    assert_eq!(pair.result_of(create.clone(), 2), Err(Error::Failed));
+    // When it works again, nothing of it stands in the way.
+    pair.disk(|disk| disk.crashes.clear());
+    assert!(matches!(pair.result_of(create, 2), Ok(Outcome::Made(_))));
+}
+
+#[test]
+fn trouble_during_recovery_loses_nothing() {
+    for seed in 1..100 {
+        let mut pair = Pair::new(seed, 1 << 20);
+        let mut random = Random(seed);
+        (0..50).for_each(|_| pair.step(&mut random));
+        pair.disk(|disk| disk.dead = true);
+        pair.disk(|disk| disk.trouble = 1 + seed as usize % 5);
+        for _ in 0..6 {
+            let id = pair.site.reports.borrow().len() as u32;
+            let _ = pair.engine.revive(&pair.site, 1 + id);
+        }
+        pair.compare();
+    }
+}
+
+#[test]
+fn answers_of_the_file_system_are_passed_on_and_not_repeated() {
+    let mut pair = Pair::new(3, 1 << 20);
+    let create = |name: &[u8]| Action::Create {
+        name: name.to_vec(),
+        kind: Kind::Directory,
+        mode: 0o755,
+    };
+    assert!(matches!(
+        pair.result_of(create(b"d"), 2),
+        Ok(Outcome::Made(_))
+    ));
+    assert_eq!(pair.result_of(create(b"d"), 2), Err(Error::Exists));
+    let unlink = Action::Unlink {
+        name: b"d".to_vec(),
+    };
+    assert_eq!(pair.result_of(unlink, 2), Err(Error::IsDirectory));
+    let id = pair.disk(|disk| {
+        disk.dead = true;
+        disk.id
+    });
+    pair.disk(|disk| disk.choice = Choice::Nth(0));
+    pair.engine.revive(&pair.site, id).expect("it works");
+    let reports = pair.site.reports.borrow();
+    assert_eq!(
+        (reports[0].entries, reports[0].found, reports[0].repeated),
+        (1, Some(0), 1)
+    );
+}

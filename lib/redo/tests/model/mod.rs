@@ -1,0 +1,495 @@
+//! A simple file system in memory, and a disk under it on which any prefix of the changes since the last `sync` may be when it
+//! crashes. Free numbers are given out again at once, lowest first, so that reuse is the rule.
+
+pub mod pair;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
+
+pub const ROOT: u64 = 2;
+const FIRST: u64 = 11;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    Dead,
+    Trouble,
+    Missing,
+    Exists,
+    NotDirectory,
+    IsDirectory,
+    NotEmpty,
+    Invalid,
+    Failed,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    File(Vec<u8>),
+    Directory(BTreeMap<Vec<u8>, u64>),
+    Symlink(Vec<u8>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Inode {
+    pub body: Body,
+    pub mode: u16,
+    pub links: u32,
+    pub open: u32,
+}
+
+/// The file system.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub inodes: BTreeMap<u64, Inode>,
+}
+
+impl Model {
+    pub fn new() -> Self {
+        let root = Inode {
+            body: Body::Directory(BTreeMap::new()),
+            mode: 0o755,
+            links: 1,
+            open: 0,
+        };
+        Model {
+            inodes: BTreeMap::from([(ROOT, root)]),
+        }
+    }
+
+    pub fn inode(&self, number: u64) -> Result<&Inode> {
+        self.inodes.get(&number).ok_or(Error::Missing)
+    }
+
+    pub fn names(&self, directory: u64) -> Result<&BTreeMap<Vec<u8>, u64>> {
+        match &self.inode(directory)?.body {
+            Body::Directory(names) => Ok(names),
+            _ => Err(Error::NotDirectory),
+        }
+    }
+
+    fn names_mut(&mut self, directory: u64) -> &mut BTreeMap<Vec<u8>, u64> {
+        match &mut self.inodes.get_mut(&directory).unwrap().body {
+            Body::Directory(names) => names,
+            _ => panic!("not a directory"),
+        }
+    }
+
+    pub fn look_up(&self, directory: u64, name: &[u8]) -> Result<u64> {
+        self.names(directory)?
+            .get(name)
+            .copied()
+            .ok_or(Error::Missing)
+    }
+
+    pub fn is_directory(&self, number: u64) -> Result<bool> {
+        Ok(matches!(self.inode(number)?.body, Body::Directory(_)))
+    }
+
+    fn content(&mut self, number: u64) -> Result<&mut Vec<u8>> {
+        match &mut self.inodes.get_mut(&number).ok_or(Error::Missing)?.body {
+            Body::File(content) => Ok(content),
+            _ => Err(Error::Invalid),
+        }
+    }
+
+    fn insert(&mut self, directory: u64, name: &[u8], body: Body, mode: u16) -> Result<Outcome> {
+        self.vacant(directory, name)?;
+        let number = (FIRST..)
+            .find(|number| !self.inodes.contains_key(number))
+            .unwrap();
+        let inode = Inode {
+            body,
+            mode,
+            links: 1,
+            open: 0,
+        };
+        self.inodes.insert(number, inode);
+        self.names_mut(directory).insert(name.into(), number);
+        Ok(Outcome::Made(number))
+    }
+
+    fn vacant(&self, directory: u64, name: &[u8]) -> Result<()> {
+        if self.inode(directory)?.links == 0 {
+            return Err(Error::Missing);
+        }
+        match self.names(directory)?.contains_key(name) {
+            true => Err(Error::Exists),
+            false => Ok(()),
+        }
+    }
+
+    fn drop_link(&mut self, number: u64) {
+        self.inodes.get_mut(&number).unwrap().links -= 1;
+        self.reap(number);
+    }
+
+    fn reap(&mut self, number: u64) {
+        if self
+            .inodes
+            .get(&number)
+            .is_some_and(|inode| inode.links == 0 && inode.open == 0)
+        {
+            self.inodes.remove(&number);
+        }
+    }
+
+    pub fn open(&mut self, number: u64) {
+        self.inodes.get_mut(&number).unwrap().open += 1;
+    }
+
+    pub fn close(&mut self, number: u64) {
+        self.inodes.get_mut(&number).unwrap().open -= 1;
+        self.reap(number);
+    }
+
+    /// What a mount makes of it.
+    fn mount(&mut self) {
+        self.inodes.values_mut().for_each(|inode| inode.open = 0);
+        self.inodes.retain(|_, inode| inode.links > 0);
+    }
+
+    fn is_inside(&self, directory: u64, of: u64) -> bool {
+        let below = |names: &BTreeMap<Vec<u8>, u64>| {
+            names
+                .values()
+                .any(|&child| self.is_inside(directory, child))
+        };
+        directory == of || self.names(of).is_ok_and(below)
+    }
+
+    fn rename(&mut self, from: u64, name: &[u8], to: u64, new_name: &[u8]) -> Result<Outcome> {
+        let source = self.look_up(from, name)?;
+        if self.inode(to)?.links == 0 {
+            return Err(Error::Missing);
+        }
+        let target = self.names(to)?.get(new_name).copied();
+        if target == Some(source) {
+            return Ok(Outcome::Done);
+        }
+        let directory = self.is_directory(source)?;
+        if directory && self.is_inside(to, source) {
+            return Err(Error::Invalid);
+        }
+        if let Some(target) = target {
+            match (directory, self.is_directory(target)?) {
+                (false, true) => return Err(Error::IsDirectory),
+                (true, false) => return Err(Error::NotDirectory),
+                (true, true) if !self.names(target)?.is_empty() => return Err(Error::NotEmpty),
+                _ => self.drop_link(target),
+            }
+        }
+        self.names_mut(from).remove(name);
+        self.names_mut(to).insert(new_name.into(), source);
+        Ok(Outcome::Done)
+    }
+
+    fn remove(&mut self, directory: u64, name: &[u8], is_directory: bool) -> Result<Outcome> {
+        let number = self.look_up(directory, name)?;
+        match (is_directory, self.is_directory(number)?) {
+            (false, true) => return Err(Error::IsDirectory),
+            (true, false) => return Err(Error::NotDirectory),
+            (true, true) if !self.names(number)?.is_empty() => return Err(Error::NotEmpty),
+            _ => {}
+        }
+        self.names_mut(directory).remove(name);
+        self.drop_link(number);
+        Ok(Outcome::Done)
+    }
+
+    pub fn perform(&mut self, action: &Action<Vec<u8>>, on: [u64; 2]) -> Result<Outcome> {
+        match action {
+            Action::Write { offset, data } => {
+                let content = self.content(on[0])?;
+                let end = *offset as usize + data.len();
+                content.resize(content.len().max(end), 0);
+                content[*offset as usize..end].copy_from_slice(data);
+                return Ok(Outcome::Wrote(data.len() as u64));
+            }
+            Action::Truncate { size } => self.content(on[0])?.resize(*size as usize, 0),
+            Action::SetMode { mode } => {
+                self.inodes.get_mut(&on[0]).ok_or(Error::Missing)?.mode = *mode
+            }
+            Action::Create { name, kind, mode } => {
+                let body = match kind {
+                    Kind::File => Body::File(Vec::new()),
+                    _ => Body::Directory(BTreeMap::new()),
+                };
+                return self.insert(on[0], name, body, *mode);
+            }
+            Action::Symlink { name, target } => {
+                return self.insert(on[0], name, Body::Symlink(target.clone()), 0o777);
+            }
+            Action::Link { name } => {
+                if self.is_directory(on[1])? {
+                    return Err(Error::Invalid);
+                }
+                self.vacant(on[0], name)?;
+                if self.inode(on[1])?.links == 0 {
+                    return Err(Error::Missing);
+                }
+                self.names_mut(on[0]).insert(name.clone(), on[1]);
+                self.inodes.get_mut(&on[1]).unwrap().links += 1;
+            }
+            Action::Unlink { name } => return self.remove(on[0], name, false),
+            Action::RemoveDirectory { name } => return self.remove(on[0], name, true),
+            Action::Rename { name, new_name } => return self.rename(on[0], name, on[1], new_name),
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The tree as text, without what is hidden.
+    pub fn tree(&self) -> String {
+        let mut text = String::new();
+        self.print(ROOT, "", &mut text);
+        text
+    }
+
+    fn print(&self, directory: u64, path: &str, text: &mut String) {
+        for (name, &number) in self.names(directory).unwrap() {
+            if directory == ROOT && redo::is_orphan_name(name) {
+                continue;
+            }
+            let inode = &self.inodes[&number];
+            let path = format!("{path}/{}", String::from_utf8_lossy(name));
+            match &inode.body {
+                Body::Directory(_) => {
+                    text.push_str(&format!("{path}/ {:o}\n", inode.mode));
+                    self.print(number, &path, text);
+                }
+                body => text.push_str(&format!(
+                    "{path} {:o} {} {body:?}\n",
+                    inode.mode, inode.links
+                )),
+            }
+        }
+    }
+}
+
+/// Random numbers (xorshift).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit.max(1)
+    }
+}
+
+/// When the next crash comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Crash {
+    /// After so many calls.
+    pub calls: usize,
+    /// The call at which it comes is done before.
+    pub done: bool,
+}
+
+/// Which of the states that may be on the disk is there after a crash.
+#[derive(Clone, Copy, Debug)]
+pub enum Choice {
+    Random,
+    /// So many states after the oldest, or the newest if there are less.
+    Nth(usize),
+}
+
+pub struct Disk {
+    pub live: Model,
+    /// What may be on the disk: the state at the last `sync`, and after each change since.
+    pub states: Vec<Model>,
+    pub id: u32,
+    pub dead: bool,
+    pub crashes: Vec<Crash>,
+    pub choice: Choice,
+    pub random: Random,
+    pub calls: usize,
+    /// Calls fail with `Trouble`, so many.
+    pub trouble: usize,
+}
+
+impl Disk {
+    fn remount(&mut self) {
+        let index = match self.choice {
+            Choice::Random => self.random.below(self.states.len()),
+            Choice::Nth(n) => n.min(self.states.len() - 1),
+        };
+        self.live = self.states[index].clone();
+        self.live.mount();
+        self.states = vec![self.live.clone()];
+        self.id += 1;
+        self.dead = false;
+    }
+
+    /// One call: whether it crashes, and then whether it is done before.
+    fn call(&mut self, id: u32) -> Result<Option<bool>> {
+        if self.dead || id != self.id {
+            return Err(Error::Dead);
+        }
+        if self.trouble > 0 {
+            self.trouble -= 1;
+            return Err(Error::Trouble);
+        }
+        self.calls += 1;
+        let Some(crash) = self.crashes.first_mut() else {
+            return Ok(None);
+        };
+        if crash.calls > 0 {
+            crash.calls -= 1;
+            return Ok(None);
+        }
+        self.dead = true;
+        Ok(Some(self.crashes.remove(0).done))
+    }
+}
+
+/// One instance of the file system.
+#[derive(Clone)]
+pub struct Instance {
+    pub disk: Rc<RefCell<Disk>>,
+    pub id: u32,
+}
+
+impl Instance {
+    pub fn first(seed: u64) -> Self {
+        let model = Model::new();
+        let disk = Disk {
+            live: model.clone(),
+            states: vec![model],
+            id: 1,
+            dead: false,
+            crashes: Vec::new(),
+            choice: Choice::Random,
+            random: Random(seed),
+            calls: 0,
+            trouble: 0,
+        };
+        Instance {
+            disk: Rc::new(RefCell::new(disk)),
+            id: 1,
+        }
+    }
+
+    pub fn next(&self) -> Self {
+        let mut disk = self.disk.borrow_mut();
+        if disk.id == self.id {
+            disk.remount();
+        }
+        Instance {
+            disk: self.disk.clone(),
+            id: disk.id,
+        }
+    }
+
+    pub fn view<R>(&self, work: impl FnOnce(&Model) -> Result<R>) -> Result<R> {
+        let mut disk = self.disk.borrow_mut();
+        match disk.call(self.id)? {
+            Some(_) => Err(Error::Dead),
+            None => work(&disk.live),
+        }
+    }
+}
+
+impl Target for Instance {
+    type Data = Vec<u8>;
+    type Error = Error;
+    type Kept = ();
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn root(&self) -> u64 {
+        ROOT
+    }
+
+    fn look_up(&self, directory: u64, name: &Vec<u8>) -> Result<u64> {
+        self.view(|fs| fs.look_up(directory, name))
+    }
+
+    fn facts(&self, inode: u64) -> Result<Facts> {
+        self.view(|fs| {
+            let of = fs.inode(inode)?;
+            let (kind, size) = match &of.body {
+                Body::File(content) => (Kind::File, content.len() as u64),
+                Body::Symlink(_) => (Kind::Other, 0),
+                Body::Directory(_) => (Kind::Directory, 0),
+            };
+            Ok(Facts {
+                kind,
+                links: of.links,
+                size,
+            })
+        })
+    }
+
+    fn perform(&self, action: &Action<Vec<u8>>, on: [u64; 2]) -> Result<Outcome> {
+        let mut disk = self.disk.borrow_mut();
+        let crash = disk.call(self.id)?;
+        if crash == Some(false) {
+            return Err(Error::Dead);
+        }
+        let outcome = disk.live.perform(action, on);
+        let state = disk.live.clone();
+        disk.states.push(state);
+        match crash {
+            Some(_) => Err(Error::Dead),
+            None => outcome,
+        }
+    }
+
+    fn keep(&self, inode: u64) -> Result<()> {
+        let mut disk = self.disk.borrow_mut();
+        match disk.call(self.id)? {
+            Some(_) => Err(Error::Dead),
+            None => {
+                disk.live.inode(inode)?;
+                disk.live.open(inode);
+                Ok(())
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut disk = self.disk.borrow_mut();
+        let crash = disk.call(self.id)?;
+        if crash != Some(false) {
+            disk.states = vec![disk.live.clone()];
+        }
+        match crash {
+            Some(_) => Err(Error::Dead),
+            None => Ok(()),
+        }
+    }
+
+    fn data(bytes: &[u8]) -> Result<Vec<u8>> {
+        Ok(bytes.into())
+    }
+
+    fn cut(mut data: Vec<u8>, length: usize) -> Vec<u8> {
+        data.truncate(length);
+        data
+    }
+
+    fn error(fault: Fault) -> Error {
+        match fault {
+            Fault::Missing => Error::Missing,
+            Fault::Exists => Error::Exists,
+            Fault::Failed => Error::Failed,
+        }
+    }
+
+    fn severity(error: &Error) -> Severity {
+        match error {
+            Error::Dead => Severity::Dead,
+            Error::Trouble | Error::Failed => Severity::Trouble,
+            Error::Missing => Severity::Missing,
+            _ => Severity::Answer,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The file system that crashes, seen through the engine, beside one that never does.
+
+use std::cell::RefCell;
+
+use redo::engine::translate;
+use redo::{Action, Engine, Front, Host, Kind, Outcome, Report};
+
+use super::{Body, Instance, Model, ROOT, Random, Result};
+
+pub struct Site {
+    front: RefCell<Front<Instance>>,
+    pub reports: RefCell<Vec<Report>>,
+    last: RefCell<Instance>,
+}
+
+impl Host for Site {
+    type Target = Instance;
+
+    fn front<R>(&self, work: impl FnOnce(&mut Front<Instance>) -> R) -> R {
+        work(&mut self.front.borrow_mut())
+    }
+
+    fn instance(&self, _: u32) -> Result<Instance> {
+        let next = self.last.borrow().next();
+        *self.last.borrow_mut() = next.clone();
+        Ok(next)
+    }
+
+    fn recovered(&self, _: &Instance, report: &Report) {
+        self.reports.borrow_mut().push(*report);
+    }
+}
+
+/// A file as both sides call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    pub sure: u64,
+    pub client: u64,
+    pub holds: u32,
+}
+
+pub struct Pair {
+    pub site: Site,
+    pub engine: Engine<Instance>,
+    pub sure: Model,
+    pub known: Vec<Known>,
+}
+
+const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"d", b"e"];
+
+impl Pair {
+    pub fn new(seed: u64, budget: usize) -> Self {
+        let fs = Instance::first(seed);
+        let root = Known {
+            sure: ROOT,
+            client: ROOT,
+            holds: 1,
+        };
+        let mut sure = Model::new();
+        sure.open(ROOT);
+        Pair {
+            site: Site {
+                front: RefCell::new(Front::new(fs.clone())),
+                reports: RefCell::default(),
+                last: RefCell::new(fs.clone()),
+            },
+            engine: Engine::new(fs, budget),
+            sure,
+            known: vec![root],
+        }
+    }
+
+    pub fn disk<R>(&self, work: impl FnOnce(&mut super::Disk) -> R) -> R {
+        let fs = self.site.last.borrow().clone();
+        work(&mut fs.disk.borrow_mut())
+    }
+
+    fn choose(&self, random: &mut Random, fits: impl Fn(&Model, u64) -> bool) -> Option<Known> {
+        let those: Vec<&Known> = self
+            .known
+            .iter()
+            .filter(|known| fits(&self.sure, known.sure))
+            .collect();
+        those.get(random.below(those.len())).map(|known| **known)
+    }
+
+    /// One random operation on both sides; what came of it must be the same.
+    pub fn step(&mut self, random: &mut Random) {
+        let is_directory = |fs: &Model, number| {
+            fs.is_directory(number).unwrap() && fs.inode(number).unwrap().links > 0
+        };
+        let is_file = |fs: &Model, number| matches!(fs.inode(number).unwrap().body, Body::File(_));
+        let directory = self.choose(random, is_directory).unwrap();
+        let other = self.choose(random, is_directory).unwrap();
+        let file = self.choose(random, is_file);
+        let name = NAMES[random.below(NAMES.len())].to_vec();
+        let new_name = NAMES[random.below(NAMES.len())].to_vec();
+        let on = [directory, other];
+        match (random.below(20), file) {
+            (0..4, _) => self.make(
+                Action::Create {
+                    name,
+                    kind: Kind::File,
+                    mode: 0o644,
+                },
+                directory,
+            ),
+            (4..6, _) => self.make(
+                Action::Create {
+                    name,
+                    kind: Kind::Directory,
+                    mode: 0o755,
+                },
+                directory,
+            ),
+            (6, _) => self.make(
+                Action::Symlink {
+                    name,
+                    target: new_name,
+                },
+                directory,
+            ),
+            (7..9, _) => self.change(Action::Unlink { name }, on),
+            (9, _) => self.change(Action::RemoveDirectory { name }, on),
+            (10..12, _) => self.change(Action::Rename { name, new_name }, on),
+            (12, Some(file)) => self.change(Action::Link { name }, [directory, file]),
+            (13, Some(file)) => {
+                let size = random.below(12) as u64;
+                self.change(Action::Truncate { size }, [file; 2]);
+            }
+            (14, Some(file)) => {
+                let mode = random.below(0o1000) as u16;
+                self.change(Action::SetMode { mode }, [file; 2]);
+            }
+            (15, Some(file)) => self.append(file, bytes(random)),
+            (16, _) => self.hold_or_release(random),
+            (17, _) if random.below(4) == 0 => self.engine.sync(&self.site).unwrap(),
+            (_, Some(file)) => {
+                let offset = random.below(10) as u64;
+                self.change(
+                    Action::Write {
+                        offset,
+                        data: bytes(random),
+                    },
+                    [file; 2],
+                );
+            }
+            _ => {}
+        }
+        self.forget_removed();
+    }
+
+    fn forget_removed(&mut self) {
+        self.known
+            .retain(|known| self.sure.inodes.contains_key(&known.sure));
+    }
+
+    /// A change that makes an inode.
+    fn make(&mut self, action: Action<Vec<u8>>, directory: Known) {
+        let sure = self.sure.perform(&action, [directory.sure; 2]);
+        let client = self
+            .engine
+            .change(&self.site, action.clone(), [directory.client; 2]);
+        match (sure, client) {
+            (Ok(Outcome::Made(sure)), Ok(Outcome::Made(client))) => self.known.push(Known {
+                sure,
+                client,
+                holds: 0,
+            }),
+            (sure, client) => assert_eq!(sure, client, "{action:?}"),
+        }
+    }
+
+    fn change(&mut self, action: Action<Vec<u8>>, on: [Known; 2]) {
+        let sure = self.sure.perform(&action, on.map(|known| known.sure));
+        let numbers = on.map(|known| known.client);
+        let (engine, site) = (&mut self.engine, &self.site);
+        let done = |()| Outcome::Done;
+        let client = match action.clone() {
+            Action::Unlink { name } => engine.unlink(site, numbers[0], name).map(done),
+            Action::RemoveDirectory { name } => {
+                engine.remove_directory(site, numbers[0], name).map(done)
+            }
+            Action::Rename { name, new_name } => {
+                engine.rename(site, numbers, name, new_name).map(done)
+            }
+            action => engine.change(site, action, numbers),
+        };
+        assert_eq!(sure, client, "{action:?} {on:?}");
+    }
+
+    fn append(&mut self, file: Known, data: Vec<u8>) {
+        let Body::File(content) = &self.sure.inode(file.sure).unwrap().body else {
+            panic!("a file");
+        };
+        let (offset, count) = (content.len() as u64, data.len() as u64);
+        let action = Action::Write {
+            offset,
+            data: data.clone(),
+        };
+        self.sure.perform(&action, [file.sure; 2]).unwrap();
+        assert_eq!(
+            self.engine.append(&self.site, file.client, data),
+            Ok((offset, count))
+        );
+    }
+
+    fn hold_or_release(&mut self, random: &mut Random) {
+        let index = random.below(self.known.len());
+        let known = &mut self.known[index];
+        if known.client == ROOT {
+            return;
+        }
+        if known.holds == 0 || random.below(2) == 0 {
+            known.holds += 1;
+            self.sure.open(known.sure);
+            assert!(self.site.front(|front| front.hold(known.client)));
+            return;
+        }
+        known.holds -= 1;
+        self.sure.close(known.sure);
+        let client = known.client;
+        let remains = self.site.front(|front| front.release(client));
+        if let Some(number) = remains.and_then(|remains| remains.orphan) {
+            self.engine.remove_hidden(&self.site, number).unwrap();
+        }
+    }
+
+    /// Compares everything.
+    pub fn compare(&mut self) {
+        let id = self.site.front(|front| front.fs.id);
+        if self.disk(|disk| disk.dead || disk.id != id) {
+            self.engine.revive(&self.site, id).unwrap();
+        }
+        let (found, expected) = (self.disk(|disk| disk.live.tree()), self.sure.tree());
+        for (found, expected) in found.lines().zip(expected.lines()) {
+            assert_eq!(found, expected);
+        }
+        assert_eq!(found.len(), expected.len());
+        for known in &self.known {
+            let inode = self.sure.inode(known.sure).unwrap();
+            let is_gone_directory = inode.links == 0 && matches!(inode.body, Body::Directory(_));
+            if is_gone_directory {
+                continue;
+            }
+            let (_, real) = translate(&self.site, known.client).unwrap();
+            self.disk(
+                |disk| match (&disk.live.inode(real).unwrap().body, &inode.body) {
+                    (Body::Directory(_), Body::Directory(_)) => {}
+                    (found, expected) => assert_eq!(found, expected, "{known:?}"),
+                },
+            );
+        }
+        let numbers: Vec<_> = self.known.iter().map(|known| known.client).collect();
+        for (index, number) in numbers.iter().enumerate() {
+            assert!(!numbers[..index].contains(number), "two files are {number}");
+        }
+        for report in self.site.reports.borrow().iter() {
+            assert_eq!(report.refused, 0, "{report:?}");
+            assert!(report.found.is_some(), "{report:?}");
+        }
+    }
+
+    /// Hidden names on the disk.
+    pub fn hidden(&self) -> usize {
+        let is_hidden = |name: &&Vec<u8>| redo::is_orphan_name(name);
+        self.disk(|disk| {
+            disk.live
+                .names(ROOT)
+                .unwrap()
+                .keys()
+                .filter(is_hidden)
+                .count()
+        })
+    }
+
+    /// Lets go of everything.
+    pub fn release_all(&mut self) {
+        for known in std::mem::take(&mut self.known) {
+            for _ in 0..known.holds {
+                let remains = self.site.front(|front| front.release(known.client));
+                if let Some(number) = remains.and_then(|remains| remains.orphan) {
+                    self.engine.remove_hidden(&self.site, number).unwrap();
+                }
+            }
+        }
+    }
+
+    pub fn result_of(&mut self, action: Action<Vec<u8>>, on: u64) -> Result<Outcome> {
+        self.engine.change(&self.site, action, [on; 2])
+    }
+}
+
+fn bytes(random: &mut Random) -> Vec<u8> {
+    (0..1 + random.below(6))
+        .map(|_| b'A' + random.below(26) as u8)
+        .collect()
+}
