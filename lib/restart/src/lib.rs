@@ -1,7 +1,7 @@
 //! How often and how fast a domain that crashed is started again.
 //!
 //! A [`Budget`] counts crashes in a sliding window. The first crash is answered at once, the
-//! following ones after a pause that doubles each time, and when the window holds as many crashes
+//! following ones after a pause that doubles each time (up to the gap at which the budget lasts), and when the window holds as many crashes
 //! as the budget allows, the domain stays down: a domain that crashes on the same input again and
 //! again must not keep the machine busy for ever. Time is an argument, so tests replay exactly.
 #![no_std]
@@ -69,7 +69,13 @@ impl Budget {
             self.recent = VecDeque::new();
             return Verdict::GiveUp;
         }
-        Verdict::RestartAfter(pause(self.recent.len()))
+        Verdict::RestartAfter(pause(self.recent.len()).min(self.gap()))
+    }
+
+    /// The time between crashes at which the budget just lasts. No pause need be longer: who allows many
+    /// restarts wants them quickly.
+    fn gap(&self) -> u64 {
+        self.window / self.most.max(1) as u64
     }
 }
 
@@ -126,9 +132,16 @@ mod tests {
 
     #[test]
     fn the_pause_has_an_end() {
-        let mut budget = Budget::new(1000, SECOND);
+        let mut budget = Budget::new(1000, 10_000 * SECOND);
         let last = (0..200).map(|_| budget.crashed(7)).last();
         assert_eq!(last, Some(Verdict::RestartAfter(LONGEST_PAUSE)));
+    }
+
+    #[test]
+    fn a_generous_budget_restarts_quickly() {
+        let mut budget = Budget::new(10_000, 10 * SECOND);
+        let last = (0..200).map(|_| budget.crashed(7)).last();
+        assert_eq!(last, Some(Verdict::RestartAfter(1_000_000)));
     }
 
     #[test]
