@@ -95,6 +95,16 @@ impl SharedHeap {
         }
     }
 
+    /// Bytes of memory in chunks that hold no object and are kept for the next one.
+    pub fn spare_bytes(&self) -> usize {
+        let spare = |class: &Lock<Class>| {
+            let class = class.lock();
+            let empty = class.chunks.iter().filter(|chunk| chunk.used() == 0);
+            empty.count() * CHUNK_BYTES
+        };
+        self.classes.iter().map(spare).sum()
+    }
+
     /// Bytes of memory that the heap holds.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)

@@ -2,7 +2,8 @@
 //!
 //! Both run drops in domains that live, which may take their time or never return. So threads of their own do
 //! it, not the reaper's: whoever blocks one of them delays what that one clears away, and if he is ended in
-//! turn, the reaper gets the thread out of him. A helper is added whenever work waits and none is idle.
+//! turn, the reaper gets the thread out of him. A helper is added whenever work waits and none is idle, and
+//! leaves when it finds no more.
 
 use crate::domain::ControlBlock;
 use crate::handle;
@@ -95,9 +96,24 @@ extern "C" fn help(_: usize) {
         loop {
             let seen = WORK.load(Ordering::Acquire);
             while work() {}
+            if leaves() {
+                return;
+            }
             platform().wait(&WORK, seen, None);
         }
     })
+}
+
+/// Whether the helper that asks, who has no work, is not needed any more: one stays, the others give their
+/// stacks back.
+fn leaves() -> bool {
+    let mut queue = QUEUE.lock();
+    let leaves = queue.helpers > 1;
+    if leaves {
+        queue.helpers -= 1;
+        queue.idle -= 1;
+    }
+    leaves
 }
 
 /// Does a piece of work; whether there was one.

@@ -97,10 +97,11 @@ impl<M: Machine> Monitor for KernelMonitor<M> {
 
     fn memory(&self) -> RpcResult<MemoryInfo> {
         let (total, free) = self.0.memory();
+        let spare = (OBJECTS.spare_bytes() + PROXIES.spare_bytes()) as u64;
         Ok(MemoryInfo {
             total,
-            free,
-            shared: (OBJECTS.bytes() + PROXIES.bytes()) as u64,
+            free: free + spare,
+            shared: (OBJECTS.bytes() + PROXIES.bytes()) as u64 - spare,
         })
     }
 
