@@ -11,6 +11,7 @@ mod guide;
 mod images;
 mod manifests;
 mod recovery;
+mod shadows;
 mod shell;
 
 /// A test: its name and what it does.
@@ -31,6 +32,7 @@ const fn case(name: &'static str, run: fn(&Bench<'_>) -> Result<()>) -> Case {
 pub fn all() -> Vec<Case> {
     let tables = [
         recovery::CASES,
+        shadows::CASES,
         disks::CASES,
         images::CASES,
         shell::CASES,
