@@ -254,12 +254,15 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
         let on = [first, second.unwrap_or(first)];
         let fate = if entry.action.is_content() {
             self.redo_content(fs, number, on, found.unwrap_or(0))?
-        } else if number < found.unwrap_or(0) {
-            Fate::Found
-        } else if found.is_none() && !self.is_to_be_done(fs, number)? {
-            Fate::Found
         } else {
-            perform(fs, &entry.action, on)?
+            let is_there = match found {
+                Some(found) => number < found,
+                None => !self.is_to_be_done(fs, number)?,
+            };
+            match is_there {
+                true => Fate::Found,
+                false => perform(fs, &entry.action, on)?,
+            }
         };
         self.note_made(fs, number, found, &fate)?;
         Ok(fate)
