@@ -179,11 +179,19 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// If it does not end in time.
-    pub fn exec_on(&self, mut machine: Machine, line: &str) -> Result<Answer> {
+    pub fn exec_on(&self, machine: Machine, line: &str) -> Result<Answer> {
+        self.exec_within(LIMIT, machine, line)
+    }
+
+    /// As [`Bench::exec_on`], with a limit of its own.
+    ///
+    /// # Errors
+    /// If the machine does not end within `limit`.
+    pub fn exec_within(&self, limit: Duration, mut machine: Machine, line: &str) -> Result<Answer> {
         machine.words.push(run::exec_word(line));
         let mut guest = machine.start()?;
         guest.close_input();
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + limit;
         let mut stdout = Vec::new();
         loop {
             match guest.receive(deadline) {

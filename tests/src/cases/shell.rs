@@ -16,6 +16,7 @@ pub(super) const CASES: &[Case] = &[
     case("programs-files", file_programs),
     case("programs-processes", process_programs),
     case("programs-every-one-starts", every_program),
+    case("programs-that-use-up-memory", hungry),
 ];
 
 /// A line, what it prints, and its status.
@@ -235,4 +236,18 @@ fn every_program(bench: &Bench<'_>) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// A line without end does not fit into memory: the program says so, and all goes on.
+fn hungry(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let mut machine = bench.machine_with(&disk);
+    machine.memory = "64M".into();
+    let line = "grep x /dev/zero; echo $?; grep x /dev/zero & grep x /dev/zero & wait; wc -l < /text/a.txt";
+    let answer = bench
+        .exec_on(machine, line)?
+        .status(0)?
+        .prints("2\n5000\n")?;
+    answer.complains("memory")?;
+    bench.expect_clean(&disk)
 }
