@@ -140,7 +140,7 @@ impl<T: Target> Front<T> {
     }
 
     /// Goes over to a new instance. What is given back died with the old one.
-    pub fn replace(&mut self, fs: T, renumbered: &[(u64, u64)]) -> (T, Vec<T::Kept>) {
+    pub fn replace(&mut self, fs: T, renumbered: &[(u64, Option<u64>)]) -> (T, Vec<T::Kept>) {
         self.ids.renumber(renumbered);
         let mut dead = Vec::new();
         for (&inode, hold) in &mut self.holds {

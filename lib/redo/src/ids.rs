@@ -71,14 +71,18 @@ impl Ids {
         }
     }
 
-    /// The inodes with these numbers of the file system (first) have others now (second).
-    pub fn renumber(&mut self, changes: &[(u64, u64)]) {
+    /// The inodes with these numbers of the file system (first) have others now (second), or are lost.
+    pub fn renumber(&mut self, changes: &[(u64, Option<u64>)]) {
         let clients: Vec<u64> = changes.iter().map(|&(old, _)| self.client(old)).collect();
         for (&(old, _), client) in changes.iter().zip(&clients) {
             self.back.remove(&old);
             self.forward.remove(client);
         }
         for (&(_, new), client) in changes.iter().zip(clients) {
+            let Some(new) = new else {
+                self.bury(client);
+                continue;
+            };
             // What went by the new number is gone, unless it was renumbered just now.
             if let Some(gone) = self.back.remove(&new) {
                 self.forward.remove(&gone);
@@ -116,25 +120,25 @@ mod tests {
     #[test]
     fn clients_keep_their_numbers() {
         let mut ids = Ids::new();
-        ids.renumber(&[(12, 13), (13, 12), (14, 20)]);
+        ids.renumber(&[(12, Some(13)), (13, Some(12)), (14, Some(20))]);
         assert_eq!(
             [12, 13, 14].map(|it| ids.real(it)),
             [Some(13), Some(12), Some(20)]
         );
         assert_eq!([12, 13, 20].map(|it| ids.client(it)), [13, 12, 14]);
-        ids.renumber(&[(13, 12), (12, 13)]);
+        ids.renumber(&[(13, Some(12)), (12, Some(13))]);
         assert_eq!(
             [12, 13, 14].map(|it| ids.real(it)),
             [Some(12), Some(13), Some(20)]
         );
-        ids.renumber(&[(20, 14)]);
+        ids.renumber(&[(20, Some(14))]);
         assert!(ids.is_trivial());
     }
 
     #[test]
     fn a_number_in_use_is_not_given_to_another() {
         let mut ids = Ids::new();
-        ids.renumber(&[(12, 15)]);
+        ids.renumber(&[(12, Some(15))]);
         let other = ids.born(12);
         assert!(other >= FRESH);
         assert_eq!(ids.real(other), Some(12));
@@ -145,11 +149,19 @@ mod tests {
     #[test]
     fn a_reused_number_leads_to_the_new_inode_only() {
         let mut ids = Ids::new();
-        ids.renumber(&[(12, 15)]);
+        ids.renumber(&[(12, Some(15))]);
         // 15 was removed and is made anew: what clients called 12 is gone.
         assert_eq!(ids.born(15), 15);
         assert_eq!(ids.real(15), Some(15));
         assert!(ids.is_trivial());
+    }
+
+    #[test]
+    fn a_lost_inode_s_number_leads_to_nothing() {
+        let mut ids = Ids::new();
+        ids.renumber(&[(11, None), (12, Some(11))]);
+        assert_eq!([11, 12].map(|it| ids.real(it)), [None, Some(11)]);
+        assert_eq!(ids.client(11), 12);
     }
 
     #[test]

@@ -218,14 +218,15 @@ impl<D: Deref<Target = [u8]>> Log<D> {
         }
     }
 
-    /// The numbers that have changed, old and new, of inodes that still go by the old one. From now on the new
-    /// ones are known.
-    pub(crate) fn settle(&mut self) -> Vec<(u64, u64)> {
+    /// The numbers that have changed, old and new, of inodes that still go by the old one; no new one if an inode could not be
+    /// made again. From now on the new ones are known.
+    pub(crate) fn settle(&mut self) -> Vec<(u64, Option<u64>)> {
         let mut changes = Vec::new();
         for (&known, &entry) in &self.born {
-            match self.entries[entry].made {
-                Some(made) if made != known => changes.push((known, made)),
-                _ => {}
+            // An entry that was taken back had no number.
+            let made = self.entries.get(entry).and_then(|entry| entry.made);
+            if made != Some(known) {
+                changes.push((known, made));
             }
         }
         self.born.clear();

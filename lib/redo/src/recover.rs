@@ -21,8 +21,8 @@ pub struct Report {
 
 /// A recovery that came to its end.
 pub struct Recovery<E> {
-    /// Numbers that have changed: old, new.
-    pub renumbered: Vec<(u64, u64)>,
+    /// Numbers that have changed: old, new; no new one if the inode is lost.
+    pub renumbered: Vec<(u64, Option<u64>)>,
     /// What came of the change that was under way, if one was.
     pub pending: Option<Result<Outcome, E>>,
     /// What was done.
@@ -130,7 +130,7 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
         &mut self,
         pending: &Option<Result<Outcome, E>>,
         cut: impl FnOnce(D, usize) -> D,
-    ) -> Vec<(u64, u64)> {
+    ) -> Vec<(u64, Option<u64>)> {
         match pending {
             Some(Ok(Outcome::Wrote(count))) => self.shorten(*count, cut),
             Some(Err(_)) => self.cancel(),
@@ -254,18 +254,26 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
         let on = [first, second.unwrap_or(first)];
         let fate = if entry.action.is_content() {
             self.redo_content(fs, number, on, found.unwrap_or(0))?
+        } else if self.is_found(fs, number, found)? {
+            Fate::Found
         } else {
-            let is_there = match found {
-                Some(found) => number < found,
-                None => !self.is_to_be_done(fs, number)?,
-            };
-            match is_there {
-                true => Fate::Found,
-                false => perform(fs, &entry.action, on)?,
-            }
+            perform(fs, &entry.action, on)?
         };
         self.note_made(fs, number, found, &fate)?;
         Ok(fate)
+    }
+
+    /// Whether a change of names is on the disk.
+    fn is_found<T: Target<Data = D>>(
+        &self,
+        fs: &T,
+        number: usize,
+        found: Option<usize>,
+    ) -> Result<bool, T::Error> {
+        match found {
+            Some(found) => Ok(number < found),
+            None => Ok(!self.is_to_be_done(fs, number)?),
+        }
     }
 
     /// Remembers the number of what was made, or that it was not.

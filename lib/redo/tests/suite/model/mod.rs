@@ -311,6 +311,8 @@ pub struct Disk {
     pub calls: usize,
     /// Calls fail with `Trouble`, so many.
     pub trouble: usize,
+    /// Changes are refused, so many.
+    pub refusals: usize,
 }
 
 impl Disk {
@@ -356,7 +358,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    pub fn first(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         let model = Model::new();
         let disk = Disk {
             live: model.clone(),
@@ -368,6 +370,7 @@ impl Instance {
             random: Random(seed),
             calls: 0,
             trouble: 0,
+            refusals: 0,
         };
         Instance {
             disk: Rc::new(RefCell::new(disk)),
@@ -375,7 +378,7 @@ impl Instance {
         }
     }
 
-    pub fn next(&self) -> Self {
+    pub fn replace(&self) -> Self {
         let mut disk = self.disk.borrow_mut();
         if disk.id == self.id {
             disk.remount();
@@ -433,6 +436,10 @@ impl Target for Instance {
         let crash = disk.call(self.id)?;
         if crash == Some(false) {
             return Err(Error::Dead);
+        }
+        if disk.refusals > 0 {
+            disk.refusals -= 1;
+            return Err(Error::NotEmpty);
         }
         let outcome = disk.live.perform(action, on);
         let state = disk.live.clone();

@@ -1,14 +1,12 @@
 //! Crashes at every point of random work, with every state that the disk may be in, against a file system that never crashes.
 
-mod model;
-
-use model::pair::Pair;
-use model::{Choice, Crash, Error, Random};
+use crate::model::pair::Pair;
+use crate::model::{Choice, Crash, Error, Random};
 use redo::{Action, Kind, Outcome};
 
 /// Runs `steps` operations of a seed, with these crashes.
 fn run(seed: u64, steps: usize, crashes: Vec<Crash>, choice: Choice, budget: usize) -> Pair {
-    let mut pair = Pair::new(seed, budget);
+    let mut pair: Pair = Pair::new(seed, budget);
     let mut random = Random(seed);
     pair.disk(|disk| {
         disk.crashes = crashes;
@@ -90,7 +88,7 @@ fn many_crashes_in_long_work_are_not_noticed() {
 #[test]
 fn a_small_budget_keeps_the_log_short() {
     for seed in 1..60 {
-        let mut pair = Pair::new(seed, 64);
+        let mut pair: Pair = Pair::new(seed, 64);
         let mut random = Random(seed);
         for step in 0..300 {
             if step % 40 == 13 {
@@ -110,7 +108,7 @@ fn a_small_budget_keeps_the_log_short() {
 
 #[test]
 fn crash_after_crash_ends_in_an_error() {
-    let mut pair = Pair::new(1, 1 << 20);
+    let mut pair: Pair = Pair::new(1, 1 << 20);
     pair.disk(|disk| {
         disk.crashes = vec![
             Crash {
@@ -134,7 +132,7 @@ fn crash_after_crash_ends_in_an_error() {
 #[test]
 fn trouble_during_recovery_loses_nothing() {
     for seed in 1..100 {
-        let mut pair = Pair::new(seed, 1 << 20);
+        let mut pair: Pair = Pair::new(seed, 1 << 20);
         let mut random = Random(seed);
         (0..50).for_each(|_| pair.step(&mut random));
         pair.disk(|disk| disk.dead = true);
@@ -149,7 +147,7 @@ fn trouble_during_recovery_loses_nothing() {
 
 #[test]
 fn answers_of_the_file_system_are_passed_on_and_not_repeated() {
-    let mut pair = Pair::new(3, 1 << 20);
+    let mut pair: Pair = Pair::new(3, 1 << 20);
     let create = |name: &[u8]| Action::Create {
         name: name.to_vec(),
         kind: Kind::Directory,
@@ -175,4 +173,71 @@ fn answers_of_the_file_system_are_passed_on_and_not_repeated() {
         (reports[0].entries, reports[0].found, reports[0].repeated),
         (1, Some(0), 1)
     );
+}
+
+/// Without a journal: a later change is on the disk, an earlier one is not.
+#[test]
+fn a_disk_that_is_no_prefix_is_completed_as_well_as_can_be() {
+    let mut pair: Pair = Pair::new(1, 1 << 20);
+    let create = |name: &[u8]| Action::Create {
+        name: name.to_vec(),
+        kind: Kind::File,
+        mode: 0o644,
+    };
+    let write = |data: &[u8]| Action::Write {
+        offset: 0,
+        data: data.to_vec(),
+    };
+    for name in [b"a", b"b"] {
+        let Ok(Outcome::Made(file)) = pair.result_of(create(name), 2) else {
+            panic!("it can be made");
+        };
+        pair.result_of(write(name), file)
+            .expect("it can be written");
+    }
+    let id = pair.disk(|disk| {
+        disk.states.truncate(1);
+        let made = disk.states[0].perform(&create(b"b"), [2; 2]);
+        assert!(made.is_ok());
+        disk.dead = true;
+        disk.id
+    });
+    pair.engine.revive(&pair.site, id).expect("it works");
+    let report = pair.site.reports.borrow()[0];
+    assert_eq!((report.found, report.refused), (None, 0));
+    let tree = pair.disk(|disk| disk.live.tree());
+    assert_eq!(tree, "/a 644 1 File([97])\n/b 644 1 File([98])\n");
+}
+
+/// A change that was acknowledged and that the next instance refuses is counted, and the others are made.
+#[test]
+fn what_is_refused_is_said() {
+    let mut pair: Pair = Pair::new(1, 1 << 20);
+    let create = |name: &[u8]| Action::Create {
+        name: name.to_vec(),
+        kind: Kind::File,
+        mode: 0o644,
+    };
+    let made = [b"a", b"b"].map(|name| pair.result_of(create(name), 2));
+    let [Ok(Outcome::Made(lost)), Ok(Outcome::Made(kept))] = made else {
+        panic!("they can be made");
+    };
+    let id = pair.disk(|disk| {
+        disk.states.truncate(1);
+        disk.refusals = 1;
+        disk.dead = true;
+        disk.id
+    });
+    pair.engine.revive(&pair.site, id).expect("it works");
+    let report = pair.site.reports.borrow()[0];
+    assert_eq!((report.refused, report.repeated), (1, 1));
+    let write = |data: &[u8]| Action::Write {
+        offset: 0,
+        data: data.to_vec(),
+    };
+    // The number of the one leads to nothing; the other one has the number on the disk that the first had.
+    assert_eq!(pair.result_of(write(b"x"), lost), Err(Error::Missing));
+    assert!(pair.result_of(write(b"y"), kept).is_ok());
+    let tree = pair.disk(|disk| disk.live.tree());
+    assert_eq!(tree, "/b 644 1 File([121])\n");
 }
