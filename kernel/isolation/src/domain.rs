@@ -74,7 +74,9 @@ pub struct Limits {
     pub pages: usize,
     /// Threads. 0: no limit.
     pub threads: u32,
-    /// Budget of a call where the interface says nothing, in milliseconds. 0: the default.
+    /// Budget of a call, in milliseconds, where the interface says nothing or more; and how long a thread
+    /// that the domain creates may run without waiting. 0: the default where the interface says nothing, and
+    /// no limit for threads.
     pub call_ms: u32,
 }
 
@@ -205,6 +207,24 @@ impl ControlBlock {
         self.image_end.load(Ordering::Relaxed) - self.image_start.load(Ordering::Relaxed)
     }
 
+    /// Milliseconds that a call may run for which the interface says `budget`; 0: it says nothing.
+    pub fn budget_of(&self, budget: u32) -> u32 {
+        match (budget, self.limits.call_ms) {
+            (crate::call::UNBOUNDED, _) => budget,
+            (0, _) => self.call_ms(),
+            (_, 0) => budget,
+            (_, own) => budget.min(own),
+        }
+    }
+
+    /// Milliseconds that a thread which it created may run in it without waiting.
+    pub fn thread_ms(&self) -> u32 {
+        match self.limits.call_ms {
+            0 => crate::call::UNBOUNDED,
+            own => own,
+        }
+    }
+
     /// Milliseconds that a call may run where the interface says nothing.
     pub fn call_ms(&self) -> u32 {
         if self.limits.call_ms == 0 {
@@ -314,6 +334,36 @@ impl ControlBlock {
         self.image_end
             .store(start + space.pages() * PAGE, Ordering::Relaxed);
         self.memory.lock().image = Some(space);
+    }
+
+    /// Overwrites code at `offset` of its image with `code`, for the fault campaign; whether there is an
+    /// image with so many bytes.
+    ///
+    /// # Safety
+    /// The place is in executable pages; nobody executes code of the domain, or ends it, meanwhile; and the
+    /// code can do no harm outside of the domain.
+    #[cfg(feature = "faults")]
+    pub unsafe fn plant(&self, offset: usize, code: &[u8]) -> bool {
+        use crate::platform::Protection;
+        // The lock is not held while pages change their rights, for which processors wait for each other.
+        let Some(image) = self.memory.lock().image.take() else {
+            return false;
+        };
+        let end = offset.saturating_add(code.len());
+        let fits = !code.is_empty() && end <= image.pages() * PAGE;
+        if fits {
+            let first = offset / PAGE;
+            let count = end.div_ceil(PAGE) - first;
+            image.protect(first, count, Protection::ReadWrite);
+            // SAFETY: inside the image, writable now; by the caller's duty nobody executes it.
+            unsafe {
+                let target = image.start().as_ptr().add(offset);
+                target.copy_from_nonoverlapping(code.as_ptr(), code.len());
+            }
+            image.protect(first, count, Protection::ReadExecute);
+        }
+        self.memory.lock().image = Some(image);
+        fits
     }
 
     /// Frees private heap and image; bytes. Nobody is inside.

@@ -161,6 +161,7 @@ unsafe extern "C" fn wait(
     let deadline = (deadline != NO_DEADLINE).then_some(deadline);
     loop {
         leave_if_dead();
+        crate::thread::rests();
         // SAFETY: the runtime passes a word of its own domain, which is alive as long as this thread is
         // inside it.
         let result = crate::platform::wait(unsafe { &*word }, expected, deadline);

@@ -53,6 +53,12 @@ pub fn kill(block: &Arc<ControlBlock>, reason: Reason) {
     }
 }
 
+/// Threads that clear away what dead domains owned; there are more when much is to be done, and never fewer.
+#[cfg(feature = "faults")]
+pub fn helpers() -> u32 {
+    crate::undertaker::helpers()
+}
+
 /// Hands a dead domain to the reaper.
 fn begin_reclaim(block: &Arc<ControlBlock>) {
     platform().stop_devices(block.id);
@@ -268,9 +274,10 @@ unsafe fn exceeded(record: *const Record) -> Option<u32> {
 /// `method` was written by the trampoline, as it is once the callee's code runs.
 unsafe fn budget_of(block: &ControlBlock, method: *const Method) -> u32 {
     // SAFETY: by the caller's duty, a static.
-    match unsafe { (*method).budget } {
-        0 => block.call_ms(),
-        budget => budget,
+    match crate::thread::is_own_thread(method) {
+        true => block.thread_ms(),
+        // SAFETY: as above.
+        false => block.budget_of(unsafe { (*method).budget }),
     }
 }
 

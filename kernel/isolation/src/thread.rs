@@ -99,6 +99,23 @@ struct Start {
 
 static THREAD: Method = Method::internal("thread", UNBOUNDED);
 
+/// Whether `method` stands for a thread that runs in the domain that created it.
+pub(crate) fn is_own_thread(method: *const Method) -> bool {
+    core::ptr::eq(method, &raw const THREAD)
+}
+
+/// The running thread is about to wait. For a thread that its domain created the time until now counts no
+/// more: only how long it runs without waiting can be bounded.
+pub(crate) fn rests() {
+    let top = top();
+    // SAFETY: the running thread's top record; only the thread itself and its ticks use the count.
+    unsafe {
+        if !top.is_null() && (*top).ticks != 0 && is_own_thread((*top).method) {
+            (*top).ticks = 0;
+        }
+    }
+}
+
 /// Starts a thread of the domain `block` in `entry(data)`; its number.
 ///
 /// # Errors

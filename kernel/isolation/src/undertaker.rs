@@ -71,6 +71,12 @@ pub(crate) fn work_waits() {
     crate::kill::look_again();
 }
 
+/// Threads that there are.
+#[cfg(feature = "faults")]
+pub(crate) fn helpers() -> u32 {
+    QUEUE.lock().helpers
+}
+
 /// One more helper, unless there are enough; whether one was added.
 fn add_helper() -> bool {
     {
