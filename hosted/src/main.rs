@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod bench;
+mod faults;
 
 const HELP: &str = "\
 trefoil-host run [OPTION...] IMAGE...
@@ -15,12 +16,17 @@ trefoil-host bench [OPTION...] [NAME...]
     Measures calls, recovery, reclaim. The name lives=N starts and crashes a domain
     N times and compares memory and speed at both ends.
 
+trefoil-host faults [OPTION...] PLAN
+    Carries out the fault campaign that the file says, as `cargo xtask faults` writes it,
+    and prints a line of JSON for each run.
+
 Images and core are looked for in the build folder, target/trefoil, or where
 TREFOIL_OUT says. An image may also be the path of a file.
 
     --options TEXT   what the first domain gets as its options
     --memory MIB     memory for all domains together (256)
     --quiet          keep log lines to the ring
+    --verbose        print them also where that is not usual
     --json           print figures as a JSON array
     --cpu N          where benchmarks run (the last processor)
 ";
@@ -33,6 +39,7 @@ struct Arguments {
     options: String,
     memory: usize,
     quiet: bool,
+    verbose: bool,
     json: bool,
     cpu: Option<usize>,
 }
@@ -70,6 +77,7 @@ fn parse(words: Vec<String>) -> Result<Arguments> {
             "--memory" => arguments.memory = value()?.parse().context("--memory")?,
             "--cpu" => arguments.cpu = Some(value()?.parse().context("--cpu")?),
             "--quiet" => arguments.quiet = true,
+            "--verbose" => arguments.verbose = true,
             "--json" => arguments.json = true,
             option if option.starts_with("--") => bail!("unknown option {option}; see --help"),
             _ => arguments.words.push(word),
@@ -91,6 +99,19 @@ fn execute(arguments: &Arguments) -> Result<u32> {
             let images = ["domains/victim", "domains/forwarder"].map(String::from);
             load(arguments, &images, true)?;
             bench::run(&arguments.words, arguments.cpu, arguments.json)
+        }
+        "faults" => {
+            let [plan] = arguments.words.as_slice() else {
+                bail!("which plan?")
+            };
+            let plan =
+                std::fs::read_to_string(plan).with_context(|| format!("cannot read {plan}"))?;
+            load(
+                arguments,
+                &faults::IMAGES.map(String::from),
+                !arguments.verbose,
+            )?;
+            faults::run(&plan)
         }
         other => bail!("unknown command {other}; see --help"),
     }

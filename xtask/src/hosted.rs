@@ -28,8 +28,9 @@ pub struct Built {
 }
 
 /// Folders whose change makes a new core necessary.
-const CORE_SOURCES: [&str; 8] = [
+const CORE_SOURCES: [&str; 9] = [
     "kernel/abi",
+    "kernel/faults",
     "kernel/hosted-core",
     "kernel/isolation",
     "kernel/proxies",
@@ -110,7 +111,8 @@ pub fn bench(project: &Project, names: &[String], json: bool) -> Result<i32> {
     host(project, &Options { arguments })
 }
 
-fn launcher(project: &Project, built: &Built) -> Command {
+/// The launcher as a command, told where the build is.
+pub fn launcher(project: &Project, built: &Built) -> Command {
     let mut command = Command::new(&built.launcher);
     command
         .env("TREFOIL_OUT", &project.out)

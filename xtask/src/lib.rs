@@ -6,6 +6,7 @@
 //! - [`lexer`] and [`trust`]: reading Rust sources, and what is forbidden in them;
 //! - [`glue`], [`elf`], [`keys`], [`archive`], [`stamp`]: the steps of a build;
 //! - [`qemu`] and [`session`]: a running system and typing at it, also used by the package `tests`;
+//! - [`faults`], [`ledger`]: the fault campaign and what it says;
 //! - [`disk`]: file system images made with the host's tools.
 
 pub mod archive;
@@ -15,9 +16,11 @@ pub mod check;
 pub mod demo;
 pub mod disk;
 pub mod elf;
+pub mod faults;
 pub mod glue;
 pub mod hosted;
 pub mod keys;
+pub mod ledger;
 pub mod lexer;
 pub mod linked;
 pub mod packages;

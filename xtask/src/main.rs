@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::project::Project;
-use xtask::{bench, build, check, demo, hosted, run, setup, tcb, test};
+use xtask::{bench, build, check, demo, faults, hosted, run, setup, tcb, test};
 
 /// Builds, runs, tests, checks and measures Trefoil
 #[derive(Parser)]
@@ -40,6 +40,8 @@ enum Task {
     Tcb(tcb::Options),
     /// Measure; without names, everything that can be measured
     Bench(bench::Options),
+    /// Make a domain fail again and again under clients that check every result
+    Faults(faults::Options),
     /// Run domains in a Linux process; the arguments are those of `trefoil-host`
     Host(hosted::Options),
     /// A tour of half a minute that needs no typing
@@ -73,6 +75,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
             hosted::bench(project, &options.names, options.json)
         }
         Task::Bench(options) => bench::bench(project, &options).map(|()| 0),
+        Task::Faults(options) => faults::faults(project, &options),
         Task::Host(options) => hosted::host(project, &options),
         Task::Demo => demo::demo(project),
     }

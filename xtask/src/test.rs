@@ -113,7 +113,7 @@ fn host(project: &Project, toolchain: &Toolchain) -> Result<Count> {
 pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
     match rules::zone(project, package) {
         Zone::Library | Zone::Host | Zone::Interfaces => true,
-        Zone::Kernel => matches!(package.name.as_str(), "abi" | "isolation" | "framework"),
+        Zone::Kernel => matches!(package.name.as_str(), "abi" | "isolation" | "framework" | "faults"),
         Zone::Policy => true,
         Zone::Domain | Zone::DomainLibrary | Zone::Foreign => false,
     }

@@ -2,7 +2,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use hosted_core::Host;
 
 static HOST: AtomicPtr<Host> = AtomicPtr::new(null_mut());
@@ -37,15 +37,28 @@ struct Heap;
 #[global_allocator]
 static HEAP: Heap = Heap;
 
+/// Bytes that the core's heap holds.
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that the core's heap holds.
+pub fn heap_bytes() -> usize {
+    USED.load(Ordering::Relaxed)
+}
+
 // SAFETY: the launcher's allocator gives every block once, aligned as asked.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        (host().heap_take)(layout.size(), layout.align()) as *mut u8
+        let block = (host().heap_take)(layout.size(), layout.align()) as *mut u8;
+        if !block.is_null() {
+            USED.fetch_add(layout.size(), Ordering::Relaxed);
+        }
+        block
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the block came from `alloc` with the same layout.
         unsafe { (host().heap_give)(block as usize, layout.size(), layout.align()) };
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
     }
 }
 

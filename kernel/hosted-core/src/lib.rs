@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 /// Changes whenever one of the structures here does.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// `deadline` of [`Host::wait`] that means: none.
 pub const NO_DEADLINE: u64 = u64::MAX;
@@ -211,6 +211,9 @@ pub struct Core {
     pub run: unsafe extern "C" fn(options: usize, len: usize) -> u32,
     /// Runs the benchmarks whose names contain the text; the process's status.
     pub bench: unsafe extern "C" fn(names: usize, len: usize) -> u32,
+    /// Carries out the fault campaign that the text says; `report`, the address of an `extern "C"
+    /// fn(address, length)`, gets a line for each run. The process's status.
+    pub faults: unsafe extern "C" fn(plan: usize, len: usize, report: usize) -> u32,
     /// Starts a plug-in from the image `input` with `options`; `number` is set.
     pub plug_load: unsafe extern "C" fn(wish: *mut PlugWish) -> u32,
     /// Has plug-in `number` answer the request `input`; the answer goes to the sink.

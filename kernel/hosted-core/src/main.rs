@@ -10,6 +10,7 @@
 //! - [`machine`]: archive, power switch and the like as interface objects;
 //! - [`run`]: starts the first domain;
 //! - [`plug`]: plug-ins of the program around it;
+//! - [`faults`]: carries out fault campaigns;
 //! - [`bench`]: measures calls, deaths and reclaim.
 //!
 //! On the host the crate builds to an empty program, so that workspace-wide commands work.
@@ -21,6 +22,8 @@ extern crate alloc;
 
 #[cfg(target_os = "none")]
 mod bench;
+#[cfg(target_os = "none")]
+mod faults;
 #[cfg(target_os = "none")]
 mod host;
 #[cfg(target_os = "none")]
@@ -57,6 +60,7 @@ mod core_image {
                 tick: crate::platform::tick,
                 run: crate::run::run,
                 bench: crate::bench::run,
+                faults: crate::faults::run,
                 plug_load: crate::plug::load,
                 plug_call: crate::plug::call,
                 plug_update: crate::plug::update,

@@ -4,7 +4,8 @@
 //! - [`hardware`]: device memory, ports, interrupts and DMA as interface objects;
 //! - [`machine`]: archive, command line, power switch and log as interface objects;
 //! - [`root`]: starts `init`, the only domain that the kernel itself starts;
-//! - `bench`, with the feature `testing`: measures calls, instead of starting anything.
+//! - `bench` and `faults`, with the feature `testing`: measure calls and carry out fault campaigns, instead
+//!   of starting anything.
 //!
 //! On the host the crate builds to an empty program, so that workspace-wide commands work.
 
@@ -15,6 +16,8 @@ extern crate alloc;
 
 #[cfg(all(target_os = "none", feature = "testing"))]
 mod bench;
+#[cfg(all(target_os = "none", feature = "testing"))]
+mod faults;
 #[cfg(target_os = "none")]
 mod hardware;
 #[cfg(target_os = "none")]
@@ -50,6 +53,10 @@ mod kernel {
             #[cfg(feature = "testing")]
             if crate::bench::requested() {
                 crate::bench::run();
+            }
+            #[cfg(feature = "testing")]
+            if crate::faults::requested() {
+                crate::faults::run();
             }
             crate::root::start();
         });

@@ -7,6 +7,7 @@ use crate::bench::Bench;
 mod console;
 mod disks;
 mod exec;
+mod faults;
 mod guide;
 mod images;
 mod manifests;
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Case> {
         recovery::CASES,
         shadows::CASES,
         disks::CASES,
+        faults::CASES,
         images::CASES,
         shell::CASES,
         exec::CASES,

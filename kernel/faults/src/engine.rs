@@ -1,0 +1,431 @@
+//! One run after the other: start what is needed, make a fault, let the clients work, look what came of it.
+
+use crate::clients::{CLIENTS, Clients, Outcome, REGION};
+use crate::counts::Counts;
+use crate::plan::{self, Fault, Kind};
+use crate::store::{Store, Trouble, pause};
+use crate::supervisor::{Respawner, Supervisor};
+use abi::{Handle, RVec};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use interfaces::{Block, Respawn};
+use isolation::domain::{ControlBlock, Limits};
+use isolation::kill::kill;
+use isolation::loader::{self, MOST_GRANTS, Prepared};
+use isolation::platform::platform;
+use isolation::{Reason, State};
+
+/// The image of the driver.
+const DRIVER: &str = "domains/frail-disk";
+/// The image of the shadow.
+const SHADOW: &str = "domains/block-shadow";
+/// Runs without a fault before the first one, so that everything has the size that it keeps.
+const WARM_UP: u64 = 20;
+/// Nanoseconds that a run may take, and that a dead domain may take to be cleared away.
+const PATIENCE: u64 = 20_000_000_000;
+/// Nanoseconds that missing memory is waited for.
+const SETTLE: u64 = 2_000_000_000;
+
+/// What the campaign needs of the platform.
+pub struct Ground {
+    /// The image with this path in the archive.
+    pub image: fn(&str) -> Option<&'static [u8]>,
+    /// Free bytes of memory.
+    pub free: fn() -> u64,
+    /// Bytes in use in the kernel's own heap.
+    pub heap: fn() -> u64,
+    /// Takes one line of JSON.
+    pub report: fn(&str),
+    /// Bytes that a thread takes besides its stack.
+    pub stack_extra: u64,
+    /// Bytes that may come and go without being a leak.
+    pub slack: u64,
+    /// How many times slower than a processor of today it is, for moments and delays.
+    pub stretch: u64,
+}
+
+/// Carries out a plan: the first line names the domain that is to fail (`driver` or `shadow`), or says
+/// `cycles COUNT`; then one fault a line.
+///
+/// # Errors
+/// If it cannot begin or go on; what had to be reported was reported.
+pub fn run(plan: &str, ground: &Ground) -> Result<(), String> {
+    let mut lines = plan.lines();
+    let first = lines.next().unwrap_or_default();
+    if let Some(count) = first.strip_prefix("cycles ") {
+        let count = count.trim().parse().map_err(|_| "how many cycles?")?;
+        return crate::cycles::run(count, ground);
+    }
+    let target = match first.trim() {
+        "driver" => Target::Driver,
+        "shadow" => Target::Shadow,
+        other => return Err(format!("there is no domain {other:?} in the campaign")),
+    };
+    let mut campaign = Campaign::new(target, ground)?;
+    for run in 0..WARM_UP {
+        campaign.one(&harmless(run))?;
+    }
+    campaign.baseline = Some(Counts::now(ground, campaign.shadow_id()));
+    for line in lines.filter(|line| !line.is_empty()) {
+        let fault = plan::parse(line).ok_or_else(|| format!("no fault: {line}"))?;
+        let report = campaign.one(&fault)?;
+        (ground.report)(&report);
+    }
+    Ok(())
+}
+
+/// What is made to fail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Driver,
+    Shadow,
+}
+
+/// A fault that never comes.
+fn harmless(run: u64) -> Fault {
+    Fault {
+        run,
+        kind: Kind::Delay,
+        at: plan::Instruction {
+            place: 0,
+            length: 1,
+        },
+        amount: 1,
+        count: u32::MAX,
+        seed: run,
+    }
+}
+
+/// Something that is made once and lives as long as the kernel.
+pub fn keep<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+/// The image at `path`, verified.
+pub fn prepare(ground: &Ground, path: &str) -> Result<Prepared, String> {
+    let content = (ground.image)(path).ok_or_else(|| format!("there is no {path}"))?;
+    let file = RVec::from_slice(content).map_err(|error| format!("{path}: {error:?}"))?;
+    loader::prepare(file).map_err(|error| format!("{path} is refused: {error:?}"))
+}
+
+/// A supervisor of the driver with an empty medium.
+pub fn supervisor(ground: &Ground) -> Result<&'static Supervisor, String> {
+    let store = keep(Store::new(CLIENTS * REGION));
+    Ok(keep(Supervisor::new(
+        prepare(ground, DRIVER)?,
+        store,
+        ground.stretch,
+    )))
+}
+
+struct Campaign<'a> {
+    target: Target,
+    ground: &'a Ground,
+    supervisor: &'static Supervisor,
+    clients: &'static Clients,
+    shadow_image: Prepared,
+    shadow: Option<Shadow>,
+    /// What is to be there again after every run, so that small losses add up to a leak.
+    baseline: Option<Counts>,
+}
+
+struct Shadow {
+    block: Arc<ControlBlock>,
+    device: Arc<Handle<dyn Block>>,
+}
+
+/// How a run went, as far as it is not in the clients' outcomes.
+struct Course {
+    reached: bool,
+    /// Nanoseconds from the fault to the first good call.
+    latency: Option<u64>,
+    /// Drivers that were replaced.
+    restarts: usize,
+    clients: [Outcome; CLIENTS],
+    before: Counts,
+    after: Counts,
+    /// The number of the domain that was to fail.
+    id: u32,
+    reason: Reason,
+}
+
+impl<'a> Campaign<'a> {
+    fn new(target: Target, ground: &'a Ground) -> Result<Self, String> {
+        let supervisor = supervisor(ground)?;
+        let clients = keep(Clients::new(supervisor));
+        if !clients.spawn() {
+            return Err("no memory for the clients".into());
+        }
+        let shadow_image = prepare(ground, SHADOW)?;
+        Ok(Campaign {
+            target,
+            ground,
+            supervisor,
+            clients,
+            shadow_image,
+            shadow: None,
+            baseline: None,
+        })
+    }
+
+    /// One run; its line of the ledger. An error ends the campaign.
+    fn one(&mut self, fault: &Fault) -> Result<String, String> {
+        let now = || Counts::now(self.ground, self.shadow_id());
+        let before = self.baseline.unwrap_or_else(now);
+        let missing =
+            (fault.kind == Kind::Memory && self.target == Target::Driver).then_some(fault.amount);
+        self.supervisor.begin(missing);
+        let shadow = self.shadow(fault)?;
+        // The driver starts here, and with it the fault may come.
+        let start = platform().now();
+        let ready = shadow.geometry().is_ok();
+        let victim = self.victim();
+        if let Some(victim) = &victim {
+            plant(victim, fault);
+        }
+        self.make_trouble(fault, true);
+        self.clients.begin(shadow.clone(), fault.seed);
+        let killed = victim
+            .as_ref()
+            .and_then(|victim| self.kill_in_time(victim, fault));
+        let deadline = platform().now() + PATIENCE;
+        let Some(clients) = self.clients.finish(deadline) else {
+            (self.ground.report)(&stuck(fault, "the clients do not come back"));
+            return Err(format!("run {}: the clients hang", fault.run));
+        };
+        let reached = self.was_reached(fault, victim.as_deref(), ready);
+        let latency = reached
+            .then(|| latency(&clients, killed.or((!ready).then_some(start)), fault))
+            .flatten();
+        self.make_trouble(fault, false);
+        let (id, reason) = victim.map_or((0, Reason::None), |victim| (victim.id, victim.reason()));
+        drop(shadow);
+        let restarts = self.clear_away(fault)?;
+        let after = Counts::settled(self.ground, self.shadow_id(), &before, SETTLE);
+        if self.baseline.is_some() && !after.is_back(&before, self.ground.slack) {
+            // This loss is told once.
+            self.baseline = Some(after);
+        }
+        let course = Course {
+            reached,
+            latency,
+            restarts,
+            clients,
+            before,
+            after,
+            id,
+            reason,
+        };
+        Ok(course.line(fault, self.target, self.ground.slack))
+    }
+
+    /// The domain that is to fail.
+    fn victim(&self) -> Option<Arc<ControlBlock>> {
+        match self.target {
+            Target::Driver => self.supervisor.current(),
+            Target::Shadow => self.shadow.as_ref().map(|shadow| shadow.block.clone()),
+        }
+    }
+
+    fn shadow_id(&self) -> u32 {
+        self.shadow.as_ref().map_or(0, |shadow| shadow.block.id)
+    }
+
+    /// The shadow's device; the shadow is started if there is none.
+    fn shadow(&mut self, fault: &Fault) -> Result<Arc<Handle<dyn Block>>, String> {
+        if let Some(shadow) = &self.shadow {
+            return Ok(shadow.device.clone());
+        }
+        let respawn = Handle::<dyn Respawn>::new(Respawner(self.supervisor));
+        let respawn = respawn.map_err(|error| format!("{error:?}"))?;
+        let mut grants = [const { None }; MOST_GRANTS];
+        grants[0] = Some(respawn.into_any());
+        let options = RVec::from_slice(&[]).map_err(|error| format!("{error:?}"))?;
+        let lacks = self.target == Target::Shadow && fault.kind == Kind::Memory;
+        let limits = Limits {
+            pages: if lacks { 16 } else { 0 },
+            threads: 0,
+            call_ms: if self.target == Target::Shadow { 30 } else { 0 },
+        };
+        let mut instance = self
+            .shadow_image
+            .start("shadow", limits, grants, options)
+            .map_err(|error| format!("the shadow does not start: {error:?}"))?;
+        let device = instance.offers[0]
+            .take()
+            .ok_or("the shadow offers nothing")?;
+        let device = device
+            .downcast::<dyn Block>()
+            .map_err(|_| "the shadow offers no block device")?;
+        let device = Arc::new(device);
+        self.shadow = Some(Shadow {
+            block: instance.block,
+            device: device.clone(),
+        });
+        Ok(device)
+    }
+
+    /// Tells the medium what is to go wrong with it, or that nothing is.
+    fn make_trouble(&self, fault: &Fault, begins: bool) {
+        let delay = match fault.kind {
+            Kind::Delay => u64::from(fault.amount) * 1000 * self.ground.stretch,
+            _ => 0,
+        };
+        let is_trouble = matches!(fault.kind, Kind::Delay | Kind::Failure);
+        let trouble = (begins && is_trouble).then_some(Trouble {
+            request: fault.count,
+            delay,
+        });
+        self.supervisor.store().trouble(trouble);
+    }
+
+    /// Ends the victim at the moment that the fault says, if it says so; when that was.
+    fn kill_in_time(&self, victim: &Arc<ControlBlock>, fault: &Fault) -> Option<u64> {
+        if fault.kind != Kind::Kill {
+            return None;
+        }
+        pause(u64::from(fault.amount) * 1000 * self.ground.stretch);
+        let now = platform().now();
+        kill(victim, Reason::Killed);
+        Some(now)
+    }
+
+    fn was_reached(&self, fault: &Fault, victim: Option<&ControlBlock>, ready: bool) -> bool {
+        let reason = victim.map_or(Reason::None, ControlBlock::reason);
+        match fault.kind {
+            Kind::Opcode => reason == Reason::InvalidOpcode,
+            Kind::Overflow => reason == Reason::StackOverflow,
+            // A hang in the driver's own thread is found out by the driver: its device does not answer.
+            Kind::Hang => matches!(reason, Reason::Hang | Reason::Exited),
+            Kind::Kill => reason == Reason::Killed,
+            Kind::Memory => {
+                reason == Reason::Panic || self.supervisor.failed_starts() > 0 || !ready
+            }
+            Kind::Delay | Kind::Failure => self.supervisor.store().was_troubled(),
+        }
+    }
+
+    /// Ends the driver, and the shadow if it is dead or the one that is to fail, and waits until nothing of
+    /// them is left; how many drivers were replaced.
+    fn clear_away(&mut self, fault: &Fault) -> Result<usize, String> {
+        let ended = self.supervisor.end();
+        let restarts = ended.len().saturating_sub(1);
+        let ends = |shadow: &Shadow| self.target == Target::Shadow || !shadow.block.is_alive();
+        let shadow = self.shadow.take_if(|shadow| ends(shadow)).map(|shadow| {
+            kill(&shadow.block, Reason::Exited);
+            shadow.block.clone()
+        });
+        let deadline = platform().now() + PATIENCE;
+        for block in ended.iter().chain(&shadow) {
+            while block.state() != State::Gone {
+                if platform().now() > deadline {
+                    (self.ground.report)(&stuck(fault, "a dead domain is not cleared away"));
+                    return Err(format!("run {}: {} does not go", fault.run, block.name()));
+                }
+                pause(50_000);
+            }
+        }
+        Ok(restarts)
+    }
+}
+
+/// Replaces the instruction that the fault names, if it does.
+fn plant(victim: &ControlBlock, fault: &Fault) {
+    let code = fault.kind.code(fault.at.length);
+    if !code.is_empty() {
+        // SAFETY: the driver is idle: nobody calls it, and its own thread waits in the kernel. The bytes
+        // stay inside one instruction, so nothing but an exception or a loop can come of them. Only this
+        // thread ends domains of the campaign, and it does not now.
+        unsafe { victim.plant(fault.at.place as usize, code) };
+    }
+}
+
+/// Nanoseconds from the fault to the first good call after it. Where the moment of the fault is not known
+/// it is taken to be the start of the first call that it hit, so the figure is rather too large.
+fn latency(clients: &[Outcome], known: Option<u64>, fault: &Fault) -> Option<u64> {
+    if fault.kind == Kind::Delay {
+        return clients.iter().map(|client| client.longest).max();
+    }
+    let good = clients.iter().filter_map(|client| client.first_good);
+    let end = good.clone().map(|(_, end)| end).min()?;
+    let start = known.or_else(|| good.map(|(start, _)| start).min())?;
+    Some(end.saturating_sub(start))
+}
+
+/// The line of a run that did not end.
+fn stuck(fault: &Fault, why: &str) -> String {
+    let Fault { run, kind, at, .. } = fault;
+    format!(
+        "{{\"run\":{run},\"kind\":\"{}\",\"place\":{},\"amount\":{},\"reached\":true,\"outcome\":\"hang\",\"note\":{why:?}}}",
+        kind.name(),
+        at.place,
+        fault.amount
+    )
+}
+
+impl Course {
+    fn outcome(&self, slack: u64) -> &'static str {
+        let any = |what: fn(&Outcome) -> bool| self.clients.iter().any(what);
+        if any(|client| client.wrong.is_some()) {
+            "wrong_result"
+        } else if !self.after.is_back(&self.before, slack) {
+            "leak"
+        } else if any(|client| client.errors > 0) {
+            "error_returned"
+        } else if self.reached {
+            "unnoticed"
+        } else {
+            "not_reached"
+        }
+    }
+
+    /// The run's line of the ledger.
+    fn line(&self, fault: &Fault, target: Target, slack: u64) -> String {
+        let total = |what: fn(&Outcome) -> u32| self.clients.iter().map(what).sum::<u32>();
+        let note = self
+            .clients
+            .iter()
+            .find_map(|client| client.wrong.as_ref().or(client.error.as_ref()));
+        let note = note.map_or_else(String::new, |note| format!(",\"note\":{:?}", note.as_str()));
+        let latency = self.latency.map_or_else(
+            || String::from("null"),
+            |latency| format!("{}.{:03}", latency / 1000, latency % 1000),
+        );
+        let (before, after) = (&self.before, &self.after);
+        format!(
+            "{{\"run\":{},\"kind\":\"{}\",\"domain\":\"{}\",\"place\":{},\"amount\":{},\"id\":{},\"reason\":\"{:?}\",\"reached\":{},\
+             \"outcome\":\"{}\",\"latency_us\":{latency},\"restarts\":{},\"calls\":{},\"errors\":{},\
+             \"free\":[{},{}],\"heap\":[{},{}],\"objects\":[{},{}],\"handles\":[{},{}]{note}}}",
+            fault.run,
+            fault.kind.name(),
+            if target == Target::Driver {
+                "frail-disk"
+            } else {
+                "block-shadow"
+            },
+            fault.at.place,
+            if matches!(fault.kind, Kind::Failure) {
+                fault.count
+            } else {
+                fault.amount
+            },
+            self.id,
+            self.reason,
+            self.reached,
+            self.outcome(slack),
+            self.restarts,
+            total(|client| client.calls),
+            total(|client| client.errors),
+            before.free,
+            after.free,
+            before.heap,
+            after.heap,
+            before.objects,
+            after.objects,
+            before.handles,
+            after.handles,
+        )
+    }
+}

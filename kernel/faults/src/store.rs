@@ -1,0 +1,152 @@
+//! The medium: a block device of the kernel's own, which stands in for a disk and outlives every driver.
+//!
+//! Every driver is granted a [`Medium`] of its own. Starting the next driver resets the device: from then on
+//! what an older one asks for is refused, as a disk forgets the requests of a driver that is gone.
+
+use abi::{RVec, RpcError};
+use alloc::vec::Vec;
+use core::sync::atomic::AtomicU32;
+use interfaces::{Block, BlockError, Geometry};
+use isolation::lock::Lock;
+use isolation::platform::platform;
+
+/// Bytes of a sector.
+pub const SECTOR: usize = 512;
+
+/// What is on the medium.
+pub struct Store {
+    data: Lock<Data>,
+}
+
+struct Data {
+    bytes: Vec<u8>,
+    /// The driver that may use it.
+    generation: u32,
+    /// Requests since [`Store::trouble`].
+    requests: u32,
+    trouble: Option<Trouble>,
+}
+
+/// What goes wrong with one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Trouble {
+    /// Which request, from 1.
+    pub request: u32,
+    /// Nanoseconds that it takes; 0: the medium answers that it is gone.
+    pub delay: u64,
+}
+
+impl Store {
+    /// An empty medium.
+    pub fn new(sectors: usize) -> Self {
+        let data = Data {
+            bytes: alloc::vec![0; sectors * SECTOR],
+            generation: 0,
+            requests: 0,
+            trouble: None,
+        };
+        Store {
+            data: Lock::new(data),
+        }
+    }
+
+    /// Resets the device; what the next driver is granted.
+    pub fn reset(&'static self) -> Medium {
+        let mut data = self.data.lock();
+        data.generation += 1;
+        Medium {
+            store: self,
+            generation: data.generation,
+        }
+    }
+
+    /// Has a request go wrong, or none.
+    pub fn trouble(&self, trouble: Option<Trouble>) {
+        let mut data = self.data.lock();
+        (data.requests, data.trouble) = (0, trouble);
+    }
+
+    /// Whether the request that was to go wrong has been made.
+    pub fn was_troubled(&self) -> bool {
+        let data = self.data.lock();
+        data.trouble
+            .is_some_and(|trouble| data.requests >= trouble.request)
+    }
+}
+
+/// The right of one driver to use the medium until the next one is started.
+pub struct Medium {
+    store: &'static Store,
+    generation: u32,
+}
+
+static NOBODY: AtomicU32 = AtomicU32::new(0);
+
+/// Waits for `nanoseconds`, blocked.
+pub fn pause(nanoseconds: u64) {
+    let until = platform().now() + nanoseconds;
+    while platform().now() < until {
+        platform().wait(&NOBODY, 0, Some(until));
+    }
+}
+
+impl Medium {
+    /// Does one request, late or never if it is its turn.
+    fn request<R>(
+        &self,
+        sector: u64,
+        len: usize,
+        work: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, BlockError> {
+        let trouble = {
+            let mut data = self.store.data.lock();
+            data.requests += 1;
+            let requests = data.requests;
+            data.trouble
+                .filter(|trouble| trouble.request == requests && data.generation == self.generation)
+        };
+        match trouble {
+            Some(Trouble { delay: 0, .. }) => return Err(BlockError::Gone),
+            Some(Trouble { delay, .. }) => pause(delay),
+            None => {}
+        }
+        let mut data = self.store.data.lock();
+        if data.generation != self.generation {
+            return Err(BlockError::Gone);
+        }
+        let start = usize::try_from(sector)
+            .ok()
+            .and_then(|sector| sector.checked_mul(SECTOR));
+        let range = start.and_then(|start| Some(start..start.checked_add(len)?));
+        let bytes = range.and_then(|range| data.bytes.get_mut(range));
+        bytes.map(work).ok_or(BlockError::OutOfRange)
+    }
+}
+
+impl Block for Medium {
+    fn geometry(&self) -> Result<Geometry, BlockError> {
+        let sectors = self.store.data.lock().bytes.len() / SECTOR;
+        Ok(Geometry {
+            sectors: sectors as u64,
+            read_only: false,
+        })
+    }
+
+    fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
+        let len = buffer.len();
+        self.request(sector, len, |bytes| buffer.copy_from_slice(bytes))?;
+        Ok(buffer)
+    }
+
+    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
+        self.request(sector, data.len(), |bytes| bytes.copy_from_slice(data))
+    }
+
+    fn flush(&self) -> Result<(), BlockError> {
+        if self.store.data.lock().generation == self.generation {
+            Ok(())
+        } else {
+            Err(BlockError::Rpc(RpcError::Refused))
+        }
+    }
+}
