@@ -88,18 +88,28 @@ impl Lab {
         threads: u32,
         options: &[u8],
     ) -> Result<Result<Victim, StartError>, String> {
-        let mut grants: [Option<AnyHandle>; 12] = [const { None }; 12];
-        grants[0] = next
-            .map(|next| next.subject.duplicate())
-            .transpose()
-            .map_err(say)?
-            .map(Handle::into_any);
         let spec = DomainSpec {
             name: Text::new("victim"),
             page_limit: pages,
             thread_limit: threads,
             call_budget_ms: 0,
         };
+        self.start_as(next, spec, options)
+    }
+
+    /// A new victim with everything as `spec` says.
+    pub fn start_as(
+        &self,
+        next: Option<&Victim>,
+        spec: DomainSpec,
+        options: &[u8],
+    ) -> Result<Result<Victim, StartError>, String> {
+        let mut grants: [Option<AnyHandle>; 12] = [const { None }; 12];
+        grants[0] = next
+            .map(|next| next.subject.duplicate())
+            .transpose()
+            .map_err(say)?
+            .map(Handle::into_any);
         let options = RVec::from_slice(options).map_err(say)?;
         let mut started = match self.victim_image()?.start(spec, grants, options) {
             Ok(started) => started,

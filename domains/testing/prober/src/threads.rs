@@ -5,7 +5,7 @@ use crate::{Test, Verdict, ensure};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::{thread, time};
-use interfaces::{Misdeed, RpcError};
+use interfaces::{CrashReason, DomainSpec, Misdeed, RpcError, Text};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -23,7 +23,29 @@ pub const TESTS: &[Test] = &[
     ("threads-eight-panic-at-once", eight_panics),
     ("threads-unwind-apart", apart),
     ("time-blocked-is-not-counted", blocked_time),
+    ("time-of-own-threads-is-bounded", own_time),
 ];
+
+/// A caller waits for a lock whose holder, a thread of the domain's own, loops: the domain's limit ends it.
+fn own_time(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let spec = DomainSpec {
+            name: Text::new("victim"),
+            page_limit: 0,
+            thread_limit: 0,
+            call_budget_ms: 100,
+        };
+        let victim = lab.start_as(None, spec, b"")?.map_err(say)?;
+        let answer = victim.subject.misbehave(Misdeed::SpinInOwnThread);
+        ensure!(
+            answer == Err(RpcError::DomainCrashed),
+            "the caller got {answer:?}"
+        );
+        let reason = victim.gone()?;
+        ensure!(reason == CrashReason::Hang, "it ended by {reason:?}");
+        settle(lab)
+    })
+}
 
 /// Eight callers are inside when the domain is killed; each gets the error.
 fn leave(lab: &Lab, how: Misdeed) -> Verdict {

@@ -113,7 +113,24 @@ impl Rogue {
                 self.shared.drops_block.store(true, Ordering::Relaxed);
                 Ok(0)
             }
+            Misdeed::SpinInOwnThread => self.wait_for_spinner(),
         }
+    }
+
+    /// Waits for a lock that a looping thread of this domain's own holds.
+    fn wait_for_spinner(&self) -> RpcResult<u64> {
+        let shared = self.shared.clone();
+        thread::spawn("spinner", move || {
+            let _guard = shared.lock.lock();
+            loop {
+                shared.spun.fetch_add(1, Ordering::Relaxed);
+            }
+        })?;
+        while self.shared.spun.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        drop(self.shared.lock.lock());
+        Ok(0)
     }
 
     fn block(&self) -> RpcResult<u64> {
