@@ -19,8 +19,9 @@ use crate::{acpi, boot, kprintln, task, time};
 const PAGE: u8 = 8;
 /// Pages of a scheduler stack.
 const STACK_PAGES: usize = 4;
-/// How long a processor may take to show up after a STARTUP.
-const PATIENCE_NS: u64 = 20_000_000;
+/// How long a processor may take to show up after the first and the second STARTUP. The second is long: on
+/// a busy host an emulated processor may not run at all for a while.
+const PATIENCE_NS: [u64; 2] = [20_000_000, 5_000_000_000];
 /// How long to wait between INIT and STARTUP; processors of this century need no 10 ms.
 const INIT_NS: u64 = 10_000;
 
@@ -74,14 +75,17 @@ fn start(index: usize, apic_id: u32) -> Result<(), &'static str> {
     copy_code(stack.top);
     lapic::send_init(apic_id);
     wait_until(time::now_ns() + INIT_NS, || false);
-    for _ in 0..2 {
+    for patience in PATIENCE_NS {
         lapic::send_startup(apic_id, PAGE);
-        if wait_until(time::now_ns() + PATIENCE_NS, || {
+        if wait_until(time::now_ns() + patience, || {
             ARRIVED.load(Ordering::Acquire) == index + 1
         }) {
             return Ok(());
         }
     }
+    // It must not come later, when code and stack are another's.
+    lapic::send_init(apic_id);
+    wait_until(time::now_ns() + INIT_NS, || false);
     Err("does not start")
 }
 
