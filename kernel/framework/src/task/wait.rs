@@ -108,8 +108,14 @@ fn enqueue(
         .deadline
         .store(deadline.unwrap_or(u64::MAX), Ordering::Relaxed);
     thread.state.set(State::Blocking);
-    let queued = queue.push_back(thread.to_ref());
-    assert!(queued.is_ok(), "a running thread was in a queue");
+    if queue.push_back(thread.to_ref()).is_err() {
+        // A policy that lies keeps a running thread in a queue of its own. A spurious end of the wait is
+        // allowed, and the caller tries again; the policy's next offer of the thread is refused.
+        thread.state.set(State::Running);
+        thread.wait_bucket.store(0, Ordering::SeqCst);
+        bucket.waiters.fetch_sub(1, Ordering::SeqCst);
+        return Err(WaitResult::Woken);
+    }
     if deadline.is_some() {
         time::schedule(thread);
     }
