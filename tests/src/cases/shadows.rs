@@ -34,7 +34,7 @@ const JOURNAL: &[&str] = &["-j", "-J", "size=4"];
 
 /// The manifest with the shadow. `patient`: as many restarts as it takes.
 fn machine(bench: &Bench<'_>, image: &Path, patient: bool) -> Result<Machine> {
-    let mut text = fs::read_to_string(bench.site.project.root.join("images/shadowed.toml"))?;
+    let mut text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     for domain in ["ext2", "virtio-blk"].into_iter().filter(|_| patient) {
         let header = format!("[domain.{domain}]\n");
         ensure!(text.contains(&header), "the manifest has no {header:?}");
