@@ -1,9 +1,10 @@
 //! The medium: a block device of the kernel's own, which stands in for a disk and outlives every driver.
 //!
 //! Every driver is granted a [`Medium`] of its own. Starting the next driver resets the device: from then on
-//! what an older one asks for is refused, as a disk forgets the requests of a driver that is gone.
+//! what an older one asks for is answered with a device error, as a thread of a dead driver that has not left
+//! it yet would see a device that was reset under it. No client may ever get to know of that.
 
-use abi::{RVec, RpcError};
+use abi::RVec;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
 use interfaces::{Block, BlockError, Geometry};
@@ -112,7 +113,7 @@ impl Medium {
         }
         let mut data = self.store.data.lock();
         if data.generation != self.generation {
-            return Err(BlockError::Gone);
+            return Err(BlockError::Device);
         }
         let start = usize::try_from(sector)
             .ok()
@@ -146,7 +147,7 @@ impl Block for Medium {
         if self.store.data.lock().generation == self.generation {
             Ok(())
         } else {
-            Err(BlockError::Rpc(RpcError::Refused))
+            Err(BlockError::Device)
         }
     }
 }

@@ -61,13 +61,22 @@ impl Shadow {
         for _ in 0..ATTEMPTS {
             let instance = self.driver.instance(failed)?;
             match operation(&instance.device) {
-                Err(error) if is_worth_a_restart(&error) => failed = instance.id,
+                Err(error) if is_worth_a_restart(&error) || is_dead(&instance.device) => {
+                    failed = instance.id
+                }
                 result => return result,
             }
         }
         log!("gave an operation up after {ATTEMPTS} drivers");
         Err(BlockError::Gone)
     }
+}
+
+/// Whether the driver behind `device` is dead by now. Until all threads have left a dead driver one of them
+/// may come back with an error of its own, since its device was reset under it: that is no answer.
+fn is_dead(device: &Handle<dyn Block>) -> bool {
+    let answer = device.geometry();
+    matches!(answer, Err(BlockError::Rpc(RpcError::DomainCrashed)))
 }
 
 /// Whether another instance of the driver may do what this one did not: the driver is dead, or its
