@@ -5,13 +5,19 @@
 
 extern crate alloc;
 
+pub mod clock;
 pub mod count;
 pub mod date;
 pub mod decimal;
 pub mod directory;
+pub mod fields;
+pub mod hexdump;
 pub mod listing;
 pub mod options;
+pub mod order;
 pub mod path;
 pub mod pattern;
 pub mod sha256;
 pub mod table;
+pub mod tail;
+pub mod translate;

@@ -1,0 +1,255 @@
+//! The order of lines, as `sort` has it where letters sort by their bytes.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+/// How texts are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// As decimal numbers, of any length.
+    pub numeric: bool,
+    /// The greatest first.
+    pub reverse: bool,
+    /// Without regard to blanks at the start.
+    pub blanks: bool,
+}
+
+/// A part of the line that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    first: usize,
+    last: Option<usize>,
+    manner: Option<Manner>,
+}
+
+impl Key {
+    /// Reads `FIRST[LETTERS][,LAST[LETTERS]]`, fields counted from 1, letters of `nrb`. `None` if it is not
+    /// that.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let mut parts = text.splitn(2, |&byte| byte == b',');
+        let mut manner = Manner::default();
+        let first = field(parts.next()?, &mut manner)?;
+        let last = match parts.next() {
+            Some(part) => Some(field(part, &mut manner)?),
+            None => None,
+        };
+        Some(Key {
+            first,
+            last,
+            manner: (manner != Manner::default()).then_some(manner),
+        })
+    }
+
+    fn of<'a>(&self, line: &'a [u8], separator: Option<u8>) -> &'a [u8] {
+        let start = (1..self.first).fold(0, |at, _| next_field(line, at, separator));
+        let end = self.last.map_or(line.len(), |last| {
+            let start = (1..last).fold(0, |at, _| next_field(line, at, separator));
+            field_end(line, start, separator)
+        });
+        &line[start..end.max(start)]
+    }
+}
+
+/// The number before the letters, which go into `manner`.
+fn field(text: &[u8], manner: &mut Manner) -> Option<usize> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    for letter in &text[digits..] {
+        match letter {
+            b'n' => manner.numeric = true,
+            b'r' => manner.reverse = true,
+            b'b' => manner.blanks = true,
+            _ => return None,
+        }
+    }
+    let number: usize = core::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
+    // More fields than this are in no line that could be read.
+    (1..1 << 24).contains(&number).then_some(number)
+}
+
+/// Where the field that starts at `at` ends: before a separator, or before blanks behind what is none.
+fn field_end(line: &[u8], at: usize, separator: Option<u8>) -> usize {
+    let rest = &line[at..];
+    let length = match separator {
+        Some(separator) => rest.iter().position(|&byte| byte == separator),
+        None => {
+            let blanks = rest.len() - without_blanks(rest).len();
+            let word = rest[blanks..].iter().position(is_blank);
+            word.map(|length| blanks + length)
+        }
+    };
+    length.map_or(line.len(), |length| at + length)
+}
+
+fn next_field(line: &[u8], at: usize, separator: Option<u8>) -> usize {
+    let end = field_end(line, at, separator);
+    (end + usize::from(separator.is_some())).min(line.len())
+}
+
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn without_blanks(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| !is_blank(byte));
+    &text[start.unwrap_or(text.len())..]
+}
+
+/// How lines are sorted.
+#[derive(Clone, Debug, Default)]
+pub struct Order {
+    /// The keys, the most important first; without any, the whole line.
+    pub keys: Vec<Key>,
+    /// What stands between fields; otherwise fields start where blanks do.
+    pub separator: Option<u8>,
+    /// For the whole line, and for keys that do not say.
+    pub manner: Manner,
+    /// Lines with equal keys are equal; otherwise the whole lines decide then.
+    pub keys_only: bool,
+}
+
+impl Order {
+    /// Which of two lines comes first.
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let mut order = match self.keys.is_empty() {
+            true => compare(a, b, self.manner),
+            false => Ordering::Equal,
+        };
+        for key in &self.keys {
+            let manner = key.manner.unwrap_or(self.manner);
+            let (a, b) = (key.of(a, self.separator), key.of(b, self.separator));
+            order = order.then_with(|| compare(a, b, manner));
+        }
+        if order.is_ne() || self.keys_only {
+            return order;
+        }
+        let whole = Manner {
+            reverse: self.manner.reverse,
+            ..Manner::default()
+        };
+        compare(a, b, whole)
+    }
+}
+
+fn compare(a: &[u8], b: &[u8], manner: Manner) -> Ordering {
+    let order = match (manner.numeric, manner.blanks) {
+        (true, _) => compare_numbers(a, b),
+        (false, true) => without_blanks(a).cmp(without_blanks(b)),
+        (false, false) => a.cmp(b),
+    };
+    if manner.reverse {
+        order.reverse()
+    } else {
+        order
+    }
+}
+
+/// A number as it is written: negative, digits without zeros at the left, decimals without zeros at the right.
+fn number(text: &[u8]) -> (bool, &[u8], &[u8]) {
+    let text = without_blanks(text);
+    let (negative, text) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (mut whole, rest) = text.split_at(digits(text));
+    let mut decimals = match rest {
+        [b'.', rest @ ..] => &rest[..digits(rest)],
+        _ => &[],
+    };
+    while let [b'0', rest @ ..] = whole {
+        whole = rest;
+    }
+    while let [rest @ .., b'0'] = decimals {
+        decimals = rest;
+    }
+    let zero = whole.is_empty() && decimals.is_empty();
+    (negative && !zero, whole, decimals)
+}
+
+fn compare_numbers(a: &[u8], b: &[u8]) -> Ordering {
+    let ((a_negative, a, a_decimals), (b_negative, b, b_decimals)) = (number(a), number(b));
+    let size = a.len().cmp(&b.len());
+    let size = size.then_with(|| a.cmp(b));
+    let size = size.then_with(|| a_decimals.cmp(b_decimals));
+    match (a_negative, b_negative) {
+        (true, true) => size.reverse(),
+        (false, false) => size,
+        (a, b) => b.cmp(&a),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+
+    fn sorted(keys: &[&str], letters: &str, separator: Option<u8>, lines: &str) -> String {
+        let keys = keys.iter().map(|key| Key::parse(key.as_bytes()).unwrap());
+        let order = Order {
+            keys: keys.collect(),
+            separator,
+            manner: Manner {
+                numeric: letters.contains('n'),
+                reverse: letters.contains('r'),
+                blanks: letters.contains('b'),
+            },
+            keys_only: letters.contains('u'),
+        };
+        let mut lines: Vec<&str> = lines.split('|').collect();
+        lines.sort_by(|a, b| order.compare(a.as_bytes(), b.as_bytes()));
+        lines.join("|")
+    }
+
+    #[test]
+    fn whole_lines() {
+        assert_eq!(sorted(&[], "", None, "b|a|B|"), "|B|a|b");
+        assert_eq!(sorted(&[], "r", None, "b|a|c"), "c|b|a");
+        assert_eq!(
+            sorted(&[], "n", None, "10|9|-1|-2|1.5|1.25"),
+            "-2|-1|1.25|1.5|9|10"
+        );
+    }
+
+    #[test]
+    fn keys() {
+        assert_eq!(sorted(&["2"], "n", None, "a 10|b 9|c 9"), "b 9|c 9|a 10");
+        assert_eq!(
+            sorted(&["2,2r", "1"], "", Some(b':'), "a:x|b:y|c:y"),
+            "b:y|c:y|a:x"
+        );
+        assert_eq!(sorted(&["2"], "", None, "x  b|y a"), "x  b|y a");
+        assert_eq!(sorted(&["2"], "b", None, "x  b|y a"), "y a|x  b");
+        assert_eq!(sorted(&["1,1"], "u", None, "b 2|a 2|a 1"), "a 2|a 1|b 2");
+    }
+
+    #[test]
+    fn fields_that_are_not_there_are_empty() {
+        assert_eq!(sorted(&["3"], "", None, "b|a x y"), "b|a x y");
+        assert_eq!(sorted(&["2"], "", Some(b':'), "b:x|c:|a"), "a|c:|b:x");
+        assert_eq!(sorted(&["3,1"], "", None, "b b b|a a a"), "a a a|b b b");
+    }
+
+    #[test]
+    fn what_is_no_number_is_zero() {
+        assert_eq!(sorted(&[], "nu", None, "1|x||-0|0|-1"), "-1|x||-0|0|1");
+        let long = "100000000000000000000000000000|99999999999999999999999999999|3";
+        assert!(sorted(&[], "n", None, long).starts_with("3|9"));
+    }
+
+    #[test]
+    fn what_is_no_key() {
+        for text in [
+            "",
+            "0",
+            "x",
+            "1x",
+            "1,",
+            "1,0",
+            ",1",
+            "1.2",
+            "99999999999999999999",
+        ] {
+            assert_eq!(Key::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+}
