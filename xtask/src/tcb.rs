@@ -122,7 +122,8 @@ fn rows(project: &Project) -> Result<Vec<Row>> {
         .map(|package| package.id.as_str())
         .collect();
     let mut linked = Linked::new();
-    linked::add(&build::products(project).join("trefoil"), &mut linked)?;
+    // Not from where cargo puts it: there the kernel with its tests may be.
+    linked::add(&project.kernel(), &mut linked)?;
     for image in images(project, &packages)? {
         linked::add(&build::products(project).join(image), &mut linked)?;
     }
