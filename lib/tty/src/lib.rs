@@ -11,7 +11,11 @@
 //! | Ctrl-U | takes back the line |
 //! | Ctrl-D | hands over what was typed, without an end of line; on an empty line it is the end of input |
 //! | Ctrl-C | throws away everything that was typed and not read, and is reported |
+//! | Ctrl-Z | throws away the line that is being typed, and is reported |
 //! | escape sequences, other control characters | nothing |
+//!
+//! In raw mode ([`Tty::set_raw`]) none of this holds: readers get every byte as it is typed, and nothing is
+//! echoed. That is for a program that edits lines itself.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -44,6 +48,8 @@ pub enum Event {
     Ready,
     /// Ctrl-C was typed.
     Interrupt,
+    /// Ctrl-Z was typed.
+    Suspend,
 }
 
 /// Where the discipline stands inside an escape sequence (ECMA-48, section 5.4).
@@ -69,6 +75,9 @@ pub struct Tty {
     ready_bytes: usize,
     escape: Escape,
     echo: bool,
+    raw: bool,
+    /// Bytes that were typed in raw mode and not read; at the end of `ready`, as one member.
+    raw_tail: bool,
 }
 
 impl Tty {
@@ -81,11 +90,48 @@ impl Tty {
             ready_bytes: 0,
             escape: Escape::None,
             echo,
+            raw: false,
+            raw_tail: false,
         }
+    }
+
+    /// Whether raw mode is on.
+    pub const fn is_raw(&self) -> bool {
+        self.raw
+    }
+
+    /// Switches raw mode on or off. Nothing that was typed is lost: a line that is being typed can be read
+    /// raw, and raw bytes that nobody has read are taken as if they were typed again. What comes of them is
+    /// appended to `echo` and returned.
+    pub fn set_raw(&mut self, on: bool, echo: &mut Vec<u8>) -> Vec<Event> {
+        if on == self.raw {
+            return Vec::new();
+        }
+        self.raw = on;
+        self.escape = Escape::None;
+        if on {
+            let line = core::mem::take(&mut self.line);
+            line.into_iter().for_each(|byte| self.add_raw(byte));
+            return Vec::new();
+        }
+        let mut typed = Vec::new();
+        if core::mem::take(&mut self.raw_tail) {
+            typed = self.ready.pop_back().unwrap_or_default();
+            if self.ready.is_empty() {
+                typed.drain(..core::mem::take(&mut self.taken));
+            }
+            self.ready_bytes -= typed.len();
+        }
+        let events = typed.into_iter().map(|byte| self.feed(byte, echo));
+        events.flatten().collect()
     }
 
     /// Takes one byte from the keyboard. What is to be shown is appended to `echo`.
     pub fn feed(&mut self, byte: u8, echo: &mut Vec<u8>) -> Option<Event> {
+        if self.raw {
+            self.add_raw(byte);
+            return Some(Event::Ready);
+        }
         if self.skip_escape(byte) {
             return None;
         }
@@ -94,6 +140,7 @@ impl Tty {
             0x03 => return Some(self.interrupt(echo)),
             0x04 => return Some(self.end_of_input()),
             0x08 | 0x7f => self.erase_character(echo),
+            0x1a => return Some(self.suspend(echo)),
             0x15 => self.erase_while(echo, |_| true),
             0x17 => {
                 self.erase_while(echo, |byte| byte == b' ' || byte == b'\t');
@@ -117,6 +164,7 @@ impl Tty {
         if self.taken == line.len() {
             self.ready.pop_front();
             self.taken = 0;
+            self.raw_tail &= !self.ready.is_empty();
         }
         Some(count)
     }
@@ -172,6 +220,22 @@ impl Tty {
         self.ready_bytes += line.len();
         self.ready.push_back(line);
         Event::Ready
+    }
+
+    fn add_raw(&mut self, byte: u8) {
+        if !core::mem::replace(&mut self.raw_tail, true) {
+            self.ready.push_back(Vec::new());
+        }
+        if let Some(tail) = self.ready.back_mut() {
+            tail.push(byte);
+            self.ready_bytes += 1;
+        }
+    }
+
+    fn suspend(&mut self, echo: &mut Vec<u8>) -> Event {
+        self.show(echo, b"^Z\r\n");
+        self.line.clear();
+        Event::Suspend
     }
 
     fn interrupt(&mut self, echo: &mut Vec<u8>) -> Event {

@@ -165,3 +165,43 @@ fn output_gets_carriage_returns_and_never_half_of_one() {
     assert_eq!(with_carriage_returns(b"abc\n", &mut out), (3, 3));
     assert_eq!(with_carriage_returns(b"\n", &mut out[..1]), (0, 0));
 }
+
+#[test]
+fn ctrl_z_is_reported_and_drops_the_line() {
+    let mut tty = Tty::new(true);
+    let typed = type_in(&mut tty, b"abc\x1a");
+    assert_eq!(typed, ("abc^Z\r\n".into(), Some(Event::Suspend)));
+    type_in(&mut tty, b"x\n");
+    assert_eq!(read(&mut tty), Some(b"x\n".to_vec()));
+}
+
+#[test]
+fn raw_bytes_come_as_they_are_and_are_not_echoed() {
+    let mut tty = Tty::new(true);
+    tty.set_raw(true, &mut Vec::new());
+    let typed = type_in(&mut tty, b"a\x1b[A\x03\r");
+    assert_eq!(typed, (String::new(), Some(Event::Ready)));
+    assert_eq!(read(&mut tty), Some(b"a\x1b[A\x03\r".to_vec()));
+    assert_eq!(read(&mut tty), None);
+    type_in(&mut tty, b"b");
+    assert_eq!(read(&mut tty), Some(b"b".to_vec()));
+}
+
+#[test]
+fn a_change_of_mode_loses_nothing_that_was_typed() {
+    let mut tty = Tty::new(true);
+    type_in(&mut tty, b"one\ntw");
+    tty.set_raw(true, &mut Vec::new());
+    type_in(&mut tty, b"o\rthree\x7f\r\x03");
+    let mut first = [0; 6];
+    assert_eq!(tty.read(&mut first), Some(4));
+    let mut part = [0; 2];
+    assert_eq!(tty.read(&mut part), Some(2));
+    let mut echo = Vec::new();
+    let events = tty.set_raw(false, &mut echo);
+    assert_eq!(events, [Event::Ready, Event::Ready, Event::Interrupt]);
+    assert!(echo.starts_with(b"o\r\nthree\x08 \x08\r\n"));
+    assert_eq!(read(&mut tty), None);
+    type_in(&mut tty, b"x\n");
+    assert_eq!(read(&mut tty), Some(b"x\n".to_vec()));
+}
