@@ -16,8 +16,16 @@
 //! image = "ext2"                   # `domains/ext2` in the boot archive; the domain's name if left out
 //! grants = { device = "block" }    # the ports that the image wants, and where they come from
 //! options = ""                     # text for the domain
-//! pass = ["ro"]                    # words of the kernel's command line that are added to the options
-//! limits = { pages = 4096, threads = 8, call_ms = 500, restarts = 5, window_s = 10 }
+//! pass = ["ro"]                    # words of the kernel's command line that are added to the options;
+//!                                  # "free-memory" adds how many bytes of memory are free
+//! limits = { pages = 4096, shared_pages = 1024, threads = 8, calls = 100, call_ms = 500, restarts = 5, window_s = 10 }
+//!
+//! [disk.vda]
+//! device = "block"                 # the domains that are the device, and the file system on it
+//! files = "vfs"
+//!
+//! [disk.vdb]
+//! like = "vda"                     # another disk, with copies of these domains, which are started on demand
 //!
 //! [program.dmesg]
 //! services = ["monitor"]           # grants of the personality that this program may ask for
@@ -28,11 +36,12 @@
 
 extern crate alloc;
 
+mod disks;
 pub mod model;
 pub mod order;
 pub mod source;
 pub mod syntax;
 
-pub use model::{Boot, Domain, Grant, Limits, Manifest, Program};
+pub use model::{Boot, Disk, Domain, Grant, Limits, Manifest, Program};
 pub use source::{DeviceMatch, KernelService, Source};
 pub use syntax::Error;

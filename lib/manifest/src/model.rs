@@ -1,5 +1,6 @@
 //! The typed model of a manifest, and the checks that need nothing but the manifest.
 
+use crate::disks;
 use crate::order;
 use crate::source::Source;
 use crate::syntax::{self, Entry, Error, Section, Value};
@@ -20,6 +21,8 @@ pub struct Manifest {
     pub boot: Boot,
     /// The domains, in the order of the file.
     pub domains: Vec<Domain>,
+    /// The disks, the one that is there from the start first.
+    pub disks: Vec<Disk>,
     /// The programs that are granted services.
     pub programs: Vec<Program>,
 }
@@ -35,6 +38,19 @@ pub struct Boot {
     pub fallback: Option<String>,
     /// The domain on whose console `init` says what went wrong.
     pub console: Option<String>,
+}
+
+/// A disk. Domains are told by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// Its name.
+    pub name: String,
+    /// The domain that is the device.
+    pub device: usize,
+    /// The domain that is the file system on it.
+    pub files: usize,
+    /// Its domains are started when they are asked for, and ended again.
+    pub on_demand: bool,
 }
 
 /// A supervised domain.
@@ -53,6 +69,8 @@ pub struct Domain {
     pub pass: Vec<String>,
     /// What it may use.
     pub limits: Limits,
+    /// The disk on whose demand it is started; `None`: at boot.
+    pub disk: Option<String>,
     /// The line of its header.
     pub line: u32,
 }
@@ -73,8 +91,12 @@ pub struct Grant {
 pub struct Limits {
     /// Private memory, in pages of 4,096 bytes.
     pub pages: u64,
+    /// What it owns on the shared heap, in pages of 4,096 bytes.
+    pub shared_pages: u64,
     /// Threads that it creates.
     pub threads: u32,
+    /// Calls from other domains that are under way in it at a time.
+    pub calls: u32,
     /// How long a call into it may run where the interface says nothing, in milliseconds.
     pub call_ms: u32,
     /// This many crashes in the window, and it stays down.
@@ -87,7 +109,9 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             pages: 0,
+            shared_pages: 0,
             threads: 0,
+            calls: 0,
             call_ms: 0,
             restarts: 5,
             window_s: 10,
@@ -116,13 +140,19 @@ impl Manifest {
         let mut manifest = Manifest {
             boot: Boot::default(),
             domains: Vec::new(),
+            disks: Vec::new(),
             programs: Vec::new(),
         };
         let sections = syntax::parse(text)?;
+        let mut disks = Vec::new();
         for section in &sections {
-            manifest.add(section)?;
+            match section.path.as_slice() {
+                [kind, name] if kind == "disk" => disks.push(disks::read(name, section)?),
+                _ => manifest.add(section)?,
+            }
         }
         manifest.check()?;
+        manifest.add_disks(&disks)?;
         let boot = sections.iter().find(|section| section.path == ["boot"]);
         manifest.check_boot(boot.map_or(1, |section| section.line))?;
         order::start_order(&manifest)?;
@@ -142,7 +172,7 @@ impl Manifest {
             ["domain", name, part @ ("grants" | "limits")] => self.add_part(name, part, section)?,
             ["program", name] => self.programs.push(program(name, section)?),
             _ => {
-                let expected = "expected [boot], [domain.NAME], [domain.NAME.grants], [domain.NAME.limits] or [program.NAME]";
+                let expected = "expected [boot], [domain.NAME], [domain.NAME.grants], [domain.NAME.limits], [disk.NAME] or [program.NAME]";
                 return Err(Error::new(
                     section.line,
                     format!("{expected}, found [{}]", section.path.join(".")),
@@ -280,6 +310,7 @@ fn domain(name: &str, section: &Section) -> Result<Domain, Error> {
         options: String::new(),
         pass: Vec::new(),
         limits: Limits::default(),
+        disk: None,
         line: section.line,
     };
     for entry in &section.entries {
@@ -348,7 +379,9 @@ fn limits(entries: &[Entry]) -> Result<Limits, Error> {
     for entry in entries {
         match entry.key.as_str() {
             "pages" => limits.pages = number(entry, i64::MAX as u64)?,
+            "shared_pages" => limits.shared_pages = number(entry, i64::MAX as u64)?,
             "threads" => limits.threads = small(entry)?,
+            "calls" => limits.calls = small(entry)?,
             "call_ms" => limits.call_ms = small(entry)?,
             "restarts" => limits.restarts = small(entry)?,
             "window_s" => limits.window_s = small(entry)?,
@@ -356,7 +389,7 @@ fn limits(entries: &[Entry]) -> Result<Limits, Error> {
                 return Err(unknown(
                     entry,
                     "limits",
-                    "pages, threads, call_ms, restarts, window_s",
+                    "pages, shared_pages, threads, calls, call_ms, restarts, window_s",
                 ));
             }
         }
@@ -379,7 +412,7 @@ fn program(name: &str, section: &Section) -> Result<Program, Error> {
     Ok(program)
 }
 
-fn unknown(entry: &Entry, place: &str, known: &str) -> Error {
+pub(crate) fn unknown(entry: &Entry, place: &str, known: &str) -> Error {
     Error::new(
         entry.line,
         format!("{place} has no key `{}`; it has {known}", entry.key),
@@ -397,7 +430,7 @@ fn wrong_kind(entry: &Entry, wanted: &str) -> Error {
     )
 }
 
-fn string(entry: &Entry) -> Result<&str, Error> {
+pub(crate) fn string(entry: &Entry) -> Result<&str, Error> {
     match &entry.value {
         Value::String(text) => Ok(text),
         _ => Err(wrong_kind(entry, "a string")),
@@ -435,7 +468,7 @@ fn small(entry: &Entry) -> Result<u32, Error> {
     Ok(number(entry, u64::from(u32::MAX))? as u32)
 }
 
-fn short(name: &str, line: u32) -> Result<String, Error> {
+pub(crate) fn short(name: &str, line: u32) -> Result<String, Error> {
     match name.len() {
         1..=LONGEST_NAME => Ok(name.to_owned()),
         _ => Err(Error::new(

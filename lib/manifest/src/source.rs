@@ -2,7 +2,7 @@
 //!
 //! | expression | what the domain gets |
 //! | --- | --- |
-//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line` | that service of the kernel |
+//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory` | that service of the kernel |
 //! | `kernel.ports(0x3f8,8)` | I/O ports: first, count |
 //! | `kernel.interrupt(4)` | an input of the I/O APIC |
 //! | `kernel.mmio(0xfed40000,4096)` | device memory: physical address, length in bytes |
@@ -13,6 +13,8 @@
 //! | `pci.claim(1af4:1042,1001)` | the first free PCI function with one of these vendor:device numbers (a number alone has the vendor before it) |
 //! | `pci.claim(class:010802)` | the same by class, subclass and programming interface |
 //! | `init.supervisor` | what `init` knows of its domains |
+//! | `init.updater` | the right to replace them by other images |
+//! | `init.disks` | the disks, and the right to have file systems on them started and ended |
 
 use crate::syntax::integer;
 use alloc::borrow::ToOwned;
@@ -37,6 +39,8 @@ pub enum KernelService {
     Archive,
     /// `CommandLine`.
     CommandLine,
+    /// `MemoryWatch`.
+    Memory,
 }
 
 /// Which PCI functions fit.
@@ -92,6 +96,10 @@ pub enum Source {
     },
     /// What `init` knows of its domains.
     Supervisor,
+    /// The right to replace them by other images.
+    Updater,
+    /// The disks.
+    Disks,
 }
 
 impl Source {
@@ -110,8 +118,10 @@ impl Source {
         match (parts.as_slice(), arguments) {
             (["kernel", name], arguments) => kernel(name, arguments),
             (["init", "supervisor"], None) => Ok(Source::Supervisor),
+            (["init", "updater"], None) => Ok(Source::Updater),
+            (["init", "disks"], None) => Ok(Source::Disks),
             (["init" | "kernel", ..], _) => Err(format!(
-                "expected `init.supervisor` or `kernel.` with a service, found `{text}`"
+                "expected `init.supervisor`, `init.updater`, `init.disks` or `kernel.` with a service, found `{text}`"
             )),
             ([domain, "claim"], Some(devices)) => Ok(Source::Claim {
                 domain: (*domain).to_owned(),
@@ -216,8 +226,9 @@ fn kernel(name: &str, arguments: Option<&str>) -> Result<Source, String> {
         ("power", None) => KernelService::Power,
         ("archive", None) => KernelService::Archive,
         ("command_line", None) => KernelService::CommandLine,
+        ("memory", None) => KernelService::Memory,
         _ => {
-            let known = "loader, monitor, control, hardware, power, archive, command_line, ports, interrupt, mmio";
+            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, ports, interrupt, mmio";
             return Err(format!(
                 "the kernel has no service `{name}`; it has {known}"
             ));
@@ -318,6 +329,8 @@ mod tests {
             respawn("console", Some("errors"))
         );
         assert_eq!(parse("init.supervisor"), Source::Supervisor);
+        assert_eq!(parse("init.updater"), Source::Updater);
+        assert_eq!(parse("init.disks"), Source::Disks);
         let devices = vec![
             DeviceMatch::Id(0x1af4, 0x1042),
             DeviceMatch::Id(0x1af4, 0x1001),
