@@ -129,6 +129,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         self.put_group(&group)?;
         self.add_to_super(field::FREE_INODES, 1, layout.inodes)?;
         self.store.indexes.forget(inode.ino);
+        self.store.freed.push(inode.ino);
         inode.links = 0;
         inode.size = 0;
         inode.sectors = 0;

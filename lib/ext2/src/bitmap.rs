@@ -57,8 +57,14 @@ pub(crate) fn count_clear(map: &[u8], bits: u32) -> u32 {
 
 /// Sets in `map` what is set in `other`.
 pub(crate) fn merge(map: &mut [u8], other: &[u8]) {
-    map.iter_mut()
-        .zip(other)
+    // Eight bytes at a time: this is done for every change that frees something.
+    let (words, rest) = map.as_chunks_mut::<8>();
+    let (more_words, more_rest) = other.as_chunks::<8>();
+    for (word, more) in words.iter_mut().zip(more_words) {
+        *word = (u64::from_ne_bytes(*word) | u64::from_ne_bytes(*more)).to_ne_bytes();
+    }
+    rest.iter_mut()
+        .zip(more_rest)
         .for_each(|(byte, more)| *byte |= more);
 }
 
@@ -78,6 +84,15 @@ mod tests {
         assert_eq!(first_clear(&map, 0, 32), Some(3));
         assert_eq!(clear_run(&map, 3, 100, 32), 2);
         assert!(all_set(&map, 5, 14) && !all_set(&map, 4, 2));
+    }
+
+    #[test]
+    fn a_merge_sets_what_either_has() {
+        let mut map: [u8; 19] = core::array::from_fn(|n| n as u8);
+        let other: [u8; 19] = core::array::from_fn(|n| 3 * n as u8);
+        merge(&mut map, &other);
+        let expected = core::array::from_fn(|n| n as u8 | (3 * n as u8));
+        assert_eq!(map, expected);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The device under the file system: sectors of 512 bytes, in runs.
 
+use alloc::vec::Vec;
+
 /// Bytes in a sector, the unit of every address given to a device.
 pub const SECTOR_SIZE: usize = 512;
 
@@ -24,8 +26,34 @@ impl core::fmt::Display for DeviceError {
     }
 }
 
+/// Extents that are written together.
+pub struct Group {
+    /// First sector and length in bytes of each; they do not overlap.
+    pub extents: Vec<(u64, usize)>,
+    /// Their content, one behind the other.
+    pub data: Vec<u8>,
+    /// It and all groups before it must be on the medium before the next one is written.
+    pub flush: bool,
+}
+
+impl Group {
+    /// Writes this group alone.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn write_to<D: BlockDevice + ?Sized>(&self, device: &D) -> Result<(), DeviceError> {
+        if !self.extents.is_empty() {
+            device.write_extents(&self.extents, &self.data)?;
+        }
+        match self.flush {
+            true => device.flush(),
+            false => Ok(()),
+        }
+    }
+}
+
 /// A block device. Calls are synchronous. The length of a buffer is a multiple of
-/// [`SECTOR_SIZE`]; the file system asks for up to 128 KiB in one call.
+/// [`SECTOR_SIZE`]; the file system asks for up to 512 KiB in one call.
 pub trait BlockDevice {
     /// Reads the sectors from `sector` on into `buf`.
     ///
@@ -39,6 +67,33 @@ pub trait BlockDevice {
     /// # Errors
     /// Any [`DeviceError`]; the sectors then hold anything.
     fn write(&self, sector: u64, buf: &[u8]) -> Result<(), DeviceError>;
+
+    /// Writes several extents, first sector and length in bytes, that do not overlap; `data` has their content
+    /// one behind the other. They may be written in any order.
+    ///
+    /// # Errors
+    /// Any [`DeviceError`]; the sectors of all of them then hold anything.
+    fn write_extents(&self, extents: &[(u64, usize)], data: &[u8]) -> Result<(), DeviceError> {
+        let mut rest = data;
+        for (sector, length) in extents {
+            let (now, later) = rest.split_at(*length);
+            self.write(*sector, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Writes groups of extents in their order, with a flush behind those that ask for it. A device that outlives the file
+    /// system's crash does all of it, once begun, or nothing.
+    ///
+    /// # Errors
+    /// Any [`DeviceError`]; some of the groups may be written.
+    fn write_groups(&self, groups: Vec<Group>) -> Result<(), DeviceError> {
+        for group in groups {
+            group.write_to(self)?;
+        }
+        Ok(())
+    }
 
     /// Returns when every write that was acknowledged before the call is on the medium.
     ///
@@ -56,6 +111,12 @@ impl<T: BlockDevice + ?Sized> BlockDevice for &T {
     }
     fn write(&self, sector: u64, buf: &[u8]) -> Result<(), DeviceError> {
         (**self).write(sector, buf)
+    }
+    fn write_extents(&self, extents: &[(u64, usize)], data: &[u8]) -> Result<(), DeviceError> {
+        (**self).write_extents(extents, data)
+    }
+    fn write_groups(&self, groups: Vec<Group>) -> Result<(), DeviceError> {
+        (**self).write_groups(groups)
     }
     fn flush(&self) -> Result<(), DeviceError> {
         (**self).flush()

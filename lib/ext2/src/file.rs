@@ -13,6 +13,20 @@ use crate::inode::{FAST_LINK, FileKind, Inode};
 use crate::layout::field;
 use crate::transaction::Transaction;
 
+/// Where content of a file is to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the device, and nothing newer in memory: `bytes` bytes, whole blocks, from `sector` on.
+    Device {
+        /// The first sector.
+        sector: u64,
+        /// Length in bytes; what lies behind the end of the file means nothing.
+        bytes: usize,
+    },
+    /// Not in one place: `read` it.
+    Elsewhere,
+}
+
 /// Blocks that one transaction of a write maps at most.
 const WRITE_BLOCKS: u64 = 256;
 
@@ -42,6 +56,40 @@ impl<D: BlockDevice> FileSystem<D> {
             done += self.view(|tx| tx.read_run(&inode, at, ahead, space))?;
         }
         Ok(length)
+    }
+
+    /// Where content of a file lies, for a caller with a cache of its own: the size of the file, and where the bytes from `offset`
+    /// on, a multiple of the block size, are to be had. The answer is right until the file changes.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn locate(&mut self, ino: u32, offset: u64, most: usize) -> Result<(u64, Place)> {
+        let inode = self.view(|tx| tx.file(ino))?;
+        let layout = self.store.layout;
+        let size = layout.block_size as u64;
+        let left = inode.size.saturating_sub(offset).min(most as u64);
+        if !offset.is_multiple_of(size) || left == 0 || !self.store.overlay.is_empty() {
+            return Ok((inode.size, Place::Elsewhere));
+        }
+        let most = left.div_ceil(size) as u32;
+        let run = match self.view(|tx| tx.find_run(&inode, offset / size, most)) {
+            Err(Error::FileTooLarge) => return Ok((inode.size, Place::Elsewhere)),
+            run => run?,
+        };
+        let Some(start) = run.start.map(|block| block.number()) else {
+            return Ok((inode.size, Place::Elsewhere));
+        };
+        let count = (start..start + run.count)
+            .take_while(|block| !self.store.cache.contains(*block))
+            .count();
+        let place = match count {
+            0 => Place::Elsewhere,
+            count => Place::Device {
+                sector: self.store.sector(start),
+                bytes: count * layout.block_size,
+            },
+        };
+        Ok((inode.size, place))
     }
 
     /// How many blocks from the first on a reader of the blocks `first..end` should have loaded in
@@ -110,11 +158,13 @@ impl<D: BlockDevice> FileSystem<D> {
             .flat_map(|run| (0..run.count).map(move |n| (run, n)));
         for (run, n) in blocks {
             let (now, later) = rest.split_at(rest.len().min(size - within));
-            let whole = now.len() == size;
-            let data = self
-                .store
-                .data_mut(run.nth(n, &layout)?, run.fresh || whole)?;
-            data[within..within + now.len()].copy_from_slice(now);
+            let block = run.nth(n, &layout)?;
+            if now.len() == size {
+                self.store.put_data(block, now);
+            } else {
+                let data = self.store.data_mut(block, run.fresh)?;
+                data[within..within + now.len()].copy_from_slice(now);
+            }
             rest = later;
             within = 0;
         }

@@ -1,7 +1,9 @@
 //! [`FileSystem`]: mounting, unmounting, and what all operations share.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
+use crate::cache::Kind;
 use crate::device::BlockDevice;
 use crate::error::{Error, Result};
 use crate::journal::Replayed;
@@ -183,15 +185,27 @@ impl<D: BlockDevice> FileSystem<D> {
     }
 
     /// Makes everything survive a power cut: the cheapest way to. With a journal that is one
-    /// transaction, and the image is not marked as clean; without, it is [`sync`](Self::sync).
+    /// transaction; without, everything goes to its place, in an order that keeps the image consistent. The
+    /// image is not marked as clean.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn commit(&mut self) -> Result<()> {
         match self.store.journal {
             Some(_) => self.store.commit_log(),
-            None => self.sync(),
+            None => self.store.write_back_to_medium(),
         }
+    }
+
+    /// Has the device write the content of files, without waiting until that is on the medium; how many bytes there were.
+    /// What follows, a flush and [`commit`](Self::commit), then takes less time.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn write_content(&mut self) -> Result<usize> {
+        let blocks = self.store.cache.dirty_count(Kind::Data);
+        self.store.write_kind(Kind::Data)?;
+        Ok(blocks * self.store.layout.block_size)
     }
 
     /// Brings everything to the medium, and to its place there. Afterwards the image is marked as
@@ -297,6 +311,12 @@ impl<D: BlockDevice> FileSystem<D> {
             true => self.reap(ino),
             false => Ok(()),
         }
+    }
+
+    /// The inodes that were freed since this was last asked (and perhaps some that were not): what their content was
+    /// means nothing any more.
+    pub fn take_freed(&mut self) -> Vec<u32> {
+        core::mem::take(&mut self.store.freed)
     }
 
     /// Sizes and free space.

@@ -69,10 +69,11 @@ mod writeback;
 mod xattr;
 
 pub use attributes::Attributes;
-pub use device::{BlockDevice, DeviceError, SECTOR_SIZE};
+pub use device::{BlockDevice, DeviceError, Group, SECTOR_SIZE};
 pub use directory::DirectoryEntry;
 pub use error::Error;
 pub use features::{FeatureClass, FeatureSet};
+pub use file::Place;
 pub use fs::{FileSystem, Options, Stat, Statistics};
 pub use inode::FileKind;
 pub use journal::Replayed;

@@ -43,6 +43,11 @@ impl Pending {
         self.masks.get(&block).map(|mask| &**mask)
     }
 
+    /// The bitmaps that have waiting bits.
+    pub(crate) fn bitmaps(&self) -> impl Iterator<Item = u32> {
+        self.masks.keys().copied()
+    }
+
     /// How many bitmaps have waiting bits.
     pub(crate) fn len(&self) -> usize {
         self.masks.len()

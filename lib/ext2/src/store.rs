@@ -32,6 +32,8 @@ pub(crate) struct Store<D> {
     pub(crate) indexes: Indexes,
     /// Inodes that are in use from outside, with the number of uses.
     pub(crate) open: BTreeMap<u32, u32>,
+    /// Inodes that were freed and not yet told of, see `FileSystem::take_freed`.
+    pub(crate) freed: Vec<u32>,
     /// Files whose truncation is not finished: they have blocks behind their end.
     pub(crate) cut: BTreeSet<u32>,
     /// No change is allowed: asked for at mount, or corruption was found.
@@ -72,6 +74,7 @@ impl<D: BlockDevice> Store<D> {
             pending: Pending::default(),
             indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME),
             open: BTreeMap::new(),
+            freed: Vec::new(),
             cut: BTreeSet::new(),
             read_only,
             damaged: false,
@@ -148,8 +151,18 @@ impl<D: BlockDevice> Store<D> {
         buffer
     }
 
-    /// The content of a file's block for change. `fresh` says that it is newly allocated or will be
-    /// overwritten as a whole: then it is not read.
+    /// Makes `data` the content of a file's block.
+    pub(crate) fn put_data(&mut self, block: Block, data: &[u8]) {
+        match self.cache.get_dirty(block.number(), Kind::Data) {
+            Some(present) => present.copy_from_slice(data),
+            None => self
+                .cache
+                .insert_dirty(block.number(), data.into(), Kind::Data),
+        }
+    }
+
+    /// The content of a file's block for change. `fresh` says that it is newly allocated: then it is
+    /// zeroes and not read.
     pub(crate) fn data_mut(&mut self, block: Block, fresh: bool) -> Result<&mut [u8]> {
         let number = block.number();
         if fresh {

@@ -3,7 +3,7 @@
 //! One write-back goes through these phases, with a flush of the device between them:
 //!
 //! 1. the superblock says that changes are under way;
-//! 2. content of files, and bitmaps in which what was freed is still used;
+//! 2. content of files; bitmaps in which what was freed is still used;
 //! 3. indirect blocks and fresh directory blocks;
 //! 4. inodes;
 //! 5. directory entries;
@@ -11,19 +11,25 @@
 //!
 //! So whatever is pointed at was written before the pointer, and what is freed was forgotten by
 //! everyone before: a power cut at any point leaves at worst blocks and inodes that nobody owns,
-//! entries that name no inode, and wrong counters. A file system with a journal has other phases, see
-//! `journal`.
+//! entries that name no inode, and wrong counters. All metadata goes to the device in one call, so where the device
+//! outlives a crash of the file system ([`BlockDevice::write_groups`]), the crash leaves the state before a write-back or
+//! the one after it. A file system with a journal has other phases, see `journal`.
+
+use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::bitmap;
 use crate::bytes::{put_u16, put_u32, u16_at};
 use crate::cache::Kind;
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, Group};
 use crate::error::Result;
 use crate::layout::{STATE_ERROR, STATE_VALID, field};
 use crate::store::Store;
 
 /// Bitmaps with waiting frees that lead to a write-back.
 const PENDING_MAX: usize = 64;
+/// The most bytes of one request to write.
+const REQUEST_BYTES: usize = 512 * 1024;
 
 impl<D: BlockDevice> Store<D> {
     /// Makes room for one more operation: writes when dirty blocks or waiting frees are beyond
@@ -78,16 +84,73 @@ impl<D: BlockDevice> Store<D> {
         }
         self.leave_rest()?;
         let data = self.write_kind(Kind::Data)?;
-        let bitmaps = self.write_kind(Kind::Bitmap)?;
-        self.flush_if(data || bitmaps)?;
-        for kind in [Kind::Map, Kind::Inode, Kind::Directory] {
-            let wrote = self.write_kind(kind)?;
-            self.flush_if(wrote)?;
-        }
+        let groups = self.metadata_in_order(data);
+        self.writes += groups
+            .iter()
+            .map(|group| group.extents.len() as u64)
+            .sum::<u64>();
+        self.device.write_groups(groups)?;
         self.pending.clear();
-        self.write_kind(Kind::Bitmap)?;
-        self.write_kind(Kind::Counters)?;
+        for kind in Kind::METADATA {
+            let written: Vec<u32> = self.cache.dirty_blocks(kind).collect();
+            written
+                .into_iter()
+                .for_each(|block| self.cache.mark_clean(block));
+        }
         Ok(())
+    }
+
+    /// All dirty metadata, as it is to be written. `after_content`: content of files was written and not flushed.
+    fn metadata_in_order(&self, after_content: bool) -> Vec<Group> {
+        let mut groups = Vec::new();
+        if after_content && self.cache.dirty_count(Kind::Bitmap) == 0 {
+            groups.push(Group {
+                extents: Vec::new(),
+                data: Vec::new(),
+                flush: true,
+            });
+        }
+        for kind in [Kind::Bitmap, Kind::Map, Kind::Inode, Kind::Directory] {
+            let mut from = 0;
+            while let Some((runs, next)) = self.dirty_runs(kind, from) {
+                groups.push(self.group(&runs, Freed::StillUsed));
+                from = next;
+            }
+            // Harmless where this kind has none: those before it end with a flush already.
+            if let Some(last) = groups.last_mut() {
+                last.flush = true;
+            }
+        }
+        let freed: Vec<(u32, usize)> = self.pending.bitmaps().map(|block| (block, 1)).collect();
+        let most = REQUEST_BYTES / self.layout.block_size;
+        groups.extend(freed.chunks(most).map(|runs| self.group(runs, Freed::Free)));
+        let mut from = 0;
+        while let Some((runs, next)) = self.dirty_runs(Kind::Counters, from) {
+            groups.push(self.group(&runs, Freed::Free));
+            from = next;
+        }
+        groups
+    }
+
+    /// The cached blocks of `runs` for one request.
+    fn group(&self, runs: &[(u32, usize)], freed: Freed) -> Group {
+        let size = self.layout.block_size;
+        let mut data = vec![0; blocks_of(runs).count() * size];
+        self.copy_blocks(runs, freed, &mut data);
+        Group {
+            extents: self.extents(runs),
+            data,
+            flush: false,
+        }
+    }
+
+    /// Writes everything and returns when it is on the medium.
+    ///
+    /// # Errors
+    /// As [`write_back`](Self::write_back).
+    pub(crate) fn write_back_to_medium(&mut self) -> Result<()> {
+        self.write_back()?;
+        Ok(self.device.flush()?)
     }
 
     /// Writes everything and returns when it is on the medium. If no orphan is left, the superblock
@@ -99,8 +162,7 @@ impl<D: BlockDevice> Store<D> {
         if self.journal.is_some() {
             return self.rest_log(orphans, now);
         }
-        self.write_back()?;
-        self.device.flush()?;
+        self.write_back_to_medium()?;
         if self.at_rest || orphans {
             return Ok(());
         }
@@ -137,7 +199,7 @@ impl<D: BlockDevice> Store<D> {
         })?;
         self.counted = true;
         let block = self.layout.superblock().number();
-        self.write_run(Kind::Counters, block, 1)?;
+        self.write_runs(&[(block, 1)])?;
         self.device.flush()?;
         self.at_rest = false;
         Ok(())
@@ -154,46 +216,77 @@ impl<D: BlockDevice> Store<D> {
         Ok(())
     }
 
-    fn flush_if(&mut self, wrote: bool) -> Result<()> {
-        if wrote {
-            self.device.flush()?;
+    /// Writes all dirty blocks of a kind, neighbours in one extent, many extents in one request. Returns whether
+    /// there were any.
+    pub(crate) fn write_kind(&mut self, kind: Kind) -> Result<bool> {
+        let mut from = 0;
+        while let Some((runs, next)) = self.dirty_runs(kind, from) {
+            self.write_runs(&runs)?;
+            from = next;
         }
+        Ok(from > 0)
+    }
+
+    /// Runs of dirty blocks of a kind from number `from` on, as many as make a request, and the number to go on from. None if
+    /// there are none.
+    fn dirty_runs(&self, kind: Kind, from: u32) -> Option<(Vec<(u32, usize)>, u32)> {
+        let most = REQUEST_BYTES / self.layout.block_size;
+        let mut runs = Vec::new();
+        let (mut next, mut count) = (from, 0);
+        while count < most {
+            let Some((start, length)) = self.cache.dirty_run(kind, next, most - count) else {
+                break;
+            };
+            runs.push((start, length));
+            next = start + length as u32;
+            count += length;
+        }
+        (!runs.is_empty()).then_some((runs, next))
+    }
+
+    /// Writes the cached blocks of `runs`.
+    fn write_runs(&mut self, runs: &[(u32, usize)]) -> Result<()> {
+        let mut buffer = self.take_staging(blocks_of(runs).count() * self.layout.block_size);
+        self.copy_blocks(runs, Freed::Free, &mut buffer);
+        let extents = self.extents(runs);
+        let result = self.device.write_extents(&extents, &buffer);
+        self.writes += extents.len() as u64;
+        self.staging = buffer;
+        result?;
+        blocks_of(runs).for_each(|number| self.cache.mark_clean(number));
         Ok(())
     }
 
-    /// Writes all dirty blocks of a kind, neighbours in one request. Returns whether there were
-    /// any.
-    pub(crate) fn write_kind(&mut self, kind: Kind) -> Result<bool> {
-        let most = self.run_blocks();
-        let mut from = 0;
-        let mut wrote = false;
-        while let Some((start, count)) = self.cache.dirty_run(kind, from, most) {
-            self.write_run(kind, start, count)?;
-            from = start + count as u32;
-            wrote = true;
-        }
-        Ok(wrote)
-    }
-
-    /// Writes `count` cached blocks from `start` on. Bitmaps with waiting frees stay dirty.
-    fn write_run(&mut self, kind: Kind, start: u32, count: usize) -> Result<()> {
+    /// Fills `buffer` with the cached blocks of `runs`.
+    fn copy_blocks(&self, runs: &[(u32, usize)], freed: Freed, buffer: &mut [u8]) {
         let size = self.layout.block_size;
-        let mut buffer = self.take_staging(count * size);
-        for (number, space) in (start..).zip(buffer.chunks_exact_mut(size)) {
+        for (number, space) in blocks_of(runs).zip(buffer.chunks_exact_mut(size)) {
             space.copy_from_slice(self.cache.peek(number).expect("dirty blocks are cached"));
-            if let Some(mask) = self.pending.mask(number) {
+            if freed == Freed::StillUsed
+                && let Some(mask) = self.pending.mask(number)
+            {
                 bitmap::merge(space, mask);
             }
         }
-        let result = self.device.write(self.sector(start), &buffer);
-        self.writes += 1;
-        self.staging = buffer;
-        result?;
-        for number in (start..).take(count) {
-            if kind != Kind::Bitmap || self.pending.mask(number).is_none() {
-                self.cache.mark_clean(number);
-            }
-        }
-        Ok(())
     }
+
+    /// Where `runs` are on the device.
+    fn extents(&self, runs: &[(u32, usize)]) -> Vec<(u64, usize)> {
+        let size = self.layout.block_size;
+        let place = |(start, count): &(u32, usize)| (self.sector(*start), count * size);
+        runs.iter().map(place).collect()
+    }
+}
+
+/// What a bitmap says of that which was freed since the last write-back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Freed {
+    StillUsed,
+    Free,
+}
+
+/// The numbers of the blocks of `runs`.
+fn blocks_of(runs: &[(u32, usize)]) -> impl Iterator<Item = u32> {
+    runs.iter()
+        .flat_map(|(start, count)| (*start..).take(*count))
 }

@@ -2,6 +2,8 @@
 
 #[path = "suite/faults.rs"]
 mod faults;
+#[path = "suite/few.rs"]
+mod few;
 #[path = "suite/host.rs"]
 mod host;
 #[path = "suite/hostile.rs"]
@@ -16,5 +18,7 @@ mod power;
 mod reading;
 #[path = "suite/renaming.rs"]
 mod renaming;
+#[path = "suite/sequences.rs"]
+mod sequences;
 #[path = "suite/writing.rs"]
 mod writing;

@@ -33,6 +33,13 @@ pub enum Action<D> {
         /// The bits.
         mode: u16,
     },
+    /// Sets times of `first`, in seconds since 1970.
+    SetTimes {
+        /// Of the last access; `None`: stays.
+        accessed: Option<u64>,
+        /// Of the last change of the content; `None`: stays.
+        modified: Option<u64>,
+    },
     /// Makes a file or directory in the directory `first`.
     Create {
         /// Its name.
@@ -77,7 +84,10 @@ impl<D: Deref<Target = [u8]>> Action<D> {
     /// The names that it changes: in `first`, in `second`.
     pub fn names(&self) -> [Option<&D>; 2] {
         match self {
-            Action::Write { .. } | Action::Truncate { .. } | Action::SetMode { .. } => [None, None],
+            Action::Write { .. }
+            | Action::Truncate { .. }
+            | Action::SetMode { .. }
+            | Action::SetTimes { .. } => [None, None],
             Action::Create { name, .. }
             | Action::Symlink { name, .. }
             | Action::Link { name }
@@ -188,6 +198,11 @@ pub trait Target: Clone {
     /// # Errors
     /// The file system's.
     fn keep(&self, inode: u64) -> Result<Self::Kept, Self::Error>;
+    /// Returns when everything would survive a crash.
+    ///
+    /// # Errors
+    /// The file system's.
+    fn commit(&self) -> Result<(), Self::Error>;
     /// Returns when everything is on the disk.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::{ORPHAN, is_orphan_name};
 const ATTEMPTS: u32 = 8;
 
 /// Most changes in the log.
-const MOST_ENTRIES: usize = 4096;
+const MOST_ENTRIES: usize = 16_384;
 
 /// Where the engine lives.
 pub trait Host {
@@ -158,7 +158,7 @@ impl<T: Target> Engine<T> {
     fn make_room<H: Host<Target = T>>(&mut self, host: &H, weight: usize) -> Result<(), T::Error> {
         let is_full = self.log.len() >= MOST_ENTRIES || self.log.weight() + weight > self.budget;
         if is_full && !self.log.is_empty() {
-            return self.sync(host);
+            return self.commit(host);
         }
         Ok(())
     }
@@ -287,6 +287,16 @@ impl<T: Target> Engine<T> {
             Outcome::Wrote(count) => Ok((offset, count)),
             _ => Err(T::error(Fault::Failed)),
         }
+    }
+
+    /// Makes everything survive a crash of the file system, so that nothing has to be remembered.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn commit<H: Host<Target = T>>(&mut self, host: &H) -> Result<(), T::Error> {
+        self.consult(host, T::commit)?;
+        self.log.clear();
+        Ok(())
     }
 
     /// Brings everything to the disk.

@@ -19,7 +19,8 @@
 //! - changes of content (`write`, `truncate`, mode) name their place, so doing them twice, or over a later state, ends the
 //!   same if all of them are done again in their order. So all are, also those before `k`.
 //!
-//! A crash in the middle of all this adds nothing new: what was done again is what the log says now.
+//! A crash in the middle of all this adds little: what was done again is what the log says now, but for one change, which may or may
+//! not have been done when the instance died, and whose inode then has a number that nobody has heard.
 //!
 //! If no `k` fits (a file system that wrote half of a change: one without a journal can), each change of names is done if
 //! the names that it touches are as they were before it, and is taken for done if they are not.

@@ -68,6 +68,9 @@ pub struct Log<D> {
     weight: usize,
     /// Nobody knows yet what came of the last entry.
     pub(crate) pending: bool,
+    /// An entry that makes an inode and was being done again when the instance died: nobody knows whether it was, and
+    /// what number the inode then has.
+    pub(crate) redoing: Option<usize>,
 }
 
 impl<D: Deref<Target = [u8]>> Default for Log<D> {
@@ -85,6 +88,7 @@ impl<D: Deref<Target = [u8]>> Log<D> {
             kinds: BTreeMap::new(),
             weight: 0,
             pending: false,
+            redoing: None,
         }
     }
 

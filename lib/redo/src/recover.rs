@@ -99,7 +99,14 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
             ..Report::default()
         };
         if self.pending && found == Some(self.entries.len()) {
-            self.note_found(fs)?;
+            self.note_found(fs, self.entries.len() - 1)?;
+        }
+        // Before anything is done again, because a change of content looks whether its inode's number was used again.
+        if let Some(open) = self.redoing
+            && found.is_some_and(|found| found > open)
+        {
+            self.note_found(fs, open)?;
+            self.redoing = None;
         }
         let mut pending = None;
         for number in 0..self.entries.len() {
@@ -175,11 +182,12 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     fn effects(&self, number: usize) -> impl Iterator<Item = Effect<'_, D>> {
         let entry = &self.entries[number];
         let is_pending = self.pending && number + 1 == self.entries.len();
+        let is_open = is_pending || self.redoing == Some(number);
         let [first, second] = entry.action.names();
         let before = entry.before.map(|object| self.slot(object));
         let after = match &entry.action {
             Action::Link { .. } => self.slot(Some(entry.on[1])),
-            action if action.makes() && is_pending && entry.made.is_none() => {
+            action if action.makes() && is_open && entry.made.is_none() => {
                 Slot::Anything(self.kinds_made(number))
             }
             action if action.makes() => self.slot(Some(Object::Born(number))),
@@ -257,9 +265,17 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
         } else if self.is_found(fs, number, found)? {
             Fate::Found
         } else {
-            perform(fs, &entry.action, on)?
+            if entry.action.makes() {
+                // Its number so far is that of a former life. If this one ends in the call, nobody hears the new one.
+                self.entries[number].made = None;
+                self.redoing = Some(number);
+            }
+            perform(fs, &self.entries[number].action, on)?
         };
         self.note_made(fs, number, found, &fate)?;
+        if self.redoing == Some(number) {
+            self.redoing = None;
+        }
         Ok(fate)
     }
 
@@ -345,9 +361,8 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
         }
     }
 
-    /// Learns the number of what the change that was under way has made, if it has.
-    fn note_found<T: Target<Data = D>>(&mut self, fs: &T) -> Result<(), T::Error> {
-        let number = self.entries.len() - 1;
+    /// Learns the number of what entry `number` has made, if it has, which is the last one on the disk.
+    fn note_found<T: Target<Data = D>>(&mut self, fs: &T, number: usize) -> Result<(), T::Error> {
         if self.entries[number].action.makes() {
             self.entries[number].made = self.disk_of_first(fs, number)?;
         }

@@ -7,23 +7,23 @@ use crate::host::*;
 use crate::model::{Model, Node, read_model, step};
 
 /// Work since the last acknowledgement.
-struct History {
+pub struct History {
     /// The model after each operation since then; the first is what was acknowledged.
-    moments: Vec<Model>,
+    pub moments: Vec<Model>,
 }
 
 impl History {
-    fn now(&self) -> &Model {
+    pub fn now(&self) -> &Model {
         self.moments.last().unwrap()
     }
 
-    fn acknowledge(&mut self) {
+    pub fn acknowledge(&mut self) {
         self.moments.drain(..self.moments.len() - 1);
     }
 
     /// Asserts that `found` is what a power cut may leave: the names of some moment, and the
     /// content of all files that did not change since the acknowledgement.
-    fn check(&self, found: &Model) {
+    pub fn check(&self, found: &Model) {
         let kinds = |model: &Model| -> Vec<(String, bool)> {
             let nodes = model.iter();
             nodes
@@ -84,7 +84,7 @@ fn work(
 }
 
 /// What our mount makes of the image, and the image after its unmount.
-fn recover(image: Vec<u8>) -> (Model, Vec<u8>) {
+pub fn recover(image: Vec<u8>) -> (Model, Vec<u8>) {
     let disk = Disk::new(image);
     let mut fs = mount(&disk);
     assert!(fs.was_clean() && !fs.is_read_only());
@@ -94,7 +94,7 @@ fn recover(image: Vec<u8>) -> (Model, Vec<u8>) {
     (found, disk.data.into_inner())
 }
 
-fn assert_same(one: &Model, other: &Model) {
+pub fn assert_same(one: &Model, other: &Model) {
     assert!(one.keys().eq(other.keys()));
     assert!(one.iter().all(|(path, node)| other[path] == *node));
 }

@@ -2,5 +2,8 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod crashes;
-mod ext3;
+#[path = "../../../ext2/tests/suite/few.rs"]
+mod few;
 mod model;
+mod real;
+mod sequences;

@@ -25,6 +25,28 @@ pub enum Error {
     Failed,
 }
 
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        match fault {
+            Fault::Missing => Error::Missing,
+            Fault::Exists => Error::Exists,
+            Fault::Failed => Error::Failed,
+        }
+    }
+}
+
+impl Error {
+    /// What the engine is to make of it.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Error::Dead => Severity::Dead,
+            Error::Trouble | Error::Failed => Severity::Trouble,
+            Error::Missing => Severity::Missing,
+            _ => Severity::Answer,
+        }
+    }
+}
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +62,12 @@ pub struct Inode {
     pub mode: u16,
     pub links: u32,
     pub open: u32,
+    /// Of the last access and the last change of the content.
+    pub times: [u64; 2],
 }
+
+/// The time at which everything happens.
+pub const NOW: u64 = 1_700_000_000;
 
 /// The file system.
 #[derive(Clone, Debug)]
@@ -55,6 +82,7 @@ impl Model {
             mode: 0o755,
             links: 1,
             open: 0,
+            times: [NOW; 2],
         };
         Model {
             inodes: BTreeMap::from([(ROOT, root)]),
@@ -107,6 +135,7 @@ impl Model {
             mode,
             links: 1,
             open: 0,
+            times: [NOW; 2],
         };
         self.inodes.insert(number, inode);
         self.names_mut(directory).insert(name.into(), number);
@@ -201,6 +230,14 @@ impl Model {
         Ok(Outcome::Done)
     }
 
+    fn change_times(&mut self, inode: u64, new: [Option<u64>; 2]) -> Result<()> {
+        let inode = self.inodes.get_mut(&inode).ok_or(Error::Missing)?;
+        for (time, new) in inode.times.iter_mut().zip(new) {
+            *time = new.unwrap_or(*time);
+        }
+        Ok(())
+    }
+
     pub fn perform(&mut self, action: &Action<Vec<u8>>, on: [u64; 2]) -> Result<Outcome> {
         match action {
             Action::Write { offset, data } => {
@@ -208,11 +245,20 @@ impl Model {
                 let end = *offset as usize + data.len();
                 content.resize(content.len().max(end), 0);
                 content[*offset as usize..end].copy_from_slice(data);
+                if !data.is_empty() {
+                    self.change_times(on[0], [None, Some(NOW)])?;
+                }
                 return Ok(Outcome::Wrote(data.len() as u64));
             }
-            Action::Truncate { size } => self.content(on[0])?.resize(*size as usize, 0),
+            Action::Truncate { size } => {
+                self.content(on[0])?.resize(*size as usize, 0);
+                self.change_times(on[0], [None, Some(NOW)])?;
+            }
             Action::SetMode { mode } => {
                 self.inodes.get_mut(&on[0]).ok_or(Error::Missing)?.mode = *mode
+            }
+            Action::SetTimes { accessed, modified } => {
+                self.change_times(on[0], [*accessed, *modified])?
             }
             Action::Create { name, kind, mode } => {
                 let body = match kind {
@@ -262,8 +308,8 @@ impl Model {
                     self.print(number, &path, text);
                 }
                 body => text.push_str(&format!(
-                    "{path} {:o} {} {body:?}\n",
-                    inode.mode, inode.links
+                    "{path} {:o} {} {:?} {body:?}\n",
+                    inode.mode, inode.links, inode.times
                 )),
             }
         }
@@ -462,6 +508,10 @@ impl Target for Instance {
         }
     }
 
+    fn commit(&self) -> Result<()> {
+        self.sync()
+    }
+
     fn sync(&self) -> Result<()> {
         let mut disk = self.disk.borrow_mut();
         let crash = disk.call(self.id)?;
@@ -484,19 +534,10 @@ impl Target for Instance {
     }
 
     fn error(fault: Fault) -> Error {
-        match fault {
-            Fault::Missing => Error::Missing,
-            Fault::Exists => Error::Exists,
-            Fault::Failed => Error::Failed,
-        }
+        fault.into()
     }
 
     fn severity(error: &Error) -> Severity {
-        match error {
-            Error::Dead => Severity::Dead,
-            Error::Trouble | Error::Failed => Severity::Trouble,
-            Error::Missing => Severity::Missing,
-            _ => Severity::Answer,
-        }
+        error.severity()
     }
 }

@@ -105,7 +105,7 @@ impl<L: Life> Pair<L> {
         let name = NAMES[random.below(NAMES.len())].to_vec();
         let new_name = NAMES[random.below(NAMES.len())].to_vec();
         let on = [directory, other];
-        match (random.below(20), file) {
+        match (random.below(21), file) {
             (0..4, _) => self.make(
                 Action::Create {
                     name,
@@ -141,9 +141,15 @@ impl<L: Life> Pair<L> {
                 let mode = random.below(0o1000) as u16;
                 self.change(Action::SetMode { mode }, [file; 2]);
             }
+            (20, Some(file)) => {
+                let [accessed, modified] =
+                    [0, 1].map(|_| Some(random.below(9) as u64).filter(|time| *time > 2));
+                self.change(Action::SetTimes { accessed, modified }, [file; 2]);
+            }
             (15, Some(file)) => self.append(file, bytes(random)),
             (16, _) => self.hold_or_release(random),
-            (17, _) if random.below(4) == 0 => self.engine.sync(&self.site).unwrap(),
+            (17, _) if random.below(8) == 0 => self.engine.sync(&self.site).unwrap(),
+            (17, _) if random.below(8) == 0 => self.engine.commit(&self.site).unwrap(),
             (_, Some(file)) => {
                 let offset = random.below(10) as u64;
                 self.change(

@@ -1,14 +1,17 @@
-//! Crashes of the real file system, `lib/ext2` with a journal on a disk in memory, at every request to the disk: what it had
-//! asked the disk to write is there, and nothing else.
+//! Crashes of the real file system, `lib/ext2` with a journal and without on a disk in memory, at every request to the disk: what it
+//! had asked the disk to write is there, and nothing else. A sequence of writes is one request, since the disk's shadow
+//! outlives the file system.
 
 use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
 use std::process::Command;
 use std::rc::Rc;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::model::pair::{Life, Pair};
-use crate::model::{Body, Error, Random, Result};
-use ext2::{BlockDevice, DeviceError, FileKind, FileSystem, Options, SECTOR_SIZE};
+use crate::model::{Body, Error, NOW, Random, Result};
+use ext2::{BlockDevice, DeviceError, FileKind, FileSystem, Group, Options, SECTOR_SIZE};
 use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
 
 struct Disk {
@@ -54,6 +57,22 @@ impl BlockDevice for Device {
         Ok(())
     }
 
+    fn write_groups(&self, groups: Vec<Group>) -> std::result::Result<(), DeviceError> {
+        self.request()?;
+        let mut bytes = self.0.bytes.borrow_mut();
+        for group in groups {
+            let mut rest = &group.data[..];
+            for (sector, length) in group.extents {
+                let (part, later) = rest.split_at(length);
+                let at = sector as usize * SECTOR_SIZE;
+                bytes[at..at + length].copy_from_slice(part);
+                rest = later;
+            }
+        }
+        // The file system may die before it hears that it is done.
+        self.request()
+    }
+
     fn flush(&self) -> std::result::Result<(), DeviceError> {
         self.request()
     }
@@ -63,8 +82,9 @@ impl BlockDevice for Device {
     }
 }
 
+/// The file system, with a journal or without.
 #[derive(Clone)]
-struct Mounted {
+pub struct Mounted<const JOURNAL: bool> {
     fs: Rc<RefCell<FileSystem<Device>>>,
     disk: Rc<Disk>,
     id: u32,
@@ -75,17 +95,27 @@ fn mount(disk: &Rc<Disk>) -> FileSystem<Device> {
     let options = Options {
         read_only: false,
         cache_budget_bytes: 1 << 20,
-        clock: Box::new(|| 1_700_000_000),
+        clock: Box::new(|| NOW as i64),
     };
     FileSystem::mount(Device(disk.clone()), options).expect("it can be mounted")
 }
 
-static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(image);
+/// An image without a journal, and one with it.
+static IMAGES: LazyLock<[Vec<u8>; 2]> =
+    LazyLock::new(|| [image(&[]), image(&["-j", "-J", "size=1"])]);
 
-fn image() -> Vec<u8> {
-    let file = std::env::temp_dir().join(format!("redo-ext3-{}.img", std::process::id()));
+/// A name for an image that no other test uses at the same time.
+fn file() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("redo-{}-{number}.img", std::process::id()))
+}
+
+fn image(options: &[&str]) -> Vec<u8> {
+    let file = file();
     let made = Command::new("mke2fs")
-        .args(["-q", "-F", "-b", "1024", "-j", "-J", "size=1"])
+        .args(["-q", "-F", "-b", "1024"])
+        .args(options)
         .arg(&file)
         .arg("4M")
         .status()
@@ -96,7 +126,18 @@ fn image() -> Vec<u8> {
     bytes
 }
 
-impl Mounted {
+/// Asserts that the host finds nothing wrong.
+fn assert_clean(image: &[u8]) {
+    let file = file();
+    std::fs::write(&file, image).expect("there is room");
+    let checked = Command::new("e2fsck").arg("-fn").arg(&file).output();
+    std::fs::remove_file(file).expect("it was made");
+    let checked = checked.expect("e2fsck of e2fsprogs is there");
+    let text = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{text}");
+}
+
+impl<const JOURNAL: bool> Mounted<JOURNAL> {
     fn run<R>(
         &self,
         work: impl FnOnce(&mut FileSystem<Device>) -> std::result::Result<R, ext2::Error>,
@@ -147,17 +188,23 @@ fn print(fs: &mut FileSystem<Device>, directory: u32, path: &str, text: &mut Str
                 text.push_str(&format!("{path}/ {mode:o}\n"));
                 print(fs, entry.ino, &path, text);
             }
-            body => text.push_str(&format!("{path} {mode:o} {} {body:?}\n", of.links)),
+            body => {
+                let times = [of.atime, of.mtime];
+                text.push_str(&format!(
+                    "{path} {mode:o} {} {times:?} {body:?}\n",
+                    of.links
+                ));
+            }
         }
     }
 }
 
-impl Life for Mounted {
+impl<const JOURNAL: bool> Life for Mounted<JOURNAL> {
     const EXACT: bool = false;
 
     fn first(_: u64) -> Self {
         let disk = Rc::new(Disk {
-            bytes: RefCell::new(IMAGE.clone()),
+            bytes: RefCell::new(IMAGES[usize::from(JOURNAL)].clone()),
             crashes: RefCell::default(),
             dead: Cell::new(false),
         });
@@ -199,7 +246,7 @@ impl Life for Mounted {
     }
 }
 
-impl Target for Mounted {
+impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
     type Data = Vec<u8>;
     type Error = Error;
     type Kept = ();
@@ -241,6 +288,15 @@ impl Target for Mounted {
                 .map(|count| Outcome::Wrote(count as u64)),
             Action::Truncate { size } => fs.truncate(first, *size).map(done),
             Action::SetMode { mode } => fs.chmod(first, *mode).map(done),
+            Action::SetTimes { accessed, modified } => {
+                let time = |seconds: &u64| *seconds as i64;
+                fs.set_times(
+                    first,
+                    accessed.as_ref().map(time),
+                    modified.as_ref().map(time),
+                )
+                .map(done)
+            }
             Action::Create {
                 name,
                 kind: Kind::File,
@@ -259,6 +315,10 @@ impl Target for Mounted {
         self.run(|fs| fs.open(inode as u32))
     }
 
+    fn commit(&self) -> Result<()> {
+        self.run(FileSystem::commit)
+    }
+
     fn sync(&self) -> Result<()> {
         self.run(FileSystem::sync)
     }
@@ -273,63 +333,98 @@ impl Target for Mounted {
     }
 
     fn error(fault: Fault) -> Error {
-        match fault {
-            Fault::Missing => Error::Missing,
-            Fault::Exists => Error::Exists,
-            Fault::Failed => Error::Failed,
-        }
+        fault.into()
     }
 
     fn severity(error: &Error) -> Severity {
-        match error {
-            Error::Dead => Severity::Dead,
-            Error::Trouble | Error::Failed => Severity::Trouble,
-            Error::Missing => Severity::Missing,
-            _ => Severity::Answer,
-        }
+        error.severity()
     }
 }
 
+/// Work whose operations are chosen by these numbers, one each, with crashes after so many requests to the disk.
+pub fn run_chosen<const JOURNAL: bool>(steps: &[u64], crashes: &[usize], budget: usize) {
+    let mut pair: Pair<Mounted<JOURNAL>> = Pair::new(1, budget);
+    let disk = pair.site.last.borrow().disk.clone();
+    disk.crashes.replace(crashes.to_vec());
+    for step in steps {
+        pair.step(&mut Random(step | 1));
+    }
+    finish(pair);
+}
+
+/// The last checks, the host's included; what was seen of recoveries.
+fn finish<const JOURNAL: bool>(mut pair: Pair<Mounted<JOURNAL>>) -> Vec<redo::Report> {
+    pair.compare();
+    let last = pair.site.last.borrow().clone();
+    last.fs.borrow_mut().unmount().expect("the disk works");
+    assert_clean(&last.disk.bytes.borrow());
+    pair.site.reports.take()
+}
+
 /// Random work with these crashes; what was seen of recoveries.
-fn run(seed: u64, steps: usize, crashes: Vec<usize>) -> Vec<redo::Report> {
-    let mut pair: Pair<Mounted> = Pair::new(seed, 1 << 20);
+fn run<const JOURNAL: bool>(seed: u64, steps: usize, crashes: Vec<usize>) -> Vec<redo::Report> {
+    let mut pair: Pair<Mounted<JOURNAL>> = Pair::new(seed, 1 << 20);
     let mut random = Random(seed);
     pair.site.last.borrow().disk.crashes.replace(crashes);
     for _ in 0..steps {
         pair.step(&mut random);
     }
-    pair.compare();
-    pair.site.reports.take()
+    finish(pair)
 }
 
-#[test]
-fn without_a_crash_it_agrees_with_the_model() {
+fn agrees<const JOURNAL: bool>() {
     for seed in 1..20 {
-        assert!(run(seed, 100, Vec::new()).is_empty());
+        assert!(run::<JOURNAL>(seed, 100, Vec::new()).is_empty());
     }
 }
 
 #[test]
-fn a_crash_at_any_request_is_not_noticed() {
+fn without_a_crash_it_agrees_with_the_model() {
+    agrees::<true>();
+    agrees::<false>();
+}
+
+fn one_crash<const JOURNAL: bool>() {
     let mut recoveries = 0;
     for seed in 1..4 {
         for at in 0..120 {
-            recoveries += run(seed, 120, vec![at]).len();
+            recoveries += run::<JOURNAL>(seed, 120, vec![at]).len();
         }
     }
     assert!(recoveries > 20, "{recoveries}");
 }
 
 #[test]
-fn many_crashes_are_not_noticed() {
+fn a_crash_at_any_request_is_not_noticed() {
+    one_crash::<true>();
+}
+
+#[test]
+fn a_crash_at_any_request_without_a_journal_is_not_noticed() {
+    one_crash::<false>();
+}
+
+/// Without half-written changes each recovery knows exactly how many changes were on the disk.
+fn many_crashes<const JOURNAL: bool>() {
     let (mut recoveries, mut partly) = (0, 0);
     for seed in 50..90 {
         let mut random = Random(seed * 31);
         let crashes = (0..8).map(|_| random.below(60)).collect();
-        let reports = run(seed, 400, crashes);
+        let reports = run::<JOURNAL>(seed, 400, crashes);
+        assert!(reports.iter().all(|report| report.found.is_some()));
         recoveries += reports.len();
         let is_partly = |report: &&redo::Report| report.found.is_some_and(|found| found > 0);
         partly += reports.iter().filter(is_partly).count();
     }
     assert!(recoveries > 50 && partly > 5, "{recoveries}, {partly}");
+}
+
+#[test]
+fn many_crashes_are_not_noticed() {
+    many_crashes::<true>();
+}
+
+#[test]
+fn many_crashes_without_a_journal_are_not_noticed() {
+    many_crashes::<false>();
 }
