@@ -1,8 +1,10 @@
 //! What a piece of shell source means: the tree that the parser makes and the interpreter walks.
 
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 /// Commands one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +70,10 @@ pub enum CommandKind {
     While(Box<Loop>),
     /// `for NAME in ... done`
     For(Box<Iteration>),
+    /// `case WORD in ... esac`
+    Case(Box<Case>),
+    /// `NAME() command`
+    Function(Rc<Function>),
 }
 
 /// A command that is a program or a builtin with its arguments, or only assignments.
@@ -110,10 +116,33 @@ pub struct Iteration {
     pub body: List,
 }
 
+/// `case`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What is compared.
+    pub word: Word,
+    /// Patterns with what is done if one of them matches.
+    pub arms: Vec<(Vec<Word>, List)>,
+}
+
+/// The definition of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub body: Command,
+    /// The source of the definition.
+    pub text: Vec<u8>,
+}
+
+/// The text of a here-document, which is read after the line that asks for it.
+pub type Document = Rc<RefCell<Word>>;
+
 /// One redirection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// Which of the descriptors 0, 1 and 2.
+    /// Which descriptor, 0 to 9.
     pub descriptor: usize,
     /// Where it goes.
     pub target: Target,
@@ -128,8 +157,10 @@ pub enum Target {
     Write(Word),
     /// `>> word`
     Append(Word),
-    /// `>& n`: where descriptor `n` goes.
-    Same(usize),
+    /// `>& n`: where descriptor `n` goes; with `-` nowhere.
+    Same(Word),
+    /// `<< word`
+    Document(Document),
 }
 
 /// A word as it is written: parts that are joined after expansion.
@@ -170,8 +201,15 @@ pub enum Part {
         name: Parameter,
         /// It stands in double quotes: the value is not split.
         quoted: bool,
-        /// What `:-` or `:+` says.
-        alternative: Option<Alternative>,
+        /// What is done with the value.
+        operation: Operation,
+    },
+    /// `$((expression))`
+    Arithmetic {
+        /// The expression, before parameters in it are expanded.
+        expression: Word,
+        /// It stands in double quotes: the result is not split.
+        quoted: bool,
     },
     /// `$(command)`
     Command {
@@ -197,19 +235,70 @@ pub enum Parameter {
     Background,
     /// `$#`
     Count,
+    /// `$-`
+    Flags,
     /// `$@`
     Each,
     /// `$*`
     Joined,
 }
 
-/// `${NAME-word}`, `${NAME:-word}`, `${NAME+word}`, `${NAME:+word}`.
+/// What `${NAME...}` does with the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alternative {
-    /// With `:`; an empty value counts as none.
-    pub or_empty: bool,
-    /// `+`: the word stands in for a value that is there (otherwise for one that is not).
-    pub if_set: bool,
-    /// What stands in.
-    pub word: Word,
+pub enum Operation {
+    /// Nothing.
+    Plain,
+    /// `${#NAME}`: its length.
+    Length,
+    /// `-`, `+`, `=` and `?`.
+    Alternative {
+        /// Which.
+        kind: AlternativeKind,
+        /// With `:`; an empty value counts as none.
+        or_empty: bool,
+        /// What stands in.
+        word: Word,
+    },
+    /// `#`, `##`, `%` and `%%`: the value without what matches a pattern.
+    Cut {
+        /// At its end (`%`), otherwise at its start.
+        suffix: bool,
+        /// As much as possible.
+        longest: bool,
+        /// What is cut off.
+        pattern: Word,
+    },
+}
+
+/// When and how a word stands in for a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlternativeKind {
+    /// `-`: if there is no value.
+    Default,
+    /// `=`: likewise, and it becomes the value.
+    Assign,
+    /// `?`: it is the message of the error if there is no value.
+    Require,
+    /// `+`: if there is a value.
+    Instead,
+}
+
+impl Word {
+    /// Whether its expansion may set a variable.
+    pub fn has_effects(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Arithmetic { expression, .. } => expression.parts.iter().any(|part| match part {
+                Part::Text { bytes, .. } => bytes.contains(&b'='),
+                _ => true,
+            }),
+            Part::Parameter { operation, .. } => match operation {
+                Operation::Alternative { kind, word, .. } => {
+                    *kind == AlternativeKind::Assign || word.has_effects()
+                }
+                Operation::Cut { pattern, .. } => pattern.has_effects(),
+                _ => false,
+            },
+            _ => false,
+        })
+    }
 }

@@ -1,225 +1,405 @@
-//! The commands that must run inside the shell, because they change it.
+//! The commands that must run inside the shell, because they change it or know it, and a few that are run so
+//! often that a process for each would be felt.
 
+use crate::expand::Environment as _;
+use crate::function::{halves, variable_name};
 use crate::launch::lossy;
-use crate::parser::whole_name;
 use crate::run::{Flow, Shell, Variable};
 use crate::system::System;
-use alloc::string::ToString;
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-const BUILTINS: [&str; 15] = [
-    ":", "[", "break", "cd", "continue", "exit", "export", "pwd", "read", "set", "shift", "test",
-    "umask", "unset", "wait",
+/// Builtins whose errors end a script, and assignments in front of which stay (POSIX, 2.14).
+const SPECIAL: [&str; 15] = [
+    ".", ":", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return", "set",
+    "shift", "times", "trap", "unset",
 ];
 
+const OTHERS: [&str; 21] = [
+    "[", "bg", "cd", "command", "echo", "false", "fg", "getopts", "jobs", "kill", "local",
+    "printf", "pwd", "read", "test", "true", "type", "ulimit", "umask", "wait", "hash",
+];
+
+/// What a builtin comes to; an error has a status and a message.
+pub(crate) type Outcome = Result<Flow, (i32, String)>;
+
 impl<S: System> Shell<S> {
+    pub(crate) fn is_special(name: &[u8]) -> bool {
+        SPECIAL.iter().any(|special| special.as_bytes() == name)
+    }
+
     pub(crate) fn is_builtin(name: &[u8]) -> bool {
-        BUILTINS.iter().any(|builtin| builtin.as_bytes() == name)
+        let others = OTHERS.iter().any(|builtin| builtin.as_bytes() == name);
+        others || Self::is_special(name)
     }
 
     /// Runs builtin `name` with its descriptors in force.
     pub(crate) fn builtin(&mut self, name: &[u8], arguments: &[Vec<u8>]) -> Flow {
-        self.builtin_status(name, arguments)
-            .unwrap_or_else(|(status, message)| {
-                self.complain(&alloc::format!("{}: {message}", lossy(name)));
-                self.status = status;
-                Flow::Next
-            })
-    }
-
-    fn builtin_status(
-        &mut self,
-        name: &[u8],
-        arguments: &[Vec<u8>],
-    ) -> Result<Flow, (i32, alloc::string::String)> {
         let last_status = core::mem::replace(&mut self.status, 0);
-        match name {
-            b"exit" => {
-                self.status = last_status;
-                return self.exit(arguments);
-            }
-            b"break" | b"continue" => return self.leave_loop(name == b"break", arguments),
-            b"wait" => return self.wait_builtin(arguments),
-            b"cd" => self.change_directory(arguments)?,
-            b"pwd" => self.print_directory()?,
-            b"export" => self.export(arguments)?,
-            b"set" => self.set(arguments)?,
-            b"unset" => self.unset(arguments)?,
-            b"shift" => self.shift(arguments)?,
-            b"read" => self.read(arguments)?,
-            b"test" => self.status = i32::from(!self.test(arguments)?),
-            b"[" => match arguments.split_last() {
-                Some((last, rest)) if last == b"]" => {
-                    self.status = i32::from(!self.test(rest)?);
+        match self.dispatch(name, arguments, last_status) {
+            Ok(flow) => flow,
+            Err((status, message)) => {
+                self.complain(&format!("{}: {message}", lossy(name)));
+                self.status = status;
+                match Self::is_special(name) {
+                    true => self.fatal(status),
+                    false => Flow::Next,
                 }
-                _ => return Err((2, "`]` is missing".to_string())),
-            },
-            b"umask" => return Err((1, "there are no users, so there is no umask".to_string())),
-            _ => {}
+            }
         }
-        Ok(Flow::Next)
     }
 
-    fn exit(&mut self, arguments: &[Vec<u8>]) -> Result<Flow, (i32, alloc::string::String)> {
+    #[inline(never)]
+    fn dispatch(&mut self, name: &[u8], arguments: &[Vec<u8>], last: i32) -> Outcome {
+        match name {
+            b":" | b"true" | b"hash" => Ok(Flow::Next),
+            b"false" => {
+                self.status = 1;
+                Ok(Flow::Next)
+            }
+            b"exit" => self.exit(last, arguments),
+            b"return" => self.return_builtin(last, arguments),
+            b"break" | b"continue" => self.leave_loop(name == b"break", arguments),
+            b"eval" => {
+                self.status = last;
+                let text = arguments.join(&b' ');
+                if text.trim_ascii().is_empty() {
+                    self.status = 0;
+                }
+                Ok(self.nested(&text))
+            }
+            b"." => self.dot(arguments),
+            b"command" | b"type" => self.command_builtin(name, arguments),
+            b"echo" | b"printf" => {
+                let printed = Self::printed(name, arguments)?;
+                Ok(self.put_printed(name, printed))
+            }
+            b"test" => self.test_builtin(arguments),
+            b"[" => match arguments.split_last() {
+                Some((last, rest)) if last == b"]" => self.test_builtin(rest),
+                _ => Err((2, "`]` is missing".to_string())),
+            },
+            b"jobs" => self.list_jobs(),
+            b"fg" => self.bring_to_foreground(arguments),
+            b"bg" => self.send_to_background(arguments),
+            b"kill" => self.kill(arguments),
+            b"wait" => self.wait_builtin(arguments),
+            b"umask" | b"ulimit" => Err((2, "there is nothing like it here".to_string())),
+            _ => self.of_variables(name, arguments),
+        }
+    }
+
+    #[inline(never)]
+    fn of_variables(&mut self, name: &[u8], arguments: &[Vec<u8>]) -> Outcome {
+        match name {
+            b"cd" => self.change_directory(arguments),
+            b"pwd" => self.print_directory(),
+            b"export" => self.mark(
+                arguments,
+                "export ",
+                |it| it.exported,
+                |it| it.exported = true,
+            ),
+            b"readonly" => self.mark(
+                arguments,
+                "readonly ",
+                |it| it.read_only,
+                |it| it.read_only = true,
+            ),
+            b"local" => self.local(arguments),
+            b"set" => self.set(arguments),
+            b"unset" => self.unset(arguments),
+            b"shift" => self.shift(arguments),
+            b"times" => self.times(),
+            b"trap" => self.trap(arguments),
+            b"read" => self.read(arguments),
+            _ => self.getopts(arguments),
+        }
+    }
+
+    /// Runs source text inside this one's.
+    fn nested(&mut self, text: &[u8]) -> Flow {
+        match self.is_deep() {
+            true => {
+                self.complain("nested too deep");
+                self.fatal(2)
+            }
+            false => self.source(text),
+        }
+    }
+
+    fn exit(&mut self, last: i32, arguments: &[Vec<u8>]) -> Outcome {
+        self.status = last;
         if let Some(argument) = arguments.first() {
             match number(argument) {
                 Some(status) => self.status = (status & 0xff) as i32,
                 None => {
-                    let message = alloc::format!("{}: a number is needed", lossy(argument));
-                    self.complain(&alloc::format!("exit: {message}"));
+                    self.complain(&format!("exit: Illegal number: {}", lossy(argument)));
                     self.status = 2;
                 }
             }
         }
-        self.asked_to_exit = true;
         Ok(Flow::Exit)
     }
 
-    fn leave_loop(
-        &mut self,
-        for_good: bool,
-        arguments: &[Vec<u8>],
-    ) -> Result<Flow, (i32, alloc::string::String)> {
-        if self.loops == 0 {
-            return Err((1, "only means something in a loop".to_string()));
-        }
+    fn leave_loop(&mut self, for_good: bool, arguments: &[Vec<u8>]) -> Outcome {
         let count = arguments
             .first()
             .map_or(Some(1), |argument| number(argument));
         let Some(count @ 1..) = count else {
-            return Err((1, "a count of at least 1 is needed".to_string()));
+            return Err((2, "a count of at least 1 is needed".to_string()));
         };
         let count = u32::try_from(count).unwrap_or(u32::MAX).min(self.loops);
-        Ok(if for_good {
-            Flow::Break(count)
-        } else {
-            Flow::Continue(count)
+        Ok(match (count, for_good) {
+            // Outside a loop it does nothing, as in other shells.
+            (0, _) => Flow::Next,
+            (_, true) => Flow::Break(count),
+            (_, false) => Flow::Continue(count),
         })
     }
 
-    fn wait_builtin(
-        &mut self,
-        arguments: &[Vec<u8>],
-    ) -> Result<Flow, (i32, alloc::string::String)> {
-        if arguments.is_empty() {
-            let all = self.background.clone();
-            let flow = self.wait_for(&all);
-            if flow == Flow::Next {
-                self.status = 0;
-            }
-            return Ok(flow);
-        }
-        let mut pids = Vec::new();
-        for argument in arguments {
-            let pid = number(argument).and_then(|number| u32::try_from(number).ok());
-            match pid.filter(|pid| self.background.contains(pid)) {
-                Some(pid) => pids.push(pid),
-                None => {
-                    let message = alloc::format!("{}: not a child of this shell", lossy(argument));
-                    return Err((127, message));
-                }
-            }
-        }
-        Ok(self.wait_for(&pids))
+    /// `. FILE`
+    #[inline(never)]
+    fn dot(&mut self, arguments: &[Vec<u8>]) -> Outcome {
+        let Some(name) = arguments.first() else {
+            return Err((2, "a file is needed".to_string()));
+        };
+        let path = match name.contains(&b'/') {
+            true => name.clone(),
+            false => self.find(name).map_err(|(_, why)| (2, why))?,
+        };
+        let text = self.system.read_file(&path);
+        let text = text.map_err(|error| (2, format!("{}: {error}", lossy(name))))?;
+        Ok(match self.nested(&text) {
+            Flow::Return => Flow::Next,
+            other => other,
+        })
     }
 
-    fn change_directory(
-        &mut self,
-        arguments: &[Vec<u8>],
-    ) -> Result<(), (i32, alloc::string::String)> {
-        let home = self.variables.get("HOME").map(|home| home.value.clone());
-        let path = match arguments {
-            [] => home.unwrap_or_else(|| b"/".to_vec()),
-            [path] => path.clone(),
+    /// `command [-v] NAME [ARGUMENT...]`, `type NAME...`
+    #[inline(never)]
+    fn command_builtin(&mut self, name: &[u8], arguments: &[Vec<u8>]) -> Outcome {
+        let is_type = name == b"type";
+        match arguments.split_first() {
+            None => Ok(Flow::Next),
+            Some((option, rest)) if is_type || option == b"-v" || option == b"-V" => {
+                let short = !is_type && option == b"-v";
+                for name in if is_type { arguments } else { rest } {
+                    self.say_what(name, short);
+                }
+                Ok(Flow::Next)
+            }
+            Some((name, rest)) if Self::is_builtin(name) => {
+                self.builtin(name, rest);
+                Ok(Flow::Next)
+            }
+            Some(_) => {
+                let started = self.start_program(arguments);
+                Ok(self.wait_in_foreground(Vec::from([started]), &arguments.join(&b' ')))
+            }
+        }
+    }
+
+    fn say_what(&mut self, name: &[u8], short: bool) {
+        let text = lossy(name);
+        let (what, path) = if self.functions.contains_key(text.as_str()) {
+            ("a shell function".to_string(), text.clone())
+        } else if Self::is_builtin(name) {
+            ("a shell builtin".to_string(), text.clone())
+        } else if let Ok(path) = self.find(name) {
+            (lossy(&path), lossy(&path))
+        } else {
+            self.status = 127;
+            if !short {
+                self.put(format!("{text}: not found\n").as_bytes());
+            }
+            return;
+        };
+        match short {
+            true => self.put(format!("{path}\n").as_bytes()),
+            false => self.put(format!("{text} is {what}\n").as_bytes()),
+        };
+    }
+
+    fn change_directory(&mut self, arguments: &[Vec<u8>]) -> Outcome {
+        let arguments = match arguments {
+            [option, rest @ ..] if matches!(option.as_slice(), b"-L" | b"-P" | b"--") => rest,
+            all => all,
+        };
+        let from = self.system.working_directory().ok();
+        let (path, shown) = match arguments {
+            [] => (
+                self.variable("HOME").unwrap_or_else(|| b"/".to_vec()),
+                false,
+            ),
+            [path] if path == b"-" => {
+                let old = self.variable("OLDPWD");
+                (old.ok_or((2, "OLDPWD not set".to_string()))?, true)
+            }
+            [path] => (path.clone(), false),
             _ => return Err((2, "too many arguments".to_string())),
         };
         let changed = self.system.change_directory(&path);
-        changed.map_err(|error| (1, alloc::format!("{}: {error}", lossy(&path))))
+        changed.map_err(|error| (2, format!("{}: {error}", lossy(&path))))?;
+        let now = self.system.working_directory().unwrap_or(path);
+        if let Some(from) = from {
+            self.assign("OLDPWD", from).map_err(|error| (2, error))?;
+        }
+        self.assign("PWD", now.clone())
+            .map_err(|error| (2, error))?;
+        Ok(match shown {
+            true => self.put(&[&now, &b"\n"[..]].concat()),
+            false => Flow::Next,
+        })
     }
 
-    fn print_directory(&mut self) -> Result<(), (i32, alloc::string::String)> {
-        let mut path = self
-            .system
-            .working_directory()
-            .map_err(|error| (1, error))?;
-        path.push(b'\n');
-        self.system.write(self.descriptors[1], &path);
-        Ok(())
+    fn print_directory(&mut self) -> Outcome {
+        let path = self.system.working_directory();
+        let path = path.map_err(|error| (2, error))?;
+        Ok(self.put(&[&path, &b"\n"[..]].concat()))
     }
 
-    fn export(&mut self, arguments: &[Vec<u8>]) -> Result<(), (i32, alloc::string::String)> {
-        if arguments.is_empty() {
-            self.print_variables("export ", |variable| variable.exported);
+    /// XCU 2.14 `times`: user and system time of the shell, then of its children.
+    fn times(&mut self) -> Outcome {
+        let [a, b, c, d] = self.system.times().map(|milliseconds| {
+            let (seconds, rest) = (milliseconds / 1000, milliseconds % 1000);
+            format!("{}m{}.{rest:03}s", seconds / 60, seconds % 60)
+        });
+        Ok(self.put(format!("{a} {b}\n{c} {d}\n").as_bytes()))
+    }
+
+    /// `export` and `readonly`.
+    fn mark(
+        &mut self,
+        arguments: &[Vec<u8>],
+        before: &str,
+        is_marked: fn(&Variable) -> bool,
+        mark: fn(&mut Variable),
+    ) -> Outcome {
+        if arguments.is_empty() || arguments == [b"-p"] {
+            return Ok(self.print_variables(before, is_marked));
         }
         for argument in arguments {
-            let mut halves = argument.splitn(2, |&byte| byte == b'=');
-            let name = halves.next().unwrap_or_default();
-            let Some(name) = whole_name(name) else {
-                return Err((
-                    1,
-                    alloc::format!("{}: not a variable name", lossy(argument)),
-                ));
-            };
-            if let Some(value) = halves.next() {
-                self.assign(name, value.to_vec());
+            let (name, value) = halves(argument);
+            let name = variable_name(name)?;
+            if let Some(value) = value {
+                self.assign(name, value.to_vec())
+                    .map_err(|error| (2, error))?;
             }
-            if let Some(variable) = self.variables.get_mut(name) {
-                variable.exported = true;
+            mark(self.variables.entry(name.to_string()).or_default());
+        }
+        Ok(Flow::Next)
+    }
+
+    /// `set` alone lists the variables; `set -- a b` replaces the positional parameters; `-e -f -u -x` and
+    /// their opposites with `+`.
+    fn set(&mut self, arguments: &[Vec<u8>]) -> Outcome {
+        if arguments.is_empty() {
+            return Ok(self.print_variables("", |_| true));
+        }
+        let mut rest = arguments;
+        while let Some((first, others)) = rest.split_first() {
+            match first.as_slice() {
+                b"--" => {
+                    rest = others;
+                    break;
+                }
+                [sign @ (b'-' | b'+'), letters @ ..] if !letters.is_empty() => {
+                    let on = *sign == b'-';
+                    rest = others;
+                    if letters == b"o" {
+                        let name = others.first().map_or(&b""[..], |name| name);
+                        rest = others.get(1..).unwrap_or_default();
+                        self.switch_by_name(name, on)?;
+                        continue;
+                    }
+                    if let Some(&wrong) = letters.iter().find(|it| !self.switch(**it, on)) {
+                        return Err((2, format!("Illegal option -{}", char::from(wrong))));
+                    }
+                    if rest.is_empty() {
+                        return Ok(Flow::Next);
+                    }
+                }
+                _ => break,
             }
         }
+        let only_switches = rest.is_empty() && arguments.iter().all(|it| it != b"--");
+        if !only_switches {
+            self.positional.truncate(1);
+            self.positional.extend_from_slice(rest);
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Switches on what these letters of `set` stand for.
+    pub fn set_switches(&mut self, letters: &[u8]) {
+        for &letter in letters {
+            self.switch(letter, true);
+        }
+    }
+
+    /// Switches what a letter of `set` stands for; `false` if it stands for nothing.
+    pub(crate) fn switch(&mut self, letter: u8, on: bool) -> bool {
+        match letter {
+            b'e' => self.switches.exit_on_error = on,
+            b'u' => self.switches.unset_is_error = on,
+            b'x' => self.switches.trace = on,
+            b'f' => self.switches.no_patterns = on,
+            // Exporting all, job control, reading without running, showing input: known, without effect.
+            b'a' | b'm' | b'n' | b'v' => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn switch_by_name(&mut self, name: &[u8], on: bool) -> Result<(), (i32, String)> {
+        let letter = match name {
+            b"errexit" => b'e',
+            b"nounset" => b'u',
+            b"xtrace" => b'x',
+            b"noglob" => b'f',
+            _ => return Err((2, format!("Illegal option -o {}", lossy(name)))),
+        };
+        self.switch(letter, on);
         Ok(())
     }
 
-    /// `set` alone lists the variables; `set -- a b` replaces the positional parameters.
-    fn set(&mut self, arguments: &[Vec<u8>]) -> Result<(), (i32, alloc::string::String)> {
-        match arguments.split_first() {
-            None => self.print_variables("", |_| true),
-            Some((first, rest)) if first == b"--" => {
-                self.positional.truncate(1);
-                self.positional.extend_from_slice(rest);
-            }
-            Some((first, _)) => {
-                return Err((
-                    2,
-                    alloc::format!("{}: not supported by this shell", lossy(first)),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn print_variables(&mut self, before: &str, which: fn(&Variable) -> bool) {
+    fn print_variables(&mut self, before: &str, which: fn(&Variable) -> bool) -> Flow {
         let mut text = Vec::new();
-        for (name, variable) in self
-            .variables
-            .iter()
-            .filter(|(_, variable)| which(variable))
-        {
+        for (name, variable) in self.variables.iter().filter(|(_, it)| which(it)) {
             text.extend_from_slice(before.as_bytes());
             text.extend_from_slice(name.as_bytes());
-            text.push(b'=');
-            text.extend_from_slice(&variable.value);
+            if let Some(value) = &variable.value {
+                text.push(b'=');
+                text.extend_from_slice(crate::launch::quoted_one(value).trim_ascii_end());
+            }
             text.push(b'\n');
         }
-        self.system.write(self.descriptors[1], &text);
+        self.put(&text)
     }
 
-    fn unset(&mut self, arguments: &[Vec<u8>]) -> Result<(), (i32, alloc::string::String)> {
-        for argument in arguments {
-            match whole_name(argument) {
-                Some(name) => self.variables.remove(name),
-                None => {
-                    return Err((
-                        1,
-                        alloc::format!("{}: not a variable name", lossy(argument)),
-                    ));
-                }
-            };
+    fn unset(&mut self, arguments: &[Vec<u8>]) -> Outcome {
+        let (functions, names) = match arguments.split_first() {
+            Some((option, rest)) if option == b"-f" => (true, rest),
+            Some((option, rest)) if option == b"-v" => (false, rest),
+            _ => (false, arguments),
+        };
+        for argument in names {
+            let name = variable_name(argument)?;
+            if functions {
+                self.functions.remove(name);
+                continue;
+            }
+            if self.variables.get(name).is_some_and(|it| it.read_only) {
+                return Err((2, format!("{name}: is read only")));
+            }
+            self.variables.remove(name);
         }
-        Ok(())
+        Ok(Flow::Next)
     }
 
-    fn shift(&mut self, arguments: &[Vec<u8>]) -> Result<(), (i32, alloc::string::String)> {
+    fn shift(&mut self, arguments: &[Vec<u8>]) -> Outcome {
         let count = arguments
             .first()
             .map_or(Some(1), |argument| number(argument));
@@ -227,44 +407,52 @@ impl<S: System> Shell<S> {
         match count.filter(|&count| count < self.positional.len().max(1)) {
             Some(count) => {
                 self.positional.drain(1..=count);
-                Ok(())
+                Ok(Flow::Next)
             }
-            None => Err((1, "not so many parameters".to_string())),
+            None => Err((2, "can't shift that many".to_string())),
         }
     }
 
-    /// `read NAME...`: a line of standard input into variables, the rest of it into the last.
-    fn read(&mut self, arguments: &[Vec<u8>]) -> Result<(), (i32, alloc::string::String)> {
-        let names: Option<Vec<&str>> = arguments.iter().map(|name| whole_name(name)).collect();
-        let Some(names) = names.filter(|names| !names.is_empty()) else {
-            return Err((2, "variable names are needed".to_string()));
+    /// `trap TEXT EXIT`; other conditions are taken and never come.
+    fn trap(&mut self, arguments: &[Vec<u8>]) -> Outcome {
+        let arguments = match arguments.split_first() {
+            Some((first, rest)) if first == b"--" => rest,
+            _ => arguments,
         };
-        if self.descriptors[0] != 0 {
-            return Err((1, "only from the shell's own standard input".to_string()));
-        }
-        let crate::system::Line::Text(line) = self.system.read_line("") else {
-            self.status = 1;
-            return Ok(());
+        let Some((action, conditions)) = arguments.split_first() else {
+            let shown = self.at_exit.as_ref().map(|text| {
+                let text = crate::launch::quoted_one(text);
+                [b"trap -- ", text.as_slice(), b"EXIT\n"].concat()
+            });
+            return Ok(self.put(&shown.unwrap_or_default()));
         };
-        let mut rest = line.trim_ascii();
-        for (index, name) in names.iter().enumerate() {
-            let blank = rest
-                .iter()
-                .position(u8::is_ascii_whitespace)
-                .unwrap_or(rest.len());
-            let end = if index + 1 == names.len() {
-                rest.len()
-            } else {
-                blank
-            };
-            self.assign(name, rest[..end].to_vec());
-            rest = rest[end..].trim_ascii_start();
+        for condition in conditions {
+            match condition.as_slice() {
+                b"EXIT" | b"0" => {
+                    let text = Some(action.clone());
+                    self.at_exit = text.filter(|text| text != b"-" && !text.is_empty());
+                }
+                b"HUP" | b"INT" | b"QUIT" | b"TERM" | b"PIPE" | b"1" | b"2" | b"3" | b"13"
+                | b"15" => {}
+                _ => return Err((1, format!("{}: bad trap", lossy(condition)))),
+            }
         }
-        Ok(())
+        Ok(Flow::Next)
+    }
+
+    /// The names of all builtins and functions.
+    pub(crate) fn command_names(&self) -> Vec<Vec<u8>> {
+        if !self.interactive {
+            return Vec::new();
+        }
+        let builtins = SPECIAL.iter().chain(&OTHERS);
+        let builtins = builtins.map(|name| name.as_bytes().to_vec());
+        let functions = self.functions.keys().map(|name| name.as_bytes().to_vec());
+        builtins.chain(functions).collect()
     }
 }
 
 /// A decimal number, with a sign or without.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
-    core::str::from_utf8(text).ok()?.parse().ok()
+    core::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
 }

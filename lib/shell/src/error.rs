@@ -29,7 +29,7 @@ pub enum Reason {
     Expected(&'static str),
     /// The inside of `${...}` is not understood.
     BadParameter,
-    /// Only descriptors 0, 1 and 2 can be redirected.
+    /// Only descriptors 0 to 9 can be redirected.
     BadDescriptor(String),
     /// What POSIX has and this shell has not.
     Unsupported(&'static str),
@@ -54,7 +54,7 @@ impl fmt::Display for SyntaxError {
             Reason::Expected(what) => write!(f, "syntax error: `{what}` is missing"),
             Reason::BadParameter => f.write_str("syntax error: bad `${...}`"),
             Reason::BadDescriptor(text) => {
-                write!(f, "{text}: only descriptors 0, 1 and 2 can be redirected")
+                write!(f, "{text}: only descriptors 0 to 9 can be redirected")
             }
             Reason::Unsupported(what) => write!(f, "{what} not supported by this shell"),
             Reason::TooDeep => f.write_str("nested too deep"),

@@ -1,10 +1,12 @@
-//! Words to arguments: parameters and substitutions are replaced, unquoted results are split at blanks, and
-//! patterns become the paths that match them.
+//! Words to arguments: parameters, substitutions and arithmetic are replaced, unquoted results are split, and
+//! patterns become the paths that match them (POSIX, shell command language, 2.6).
 
 use crate::MOST_EXPANDED;
-use crate::ast::{Alternative, Parameter, Part, Word};
+use crate::arithmetic::{self, Variables};
+use crate::ast::{AlternativeKind, Operation, Parameter, Part, Word};
+use crate::fields::{Fields, Mode};
 use crate::glob::{self, PatternByte};
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -12,12 +14,23 @@ use core::fmt;
 pub trait Environment {
     /// The value of a variable.
     fn variable(&self, name: &str) -> Option<Vec<u8>>;
+    /// Sets a variable.
+    ///
+    /// # Errors
+    /// It cannot be set; why.
+    fn set_variable(&mut self, name: &str, value: Vec<u8>) -> Result<(), ExpandError>;
     /// `$0`, `$1` ...
     fn positional(&self, index: usize) -> Option<Vec<u8>>;
     /// `$#`
     fn count(&self) -> usize;
     /// `$?`, `$$` or `$!`; `None` if there is none yet.
     fn special(&self, parameter: &Parameter) -> Option<i64>;
+    /// `$-`
+    fn flags(&self) -> Vec<u8>;
+    /// Whether a parameter without a value is an error (`set -u`).
+    fn unset_is_error(&self) -> bool;
+    /// Whether patterns stay as they are (`set -f`).
+    fn no_patterns(&self) -> bool;
     /// Runs a command and gives its output.
     ///
     /// # Errors
@@ -40,7 +53,7 @@ impl fmt::Display for ExpandError {
 /// The arguments that `words` stand for.
 ///
 /// # Errors
-/// A substitution could not be run.
+/// Something in them has no value.
 pub fn expand_words(
     words: &[Word],
     environment: &mut dyn Environment,
@@ -48,11 +61,13 @@ pub fn expand_words(
     let mut arguments = Vec::new();
     let mut room = MOST_EXPANDED;
     for word in words {
-        let mut fields = Fields::new(true, room);
-        fields.word(word, false, environment)?;
-        room = fields.room;
-        for field in fields.finish() {
-            let paths = match glob::has_wildcard(&field) {
+        let mut expansion = Expansion::new(Mode::Split, room, environment);
+        expansion.whole_word(word)?;
+        room = expansion.fields.room();
+        let fields = expansion.fields.finish();
+        let no_patterns = environment.no_patterns();
+        for field in fields {
+            let paths = match glob::has_wildcard(&field) && !no_patterns {
                 true => glob::paths(&field, &mut |directory| environment.list(directory)),
                 false => None,
             };
@@ -66,167 +81,273 @@ pub fn expand_words(
 /// without patterns.
 ///
 /// # Errors
-/// A substitution could not be run.
+/// As [`expand_words`].
 pub fn expand_one(word: &Word, environment: &mut dyn Environment) -> Result<Vec<u8>, ExpandError> {
-    let mut fields = Fields::new(false, MOST_EXPANDED);
-    fields.word(word, false, environment)?;
-    let fields: Vec<Vec<u8>> = fields.finish().iter().map(|field| plain(field)).collect();
-    Ok(fields.join(&b' '))
+    let mut expansion = Expansion::new(Mode::Single, MOST_EXPANDED, environment);
+    expansion.whole_word(word)?;
+    Ok(plain(&expansion.fields.finish().concat()))
+}
+
+/// The pattern that `word` stands for.
+///
+/// # Errors
+/// As [`expand_words`].
+pub fn expand_pattern(
+    word: &Word,
+    environment: &mut dyn Environment,
+) -> Result<Vec<PatternByte>, ExpandError> {
+    let mut expansion = Expansion::new(Mode::Pattern, MOST_EXPANDED, environment);
+    expansion.whole_word(word)?;
+    Ok(expansion.fields.finish().concat())
 }
 
 fn plain(field: &[PatternByte]) -> Vec<u8> {
     field.iter().map(|byte| byte.0).collect()
 }
 
-/// Arguments being put together.
-struct Fields {
-    done: Vec<Vec<PatternByte>>,
-    open: Option<Vec<PatternByte>>,
-    splitting: bool,
-    /// How many bytes more it may become.
-    room: usize,
+/// A word being expanded.
+struct Expansion<'a> {
+    fields: Fields,
+    environment: &'a mut dyn Environment,
 }
 
-impl Fields {
-    fn new(splitting: bool, room: usize) -> Self {
-        Fields {
-            done: Vec::new(),
-            open: None,
-            splitting,
-            room,
+impl<'a> Expansion<'a> {
+    fn new(mode: Mode, room: usize, environment: &'a mut dyn Environment) -> Self {
+        let separators = environment.variable("IFS");
+        Expansion {
+            fields: Fields::new(mode, room, separators),
+            environment,
         }
     }
 
-    /// Takes room for `text`.
-    fn take_room(&mut self, text: &[u8]) -> Result<(), ExpandError> {
-        self.room = self.room.checked_sub(text.len()).ok_or_else(too_long)?;
-        Ok(())
-    }
-
-    fn finish(mut self) -> Vec<Vec<PatternByte>> {
-        self.done.extend(self.open);
-        self.done
-    }
-
-    /// Adds text that stays in one piece. It makes an argument even if it is empty.
-    fn text(&mut self, text: &[u8], active: bool) {
-        let open = self.open.get_or_insert_default();
-        open.extend(text.iter().map(|&byte| (byte, active)));
-    }
-
-    /// Adds text that is split at blanks.
-    fn split(&mut self, text: &[u8]) {
-        for &byte in text {
-            if matches!(byte, b' ' | b'\t' | b'\n') {
-                self.done.extend(self.open.take());
-            } else {
-                self.open.get_or_insert_default().push((byte, true));
+    /// A word with a `~` in front, if it has one.
+    fn whole_word(&mut self, word: &Word) -> Result<(), ExpandError> {
+        let mut first = None;
+        if let Some(Part::Text {
+            bytes,
+            quoted: false,
+        }) = word.parts.first()
+            && let Some(rest) = bytes.strip_prefix(b"~")
+            && matches!(
+                (rest.first(), word.parts.len()),
+                (Some(b'/'), _) | (None, 1)
+            )
+            && let Some(home) = self.environment.variable("HOME")
+        {
+            self.fields.text(&home, false)?;
+            first = Some(rest);
+        }
+        match first {
+            Some(rest) => {
+                self.fields.text(rest, true)?;
+                self.parts(&word.parts[1..], false, false)
             }
+            None => self.parts(&word.parts, false, false),
         }
     }
 
-    fn value(&mut self, value: &[u8], quoted: bool) {
-        match quoted || !self.splitting {
-            true => self.text(value, false),
-            false => self.split(value),
-        }
-    }
-
-    fn word(
+    /// Parts, `in_quotes` or not. As the word of `${NAME-word}` their plain text is split as well.
+    fn parts(
         &mut self,
-        word: &Word,
+        parts: &[Part],
         in_quotes: bool,
-        environment: &mut dyn Environment,
+        alternative: bool,
     ) -> Result<(), ExpandError> {
-        for part in &word.parts {
+        for part in parts {
             match part {
-                Part::Text { bytes, quoted } => {
-                    self.take_room(bytes)?;
-                    self.text(bytes, !(*quoted || in_quotes));
-                }
+                Part::Text { bytes, quoted } => match *quoted || in_quotes {
+                    true => self.fields.text(bytes, false)?,
+                    false if alternative => self.fields.value(bytes, false)?,
+                    false => self.fields.text(bytes, true)?,
+                },
                 Part::Command { text, quoted } => {
-                    let mut output = environment.substitute(text)?;
-                    while output.last() == Some(&b'\n') {
-                        output.pop();
-                    }
-                    self.take_room(&output)?;
-                    self.value(&output, *quoted || in_quotes);
+                    let mut output = self.environment.substitute(text)?;
+                    let end = output.iter().rposition(|&byte| byte != b'\n');
+                    output.truncate(end.map_or(0, |end| end + 1));
+                    // An argument cannot have a zero byte in it.
+                    output.retain(|&byte| byte != 0);
+                    self.fields.value(&output, *quoted || in_quotes)?;
+                }
+                Part::Arithmetic { expression, quoted } => {
+                    let value = self.arithmetic(expression)?;
+                    self.fields.value(&decimal(value), *quoted || in_quotes)?;
                 }
                 Part::Parameter {
                     name,
                     quoted,
-                    alternative,
-                } => {
-                    let quoted = *quoted || in_quotes;
-                    self.parameter(name, quoted, alternative.as_ref(), environment)?;
-                }
+                    operation,
+                } => self.parameter(name, *quoted || in_quotes, operation)?,
             }
         }
         Ok(())
+    }
+
+    fn arithmetic(&mut self, expression: &Word) -> Result<i64, ExpandError> {
+        let text = expand_one(expression, self.environment)?;
+        let mut variables = Through(self.environment);
+        arithmetic::evaluate(&text, &mut variables).map_err(ExpandError)
     }
 
     fn parameter(
         &mut self,
         name: &Parameter,
         quoted: bool,
-        alternative: Option<&Alternative>,
-        environment: &mut dyn Environment,
+        operation: &Operation,
     ) -> Result<(), ExpandError> {
-        let value = value_of(name, environment);
-        if let Some(alternative) = alternative {
-            let set = match &value {
-                Some(value) => !(alternative.or_empty && value.is_empty()),
-                None => false,
-            };
-            if set == alternative.if_set {
-                return self.word(&alternative.word, quoted, environment);
+        match operation {
+            Operation::Plain => self.plain_value(name, quoted),
+            Operation::Length => {
+                let value = self.needed_value(name)?;
+                self.fields.value(&decimal(length(&value)), quoted)
             }
-            if alternative.if_set {
-                return Ok(());
+            Operation::Alternative {
+                kind,
+                or_empty,
+                word,
+            } => self.alternative(name, quoted, *kind, *or_empty, word),
+            Operation::Cut {
+                suffix,
+                longest,
+                pattern,
+            } => {
+                let value = self.needed_value(name)?;
+                let pattern = expand_pattern(pattern, self.environment)?;
+                let rest = glob::cut(&pattern, &value, *suffix, *longest);
+                self.fields.value(rest, quoted)
             }
         }
-        let value = value.unwrap_or_default();
-        self.take_room(&value)?;
-        match (name, quoted && self.splitting) {
-            (Parameter::Each, true) => self.each(environment),
-            _ => self.value(&value, quoted),
+    }
+
+    fn plain_value(&mut self, name: &Parameter, quoted: bool) -> Result<(), ExpandError> {
+        let separate = match name {
+            Parameter::Each => self.fields.is_splitting(),
+            Parameter::Joined => self.fields.is_splitting() && !quoted,
+            _ => false,
+        };
+        if !separate {
+            let value = self.needed_value(name)?;
+            return self.fields.value(&value, quoted);
+        }
+        for index in 1..=self.environment.count() {
+            if index > 1 {
+                self.fields.end_field();
+            }
+            let value = self.environment.positional(index).unwrap_or_default();
+            self.fields.value(&value, quoted)?;
         }
         Ok(())
     }
 
-    /// `"$@"`: each positional parameter is an argument; none make none.
-    fn each(&mut self, environment: &mut dyn Environment) {
-        for index in 1..=environment.count() {
-            if index > 1 {
-                self.done.extend(self.open.take());
+    fn alternative(
+        &mut self,
+        name: &Parameter,
+        quoted: bool,
+        kind: AlternativeKind,
+        or_empty: bool,
+        word: &Word,
+    ) -> Result<(), ExpandError> {
+        let set = match self.value_of(name) {
+            Some(value) => !(or_empty && value.is_empty()),
+            None => false,
+        };
+        match (kind, set) {
+            (AlternativeKind::Instead, true) | (AlternativeKind::Default, false) => {
+                self.parts(&word.parts, quoted, true)
             }
-            self.text(&environment.positional(index).unwrap_or_default(), false);
+            (AlternativeKind::Instead, false) => match quoted {
+                true => self.fields.text(b"", false),
+                false => Ok(()),
+            },
+            (_, true) => self.plain_value(name, quoted),
+            (AlternativeKind::Assign, false) => {
+                let value = expand_one(word, self.environment)?;
+                let Parameter::Named(variable) = name else {
+                    return Err(ExpandError("bad variable name in `${...=...}`".to_string()));
+                };
+                self.environment.set_variable(variable, value.clone())?;
+                self.fields.value(&value, quoted)
+            }
+            (AlternativeKind::Require, false) => {
+                let message = expand_one(word, self.environment)?;
+                let message = match message.is_empty() {
+                    true => "parameter not set or null".to_string(),
+                    false => String::from_utf8_lossy(&message).into_owned(),
+                };
+                Err(ExpandError(alloc::format!("{}: {message}", name_of(name))))
+            }
+        }
+    }
+
+    /// The value, or nothing, unless that is an error.
+    fn needed_value(&self, name: &Parameter) -> Result<Vec<u8>, ExpandError> {
+        match self.value_of(name) {
+            Some(value) => Ok(value),
+            None if self.environment.unset_is_error()
+                && !matches!(name, Parameter::Each | Parameter::Joined) =>
+            {
+                let name = name_of(name);
+                Err(ExpandError(alloc::format!("{name}: parameter not set")))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn value_of(&self, name: &Parameter) -> Option<Vec<u8>> {
+        let environment = &*self.environment;
+        match name {
+            Parameter::Named(name) => environment.variable(name),
+            Parameter::Positional(index) => environment.positional(*index),
+            Parameter::Count => Some(decimal(environment.count() as i64)),
+            Parameter::Flags => Some(environment.flags()),
+            Parameter::Status | Parameter::Pid | Parameter::Background => {
+                environment.special(name).map(decimal)
+            }
+            Parameter::Each | Parameter::Joined => {
+                let all = (1..=environment.count()).filter_map(|i| environment.positional(i));
+                let all: Vec<Vec<u8>> = all.collect();
+                let between = match name {
+                    Parameter::Joined => self.fields.joiner(),
+                    _ => &b" "[..],
+                };
+                (!all.is_empty()).then(|| all.join(between))
+            }
         }
     }
 }
 
-fn too_long() -> ExpandError {
-    ExpandError(String::from(
-        "the command becomes too long when it is expanded",
-    ))
+/// The variables of an environment, for expressions.
+struct Through<'a>(&'a mut dyn Environment);
+
+impl Variables for Through<'_> {
+    fn get(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.variable(name)
+    }
+
+    fn set(&mut self, name: &str, value: i64) -> Result<(), String> {
+        let set = self.0.set_variable(name, decimal(value));
+        set.map_err(|error| error.0)
+    }
 }
 
-fn value_of(name: &Parameter, environment: &mut dyn Environment) -> Option<Vec<u8>> {
+/// What `${#NAME}` counts: bytes, as dash does.
+fn length(value: &[u8]) -> i64 {
+    value.len() as i64
+}
+
+fn name_of(name: &Parameter) -> String {
     match name {
-        Parameter::Named(name) => environment.variable(name),
-        Parameter::Positional(index) => environment.positional(*index),
-        Parameter::Count => Some(decimal(environment.count() as i64)),
-        Parameter::Status | Parameter::Pid | Parameter::Background => {
-            environment.special(name).map(decimal)
-        }
-        Parameter::Each | Parameter::Joined => {
-            let all = (1..=environment.count()).filter_map(|index| environment.positional(index));
-            let all: Vec<Vec<u8>> = all.collect();
-            (!all.is_empty()).then(|| all.join(&b' '))
-        }
+        Parameter::Named(name) => name.clone(),
+        Parameter::Positional(index) => index.to_string(),
+        Parameter::Status => "?".to_string(),
+        Parameter::Pid => "$".to_string(),
+        Parameter::Background => "!".to_string(),
+        Parameter::Count => "#".to_string(),
+        Parameter::Flags => "-".to_string(),
+        Parameter::Each => "@".to_string(),
+        Parameter::Joined => "*".to_string(),
     }
 }
 
 fn decimal(value: i64) -> Vec<u8> {
-    alloc::format!("{value}").into_bytes()
+    value.to_string().into_bytes()
 }

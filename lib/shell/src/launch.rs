@@ -4,31 +4,56 @@
 //! the command has started (the new process has descriptors of its own by then) or, for a builtin, has run.
 
 use crate::ast::*;
-use crate::expand::{expand_one, expand_words};
-use crate::run::{Flow, INTERRUPTED, Shell};
-use crate::system::{Ended, Lookup, OpenMode, SpawnError, SpawnOrder, System};
+use crate::expand::{Environment, ExpandError, expand_one, expand_words};
+use crate::parse;
+use crate::run::{Descriptors, Flow, Shell};
+use crate::system::{Lookup, OpenMode, SpawnError, SpawnOrder, System};
+use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 /// Where programs are looked for if `PATH` is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/boot/bin";
 
+/// Most bytes that the shell writes into a pipe whose reader has not started: less than any pipe holds.
+const PIPED_AHEAD: usize = 16 * 1024;
+
 /// Where a command's descriptors lead.
 pub(crate) struct Opened {
-    pub descriptors: [u32; 3],
+    pub descriptors: Descriptors,
     pub to_close: Vec<u32>,
 }
 
-/// Why a command did not start: its status. The message is out already.
-struct NotStarted(i32);
+/// A simple command that can be run: it has a name.
+struct Ready {
+    function: Option<Rc<Function>>,
+    /// At least one.
+    arguments: Vec<Vec<u8>>,
+    assignments: Vec<(String, Vec<u8>)>,
+    opened: Opened,
+}
 
-/// A process that was started, with the name to tell the user if it crashes.
-struct Started {
-    pid: u32,
-    name: Vec<u8>,
+/// What came of starting a command.
+pub(crate) enum Started {
+    /// A process, with the name to tell the user if it crashes.
+    Process { pid: u32, name: Vec<u8> },
+    /// Nothing to wait for: it did not start (the message is out already), or is done. Its status.
+    Done(i32),
+}
+
+impl Started {
+    /// The process' number, if there is one.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Started::Process { pid, .. } => Some(*pid),
+            Started::Done(_) => None,
+        }
+    }
 }
 
 impl<S: System> Shell<S> {
+    #[inline(never)]
     pub(crate) fn close_all(&mut self, descriptors: &[u32]) {
         for &descriptor in descriptors {
             self.system.close(descriptor);
@@ -45,7 +70,7 @@ impl<S: System> Shell<S> {
             match self.redirect_one(redirect, &opened.descriptors) {
                 Ok((descriptor, new)) => {
                     opened.descriptors[redirect.descriptor] = descriptor;
-                    opened.to_close.extend(new.then_some(descriptor));
+                    opened.to_close.extend(descriptor.filter(|_| new));
                 }
                 Err(message) => {
                     self.close_all(&opened.to_close);
@@ -58,9 +83,18 @@ impl<S: System> Shell<S> {
     }
 
     /// Where one redirection leads, and whether that was opened for it.
-    fn redirect_one(&mut self, redirect: &Redirect, now: &[u32; 3]) -> Result<(u32, bool), String> {
+    fn redirect_one(
+        &mut self,
+        redirect: &Redirect,
+        now: &Descriptors,
+    ) -> Result<(Option<u32>, bool), String> {
         let (word, mode) = match &redirect.target {
-            Target::Same(other) => return Ok((now[*other], false)),
+            Target::Same(word) => return self.same_descriptor(word, now).map(|it| (it, false)),
+            Target::Document(document) => {
+                let word = document.borrow().clone();
+                let text = expand_one(&word, self).map_err(|error| error.to_string())?;
+                return Ok((Some(self.system.document(&text)?), true));
+            }
             Target::Read(word) => (word, OpenMode::Read),
             Target::Write(word) => (word, OpenMode::Write),
             Target::Append(word) => (word, OpenMode::Append),
@@ -71,99 +105,276 @@ impl<S: System> Shell<S> {
         };
         let descriptor = self.system.open(path, mode);
         let descriptor = descriptor.map_err(|error| alloc::format!("{}: {error}", lossy(path)))?;
-        Ok((descriptor, true))
+        Ok((Some(descriptor), true))
     }
 
-    pub(crate) fn simple(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
-        let substitutions_before = self.status;
-        let (arguments, assignments) = match self.expand_simple(simple) {
-            Ok(expanded) => expanded,
-            Err(message) => {
-                self.complain(&message);
-                self.status = 1;
-                return Flow::Next;
-            }
+    fn same_descriptor(&mut self, word: &Word, now: &Descriptors) -> Result<Option<u32>, String> {
+        let text = expand_one(word, self).map_err(|error| error.to_string())?;
+        match text.as_slice() {
+            b"-" => Ok(None),
+            [digit @ b'0'..=b'9'] => match now[usize::from(digit - b'0')] {
+                Some(descriptor) => Ok(Some(descriptor)),
+                None => Err(alloc::format!("{}: Bad file descriptor", lossy(&text))),
+            },
+            _ => Err(alloc::format!(
+                "{}: only descriptors 0 to 9 can be redirected",
+                lossy(&text)
+            )),
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn simple(&mut self, simple: &Simple, command: &Command) -> Flow {
+        let ready = match self.make_ready(simple, command) {
+            Ok(ready) => ready,
+            Err(flow) => return flow,
         };
-        let Some(opened) = self.redirect(redirects) else {
-            self.status = 1;
-            return Flow::Next;
+        let name = &ready.arguments[0];
+        if ready.function.is_none() && !Self::is_builtin(name) {
+            return self.run_program(*ready, &command.text);
+        }
+        let special = Self::is_special(name);
+        let outer = core::mem::replace(&mut self.descriptors, ready.opened.descriptors);
+        let flow = match special {
+            true => self
+                .assign_all(ready.assignments)
+                .unwrap_or_else(|| self.builtin(name, &ready.arguments[1..])),
+            false => self.with_assignments(ready.assignments, |shell| match &ready.function {
+                Some(function) => shell.call_function(function, &ready.arguments[1..]),
+                None => shell.builtin(name, &ready.arguments[1..]),
+            }),
         };
-        let flow = match arguments.split_first() {
-            None => {
-                for (name, value) in assignments {
-                    self.assign(&name, value);
-                }
-                // `x=$(false)` has the status of the substitution; without one the status is 0.
-                if !simple.has_substitution() || self.status == substitutions_before {
-                    self.status = 0;
-                }
-                Flow::Next
-            }
-            Some((name, rest)) if Self::is_builtin(name) => {
-                for (name, value) in assignments {
-                    self.assign(&name, value);
-                }
-                let outer = core::mem::replace(&mut self.descriptors, opened.descriptors);
-                let flow = self.builtin(name, rest);
-                self.descriptors = outer;
-                flow
-            }
-            Some(_) => {
-                let started = self.start(&arguments, &assignments, opened.descriptors, false);
-                self.close_all(&opened.to_close);
-                self.status = self.finish(started);
-                return Flow::Next;
-            }
-        };
-        self.close_all(&opened.to_close);
+        self.descriptors = outer;
+        self.close_all(&ready.opened.to_close);
         flow
     }
 
-    #[allow(clippy::type_complexity)]
-    fn expand_simple(
-        &mut self,
-        simple: &Simple,
-    ) -> Result<(Vec<Vec<u8>>, Vec<(String, Vec<u8>)>), String> {
-        let arguments = expand_words(&simple.words, self).map_err(|e| e.to_string())?;
+    /// Expands a simple command and opens its redirections. `Err` if there is nothing more to do: it failed, or
+    /// has no name, or was `exec`.
+    // Not inlined, as others here: functions call each other on a small stack, and what this one needs is not
+    // needed any more then.
+    #[inline(never)]
+    fn make_ready(&mut self, simple: &Simple, command: &Command) -> Result<Box<Ready>, Flow> {
+        self.substituted = None;
+        let arguments = match expand_words(&simple.words, self) {
+            Ok(arguments) => arguments,
+            Err(error) => return Err(self.bad_expansion(&error)),
+        };
+        let Some(name) = arguments.first() else {
+            return Err(self.only_assignments(simple, command));
+        };
+        let special = Self::is_special(name);
+        let Some(opened) = self.redirect(&command.redirects) else {
+            self.status = 2;
+            return Err(match special {
+                true => self.fatal(2),
+                false => Flow::Next,
+            });
+        };
+        let assignments = match self.expand_assignments(simple) {
+            Ok(assignments) => assignments,
+            Err(flow) => {
+                self.close_all(&opened.to_close);
+                return Err(flow);
+            }
+        };
+        self.trace(&assignments, &arguments);
+        if name == b"exec" {
+            return Err(self.exec(&arguments[1..], assignments, opened));
+        }
+        let function = self.functions.get(lossy(name).as_str()).cloned();
+        Ok(Box::new(Ready {
+            function: function.filter(|_| !special),
+            arguments,
+            assignments,
+            opened,
+        }))
+    }
+
+    /// Runs a program in the foreground.
+    #[inline(never)]
+    fn run_program(&mut self, ready: Ready, text: &[u8]) -> Flow {
+        let opened = ready.opened;
+        let descriptors = Self::for_program(&opened.descriptors);
+        // What is wrong is told where the program would have.
+        let outer = core::mem::replace(&mut self.descriptors, opened.descriptors);
+        let started = self.start(&ready.arguments, &ready.assignments, descriptors, false);
+        self.descriptors = outer;
+        self.close_all(&opened.to_close);
+        self.wait_in_foreground(Vec::from([started]), text)
+    }
+
+    /// `x=1` without a command: the variables are set for good. The status is that of the last substitution.
+    #[inline(never)]
+    fn only_assignments(&mut self, simple: &Simple, command: &Command) -> Flow {
+        let assignments = match self.expand_assignments(simple) {
+            Ok(assignments) => assignments,
+            Err(flow) => return flow,
+        };
+        self.trace(&assignments, &[]);
+        if let Some(flow) = self.assign_all(assignments) {
+            return flow;
+        }
+        let Some(opened) = self.redirect(&command.redirects) else {
+            self.status = 2;
+            return Flow::Next;
+        };
+        self.close_all(&opened.to_close);
+        self.status = self.substituted.unwrap_or(0);
+        Flow::Next
+    }
+
+    /// `set -x`: shows what is run.
+    fn trace(&mut self, assignments: &[(String, Vec<u8>)], arguments: &[Vec<u8>]) {
+        if !self.switches.trace {
+            return;
+        }
+        let mut line = b"+".to_vec();
+        for (name, value) in assignments {
+            line.extend_from_slice(&[b" ", name.as_bytes(), b"=", value].concat());
+        }
+        for argument in arguments {
+            line.extend_from_slice(&[b" ", argument.as_slice()].concat());
+        }
+        line.push(b'\n');
+        self.write_to(2, &line);
+    }
+
+    fn expand_assignments(&mut self, simple: &Simple) -> Result<Vec<(String, Vec<u8>)>, Flow> {
         let mut assignments = Vec::new();
         for (name, word) in &simple.assignments {
-            let value = expand_one(word, self).map_err(|e| e.to_string())?;
-            assignments.push((name.clone(), value));
+            match expand_one(word, self) {
+                Ok(value) => assignments.push((name.clone(), value)),
+                Err(error) => return Err(self.bad_expansion(&error)),
+            }
+            // What stands behind may use it.
+            if let (true, Some((name, value))) = (simple.words.is_empty(), assignments.last()) {
+                let (name, value) = (name.clone(), value.clone());
+                if let Err(error) = self.set_variable(&name, value) {
+                    return Err(self.bad_expansion(&error));
+                }
+            }
         }
-        Ok((arguments, assignments))
+        Ok(assignments)
+    }
+
+    /// Sets the variables for good; `Some` if one cannot be set.
+    fn assign_all(&mut self, assignments: Vec<(String, Vec<u8>)>) -> Option<Flow> {
+        for (name, value) in assignments {
+            if let Err(error) = self.set_variable(&name, value) {
+                return Some(self.bad_expansion(&error));
+            }
+        }
+        None
+    }
+
+    /// Runs something with variables that have their old values again afterwards.
+    fn with_assignments(
+        &mut self,
+        assignments: Vec<(String, Vec<u8>)>,
+        run: impl FnOnce(&mut Self) -> Flow,
+    ) -> Flow {
+        let names = assignments.iter().map(|(name, _)| name.clone());
+        let names: Vec<String> = names.collect();
+        let old: Vec<_> = names
+            .iter()
+            .map(|it| self.variables.get(it).cloned())
+            .collect();
+        let flow = match self.assign_all(assignments) {
+            Some(flow) => flow,
+            None => {
+                for name in &names {
+                    self.variables.entry(name.clone()).or_default().exported = true;
+                }
+                run(self)
+            }
+        };
+        for (name, old) in names.into_iter().zip(old) {
+            self.put_back(name, old);
+        }
+        flow
+    }
+
+    /// Gives a variable its old value, or none.
+    #[inline(never)]
+    pub(crate) fn put_back(&mut self, name: String, old: Option<crate::run::Variable>) {
+        match old {
+            Some(variable) => self.variables.insert(name, variable),
+            None => self.variables.remove(&name),
+        };
+    }
+
+    /// `exec`: with arguments, the program in place of the shell; otherwise the redirections stay.
+    #[inline(never)]
+    fn exec(
+        &mut self,
+        arguments: &[Vec<u8>],
+        assignments: Vec<(String, Vec<u8>)>,
+        opened: Opened,
+    ) -> Flow {
+        if arguments.is_empty() {
+            self.descriptors = opened.descriptors;
+            self.owned.extend(opened.to_close);
+            let used = self.descriptors;
+            let unused = |it: &u32| !used.contains(&Some(*it));
+            let (gone, kept) = core::mem::take(&mut self.owned)
+                .into_iter()
+                .partition(unused);
+            self.owned = kept;
+            let gone: Vec<u32> = gone;
+            self.close_all(&gone);
+            self.status = 0;
+            return self.assign_all(assignments).unwrap_or(Flow::Next);
+        }
+        let descriptors = Self::for_program(&opened.descriptors);
+        let started = self.start(arguments, &assignments, descriptors, false);
+        self.close_all(&opened.to_close);
+        match self.wait_in_foreground(Vec::from([started]), b"exec") {
+            Flow::Next => Flow::Exit,
+            other => other,
+        }
     }
 
     /// `( list )`
-    pub(crate) fn subshell(&mut self, text: &[u8], redirects: &[Redirect]) -> Flow {
-        let Some(opened) = self.redirect(redirects) else {
-            self.status = 1;
+    #[inline(never)]
+    pub(crate) fn subshell(&mut self, text: &[u8], command: &Command) -> Flow {
+        let Some(opened) = self.redirect(&command.redirects) else {
+            self.status = 2;
             return Flow::Next;
         };
-        let started = self.start_shell(text, opened.descriptors, false);
+        let descriptors = Self::for_program(&opened.descriptors);
+        let started = self.start_shell(text, descriptors, false);
         self.close_all(&opened.to_close);
-        self.status = self.finish(started);
-        Flow::Next
+        self.wait_in_foreground(Vec::from([started]), &command.text)
     }
 
     /// What `command` writes to its standard output. The status is the command's.
     pub(crate) fn output_of(&mut self, command: &[u8]) -> Result<Vec<u8>, String> {
         let (read_end, write_end) = self.system.pipe()?;
-        let descriptors = [self.descriptors[0], write_end, self.descriptors[2]];
-        let started = self.start_shell(command, descriptors, false);
+        let outer = self.descriptors;
+        self.descriptors[1] = Some(write_end);
+        let started = match simple_pipeline(command) {
+            Some(stages) => self.start_stages(&stages, false, None),
+            None => {
+                let descriptors = Self::for_program(&self.descriptors);
+                Vec::from([self.start_shell(command, descriptors, false)])
+            }
+        };
+        self.descriptors = outer;
         self.system.close(write_end);
         let output = self.system.read_all(read_end);
         self.system.close(read_end);
-        self.status = self.finish(started);
+        self.status = 0;
+        self.wait_in_foreground(started, command);
         output
     }
 
     /// Runs the stages of a pipe side by side; the status is that of the last.
+    #[inline(never)]
     pub(crate) fn run_stages(&mut self, stages: &[Command]) -> Flow {
         let started = self.start_stages(stages, false, None);
-        for started in started {
-            self.status = self.finish(started);
-        }
-        Flow::Next
+        let texts: Vec<&[u8]> = stages.iter().map(|stage| stage.text.as_slice()).collect();
+        self.wait_in_foreground(started, &texts.join(&b" | "[..]))
     }
 
     /// Starts all stages, the first with `input` as its standard input.
@@ -172,7 +383,7 @@ impl<S: System> Shell<S> {
         stages: &[Command],
         background: bool,
         input: Option<u32>,
-    ) -> Vec<Result<Started, NotStarted>> {
+    ) -> Vec<Started> {
         let mut started = Vec::new();
         let mut input = input;
         for (index, stage) in stages.iter().enumerate() {
@@ -181,15 +392,15 @@ impl<S: System> Shell<S> {
                     Ok(pipe) => Some(pipe),
                     Err(message) => {
                         self.complain(&message);
-                        started.push(Err(NotStarted(1)));
+                        started.push(Started::Done(2));
                         break;
                     }
                 },
                 false => None,
             };
             let outer = self.descriptors;
-            self.descriptors[0] = input.unwrap_or(outer[0]);
-            self.descriptors[1] = pipe.map_or(outer[1], |(_, write_end)| write_end);
+            self.descriptors[0] = input.or(outer[0]);
+            self.descriptors[1] = pipe.map_or(outer[1], |(_, write_end)| Some(write_end));
             let stage = self.start_stage(stage, background);
             self.descriptors = outer;
             started.push(stage);
@@ -202,36 +413,101 @@ impl<S: System> Shell<S> {
     }
 
     /// Starts one command as processes of their own, whatever it is.
-    fn start_stage(&mut self, command: &Command, background: bool) -> Result<Started, NotStarted> {
-        let opened = self.redirect(&command.redirects).ok_or(NotStarted(1))?;
+    fn start_stage(&mut self, command: &Command, background: bool) -> Started {
+        let Some(opened) = self.redirect(&command.redirects) else {
+            return Started::Done(2);
+        };
+        let descriptors = Self::for_program(&opened.descriptors);
+        let outer = core::mem::replace(&mut self.descriptors, opened.descriptors);
         let started = match &command.kind {
             CommandKind::Simple(simple) => self.start_simple(simple, &opened, background),
-            CommandKind::Subshell(text) => self.start_shell(text, opened.descriptors, background),
-            _ => self.start_shell(&command.text, opened.descriptors, background),
+            CommandKind::Subshell(text) => self.start_shell(text, descriptors, background),
+            _ => self.start_shell(&command.text, descriptors, background),
         };
+        self.descriptors = outer;
         self.close_all(&opened.to_close);
         started
     }
 
-    fn start_simple(
+    /// Starts a simple command. What its expansion changes is not to be seen in this shell.
+    fn start_simple(&mut self, simple: &Simple, opened: &Opened, background: bool) -> Started {
+        let values = simple.assignments.iter().map(|(_, value)| value);
+        let changes = simple.words.iter().chain(values).any(Word::has_effects);
+        let before = changes.then(|| self.variables.clone());
+        self.substituted = None;
+        let expanded = self.expand_stage(simple);
+        if let Some(before) = before {
+            self.variables = before;
+        }
+        let (arguments, assignments) = match expanded {
+            Ok(expanded) => expanded,
+            Err(error) => {
+                self.complain(&error.to_string());
+                return Started::Done(2);
+            }
+        };
+        let Some(name) = arguments.first() else {
+            return Started::Done(self.substituted.unwrap_or(0));
+        };
+        let is_function = self.functions.contains_key(lossy(name).as_str());
+        if !is_function
+            && !background
+            && let Some(done) = self.at_once(&arguments, opened)
+        {
+            return done;
+        }
+        let descriptors = Self::for_program(&opened.descriptors);
+        if is_function || Self::is_builtin(name) {
+            let mut text = Vec::new();
+            for (name, value) in &assignments {
+                text.extend_from_slice(&[name.as_bytes(), b"=", &quoted_one(value)].concat());
+            }
+            // A quoted word is never a reserved one.
+            text.extend_from_slice(&quoted(&arguments));
+            return self.start_shell(&text, descriptors, background);
+        }
+        self.start(&arguments, &assignments, descriptors, background)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn expand_stage(
         &mut self,
         simple: &Simple,
-        opened: &Opened,
-        background: bool,
-    ) -> Result<Started, NotStarted> {
-        let (arguments, assignments) = self.expand_simple(simple).map_err(|message| {
-            self.complain(&message);
-            NotStarted(1)
-        })?;
-        if arguments.first().is_none_or(|name| Self::is_builtin(name)) {
-            let text = quoted(&arguments);
-            return self.start_shell(&text, opened.descriptors, background);
+    ) -> Result<(Vec<Vec<u8>>, Vec<(String, Vec<u8>)>), ExpandError> {
+        let arguments = expand_words(&simple.words, self)?;
+        let mut assignments = Vec::new();
+        for (name, word) in &simple.assignments {
+            assignments.push((name.clone(), expand_one(word, self)?));
         }
-        self.start(&arguments, &assignments, opened.descriptors, background)
+        Ok((arguments, assignments))
+    }
+
+    /// Does what needs no process, because it only writes what a pipe can hold.
+    fn at_once(&mut self, arguments: &[Vec<u8>], opened: &Opened) -> Option<Started> {
+        let (name, rest) = arguments.split_first()?;
+        match name.as_slice() {
+            b"true" | b":" => return Some(Started::Done(0)),
+            b"false" => return Some(Started::Done(1)),
+            b"echo" | b"printf" => {}
+            _ => return None,
+        }
+        let outer = core::mem::replace(&mut self.descriptors, opened.descriptors);
+        let before = self.status;
+        let done = match Self::printed(name, rest) {
+            Ok(printed) if printed.text.len() <= PIPED_AHEAD => {
+                self.put_printed(name, printed);
+                Some(Started::Done(self.status))
+            }
+            _ => None,
+        };
+        self.status = before;
+        self.descriptors = outer;
+        done
     }
 
     /// Starts a list's item without waiting for it. Its standard input, unless redirected, is empty, so
     /// that it does not take the lines that are meant for the shell.
+    #[inline(never)]
     pub(crate) fn start_in_background(&mut self, item: &Item) {
         let Ok((input, write_end)) = self.system.pipe() else {
             self.complain("no pipe for the background command's input");
@@ -242,42 +518,39 @@ impl<S: System> Shell<S> {
         let started = match item.rest.is_empty() && !item.first.negated {
             true => self.start_stages(&item.first.stages, true, Some(input)),
             false => {
-                let descriptors = [input, self.descriptors[1], self.descriptors[2]];
+                let mut descriptors = self.descriptors;
+                descriptors[0] = Some(input);
+                let descriptors = Self::for_program(&descriptors);
                 let started = self.start_shell(&item.text, descriptors, true);
                 self.system.close(input);
                 Vec::from([started])
             }
         };
         self.status = 0;
-        for started in started {
-            match started {
-                Ok(started) => {
-                    self.background.push(started.pid);
-                    self.last_background = Some(started.pid);
-                }
-                Err(NotStarted(status)) => self.status = status,
-            }
+        let pids: Vec<u32> = started.iter().filter_map(Started::pid).collect();
+        if let Some(Started::Done(status)) = started.last() {
+            self.status = *status;
         }
-        if let (true, Some(pid)) = (self.interactive, self.last_background) {
-            self.system
-                .write(self.descriptors[2], alloc::format!("[{pid}]\n").as_bytes());
+        if let Some(&pid) = pids.last() {
+            self.last_background = Some(pid);
         }
+        self.add_job(pids, &item.text, false);
     }
 
-    /// Starts a new shell that runs `text`, with all variables and positional parameters of this one.
-    fn start_shell(
-        &mut self,
-        text: &[u8],
-        descriptors: [u32; 3],
-        background: bool,
-    ) -> Result<Started, NotStarted> {
-        let mut arguments = Vec::from([b"sh".to_vec(), b"-c".to_vec(), text.to_vec()]);
+    /// Starts a new shell that runs `text`, with all that this one knows.
+    #[inline(never)]
+    fn start_shell(&mut self, text: &[u8], descriptors: [u32; 3], background: bool) -> Started {
+        let options = [b"sh".to_vec(), b"-S".to_vec(), self.state()];
+        let mut arguments = Vec::from(options);
+        arguments.extend([b"-c".to_vec(), text.to_vec()]);
         arguments.extend_from_slice(&self.positional);
-        let all = self.variables.iter();
-        let all: Vec<_> = all
-            .map(|(name, it)| (name.clone(), it.value.clone()))
-            .collect();
-        self.start(&arguments, &all, descriptors, background)
+        self.start(&arguments, &[], descriptors, background)
+    }
+
+    /// Starts a program in the foreground, whatever functions there are.
+    pub(crate) fn start_program(&mut self, arguments: &[Vec<u8>]) -> Started {
+        let descriptors = Self::for_program(&self.descriptors);
+        self.start(arguments, &[], descriptors, false)
     }
 
     /// Starts a program, with `assignments` in its environment on top of the exported variables.
@@ -287,17 +560,17 @@ impl<S: System> Shell<S> {
         assignments: &[(String, Vec<u8>)],
         descriptors: [u32; 3],
         background: bool,
-    ) -> Result<Started, NotStarted> {
+    ) -> Started {
         let name = arguments.first().cloned().unwrap_or_default();
         let path = match self.find(&name) {
             Ok(path) => path,
-            Err((status, message)) => return Err(self.not_started(status, &name, &message)),
+            Err((status, message)) => return self.not_started(status, &name, &message),
         };
         let mut environment: Vec<(String, Vec<u8>)> = Vec::new();
         for (name, variable) in &self.variables {
             let temporary = assignments.iter().any(|(other, _)| other == name);
-            if variable.exported && !temporary {
-                environment.push((name.clone(), variable.value.clone()));
+            if let (true, false, Some(value)) = (variable.exported, temporary, &variable.value) {
+                environment.push((name.clone(), value.clone()));
             }
         }
         environment.extend_from_slice(assignments);
@@ -309,20 +582,20 @@ impl<S: System> Shell<S> {
             background,
         };
         match self.system.spawn(&order) {
-            Ok(pid) => Ok(Started { pid, name }),
-            Err(SpawnError::Missing) => Err(self.not_started(127, &name, "not found")),
-            Err(SpawnError::Killed) => Err(NotStarted(137)),
-            Err(SpawnError::Refused(why)) => Err(self.not_started(126, &name, &why)),
+            Ok(pid) => Started::Process { pid, name },
+            Err(SpawnError::Missing) => self.not_started(127, &name, "not found"),
+            Err(SpawnError::Killed) => Started::Done(137),
+            Err(SpawnError::Refused(why)) => self.not_started(126, &name, &why),
         }
     }
 
-    fn not_started(&mut self, status: i32, name: &[u8], why: &str) -> NotStarted {
+    fn not_started(&mut self, status: i32, name: &[u8], why: &str) -> Started {
         self.complain(&alloc::format!("{}: {why}", lossy(name)));
-        NotStarted(status)
+        Started::Done(status)
     }
 
     /// The path of the program `name`; otherwise a status and a message.
-    fn find(&mut self, name: &[u8]) -> Result<Vec<u8>, (i32, String)> {
+    pub(crate) fn find(&mut self, name: &[u8]) -> Result<Vec<u8>, (i32, String)> {
         if name.contains(&b'/') {
             return match self.system.lookup(name) {
                 Lookup::File => Ok(name.to_vec()),
@@ -331,7 +604,7 @@ impl<S: System> Shell<S> {
                 Lookup::Error(why) => Err((126, why)),
             };
         }
-        let path = self.variables.get("PATH").map(|path| path.value.clone());
+        let path = self.variable("PATH");
         let path = path.unwrap_or_else(|| DEFAULT_PATH.to_vec());
         let mut trouble = (127, "command not found".to_string());
         for directory in path
@@ -354,65 +627,16 @@ impl<S: System> Shell<S> {
         }
         Err(trouble)
     }
-
-    /// Waits for what was started; its status.
-    fn finish(&mut self, started: Result<Started, NotStarted>) -> i32 {
-        match started {
-            Err(NotStarted(status)) => status,
-            Ok(started) => {
-                let ended = self.system.wait(started.pid);
-                self.unhurt = matches!(ended, Some(Ended::Exited(_)));
-                self.status_of(ended, &started.name)
-            }
-        }
-    }
-
-    /// The status that stands for the end of a process.
-    pub(crate) fn status_of(&mut self, ended: Option<Ended>, name: &[u8]) -> i32 {
-        match ended {
-            Some(Ended::Exited(status)) => status & 0xff,
-            Some(Ended::Killed) => 137,
-            Some(Ended::Crashed) => {
-                self.complain(&alloc::format!("{}: crashed (see dmesg)", lossy(name)));
-                139
-            }
-            None => 127,
-        }
-    }
-
-    /// Waits for background processes: those in `pids`, or all; the status of the last.
-    pub(crate) fn wait_for(&mut self, pids: &[u32]) -> Flow {
-        let mut status = 0;
-        for &pid in pids {
-            // Ctrl-C does not reach what is waited for, so it must be looked for.
-            while self.interactive && self.system.finished(&[pid]).is_empty() {
-                if self.take_interrupt() {
-                    self.status = INTERRUPTED;
-                    return Flow::Interrupted;
-                }
-                self.system.pause();
-            }
-            let known = self.background.contains(&pid);
-            self.background.retain(|&other| other != pid);
-            let ended = if known { self.system.wait(pid) } else { None };
-            status = self.status_of(ended, alloc::format!("{pid}").as_bytes());
-        }
-        self.status = status;
-        Flow::Next
-    }
 }
 
-impl Simple {
-    fn has_substitution(&self) -> bool {
-        let words = self
-            .assignments
-            .iter()
-            .map(|(_, word)| word)
-            .chain(&self.words);
-        words
-            .flat_map(|word| &word.parts)
-            .any(|part| matches!(part, Part::Command { .. }))
-    }
+/// The stages of `command` if it is one pipeline of simple commands, which needs no shell around it.
+fn simple_pipeline(command: &[u8]) -> Option<Vec<Command>> {
+    let list = parse(command).ok()?;
+    let [item] = <[Item; 1]>::try_from(list.items).ok()?;
+    let plain = item.rest.is_empty() && !item.background && !item.first.negated;
+    let simple = |stage: &Command| matches!(stage.kind, CommandKind::Simple(_));
+    let stages = item.first.stages;
+    (plain && stages.iter().all(simple)).then_some(stages)
 }
 
 /// Bytes as text for a message.
@@ -420,18 +644,20 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Source text that stands for exactly this, with a blank behind.
+pub(crate) fn quoted_one(argument: &[u8]) -> Vec<u8> {
+    let mut text = Vec::from([b'\'']);
+    for &byte in argument {
+        match byte {
+            b'\'' => text.extend_from_slice(b"'\\''"),
+            _ => text.push(byte),
+        }
+    }
+    text.extend_from_slice(b"' ");
+    text
+}
+
 /// Source text that stands for exactly these arguments.
 fn quoted(arguments: &[Vec<u8>]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for argument in arguments {
-        text.push(b'\'');
-        for &byte in argument {
-            match byte {
-                b'\'' => text.extend_from_slice(b"'\\''"),
-                _ => text.push(byte),
-            }
-        }
-        text.extend_from_slice(b"' ");
-    }
-    text
+    arguments.iter().flat_map(|it| quoted_one(it)).collect()
 }

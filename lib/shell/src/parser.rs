@@ -3,15 +3,17 @@
 use crate::MOST_NESTING;
 use crate::ast::*;
 use crate::error::{Reason, SyntaxError};
-use crate::lexer::{Kind, Lexer, Token, leading_name};
+use crate::lexer::{Kind, Lexer, Pending, Token, new_document};
+use crate::word::{leading_name, whole_name};
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 /// Words that only mean something where a command may start.
-const RESERVED: [&str; 14] = [
+const RESERVED: [&str; 15] = [
     "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done",
-    "case",
+    "case", "esac",
 ];
 
 /// Parses a whole source text.
@@ -19,33 +21,85 @@ const RESERVED: [&str; 14] = [
 /// # Errors
 /// What is wrong with it and on which line; whether more text could make it right.
 pub fn parse(text: &[u8]) -> Result<List, SyntaxError> {
-    let mut lexer = Lexer::new(text);
-    let token = lexer.next()?;
-    let mut parser = Parser {
-        text,
-        lexer,
-        token,
-        end_of_last: 0,
-        depth: 0,
-    };
-    let list = parser.list(&[])?;
-    match parser.token.kind {
-        Kind::End => Ok(list),
-        _ => Err(parser.unexpected()),
+    let mut list = List::default();
+    let mut at = 0;
+    while let Some((line, next)) = parse_line(text, at, false)? {
+        list.items.extend(line.items);
+        at = next;
     }
+    Ok(list)
 }
 
-struct Parser<'a> {
+/// Parses the commands that begin in the first line at or behind byte `at` of `text`, and says where to go on;
+/// `None` at the end. If `whole`, there is no more text to come, so that its end also ends a here-document.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_line(
+    text: &[u8],
+    at: usize,
+    whole: bool,
+) -> Result<Option<(List, usize)>, SyntaxError> {
+    let mut lexer = Lexer::new(text, at);
+    lexer.whole = whole;
+    let mut parser = Parser::new(lexer)?;
+    parser.skip_newlines()?;
+    if parser.token.kind == Kind::End {
+        return Ok(None);
+    }
+    let list = parser.line()?;
+    Ok(Some((list, parser.lexer.at)))
+}
+
+pub(crate) struct Parser<'a> {
     text: &'a [u8],
     lexer: Lexer<'a>,
     token: Token,
     end_of_last: usize,
-    depth: usize,
 }
 
 type Parsed<T> = Result<T, SyntaxError>;
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    /// A parser of what `lexer` reads.
+    pub fn new(mut lexer: Lexer<'a>) -> Parsed<Self> {
+        let token = lexer.next()?;
+        Ok(Parser {
+            text: lexer.text,
+            lexer,
+            token,
+            end_of_last: 0,
+        })
+    }
+
+    /// Reads commands up to the `)` that closes what was opened at byte `start`; where that stands.
+    pub fn up_to_parenthesis(mut self, start: usize) -> Parsed<usize> {
+        self.list(&[])?;
+        match self.token.kind {
+            Kind::Operator(")") => Ok(self.token.start),
+            Kind::End => Err(self.lexer.error(start, Reason::Unterminated("parenthesis"))),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Commands up to the end of the line, which is not passed.
+    fn line(&mut self) -> Parsed<List> {
+        let mut list = List::default();
+        while !matches!(self.token.kind, Kind::Newline | Kind::End) {
+            let mut item = self.item()?;
+            if self.is("&") {
+                item.background = true;
+                self.advance()?;
+            } else if self.is(";") {
+                self.advance()?;
+            } else if !matches!(self.token.kind, Kind::Newline | Kind::End) {
+                return Err(self.unexpected());
+            }
+            list.items.push(item);
+        }
+        Ok(list)
+    }
+
     fn advance(&mut self) -> Parsed<Token> {
         let next = self.lexer.next()?;
         self.end_of_last = self.token.end;
@@ -109,13 +163,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A list up to the end, a `)`, or one of the reserved words in `ends`.
+    /// A list up to the end, a `)`, `;;`, or one of the reserved words in `ends`.
     fn list(&mut self, ends: &[&str]) -> Parsed<List> {
         let mut list = List::default();
         loop {
             self.skip_newlines()?;
             if self.token.kind == Kind::End
                 || self.is(")")
+                || self.is(";;")
                 || self.reserved().is_some_and(|word| ends.contains(&word))
             {
                 return Ok(list);
@@ -126,7 +181,7 @@ impl Parser<'_> {
                 self.advance()?;
             } else if self.is(";") || self.token.kind == Kind::Newline {
                 self.advance()?;
-            } else if !(self.token.kind == Kind::End || self.is(")")) {
+            } else if !(self.token.kind == Kind::End || self.is(")") || self.is(";;")) {
                 return Err(self.unexpected());
             }
             list.items.push(item);
@@ -180,8 +235,8 @@ impl Parser<'_> {
     }
 
     fn command(&mut self, after: Option<&str>) -> Parsed<Command> {
-        self.depth += 1;
-        if self.depth > MOST_NESTING {
+        self.lexer.depth += 1;
+        if self.lexer.depth > MOST_NESTING {
             return Err(self.error(Reason::TooDeep));
         }
         let start = self.token.start;
@@ -196,7 +251,7 @@ impl Parser<'_> {
             }
             None => self.simple(start, after)?,
         };
-        self.depth -= 1;
+        self.lexer.depth -= 1;
         Ok(command)
     }
 
@@ -210,7 +265,7 @@ impl Parser<'_> {
             Some("while") => self.repetition(false)?,
             Some("until") => self.repetition(true)?,
             Some("for") => self.iteration()?,
-            Some("case") => return Err(self.error(Reason::Unsupported("`case` is"))),
+            Some("case") => self.case()?,
             Some(_) => return Err(self.unexpected()),
             None => return Ok(None),
         };
@@ -311,6 +366,82 @@ impl Parser<'_> {
         Ok(Some(words))
     }
 
+    fn case(&mut self) -> Parsed<CommandKind> {
+        self.advance()?;
+        let Kind::Word(word) = &self.token.kind else {
+            return Err(self.error(Reason::Expected("word after case")));
+        };
+        let word = word.clone();
+        self.advance()?;
+        self.skip_newlines()?;
+        if !matches!(&self.token.kind, Kind::Word(word) if word.plain() == Some(b"in")) {
+            return Err(self.error(Reason::Expected("in")));
+        }
+        self.advance()?;
+        let mut arms = Vec::new();
+        loop {
+            self.skip_newlines()?;
+            if self.reserved() == Some("esac") {
+                break;
+            }
+            let patterns = self.patterns()?;
+            let body = self.list(&["esac"])?;
+            arms.push((patterns, body));
+            match self.is(";;") {
+                true => self.advance().map(drop)?,
+                false => break,
+            }
+        }
+        self.skip_newlines()?;
+        self.expect("esac")?;
+        Ok(CommandKind::Case(Box::new(Case { word, arms })))
+    }
+
+    /// `(pattern|pattern)`, the first parenthesis at will.
+    fn patterns(&mut self) -> Parsed<Vec<Word>> {
+        if self.is("(") {
+            self.advance()?;
+        }
+        let mut patterns = Vec::new();
+        loop {
+            let Kind::Word(word) = &self.token.kind else {
+                return Err(self.error(Reason::Expected("pattern")));
+            };
+            patterns.push(word.clone());
+            self.advance()?;
+            if self.is(")") {
+                self.advance()?;
+                return Ok(patterns);
+            }
+            if !self.is("|") {
+                return Err(self.error(Reason::Expected(")")));
+            }
+            self.advance()?;
+        }
+    }
+
+    /// At the `(` behind a name: the definition of a function.
+    fn function(&mut self, start: usize, name: String) -> Parsed<Command> {
+        self.advance()?;
+        if !self.is(")") {
+            return Err(self.unexpected());
+        }
+        self.advance()?;
+        self.skip_newlines()?;
+        let body = self.command(Some("()"))?;
+        let text = self.source(start);
+        let function = Function {
+            name,
+            body,
+            text: text.clone(),
+        };
+        Ok(Command {
+            kind: CommandKind::Function(Rc::new(function)),
+            redirects: Vec::new(),
+            text,
+        })
+    }
+
     fn simple(&mut self, start: usize, after: Option<&str>) -> Parsed<Command> {
         let mut simple = Simple::default();
         let mut redirects = Vec::new();
@@ -330,7 +461,15 @@ impl Parser<'_> {
             }
         }
         if self.is("(") {
-            return Err(self.unexpected());
+            return match (simple.words.as_slice(), simple.assignments.is_empty()) {
+                ([name], true) if redirects.is_empty() => {
+                    match name.plain().and_then(whole_name).map(ToString::to_string) {
+                        Some(name) => self.function(start, name),
+                        None => Err(self.unexpected()),
+                    }
+                }
+                _ => Err(self.unexpected()),
+            };
         }
         if simple == Simple::default() && redirects.is_empty() {
             return Err(match after {
@@ -344,6 +483,33 @@ impl Parser<'_> {
             redirects,
             text: self.source(start),
         })
+    }
+
+    /// At the word behind `<<`: has the text read when the line ends.
+    fn document(&mut self, word: &Word, strip: bool) -> Target {
+        let document = new_document();
+        let mut delimiter = Vec::new();
+        let mut literal = false;
+        for part in &word.parts {
+            match part {
+                Part::Text { bytes, quoted } => {
+                    delimiter.extend_from_slice(bytes);
+                    literal |= quoted;
+                }
+                // Nothing is expanded in a delimiter.
+                _ => {
+                    delimiter = self.text[self.token.start..self.token.end].to_vec();
+                    break;
+                }
+            }
+        }
+        self.lexer.expect_document(Pending {
+            delimiter,
+            strip,
+            literal,
+            document: document.clone(),
+        });
+        Target::Document(document)
     }
 
     fn redirects(&mut self) -> Parsed<Vec<Redirect>> {
@@ -360,7 +526,9 @@ impl Parser<'_> {
             number = Some(found);
             self.advance()?;
         }
-        let Kind::Operator(operator @ ("<" | ">" | ">>" | "<&" | ">&")) = self.token.kind else {
+        let Kind::Operator(operator @ ("<" | ">" | ">>" | "<&" | ">&" | "<<" | "<<-")) =
+            self.token.kind
+        else {
             return Ok(None);
         };
         self.advance()?;
@@ -372,8 +540,9 @@ impl Parser<'_> {
             "<" => Target::Read(word),
             ">" => Target::Write(word),
             ">>" => Target::Append(word),
+            "<<" | "<<-" => self.document(&word, operator == "<<-"),
             _ => match word.plain() {
-                Some([digit @ b'0'..=b'2']) => Target::Same(usize::from(digit - b'0')),
+                None | Some([b'-' | b'0'..=b'9']) => Target::Same(word),
                 _ => return Err(self.error(Reason::BadDescriptor(self.token_text()))),
             },
         };
@@ -384,11 +553,6 @@ impl Parser<'_> {
             target,
         }))
     }
-}
-
-/// `text` if it is a variable name and nothing else.
-pub(crate) fn whole_name(text: &[u8]) -> Option<&str> {
-    leading_name(text).filter(|name| name.len() == text.len())
 }
 
 /// Takes a word of the form `NAME=value` apart.

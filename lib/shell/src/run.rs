@@ -1,13 +1,16 @@
 //! The interpreter: walks the tree and has the system do the work.
 //!
 //! Statuses are those that a Unix user knows: 127 command not found, 126 found but cannot be run, 130 ended
-//! by Ctrl-C, 137 killed, 139 crashed, 2 syntax error.
+//! by Ctrl-C, 137 killed, 139 crashed, 141 nobody reads the output, 148 stopped, 2 syntax error.
 
 use crate::ast::*;
-use crate::expand::{Environment, ExpandError, expand_words};
-use crate::system::{Ended, Line, System};
-use crate::{MOST_NESTING, parse};
+use crate::expand::{Environment, ExpandError, expand_one, expand_pattern, expand_words};
+use crate::glob;
+use crate::jobs::Job;
+use crate::system::{Line, NO_DESCRIPTOR, System, Unwritten};
+use crate::{MOST_STACK, SyntaxError, parse, parse_line};
 use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -23,36 +26,73 @@ pub enum Flow {
     Break(u32),
     /// This many loops less one are left, and the next round of the last begins.
     Continue(u32),
+    /// The function, or the script that `.` reads, ends.
+    Return,
     /// The shell ends.
     Exit,
     /// Ctrl-C: back to the prompt.
     Interrupted,
 }
 
+/// A variable.
+#[derive(Clone, Default)]
 pub(crate) struct Variable {
-    pub value: Vec<u8>,
+    /// `None` if it is only known to be exported or read-only.
+    pub value: Option<Vec<u8>>,
     pub exported: bool,
+    pub read_only: bool,
 }
+
+/// What `set` switches.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Switches {
+    /// `-e`: a command that fails ends the shell.
+    pub exit_on_error: bool,
+    /// `-u`: a parameter without a value is an error.
+    pub unset_is_error: bool,
+    /// `-x`: commands are shown.
+    pub trace: bool,
+    /// `-f`: patterns stay as they are.
+    pub no_patterns: bool,
+}
+
+/// Where the shell's descriptors 0 to 9 lead now: inside a command with redirections not where they usually do.
+pub(crate) type Descriptors = [Option<u32>; 10];
 
 /// A shell with its variables.
 pub struct Shell<S: System> {
     pub(crate) system: S,
     pub(crate) variables: BTreeMap<String, Variable>,
+    pub(crate) functions: BTreeMap<String, Rc<Function>>,
+    /// For each function that runs: the variables that `local` hides.
+    pub(crate) hidden: Vec<Vec<(String, Option<Variable>)>>,
     /// `$0`, `$1` ...
     pub(crate) positional: Vec<Vec<u8>>,
     pub(crate) status: i32,
+    /// Status of the last substitution in the words of a command.
+    pub(crate) substituted: Option<i32>,
     pub(crate) last_background: Option<u32>,
-    pub(crate) background: Vec<u32>,
+    pub(crate) jobs: Vec<Job>,
     pub(crate) interactive: bool,
-    pub(crate) asked_to_exit: bool,
+    pub(crate) switches: Switches,
+    /// Above 0: a command's failure only decides, and does not end the shell.
+    pub(crate) guarded: u32,
     pub(crate) loops: u32,
+    /// What is run at the end (`trap ... EXIT`).
+    pub(crate) at_exit: Option<Vec<u8>>,
+    /// How far `getopts` is in its argument.
+    pub(crate) option_at: usize,
     /// The last process that was waited for came to its own end, although Ctrl-C may have been pressed: it
     /// was told of that itself, as another shell is.
     pub(crate) unhurt: bool,
-    /// Where descriptors 0, 1 and 2 lead now: inside a group with redirections not where they usually do.
-    pub(crate) descriptors: [u32; 3],
+    pub(crate) descriptors: Descriptors,
+    /// What `exec` has opened for good.
+    pub(crate) owned: Vec<u32>,
+    /// `$$`, if that is not the process' own.
+    pub(crate) first_pid: Option<u32>,
     seen_interrupts: u32,
-    depth: usize,
+    /// Where the stack was when the shell was made.
+    stack: usize,
 }
 
 impl<S: System> Shell<S> {
@@ -65,28 +105,39 @@ impl<S: System> Shell<S> {
     ) -> Self {
         let seen_interrupts = system.interrupts();
         let exported = |(name, value)| {
-            (
-                name,
-                Variable {
-                    value,
-                    exported: true,
-                },
-            )
+            let variable = Variable {
+                value: Some(value),
+                exported: true,
+                read_only: false,
+            };
+            (name, variable)
         };
+        let mut descriptors = [None; 10];
+        for (slot, descriptor) in descriptors.iter_mut().zip(0..3) {
+            *slot = Some(descriptor);
+        }
         Shell {
             system,
             variables: environment.into_iter().map(exported).collect(),
+            functions: BTreeMap::new(),
+            hidden: Vec::new(),
             positional,
             status: 0,
+            substituted: None,
             last_background: None,
-            background: Vec::new(),
+            jobs: Vec::new(),
             interactive,
-            asked_to_exit: false,
+            switches: Switches::default(),
+            guarded: 0,
             loops: 0,
+            at_exit: None,
+            option_at: 0,
             unhurt: false,
-            descriptors: [0, 1, 2],
+            descriptors,
+            owned: Vec::new(),
+            first_pid: None,
             seen_interrupts,
-            depth: 0,
+            stack: stack_address(),
         }
     }
 
@@ -100,13 +151,40 @@ impl<S: System> Shell<S> {
         &mut self.system
     }
 
-    /// Runs a whole source text; the status.
+    /// Runs a whole source text as the shell's own, to its end; the status.
     pub fn run_text(&mut self, text: &[u8]) -> i32 {
-        match parse(text) {
-            Ok(list) => {
-                self.list(&list);
+        self.source(text);
+        self.finish_up()
+    }
+
+    /// Runs a whole source text, line by line.
+    pub(crate) fn source(&mut self, text: &[u8]) -> Flow {
+        let mut at = 0;
+        loop {
+            match parse_line(text, at, true) {
+                Ok(None) => return Flow::Next,
+                Ok(Some((list, next))) => {
+                    let flow = self.list(&list);
+                    if flow != Flow::Next {
+                        return flow;
+                    }
+                    at = next;
+                }
+                Err(error) => return self.syntax_error(&error),
             }
-            Err(error) => self.syntax_error(&error),
+        }
+    }
+
+    /// What is to be done when the shell ends; its status.
+    fn finish_up(&mut self) -> i32 {
+        if let Some(text) = self.at_exit.take() {
+            let status = self.status;
+            if self.source(&text) != Flow::Exit {
+                self.status = status;
+            }
+        }
+        for descriptor in core::mem::take(&mut self.owned) {
+            self.system.close(descriptor);
         }
         self.status
     }
@@ -116,9 +194,9 @@ impl<S: System> Shell<S> {
         let mut text = Vec::new();
         loop {
             self.reap();
-            let line = self
-                .system
-                .read_line(if text.is_empty() { "$ " } else { "> " });
+            let prompt = self.prompt(text.is_empty());
+            let commands = self.command_names();
+            let line = self.system.read_line(&prompt, &commands);
             let at_end = line == Line::End;
             match line {
                 Line::Text(line) => {
@@ -133,39 +211,76 @@ impl<S: System> Shell<S> {
                     continue;
                 }
             }
-            if self.complete(&text, at_end) {
-                text.clear();
-            }
-            if at_end || self.asked_to_exit {
-                return self.status;
+            let flow = match self.run_if_complete(&text, at_end) {
+                Some(flow) => {
+                    text.clear();
+                    flow
+                }
+                None => Flow::Next,
+            };
+            if at_end || flow == Flow::Exit {
+                return self.finish_up();
             }
         }
     }
 
-    /// Runs `text` unless more lines are needed to complete it; whether it is done with.
-    fn complete(&mut self, text: &[u8], at_end: bool) -> bool {
+    fn prompt(&self, first: bool) -> String {
+        let (name, usual) = if first { ("PS1", "$ ") } else { ("PS2", "> ") };
+        let prompt = self.variable(name);
+        prompt.map_or_else(
+            || usual.to_string(),
+            |text| String::from_utf8_lossy(&text).into_owned(),
+        )
+    }
+
+    /// Runs `text` unless more lines are needed to complete it.
+    fn run_if_complete(&mut self, text: &[u8], at_end: bool) -> Option<Flow> {
+        if at_end {
+            return Some(self.source(text));
+        }
         match parse(text) {
-            Ok(list) => {
-                self.list(&list);
-                true
-            }
-            Err(error) if error.incomplete && !at_end => false,
-            Err(error) => {
-                self.syntax_error(&error);
-                true
-            }
+            Ok(list) => Some(self.list(&list)),
+            Err(error) if error.incomplete => None,
+            Err(error) => Some(match (self.syntax_error(&error), self.interactive) {
+                (_, true) => Flow::Next,
+                (flow, false) => flow,
+            }),
         }
     }
 
-    fn syntax_error(&mut self, error: &crate::SyntaxError) {
+    #[inline(never)]
+    fn syntax_error(&mut self, error: &SyntaxError) -> Flow {
         self.complain(&error.to_string());
-        self.status = 2;
+        self.fatal(2)
+    }
+
+    /// An error that ends a script; a person gets the prompt back.
+    pub(crate) fn fatal(&mut self, status: i32) -> Flow {
+        self.status = status;
+        match self.interactive {
+            true => Flow::Interrupted,
+            false => Flow::Exit,
+        }
     }
 
     /// Writes `sh: text` to the standard error.
+    #[inline(never)]
     pub(crate) fn complain(&mut self, text: &str) {
         let line = alloc::format!("sh: {text}\n");
-        self.system.write(self.descriptors[2], line.as_bytes());
+        self.write_to(2, line.as_bytes());
+    }
+
+    /// Writes to one of the shell's descriptors. Where nothing can be done about an error it need not be looked at.
+    pub(crate) fn write_to(&mut self, descriptor: usize, text: &[u8]) -> Option<Unwritten> {
+        match self.descriptors[descriptor] {
+            Some(descriptor) => self.system.write(descriptor, text).err(),
+            None => Some(Unwritten::Failed("Bad file descriptor".into())),
+        }
+    }
+
+    /// Descriptors 0, 1 and 2 for a program.
+    pub(crate) fn for_program(descriptors: &Descriptors) -> [u32; 3] {
+        [descriptors[0], descriptors[1], descriptors[2]].map(|it| it.unwrap_or(NO_DESCRIPTOR))
     }
 
     /// Whether Ctrl-C was pressed since this was last asked.
@@ -174,27 +289,6 @@ impl<S: System> Shell<S> {
         let pressed = now != self.seen_interrupts;
         self.seen_interrupts = now;
         pressed
-    }
-
-    /// Takes leave of background processes that have ended, and says so to a person.
-    fn reap(&mut self) {
-        if self.background.is_empty() {
-            return;
-        }
-        for pid in self.system.finished(&self.background) {
-            self.background.retain(|&other| other != pid);
-            let ended = self.system.wait(pid);
-            if self.interactive {
-                let how = match ended {
-                    Some(Ended::Exited(0)) | None => "done".to_string(),
-                    Some(Ended::Exited(status)) => alloc::format!("status {status}"),
-                    Some(Ended::Killed) => "killed".to_string(),
-                    Some(Ended::Crashed) => "crashed".to_string(),
-                };
-                let line = alloc::format!("[{pid}] {how}\n");
-                self.system.write(self.descriptors[2], line.as_bytes());
-            }
-        }
     }
 
     pub(crate) fn list(&mut self, list: &List) -> Flow {
@@ -213,24 +307,44 @@ impl<S: System> Shell<S> {
         Flow::Next
     }
 
+    /// A list whose failures only decide what is done next.
+    fn guarded(&mut self, run: impl FnOnce(&mut Self) -> Flow) -> Flow {
+        self.guarded += 1;
+        let flow = run(self);
+        self.guarded -= 1;
+        flow
+    }
+
     fn item(&mut self, item: &Item) -> Flow {
-        let mut flow = self.pipeline(&item.first);
-        for (connector, pipeline) in &item.rest {
-            if flow != Flow::Next {
-                break;
+        let last = item.rest.len();
+        let pipelines = core::iter::once((None, &item.first));
+        let pipelines = pipelines.chain(item.rest.iter().map(|(it, next)| (Some(it), next)));
+        for (index, (connector, pipeline)) in pipelines.enumerate() {
+            if let Some(connector) = connector
+                && (*connector == Connector::And) != (self.status == 0)
+            {
+                continue;
             }
-            if (*connector == Connector::And) == (self.status == 0) {
-                flow = self.pipeline(pipeline);
+            let flow = match index < last {
+                true => self.guarded(|shell| shell.pipeline(pipeline)),
+                false => self.pipeline(pipeline),
+            };
+            if flow != Flow::Next {
+                return flow;
             }
         }
-        flow
+        Flow::Next
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline) -> Flow {
         self.unhurt = false;
-        let flow = match pipeline.stages.as_slice() {
-            [command] => self.command(command),
-            stages => self.run_stages(stages),
+        let run = |shell: &mut Self| match pipeline.stages.as_slice() {
+            [command] => shell.command(command),
+            stages => shell.run_stages(stages),
+        };
+        let flow = match pipeline.negated {
+            true => self.guarded(run),
+            false => run(self),
         };
         if pipeline.negated && flow == Flow::Next {
             self.status = i32::from(self.status == 0);
@@ -240,29 +354,45 @@ impl<S: System> Shell<S> {
             self.status = INTERRUPTED;
             return Flow::Interrupted;
         }
+        let fails = flow == Flow::Next && self.status != 0 && !pipeline.negated;
+        if fails && self.switches.exit_on_error && self.guarded == 0 && may_end(pipeline) {
+            return match self.interactive {
+                true => Flow::Interrupted,
+                false => Flow::Exit,
+            };
+        }
         flow
     }
 
-    fn command(&mut self, command: &Command) -> Flow {
-        if self.depth >= MOST_NESTING {
+    pub(crate) fn command(&mut self, command: &Command) -> Flow {
+        if self.is_deep() {
             self.complain("nested too deep");
-            self.status = 2;
-            return Flow::Next;
+            return self.fatal(2);
         }
-        self.depth += 1;
-        let flow = match &command.kind {
-            CommandKind::Simple(simple) => self.simple(simple, &command.redirects),
-            CommandKind::Subshell(text) => self.subshell(text, &command.redirects),
+        match &command.kind {
+            CommandKind::Simple(simple) => self.simple(simple, command),
+            CommandKind::Subshell(text) => self.subshell(text, command),
+            CommandKind::Function(function) => {
+                self.functions
+                    .insert(function.name.clone(), function.clone());
+                self.status = 0;
+                Flow::Next
+            }
             _ => self.compound(command),
-        };
-        self.depth -= 1;
-        flow
+        }
+    }
+
+    /// Whether so much of the stack is in use that nothing more may be nested. A function that calls itself
+    /// would otherwise end in a crash.
+    pub(crate) fn is_deep(&self) -> bool {
+        self.stack.abs_diff(stack_address()) > MOST_STACK
     }
 
     /// A command that runs in this shell, with its redirections in force meanwhile.
+    #[inline(never)]
     fn compound(&mut self, command: &Command) -> Flow {
         let Some(opened) = self.redirect(&command.redirects) else {
-            self.status = 1;
+            self.status = 2;
             return Flow::Next;
         };
         let outer = core::mem::replace(&mut self.descriptors, opened.descriptors);
@@ -271,16 +401,20 @@ impl<S: System> Shell<S> {
             CommandKind::If(conditional) => self.conditional(conditional),
             CommandKind::While(repetition) => self.repetition(repetition),
             CommandKind::For(iteration) => self.iteration(iteration),
-            CommandKind::Simple(_) | CommandKind::Subshell(_) => Flow::Next,
+            CommandKind::Case(case) => self.case(case),
+            CommandKind::Simple(_) | CommandKind::Subshell(_) | CommandKind::Function(_) => {
+                Flow::Next
+            }
         };
         self.descriptors = outer;
         self.close_all(&opened.to_close);
         flow
     }
 
+    #[inline(never)]
     fn conditional(&mut self, conditional: &Conditional) -> Flow {
         for (condition, body) in &conditional.branches {
-            let flow = self.list(condition);
+            let flow = self.guarded(|shell| shell.list(condition));
             if flow != Flow::Next {
                 return flow;
             }
@@ -295,12 +429,17 @@ impl<S: System> Shell<S> {
         }
     }
 
+    #[inline(never)]
     fn repetition(&mut self, repetition: &Loop) -> Flow {
         let mut status = 0;
         loop {
-            let flow = self.list(&repetition.condition);
-            if flow != Flow::Next {
-                return flow;
+            self.loops += 1;
+            let flow = self.guarded(|shell| shell.list(&repetition.condition));
+            self.loops -= 1;
+            match leaves_round(flow) {
+                None if flow == Flow::Next => {}
+                None => continue,
+                Some(flow) => return flow,
             }
             if (self.status == 0) == repetition.until {
                 self.status = status;
@@ -318,6 +457,7 @@ impl<S: System> Shell<S> {
         }
     }
 
+    #[inline(never)]
     fn iteration(&mut self, iteration: &Iteration) -> Flow {
         let words = match &iteration.words {
             None => Ok(self.positional.get(1..).unwrap_or_default().to_vec()),
@@ -325,20 +465,52 @@ impl<S: System> Shell<S> {
         };
         let words = match words {
             Ok(words) => words,
-            Err(error) => {
-                self.complain(&error.to_string());
-                self.status = 1;
-                return Flow::Next;
-            }
+            Err(error) => return self.bad_expansion(&error),
         };
         self.status = 0;
         for word in words {
-            self.assign(&iteration.name, word);
+            if let Err(error) = self.set_variable(&iteration.name, word) {
+                return self.bad_expansion(&error);
+            }
             if let Some(flow) = self.round(&iteration.body) {
                 return flow;
             }
+            if self.take_interrupt() && !self.unhurt {
+                self.status = INTERRUPTED;
+                return Flow::Interrupted;
+            }
         }
         Flow::Next
+    }
+
+    #[inline(never)]
+    fn case(&mut self, case: &Case) -> Flow {
+        let value = match expand_one(&case.word, self) {
+            Ok(value) => value,
+            Err(error) => return self.bad_expansion(&error),
+        };
+        for (patterns, body) in &case.arms {
+            for pattern in patterns {
+                let pattern = match expand_pattern(pattern, self) {
+                    Ok(pattern) => pattern,
+                    Err(error) => return self.bad_expansion(&error),
+                };
+                if glob::matches_text(&pattern, &value) {
+                    if body.items.is_empty() {
+                        self.status = 0;
+                    }
+                    return self.list(body);
+                }
+            }
+        }
+        self.status = 0;
+        Flow::Next
+    }
+
+    #[inline(never)]
+    pub(crate) fn bad_expansion(&mut self, error: &ExpandError) -> Flow {
+        self.complain(&error.to_string());
+        self.fatal(2)
     }
 
     /// One round of a loop; `Some` if it is to be left, and how.
@@ -346,34 +518,56 @@ impl<S: System> Shell<S> {
         self.loops += 1;
         let flow = self.list(body);
         self.loops -= 1;
-        match flow {
-            Flow::Next | Flow::Continue(1) => None,
-            Flow::Break(1) => Some(Flow::Next),
-            Flow::Break(loops) => Some(Flow::Break(loops - 1)),
-            Flow::Continue(loops) => Some(Flow::Continue(loops - 1)),
-            other => Some(other),
-        }
+        leaves_round(flow)
     }
 
-    pub(crate) fn assign(&mut self, name: &str, value: Vec<u8>) {
-        match self.variables.get_mut(name) {
-            Some(variable) => variable.value = value,
-            None => {
-                let variable = Variable {
-                    value,
-                    exported: false,
-                };
-                self.variables.insert(name.to_string(), variable);
-            }
+    /// Sets a variable that may be set.
+    pub(crate) fn assign(&mut self, name: &str, value: Vec<u8>) -> Result<(), String> {
+        let variable = self.variables.entry(name.to_string()).or_default();
+        if variable.read_only {
+            return Err(alloc::format!("{name}: is read only"));
         }
+        variable.value = Some(value);
+        if name == "OPTIND" {
+            self.option_at = 0;
+        }
+        Ok(())
+    }
+}
+
+/// About where the stack is now.
+#[inline(never)]
+fn stack_address() -> usize {
+    let here = 0u8;
+    core::ptr::from_ref(&here).addr()
+}
+
+/// What a loop does after a round that ended so; `None`: the next round.
+fn leaves_round(flow: Flow) -> Option<Flow> {
+    match flow {
+        Flow::Next | Flow::Continue(1) => None,
+        Flow::Break(1) => Some(Flow::Next),
+        Flow::Break(loops) => Some(Flow::Break(loops - 1)),
+        Flow::Continue(loops) => Some(Flow::Continue(loops - 1)),
+        other => Some(other),
+    }
+}
+
+/// Whether `set -e` looks at the pipeline's status; in other compound commands it has looked inside already.
+fn may_end(pipeline: &Pipeline) -> bool {
+    match pipeline.stages.as_slice() {
+        [only] => matches!(only.kind, CommandKind::Simple(_) | CommandKind::Subshell(_)),
+        _ => true,
     }
 }
 
 impl<S: System> Environment for Shell<S> {
     fn variable(&self, name: &str) -> Option<Vec<u8>> {
-        self.variables
-            .get(name)
-            .map(|variable| variable.value.clone())
+        self.variables.get(name)?.value.clone()
+    }
+
+    fn set_variable(&mut self, name: &str, value: Vec<u8>) -> Result<(), ExpandError> {
+        self.assign(name, value).map_err(ExpandError)
     }
 
     fn positional(&self, index: usize) -> Option<Vec<u8>> {
@@ -387,14 +581,39 @@ impl<S: System> Environment for Shell<S> {
     fn special(&self, parameter: &Parameter) -> Option<i64> {
         match parameter {
             Parameter::Status => Some(self.status.into()),
-            Parameter::Pid => Some(self.system.pid().into()),
+            Parameter::Pid => Some(self.first_pid.unwrap_or_else(|| self.system.pid()).into()),
             Parameter::Background => self.last_background.map(Into::into),
             _ => None,
         }
     }
 
+    fn flags(&self) -> Vec<u8> {
+        let switches = self.switches;
+        let all = [
+            (switches.exit_on_error, b'e'),
+            (switches.no_patterns, b'f'),
+            (switches.unset_is_error, b'u'),
+            (switches.trace, b'x'),
+            (self.interactive, b'i'),
+        ];
+        let on = all.into_iter().filter(|(on, _)| *on);
+        on.map(|(_, letter)| letter).collect()
+    }
+
+    fn unset_is_error(&self) -> bool {
+        self.switches.unset_is_error
+    }
+
+    fn no_patterns(&self) -> bool {
+        self.switches.no_patterns
+    }
+
     fn substitute(&mut self, command: &[u8]) -> Result<Vec<u8>, ExpandError> {
-        self.output_of(command).map_err(ExpandError)
+        // `$?` in the same command is still what it was.
+        let before = self.status;
+        let output = self.output_of(command).map_err(ExpandError);
+        self.substituted = Some(core::mem::replace(&mut self.status, before));
+        output
     }
 
     fn list(&mut self, directory: &[u8]) -> Vec<Vec<u8>> {

@@ -40,6 +40,12 @@ pub enum FileTest {
     NotEmpty,
     /// `-L`
     Symlink,
+    /// `-x`
+    Executable,
+    /// `-p`, `-S`, `-b`, `-c`: a device, pipe or socket.
+    Other,
+    /// `-t`: the path is a descriptor number, and it leads to a terminal.
+    Terminal,
 }
 
 /// A program to start.
@@ -50,7 +56,7 @@ pub struct SpawnOrder<'a> {
     pub arguments: &'a [Vec<u8>],
     /// Its environment.
     pub environment: &'a [(String, Vec<u8>)],
-    /// What become its descriptors 0, 1 and 2. They stay the shell's to close.
+    /// What become its descriptors 0, 1 and 2 ([`NO_DESCRIPTOR`]: not open). They stay the shell's to close.
     pub descriptors: [u32; 3],
     /// Ctrl-C does not reach it.
     pub background: bool,
@@ -76,7 +82,12 @@ pub enum Ended {
     Killed,
     /// It crashed.
     Crashed,
+    /// It has not: Ctrl-Z stopped it.
+    Stopped,
 }
+
+/// In [`SpawnOrder::descriptors`]: the program does not get this one.
+pub const NO_DESCRIPTOR: u32 = u32::MAX;
 
 /// A line of standard input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +98,15 @@ pub enum Line {
     End,
     /// Ctrl-C was pressed: what was typed so far is dropped.
     Interrupted,
+}
+
+/// Why something could not be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unwritten {
+    /// A pipe whose reader is gone.
+    NoReader,
+    /// Anything else, in words.
+    Failed(String),
 }
 
 /// The system under the shell. Errors are texts for the user.
@@ -110,6 +130,15 @@ pub trait System {
     fn spawn(&mut self, order: &SpawnOrder<'_>) -> Result<u32, SpawnError>;
     /// Waits for a child. `None`: there is no such child (any more).
     fn wait(&mut self, pid: u32) -> Option<Ended>;
+    /// As `wait`, but comes back also when Ctrl-Z stops the child.
+    fn wait_or_stop(&mut self, pid: u32) -> Option<Ended>;
+    /// Lets a child go on that was stopped.
+    fn resume(&mut self, pid: u32, background: bool);
+    /// Ends a process.
+    ///
+    /// # Errors
+    /// Why not.
+    fn kill(&mut self, pid: u32) -> Result<(), String>;
     /// Which of these children have ended and can be waited for at once; also those that are not known.
     fn finished(&mut self, pids: &[u32]) -> Vec<u32>;
     /// Lets a moment pass, before it is asked again whether something has happened.
@@ -119,14 +148,33 @@ pub trait System {
     /// # Errors
     /// Why it cannot be read.
     fn read_all(&mut self, descriptor: u32) -> Result<Vec<u8>, String>;
-    /// Writes all of `text`; errors (a closed pipe) are dropped.
-    fn write(&mut self, descriptor: u32, text: &[u8]);
-    /// The next line of standard input, with a prompt in front if the shell is interactive.
-    fn read_line(&mut self, prompt: &str) -> Line;
+    /// Everything in a file.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn read_file(&mut self, path: &[u8]) -> Result<Vec<u8>, String>;
+    /// A descriptor from which `text` can be read.
+    ///
+    /// # Errors
+    /// Why not.
+    fn document(&mut self, text: &[u8]) -> Result<u32, String>;
+    /// A line from a descriptor, as far as there is one, and whether a line break ended it (it is not part of
+    /// the text). Nothing behind the line is taken.
+    fn read_from(&mut self, descriptor: u32) -> (Vec<u8>, bool);
+    /// Writes all of `text`.
+    ///
+    /// # Errors
+    /// Why not all of it went.
+    fn write(&mut self, descriptor: u32, text: &[u8]) -> Result<(), Unwritten>;
+    /// The next line of standard input, with a prompt in front if the shell is interactive. `commands` are the
+    /// names of its builtins and functions, for completion.
+    fn read_line(&mut self, prompt: &str, commands: &[Vec<u8>]) -> Line;
     /// What is at a path.
     fn lookup(&mut self, path: &[u8]) -> Lookup;
     /// The answer to a question of `test`.
     fn test(&mut self, path: &[u8], question: FileTest) -> bool;
+    /// When the file was last changed, in seconds; `None` if there is none.
+    fn modified(&mut self, path: &[u8]) -> Option<u64>;
     /// The names in a directory (empty: the working directory).
     fn list(&mut self, directory: &[u8]) -> Vec<Vec<u8>>;
     /// Changes the working directory.
@@ -141,6 +189,9 @@ pub trait System {
     fn working_directory(&mut self) -> Result<Vec<u8>, String>;
     /// How often Ctrl-C was pressed; only the change from one call to the next counts.
     fn interrupts(&mut self) -> u32;
+    /// Processor time in milliseconds: of the shell itself, of others on its behalf, and the same of its children that
+    /// have ended.
+    fn times(&mut self) -> [u64; 4];
     /// The shell's own process number.
     fn pid(&self) -> u32;
 }

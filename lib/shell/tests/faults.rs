@@ -75,7 +75,9 @@ fn what_stands_where_it_cannot() {
         ("fi", "fi"),
         ("a; then b", "then"),
         ("}", "}"),
-        ("f() { a; }", "("),
+        ("f(a) { b; }", "a"),
+        ("1f() { a; }", "("),
+        ("esac", "esac"),
         ("{ a; } b", "b"),
         ("&& a", "&&"),
     ] {
@@ -112,30 +114,21 @@ fn missing_keywords_and_names() {
 #[test]
 fn what_this_shell_does_not_have() {
     assert_eq!(
-        error("cat << END").0,
-        "here-documents (`<<`) are not supported by this shell"
+        error("a 10> x").0,
+        "10: only descriptors 0 to 9 can be redirected"
     );
     assert_eq!(
-        error("echo $((1+1))").0,
-        "arithmetic (`$((`) is not supported by this shell"
+        error("a >&10").0,
+        "10: only descriptors 0 to 9 can be redirected"
     );
-    assert_eq!(
-        error("case a in").0,
-        "`case` is not supported by this shell"
-    );
-    assert_eq!(
-        error("a 3> x").0,
-        "3: only descriptors 0, 1 and 2 can be redirected"
-    );
-    assert_eq!(
-        error("a >&9").0,
-        "9: only descriptors 0, 1 and 2 can be redirected"
-    );
+    assert_eq!(error("a <> b").0, "`<>` is not supported by this shell");
     assert_eq!(
         error("a 99999999999999999999999> x").0.split(':').nth(1),
-        Some(" only descriptors 0, 1 and 2 can be redirected")
+        Some(" only descriptors 0 to 9 can be redirected")
     );
-    for text in ["${}", "${1x}", "${x:}", "${x!}", "${-}"] {
+    for text in [
+        "${}", "${1x}", "${x:}", "${x!}", "${=}", "${#x-1}", "${x:#y}",
+    ] {
         assert_eq!(
             error(&format!("echo {text}")).0,
             "syntax error: bad `${...}`",
@@ -243,44 +236,64 @@ fn commands_that_end_badly() {
 fn redirections_that_fail() {
     let outcome = run("echo a < /none; echo $?");
     assert_eq!(outcome.errors, "sh: /none: No such file or directory\n");
-    assert_eq!(outcome.output, "1\n");
-    assert_eq!(outcome.started, ["echo 1"]);
+    assert_eq!(outcome.output, "2\n");
+    assert_eq!(outcome.started, [""; 0]);
     let outcome = run("echo a > /x < /none | cat");
     assert_eq!(outcome.errors, "sh: /none: No such file or directory\n");
     let outcome = run("{ echo a; } < /none");
-    assert_eq!((outcome.output.as_str(), outcome.status), ("", 1));
+    assert_eq!((outcome.output.as_str(), outcome.status), ("", 2));
+    let outcome = run("echo a >&7; echo $?");
+    assert_eq!(outcome.errors, "sh: 7: Bad file descriptor\n");
+    assert_eq!(run(": > $nothing; echo on").output, "");
     let outcome = run("for i in 1; do echo a; done > $nothing");
     assert_eq!(
         outcome.errors,
         "sh: ambiguous redirection: it must name exactly one file\n"
     );
     let outcome = run_over(&[("/a1", ""), ("/a2", "")], "echo x > a*");
-    assert_eq!((outcome.status, outcome.file("/a1").as_str()), (1, ""));
+    assert_eq!((outcome.status, outcome.file("/a1").as_str()), (2, ""));
 }
 
 #[test]
 fn builtins_that_fail() {
     for (text, message, status) in [
-        ("cd /nowhere", "cd: /nowhere: No such file or directory", 1),
+        ("cd /nowhere", "cd: /nowhere: No such file or directory", 2),
         ("cd a b", "cd: too many arguments", 2),
-        ("exit abc", "exit: abc: a number is needed", 2),
-        ("export 1=2", "export: 1=2: not a variable name", 1),
-        ("unset a-b", "unset: a-b: not a variable name", 1),
-        ("shift 9", "shift: not so many parameters", 1),
-        ("shift -1", "shift: not so many parameters", 1),
+        ("cd -", "cd: OLDPWD not set", 2),
+        ("exit abc", "exit: Illegal number: abc", 2),
+        ("export 1=2", "export: 1: not a variable name", 2),
+        ("unset a-b", "unset: a-b: not a variable name", 2),
+        ("shift 9", "shift: can't shift that many", 2),
+        ("shift -1", "shift: can't shift that many", 2),
         ("wait 55", "wait: 55: not a child of this shell", 127),
-        ("break", "break: only means something in a loop", 1),
+        ("local x", "local: only in a function", 2),
+        ("readonly x=1; x=2", "x: is read only", 2),
+        ("readonly x; unset x", "unset: x: is read only", 2),
+        (". /none", ".: /none: No such file or directory", 2),
+        ("fg", "fg: no such job", 1),
+        ("kill %3", "kill: no such job", 1),
+        ("kill x", "kill: Illegal number: x", 2),
+        ("printf %d x", "printf: x: expected numeric value", 1),
         (
             "for i in a; do break 0; done",
             "break: a count of at least 1 is needed",
-            1,
+            2,
         ),
         ("[ a = a", "[: `]` is missing", 2),
-        ("test a -foo b", "test: -foo: unknown operator", 2),
-        ("test a -lt 1", "test: a: a number is needed", 2),
-        ("test a b c d e f", "test: too many arguments", 2),
-        ("read", "read: variable names are needed", 2),
-        ("set -x", "set: -x: not supported by this shell", 2),
+        ("test -foo b", "test: -foo: unexpected operator", 2),
+        ("test a -lt 1", "test: Illegal number: a", 2),
+        ("test a b c d e f", "test: b: unexpected operator", 2),
+        ("read", "read: arg count", 2),
+        ("set -q", "set: Illegal option -q", 2),
+        ("echo ${x?}", "x: parameter not set or null", 2),
+        ("echo ${x:?gone}", "x: gone", 2),
+        ("set -u; echo $x", "x: parameter not set", 2),
+        (
+            "echo $((1/0))",
+            "arithmetic expression: division by zero",
+            2,
+        ),
+        ("trap x NEVER", "trap: NEVER: bad trap", 1),
     ] {
         let outcome = run(text);
         assert_eq!(
@@ -299,7 +312,28 @@ fn what_grows_without_end_is_stopped() {
         outcome.errors,
         "sh: the command becomes too long when it is expanded\n"
     );
-    assert_eq!(outcome.output, "on\n");
+    assert_eq!((outcome.output.as_str(), outcome.status), ("", 2));
+    let recursion = run("f() { f; }; f; echo on");
+    assert_eq!(
+        (recursion.errors.as_str(), recursion.status),
+        ("sh: nested too deep\n", 2)
+    );
+    let recursion = run("f() { eval f; }; f; echo on");
+    assert_eq!(
+        (recursion.errors.as_str(), recursion.status),
+        ("sh: nested too deep\n", 2)
+    );
+    // Nobody reads, so the loop must end by itself.
+    let outcome = run("exec > /broken-pipe; while true; do echo a; done");
+    assert_eq!(outcome.status, 141);
+}
+
+#[test]
+fn a_full_disk_is_an_error_of_the_command_that_wrote() {
+    let outcome = run("echo a > /full; echo $?; printf b > /full || pwd > /full; echo $? on");
+    assert_eq!(outcome.output, "1\n1 on\n");
+    let error = "sh: write error: No space left on device\n";
+    assert_eq!(outcome.errors, error.repeat(3));
 }
 
 #[test]
@@ -353,7 +387,7 @@ fn waiting_for_the_background_can_be_interrupted() {
     ]);
     assert_eq!(
         (outcome.output.as_str(), outcome.errors.as_str()),
-        ("130\n", "[1]\n")
+        ("130\n", "[1] 1\n")
     );
 }
 
@@ -371,7 +405,7 @@ fn input_that_ends_too_early() {
 #[test]
 fn a_background_command_that_ends_is_reported_once() {
     let outcome = run_lines(vec![line("crasher &"), line("true"), line("true")]);
-    assert_eq!(outcome.errors, "[1]\n[1] crashed\n");
+    assert_eq!(outcome.errors, "[1] 1\n[1] Crashed  crasher\n");
     let outcome = run_lines(vec![line("nothere &"), line("echo $?")]);
     assert_eq!(outcome.output, "127\n");
 }

@@ -17,7 +17,7 @@ fn words_and_quotes() {
     assert_eq!(output("echo 'a  b' \"c  d\""), "a  b c  d\n");
     assert_eq!(
         output(r#"echo a\ b "\$x \" \\ \n" '\n'"#),
-        "a b $x \" \\ \\n \\n\n"
+        "a b $x \" \\ \n \n\n"
     );
     assert_eq!(output("echo a'b'\"c\"d"), "abcd\n");
     assert_eq!(output("echo '' \"\" x"), "  x\n");
@@ -187,9 +187,9 @@ fn patterns() {
 
 #[test]
 fn background_and_wait() {
-    let outcome = run("echo a & echo $!; wait; echo $?");
+    let outcome = run("say a & echo $!; wait; echo $?");
     assert_eq!(outcome.output, "a\n1\n0\n");
-    assert_eq!(outcome.started[0], "echo a &");
+    assert_eq!(outcome.started[0], "say a &");
     assert_eq!(run("status 5 & wait $!").status, 5);
     assert_eq!(
         run("true && echo a & wait").started[0],
@@ -248,4 +248,75 @@ fn lines_of_input() {
     ]);
     assert_eq!(outcome.output, "one,two three\n");
     assert_eq!(run_lines(vec![line("false"), Line::End]).status, 1);
+}
+
+#[test]
+fn times_in_minutes() {
+    let outcome = run_lines(vec![line("times")]);
+    assert_eq!(outcome.output, "0m0.001s 0m2.030s\n1m1.400s 60m0.000s\n");
+}
+
+#[test]
+fn jobs_that_ctrl_z_stops() {
+    let outcome = run_lines(vec![
+        line("stopper a | cat; echo no"),
+        line("echo $?"),
+        line("jobs"),
+        line("bg"),
+        line("jobs; fg %1"),
+        line("echo $?; jobs"),
+    ]);
+    assert_eq!(
+        outcome.output,
+        "148\n[1] Stopped  stopper a | cat\n[1] stopper a | cat\n[1] Running  stopper a | cat\n\
+         stopper a | cat\n0\n"
+    );
+    assert_eq!(outcome.errors, "\n[1] Stopped  stopper a | cat\n");
+    assert_eq!(outcome.started[2..], ["bg 1", "fg 1"]);
+    let killed = run_lines(vec![line("endless &"), line("kill %1; wait %1; echo $?")]);
+    assert_eq!(killed.output, "137\n");
+    let pipe = run_lines(vec![
+        line("endless | endless &"),
+        line("kill %1; wait; echo on"),
+    ]);
+    assert_eq!(pipe.output, "on\n");
+    assert_eq!(pipe.started[2..], ["kill 2", "kill 1"]);
+}
+
+#[test]
+fn scripts_in_files() {
+    let outcome = run_over(
+        &[("/lib.sh", "f() { echo lib $1; }\nreturn 3\necho no\n")],
+        ". /lib.sh; echo $?; f x; eval 'y=1;' 'echo $y'",
+    );
+    assert_eq!(outcome.output, "3\nlib x\n1\n");
+}
+
+#[test]
+fn other_descriptors() {
+    let outcome = run_over(
+        &[("/in", "1\n2\n3\n")],
+        "exec 3< /in 4> /out; read a <&3; read b <&3; echo $b$a >&4; exec 3<&- 4>&-; read c <&3",
+    );
+    assert_eq!(outcome.file("/out"), "21\n");
+    assert_eq!(
+        (outcome.errors.as_str(), outcome.status),
+        ("sh: 3: Bad file descriptor\n", 2)
+    );
+    let loop_over = run_over(
+        &[("/in", "a b\nc\nlast")],
+        "while read x y; do echo \"<$x|$y>\"; done < /in; echo $x",
+    );
+    assert_eq!(loop_over.output, "<a|b>\n<c|>\nlast\n");
+}
+
+#[test]
+fn a_new_shell_knows_what_the_old_one_knew() {
+    let text = "x=1; f() { echo f$1 $x $$; }; set -u; false; (echo $? $-; f 2) | cat; env | cat";
+    assert_eq!(output(text), "1 u\nf2 1 77\nHOME=/home\n");
+    assert_eq!(output("f() { return 3; }; x=$(f); echo $?"), "3\n");
+    assert_eq!(
+        output("x=1; y=$(x=2; echo $x); echo $x$y $(: ${z:=5}) $z"),
+        "12\n"
+    );
 }

@@ -12,6 +12,7 @@ pub enum Object {
     Input,
     Output,
     Errors,
+    Closed,
     File { path: Vec<u8>, at: usize },
     Pipe(usize),
 }
@@ -26,6 +27,8 @@ pub struct World {
     pub children: BTreeMap<u32, Ended>,
     pub pids: u32,
     pub interrupts: u32,
+    /// Children that Ctrl-Z stops once.
+    pub stoppers: BTreeMap<u32, ()>,
     /// Children that do not end.
     pub endless: Vec<u32>,
     /// Programs that were started: arguments joined by blanks, with ` &` behind if in the background.
@@ -44,7 +47,7 @@ impl Fake {
         let mut world = World::default();
         for name in [
             "echo", "cat", "true", "false", "crasher", "killed", "status", "sh", "env", "int",
-            "told", "endless",
+            "told", "endless", "say", "stopper",
         ] {
             world
                 .files
@@ -86,7 +89,7 @@ impl Fake {
             Object::Errors => world.errors.extend_from_slice(text),
             Object::File { path, .. } => world.files.get_mut(path).unwrap().extend_from_slice(text),
             Object::Pipe(index) => world.pipes[*index].extend_from_slice(text),
-            Object::Input => panic!("write to the input"),
+            Object::Input | Object::Closed => panic!("write to the input"),
         }
     }
 
@@ -103,7 +106,9 @@ impl Fake {
         let arguments = &order.arguments[1..];
         let name = order.path.rsplit(|&b| b == b'/').next().unwrap();
         match name {
-            b"echo" => self.put(&fds[1], &[arguments.join(&b' '), b"\n".to_vec()].concat()),
+            b"echo" | b"say" => {
+                self.put(&fds[1], &[arguments.join(&b' '), b"\n".to_vec()].concat())
+            }
             b"cat" => {
                 let text = self.take(&fds[0]);
                 self.put(&fds[1], &text);
@@ -135,9 +140,10 @@ impl Fake {
     fn run_shell(&mut self, order: &SpawnOrder<'_>, fds: &[Object; 3]) -> Ended {
         let mut inner = self.clone();
         inner.table = standard(fds.clone());
-        let positional = order.arguments[3..].to_vec();
+        let positional = order.arguments[5..].to_vec();
         let mut shell = Shell::new(inner, positional, order.environment.to_vec(), false);
-        Ended::Exited(shell.run_text(&order.arguments[2]))
+        shell.restore(&order.arguments[2]);
+        Ended::Exited(shell.run_text(&order.arguments[4]))
     }
 }
 
@@ -185,10 +191,15 @@ impl System for Fake {
         if order.path.ends_with(b"broken") {
             return Err(SpawnError::Refused("not a program image".into()));
         }
-        let fds = order
-            .descriptors
-            .map(|descriptor| self.table[&descriptor].clone());
-        let mut line = String::from_utf8_lossy(&order.arguments.join(&b' ')).into_owned();
+        let fds = order.descriptors.map(|descriptor| match descriptor {
+            NO_DESCRIPTOR => Object::Closed,
+            descriptor => self.table[&descriptor].clone(),
+        });
+        let mut arguments = order.arguments.to_vec();
+        if arguments.get(1).is_some_and(|it| it == b"-S") {
+            arguments.drain(1..3);
+        }
+        let mut line = String::from_utf8_lossy(&arguments.join(&b' ')).into_owned();
         if order.background {
             line += " &";
         }
@@ -198,6 +209,9 @@ impl System for Fake {
             world.pids += 1;
             world.pids
         };
+        if order.path.ends_with(b"stopper") {
+            self.world.borrow_mut().stoppers.insert(pid, ());
+        }
         if order.path.ends_with(b"endless") {
             self.world.borrow_mut().endless.push(pid);
             return Ok(pid);
@@ -209,6 +223,34 @@ impl System for Fake {
 
     fn wait(&mut self, pid: u32) -> Option<Ended> {
         self.world.borrow_mut().children.remove(&pid)
+    }
+
+    fn wait_or_stop(&mut self, pid: u32) -> Option<Ended> {
+        let stopped = self.world.borrow_mut().stoppers.remove(&pid);
+        if stopped.is_some() {
+            self.world.borrow_mut().endless.push(pid);
+        }
+        match stopped {
+            Some(()) => Some(Ended::Stopped),
+            None => self.wait(pid),
+        }
+    }
+
+    fn resume(&mut self, pid: u32, background: bool) {
+        let how = if background { "bg" } else { "fg" };
+        let mut world = self.world.borrow_mut();
+        world.started.push(format!("{how} {pid}"));
+        if !background {
+            world.endless.retain(|&other| other != pid);
+        }
+    }
+
+    fn kill(&mut self, pid: u32) -> Result<(), String> {
+        let mut world = self.world.borrow_mut();
+        world.endless.retain(|&other| other != pid);
+        world.started.push(format!("kill {pid}"));
+        world.children.insert(pid, Ended::Killed);
+        Ok(())
     }
 
     fn finished(&mut self, pids: &[u32]) -> Vec<u32> {
@@ -228,12 +270,61 @@ impl System for Fake {
         Ok(self.take(&object))
     }
 
-    fn write(&mut self, descriptor: u32, text: &[u8]) {
-        let object = self.table[&descriptor].clone();
-        self.put(&object, text);
+    fn read_file(&mut self, path: &[u8]) -> Result<Vec<u8>, String> {
+        let path = self.absolute(path);
+        let found = self.world.borrow().files.get(&path).cloned();
+        found.ok_or("No such file or directory".into())
     }
 
-    fn read_line(&mut self, _prompt: &str) -> Line {
+    fn document(&mut self, text: &[u8]) -> Result<u32, String> {
+        let (reader, writer) = self.pipe()?;
+        self.write(writer, text).expect("it is no broken file");
+        self.close(writer);
+        Ok(reader)
+    }
+
+    fn read_from(&mut self, descriptor: u32) -> (Vec<u8>, bool) {
+        let take = |text: &mut Vec<u8>| match text.iter().position(|&byte| byte == b'\n') {
+            Some(end) => {
+                let mut line: Vec<u8> = text.drain(..=end).collect();
+                line.pop();
+                (line, true)
+            }
+            None => (std::mem::take(text), false),
+        };
+        let mut world = self.world.borrow_mut();
+        match self.table.get_mut(&descriptor).unwrap() {
+            Object::Input if world.input.is_empty() => (Vec::new(), false),
+            Object::Input => match world.input.remove(0) {
+                Line::Text(line) => (line, true),
+                _ => (Vec::new(), false),
+            },
+            Object::File { path, at } => {
+                let mut rest = world.files[path][*at..].to_vec();
+                let before = rest.len();
+                let line = take(&mut rest);
+                *at += before - rest.len();
+                line
+            }
+            Object::Pipe(index) => take(&mut world.pipes[*index]),
+            _ => panic!("nothing to read"),
+        }
+    }
+
+    fn write(&mut self, descriptor: u32, text: &[u8]) -> Result<(), Unwritten> {
+        let object = self.table[&descriptor].clone();
+        if let Object::File { path, .. } = &object {
+            match path.as_slice() {
+                b"/broken-pipe" => return Err(Unwritten::NoReader),
+                b"/full" => return Err(Unwritten::Failed("No space left on device".into())),
+                _ => {}
+            }
+        }
+        self.put(&object, text);
+        Ok(())
+    }
+
+    fn read_line(&mut self, _prompt: &str, _commands: &[Vec<u8>]) -> Line {
         let mut world = self.world.borrow_mut();
         if world.input.is_empty() {
             return Line::End;
@@ -252,7 +343,7 @@ impl System for Fake {
         }
         match self.world.borrow().files.contains_key(&path) {
             true => Lookup::File,
-            false if path == b"/bin" => Lookup::Directory,
+            false if path == b"/bin" || path == b"/" => Lookup::Directory,
             false => Lookup::Missing,
         }
     }
@@ -263,8 +354,14 @@ impl System for Fake {
             FileTest::Exists => found != Lookup::Missing,
             FileTest::Regular => found == Lookup::File,
             FileTest::Directory => found == Lookup::Directory,
-            FileTest::NotEmpty | FileTest::Symlink => false,
+            _ => false,
         }
+    }
+
+    fn modified(&mut self, path: &[u8]) -> Option<u64> {
+        let path = self.absolute(path);
+        let world = self.world.borrow();
+        world.files.get(&path).map(|content| content.len() as u64)
     }
 
     fn list(&mut self, directory: &[u8]) -> Vec<Vec<u8>> {
@@ -288,7 +385,7 @@ impl System for Fake {
 
     fn change_directory(&mut self, path: &[u8]) -> Result<(), String> {
         match path {
-            b"/nowhere" => Err("No such file or directory".into()),
+            b"/nowhere" | b"/nonexistent/dir" => Err("No such file or directory".into()),
             _ => {
                 self.directory = self.absolute(path);
                 Ok(())
@@ -302,6 +399,10 @@ impl System for Fake {
 
     fn interrupts(&mut self) -> u32 {
         self.world.borrow().interrupts
+    }
+
+    fn times(&mut self) -> [u64; 4] {
+        [1, 2_030, 61_400, 3_600_000]
     }
 
     fn pid(&self) -> u32 {
@@ -393,4 +494,11 @@ pub fn run_lines(lines: Vec<Line>) -> Outcome {
 /// A line of input.
 pub fn line(text: &str) -> Line {
     Line::Text(text.as_bytes().to_vec())
+}
+
+/// Runs `text` like `sh -c` without arguments and environment, as far as there are programs.
+pub fn run_alone(text: &str) -> Outcome {
+    let mut shell = Shell::new(Fake::new(), vec![b"sh".to_vec()], Vec::new(), false);
+    let status = shell.run_text(text.as_bytes());
+    outcome(shell, status)
 }
