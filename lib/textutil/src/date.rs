@@ -63,6 +63,74 @@ impl Date {
     }
 }
 
+/// The seconds since 1970 of a date in UTC: `@SECONDS`, `now`, or `YYYY-MM-DD`, with `hh:mm` or `hh:mm:ss` behind a
+/// blank or `T`, and `Z` or `UTC` behind that. `None` if it is none, or before 1970.
+pub fn parse(text: &[u8], now: u64) -> Option<u64> {
+    let text = core::str::from_utf8(text).ok()?.trim();
+    if text == "now" {
+        return Some(now);
+    }
+    if let Some(seconds) = text.strip_prefix('@') {
+        return seconds.parse().ok();
+    }
+    let text = text.strip_suffix("UTC").unwrap_or(text);
+    let text = text.strip_suffix('Z').unwrap_or(text).trim_end();
+    let (date, time) = match text.split_once([' ', 'T']) {
+        Some((date, time)) => (date, time),
+        None => (text, "00:00"),
+    };
+    let numbers = |text: &str, sign: char| -> Option<[u64; 3]> {
+        let mut all = [0; 3];
+        let mut count = 0;
+        for part in text.split(sign) {
+            let digits = !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+            *all.get_mut(count)? = part.parse().ok().filter(|_| digits)?;
+            count += 1;
+        }
+        (count >= 2).then_some(all)
+    };
+    seconds_of(numbers(date, '-')?, numbers(time, ':')?)
+}
+
+/// The seconds since 1970 of `[[CC]YY]MMDDhhmm[.ss]`; without a year that of `now`. `None` if it is none.
+pub fn parse_stamp(text: &[u8], now: u64) -> Option<u64> {
+    let text = core::str::from_utf8(text).ok()?;
+    let (digits, second) = text.split_once('.').unwrap_or((text, "00"));
+    let all_digits = |text: &str| text.bytes().all(|it| it.is_ascii_digit());
+    if !all_digits(digits) || !all_digits(second) || second.len() != 2 {
+        return None;
+    }
+    let (year, rest) = digits.split_at(digits.len().checked_sub(8)?);
+    let year = match year.len() {
+        0 => Date::from_seconds(now).year,
+        2 => match year.parse().ok()? {
+            year @ 69..=99 => 1900 + year,
+            year => 2000 + year,
+        },
+        4 => year.parse().ok()?,
+        _ => return None,
+    };
+    let two = |at: usize| rest.get(at..at + 2)?.parse::<u64>().ok();
+    let time = [two(4)?, two(6)?, second.parse().ok()?];
+    seconds_of([year, two(0)?, two(2)?], time)
+}
+
+/// The seconds since 1970 of a year, month and day (from 1), and hour, minute and second.
+fn seconds_of([year, month, day]: [u64; 3], [hour, minute, second]: [u64; 3]) -> Option<u64> {
+    let month = usize::try_from(month).ok()?.checked_sub(1)?;
+    let valid = (1970..10_000).contains(&year)
+        && month < 12
+        && (1..=month_length(year, month)).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 61;
+    let years: u64 = (1970..year.min(10_000)).map(year_length).sum();
+    let months: u64 = (0..month.min(11))
+        .map(|month| month_length(year, month))
+        .sum();
+    valid.then(|| (years + months + day - 1) * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
 fn is_leap(year: u64) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
@@ -119,5 +187,40 @@ mod tests {
         assert_eq!(Date::listed(951_782_400, 951_782_460), "Feb 29 00:00");
         assert_eq!(Date::listed(951_782_400, 4_107_542_400), "Feb 29  2000");
         assert_eq!(Date::listed(951_782_400, 951_782_399), "Feb 29  2000");
+    }
+
+    #[test]
+    fn dates_are_read() {
+        for (text, seconds) in [
+            ("@5", 5),
+            ("now", 77),
+            ("1970-01-01", 0),
+            ("2024-02-29 12:30:00", 1_709_209_800),
+            ("2024-02-29T12:30:01Z", 1_709_209_801),
+            ("2000-01-01 00:00 UTC", 946_684_800),
+        ] {
+            assert_eq!(parse(text.as_bytes(), 77), Some(seconds), "{text}");
+        }
+        for (text, seconds) in [
+            ("202402291230", 1_709_209_800),
+            ("2402291230.05", 1_709_209_805),
+            ("01010000", 0),
+        ] {
+            assert_eq!(parse_stamp(text.as_bytes(), 77), Some(seconds), "{text}");
+        }
+        for text in [
+            "",
+            "2023-02-29",
+            "2024-13-01",
+            "1969-12-31",
+            "x",
+            "2024-1",
+            "@-1",
+        ] {
+            assert_eq!(parse(text.as_bytes(), 77), None, "{text}");
+        }
+        for text in ["", "1", "0230", "02300000", "20240229123", "202402291230.5"] {
+            assert_eq!(parse_stamp(text.as_bytes(), 77), None, "{text}");
+        }
     }
 }

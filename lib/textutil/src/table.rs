@@ -83,6 +83,19 @@ pub fn human_bytes(bytes: u64) -> String {
     }
 }
 
+/// A processor time in minutes, seconds and hundredths.
+pub fn processor_time(nanoseconds: u64) -> String {
+    let hundredths = nanoseconds / 10_000_000;
+    let (seconds, rest) = (hundredths / 100, hundredths % 100);
+    alloc::format!("{}:{:02}.{rest:02}", seconds / 60, seconds % 60)
+}
+
+/// `part` of `whole` in per cent, with tenths; more than 100 where several processors worked.
+pub fn percent(part: u64, whole: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(whole.max(1));
+    alloc::format!("{}.{}", tenths / 10, tenths % 10)
+}
+
 fn tenths(bytes: u64, unit: u64, letter: char) -> String {
     alloc::format!("{}.{}{letter}", bytes / unit, bytes % unit * 10 / unit)
 }
@@ -113,6 +126,19 @@ mod tests {
             " 3  x",
         ];
         assert_eq!(table.lines(), expected);
+    }
+
+    #[test]
+    fn times() {
+        let all = [0, 9_999_999, 59_990_000_000, 3_723_450_000_000].map(processor_time);
+        assert_eq!(all, ["0:00.00", "0:00.00", "0:59.99", "62:03.45"]);
+    }
+
+    #[test]
+    fn shares() {
+        let all = [(0, 0), (1, 3), (5, 5), (3, 2), (u64::MAX, u64::MAX)];
+        let all = all.map(|(part, whole)| percent(part, whole));
+        assert_eq!(all, ["0.0", "33.3", "100.0", "150.0", "100.0"]);
     }
 
     #[test]
