@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 pub mod entry;
+pub mod extents;
 
 /// What `idlc` wrote.
 #[allow(unsafe_code, clippy::all)]

@@ -104,6 +104,7 @@ fn emit_transfer(code: &mut Code, model: &Model, definition: &Definition) {
         "unsafe impl Exchangeable for {} {{",
         definition.name
     ));
+    emit_handles(code, model, definition);
     code.line("#[inline]");
     code.open("unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {");
     match &definition.body {
@@ -117,6 +118,21 @@ fn emit_transfer(code: &mut Code, model: &Model, definition: &Definition) {
     code.line("Ok(())");
     code.close("}");
     code.close("}");
+}
+
+/// Whether a value can hold handles: if one of its fields can.
+fn emit_handles(code: &mut Code, model: &Model, definition: &Definition) {
+    let fields = definition.fields();
+    let owning = fields.iter().filter(|(_, field)| model.owns(&field.ty));
+    code.line("const HANDLES: bool = false");
+    for (_, field) in owning {
+        code.line(format!(
+            "    || <{} as Exchangeable>::HANDLES",
+            INSIDE.ty(&field.ty)
+        ));
+    }
+    code.line(";");
+    code.line("");
 }
 
 fn emit_transfer_variants(code: &mut Code, model: &Model, variants: &[Variant]) {

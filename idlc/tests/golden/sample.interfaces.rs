@@ -85,6 +85,12 @@ pub struct Parcel {
 
 // SAFETY: transfers every field that can own something; the others are plain data (checked by idlc).
 unsafe impl Exchangeable for Parcel {
+    const HANDLES: bool = false
+        || <RVec<u8> as Exchangeable>::HANDLES
+        || <[Option<Handle<dyn Part>>; 2] as Exchangeable>::HANDLES
+        || <Content as Exchangeable>::HANDLES
+    ;
+
     #[inline]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
         // SAFETY: the caller's duty is passed on unchanged; the field crosses with the whole.
@@ -116,6 +122,11 @@ pub enum Content {
 
 // SAFETY: transfers every field that can own something; the others are plain data (checked by idlc).
 unsafe impl Exchangeable for Content {
+    const HANDLES: bool = false
+        || <RRef<Measure> as Exchangeable>::HANDLES
+        || <AnyHandle as Exchangeable>::HANDLES
+    ;
+
     #[inline]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
         match self {
