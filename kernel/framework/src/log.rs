@@ -22,6 +22,8 @@ struct Log {
     written: u64,
     com1: bool,
     com2: bool,
+    /// Bytes that fit into the transmitters of the two before it has to be asked again.
+    room: [u8; 2],
     /// Only a panic prints on COM1.
     com2_only: bool,
 }
@@ -31,6 +33,7 @@ static LOG: IrqLock<Log> = IrqLock::new(Log {
     written: 0,
     com1: false,
     com2: false,
+    room: [0; 2],
     com2_only: false,
 });
 
@@ -69,7 +72,9 @@ pub(crate) fn set_clock(now_ns: fn() -> u64) {
 
 /// The kernel stops printing on COM1 (`false`) or takes it back (`true`).
 pub(crate) fn use_console(on: bool) {
-    LOG.lock().com1 = on;
+    let mut log = LOG.lock();
+    log.com1 = on;
+    log.room[0] = 0;
 }
 
 /// From now on everything is printed on all ports, and a lock held by a stopped processor does not
@@ -78,6 +83,7 @@ pub(crate) fn panicking() {
     PANICKING.store(true, Ordering::Relaxed);
     if let Some(mut log) = LOG.try_lock() {
         log.com1 = true;
+        log.room[0] = 0;
     }
 }
 
@@ -143,10 +149,10 @@ impl Write for Log {
             self.ring[(self.written % RING_BYTES as u64) as usize] = byte;
             self.written += 1;
             if self.com1 {
-                serial_put(COM1, byte);
+                serial_put(COM1, byte, &mut self.room[0]);
             }
             if self.com2 {
-                serial_put(COM2, byte);
+                serial_put(COM2, byte, &mut self.room[1]);
             }
         }
         Ok(())
@@ -158,7 +164,8 @@ struct Uart(u16);
 
 impl Write for Uart {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.bytes().for_each(|byte| serial_put(self.0, byte));
+        text.bytes()
+            .for_each(|byte| serial_put(self.0, byte, &mut 0));
         Ok(())
     }
 }
@@ -178,19 +185,31 @@ fn serial_init(port: u16) -> bool {
     true
 }
 
-/// Sends a byte, waiting (not for ever) for room.
-fn serial_put(port: u16, byte: u8) {
+/// Sends a byte. If there is no `room` known of, waits (not for ever) until the transmitter is empty.
+fn serial_put(port: u16, byte: u8, room: &mut u8) {
     if byte == b'\n' {
-        serial_put(port, b'\r');
+        serial_put(port, b'\r', room);
     }
     // SAFETY: as in `serial_init`.
     unsafe {
-        for _ in 0..100_000 {
-            if regs::inb(port + 5) & 0x20 != 0 {
-                break;
-            }
+        if *room == 0 {
+            *room = serial_room(port);
         }
         regs::outb(port, byte);
+    }
+    *room -= 1;
+}
+
+/// Waits, not for ever, until the transmitter is empty; how many bytes fit in: 16 if the FIFO works that
+/// `serial_init` switched on (bits 6 and 7 of the interrupt identification register), else one.
+fn serial_room(port: u16) -> u8 {
+    // SAFETY: as in `serial_init`.
+    unsafe {
+        let empty = (0..100_000).any(|_| regs::inb(port + 5) & 0x20 != 0);
+        match empty && regs::inb(port + 2) & 0xc0 == 0xc0 {
+            true => 16,
+            false => 1,
+        }
     }
 }
 

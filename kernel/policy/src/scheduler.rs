@@ -85,7 +85,7 @@ impl RoundRobin {
         match why {
             Reason::New => self.claim_idle(here).unwrap_or_else(|| self.shortest()),
             // An idle processor that takes the interrupt which wakes the thread is awake already.
-            Reason::Woken => self
+            Reason::Woken | Reason::WokenLater => self
                 .claim(here)
                 .or_else(|| self.claim_idle(last))
                 .unwrap_or(last),
@@ -150,12 +150,12 @@ impl Processor {
 impl Scheduler for RoundRobin {
     fn enqueue(&self, thread: ThreadRef, why: Reason, here: usize) -> Placement {
         let cpu = self.place(&thread, why, here);
-        let woken = why == Reason::Woken;
+        let woken = matches!(why, Reason::Woken | Reason::WokenLater);
         let processor = &self.processors[cpu];
         processor.put(thread, woken);
         Placement {
             cpu,
-            preempt: woken && !processor.runs_woken.load(Ordering::Relaxed),
+            preempt: why == Reason::Woken && !processor.runs_woken.load(Ordering::Relaxed),
         }
     }
 

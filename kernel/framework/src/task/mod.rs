@@ -21,6 +21,7 @@
 //!
 //! [`TrapFrame`]: crate::arch::trap::TrapFrame
 
+mod busy;
 mod life;
 mod policy;
 mod preempt;
@@ -31,6 +32,7 @@ mod table;
 mod thread;
 mod wait;
 
+pub use busy::{busy_ns, take_busy_ns};
 pub use life::{DEFAULT_STACK_PAGES, exit, join, reap, spawn, start};
 pub use policy::{Placement, Reason, Scheduler};
 pub use preempt::{AtomicContext, PreemptOff, may_sleep, preempt_point};
@@ -40,6 +42,7 @@ pub use table::for_each;
 pub use thread::{RunQueue, Thread, ThreadId, ThreadRef, TimerQueue};
 pub use wait::{
     WaitResult, clear_interrupt, interrupt, sleep_until, wait_on, wait_uninterrupted, wake,
+    wake_later,
 };
 
 pub(crate) use preempt::preempt_from;

@@ -14,6 +14,8 @@ pub enum Reason {
     New,
     /// It waited and was woken.
     Woken,
+    /// As [`Woken`](Self::Woken), for work that can wait: the running thread need not give way at once.
+    WokenLater,
     /// It ran and gave way or was preempted.
     Yielded,
 }

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 use super::policy::{Placement, Reason, Scheduler};
 use super::preempt::may_sleep;
 use super::thread::{State, Thread, ThreadRef};
-use super::{life, switch};
+use super::{busy, life, switch};
 use crate::arch::cpu::{self, PerCpu};
 use crate::arch::{regs, trap};
 use crate::sync::{IrqOff, RwLock};
@@ -113,7 +113,9 @@ pub(super) fn release_current() {
     let thread = block.sched[word::CURRENT].swap(0, Ordering::Relaxed) as *const Thread;
     // SAFETY: the word owned a count of the running thread, which passes to `thread` here.
     let thread = unsafe { Arc::from_raw(thread) };
-    thread.account(time::now_ns());
+    let now = time::now_ns();
+    thread.watch.stop(now);
+    busy::ends(cpu::cpu_index(), now);
     let top_record = block.top_record.load(Ordering::Relaxed);
     thread.top_record.store(top_record, Ordering::Relaxed);
     match thread.state.get() {
@@ -144,9 +146,9 @@ pub(super) fn ready(thread: ThreadRef, why: Reason) {
 }
 
 /// Makes a waiting thread, taken out of its wait queue by the caller, runnable.
-pub(super) fn unblock(thread: ThreadRef) {
+pub(super) fn unblock(thread: ThreadRef, why: Reason) {
     if !thread.state.change(State::Blocking, State::Woken) {
-        ready(thread, Reason::Woken);
+        ready(thread, why);
     }
 }
 
@@ -195,13 +197,15 @@ fn refuse(thread: &Thread, here: usize) {
 fn run(thread: ThreadRef) -> ! {
     let block = cpu::this_cpu();
     block.need_resched.store(false, Ordering::Relaxed);
-    thread.cpu.store(cpu::cpu_index(), Ordering::Relaxed);
-    thread.on_since.store(time::now_ns(), Ordering::Relaxed);
+    let (here, now) = (cpu::cpu_index(), time::now_ns());
+    thread.cpu.store(here, Ordering::Relaxed);
+    thread.watch.start(now);
+    busy::begins(here, now);
     load_words(block, &thread);
     let context = thread.context.get();
     let pointer = Arc::into_raw(thread) as usize;
     block.sched[word::CURRENT].store(pointer, Ordering::Relaxed);
-    time::thread_runs();
+    time::thread_runs(now);
     // SAFETY: this processor moved the thread from READY to RUNNING, so the context is complete,
     // is resumed for the first time since it was saved, and nobody else touches it. The count in
     // CURRENT keeps it alive. Interrupts are off.

@@ -13,6 +13,7 @@ use core::{fmt, ptr};
 use super::queue::{Link, ThreadQueue};
 use crate::arch::trap::TrapFrame;
 use crate::mem::kspace::Region;
+use crate::time::{Stopwatch, now_ns};
 
 /// Names a thread; never used again after it has ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -119,8 +120,8 @@ pub struct Thread {
     timer_cpu: AtomicUsize,
     pub(super) interrupted: AtomicBool,
     policy_word: AtomicU64,
-    run_ns: AtomicU64,
-    pub(super) on_since: AtomicU64,
+    /// Runs while the thread does.
+    pub(super) watch: Stopwatch,
 }
 
 // SAFETY: the fields that are not atomics or constants are `context`, `stack` and the insides of
@@ -165,8 +166,7 @@ impl Thread {
             timer_cpu: AtomicUsize::new(0),
             interrupted: AtomicBool::new(false),
             policy_word: AtomicU64::new(0),
-            run_ns: AtomicU64::new(0),
-            on_since: AtomicU64::new(0),
+            watch: Stopwatch::new(),
         }
     }
 
@@ -196,15 +196,9 @@ impl Thread {
         &self.policy_word
     }
 
-    /// Nanoseconds it has run, up to its last switch.
-    pub fn run_ns(&self) -> u64 {
-        self.run_ns.load(Ordering::Relaxed)
-    }
-
-    /// Adds the time since it was put on its processor.
-    pub(super) fn account(&self, now: u64) {
-        let ran = now.saturating_sub(self.on_since.load(Ordering::Relaxed));
-        self.run_ns.fetch_add(ran, Ordering::Relaxed);
+    /// Nanoseconds that it has been on a processor so far.
+    pub fn processor_ns(&self) -> u64 {
+        self.watch.read(now_ns())
     }
 
     /// End of the present wait in nanoseconds since boot.

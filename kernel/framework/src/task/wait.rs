@@ -6,6 +6,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
+use super::policy::Reason;
 use super::preempt::{may_sleep, preempt_point};
 use super::thread::{RunQueue, State, Thread, ThreadId};
 use super::{sched, table};
@@ -152,6 +153,17 @@ fn result_of(thread: &Thread) -> WaitResult {
 /// Wakes up to `n` threads that wait on the word at this address, in the order in which they came;
 /// returns how many. The address is never dereferenced. Usable in interrupt context.
 pub fn wake(word: *const AtomicU32, n: usize) -> usize {
+    let woken = wake_for(word, n, Reason::Woken);
+    preempt_point();
+    woken
+}
+
+/// As [`wake`] for one thread, whose work can wait: the running thread goes on until it waits or its time slice ends.
+pub fn wake_later(word: *const AtomicU32) {
+    wake_for(word, 1, Reason::WokenLater);
+}
+
+fn wake_for(word: *const AtomicU32, n: usize, why: Reason) -> usize {
     let key = word as usize;
     let bucket = &TABLE[bucket_of(key)];
     fence(Ordering::SeqCst);
@@ -166,11 +178,9 @@ pub fn wake(word: *const AtomicU32, n: usize) -> usize {
             break;
         };
         finish(bucket, &thread, WaitResult::Woken);
-        sched::unblock(thread);
+        sched::unblock(thread, why);
         woken += 1;
     }
-    drop(queue);
-    preempt_point();
     woken
 }
 
@@ -198,7 +208,7 @@ fn end_wait(thread: &Thread, result: WaitResult, applies: impl Fn() -> bool) {
         }
         if let Some(thread) = queue.remove(thread) {
             finish(bucket, &thread, result);
-            sched::unblock(thread);
+            sched::unblock(thread, Reason::Woken);
         }
         return;
     }

@@ -5,10 +5,12 @@
 
 mod calibrate;
 mod rtc;
+mod stopwatch;
 mod timer;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use stopwatch::Stopwatch;
 #[cfg(feature = "selftest")]
 pub(crate) use timer::swap_tick_hook;
 pub use timer::{TICK_NS, TickHook, set_tick_hook};

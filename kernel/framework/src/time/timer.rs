@@ -3,6 +3,10 @@
 //! A waiting thread stands in the queue of the processor where it went to sleep, sorted by
 //! deadline. The tick exists only while a thread runs: an idle processor's timer stays armed for
 //! the nearest deadline, or at most once more for a tick that is no longer wanted.
+//!
+//! Ticks fall on fixed moments, a grid, whether the processor was idle in between or not. Processor time is charged to
+//! whoever is met at a tick; if ticks counted from the end of idleness instead, work in pieces shorter than a tick
+//! would never be met.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -102,11 +106,20 @@ pub(crate) fn cancel(thread: &Thread) {
     drop(removed);
 }
 
+/// The next moment of a tick after `now`. Each processor has moments of its own, so that they do not all want the
+/// scheduler's locks at once.
+fn next_tick(now: u64, processor: usize) -> u64 {
+    let phase = TICK_NS / MAX_CPUS as u64 * (processor % MAX_CPUS) as u64;
+    let ticks = (now + TICK_NS - phase) / TICK_NS;
+    ticks * TICK_NS + phase
+}
+
 /// A thread is about to run here. Interrupts are off.
-pub(crate) fn thread_runs() {
-    let timer = &TIMERS[cpu_index()];
+pub(crate) fn thread_runs(now: u64) {
+    let here = cpu_index();
+    let timer = &TIMERS[here];
     if timer.next_tick.load(Ordering::Relaxed) == NEVER {
-        let next = now_ns() + TICK_NS;
+        let next = next_tick(now, here);
         timer.next_tick.store(next, Ordering::Relaxed);
         arm(timer, next);
     }
@@ -127,7 +140,9 @@ fn handle(frame: &mut TrapFrame) {
     expire(timer);
     let now = now_ns();
     if timer.next_tick.load(Ordering::Relaxed) <= now {
-        timer.next_tick.store(now + TICK_NS, Ordering::Relaxed);
+        timer
+            .next_tick
+            .store(next_tick(now, here), Ordering::Relaxed);
         call_hook(frame);
         task::tick(here);
     }
@@ -161,5 +176,32 @@ fn call_hook(frame: &mut TrapFrame) {
         // SAFETY: only `TickHook`s and 0 are ever stored.
         let hook: TickHook = unsafe { core::mem::transmute(hook) };
         hook(frame);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_fall_on_a_grid_of_each_processor() {
+        for processor in 0..MAX_CPUS {
+            let first = next_tick(0, processor);
+            assert!(first > 0 && first <= TICK_NS);
+            for now in [
+                0,
+                1,
+                TICK_NS - 1,
+                TICK_NS,
+                7 * TICK_NS + 12_345,
+                u64::MAX >> 8,
+            ] {
+                let next = next_tick(now, processor);
+                assert!(next > now && next <= now + TICK_NS, "{now}: {next}");
+                assert_eq!((next - first) % TICK_NS, 0);
+                assert_eq!(next_tick(next, processor), next + TICK_NS);
+            }
+        }
+        assert_ne!(next_tick(0, 0), next_tick(0, 1));
     }
 }
