@@ -28,7 +28,7 @@ pub const WAIT_INTERRUPTED: u32 = 3;
 #[repr(C)]
 pub struct Api {
     /// An object of at least `bytes` bytes on the shared heap, aligned to 64, owned by the running domain;
-    /// null if there is no memory.
+    /// null if there is no memory. One of more than [`LARGEST_SLOT`](crate::shared::LARGEST_SLOT) bytes is zero, any other has undefined content.
     pub shared_alloc: extern "C" fn(bytes: usize) -> *mut u8,
     /// Frees such an object.
     pub shared_free: unsafe extern "C" fn(object: *mut u8),

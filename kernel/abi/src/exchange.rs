@@ -13,10 +13,14 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 ///
 /// # Safety
 /// Everything that a value owns is on the shared heap or behind a handle, and [`transfer`] reaches all of
-/// it. There is no interior mutability, so that an immutable borrow lent to a callee stays unmodified.
+/// it. [`HANDLES`] is true if a value can hold a handle. There is no interior mutability, so that an immutable borrow lent to a callee stays unmodified.
 ///
 /// [`transfer`]: Exchangeable::transfer
+/// [`HANDLES`]: Exchangeable::HANDLES
 pub unsafe trait Exchangeable: Send + Sync + 'static {
+    /// Whether a value can hold handles. Nothing else can fail to cross.
+    const HANDLES: bool = false;
+
     /// Makes `transfer.to` the owner of every shared object and handle in the value.
     ///
     /// # Errors
@@ -77,6 +81,8 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
 // SAFETY: transfers every element, and an array owns nothing else.
 unsafe impl<T: Exchangeable, const N: usize> Exchangeable for [T; N] {
+    const HANDLES: bool = T::HANDLES;
+
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
         for element in self {
@@ -92,6 +98,8 @@ unsafe impl<T: Plain> Plain for Option<T> {}
 
 // SAFETY: transfers the value if there is one.
 unsafe impl<T: Exchangeable> Exchangeable for Option<T> {
+    const HANDLES: bool = T::HANDLES;
+
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
         match self {
@@ -107,6 +115,8 @@ unsafe impl<T: Plain, E: Plain> Plain for Result<T, E> {}
 
 // SAFETY: transfers whichever side is there.
 unsafe impl<T: Exchangeable, E: Exchangeable> Exchangeable for Result<T, E> {
+    const HANDLES: bool = T::HANDLES || E::HANDLES;
+
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
         match self {
@@ -124,6 +134,8 @@ macro_rules! tuple {
         unsafe impl<$($name: Plain),*> Plain for ($($name,)*) {}
         // SAFETY: transfers every field, and a tuple owns nothing else.
         unsafe impl<$($name: Exchangeable),*> Exchangeable for ($($name,)*) {
+            const HANDLES: bool = false $(|| $name::HANDLES)*;
+
             #[inline(always)]
             unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
                 // SAFETY: the caller's duty is passed on unchanged; the fields cross with the tuple.

@@ -15,7 +15,7 @@ use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, align_of, size_of};
 use core::ops::Deref;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Implemented by `idlc` for every `dyn I` of an interface `I`.
 ///
@@ -121,7 +121,8 @@ unsafe extern "C" fn release_local<T>(data: *mut u8) {
         if (*local).head.references.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
-        fence(Ordering::Acquire);
+        // After all that others did with the object. A load, as ThreadSanitizer does not understand a fence.
+        (*local).head.references.load(Ordering::Acquire);
         (&raw mut (*local).value).drop_in_place();
         dealloc(local.cast(), Layout::new::<Local<T>>());
     }
@@ -232,6 +233,8 @@ impl<I: ?Sized + Interface> core::fmt::Debug for Handle<I> {
 
 // SAFETY: the handle itself is all there is, and it is replaced by the receiver's.
 unsafe impl<I: ?Sized + Interface> Exchangeable for Handle<I> {
+    const HANDLES: bool = true;
+
     #[inline]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
         // SAFETY: the handle is live and crosses now; `wrap` takes its reference and gives one that the
@@ -307,6 +310,8 @@ impl core::fmt::Debug for AnyHandle {
 
 // SAFETY: as for `Handle`.
 unsafe impl Exchangeable for AnyHandle {
+    const HANDLES: bool = true;
+
     #[inline]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
         // SAFETY: as for `Handle`; the number is that of the handle's true interface. Overwriting `raw`

@@ -13,7 +13,7 @@
 //!      .     .  ELF file
 //!    end    64  ed25519 signature over all that stands before it
 //! ```
-//! Numbers are little-endian. A port is something the domain wants to be granted or offers to others.
+//! Numbers are little-endian. A name is UTF-8 without control characters. A port is something the domain wants to be granted or offers to others.
 
 use alloc::vec::Vec;
 
@@ -90,6 +90,9 @@ impl<'a> Image<'a> {
         {
             return Err(ImageError::WrongLength);
         }
+        if word(bytes, 84) != 0 {
+            return Err(ImageError::BadHeader("reserved field"));
+        }
         let name = name(&bytes[48..80]).ok_or(ImageError::BadHeader("name"))?;
         let image = Image {
             bytes,
@@ -99,7 +102,7 @@ impl<'a> Image<'a> {
         };
         match (0..ports).all(|index| image.port(index).is_some()) {
             true => Ok(image),
-            false => Err(ImageError::BadHeader("port name")),
+            false => Err(ImageError::BadHeader("port")),
         }
     }
 
@@ -140,6 +143,9 @@ impl<'a> Image<'a> {
         let port = &self.bytes[at..at + PORT_LENGTH];
         let number = port[32..40].first_chunk().expect("eight bytes");
         let (interface, flags) = (u64::from_le_bytes(*number), word(port, 40) as u32);
+        if flags & !(PORT_OFFER | PORT_OPTIONAL) != 0 || word(port, 44) != 0 {
+            return None;
+        }
         Some(Port {
             name: name(&port[..32])?,
             interface,
@@ -188,9 +194,10 @@ fn name(field: &[u8]) -> Option<&str> {
         .iter()
         .position(|&byte| byte == 0)
         .unwrap_or(field.len());
+    let is_padded = field[end..].iter().all(|&byte| byte == 0);
     core::str::from_utf8(&field[..end])
         .ok()
-        .filter(|name| !name.is_empty())
+        .filter(|name| is_padded && !name.is_empty() && !name.contains(char::is_control))
 }
 
 fn word(bytes: &[u8], at: usize) -> usize {

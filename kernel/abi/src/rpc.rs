@@ -20,6 +20,9 @@ pub enum RpcError {
     Interrupted,
     /// The object behind the handle does not do this, or not for this caller.
     Refused,
+    /// As many calls as the domain's budget allows are under way in it. Nothing was done; another try may go
+    /// through when one of them has ended.
+    Busy,
 }
 
 /// The result of a call that has no errors of its own.
@@ -33,6 +36,7 @@ impl fmt::Display for RpcError {
             RpcError::StackLow => "stack exhausted",
             RpcError::Interrupted => "interrupted",
             RpcError::Refused => "refused",
+            RpcError::Busy => "too many calls under way",
         })
     }
 }

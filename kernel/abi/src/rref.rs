@@ -92,7 +92,8 @@ impl<T: Exchangeable + fmt::Debug> fmt::Debug for RRef<T> {
     }
 }
 
-// SAFETY: transfers the object itself and then what the value in it owns.
+// SAFETY: transfers the object itself and then what the value in it owns. There are no handles in shared
+// objects: idlc refuses them.
 unsafe impl<T: Exchangeable> Exchangeable for RRef<T> {
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
@@ -139,6 +140,11 @@ impl<T: Plain> RVec<T> {
         Ok(vec)
     }
 
+    /// Bytes of memory that a run of `len` values takes.
+    pub fn footprint(len: usize) -> usize {
+        crate::shared::footprint(len.saturating_mul(size_of::<T>()))
+    }
+
     /// The run with its first `len` values only; a `len` beyond its end changes nothing. The memory
     /// behind the cut is freed with the rest.
     pub fn truncated(mut self, len: usize) -> Self {
@@ -156,6 +162,22 @@ impl<T: Plain> RVec<T> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(RpcError::NoMemory)?;
         let start = shared_alloc(bytes)?.cast();
         Ok(RVec { start, len })
+    }
+}
+
+impl RVec<u8> {
+    /// `len` zeros; for many it costs less than [`filled`](Self::filled).
+    ///
+    /// # Errors
+    /// [`RpcError::NoMemory`].
+    pub fn zeroed(len: usize) -> RpcResult<Self> {
+        let vec = Self::allocate(len)?;
+        // A larger object is zero already, see `Api::shared_alloc`.
+        if len <= crate::shared::LARGEST_SLOT {
+            // SAFETY: the run has room for `len` bytes that nobody else uses.
+            unsafe { vec.start.as_ptr().write_bytes(0, len) };
+        }
+        Ok(vec)
     }
 }
 

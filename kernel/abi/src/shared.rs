@@ -86,9 +86,31 @@ pub const fn slot_size(bytes: usize) -> Option<usize> {
     }
 }
 
+/// Bytes of memory that an object of `bytes` bytes takes.
+pub const fn footprint(bytes: usize) -> usize {
+    match slot_size(bytes) {
+        Some(slot) => slot,
+        None => match bytes.checked_add(LARGE_OFFSET) {
+            Some(all) if all <= CHUNK_BYTES => CHUNK_BYTES,
+            Some(all) if all <= 1 << 62 => all.next_power_of_two(),
+            _ => usize::MAX,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_objects_take_chunks_of_powers_of_two() {
+        assert_eq!(footprint(100), 128);
+        assert_eq!(footprint(LARGEST_SLOT), LARGEST_SLOT);
+        let most = CHUNK_BYTES - LARGE_OFFSET;
+        assert_eq!([LARGEST_SLOT + 1, most].map(footprint), [CHUNK_BYTES; 2]);
+        assert_eq!(footprint(most + 1), 2 * CHUNK_BYTES);
+        assert_eq!(footprint(usize::MAX), usize::MAX);
+    }
 
     #[test]
     fn slots_are_powers_of_two() {

@@ -72,11 +72,9 @@ impl<const N: usize> fmt::Write for Text<N> {
     /// Appends what fits; the rest is dropped silently, so that `write!` into a name never fails.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let at = usize::from(self.len);
-        let more = Text::<N>::new(text);
-        let fits = Text::<N>::new(&more.as_str()[..more.as_str().floor_char_boundary(N - at)]);
-        let end = at + usize::from(fits.len);
-        self.bytes[at..end].copy_from_slice(&fits.bytes[..usize::from(fits.len)]);
-        self.len = end as u16;
+        let count = text.floor_char_boundary(N - at);
+        self.bytes[at..at + count].copy_from_slice(&text.as_bytes()[..count]);
+        self.len = (at + count) as u16;
         Ok(())
     }
 }

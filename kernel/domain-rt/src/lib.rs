@@ -90,6 +90,7 @@ fn code(error: RpcError) -> u64 {
         RpcError::StackLow => 3,
         RpcError::Interrupted => 4,
         RpcError::Refused => 5,
+        RpcError::Busy => 6,
     }
 }
 

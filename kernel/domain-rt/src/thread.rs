@@ -11,6 +11,14 @@ type Body = Box<dyn FnOnce() + Send>;
 /// # Errors
 /// [`RpcError::NoMemory`] when memory or the domain's thread budget is used up.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> RpcResult<()> {
+    spawn_numbered(name, body).map(drop)
+}
+
+/// As [`spawn`]; the kernel's number of the thread, never used again. It may run, and end, before this returns.
+///
+/// # Errors
+/// As [`spawn`].
+pub fn spawn_numbered(name: &str, body: impl FnOnce() + Send + 'static) -> RpcResult<u64> {
     let body: Body = Box::new(body);
     let data = Box::into_raw(Box::new(body));
     // SAFETY: `run` takes exactly this box; the name is lent for the call.
@@ -20,7 +28,7 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> RpcResult<()> 
         drop(unsafe { Box::from_raw(data) });
         return Err(RpcError::NoMemory);
     }
-    Ok(())
+    Ok(thread)
 }
 
 /// Lets another thread run.

@@ -8,27 +8,28 @@
 //! that returns a valid `Err(DomainCrashed)` of the method's own type. There is no unwinder and no function
 //! that returns twice.
 //!
-//! States of a record: linked (from [`enter`] to [`leave`]); while linked, [`CALLER_DEAD`] may be set on it by
-//! the thread itself (in [`crate::kill`]) or while the world is stopped. Then the proxy drops the result and
-//! goes on unwinding ([`unwind_further`]) instead of returning into a dead domain.
+//! States of a record: linked (from [`enter`] to [`leave`]); while linked, [`CALLER_DEAD`] and [`CALLEE_DEAD`] may
+//! be set on it by the thread itself (in [`crate::kill`]) or while the world is stopped. Then the proxy drops the
+//! result, and goes on unwinding ([`unwind_further`]) instead of returning into a dead domain, or gives an error
+//! instead of what a dead domain returned.
 
-use crate::domain::{ALIVE, ControlBlock};
+use crate::domain::{ALIVE, ALIVE_COUNTED, CRASH_NEXT, ControlBlock};
 use crate::platform::Landing;
 use crate::thread::{set_top, stack_low, top};
-use abi::RpcError;
+use abi::{Exchangeable, RpcError};
 use core::arch::{asm, naked_asm};
 use core::mem::{MaybeUninit, offset_of};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// One call from a domain (or the kernel) into a domain, on the stack of the calling thread.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(16))]
 pub struct Record {
     /// The record below it in the chain.
     pub previous: *mut Record,
     /// The callee.
     pub domain: *const ControlBlock,
-    /// [`CALLER_DEAD`] or 0.
+    /// [`CALLER_DEAD`], [`CALLEE_DEAD`] and [`COUNTED`], or 0.
     pub state: u32,
     /// Scheduler ticks that were spent in the callee itself.
     pub ticks: u32,
@@ -50,6 +51,10 @@ pub struct Record {
 
 /// Record state: the domain that made this call is dead; do not return into it.
 pub const CALLER_DEAD: u32 = 1;
+/// Record state: the callee has died while the call was under way. What it still returned is dropped.
+pub const CALLEE_DEAD: u32 = 4;
+/// Record state: the call counts as one of those that are under way in a domain with a budget for them.
+pub const COUNTED: u32 = 2;
 
 /// A budget of no limit.
 pub const UNBOUNDED: u32 = u32::MAX;
@@ -102,8 +107,26 @@ impl Method {
 /// makes do with it.
 pub const CALL_RESERVE: usize = 32 * 1024;
 
-/// Links `record` for a call into `block`. Returns whether the call may be made; if not, [`refused`] must
-/// follow, otherwise [`leave`].
+/// Defines a function that is called where something is not as usual. It preserves all registers, so that the
+/// way around it, which every call goes, need not keep anything in places that survive it.
+macro_rules! off_the_path {
+    ($(#[$attribute:meta])* pub unsafe fn $name:ident($($argument:tt)*) -> $result:ty $body:block) => {
+        $(#[$attribute])*
+        #[cfg(target_os = "none")]
+        #[cold]
+        #[inline(never)]
+        pub unsafe extern "rust-cold" fn $name($($argument)*) -> $result $body
+
+        $(#[$attribute])*
+        #[cfg(not(target_os = "none"))]
+        #[cold]
+        #[inline(never)]
+        pub unsafe fn $name($($argument)*) -> $result $body
+    };
+}
+
+/// Links `record` for a call into `block`. Returns whether the call may be made; if not, [`admit`] must
+/// follow, which has the last word. [`leave`] ends it.
 ///
 /// # Safety
 /// `record` is valid for writes, in the caller's frame, until `leave`.
@@ -120,6 +143,13 @@ pub unsafe fn enter(record: *mut Record, block: *const ControlBlock) -> bool {
         (*record).state = 0;
         (*record).ticks = 0;
         (*record).failure = 0;
+        #[cfg(test)]
+        if crate::sync::is_broken(crate::sync::Broken::TestFirst) {
+            let alive = (*block).alive.load(Ordering::Relaxed) == ALIVE;
+            crate::sync::spin();
+            set_top(record);
+            return alive;
+        }
         set_top(record);
         // A killer clears `alive` and then stops every processor; whoever published before that stop is
         // seen by it, whoever publishes after it sees `alive` cleared. So plain accesses are enough.
@@ -134,7 +164,19 @@ fn stack_is_low(record: *const Record) -> bool {
     ((record as usize).wrapping_sub(stack_low()) as isize) < CALL_RESERVE as isize
 }
 
-/// Unlinks `record`. Returns whether the caller is still alive.
+/// How a call has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Outcome {
+    /// As it should.
+    Returned,
+    /// The callee died meanwhile: its result counts for nothing, the caller gets an error.
+    CalleeDied,
+    /// The caller died meanwhile, and perhaps the callee as well: [`unwind_further`] must follow.
+    CallerDied,
+}
+
+/// Unlinks `record`. Returns whether that is all; if not, [`outcome`] must follow.
 ///
 /// # Safety
 /// `record` is the top record, linked by [`enter`].
@@ -143,30 +185,65 @@ pub unsafe fn leave(record: *mut Record) -> bool {
     // SAFETY: see above. Volatile, because another processor may have written it while the world stood.
     unsafe {
         set_top((*record).previous);
+        crate::sync::point();
         (&raw const (*record).state).read_volatile() == 0
     }
 }
 
-/// Why [`enter`] said no. Also carries out a crash that was asked for.
-///
-/// # Safety
-/// `enter` said no to just these; the record is not linked afterwards.
-#[cold]
-#[inline(never)]
-pub unsafe fn refused(record: *mut Record, block: *const ControlBlock) -> RpcError {
-    if stack_is_low(record) {
-        return RpcError::StackLow;
+off_the_path! {
+    /// Looks again at what [`enter`] said no to: why the call cannot be made, or nothing if it can, because it
+    /// only has to be counted. Also carries out a crash that was asked for.
+    ///
+    /// # Safety
+    /// `enter` said no to just these. The record is linked afterwards if the call can be made, otherwise not.
+    pub unsafe fn admit(record: *mut Record, block: *const ControlBlock) -> Option<RpcError> {
+        if stack_is_low(record) {
+            return Some(RpcError::StackLow);
+        }
+        // SAFETY: the record is linked and the block in memory, by the caller's duty.
+        unsafe {
+            let alive = (*block).alive.load(Ordering::Relaxed);
+            if alive == ALIVE_COUNTED && (*block).take_call() {
+                // One instruction, because the world may be stopped before or after it, and the state changed.
+                AtomicU32::from_ptr(&raw mut (*record).state).fetch_or(COUNTED, Ordering::Relaxed);
+                return None;
+            }
+            if !leave(record) && outcome(record) == Outcome::CallerDied {
+                unwind_further(record);
+            }
+            match alive {
+                // Asked for between `enter` and here: the call may as well have come before it.
+                ALIVE | ALIVE_COUNTED => return Some(RpcError::Busy),
+                CRASH_NEXT => crate::kill::crash_as_asked(&*block),
+                _ => {}
+            }
+            Some(RpcError::DomainCrashed)
+        }
     }
-    // SAFETY: the record is linked and the block in memory, by the caller's duty.
-    unsafe {
-        let alive = (*block).alive.load(Ordering::Relaxed);
-        if !leave(record) {
-            unwind_further(record);
+}
+
+off_the_path! {
+    /// How the call of `record` has ended, which is not as usual. Ends its count if it was counted.
+    ///
+    /// # Safety
+    /// [`leave`] has just said that there is more to do for `record`, whose frame still stands.
+    pub unsafe fn outcome(record: *const Record) -> Outcome {
+        // SAFETY: by the caller's duty. The callee's block is in memory: the caller, from whom the thread has not
+        // returned, holds the proxy that names it.
+        unsafe {
+            let state = (&raw const (*record).state).read_volatile();
+            if state & COUNTED != 0 {
+                (*(*record).domain).give_call();
+            }
+            if state & CALLEE_DEAD != 0 {
+                crate::kill::has_left();
+            }
+            match state {
+                _ if state & CALLER_DEAD != 0 => Outcome::CallerDied,
+                _ if state & CALLEE_DEAD != 0 => Outcome::CalleeDied,
+                _ => Outcome::Returned,
+            }
         }
-        if alive == crate::domain::CRASH_NEXT {
-            crate::kill::crash_as_asked(&*block);
-        }
-        RpcError::DomainCrashed
     }
 }
 
@@ -181,6 +258,7 @@ pub(crate) fn note_failure(error: RpcError) {
             RpcError::StackLow => 3,
             RpcError::Interrupted => 4,
             RpcError::Refused => 5,
+            RpcError::Busy => 6,
         };
     }
 }
@@ -204,8 +282,15 @@ pub unsafe fn failure(record: *const Record) -> Option<RpcError> {
         2 => Some(RpcError::NoMemory),
         3 => Some(RpcError::StackLow),
         4 => Some(RpcError::Interrupted),
+        6 => Some(RpcError::Busy),
         _ => Some(RpcError::Refused),
     }
+}
+
+/// Whether values of this type can hold handles, so that not all of one may be able to cross.
+#[inline(always)]
+pub const fn has_handles<T: Exchangeable>(_: &T) -> bool {
+    T::HANDLES
 }
 
 /// Whether [`note_failure`] noted something in `record`.
@@ -218,20 +303,20 @@ pub unsafe fn has_failed(record: *const Record) -> bool {
     unsafe { (*record).failure != 0 }
 }
 
-/// Ends a call in which a value could not be handed over: leaves `record`; what was noted in it.
-///
-/// # Safety
-/// `record` is the top record, and what was to be handed over has been dropped.
-#[cold]
-#[inline(never)]
-pub unsafe fn give_up(record: *mut Record) -> RpcError {
-    // SAFETY: by the caller's duty.
-    unsafe {
-        let error = failure(record).unwrap_or(RpcError::Refused);
-        if !leave(record) {
-            unwind_further(record);
+off_the_path! {
+    /// Ends a call in which a value could not be handed over: leaves `record`; what was noted in it.
+    ///
+    /// # Safety
+    /// `record` is the top record, and what was to be handed over has been dropped.
+    pub unsafe fn give_up(record: *mut Record) -> RpcError {
+        // SAFETY: by the caller's duty.
+        unsafe {
+            let error = failure(record).unwrap_or(RpcError::Refused);
+            if !leave(record) && outcome(record) == Outcome::CallerDied {
+                unwind_further(record);
+            }
+            error
         }
-        error
     }
 }
 
@@ -331,7 +416,9 @@ pub unsafe fn guarded(
             }
         }
         let crashed = guarded_trampoline(data, function, method);
-        leave(record);
+        if !leave(record) {
+            outcome(record);
+        }
         if crashed == 0 {
             Ok(())
         } else {
@@ -432,19 +519,22 @@ macro_rules! proxy {
                     // The trampoline has the signature that it is given here: it only saves registers and
                     // jumps to `forward`. What is transferred really crosses, in the direction given.
                     unsafe {
-                        if !$crate::call::enter(record, block) {
-                            return Err($crate::call::refused(record, block).into());
+                        if !$crate::call::enter(record, block)
+                            && let Some(error) = $crate::call::admit(record, block)
+                        {
+                            return Err(error.into());
                         }
-                        proxy.count();
+                        (*block).count_call();
                         // What crosses has one owner at every moment, and whoever that is stays in memory
                         // as long as the record is linked: so everything is handed over, or dropped if that
                         // cannot be done, between `enter` and `leave`.
                         $(
-                            let inward = $crate::handle::inward(record);
+                            let inward = $crate::handle::inward(record, block);
                             let _ = $crate::abi::Exchangeable::transfer(&mut $moved, &inward);
                         )*
-                        const MOVED: &[&str] = &[$(stringify!($moved)),*];
-                        if !MOVED.is_empty() && $crate::call::has_failed(record) {
+                        if (false $(|| $crate::call::has_handles(&$moved))*)
+                            && $crate::call::has_failed(record)
+                        {
                             $( drop($moved); )*
                             return Err($crate::call::give_up(record).into());
                         }
@@ -464,15 +554,24 @@ macro_rules! proxy {
                                 Err(error)
                             }
                         };
-                        if core::mem::needs_drop::<$result>() && $crate::call::has_failed(record) {
+                        if $crate::call::has_handles(&result) && $crate::call::has_failed(record) {
                             drop(result);
                             return Err($crate::call::give_up(record).into());
                         }
-                        if !$crate::call::leave(record) {
-                            drop(result);
-                            $crate::call::unwind_further(record);
+                        if $crate::call::leave(record) {
+                            return result;
                         }
-                        result
+                        match $crate::call::outcome(record) {
+                            $crate::call::Outcome::Returned => result,
+                            $crate::call::Outcome::CalleeDied => {
+                                drop(result);
+                                Err($crate::abi::RpcError::DomainCrashed.into())
+                            }
+                            $crate::call::Outcome::CallerDied => {
+                                drop(result);
+                                $crate::call::unwind_further(record)
+                            }
+                        }
                     }
                 }
             )*

@@ -4,15 +4,19 @@
 //! from the moment it is dead until nobody is inside, and `Gone` when everything it owned is taken back.
 //! `alive` is the only word that calls look at.
 
+use crate::kept::Loaded;
 use crate::lock::Lock;
-use crate::platform::{ImageSpace, PAGE, WaitResult, platform, wait};
+use crate::platform::{PAGE, WaitResult, platform, wait};
+use crate::relief;
+use crate::sync::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use crate::thread::{PLACES, place};
+use crate::words::LastWords;
 use abi::RpcError;
 use abi::Text;
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
 /// [`ControlBlock::alive`]: calls are turned away.
 pub const DEAD: u32 = 0;
@@ -20,6 +24,9 @@ pub const DEAD: u32 = 0;
 pub const ALIVE: u32 = 1;
 /// [`ControlBlock::alive`]: the next call makes the domain panic.
 pub const CRASH_NEXT: u32 = 2;
+
+/// [`ControlBlock::alive`]: calls are let in one by one, because there is a budget for those under way.
+pub const ALIVE_COUNTED: u32 = 3;
 
 /// Budget of a call where neither interface nor domain says anything, in milliseconds.
 pub const DEFAULT_BUDGET_MS: u32 = 5_000;
@@ -65,15 +72,21 @@ pub enum Reason {
     Killed,
     /// It came to its own end.
     Exited,
+    /// It owned far more shared memory than its budget allows.
+    OverBudget,
 }
 
 /// What a new domain may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// Private heap, in pages. 0: no limit.
     pub pages: usize,
+    /// What it owns on the shared heap, its handles included, in pages. 0: no limit.
+    pub shared: usize,
     /// Threads. 0: no limit.
     pub threads: u32,
+    /// Calls from other domains that are under way in it at a time. 0: no limit.
+    pub calls: u32,
     /// Budget of a call, in milliseconds, where the interface says nothing or more; and how long a thread
     /// that the domain creates may run without waiting. 0: the default where the interface says nothing, and
     /// no limit for threads.
@@ -86,7 +99,7 @@ pub struct Limits {
 /// runs is on cache lines of its own.
 #[repr(C, align(64))]
 pub struct ControlBlock {
-    /// [`ALIVE`], [`DEAD`] or [`CRASH_NEXT`].
+    /// [`ALIVE`], [`ALIVE_COUNTED`], [`DEAD`] or [`CRASH_NEXT`].
     pub alive: AtomicU32,
     /// The instance's number.
     pub id: u32,
@@ -101,6 +114,20 @@ pub struct ControlBlock {
     /// Counters.
     pub counters: Counters,
     memory: Lock<Memory>,
+    words: Lock<Option<LastWords>>,
+    calls: [Calls; PLACES],
+}
+
+/// Calls into a domain from one place. Alone on its cache line.
+#[repr(align(64))]
+struct Calls(AtomicU64);
+
+/// [`ControlBlock::alive`] while calls are let in, for a domain with these limits.
+const fn open(limits: &Limits) -> u32 {
+    match limits.calls {
+        0 => ALIVE,
+        _ => ALIVE_COUNTED,
+    }
 }
 
 /// What changes while a domain runs.
@@ -108,24 +135,30 @@ pub struct ControlBlock {
 pub struct Counters {
     state: AtomicU8,
     reason: AtomicU8,
-    /// Calls into it through proxies that are gone; those through live ones are counted in the proxies.
-    pub calls: AtomicU64,
     pages: AtomicUsize,
     /// Threads that it created and that still run.
     pub threads: AtomicU32,
+    /// Nanoseconds of processor time that were charged to its code, at ticks.
+    own_ns: AtomicU64,
+    /// Nanoseconds of processor time that those of its threads used which have ended, wherever they were.
+    threads_ns: AtomicU64,
+    /// Calls under way, where they are counted.
+    pub(crate) calls_inside: AtomicU32,
+    /// What [`crate::budget`] knows of its shared memory.
+    pub(crate) allowance: AtomicUsize,
     gone: AtomicU32,
 }
 
 struct Memory {
     /// Private heap: start address and pages of each run.
     runs: BTreeMap<usize, usize>,
-    image: Option<Box<dyn ImageSpace>>,
+    image: Option<Loaded>,
 }
 
 impl ControlBlock {
     const fn new(id: u32, parent: u32, name: Text<32>, limits: Limits) -> Self {
         ControlBlock {
-            alive: AtomicU32::new(ALIVE),
+            alive: AtomicU32::new(open(&limits)),
             id,
             image_start: AtomicUsize::new(0),
             image_end: AtomicUsize::new(0),
@@ -136,16 +169,59 @@ impl ControlBlock {
             counters: Counters {
                 state: AtomicU8::new(State::Starting as u8),
                 reason: AtomicU8::new(Reason::None as u8),
-                calls: AtomicU64::new(0),
                 pages: AtomicUsize::new(0),
                 threads: AtomicU32::new(0),
+                own_ns: AtomicU64::new(0),
+                threads_ns: AtomicU64::new(0),
+                calls_inside: AtomicU32::new(0),
+                allowance: AtomicUsize::new(0),
                 gone: AtomicU32::new(0),
             },
             memory: Lock::new(Memory {
                 runs: BTreeMap::new(),
                 image: None,
             }),
+            words: Lock::new(None),
+            calls: [const { Calls(AtomicU64::new(0)) }; PLACES],
         }
+    }
+
+    /// Counts a call. Two threads that count at one place may lose a count; that is the price of no atomic operation.
+    #[inline(always)]
+    pub fn count_call(&self) {
+        let Calls(calls) = &self.calls[place()];
+        calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Calls into it since its start.
+    pub fn calls(&self) -> u64 {
+        let calls = self.calls.iter();
+        calls
+            .map(|Calls(calls)| calls.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Charges it with `ns` nanoseconds of processor time, at the end of which its code was met. The only place
+    /// that does is [`crate::kill::tick`].
+    pub(crate) fn charge(&self, ns: u64) {
+        self.counters.own_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// Nanoseconds of processor time that its code has used, by samples: see [`crate::kill::tick`].
+    pub fn own_ns(&self) -> u64 {
+        self.counters.own_ns.load(Ordering::Relaxed)
+    }
+
+    /// A thread that it created has ended after `ns` nanoseconds on processors.
+    pub(crate) fn thread_ended(&self, ns: u64) {
+        self.counters.threads_ns.fetch_add(ns, Ordering::Relaxed);
+        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Nanoseconds of processor time that those of its threads used which have ended, in it and in the domains that
+    /// they called.
+    pub fn threads_ns(&self) -> u64 {
+        self.counters.threads_ns.load(Ordering::Relaxed)
     }
 
     /// Its name.
@@ -172,6 +248,8 @@ impl ControlBlock {
     /// What it is doing.
     pub fn state(&self) -> State {
         match self.counters.state.load(Ordering::Acquire) {
+            // The reaper has not got to it yet.
+            0 | 1 if !self.is_alive() => State::Dying,
             0 => State::Starting,
             1 => State::Running,
             2 => State::Dying,
@@ -179,10 +257,25 @@ impl ControlBlock {
         }
     }
 
+    /// Whether the start of `state`, or of a later one, was announced.
+    pub(crate) fn has_entered(&self, state: State) -> bool {
+        self.counters.state.load(Ordering::Acquire) >= state as u8
+    }
+
+    /// Keeps what the log is to say of its crash.
+    pub(crate) fn put_down(&self, words: LastWords) {
+        *self.words.lock() = Some(words);
+    }
+
+    /// What the log has not said yet of its crash.
+    pub(crate) fn take_words(&self) -> Option<LastWords> {
+        self.words.lock().take()
+    }
+
     /// Why it ended.
     pub fn reason(&self) -> Reason {
         use Reason::*;
-        const ALL: [Reason; 10] = [
+        const ALL: [Reason; 11] = [
             None,
             Panic,
             PageFault,
@@ -193,8 +286,34 @@ impl ControlBlock {
             Hang,
             Killed,
             Exited,
+            OverBudget,
         ];
         ALL[usize::from(self.counters.reason.load(Ordering::Relaxed)) % ALL.len()]
+    }
+
+    /// What [`alive`](Self::alive) is while calls are let in.
+    pub(crate) fn open(&self) -> u32 {
+        open(&self.limits)
+    }
+
+    /// Bytes that it may own on the shared heap; 0: no limit.
+    pub(crate) fn shared_limit(&self) -> usize {
+        self.limits.shared.saturating_mul(PAGE)
+    }
+
+    /// Counts a call that begins, if there may be one more; whether there may.
+    pub(crate) fn take_call(&self) -> bool {
+        let before = self.counters.calls_inside.fetch_add(1, Ordering::Relaxed);
+        let taken = before < self.limits.calls;
+        if !taken {
+            self.give_call();
+        }
+        taken
+    }
+
+    /// Counts the end of a call that was counted.
+    pub(crate) fn give_call(&self) {
+        self.counters.calls_inside.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Bytes of private heap.
@@ -270,12 +389,26 @@ impl ControlBlock {
     /// # Errors
     /// [`RpcError::Interrupted`] if a domain that waits here dies meanwhile.
     pub fn wait_gone(&self) -> Result<Reason, RpcError> {
+        self.await_end(None).map(|_| self.reason())
+    }
+
+    /// Blocks until it is gone, until `deadline` (nanoseconds since boot) at most; whether it is.
+    ///
+    /// # Errors
+    /// As [`wait_gone`](Self::wait_gone).
+    pub fn wait_gone_until(&self, deadline: u64) -> Result<bool, RpcError> {
+        self.await_end(Some(deadline))
+    }
+
+    fn await_end(&self, deadline: Option<u64>) -> Result<bool, RpcError> {
         while self.counters.gone.load(Ordering::Acquire) == 0 {
-            if wait(&self.counters.gone, 0, None) == WaitResult::Interrupted {
-                return Err(RpcError::Interrupted);
+            match wait(&self.counters.gone, 0, deadline) {
+                WaitResult::Interrupted => return Err(RpcError::Interrupted),
+                WaitResult::TimedOut => return Ok(false),
+                _ => {}
             }
         }
-        Ok(self.reason())
+        Ok(true)
     }
 
     /// Counts a new thread.
@@ -299,7 +432,7 @@ impl ControlBlock {
         let before = self.counters.pages.fetch_add(count, Ordering::Relaxed);
         let allowed = self.limits.pages == 0 || before.saturating_add(count) <= self.limits.pages;
         let pages = if allowed {
-            platform().pages(count)
+            relief::or_wait(count * PAGE, || platform().pages(count))
         } else {
             None
         };
@@ -327,13 +460,14 @@ impl ControlBlock {
         unsafe { platform().free_pages(start, count) };
     }
 
-    /// Makes `space` its image.
-    pub(crate) fn set_image(&self, space: Box<dyn ImageSpace>) {
+    /// Makes `image` its image.
+    pub(crate) fn set_image(&self, image: Loaded) {
+        let space = image.space();
         let start = space.start().as_ptr() as usize;
         self.image_start.store(start, Ordering::Relaxed);
         self.image_end
             .store(start + space.pages() * PAGE, Ordering::Relaxed);
-        self.memory.lock().image = Some(space);
+        self.memory.lock().image = Some(image);
     }
 
     /// Overwrites code at `offset` of its image with `code`, for the fault campaign; whether there is an
@@ -346,9 +480,11 @@ impl ControlBlock {
     pub unsafe fn plant(&self, offset: usize, code: &[u8]) -> bool {
         use crate::platform::Protection;
         // The lock is not held while pages change their rights, for which processors wait for each other.
-        let Some(image) = self.memory.lock().image.take() else {
+        let Some(mut loaded) = self.memory.lock().image.take() else {
             return false;
         };
+        loaded.is_altered();
+        let image = loaded.space();
         let end = offset.saturating_add(code.len());
         let fits = !code.is_empty() && end <= image.pages() * PAGE;
         if fits {
@@ -362,11 +498,11 @@ impl ControlBlock {
             }
             image.protect(first, count, Protection::ReadExecute);
         }
-        self.memory.lock().image = Some(image);
+        self.memory.lock().image = Some(loaded);
         fits
     }
 
-    /// Frees private heap and image; bytes. Nobody is inside.
+    /// Frees private heap and image, unless that is kept for the next instance; bytes. Nobody is inside.
     pub(crate) fn free_memory(&self) -> usize {
         let (runs, image) = {
             let mut memory = self.memory.lock();
@@ -382,7 +518,9 @@ impl ControlBlock {
         self.counters.pages.store(0, Ordering::Relaxed);
         self.image_start.store(0, Ordering::Relaxed);
         self.image_end.store(0, Ordering::Relaxed);
-        drop(image);
+        if let Some(image) = image {
+            image.retire();
+        }
         bytes
     }
 }
@@ -393,7 +531,9 @@ static KERNEL: ControlBlock = ControlBlock::new(
     Text::empty(),
     Limits {
         pages: 0,
+        shared: 0,
         threads: 0,
+        calls: 0,
         call_ms: u32::MAX,
     },
 );
@@ -401,6 +541,14 @@ static KERNEL: ControlBlock = ControlBlock::new(
 /// The kernel's own control block: callee of calls to kernel objects. It never dies.
 pub fn kernel_block() -> *const ControlBlock {
     &raw const KERNEL
+}
+
+/// What was charged to domains that are gone, in nanoseconds.
+static GONE_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Nanoseconds of processor time that were charged to the kernel itself, and to domains that are gone.
+pub fn other_ns() -> (u64, u64) {
+    (KERNEL.own_ns(), GONE_NS.load(Ordering::Relaxed))
 }
 
 /// A share in a control block; for the kernel's own, which is static, none is needed.
@@ -443,8 +591,11 @@ struct Table {
 /// A new domain in state `Starting`.
 ///
 /// # Errors
-/// [`RpcError::NoMemory`] when four thousand million instances have lived.
+/// [`RpcError::NoMemory`] when only the kernel's own reserve is left, or four thousand million instances have lived.
 pub(crate) fn create(name: &str, limits: Limits) -> Result<Arc<ControlBlock>, RpcError> {
+    // The block lies in the kernel's heap, and stays as long as a handle names it. An image that was kept took no memory that
+    // could have been refused.
+    relief::or_wait(PAGE, || platform().can_spare(1).then_some(())).ok_or(RpcError::NoMemory)?;
     let parent = crate::thread::current_id();
     let parent = if parent == abi::shared::KERNEL_OWNER {
         caller_id()
@@ -495,7 +646,8 @@ pub fn next(from: u32) -> Option<Arc<ControlBlock>> {
 
 /// Takes a domain that is gone off the table.
 pub(crate) fn forget(id: u32) {
-    TABLE.lock().blocks.remove(&id);
+    let block = TABLE.lock().blocks.remove(&id);
+    GONE_NS.fetch_add(block.map_or(0, |block| block.own_ns()), Ordering::Relaxed);
 }
 
 /// Something that happened to a domain.

@@ -19,7 +19,10 @@ const DT_NEEDED: u64 = 1;
 const DT_RELA: u64 = 7;
 const DT_RELASZ: u64 = 8;
 const DT_RELAENT: u64 = 9;
+const DT_REL: u64 = 17;
 const DT_TEXTREL: u64 = 22;
+const DT_JMPREL: u64 = 23;
+const DT_RELR: u64 = 36;
 const R_X86_64_RELATIVE: u32 = 8;
 
 /// What is wrong with the file.
@@ -122,6 +125,9 @@ impl<'a> Elf<'a> {
         );
         if info as u32 != R_X86_64_RELATIVE {
             return Err("relocation of an unknown type");
+        }
+        if place % 8 != 0 {
+            return Err("relocation at a place that is not aligned");
         }
         if !self
             .segments()
@@ -226,6 +232,7 @@ impl<'a> Elf<'a> {
                 DT_RELAENT if value != 24 => return Err("relocations of the wrong size"),
                 DT_NEEDED => return Err("needs a shared library"),
                 DT_TEXTREL => return Err("has relocations in its code"),
+                DT_REL | DT_JMPREL | DT_RELR => return Err("has relocations of another form"),
                 _ => {}
             }
         }

@@ -9,7 +9,8 @@ use crate::heap::OBJECTS;
 use crate::kill::{crash_here, leave_if_dead, leave_if_late};
 use crate::platform::{WaitResult, platform};
 use crate::text::Clean;
-use crate::thread::{current_id, spawn_in, stack_left};
+use crate::thread::{current, current_id, spawn_in, stack_left};
+use crate::words::LastWords;
 use crate::{handle, klog};
 use abi::api::{Api, NO_DEADLINE, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN};
 use core::ptr::{NonNull, null_mut};
@@ -61,16 +62,18 @@ pub(crate) fn check_stack() {
 fn out_of_stack() -> ! {
     crash_here(
         Reason::StackOverflow,
-        format_args!("stack overflow"),
-        format_args!("a kernel function"),
+        LastWords::new(
+            format_args!("stack overflow"),
+            format_args!("a kernel function"),
+        ),
     )
 }
 
 extern "C" fn shared_alloc(bytes: usize) -> *mut u8 {
     check_in();
-    OBJECTS
-        .allocate(bytes, current_id())
-        .map_or(null_mut(), NonNull::as_ptr)
+    // SAFETY: a domain that a record names is not freed.
+    let block = unsafe { &*current() };
+    crate::budget::allocate(&OBJECTS, bytes, block).map_or(null_mut(), NonNull::as_ptr)
 }
 
 unsafe extern "C" fn shared_free(object: *mut u8) {
@@ -121,11 +124,7 @@ unsafe extern "C" fn panic(
     }
     // SAFETY: the runtime passes two texts of its own.
     let (message, file) = unsafe { (borrowed(message, len), borrowed(file, file_len)) };
-    crash_here(
-        Reason::Panic,
-        format_args!("{}", Clean(message)),
-        format_args!("{}:{line}", Clean(file)),
-    )
+    crash_here(Reason::Panic, LastWords::of_panic(message, file, line))
 }
 
 unsafe extern "C" fn log(text: *const u8, len: usize) {

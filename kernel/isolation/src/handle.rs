@@ -6,17 +6,19 @@
 //! is one store, and the proxies of a dead holder are found by their owner. When the last proxy of an export
 //! goes, the object's own drop runs inside its domain, guarded like any call.
 
+use crate::budget;
 use crate::call::{Method, Record, guarded};
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
-use crate::heap::PROXIES;
+use crate::heap::{PROXIES, SharedHeap};
 use crate::lock::Lock;
+use crate::sync::{AtomicUsize, point};
 use crate::thread::{current, current_id, top};
 use abi::handle::{HandleOps, Head, RawHandle};
 use abi::shared::KERNEL_OWNER;
 use abi::{RpcError, RpcResult, Transfer};
 use alloc::boxed::Box;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::Ordering;
 
 /// What `idlc` registers for each interface.
 pub struct ProxyEntry {
@@ -60,7 +62,6 @@ struct Export {
 pub struct Proxy {
     inner: RawHandle,
     domain: *const ControlBlock,
-    calls: AtomicU64,
     export: NonNull<Export>,
     interface: u64,
 }
@@ -95,27 +96,22 @@ impl Proxy {
     pub fn domain(&self) -> *const ControlBlock {
         self.domain
     }
-
-    /// Counts a call. Two threads of one holder may lose a count; that is the price of not sharing a line.
-    #[inline(always)]
-    pub fn count(&self) {
-        self.calls
-            .store(self.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
 }
 
-/// The crossing of arguments into the callee of `record`, the top record.
+/// The crossing of arguments into `callee`, which is that of `record`, the top record: it is given so that it
+/// need not be read again from where it was just written.
 ///
 /// # Safety
 /// For generated proxies, between `enter` and the call.
 #[inline(always)]
-pub unsafe fn inward(record: *const Record) -> Transfer {
+pub unsafe fn inward(record: *const Record, callee: *const ControlBlock) -> Transfer {
+    point();
     // SAFETY: a linked record; its caller is the callee of the one below (every thread has a root record).
     unsafe {
         let from = (*(*record).previous).domain;
         Transfer {
             from: from.cast(),
-            to: (*(*record).domain).id,
+            to: (*callee).id,
             wrap,
         }
     }
@@ -127,6 +123,13 @@ pub unsafe fn inward(record: *const Record) -> Transfer {
 /// For generated proxies, between the call and `leave`.
 #[inline(always)]
 pub unsafe fn outward(record: *const Record) -> Transfer {
+    #[cfg(test)]
+    if crate::sync::is_broken(crate::sync::Broken::LeaveFirst) {
+        // SAFETY: wrong on purpose, but the chain is intact.
+        unsafe { crate::thread::set_top((*record).previous) };
+        crate::sync::spin();
+    }
+    point();
     // SAFETY: as for `inward`.
     unsafe {
         Transfer {
@@ -180,7 +183,7 @@ static NOWHERE: Nowhere = Nowhere {
             release: release_nothing,
             retain: retain_nothing,
         },
-        references: AtomicUsize::new(1),
+        references: core::sync::atomic::AtomicUsize::new(1),
     },
     object: [0; 16],
 };
@@ -230,6 +233,12 @@ fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> Rpc
 /// One more proxy for `export`, owned by `owner`.
 fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<RawHandle> {
     let entry = proxy_entry(interface).ok_or(RpcError::Refused)?;
+    let holder = crate::domain::find(owner);
+    if holder
+        .is_some_and(|holder| !budget::charge(&holder, SharedHeap::footprint(size_of::<Slot>())))
+    {
+        return Err(RpcError::NoMemory);
+    }
     // The kernel's until it is whole: whoever looks through the heap sees only whole proxies.
     let slot = PROXIES
         .allocate(size_of::<Slot>(), KERNEL_OWNER)
@@ -241,12 +250,11 @@ fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<R
         let (inner, domain) = (export.as_ref().inner, export.as_ref().domain.as_ptr());
         let head = Head {
             ops: &PROXY_OPS,
-            references: AtomicUsize::new(1),
+            references: core::sync::atomic::AtomicUsize::new(1),
         };
         let proxy = Proxy {
             inner,
             domain,
-            calls: AtomicU64::new(0),
             export,
             interface,
         };
@@ -356,19 +364,27 @@ unsafe fn end_proxy(proxy: *mut Proxy) {
     // SAFETY: live until it is freed here; the export lives until its last proxy is gone.
     unsafe {
         let export = (*proxy).export;
-        let block = (*proxy).domain;
-        (*block)
-            .counters
-            .calls
-            .fetch_add((*proxy).calls.load(Ordering::Relaxed), Ordering::Relaxed);
         let slot = proxy.cast::<u8>().sub(size_of::<Head>());
         PROXIES.free(NonNull::new_unchecked(slot));
-        if export.as_ref().proxies.fetch_sub(1, Ordering::Release) == 1 {
-            fence(Ordering::Acquire);
+        if take_one(&export.as_ref().proxies) == 1 {
+            // After all that others did with the export. A load, as ThreadSanitizer does not understand a fence.
+            export.as_ref().proxies.load(Ordering::Acquire);
             let export = Box::from_raw(export.as_ptr());
             release_inner(&export);
         }
     }
+}
+
+/// Counts one proxy less; how many there were.
+fn take_one(proxies: &AtomicUsize) -> usize {
+    #[cfg(test)]
+    if crate::sync::is_broken(crate::sync::Broken::TornCount) {
+        let count = proxies.load(Ordering::Relaxed);
+        crate::sync::spin();
+        proxies.store(count - 1, Ordering::Relaxed);
+        return count;
+    }
+    proxies.fetch_sub(1, Ordering::Release)
 }
 
 static RELEASE: Method = Method::internal("drop", 0);
@@ -408,13 +424,21 @@ unsafe extern "C" fn release_in_domain(data: *mut u8) {
 
 /// Ends every proxy that the dead domain `id` held; how many.
 pub(crate) fn release_all_of(id: u32) -> usize {
+    // As many at once as there is room for, because each look goes through the whole heap.
+    let mut slots = [NonNull::dangling(); 64];
     let mut count = 0;
-    while let Some(slot) = PROXIES.any_of(id) {
-        // SAFETY: a slot of the proxy heap holds a `Slot`; its owner is dead and has no thread inside.
-        unsafe { end_proxy(&raw mut (*slot.cast::<Slot>().as_ptr()).proxy) };
-        count += 1;
+    loop {
+        let found = PROXIES.some_of(id, &mut slots);
+        for slot in &slots[..found] {
+            // SAFETY: a slot of the proxy heap holds a `Slot`; its owner is dead and has no thread inside.
+            // Nobody else ends it, so it is still there after those before it were ended.
+            unsafe { end_proxy(&raw mut (*slot.cast::<Slot>().as_ptr()).proxy) };
+        }
+        count += found;
+        if found < slots.len() {
+            return count;
+        }
     }
-    count
 }
 
 /// Passes `value` from the domain at `from` to the domain with number `to`. A handle that cannot pass leads
@@ -456,22 +480,6 @@ pub fn held(id: u32, index: usize) -> Option<(&'static str, abi::Text<32>)> {
         };
         (name, domain)
     })
-}
-
-/// Calls that were made into domain `id`, through all proxies that live.
-pub fn live_calls(id: u32) -> u64 {
-    let mut calls = 0;
-    PROXIES.for_each_owned(|slot| {
-        // SAFETY: a used slot of the proxy heap, whole since it has an owner other than the kernel; it
-        // cannot be freed while it is looked at. Its export holds a share in the block.
-        unsafe {
-            let proxy = &slot.cast::<Slot>().as_ref().proxy;
-            if (*proxy.domain).id == id {
-                calls += proxy.calls.load(Ordering::Relaxed);
-            }
-        }
-    });
-    calls
 }
 
 /// Whether the domain whose code runs is the kernel.

@@ -11,13 +11,17 @@
 
 use crate::lock::Lock;
 use crate::platform::{PAGE, platform};
+use crate::sync::{AtomicUsize, point};
 use abi::shared::{
-    CHUNK_BYTES, ChunkHead, KERNEL_OWNER, LARGE_OFFSET, LARGE_SHIFT, LARGEST_SLOT, NO_OWNER,
-    SMALLEST_SLOT, chunk_of, owner_cell, slot_size,
+    CHUNK_BYTES, ChunkHead, LARGE_OFFSET, LARGE_SHIFT, LARGEST_SLOT, NO_OWNER, SMALLEST_SLOT,
+    chunk_of, owner_cell, slot_size,
 };
 use alloc::vec::Vec;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
+
+#[cfg(test)]
+mod audit;
 
 /// Slot sizes 64, 128, ... 32 KiB.
 const CLASSES: usize = (LARGEST_SLOT / SMALLEST_SLOT).trailing_zeros() as usize + 1;
@@ -62,13 +66,14 @@ impl SharedHeap {
         }
     }
 
-    /// An object of at least `bytes` bytes, owned by `owner`, with undefined content; `None` if there is no
-    /// memory.
+    /// An object of at least `bytes` bytes, owned by `owner`; `None` if there is no
+    /// memory. Its content is undefined, but zero if it is larger than a slot.
     pub fn allocate(&self, bytes: usize, owner: u32) -> Option<NonNull<u8>> {
         let object = match slot_size(bytes) {
             Some(slot) => self.allocate_slot(slot)?,
             None => self.allocate_large(bytes)?,
         };
+        point();
         // SAFETY: the object is live, and ours until it is returned.
         unsafe { owner_cell(object).store(owner, Ordering::Relaxed) };
         Some(object)
@@ -80,6 +85,16 @@ impl SharedHeap {
     /// `object` came from [`allocate`](Self::allocate) of this heap and is not used any more.
     pub unsafe fn free(&self, object: NonNull<u8>) {
         let chunk = Chunk(chunk_of(object));
+        #[cfg(test)]
+        if crate::sync::is_broken(crate::sync::Broken::OwnerLate) {
+            // SAFETY: the object is live until here; what follows is wrong on purpose.
+            unsafe {
+                self.free_slot(chunk, object, chunk.0.as_ref().shift);
+                crate::sync::spin();
+                return owner_cell(object).store(NO_OWNER, Ordering::Relaxed);
+            }
+        }
+        point();
         // SAFETY: the object is live until here, so its chunk is.
         let shift = unsafe {
             owner_cell(object).store(NO_OWNER, Ordering::Relaxed);
@@ -149,9 +164,25 @@ impl SharedHeap {
         }
     }
 
-    /// Some object (of at most [`LARGEST_SLOT`] bytes) that `owner` owns, which the caller then frees.
-    pub fn any_of(&self, owner: u32) -> Option<NonNull<u8>> {
-        self.with_nth(owner, 0, |object| object)
+    /// Writes objects (of at most [`LARGEST_SLOT`] bytes) that `owner` owns into `found`, as many as there
+    /// are and as fit; how many. The caller then frees them.
+    pub fn some_of(&self, owner: u32, found: &mut [NonNull<u8>]) -> usize {
+        let mut places = found.iter_mut();
+        for class in &self.classes {
+            let class = class.lock();
+            let objects = class
+                .chunks
+                .iter()
+                .flat_map(|chunk| chunk.objects_of(owner));
+            for object in objects {
+                match places.next() {
+                    Some(place) => *place = object,
+                    None => return found.len(),
+                }
+            }
+        }
+        let left = places.len();
+        found.len() - left
     }
 
     /// How many objects `owner` owns.
@@ -193,15 +224,35 @@ impl SharedHeap {
         None
     }
 
-    /// Shows every object that has an owner other than the kernel to `look`, while it cannot be freed.
-    /// Objects with a chunk of their own are left out.
-    pub fn for_each_owned(&self, mut look: impl FnMut(NonNull<u8>)) {
+    /// Bytes of memory that an object of `bytes` bytes takes.
+    pub(crate) fn footprint(bytes: usize) -> usize {
+        abi::shared::footprint(bytes)
+    }
+
+    /// Bytes of memory of the objects of `owner`, as far as they do not change hands meanwhile.
+    pub(crate) fn bytes_of(&self, owner: u32) -> usize {
+        let mut sum = 0;
+        self.for_each_owner(|other, bytes| sum += if other == owner { bytes } else { 0 });
+        sum
+    }
+
+    /// Tells `look` the owner and the bytes of every object. A lock is held for one chunk at a time, so what
+    /// is allocated or changes hands meanwhile is told or not.
+    pub(crate) fn for_each_owner(&self, mut look: impl FnMut(u32, usize)) {
         for class in &self.classes {
-            let class = class.lock();
-            let chunks = class.chunks.iter();
-            chunks
-                .flat_map(|chunk| chunk.objects(|owner| owner > KERNEL_OWNER))
-                .for_each(&mut look);
+            let mut index = 0;
+            loop {
+                let class = class.lock();
+                let Some(chunk) = class.chunks.get(index) else {
+                    break;
+                };
+                chunk.owners().for_each(|(owner, bytes)| look(owner, bytes));
+                index += 1;
+            }
+        }
+        let large = self.large.lock();
+        for chunk in large.iter() {
+            chunk.owners().for_each(|(owner, bytes)| look(owner, bytes));
         }
     }
 
@@ -241,12 +292,8 @@ impl SharedHeap {
         if bytes > LARGEST_OBJECT {
             return None;
         }
-        let pages = (LARGE_OFFSET + bytes)
-            .div_ceil(PAGE)
-            .next_power_of_two()
-            .max(CHUNK_BYTES / PAGE);
         let chunk = self.take_pages(
-            pages,
+            abi::shared::footprint(bytes) / PAGE,
             ChunkHead {
                 shift: LARGE_SHIFT,
                 first: 0,
@@ -381,11 +428,16 @@ impl Chunk {
             (head.shift, head.first, head.end)
         };
         (first..end).filter_map(move |number| {
+            // A test need not stop at each of thousands of cells.
+            #[cfg(test)]
+            if number < first + 4 {
+                point();
+            }
             // SAFETY: as above.
             let cell = unsafe {
                 self.0
                     .add(1)
-                    .cast::<AtomicU32>()
+                    .cast::<core::sync::atomic::AtomicU32>()
                     .add(number as usize)
                     .as_ref()
             };
@@ -403,6 +455,20 @@ impl Chunk {
         self.objects_of(owner).count()
     }
 
+    /// Owner and bytes of every object. The lock as for `objects_of`.
+    fn owners(self) -> impl Iterator<Item = (u32, usize)> {
+        // SAFETY: the chunk is in its class's list, so it is live.
+        let head = unsafe { self.0.as_ref() };
+        let bytes = match head.shift {
+            LARGE_SHIFT => head.pages as usize * PAGE,
+            shift => 1 << shift,
+        };
+        self.objects(|owner| owner != NO_OWNER).map(move |object| {
+            // SAFETY: an object of the chunk has a cell.
+            (unsafe { owner_cell(object).load(Ordering::Relaxed) }, bytes)
+        })
+    }
+
     /// Makes all slots free at once, without a look at the objects, whose memory is cold. The lock of the
     /// class is held, and all slots in use are the caller's.
     fn clear(self) {
@@ -412,7 +478,11 @@ impl Chunk {
             let head = &mut *self.0.as_ptr();
             (head.used, head.free) = (0, 0);
             for number in head.first..head.end {
-                let cell = self.0.add(1).cast::<AtomicU32>().add(number as usize);
+                let cell = self
+                    .0
+                    .add(1)
+                    .cast::<core::sync::atomic::AtomicU32>()
+                    .add(number as usize);
                 cell.as_ref().store(NO_OWNER, Ordering::Relaxed);
             }
         }

@@ -11,25 +11,32 @@
 //!    heap, image. The order matters: dropping proxies runs other domains' code and ends kernel objects (which
 //!    stops devices), freeing memory comes last.
 
-use crate::call::{CALLER_DEAD, Method, Record, UNBOUNDED, guarded, resume};
-use crate::domain::{self, ALIVE, CRASH_NEXT, ControlBlock, Reason, State};
+use crate::call::{CALLEE_DEAD, CALLER_DEAD, Method, Record, UNBOUNDED, guarded, resume};
+use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, State};
 use crate::heap::OBJECTS;
 use crate::lock::Lock;
 use crate::platform::{Frame, ThreadView, platform};
+use crate::sync::AtomicU32;
 use crate::thread::{current, top, with_root};
+use crate::words::LastWords;
 use crate::{handle, klog};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 /// Milliseconds that one scheduler tick stands for.
 pub const TICK_MS: u32 = 10;
 /// Nanoseconds between two looks at threads that have not left yet: at first, and when it takes long.
 const LOOK_AGAIN: u64 = 1_000_000;
 const LOOK_AGAIN_LATER: u64 = 8_000_000;
+/// Nanoseconds for which work waits for a helper to be idle before there is one more. The model's clock counts looks at it.
+const HELP_AFTER: u64 = if cfg!(test) { 2 } else { 10_000_000 };
 
 static DYING: Lock<Vec<Arc<ControlBlock>>> = Lock::new(Vec::new());
 static WORK: AtomicU32 = AtomicU32::new(0);
+/// Records that the last look found of calls into dead domains, less those that were left since. It only says when it is
+/// worth to look again: a wrong number costs time and nothing else.
+static INSIDE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
 
 /// Starts the reaper. Called once at boot.
 ///
@@ -53,7 +60,7 @@ pub fn kill(block: &Arc<ControlBlock>, reason: Reason) {
     }
 }
 
-/// Threads that clear away what dead domains owned; there are more when much is to be done, and never fewer.
+/// Threads that clear away what dead domains owned; there are more when much is to be done, and one at the least.
 #[cfg(feature = "faults")]
 pub fn helpers() -> u32 {
     crate::undertaker::helpers()
@@ -62,10 +69,11 @@ pub fn helpers() -> u32 {
 /// Hands a dead domain to the reaper.
 fn begin_reclaim(block: &Arc<ControlBlock>) {
     platform().stop_devices(block.id);
-    block.enter_state(State::Dying);
-    mark_callees(top(), Arc::as_ptr(block));
+    mark(top(), Arc::as_ptr(block));
     DYING.lock().push(block.clone());
-    look_again();
+    // The caller is to have its error first. It goes on to whoever makes the next instance, and waits there.
+    WORK.fetch_add(1, Ordering::Release);
+    platform().wake_later(&WORK);
 }
 
 /// Makes the reaper look at once.
@@ -74,60 +82,62 @@ pub(crate) fn look_again() {
     platform().wake(&WORK, 1);
 }
 
-/// Ends the domain whose code runs, and leaves it. `what` and `place` go into the log as they are.
+/// Notes that the running thread has left a call into a dead domain. The last one to leave has the reaper look again.
+pub(crate) fn has_left() {
+    let one_less = |inside: u32| inside.checked_sub(1);
+    let before = INSIDE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+    if before == Ok(1) {
+        look_again();
+    }
+}
+
+/// Ends the domain whose code runs, and leaves it.
 ///
 /// The thread runs on the domain's behalf and owns nothing of the kernel's.
-pub fn crash_here(
-    reason: Reason,
-    what: core::fmt::Arguments<'_>,
-    place: core::fmt::Arguments<'_>,
-) -> ! {
+pub fn crash_here(reason: Reason, words: LastWords) -> ! {
     let record = top();
-    die_at(record, reason, what, place);
+    die_at(record, reason, words);
     // SAFETY: the code that runs belongs to the callee of the top record, which is dead now.
     unsafe { resume(record) }
 }
 
 /// The death itself, for a crash in the code of `record`'s callee.
-fn die_at(
-    record: *mut Record,
-    reason: Reason,
-    what: core::fmt::Arguments<'_>,
-    place: core::fmt::Arguments<'_>,
-) {
+fn die_at(record: *mut Record, reason: Reason, mut words: LastWords) {
     // SAFETY: the top record of the running thread; its callee is in memory as long as it names it.
     let (block, method) = unsafe { (&*(*record).domain, &*(*record).method) };
+    words.method = Some(method);
     assert!(
         !core::ptr::eq(block, domain::kernel_block()),
-        "the kernel itself failed: {what} at {place}"
+        "the kernel itself {words}"
     );
-    if block.die(reason) {
-        klog!(
-            "{}: domain {} crashed in {}.{}: {what} at {place}; its caller gets an error",
-            block.name(),
-            block.id,
-            method.interface,
-            method.name
-        );
-        if let Some(block) = domain::find(block.id) {
-            begin_reclaim(&block);
-        }
+    if block.die(reason)
+        && let Some(block) = domain::find(block.id)
+    {
+        block.put_down(words);
+        begin_reclaim(&block);
     }
-    mark_callees(record, block);
+    mark(record, block);
 }
 
-/// Sets [`CALLER_DEAD`] on every record from `record` down that was called by `dead`; whether any record
-/// names it as callee.
-fn mark_callees(mut record: *mut Record, dead: *const ControlBlock) -> bool {
-    let mut inside = false;
+/// Sets [`CALLEE_DEAD`] on every record from `record` down that names `dead` as callee, and [`CALLER_DEAD`] on
+/// those of calls that it made; how many there are of the former.
+fn mark(mut record: *mut Record, dead: *const ControlBlock) -> u32 {
+    let mut inside = 0;
     // SAFETY: the chain of the running thread, or of one that is stopped. It ends with null.
     unsafe {
         while !record.is_null() {
-            inside |= (*record).domain == dead;
             let previous = (*record).previous;
+            let mut news = 0;
+            if (*record).domain == dead {
+                inside += 1;
+                news |= CALLEE_DEAD;
+            }
             if !previous.is_null() && (*previous).domain == dead {
+                news |= CALLER_DEAD;
+            }
+            if news != 0 {
                 let state = &raw mut (*record).state;
-                state.write_volatile(state.read_volatile() | CALLER_DEAD);
+                state.write_volatile(state.read_volatile() | news);
             }
             record = previous;
         }
@@ -156,7 +166,12 @@ static CRASH: Method = Method::internal("crash", UNBOUNDED);
 pub(crate) fn crash_as_asked(block: &ControlBlock) {
     if block
         .alive
-        .compare_exchange(CRASH_NEXT, ALIVE, Ordering::SeqCst, Ordering::Relaxed)
+        .compare_exchange(
+            CRASH_NEXT,
+            block.open(),
+            Ordering::SeqCst,
+            Ordering::Relaxed,
+        )
         .is_err()
     {
         return;
@@ -175,7 +190,12 @@ pub(crate) fn crash_as_asked(block: &ControlBlock) {
 pub fn ask_to_crash(block: &ControlBlock) -> bool {
     block
         .alive
-        .compare_exchange(ALIVE, CRASH_NEXT, Ordering::SeqCst, Ordering::Relaxed)
+        .compare_exchange(
+            block.open(),
+            CRASH_NEXT,
+            Ordering::SeqCst,
+            Ordering::Relaxed,
+        )
         .is_ok()
 }
 
@@ -206,16 +226,24 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
     } else {
         format_args!("a call of the kernel")
     };
-    die_at(record, reason, what, place);
+    die_at(record, reason, LastWords::new(what, place));
     // SAFETY: as above; the thread is inside the callee.
     let landing = unsafe { (*record).landing() };
     frame.redirect(&landing);
     true
 }
 
-/// A scheduler tick found the running thread at `frame`. Ends a domain whose call has used up its budget, if
-/// its own code runs; in a kernel function it is found out at the next one ([`leave_if_late`]).
-pub fn tick(frame: &mut dyn Frame) {
+/// A scheduler tick found the running thread at `frame`, on a processor that was busy for `ns` nanoseconds since
+/// the tick before.
+///
+/// That time is charged to the domain that the thread is in; it may have been elsewhere in between, but who is
+/// met more often has run longer.
+///
+/// Ends a domain whose call has used up its budget, if its own code runs; in a kernel function it is found out
+/// at the next one ([`leave_if_late`]).
+pub fn tick(frame: &mut dyn Frame, ns: u64) {
+    // SAFETY: the callee of the top record, or the kernel's own block: in memory as long as the thread is here.
+    unsafe { (*current()).charge(ns) };
     let record = top();
     if record.is_null() {
         return;
@@ -235,7 +263,7 @@ pub fn tick(frame: &mut dyn Frame) {
             let offset = frame.ip() - block.image_start();
             let what = format_args!("over its budget of {budget} ms");
             let place = format_args!("image offset {offset:#x}");
-            die_at(record, Reason::Hang, what, place);
+            die_at(record, Reason::Hang, LastWords::new(what, place));
             frame.redirect(&(*record).landing());
         }
     }
@@ -252,7 +280,8 @@ pub(crate) fn leave_if_late() {
             && let Some(budget) = exceeded(record)
         {
             let what = format_args!("over its budget of {budget} ms");
-            crash_here(Reason::Hang, what, format_args!("a kernel function"));
+            let words = LastWords::new(what, format_args!("a kernel function"));
+            crash_here(Reason::Hang, words);
         }
     }
 }
@@ -284,22 +313,51 @@ unsafe fn budget_of(block: &ControlBlock, method: *const Method) -> u32 {
 /// The first function of the reaper's thread.
 extern "C" fn reaper(_: usize) {
     with_root(|| {
-        let mut pause = LOOK_AGAIN;
-        let mut last = 0;
+        let mut patience = Patience::default();
         loop {
-            let seen = WORK.load(Ordering::Acquire);
-            pause = if seen == last {
-                LOOK_AGAIN_LATER.min(pause * 2)
-            } else {
-                LOOK_AGAIN
-            };
-            last = seen;
-            crate::undertaker::see_to_it();
-            let left = reap() || crate::undertaker::is_behind();
-            let deadline = left.then(|| platform().now() + pause);
-            platform().wait(&WORK, seen, deadline);
+            reaper_round(&mut patience);
         }
     })
+}
+
+/// How long the reaper rests between two looks, and since when it finds work for which nobody is idle.
+#[derive(Default)]
+pub(crate) struct Patience {
+    pause: u64,
+    last: u32,
+    behind: Option<u64>,
+}
+
+impl Patience {
+    /// Whether there is work that waits for a helper. If it has waited for a while, there is one more from now on.
+    fn look_after_helpers(&mut self) -> bool {
+        if !crate::undertaker::is_behind() {
+            self.behind = None;
+            return false;
+        }
+        let now = platform().now();
+        // Another processor's clock may be a little behind.
+        if now.saturating_sub(*self.behind.get_or_insert(now)) >= HELP_AFTER {
+            crate::undertaker::add_helper();
+            self.behind = None;
+        }
+        true
+    }
+}
+
+/// What the reaper does again and again: it looks, and rests until there is reason to look again.
+pub(crate) fn reaper_round(patience: &mut Patience) {
+    let seen = WORK.load(Ordering::Acquire);
+    patience.pause = if seen == patience.last {
+        (patience.pause * 2).clamp(LOOK_AGAIN, LOOK_AGAIN_LATER)
+    } else {
+        LOOK_AGAIN
+    };
+    patience.last = seen;
+    let mut left = reap();
+    left |= patience.look_after_helpers();
+    let deadline = left.then(|| platform().now() + patience.pause);
+    platform().wait(&WORK, seen, deadline);
 }
 
 /// One round: lets threads leave, hands over those domains that nobody is inside of; whether some are left.
@@ -308,13 +366,23 @@ fn reap() -> bool {
     if dying.is_empty() {
         return false;
     }
+    dying.iter().for_each(begin_to_die);
     let mut busy = Vec::with_capacity(dying.len());
     busy.resize(dying.len(), false);
+    let mut inside = 0;
     platform().stop_world(&mut |view| {
         for (block, busy) in dying.iter().zip(&mut busy) {
-            *busy |= usher_out(view, block);
+            let records = usher_out(view, block);
+            inside += records;
+            *busy |= records > 0;
         }
+        // Before the world goes on, since they begin to leave then.
+        INSIDE.store(inside, Ordering::Relaxed);
     });
+    #[cfg(test)]
+    if crate::sync::is_broken(crate::sync::Broken::NobodyLooks) {
+        busy.fill(false);
+    }
     for (block, _) in dying.iter().zip(&busy).filter(|(_, busy)| !**busy) {
         DYING.lock().retain(|other| !Arc::ptr_eq(other, block));
         crate::undertaker::clear_away(block.clone());
@@ -322,11 +390,29 @@ fn reap() -> bool {
     !DYING.lock().is_empty()
 }
 
-/// Helps a stopped thread out of the dead domain; whether it is (still) inside.
-fn usher_out(view: &mut ThreadView<'_>, block: &Arc<ControlBlock>) -> bool {
+/// Tells the log and those who wait for events of a death that the reaper sees for the first time.
+fn begin_to_die(block: &Arc<ControlBlock>) {
+    if !block.has_entered(State::Dying) {
+        if let Some(words) = block.take_words() {
+            klog!(
+                "{}: domain {} {words}; its caller gets an error",
+                block.name(),
+                block.id
+            );
+        }
+        block.enter_state(State::Dying);
+    }
+}
+
+/// Helps a stopped thread out of the dead domain; how many of its records name that.
+fn usher_out(view: &mut ThreadView<'_>, block: &Arc<ControlBlock>) -> u32 {
     let dead = Arc::as_ptr(block);
-    if view.top.is_null() || !mark_callees(view.top, dead) {
-        return false;
+    if view.top.is_null() {
+        return 0;
+    }
+    let inside = mark(view.top, dead);
+    if inside == 0 {
+        return 0;
     }
     view.interrupt |= view.blocked;
     // SAFETY: the thread is stopped, its top record does not change.
@@ -337,10 +423,10 @@ fn usher_out(view: &mut ThreadView<'_>, block: &Arc<ControlBlock>) -> bool {
     {
         frame.redirect(&top.landing());
     }
-    true
+    inside
 }
 
-/// Frees everything that the dead domain owned. Nobody is inside.
+/// Frees everything that the dead domain owned. Nobody is inside. [`State::Gone`] is to be entered next.
 pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
     let handles = handle::release_all_of(block.id);
     let objects = OBJECTS.free_all_of(block.id);
@@ -351,7 +437,6 @@ pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
         block.name(),
         block.id
     );
-    block.enter_state(State::Gone);
 }
 
 /// Leaves the domain whose code called the kernel function that runs, if it is dead.

@@ -9,29 +9,41 @@
 //!   is how a crash finds its way back. The macro [`proxy!`] writes a whole proxy.
 //! - [`handle`]: the proxies themselves as objects, who holds them, and what happens when they are dropped.
 //! - [`domain`]: control blocks, the table of all domains, events.
-//! - [`heap`]: the shared heap and its owner tables.
+//! - [`heap`]: the shared heap and its owner tables; [`budget`] says how much of it a domain may own.
+//! - [`relief`]: what is done when there is no memory: domains that keep some for speed alone are asked for it.
 //! - [`loader`]: from a signed image file to a running domain; [`elf`] and [`verify`] are its parts.
 //! - [`kill`]: how a domain dies: the crash itself, the watchdog, and the reaper that waits until nobody is
 //!   inside; [`undertaker`] then frees everything.
 //! - [`entry`]: the functions that the kernel offers to the runtime in every domain.
 #![no_std]
+#![cfg_attr(target_os = "none", feature(rust_cold_cc))]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+mod budget;
 pub mod call;
 pub mod domain;
 pub mod elf;
 pub mod entry;
 pub mod handle;
 pub mod heap;
+mod kept;
 pub mod kill;
 pub mod loader;
 pub mod lock;
 pub mod platform;
+pub mod relief;
+pub mod sync;
 mod text;
 pub mod thread;
 mod undertaker;
 pub mod verify;
+mod words;
+
+#[cfg(test)]
+mod model;
 
 pub use call::{Method, Record};
 pub use domain::{ControlBlock, Reason, State};

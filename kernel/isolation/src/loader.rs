@@ -4,16 +4,18 @@ use crate::call::{Method, guarded};
 use crate::domain::{self, ControlBlock, Limits, Reason};
 use crate::elf::{Elf, Segment};
 use crate::heap::LARGEST_OBJECT;
+use crate::kept::{Kept, Loaded};
 use crate::platform::{ImageSpace, PAGE, Protection, platform};
+use crate::relief;
 use crate::verify::{fingerprint_fits, identity, signature_fits};
 use crate::{handle, klog};
 use abi::api::{ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, EntryArgs};
 use abi::image::{Image, ImageError, PORT_OFFER, PORT_OPTIONAL};
 use abi::shared::KERNEL_OWNER;
 use abi::{AnyHandle, RVec, RpcError, Text};
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::mem::ManuallyDrop;
+use core::ops::Range;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering;
 
@@ -57,6 +59,7 @@ pub enum StartError {
 /// A file that has been verified and may be started any number of times.
 pub struct Prepared {
     file: RVec<u8>,
+    kept: Arc<Kept>,
 }
 
 /// A domain that has started.
@@ -72,7 +75,19 @@ pub struct Instance {
 /// # Errors
 /// What is wrong; the first that is found, in that order.
 pub fn prepare(file: RVec<u8>) -> Result<Prepared, LoadError> {
-    let image = Image::parse(&file).map_err(|error| match error {
+    verify(&file)?;
+    Ok(Prepared {
+        file,
+        kept: Arc::new(Kept::new()),
+    })
+}
+
+/// What [`prepare`] looks at; the ELF file in the image.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn verify(file: &[u8]) -> Result<Elf<'_>, LoadError> {
+    let image = Image::parse(file).map_err(|error| match error {
         ImageError::NotAnImage => LoadError::NotAnImage,
         ImageError::WrongLength => LoadError::WrongLength,
         ImageError::BadHeader(what) => LoadError::Malformed(what),
@@ -88,7 +103,7 @@ pub fn prepare(file: RVec<u8>) -> Result<Prepared, LoadError> {
     elf.relocations()
         .try_for_each(|one| one.map(drop))
         .map_err(LoadError::Malformed)?;
-    Ok(Prepared { file })
+    Ok(elf)
 }
 
 /// The largest file that is looked at, in bytes.
@@ -114,10 +129,10 @@ impl Prepared {
     ) -> Result<Instance, StartError> {
         check_grants(&self.image(), &grants)?;
         let elf = Elf::parse(self.image().elf()).expect("prepare checked it");
-        let space = load(&elf).ok_or(StartError::NoMemory)?;
-        let entry = space.start().as_ptr() as usize + elf.entry as usize;
+        let loaded = self.load(&elf).ok_or(StartError::NoMemory)?;
+        let entry = loaded.space().start().as_ptr() as usize + elf.entry as usize;
         let block = domain::create(name, limits).map_err(|_| StartError::NoMemory)?;
-        block.set_image(space);
+        block.set_image(loaded);
         match enter(&block, entry, grants, options) {
             Ok(offers) => {
                 block.enter_running();
@@ -128,6 +143,23 @@ impl Prepared {
                 Err(error)
             }
         }
+    }
+
+    /// The image in memory as it is before it runs: what a former instance left, or a new copy.
+    fn load(&self, elf: &Elf<'_>) -> Option<Loaded> {
+        let space = match self.kept.take() {
+            Some(space) => {
+                renew(elf, &*space);
+                space
+            }
+            None => {
+                let pages = pages(elf);
+                let space = relief::or_wait(pages * PAGE, || platform().image_space(pages))?;
+                place(elf, &*space);
+                space
+            }
+        };
+        Some(Loaded::new(space, &self.kept))
     }
 }
 
@@ -152,10 +184,20 @@ fn check_grants(
     }
 }
 
-/// Maps, copies, relocates and protects.
-fn load(elf: &Elf<'_>) -> Option<Box<dyn ImageSpace>> {
-    let pages = elf.span().div_ceil(PAGE as u64) as usize;
-    let space = platform().image_space(pages)?;
+/// How many pages an image takes.
+pub fn pages(elf: &Elf<'_>) -> usize {
+    elf.span().div_ceil(PAGE as u64) as usize
+}
+
+/// Copies, relocates and protects. What the space says of itself is believed, as all that the platform says.
+///
+/// # Panics
+/// If the space has fewer than [`pages`].
+pub fn place(elf: &Elf<'_>, space: &dyn ImageSpace) {
+    assert!(
+        space.pages() >= pages(elf),
+        "the space is made for the image"
+    );
     let base = space.start().as_ptr();
     for segment in elf.segments() {
         let content = elf.content(segment);
@@ -165,22 +207,85 @@ fn load(elf: &Elf<'_>) -> Option<Box<dyn ImageSpace>> {
                 .copy_from_nonoverlapping(content.as_ptr(), content.len())
         };
     }
-    for (place, value) in elf.relocations().flatten() {
-        // SAFETY: eight bytes within a writable segment (checked by `Elf::relocation`).
+    relocate(elf, space, &(0..0));
+    elf.segments()
+        .iter()
+        .for_each(|segment| protect(space, segment));
+    let relro = read_only_later(elf);
+    let (first, count) = (relro.start as usize / PAGE, relro.count() / PAGE);
+    if count > 0 {
+        space.protect(first, count, Protection::Read);
+    }
+}
+
+/// The addresses of the pages that cannot be written after relocation although their segment can.
+fn read_only_later(elf: &Elf<'_>) -> Range<u64> {
+    const PAGE: u64 = self::PAGE as u64;
+    elf.relro.0.next_multiple_of(PAGE)..elf.relro.1 / PAGE * PAGE
+}
+
+/// Relocates, but for the places in `done`.
+fn relocate(elf: &Elf<'_>, space: &dyn ImageSpace, done: &Range<u64>) {
+    let base = space.start().as_ptr();
+    let places = elf.relocations().flatten();
+    for (place, value) in places.filter(|(place, _)| !done.contains(place)) {
+        // SAFETY: eight bytes within a writable segment (checked by `Elf::relocation`), in no page of `done`, so
+        // that they can be written.
         unsafe {
             base.add(place as usize)
                 .cast::<u64>()
                 .write_unaligned(base as u64 + value)
         };
     }
-    elf.segments()
-        .iter()
-        .for_each(|segment| protect(&*space, segment));
-    let (first, end) = (elf.relro.0.div_ceil(PAGE as u64), elf.relro.1 / PAGE as u64);
-    if end > first {
-        space.protect(first as usize, (end - first) as usize, Protection::Read);
+}
+
+/// Makes a space that [`place`] filled, and an instance has used since, what it was before: all pages that the
+/// instance could write are filled anew. The others are as they were, since nobody could write them.
+///
+/// # Panics
+/// If the space has fewer than [`pages`].
+pub fn renew(elf: &Elf<'_>, space: &dyn ImageSpace) {
+    assert!(
+        space.pages() >= pages(elf),
+        "the space was made for the image"
+    );
+    const PAGE: u64 = self::PAGE as u64;
+    let relro = read_only_later(elf);
+    for segment in elf.segments().iter().filter(|segment| segment.write) {
+        let start = segment.address / PAGE * PAGE;
+        let end = (segment.address + segment.memory).next_multiple_of(PAGE);
+        if relro.is_empty() {
+            refill(elf, space, segment, start..end);
+        } else {
+            refill(elf, space, segment, start..end.min(relro.start));
+            refill(elf, space, segment, start.max(relro.end)..end);
+        }
     }
-    Some(space)
+    relocate(elf, space, &relro);
+}
+
+/// Writes zeros to the addresses `part`, which lie in pages of the segment, and what the file has for them.
+fn refill(elf: &Elf<'_>, space: &dyn ImageSpace, segment: &Segment, part: Range<u64>) {
+    if part.is_empty() {
+        return;
+    }
+    let base = space.start().as_ptr();
+    // SAFETY: the part lies in writable pages of the segment, which the space has, and the space is ours alone.
+    unsafe {
+        base.add(part.start as usize)
+            .write_bytes(0, (part.end - part.start) as usize)
+    };
+    let content = elf.content(segment);
+    let start = part.start.max(segment.address);
+    let end = part.end.min(segment.address + content.len() as u64);
+    if start < end {
+        let bytes = &content[(start - segment.address) as usize..(end - segment.address) as usize];
+        // SAFETY: as above, since `start` and `end` lie in the part.
+        unsafe {
+            base.add(start as usize)
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+        };
+    }
 }
 
 fn protect(space: &dyn ImageSpace, segment: &Segment) {

@@ -4,10 +4,11 @@
 //! things rely on: a thread that is stopped for a kill never holds one, and code that runs in an exception
 //! or interrupt handler may take one.
 
+use crate::sync::{AtomicBool, spin};
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 
 /// Data behind a spin lock.
 pub struct Lock<T> {
@@ -52,12 +53,8 @@ impl<T> Lock<T> {
             }
             // Let interrupts in while waiting: another processor may be asking this one to stop.
             restore_interrupts(interrupts);
-            // No `spin_loop` hint: under emulation `pause` gives up far more than a moment.
-            #[allow(clippy::missing_spin_loop)] // Deliberately; see above.
             while self.held.load(Ordering::Relaxed) {
-                // A holder in a Linux process may have lost the processor to this very loop.
-                #[cfg(feature = "hosted")]
-                crate::platform::platform().yield_now();
+                spin();
             }
         }
     }

@@ -96,8 +96,18 @@ pub trait Platform: Sync {
     fn wait(&self, word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult;
     /// Wakes up to `count` threads that wait for `word`; how many. May be called anywhere.
     fn wake(&self, word: &AtomicU32, count: u32) -> u32;
+    /// Wakes a thread that waits for `word` and whose work can wait until the running thread does.
+    fn wake_later(&self, word: &AtomicU32) {
+        self.wake(word, 1);
+    }
+    /// Pages that the machine has for domains, whoever has them now.
+    fn memory(&self) -> usize;
+    /// Whether a domain could be given `pages` pages now.
+    fn can_spare(&self, pages: usize) -> bool;
     /// Lets another thread run.
     fn yield_now(&self);
+    /// Nanoseconds that the running thread has been on a processor so far.
+    fn thread_ns(&self) -> u64;
     /// Nanoseconds since boot.
     fn now(&self) -> u64;
     /// Seconds since 1970-01-01 UTC.

@@ -1,18 +1,20 @@
-//! Clearing away what dead domains owned, and ending objects for which there was no stack elsewhere.
+//! Clearing away what dead domains owned, ending objects for which there was no stack elsewhere, and looking
+//! who owns too much.
 //!
-//! Both run drops in domains that live, which may take their time or never return. So threads of their own do
+//! The first two run drops in domains that live, which may take their time or never return. So threads of their own do
 //! it, not the reaper's: whoever blocks one of them delays what that one clears away, and if he is ended in
-//! turn, the reaper gets the thread out of him. A helper is added whenever work waits and none is idle, and
+//! turn, the reaper gets the thread out of him. A helper is added when work waits for ten milliseconds and none is idle, and
 //! leaves when it finds no more.
 
-use crate::domain::ControlBlock;
+use crate::domain::{ControlBlock, State};
 use crate::handle;
 use crate::lock::Lock;
 use crate::platform::platform;
+use crate::sync::AtomicU32;
 use crate::thread::with_root;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 /// Most helpers.
 const MOST_HELPERS: u32 = 16;
@@ -50,18 +52,16 @@ pub(crate) fn clear_away(block: Arc<ControlBlock>) {
     work_waits();
 }
 
-/// Whether there is more work than idle helpers, so that [`see_to_it`] should be called again.
+/// Whether there is more work than idle helpers, so that [`add_helper`] should be called if it stays so.
 pub(crate) fn is_behind() -> bool {
     let queue = QUEUE.lock();
-    let waits = queue.ready.len() + usize::from(handle::any_buried());
+    let waits = queue.ready.len() + usize::from(other_work());
     waits > queue.idle as usize
 }
 
-/// Makes sure that somebody does the work that waits, if there is memory for one more helper.
-pub(crate) fn see_to_it() {
-    if is_behind() {
-        add_helper();
-    }
+/// Whether there is work that is not in the queue.
+fn other_work() -> bool {
+    handle::any_buried() || crate::budget::audit_waits()
 }
 
 /// Wakes a helper.
@@ -77,8 +77,8 @@ pub(crate) fn helpers() -> u32 {
     QUEUE.lock().helpers
 }
 
-/// One more helper, unless there are enough; whether one was added.
-fn add_helper() -> bool {
+/// One more helper, unless there are enough, or no memory for it; whether one was added.
+pub(crate) fn add_helper() -> bool {
     {
         let mut queue = QUEUE.lock();
         if queue.helpers == MOST_HELPERS {
@@ -114,7 +114,11 @@ extern "C" fn help(_: usize) {
 /// stacks back.
 fn leaves() -> bool {
     let mut queue = QUEUE.lock();
-    let leaves = queue.helpers > 1;
+    // Work that came since it looked for some was not given to anybody else, who counted on it.
+    let work = !queue.ready.is_empty() || other_work();
+    let leaves = queue.helpers > 1 && !work;
+    #[cfg(test)]
+    let leaves = leaves || crate::model::is_over();
     if leaves {
         queue.helpers -= 1;
         queue.idle -= 1;
@@ -127,18 +131,23 @@ fn work() -> bool {
     let block = {
         let mut queue = QUEUE.lock();
         let block = queue.ready.pop_front();
-        if block.is_none() && !handle::any_buried() {
+        if block.is_none() && !other_work() {
             return false;
         }
         queue.idle -= 1;
         block
     };
-    match block {
-        Some(block) => crate::kill::reclaim(&block),
+    match &block {
+        Some(block) => crate::kill::reclaim(block),
         None => {
             handle::end_buried();
+            crate::budget::audit();
         }
     }
     QUEUE.lock().idle += 1;
+    // Idle first: whoever waits for this may have the next domain die at once, which needs no other helper.
+    if let Some(block) = block {
+        block.enter_state(State::Gone);
+    }
     true
 }

@@ -1,4 +1,4 @@
-//! The kernel's own objects behind `interfaces/system.idl`: loader, images, domains, monitor.
+//! The kernel's own objects behind `interfaces/system.idl`: loader, images, domains, monitor, memory.
 //!
 //! They are ordinary interface objects whose domain is the kernel, so that calls to them go through the same
 //! proxies as all others. Everything here is safe code over `isolation`. The hosted platform uses it, too.
@@ -8,9 +8,11 @@
 extern crate alloc;
 
 mod loader;
+mod memory;
 mod monitor;
 
 pub use loader::ImageLoader;
+pub use memory::KernelMemory;
 pub use monitor::{Control, KernelMonitor, Machine};
 
 use interfaces::{CrashReason, DomainState};
@@ -39,5 +41,6 @@ fn reason_of(reason: Reason) -> CrashReason {
         Reason::Hang => CrashReason::Hang,
         Reason::Killed => CrashReason::Killed,
         Reason::Exited => CrashReason::Exited,
+        Reason::OverBudget => CrashReason::OverBudget,
     }
 }

@@ -49,7 +49,9 @@ impl Image for ImageObject {
     ) -> Result<Started, StartError> {
         let limits = Limits {
             pages: spec.page_limit as usize,
+            shared: spec.shared_limit as usize,
             threads: spec.thread_limit,
+            calls: spec.call_limit,
             call_ms: spec.call_budget_ms,
         };
         let instance = self

@@ -4,8 +4,8 @@ use crate::{reason_of, state_of};
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use interfaces::{
-    CrashReason, Domain, DomainControl, DomainEvent, DomainInfo, Handle, MemoryInfo, Monitor, RVec,
-    RpcResult, Text,
+    CrashReason, Domain, DomainControl, DomainEvent, DomainInfo, Handle, Holdings, MemoryInfo,
+    Monitor, RVec, RpcResult, Text, TimeInfo,
 };
 use isolation::domain::{self, ControlBlock};
 use isolation::heap::{OBJECTS, PROXIES};
@@ -19,6 +19,10 @@ pub trait Machine: Send + Sync + 'static {
     fn log(&self, from: u64, buffer: &mut [u8]) -> (u64, usize);
     /// Processors in use.
     fn processors(&self) -> u32;
+    /// Nanoseconds since boot, and how long all processors together have run threads since then.
+    fn time(&self) -> (u64, u64);
+    /// Nanoseconds that the living thread with this number has been on a processor so far.
+    fn thread_ns(&self, id: u64) -> Option<u64>;
 }
 
 /// Authority over one instance.
@@ -33,10 +37,10 @@ fn info(block: &ControlBlock) -> DomainInfo {
         reason: reason_of(block.reason()),
         heap_bytes: block.heap_bytes() as u64,
         image_bytes: block.image_bytes() as u64,
-        shared_objects: OBJECTS.count_of(block.id) as u32,
-        handles: handle::count_of(block.id) as u32,
         threads: block.counters.threads.load(Ordering::Relaxed),
-        calls: block.counters.calls.load(Ordering::Relaxed) + handle::live_calls(block.id),
+        calls: block.calls(),
+        own_ns: block.own_ns(),
+        threads_ns: block.threads_ns(),
     }
 }
 
@@ -58,6 +62,10 @@ impl Domain for DomainObject {
     fn wait(&self) -> RpcResult<CrashReason> {
         self.0.wait_gone().map(reason_of)
     }
+
+    fn wait_until(&self, deadline: u64) -> RpcResult<bool> {
+        self.0.wait_gone_until(deadline)
+    }
 }
 
 /// Authority over every domain.
@@ -75,6 +83,13 @@ impl DomainControl for Control {
 pub struct KernelMonitor<M>(pub M);
 
 impl<M: Machine> Monitor for KernelMonitor<M> {
+    fn holdings(&self, id: u32) -> RpcResult<Holdings> {
+        Ok(Holdings {
+            objects: OBJECTS.count_of(id) as u32,
+            handles: handle::count_of(id) as u32,
+        })
+    }
+
     fn next(&self, from: u32) -> RpcResult<Option<DomainInfo>> {
         Ok(domain::next(from).map(|block| info(&block)))
     }
@@ -112,5 +127,20 @@ impl<M: Machine> Monitor for KernelMonitor<M> {
 
     fn processors(&self) -> RpcResult<u32> {
         Ok(self.0.processors())
+    }
+
+    fn time(&self) -> RpcResult<TimeInfo> {
+        let (kernel, gone) = domain::other_ns();
+        let (since_boot, busy) = self.0.time();
+        Ok(TimeInfo {
+            since_boot,
+            busy,
+            kernel,
+            gone,
+        })
+    }
+
+    fn thread_time(&self, id: u64) -> RpcResult<Option<u64>> {
+        Ok(self.0.thread_ns(id))
     }
 }

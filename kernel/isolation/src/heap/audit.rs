@@ -1,0 +1,47 @@
+//! A look at a heap that nobody uses: whether its lists and tables tell the same story. For tests.
+
+use super::{Chunk, FreeSlot, SharedHeap};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+
+impl SharedHeap {
+    /// How many objects there are, and what does not fit.
+    ///
+    /// # Errors
+    /// The first chunk whose free list, owner table and count of used slots contradict each other, which is what
+    /// an object that was freed twice, or freed and used, leaves behind.
+    pub(crate) fn audit(&self) -> Result<usize, String> {
+        let mut objects = self.large.lock().len();
+        for class in &self.classes {
+            let class = class.lock();
+            for chunk in &class.chunks {
+                objects += chunk.audit()?;
+            }
+        }
+        Ok(objects)
+    }
+}
+
+impl Chunk {
+    fn audit(self) -> Result<usize, String> {
+        // SAFETY: the chunk is in its class's list, so it is live, and the lock is held.
+        let head = unsafe { self.0.as_ref() };
+        let mut free = vec![false; head.end as usize];
+        let mut next = head.free;
+        while next != 0 {
+            let known = free.get_mut(next as usize);
+            let known = known.ok_or_else(|| format!("the list of free slots leads to {next}"))?;
+            if core::mem::replace(known, true) {
+                return Err(format!("slot {next} is free twice"));
+            }
+            // SAFETY: a free slot of the chunk; its content is the list's.
+            next = unsafe { self.slot(next).cast::<FreeSlot>().as_ref().next };
+        }
+        let owned = self.objects(|owner| owner != super::NO_OWNER).count();
+        if owned != head.used as usize {
+            return Err(format!("{} slots are used, {owned} have owners", head.used));
+        }
+        Ok(owned)
+    }
+}

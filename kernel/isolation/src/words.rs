@@ -1,0 +1,76 @@
+//! What the log says of a crash. It is put down where the crash happens and written to the log by the reaper: the
+//! caller waits for its error, and not for the log.
+
+use crate::call::Method;
+use crate::text::Clean;
+use abi::Text;
+use core::fmt::{self, Write};
+
+/// What is known of a crash.
+pub struct LastWords {
+    what: Text<400>,
+    place: Text<120>,
+    /// In the source file that `place` names; 0: `place` says everything.
+    line: u32,
+    /// What was called.
+    pub(crate) method: Option<&'static Method>,
+}
+
+impl LastWords {
+    /// Of a panic with this message in this line of a source file.
+    pub(crate) fn of_panic(message: &str, file: &str, line: u32) -> Self {
+        LastWords {
+            what: Text::new(message),
+            place: Text::new(file),
+            line,
+            method: None,
+        }
+    }
+
+    /// Of anything else.
+    pub(crate) fn new(what: fmt::Arguments<'_>, place: fmt::Arguments<'_>) -> Self {
+        let mut words = Self::of_panic("", "", 0);
+        // Cutting off is no error.
+        let _ = words.what.write_fmt(what);
+        let _ = words.place.write_fmt(place);
+        words
+    }
+}
+
+impl fmt::Display for LastWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (interface, method) = self
+            .method
+            .map_or(("?", "?"), |method| (method.interface, method.name));
+        let (what, place) = (Clean(self.what.as_str()), Clean(self.place.as_str()));
+        write!(f, "crashed in {interface}.{method}: {what} at {place}")?;
+        match self.line {
+            0 => Ok(()),
+            line => write!(f, ":{line}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::string::ToString;
+
+    static METHOD: Method = Method::internal("thread", 0);
+
+    #[test]
+    fn they_say_what_and_where_in_one_line() {
+        let mut panic = LastWords::of_panic("no\nway", "a.rs", 7);
+        panic.method = Some(&METHOD);
+        assert_eq!(
+            panic.to_string(),
+            "crashed in kernel.thread: no?way at a.rs:7"
+        );
+        let fault = LastWords::new(
+            format_args!("fault {}", 1),
+            format_args!("offset {:#x}", 16),
+        );
+        assert_eq!(fault.to_string(), "crashed in ?.?: fault 1 at offset 0x10");
+    }
+}
