@@ -4,7 +4,7 @@
 //! updated UPDATES times (1000) under calls from four threads, of which none may fail, and then crashed 1,000 times
 //! under such calls.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use hosted::plug::{CallError, Host, PlugIn};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,8 +80,26 @@ fn tour(filter: &PlugIn, two: &[u8]) -> Result<()> {
     ensure!(show(b"count")? == "2");
     ensure!(filter.update(b"no image", b"").is_err());
     ensure!(show(b"still here")? == "Still Here");
+    for wrong in FAILURES {
+        let Err(why) = filter.update(two, wrong) else {
+            bail!("the update with {wrong:?} succeeded");
+        };
+        println!("update with {} -> {why:#}", String::from_utf8_lossy(wrong));
+    }
+    // Neither the version nor its count is lost.
+    ensure!(show(b"still here")? == "Still Here");
+    ensure!(show(b"count")? == "4");
     Ok(())
 }
+
+/// Options of version two with which an update must not succeed.
+const FAILURES: [&[u8]; 5] = [
+    b"start=panic",
+    b"start=refuse",
+    b"take_over=panic",
+    b"take_over=refuse",
+    b"take_over=hang",
+];
 
 /// Updates the plug-in while four threads call it.
 fn under_load(filter: &PlugIn, versions: [&[u8]; 2], updates: usize) -> Result<()> {

@@ -7,11 +7,30 @@ use std::hint::black_box;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
+/// The images that the core's benchmarks start.
+pub const IMAGES: [&str; 8] = [
+    "domains/victim",
+    "domains/forwarder",
+    "domains/hash-bench",
+    "domains/packet-source",
+    "domains/nullnet",
+    "domains/net-shadow",
+    "domains/frail-disk",
+    "domains/block-shadow",
+];
+
 /// Rounds, and calls in a round, as in the core.
 const ROUNDS: usize = 4000;
 const CALLS: u64 = 1000;
 /// Rounds of something that takes microseconds.
 const FEW: usize = 4000;
+
+/// The benchmark that spreads over all processors.
+const SPREAD: &str = "scaling";
+/// All that there are.
+const ALL: [&str; 7] = [
+    "calls", "recovery", "reclaim", "hash", "nullnet", "scaling", "disk",
+];
 
 /// Measures what `names` name (all without names) on processor `cpu`; the process's status.
 ///
@@ -20,26 +39,21 @@ const FEW: usize = 4000;
 pub fn run(names: &[String], cpu: Option<usize>, json: bool) -> Result<u32> {
     let cpu = cpu
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(0, |count| count.get() - 1));
-    let wanted = names.join(" ");
-    let (start, len) = (wanted.as_ptr() as usize, wanted.len());
+    let all = ALL.map(String::from);
+    let names = if names.is_empty() { &all } else { names };
     let frequency = frequency();
     let before = resident();
-    let status = launch::on_thread(|| {
-        if !pin(cpu) {
-            return None;
-        }
-        // SAFETY: the names live until the call returns.
-        Some(unsafe { (launch::core().bench)(start, len) })
-    })?;
+    let mut status = 0;
+    for name in names {
+        let bound = (name != SPREAD).then_some(cpu);
+        status |= launch::on_thread(|| measure(name, bound))??;
+    }
     eprintln!(
         "resident memory: {before} KiB before, {} KiB after",
         resident()
     );
-    let Some(status) = status else {
-        bail!("there is no processor {cpu}")
-    };
     let mut figures = launch::take_figures();
-    if names.is_empty() || names.iter().any(|name| name == "calls") {
+    if names.iter().any(|name| name == "calls") {
         figures.extend(peers(cpu));
     }
     match json {
@@ -47,6 +61,16 @@ pub fn run(names: &[String], cpu: Option<usize>, json: bool) -> Result<u32> {
         false => print(&figures, frequency, cpu),
     }
     Ok(status)
+}
+
+/// Has the core measure `name`, on processor `cpu` if that is said; its status.
+fn measure(name: &str, cpu: Option<usize>) -> Result<u32> {
+    if let Some(cpu) = cpu.filter(|&cpu| !pin(cpu)) {
+        bail!("there is no processor {cpu}");
+    }
+    let (start, len) = (name.as_ptr() as usize, name.len());
+    // SAFETY: the name lives until the call returns.
+    Ok(unsafe { (launch::core().bench)(start, len) })
 }
 
 fn tsc() -> u64 {
@@ -85,14 +109,13 @@ fn pin(cpu: usize) -> bool {
     }
 }
 
-fn measured(id: &str, name: &str, mut rounds: Vec<u64>, calls: u64) -> Measured {
-    rounds.sort_unstable();
-    let per_call = |round: u64| round as f64 / calls as f64;
+fn measured(id: &str, name: &str, rounds: Vec<u64>, calls: u64) -> Measured {
+    let rounds = rounds.into_iter();
     Measured {
         id: id.into(),
         name: name.into(),
-        minimum: per_call(rounds[0]),
-        median: per_call(rounds[rounds.len() / 2]),
+        unit: "ticks".into(),
+        values: rounds.map(|round| round as f64 / calls as f64).collect(),
     }
 }
 
@@ -125,7 +148,7 @@ fn peers(cpu: usize) -> Vec<Measured> {
     let catch = || _ = black_box(std::panic::catch_unwind(|| black_box(plain_null())));
     let _ = plain.null();
     let mut all = vec![measured(
-        "peer",
+        "N1",
         "catch_unwind around a call",
         rounds(ROUNDS, CALLS, catch),
         CALLS,
@@ -133,7 +156,7 @@ fn peers(cpu: usize) -> Vec<Measured> {
     std::panic::set_hook(Box::new(|_| {}));
     let panics = || _ = black_box(std::panic::catch_unwind(|| panic!("deliberate")));
     all.push(measured(
-        "peer",
+        "N2",
         "panic and catch_unwind",
         rounds(FEW, 1, panics),
         1,
@@ -141,7 +164,7 @@ fn peers(cpu: usize) -> Vec<Measured> {
     let _ = std::panic::take_hook();
     all.extend(sockets(cpu).map(|rounds| {
         measured(
-            "peer",
+            "N3",
             "round trip through a Unix socket, one processor",
             rounds,
             1,
@@ -149,7 +172,7 @@ fn peers(cpu: usize) -> Vec<Measured> {
     }));
     all.extend(
         pipes(cpu)
-            .map(|rounds| measured("peer", "round trip through pipes, one processor", rounds, 1)),
+            .map(|rounds| measured("N4", "round trip through pipes, one processor", rounds, 1)),
     );
     all
 }
@@ -219,74 +242,46 @@ fn pipes(cpu: usize) -> Option<Vec<u64>> {
     Some(result)
 }
 
-/// The goals, for the minimum: ticks, or microseconds.
-const GOALS: [(&str, f64, &str); 7] = [
-    ("P1", 12.0, "ticks"),
-    ("P2", 16.0, "ticks"),
-    ("P3", 25.0, "ticks"),
-    ("P3r", 28.0, "ticks"),
-    ("P4", 1.0, "us"),
-    ("P4r", 50.0, "us"),
-    ("P5", 100.0, "us"),
-];
-
-/// The goal of a figure and whether it is met.
-fn goal(figure: &Measured, frequency: f64) -> Option<(f64, &'static str, bool)> {
-    let (_, goal, unit) = GOALS.into_iter().find(|(id, ..)| *id == figure.id)?;
-    let value = if unit == "us" {
-        figure.minimum / frequency
-    } else {
-        figure.minimum
-    };
-    Some((goal, unit, value <= goal))
+/// The best and the middle value of a figure. Of what is counted a second the most is best, otherwise the least.
+fn best_and_median(figure: &Measured) -> (f64, f64) {
+    let mut values = figure.values.clone();
+    values.sort_by(f64::total_cmp);
+    let (least, most) = (values[0], values[values.len() - 1]);
+    let best = if figure.unit == "ticks" { least } else { most };
+    (best, values[values.len() / 2])
 }
 
 fn print(figures: &[Measured], frequency: f64, cpu: usize) {
     println!(
-        "time-stamp counter {frequency:.0} ticks/us, pinned to processor {cpu}; ticks per call, minimum / median"
+        "time-stamp counter {frequency:.0} ticks/us, pinned to processor {cpu}; per call or operation, best / median"
     );
     for figure in figures {
-        let Measured {
-            id,
-            name,
-            minimum,
-            median,
-        } = figure;
-        let micros = match *minimum > 2000.0 {
-            true => format!(
-                " = {:.2} / {:.2} us",
-                minimum / frequency,
-                median / frequency
-            ),
+        let (best, median) = best_and_median(figure);
+        let micros = match figure.unit == "ticks" && best > 2000.0 {
+            true => format!(" = {:.2} / {:.2} us", best / frequency, median / frequency),
             false => String::new(),
         };
-        let goal = goal(figure, frequency).map(|(goal, unit, met)| {
-            format!(
-                "  goal {goal} {unit}: {}",
-                if met { "met" } else { "missed" }
-            )
-        });
-        println!(
-            "{id:5} {name:45} {minimum:10.1} / {median:10.1}{micros}{}",
-            goal.unwrap_or_default()
-        );
+        let Measured { id, name, unit, .. } = figure;
+        println!("{id:6} {name:58} {best:10.1} / {median:10.1} {unit}{micros}");
     }
 }
 
+/// A JSON array of the figures. What was counted a second goes with all its values, as it is a course in time.
 fn as_json(figures: &[Measured], frequency: f64) -> String {
     let one = |figure: &Measured| {
+        let (best, median) = best_and_median(figure);
         let Measured {
             id,
             name,
-            minimum,
-            median,
+            unit,
+            values,
         } = figure;
-        let goal = goal(figure, frequency).map(|(goal, unit, met)| {
-            format!(",\"goal\":{goal},\"goal_unit\":{unit:?},\"met\":{met}")
-        });
-        let goal = goal.unwrap_or_default();
+        let course = match unit == "ticks" {
+            true => String::new(),
+            false => format!(",\"values\":{values:?}"),
+        };
         format!(
-            "{{\"id\":{id:?},\"name\":{name:?},\"minimum\":{minimum},\"median\":{median},\"unit\":\"ticks\",\"ticks_per_us\":{frequency:.1}{goal}}}"
+            "{{\"id\":{id:?},\"name\":{name:?},\"best\":{best},\"median\":{median},\"unit\":{unit:?},\"ticks_per_us\":{frequency:.1}{course}}}"
         )
     };
     format!(

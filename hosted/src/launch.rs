@@ -24,17 +24,17 @@ pub struct Given {
     pub content: &'static [u8],
 }
 
-/// A figure that a benchmark gave, in ticks of the time-stamp counter.
+/// What a benchmark measured.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Its number in the list of benchmarks.
     pub id: String,
     /// What it is.
     pub name: String,
-    /// The best round.
-    pub minimum: f64,
-    /// The round in the middle.
-    pub median: f64,
+    /// `ticks` of the time-stamp counter, or something a second.
+    pub unit: String,
+    /// One value for each round, in the order in which they were measured. There is at least one.
+    pub values: Vec<f64>,
 }
 
 static LOADED: OnceLock<Loaded> = OnceLock::new();
@@ -185,10 +185,12 @@ static HOST: Host = Host {
     yield_now,
     now: threads::now,
     wall: threads::wall,
+    step: crate::step::arm,
     write,
     stop_world: threads::stop_world,
     memory: memory_of,
     processors,
+    processor_time,
     exit,
     file,
     figure,
@@ -231,6 +233,21 @@ extern "C" fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
 
+/// See [`hosted_core::Host::processor_time`].
+pub extern "C" fn processor_time(which: u32) -> u64 {
+    let clock = match which {
+        0 => libc::CLOCK_PROCESS_CPUTIME_ID,
+        _ => libc::CLOCK_THREAD_CPUTIME_ID,
+    };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the system fills the time in. Linux has both clocks since 2.6.12; without, it stays 0.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 extern "C" fn exit(status: u32) -> ! {
     // SAFETY: ends the process without running destructors, which other threads may still rely on.
     unsafe { libc::_exit(status as i32) }
@@ -251,18 +268,22 @@ unsafe extern "C" fn file(index: usize, file: usize) -> u32 {
 }
 
 unsafe extern "C" fn figure(figure: usize) {
-    // SAFETY: by the caller's duty, the address of a `Figure` with two texts.
+    // SAFETY: by the caller's duty, the address of a `Figure` with three texts and a run of values.
     let measured = unsafe {
         let figure = &*(figure as *const Figure);
         let text = |[start, len]: [usize; 2]| {
             String::from_utf8_lossy(std::slice::from_raw_parts(start as *const u8, len))
                 .into_owned()
         };
+        let [start, count] = figure.values;
+        let values = std::slice::from_raw_parts(start as *const u64, count).iter();
         Measured {
             id: text(figure.id),
             name: text(figure.name),
-            minimum: figure.minimum as f64 / 1000.0,
-            median: figure.median as f64 / 1000.0,
+            unit: text(figure.unit),
+            values: values
+                .map(|value| *value as f64 / figure.divisor as f64)
+                .collect(),
         }
     };
     FIGURES

@@ -7,12 +7,13 @@
 //! - [`memory`]: pages and image space from `mmap`;
 //! - [`plug`]: plug-ins for Linux programs;
 //! - [`threads`]: blocks behind GS, waiting, stopping the world;
-//! - [`signals`]: faults, ticks, standing still.
+//! - [`signals`]: faults, ticks, standing still; `step`: that, after an exact number of instructions.
 
 pub mod launch;
 pub mod memory;
 pub mod plug;
 pub mod signals;
+mod step;
 pub mod threads;
 
 /// Ends the process because going on would break a promise.

@@ -12,9 +12,11 @@ const HELP: &str = "\
 trefoil-host run [OPTION...] IMAGE...
     Starts the first image with the services that it wants by name: loader, monitor,
     control, power, archive. All images are files of the archive.
+trefoil-host steps
+    Kills a domain at every instruction of calls into it.
 trefoil-host bench [OPTION...] [NAME...]
-    Measures calls, recovery, reclaim. The name lives=N starts and crashes a domain
-    N times and compares memory and speed at both ends.
+    Measures calls, recovery, reclaim, hash, nullnet, scaling, disk. The name lives=N
+    starts and crashes a domain N times and compares memory and speed at both ends.
 
 trefoil-host faults [OPTION...] PLAN
     Carries out the fault campaign that the file says, as `cargo xtask faults` writes it,
@@ -95,9 +97,12 @@ fn execute(arguments: &Arguments) -> Result<u32> {
             // SAFETY: the options live until the call returns.
             launch::on_thread(|| unsafe { (launch::core().run)(start, len) })
         }
+        "steps" => {
+            load(arguments, &["domains/victim".into()], !arguments.verbose)?;
+            launch::on_thread(|| (launch::core().steps)())
+        }
         "bench" => {
-            let images = ["domains/victim", "domains/forwarder"].map(String::from);
-            load(arguments, &images, true)?;
+            load(arguments, &bench::IMAGES.map(String::from), true)?;
             bench::run(&arguments.words, arguments.cpu, arguments.json)
         }
         "faults" => {

@@ -52,6 +52,11 @@ fn handle(signal: i32, handler: Handler, more: i32) {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | more;
+        if signal == libc::SIGTRAP {
+            // A stepped thread stands still in this handler, and nowhere deeper.
+            libc::sigaddset(&mut action.sa_mask, stop_signal());
+            libc::sigaddset(&mut action.sa_mask, tick_signal());
+        }
         libc::sigaction(signal, &action, null_mut());
     }
 }
@@ -138,11 +143,9 @@ extern "C" fn on_stop(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_voi
 extern "C" fn on_wake(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
 extern "C" fn on_tick(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    if current().is_none() {
-        return;
-    }
+    let Some(thread) = current() else { return };
     // SAFETY: a handler's context, on a thread of the core.
-    keeping_errno(|| unsafe { (core().tick)(registers(context)) });
+    keeping_errno(|| unsafe { (core().tick)(registers(context), thread.used_since_tick()) });
 }
 
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -150,6 +153,12 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     if let Some(thread) = current() {
         // SAFETY: the system passes both.
         let (address, registers) = unsafe { ((*info).si_addr() as usize, registers(context)) };
+        // SAFETY: as above.
+        let is_step = signal == libc::SIGTRAP && unsafe { (*info).si_code } == libc::TRAP_TRACE;
+        // SAFETY: the registers of the handler's context.
+        if is_step && unsafe { crate::step::stepped(registers) } {
+            return;
+        }
         let reason = match signal {
             libc::SIGFPE => DIVIDE,
             libc::SIGILL => INVALID_OPCODE,

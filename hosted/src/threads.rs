@@ -11,6 +11,7 @@
 //! stopped the world takes no lock and allocates nothing until the world goes on, and a thread in such a
 //! place is only looked at, never moved, since its instruction pointer is outside of every domain.
 
+use crate::launch::processor_time;
 use crate::memory;
 use crate::signals::{self, AlternateStack};
 use hosted_core::{INTERRUPTED, MISMATCH, NO_DEADLINE, TIMED_OUT, ThreadWords, View, WOKEN};
@@ -46,6 +47,8 @@ pub struct Thread {
     number: i32,
     /// Lowest address of its stack, guard page excluded.
     stack: usize,
+    /// Its processor time at its last tick, in nanoseconds. Its own.
+    at_tick: AtomicU64,
 }
 
 /// The address of a thread that is in the registry.
@@ -58,6 +61,7 @@ unsafe impl Send for Entry {}
 static REGISTRY: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 static ARRIVALS: AtomicU32 = AtomicU32::new(0);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+static NEXT_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// The running thread's block; null if it runs no core code. Without a destructor, so that signal
@@ -79,6 +83,12 @@ impl Thread {
     /// Whether `address` is at the end of its stack: in the guard page or in what the launcher needs.
     pub fn is_stack_end(&self, address: usize) -> bool {
         (self.stack.saturating_sub(HOST_STACK)..self.words.stack_low).contains(&address)
+    }
+
+    /// Nanoseconds of processor time that it, the running thread, has used since it last asked.
+    pub fn used_since_tick(&self) -> u64 {
+        let now = processor_time(1);
+        now.saturating_sub(self.at_tick.swap(now, Ordering::Relaxed))
     }
 }
 
@@ -144,6 +154,7 @@ impl Membership {
                 stack_low: stack + HOST_STACK,
                 locks: 0,
                 own: 0,
+                number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             },
             state: AtomicU32::new(0),
             interrupt: AtomicU32::new(0),
@@ -151,6 +162,7 @@ impl Membership {
             // SAFETY: asks for a number.
             number: unsafe { libc::gettid() },
             stack,
+            at_tick: AtomicU64::new(processor_time(1)),
         });
         let own = (&raw const *thread) as usize;
         thread.words.own = own;
@@ -425,6 +437,11 @@ fn show(thread: &Thread, is_caller: bool, visit: extern "C" fn(usize, usize), co
 }
 
 impl Thread {
+    /// Whether somebody wants it to stand still.
+    pub fn is_held(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & HOLD != 0
+    }
+
     fn hold(&self) {
         let before = self.state.fetch_or(HOLD, Ordering::SeqCst);
         if before & BLOCKED == 0 {

@@ -246,8 +246,8 @@ impl<'a> Campaign<'a> {
         let lacks = self.target == Target::Shadow && fault.kind == Kind::Memory;
         let limits = Limits {
             pages: if lacks { 16 } else { 0 },
-            threads: 0,
             call_ms: if self.target == Target::Shadow { 30 } else { 0 },
+            ..Limits::default()
         };
         let mut instance = self
             .shadow_image

@@ -27,9 +27,9 @@ mod cycles;
 #[cfg(target_os = "none")]
 mod engine;
 #[cfg(target_os = "none")]
-mod store;
+pub mod store;
 #[cfg(target_os = "none")]
-mod supervisor;
+pub mod supervisor;
 
 #[cfg(target_os = "none")]
 pub use engine::{Ground, run};

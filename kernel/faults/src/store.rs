@@ -7,7 +7,7 @@
 use abi::RVec;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
-use interfaces::{Block, BlockError, Geometry};
+use interfaces::{Block, BlockError, Extent, Geometry, Handle, WriteSequence};
 use isolation::lock::Lock;
 use isolation::platform::platform;
 
@@ -143,11 +143,21 @@ impl Block for Medium {
         self.request(sector, data.len(), |bytes| bytes.copy_from_slice(data))
     }
 
+    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
+        interfaces::extents::parts(extents, data)?.try_for_each(|(sector, part)| {
+            self.request(sector, part.len(), |bytes| bytes.copy_from_slice(part))
+        })
+    }
+
     fn flush(&self) -> Result<(), BlockError> {
         if self.store.data.lock().generation == self.generation {
             Ok(())
         } else {
             Err(BlockError::Device)
         }
+    }
+
+    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
     }
 }

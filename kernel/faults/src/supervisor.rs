@@ -1,12 +1,12 @@
 //! Starts drivers, one at a time, and offers `Respawn` to the shadow in front of them.
 
 use crate::store::Store;
-use abi::{AnyHandle, Handle, RVec, RpcError, Text};
+use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use interfaces::{Block, Incarnation, Respawn, RespawnError};
+use interfaces::{Block, Gate, Incarnation, Respawn, RespawnError};
 use isolation::Reason;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::kill::kill;
@@ -182,8 +182,8 @@ impl Supervisor {
         let options = RVec::from_slice(options.as_bytes()).map_err(StartError::Failed)?;
         let limits = Limits {
             pages: if missing.is_some() { FEW_PAGES } else { 0 },
-            threads: 0,
             call_ms: CALL_MS * self.stretch as u32,
+            ..Limits::default()
         };
         let mut instance = self.image.start("driver", limits, grants, options)?;
         let device = instance.offers[0].take();
@@ -200,5 +200,10 @@ pub struct Respawner(pub &'static Supervisor);
 impl Respawn for Respawner {
     fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
         self.0.instance(failed)
+    }
+
+    /// The campaign updates nothing.
+    fn attach(&self, _gate: Handle<dyn Gate>) -> RpcResult<()> {
+        Ok(())
     }
 }

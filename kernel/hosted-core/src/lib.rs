@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 /// Changes whenever one of the structures here does.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 7;
 
 /// `deadline` of [`Host::wait`] that means: none.
 pub const NO_DEADLINE: u64 = u64::MAX;
@@ -50,6 +50,13 @@ pub const NO_MEMORY: u32 = 3;
 /// [`Core::plug_call`] and its like: the text says why it is not done.
 pub const FAILED: u32 = 4;
 
+/// [`Host::step`]: the thread stands still after the number of instructions.
+pub const REACHED: u32 = 1;
+/// [`Host::step`]: it has come so far, but holds a lock of the core, and goes on.
+pub const REACHED_LOCKED: u32 = 2;
+/// [`Host::step`]: it stood still, but the others could not do their part meanwhile, and it went on.
+pub const REACHED_ALONE: u32 = 3;
+
 /// The words behind the GS register of every thread that runs core or domain code.
 #[derive(Debug)]
 #[repr(C)]
@@ -62,6 +69,8 @@ pub struct ThreadWords {
     pub locks: usize,
     /// Address of this structure.
     pub own: usize,
+    /// The thread's number.
+    pub number: usize,
 }
 
 /// The registers of an interrupted thread, in the order in which Linux keeps them (`gregs` of
@@ -117,7 +126,7 @@ pub struct File {
     pub content: [usize; 2],
 }
 
-/// A measured value: ticks of the time-stamp counter per call, in thousandths.
+/// What was measured, round by round.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Figure {
@@ -125,10 +134,12 @@ pub struct Figure {
     pub id: [usize; 2],
     /// Address and length of what it is.
     pub name: [usize; 2],
-    /// The best round.
-    pub minimum: u64,
-    /// The round in the middle.
-    pub median: u64,
+    /// Address and length of its unit: `ticks` of the time-stamp counter, or something a second.
+    pub unit: [usize; 2],
+    /// Address and number of the values, each an `u64`, in the order in which they were measured.
+    pub values: [usize; 2],
+    /// What each value is to be divided by.
+    pub divisor: u64,
 }
 
 /// What a plug-in is to do.
@@ -178,6 +189,10 @@ pub struct Host {
     pub now: extern "C" fn() -> u64,
     /// Seconds since 1970-01-01 UTC.
     pub wall: extern "C" fn() -> u64,
+    /// The running thread, which then sets its trap flag, is stopped after `count` instructions: the word at
+    /// `reached` becomes [`REACHED`] and is woken, and once the world has been stopped, the thread goes on at full
+    /// speed.
+    pub step: unsafe extern "C" fn(count: u64, reached: usize),
     /// Prints text.
     pub write: unsafe extern "C" fn(text: usize, len: usize),
     /// Stops every other thread, shows all of them (as [`View`]) to `visit`, an
@@ -188,6 +203,8 @@ pub struct Host {
     pub memory: extern "C" fn(which: u32) -> u64,
     /// Processors.
     pub processors: extern "C" fn() -> u32,
+    /// Nanoseconds of processor time that the process (0) or the running thread (1) has used.
+    pub processor_time: extern "C" fn(which: u32) -> u64,
     /// Ends the process.
     pub exit: extern "C" fn(status: u32) -> !,
     /// Writes file number `index` of the archive to the [`File`] at `file`; 0 if there is none.
@@ -205,8 +222,11 @@ pub struct Host {
 pub struct Core {
     /// A fault in the code at the [`Registers`]; 1 if it was a domain's and the registers were changed.
     pub fault: unsafe extern "C" fn(registers: usize, reason: u32, address: usize) -> u32,
-    /// Ten milliseconds of processor time were used; the registers may be changed.
-    pub tick: unsafe extern "C" fn(registers: usize),
+    /// The running thread has used `ns` nanoseconds of processor time, ten milliseconds or a little more, since the last such
+    /// call; the registers may be changed.
+    pub tick: unsafe extern "C" fn(registers: usize, ns: u64),
+    /// Kills a domain at every instruction of a call; the process's status.
+    pub steps: extern "C" fn() -> u32,
     /// Starts the first file of the archive with these options, and waits for its end; the process's status.
     pub run: unsafe extern "C" fn(options: usize, len: usize) -> u32,
     /// Runs the benchmarks whose names contain the text; the process's status.

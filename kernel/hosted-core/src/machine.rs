@@ -100,6 +100,15 @@ impl Machine for ProcessMachine {
     fn processors(&self) -> u32 {
         (host().processors)()
     }
+
+    fn time(&self) -> (u64, u64) {
+        ((host().now)(), (host().processor_time)(0))
+    }
+
+    /// Linux has the figure for the running thread alone.
+    fn thread_ns(&self, _id: u64) -> Option<u64> {
+        None
+    }
 }
 
 /// The core's service of this name; none if it has no such.

@@ -10,6 +10,7 @@
 //! - [`machine`]: archive, power switch and the like as interface objects;
 //! - [`run`]: starts the first domain;
 //! - [`plug`]: plug-ins of the program around it;
+//! - [`steps`]: kills a domain at every instruction of a call;
 //! - [`faults`]: carries out fault campaigns;
 //! - [`bench`]: measures calls, deaths and reclaim.
 //!
@@ -36,6 +37,8 @@ mod platform;
 mod plug;
 #[cfg(target_os = "none")]
 mod run;
+#[cfg(target_os = "none")]
+mod steps;
 
 #[cfg(target_os = "none")]
 mod core_image {
@@ -59,6 +62,7 @@ mod core_image {
                 fault: crate::platform::fault,
                 tick: crate::platform::tick,
                 run: crate::run::run,
+                steps: crate::steps::run,
                 bench: crate::bench::run,
                 faults: crate::faults::run,
                 plug_load: crate::plug::load,

@@ -12,7 +12,7 @@ use hosted_core::{
 };
 use isolation::Reason;
 use isolation::platform::{
-    Frame, ImageSpace, Landing, Platform, Protection, ThreadView, WaitResult,
+    Frame, ImageSpace, Landing, PAGE, Platform, Protection, ThreadView, WaitResult,
 };
 use isolation::verify::Identity;
 
@@ -102,8 +102,20 @@ impl Platform for Process {
         (host().wake)(core::ptr::from_ref(word) as usize, count)
     }
 
+    fn memory(&self) -> usize {
+        (host().memory)(0) as usize / PAGE
+    }
+
+    fn can_spare(&self, pages: usize) -> bool {
+        (host().memory)(1) as usize / PAGE >= pages
+    }
+
     fn yield_now(&self) {
         (host().yield_now)();
+    }
+
+    fn thread_ns(&self) -> u64 {
+        (host().processor_time)(1)
     }
 
     fn now(&self) -> u64 {
@@ -208,11 +220,10 @@ pub unsafe extern "C" fn fault(registers: usize, reason: u32, address: usize) ->
 ///
 /// # Safety
 /// `registers` is the address of those of the running thread, which is in a signal handler for a tick.
-pub unsafe extern "C" fn tick(registers: usize) {
+pub unsafe extern "C" fn tick(registers: usize, ns: u64) {
     // SAFETY: by the caller's duty.
-    isolation::kill::tick(&mut Interrupted(unsafe {
-        &mut *(registers as *mut Registers)
-    }));
+    let mut frame = Interrupted(unsafe { &mut *(registers as *mut Registers) });
+    isolation::kill::tick(&mut frame, ns);
 }
 
 /// Space for an image.

@@ -2,8 +2,9 @@
 //! and are replaced by another version while they are called.
 //!
 //! A call takes a share in the present [`Life`] and counts itself in; an update closes the gate, waits until
-//! nobody is counted in, has the state handed over, and opens the gate to the successor. So no call fails
-//! through an update. If a call runs longer than the update waits, or the state cannot be handed over, the old
+//! nobody is counted in, has the state handed over, and opens the gate to the successor. A call that was slow between
+//! the two steps may count itself in with an instance that is replaced already; it sees by the gate, which counts, that it was
+//! closed meanwhile, and tries again. So no call fails through an update. If a call runs longer than the update waits, or the state cannot be handed over, the old
 //! instance stays.
 
 use crate::host::bytes;
@@ -24,8 +25,6 @@ use isolation::platform::{WaitResult, platform};
 
 /// Nanoseconds that an update waits for calls that run.
 const UPDATE_PATIENCE: u64 = 1_000_000_000;
-const OPEN: u32 = 0;
-const CLOSED: u32 = 1;
 
 /// An instance of a plug-in.
 struct Life {
@@ -38,6 +37,7 @@ struct Life {
 /// A plug-in through all its instances.
 struct Plug {
     present: Lock<Present>,
+    /// How often the gate was opened or closed. Odd: it is closed.
     gate: AtomicU32,
     /// 1 while an instance is being replaced.
     replacing: AtomicU32,
@@ -51,6 +51,11 @@ struct Present {
 }
 
 static PLUGS: Lock<Vec<Option<Arc<Plug>>>> = Lock::new(Vec::new());
+
+/// Whether a gate with this count is closed.
+fn is_closed(count: u32) -> bool {
+    count % 2 == 1
+}
 
 /// Where an answer or an explanation goes: an `extern "C" fn(context, address, length)` and its context.
 struct Sink(usize, usize);
@@ -79,11 +84,7 @@ fn prepare(image: &[u8]) -> Result<Arc<Prepared>, String> {
 
 /// Starts an instance.
 fn begin(image: &Prepared, options: &[u8]) -> Result<Arc<Life>, String> {
-    let limits = Limits {
-        pages: 0,
-        threads: 0,
-        call_ms: 0,
-    };
+    let limits = Limits::default();
     let options = RVec::from_slice(options).map_err(|error| error.to_string())?;
     let grants = [const { None }; MOST_GRANTS];
     let started = image.start(image.image().name(), limits, grants, options);
@@ -113,12 +114,14 @@ impl Plug {
     /// The present instance, with the call counted in.
     fn enter(&self) -> Arc<Life> {
         loop {
-            while self.gate.load(Ordering::SeqCst) == CLOSED {
-                platform().wait(&self.gate, CLOSED, None);
+            let seen = self.gate.load(Ordering::SeqCst);
+            if is_closed(seen) {
+                platform().wait(&self.gate, seen, None);
+                continue;
             }
             let life = self.present.lock().life.clone();
             life.calls.fetch_add(1, Ordering::SeqCst);
-            if self.gate.load(Ordering::SeqCst) == OPEN {
+            if self.gate.load(Ordering::SeqCst) == seen {
                 return life;
             }
             self.leave(&life);
@@ -127,7 +130,7 @@ impl Plug {
 
     fn leave(&self, life: &Life) {
         life.calls.fetch_sub(1, Ordering::SeqCst);
-        if self.gate.load(Ordering::SeqCst) == CLOSED {
+        if is_closed(self.gate.load(Ordering::SeqCst)) {
             platform().wake(&life.calls, u32::MAX);
         }
     }
@@ -178,7 +181,7 @@ impl Plug {
         let successor = begin(&image, options)?;
         self.alone(|| {
             let former = self.present.lock().clone();
-            self.gate.store(CLOSED, Ordering::SeqCst);
+            self.gate.fetch_add(1, Ordering::SeqCst);
             let handed = self
                 .quiet(&former.life)
                 .and_then(|()| hand_over(&former.life, &successor));
@@ -191,7 +194,7 @@ impl Plug {
                 let last = core::mem::replace(&mut *self.present.lock(), next);
                 drop(last);
             }
-            self.gate.store(OPEN, Ordering::SeqCst);
+            self.gate.fetch_add(1, Ordering::SeqCst);
             platform().wake(&self.gate, u32::MAX);
             kill(
                 if handed.is_ok() {
@@ -272,7 +275,7 @@ pub unsafe extern "C" fn load(wish: *mut PlugWish) -> u32 {
         });
         let plug = Plug {
             present,
-            gate: AtomicU32::new(OPEN),
+            gate: AtomicU32::new(0),
             replacing: AtomicU32::new(0),
         };
         let mut plugs = PLUGS.lock();

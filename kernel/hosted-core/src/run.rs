@@ -48,11 +48,7 @@ fn start(prepared: &Prepared, options: &[u8]) -> Result<Instance, String> {
         *grant = service(port.name).map_err(|error| format!("{error}"))?;
     }
     let options = RVec::from_slice(options).map_err(|error| format!("{error}"))?;
-    let limits = Limits {
-        pages: 0,
-        threads: 0,
-        call_ms: 0,
-    };
+    let limits = Limits::default();
     prepared
         .start(image.name(), limits, grants, options)
         .map_err(|error| format!("{error:?}"))

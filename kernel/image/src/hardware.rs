@@ -282,8 +282,13 @@ impl DmaAllocator for AllocatorObject {
                 clear(&memory)?;
                 memory
             }
-            None if !crate::platform::can_spare(pages) => return Err(RpcError::NoMemory.into()),
-            None => DmaCoherent::alloc(pages).map_err(|_| RpcError::NoMemory)?,
+            None => {
+                let memory = isolation::relief::or_wait(pages * PAGE_SIZE, || {
+                    let spare = crate::platform::can_spare(pages);
+                    spare.then(|| DmaCoherent::alloc(pages).ok()).flatten()
+                });
+                memory.ok_or(RpcError::NoMemory)?
+            }
         };
         Ok(Handle::new(MemoryObject {
             memory: Some(memory),

@@ -83,4 +83,13 @@ impl Machine for BareMachine {
     fn processors(&self) -> u32 {
         framework::smp::online() as u32
     }
+
+    fn time(&self) -> (u64, u64) {
+        (framework::time::now_ns(), framework::task::busy_ns())
+    }
+
+    fn thread_ns(&self, id: u64) -> Option<u64> {
+        let thread = framework::task::find(framework::task::ThreadId(id));
+        thread.map(|thread| thread.processor_ns())
+    }
 }

@@ -4,7 +4,7 @@ use abi::api::{Api, api, set_api};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use framework::arch::trap::TrapFrame;
 use framework::fault::{Fault, FaultKind, FaultOutcome};
 use framework::mem::kspace::{self, Prot, Region};
@@ -19,10 +19,22 @@ use isolation::verify::Identity;
 /// could not do its own bookkeeping.
 const RESERVE_PAGES: usize = 1024;
 
-/// Whether `count` pages can be given to a domain without touching those.
+/// Free pages below which those are asked for some that can give some back, before anybody needs it.
+const SCARCE_PAGES: usize = 2048;
+
+/// Whether `count` pages can be given to a domain without touching those. May be called anywhere.
 pub fn can_spare(count: usize) -> bool {
-    framework::mem::frames::stats().free > RESERVE_PAGES.saturating_add(count)
+    let left = framework::mem::frames::stats().free.checked_sub(count);
+    if left.is_some_and(|left| left < SCARCE_PAGES) && !SCARCE.swap(true, Ordering::Relaxed) {
+        isolation::relief::ring(count * PAGE);
+    } else if left.is_some_and(|left| left > 2 * SCARCE_PAGES) && SCARCE.load(Ordering::Relaxed) {
+        SCARCE.store(false, Ordering::Relaxed);
+    }
+    left.is_some_and(|left| left > RESERVE_PAGES)
 }
+
+/// The bell was rung because few pages are free, and since then there never were many.
+static SCARCE: AtomicBool = AtomicBool::new(false);
 
 /// The bare machine.
 struct Machine;
@@ -121,8 +133,24 @@ impl Platform for Machine {
         task::wake(word, count as usize) as u32
     }
 
+    fn wake_later(&self, word: &AtomicU32) {
+        task::wake_later(word);
+    }
+
+    fn memory(&self) -> usize {
+        framework::mem::frames::stats().total
+    }
+
+    fn can_spare(&self, pages: usize) -> bool {
+        can_spare(pages)
+    }
+
     fn yield_now(&self) {
         task::yield_now();
+    }
+
+    fn thread_ns(&self) -> u64 {
+        task::current().map_or(0, |thread| thread.processor_ns())
     }
 
     fn now(&self) -> u64 {
@@ -229,7 +257,7 @@ fn on_fault(frame: &mut TrapFrame, fault: Fault) -> FaultOutcome {
 }
 
 fn on_tick(frame: &mut TrapFrame) {
-    isolation::kill::tick(&mut Registers(frame));
+    isolation::kill::tick(&mut Registers(frame), task::take_busy_ns());
 }
 
 /// Space for an image.

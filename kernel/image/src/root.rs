@@ -6,13 +6,16 @@ use abi::image::PORT_OFFER;
 use abi::{AnyHandle, Handle, RVec, RpcError};
 use alloc::sync::Arc;
 use framework::kprintln;
-use interfaces::{Archive, CommandLine, DomainControl, Hardware, Loader, Monitor, Power};
+use interfaces::{
+    Archive, CommandLine, DomainControl, Hardware, Loader, MemoryWatch, Monitor, Power,
+};
 use isolation::domain::{ControlBlock, Limits};
 use isolation::loader::{self, MOST_GRANTS, Prepared, StartError};
-use services::{Control, ImageLoader, KernelMonitor};
+use services::{Control, ImageLoader, KernelMemory, KernelMonitor};
 
 /// Where the image of `init` is in the archive. The word `root=PATH` on the command line has another domain
-/// started in its place, with the same grants: the isolation tests run so.
+/// started in its place, with the same grants and the options that the word `options=TEXT` says: the isolation
+/// tests run so.
 const INIT: &str = "domains/init";
 /// Lives that `init` gets: a restarted one finds the other domains still running, but if it keeps crashing
 /// the machine is of no use.
@@ -46,7 +49,7 @@ fn prepare() -> Result<Prepared, alloc::string::String> {
     if framework::boot::module().is_none() {
         return Err("there is no boot archive (start it with -initrd)".into());
     }
-    let path = root();
+    let path = word("root=").unwrap_or(INIT);
     let file = files().find(|file| file.path == path);
     let file = file.ok_or_else(|| alloc::format!("there is no {path} in the boot archive"))?;
     let bytes =
@@ -54,12 +57,10 @@ fn prepare() -> Result<Prepared, alloc::string::String> {
     loader::prepare(bytes).map_err(|error| alloc::format!("{path} is refused: {error:?}"))
 }
 
-/// The path of the first domain's image.
-fn root() -> &'static str {
+/// What follows `name` on the command line.
+fn word(name: &str) -> Option<&'static str> {
     let mut words = framework::boot::command_line().split_whitespace();
-    words
-        .find_map(|word| word.strip_prefix("root="))
-        .unwrap_or(INIT)
+    words.find_map(|word| word.strip_prefix(name))
 }
 
 fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
@@ -69,12 +70,10 @@ fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
     for (grant, port) in grants.iter_mut().zip(wants) {
         *grant = service(port.name).map_err(|_| StartError::NoMemory)?;
     }
-    let options = RVec::from_slice(&[]).map_err(|_| StartError::NoMemory)?;
-    let limits = Limits {
-        pages: 0,
-        threads: 0,
-        call_ms: 0,
-    };
+    let options = word("root=").and_then(|_| word("options="));
+    let options = RVec::from_slice(options.unwrap_or_default().as_bytes())
+        .map_err(|_| StartError::NoMemory)?;
+    let limits = Limits::default();
     let instance = prepared.start(image.name(), limits, grants, options)?;
     // Nobody holds what init offers: dropping it ends the objects.
     Ok(instance.block)
@@ -85,6 +84,7 @@ fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
     Ok(Some(match name {
         "loader" => Handle::<dyn Loader>::new(ImageLoader)?.into_any(),
         "monitor" => Handle::<dyn Monitor>::new(KernelMonitor(BareMachine))?.into_any(),
+        "memory" => Handle::<dyn MemoryWatch>::new(KernelMemory(BareMachine))?.into_any(),
         "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
         "hardware" => Handle::<dyn Hardware>::new(MachineHardware)?.into_any(),
         "power" => Handle::<dyn Power>::new(PowerSwitch)?.into_any(),

@@ -1,0 +1,130 @@
+//! Deaths: from the crash to the error and to the next life (P4), and reclaim (P5).
+
+use super::{prepare, say, start, tell, tsc};
+use crate::host::host;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use interfaces::Misdeed;
+use isolation::Reason;
+use isolation::heap::OBJECTS;
+use isolation::kill::kill;
+
+/// Rounds of something that takes microseconds.
+const LIVES: usize = 400;
+/// Rounds of something that takes milliseconds to prepare.
+const HARVESTS: usize = 40;
+/// Bytes that may be kept for good: the stacks of up to 16 helpers that clear domains away, and chunks of the
+/// shared heap that have become permanent. Over a million lives that is 3 bytes a life.
+const MOST_KEPT: u64 = 3 << 20;
+
+/// Crash to error, restart to first good call (P4).
+pub fn recovery() -> Result<(), String> {
+    let image = prepare("domains/victim")?;
+    let (mut crashes, mut restarts, mut reclaims) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..LIVES {
+        let (instance, subject) = start(&image, None)?;
+        subject.null().map_err(say)?;
+        let begin = tsc();
+        let error = subject.misbehave(Misdeed::OutOfBounds);
+        let known = tsc();
+        let (next, again) = start(&image, None)?;
+        again.null().map_err(say)?;
+        let restarted = tsc();
+        instance.block.wait_gone().map_err(say)?;
+        let gone = tsc();
+        if error.is_ok() {
+            return Err("the victim survived".into());
+        }
+        crashes.push(known - begin);
+        restarts.push(restarted - known);
+        reclaims.push(gone - begin);
+        drop((subject, again));
+        kill(&next.block, Reason::Exited);
+        next.block.wait_gone().map_err(say)?;
+    }
+    tell("P4", "crash to error at the caller", "ticks", &crashes, 1);
+    tell("P4r", "restart to first good call", "ticks", &restarts, 1);
+    tell(
+        "P4g",
+        "crash to everything cleared away",
+        "ticks",
+        &reclaims,
+        1,
+    );
+    Ok(())
+}
+
+/// Reclaim of what a dead domain owned (P5).
+pub fn reclaim() -> Result<(), String> {
+    const OWNER: u32 = u32::MAX;
+    const OBJECT_COUNT: usize = 100_000;
+    let mut rounds = Vec::new();
+    for _ in 0..HARVESTS {
+        let made = (0..OBJECT_COUNT)
+            .filter(|_| OBJECTS.allocate(64, OWNER).is_some())
+            .count();
+        let begin = tsc();
+        let freed = OBJECTS.free_all_of(OWNER);
+        rounds.push(tsc() - begin);
+        if (made, freed) != (OBJECT_COUNT, OBJECT_COUNT) {
+            return Err(format!("{made} objects made, {freed} freed"));
+        }
+    }
+    tell(
+        "P5",
+        "reclaim of 100,000 shared objects",
+        "ticks",
+        &rounds,
+        1,
+    );
+    Ok(())
+}
+
+/// Starts and crashes one domain `count` times: no memory may be lost, no number used twice, and the last
+/// tenth of the lives may take no longer than the first (which is told, not judged).
+pub fn lives(count: usize) -> Result<(), String> {
+    let image = prepare("domains/victim")?;
+    let mut rounds = Vec::with_capacity(count);
+    let (mut last, mut free) = (0, 0);
+    for round in 0..count {
+        let begin = tsc();
+        let (instance, subject) = start(&image, None)?;
+        if instance.block.id <= last || subject.misbehave(Misdeed::OutOfBounds).is_ok() {
+            return Err(format!(
+                "life {round}: number {} after {last}, or it survived",
+                instance.block.id
+            ));
+        }
+        last = instance.block.id;
+        instance.block.wait_gone().map_err(say)?;
+        drop((instance, subject));
+        rounds.push(tsc() - begin);
+        if round == count / 10 {
+            free = (host().memory)(1);
+        }
+    }
+    let lost = free.saturating_sub((host().memory)(1));
+    if lost > MOST_KEPT {
+        return Err(format!("{lost} bytes are lost after {count} lives"));
+    }
+    let tenth = count / 10;
+    crate::log::print(format_args!(
+        "{count} lives, the last is domain {last}; {lost} bytes are kept"
+    ));
+    tell(
+        "lives",
+        "start to cleared away, first tenth",
+        "ticks",
+        &rounds[..tenth],
+        1,
+    );
+    tell(
+        "lives",
+        "start to cleared away, last tenth",
+        "ticks",
+        &rounds[count - tenth..],
+        1,
+    );
+    Ok(())
+}

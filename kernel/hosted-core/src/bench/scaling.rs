@@ -1,0 +1,150 @@
+//! Calls from 1, 2, 4 and 8 threads at once.
+//!
+//! Each thread has a handle of its own, or all use one. Nothing that a call writes is shared between threads, so
+//! both should grow with the processors.
+
+use super::{prepare, say, start, tell};
+use abi::Handle;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use interfaces::Subject;
+use isolation::Reason;
+use isolation::kill::kill;
+use isolation::platform::platform;
+
+/// Threads that call at once.
+const THREADS: [u32; 4] = [1, 2, 4, 8];
+/// Rounds of each figure, and their length in nanoseconds.
+const ROUNDS: usize = 20;
+const ROUND: u64 = 20_000_000;
+/// Calls between two looks at whether the round is over.
+const STRIDE: u64 = 1000;
+
+/// One round: who takes part, and what came of it.
+struct Round {
+    subjects: Vec<Arc<Handle<dyn Subject>>>,
+    /// Threads that have taken their place.
+    places: AtomicU32,
+    /// 1 while calls are made, 2 afterwards.
+    phase: AtomicU32,
+    calls: AtomicU64,
+    failed: AtomicU32,
+    /// Threads that are done.
+    done: AtomicU32,
+}
+
+/// All numbers of threads.
+pub fn scaling() -> Result<(), String> {
+    let (victim, subject) = start(&prepare("domains/victim")?, None)?;
+    let subject = Arc::new(subject);
+    for count in THREADS {
+        let own = (0..count).map(|_| subject.duplicate().map(Arc::new));
+        let own: Vec<_> = own.collect::<Result<_, _>>().map_err(say)?;
+        let shared = (0..count).map(|_| subject.clone()).collect();
+        rates(
+            &format!("S{count}"),
+            &format!("{count} threads, a handle each"),
+            own,
+        )?;
+        rates(
+            &format!("H{count}"),
+            &format!("{count} threads, one handle"),
+            shared,
+        )?;
+    }
+    kill(&victim.block, Reason::Exited);
+    Ok(())
+}
+
+fn rates(id: &str, name: &str, subjects: Vec<Arc<Handle<dyn Subject>>>) -> Result<(), String> {
+    let mut rates = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        rates.push(rate(subjects.clone())?);
+    }
+    tell(
+        id,
+        &format!("null calls from {name}"),
+        "calls/us",
+        &rates,
+        1000,
+    );
+    Ok(())
+}
+
+/// Calls in a millisecond, by as many threads as there are subjects.
+fn rate(subjects: Vec<Arc<Handle<dyn Subject>>>) -> Result<u64, String> {
+    let count = subjects.len() as u32;
+    let round = Arc::new(Round {
+        subjects,
+        places: AtomicU32::new(0),
+        phase: AtomicU32::new(0),
+        calls: AtomicU64::new(0),
+        failed: AtomicU32::new(0),
+        done: AtomicU32::new(0),
+    });
+    for _ in 0..count {
+        let share = Arc::into_raw(round.clone()) as usize;
+        if platform().spawn("caller", caller, share).is_none() {
+            // SAFETY: nobody took the share.
+            drop(unsafe { Arc::from_raw(share as *const Round) });
+            return Err("no memory for a thread".into());
+        }
+    }
+    while round.places.load(Ordering::Acquire) < count {
+        platform().yield_now();
+    }
+    let begin = platform().now();
+    round.set(1);
+    let never = AtomicU32::new(0);
+    platform().wait(&never, 0, Some(begin + ROUND));
+    round.set(2);
+    let took = platform().now() - begin;
+    loop {
+        match round.done.load(Ordering::Acquire) {
+            done if done == count => break,
+            done => platform().wait(&round.done, done, None),
+        };
+    }
+    match round.failed.load(Ordering::Relaxed) {
+        0 => Ok(round.calls.load(Ordering::Relaxed) * 1_000_000 / took),
+        failed => Err(format!("{failed} threads had failed calls")),
+    }
+}
+
+impl Round {
+    fn set(&self, phase: u32) {
+        self.phase.store(phase, Ordering::Release);
+        platform().wake(&self.phase, u32::MAX);
+    }
+
+    fn take_part(&self) {
+        let place = self.places.fetch_add(1, Ordering::AcqRel) as usize;
+        let subject: &dyn Subject = &**self.subjects[place];
+        while self.phase.load(Ordering::Acquire) == 0 {
+            platform().wait(&self.phase, 0, None);
+        }
+        let mut calls = 0;
+        while self.phase.load(Ordering::Relaxed) == 1 {
+            let good = (0..STRIDE).all(|_| black_box(subject.null()).is_ok());
+            if !good {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
+            calls += STRIDE;
+        }
+        self.calls.fetch_add(calls, Ordering::Relaxed);
+        self.done.fetch_add(1, Ordering::Release);
+        platform().wake(&self.done, 1);
+    }
+}
+
+/// The first function of a calling thread.
+extern "C" fn caller(share: usize) {
+    // SAFETY: `rate` gave this thread a share of the round.
+    let round = unsafe { Arc::from_raw(share as *const Round) };
+    isolation::thread::with_root(|| round.take_part());
+}
