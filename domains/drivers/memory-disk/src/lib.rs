@@ -1,19 +1,24 @@
-//! A block device in the domain's own memory: for tests, and for scratch space.
+//! A block device in memory: for tests, and for scratch space.
 //!
 //! Memory is taken in pieces of 64 KiB when they are first written; what was never written reads as
-//! zeros. When the domain's budget is used up a write fails, and the disk stays as it is.
+//! zeros. When there is no memory a write fails, and the disk stays as it is. The pieces are on the shared heap, so
+//! that a successor gets them without a copy (see [`estate`]).
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod estate;
 mod options;
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::log;
 use domain_rt::sync::Mutex;
-use interfaces::{Block, BlockError, Geometry, Handle, RVec, RpcError, RpcResult};
+use interfaces::{
+    Block, BlockError, Extent, Geometry, HandOver, Handle, RVec, RpcError, RpcResult,
+    WriteSequence, extents,
+};
 
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
@@ -24,7 +29,7 @@ const PIECE: u64 = 64 * 1024;
 ///
 /// # Errors
 /// [`RpcError::Refused`] if an option is not understood; [`RpcError::NoMemory`].
-pub fn start(options: RVec<u8>) -> RpcResult<Handle<dyn Block>> {
+pub fn start(options: RVec<u8>) -> RpcResult<(Handle<dyn Block>, Handle<dyn HandOver>)> {
     let Some(bytes) = options::size(&options) else {
         log!("options: expected size=N, with K, M or G behind it if need be");
         return Err(RpcError::Refused);
@@ -35,14 +40,18 @@ pub fn start(options: RVec<u8>) -> RpcResult<Handle<dyn Block>> {
         .try_reserve_exact(count)
         .map_err(|_| RpcError::NoMemory)?;
     pieces.extend((0..count).map(|_| Mutex::new(None)));
-    Handle::new(Disk {
+    let disk = Arc::new(Disk {
         pieces,
         sectors: bytes / SECTOR,
-    })
+    });
+    Ok((
+        Handle::new(Shared(disk.clone()))?,
+        Handle::new(estate::Keeper(disk))?,
+    ))
 }
 
 /// A piece of the disk; `None` until it is written.
-type Piece = Option<Box<[u8]>>;
+type Piece = Option<RVec<u8>>;
 
 struct Disk {
     pieces: Vec<Mutex<Piece>>,
@@ -81,28 +90,21 @@ fn parts(
     })
 }
 
-/// A piece of zeros.
-fn blank() -> Result<Box<[u8]>, BlockError> {
-    let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(PIECE as usize)
-        .map_err(|_| BlockError::Rpc(RpcError::NoMemory))?;
-    bytes.resize(PIECE as usize, 0);
-    Ok(bytes.into_boxed_slice())
-}
+/// The disk as an object that others call.
+struct Shared(Arc<Disk>);
 
-impl Block for Disk {
+impl Block for Shared {
     fn geometry(&self) -> Result<Geometry, BlockError> {
         Ok(Geometry {
-            sectors: self.sectors,
+            sectors: self.0.sectors,
             read_only: false,
         })
     }
 
     fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        let start = self.start_of(sector, buffer.len())?;
+        let start = self.0.start_of(sector, buffer.len())?;
         for (number, offset, range) in parts(start, buffer.len()) {
-            let piece = self.pieces[number].lock();
+            let piece = self.0.pieces[number].lock();
             let target = &mut buffer[range];
             match piece.as_ref() {
                 Some(bytes) => target.copy_from_slice(&bytes[offset..offset + target.len()]),
@@ -113,19 +115,34 @@ impl Block for Disk {
     }
 
     fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
+        self.0.write_part(sector, data)
+    }
+
+    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
+        extents::parts(extents, data)?
+            .try_for_each(|(sector, part)| self.0.write_part(sector, part))
+    }
+
+    fn flush(&self) -> Result<(), BlockError> {
+        Ok(())
+    }
+
+    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+}
+
+impl Disk {
+    fn write_part(&self, sector: u64, data: &[u8]) -> Result<(), BlockError> {
         let start = self.start_of(sector, data.len())?;
         for (number, offset, range) in parts(start, data.len()) {
             let mut piece = self.pieces[number].lock();
             if piece.is_none() {
-                *piece = Some(blank()?);
+                *piece = Some(RVec::filled(0, PIECE as usize)?);
             }
             let bytes = piece.as_mut().expect("made just now");
             bytes[offset..offset + range.len()].copy_from_slice(&data[range]);
         }
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
         Ok(())
     }
 }

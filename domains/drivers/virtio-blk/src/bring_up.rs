@@ -14,8 +14,14 @@ use virtio::queue::{Layout, Queue};
 
 /// Bytes of data in one request; what a caller wants beyond that goes in several.
 pub const SLOT_BYTES: usize = 64 * 1024;
-/// Requests that can be with the device at once.
-pub const MOST_SLOTS: usize = 16;
+/// Requests of that size that can be with the device at once.
+const BIG_SLOTS: usize = 16;
+/// How many of these share a piece of memory, which has to be found in one piece.
+const BIG_SLOTS_TOGETHER: usize = 4;
+/// Bytes of data in one of the other requests.
+pub const SMALL_SLOT_BYTES: usize = PAGE;
+/// Requests that can be with the device at once, big and small.
+const MOST_SLOTS: usize = 64;
 /// Descriptors of a request: header, data, status.
 pub const PER_REQUEST: usize = 3;
 /// Bytes of a slot in the control page: header at 0, status at [`STATUS_OFFSET`].
@@ -25,7 +31,7 @@ pub const STATUS_OFFSET: usize = 16;
 
 const PAGE: usize = 4096;
 /// Descriptors that are asked for: three for every slot, and the next power of two.
-const WANTED_QUEUE: u16 = 64;
+const WANTED_QUEUE: u16 = 256;
 /// Registers of the common configuration that are used, in bytes.
 const COMMON_BYTES: usize = 0x38;
 
@@ -91,8 +97,8 @@ pub struct Parts {
     pub rings: Rings,
     /// Headers and status bytes, [`CONTROL_BYTES`] for each slot.
     pub control: DmaBuffer,
-    /// Data, [`SLOT_BYTES`] for each slot.
-    pub data: Vec<DmaBuffer>,
+    /// Data of each slot: [`SMALL_SLOT_BYTES`], and [`SLOT_BYTES`] for the last ones.
+    pub data: Vec<Room>,
     /// The device's size in sectors of 512 bytes.
     pub sectors: u64,
     /// The features in force.
@@ -185,19 +191,77 @@ fn make_queue(
     Ok((layout, queue, rings))
 }
 
+/// The data of one slot: a part of some memory that the device may use.
+pub struct Room {
+    memory: Arc<DmaBuffer>,
+    offset: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// How many bytes it holds.
+    pub fn length(&self) -> usize {
+        self.bytes
+    }
+
+    /// The address that the device is to use.
+    pub fn device_address(&self) -> u64 {
+        self.memory.device_address() + self.offset as u64
+    }
+
+    /// Copies its first bytes out.
+    ///
+    /// # Panics
+    /// If it has fewer.
+    pub fn read(&self, bytes: &mut [u8]) {
+        assert!(bytes.len() <= self.bytes, "more than a slot holds");
+        self.memory.read_bytes(self.offset, bytes);
+    }
+
+    /// Copies bytes to its start.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    pub fn write(&self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.bytes, "more than a slot holds");
+        self.memory.write_bytes(self.offset, bytes);
+    }
+}
+
 fn make_buffers(
     allocator: &Handle<dyn DmaAllocator>,
     slots: usize,
-) -> Result<(DmaBuffer, Vec<DmaBuffer>), Trouble> {
+) -> Result<(DmaBuffer, Vec<Room>), Trouble> {
     let control =
         DmaBuffer::new(allocator.allocate((slots * CONTROL_BYTES).div_ceil(PAGE) as u32)?)?;
+    let small = slots.saturating_sub(BIG_SLOTS);
     let mut data = Vec::with_capacity(slots);
-    for _ in 0..slots {
-        data.push(DmaBuffer::new(
-            allocator.allocate((SLOT_BYTES / PAGE) as u32)?,
-        )?);
+    add_rooms(&mut data, allocator, small, SMALL_SLOT_BYTES)?;
+    while data.len() < slots {
+        let count = BIG_SLOTS_TOGETHER.min(slots - data.len());
+        add_rooms(&mut data, allocator, count, SLOT_BYTES)?;
     }
     Ok((control, data))
+}
+
+/// Adds `count` rooms in one piece of memory: each piece is a handle, and a handle costs time when the driver dies.
+fn add_rooms(
+    rooms: &mut Vec<Room>,
+    allocator: &Handle<dyn DmaAllocator>,
+    count: usize,
+    bytes: usize,
+) -> Result<(), Trouble> {
+    if count == 0 {
+        return Ok(());
+    }
+    let memory = DmaBuffer::new(allocator.allocate((count * bytes / PAGE) as u32)?)?;
+    let memory = Arc::new(memory);
+    rooms.extend((0..count).map(|n| Room {
+        memory: memory.clone(),
+        offset: n * bytes,
+        bytes,
+    }));
+    Ok(())
 }
 
 fn addresses(layout: Layout, rings: &Rings) -> QueueAddresses {

@@ -1,6 +1,6 @@
-//! Requests: many threads, each waiting for its own; one thread takes completions.
+//! Requests, and the slots that they take: many threads, each waiting for its own; one thread takes completions.
 //!
-//! A slot is the room for one request: a header, a status byte and [`SLOT_BYTES`] of data. Its
+//! A slot is the room for one request: a header, a status byte and data: a page, or [`SLOT_BYTES`](crate::bring_up::SLOT_BYTES). Its
 //! states, guarded by the lock of [`Disk::state`]:
 //!
 //! ```text
@@ -9,18 +9,18 @@
 //!                                                   has the request, so the slot cannot be used before
 //! ```
 //! The memory of a slot belongs to the thread that took it, but for WithDevice and Abandoned, when it belongs to
-//! the device. The lock is held for queue work only, never while data is copied.
+//! the device. The lock is held for queue work only, never while data is copied. Who has requests with the device and
+//! finds no free slot waits for its own requests, never for a slot: so nobody waits for somebody who waits.
 
-use crate::bring_up::{CONTROL_BYTES, Parts, SLOT_BYTES, STATUS_OFFSET};
+use crate::bring_up::{CONTROL_BYTES, Parts, Room, STATUS_OFFSET};
 use crate::window::{Rings, Window};
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use domain_rt::io::DmaBuffer;
-use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
+use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
-use interfaces::{Block, BlockError, Geometry, Handle, PciDevice, RVec, RpcError};
-use virtio::block::{self, Command, FLUSH, HEADER_BYTES, READ_ONLY, SECTOR, Status};
+use interfaces::{BlockError, Geometry, Handle, PciDevice, RpcError};
+use virtio::block::{self, Command, FLUSH, HEADER_BYTES, READ_ONLY, Status};
 use virtio::device::{self, Registers};
 use virtio::queue::{Buffer, Chain, Queue};
 
@@ -53,7 +53,7 @@ pub struct Disk {
     done: Vec<Condvar>,
     rings: Rings,
     control: DmaBuffer,
-    data: Vec<DmaBuffer>,
+    data: Vec<Room>,
     common: Window,
     notify: Window,
     sectors: u64,
@@ -84,6 +84,19 @@ impl Disk {
             has_flush: parts.features & FLUSH != 0,
             _function: parts.function,
         }
+    }
+
+    /// Its shape.
+    pub fn geometry(&self) -> Geometry {
+        Geometry {
+            sectors: self.sectors,
+            read_only: self.read_only,
+        }
+    }
+
+    /// Whether it has a cache that is flushed by command.
+    pub fn has_flush(&self) -> bool {
+        self.has_flush
     }
 
     /// Says in the log what was found.
@@ -132,7 +145,7 @@ impl Disk {
                 }
                 Slot::Abandoned(own) if own == chain => {
                     *slot = Slot::Free;
-                    return self.freed.notify_one();
+                    return self.freed.notify_all();
                 }
                 _ => {}
             }
@@ -149,50 +162,28 @@ impl Disk {
         self.done.iter().for_each(Condvar::notify_all);
     }
 
-    /// One request: `before` may fill the slot's memory, `after` may read it if the request went well.
-    fn request(
+    /// A free slot for so many bytes. If there is none: waits for one if `patient`, else `None`.
+    pub(crate) fn take_slot(
         &self,
-        command: Command,
-        sector: u64,
         bytes: usize,
-        before: impl FnOnce(&DmaBuffer),
-        after: impl FnOnce(&DmaBuffer),
-    ) -> Result<(), BlockError> {
-        let slot = self.take_slot()?;
-        before(&self.data[slot]);
-        let control = slot * CONTROL_BYTES;
-        self.control
-            .write_bytes(control, &block::header(command, sector));
-        self.control
-            .write_bytes(control + STATUS_OFFSET, &[block::STATUS_UNSET]);
-        let written = self.submit(slot, command, bytes)?;
-        let mut status = [0];
-        self.control
-            .read_bytes(control + STATUS_OFFSET, &mut status);
-        let status = Status::from_byte(status[0]);
-        let complete = block::is_complete(command, status, written, bytes);
-        if complete {
-            after(&self.data[slot]);
-        }
-        self.free_slot(slot);
-        if complete {
-            Ok(())
-        } else {
-            Err(BlockError::Device)
-        }
-    }
-
-    /// Waits for a free slot.
-    fn take_slot(&self) -> Result<usize, BlockError> {
+        patient: bool,
+    ) -> Result<Option<usize>, BlockError> {
         let deadline = time::now() + PATIENCE;
         let mut state = self.state.lock();
         loop {
             if state.gone {
                 return Err(BlockError::Gone);
             }
-            if let Some(free) = state.slots.iter().position(|slot| *slot == Slot::Free) {
+            // Small slots come first, so that big ones are left for who needs them.
+            let fits = |(number, slot): (usize, &Slot)| {
+                *slot == Slot::Free && bytes <= self.data[number].length()
+            };
+            if let Some(free) = state.slots.iter().enumerate().position(fits) {
                 state.slots[free] = Slot::Taken;
-                return Ok(free);
+                return Ok(Some(free));
+            }
+            if !patient {
+                return Ok(None);
             }
             let wait;
             (state, wait) = self.freed.wait_until(state, deadline);
@@ -204,14 +195,40 @@ impl Disk {
         }
     }
 
-    fn free_slot(&self, slot: usize) {
-        self.state.lock().slots[slot] = Slot::Free;
-        self.freed.notify_one();
+    /// The data of a slot.
+    pub(crate) fn data(&self, slot: usize) -> &Room {
+        &self.data[slot]
     }
 
-    /// Gives the request in a slot to the device and waits for it; how many bytes the device wrote. On an error
-    /// the slot is not the caller's any more.
-    fn submit(&self, slot: usize, command: Command, bytes: usize) -> Result<u32, BlockError> {
+    pub(crate) fn free_slot(&self, slot: usize) {
+        self.state.lock().slots[slot] = Slot::Free;
+        self.freed.notify_all();
+    }
+
+    /// Lets go of a request that nobody waits for any more. The device may still have it.
+    pub(crate) fn abandon(&self, slot: usize, chain: Chain) {
+        let mut state = self.state.lock();
+        state.slots[slot] = match state.slots[slot] {
+            Slot::WithDevice(own) if own == chain && !state.gone => Slot::Abandoned(chain),
+            _ => Slot::Free,
+        };
+        self.freed.notify_all();
+    }
+
+    /// Puts the request in a slot into the queue. The device looks at it after [`notify`](Self::notify) at the latest.
+    /// On an error the slot is not the caller's any more.
+    pub(crate) fn submit(
+        &self,
+        slot: usize,
+        command: Command,
+        sector: u64,
+        bytes: usize,
+    ) -> Result<Chain, BlockError> {
+        let control = slot * CONTROL_BYTES;
+        self.control
+            .write_bytes(control, &block::header(command, sector));
+        self.control
+            .write_bytes(control + STATUS_OFFSET, &[block::STATUS_UNSET]);
         let buffers = self.buffers(slot, command, bytes);
         let used = if bytes == 0 {
             [buffers[0], buffers[2], buffers[2]]
@@ -227,9 +244,29 @@ impl Disk {
         let chain = state.queue.add(&self.rings, &used[..count]);
         let chain = chain.expect("the queue has three descriptors for every slot");
         state.slots[slot] = Slot::WithDevice(chain);
+        Ok(chain)
+    }
+
+    /// Tells the device that there are requests.
+    pub(crate) fn notify(&self) {
         // Section 4.1.5.2: the notification is the queue's number.
         self.notify.write16(0, 0);
-        self.wait_for(slot, chain, state)
+    }
+
+    /// Waits for a request; whether it did all that it was asked. The slot is then the caller's again; on an error it is not.
+    pub(crate) fn wait(
+        &self,
+        slot: usize,
+        chain: Chain,
+        command: Command,
+        bytes: usize,
+    ) -> Result<bool, BlockError> {
+        let written = self.wait_for(slot, chain)?;
+        let mut status = [0];
+        self.control
+            .read_bytes(slot * CONTROL_BYTES + STATUS_OFFSET, &mut status);
+        let status = Status::from_byte(status[0]);
+        Ok(block::is_complete(command, status, written, bytes))
     }
 
     fn buffers(&self, slot: usize, command: Command, bytes: usize) -> [Buffer; 3] {
@@ -254,14 +291,10 @@ impl Disk {
         ]
     }
 
-    fn wait_for(
-        &self,
-        slot: usize,
-        chain: Chain,
-        state: MutexGuard<'_, State>,
-    ) -> Result<u32, BlockError> {
+    /// Waits until the device is done with a slot; how many bytes it wrote.
+    fn wait_for(&self, slot: usize, chain: Chain) -> Result<u32, BlockError> {
         let deadline = time::now() + PATIENCE;
-        let mut state = state;
+        let mut state = self.state.lock();
         loop {
             if let Slot::Done { written } = state.slots[slot] {
                 state.slots[slot] = Slot::Taken;
@@ -285,68 +318,5 @@ impl Disk {
                 _ => {}
             }
         }
-    }
-}
-
-/// The device as an object that others call.
-pub struct Shared(pub Arc<Disk>);
-
-impl Shared {
-    fn check(&self, sector: u64, bytes: usize) -> Result<(), BlockError> {
-        block::sectors_of(sector, bytes, self.0.sectors)
-            .map(|_| ())
-            .ok_or(BlockError::OutOfRange)
-    }
-}
-
-impl Block for Shared {
-    fn geometry(&self) -> Result<Geometry, BlockError> {
-        Ok(Geometry {
-            sectors: self.0.sectors,
-            read_only: self.0.read_only,
-        })
-    }
-
-    fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        self.check(sector, buffer.len())?;
-        let mut at = sector;
-        for part in buffer.chunks_mut(SLOT_BYTES) {
-            let bytes = part.len();
-            self.0.request(
-                Command::Read,
-                at,
-                bytes,
-                |_| (),
-                |data| data.read_bytes(0, part),
-            )?;
-            at += (bytes / SECTOR) as u64;
-        }
-        Ok(buffer)
-    }
-
-    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
-        if self.0.read_only {
-            return Err(BlockError::ReadOnly);
-        }
-        self.check(sector, data.len())?;
-        let mut at = sector;
-        for part in data.chunks(SLOT_BYTES) {
-            self.0.request(
-                Command::Write,
-                at,
-                part.len(),
-                |data| data.write_bytes(0, part),
-                |_| (),
-            )?;
-            at += (part.len() / SECTOR) as u64;
-        }
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        if self.0.has_flush {
-            self.0.request(Command::Flush, 0, 0, |_| (), |_| ())?;
-        }
-        Ok(())
     }
 }

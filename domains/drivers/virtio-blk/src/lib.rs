@@ -5,6 +5,7 @@
 //! | [`window`] | device registers and shared memory as `lib/virtio` wants them |
 //! | [`bring_up`] | from a PCI function to a running device with one queue |
 //! | [`disk`] | requests: many threads, each waiting for its own; one thread takes completions |
+//! | [`transfer`] | what callers want, cut into requests |
 //!
 //! The device gets at no memory but the DMA pages of this driver: data is copied through them, so
 //! that what a caller lends or gives is never changed by a device. A device that breaks the rules,
@@ -17,6 +18,7 @@ extern crate alloc;
 
 mod bring_up;
 mod disk;
+mod transfer;
 mod window;
 
 use alloc::sync::Arc;
@@ -24,7 +26,8 @@ use domain_rt::{log, thread};
 use interfaces::{Block, Handle, Interrupt, PciDevice, RpcError, RpcResult};
 
 use bring_up::Trouble;
-use disk::{Disk, Shared};
+use disk::Disk;
+use transfer::Shared;
 
 /// Brings the device up and starts the thread that takes completions.
 ///

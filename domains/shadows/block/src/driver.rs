@@ -6,7 +6,7 @@
 use alloc::sync::Arc;
 use domain_rt::log;
 use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
-use interfaces::{Block, BlockError, Handle, Respawn, RespawnError, RpcError};
+use interfaces::{Block, BlockError, Gate, Handle, Respawn, RespawnError, RpcError, RpcResult};
 
 /// One instance of the driver.
 pub struct Instance {
@@ -40,6 +40,20 @@ impl Driver {
             state,
             answered: Condvar::new(),
         }
+    }
+
+    /// Tells who restarts the driver where calls to it can be made to wait.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn attach(&self, gate: Handle<dyn Gate>) -> RpcResult<()> {
+        self.respawn.attach(gate)
+    }
+
+    /// Gives the present instance up, because another one is about to serve.
+    pub fn forget(&self) {
+        let old = self.state.lock().current.take();
+        drop(old);
     }
 
     /// An instance other than `failed` (0: any); a new one is asked for if there is none.

@@ -10,6 +10,12 @@
 //!   the device (a restart resets the device's queues, not its cache), so the new flush covers it;
 //! - the geometry does not change.
 //!
+//! It helps against crashes of the other side, too: a [sequence](interfaces::WriteSequence) of writes that a file system has
+//! begun is carried out to its end by this domain, also when the file system dies in the middle of it.
+//!
+//! While the driver is replaced by another image, calls wait at the gate (see `domains/libs/gate`). What was under way for too
+//! long is unwound with the old driver and repeated like after a crash.
+//!
 //! Whoever calls sees that it took longer, and nothing else. When the driver crashes again and
 //! again, [`ATTEMPTS`] bounds the repeats of one operation, and `init`'s restart budget bounds the
 //! restarts; then the answer is `BlockError::Gone`.
@@ -19,11 +25,17 @@
 extern crate alloc;
 
 mod driver;
+mod sequence;
 
-use domain_rt::log;
-use interfaces::{Block, BlockError, Geometry, Handle, RVec, Respawn, RpcError, RpcResult};
+use alloc::sync::Arc;
+use domain_rt::{log, thread};
+use gate::Passage;
+use interfaces::{
+    Block, BlockError, Extent, Geometry, Handle, RVec, Respawn, RpcError, RpcResult, WriteSequence,
+};
 
 use driver::Driver;
+use sequence::{Sequence, Writer};
 
 /// How often an operation is tried, the first time included.
 const ATTEMPTS: u32 = 8;
@@ -34,29 +46,45 @@ const ATTEMPTS: u32 = 8;
 /// # Errors
 /// [`RpcError::Refused`] if there is no working driver; the log says why.
 pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Block>> {
-    let shadow = Shadow {
+    let way = Arc::new(Way {
         driver: Driver::new(driver),
-    };
-    match shadow.geometry() {
-        Ok(_) => Handle::new(shadow),
-        Err(BlockError::Rpc(error)) => Err(error),
+        passage: Arc::default(),
+    });
+    let of_gate = way.clone();
+    let gate = gate::gate(&way.passage, move || of_gate.driver.forget())?;
+    way.driver.attach(gate)?;
+    match way.run(|device| device.geometry()) {
+        Ok(_) => {}
+        Err(BlockError::Rpc(error)) => return Err(error),
         Err(error) => {
             log!("there is no working driver: {error:?}");
-            Err(RpcError::Refused)
+            return Err(RpcError::Refused);
         }
     }
+    let writer = Arc::new(Writer::default());
+    let (of_thread, to_driver) = (writer.clone(), way.clone());
+    thread::spawn("writer", move || of_thread.work(&to_driver))?;
+    Handle::new(Shadow { way, writer })
 }
 
 struct Shadow {
-    driver: Driver,
+    way: Arc<Way>,
+    writer: Arc<Writer>,
 }
 
-impl Shadow {
+/// The way to a driver that works.
+struct Way {
+    driver: Driver,
+    passage: Arc<Passage>,
+}
+
+impl Way {
     /// Does `operation` with the driver, and again with the next one while drivers crash under it.
     fn run<T>(
         &self,
         mut operation: impl FnMut(&Handle<dyn Block>) -> Result<T, BlockError>,
     ) -> Result<T, BlockError> {
+        let _pass = self.passage.enter()?;
         let mut failed = 0;
         for _ in 0..ATTEMPTS {
             let instance = self.driver.instance(failed)?;
@@ -90,13 +118,14 @@ fn is_worth_a_restart(error: &BlockError) -> bool {
 
 impl Block for Shadow {
     fn geometry(&self) -> Result<Geometry, BlockError> {
-        self.run(|device| device.geometry())
+        self.writer.quiet()?;
+        self.way.run(|device| device.geometry())
     }
 
     fn read(&self, sector: u64, buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
         let length = buffer.len();
         let mut buffer = Some(buffer);
-        self.run(|device| {
+        self.way.run(|device| {
             let buffer = match buffer.take() {
                 Some(buffer) => buffer,
                 None => RVec::filled(0, length)?,
@@ -106,10 +135,18 @@ impl Block for Shadow {
     }
 
     fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
-        self.run(|device| device.write(sector, data))
+        self.way.run(|device| device.write(sector, data))
+    }
+
+    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
+        self.way.run(|device| device.write_extents(extents, data))
     }
 
     fn flush(&self) -> Result<(), BlockError> {
-        self.run(|device| device.flush())
+        self.way.run(|device| device.flush())
+    }
+
+    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Ok(Handle::new(Sequence::new(self.writer.clone()))?)
     }
 }
