@@ -5,14 +5,12 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-extern crate alloc;
-
 use domain_rt::log;
 use interfaces::{
-    Archive, FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
+    Archive, FileKind, FileSystem, FsError, FsStatistics, Handle, Metadata, RVec, RpcResult, Text,
 };
-use vfs::entries::{self, Packer};
-use vfs::files::{Files, Kind, ROOT};
+use readonly::{ROOT, ReadOnly, Tree};
+use vfs::files::{Files, Kind};
 
 /// What the paths of the archive that are shown start with.
 const PREFIX: &str = "boot/";
@@ -37,7 +35,7 @@ pub fn start(archive: Handle<dyn Archive>) -> RpcResult<Handle<dyn FileSystem>> 
             log!("{PREFIX}{path} is left out: {error:?}");
         }
     }
-    Handle::<dyn FileSystem>::new(BootFs { archive, files })
+    Handle::<dyn FileSystem>::new(ReadOnly(BootFs { archive, files }))
 }
 
 struct BootFs {
@@ -49,27 +47,19 @@ impl BootFs {
     fn kind(&self, inode: u64) -> Result<Kind, FsError> {
         self.files.kind(inode).ok_or(FsError::NotFound)
     }
-
-    /// Checks that the inode is a directory.
-    fn directory(&self, inode: u64) -> Result<(), FsError> {
-        match self.kind(inode)? {
-            Kind::Directory => Ok(()),
-            Kind::File { .. } => Err(FsError::NotDirectory),
-        }
-    }
-
-    fn packed_kind(&self, inode: u64) -> u8 {
-        match self.files.kind(inode) {
-            Some(Kind::Directory) => entries::DIRECTORY,
-            Some(Kind::File { .. }) => entries::REGULAR,
-            None => entries::OTHER,
-        }
-    }
 }
 
-impl FileSystem for BootFs {
-    fn root(&self) -> Result<u64, FsError> {
-        Ok(ROOT)
+impl Tree for BootFs {
+    fn is_directory(&self, inode: u64) -> Result<bool, FsError> {
+        Ok(self.kind(inode)? == Kind::Directory)
+    }
+
+    fn entry(&self, directory: u64, position: u64) -> Option<(u64, &[u8])> {
+        self.files.entry(directory, position)
+    }
+
+    fn look_up(&self, directory: u64, name: &[u8]) -> Result<u64, FsError> {
+        self.files.look_up(directory, name).ok_or(FsError::NotFound)
     }
 
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
@@ -85,140 +75,35 @@ impl FileSystem for BootFs {
             size,
             allocated: size.next_multiple_of(BLOCK),
             modified: 0,
+            accessed: 0,
+            changed: 0,
             user: 0,
             group: 0,
         })
     }
 
-    fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
-        self.directory(directory)?;
-        self.files.look_up(directory, name).ok_or(FsError::NotFound)
-    }
-
-    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
-        self.kind(inode)?;
-        Ok(Handle::<dyn Hold>::new(Held(inode))?)
-    }
-
-    fn read(&self, inode: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
-        match self.kind(inode)? {
+    fn read(&self, file: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        match self.kind(file)? {
             Kind::Directory => Err(FsError::IsDirectory),
             Kind::File { index, .. } => Ok(self.archive.read(index, offset, buffer)?),
         }
     }
 
-    fn write(&self, _inode: u64, _offset: u64, _data: &RVec<u8>) -> Result<u64, FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn append(&self, _inode: u64, _data: &RVec<u8>) -> Result<(u64, u64), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn truncate(&self, _inode: u64, _size: u64) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn create(
-        &self,
-        _directory: u64,
-        _name: &RVec<u8>,
-        _kind: FileKind,
-        _mode: u16,
-    ) -> Result<u64, FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn symlink(
-        &self,
-        _directory: u64,
-        _name: &RVec<u8>,
-        _target: &RVec<u8>,
-    ) -> Result<u64, FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn read_link(&self, inode: u64, _buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
-        self.kind(inode)?;
-        Err(FsError::Invalid)
-    }
-
-    fn link(&self, _directory: u64, _name: &RVec<u8>, _inode: u64) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn unlink(&self, _directory: u64, _name: &RVec<u8>) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn remove_directory(&self, _directory: u64, _name: &RVec<u8>) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn rename(
-        &self,
-        _from: u64,
-        _name: &RVec<u8>,
-        _to: u64,
-        _new_name: &RVec<u8>,
-    ) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn read_directory(
-        &self,
-        inode: u64,
-        cookie: u64,
-        mut buffer: RVec<u8>,
-    ) -> Result<(RVec<u8>, u64), FsError> {
-        self.directory(inode)?;
-        let mut packer = Packer::new(&mut buffer);
-        let mut next = cookie;
-        while let Some((child, name)) = self.files.entry(inode, next) {
-            if !packer.add(child, self.packed_kind(child), name) {
-                break;
-            }
-            next += 1;
-        }
-        let filled = packer.filled();
-        if filled == 0 && self.files.entry(inode, next).is_some() {
-            // The buffer is too small for even one entry, which must not look like the end.
-            return Err(FsError::Invalid);
-        }
-        Ok((buffer.truncated(filled), next))
-    }
-
-    fn set_mode(&self, _inode: u64, _mode: u16) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn statistics(&self) -> Result<FsStatistics, FsError> {
+    fn statistics(&self) -> FsStatistics {
         let sizes = (ROOT..)
             .map_while(|inode| self.files.kind(inode))
             .map(|kind| match kind {
                 Kind::Directory => 1,
                 Kind::File { size, .. } => size.div_ceil(BLOCK),
             });
-        Ok(FsStatistics {
+        FsStatistics {
+            kind: Text::new("bootfs"),
             block_size: BLOCK as u32,
             blocks: sizes.sum(),
             free_blocks: 0,
             inodes: self.files.len() as u64,
             free_inodes: 0,
             read_only: true,
-        })
-    }
-
-    fn sync(&self) -> Result<(), FsError> {
-        Ok(())
-    }
-}
-
-/// Nothing is ever freed here, so there is nothing to keep.
-struct Held(u64);
-
-impl Hold for Held {
-    fn inode(&self) -> RpcResult<u64> {
-        Ok(self.0)
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! The block device behind its interface, as `lib/ext2` wants it.
 
 use alloc::sync::Arc;
-use ext2::{BlockDevice, DeviceError, SECTOR_SIZE};
-use interfaces::{Block, BlockError, Geometry, Handle, RVec};
+use alloc::vec::Vec;
+use ext2::{BlockDevice, DeviceError, Group, SECTOR_SIZE};
+use interfaces::{Block, BlockError, Extent, Geometry, Handle, RVec};
 
 /// Most bytes in one call to the device.
 const BATCH: usize = 128 * 1024;
@@ -33,6 +34,22 @@ impl Disk {
     }
 }
 
+impl Disk {
+    /// Fills `buffer` from `sector` on. What the device put into it is not copied.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn fill(&self, sector: u64, buffer: RVec<u8>) -> Result<RVec<u8>, DeviceError> {
+        let length = buffer.len();
+        let buffer = self.block.read(sector, buffer).map_err(device_error)?;
+        // The device is another domain: that it gives back as much as it got is not to be trusted.
+        match buffer.len() == length {
+            true => Ok(buffer),
+            false => Err(DeviceError::Io),
+        }
+    }
+}
+
 /// Sectors in so many bytes.
 fn sectors(bytes: usize) -> u64 {
     (bytes / SECTOR_SIZE) as u64
@@ -42,12 +59,7 @@ impl BlockDevice for Disk {
     fn read(&self, sector: u64, buf: &mut [u8]) -> Result<(), DeviceError> {
         for (part, at) in buf.chunks_mut(BATCH).zip(0..) {
             let buffer = RVec::filled(0, part.len()).map_err(|_| DeviceError::Unavailable)?;
-            let from = sector + at * sectors(BATCH);
-            let buffer = self.block.read(from, buffer).map_err(device_error)?;
-            // The device is another domain: that it gives back as much as it got is not to be trusted.
-            if buffer.len() != part.len() {
-                return Err(DeviceError::Io);
-            }
+            let buffer = self.fill(sector + at * sectors(BATCH), buffer)?;
             part.copy_from_slice(&buffer);
         }
         Ok(())
@@ -63,6 +75,37 @@ impl BlockDevice for Disk {
         Ok(())
     }
 
+    fn write_extents(&self, extents: &[(u64, usize)], data: &[u8]) -> Result<(), DeviceError> {
+        if let [(sector, _)] = extents {
+            return self.write(*sector, data);
+        }
+        let (places, data) = shared(extents, data)?;
+        self.block
+            .write_extents(&places, &data)
+            .map_err(device_error)
+    }
+
+    fn write_groups(&self, groups: Vec<Group>) -> Result<(), DeviceError> {
+        let sequence = match self.block.sequence() {
+            Ok(sequence) => sequence,
+            // No shadow: then a crash of this domain may leave a part of them.
+            Err(BlockError::Unsupported) => {
+                return groups.iter().try_for_each(|group| group.write_to(self));
+            }
+            Err(error) => return Err(device_error(error)),
+        };
+        for Group {
+            extents,
+            data,
+            flush,
+        } in groups
+        {
+            let (places, data) = shared(&extents, &data)?;
+            sequence.add(places, data, flush).map_err(device_error)?;
+        }
+        sequence.carry_out().map_err(device_error)
+    }
+
     fn flush(&self) -> Result<(), DeviceError> {
         self.block.flush().map_err(device_error)
     }
@@ -72,10 +115,28 @@ impl BlockDevice for Disk {
     }
 }
 
+/// Extents and their content as objects that the device can be lent or given.
+fn shared(extents: &[(u64, usize)], data: &[u8]) -> Result<(RVec<Extent>, RVec<u8>), DeviceError> {
+    let nowhere = Extent {
+        sector: 0,
+        bytes: 0,
+    };
+    let places = RVec::filled(nowhere, extents.len());
+    let mut places = places.map_err(|_| DeviceError::Unavailable)?;
+    for (place, (sector, length)) in places.iter_mut().zip(extents) {
+        *place = Extent {
+            sector: *sector,
+            bytes: *length as u64,
+        };
+    }
+    let data = RVec::from_slice(data).map_err(|_| DeviceError::Unavailable)?;
+    Ok((places, data))
+}
+
 fn device_error(error: BlockError) -> DeviceError {
     match error {
         BlockError::OutOfRange => DeviceError::OutOfRange,
-        BlockError::Device | BlockError::ReadOnly => DeviceError::Io,
+        BlockError::Device | BlockError::ReadOnly | BlockError::Unsupported => DeviceError::Io,
         BlockError::Rpc(_) | BlockError::Gone => DeviceError::Unavailable,
     }
 }

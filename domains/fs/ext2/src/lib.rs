@@ -2,10 +2,15 @@
 //!
 //! - [`device`]: the block device as the library wants it;
 //! - [`volume`]: the mounted file system behind its lock, and the thread that writes back what was changed;
+//! - [`content`]: content of files, through the page cache, and the thread that reads ahead;
+//! - [`page`]: the buffers of that;
+//! - [`pressure`]: memory that others need, and the thread that gives some back;
+//! - [`fair`]: the lock;
 //! - [`service`]: the interface;
 //! - [`options`]: the options text.
 //!
-//! One lock guards the whole file system, also while the disk is waited for. When this domain crashes,
+//! One lock guards the metadata of the whole file system, also while the disk is waited for, but is given in the order in which it
+//! is asked for. Content of files that is cached is read without it. When this domain crashes,
 //! what is on the disk is a consistent file system as of some moment of the last second (see [`volume`]);
 //! with a journal the next instance replays it, and says so in the log.
 #![no_std]
@@ -13,18 +18,23 @@
 
 extern crate alloc;
 
+mod content;
 mod device;
+mod fair;
 mod options;
+mod page;
+mod pressure;
 mod service;
 mod volume;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use domain_rt::{log, thread, time};
-use interfaces::{Block, FileSystem, Handle, RVec, RpcError, RpcResult};
+use interfaces::{Block, FileSystem, Handle, MemoryWatch, RVec, RpcError, RpcResult};
 
 use device::Disk;
 use options::Settings;
+use pressure::Pressure;
 use service::Service;
 use volume::Volume;
 
@@ -33,15 +43,22 @@ use volume::Volume;
 /// # Errors
 /// [`RpcError::Refused`] when there is no ext2 file system on the device or it cannot be mounted; the
 /// kernel's log says why.
-pub fn start(device: Handle<dyn Block>, options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
+pub fn start(
+    device: Handle<dyn Block>,
+    memory: Option<Handle<dyn MemoryWatch>>,
+    options: RVec<u8>,
+) -> RpcResult<Handle<dyn FileSystem>> {
     let settings = Settings::parse(&options);
-    for word in settings.unknown {
+    for word in &settings.unknown {
         log!(
             "option not understood: {}",
             alloc::string::String::from_utf8_lossy(word)
         );
     }
-    let mounted = mount(device, settings.read_only, settings.cache_bytes).map_err(|reason| {
+    let mounted = Disk::new(device)
+        .map_err(ext2::Error::from)
+        .and_then(|disk| Ok((mount(disk.clone(), &settings)?, disk)));
+    let (mounted, disk) = mounted.map_err(|reason| {
         log!("cannot mount: {reason}");
         RpcError::Refused
     })?;
@@ -52,24 +69,25 @@ pub fn start(device: Handle<dyn Block>, options: RVec<u8>) -> RpcResult<Handle<d
     if !mounted.was_clean() {
         log!("the disk was not unmounted cleanly; e2fsck on the host would tell more");
     }
-    let volume = Arc::new(Volume::new(mounted));
+    let pressure = Pressure::new(memory);
+    let volume = Arc::new(Volume::new(mounted, disk, settings.cache_bytes, pressure));
     let writer = volume.clone();
     thread::spawn("write-back", move || writer.write_back_for_ever())?;
+    let reader = volume.clone();
+    thread::spawn("read-ahead", move || reader.read_ahead_for_ever())?;
+    let giver = volume.clone();
+    thread::spawn("give-back", move || giver.give_back_for_ever())?;
     Handle::<dyn FileSystem>::new(Service::new(volume))
 }
 
 /// Mounts; read-only also if the device cannot be written or the image allows no more.
-fn mount(
-    device: Handle<dyn Block>,
-    read_only: bool,
-    cache_bytes: usize,
-) -> Result<ext2::FileSystem<Disk>, ext2::Error> {
-    let disk = Disk::new(device)?;
-    let read_only = read_only || disk.read_only();
-    match ext2::FileSystem::mount(disk.clone(), mount_options(read_only, cache_bytes)) {
+fn mount(disk: Disk, settings: &Settings<'_>) -> Result<ext2::FileSystem<Disk>, ext2::Error> {
+    let read_only = settings.read_only || disk.read_only();
+    let buffers = settings.buffer_bytes;
+    match ext2::FileSystem::mount(disk.clone(), mount_options(read_only, buffers)) {
         Err(error @ ext2::Error::OnlyReadable(_)) if !read_only => {
             log!("{error}; mounted read-only");
-            ext2::FileSystem::mount(disk, mount_options(true, cache_bytes))
+            ext2::FileSystem::mount(disk, mount_options(true, buffers))
         }
         other => other,
     }

@@ -64,27 +64,27 @@ impl FileSystem for Service {
 
     fn read(&self, inode: u64, offset: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
         let ino = number(inode)?;
-        let count = self.view(|fs| fs.read(ino, offset, &mut buffer))?;
+        let count = self.volume.read(ino, offset, &mut buffer);
+        let count = count.map_err(fs_error)?;
         Ok(buffer.truncated(count))
     }
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
         let ino = number(inode)?;
-        self.change(|fs| fs.write(ino, offset, data))
-            .map(|count| count as u64)
+        let written = self.volume.write(ino, Some(offset), data);
+        written.map(|(_, count)| count as u64).map_err(fs_error)
     }
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
         let ino = number(inode)?;
-        self.change(|fs| {
-            let end = fs.getattr(ino)?.size;
-            fs.write(ino, end, data).map(|count| (end, count as u64))
-        })
+        let written = self.volume.write(ino, None, data);
+        let written = written.map(|(end, count)| (end, count as u64));
+        written.map_err(fs_error)
     }
 
     fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {
         let ino = number(inode)?;
-        self.change(|fs| fs.truncate(ino, size))
+        self.volume.truncate(ino, size).map_err(fs_error)
     }
 
     fn create(
@@ -159,9 +159,28 @@ impl FileSystem for Service {
         self.change(|fs| fs.chmod(ino, mode))
     }
 
+    fn set_times(
+        &self,
+        inode: u64,
+        accessed: Option<u64>,
+        modified: Option<u64>,
+    ) -> Result<(), FsError> {
+        let ino = number(inode)?;
+        let time = |seconds: u64| i64::try_from(seconds).map_err(|_| FsError::Invalid);
+        let (accessed, modified) = (
+            accessed.map(time).transpose()?,
+            modified.map(time).transpose()?,
+        );
+        self.change(|fs| fs.set_times(ino, accessed, modified))
+    }
+
     fn statistics(&self) -> Result<FsStatistics, FsError> {
-        let (stat, read_only) = self.view(|fs| Ok((fs.statfs()?, fs.is_read_only())))?;
+        let (stat, read_only, kind) = self.view(|fs| {
+            let kind = if fs.has_journal() { "ext3" } else { "ext2" };
+            Ok((fs.statfs()?, fs.is_read_only(), kind))
+        })?;
         Ok(FsStatistics {
+            kind: Text::new(kind),
             block_size: stat.block_size,
             blocks: stat.blocks,
             free_blocks: stat.free_blocks,
@@ -169,6 +188,10 @@ impl FileSystem for Service {
             free_inodes: stat.free_inodes,
             read_only,
         })
+    }
+
+    fn commit(&self) -> Result<(), FsError> {
+        self.volume.commit().map_err(fs_error)
     }
 
     fn sync(&self) -> Result<(), FsError> {
@@ -246,10 +269,17 @@ fn metadata(of: ext2::Attributes) -> Metadata {
         links: of.links.into(),
         size: of.size,
         allocated: u64::from(of.sectors) * ext2::SECTOR_SIZE as u64,
-        modified: u64::try_from(of.mtime).unwrap_or(0),
+        modified: seconds(of.mtime),
+        accessed: seconds(of.atime),
+        changed: seconds(of.ctime),
         user: of.uid,
         group: of.gid,
     }
+}
+
+/// A time as the interface has it; 0 for one before 1970.
+fn seconds(time: i64) -> u64 {
+    u64::try_from(time).unwrap_or(0)
 }
 
 fn file_kind(kind: ext2::FileKind) -> FileKind {
@@ -280,7 +310,7 @@ fn fs_error(error: ext2::Error) -> FsError {
         Error::NotEmpty => FsError::NotEmpty,
         Error::NoSpace | Error::NoInodes => FsError::NoSpace,
         Error::FileTooLarge => FsError::TooLarge,
-        Error::NameTooLong => FsError::BadName,
+        Error::NameTooLong => FsError::NameTooLong,
         Error::TooManyLinks => FsError::TooManyLinks,
         Error::ReadOnly => FsError::ReadOnly,
         Error::Invalid(_) => FsError::Invalid,

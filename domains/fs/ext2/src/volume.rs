@@ -1,7 +1,6 @@
 //! The mounted file system behind its lock, and the write-back of what was changed.
 //!
-//! A change is in memory first. It reaches the disk when somebody calls `sync` (the personality does so
-//! when a file that was written is closed), otherwise [`DELAY`] after the first change that is not on the
+//! A change is in memory first. It reaches the disk when somebody calls `sync` or `commit`, otherwise [`DELAY`] after the first change that is not on the
 //! disk. So when this domain crashes, at most the changes of that time are lost, and `lib/ext2`'s journal,
 //! or its order of writes where there is none, leaves a consistent file system.
 //!
@@ -11,8 +10,12 @@
 
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
+use ext2::BlockDevice;
 
+use crate::content::Content;
 use crate::device::Disk;
+use crate::fair::FairMutex;
+use crate::pressure::Pressure;
 
 /// The library's file system on the disk.
 pub type Mounted = ext2::FileSystem<Disk>;
@@ -20,14 +23,21 @@ pub type Mounted = ext2::FileSystem<Disk>;
 /// How long a change may stay in memory only, in nanoseconds.
 const DELAY: u64 = 1_000_000_000;
 
+/// Bytes of content for which a flush without the lock is worth its time.
+const MUCH: usize = 1 << 20;
+
 /// For how long nothing must change before the disk is marked as clean, in nanoseconds.
 const QUIET: u64 = 5_000_000_000;
 
 /// A mounted file system.
 pub struct Volume {
-    state: Mutex<State>,
+    state: FairMutex<State>,
+    /// As [`State::level`], for the thread that waits for changes. Locked for moments, also while `state` is.
+    level: Mutex<Level>,
     /// Notified when `level` is raised to `Dirty`.
     changed: Condvar,
+    content: Content,
+    disk: Disk,
 }
 
 /// Where the changes are.
@@ -60,14 +70,18 @@ impl State {
 }
 
 impl Volume {
-    /// Puts a mounted file system behind a lock.
-    pub fn new(mounted: Mounted) -> Self {
+    /// Puts a mounted file system behind a lock; at most `cache_bytes` of content of files are kept, and fewer under
+    /// `pressure`.
+    pub fn new(mounted: Mounted, disk: Disk, cache_bytes: usize, pressure: Pressure) -> Self {
         Volume {
-            state: Mutex::new(State {
+            state: FairMutex::new(State {
                 mounted,
                 level: Level::Rest,
             }),
+            level: Mutex::new(Level::Rest),
             changed: Condvar::new(),
+            content: Content::new(disk.clone(), cache_bytes, pressure),
+            disk,
         }
     }
 
@@ -76,15 +90,93 @@ impl Volume {
         operation(&mut self.state.lock().mounted)
     }
 
-    /// Runs an operation that may change something.
+    /// Runs an operation that may change something, but not the content of a file that stays.
     pub fn change<T>(&self, operation: impl FnOnce(&mut Mounted) -> T) -> T {
+        self.change_content(operation, |_, _| ())
+    }
+
+    /// Runs an operation that may change something; `note` then tells the cache of it.
+    fn change_content<T>(
+        &self,
+        operation: impl FnOnce(&mut Mounted) -> T,
+        note: impl FnOnce(&Content, &T),
+    ) -> T {
         let mut state = self.state.lock();
         let result = operation(&mut state.mounted);
+        note(&self.content, &result);
+        self.content.forget(&state.mounted.take_freed());
         if state.level != Level::Dirty && !state.mounted.is_read_only() {
             state.level = Level::Dirty;
+            *self.level.lock() = Level::Dirty;
             self.changed.notify_all();
         }
         result
+    }
+
+    /// Reads from a file; how many bytes.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn read(&self, ino: u32, offset: u64, buffer: &mut [u8]) -> Result<usize, ext2::Error> {
+        self.content.read(self, ino, offset, buffer)
+    }
+
+    /// The body of the thread that reads ahead.
+    pub fn read_ahead_for_ever(&self) {
+        self.content.read_ahead_for_ever(self);
+    }
+
+    /// The body of the thread that gives memory back.
+    pub fn give_back_for_ever(&self) {
+        self.content.pressure().give_back_for_ever(self);
+    }
+
+    /// Gives `bytes` bytes of memory back if there are as many; how many.
+    pub fn give_back(&self, bytes: u64) -> u64 {
+        self.content.give_back(bytes)
+    }
+
+    /// Writes to a file, at the end if there is no `offset`; where, and how many bytes.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn write(
+        &self,
+        ino: u32,
+        offset: Option<u64>,
+        data: &[u8],
+    ) -> Result<(u64, usize), ext2::Error> {
+        let write = |fs: &mut Mounted| {
+            let at = match offset {
+                Some(offset) => offset,
+                None => fs.getattr(ino)?.size,
+            };
+            fs.write(ino, at, data).map(|count| (at, count))
+        };
+        self.change_content(write, |content, result| match result {
+            Ok((at, count)) => content.written(ino, *at, &data[..*count]),
+            Err(_) => content.forget(&[ino]),
+        })
+    }
+
+    /// Makes a file shorter or longer.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn truncate(&self, ino: u32, size: u64) -> Result<(), ext2::Error> {
+        let truncate = |fs: &mut Mounted| fs.truncate(ino, size);
+        self.change_content(truncate, |content, result| match result {
+            Ok(()) => content.resized(ino, size),
+            Err(_) => content.forget(&[ino]),
+        })
+    }
+
+    /// Makes everything survive a power cut.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn commit(&self) -> Result<(), ext2::Error> {
+        self.settle(Level::Committed)
     }
 
     /// Brings everything to the disk, and marks that as clean.
@@ -92,7 +184,21 @@ impl Volume {
     /// # Errors
     /// Those of the device.
     pub fn sync(&self) -> Result<(), ext2::Error> {
-        self.state.lock().settle(Level::Rest)
+        self.settle(Level::Rest)
+    }
+
+    /// Brings all changes to `goal`. Much content of files goes to the medium first, while others may use the volume: what is
+    /// left to do under the lock is little.
+    fn settle(&self, goal: Level) -> Result<(), ext2::Error> {
+        let mut state = self.state.lock();
+        if state.level == Level::Dirty && state.mounted.write_content()? >= MUCH {
+            drop(state);
+            self.disk.flush()?;
+            state = self.state.lock();
+        }
+        state.settle(goal)?;
+        *self.level.lock() = state.level;
+        Ok(())
     }
 
     /// The body of the write-back thread.
@@ -100,7 +206,7 @@ impl Volume {
         let mut failing = false;
         loop {
             let goal = self.wait_for_work();
-            match self.state.lock().settle(goal) {
+            match self.settle(goal) {
                 Ok(()) => failing = false,
                 // Said once for a row of failures; the next round tries again.
                 Err(error) if !failing => {
@@ -115,20 +221,20 @@ impl Volume {
     /// Waits until something is to be written, and returns how far it is to go: there is a change that is
     /// [`DELAY`] old, or after [`QUIET`] without one something is not in its place.
     fn wait_for_work(&self) -> Level {
-        let mut state = self.state.lock();
-        while state.level != Level::Dirty {
-            let (guard, wait) = match state.level {
-                Level::Committed => self.changed.wait_until(state, time::now() + QUIET),
-                _ => self.changed.wait(state),
+        let mut level = self.level.lock();
+        while *level != Level::Dirty {
+            let (guard, wait) = match *level {
+                Level::Committed => self.changed.wait_until(level, time::now() + QUIET),
+                _ => self.changed.wait(level),
             };
-            state = guard;
-            match (wait, state.level) {
+            level = guard;
+            match (wait, *level) {
                 (Wait::TimedOut, Level::Committed) => return Level::Rest,
                 (Wait::Interrupted, _) => return Level::Committed,
                 _ => {}
             }
         }
-        drop(state);
+        drop(level);
         time::sleep(DELAY);
         Level::Committed
     }

@@ -1,0 +1,109 @@
+//! A lock that is given in the order in which it was asked for.
+//!
+//! The runtime's `Mutex` goes to whoever comes first when it is free, so a thread that does one operation after
+//! the other can keep all others out. Here each asks for a turn, and turns come in their order. A thread that is
+//! interrupted while it waits (somebody it works for was ended) gives its turn up and goes the `Mutex`'s way, so
+//! that dead callers hold nobody up.
+
+use alloc::collections::BTreeSet;
+use core::ops::{Deref, DerefMut};
+use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
+
+/// Turns: guarded by the lock of [`FairMutex::turns`].
+#[derive(Default)]
+struct Turns {
+    /// The next one that is given out.
+    next: u64,
+    /// Whose turn it is.
+    present: u64,
+    /// Those that were given up.
+    given_up: BTreeSet<u64>,
+}
+
+impl Turns {
+    fn go_on(&mut self) {
+        self.present += 1;
+        while self.given_up.remove(&self.present) {
+            self.present += 1;
+        }
+    }
+}
+
+/// Data behind a fair lock.
+pub struct FairMutex<T> {
+    turns: Mutex<Turns>,
+    came: Condvar,
+    data: Mutex<T>,
+}
+
+impl<T> FairMutex<T> {
+    /// A free lock.
+    pub fn new(data: T) -> Self {
+        FairMutex {
+            turns: Mutex::new(Turns::default()),
+            came: Condvar::new(),
+            data: Mutex::new(data),
+        }
+    }
+
+    /// Waits for the lock.
+    pub fn lock(&self) -> FairGuard<'_, T> {
+        let has_turn = self.wait_for_turn();
+        FairGuard {
+            turns: has_turn.then_some(self),
+            data: Some(self.data.lock()),
+        }
+    }
+
+    /// Whether the turn came; it was given up if not.
+    fn wait_for_turn(&self) -> bool {
+        let mut turns = self.turns.lock();
+        let own = turns.next;
+        turns.next += 1;
+        while turns.present != own {
+            let wait;
+            (turns, wait) = self.came.wait(turns);
+            if wait == Wait::Interrupted && turns.present != own {
+                turns.given_up.insert(own);
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The right to use the data. Dropping it unlocks.
+pub struct FairGuard<'a, T> {
+    turns: Option<&'a FairMutex<T>>,
+    data: Option<MutexGuard<'a, T>>,
+}
+
+impl<T> Deref for FairGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.data.as_ref().expect("it is held until it is dropped")
+    }
+}
+
+impl<T> DerefMut for FairGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.data.as_mut().expect("it is held until it is dropped")
+    }
+}
+
+impl<T> Drop for FairGuard<'_, T> {
+    fn drop(&mut self) {
+        // First the data, so that whose turn comes finds it free.
+        drop(self.data.take());
+        let Some(lock) = self.turns else {
+            return;
+        };
+        let mut turns = lock.turns.lock();
+        turns.go_on();
+        let others = turns.present != turns.next;
+        drop(turns);
+        if others {
+            lock.came.notify_all();
+        }
+    }
+}

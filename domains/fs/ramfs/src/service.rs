@@ -1,0 +1,245 @@
+//! The `FileSystem` interface over the library.
+
+use alloc::sync::Arc;
+use domain_rt::sync::Mutex;
+use domain_rt::time;
+use interfaces::{
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult, Text,
+};
+use ramfs::{Error, Kind, RamFs};
+use vfs::entries::{self, Packer};
+
+type Shared = Arc<Mutex<RamFs>>;
+
+/// What the domain offers.
+pub struct Service(Shared);
+
+impl Service {
+    /// Serves `files`.
+    pub fn new(files: Shared) -> Self {
+        Service(files)
+    }
+
+    fn run<T>(&self, operation: impl FnOnce(&mut RamFs) -> Result<T, Error>) -> Result<T, FsError> {
+        operation(&mut self.0.lock()).map_err(fs_error)
+    }
+}
+
+impl FileSystem for Service {
+    fn root(&self) -> Result<u64, FsError> {
+        Ok(self.0.lock().root())
+    }
+
+    fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
+        self.run(|fs| fs.attributes(inode)).map(metadata)
+    }
+
+    fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
+        self.run(|fs| fs.lookup(directory, name))
+    }
+
+    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+        self.run(|fs| fs.hold(inode))?;
+        // From here on `Held` lets go, also if there is no handle for it.
+        let held = Held {
+            files: self.0.clone(),
+            inode,
+        };
+        Ok(Handle::<dyn Hold>::new(held)?)
+    }
+
+    fn read(&self, inode: u64, offset: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let count = self.run(|fs| fs.read(inode, offset, &mut buffer))?;
+        Ok(buffer.truncated(count))
+    }
+
+    fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
+        self.run(|fs| fs.write(inode, offset, data, now()))
+            .map(|count| count as u64)
+    }
+
+    fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+        self.run(|fs| {
+            let end = fs.attributes(inode)?.size;
+            fs.write(inode, end, data, now())
+                .map(|count| (end, count as u64))
+        })
+    }
+
+    fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {
+        self.run(|fs| fs.truncate(inode, size, now()))
+    }
+
+    fn create(
+        &self,
+        directory: u64,
+        name: &RVec<u8>,
+        kind: FileKind,
+        mode: u16,
+    ) -> Result<u64, FsError> {
+        let kind = match kind {
+            FileKind::Regular => Kind::Regular,
+            FileKind::Directory => Kind::Directory,
+            FileKind::Symlink | FileKind::Other => return Err(FsError::Unsupported),
+        };
+        self.run(|fs| fs.create(directory, name, kind, mode, now()))
+    }
+
+    fn symlink(&self, directory: u64, name: &RVec<u8>, target: &RVec<u8>) -> Result<u64, FsError> {
+        self.run(|fs| fs.symlink(directory, name, target, now()))
+    }
+
+    fn read_link(&self, inode: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let count = self.run(|fs| {
+            let target = fs.read_link(inode)?;
+            let count = target.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&target[..count]);
+            Ok(count)
+        })?;
+        Ok(buffer.truncated(count))
+    }
+
+    fn link(&self, directory: u64, name: &RVec<u8>, inode: u64) -> Result<(), FsError> {
+        self.run(|fs| fs.link(directory, name, inode, now()))
+    }
+
+    fn unlink(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
+        self.run(|fs| fs.unlink(directory, name, now()))
+    }
+
+    fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
+        self.run(|fs| fs.remove_directory(directory, name, now()))
+    }
+
+    fn rename(
+        &self,
+        from: u64,
+        name: &RVec<u8>,
+        to: u64,
+        new_name: &RVec<u8>,
+    ) -> Result<(), FsError> {
+        self.run(|fs| fs.rename(from, name, to, new_name, now()))
+    }
+
+    fn read_directory(
+        &self,
+        inode: u64,
+        cookie: u64,
+        mut buffer: RVec<u8>,
+    ) -> Result<(RVec<u8>, u64), FsError> {
+        let mut packer = Packer::new(&mut buffer);
+        let mut is_cut = false;
+        let next = self.run(|fs| {
+            fs.list(inode, cookie, |child, kind, name| {
+                let fits = packer.add(child, packed_kind(kind), name);
+                is_cut |= !fits;
+                fits
+            })
+        })?;
+        match packer.filled() {
+            // Not even one entry fits, which must not look like the end.
+            0 if is_cut => Err(FsError::Invalid),
+            filled => Ok((buffer.truncated(filled), next)),
+        }
+    }
+
+    fn set_mode(&self, inode: u64, mode: u16) -> Result<(), FsError> {
+        self.run(|fs| fs.set_mode(inode, mode, now()))
+    }
+
+    fn set_times(
+        &self,
+        inode: u64,
+        accessed: Option<u64>,
+        modified: Option<u64>,
+    ) -> Result<(), FsError> {
+        self.run(|fs| fs.set_times(inode, accessed, modified, now()))
+    }
+
+    fn statistics(&self) -> Result<FsStatistics, FsError> {
+        let room = self.0.lock().room();
+        Ok(FsStatistics {
+            kind: Text::new("ramfs"),
+            block_size: ramfs::BLOCK as u32,
+            blocks: room.blocks,
+            free_blocks: room.free_blocks,
+            inodes: room.inodes,
+            free_inodes: room.free_inodes,
+            read_only: false,
+        })
+    }
+
+    fn commit(&self) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), FsError> {
+        Ok(())
+    }
+}
+
+/// Keeps an inode while the handle lives.
+struct Held {
+    files: Shared,
+    inode: u64,
+}
+
+impl Hold for Held {
+    fn inode(&self) -> RpcResult<u64> {
+        Ok(self.inode)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.files.lock().release(self.inode);
+    }
+}
+
+fn now() -> u64 {
+    time::wall_seconds()
+}
+
+fn metadata(of: ramfs::Attributes) -> Metadata {
+    Metadata {
+        inode: of.inode,
+        kind: match of.kind {
+            Kind::Regular => FileKind::Regular,
+            Kind::Directory => FileKind::Directory,
+            Kind::Symlink => FileKind::Symlink,
+        },
+        mode: of.mode,
+        links: of.links,
+        size: of.size,
+        allocated: of.memory,
+        modified: of.modified,
+        accessed: of.accessed,
+        changed: of.changed,
+        user: 0,
+        group: 0,
+    }
+}
+
+fn packed_kind(kind: Kind) -> u8 {
+    match kind {
+        Kind::Regular => entries::REGULAR,
+        Kind::Directory => entries::DIRECTORY,
+        Kind::Symlink => entries::SYMLINK,
+    }
+}
+
+fn fs_error(error: Error) -> FsError {
+    match error {
+        Error::NotFound => FsError::NotFound,
+        Error::Exists => FsError::Exists,
+        Error::NotDirectory => FsError::NotDirectory,
+        Error::IsDirectory => FsError::IsDirectory,
+        Error::NotEmpty => FsError::NotEmpty,
+        Error::NoSpace => FsError::NoSpace,
+        Error::TooLarge => FsError::TooLarge,
+        Error::NameTooLong => FsError::NameTooLong,
+        Error::BadName => FsError::BadName,
+        Error::TooManyLinks => FsError::TooManyLinks,
+        Error::Invalid => FsError::Invalid,
+    }
+}

@@ -1,0 +1,208 @@
+//! File systems that cannot be written, over a tree of names that never changes: the boot archive, `/proc`.
+//!
+//! Whoever has such a [`Tree`] says what is in it; [`ReadOnly`] is the file system.
+#![no_std]
+#![forbid(unsafe_code)]
+
+use interfaces::{
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
+};
+use vfs::entries::{self, Packer};
+
+/// The inode of the root directory.
+pub const ROOT: u64 = vfs::files::ROOT;
+
+/// Files and directories with names that never change.
+pub trait Tree: Send + Sync + 'static {
+    /// Whether the inode is a directory; otherwise it is a file.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such inode.
+    fn is_directory(&self, inode: u64) -> Result<bool, FsError>;
+
+    /// Entry number `position` of a directory: inode and name. `.` and `..` come first.
+    fn entry(&self, directory: u64, position: u64) -> Option<(u64, &[u8])>;
+
+    /// What `name` in a directory leads to, also for `.` and `..`.
+    ///
+    /// # Errors
+    /// `NotFound`, or that there can be no such name.
+    fn look_up(&self, directory: u64, name: &[u8]) -> Result<u64, FsError>;
+
+    /// What there is to know of the inode.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such inode.
+    fn metadata(&self, inode: u64) -> Result<Metadata, FsError>;
+
+    /// Reads from a file; fewer bytes than the buffer has only at the file's end.
+    ///
+    /// # Errors
+    /// Those of where its content comes from.
+    fn read(&self, file: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError>;
+
+    /// What there is to know of the whole.
+    fn statistics(&self) -> FsStatistics;
+}
+
+/// The file system.
+pub struct ReadOnly<T>(pub T);
+
+impl<T: Tree> ReadOnly<T> {
+    /// Checks that the inode is a directory.
+    fn directory(&self, inode: u64) -> Result<(), FsError> {
+        match self.0.is_directory(inode)? {
+            true => Ok(()),
+            false => Err(FsError::NotDirectory),
+        }
+    }
+
+    fn packed_kind(&self, inode: u64) -> u8 {
+        match self.0.is_directory(inode) {
+            Ok(true) => entries::DIRECTORY,
+            Ok(false) => entries::REGULAR,
+            Err(_) => entries::OTHER,
+        }
+    }
+}
+
+impl<T: Tree> FileSystem for ReadOnly<T> {
+    fn root(&self) -> Result<u64, FsError> {
+        Ok(ROOT)
+    }
+
+    fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
+        self.0.metadata(inode)
+    }
+
+    fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
+        self.directory(directory)?;
+        self.0.look_up(directory, name)
+    }
+
+    fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+        self.0.is_directory(inode)?;
+        Ok(Handle::<dyn Hold>::new(Held(inode))?)
+    }
+
+    fn read(&self, inode: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        match self.0.is_directory(inode)? {
+            true => Err(FsError::IsDirectory),
+            false => self.0.read(inode, offset, buffer),
+        }
+    }
+
+    fn write(&self, _inode: u64, _offset: u64, _data: &RVec<u8>) -> Result<u64, FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn append(&self, _inode: u64, _data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn truncate(&self, _inode: u64, _size: u64) -> Result<(), FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn create(
+        &self,
+        _directory: u64,
+        _name: &RVec<u8>,
+        _kind: FileKind,
+        _mode: u16,
+    ) -> Result<u64, FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn symlink(
+        &self,
+        _directory: u64,
+        _name: &RVec<u8>,
+        _target: &RVec<u8>,
+    ) -> Result<u64, FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn read_link(&self, inode: u64, _buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        self.0.is_directory(inode)?;
+        Err(FsError::Invalid)
+    }
+
+    fn link(&self, _directory: u64, _name: &RVec<u8>, _inode: u64) -> Result<(), FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn unlink(&self, _directory: u64, _name: &RVec<u8>) -> Result<(), FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn remove_directory(&self, _directory: u64, _name: &RVec<u8>) -> Result<(), FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn rename(
+        &self,
+        _from: u64,
+        _name: &RVec<u8>,
+        _to: u64,
+        _new_name: &RVec<u8>,
+    ) -> Result<(), FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn read_directory(
+        &self,
+        inode: u64,
+        cookie: u64,
+        mut buffer: RVec<u8>,
+    ) -> Result<(RVec<u8>, u64), FsError> {
+        self.directory(inode)?;
+        let mut packer = Packer::new(&mut buffer);
+        let mut next = cookie;
+        while let Some((child, name)) = self.0.entry(inode, next) {
+            if !packer.add(child, self.packed_kind(child), name) {
+                break;
+            }
+            next += 1;
+        }
+        match packer.filled() {
+            // The buffer is too small for even one entry, which must not look like the end.
+            0 if self.0.entry(inode, next).is_some() => Err(FsError::Invalid),
+            filled => Ok((buffer.truncated(filled), next)),
+        }
+    }
+
+    fn set_mode(&self, _inode: u64, _mode: u16) -> Result<(), FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn set_times(
+        &self,
+        _inode: u64,
+        _accessed: Option<u64>,
+        _modified: Option<u64>,
+    ) -> Result<(), FsError> {
+        Err(FsError::ReadOnly)
+    }
+
+    fn statistics(&self) -> Result<FsStatistics, FsError> {
+        Ok(self.0.statistics())
+    }
+
+    fn commit(&self) -> Result<(), FsError> {
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), FsError> {
+        Ok(())
+    }
+}
+
+/// Nothing is ever freed here, so there is nothing to keep.
+struct Held(u64);
+
+impl Hold for Held {
+    fn inode(&self) -> RpcResult<u64> {
+        Ok(self.0)
+    }
+}
