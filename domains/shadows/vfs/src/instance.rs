@@ -114,6 +114,9 @@ impl Target for Instance {
             Action::Write { offset, data } => fs.write(first, *offset, data).map(Outcome::Wrote),
             Action::Truncate { size } => fs.truncate(first, *size).map(done),
             Action::SetMode { mode } => fs.set_mode(first, *mode).map(done),
+            Action::SetTimes { accessed, modified } => {
+                fs.set_times(first, *accessed, *modified).map(done)
+            }
             Action::Create { name, kind, mode } => {
                 let kind = match kind {
                     Kind::File => FileKind::Regular,
@@ -132,6 +135,10 @@ impl Target for Instance {
 
     fn keep(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
         self.0.fs.hold(inode)
+    }
+
+    fn commit(&self) -> Result<(), FsError> {
+        self.0.fs.commit()
     }
 
     fn sync(&self) -> Result<(), FsError> {

@@ -14,6 +14,11 @@
 //! by side, and beside a change. A reader that finds the instance dead takes the engine's lock, and so waits until the
 //! next instance is up to date; of all who find it dead the first one sees to that. Engine, then front; never the other way round.
 //!
+//! # Updates
+//! While the file system is replaced by another image, calls wait at the gate (`domains/libs/gate`), which is in front of both locks.
+//! When nobody is inside any more everything is brought to the disk. To the engine the rest is a crash after which nothing is to
+//! be done again. The release of an open file does not wait: who ends a program must not wait for a file system.
+//!
 //! # What it costs
 //! One more call for each operation. A write copies its data once, into the log. A change of names that the client has not looked
 //! up just before takes a look-up.
@@ -49,7 +54,10 @@ pub fn start(fs: Handle<dyn Respawn>, options: RVec<u8>) -> RpcResult<Handle<dyn
     match first {
         Ok(first) => {
             let shadow = Arc::new(Shadow::new(fs, first, budget));
-            Handle::<dyn FileSystem>::new(Service::new(shadow))
+            let passage = Arc::default();
+            let of_gate = shadow.clone();
+            shadow.attach(gate::gate(&passage, move || of_gate.settle())?)?;
+            Handle::<dyn FileSystem>::new(Service::new(shadow, passage))
         }
         Err(FsError::Rpc(error)) => Err(error),
         Err(error) => {

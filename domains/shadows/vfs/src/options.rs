@@ -3,7 +3,7 @@
 use domain_rt::log;
 
 /// Bytes in the log if nothing else is said.
-const DEFAULT: usize = 4 << 20;
+const DEFAULT: usize = 16 << 20;
 
 /// How many bytes of changes are remembered at most.
 pub fn log_bytes(text: &[u8]) -> usize {

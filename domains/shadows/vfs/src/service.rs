@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use domain_rt::log;
+use gate::Passage;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
 };
@@ -13,12 +14,13 @@ use crate::shadow::Shadow;
 /// What the domain offers.
 pub struct Service {
     shadow: Arc<Shadow>,
+    passage: Arc<Passage>,
 }
 
 impl Service {
-    /// Serves `shadow`.
-    pub fn new(shadow: Arc<Shadow>) -> Self {
-        Service { shadow }
+    /// Serves `shadow`. Every call goes through `passage`.
+    pub fn new(shadow: Arc<Shadow>, passage: Arc<Passage>) -> Self {
+        Service { shadow, passage }
     }
 
     /// Makes a change about one or two inodes.
@@ -55,6 +57,18 @@ impl Service {
         }
     }
 
+    /// What is known of an inode.
+    fn known_of(&self, inode: u64) -> Result<Metadata, FsError> {
+        let mut of = self
+            .shadow
+            .ask(inode, |instance, real| instance.fs().metadata(real))?;
+        of.inode = inode;
+        if self.shadow.front(|front| front.is_orphan(inode)) {
+            of.links = 0;
+        }
+        Ok(of)
+    }
+
     /// Counts a hold, not while the inode's last name is being removed.
     fn count_hold(&self, inode: u64) {
         while !self.shadow.front(|front| front.hold(inode)) {
@@ -85,23 +99,19 @@ impl Buffer {
     }
 }
 
+// Every method that reaches the file system takes a pass first, so that it waits while the file system is replaced.
 impl FileSystem for Service {
     fn root(&self) -> Result<u64, FsError> {
         Ok(self.shadow.root())
     }
 
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
-        let mut of = self
-            .shadow
-            .ask(inode, |instance, real| instance.fs().metadata(real))?;
-        of.inode = inode;
-        if self.shadow.front(|front| front.is_orphan(inode)) {
-            of.links = 0;
-        }
-        Ok(of)
+        let _pass = self.passage.enter()?;
+        self.known_of(inode)
     }
 
     fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
+        let _pass = self.passage.enter()?;
         if self.is_hidden(directory, name) {
             return Err(FsError::NotFound);
         }
@@ -122,17 +132,19 @@ impl FileSystem for Service {
     }
 
     fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+        let _pass = self.passage.enter()?;
         self.count_hold(inode);
         let held = Held {
             shadow: self.shadow.clone(),
             inode,
         };
         // From here on `held` gives the hold back, also if there is no such inode.
-        self.metadata(inode)?;
+        self.known_of(inode)?;
         Ok(Handle::<dyn Hold>::new(held)?)
     }
 
     fn read(&self, inode: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let _pass = self.passage.enter()?;
         let mut buffer = Buffer::new(buffer);
         self.shadow.ask(inode, |instance, real| {
             instance.fs().read(real, offset, buffer.take()?)
@@ -140,6 +152,7 @@ impl FileSystem for Service {
     }
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
+        let _pass = self.passage.enter()?;
         let data = RVec::from_slice(data)?;
         match self.change(Action::Write { offset, data }, [inode; 2])? {
             Outcome::Wrote(count) => Ok(count),
@@ -148,11 +161,13 @@ impl FileSystem for Service {
     }
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+        let _pass = self.passage.enter()?;
         let data = RVec::from_slice(data)?;
         self.shadow.engine().append(&*self.shadow, inode, data)
     }
 
     fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
         self.change(Action::Truncate { size }, [inode; 2])
             .map(|_| ())
     }
@@ -164,6 +179,7 @@ impl FileSystem for Service {
         kind: FileKind,
         mode: u16,
     ) -> Result<u64, FsError> {
+        let _pass = self.passage.enter()?;
         let kind = match kind {
             FileKind::Regular => Kind::File,
             FileKind::Directory => Kind::Directory,
@@ -174,12 +190,14 @@ impl FileSystem for Service {
     }
 
     fn symlink(&self, directory: u64, name: &RVec<u8>, target: &RVec<u8>) -> Result<u64, FsError> {
+        let _pass = self.passage.enter()?;
         let name = self.new_name(directory, name)?;
         let target = RVec::from_slice(target)?;
         self.make(Action::Symlink { name, target }, directory)
     }
 
     fn read_link(&self, inode: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let _pass = self.passage.enter()?;
         let mut buffer = Buffer::new(buffer);
         self.shadow.ask(inode, |instance, real| {
             instance.fs().read_link(real, buffer.take()?)
@@ -187,17 +205,20 @@ impl FileSystem for Service {
     }
 
     fn link(&self, directory: u64, name: &RVec<u8>, inode: u64) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
         let name = self.new_name(directory, name)?;
         self.change(Action::Link { name }, [directory, inode])
             .map(|_| ())
     }
 
     fn unlink(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
         let name = self.old_name(directory, name)?;
         self.shadow.engine().unlink(&*self.shadow, directory, name)
     }
 
     fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
         let name = self.old_name(directory, name)?;
         self.shadow
             .engine()
@@ -211,6 +232,7 @@ impl FileSystem for Service {
         to: u64,
         new_name: &RVec<u8>,
     ) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
         let name = self.old_name(from, name)?;
         let new_name = self.new_name(to, new_name)?;
         self.shadow
@@ -224,6 +246,7 @@ impl FileSystem for Service {
         cookie: u64,
         buffer: RVec<u8>,
     ) -> Result<(RVec<u8>, u64), FsError> {
+        let _pass = self.passage.enter()?;
         let in_root = inode == self.shadow.root();
         let mut buffer = Buffer::new(buffer);
         let mut position = cookie;
@@ -247,16 +270,35 @@ impl FileSystem for Service {
     }
 
     fn set_mode(&self, inode: u64, mode: u16) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
         self.change(Action::SetMode { mode }, [inode; 2])
             .map(|_| ())
     }
 
+    fn set_times(
+        &self,
+        inode: u64,
+        accessed: Option<u64>,
+        modified: Option<u64>,
+    ) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
+        let action = Action::SetTimes { accessed, modified };
+        self.change(action, [inode; 2]).map(|_| ())
+    }
+
     fn statistics(&self) -> Result<FsStatistics, FsError> {
+        let _pass = self.passage.enter()?;
         self.shadow
             .ask(self.shadow.root(), |instance, _| instance.fs().statistics())
     }
 
+    fn commit(&self) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
+        self.shadow.engine().commit(&*self.shadow)
+    }
+
     fn sync(&self) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
         self.shadow.engine().sync(&*self.shadow)
     }
 }

@@ -2,7 +2,7 @@
 
 use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
-use interfaces::{FsError, Handle, Respawn};
+use interfaces::{FsError, Gate, Handle, Respawn, RpcResult};
 use redo::engine::translate;
 use redo::{Engine, Front, Host, Report, Severity, Target};
 
@@ -62,6 +62,21 @@ impl Shadow {
             root: first.root(),
             engine: Mutex::new(Engine::new(first.clone(), budget)),
             front: Mutex::new(Front::new(first)),
+        }
+    }
+
+    /// Tells who restarts the file system where calls to it can be made to wait.
+    ///
+    /// # Errors
+    /// Those of the call.
+    pub fn attach(&self, gate: Handle<dyn Gate>) -> RpcResult<()> {
+        self.respawn.attach(gate)
+    }
+
+    /// Brings everything to the disk before another instance serves. What does not get there is in the log and is done again.
+    pub fn settle(&self) {
+        if let Err(error) = self.engine().sync(self) {
+            log!("not everything is on the disk before the update: {error:?}");
         }
     }
 
