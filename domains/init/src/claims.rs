@@ -26,7 +26,7 @@ pub type Owner = (usize, usize);
 pub struct Claims(Mutex<Vec<(PciAddress, Owner)>>);
 
 impl Claims {
-    /// Claims for `owner` the function that it had before, or the first free one that fits.
+    /// Claims for `owner` the function that it had before, or the first free one that fits behind the first `rank`.
     ///
     /// # Errors
     /// In words.
@@ -35,9 +35,10 @@ impl Claims {
         bus: &Handle<dyn PciBus>,
         devices: &[DeviceMatch],
         owner: Owner,
+        rank: usize,
     ) -> Result<Handle<dyn PciDevice>, String> {
         let address = self
-            .choose(&fitting(bus, devices)?, owner)
+            .choose(&fitting(bus, devices)?, owner, rank)
             .ok_or_else(|| none(devices))?;
         let deadline = time::now() + PATIENCE;
         loop {
@@ -55,7 +56,7 @@ impl Claims {
         }
     }
 
-    fn choose(&self, candidates: &[PciInfo], owner: Owner) -> Option<PciAddress> {
+    fn choose(&self, candidates: &[PciInfo], owner: Owner, rank: usize) -> Option<PciAddress> {
         let mut claims = self.0.lock();
         let holder = |address: PciAddress| {
             claims
@@ -71,6 +72,7 @@ impl Claims {
         }
         let address = candidates
             .iter()
+            .skip(rank)
             .find(|info| holder(info.address).is_none())?
             .address;
         claims.retain(|(_, holder)| *holder != owner);

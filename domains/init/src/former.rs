@@ -162,13 +162,6 @@ fn end(system: &System, info: &DomainInfo) {
     if let Ok(Some(domain)) = system.kernel.control.domain(info.id) {
         let _ = domain.kill();
         system.end_children(info.id);
-        let deadline = time::now() + PATIENCE;
-        while domain
-            .info()
-            .is_ok_and(|info| info.state != DomainState::Gone)
-            && time::now() < deadline
-        {
-            time::sleep(200_000);
-        }
+        let _ = domain.wait_until(time::now() + PATIENCE);
     }
 }

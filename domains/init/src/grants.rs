@@ -1,14 +1,17 @@
 //! Where a grant comes from.
 
 use crate::check::offer_index;
+use crate::disks::DiskList;
 use crate::failure::{self, Failure};
 use crate::supervise::{Overview, Respawner};
 use crate::system::System;
+use crate::update::Replacer;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use interfaces::{
-    AnyHandle, Handle, HardwareError, Interface, PciBus, PciDevice, Respawn, RpcError, Supervisor,
+    AnyHandle, Disks, Handle, HardwareError, Interface, PciBus, PciDevice, Respawn, RpcError,
+    Supervisor, Updater,
 };
 use manifest::{DeviceMatch, Grant, Source};
 
@@ -45,11 +48,23 @@ pub fn resolve(system: &Arc<System>, index: usize, number: usize) -> Result<Gran
             Ok(Granted::free(machine(system, grant).map_err(cause)?))
         }
         Source::Offer { domain, port } => offer(system, domain, port.as_deref()),
-        Source::Respawn { domain, port } => respawn(system, domain, port.as_deref()),
+        Source::Respawn { domain, port } => respawn(system, index, domain, port.as_deref()),
         Source::Claim { domain, devices } => claim(system, domain, devices, (index, number), cause),
         Source::Supervisor => {
             let overview = Handle::<dyn Supervisor>::new(Overview(system.clone()));
             Ok(Granted::free(overview.map_err(rpc)?.into_any()))
+        }
+        Source::Disks => {
+            let disks = DiskList {
+                system: system.clone(),
+                holder: index,
+            };
+            let disks = Handle::<dyn Disks>::new(disks);
+            Ok(Granted::free(disks.map_err(rpc)?.into_any()))
+        }
+        Source::Updater => {
+            let updater = Handle::<dyn Updater>::new(Replacer(system.clone()));
+            Ok(Granted::free(updater.map_err(rpc)?.into_any()))
         }
     }
 }
@@ -119,12 +134,18 @@ pub fn instance_offer(
 
 /// The right to ask for instances of a domain. Given only if there is one now, so that who cannot
 /// do without it does not start.
-fn respawn(system: &Arc<System>, name: &str, port: Option<&str>) -> Result<Granted, Failure> {
+fn respawn(
+    system: &Arc<System>,
+    holder: usize,
+    name: &str,
+    port: Option<&str>,
+) -> Result<Granted, Failure> {
     let index = index_of(system, name);
     system.with_instance(index, 0, |_| ())?;
     let respawner = Respawner {
         system: system.clone(),
         index,
+        holder,
         port: port.map(String::from),
     };
     let handle = Handle::<dyn Respawn>::new(respawner);
@@ -141,13 +162,14 @@ fn claim(
     owner: (usize, usize),
     cause: impl Fn(String) -> Failure,
 ) -> Result<Granted, Failure> {
+    let rank = rank(system, devices, owner);
     let mut failed = 0;
     loop {
         let (id, bus) = instance_offer(system, index_of(system, name), failed, None)?;
         let bus = bus.downcast::<dyn PciBus>();
         let bus = bus.map_err(|_| cause(format!("`{name}` does not offer a PCI bus")))?;
         let claimed: Result<Handle<dyn PciDevice>, String> =
-            system.claims.claim(&bus, devices, owner);
+            system.claims.claim(&bus, devices, owner, rank);
         match claimed {
             Ok(device) => return Ok(Granted::free(device.into_any())),
             // The bus itself crashed under the claim: ask its successor. Its restart budget ends
@@ -156,4 +178,17 @@ fn claim(
             Err(text) => return Err(cause(text)),
         }
     }
+}
+
+/// How many claims of the same devices come before this one in the manifest. So each claim leads to the same function, whichever
+/// is asked for first.
+fn rank(system: &System, devices: &[DeviceMatch], (domain, number): (usize, usize)) -> usize {
+    let domains = system.manifest.domains.iter().enumerate();
+    let claims = domains.flat_map(|(index, of)| {
+        let grants = of.grants.iter().enumerate();
+        grants.map(move |(number, grant)| ((index, number), &grant.source))
+    });
+    let before = claims.take_while(|(at, _)| *at < (domain, number));
+    let same = |source: &Source| matches!(source, Source::Claim { devices: other, .. } if other == devices);
+    before.filter(|(_, source)| same(source)).count()
 }

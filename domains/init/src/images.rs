@@ -4,13 +4,15 @@ use crate::failure;
 use crate::files::Files;
 use crate::kernel::Kernel;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::{Handle, Image, Port, RpcResult};
+use interfaces::{Handle, Image, Port, RVec, RpcResult, Text};
 
 /// A verified image.
 pub struct Prepared {
+    /// The name that it was built under.
+    pub name: Text<32>,
     /// To start instances.
     pub image: Handle<dyn Image>,
     /// What it wants, in the order of its declaration.
@@ -52,11 +54,17 @@ impl Images {
 
 fn prepare(kernel: &Kernel, files: &Files, path: &str) -> Result<Prepared, String> {
     let file = files.read(&kernel.archive, path)?;
-    let image = kernel
-        .loader
-        .prepare(file)
-        .map_err(|error| format!("image {path}: {}", failure::load(&error)))?;
-    ports(image).map_err(|error| format!("image {path}: {error}"))
+    verify(kernel, file).map_err(|error| format!("image {path}: {error}"))
+}
+
+/// Has the kernel check a whole image file, and looks at its ports.
+///
+/// # Errors
+/// Why it is refused.
+pub fn verify(kernel: &Kernel, file: RVec<u8>) -> Result<Prepared, String> {
+    let image = kernel.loader.prepare(file);
+    let image = image.map_err(|error| failure::load(&error))?;
+    ports(image).map_err(|error| error.to_string())
 }
 
 fn ports(image: Handle<dyn Image>) -> RpcResult<Prepared> {
@@ -67,6 +75,7 @@ fn ports(image: Handle<dyn Image>) -> RpcResult<Prepared> {
         index += 1;
     }
     Ok(Prepared {
+        name: image.name()?,
         image,
         wants,
         offers,

@@ -1,8 +1,8 @@
 //! What the kernel grants to `init`, and through it to others.
 
 use interfaces::{
-    AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Loader, Monitor, Power,
-    RpcResult,
+    AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Loader, MemoryWatch, Monitor,
+    Power, RpcResult,
 };
 use manifest::KernelService;
 
@@ -22,6 +22,8 @@ pub struct Kernel {
     pub archive: Handle<dyn Archive>,
     /// The line that the machine was started with.
     pub command_line: Handle<dyn CommandLine>,
+    /// Tells how much memory is left.
+    pub memory: Handle<dyn MemoryWatch>,
 }
 
 impl Kernel {
@@ -38,6 +40,7 @@ impl Kernel {
             KernelService::Power => self.power.duplicate()?.into_any(),
             KernelService::Archive => self.archive.duplicate()?.into_any(),
             KernelService::CommandLine => self.command_line.duplicate()?.into_any(),
+            KernelService::Memory => self.memory.duplicate()?.into_any(),
         })
     }
 }

@@ -9,7 +9,10 @@
 //! | [`system`] | everything that there is once |
 //! | [`service`] | one supervised domain: its state, and how it is started, ended and replaced |
 //! | [`grants`], [`claims`] | where a grant comes from; which driver has which PCI function |
+//! | [`disks`] | disks that are mounted on demand |
 //! | [`supervise`] | the thread that watches, and what others see: `Respawn`, `Supervisor` |
+//! | [`update`], [`estate`], [`fit`] | replacing a domain by another image; its state; does the image fit? |
+//! | [`version`] | which image a domain is started from, and which one if that fails |
 //! | [`session`] | the personality and its shell, from the first prompt to power-off |
 //! | [`former`] | the domains of a former life, when `init` itself was restarted |
 //! | [`words`] | the kernel's command line |
@@ -21,8 +24,9 @@
 //! replaced, also over the calls that this takes. Whoever holds it may take the locks of domains
 //! that this one's grants come from, directly (a grant is resolved) or through a call (the start
 //! function of a file system reads a block, the block shadow finds its driver dead and asks for
-//! another). The manifest's grants have no circle, so neither have the locks. Everything else is
-//! under locks of its own that are held for a few instructions.
+//! another). The manifest's grants have no circle, so neither have the locks. An update takes
+//! [`system::System::updating`] first, then closes the gates of shadows, and only then takes the lock of its domain:
+//! calls that are still under way at the gate may need that. Everything else is under locks of its own that are held for a few instructions.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -30,18 +34,24 @@ extern crate alloc;
 
 mod check;
 mod claims;
+mod disks;
+mod estate;
 mod failure;
 mod files;
+mod fit;
 mod former;
 mod grants;
 mod images;
 mod kernel;
 mod last_resort;
 mod last_words;
+mod limit;
 mod service;
 mod session;
 mod supervise;
 mod system;
+mod update;
+mod version;
 mod words;
 
 use alloc::format;
@@ -49,7 +59,8 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::{log, thread};
 use interfaces::{
-    Archive, CommandLine, DomainControl, Handle, Hardware, Loader, Monitor, Power, RpcResult,
+    Archive, CommandLine, DomainControl, Handle, Hardware, Loader, MemoryWatch, Monitor, Power,
+    RpcResult,
 };
 use manifest::Manifest;
 
@@ -66,6 +77,8 @@ const MANIFEST: &str = "manifest.toml";
 ///
 /// # Errors
 /// Only if even switching off fails.
+// A grant each, as the declaration in `init.idl` has them.
+#[allow(clippy::too_many_arguments)]
 pub fn start(
     loader: Handle<dyn Loader>,
     monitor: Handle<dyn Monitor>,
@@ -74,6 +87,7 @@ pub fn start(
     power: Handle<dyn Power>,
     archive: Handle<dyn Archive>,
     command_line: Handle<dyn CommandLine>,
+    memory: Handle<dyn MemoryWatch>,
 ) -> RpcResult<()> {
     let kernel = Arc::new(Kernel {
         loader,
@@ -83,6 +97,7 @@ pub fn start(
         power,
         archive,
         command_line,
+        memory,
     });
     match boot(&kernel) {
         Ok(()) => Ok(()),

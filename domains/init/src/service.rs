@@ -10,6 +10,7 @@ use crate::grants;
 use crate::images::Prepared;
 use crate::last_words::LogEnd;
 use crate::system::System;
+use crate::version::{Version, Versions};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -17,17 +18,22 @@ use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::{log, time};
 use interfaces::{
-    AnyHandle, CrashReason, Domain, DomainSpec, DomainState, Handle, RVec, RpcResult, StartError,
-    Text,
+    AnyHandle, CrashReason, Domain, DomainSpec, DomainState, Gate, Handle, RVec, RpcResult,
+    StartError, Text,
 };
 use manifest::model::MOST_GRANTS;
 use manifest::{Limits, order};
 use restart::{Budget, Verdict};
 
+/// In `pass`: how much memory is free, in bytes, which is no word of the command line.
+const FREE_MEMORY: &str = "free-memory";
+
 /// A domain that does not start is not tried again before so many nanoseconds.
 const RETRY_AFTER: u64 = 1_000_000_000;
 /// So often a start is tried again because a domain that it needs crashed meanwhile.
 const ATTEMPTS: u32 = 3;
+/// Bytes in a page.
+const PAGE: u64 = 4096;
 /// How long the remains of an ended instance are waited for, in nanoseconds.
 const PATIENCE: u64 = 5_000_000_000;
 
@@ -35,19 +41,26 @@ const PATIENCE: u64 = 5_000_000_000;
 pub struct Running {
     /// Its number.
     pub id: u32,
+    /// The name in its image.
+    pub image: Text<32>,
     /// What it offers, in the order of its declaration.
     pub offers: [Option<AnyHandle>; 4],
-    control: Handle<dyn Domain>,
+    /// To watch and end it.
+    pub control: Handle<dyn Domain>,
     /// Domains and instances without which it cannot work.
     served_by: Vec<(usize, u32)>,
 }
 
 /// What the lock of a domain guards.
 pub struct State {
-    running: Option<Running>,
-    budget: Budget,
+    /// The instance that serves.
+    pub running: Option<Running>,
+    /// Which images it is started from.
+    pub versions: Versions,
+    /// The crashes that it may have.
+    pub budget: Budget,
     /// When it last did not start, and why.
-    refused: Option<(u64, Failure)>,
+    pub refused: Option<(u64, Failure)>,
 }
 
 /// What others want to know without waiting for a start to end.
@@ -61,48 +74,103 @@ pub struct Status {
     pub starts: u32,
     /// It stays down.
     pub gave_up: bool,
+    /// Updates since boot.
+    pub updates: u32,
+    /// The name in the image of the last instance.
+    pub image: Text<32>,
+    /// Those of the starts that were made by updates.
+    pub by_update: u32,
 }
 
 impl Status {
+    /// Restarts since boot.
+    pub fn restarts(&self) -> u32 {
+        self.starts.saturating_sub(1 + self.by_update)
+    }
+
+    /// Nobody wants it any more, and what was is forgotten.
+    pub fn forget(&mut self) {
+        *self = Status {
+            image: self.image,
+            ..Status::default()
+        };
+    }
+
     /// Whether it serves, or did and is to do so again.
     pub fn is_wanted(&self) -> bool {
         self.starts > 0 && !self.gave_up
     }
 }
 
+/// A gate, and the number of the domain whose calls it lets through.
+pub type Attached = (usize, Arc<Handle<dyn Gate>>);
+
 /// A supervised domain.
 pub struct Service {
     /// Its image, or why the kernel refused it.
     pub image: Result<Arc<Prepared>, String>,
-    state: Mutex<State>,
-    status: Mutex<Status>,
+    /// Work on the domain is done under this lock.
+    pub state: Mutex<State>,
+    /// Held for moments.
+    pub status: Mutex<Status>,
+    /// The gates of those that call it.
+    gates: Mutex<Vec<Attached>>,
 }
 
 /// How a try to start ended without an instance.
-enum Unstarted {
+pub enum Unstarted {
+    /// It crashed while it started.
     Crashed,
+    /// It did not crash; what was said.
     Failed(Failure),
 }
 
 impl Service {
     /// A domain that was not started yet.
     pub fn new(image: Result<Arc<Prepared>, String>, limits: Limits) -> Self {
-        let budget = Budget::new(limits.restarts, u64::from(limits.window_s) * 1_000_000_000);
         let state = Mutex::new(State {
             running: None,
-            budget,
+            versions: Versions::default(),
+            budget: budget(limits),
             refused: None,
         });
         Service {
             image,
             state,
             status: Mutex::new(Status::default()),
+            gates: Mutex::default(),
         }
+    }
+
+    /// Notes where the domain number `holder` can have its calls wait, instead of what its former instance said.
+    pub fn attach(&self, holder: usize, gate: Handle<dyn Gate>) {
+        let mut gates = self.gates.lock();
+        let former = gates.iter().position(|(other, _)| *other == holder);
+        let former = former.map(|at| gates.swap_remove(at));
+        gates.push((holder, Arc::new(gate)));
+        drop(gates);
+        drop(former);
+    }
+
+    /// Forgets all gates: nobody calls it any more.
+    pub fn detach_all(&self) {
+        let gates = core::mem::take(&mut *self.gates.lock());
+        drop(gates);
+    }
+
+    /// All gates in front of the domain.
+    pub fn gates(&self) -> Vec<Attached> {
+        self.gates.lock().clone()
     }
 
     /// What is known of it now.
     pub fn status(&self) -> Status {
         *self.status.lock()
+    }
+
+    /// The name in the image that it is started from.
+    pub fn image_name(&self) -> Text<32> {
+        self.status.lock().image
     }
 
     /// What its instance offers, if there is one; nothing is started.
@@ -116,8 +184,13 @@ impl Service {
     }
 }
 
-/// The description of an instance, if it can be called.
-fn is_alive(control: &Handle<dyn Domain>) -> bool {
+/// A fresh budget.
+pub fn budget(limits: Limits) -> Budget {
+    Budget::new(limits.restarts, u64::from(limits.window_s) * 1_000_000_000)
+}
+
+/// Whether an instance can be called.
+pub fn is_alive(control: &Handle<dyn Domain>) -> bool {
     control
         .info()
         .is_ok_and(|info| info.state == DomainState::Running)
@@ -163,9 +236,14 @@ impl System {
 
     /// Ends an instance with all domains that it started, and waits until what it owned is free
     /// again.
-    fn retire(&self, index: usize, running: Running) {
-        let name = &self.manifest.domains[index].name;
+    pub fn retire(&self, index: usize, running: Running) {
         self.services[index].status.lock().id = 0;
+        self.end(index, running);
+    }
+
+    /// As [`retire`](Self::retire), for an instance that does not serve.
+    pub fn end(&self, index: usize, running: Running) {
+        let name = &self.manifest.domains[index].name;
         let Running {
             id,
             control,
@@ -177,15 +255,8 @@ impl System {
             log!("{name}: instance {id} cannot be ended: {error}");
         }
         self.end_children(id);
-        let deadline = time::now() + PATIENCE;
-        while control
-            .info()
-            .is_ok_and(|info| info.state != DomainState::Gone)
-        {
-            if time::now() > deadline {
-                return log!("{name}: something of instance {id} does not go away");
-            }
-            time::sleep(200_000);
+        if control.wait_until(time::now() + PATIENCE) == Ok(false) {
+            log!("{name}: something of instance {id} does not go away");
         }
     }
 
@@ -217,6 +288,14 @@ impl System {
                 }
                 Ok(())
             }
+            Verdict::GiveUp if state.versions.fall_back() => {
+                log!(
+                    "{}: the image of the update crashes too often; going back to the one before",
+                    domain.name
+                );
+                state.budget = budget(domain.limits);
+                Ok(())
+            }
             Verdict::GiveUp => {
                 service.status.lock().gave_up = true;
                 let Limits {
@@ -246,7 +325,7 @@ impl System {
         loop {
             let began = time::now();
             let needs = self.needs(index);
-            match self.start_once(index) {
+            match self.start_once(index, state.versions.present.as_ref()) {
                 Ok(running) if self.publish(index, &running, began) => return Ok(running),
                 Ok(running) => self.retire(index, running),
                 Err(Unstarted::Crashed) => log!("{name}: crashed while it started"),
@@ -280,6 +359,7 @@ impl System {
         let status = {
             let mut status = self.services[index].status.lock();
             status.id = running.id;
+            status.image = running.image;
             status.starts += 1;
             *status
         };
@@ -290,27 +370,35 @@ impl System {
                 "{name}: instance {} started in {microseconds} us",
                 running.id
             ),
-            starts => log!(
+            _ => log!(
                 "{name}: instance {} started in {microseconds} us: restart {} after {} crashes",
                 running.id,
-                starts - 1,
+                status.restarts(),
                 status.crashes
             ),
         }
         is_alive(&running.control)
     }
 
-    fn start_once(self: &Arc<Self>, index: usize) -> Result<Running, Unstarted> {
+    /// Starts an instance of this version; without one, of the image that the manifest names.
+    ///
+    /// # Errors
+    /// How it ended.
+    pub fn start_once(
+        self: &Arc<Self>,
+        index: usize,
+        version: Option<&Version>,
+    ) -> Result<Running, Unstarted> {
         let domain = &self.manifest.domains[index];
         let cause =
             |text: String| Unstarted::Failed(Failure::Cause(format!("{}: {text}", domain.name)));
-        let prepared = self.services[index]
-            .image
-            .as_ref()
-            .map_err(|text| cause(text.clone()))?;
+        let named = || self.services[index].image.as_ref();
+        let prepared = version.map_or_else(named, |version| Ok(&version.image));
+        let prepared = prepared.map_err(|text| cause(text.clone()))?;
         let (grants, served_by) = self.grants(index, prepared).map_err(Unstarted::Failed)?;
+        let own = version.and_then(|version| version.options.as_deref());
         let options = self
-            .options(index)
+            .options(index, own.unwrap_or(&domain.options))
             .map_err(|error| cause(error.to_string()))?;
         let log = LogEnd::now(&self.kernel.monitor);
         let started = prepared.image.start(self.spec(index), grants, options);
@@ -328,6 +416,7 @@ impl System {
             .map_err(|error| cause(error.to_string()))?;
         Ok(Running {
             id: info.id,
+            image: prepared.name,
             offers: started.offers,
             control: started.control,
             served_by,
@@ -372,37 +461,50 @@ impl System {
 
     fn spec(&self, index: usize) -> DomainSpec {
         let domain = &self.manifest.domains[index];
+        let memory = self.kernel.monitor.memory();
+        let half = memory.map_or(0, |memory| memory.total / 2 / PAGE);
+        let or_half = |pages: u64| if pages == 0 { half } else { pages };
         let Limits {
             pages,
+            shared_pages,
             threads,
+            calls,
             call_ms,
             ..
         } = domain.limits;
         DomainSpec {
             name: Text::new(&domain.name),
-            page_limit: pages,
+            page_limit: or_half(pages),
+            shared_limit: or_half(shared_pages),
             thread_limit: threads,
+            call_limit: calls,
             call_budget_ms: call_ms,
         }
     }
 
-    /// The domain's options, one setting in a line: those of the manifest, the words passed on from
-    /// the command line, and for the personality what each program may ask for.
-    fn options(&self, index: usize) -> RpcResult<RVec<u8>> {
+    /// The domain's options, one setting in a line: `own`, which are those of the manifest or of an update, the words passed on from
+    /// the command line, how much memory is free, if it is to know, and for the personality what each program may ask for.
+    fn options(&self, index: usize, own: &str) -> RpcResult<RVec<u8>> {
         let domain = &self.manifest.domains[index];
-        let mut lines = Vec::from([domain.options.clone()]);
-        lines.extend(
-            domain
-                .pass
-                .iter()
-                .filter_map(|word| self.words.passed(word))
-                .map(String::from),
-        );
+        let mut lines = Vec::from([String::from(own)]);
+        let passed = |word: &String| match word.as_str() {
+            FREE_MEMORY => Some(format!(
+                "{FREE_MEMORY}={}",
+                self.kernel.monitor.memory().ok()?.free
+            )),
+            word => self.passed(index, word).map(String::from),
+        };
+        lines.extend(domain.pass.iter().filter_map(passed));
         if self.manifest.boot.personality.as_ref() == Some(&domain.name) {
             let line = |program: &manifest::Program| {
                 format!("program {}: {}", program.name, program.services.join(" "))
             };
             lines.extend(self.manifest.programs.iter().map(line));
+            lines.push(format!("command-line {}", self.words.line()));
+            lines.extend(
+                self.root_disk(index)
+                    .map(|name| format!("root-disk {name}")),
+            );
         }
         lines.retain(|line| !line.is_empty());
         RVec::from_slice(lines.join("\n").as_bytes())
@@ -422,5 +524,6 @@ pub fn reason(reason: CrashReason) -> &'static str {
         CrashReason::Hang => "hang",
         CrashReason::Killed => "killed",
         CrashReason::Exited => "exited",
+        CrashReason::OverBudget => "far over its budget of shared memory",
     }
 }

@@ -59,7 +59,8 @@ pub fn run(system: &Arc<System>) {
 /// Starts all domains. What does not start is said on the console, once for each cause.
 fn start_all(system: &Arc<System>) {
     let mut down: Vec<(String, Vec<&str>)> = Vec::new();
-    for &index in &system.order {
+    let at_boot = |index: &&usize| system.manifest.domains[**index].disk.is_none();
+    for &index in system.order.iter().filter(at_boot) {
         let name = system.manifest.domains[index].name.as_str();
         let Err(failure) = system.with_instance(index, 0, |_| ()) else {
             continue;

@@ -13,8 +13,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use domain_rt::{log, thread};
 use interfaces::{
-    DomainEvent, DomainState, Incarnation, Respawn, RespawnError, RpcError, RpcResult, ServiceInfo,
-    Supervisor, Text,
+    DomainEvent, DomainState, Gate, Handle, Incarnation, Respawn, RespawnError, RpcError,
+    RpcResult, ServiceInfo, Supervisor, Text,
 };
 
 /// Starts the thread that watches.
@@ -101,6 +101,8 @@ pub struct Respawner {
     pub system: Arc<System>,
     /// The number of the domain.
     pub index: usize,
+    /// The number of the domain that has this authority.
+    pub holder: usize,
     /// The name of the offer that comes with it; the first if there is none.
     pub port: Option<String>,
 }
@@ -111,6 +113,11 @@ impl Respawn for Respawner {
             grants::instance_offer(&self.system, self.index, failed, self.port.as_deref())?;
         Ok(Incarnation { id, service })
     }
+
+    fn attach(&self, gate: Handle<dyn Gate>) -> RpcResult<()> {
+        self.system.services[self.index].attach(self.holder, gate);
+        Ok(())
+    }
 }
 
 /// What `init` knows of its domains.
@@ -118,16 +125,22 @@ pub struct Overview(pub Arc<System>);
 
 impl Supervisor for Overview {
     fn service(&self, index: u32) -> RpcResult<Option<ServiceInfo>> {
-        let Some(service) = self.0.services.get(index as usize) else {
+        let services = self.0.services.iter().zip(&self.0.manifest.domains);
+        // Domains of disks are shown only while somebody wants them.
+        let mut shown =
+            services.filter(|(service, of)| of.disk.is_none() || service.status().starts > 0);
+        let Some((service, of)) = shown.nth(index as usize) else {
             return Ok(None);
         };
         let status = service.status();
         Ok(Some(ServiceInfo {
-            name: Text::new(&self.0.manifest.domains[index as usize].name),
+            name: Text::new(&of.name),
             id: status.id,
             crashes: status.crashes,
-            restarts: status.starts.saturating_sub(1),
+            restarts: status.restarts(),
             gave_up: status.gave_up,
+            updates: status.updates,
+            image: service.image_name(),
         }))
     }
 }

@@ -11,6 +11,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use domain_rt::sync::Mutex;
 use manifest::{Manifest, order};
 
 /// The system that a manifest describes.
@@ -27,6 +28,10 @@ pub struct System {
     pub order: Vec<usize>,
     /// Which driver has which PCI function.
     pub claims: Claims,
+    /// Names of disks that are mounted on demand, and only read.
+    pub read_only_disks: Mutex<Vec<String>>,
+    /// Held while a domain is replaced by another image.
+    pub updating: Mutex<()>,
 }
 
 impl System {
@@ -65,6 +70,8 @@ impl System {
             services,
             order,
             claims: Claims::default(),
+            read_only_disks: Mutex::default(),
+            updating: Mutex::default(),
         })
     }
 

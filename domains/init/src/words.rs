@@ -39,6 +39,11 @@ impl Words {
         Ok(Words { all, exec })
     }
 
+    /// The whole line.
+    pub fn line(&self) -> String {
+        self.all.join(" ")
+    }
+
     /// What `wanted`, a word in a domain's `pass`, adds to the domain's options.
     pub fn passed<'a>(&'a self, wanted: &'a str) -> Option<&'a str> {
         if wanted.ends_with('=') {

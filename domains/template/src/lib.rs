@@ -11,7 +11,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use interfaces::{Block, BlockError, Geometry, Handle, RVec, RpcResult};
+use interfaces::{Block, BlockError, Extent, Geometry, Handle, RVec, RpcResult, WriteSequence};
 
 /// Called once, when the domain starts, with what the manifest grants it. What it returns is what
 /// it offers.
@@ -49,8 +49,18 @@ impl Block for Inverted {
         self.device.write(sector, &inverted)
     }
 
+    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
+        let mut inverted = RVec::from_slice(data)?;
+        invert(&mut inverted);
+        self.device.write_extents(extents, &inverted)
+    }
+
     fn flush(&self) -> Result<(), BlockError> {
         self.device.flush()
+    }
+
+    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
     }
 }
 

@@ -1,0 +1,145 @@
+//! Disks that are mounted on demand: their domains are in the manifest like all others (`like` made them), and are
+//! started and ended here.
+
+use crate::failure::Failure;
+use crate::grants;
+use crate::service;
+use crate::supervise::Respawner;
+use crate::system::System;
+use alloc::string::String;
+use alloc::sync::Arc;
+use domain_rt::log;
+use interfaces::{
+    Block, DiskError, DiskInfo, Disks, FileSystem, Geometry, Handle, Respawn, RpcResult, Text,
+};
+use manifest::{Disk, Grant};
+
+/// What a domain is told that is to read only.
+const READ_ONLY: &str = "ro";
+
+/// The disks, as the domain with number `holder` has them.
+pub struct DiskList {
+    /// The system.
+    pub system: Arc<System>,
+    /// Who holds this.
+    pub holder: usize,
+}
+
+impl DiskList {
+    fn named(&self, name: &str) -> Result<&Disk, DiskError> {
+        let mut disks = self.system.manifest.disks.iter();
+        let disk = disks.find(|disk| disk.name == name && disk.on_demand);
+        disk.ok_or(DiskError::NoSuchDisk)
+    }
+
+    fn geometry(&self, disk: &Disk) -> Option<Geometry> {
+        let offer = grants::instance_offer(&self.system, disk.device, 0, None);
+        let (_, device) = offer.ok()?;
+        device.downcast::<dyn Block>().ok()?.geometry().ok()
+    }
+}
+
+impl Disks for DiskList {
+    fn disk(&self, index: u32) -> RpcResult<Option<DiskInfo>> {
+        let Some(disk) = self.system.manifest.disks.get(index as usize) else {
+            return Ok(None);
+        };
+        let geometry = self.geometry(disk);
+        Ok(Some(DiskInfo {
+            name: Text::new(&disk.name),
+            present: geometry.is_some(),
+            sectors: geometry.map_or(0, |geometry| geometry.sectors),
+            read_only: geometry.is_some_and(|geometry| geometry.read_only),
+            on_demand: disk.on_demand,
+        }))
+    }
+
+    fn mount(&self, name: Text<32>, read_only: bool) -> Result<Handle<dyn Respawn>, DiskError> {
+        let disk = self.named(name.as_str())?;
+        self.system.stop_disk(disk);
+        let mut of_disk = self.system.read_only_disks.lock();
+        of_disk.retain(|other| *other != disk.name);
+        if read_only {
+            of_disk.push(disk.name.clone());
+        }
+        drop(of_disk);
+        if let Err(failure) = self.system.with_instance(disk.files, 0, |_| ()) {
+            self.system.stop_disk(disk);
+            return Err(DiskError::Failed(Text::new(&cause(&failure))));
+        }
+        let respawner = Respawner {
+            system: self.system.clone(),
+            index: disk.files,
+            holder: self.holder,
+            port: None,
+        };
+        Ok(Handle::<dyn Respawn>::new(respawner)?)
+    }
+
+    fn unmount(&self, name: Text<32>) -> Result<(), DiskError> {
+        let disk = self.named(name.as_str())?;
+        self.system.stop_disk(disk);
+        Ok(())
+    }
+}
+
+/// What was said, without the name of the domain that said it: who mounts knows disks, not domains.
+fn cause(failure: &Failure) -> String {
+    let text = failure.text();
+    match text.split_once(": ") {
+        Some((_, said)) => said.into(),
+        None => text,
+    }
+}
+
+impl System {
+    /// Ends the domains of a disk, those first that need others, and forgets their crashes.
+    fn stop_disk(&self, disk: &Disk) {
+        for offer in self.services[disk.files].offers() {
+            // Nothing to be done but once more, if a former personality has left it running.
+            if let Ok(files) = offer.downcast::<dyn FileSystem>()
+                && let Err(error) = files.sync()
+            {
+                log!("{}: not everything is on the disk: {error:?}", disk.name);
+            }
+        }
+        let of_disk =
+            |&index: &usize| self.manifest.domains[index].disk.as_ref() == Some(&disk.name);
+        for index in self.order.iter().rev().copied().filter(of_disk) {
+            let service = &self.services[index];
+            let mut state = service.state.lock();
+            // From here on nobody starts it unasked.
+            service.status.lock().forget();
+            if let Some(running) = state.running.take() {
+                self.retire(index, running);
+            }
+            state.budget = service::budget(self.manifest.domains[index].limits);
+            state.refused = None;
+            service.detach_all();
+        }
+    }
+
+    /// The disk whose file system the domain is granted from the start.
+    pub fn root_disk(&self, index: usize) -> Option<&str> {
+        let grants = &self.manifest.domains[index].grants;
+        let has = |disk: &&Disk| {
+            let files = &self.manifest.domains[disk.files].name;
+            let from = |grant: &Grant| grant.source.domain() == Some(files.as_str());
+            !disk.on_demand && grants.iter().any(from)
+        };
+        let disk = self.manifest.disks.iter().find(has);
+        disk.map(|disk| disk.name.as_str())
+    }
+
+    /// What a word in the `pass` of a domain adds to its options. The words of the command line are for what is there
+    /// from the start; a disk that is mounted later is told by who mounts it.
+    pub fn passed<'a>(&'a self, index: usize, word: &'a str) -> Option<&'a str> {
+        match &self.manifest.domains[index].disk {
+            None => self.words.passed(word),
+            Some(disk) => {
+                let is_read_only = self.read_only_disks.lock().contains(disk);
+                (word == READ_ONLY && is_read_only).then_some(word)
+            }
+        }
+    }
+}
