@@ -3,8 +3,8 @@
 
 use alloc::sync::Arc;
 use interfaces::{
-    AnyHandle, DescriptorKind, Errno, ExitStatus, Metadata, OpenFlags, ProcessInfo, RVec,
-    SpawnRequest, Text,
+    AnyHandle, DescriptorKind, DiskInfo, Errno, ExitStatus, FsError, FsStatistics, Metadata,
+    OpenFlags, ProcessInfo, ProcessTimes, RVec, SpawnRequest, Text,
 };
 use vfs::walk::PATH_LIMIT;
 
@@ -13,7 +13,7 @@ use crate::launch::{Launch, launch};
 use crate::process::{Directory, Process};
 use crate::special::Special;
 use crate::system::System;
-use crate::{errors, files, names, pipes};
+use crate::{errors, files, mounting, names, pipes};
 
 /// In [`SpawnRequest::descriptors`]: the new process does not get this one.
 const NO_DESCRIPTOR: u32 = u32::MAX;
@@ -31,6 +31,7 @@ impl Calls {
     }
 
     fn description(&self, descriptor: u32) -> Result<Arc<Description>, Errno> {
+        self.process.gate()?;
         self.process.descriptors.get(descriptor)
     }
 
@@ -40,6 +41,8 @@ impl Calls {
 
     /// The working directory.
     fn directory(&self) -> Arc<Directory> {
+        // A process that is ended while it is stopped finds that out soon enough.
+        let _ = self.process.gate();
         self.process.directory(&self.system.volumes)
     }
 
@@ -54,7 +57,10 @@ impl Calls {
 
 /// Refuses paths that no file system could take, before they are copied about.
 fn check(path: &RVec<u8>) -> Result<(), Errno> {
-    if path.len() > PATH_LIMIT || path.contains(&0) {
+    if path.len() > PATH_LIMIT {
+        return Err(Errno::Fs(FsError::NameTooLong));
+    }
+    if path.contains(&0) {
         return Err(Errno::Invalid);
     }
     Ok(())
@@ -80,7 +86,7 @@ impl interfaces::Process for Calls {
     }
 
     fn close(&self, descriptor: u32) -> Result<(), Errno> {
-        self.process.descriptors.close(&self.system, descriptor)
+        self.process.descriptors.close(descriptor)
     }
 
     fn duplicate_descriptor(&self, descriptor: u32) -> Result<u32, Errno> {
@@ -100,8 +106,16 @@ impl interfaces::Process for Calls {
         self.description(descriptor)?.write(&self.system, data)
     }
 
+    fn position(&self, descriptor: u32) -> Result<u64, Errno> {
+        self.description(descriptor)?.position()
+    }
+
     fn seek(&self, descriptor: u32, offset: u64) -> Result<u64, Errno> {
         self.description(descriptor)?.seek(offset)
+    }
+
+    fn truncate(&self, descriptor: u32, size: u64) -> Result<(), Errno> {
+        self.description(descriptor)?.truncate(&self.system, size)
     }
 
     fn pipe(&self) -> Result<(u32, u32), Errno> {
@@ -110,7 +124,7 @@ impl interfaces::Process for Calls {
         match self.add(Description::Pipe(writer)) {
             Ok(writer) => Ok((reader, writer)),
             Err(error) => {
-                self.process.descriptors.close(&self.system, reader)?;
+                self.process.descriptors.close(reader)?;
                 Err(error)
             }
         }
@@ -122,6 +136,10 @@ impl interfaces::Process for Calls {
             return Ok(special.metadata());
         }
         names::metadata(&self.system, &self.directory().place, path, follow)
+    }
+
+    fn metadata_of(&self, descriptor: u32) -> Result<Metadata, Errno> {
+        self.description(descriptor)?.metadata(&self.system)
     }
 
     fn read_directory(&self, descriptor: u32, buffer: RVec<u8>) -> Result<RVec<u8>, Errno> {
@@ -155,6 +173,33 @@ impl interfaces::Process for Calls {
         names::rename(&self.system, &self.directory().place, from, to)
     }
 
+    fn link(&self, path: &RVec<u8>, new: &RVec<u8>) -> Result<(), Errno> {
+        check(path)?;
+        check(new)?;
+        names::link(&self.system, &self.directory().place, path, new)
+    }
+
+    fn symlink(&self, path: &RVec<u8>, target: &RVec<u8>) -> Result<(), Errno> {
+        check(path)?;
+        check(target)?;
+        names::symlink(&self.system, &self.directory().place, path, target)
+    }
+
+    fn set_mode(&self, path: &RVec<u8>, mode: u16) -> Result<(), Errno> {
+        check(path)?;
+        names::set_mode(&self.system, &self.directory().place, path, mode)
+    }
+
+    fn set_modified(&self, path: &RVec<u8>, seconds: u64) -> Result<(), Errno> {
+        check(path)?;
+        names::set_modified(&self.system, &self.directory().place, path, seconds)
+    }
+
+    fn statistics(&self, path: &RVec<u8>) -> Result<FsStatistics, Errno> {
+        check(path)?;
+        names::statistics(&self.system, &self.directory().place, path)
+    }
+
     fn working_directory(&self) -> Result<RVec<u8>, Errno> {
         Ok(RVec::from_slice(&self.directory().place.path)?)
     }
@@ -169,6 +214,25 @@ impl interfaces::Process for Calls {
 
     fn sync(&self) -> Result<(), Errno> {
         self.system.volumes.sync().map_err(errors::fs)
+    }
+
+    fn sync_file(&self, descriptor: u32) -> Result<(), Errno> {
+        self.description(descriptor)?.sync(&self.system)
+    }
+
+    fn mount(&self, disk: Text<32>, path: &RVec<u8>, read_only: bool) -> Result<(), Errno> {
+        check(path)?;
+        let place = &self.directory().place;
+        mounting::mount(&self.system, &self.process, place, disk, path, read_only)
+    }
+
+    fn unmount(&self, path: &RVec<u8>) -> Result<(), Errno> {
+        check(path)?;
+        mounting::unmount(&self.system, &self.process, &self.directory().place, path)
+    }
+
+    fn disk(&self, index: u32) -> Result<Option<DiskInfo>, Errno> {
+        mounting::disk(&self.system, &self.process, index)
     }
 
     fn spawn(&self, request: SpawnRequest) -> Result<u32, Errno> {
@@ -187,13 +251,23 @@ impl interfaces::Process for Calls {
             arguments: request.arguments,
             environment: request.environment,
             descriptors,
-            background: request.background || self.process.background,
+            background: request.background || self.process.is_background(),
         };
         launch(&self.system, start)
     }
 
     fn wait(&self, pid: u32) -> Result<(u32, ExitStatus), Errno> {
-        self.system.table.wait(self.process.pid, pid)
+        let ended = self.system.table.wait(self.process.pid, pid)?;
+        self.process.gate()?;
+        Ok(ended)
+    }
+
+    fn wait_or_stop(&self, pid: u32) -> Result<Option<ExitStatus>, Errno> {
+        self.system.table.wait_or_stop(self.process.pid, pid)
+    }
+
+    fn resume(&self, pid: u32, background: bool) -> Result<(), Errno> {
+        self.system.table.resume(pid, background)
     }
 
     fn kill(&self, pid: u32) -> Result<(), Errno> {
@@ -202,11 +276,17 @@ impl interfaces::Process for Calls {
     }
 
     fn process(&self, index: u32) -> Result<Option<ProcessInfo>, Errno> {
-        Ok(self.system.table.info(index as usize))
+        Ok(self.system.process(index as usize))
+    }
+
+    fn times(&self) -> Result<ProcessTimes, Errno> {
+        let own = self.process.times(self.system.monitor());
+        Ok(self.process.account.with_children(own))
     }
 
     fn sleep(&self, nanoseconds: u64) -> Result<(), Errno> {
-        self.process.sleep(nanoseconds)
+        self.process.sleep(nanoseconds)?;
+        self.process.gate()
     }
 
     fn service(&self, name: Text<32>) -> Result<AnyHandle, Errno> {
@@ -219,6 +299,10 @@ impl interfaces::Process for Calls {
     }
 
     fn interrupts(&self) -> Result<u32, Errno> {
-        Ok(self.process.interrupts())
+        Ok(self.process.heed_interrupts())
+    }
+
+    fn set_raw(&self, on: bool) -> Result<bool, Errno> {
+        Ok(self.system.set_raw(&self.process, on))
     }
 }

@@ -2,17 +2,17 @@
 //! and with it the position in the file.
 
 use domain_rt::sync::Mutex;
-use interfaces::{DescriptorKind, Errno, FsError, OpenFlags, RVec};
-use vfs::entries::Packer;
+use interfaces::{DescriptorKind, Errno, FsError, Metadata, OpenFlags, RVec};
 
 use crate::errors;
 use crate::held::Held;
+use crate::listing::Listing;
 use crate::pipes::PipeEnd;
 use crate::process::Process;
 use crate::special::Special;
 use crate::system::System;
 use crate::terminal::Stream;
-use crate::volumes::{BOOT, Volume};
+use crate::volumes::Volume;
 
 /// Something open.
 pub enum Description {
@@ -39,8 +39,7 @@ pub struct OpenFile {
 /// A directory and the position in it.
 pub struct OpenDirectory {
     held: Held,
-    /// As the file system counts.
-    position: Mutex<u64>,
+    listing: Mutex<Listing>,
 }
 
 impl Description {
@@ -91,6 +90,17 @@ impl Description {
         }
     }
 
+    /// The position.
+    ///
+    /// # Errors
+    /// `Invalid` for what has none.
+    pub fn position(&self) -> Result<u64, Errno> {
+        match self {
+            Description::File(file) => Ok(*file.position.lock()),
+            _ => Err(Errno::Invalid),
+        }
+    }
+
     /// Moves the position. In a directory only the start can be found again.
     ///
     /// # Errors
@@ -98,10 +108,54 @@ impl Description {
     pub fn seek(&self, offset: u64) -> Result<u64, Errno> {
         match self {
             Description::File(file) => *file.position.lock() = offset,
-            Description::Directory(directory) if offset == 0 => *directory.position.lock() = 0,
+            Description::Directory(directory) if offset == 0 => {
+                *directory.listing.lock() = Listing::default();
+            }
             _ => return Err(Errno::Invalid),
         }
         Ok(offset)
+    }
+
+    /// What is known of a file or directory.
+    ///
+    /// # Errors
+    /// Those of the file system; `Invalid` for what is none.
+    pub fn metadata(&self, system: &System) -> Result<Metadata, Errno> {
+        let held = match self {
+            Description::File(file) => &file.held,
+            Description::Directory(directory) => &directory.held,
+            Description::Special(special) => return Ok(special.metadata()),
+            Description::Pipe(_) | Description::Console(_) => return Err(Errno::Invalid),
+        };
+        let volumes = &system.volumes;
+        let metadata = match held.node().volume {
+            Volume::EMPTY => volumes.metadata(held.node()),
+            _ => held.call(volumes, |live| live.fs.metadata(held.node().inode)),
+        };
+        metadata.map_err(errors::fs)
+    }
+
+    /// Makes a file shorter, or longer by zeros.
+    ///
+    /// # Errors
+    /// Those of the file system; `Invalid` for what is no file, `BadDescriptor` if it is not open for writing.
+    pub fn truncate(&self, system: &System, size: u64) -> Result<(), Errno> {
+        match self {
+            Description::File(file) => file.truncate(system, size),
+            _ => Err(Errno::Invalid),
+        }
+    }
+
+    /// Returns when what was written to this file is on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system; `Invalid` for what is on no disk.
+    pub fn sync(&self, system: &System) -> Result<(), Errno> {
+        match self {
+            Description::File(file) => file.held.flush(&system.volumes).map_err(errors::fs),
+            Description::Directory(_) => system.volumes.sync().map_err(errors::fs),
+            _ => Err(Errno::Invalid),
+        }
     }
 
     /// The next entries of a directory.
@@ -112,17 +166,6 @@ impl Description {
         match self {
             Description::Directory(directory) => directory.read(system, buffer),
             _ => Err(Errno::Fs(FsError::NotDirectory)),
-        }
-    }
-
-    /// What is to be done when the last descriptor is closed: brings what was written to the disk.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn finish(&self, system: &System) -> Result<(), Errno> {
-        match self {
-            Description::File(file) => file.held.flush(&system.volumes).map_err(errors::fs),
-            _ => Ok(()),
         }
     }
 }
@@ -171,6 +214,19 @@ impl OpenFile {
         self.held.note_written();
         Ok(count)
     }
+
+    fn truncate(&self, system: &System, size: u64) -> Result<(), Errno> {
+        if !self.flags.write {
+            return Err(Errno::BadDescriptor);
+        }
+        let inode = self.held.node().inode;
+        let cut = self
+            .held
+            .call(&system.volumes, |live| live.fs.truncate(inode, size));
+        cut.map_err(errors::fs)?;
+        self.held.note_written();
+        Ok(())
+    }
 }
 
 impl OpenDirectory {
@@ -178,38 +234,13 @@ impl OpenDirectory {
     pub fn new(held: Held) -> Self {
         OpenDirectory {
             held,
-            position: Mutex::new(0),
+            listing: Mutex::new(Listing::default()),
         }
     }
 
     fn read(&self, system: &System, buffer: RVec<u8>) -> Result<RVec<u8>, Errno> {
-        let node = self.held.node();
-        let mut position = self.position.lock();
-        let read = match node.volume {
-            Volume::Empty => list_empty_root(*position, node.inode, buffer),
-            _ => self.held.call(&system.volumes, |live| {
-                live.fs.read_directory(node.inode, *position, buffer)
-            }),
-        };
-        let (buffer, next) = read.map_err(errors::fs)?;
-        *position = next;
-        Ok(buffer)
+        let mut listing = self.listing.lock();
+        let read = listing.next(&system.volumes, &self.held, buffer);
+        read.map_err(errors::fs)
     }
-}
-
-/// The entries of the root directory that is there without a root file system.
-fn list_empty_root(
-    position: u64,
-    inode: u64,
-    mut buffer: RVec<u8>,
-) -> Result<(RVec<u8>, u64), FsError> {
-    let mut packer = Packer::new(&mut buffer);
-    let mut next = position;
-    for (name, at) in [&b"."[..], b"..", BOOT].into_iter().zip(0..) {
-        if at == next && packer.add(inode, vfs::entries::DIRECTORY, name) {
-            next += 1;
-        }
-    }
-    let filled = packer.filled();
-    Ok((buffer.truncated(filled), next))
 }

@@ -3,26 +3,34 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
-use interfaces::Errno;
+use interfaces::{Errno, RpcError};
 
 use crate::description::Description;
-use crate::system::System;
 
 /// Most descriptors of a process.
-const LIMIT: usize = 256;
+const LIMIT: usize = 16 * 1024;
 
 type Slot = Option<Arc<Description>>;
 
 /// Numbers and what they lead to.
 pub struct Descriptors {
-    slots: Mutex<Vec<Slot>>,
+    slots: Mutex<Slots>,
+}
+
+struct Slots {
+    all: Vec<Slot>,
+    /// No slot below this is free.
+    first_free: usize,
 }
 
 impl Descriptors {
     /// The first three.
     pub fn new(first: [Slot; 3]) -> Self {
         Descriptors {
-            slots: Mutex::new(Vec::from(first)),
+            slots: Mutex::new(Slots {
+                all: Vec::from(first),
+                first_free: 0,
+            }),
         }
     }
 
@@ -32,57 +40,68 @@ impl Descriptors {
     /// `BadDescriptor`.
     pub fn get(&self, number: u32) -> Result<Arc<Description>, Errno> {
         let slots = self.slots.lock();
-        let slot = slots.get(number as usize).and_then(|slot| slot.clone());
+        let slot = slots.all.get(number as usize).and_then(|slot| slot.clone());
         slot.ok_or(Errno::BadDescriptor)
     }
 
     /// The lowest free number for a description.
     ///
     /// # Errors
-    /// `TooManyDescriptors`; the description is let go.
+    /// `TooManyDescriptors`, `NoMemory`; the description is let go.
     pub fn add(&self, description: Arc<Description>) -> Result<u32, Errno> {
         let mut slots = self.slots.lock();
-        let free = slots
-            .iter()
-            .position(|slot| slot.is_none())
-            .unwrap_or(slots.len());
-        if free >= LIMIT {
-            // The lock is let go before the description is: that may be a call to a file system.
-            drop(slots);
-            return Err(Errno::TooManyDescriptors);
+        let place = slots.lowest_free();
+        match place {
+            Ok(free) => {
+                slots.all[free] = Some(description);
+                slots.first_free = free + 1;
+                // At most LIMIT, so it fits.
+                Ok(free as u32)
+            }
+            Err(error) => {
+                // The lock is let go before the description is: that may be a call to a file system.
+                drop(slots);
+                Err(error)
+            }
         }
-        if free == slots.len() {
-            slots.push(None);
-        }
-        slots[free] = Some(description);
-        // At most LIMIT, so it fits.
-        Ok(free as u32)
     }
 
-    /// Closes a descriptor.
+    /// Closes a descriptor. What was written through it is brought to the disk later, as by a Unix system.
     ///
     /// # Errors
-    /// `BadDescriptor`; if it was the last, what bringing the file to the disk gave. It is closed anyway.
-    pub fn close(&self, system: &System, number: u32) -> Result<(), Errno> {
+    /// `BadDescriptor`.
+    pub fn close(&self, number: u32) -> Result<(), Errno> {
         let mut slots = self.slots.lock();
-        let slot = slots.get_mut(number as usize).and_then(Option::take);
+        let number = number as usize;
+        let slot = slots.all.get_mut(number).and_then(Option::take);
+        if slot.is_some() {
+            slots.first_free = slots.first_free.min(number);
+        }
+        // The lock is let go before the description is: that may be a call to a file system.
         drop(slots);
-        finish(system, slot.ok_or(Errno::BadDescriptor)?)
+        slot.map(drop).ok_or(Errno::BadDescriptor)
     }
 
-    /// Closes all. Errors have nobody left to go to.
-    pub fn close_all(&self, system: &System) {
-        let slots = core::mem::take(&mut *self.slots.lock());
-        for description in slots.into_iter().flatten() {
-            let _ = finish(system, description);
-        }
+    /// Closes all.
+    pub fn close_all(&self) {
+        let all = core::mem::take(&mut self.slots.lock().all);
+        drop(all);
     }
 }
 
-/// Lets go of a description, and finishes it if this was the last.
-fn finish(system: &System, description: Arc<Description>) -> Result<(), Errno> {
-    match Arc::into_inner(description) {
-        Some(last) => last.finish(system),
-        None => Ok(()),
+impl Slots {
+    /// The lowest place that is free, made if need be.
+    fn lowest_free(&mut self) -> Result<usize, Errno> {
+        let from = self.first_free.min(self.all.len());
+        let behind = self.all[from..].iter().position(Option::is_none);
+        let free = behind.map_or(self.all.len(), |behind| from + behind);
+        if free >= LIMIT {
+            return Err(Errno::TooManyDescriptors);
+        }
+        if free == self.all.len() {
+            self.all.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
+            self.all.push(None);
+        }
+        Ok(free)
     }
 }

@@ -16,7 +16,7 @@ pub fn walk(error: WalkError<FsError>) -> Errno {
     match error {
         WalkError::NotFound => Errno::Fs(FsError::NotFound),
         WalkError::NotDirectory => Errno::Fs(FsError::NotDirectory),
-        WalkError::TooLong => Errno::Fs(FsError::BadName),
+        WalkError::TooLong => Errno::Fs(FsError::NameTooLong),
         WalkError::Loop => Errno::Loop,
         WalkError::Tree(error) => fs(error),
     }

@@ -5,6 +5,7 @@ use domain_rt::sync::Mutex;
 use interfaces::{FsError, Handle, Hold};
 
 use crate::mount::Live;
+use crate::mount_table::InUse;
 use crate::volumes::{Node, Volume, Volumes};
 
 /// A node and the hold on its inode.
@@ -15,6 +16,8 @@ use crate::volumes::{Node, Volume, Volumes};
 pub struct Held {
     node: Node,
     state: Mutex<State>,
+    /// Keeps the file system mounted. Behind the hold, which goes first.
+    _in_use: Option<InUse>,
 }
 
 struct State {
@@ -30,9 +33,13 @@ impl Held {
     /// # Errors
     /// The file system's.
     pub fn new(volumes: &Volumes, node: Node) -> Result<Self, FsError> {
-        let hold = match node.volume {
-            Volume::Empty => None,
-            volume => Some(volumes.call(volume, |live| Ok((live.id, live.fs.hold(node.inode)?)))?),
+        let (in_use, hold) = match node.volume {
+            Volume::EMPTY => (None, None),
+            volume => {
+                let in_use = volumes.mounts.enter(volume)?;
+                let hold = |live: &Live| Ok((live.id, live.fs.hold(node.inode)?));
+                (Some(in_use), Some(volumes.call(volume, hold)?))
+            }
         };
         Ok(Held {
             node,
@@ -40,6 +47,7 @@ impl Held {
                 hold,
                 written: false,
             }),
+            _in_use: in_use,
         })
     }
 
@@ -75,15 +83,12 @@ impl Held {
         self.state.lock().written = true;
     }
 
-    /// Brings what was written through this to the disk, if anything was.
+    /// Makes what was written to the file survive a power cut, whoever has written it.
     ///
     /// # Errors
     /// The file system's.
     pub fn flush(&self, volumes: &Volumes) -> Result<(), FsError> {
-        if !self.state.lock().written {
-            return Ok(());
-        }
-        self.call(volumes, |live| live.fs.sync())?;
+        self.call(volumes, |live| live.fs.commit())?;
         self.state.lock().written = false;
         Ok(())
     }

@@ -47,15 +47,23 @@ fn take(system: &System, typed: &[u8]) {
             continue;
         };
         show(system, &mut echo);
-        if event == Event::Interrupt {
-            system.interrupt();
-        }
-        system.terminal.wake();
+        act(system, event);
     }
     show(system, &mut echo);
 }
 
-fn show(system: &System, echo: &mut Vec<u8>) {
+/// Does what a key asks for, and wakes who waits for it.
+pub fn act(system: &System, event: Event) {
+    match event {
+        Event::Interrupt => system.interrupt(),
+        Event::Suspend => system.suspend(),
+        Event::Ready => {}
+    }
+    system.terminal.wake();
+}
+
+/// Writes what is to be echoed.
+pub fn show(system: &System, echo: &mut Vec<u8>) {
     if echo.is_empty() {
         return;
     }

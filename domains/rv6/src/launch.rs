@@ -7,7 +7,7 @@
 
 use alloc::sync::Arc;
 use core::array;
-use domain_rt::{log, thread, time};
+use domain_rt::{log, time};
 use interfaces::{
     AnyHandle, CrashReason, DomainSpec, Errno, ExitStatus, FsError, Handle, Program, RVec,
     RpcError, RpcResult, StartError, Text,
@@ -20,10 +20,12 @@ use crate::descriptors::Descriptors;
 use crate::errors;
 use crate::images::Prepared;
 use crate::process::{Birth, Directory, Process, Running};
+use crate::script;
 use crate::system::System;
+use crate::volumes::Node;
 
 /// Most bytes of arguments and environment together.
-const ARGUMENTS_LIMIT: usize = 256 * 1024;
+const ARGUMENTS_LIMIT: usize = 2 * 1024 * 1024;
 
 /// How long to wait before a wait that was cut short is tried again, in nanoseconds.
 const AGAIN: u64 = 1_000_000;
@@ -52,7 +54,7 @@ pub struct Launch {
 ///
 /// # Errors
 /// Those of the file system, the loader and the start; `Invalid` if the arguments are too long.
-pub fn launch(system: &Arc<System>, launch: Launch) -> Result<u32, Errno> {
+pub fn launch(system: &Arc<System>, mut launch: Launch) -> Result<u32, Errno> {
     if launch
         .arguments
         .len()
@@ -61,7 +63,7 @@ pub fn launch(system: &Arc<System>, launch: Launch) -> Result<u32, Errno> {
     {
         return Err(Errno::Invalid);
     }
-    let prepared = find_image(system, &launch)?;
+    let prepared = find_image(system, &mut launch)?;
     let name = file_name(&launch.path);
     let birth = Birth {
         name: core::str::from_utf8(name).map_or(prepared.name, Text::new),
@@ -74,21 +76,43 @@ pub fn launch(system: &Arc<System>, launch: Launch) -> Result<u32, Errno> {
         session: launch.session,
     };
     let process = system.table.add(launch.parent, birth)?;
+    // Before it was in the table, Ctrl-C did not reach it.
+    let parent = system.table.get(launch.parent);
+    if !launch.background && parent.is_ok_and(|parent| parent.is_cut_short()) {
+        process.kill();
+    }
     match begin(system, &process, &prepared) {
         Ok(()) => Ok(process.pid),
         Err(error) => {
-            process.descriptors.close_all(system);
+            process.descriptors.close_all();
             system.table.remove(process.pid);
             Err(error)
         }
     }
 }
 
-fn find_image(system: &System, launch: &Launch) -> Result<Arc<Prepared>, Errno> {
-    let found = walk(&system.volumes, &launch.directory.place, &launch.path, true);
-    let found = found.map_err(errors::walk)?;
-    let node = found.node.ok_or(Errno::Fs(FsError::NotFound))?;
+/// The image to start. If the file is a script, the launch becomes that of its interpreter.
+fn find_image(system: &System, launch: &mut Launch) -> Result<Arc<Prepared>, Errno> {
+    let node = find(system, launch, &launch.path)?;
+    let refused = match system.images.get(&system.volumes, node) {
+        Err(refused @ Errno::BadImage(_)) => refused,
+        answer => return answer,
+    };
+    let exists = |path: &[u8]| find(system, launch, path).is_ok();
+    let script = script::interpreter(system, node, &launch.path, &launch.arguments, exists)?;
+    let Some(interpreter) = script else {
+        return Err(refused);
+    };
+    let node = find(system, launch, &interpreter.path)?;
+    launch.path = interpreter.path;
+    launch.arguments = interpreter.arguments;
     system.images.get(&system.volumes, node)
+}
+
+fn find(system: &System, launch: &Launch, path: &[u8]) -> Result<Node, Errno> {
+    let found = walk(&system.volumes, &launch.directory.place, path, true);
+    let found = found.map_err(errors::walk)?;
+    found.node.ok_or(Errno::Fs(FsError::NotFound))
 }
 
 /// Starts the domain of a process and the thread that runs it.
@@ -100,7 +124,9 @@ fn begin(system: &Arc<System>, process: &Arc<Process>, prepared: &Prepared) -> R
     let spec = DomainSpec {
         name: process.name,
         page_limit: system.page_limit,
+        shared_limit: system.page_limit,
         thread_limit: 0,
+        call_limit: 0,
         call_budget_ms: 0,
     };
     let started = prepared.image.start(spec, grants, RVec::from_slice(&[])?);
@@ -132,8 +158,9 @@ fn run_in_thread(
 ) -> Result<(), Errno> {
     let (system, process, running) = (system.clone(), process.clone(), running.clone());
     let name = process.name;
-    thread::spawn(name.as_str(), move || {
-        see_to_the_end(&system, &process, &running, program)
+    let of_thread = process.clone();
+    process.account.run(name.as_str(), move || {
+        see_to_the_end(&system, &of_thread, &running, program)
     })?;
     Ok(())
 }
@@ -146,12 +173,15 @@ fn see_to_the_end(
     program: Handle<dyn Program>,
 ) {
     let result = program.run();
+    let main = process.account.main_thread(system.monitor());
     // Closed before the memory is waited for, so that readers of its pipes go on.
     let _ = running.control.kill();
-    process.descriptors.close_all(system);
+    process.descriptors.close_all();
     drop(program);
     let reason = clear_away(running);
+    process.account.end(main, running.control.info().ok());
     process.detach();
+    system.release_terminal(process);
     let status = status(process, result, reason);
     if process.session == process.pid {
         system.end_session(process);
@@ -168,9 +198,7 @@ fn clear_away(running: &Running) -> CrashReason {
             Ok(reason) => return reason,
             Err(RpcError::DomainCrashed | RpcError::Refused) => return CrashReason::None,
             // Ours is not the wait that was to be ended: it was the program's.
-            Err(RpcError::Interrupted | RpcError::NoMemory | RpcError::StackLow) => {
-                time::sleep(AGAIN);
-            }
+            Err(_) => time::sleep(AGAIN),
         }
     }
 }

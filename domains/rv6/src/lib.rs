@@ -9,16 +9,19 @@
 //! | [`personality`] | what `init` sees |
 //! | [`calls`] | the system calls of a process: checks, then the modules below |
 //! | [`process`], [`table`] | one process; all of them, who waits for whom, who is interrupted |
+//! | [`times`] | how long processes have had a processor |
 //! | [`launch`], [`images`] | starting a program and seeing it to its end; verified images that are kept |
 //! | [`descriptors`], [`description`], [`pipes`] | what a process has open |
 //! | [`files`], [`names`] | opening files; directories and names |
-//! | [`volumes`], [`mount`], [`held`] | the file systems, their restarts, and inodes that are kept |
+//! | [`volumes`], [`mount_table`], [`mount`], [`mounting`], [`held`] | the file systems, where they are mounted, their restarts, and inodes that are kept |
+//! | [`proc`], [`proc_text`] | `/proc` |
+//! | [`listing`] | entries of directories, mount points among them |
 //! | [`terminal`], [`input`], [`device`] | the console: output, line editing, and its restarts |
 //!
 //! # Kills and locks
 //! The domain of a process may be killed while its thread is in here. The thread then goes on to its
 //! return; only waits end early, with `Wait::Interrupted`, and every place that waits has nothing half done
-//! at that moment. Locks are held over calls to other domains in one place only: the position of an open
+//! at that moment. Locks are held over calls to other domains in two places only: disks are mounted one at a time, and the position of an open
 //! file is locked while the file is read or written, so that each byte is read or written once.
 //! Locks inside locks: position of a file, then the hold of its inode. All others are taken alone.
 #![no_std]
@@ -36,27 +39,39 @@ mod held;
 mod images;
 mod input;
 mod launch;
+mod listing;
 mod mount;
+mod mount_table;
+mod mounting;
 mod names;
 mod options;
 mod personality;
 mod pipes;
+mod proc;
+mod proc_text;
 mod process;
+mod script;
 mod special;
+mod stop;
 mod system;
 mod table;
 mod terminal;
+mod times;
 mod volumes;
 
 use alloc::sync::Arc;
 use domain_rt::{log, thread};
 use interfaces::{
-    Console, DomainControl, Handle, Loader, Monitor, Personality, Power, RVec, Respawn, RpcResult,
-    Supervisor,
+    Console, Disks, DomainControl, FileSystem, FsError, Handle, Loader, Monitor, Personality,
+    Power, RVec, Respawn, RpcError, RpcResult, Supervisor, Updater,
 };
 
+use mount::Mount;
+use mount_table::{Origin, Point};
 use options::Settings;
 use personality::Runner;
+use proc::Proc;
+use readonly::ReadOnly;
 use system::{Services, System};
 use terminal::Terminal;
 use volumes::Volumes;
@@ -73,10 +88,13 @@ pub fn start(
     errors: Option<Handle<dyn Console>>,
     root: Option<Handle<dyn Respawn>>,
     boot: Handle<dyn Respawn>,
+    tmp: Option<Handle<dyn Respawn>>,
     monitor: Option<Handle<dyn Monitor>>,
     control: Option<Handle<dyn DomainControl>>,
     power: Option<Handle<dyn Power>>,
     supervisor: Option<Handle<dyn Supervisor>>,
+    disks: Option<Handle<dyn Disks>>,
+    updater: Option<Handle<dyn Updater>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
     let settings = Settings::parse(&options);
@@ -88,14 +106,58 @@ pub fn start(
         control,
         power,
         supervisor,
+        disks,
+        updater,
     };
     let terminal = Terminal::new(console, errors, !settings.exec);
-    let volumes = Volumes::new(root, boot);
+    let volumes = mount_all(root, boot, tmp, settings.root_disk.as_deref())
+        .map_err(|_| RpcError::NoMemory)?;
     let interactive = !settings.exec;
     let system = Arc::new(System::new(loader, services, terminal, volumes, settings));
+    mount_proc(&system).map_err(|_| RpcError::NoMemory)?;
     if interactive {
         let reader = system.clone();
         thread::spawn("terminal", move || input::read_for_ever(&reader))?;
     }
     Handle::<dyn Personality>::new(Runner::new(system))
+}
+
+/// Mounts what the system tells of itself.
+fn mount_proc(system: &Arc<System>) -> Result<(), FsError> {
+    let files = Handle::<dyn FileSystem>::new(ReadOnly(Proc::new(system.clone())))?;
+    let mount = Mount::fixed("/proc", files)?;
+    let point = Point::Top(b"proc".to_vec());
+    let mounts = &system.volumes.mounts;
+    mounts.add("proc", Origin::System, point, b"/proc", mount)
+}
+
+/// Mounts what there is at the start.
+fn mount_all(
+    root: Option<Handle<dyn Respawn>>,
+    boot: Handle<dyn Respawn>,
+    tmp: Option<Handle<dyn Respawn>>,
+    root_disk: Option<&str>,
+) -> Result<Volumes, FsError> {
+    let volumes = Volumes::new();
+    let mounts = &volumes.mounts;
+    if let Some(root) = root {
+        let disk = root_disk.unwrap_or("root");
+        mounts.add(
+            disk,
+            Origin::System,
+            Point::Root,
+            b"/",
+            Mount::new("/", root),
+        )?;
+    }
+    let top = |device, path: &str, respawn| {
+        let name = Point::Top(path.trim_start_matches('/').into());
+        let mount = Mount::new(path, respawn);
+        mounts.add(device, Origin::System, name, path.as_bytes(), mount)
+    };
+    top("bootfs", "/boot", boot)?;
+    if let Some(tmp) = tmp {
+        top("ramfs", "/tmp", tmp)?;
+    }
+    Ok(volumes)
 }

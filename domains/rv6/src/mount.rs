@@ -3,6 +3,7 @@
 //! A call that meets a crash has the file system restarted, and fails with `FsError::Restarted`: what it
 //! was to do may have been done, half done or not done. Whoever calls next gets the new instance.
 
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::log;
 use domain_rt::sync::Mutex;
@@ -32,19 +33,55 @@ enum State {
 
 /// A file system that may be restarted.
 pub struct Mount {
-    name: &'static str,
-    respawn: Handle<dyn Respawn>,
+    name: String,
+    /// Who starts the next instance; `None`: nobody.
+    respawn: Option<Handle<dyn Respawn>>,
     state: Mutex<State>,
 }
 
 impl Mount {
     /// Nothing is started before the first use.
-    pub fn new(name: &'static str, respawn: Handle<dyn Respawn>) -> Self {
+    pub fn new(name: &str, respawn: Handle<dyn Respawn>) -> Self {
         Mount {
-            name,
-            respawn,
+            name: name.to_string(),
+            respawn: Some(respawn),
             state: Mutex::new(State::Never),
         }
+    }
+
+    /// A file system that is never restarted.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn fixed(name: &str, fs: Handle<dyn FileSystem>) -> Result<Self, FsError> {
+        let root = fs.root()?;
+        let live = Live { id: 0, fs, root };
+        Ok(Mount {
+            name: name.to_string(),
+            respawn: None,
+            state: Mutex::new(State::Serving(Arc::new(live))),
+        })
+    }
+
+    /// Starts the file system now, and says why that cannot be done.
+    ///
+    /// # Errors
+    /// See [`RespawnError`].
+    pub fn begin(&self) -> Result<(), RespawnError> {
+        self.start(0).map(drop)
+    }
+
+    /// The instance that served last; nothing is started.
+    pub fn current(&self) -> Option<Arc<Live>> {
+        match &*self.state.lock() {
+            State::Serving(live) => Some(live.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether a result says that the instance has crashed.
+    pub fn is_crash<T>(result: &Result<T, FsError>) -> bool {
+        matches!(result, Err(FsError::Rpc(RpcError::DomainCrashed)))
     }
 
     /// The instance that served last. `None` if there never was one.
@@ -75,9 +112,9 @@ impl Mount {
     /// # Errors
     /// [`FsError::Restarted`] in place of a crash, or [`FsError::Device`] if there is no new instance.
     pub fn settle<T>(&self, live: &Live, result: Result<T, FsError>) -> Result<T, FsError> {
-        let Err(FsError::Rpc(RpcError::DomainCrashed)) = result else {
+        if !Mount::is_crash(&result) {
             return result;
-        };
+        }
         match self.start(live.id) {
             Ok(new) => {
                 log!(
@@ -97,8 +134,11 @@ impl Mount {
 
     /// Has an instance other than `failed` started and takes it into use.
     fn start(&self, mut failed: u32) -> Result<Arc<Live>, RespawnError> {
+        let Some(respawn) = &self.respawn else {
+            return Err(RespawnError::GaveUp);
+        };
         for _ in 0..ATTEMPTS {
-            let new = self.respawn.instance(failed)?;
+            let new = respawn.instance(failed)?;
             let Ok(fs) = new.service.downcast::<dyn FileSystem>() else {
                 return Err(RespawnError::Rpc(RpcError::Refused));
             };

@@ -1,6 +1,6 @@
 //! Directories and the names in them.
 
-use interfaces::{Errno, FileKind, FsError, Metadata, RVec};
+use interfaces::{Errno, FileKind, FsError, FsStatistics, Metadata, RVec};
 use vfs::walk::{Found, Place, walk};
 
 use crate::errors;
@@ -13,7 +13,10 @@ use crate::volumes::{Node, Volume};
 const MODE: u16 = 0o755;
 
 /// Where a path leads, and that something is there.
-fn existing(
+///
+/// # Errors
+/// Those of the file system.
+pub fn existing(
     system: &System,
     from: &Place<Node>,
     path: &[u8],
@@ -33,20 +36,23 @@ fn existing(
 /// `ReadOnly`.
 pub fn writable(directory: &Node) -> Result<Node, Errno> {
     match directory.volume {
-        Volume::Empty => Err(Errno::Fs(FsError::ReadOnly)),
+        Volume::EMPTY => Err(Errno::Fs(FsError::ReadOnly)),
         _ => Ok(*directory),
     }
 }
 
-/// The directory and name of what is to be changed, which is neither a root nor the mount point.
+/// The directory and name of what is to be changed, which is neither a root nor a mount point.
 fn changeable(system: &System, found: &Found<Node>) -> Result<(Node, RVec<u8>), Errno> {
     let directory = found.directory.node;
-    let mounted = system
-        .volumes
-        .is_mount_name(&directory, &found.name)
-        .map_err(errors::fs)?;
-    if found.name.is_empty() || mounted {
-        return Err(Errno::Invalid);
+    if found.name.is_empty() {
+        return Err(match found.directory.path.as_slice() {
+            b"/" => Errno::Fs(FsError::Busy),
+            _ => Errno::Invalid,
+        });
+    }
+    let mounted = system.volumes.mounted(&directory, &found.name);
+    if mounted.map_err(errors::fs)?.is_some() {
+        return Err(Errno::Fs(FsError::Busy));
     }
     Ok((writable(&directory)?, RVec::from_slice(&found.name)?))
 }
@@ -121,7 +127,7 @@ pub fn unlink(system: &System, from: &Place<Node>, path: &[u8]) -> Result<(), Er
 /// Removes an empty directory.
 ///
 /// # Errors
-/// Those of the file system; `Invalid` for roots and the mount point.
+/// Those of the file system; `Busy` for mount points and the root.
 pub fn remove_directory(system: &System, from: &Place<Node>, path: &[u8]) -> Result<(), Errno> {
     let (found, node) = existing(system, from, path, false)?;
     if node.kind != FileKind::Directory {
@@ -134,10 +140,99 @@ pub fn remove_directory(system: &System, from: &Place<Node>, path: &[u8]) -> Res
     removed.map_err(errors::fs)
 }
 
+/// Gives a file another name.
+///
+/// # Errors
+/// Those of the file system; `CrossDevice` if the two paths are on different ones.
+pub fn link(system: &System, at: &Place<Node>, path: &[u8], new: &[u8]) -> Result<(), Errno> {
+    let (_, node) = existing(system, at, path, false)?;
+    if node.kind == FileKind::Directory {
+        return Err(Errno::Fs(FsError::IsDirectory));
+    }
+    let (directory, name) = fresh(system, at, new)?;
+    if directory.volume != node.volume {
+        return Err(Errno::Fs(FsError::CrossDevice));
+    }
+    let linked = system.volumes.call(directory.volume, |live| {
+        live.fs.link(directory.inode, &name, node.inode)
+    });
+    linked.map_err(errors::fs)
+}
+
+/// A new symbolic link.
+///
+/// # Errors
+/// Those of the file system.
+pub fn symlink(
+    system: &System,
+    at: &Place<Node>,
+    path: &[u8],
+    target: &RVec<u8>,
+) -> Result<(), Errno> {
+    let (directory, name) = fresh(system, at, path)?;
+    let made = system.volumes.call(directory.volume, |live| {
+        live.fs.symlink(directory.inode, &name, target)
+    });
+    made.map(|_| ()).map_err(errors::fs)
+}
+
+/// The directory and name of what is to be made.
+fn fresh(system: &System, at: &Place<Node>, path: &[u8]) -> Result<(Node, RVec<u8>), Errno> {
+    let found = walk(&system.volumes, at, path, false).map_err(errors::walk)?;
+    if found.node.is_some() {
+        return Err(Errno::Fs(FsError::Exists));
+    }
+    if found.must_be_directory {
+        return Err(Errno::Fs(FsError::NotFound));
+    }
+    changeable(system, &found)
+}
+
+/// Changes the permission bits.
+///
+/// # Errors
+/// Those of the file system.
+pub fn set_mode(system: &System, at: &Place<Node>, path: &[u8], mode: u16) -> Result<(), Errno> {
+    let (_, node) = existing(system, at, path, true)?;
+    let set = system
+        .volumes
+        .call(node.volume, |live| live.fs.set_mode(node.inode, mode));
+    set.map_err(errors::fs)
+}
+
+/// Sets when the content was last changed.
+///
+/// # Errors
+/// Those of the file system.
+pub fn set_modified(
+    system: &System,
+    at: &Place<Node>,
+    path: &[u8],
+    seconds: u64,
+) -> Result<(), Errno> {
+    let (_, node) = existing(system, at, path, true)?;
+    let set = system.volumes.call(node.volume, |live| {
+        live.fs.set_times(node.inode, None, Some(seconds))
+    });
+    set.map_err(errors::fs)
+}
+
+/// How much room there is on the file system of a path.
+///
+/// # Errors
+/// Those of the file system.
+pub fn statistics(system: &System, at: &Place<Node>, path: &[u8]) -> Result<FsStatistics, Errno> {
+    let (_, node) = existing(system, at, path, true)?;
+    let room = system
+        .volumes
+        .call(node.volume, |live| live.fs.statistics());
+    room.map_err(errors::fs)
+}
+
 /// Moves a name within one file system.
 ///
 /// # Errors
-/// Those of the file system; `Unsupported` if the two paths are on different ones.
+/// Those of the file system; `CrossDevice` if the two paths are on different ones.
 pub fn rename(system: &System, at: &Place<Node>, from: &[u8], to: &[u8]) -> Result<(), Errno> {
     let (found, node) = existing(system, at, from, false)?;
     let target = walk(&system.volumes, at, to, false).map_err(errors::walk)?;
@@ -147,7 +242,7 @@ pub fn rename(system: &System, at: &Place<Node>, from: &[u8], to: &[u8]) -> Resu
     let (directory, name) = changeable(system, &found)?;
     let (new_directory, new_name) = changeable(system, &target)?;
     if directory.volume != new_directory.volume {
-        return Err(Errno::Fs(FsError::Unsupported));
+        return Err(Errno::Fs(FsError::CrossDevice));
     }
     let moved = system.volumes.call(directory.volume, |live| {
         live.fs

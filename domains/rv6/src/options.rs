@@ -10,6 +10,10 @@ pub struct Settings {
     pub exec: bool,
     /// Private memory of a program, in pages, at most.
     pub pages: Option<u64>,
+    /// The line that the machine was started with.
+    pub command_line: String,
+    /// The disk that the root file system is on.
+    pub root_disk: Option<String>,
     /// Names of program images and the services they may ask for.
     pub grants: Vec<(String, Vec<String>)>,
     /// Lines that mean nothing.
@@ -31,6 +35,10 @@ impl Settings {
     fn line(&mut self, line: &str) -> Option<()> {
         if line == "exec" {
             self.exec = true;
+        } else if let Some(text) = line.strip_prefix("command-line ") {
+            self.command_line = text.to_string();
+        } else if let Some(name) = line.strip_prefix("root-disk ") {
+            self.root_disk = Some(name.to_string());
         } else if let Some(pages) = line.strip_prefix("pages ") {
             self.pages = Some(pages.trim().parse().ok()?);
         } else {

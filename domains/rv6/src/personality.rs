@@ -12,7 +12,6 @@ use crate::process::Directory;
 use crate::system::System;
 use crate::table::NOBODY;
 use crate::terminal::Stream;
-use crate::volumes::Volume;
 
 /// The environment of the first program.
 const ENVIRONMENT: &[u8] = b"PATH=/bin:/boot/bin\0HOME=/\0";
@@ -48,7 +47,9 @@ impl Personality for Runner {
         // Asked for now, so that a later crash of `init`, who hands them out, leaves the session what it needs.
         // Whoever cannot be had is asked for again by who needs it, and reported there.
         let _ = self.system.terminal.device().prepare();
-        let _ = self.system.volumes.live(Volume::Boot);
+        for mount in self.system.volumes.mounts.all() {
+            let _ = mount.live();
+        }
         let directory = self.root_directory().map_err(errors::fs)?;
         let output = Arc::new(Description::Console(Stream::Output));
         let errors = Arc::new(Description::Console(Stream::Errors));

@@ -5,12 +5,14 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use alloc::sync::Arc;
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::time;
-use interfaces::{Domain, Errno, Handle, RVec, Text};
+use interfaces::{Domain, Errno, Handle, Monitor, RVec, Text};
 use vfs::walk::Place;
 
 use crate::descriptors::Descriptors;
 use crate::errors;
 use crate::held::Held;
+use crate::stop::Stop;
+use crate::times::{Account, Times};
 use crate::volumes::{Node, Volumes};
 
 /// A working directory, which is kept while a process is in it.
@@ -65,15 +67,19 @@ pub struct Process {
     pub environment: RVec<u8>,
     /// What it has open.
     pub descriptors: Descriptors,
-    /// See [`Birth`].
-    pub background: bool,
+    /// Its processor time.
+    pub account: Account,
+    background: AtomicBool,
     directory: Mutex<Arc<Directory>>,
     /// It wants to be told of Ctrl-C instead of being ended.
     catching: AtomicBool,
     interrupts: AtomicU32,
+    /// How many of them it knows of.
+    heeded: AtomicU32,
     /// It is to be ended, perhaps before its domain has started.
     killed: AtomicBool,
     running: Mutex<Option<Arc<Running>>>,
+    stop: Stop,
     /// For [`sleep`](Self::sleep): nothing is notified here, only time passes.
     asleep: Mutex<()>,
     never: Condvar,
@@ -90,15 +96,56 @@ impl Process {
             arguments: birth.arguments,
             environment: birth.environment,
             descriptors: birth.descriptors,
-            background: birth.background,
+            account: Account::default(),
+            background: AtomicBool::new(birth.background),
             directory: Mutex::new(birth.directory),
             catching: AtomicBool::new(false),
             interrupts: AtomicU32::new(0),
+            heeded: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             running: Mutex::new(None),
+            stop: Stop::new(),
             asleep: Mutex::new(()),
             never: Condvar::new(),
         }
+    }
+
+    /// Whether Ctrl-C and Ctrl-Z do not reach it, and the console is always at its end for it.
+    pub fn is_background(&self) -> bool {
+        self.background.load(Ordering::SeqCst)
+    }
+
+    /// Ctrl-Z was pressed: stops it, unless it wants to be told of such keys itself. What is stopped is in the
+    /// background: Ctrl-C is meant for what runs then.
+    pub fn suspend(&self) {
+        if !self.catching.load(Ordering::SeqCst) {
+            self.background.store(true, Ordering::SeqCst);
+            self.stop.stop();
+        }
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self, background: bool) {
+        self.background.store(background, Ordering::SeqCst);
+        self.stop.resume();
+    }
+
+    /// Waits here while the process is stopped.
+    ///
+    /// # Errors
+    /// `Interrupted` if it is ended meanwhile.
+    pub fn gate(&self) -> Result<(), Errno> {
+        self.stop.gate()
+    }
+
+    /// Whether Ctrl-Z stopped it.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_stopped()
+    }
+
+    /// Whether it was stopped since this was last asked.
+    pub fn take_stop(&self) -> bool {
+        self.stop.take_news()
     }
 
     /// The working directory.
@@ -117,6 +164,13 @@ impl Process {
     /// The number of the domain instance; 0 before there is one.
     pub fn domain(&self) -> u32 {
         self.running.lock().as_ref().map_or(0, |running| running.id)
+    }
+
+    /// The processor time that it has used so far.
+    pub fn times(&self, monitor: Option<&Handle<dyn Monitor>>) -> Times {
+        let running = self.running.lock().clone();
+        let domain = || running.and_then(|running| running.control.info().ok());
+        self.account.now(monitor, domain)
     }
 
     /// Notes the domain, and ends it at once if the process was killed before it had one.
@@ -147,11 +201,26 @@ impl Process {
     pub fn catch_interrupts(&self, on: bool) {
         self.catching.store(on, Ordering::SeqCst);
         self.interrupts.store(0, Ordering::SeqCst);
+        self.heeded.store(0, Ordering::SeqCst);
     }
 
     /// Interrupts since it asked to be told.
     pub fn interrupts(&self) -> u32 {
         self.interrupts.load(Ordering::SeqCst)
+    }
+
+    /// As [`interrupts`](Self::interrupts); from here on it knows of them.
+    pub fn heed_interrupts(&self) -> u32 {
+        let count = self.interrupts();
+        self.heeded.store(count, Ordering::SeqCst);
+        count
+    }
+
+    /// Whether it was ended, or told of a Ctrl-C that it does not know of yet. What it starts in the foreground
+    /// has come too late then: the key was meant for that.
+    pub fn is_cut_short(&self) -> bool {
+        let unheeded = self.interrupts() != self.heeded.load(Ordering::SeqCst);
+        unheeded || self.killed.load(Ordering::SeqCst)
     }
 
     /// Ctrl-C was pressed: tells the process, if it wants to be told. Otherwise `false`.

@@ -45,6 +45,8 @@ impl Special {
             size: 0,
             allocated: 0,
             modified: 0,
+            accessed: 0,
+            changed: 0,
             user: 0,
             group: 0,
         }

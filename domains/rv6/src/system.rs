@@ -1,13 +1,15 @@
 //! Everything that there is once, and the services that programs may ask for.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
+use domain_rt::sync::Mutex;
 use domain_rt::{log, time};
 use interfaces::{
-    AnyHandle, DomainControl, Errno, Handle, Loader, Monitor, Power, RpcResult, Supervisor,
+    AnyHandle, Disks, DomainControl, Errno, Handle, Loader, Monitor, Power, ProcessInfo, RpcResult,
+    Supervisor, Updater,
 };
 
 use crate::images::Images;
+use crate::input;
 use crate::options::Settings;
 use crate::process::Process;
 use crate::table::Table;
@@ -33,6 +35,10 @@ pub struct Services {
     pub power: Option<Handle<dyn Power>>,
     /// What `init` supervises.
     pub supervisor: Option<Handle<dyn Supervisor>>,
+    /// The disks.
+    pub disks: Option<Handle<dyn Disks>>,
+    /// The right to replace what `init` supervises.
+    pub updater: Option<Handle<dyn Updater>>,
 }
 
 impl Services {
@@ -55,6 +61,10 @@ impl Services {
                 .supervisor
                 .as_ref()
                 .map(|h| h.duplicate().map(Handle::into_any)),
+            "updater" => self
+                .updater
+                .as_ref()
+                .map(|h| h.duplicate().map(Handle::into_any)),
             _ => None,
         }
     }
@@ -72,11 +82,34 @@ pub struct System {
     pub images: Images,
     /// Private memory of a program, in pages, at most.
     pub page_limit: u64,
+    /// Held while a disk is mounted, or that is ended.
+    pub mounting: Mutex<()>,
     services: Services,
     settings: Settings,
 }
 
 impl System {
+    /// The disks, for a process whose image may have `service`.
+    pub fn disks(&self, process: &Process, service: &str) -> Option<&Handle<dyn Disks>> {
+        let granted = self.settings.granted(process.image.as_str(), service);
+        self.services.disks.as_ref().filter(|_| granted)
+    }
+
+    /// A view of all domains, if there is one.
+    pub fn monitor(&self) -> Option<&Handle<dyn Monitor>> {
+        self.services.monitor.as_ref()
+    }
+
+    /// Process number `index`, counted by numbers.
+    pub fn process(&self, index: usize) -> Option<ProcessInfo> {
+        self.table.info(index, self.monitor())
+    }
+
+    /// The line that the machine was started with.
+    pub fn command_line(&self) -> &str {
+        &self.settings.command_line
+    }
+
     /// A system without processes.
     pub fn new(
         loader: Handle<dyn Loader>,
@@ -96,6 +129,7 @@ impl System {
             volumes,
             images: Images::new(loader),
             page_limit: settings.pages.unwrap_or(quarter),
+            mounting: Mutex::new(()),
             services,
             settings,
         }
@@ -115,13 +149,42 @@ impl System {
 
     /// Ctrl-C: ends all processes in the foreground, except those that want only to be told.
     pub fn interrupt(&self) {
-        let foreground = self.table.select(|process| !process.background);
-        let ended: Vec<Arc<Process>> = foreground
-            .into_iter()
-            .filter(|process| !process.tell_interrupt())
-            .collect();
-        for process in ended {
+        // Those who want it are told under the table's lock: whoever is added later finds its parent told.
+        let ended = self
+            .table
+            .select(|process| !process.is_background() && !process.tell_interrupt());
+        // The youngest first: the reader of a pipe is not to find it at its end, as if the writer had been done.
+        for process in ended.into_iter().rev() {
             process.kill();
+        }
+    }
+
+    /// Ctrl-Z: stops all processes in the foreground that do not catch Ctrl-C, and tells who waits for them.
+    pub fn suspend(&self) {
+        for process in self.table.select(|process| !process.is_background()) {
+            process.suspend();
+        }
+        self.table.wake();
+    }
+
+    /// Switches the terminal to raw mode, or back, for a process; whether it is raw now.
+    pub fn set_raw(&self, process: &Process, on: bool) -> bool {
+        if process.is_background() {
+            return false;
+        }
+        let mut echo = Vec::new();
+        let events = self.terminal.set_raw(process.pid, on, &mut echo);
+        input::show(self, &mut echo);
+        for event in events {
+            input::act(self, event);
+        }
+        self.terminal.is_raw()
+    }
+
+    /// Gives the terminal back that a process has made raw.
+    pub fn release_terminal(&self, process: &Process) {
+        if self.terminal.is_raw_for(process.pid) {
+            self.set_raw(process, false);
         }
     }
 
@@ -130,7 +193,9 @@ impl System {
     pub fn end_session(&self, first: &Process) {
         let all = self.settings.exec;
         let left = self.table.select(|process| {
-            process.session == first.pid && process.pid != first.pid && (all || !process.background)
+            process.session == first.pid
+                && process.pid != first.pid
+                && (all || !process.is_background() || process.is_stopped())
         });
         for process in left {
             process.kill();

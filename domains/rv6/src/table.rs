@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::{Condvar, Mutex, Wait};
-use interfaces::{Errno, ExitStatus, ProcessInfo};
+use interfaces::{Errno, ExitStatus, Handle, Monitor, ProcessInfo};
 
 use crate::errors;
 use crate::process::{Birth, Process};
@@ -68,6 +68,15 @@ impl State {
         } else {
             Err(Errno::NoSuchProcess)
         }
+    }
+
+    /// Takes out a child of `parent` that has ended, and adds what it has used to what the children of `parent` have.
+    fn take_ended(&mut self, parent: u32, pid: u32) -> Option<Entry> {
+        let child = self.entries.remove(&pid)?;
+        if let Some(parent) = self.entries.get(&parent) {
+            parent.process.account.adopt(&child.process.account);
+        }
+        Some(child)
     }
 
     /// Makes the children of a process that is gone nobody's; those that ended are forgotten.
@@ -143,7 +152,7 @@ impl Table {
         let mut state = self.state.lock();
         loop {
             if let Some((pid, status)) = state.ended_child(parent, pid)? {
-                let entry = state.entries.remove(&pid);
+                let entry = state.take_ended(parent, pid);
                 drop(state);
                 drop(entry);
                 return Ok((pid, status));
@@ -154,6 +163,60 @@ impl Table {
             }
             state = guard;
         }
+    }
+
+    /// Waits until child `pid` of `parent` has ended; `None` if Ctrl-Z stops it before.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_or_stop(&self, parent: u32, pid: u32) -> Result<Option<ExitStatus>, Errno> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some((pid, status)) = state.ended_child(parent, pid)? {
+                let entry = state.take_ended(parent, pid);
+                drop(state);
+                drop(entry);
+                return Ok(Some(status));
+            }
+            let entry = state.entries.get(&pid);
+            if entry.is_some_and(|entry| entry.process.take_stop()) {
+                return Ok(None);
+            }
+            let (guard, wait) = self.ended.wait(state);
+            if wait == Wait::Interrupted {
+                return Err(errors::INTERRUPTED);
+            }
+            state = guard;
+        }
+    }
+
+    /// Wakes who waits for children: one may have been stopped.
+    pub fn wake(&self) {
+        drop(self.state.lock());
+        self.ended.notify_all();
+    }
+
+    /// Lets process `pid` and its descendants go on.
+    ///
+    /// # Errors
+    /// `NoSuchProcess`.
+    pub fn resume(&self, pid: u32, background: bool) -> Result<(), Errno> {
+        let state = self.state.lock();
+        let mut family = Vec::from([pid]);
+        if !state.entries.contains_key(&pid) {
+            return Err(Errno::NoSuchProcess);
+        }
+        let mut next = 0;
+        while let Some(&parent) = family.get(next) {
+            let children = state.entries.iter();
+            let children = children.filter(|(_, entry)| entry.parent == parent);
+            family.extend(children.map(|(&child, _)| child));
+            next += 1;
+        }
+        for member in family.iter().filter_map(|pid| state.entries.get(pid)) {
+            member.process.resume(background);
+        }
+        Ok(())
     }
 
     /// Waits until the first process of a session is the only one that is left, at most until `deadline` (nanoseconds since boot).
@@ -196,15 +259,22 @@ impl Table {
     }
 
     /// Process number `index`, counted by numbers.
-    pub fn info(&self, index: usize) -> Option<ProcessInfo> {
+    pub fn info(&self, index: usize, monitor: Option<&Handle<dyn Monitor>>) -> Option<ProcessInfo> {
         let state = self.state.lock();
         let (&pid, entry) = state.entries.iter().nth(index)?;
+        let (process, parent, ended) =
+            (entry.process.clone(), entry.parent, entry.status.is_some());
+        drop(state);
+        let times = process.times(monitor);
         Some(ProcessInfo {
             pid,
-            parent: entry.parent,
-            domain: entry.process.domain(),
-            name: entry.process.name,
-            ended: entry.status.is_some(),
+            parent,
+            domain: process.domain(),
+            name: process.name,
+            ended,
+            stopped: !ended && process.is_stopped(),
+            user_ns: times.user,
+            system_ns: times.system,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The console as processes see it: a terminal with line editing, or, in `exec` mode, a plain stream.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use alloc::vec::Vec;
 use domain_rt::sync::{Condvar, Mutex, Wait};
@@ -32,6 +32,8 @@ pub struct Terminal {
     /// A person sits there: lines end in CR LF, input is edited and echoed.
     interactive: bool,
     input: Mutex<Tty>,
+    /// The process that has switched to raw mode; 0 if it is off. Changed under the lock of `input`.
+    raw_for: AtomicU32,
     /// Notified when there is something to read, and on Ctrl-C.
     ready: Condvar,
     /// Notified when something was read.
@@ -51,6 +53,7 @@ impl Terminal {
             errors_lost: AtomicBool::new(false),
             interactive,
             input: Mutex::new(Tty::new(true)),
+            raw_for: AtomicU32::new(0),
             ready: Condvar::new(),
             drained: Condvar::new(),
         }
@@ -127,6 +130,26 @@ impl Terminal {
         input.feed(byte, echo)
     }
 
+    /// Switches raw mode on or off for process `pid`. What comes of keys that are looked at again is appended
+    /// to `echo` and returned.
+    pub fn set_raw(&self, pid: u32, on: bool, echo: &mut Vec<u8>) -> Vec<Event> {
+        let mut input = self.input.lock();
+        let on = on && self.interactive;
+        self.raw_for
+            .store(if on { pid } else { 0 }, Ordering::SeqCst);
+        input.set_raw(on, echo)
+    }
+
+    /// Whether raw mode is on.
+    pub fn is_raw(&self) -> bool {
+        self.raw_for.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether process `pid` has switched raw mode on.
+    pub fn is_raw_for(&self, pid: u32) -> bool {
+        self.raw_for.load(Ordering::SeqCst) == pid
+    }
+
     /// Wakes readers: there is something to read, or an interrupt to be told of.
     pub fn wake(&self) {
         // A reader that has looked already and does not wait yet holds the lock: pass it first.
@@ -141,13 +164,24 @@ impl Terminal {
     /// `Killed` if the process asked to be told of Ctrl-C and it was pressed while this waited;
     /// `Interrupted` if the process is ended.
     pub fn read(&self, process: &Process, mut buffer: RVec<u8>) -> Result<RVec<u8>, Errno> {
-        if !self.interactive || process.background || buffer.is_empty() {
+        if !self.interactive || buffer.is_empty() {
             return Ok(buffer.truncated(0));
         }
         let before = process.interrupts();
         let mut input = self.input.lock();
         loop {
+            if process.is_stopped() {
+                drop(input);
+                process.gate()?;
+                input = self.input.lock();
+                continue;
+            }
+            if process.is_background() {
+                return Ok(buffer.truncated(0));
+            }
             if let Some(count) = input.read(&mut buffer) {
+                // A Ctrl-C before this text is not meant for what comes of it; one behind it is.
+                process.heed_interrupts();
                 drop(input);
                 self.drained.notify_all();
                 return Ok(buffer.truncated(count));

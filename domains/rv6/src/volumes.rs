@@ -1,16 +1,18 @@
-//! The file systems as one tree: the root file system, and the boot file system under `/boot`.
+//! The file systems as one tree: the root file system, and others mounted over names in it.
 //!
-//! Without a root file system `/` is an empty directory in which there is only `boot`.
+//! A mount point is a name in a directory; whether that directory has such a name itself makes no difference, so a
+//! root file system without `/boot` can have something mounted there all the same. Without a root file system `/`
+//! is an empty directory with nothing in it but mount points.
+//!
+//! Each file system is mounted for itself: when one crashes or has an error, the others go on.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::{FileKind, FsError, Handle, Metadata, RVec, Respawn};
+use interfaces::{FileKind, FsError, Metadata, RVec};
 use vfs::walk::Tree;
 
 use crate::mount::{Live, Mount};
-
-/// The name of the mount point in the root directory.
-pub const BOOT: &[u8] = b"boot";
+use crate::mount_table::{MountTable, Point};
 
 /// The inode of the empty root directory.
 const EMPTY_ROOT: u64 = 1;
@@ -18,15 +20,13 @@ const EMPTY_ROOT: u64 = 1;
 /// Longest target of a symbolic link.
 const TARGET_LIMIT: usize = 4096;
 
-/// A file system by its place.
+/// A mounted file system by its number. Numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Volume {
+pub struct Volume(pub u32);
+
+impl Volume {
     /// The empty root directory that is there if nothing else is.
-    Empty,
-    /// The root file system.
-    Root,
-    /// The boot file system.
-    Boot,
+    pub const EMPTY: Volume = Volume(0);
 }
 
 /// A file, directory or link of some file system.
@@ -42,40 +42,35 @@ pub struct Node {
 
 /// The root directory that is there if nothing else is.
 const EMPTY: Node = Node {
-    volume: Volume::Empty,
+    volume: Volume::EMPTY,
     inode: EMPTY_ROOT,
     kind: FileKind::Directory,
 };
 
 /// All file systems.
 pub struct Volumes {
-    root: Option<Mount>,
-    boot: Mount,
+    /// What is mounted where.
+    pub mounts: MountTable,
 }
 
 impl Volumes {
-    /// The file systems behind these, which are not touched yet.
-    pub fn new(root: Option<Handle<dyn Respawn>>, boot: Handle<dyn Respawn>) -> Self {
+    /// Nothing is mounted yet.
+    pub fn new() -> Self {
         Volumes {
-            root: root.map(|respawn| Mount::new("/", respawn)),
-            boot: Mount::new("/boot", boot),
-        }
-    }
-
-    fn mount(&self, volume: Volume) -> Option<&Mount> {
-        match volume {
-            Volume::Empty => None,
-            Volume::Root => self.root.as_ref(),
-            Volume::Boot => Some(&self.boot),
+            mounts: MountTable::new(),
         }
     }
 
     /// The instance that serves a volume now.
     ///
     /// # Errors
-    /// [`FsError::Device`] if there is none; [`FsError::Unsupported`] for the empty root directory.
+    /// [`FsError::Device`] if there is none or it is not mounted any more; [`FsError::Unsupported`] for the empty root
+    /// directory.
     pub fn live(&self, volume: Volume) -> Result<Arc<Live>, FsError> {
-        let mount = self.mount(volume).ok_or(FsError::Unsupported)?;
+        if volume == Volume::EMPTY {
+            return Err(FsError::Unsupported);
+        }
+        let mount = self.mounts.get(volume).ok_or(FsError::Device)?;
         mount.live()?.ok_or(FsError::Device)
     }
 
@@ -89,7 +84,10 @@ impl Volumes {
         live: &Live,
         result: Result<T, FsError>,
     ) -> Result<T, FsError> {
-        match self.mount(volume) {
+        if !Mount::is_crash(&result) {
+            return result;
+        }
+        match self.mounts.get(volume) {
             Some(mount) => mount.settle(live, result),
             None => result,
         }
@@ -114,7 +112,7 @@ impl Volumes {
     /// # Errors
     /// The file system's.
     pub fn metadata(&self, node: &Node) -> Result<Metadata, FsError> {
-        if node.volume == Volume::Empty {
+        if node.volume == Volume::EMPTY {
             return Ok(empty_metadata());
         }
         self.call(node.volume, |live| live.fs.metadata(node.inode))
@@ -123,26 +121,49 @@ impl Volumes {
     /// Brings everything on all volumes to their disks.
     ///
     /// # Errors
-    /// The file systems'.
+    /// The first of the file systems'; the others are synced all the same.
     pub fn sync(&self) -> Result<(), FsError> {
-        let Some(mount) = &self.root else {
-            return Ok(());
-        };
-        match mount.live()? {
-            Some(live) => mount.settle(&live, live.fs.sync()),
-            None => Ok(()),
+        let mut result = Ok(());
+        for mount in self.mounts.all() {
+            let synced = match mount.current() {
+                Some(live) => mount.settle(&live, live.fs.sync()),
+                None => Ok(()),
+            };
+            result = result.and(synced);
         }
+        result
     }
 
-    /// Whether `name` in `directory` is the mount point's.
-    pub fn is_mount_name(&self, directory: &Node, name: &[u8]) -> Result<bool, FsError> {
-        let in_root = directory.volume != Volume::Boot && name == BOOT;
-        Ok(in_root && self.is_root_of_volume(directory)?)
+    /// What is mounted over `name` in `directory`.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn mounted(&self, directory: &Node, name: &[u8]) -> Result<Option<Volume>, FsError> {
+        let top = || Ok(self.root()? == *directory);
+        self.mounts.over(directory, name, top)
+    }
+
+    /// The names in `directory` over which something is mounted, and that the directory itself does not have.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn mounted_names(&self, directory: &Node) -> Result<Vec<Vec<u8>>, FsError> {
+        let is_top = self.root()? == *directory;
+        let mut names = self.mounts.names_in(directory, is_top);
+        let mut result = Ok(());
+        names.retain(|name| match self.look_up_in(directory, name) {
+            Ok(found) => found.is_none(),
+            Err(error) => {
+                result = Err(error);
+                false
+            }
+        });
+        result.map(|()| names)
     }
 
     fn is_root_of_volume(&self, node: &Node) -> Result<bool, FsError> {
         match node.volume {
-            Volume::Empty => Ok(true),
+            Volume::EMPTY => Ok(true),
             volume => Ok(self.live(volume)?.root == node.inode),
         }
     }
@@ -155,33 +176,11 @@ impl Volumes {
             kind: FileKind::Directory,
         })
     }
-}
 
-impl Tree for Volumes {
-    type Node = Node;
-    type Error = FsError;
-
-    fn root(&self) -> Result<Node, FsError> {
-        let live = match &self.root {
-            Some(mount) => mount.live()?,
-            None => None,
-        };
-        Ok(live.map_or(EMPTY, |live| Node {
-            volume: Volume::Root,
-            inode: live.root,
-            ..EMPTY
-        }))
-    }
-
-    fn look_up(&self, directory: &Node, name: &[u8]) -> Result<Option<Node>, FsError> {
-        if self.is_mount_name(directory, name)? {
-            return self.root_of(Volume::Boot).map(Some);
-        }
-        if name == b".." && self.is_root_of_volume(directory)? {
-            return self.root().map(Some);
-        }
+    /// What the file system itself has under `name`.
+    fn look_up_in(&self, directory: &Node, name: &[u8]) -> Result<Option<Node>, FsError> {
         let volume = directory.volume;
-        if volume == Volume::Empty {
+        if volume == Volume::EMPTY {
             return Ok(None);
         }
         let name = RVec::from_slice(name)?;
@@ -198,6 +197,41 @@ impl Tree for Volumes {
             Err(FsError::NotFound) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The directory above the root of a volume.
+    fn above(&self, volume: Volume) -> Result<Node, FsError> {
+        match self.mounts.point(volume) {
+            Some(Point::In { directory, .. }) => Ok(directory),
+            _ => self.root(),
+        }
+    }
+}
+
+impl Tree for Volumes {
+    type Node = Node;
+    type Error = FsError;
+
+    fn root(&self) -> Result<Node, FsError> {
+        let Some((volume, mount)) = self.mounts.root() else {
+            return Ok(EMPTY);
+        };
+        let live = mount.live()?;
+        Ok(live.map_or(EMPTY, |live| Node {
+            volume,
+            inode: live.root,
+            ..EMPTY
+        }))
+    }
+
+    fn look_up(&self, directory: &Node, name: &[u8]) -> Result<Option<Node>, FsError> {
+        if let Some(volume) = self.mounted(directory, name)? {
+            return self.root_of(volume).map(Some);
+        }
+        if name == b".." && self.is_root_of_volume(directory)? {
+            return self.above(directory.volume).map(Some);
+        }
+        self.look_up_in(directory, name)
     }
 
     fn target(&self, node: &Node) -> Result<Option<Vec<u8>>, FsError> {
@@ -223,6 +257,8 @@ fn empty_metadata() -> Metadata {
         size: 0,
         allocated: 0,
         modified: 0,
+        accessed: 0,
+        changed: 0,
         user: 0,
         group: 0,
     }
