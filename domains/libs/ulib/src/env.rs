@@ -183,8 +183,13 @@ impl Env {
     /// if that fails.
     pub fn complain(&self, text: fmt::Arguments<'_>) {
         self.failed.set(true);
+        self.report(format_args!("{}: {text}", self.name()));
+    }
+
+    /// Writes a line to the standard error, behind what was printed so far, that is no complaint.
+    pub fn report(&self, text: fmt::Arguments<'_>) {
         let _ = self.flush();
-        let line = alloc::format!("{}: {text}\n", self.name());
+        let line = alloc::format!("{text}\n");
         let mut errors = Output::new(self.process.clone(), 2);
         let _ = errors.write(line.as_bytes()).and_then(|()| errors.flush());
     }

@@ -71,6 +71,7 @@ fn system_error(errno: &Errno, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Errno::Invalid => "Invalid argument",
         Errno::Loop => "Too many levels of symbolic links",
         Errno::BadImage(error) => return f.write_str(&load_error_text(error)),
+        Errno::CannotMount(why) => return write!(f, "{why}"),
         Errno::NoStart(error) => return f.write_str(&start_error_text(error)),
         Errno::NotGranted => "this program is not granted that service",
         Errno::Killed => "Killed",
@@ -88,11 +89,14 @@ fn fs_error(error: &FsError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         FsError::NotEmpty => "Directory not empty",
         FsError::NoSpace => "No space left on device",
         FsError::TooLarge => "File too large",
-        FsError::BadName => "Invalid or too long file name",
+        FsError::BadName => "Invalid file name",
+        FsError::NameTooLong => "File name too long",
         FsError::ReadOnly => "Read-only file system",
         FsError::TooManyLinks => "Too many links",
         FsError::Invalid => "Invalid argument",
         FsError::Unsupported => "Operation not supported by this file system",
+        FsError::CrossDevice => "Invalid cross-device link",
+        FsError::Busy => "Device or resource busy",
         FsError::Device => "Input/output error",
         FsError::Corrupt(place) => {
             return write!(
@@ -111,6 +115,7 @@ pub fn rpc_error_text(error: &RpcError) -> &'static str {
         RpcError::StackLow => "stack exhausted",
         RpcError::Interrupted => "Interrupted",
         RpcError::Refused => "Operation not permitted",
+        RpcError::Busy => "Resource temporarily unavailable",
     }
 }
 

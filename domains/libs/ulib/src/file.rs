@@ -12,7 +12,7 @@ const FILE_CHUNK: usize = 128 * 1024;
 const STREAM_CHUNK: usize = 16 * 1024;
 
 /// Flags to read a file or directory.
-pub(crate) const READ: OpenFlags = OpenFlags {
+pub const READ: OpenFlags = OpenFlags {
     read: true,
     write: false,
     create: false,

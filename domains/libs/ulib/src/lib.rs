@@ -15,7 +15,9 @@
 
 extern crate alloc;
 
+pub mod command;
 mod domains;
+pub mod ends;
 mod env;
 mod error;
 mod file;
@@ -24,9 +26,9 @@ mod output;
 pub use domains::{Found, domains, find_domain};
 pub use env::Env;
 pub use error::{Error, Stop, load_error_text, rpc_error_text, start_error_text};
-pub use file::{FileWriter, Reader};
+pub use file::{FileWriter, READ, Reader};
 pub use interfaces::{Handle, Process, Program, RpcResult};
-pub use output::Output;
+pub use output::{Output, write_all};
 
 use alloc::rc::Rc;
 

@@ -79,7 +79,10 @@ impl Output {
 }
 
 /// Writes all of `data`, in as many calls as it takes.
-pub(crate) fn write_all(
+///
+/// # Errors
+/// The descriptor's.
+pub fn write_all(
     process: &Handle<dyn Process>,
     descriptor: u32,
     data: &RVec<u8>,

@@ -7,17 +7,18 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use interfaces::{DomainInfo, DomainState, Monitor, ServiceInfo, Supervisor};
-use textutil::table::{Side, Table, human_bytes};
+use interfaces::{DomainInfo, DomainState, Holdings, Monitor, ServiceInfo, Supervisor};
+use textutil::table::{Side, Table, human_bytes, processor_time};
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop, println};
 
 const USAGE: &str = "
-usage: domains [-q]
+usage: domains [-iq]
 Lists the domains: number, name, state, number of the domain that started it, private heap, objects on the
-shared heap, threads, calls into it, crashes and restarts since boot, and the interfaces that it holds, with
-the domain behind each. -q: without the interfaces. Domains that crashed too often are shown as `down`.";
+shared heap, threads, calls into it, processor time of its code, crashes, restarts and updates since boot, and the
+interfaces that it holds, with the domain behind each. -q: without the interfaces. -i: with the name in its image. Domains that crashed too
+often are shown as `down`.";
 
-const COLUMNS: [(&str, Side); 11] = [
+const COLUMNS: [(&str, Side); 12] = [
     ("ID", Side::Right),
     ("NAME", Side::Left),
     ("STATE", Side::Left),
@@ -26,9 +27,10 @@ const COLUMNS: [(&str, Side); 11] = [
     ("SHARED", Side::Right),
     ("THREADS", Side::Right),
     ("CALLS", Side::Right),
+    ("TIME", Side::Right),
     ("CRASHES", Side::Right),
     ("RESTARTS", Side::Right),
-    ("HOLDS", Side::Left),
+    ("UPDATES", Side::Right),
 ];
 
 /// The entry of the program.
@@ -40,25 +42,28 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "qv")?;
+    let options = env.options(USAGE, "iqv")?;
     let monitor = env.service::<dyn Monitor>("monitor")?;
     let services = services(env);
-    let columns = if options.has('q') {
-        &COLUMNS[..10]
-    } else {
-        &COLUMNS[..]
-    };
-    let mut table = Table::new(columns);
+    let mut columns = Vec::from(COLUMNS);
+    columns.extend(options.has('i').then_some(("IMAGE", Side::Left)));
+    columns.extend((!options.has('q')).then_some(("HOLDS", Side::Left)));
+    let mut table = Table::new(&columns);
     for info in ulib::domains(&monitor)? {
         let service = services.iter().find(|service| service.id == info.id);
-        let mut cells = cells(&info, service);
+        let mut cells = cells(&info, monitor.holdings(info.id)?, service);
+        if options.has('i') {
+            cells.push(service.map_or(String::from("-"), |service| service.image.to_string()));
+        }
         if !options.has('q') {
             cells.push(held(&monitor, info.id)?);
         }
         table.row(cells);
     }
     for service in services.iter().filter(|service| service.id == 0) {
-        table.row(absent(service));
+        let mut cells = absent(service);
+        cells.extend(options.has('i').then(|| service.image.to_string()));
+        table.row(cells);
     }
     for line in table.lines() {
         println!(env, "{line}")?;
@@ -78,7 +83,7 @@ fn services(env: &Env) -> Vec<ServiceInfo> {
     services
 }
 
-fn cells(info: &DomainInfo, service: Option<&ServiceInfo>) -> Vec<String> {
+fn cells(info: &DomainInfo, owned: Holdings, service: Option<&ServiceInfo>) -> Vec<String> {
     let state = match info.state {
         DomainState::Starting => "starting",
         DomainState::Running => "running",
@@ -94,11 +99,13 @@ fn cells(info: &DomainInfo, service: Option<&ServiceInfo>) -> Vec<String> {
         state.to_string(),
         info.parent.to_string(),
         human_bytes(info.heap_bytes),
-        info.shared_objects.to_string(),
+        owned.objects.to_string(),
         info.threads.to_string(),
         info.calls.to_string(),
+        processor_time(info.own_ns),
         count(|service| service.crashes),
         count(|service| service.restarts),
+        count(|service| service.updates),
     ])
 }
 
@@ -110,8 +117,9 @@ fn absent(service: &ServiceInfo) -> Vec<String> {
         "not running"
     };
     let mut cells = Vec::from(["-", service.name.as_str(), state].map(String::from));
-    cells.extend((0..5).map(|_| String::from("-")));
-    cells.extend([service.crashes, service.restarts].map(|count| count.to_string()));
+    cells.extend((0..6).map(|_| String::from("-")));
+    let counts = [service.crashes, service.restarts, service.updates];
+    cells.extend(counts.map(|count| count.to_string()));
     cells
 }
 

@@ -2,9 +2,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-extern crate alloc;
-
-use alloc::vec::Vec;
+use ulib::ends;
 use ulib::{Env, Error, Handle, Process, Program, Reader, RpcResult, Stop};
 
 const USAGE: &str = "
@@ -27,42 +25,13 @@ enum Amount {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let arguments: Vec<Vec<u8>> = env.arguments().iter().map(|it| modern(it)).collect();
-    let options = env.options_of(&arguments, USAGE, "n:c:qv")?;
+    let options = env.options_of(&ends::arguments(env), USAGE, "n:c:qv")?;
     let amount = match (options.value('c'), options.value('n')) {
         (Some(bytes), _) => Amount::Bytes(number(bytes)?),
         (None, Some(lines)) => Amount::Lines(number(lines)?),
         (None, None) => Amount::Lines(10),
     };
-    let mut files = options.operands.clone();
-    if files.is_empty() {
-        files = Vec::from([b"-".to_vec()]);
-    }
-    let headings = options.has('v') || (files.len() > 1 && !options.has('q'));
-    let mut first = true;
-    for file in &files {
-        match env.input(file) {
-            Ok(reader) => {
-                if headings {
-                    heading(env, file, first)?;
-                }
-                first = false;
-                show(env, file, reader, amount)?;
-            }
-            Err(error) => env.fail(file, &error),
-        }
-    }
-    Ok(env.status())
-}
-
-/// `-5` as `-n5`.
-fn modern(argument: &[u8]) -> Vec<u8> {
-    match argument {
-        [b'-', digits @ ..] if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
-            [b"-n", digits].concat()
-        }
-        _ => argument.to_vec(),
-    }
+    ends::each_file(env, &options, |reader| show(env, reader, amount))
 }
 
 fn number(text: &[u8]) -> Result<u64, Stop> {
@@ -72,26 +41,13 @@ fn number(text: &[u8]) -> Result<u64, Stop> {
     number.ok_or_else(|| Stop::about(text, Error::text("invalid number")))
 }
 
-fn heading(env: &Env, file: &[u8], first: bool) -> Result<(), Stop> {
-    let name = if file == b"-" {
-        b"standard input"
-    } else {
-        file
-    };
-    env.write(if first { b"==> " } else { b"\n==> " })?;
-    env.write(name)?;
-    env.write(b" <==\n")
-}
-
-fn show(env: &Env, file: &[u8], mut reader: Reader, amount: Amount) -> Result<(), Stop> {
+/// Prints the beginning of one file; an error of the file inside, one of the output outside.
+fn show(env: &Env, mut reader: Reader, amount: Amount) -> Result<Result<(), Error>, Stop> {
     let mut left = amount;
     loop {
         let bytes = match reader.fill() {
             Ok(bytes) => bytes,
-            Err(error) => {
-                env.fail(file, &error);
-                return Ok(());
-            }
+            Err(error) => return Ok(Err(error)),
         };
         let taken = match left {
             Amount::Lines(lines) => first_lines(bytes, lines),
@@ -100,7 +56,7 @@ fn show(env: &Env, file: &[u8], mut reader: Reader, amount: Amount) -> Result<()
                 .min(usize::try_from(count).unwrap_or(usize::MAX)),
         };
         if taken == 0 {
-            return Ok(());
+            return Ok(Ok(()));
         }
         let piece = &bytes[..taken];
         left = match left {

@@ -1,15 +1,17 @@
-//! `mv SOURCE... TARGET`: moves or renames files and directories within a file system.
+//! `mv SOURCE... TARGET`: moves or renames files and directories; to another file system by copying.
 #![no_std]
 #![forbid(unsafe_code)]
 
-use interfaces::{FileKind, Metadata, RVec};
+mod across;
+
+use interfaces::{Errno, FileKind, FsError, Metadata, RVec};
 use textutil::path::{base_name, join};
 use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
 
 const USAGE: &str = "
 usage: mv SOURCE TARGET
        mv SOURCE... DIRECTORY
-Moves or renames files and directories, within one file system.";
+Moves or renames files and directories.";
 
 /// The entry of the program.
 ///
@@ -51,6 +53,9 @@ fn main(env: &Env) -> Result<i32, Stop> {
 
 fn rename(env: &Env, from: &[u8], to: &[u8]) -> Result<(), Error> {
     env.metadata(from, false)?;
-    let (from, to) = (RVec::from_slice(from)?, RVec::from_slice(to)?);
-    Ok(env.process().rename(&from, &to)?)
+    let (source, target) = (RVec::from_slice(from)?, RVec::from_slice(to)?);
+    match env.process().rename(&source, &target) {
+        Err(Errno::Fs(FsError::CrossDevice)) => across::move_across(env, from, to, 0),
+        renamed => Ok(renamed?),
+    }
 }

@@ -6,12 +6,12 @@ extern crate alloc;
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use textutil::table::{Side, Table};
+use textutil::table::{Side, Table, processor_time};
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop, println};
 
 const USAGE: &str = "
 usage: ps
-Lists the processes: number, parent, domain, state, name.";
+Lists the processes: number, parent, domain, state, processor time (with that of others on its behalf), name.";
 
 /// The entry of the program.
 ///
@@ -28,6 +28,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
         ("PPID", Side::Right),
         ("DOMAIN", Side::Right),
         ("STATE", Side::Left),
+        ("TIME", Side::Right),
         ("NAME", Side::Left),
     ]);
     let mut index = 0;
@@ -40,6 +41,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
             parent.to_string(),
             domain.to_string(),
             state.to_string(),
+            processor_time(info.user_ns + info.system_ns),
             info.name.to_string(),
         ]));
     }

@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+mod editor;
 mod input;
 mod unix;
 
@@ -22,10 +23,12 @@ const USAGE: &str = "
 usage: sh [FILE [ARGUMENT...]]
        sh -c LINE [NAME [ARGUMENT...]]
 Runs the commands in FILE, in LINE, or on the standard input.
-  command < in > out 2> errors >> more 2>&1     a | b   a ; b   a && b   a || b   ! a   a &   ( a )   { a; }
-  if a; then b; else c; fi   while a; do b; done   until ...   for x in w...; do a; done
-  'as it is' \"$x\" \\c   $x ${x:-default} $1 $# $@ $? $$ $!   $(command)   * ? [a-z]   # comment
-Built in: cd pwd exit export unset set shift read test [ wait break continue :";
+  command < in > out 2> errors >> more 2>&1 << END     a | b   a ; b   a && b   a || b   ! a   a &   ( a )   { a; }
+  if a; then b; else c; fi   while a; do b; done   until ...   for x in w...; do a; done   case x in a|b*) c;; esac
+  f() { a; }   'as it is' \"$x\" \\c   $x ${x:-default} ${x#start} ${x%end} ${#x} $1 $# $@ $? $$ $!
+  $(command) $((1 + x))   * ? [a-z]   # comment
+Built in: cd pwd exit export readonly unset set shift local return eval . exec trap read getopts echo printf test [
+          command type wait jobs fg bg kill break continue true false :";
 
 /// Variables that are set if nobody else has.
 const DEFAULTS: [(&str, &str); 2] = [("PATH", "/bin:/boot/bin"), ("HOME", "/")];
@@ -44,8 +47,31 @@ enum Source {
     Input,
 }
 
+/// `-S STATE`: what a shell tells the one that it starts as its subshell.
+fn take_state(arguments: &[Vec<u8>]) -> (Option<&[u8]>, &[Vec<u8>]) {
+    match arguments {
+        [option, state, rest @ ..] if option == b"-S" => (Some(state), rest),
+        all => (None, all),
+    }
+}
+
+/// `-e`, `-u`, `-x` and `-f` in front of all else, as for `set`.
+fn take_switches(arguments: &[Vec<u8>]) -> (Vec<u8>, &[Vec<u8>]) {
+    let is_switch = |argument: &Vec<u8>| {
+        argument.len() > 1
+            && argument[0] == b'-'
+            && argument[1..].iter().all(|it| b"euxf".contains(it))
+    };
+    let count = arguments.iter().take_while(|it| is_switch(it)).count();
+    let (switches, rest) = arguments.split_at(count);
+    let letters = switches.iter().flat_map(|it| it[1..].iter().copied());
+    (letters.collect(), rest)
+}
+
 fn main(env: &Env) -> Result<i32, Stop> {
-    let (source, positional) = match env.arguments() {
+    let (state, arguments) = take_state(env.arguments());
+    let (switches, arguments) = take_switches(arguments);
+    let (source, positional) = match arguments {
         [] => (Source::Input, Vec::from([b"sh".to_vec()])),
         [option, rest @ ..] if option == b"-c" => line_source(rest)?,
         [option, ..] if option.starts_with(b"-") && option.len() > 1 => {
@@ -53,8 +79,9 @@ fn main(env: &Env) -> Result<i32, Stop> {
             return Ok(0);
         }
         [file, ..] => match script(env, file)? {
-            Some(text) => (Source::Text(text), env.arguments().to_vec()),
-            None => return Ok(127),
+            Some(text) => (Source::Text(text), arguments.to_vec()),
+            // As dash.
+            None => return Ok(2),
         },
     };
     let mut environment = env.environment()?;
@@ -74,6 +101,10 @@ fn main(env: &Env) -> Result<i32, Stop> {
         environment,
         interactive,
     );
+    if let Some(state) = state {
+        shell.restore(state);
+    }
+    shell.set_switches(&switches);
     Ok(match source {
         Source::Text(text) => shell.run_text(&text),
         Source::Input => shell.run_input(),

@@ -1,16 +1,23 @@
 //! The shell's [`System`]: a process.
 
-use crate::input::Input;
+use crate::editor::Person;
+use crate::input::{self, Input};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use interfaces::{Errno, ExitStatus, FileKind, FsError, OpenFlags, RVec, RpcError, SpawnRequest};
+use interfaces::{
+    DescriptorKind, Errno, ExitStatus, FileKind, FsError, OpenFlags, RVec, RpcError, SpawnRequest,
+};
 use shell::{
     Ended, FileTest, Line, Lookup, MOST_EXPANDED, OpenMode, SpawnError, SpawnOrder, System,
+    Unwritten,
 };
 use ulib::{Env, Error};
 
 /// Bytes that are read at once of a command's output.
 const CHUNK: usize = 16 * 1024;
+
+/// Longest here-document that goes through a pipe, in bytes.
+const PIPED: usize = 32 * 1024;
 
 /// How long to wait until the state of a background process is looked at again, in nanoseconds.
 const PAUSE: u64 = 20_000_000;
@@ -20,6 +27,7 @@ pub struct Unix<'a> {
     env: &'a Env,
     input: Input,
     interactive: bool,
+    person: Option<Person>,
 }
 
 impl<'a> Unix<'a> {
@@ -30,11 +38,67 @@ impl<'a> Unix<'a> {
             env,
             input,
             interactive,
+            person: interactive.then(|| Person::new(env)),
         }
     }
 
     fn path(&self, path: &[u8]) -> Result<RVec<u8>, Error> {
         Ok(RVec::from_slice(path)?)
+    }
+
+    /// Whether a file that is no image is to be run by a new shell: a text that may be executed.
+    fn is_script(&mut self, path: &[u8]) -> bool {
+        let Ok(mut reader) = self.env.open(path) else {
+            return false;
+        };
+        let is_text = reader
+            .fill()
+            .is_ok_and(|start| !start[..start.len().min(CHUNK)].contains(&0));
+        is_text && self.test(path, FileTest::Executable)
+    }
+
+    fn spawn_script(&mut self, order: &SpawnOrder<'_>) -> Result<u32, SpawnError> {
+        let rest = order.arguments.get(1..).unwrap_or_default();
+        let mut arguments = Vec::from([b"sh".to_vec(), order.path.to_vec()]);
+        arguments.extend_from_slice(rest);
+        let shell = ["/bin/sh", "/boot/bin/sh"]
+            .into_iter()
+            .find(|path| self.lookup(path.as_bytes()) == Lookup::File);
+        let path = shell.ok_or(SpawnError::Missing)?.as_bytes();
+        // One that is the shell itself cannot come back here.
+        self.spawn(&SpawnOrder {
+            path,
+            arguments: &arguments,
+            environment: order.environment,
+            ..*order
+        })
+    }
+
+    /// A here-document that is longer than a pipe holds: a file without a name.
+    fn document_file(&mut self, text: &[u8]) -> Result<u32, String> {
+        let pid = self.pid();
+        let mut last = String::new();
+        for directory in ["/tmp", ""] {
+            let path = alloc::format!("{directory}/.sh-{pid}-document").into_bytes();
+            let writer = match self.open(&path, OpenMode::Write) {
+                Ok(writer) => writer,
+                Err(error) => {
+                    last = error;
+                    continue;
+                }
+            };
+            let written = self.write(writer, text).is_ok();
+            self.close(writer);
+            let reader = self.open(&path, OpenMode::Read);
+            let path = self.path(&path).map_err(self::text)?;
+            // It stays while it is open.
+            let _ = self.env.process().unlink(&path);
+            return match written {
+                true => reader,
+                false => Err("the here-document could not be written".to_string()),
+            };
+        }
+        Err(alloc::format!("here-document: {last}"))
     }
 
     fn request(&self, order: &SpawnOrder<'_>) -> Result<SpawnRequest, RpcError> {
@@ -100,18 +164,21 @@ impl System for Unix<'_> {
         let request = self
             .request(order)
             .map_err(|error| SpawnError::Refused(text(error)))?;
-        self.env
-            .process()
-            .spawn(request)
-            .map_err(|error| match error {
-                Errno::Fs(FsError::NotFound) => SpawnError::Missing,
-                Errno::Killed => SpawnError::Killed,
-                // What else there is to be invalid in a request, the shell does not get wrong.
-                Errno::Invalid => SpawnError::Refused(
-                    "the arguments and variables are too long for a program".to_string(),
-                ),
-                error => SpawnError::Refused(text(error)),
-            })
+        let spawned = self.env.process().spawn(request);
+        if let Err(Errno::BadImage(_)) = spawned
+            && self.is_script(order.path)
+        {
+            return self.spawn_script(order);
+        }
+        spawned.map_err(|error| match error {
+            Errno::Fs(FsError::NotFound) => SpawnError::Missing,
+            Errno::Killed => SpawnError::Killed,
+            // What else there is to be invalid in a request, the shell does not get wrong.
+            Errno::Invalid => SpawnError::Refused(
+                "the arguments and variables are too long for a program".to_string(),
+            ),
+            error => SpawnError::Refused(text(error)),
+        })
     }
 
     fn wait(&mut self, pid: u32) -> Option<Ended> {
@@ -121,6 +188,25 @@ impl System for Unix<'_> {
             Ok((_, ExitStatus::Crashed)) => Some(Ended::Crashed),
             Err(_) => None,
         }
+    }
+
+    fn wait_or_stop(&mut self, pid: u32) -> Option<Ended> {
+        match self.env.process().wait_or_stop(pid) {
+            Ok(Some(ExitStatus::Exited(status))) => Some(Ended::Exited(status)),
+            Ok(Some(ExitStatus::Killed)) => Some(Ended::Killed),
+            Ok(Some(ExitStatus::Crashed)) => Some(Ended::Crashed),
+            Ok(None) => Some(Ended::Stopped),
+            Err(_) => None,
+        }
+    }
+
+    fn resume(&mut self, pid: u32, background: bool) {
+        // The only error is that it is gone, and then whoever waits for it will see that.
+        let _ = self.env.process().resume(pid, background);
+    }
+
+    fn kill(&mut self, pid: u32) -> Result<(), String> {
+        self.env.process().kill(pid).map_err(text)
     }
 
     fn finished(&mut self, pids: &[u32]) -> Vec<u32> {
@@ -157,33 +243,80 @@ impl System for Unix<'_> {
         }
     }
 
-    fn write(&mut self, descriptor: u32, text: &[u8]) {
-        let Ok(mut rest) = RVec::from_slice(text) else {
-            return;
-        };
-        while !rest.is_empty() {
-            match self.env.process().write(descriptor, &rest) {
-                Ok(written @ 1..) if (written as usize) < rest.len() => {
-                    match RVec::from_slice(&rest[written as usize..]) {
-                        Ok(more) => rest = more,
-                        Err(_) => return,
-                    }
-                }
-                _ => return,
-            }
+    fn read_file(&mut self, path: &[u8]) -> Result<Vec<u8>, String> {
+        let read = self
+            .env
+            .open(path)
+            .and_then(|mut reader| reader.read_to_end());
+        read.map_err(text)
+    }
+
+    fn document(&mut self, text: &[u8]) -> Result<u32, String> {
+        if text.len() > PIPED {
+            return self.document_file(text);
+        }
+        let (reader, writer) = self.pipe()?;
+        let written = self.write(writer, text).is_ok();
+        self.close(writer);
+        if !written {
+            self.close(reader);
+            return Err("the here-document could not be written".to_string());
+        }
+        Ok(reader)
+    }
+
+    fn read_from(&mut self, descriptor: u32) -> (Vec<u8>, bool) {
+        match descriptor {
+            0 => self.input.plain_line(),
+            _ => input::line_of(self.env.process(), descriptor),
         }
     }
 
-    fn read_line(&mut self, prompt: &str) -> Line {
+    fn write(&mut self, descriptor: u32, text: &[u8]) -> Result<(), Unwritten> {
+        let failed = |error: Errno| match error {
+            Errno::BrokenPipe => Unwritten::NoReader,
+            error => Unwritten::Failed(Error::System(error).to_string()),
+        };
+        let out_of_memory = |error: RpcError| failed(Errno::Rpc(error));
+        let mut rest = RVec::from_slice(text).map_err(out_of_memory)?;
+        while !rest.is_empty() {
+            let written = match self.env.process().write(descriptor, &rest) {
+                Ok(written) if written > 0 => written as usize,
+                Ok(_) => return Err(Unwritten::Failed(String::from("nothing was written"))),
+                Err(error) => return Err(failed(error)),
+            };
+            if written >= rest.len() {
+                return Ok(());
+            }
+            rest = RVec::from_slice(&rest[written..]).map_err(out_of_memory)?;
+        }
+        Ok(())
+    }
+
+    fn read_line(&mut self, prompt: &str, commands: &[Vec<u8>]) -> Line {
+        let edited = match &mut self.person {
+            Some(person) if !self.input.is_ahead() => {
+                person.line(self.env, prompt.as_bytes(), commands)
+            }
+            _ => None,
+        };
+        match edited {
+            Some(Line::End) => {
+                let _ = self.write(1, b"\n");
+                return Line::End;
+            }
+            Some(line) => return line,
+            None => {}
+        }
         if self.interactive {
-            self.write(1, prompt.as_bytes());
+            let _ = self.write(1, prompt.as_bytes());
         }
         let line = self.input.next_line();
         if self.interactive && line != Line::End {
             return line;
         }
         if self.interactive {
-            self.write(1, b"\n");
+            let _ = self.write(1, b"\n");
         }
         line
     }
@@ -200,6 +333,13 @@ impl System for Unix<'_> {
     }
 
     fn test(&mut self, path: &[u8], question: FileTest) -> bool {
+        if question == FileTest::Terminal {
+            let descriptor = core::str::from_utf8(path)
+                .ok()
+                .and_then(|it| it.parse().ok());
+            let kind = descriptor.map(|it| self.env.process().kind(it));
+            return matches!(kind, Some(Ok(DescriptorKind::Console)));
+        }
         let follow = question != FileTest::Symlink;
         let Ok(metadata) = self.env.metadata(path, follow) else {
             return false;
@@ -210,7 +350,15 @@ impl System for Unix<'_> {
             FileTest::Directory => matches!(metadata.kind, FileKind::Directory),
             FileTest::Symlink => matches!(metadata.kind, FileKind::Symlink),
             FileTest::NotEmpty => metadata.size > 0,
+            FileTest::Executable => metadata.mode & 0o111 != 0,
+            FileTest::Other => matches!(metadata.kind, FileKind::Other),
+            FileTest::Terminal => false,
         }
+    }
+
+    fn modified(&mut self, path: &[u8]) -> Option<u64> {
+        let metadata = self.env.metadata(path, true).ok()?;
+        Some(metadata.modified)
     }
 
     fn list(&mut self, directory: &[u8]) -> Vec<Vec<u8>> {
@@ -238,6 +386,19 @@ impl System for Unix<'_> {
             true => self.env.process().interrupts().unwrap_or(0),
             false => 0,
         }
+    }
+
+    fn times(&mut self) -> [u64; 4] {
+        let times = self.env.process().times();
+        times.map_or([0; 4], |times| {
+            [
+                times.user,
+                times.system,
+                times.children_user,
+                times.children_system,
+            ]
+            .map(|nanoseconds| nanoseconds / 1_000_000)
+        })
     }
 
     fn pid(&self) -> u32 {

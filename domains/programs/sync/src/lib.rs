@@ -1,12 +1,15 @@
-//! `sync`: returns when everything that was written is on the disk.
+//! `sync`: returns when everything that was written, or what was written to some files, is on the disk.
 #![no_std]
 #![forbid(unsafe_code)]
 
-use ulib::{Env, Handle, Process, Program, RpcResult, Stop};
+extern crate alloc;
+
+use interfaces::RVec;
+use ulib::{Env, Error, Handle, Process, Program, READ, RpcResult, Stop};
 
 const USAGE: &str = "
-usage: sync
-Returns when everything that was written is on the disk.";
+usage: sync [FILE...]
+Returns when everything that was written is on the disk, or with arguments these files.";
 
 /// The entry of the program.
 ///
@@ -17,7 +20,22 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    env.options(USAGE, "")?;
-    env.process().sync()?;
-    Ok(0)
+    let options = env.options(USAGE, "")?;
+    if options.operands.is_empty() {
+        env.process().sync()?;
+    }
+    for path in &options.operands {
+        if let Err(error) = sync_file(env, path) {
+            env.fail(path, &error);
+        }
+    }
+    Ok(env.status())
+}
+
+fn sync_file(env: &Env, path: &[u8]) -> Result<(), Error> {
+    let process = env.process();
+    let descriptor = process.open(&RVec::from_slice(path)?, READ)?;
+    let synced = process.sync_file(descriptor);
+    process.close(descriptor)?;
+    Ok(synced?)
 }

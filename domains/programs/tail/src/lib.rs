@@ -2,10 +2,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-extern crate alloc;
-
-use alloc::vec::Vec;
 use textutil::tail::{Tail, parse_amount};
+use ulib::ends;
 use ulib::{Env, Error, Handle, Process, Program, Reader, RpcResult, Stop};
 
 const USAGE: &str = "
@@ -23,56 +21,14 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let arguments: Vec<Vec<u8>> = env.arguments().iter().map(|it| modern(it)).collect();
-    let options = env.options_of(&arguments, USAGE, "n:c:qv")?;
+    let options = env.options_of(&ends::arguments(env), USAGE, "n:c:qv")?;
     let (text, bytes) = match (options.value('c'), options.value('n')) {
         (Some(text), _) => (text, true),
         (None, text) => (text.unwrap_or(b"10"), false),
     };
     let amount = parse_amount(text, bytes)
         .ok_or_else(|| Stop::about(text, Error::text("invalid number")))?;
-    let mut files = options.operands.clone();
-    if files.is_empty() {
-        files = Vec::from([b"-".to_vec()]);
-    }
-    let headings = options.has('v') || (files.len() > 1 && !options.has('q'));
-    let mut first = true;
-    for file in &files {
-        match env.input(file) {
-            Ok(reader) => {
-                if headings {
-                    heading(env, file, first)?;
-                }
-                first = false;
-                if let Err(error) = show(env, reader, Tail::new(amount))? {
-                    env.fail(file, &error);
-                }
-            }
-            Err(error) => env.fail(file, &error),
-        }
-    }
-    Ok(env.status())
-}
-
-/// `-5` as `-n5`.
-fn modern(argument: &[u8]) -> Vec<u8> {
-    match argument {
-        [b'-', digits @ ..] if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
-            [b"-n", digits].concat()
-        }
-        _ => argument.to_vec(),
-    }
-}
-
-fn heading(env: &Env, file: &[u8], first: bool) -> Result<(), Stop> {
-    let name = if file == b"-" {
-        b"standard input"
-    } else {
-        file
-    };
-    env.write(if first { b"==> " } else { b"\n==> " })?;
-    env.write(name)?;
-    env.write(b" <==\n")
+    ends::each_file(env, &options, |reader| show(env, reader, Tail::new(amount)))
 }
 
 /// Prints the end of one file; an error of the file inside, one of the output outside.

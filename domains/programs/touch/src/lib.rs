@@ -1,16 +1,18 @@
-//! `touch [-c] FILE...`: makes files that are not there, and sets the date of the others to now.
-//!
-//! No system call sets a date, so the first byte of a file is written again as it is.
+//! `touch [-c] [-d DATE|-t STAMP|-r FILE] FILE...`: sets the date of files, and makes those that are not there.
 #![no_std]
 #![forbid(unsafe_code)]
 
-use interfaces::{OpenFlags, RVec};
-use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
+extern crate alloc;
+
+use interfaces::OpenFlags;
+use textutil::date::{parse, parse_stamp};
+use ulib::{Env, Error, Handle, Process, Program, READ, RpcResult, Stop};
 
 const USAGE: &str = "
-usage: touch [-c] FILE...
-Makes each FILE that is not there, empty; of the others, unless they are empty, sets the date to now.
--c: makes none.";
+usage: touch [-c] [-d DATE] [-t STAMP] [-r FILE] FILE...
+Sets the date of each FILE to now, and makes it, empty, if it is not there.
+  -c  makes none   -r FILE  the date of that file
+  -d DATE  such as 2024-02-29 12:30:00 (UTC) or @SECONDS   -t STAMP  [[CC]YY]MMDDhhmm[.ss]";
 
 /// The entry of the program.
 ///
@@ -21,12 +23,23 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "c")?;
+    let options = env.options(USAGE, "cd:t:r:am")?;
     if options.operands.is_empty() {
         return Err(Stop::usage("a file is missing; `touch --help` says more"));
     }
+    let now = ulib::wall_seconds();
+    let wrong = |text: &[u8]| Stop::about(text, Error::text("invalid date"));
+    let seconds = match (options.value('d'), options.value('t'), options.value('r')) {
+        (Some(text), ..) => parse(text, now).ok_or_else(|| wrong(text))?,
+        (_, Some(text), _) => parse_stamp(text, now).ok_or_else(|| wrong(text))?,
+        (_, _, Some(file)) => match env.metadata(file, true) {
+            Ok(of) => of.modified,
+            Err(error) => return Err(Stop::about(file, error)),
+        },
+        _ => now,
+    };
     for file in &options.operands {
-        match touch(env, file, !options.has('c')) {
+        match touch(env, file, !options.has('c'), seconds) {
             Err(error) if options.has('c') && error.is_not_found() => {}
             Err(error) => env.fail(file, &error),
             Ok(()) => {}
@@ -35,26 +48,16 @@ fn main(env: &Env) -> Result<i32, Stop> {
     Ok(env.status())
 }
 
-fn touch(env: &Env, file: &[u8], create: bool) -> Result<(), Error> {
-    let flags = OpenFlags {
-        read: true,
-        write: true,
-        create,
-        truncate: false,
-        append: false,
-        exclusive: false,
-    };
-    let descriptor = env.with_path(file, |process, path| process.open(path, flags))?;
-    let result = rewrite_first_byte(env.process(), descriptor);
-    env.process().close(descriptor)?;
-    result
-}
-
-fn rewrite_first_byte(process: &Handle<dyn Process>, descriptor: u32) -> Result<(), Error> {
-    let first = process.read(descriptor, RVec::filled(0, 1)?)?;
-    if !first.is_empty() {
-        process.seek(descriptor, 0)?;
-        process.write(descriptor, &first)?;
+fn touch(env: &Env, file: &[u8], create: bool, seconds: u64) -> Result<(), Error> {
+    if create && env.metadata(file, true).is_err_and(|it| it.is_not_found()) {
+        let flags = OpenFlags {
+            read: false,
+            write: true,
+            create: true,
+            ..READ
+        };
+        let descriptor = env.with_path(file, |process, path| process.open(path, flags))?;
+        env.process().close(descriptor)?;
     }
-    Ok(())
+    env.with_path(file, |process, path| process.set_modified(path, seconds))
 }
