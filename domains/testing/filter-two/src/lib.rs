@@ -1,6 +1,9 @@
 //! A text filter as a plug-in, version two: puts the first letter of every word into capitals, and counts on
 //! where version one stopped.
 //!
+//! The options are words that make it a version to which an update must not succeed: `start=HOW` or `take_over=HOW`, where HOW is
+//! `panic`, `hang` (loops) or `refuse`.
+//!
 //! The request `crash` makes it index out of bounds, `hang` makes it loop; `count` is answered with how many
 //! lines have passed.
 #![no_std]
@@ -10,20 +13,37 @@ extern crate alloc;
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
-use interfaces::{Handle, PlugIn, PlugInError, RVec, RpcResult, Text};
+use interfaces::{Handle, PlugIn, PlugInError, RVec, RpcError, RpcResult, Text};
 
 /// The plug-in's entry.
 ///
 /// # Errors
-/// When there is no memory.
-pub fn start(_options: RVec<u8>) -> RpcResult<Handle<dyn PlugIn>> {
+/// When there is no memory, or when it is told to refuse.
+pub fn start(options: RVec<u8>) -> RpcResult<Handle<dyn PlugIn>> {
+    if misbehave(&options, b"start=") {
+        return Err(RpcError::Refused);
+    }
     Handle::new(Filter {
         lines: AtomicU64::new(0),
+        options,
     })
+}
+
+/// Does at `place` what the options say; whether that is to refuse.
+fn misbehave(options: &[u8], place: &[u8]) -> bool {
+    let mut words = options.split(|byte| *byte == b' ');
+    match words.find_map(|word| word.strip_prefix(place)) {
+        Some(b"panic") => panic!("told to panic"),
+        Some(b"hang") => loop {
+            black_box(place);
+        },
+        how => how == Some(b"refuse"),
+    }
 }
 
 struct Filter {
     lines: AtomicU64,
+    options: RVec<u8>,
 }
 
 impl PlugIn for Filter {
@@ -56,6 +76,9 @@ impl PlugIn for Filter {
     }
 
     fn take_over(&self, state: RVec<u8>) -> Result<(), PlugInError> {
+        if misbehave(&self.options, b"take_over=") {
+            return Err(PlugInError::Refused(Text::new("told to refuse it")));
+        }
         let lines = state.first_chunk().filter(|_| state.len() == 8);
         let lines = lines.ok_or(PlugInError::Refused(Text::new("not a count of lines")))?;
         self.lines

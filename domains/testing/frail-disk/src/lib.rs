@@ -16,7 +16,9 @@ use alloc::vec::Vec;
 use cache::{Cache, SECTOR};
 use domain_rt::sync::Mutex;
 use domain_rt::{log, thread};
-use interfaces::{Block, BlockError, Geometry, Handle, RVec, RpcError, RpcResult};
+use interfaces::{
+    Block, BlockError, Extent, Geometry, Handle, RVec, RpcError, RpcResult, WriteSequence, extents,
+};
 use queue::Queue;
 
 /// Makes the driver.
@@ -89,6 +91,24 @@ impl Block for Disk {
     }
 
     fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
+        self.write_part(sector, data)
+    }
+
+    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
+        extents::parts(extents, data)?.try_for_each(|(sector, part)| self.write_part(sector, part))
+    }
+
+    fn flush(&self) -> Result<(), BlockError> {
+        self.medium.flush()
+    }
+
+    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+}
+
+impl Disk {
+    fn write_part(&self, sector: u64, data: &[u8]) -> Result<(), BlockError> {
         if !data.len().is_multiple_of(SECTOR) {
             return Err(BlockError::OutOfRange);
         }
@@ -97,9 +117,5 @@ impl Block for Disk {
         self.queue.write(sector, data)?;
         self.cache.lock().write(sector, data);
         Ok(())
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        self.medium.flush()
     }
 }

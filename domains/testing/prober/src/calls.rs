@@ -28,9 +28,7 @@ fn values(lab: &Lab) -> Verdict {
 fn moves(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     let own = |count| -> Result<bool, alloc::string::String> {
-        Ok(lab
-            .info(victim.id)?
-            .is_some_and(|info| info.shared_objects == count))
+        Ok(lab.holdings(victim.id)?.objects == count)
     };
     let mut object = RRef::new([7; 64]).map_err(say)?;
     for _ in 0..10 {
@@ -50,7 +48,7 @@ fn moves(lab: &Lab) -> Verdict {
     ensure!(
         own(1 + 5)?,
         "not all of a nest was moved: {:?}",
-        lab.info(victim.id)?
+        lab.holdings(victim.id)?
     );
     victim.end()
 }
@@ -60,8 +58,7 @@ fn lends(lab: &Lab) -> Verdict {
     let object = RRef::new([9; 64]).map_err(say)?;
     ensure!(victim.subject.peek(&object) == Ok(9), "not what was lent");
     ensure!(
-        lab.info(victim.id)?
-            .is_some_and(|info| info.shared_objects == 0),
+        lab.holdings(victim.id)?.objects == 0,
         "lending moved the object"
     );
     victim.end()
@@ -187,13 +184,10 @@ fn wraps_arguments(lab: &Lab) -> Verdict {
         .map_err(say)?;
     let depth = victim.subject.depth(5);
     ensure!(depth == Ok(1005), "the victim called back: {depth:?}");
-    ensure!(
-        lab.info(victim.id)?.is_some_and(|info| info.handles == 1),
-        "it holds one handle"
-    );
+    ensure!(lab.holdings(victim.id)?.handles == 1, "it holds one handle");
     victim.subject.follow(None).map_err(say)?;
     ensure!(
-        lab.info(victim.id)?.is_some_and(|info| info.handles == 0),
+        lab.holdings(victim.id)?.handles == 0,
         "it dropped the handle"
     );
     victim.end()

@@ -3,7 +3,7 @@
 use crate::lab::{Lab, say, wait_for};
 use crate::{Test, Verdict, ensure};
 use alloc::vec::Vec;
-use interfaces::{AnyHandle, Block, DomainSpec, Handle, RVec, StartError, Subject, Text};
+use interfaces::{AnyHandle, Block, Handle, RVec, StartError, Subject};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -97,12 +97,7 @@ fn typed(lab: &Lab) -> Verdict {
 
 fn grants(lab: &Lab) -> Verdict {
     let start = |grants: [Option<AnyHandle>; 12]| {
-        let spec = DomainSpec {
-            name: Text::new("victim"),
-            page_limit: 0,
-            thread_limit: 0,
-            call_budget_ms: 0,
-        };
+        let spec = crate::lab::unlimited();
         let options = RVec::from_slice(b"").map_err(say)?;
         Ok::<_, alloc::string::String>(lab.victim_image()?.start(spec, grants, options).err())
     };

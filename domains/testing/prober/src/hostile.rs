@@ -1,7 +1,7 @@
 //! Attacks that a domain of safe Rust can try on the kernel or on others: at the edge of its stack, by drops
 //! that block or go deep, and by dying while things pass from it or to it.
 
-use crate::lab::{Lab, Victim, say, wait_for};
+use crate::lab::{Lab, Victim, say, settle, wait_for};
 use crate::{Test, Verdict, ensure};
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -137,20 +137,9 @@ fn dying_receiver(lab: &Lab) -> Verdict {
         wait_for("the giver's objects to be dropped", || {
             giver.subject.offspring_alive() == Ok(0)
         })?;
-        let objects = lab.info(giver.id)?.map_or(0, |info| info.shared_objects);
+        let objects = lab.holdings(giver.id)?.objects;
         ensure!(objects == 0, "the giver still owns {objects} objects");
         settle(lab)
     })?;
     giver.end()
-}
-
-/// Waits until the callers' threads are gone, so that their stacks are back.
-fn settle(lab: &Lab) -> Verdict {
-    let mine = domain_rt::self_id();
-    wait_for(
-        "the callers' threads to end",
-        || matches!(lab.info(mine), Ok(Some(info)) if info.threads == 1),
-    )?;
-    time::sleep(2_000_000);
-    Ok(())
 }

@@ -6,8 +6,9 @@ use alloc::string::String;
 use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{
-    AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec, Handle, Image,
-    LoadError, Loader, Monitor, RVec, RpcError, StartError, Subject, Text,
+    AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec, DomainState,
+    Handle, Holdings, Image, LoadError, Loader, MemoryWatch, Monitor, RVec, RpcError, StartError,
+    Subject, Text,
 };
 
 /// The tools of the tests.
@@ -18,7 +19,10 @@ pub struct Lab {
     pub monitor: Handle<dyn Monitor>,
     /// Ends domains.
     pub control: Handle<dyn DomainControl>,
-    archive: Handle<dyn Archive>,
+    /// The boot archive.
+    pub archive: Handle<dyn Archive>,
+    /// Tells who needs memory; not on every platform.
+    pub memory: Option<Handle<dyn MemoryWatch>>,
     victim: Mutex<Option<Handle<dyn Image>>>,
 }
 
@@ -32,6 +36,18 @@ pub struct Victim {
     pub id: u32,
 }
 
+/// A victim without limits of its own.
+pub fn unlimited() -> DomainSpec {
+    DomainSpec {
+        name: Text::new("victim"),
+        page_limit: 0,
+        shared_limit: 0,
+        thread_limit: 0,
+        call_limit: 0,
+        call_budget_ms: 0,
+    }
+}
+
 /// Longer than anything here takes; in nanoseconds.
 const PATIENCE: u64 = 20_000_000_000;
 
@@ -42,27 +58,39 @@ impl Lab {
         monitor: Handle<dyn Monitor>,
         control: Handle<dyn DomainControl>,
         archive: Handle<dyn Archive>,
+        memory: Option<Handle<dyn MemoryWatch>>,
     ) -> Self {
         Lab {
             loader,
             monitor,
             control,
             archive,
+            memory,
             victim: Mutex::new(None),
         }
     }
 
     /// The bytes of the victim's image file.
     pub fn victim_file(&self) -> Result<RVec<u8>, String> {
+        self.file("domains/victim")
+    }
+
+    /// The bytes of the image file at `path`.
+    fn file(&self, path: &str) -> Result<RVec<u8>, String> {
         for index in 0.. {
             let entry = self.archive.entry(index).map_err(say)?;
-            let entry = entry.ok_or("no victim in the archive")?;
-            if entry.path.as_str() == "domains/victim" {
+            let entry = entry.ok_or_else(|| format!("no {path} in the archive"))?;
+            if entry.path.as_str() == path {
                 let buffer = RVec::filled(0, entry.size as usize).map_err(say)?;
                 return self.archive.read(index, 0, buffer).map_err(say);
             }
         }
         Err("the archive has no end".into())
+    }
+
+    /// The image at `path`.
+    pub fn image(&self, path: &str) -> Result<Handle<dyn Image>, String> {
+        self.loader.prepare(self.file(path)?).map_err(say)
     }
 
     /// A victim's image, verified once.
@@ -89,10 +117,9 @@ impl Lab {
         options: &[u8],
     ) -> Result<Result<Victim, StartError>, String> {
         let spec = DomainSpec {
-            name: Text::new("victim"),
             page_limit: pages,
             thread_limit: threads,
-            call_budget_ms: 0,
+            ..unlimited()
         };
         self.start_as(next, spec, options)
     }
@@ -146,6 +173,11 @@ impl Lab {
         Ok(self.monitor.memory().map_err(say)?.free)
     }
 
+    /// Memory in use by the shared heap, in bytes.
+    pub fn shared(&self) -> Result<u64, String> {
+        Ok(self.monitor.memory().map_err(say)?.shared)
+    }
+
     /// Runs `work` until free memory is the same before and after, a few times at most: what is allocated
     /// once and kept (tables that grow, chunks of the shared heap) does not count, what is lost every time
     /// does.
@@ -161,6 +193,11 @@ impl Lab {
             }
         }
         Err(format!("{lost} bytes are lost every time"))
+    }
+
+    /// What the victim owns and holds.
+    pub fn holdings(&self, id: u32) -> Result<Holdings, String> {
+        self.monitor.holdings(id).map_err(say)
     }
 
     /// The victim's description, if it is not gone.
@@ -182,6 +219,12 @@ impl Victim {
         self.gone().map(drop)
     }
 
+    /// Whether it is dead, for whatever reason.
+    pub fn has_died(&self) -> Result<bool, String> {
+        let info = self.domain.info().map_err(say)?;
+        Ok(info.state != DomainState::Running)
+    }
+
     /// Whether calls to it fail as they must.
     pub fn is_dead(&self) -> bool {
         self.subject.null() == Err(RpcError::DomainCrashed)
@@ -197,6 +240,17 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) -> Verdict {
         }
         time::sleep(200_000);
     }
+    Ok(())
+}
+
+/// Waits until the callers' threads are gone, so that their stacks are back.
+pub fn settle(lab: &Lab) -> Verdict {
+    let mine = domain_rt::self_id();
+    wait_for(
+        "the callers' threads to end",
+        || matches!(lab.info(mine), Ok(Some(info)) if info.threads == 1),
+    )?;
+    time::sleep(2_000_000);
     Ok(())
 }
 

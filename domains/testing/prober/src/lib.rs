@@ -3,24 +3,32 @@
 //! Each of the seven promises of the isolation half, and each trap that others fell into, is a named test.
 //! The results are lines of the kernel's log, `test NAME ok` or `test NAME FAILED: why`, and a last line
 //! `N passed, N failed`; then the machine is switched off. `options` names the tests to run (a part of the
-//! name is enough); without it all are run.
+//! name is enough); without it all are run. `options=steps` is no test but the guest's side of `cargo xtask steps`.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod attacks;
+mod budgets;
 mod calls;
 mod crashes;
+mod gauge;
 mod handles;
 mod hostile;
 mod images;
 mod lab;
 mod memory;
+mod shadows;
+mod steps;
 mod threads;
+mod times;
 
 use alloc::string::String;
 use domain_rt::{log, thread};
-use interfaces::{Archive, DomainControl, Handle, Loader, Monitor, Power, RVec, RpcResult};
+use interfaces::{
+    Archive, DomainControl, Handle, Loader, MemoryWatch, Monitor, Power, RVec, RpcResult,
+};
 use lab::Lab;
 
 /// What a test says: why it failed.
@@ -48,26 +56,34 @@ pub fn start(
     control: Handle<dyn DomainControl>,
     archive: Handle<dyn Archive>,
     power: Handle<dyn Power>,
+    memory: Option<Handle<dyn MemoryWatch>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
     thread::spawn("tests", move || {
-        let lab = Lab::new(loader, monitor, control, archive);
+        let lab = Lab::new(loader, monitor, control, archive, memory);
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
-        let failed = run_all(&lab, wanted);
+        let failed = match wanted {
+            "steps" => steps::run(&lab),
+            _ => run_all(&lab, wanted),
+        };
         let _ = power.off(u8::from(failed > 0));
     })
 }
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 7] = [
+    let groups: [&[Test]; 11] = [
         calls::TESTS,
         crashes::TESTS,
         handles::TESTS,
         images::TESTS,
         memory::TESTS,
+        budgets::TESTS,
         threads::TESTS,
+        shadows::TESTS,
         hostile::TESTS,
+        attacks::TESTS,
+        times::TESTS,
     ];
     let (mut passed, mut failed) = (0, 0);
     for (name, test) in groups

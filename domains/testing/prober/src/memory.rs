@@ -1,10 +1,11 @@
 //! Memory: what a dead domain owned comes back, budgets hold, and no domain takes the others' memory along.
 
-use crate::lab::{Lab, say};
+use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
-use domain_rt::time;
-use interfaces::{Misdeed, RRef, RpcError};
+use interfaces::{Misdeed, RRef, RVec, RpcError};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -21,6 +22,9 @@ pub const TESTS: &[Test] = &[
     }),
     ("memory-death-of-a-rich-domain", rich),
     ("memory-a-hundred-lives", hundred_lives),
+    ("memory-kept-images-give-way", kept_images),
+    ("memory-impossible-wishes-ask-nobody", impossible),
+    ("memory-zeroed-shows-nothing-of-former-owners", zeroed),
 ];
 
 fn private(lab: &Lab) -> Verdict {
@@ -42,7 +46,7 @@ fn shared(lab: &Lab) -> Verdict {
                 .keep(RRef::new([1; 64]).map_err(say)?)
                 .map_err(say)?;
         }
-        let owned = lab.info(victim.id)?.map_or(0, |info| info.shared_objects);
+        let owned = lab.holdings(victim.id)?.objects;
         ensure!(owned == 500, "{owned} objects");
         victim.end()
     })
@@ -55,7 +59,7 @@ fn nested(lab: &Lab) -> Verdict {
             let nest = victim.subject.make_nest(value).map_err(say)?;
             victim.subject.keep_nest(nest).map_err(say)?;
         }
-        let owned = lab.info(victim.id)?.map_or(0, |info| info.shared_objects);
+        let owned = lab.holdings(victim.id)?.objects;
         ensure!(owned == 500, "{owned} objects");
         victim.end()
     })
@@ -116,18 +120,83 @@ fn hundred_lives(lab: &Lab) -> Verdict {
         );
         victim.gone().map(drop)
     };
-    (0..10).try_for_each(|_| live())?;
-    let mut free: Vec<u64> = Vec::new();
-    for _ in 0..100 {
-        live()?;
-        time::sleep(1000);
-        free.push(lab.free()?);
+    lab.conserves_memory(|| (0..100).try_for_each(|_| live()))
+}
+
+/// What a file's last instance left in memory is given up when somebody gets none.
+fn kept_images(lab: &Lab) -> Verdict {
+    let other = lab.loader.prepare(lab.victim_file()?).map_err(say)?;
+    let exhaust = || {
+        let victim = lab.start()?;
+        let answer = victim.subject.misbehave(Misdeed::HoardPrivate);
+        ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
+        victim.gone().map(drop)
+    };
+    exhaust()?;
+    let mut freed = 0;
+    for _ in 0..4 {
+        let grants = [const { None }; 12];
+        let options = RVec::from_slice(b"").map_err(say)?;
+        let started = other.start(unlimited(), grants, options).map_err(say)?;
+        let image = started.control.info().map_err(say)?.image_bytes;
+        started.control.kill().map_err(say)?;
+        started.control.wait().map_err(say)?;
+        let before = lab.free()?;
+        exhaust()?;
+        freed = lab.free()? as i64 - before as i64;
+        if freed >= image as i64 / 2 {
+            return Ok(());
+        }
     }
+    Err(format!("only {freed} bytes were given up"))
+}
+
+/// Whoever asks for more than the machine has gets nothing, and caches keep what they have.
+fn impossible(lab: &Lab) -> Verdict {
+    let Some(watch) = &lab.memory else {
+        return Ok(());
+    };
+    // There is always a later one than this, so that it does not wait.
+    let rings = || {
+        let shortage = watch.shortage(u32::MAX, 0).map_err(say)?;
+        Ok::<u32, String>(shortage.number)
+    };
+    let before = rings()?;
     ensure!(
-        free.first() <= free.last(),
-        "{} bytes free, then {}",
-        free[0],
-        free[99]
+        RVec::<u8>::zeroed(1 << 50).is_err(),
+        "an object of 2^50 bytes"
     );
+    let mut private = Vec::<u8>::new();
+    ensure!(private.try_reserve(1 << 43).is_err(), "2^43 bytes of heap");
+    let after = rings()?;
+    ensure!(after == before, "{} rings", after.wrapping_sub(before));
+    // Whereas somebody who takes all that there is does ask.
+    let victim = lab.start()?;
+    let answer = victim.subject.misbehave(Misdeed::HoardPrivate);
+    ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
+    victim.gone()?;
+    ensure!(rings()? != after, "nobody was asked");
+    Ok(())
+}
+
+/// Nothing is cleared a second time, so what was written before must have been cleared the first time.
+fn zeroed(_: &Lab) -> Verdict {
+    let around_a_slot = 32 << 10;
+    for bytes in [
+        1,
+        64,
+        around_a_slot - 1,
+        around_a_slot,
+        around_a_slot + 1,
+        100 << 10,
+        1 << 20,
+    ] {
+        for round in 0..4 {
+            drop(RVec::filled(0xa5u8, bytes).map_err(say)?);
+            let zeros = RVec::<u8>::zeroed(bytes).map_err(say)?;
+            let clean = zeros.len() == bytes && zeros.iter().all(|byte| *byte == 0);
+            ensure!(clean, "{bytes} bytes are not zero in round {round}");
+        }
+    }
     Ok(())
 }

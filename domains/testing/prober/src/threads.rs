@@ -1,11 +1,12 @@
 //! Threads: all of them leave a dead domain, wherever they are, and each by itself.
 
-use crate::lab::{Lab, Victim, say, wait_for};
+use crate::lab::{Lab, Victim, say, settle, unlimited, wait_for};
 use crate::{Test, Verdict, ensure};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
+use domain_rt::sync::Mutex;
 use domain_rt::{thread, time};
-use interfaces::{CrashReason, DomainSpec, Misdeed, RpcError, Text};
+use interfaces::{CrashReason, DomainSpec, Handle, Misdeed, RpcError, Subject};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -22,6 +23,7 @@ pub const TESTS: &[Test] = &[
     ("threads-budget", budget),
     ("threads-eight-panic-at-once", eight_panics),
     ("threads-unwind-apart", apart),
+    ("threads-eight-call-while-it-dies", eight_callers),
     ("time-blocked-is-not-counted", blocked_time),
     ("time-of-own-threads-is-bounded", own_time),
 ];
@@ -30,10 +32,8 @@ pub const TESTS: &[Test] = &[
 fn own_time(lab: &Lab) -> Verdict {
     lab.conserves_memory(|| {
         let spec = DomainSpec {
-            name: Text::new("victim"),
-            page_limit: 0,
-            thread_limit: 0,
             call_budget_ms: 100,
+            ..unlimited()
         };
         let victim = lab.start_as(None, spec, b"")?.map_err(say)?;
         let answer = victim.subject.misbehave(Misdeed::SpinInOwnThread);
@@ -45,6 +45,87 @@ fn own_time(lab: &Lab) -> Verdict {
         ensure!(reason == CrashReason::Hang, "it ended by {reason:?}");
         settle(lab)
     })
+}
+
+/// Instances that eight threads use up, calls between two looks for a newer one, and nanoseconds of rest then, so
+/// that one processor is enough for all.
+const LIVES: u32 = 6;
+const STRIDE: u64 = 50;
+const REST: u64 = 500_000;
+
+/// What eight callers share.
+struct Callers {
+    /// The instance that serves now.
+    subject: Mutex<Arc<Handle<dyn Subject>>>,
+    stop: AtomicU32,
+    right: AtomicU32,
+    crashed: AtomicU32,
+    wrong: AtomicU32,
+    done: AtomicU32,
+}
+
+/// Eight threads call a domain that is ended and started again all the time: each call gives the right result or
+/// says that the domain crashed, and nothing is lost.
+fn eight_callers(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let mut victim = lab.start()?;
+        let serve = |victim: &Victim| victim.subject.duplicate().map(Arc::new).map_err(say);
+        let callers = Arc::new(Callers {
+            subject: Mutex::new(serve(&victim)?),
+            stop: AtomicU32::new(0),
+            right: AtomicU32::new(0),
+            crashed: AtomicU32::new(0),
+            wrong: AtomicU32::new(0),
+            done: AtomicU32::new(0),
+        });
+        for _ in 0..8 {
+            let callers = callers.clone();
+            thread::spawn("caller", move || callers.call()).map_err(say)?;
+        }
+        for _ in 0..LIVES {
+            let before = callers.right.load(Ordering::SeqCst);
+            wait_for("calls", || {
+                callers.right.load(Ordering::SeqCst) > before + 8
+            })?;
+            let crashed = callers.crashed.load(Ordering::SeqCst);
+            victim.domain.kill().map_err(say)?;
+            wait_for("somebody to notice", || {
+                callers.crashed.load(Ordering::SeqCst) > crashed
+            })?;
+            let next = lab.start()?;
+            let old = core::mem::replace(&mut *callers.subject.lock(), serve(&next)?);
+            drop(old);
+            core::mem::replace(&mut victim, next).gone()?;
+        }
+        callers.stop.store(1, Ordering::SeqCst);
+        wait_for("all callers", || callers.done.load(Ordering::SeqCst) == 8)?;
+        let wrong = callers.wrong.load(Ordering::SeqCst);
+        ensure!(wrong == 0, "{wrong} calls gave something else");
+        drop(callers);
+        victim.end()?;
+        settle(lab)
+    })
+}
+
+impl Callers {
+    fn call(&self) {
+        let mut number = 0;
+        while self.stop.load(Ordering::SeqCst) == 0 {
+            let subject = self.subject.lock().clone();
+            for _ in 0..STRIDE {
+                number += 1;
+                let count = match subject.add(number, 7) {
+                    Ok(sum) if sum == number + 7 => &self.right,
+                    Err(RpcError::DomainCrashed) => &self.crashed,
+                    _ => &self.wrong,
+                };
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            drop(subject);
+            time::sleep(REST);
+        }
+        self.done.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 /// Eight callers are inside when the domain is killed; each gets the error.
@@ -78,17 +159,6 @@ fn call_from(
         .map_err(say)?;
     }
     Ok(left)
-}
-
-/// Waits until the callers' threads are gone, so that their stacks are back.
-fn settle(lab: &Lab) -> Verdict {
-    let mine = domain_rt::self_id();
-    wait_for(
-        "the callers' threads to end",
-        || matches!(lab.info(mine), Ok(Some(info)) if info.threads == 1),
-    )?;
-    time::sleep(2_000_000);
-    Ok(())
 }
 
 fn own_threads(lab: &Lab) -> Verdict {

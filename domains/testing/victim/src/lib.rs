@@ -1,6 +1,7 @@
 //! A domain that does harm when it is asked to: for the isolation tests and the benchmarks of calls.
 //!
-//! `options`: `panic` makes the start function panic, `fail` makes it give an error.
+//! `options`: `panic` makes the start function panic, `fail` makes it give an error, `overflow` makes it use up
+//! its stack.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -9,6 +10,7 @@ extern crate alloc;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
@@ -26,6 +28,10 @@ pub fn start(
     match &*options {
         b"panic" => panic!("asked to panic in its start function"),
         b"fail" => Err(RpcError::Refused),
+        b"overflow" => {
+            black_box(recurse(0, &[1; 64]));
+            Err(RpcError::Refused)
+        }
         _ => Handle::new(Rogue {
             shared: Arc::default(),
             next: Mutex::new(next.map(Arc::new)),
@@ -43,6 +49,8 @@ struct Shared {
     lock: Mutex<u64>,
     bell: Condvar,
     spun: AtomicU64,
+    /// Offspring is the next subject.
+    forges: AtomicBool,
     /// Drops of offspring do not return.
     drops_block: AtomicBool,
 }
@@ -114,6 +122,21 @@ impl Rogue {
                 Ok(0)
             }
             Misdeed::SpinInOwnThread => self.wait_for_spinner(),
+            Misdeed::PanicInPanic => panic!("{}", Bomb { forever: false }),
+            Misdeed::PanicForEver => panic!("{}", Bomb { forever: true }),
+            Misdeed::PanicCalledBack => {
+                let next = self.next().ok_or(RpcError::Refused)?;
+                next.pass_on(Misdeed::Panic).map(u64::from)
+            }
+            Misdeed::ForgeOffspring => {
+                self.shared.forges.store(true, Ordering::Relaxed);
+                Ok(0)
+            }
+            Misdeed::ReenterLocked => {
+                let _guard = self.shared.lock.lock();
+                let next = self.next().ok_or(RpcError::Refused)?;
+                next.misbehave(Misdeed::ReenterLocked)
+            }
         }
     }
 
@@ -141,6 +164,21 @@ impl Rogue {
             if wait == Wait::Interrupted {
                 return Err(RpcError::Interrupted);
             }
+        }
+    }
+}
+
+/// A text that cannot be written.
+struct Bomb {
+    forever: bool,
+}
+
+#[allow(clippy::recursive_format_impl)] // That is what it is for.
+impl fmt::Display for Bomb {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.forever {
+            true => panic!("{self}"),
+            false => panic!("in the text of a panic"),
         }
     }
 }
@@ -263,7 +301,12 @@ impl Subject for Rogue {
     }
 
     fn depth(&self, depth: u64) -> RpcResult<u64> {
-        match self.next().filter(|_| depth > 0) {
+        let (left, fuse) = (depth as u32, depth >> 32);
+        assert!(
+            fuse == 0 || u64::from(left) != fuse,
+            "asked to, {left} calls from the end"
+        );
+        match self.next().filter(|_| left > 0) {
             Some(next) => Ok(next.depth(depth - 1)? + 1),
             None => Ok(0),
         }
@@ -323,6 +366,9 @@ impl Subject for Rogue {
     }
 
     fn offspring(&self) -> RpcResult<Handle<dyn Subject>> {
+        if self.shared.forges.load(Ordering::Relaxed) {
+            return self.next().ok_or(RpcError::Refused)?.duplicate();
+        }
         self.shared.offspring.fetch_add(1, Ordering::Relaxed);
         Handle::new(Rogue {
             shared: self.shared.clone(),

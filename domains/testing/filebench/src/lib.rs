@@ -1,0 +1,161 @@
+//! `filebench`: does the work of `cargo xtask bench files` (see `lib/filework`) in the working directory, and
+//! prints for each phase how much it did and in how many nanoseconds. With `-f` it reads or writes one file for some
+//! seconds, while it has a domain crash, for `cargo xtask bench crashes`: see [`flow`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod flow;
+
+use alloc::format;
+use filework::{CHUNK, Mode, System};
+use interfaces::{OpenFlags, RVec};
+use ulib::{Env, Error, Handle, Process, Program, READ, RpcResult, Stop, println};
+
+const USAGE: &str = "
+usage: filebench
+       filebench -f read|write -s SECONDS [-c CRASHES -d DOMAIN [-a]]
+Times reading, writing, making and removing files in the working directory. -f: reads or writes the file
+`sequential` again and again for so many seconds, while DOMAIN crashes so often in each, or with -a in every other.";
+
+/// The entry of the program.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
+    ulib::program(process, main)
+}
+
+fn main(env: &Env) -> Result<i32, Stop> {
+    let options = env.options(USAGE, "f:s:c:d:a")?;
+    let mut system = Trefoil {
+        env,
+        buffer: None,
+        data: RVec::filled(0, CHUNK).map_err(Error::from).map_err(stop)?,
+    };
+    match flow::Plan::parse(&options)? {
+        Some(plan) => flow::run(&mut system, &plan)?,
+        None => filework::run(&mut system)?,
+    }
+    Ok(env.status())
+}
+
+fn stop(error: Error) -> Stop {
+    Stop::about(b"filebench", error)
+}
+
+/// The system calls, with a buffer to read into and one to write from.
+struct Trefoil<'a> {
+    env: &'a Env,
+    buffer: Option<RVec<u8>>,
+    data: RVec<u8>,
+}
+
+impl Trefoil<'_> {
+    /// A buffer of `length` bytes: the last one, if it is as long.
+    fn take(&mut self, length: usize) -> Result<RVec<u8>, Error> {
+        match self.buffer.take() {
+            Some(buffer) if buffer.len() == length => Ok(buffer),
+            _ => Ok(RVec::filled(0, length)?),
+        }
+    }
+
+    fn try_read(&mut self, file: u32, offset: u64, length: usize) -> Result<[u8; 8], Error> {
+        let buffer = self.take(length)?;
+        self.env.process().seek(file, offset)?;
+        let buffer = self.env.process().read(file, buffer)?;
+        let start = buffer.first_chunk().copied();
+        let complete = buffer.len() == length;
+        self.buffer = Some(buffer);
+        start
+            .filter(|_| complete)
+            .ok_or(Error::text("the file is too short"))
+    }
+
+    fn try_write(
+        &mut self,
+        file: u32,
+        offset: u64,
+        length: usize,
+        start: [u8; 8],
+    ) -> Result<(), Error> {
+        if self.data.len() != length {
+            self.data = RVec::filled(0, length)?;
+        }
+        self.data[..8].copy_from_slice(&start);
+        self.env.process().seek(file, offset)?;
+        match self.env.process().write(file, &self.data)? {
+            count if count == length as u64 => Ok(()),
+            _ => Err(Error::text("the disk is full")),
+        }
+    }
+}
+
+impl System for Trefoil<'_> {
+    type File = u32;
+    type Error = Stop;
+
+    fn now(&self) -> u64 {
+        ulib::nanoseconds_since_boot()
+    }
+
+    fn open(&mut self, path: &str, mode: Mode) -> Result<u32, Stop> {
+        let flags = OpenFlags {
+            read: mode == Mode::Read,
+            write: mode != Mode::Read,
+            create: mode == Mode::Create,
+            truncate: mode == Mode::Create,
+            ..READ
+        };
+        let open = |process: &Handle<dyn Process>, path: &RVec<u8>| process.open(path, flags);
+        self.env.with_path(path.as_bytes(), open).map_err(stop)
+    }
+
+    fn read(&mut self, file: &u32, offset: u64, length: usize) -> Result<[u8; 8], Stop> {
+        self.try_read(*file, offset, length).map_err(stop)
+    }
+
+    fn write(
+        &mut self,
+        file: &u32,
+        offset: u64,
+        length: usize,
+        start: [u8; 8],
+    ) -> Result<(), Stop> {
+        self.try_write(*file, offset, length, start).map_err(stop)
+    }
+
+    fn close(&mut self, file: u32) -> Result<(), Stop> {
+        self.env
+            .process()
+            .close(file)
+            .map_err(|error| stop(error.into()))
+    }
+
+    fn sync(&mut self) -> Result<(), Stop> {
+        self.env
+            .process()
+            .sync()
+            .map_err(|error| stop(error.into()))
+    }
+
+    fn make_directory(&mut self, path: &str) -> Result<(), Stop> {
+        let make = |process: &Handle<dyn Process>, path: &RVec<u8>| process.make_directory(path);
+        self.env.with_path(path.as_bytes(), make).map_err(stop)
+    }
+
+    fn remove(&mut self, path: &str) -> Result<(), Stop> {
+        let unlink = |process: &Handle<dyn Process>, path: &RVec<u8>| process.unlink(path);
+        self.env.with_path(path.as_bytes(), unlink).map_err(stop)
+    }
+
+    fn wrong(&self, path: &str, offset: u64) -> Stop {
+        let text = format!("{path}: wrong content at {offset}");
+        Stop::about(text.as_bytes(), Error::text("it is not what was put there"))
+    }
+
+    fn report(&mut self, phase: &str, amount: u64, nanoseconds: u64) -> Result<(), Stop> {
+        println!(self.env, "filebench \"{phase}\" {amount} {nanoseconds}")
+    }
+}

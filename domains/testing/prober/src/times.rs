@@ -1,0 +1,124 @@
+//! Processor time: whoever uses it is charged with it, and the sums are right. Nothing here asks how fast anything
+//! is: a guest whose host is busy loses time anywhere, but never gains any.
+
+use crate::lab::{Lab, Victim, say, unlimited, wait_for};
+use crate::{Test, Verdict, ensure};
+use alloc::string::String;
+use domain_rt::time;
+use interfaces::{CrashReason, DomainSpec, Misdeed, RpcError};
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[
+    ("times-callee-is-charged", |lab| charged(lab, Misdeed::Spin)),
+    ("times-callee-is-charged-for-the-kernel", |lab| {
+        charged(lab, Misdeed::SpinInKernel)
+    }),
+    ("times-caller-is-not-charged", caller),
+    ("times-blocked-is-not-charged", blocked),
+    ("times-own-threads-are-counted", own_threads),
+    ("times-sums-are-right", sums),
+];
+
+/// What a callee is charged with at the least until it is over a budget of 300 ms: that is 31 ticks.
+const SPUN: u64 = 200_000_000;
+
+/// What the victim's code has used, also when it is gone.
+fn own(victim: &Victim) -> Result<u64, String> {
+    Ok(victim.domain.info().map_err(say)?.own_ns)
+}
+
+/// What this domain's code has used.
+fn mine(lab: &Lab) -> Result<u64, String> {
+    let info = lab.info(domain_rt::self_id())?;
+    Ok(info.ok_or("this domain is gone")?.own_ns)
+}
+
+/// The victim loops until it is over its budget.
+fn charged(lab: &Lab, how: Misdeed) -> Verdict {
+    let victim = lab.start()?;
+    let (before, gone) = (mine(lab)?, lab.monitor.time().map_err(say)?.gone);
+    let answer = victim.subject.misbehave(how);
+    ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
+    victim.gone()?;
+    let (used, caller) = (own(&victim)?, mine(lab)? - before);
+    ensure!(used >= SPUN, "{used} ns were charged");
+    ensure!(caller < used / 2, "its caller: {caller} of {used} ns");
+    // It counts among those that are gone, and its successor begins anew.
+    let gone = lab.monitor.time().map_err(say)?.gone - gone;
+    ensure!(gone >= used, "{gone} of {used} ns are kept");
+    let next = lab.start()?;
+    let used = own(&next)?;
+    ensure!(used < SPUN, "the next instance begins with {used} ns");
+    next.end()
+}
+
+/// Who has another domain work for it is not charged itself.
+fn caller(lab: &Lab) -> Verdict {
+    let busy = lab.start()?;
+    let caller = lab.start_before(&busy)?;
+    let failed = caller.subject.pass_on(Misdeed::Spin).map_err(say)?;
+    ensure!(failed, "a loop came to its end");
+    busy.gone()?;
+    let (used, passed) = (own(&busy)?, own(&caller)?);
+    ensure!(used >= SPUN, "{used} ns were charged");
+    ensure!(passed < used / 2, "its caller: {passed} of {used} ns");
+    caller.end()
+}
+
+fn blocked(lab: &Lab) -> Verdict {
+    let victim = lab.start()?;
+    let start = time::now();
+    for part in 1..=10 {
+        let until = start + part * 40_000_000;
+        let waited = victim.subject.block_until(until).map_err(say)?;
+        ensure!(waited, "it was woken");
+    }
+    let (used, passed) = (own(&victim)?, time::now() - start);
+    ensure!(used < passed / 2, "{used} of {passed} ns");
+    victim.end()
+}
+
+fn own_threads(lab: &Lab) -> Verdict {
+    let spec = DomainSpec {
+        call_budget_ms: 300,
+        ..unlimited()
+    };
+    let victim = lab.start_as(None, spec, b"")?.map_err(say)?;
+    let before = mine(lab)?;
+    let answer = victim.subject.misbehave(Misdeed::SpinInOwnThread);
+    ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
+    let reason = victim.gone()?;
+    ensure!(reason == CrashReason::Hang, "it ended by {reason:?}");
+    let (used, caller) = (own(&victim)?, mine(lab)? - before);
+    ensure!(used >= SPUN, "{used} ns were charged");
+    ensure!(caller < used / 2, "its caller: {caller} of {used} ns");
+    // The thread may still be on its way from the domain to its own end.
+    wait_for("the thread's own count", || {
+        victim
+            .domain
+            .info()
+            .is_ok_and(|info| info.threads_ns >= SPUN)
+    })
+}
+
+fn sums(lab: &Lab) -> Verdict {
+    for _ in 0..20 {
+        let victim = lab.start()?;
+        // In this order: who ends meanwhile is in neither sum, not in both.
+        let first = lab.monitor.time().map_err(say)?;
+        let (mut all, mut from) = (first.kernel + first.gone, 0);
+        while let Some(info) = lab.monitor.next(from).map_err(say)? {
+            (all, from) = (all + info.own_ns, info.id + 1);
+        }
+        let last = lab.monitor.time().map_err(say)?;
+        ensure!(all <= last.busy, "{all} ns charged, {} ns busy", last.busy);
+        let older = (first.since_boot, first.busy, first.kernel, first.gone);
+        let newer = (last.since_boot, last.busy, last.kernel, last.gone);
+        ensure!(
+            older.0 <= newer.0 && older.1 <= newer.1 && older.2 <= newer.2 && older.3 <= newer.3,
+            "{older:?}, then {newer:?}"
+        );
+        victim.end()?;
+    }
+    Ok(())
+}
