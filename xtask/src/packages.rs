@@ -1,5 +1,6 @@
 //! What cargo knows about the packages of the workspace.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -48,6 +49,8 @@ pub struct Domain {
     pub entry: String,
     /// Where the image goes in the archive.
     pub path: String,
+    /// Another name under which the same code is signed once more, as something to try `update` with.
+    pub update: Option<String>,
 }
 
 /// All packages that the workspace needs, its own first.
@@ -86,13 +89,17 @@ pub struct Packages {
     pub list: Vec<Package>,
     /// Pairs of ids: the first needs the second at run time (no `dev` or `build` dependencies).
     needs: Vec<(String, String)>,
+    /// Why the kernel links a library, by its name: `[workspace.metadata.trefoil.trusted]`.
+    pub reasons: BTreeMap<String, String>,
 }
 
 impl Packages {
     /// A set of packages of which none needs another.
     pub fn of(list: Vec<Package>) -> Self {
-        let needs = Vec::new();
-        Packages { list, needs }
+        Packages {
+            list,
+            ..Packages::default()
+        }
     }
 
     /// The package of the workspace called `name`.
@@ -157,7 +164,18 @@ fn parse(metadata: &Value) -> Result<Packages> {
             }
         }
     }
-    Ok(Packages { list, needs })
+    Ok(Packages {
+        list,
+        needs,
+        reasons: reasons(&metadata["metadata"]["trefoil"]["trusted"]),
+    })
+}
+
+fn reasons(trusted: &Value) -> BTreeMap<String, String> {
+    let entries = trusted.as_object().into_iter().flatten();
+    entries
+        .filter_map(|(name, reason)| Some((name.clone(), reason.as_str()?.to_string())))
+        .collect()
 }
 
 fn package(value: &Value, members: &[&str]) -> Result<Package> {
@@ -235,6 +253,10 @@ fn domain(metadata: &Value) -> Result<Option<Domain>> {
         },
         Some(path) => bail!("[package.metadata.trefoil] `path = {path:?}` is not a plain path"),
     };
+    let update = metadata["update"].as_str().map(str::to_string);
+    if let Some(name) = update.as_deref().filter(|name| !is_plain_name(name)) {
+        bail!("[package.metadata.trefoil] `update = {name:?}` is not a plain name");
+    }
     if !is_plain_name(image) || !entry.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
         bail!("[package.metadata.trefoil]: {image:?} or {entry:?} is not a plain name");
     }
@@ -243,6 +265,7 @@ fn domain(metadata: &Value) -> Result<Option<Domain>> {
         image: image.to_string(),
         entry: entry.to_string(),
         path,
+        update,
     }))
 }
 
@@ -297,6 +320,8 @@ mod tests {
         };
         assert!(domain("bin", "ls", "program_entry").is_ok());
         assert!(domain("../bin", "ls", "program_entry").is_err());
+        let update = json!({ "image": "disk", "entry": "disk", "update": "../disk-2" });
+        assert!(super::domain(&update).is_err());
         assert!(domain("bin", "../ls", "program_entry").is_err());
         assert!(domain("bin", "ls", "x!{}").is_err());
         assert!(super::domain(&json!({ "image": "ls" })).is_err());

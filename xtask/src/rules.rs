@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::lexer::{self, Kind, Token};
-use crate::packages::{Dependency, Package};
+use crate::packages::{Dependency, Package, Packages};
 use crate::project::Project;
 use crate::trust::{Breach, VETTED};
 
@@ -153,6 +153,34 @@ fn forbidden(project: &Project, own: Zone, dependency: &Dependency) -> Option<St
             allowed.join(" and ")
         )),
     }
+}
+
+/// Longest name of an image, in bytes.
+const LONGEST_NAME: usize = abi::image::NAME_LENGTH;
+
+/// Images whose names are taken, by another or by what else the build makes, or too long.
+pub fn clashes(packages: &Packages) -> Vec<Breach> {
+    let mut taken = vec!["trefoil".to_string(), "hosted-core".to_string()];
+    let mut found = Vec::new();
+    for (package, domain) in packages.domains() {
+        let text = if taken.contains(&domain.image) {
+            format!("the name `{}` of the image is taken", domain.image)
+        } else if domain.image.len() > LONGEST_NAME {
+            format!(
+                "the name `{}` of the image is longer than {LONGEST_NAME} bytes",
+                domain.image
+            )
+        } else {
+            taken.push(domain.image.clone());
+            continue;
+        };
+        found.push(Breach {
+            file: package.folder.join("Cargo.toml"),
+            line: 1,
+            text,
+        });
+    }
+    found
 }
 
 fn plural(zone: Zone) -> &'static str {

@@ -6,6 +6,8 @@
 //! generated code, and every library and package that the kernel links. Everything else that the
 //! kernel, a domain of the default manifest or a program links is not trusted.
 //!
+//! Every library that the kernel links has its reason in the root `Cargo.toml`; one without is an error.
+//!
 //! Shown but not part of the share, since they are not part of the running system: `idlc`, which
 //! writes trusted code, and the kernel's own tests and measurements, which only run when the command
 //! line asks for them. The compiler and its library are counted nowhere.
@@ -44,6 +46,13 @@ enum Part {
     Apart,
 }
 
+/// A half of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Half {
+    Framework,
+    Isolation,
+}
+
 /// A folder or package, and what it contributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Row {
@@ -58,20 +67,30 @@ struct Row {
 /// # Errors
 /// If the sources cannot be read.
 pub fn tcb(project: &Project, options: &Options) -> Result<()> {
-    let rows = rows(project)?;
+    let (rows, packages) = rows(project)?;
+    let reasons = reasons(&rows, &packages)?;
     let (trusted, total) = sums(&rows);
+    let halves = [Half::Framework, Half::Isolation].map(|half| half_lines(&rows, half));
     let share = if total == 0 {
         0.0
     } else {
         trusted as f64 / total as f64
     };
     if options.json {
-        let object =
-            json!({ "trusted_lines": trusted, "total_lines": total, "trusted_share": share });
+        let object = json!({ "trusted_lines": trusted, "total_lines": total, "trusted_share": share,
+                    "framework_lines": halves[0], "isolation_lines": halves[1], "libraries": reasons });
         tool::print(&format!("{object}\n"));
         return Ok(());
     }
     tool::print(&table(&rows));
+    tool::print("why the kernel links each library\n");
+    for (name, reason) in &reasons {
+        tool::print(&format!("  {name}: {reason}\n"));
+    }
+    tool::print(&format!(
+        "isolation half, with its libraries: {} lines; framework half: {}\n",
+        halves[1], halves[0]
+    ));
     tool::print(&format!(
         "{trusted} of {total} linked lines are trusted: {:.1} %\n",
         share * 100.0
@@ -95,6 +114,41 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
+/// The trusted libraries and why the kernel links them.
+fn reasons(rows: &[Row], packages: &Packages) -> Result<BTreeMap<String, String>> {
+    let trusted = rows.iter().filter(|row| row.part == Part::Trusted);
+    let libraries = trusted.filter_map(|row| {
+        let name = row.name.strip_prefix("dependency ");
+        name.or(row.name.strip_prefix("lib/"))
+    });
+    let reason = |name: &str| {
+        let reason = packages.reasons.get(name);
+        let reason = reason.with_context(|| {
+            format!("the kernel links `{name}`, and [workspace.metadata.trefoil.trusted] does not say why")
+        })?;
+        Ok((name.to_string(), reason.clone()))
+    };
+    libraries.map(reason).collect()
+}
+
+/// Which half of the kernel a trusted row belongs to.
+fn half(name: &str) -> Half {
+    match name {
+        "kernel/framework" | "kernel/image" | "lib/acpi-tables" | "lib/buddy" | "lib/cpio" => {
+            Half::Framework
+        }
+        _ => Half::Isolation,
+    }
+}
+
+fn half_lines(rows: &[Row], of: Half) -> usize {
+    let trusted = rows.iter().filter(|row| row.part == Part::Trusted);
+    let lines = trusted
+        .filter(|row| half(&row.name) == of)
+        .map(|row| row.lines);
+    lines.sum()
+}
+
 /// Trusted lines and all lines.
 fn sums(rows: &[Row]) -> (usize, usize) {
     let lines = |part: Part| -> usize {
@@ -109,7 +163,7 @@ fn sums(rows: &[Row]) -> (usize, usize) {
     )
 }
 
-fn rows(project: &Project) -> Result<Vec<Row>> {
+fn rows(project: &Project) -> Result<(Vec<Row>, Packages)> {
     build::build(project, None)?;
     let toolchain = setup::toolchain()?;
     let packages = packages::all(project, &toolchain)?;
@@ -139,7 +193,7 @@ fn rows(project: &Project) -> Result<Vec<Row>> {
         row.lines += source.count(&text);
         row.unsafes += unsafes(&text);
     }
-    Ok(rows.into_values().collect())
+    Ok((rows.into_values().collect(), packages))
 }
 
 /// The interface compiler with line tables, built for the host.
@@ -263,6 +317,24 @@ mod tests {
             row(Part::Apart, 5),
         ];
         assert_eq!(sums(&rows), (30, 100));
+    }
+
+    #[test]
+    fn a_library_without_a_reason_is_refused() {
+        let row = |name: &str| Row {
+            name: name.into(),
+            lines: 10,
+            ..Row::default()
+        };
+        let rows = [row("lib/cpio"), row("dependency sha2"), row("kernel/abi")];
+        let mut packages = Packages::default();
+        packages.reasons.insert("cpio".into(), "finds init".into());
+        let error = reasons(&rows, &packages).expect_err("sha2 has none");
+        assert!(error.to_string().contains("sha2"), "{error}");
+        packages.reasons.insert("sha2".into(), "hashes".into());
+        assert_eq!(reasons(&rows, &packages).expect("all have").len(), 2);
+        assert_eq!(half_lines(&rows, Half::Isolation), 20);
+        assert_eq!(half_lines(&rows, Half::Framework), 10);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What the sources of domains and of safe libraries must not contain, since `forbid(unsafe_code)`
-//! does not stop all of it. The build looks here before it signs an image.
+//! does not stop all of it. The build looks here before it compiles, and again, in what the compiler makes of
+//! all macros, while it does ([`crate::guard`]).
 //!
-//! Each rule closes one door; each has a test below. What stays open is listed in `CAVEATS.md`.
+//! Each rule closes one door; each has a test below or among the attacks (`docs/soundness/attacks.md`). What
+//! stays open is listed in `CAVEATS.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +38,7 @@ pub struct Breach {
 }
 
 /// Words that must not occur, and why.
-const BANNED: [(&str, &str); 12] = [
+const BANNED: [(&str, &str); 16] = [
     ("unsafe", "unsafe code is for the kernel's crates alone"),
     ("asm", "assembly is unsafe code"),
     ("naked_asm", "assembly is unsafe code"),
@@ -55,12 +57,26 @@ const BANNED: [(&str, &str); 12] = [
     ("no_mangle", "it replaces symbols of other crates"),
     ("export_name", "it replaces symbols of other crates"),
     ("proc_macro", "code must not run at build time"),
+    (
+        "global_allocator",
+        "the runtime brings the domain's allocator",
+    ),
+    ("panic_handler", "the runtime says what a panic does"),
+    ("alloc_error_handler", "the runtime says what a panic does"),
+    ("no_core", "it unhooks the language from its library"),
 ];
 
 /// The breaches in one source file. `root` is the folder of its package.
 pub fn source(file: &Path, text: &str) -> Vec<Breach> {
     let tokens = lexer::code_tokens(text);
     let mut found = Vec::new();
+    if has_shebang(text) {
+        found.push(Breach {
+            file: file.to_path_buf(),
+            line: 1,
+            text: "a first line that the compiler skips is not allowed here".into(),
+        });
+    }
     for (at, token) in tokens
         .iter()
         .enumerate()
@@ -76,6 +92,70 @@ pub fn source(file: &Path, text: &str) -> Vec<Breach> {
         }
     }
     found
+}
+
+/// Whether the compiler may skip the first line, whatever else could be read in it.
+fn has_shebang(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}');
+    text.strip_prefix("#!")
+        .is_some_and(|rest| !rest.starts_with('['))
+}
+
+/// What must not be in `text`, which the compiler printed after the expansion of all macros: each once.
+///
+/// Words within literals do not count, as in [`source`]. The language's own derives write `unsafe` in two forms,
+/// told apart by what they name: `unsafe impl ::core::clone::TrivialClone for Type {}` (`Clone` of what is `Copy`) and
+/// `unsafe { ::core::intrinsics::unreachable() }` (comparisons of enums). Nobody else can write these:
+/// no source that passes [`source`] has the word `unsafe`, and to name that trait or that function takes an
+/// unstable feature, which the watched compilation has none of, not for the macros of other packages either.
+pub fn expanded(text: &str) -> Vec<String> {
+    let tokens = lexer::code_tokens(text);
+    let is_there = |banned: &str| {
+        tokens.iter().enumerate().any(|(at, token)| {
+            token.kind == Kind::Word
+                && token.text.trim_start_matches("r#") == banned
+                && !is_derived(&tokens[at..])
+        })
+    };
+    let found = BANNED.iter().filter(|(word, _)| is_there(word));
+    found
+        .map(|(word, reason)| format!("`{word}` is not allowed here: {reason}"))
+        .collect()
+}
+
+/// What `derive(PartialEq)` of an enum has in it.
+const UNREACHABLE: &str = "unsafe { : : core : : intrinsics : : unreachable ( ) }";
+
+/// What `derive(Clone)` says of a type that is `Copy`, behind `unsafe impl` and generic parameters.
+const TRIVIAL_CLONE: &str = ": : core : : clone : : TrivialClone for";
+
+/// Whether `tokens` begin as one of the two things that only the language's derives can write.
+fn is_derived(tokens: &[Token<'_>]) -> bool {
+    let texts: Vec<&str> = tokens.iter().take(400).map(|token| token.text).collect();
+    if UNREACHABLE.split(' ').eq(texts.iter().take(14).copied()) {
+        return true;
+    }
+    let Some(rest) = texts.strip_prefix(&["unsafe", "impl"][..]) else {
+        return false;
+    };
+    let rest = rest[generics(rest)..].iter().take(10).copied();
+    TRIVIAL_CLONE.split(' ').eq(rest)
+}
+
+/// How many tokens the list of generic parameters takes that `texts` begins with; 0 if there is none.
+fn generics(texts: &[&str]) -> usize {
+    let mut depth = 0usize;
+    for (at, text) in texts.iter().enumerate() {
+        match *text {
+            "<" => depth += 1,
+            ">" if at > 0 && texts[at - 1] != "-" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return if at == 0 { 0 } else { at + 1 };
+        }
+    }
+    0
 }
 
 fn breach(word: &str, before: &[Token<'_>], after: &[Token<'_>]) -> Option<String> {
@@ -99,6 +179,12 @@ fn breach(word: &str, before: &[Token<'_>], after: &[Token<'_>]) -> Option<Strin
         }
         "entry" if next(0) == "!" => {
             Some("`entry!` is not allowed here: the build writes it".into())
+        }
+        "env" | "option_env" if next(0) == "!" => Some(format!(
+            "`{word}!` is not allowed here: an image does not depend on who builds it"
+        )),
+        "static" if next(0) == "mut" => {
+            Some("`static mut` is not allowed here: only unsafe code can use it".into())
         }
         _ => None,
     }
@@ -133,6 +219,7 @@ fn is_attribute(before: &[Token<'_>]) -> bool {
 /// If a file cannot be read.
 pub fn package(package: &Package) -> Result<Vec<Breach>> {
     let mut found = targets(package);
+    found.extend(settings(package));
     // What is in these folders is never linked, and no module can be taken from them without `#[path]`.
     let others = ["tests", "benches", "examples"].map(|name| package.folder.join(name));
     for file in rust_files(&package.folder)? {
@@ -152,6 +239,19 @@ pub fn package(package: &Package) -> Result<Vec<Breach>> {
         found.extend(source(&file, &text));
     }
     Ok(found)
+}
+
+/// Files that tell cargo or the compiler how to work, which is not the package's to say.
+fn settings(package: &Package) -> Option<Breach> {
+    let names = [".cargo", "rust-toolchain", "rust-toolchain.toml"];
+    let file = names.map(|name| package.folder.join(name));
+    let file = file.into_iter().find(|file| file.exists())?;
+    let text = "how it is compiled is not the package's to say".into();
+    Some(Breach {
+        file,
+        line: 1,
+        text,
+    })
 }
 
 /// Code that would run at build time, or that stands outside of the package.
@@ -180,23 +280,29 @@ fn targets(package: &Package) -> Vec<Breach> {
     found
 }
 
-/// All Rust files and links below `folder`, sorted; build folders are passed over.
+/// All Rust files and links below `folder`, sorted; its own build folder is passed over (but no other folder of
+/// that name: it may be a module).
 ///
 /// # Errors
 /// If a folder cannot be read.
 pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
+    gather(folder, &folder.join("target"), &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+fn gather(folder: &Path, except: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         let is_rust = path.extension().is_some_and(|extension| extension == "rs");
-        if path.is_symlink() || is_rust {
+        if path.is_symlink() || is_rust && !path.is_dir() {
             files.push(path);
-        } else if path.is_dir() && !path.ends_with("target") {
-            files.extend(rust_files(&path)?);
+        } else if path.is_dir() && path != except {
+            gather(&path, except, files)?;
         }
     }
-    files.sort();
-    Ok(files)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -316,6 +422,44 @@ mod tests {
             1
         );
         assert_eq!(targets(&target("lib", "/w/elsewhere/lib.rs")).len(), 1);
+    }
+
+    #[test]
+    fn expansions_have_no_unsafe_but_the_derived_one() {
+        let derived = "#[automatically_derived]\nunsafe impl<T: F<fn() -> u8>, const N: u8> \
+                       ::core::clone::TrivialClone for A<T, N> { }\nunsafe impl ::core::clone::TrivialClone for B { }\n\
+                       fn a() { unsafe { ::core::intrinsics::unreachable() } }";
+        assert!(expanded(derived).is_empty());
+        for text in [
+            "unsafe impl ::core::marker::Send for A { }",
+            "unsafe impl<T: ::core::clone::TrivialClone> Send for A<T> { }",
+            "unsafe impl core::clone::TrivialClone for A { }",
+            "unsafe { ::core::clone::TrivialClone for () }",
+            "unsafe { ::core::intrinsics::unreachable(); a() }",
+            "unsafe { core::intrinsics::unreachable() }",
+            "#[unsafe(naked)] fn a() { naked_asm!(\"\") }",
+        ] {
+            assert!(!expanded(text).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_that_the_compiler_skips() {
+        assert_eq!(lines("#!/*\nfn a() { unsafe { b() } }\n/**/"), [1]);
+        assert_eq!(lines("\u{feff}#! /*\nfn a() {}"), [1]);
+        assert!(lines("#![no_std]").is_empty());
+    }
+
+    #[test]
+    fn modules_may_be_called_as_a_build_folder() {
+        let folder = std::env::temp_dir().join(format!("trefoil-target-{}", std::process::id()));
+        fs::create_dir_all(folder.join("src/target")).expect("made");
+        fs::create_dir_all(folder.join("target")).expect("made");
+        fs::write(folder.join("src/target/mod.rs"), "unsafe fn a() {}").expect("written");
+        fs::write(folder.join("target/mod.rs"), "").expect("written");
+        let files = rust_files(&folder).expect("read");
+        fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!(files, [folder.join("src/target/mod.rs")]);
     }
 
     #[test]
