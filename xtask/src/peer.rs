@@ -8,13 +8,23 @@ use anyhow::{Context, Result, bail};
 
 use crate::archive::Archive;
 use crate::project::Project;
-use crate::tool;
+use crate::{build, tool};
 
 /// What the shell of the peer prints when it waits for a line.
 pub const PROMPT: &str = "# ";
 
 const KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 const INIT: &str = "#!/bin/busybox sh\nexec /bin/busybox sh </dev/console >/dev/console 2>&1\n";
+
+/// The kernel's modules for a virtio disk, in the order in which they can be loaded. One that is missing is built in.
+const MODULES: [&str; 6] = [
+    "virtio_ring",
+    "virtio",
+    "virtio_pci_legacy_dev",
+    "virtio_pci_modern_dev",
+    "virtio_pci",
+    "virtio_blk",
+];
 
 /// A kernel and its initial disk.
 #[derive(Clone, Debug)]
@@ -23,6 +33,10 @@ pub struct Peer {
     pub kernel: PathBuf,
     /// The archive with its files.
     pub archive: PathBuf,
+    /// The shell and its tools, linked statically.
+    busybox: PathBuf,
+    /// The folder with [`MODULES`].
+    modules: PathBuf,
 }
 
 /// Debian's kernel for virtual machines and a busybox shell; fetched from Debian the first time.
@@ -34,8 +48,10 @@ pub fn debian(project: &Project) -> Result<Peer> {
     let peer = Peer {
         kernel: folder.join("vmlinuz"),
         archive: folder.join("busybox.cpio"),
+        busybox: folder.join("busybox"),
+        modules: folder.join("modules"),
     };
-    if peer.kernel.exists() && peer.archive.exists() {
+    if peer.kernel.exists() && peer.archive.exists() && peer.modules.exists() {
         return Ok(peer);
     }
     fs::create_dir_all(&folder)?;
@@ -55,19 +71,68 @@ pub fn debian(project: &Project) -> Result<Peer> {
         .find(|path| path.exists())
         .context("the package has no busybox")?;
     fs::write(&peer.archive, initial_disk(&fs::read(busybox)?))?;
+    fs::copy(busybox, &peer.busybox)?;
     fs::copy(kernel.context("the package has no kernel")?, &peer.kernel)?;
+    keep_modules(&folder.join("unpacked/lib/modules"), &peer.modules)?;
     fs::remove_dir_all(folder.join("unpacked"))?;
     Ok(peer)
 }
 
 fn initial_disk(busybox: &[u8]) -> Vec<u8> {
+    let mut archive = root(busybox);
+    archive.add_program("init", INIT.as_bytes());
+    archive.finish()
+}
+
+fn root(busybox: &[u8]) -> Archive {
     let mut archive = Archive::default();
     archive.add_folder("dev");
     archive.add_folder("bin");
     archive.add_device("dev/console", 5, 1);
     archive.add_program("bin/busybox", busybox);
-    archive.add_program("init", INIT.as_bytes());
-    archive.finish()
+    archive
+}
+
+/// Copies [`MODULES`] from the unpacked package into the folder `to`.
+fn keep_modules(unpacked: &Path, to: &Path) -> Result<()> {
+    let all = build::files_below(unpacked)?;
+    fs::create_dir_all(to)?;
+    for module in MODULES.map(|name| format!("{name}.ko")) {
+        let file = all
+            .iter()
+            .find(|path| path.file_name().is_some_and(|name| *name == *module));
+        if let Some(file) = file {
+            fs::copy(file, to.join(module))?;
+        }
+    }
+    Ok(())
+}
+
+impl Peer {
+    /// An initial disk whose first program loads the drivers, mounts the virtio disk as `kind` of file system on
+    /// `/disk`, runs `program` there, prints `end`, and stops the machine.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn disk_with(&self, program: &[u8], kind: &str, end: &str) -> Result<Vec<u8>> {
+        let mut archive = root(&fs::read(&self.busybox)?);
+        archive.add_folder("disk");
+        archive.add_folder("modules");
+        archive.add_program("program", program);
+        let mut init =
+            String::from("#!/bin/busybox sh\nbb=/bin/busybox\n$bb mount -t devtmpfs dev /dev\n");
+        for module in MODULES.map(|name| format!("{name}.ko")) {
+            let path = self.modules.join(&module);
+            if path.exists() {
+                archive.add(&format!("modules/{module}"), &fs::read(path)?);
+                init += &format!("$bb insmod /modules/{module}\n");
+            }
+        }
+        init += &format!("$bb mount -t {kind} /dev/vda /disk && cd /disk && /program\n");
+        init += &format!("cd /\n$bb umount /disk\necho {end}\n$bb poweroff -f\n");
+        archive.add_program("init", init.as_bytes());
+        Ok(archive.finish())
+    }
 }
 
 /// The package that the metapackage `name` stands for at present.

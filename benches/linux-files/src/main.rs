@@ -1,0 +1,80 @@
+//! The work of `cargo xtask bench files` (see `lib/filework`) on Linux: the peer of `domains/testing/filebench`.
+//! It is linked statically, and runs in the initial disk of the kernel that is measured.
+#![forbid(unsafe_code)]
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use filework::{CHUNK, Mode, System};
+
+/// The system calls, with a buffer to read into and one to write from.
+struct Linux {
+    start: Instant,
+    buffer: Vec<u8>,
+    data: Vec<u8>,
+}
+
+impl System for Linux {
+    type File = File;
+    type Error = io::Error;
+
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn open(&mut self, path: &str, mode: Mode) -> io::Result<File> {
+        match mode {
+            Mode::Read => File::open(path),
+            Mode::Write => OpenOptions::new().write(true).open(path),
+            Mode::Create => File::create(path),
+        }
+    }
+
+    fn read(&mut self, file: &File, offset: u64, length: usize) -> io::Result<[u8; 8]> {
+        file.read_exact_at(&mut self.buffer[..length], offset)?;
+        Ok(self.buffer[..8].try_into().expect("eight bytes"))
+    }
+
+    fn write(&mut self, file: &File, offset: u64, length: usize, start: [u8; 8]) -> io::Result<()> {
+        self.data[..8].copy_from_slice(&start);
+        file.write_all_at(&self.data[..length], offset)
+    }
+
+    fn close(&mut self, file: File) -> io::Result<()> {
+        drop(file);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        rustix::fs::sync();
+        Ok(())
+    }
+
+    fn make_directory(&mut self, path: &str) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    fn remove(&mut self, path: &str) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn wrong(&self, path: &str, offset: u64) -> io::Error {
+        io::Error::other(format!("{path}: wrong content at {offset}"))
+    }
+
+    fn report(&mut self, phase: &str, amount: u64, nanoseconds: u64) -> io::Result<()> {
+        println!("filebench \"{phase}\" {amount} {nanoseconds}");
+        Ok(())
+    }
+}
+
+fn main() -> io::Result<()> {
+    let mut linux = Linux {
+        start: Instant::now(),
+        buffer: vec![0; CHUNK],
+        data: vec![0; CHUNK],
+    };
+    filework::run(&mut linux)
+}
