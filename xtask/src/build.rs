@@ -1,8 +1,9 @@
 //! `cargo xtask build`: the kernel, the domain images, and the archive that the kernel gets at boot.
 //!
-//! 1. The kernel and all domains are compiled for the bare machine, `core` and `alloc` included.
-//! 2. The sources of the domains and of the libraries they link are searched for what the compiler
-//!    lets through ([`crate::trust`]).
+//! 1. The manifests and sources of the domains and of the libraries they link are searched for what the
+//!    compiler lets through ([`crate::cargo_toml`], [`crate::trust`]).
+//! 2. The kernel and all domains are compiled for the bare machine, `core` and `alloc` included; what must be
+//!    safe under watch ([`crate::guard`]).
 //! 3. Each domain's ELF file gets its header (name, ABI fingerprint, ports) and is signed.
 //! 4. Images and manifest go into the archive.
 //!
@@ -21,7 +22,7 @@ use crate::archive::Archive;
 use crate::packages::{self, Domain, Package, Packages};
 use crate::project::Project;
 use crate::setup::{self, TARGET, Toolchain};
-use crate::{elf, glue, keys, rules, stamp, tool, trust, wiring};
+use crate::{cargo_toml, elf, glue, guard, keys, rules, stamp, tool, trust, wiring};
 
 /// What decides how values are laid out, besides compiler and target; part of the ABI fingerprint.
 const PROFILE: &str = "opt-level=3 panic=abort codegen-units=1";
@@ -98,6 +99,7 @@ pub fn build_for_tests(project: &Project) -> Result<Built> {
 struct Compiler<'a> {
     project: &'a Project,
     toolchain: Toolchain,
+    packages: Packages,
     model: idlc::Model,
     fingerprint: [u8; 32],
     key: KeyPair,
@@ -106,12 +108,14 @@ struct Compiler<'a> {
 impl<'a> Compiler<'a> {
     fn new(project: &'a Project) -> Result<Self> {
         let toolchain = setup::toolchain()?;
+        let packages = packages::ours(project, &toolchain)?;
         let model = idlc::load(&project.root).map_err(|report| anyhow::anyhow!("{report}"))?;
         let fingerprint = fingerprint(project, &toolchain, &model)?;
         let key = keys::load_or_make(&project.out)?;
         Ok(Compiler {
             project,
             toolchain,
+            packages,
             model,
             fingerprint,
             key,
@@ -119,7 +123,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn cargo(&self, arguments: &[&str]) -> Result<()> {
-        let mut command = compiler(self.project, &self.toolchain);
+        let mut command = compiler(self.project, &self.toolchain, &self.packages)?;
         command.env("TREFOIL_FINGERPRINT", keys::hex(&self.fingerprint));
         command.env("TREFOIL_PUBLIC_KEY", keys::hex(self.key.pk.as_ref()));
         tool::run(command.args(arguments))
@@ -128,7 +132,7 @@ impl<'a> Compiler<'a> {
 
 fn compile_all(project: &Project) -> Result<()> {
     let compiler = Compiler::new(project)?;
-    let packages = packages::ours(project, &compiler.toolchain)?;
+    let packages = &compiler.packages;
     let domains: Vec<_> = packages.domains().collect();
     // What is signed as a domain must be where the rules for domains are enforced.
     let stray = domains
@@ -141,11 +145,14 @@ fn compile_all(project: &Project) -> Result<()> {
             domain.image
         );
     }
-    examine(project, &packages)?;
+    examine(project, packages)?;
     glue::write(project, &project.out.join("glue"), &domains)?;
     tool::timed("building the kernel", || {
         compiler.cargo(&["--package", "image"])
     })?;
+    // At once: a domain's image stands in the same folder.
+    fs::copy(products(project).join("trefoil"), project.kernel())
+        .context("the kernel was not built")?;
     let glue = project.out.join("glue/Cargo.toml").display().to_string();
     tool::timed(&format!("building {} domains", domains.len()), || {
         if domains.is_empty() {
@@ -154,8 +161,6 @@ fn compile_all(project: &Project) -> Result<()> {
             compiler.cargo(&["--manifest-path", &glue, "--workspace"])
         }
     })?;
-    fs::copy(products(project).join("trefoil"), project.kernel())
-        .context("the kernel was not built")?;
     sign_all(
         project,
         &domains,
@@ -165,10 +170,15 @@ fn compile_all(project: &Project) -> Result<()> {
     )
 }
 
-/// A cargo command that builds for the bare machine.
-pub fn compiler(project: &Project, toolchain: &Toolchain) -> Command {
+/// A cargo command that builds for the bare machine; what must be safe is compiled under watch.
+///
+/// # Errors
+/// If the watch cannot be set up.
+pub fn compiler(project: &Project, toolchain: &Toolchain, packages: &Packages) -> Result<Command> {
     let mut command = toolchain.cargo(project);
     for_target(project, toolchain, &mut command).arg("build");
+    guard::renew(project, packages)?;
+    guard::set(project, packages, &mut command)?;
     command.args(["--release", "--target", TARGET]);
     if !std::io::stderr().is_terminal() {
         command.arg("--quiet");
@@ -177,7 +187,33 @@ pub fn compiler(project: &Project, toolchain: &Toolchain) -> Command {
         "-Zbuild-std=core,alloc,compiler_builtins",
         "-Zbuild-std-features=compiler-builtins-mem",
     ]);
-    command
+    Ok(command)
+}
+
+/// Flags, as cargo wants them, by which panics name their places without the folders of the machine that built
+/// them. The debug information keeps whole paths: debuggers and `cargo xtask tcb` look for the files.
+fn short_paths(project: &Project, toolchain: &Toolchain) -> String {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let places = [
+        (Some(format!("{}/", project.root.display())), ""),
+        (
+            toolchain
+                .bin
+                .parent()
+                .map(|folder| folder.display().to_string()),
+            "rust",
+        ),
+        (
+            home.map(|home| home.join("registry/src").display().to_string()),
+            "registry",
+        ),
+    ];
+    let mut flags = vec![String::from("--remap-path-scope=macro")];
+    for (from, to) in places {
+        flags.extend(from.map(|from| format!("--remap-path-prefix={from}={to}")));
+    }
+    flags.join("\x1f")
 }
 
 /// Sets what every cargo command for the bare machine needs in its environment.
@@ -188,7 +224,8 @@ pub fn for_target<'a>(
 ) -> &'a mut Command {
     command
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("CARGO_TARGET_DIR", project.out.join("cargo"));
+        .env("CARGO_TARGET_DIR", project.out.join("cargo"))
+        .env("CARGO_ENCODED_RUSTFLAGS", short_paths(project, toolchain));
     if let Some(linker) = &toolchain.linker {
         command.env("CARGO_TARGET_X86_64_UNKNOWN_NONE_LINKER", linker);
     }
@@ -223,17 +260,28 @@ fn fingerprint(project: &Project, toolchain: &Toolchain, model: &idlc::Model) ->
     ]))
 }
 
-/// Refuses code that must not be in a domain or in a library that domains link.
-fn examine(project: &Project, packages: &Packages) -> Result<()> {
-    let mut breaches = Vec::new();
+/// What must not be in domains and in the libraries that they link, as far as their manifests and sources show
+/// it before anything is compiled.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn breaches(project: &Project, packages: &Packages) -> Result<Vec<trust::Breach>> {
+    let mut found = rules::clashes(packages);
     for package in packages
         .list
         .iter()
         .filter(|package| rules::zone(project, package).is_safe())
     {
-        breaches.extend(trust::package(package)?);
-        breaches.extend(rules::dependencies(project, package));
+        found.extend(cargo_toml::package(package)?);
+        found.extend(trust::package(package)?);
+        found.extend(rules::dependencies(project, package));
     }
+    Ok(found)
+}
+
+/// Refuses code that must not be in a domain or in a library that domains link.
+fn examine(project: &Project, packages: &Packages) -> Result<()> {
+    let breaches = breaches(project, packages)?;
     if breaches.is_empty() {
         return Ok(());
     }
@@ -266,16 +314,23 @@ fn sign_all(
     for (_, domain) in domains {
         let file = fs::read(products(project).join(&domain.image))?;
         let elf = elf::stripped(&file).with_context(|| domain.image.clone())?;
-        let signed = keys::sign(key, unsigned(domain, model, fingerprint, &elf)?);
-        let path = images.join(&domain.path);
-        fs::create_dir_all(path.parent().context("an image has a folder")?)?;
-        fs::write(&path, signed)?;
+        let mut names = vec![(&domain.image, domain.path.clone())];
+        let another = domain.update.iter();
+        names.extend(another.map(|name| (name, format!("boot/updates/{name}"))));
+        for (name, path) in names {
+            let signed = keys::sign(key, unsigned(domain, name, model, fingerprint, &elf)?);
+            let path = images.join(path);
+            fs::create_dir_all(path.parent().context("an image has a folder")?)?;
+            fs::write(&path, signed)?;
+        }
     }
     Ok(())
 }
 
+/// What is to be signed: the domain's image, called `name`.
 fn unsigned(
     domain: &Domain,
+    name: &str,
     model: &idlc::Model,
     fingerprint: &[u8; 32],
     elf: &[u8],
@@ -305,12 +360,7 @@ fn unsigned(
             flags: *flags,
         })
         .collect();
-    Ok(abi::image::unsigned(
-        &domain.image,
-        fingerprint,
-        &ports,
-        elf,
-    ))
+    Ok(abi::image::unsigned(name, fingerprint, &ports, elf))
 }
 
 /// Packs the images and the manifest, if they are newer than the archive.

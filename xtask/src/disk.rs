@@ -133,6 +133,14 @@ fn refresh(disk: &Path, programs: &Path) -> Result<()> {
         let name = name.to_string_lossy();
         script += &format!("rm {name}\nwrite \"{}\" {name}\n", path.display());
     }
+    change(disk, &script)
+}
+
+/// Changes the image by commands of debugfs.
+///
+/// # Errors
+/// If debugfs cannot be run.
+pub fn change(disk: &Path, script: &str) -> Result<()> {
     let commands = disk.with_extension("debugfs");
     fs::write(&commands, script)?;
     let mut command = Command::new(tool::need("debugfs", "e2fsprogs")?);
@@ -155,6 +163,17 @@ pub fn complaints(disk: &Path) -> Result<Option<String>> {
         Some(0) => Ok(None),
         _ => Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned())),
     }
+}
+
+/// Copies the folder `path` of the image into the folder `to`, with all that is in it.
+///
+/// # Errors
+/// If debugfs cannot.
+pub fn dump_tree(disk: &Path, path: &str, to: &Path) -> Result<()> {
+    let request = format!("rdump \"{path}\" \"{}\"", to.display());
+    let mut command = Command::new(tool::need("debugfs", "e2fsprogs")?);
+    tool::output(command.args(["-R", &request]).arg(disk))?;
+    Ok(())
 }
 
 /// Whether `disk` takes less room than its length (a sparse file).

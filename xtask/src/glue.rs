@@ -95,6 +95,7 @@ mod tests {
             image: "virtio-blk".into(),
             entry: "virtio_blk".into(),
             path: "domains/virtio-blk".into(),
+            update: None,
         };
         (package, domain)
     }

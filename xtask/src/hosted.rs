@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::project::Project;
-use crate::{build, keys, setup, stamp, tool};
+use crate::{build, keys, packages, setup, stamp, tool};
 
 /// Arguments of the command.
 #[derive(Clone, Debug, clap::Args)]
@@ -76,7 +76,8 @@ fn core(project: &Project, toolchain: &setup::Toolchain) -> Result<()> {
     if core.exists() && fs::read_to_string(&mark).unwrap_or_default() == wanted {
         return Ok(());
     }
-    let mut command = build::compiler(project, toolchain);
+    let packages = packages::ours(project, toolchain)?;
+    let mut command = build::compiler(project, toolchain, &packages)?;
     command.env("TREFOIL_FINGERPRINT", keys::hex(&fingerprint));
     command.env("TREFOIL_PUBLIC_KEY", keys::hex(key.pk.as_ref()));
     command.args(["--package", "hosted-core", "--bin", "hosted-core"]);
@@ -100,7 +101,7 @@ pub fn host(project: &Project, options: &Options) -> Result<i32> {
         .unwrap_or(1))
 }
 
-/// `cargo xtask bench --platform hosted`: `names` as for `trefoil-host bench`; its status.
+/// Measures without goals and peers: `names` as for `trefoil-host bench`; its status.
 ///
 /// # Errors
 /// As for [`host`].
@@ -130,6 +131,7 @@ pub fn test(project: &Project) -> Result<(u32, u32)> {
     tool::step("testing in a Linux process");
     let mut prober = launcher(project, &built);
     prober.args(["run", "domains/prober", "domains/victim"]);
+    prober.args(["domains/nullnet", "domains/net-shadow"]);
     let output = tool::captured(&mut prober)?;
     let (mut passed, mut failed) = (0, 0);
     for line in String::from_utf8_lossy(&output.stderr).lines() {
@@ -144,6 +146,18 @@ pub fn test(project: &Project) -> Result<(u32, u32)> {
     }
     // The status says whether the prober came to its end.
     failed += u32::from(!output.status.success() && failed == 0);
+    let mut steps = launcher(project, &built);
+    let output = tool::captured(steps.arg("steps"))?;
+    let mut stepped = 0;
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        if let Some(at) = line.find("test step-") {
+            println!("{}", &line[at..]);
+            stepped += 1;
+            passed += u32::from(line[at..].contains(" ok"));
+            failed += u32::from(line[at..].contains(" FAILED"));
+        }
+    }
+    failed += u32::from(stepped == 0);
     let example = example(project)?;
     println!(
         "test plug-ins-live-update {}",

@@ -6,7 +6,10 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use xtask::project::Project;
-use xtask::{bench, build, check, demo, faults, hosted, run, setup, tcb, test};
+use xtask::{
+    bench, build, check, cuts, demo, faults, fuzz, guard, hosted, model, run, sanitize, setup,
+    steps, storms, tcb, test,
+};
 
 /// Builds, runs, tests, checks and measures Trefoil
 #[derive(Parser)]
@@ -42,6 +45,18 @@ enum Task {
     Bench(bench::Options),
     /// Make a domain fail again and again under clients that check every result
     Faults(faults::Options),
+    /// Feed a part of the system with damaged input
+    Fuzz(fuzz::Options),
+    /// Cut the power under work on files and check what is on the disk afterwards
+    Cuts(cuts::Options),
+    /// Crash the file system again and again under programs that use it, and check what they did
+    Storms(storms::Options),
+    /// Kill a domain at every instruction of a call, on the bare machine
+    Steps(steps::Options),
+    /// Check calls, deaths and the shared heap under many schedules
+    Model(model::Options),
+    /// Run tests on the host with AddressSanitizer and ThreadSanitizer
+    Sanitize(sanitize::Options),
     /// Run domains in a Linux process; the arguments are those of `trefoil-host`
     Host(hosted::Options),
     /// A tour of half a minute that needs no typing
@@ -49,6 +64,9 @@ enum Task {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = guard::called() {
+        return code;
+    }
     let project = Project::here();
     match execute(&project, Arguments::parse().command) {
         Ok(status) => ExitCode::from(u8::try_from(status & 0xff).unwrap_or(1)),
@@ -71,11 +89,14 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Test(options) => test::test(project, &options),
         Task::Check(options) => check::check(project, &options),
         Task::Tcb(options) => tcb::tcb(project, &options).map(|()| 0),
-        Task::Bench(options) if options.platform == "hosted" => {
-            hosted::bench(project, &options.names, options.json)
-        }
-        Task::Bench(options) => bench::bench(project, &options).map(|()| 0),
+        Task::Bench(options) => bench::bench(project, &options),
         Task::Faults(options) => faults::faults(project, &options),
+        Task::Fuzz(options) => fuzz::fuzz(project, &options),
+        Task::Cuts(options) => cuts::cuts(project, &options),
+        Task::Storms(options) => storms::storms(project, &options),
+        Task::Steps(options) => steps::steps(project, &options),
+        Task::Model(options) => model::model(project, &options).map(|()| 0),
+        Task::Sanitize(options) => sanitize::sanitize(project, &options).map(|()| 0),
         Task::Host(options) => hosted::host(project, &options),
         Task::Demo => demo::demo(project),
     }

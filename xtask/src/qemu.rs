@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,14 +28,22 @@ pub struct Machine {
     pub words: Vec<String>,
     /// A raw image behind a virtio block device.
     pub disk: Option<PathBuf>,
+    /// In place of `disk`: the Unix socket of a network block device.
+    pub served: Option<PathBuf>,
     /// The disk cannot be written.
     pub read_only: bool,
+    /// Further disks.
+    pub more_disks: Vec<PathBuf>,
+    /// When the first of them fails: a file of rules for QEMU's `blkdebug`.
+    pub disk_faults: Option<PathBuf>,
     /// Number of processors.
     pub processors: u32,
     /// Memory, as QEMU writes it: "256M".
     pub memory: String,
     /// Wait for a debugger on TCP port 1234.
     pub debugger: bool,
+    /// Where a debugger may connect to the machine that runs: the Unix socket of QEMU's stub.
+    pub stub: Option<PathBuf>,
     /// Use the host's processor directly.
     pub kvm: bool,
     /// Count instructions: the guest's clock goes one nanosecond forward with each.
@@ -55,10 +64,14 @@ impl Machine {
             archive: None,
             words: vec!["debug-exit".into(), "log=com2".into()],
             disk: None,
+            served: None,
             read_only: false,
+            more_disks: Vec::new(),
+            disk_faults: None,
             processors: 1,
             memory: "256M".into(),
             debugger: false,
+            stub: None,
             kvm: false,
             count_instructions: false,
             interactive: false,
@@ -69,67 +82,101 @@ impl Machine {
 
     /// QEMU's arguments.
     fn arguments(&self) -> Vec<String> {
-        let mut all = Vec::new();
-        let mut add = |words: &[&str]| all.extend(words.iter().map(|word| word.to_string()));
-        add(&[
-            "-machine",
-            "q35",
-            "-cpu",
-            if self.kvm { "host" } else { "max" },
-            "-nodefaults",
-            "-no-user-config",
-        ]);
-        add(&[
-            "-display",
-            "none",
-            "-no-reboot",
-            "-m",
-            &self.memory,
-            "-smp",
-            &self.processors.to_string(),
-        ]);
-        add(&["-accel", if self.kvm { "kvm" } else { "tcg" }]);
-        add(&[
-            "-kernel",
-            &self.kernel.display().to_string(),
-            "-append",
-            &self.words.join(" "),
-        ]);
-        if let Some(archive) = &self.archive {
-            add(&["-initrd", &archive.display().to_string()]);
-        }
-        if let Some(disk) = &self.disk {
-            let drive = format!("file={},format=raw,if=none,id=disk", escaped(disk));
-            add(&[
-                "-drive",
-                &format!(
-                    "{drive}{}",
-                    if self.read_only { ",readonly=on" } else { "" }
-                ),
-            ]);
-            add(&["-device", "virtio-blk-pci,drive=disk,disable-legacy=on"]);
-        }
-        match self.interactive {
-            true => add(&["-serial", "mon:stdio"]),
-            false => add(&[
-                "-chardev",
-                "stdio,id=terminal,signal=off",
-                "-serial",
-                "chardev:terminal",
-                "-monitor",
-                "none",
-            ]),
-        }
-        for file in [&self.log, &self.errors] {
-            add(&["-serial", &format!("file:{}", escaped(file))]);
-        }
-        add(&["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+        let mut all = self.processor_and_memory();
+        all.extend(self.what_it_boots());
+        all.extend(self.first_disk());
+        all.extend(self.further_disks());
+        all.extend(self.ports());
         if self.debugger {
-            add(&["-gdb", "tcp::1234", "-S"]);
+            all.extend(words(&["-gdb", "tcp::1234", "-S"]));
+        }
+        if let Some(socket) = &self.stub {
+            let socket = format!("socket,path={},server=on,wait=off,id=stub", escaped(socket));
+            all.extend(words(&["-chardev", &socket, "-gdb", "chardev:stub"]));
         }
         if self.count_instructions {
-            add(&["-icount", "shift=0,sleep=off"]);
+            all.extend(words(&["-icount", "shift=0,sleep=off"]));
         }
+        all
+    }
+
+    fn processor_and_memory(&self) -> Vec<String> {
+        let (accelerator, model) = match self.kvm {
+            true => ("kvm", "host"),
+            false => ("tcg", "max"),
+        };
+        let mut all = words(&["-machine", "q35", "-cpu", model]);
+        all.extend(words(&["-nodefaults", "-no-user-config"]));
+        all.extend(words(&["-display", "none", "-no-reboot"]));
+        let processors = self.processors.to_string();
+        all.extend(words(&["-m", &self.memory, "-smp", &processors]));
+        all.extend(words(&["-accel", accelerator]));
+        all
+    }
+
+    fn what_it_boots(&self) -> Vec<String> {
+        // The firmware leaves devices alone that it does not boot from. Otherwise it takes so much memory for several
+        // disks that there is none left for our archive where QEMU puts it.
+        let mut all = words(&["-boot", "strict=on"]);
+        if has_quick_firmware() {
+            all.extend(words(&["-bios", QUICK_FIRMWARE]));
+        }
+        all.extend(words(&["-kernel", &self.kernel.display().to_string()]));
+        all.extend(words(&["-append", &self.words.join(" ")]));
+        if let Some(archive) = &self.archive {
+            all.extend(words(&["-initrd", &archive.display().to_string()]));
+        }
+        all
+    }
+
+    fn first_disk(&self) -> Vec<String> {
+        let source = match (&self.disk, &self.served) {
+            (Some(disk), _) => format!("file={},format=raw", escaped(disk)),
+            (None, Some(socket)) => {
+                let server = "driver=raw,file.driver=nbd,file.server.type=unix,file.server.path";
+                format!("{server}={}", escaped(socket))
+            }
+            (None, None) => return Vec::new(),
+        };
+        let read_only = if self.read_only { ",readonly=on" } else { "" };
+        disk(&format!("{source},if=none"), "disk", read_only)
+    }
+
+    fn further_disks(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for (number, file) in (2..).zip(&self.more_disks) {
+            let file = escaped(file);
+            let source = match self.disk_faults.as_ref().filter(|_| number == 2) {
+                None => format!("file={file}"),
+                Some(rules) => format!(
+                    "file.driver=blkdebug,file.config={},file.image.driver=file,file.image.filename={file}",
+                    escaped(rules)
+                ),
+            };
+            let drive = format!("{source},format=raw,if=none,rerror=report,werror=report");
+            all.extend(disk(&drive, &format!("disk{number}"), ""));
+        }
+        all
+    }
+
+    /// The serial ports, and the port that carries a status out.
+    fn ports(&self) -> Vec<String> {
+        let mut all = match self.interactive {
+            true => words(&["-serial", "mon:stdio"]),
+            false => {
+                let mut all = words(&["-chardev", "stdio,id=terminal,signal=off"]);
+                all.extend(words(&["-serial", "chardev:terminal"]));
+                all.extend(words(&["-monitor", "none"]));
+                all
+            }
+        };
+        for file in [&self.log, &self.errors] {
+            all.extend(words(&["-serial", &format!("file:{}", escaped(file))]));
+        }
+        all.extend(words(&[
+            "-device",
+            "isa-debug-exit,iobase=0xf4,iosize=0x04",
+        ]));
         all
     }
 
@@ -172,6 +219,36 @@ impl Machine {
             errors: self.errors.clone(),
         })
     }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| word.to_string()).collect()
+}
+
+/// A virtio block device called `name`, with what is behind it.
+fn disk(drive: &str, name: &str, settings: &str) -> Vec<String> {
+    let drive = format!("{drive},id={name}{settings}");
+    let device = format!("virtio-blk-pci,drive={name},disable-legacy=on");
+    words(&["-drive", &drive, "-device", &device])
+}
+
+/// A firmware for kernels that QEMU loads itself. The usual one looks for other things to boot, which takes longer than our
+/// kernel does.
+const QUICK_FIRMWARE: &str = "qboot.rom";
+
+/// Whether QEMU has [`QUICK_FIRMWARE`]; not all packages of it do.
+fn has_quick_firmware() -> bool {
+    static FOUND: LazyLock<bool> = LazyLock::new(|| {
+        let Some(qemu) = tool::find("qemu-system-x86_64") else {
+            return false;
+        };
+        let folders = Command::new(qemu).args(["-L", "help"]).output();
+        let folders = folders.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let folders = folders.unwrap_or_default();
+        let mut folders = folders.lines().map(Path::new);
+        folders.any(|folder| folder.join(QUICK_FIRMWARE).is_file())
+    });
+    *FOUND
 }
 
 /// A file name in one of QEMU's comma-separated options.

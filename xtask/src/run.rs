@@ -37,6 +37,9 @@ pub struct Options {
     /// Use this raw disk image (any ext2 file system) instead of the default one
     #[arg(long, value_name = "FILE", conflicts_with = "no_disk")]
     pub disk: Option<PathBuf>,
+    /// One more disk, for `mount` (up to three times)
+    #[arg(long, value_name = "FILE")]
+    pub disk2: Vec<PathBuf>,
     /// Boot without a disk
     #[arg(long)]
     pub no_disk: bool,
@@ -89,6 +92,7 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
     let mut machine = Machine::new(&built.kernel, &project.out);
     machine.archive = Some(built.archive);
     machine.disk = chosen_disk(project, options)?;
+    machine.more_disks.clone_from(&options.disk2);
     (machine.processors, machine.memory) = (options.smp, options.memory.clone());
     (machine.debugger, machine.kvm, machine.read_only) =
         (options.gdb, options.kvm, options.read_only);

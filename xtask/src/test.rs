@@ -15,12 +15,12 @@ use crate::qemu::Machine;
 use crate::rules::{self, Zone};
 use crate::session::Session;
 use crate::setup::{self, Toolchain};
-use crate::{build, tool};
+use crate::{build, guard, tool};
 
 /// What to test.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// Only tests of the whole system whose name contains this, or one of the groups `host`, `kernel`, `isolation` and `hosted`
+    /// Only tests of the whole system whose name contains this, or one of the groups `host`, `kernel`, `isolation` (or a part of it: `isolation=attack`) and `hosted`
     pub name: Option<String>,
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
@@ -43,7 +43,7 @@ impl Count {
 
 /// Numbers of processors that the kernel's own tests run with.
 const PROCESSORS: [u32; 3] = [1, 2, 4];
-const KERNEL_LIMIT: Duration = Duration::from_secs(240);
+const KERNEL_LIMIT: Duration = Duration::from_secs(480);
 
 /// The command; its result is our exit status.
 ///
@@ -62,16 +62,17 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
         count.add(host(project, &toolchain)?);
     }
     if matches!(name, None | Some("kernel")) {
-        count.add(inside(project, &SELFTEST)?);
+        count.add(inside(project, &SELFTEST, "")?);
     }
-    if matches!(name, None | Some("isolation")) {
-        count.add(inside(project, &ISOLATION)?);
+    let part = name.and_then(|name| name.strip_prefix("isolation="));
+    if part.is_some() || matches!(name, None | Some("isolation")) {
+        count.add(inside(project, &ISOLATION, part.unwrap_or_default())?);
     }
     if matches!(name, None | Some("hosted")) {
         let (passed, failed) = crate::hosted::test(project)?;
         count.add(Count { passed, failed });
     }
-    if !matches!(name, Some("host" | "kernel" | "isolation" | "hosted")) {
+    if part.is_none() && !matches!(name, Some("host" | "kernel" | "isolation" | "hosted")) {
         build::build(project, None)?;
         count.add(system(
             project,
@@ -160,8 +161,8 @@ const ISOLATION: Inside = Inside {
     mark: "] prober: test ",
 };
 
-/// Runs such a table with several numbers of processors.
-fn inside(project: &Project, tests: &Inside) -> Result<Count> {
+/// Runs such a table with several numbers of processors, or only the tests that have `part` in their name.
+fn inside(project: &Project, tests: &Inside, part: &str) -> Result<Count> {
     let built = build::build_for_tests(project)?;
     let mut count = Count::default();
     for processors in PROCESSORS {
@@ -178,6 +179,9 @@ fn inside(project: &Project, tests: &Inside) -> Result<Count> {
         machine
             .words
             .extend([tests.word.into(), "panic=off".into()]);
+        if !part.is_empty() {
+            machine.words.push(format!("options={part}"));
+        }
         let mut session = Session::start(&machine, false)?;
         let ended = session.end(KERNEL_LIMIT);
         let log = session.guest.log();
@@ -229,7 +233,7 @@ fn system(project: &Project, toolchain: &Toolchain, arguments: &[&str]) -> Resul
         .args(["run", "--quiet", "--package", "tests", "--"])
         .args(arguments);
     // Some tests start this very tool.
-    command.env("TREFOIL_XTASK", std::env::current_exe()?);
+    command.env("TREFOIL_XTASK", guard::own_copy(project)?);
     let mut count = None;
     each_line(&mut command, |line| match system_result(line) {
         Some(result) => count = Some(result),
