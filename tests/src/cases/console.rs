@@ -11,9 +11,14 @@ use crate::bench::{Bench, LIMIT};
 pub(super) const CASES: &[Case] = &[
     case("console-typed-lines-run", typed),
     case("console-ctrl-c-ends-a-program", interrupt),
+    case("console-ctrl-c-while-a-program-starts", interrupt_at_once),
     case("console-ctrl-d-ends-input", end_of_input),
     case("console-erase-key", erase),
     case("console-bad-input-gives-the-prompt-back", bad_input),
+    case("console-lines-are-edited", edited),
+    case("console-typed-ahead-is-not-lost", typed_ahead),
+    case("console-ctrl-z-stops-and-fg-resumes", stopped),
+    case("console-history-outlives-a-reboot", history),
 ];
 
 const CTRL_C: &[u8] = &[3];
@@ -45,8 +50,11 @@ fn interrupt(bench: &Bench<'_>) -> Result<()> {
     for line in ["sleep 1000", "yes > /dev-null-or-nothing", "cat"] {
         session.type_line(line.as_bytes())?;
         session.settle(Duration::from_millis(500));
+        let from = session.printed();
         session.guest.send(CTRL_C)?;
-        session.prompt(LIMIT)?;
+        // There may have been a prompt before: that behind the key is meant.
+        let from = session.wait_for(from, "^C", LIMIT)?;
+        session.wait_for(from, "$ ", LIMIT)?;
         let printed = session.run("echo back", LIMIT)?;
         ensure!(
             printed.ends_with("back\n"),
@@ -57,10 +65,159 @@ fn interrupt(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The key comes at all moments of a start: before the shell has read the line, while it looks for the program, while
+/// its image is read and verified (which is done once), while it is loaded, when it runs.
+fn interrupt_at_once(bench: &Bench<'_>) -> Result<()> {
+    let endless = [
+        "sleep 1000",
+        "cat",
+        "wc",
+        "sort",
+        "tail",
+        "head",
+        "tr a b",
+        "uniq",
+        "cut -c 1",
+        "grep x",
+        "hexdump",
+        "sha256sum",
+        "tee",
+        "xargs",
+        "tail | cat",
+    ];
+    for round in 0..4 {
+        let mut session = bench.session(&bench.machine())?;
+        for (number, line) in endless.iter().enumerate() {
+            session.type_line(line.as_bytes())?;
+            std::thread::sleep(Duration::from_millis(number as u64 * 2 + round));
+            let from = session.printed();
+            session.guest.send(CTRL_C)?;
+            let from = session.wait_for(from, "^C", LIMIT)?;
+            session.wait_for(from, "$ ", LIMIT)?;
+            let printed = session.run("echo back $((500 + 7))", LIMIT)?;
+            ensure!(
+                printed.ends_with("back 507\n"),
+                "`{line}`: {printed:?}\n{}",
+                session.report()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Arrow keys, Home, Ctrl-K, completion, search: each line is checked by what it prints.
+fn edited(bench: &Bench<'_>) -> Result<()> {
+    let mut session = bench.session(&bench.machine())?;
+    for (keys, expected) in [
+        ("echo two\x1b[D\x1b[D\x1b[Done \x05!", "one two!\n"),
+        ("xx\x1b[H\x0becho \x19", "xx\n"),
+        ("echo ä\x7fö\x1b[Dü\x1b[F.", "üö.\n"),
+        ("\x1b[A", "üö.\n"),
+        ("\x1b[A\x1b[A\x1b[A\x1b[B", "xx\n"),
+        ("\x12one", "one two!\n"),
+        ("basena\t /a/b/c", "c\n"),
+        ("ls -d /boot/bi\t", "/boot/bin/\n"),
+        ("echo /boot/bin/basena\t.", "/boot/bin/basename .\n"),
+        ("false dropped\x15echo $?", "0\n"),
+    ] {
+        let printed = session.run(keys, LIMIT)?;
+        ensure!(
+            printed == expected,
+            "{keys:?}: expected {expected:?}, got {printed:?}\n{}",
+            session.report()
+        );
+    }
+    let long = format!("echo {}", "0123456789".repeat(400));
+    let printed = session.run(&long, LIMIT)?;
+    ensure!(
+        printed == format!("{}\n", &long[5..]),
+        "a line of 4,000 characters: {printed:?}"
+    );
+    Ok(())
+}
+
+/// What is typed before the shell or a program asks for it reaches who is next.
+fn typed_ahead(bench: &Bench<'_>) -> Result<()> {
+    let mut session = bench.session(&bench.machine())?;
+    for round in 0..10 {
+        let from = session.printed();
+        let lines = format!(
+            "\x03echo a$((500 + {round}))\ntr a-z A-Z\nround {round}\n\x04echo b$((700 + {round}))\n"
+        );
+        session.guest.send(lines.as_bytes())?;
+        // What is echoed meanwhile may stand in between, but only between whole texts.
+        let mut at = session.wait_for(from, &format!("a{}", 500 + round), LIMIT)?;
+        at = session.wait_for(at, &format!("ROUND {round}\r\n"), LIMIT)?;
+        at = session.wait_for(at, &format!("b{}", 700 + round), LIMIT)?;
+        session.wait_for(at, "$ ", LIMIT)?;
+    }
+    Ok(())
+}
+
+fn stopped(bench: &Bench<'_>) -> Result<()> {
+    let mut session = bench.session(&bench.machine())?;
+    let from = session.printed();
+    // When the line is printed, both are there to be stopped.
+    session.type_line(
+        b"seq 1 1000000000 | sh -c 'read x; echo all $((70 + x)); while read x; do :; done'; echo not reached",
+    )?;
+    let from = session.wait_for(from, "all 71", LIMIT)?;
+    session.guest.send(b"\x1a")?;
+    let from = session.wait_for(from, "[1] Stopped", LIMIT)?;
+    session.wait_for(from, "$ ", LIMIT)?;
+    let checks = [
+        ("echo $?", "148"),
+        ("jobs", "[1] Stopped"),
+        ("bg", "[1] seq"),
+        ("jobs", "[1] Running"),
+        ("kill %1; wait %1; echo $?; jobs", "137\n"),
+        ("sleep 0.5 & fg; echo $?", "sleep 0.5\n0\n"),
+        ("ps | grep -c 'seq'", "0\n"),
+    ];
+    for (line, expected) in checks {
+        let printed = session.run(line, LIMIT)?;
+        ensure!(
+            printed.contains(expected),
+            "{line}: expected {expected:?}, got {printed:?}\n{}",
+            session.report()
+        );
+    }
+    let from = session.printed();
+    session.type_line(b"cat")?;
+    session.guest.send(b"once\n")?;
+    let from = session.wait_for(from, "once\r\nonce\r\n", LIMIT)?;
+    session.guest.send(b"\x1a")?;
+    let from = session.wait_for(from, "$ ", LIMIT)?;
+    session.type_line(b"fg")?;
+    // It says what goes on.
+    let from = session.wait_for(from, "fg\r\ncat\r\n", LIMIT)?;
+    session.guest.send(b"again\n\x04")?;
+    let from = session.wait_for(from, "again\r\nagain\r\n", LIMIT)?;
+    session.wait_for(from, "$ ", LIMIT).map(drop)
+}
+
+fn history(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let machine = bench.machine_with(&disk);
+    let mut session = bench.session(&machine)?;
+    session.run("echo kept over a reboot", LIMIT)?;
+    session.type_line(b"poweroff")?;
+    session.end(LIMIT)?;
+    let mut session = bench.session(&machine)?;
+    let printed = session.run("\x1b[A\x1b[A", LIMIT)?;
+    ensure!(
+        printed == "kept over a reboot\n",
+        "{printed:?}\n{}",
+        session.report()
+    );
+    session.type_line(b"poweroff")?;
+    session.end(LIMIT)?;
+    bench.expect_clean(&disk)
+}
+
 fn end_of_input(bench: &Bench<'_>) -> Result<()> {
     let mut session = bench.session(&bench.machine())?;
     session.type_line(b"wc -l")?;
-    session.settle(Duration::from_millis(500));
     session.guest.send(b"a\nb\n")?;
     session.guest.send(CTRL_D)?;
     let from = session.printed();

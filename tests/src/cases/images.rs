@@ -16,6 +16,7 @@ pub(super) const CASES: &[Case] = &[
     case("image-of-older-interfaces-is-refused", older),
     case("image-cut-off-or-no-image-is-refused", no_image),
     case("image-intact-runs", intact),
+    case("image-names-no-folder-of-the-build", no_folders),
 ];
 
 /// A disk with `images` as `/bad/0`, `/bad/1`, ...
@@ -28,6 +29,29 @@ fn disk_with(bench: &Bench<'_>, images: &[Vec<u8>]) -> Result<PathBuf> {
         }
         Ok(())
     })
+}
+
+/// A panic names a place in the sources, not on the machine that built them.
+fn no_folders(bench: &Bench<'_>) -> Result<()> {
+    let root = bench.site.project.root.display().to_string();
+    let mut folders = vec![bench.site.project.images()];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = fs::read(&path)?;
+            let mut windows = bytes.windows(root.len());
+            let found = windows.any(|window| window == root.as_bytes());
+            ensure!(!found, "{} has the folder of the sources", path.display());
+            seen += 1;
+        }
+    }
+    ensure!(seen > 10, "only {seen} images were seen");
+    Ok(())
 }
 
 /// The image of `echo`, as it was built.

@@ -1,13 +1,15 @@
 //! Manifests with mistakes: the cause is named, by the tool before boot and by `init` when booted all the same.
 
 use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use xtask::build;
 use xtask::session::Session;
 
 use super::{Case, case};
-use crate::bench::Bench;
+use crate::bench::{Bench, LIMIT};
 
 pub(super) const CASES: &[Case] = &[
     case("manifest-mistakes-are-named-before-boot", before_boot),
@@ -59,8 +61,11 @@ fn before_boot(bench: &Bench<'_>) -> Result<()> {
 fn by_init(bench: &Bench<'_>) -> Result<()> {
     for (text, name) in mistakes(bench)? {
         let machine = bench.machine_by(&text)?;
-        let mut session = Session::start(&machine, false)?;
-        session.settle(std::time::Duration::from_secs(8));
+        let session = Session::start(&machine, false)?;
+        let deadline = Instant::now() + LIMIT;
+        while !session.guest.log().contains(name) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(50));
+        }
         let log = session.guest.log();
         ensure!(log.contains(name), "expected {name:?} in the log:\n{log}");
     }

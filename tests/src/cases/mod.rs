@@ -4,16 +4,25 @@ use anyhow::Result;
 
 use crate::bench::Bench;
 
+mod agreement;
 mod console;
 mod disks;
 mod exec;
 mod faults;
 mod guide;
 mod images;
+mod limits;
 mod manifests;
+mod mounts;
+mod power;
 mod recovery;
+mod scripts;
 mod shadows;
 mod shell;
+mod sources;
+mod steps;
+mod times;
+mod update;
 
 /// A test: its name and what it does.
 #[derive(Clone, Copy)]
@@ -33,15 +42,25 @@ const fn case(name: &'static str, run: fn(&Bench<'_>) -> Result<()>) -> Case {
 pub fn all() -> Vec<Case> {
     let tables = [
         recovery::CASES,
+        power::CASES,
         shadows::CASES,
+        update::CASES,
         disks::CASES,
+        limits::CASES,
+        agreement::CASES,
+        times::CASES,
+        mounts::CASES,
         faults::CASES,
+        steps::CASES,
         images::CASES,
         shell::CASES,
+        scripts::CASES,
         exec::CASES,
         console::CASES,
         manifests::CASES,
         guide::CASES,
     ];
-    tables.concat()
+    let mut all = tables.concat();
+    all.extend(sources::cases());
+    all
 }

@@ -1,0 +1,308 @@
+//! Limits: many processes, open files, arguments, names; a full disk; no memory; a device that fails.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use xtask::qemu::Machine;
+use xtask::{disk, tool};
+
+use super::{Case, case};
+use crate::bench::{Bench, LIMIT};
+
+pub(super) const CASES: &[Case] = &[
+    case("limits-100000-names-in-a-directory", large_directory),
+    case("limits-1000-processes", processes),
+    case("limits-10000-files-and-arguments", files_and_arguments),
+    case("limits-names-and-paths", names),
+    case("limits-files-over-4-GiB", large_files),
+    case("limits-disk-filled-and-emptied", full_disk),
+    case("limits-memory-eaten", memory),
+    case("limits-caches-give-way", caches),
+    case("limits-pipes", pipes),
+    case("limits-read-errors-of-the-device", read_errors),
+    case("limits-write-errors-of-the-device", write_errors),
+];
+
+/// Where the program is that goes to the limits.
+const STRAIN: &str = "/boot/testing/strain";
+
+/// A machine with the standard disk, and an empty one beside it, which is the second result.
+fn beside(
+    bench: &Bench<'_>,
+    size: &str,
+    options: &[&str],
+) -> Result<(Machine, std::path::PathBuf)> {
+    let second = bench.small_disk(size, options, |_| Ok(()))?;
+    let mut machine = bench.machine_with(&bench.disk()?);
+    machine.more_disks = vec![second.clone()];
+    Ok((machine, second))
+}
+
+fn large_directory(bench: &Bench<'_>) -> Result<()> {
+    let (machine, image) = beside(bench, "64M", &["-b", "1024", "-N", "110000"])?;
+    let line = format!(
+        "mkdir /m && mount vdb /m && mkdir /m/d && {STRAIN} make /m/d 100000 && ls /m/d | tail -n 1 && \
+         cat '/m/d/file 77777' && umount /m && mount vdb /m && {STRAIN} clear /m/d && rmdir /m/d && umount /m"
+    );
+    bench
+        .exec_within(LIMIT * 3, machine, &line)?
+        .status(0)?
+        .prints("100000 listed\nfile 99999\n100000 removed\n")?;
+    bench.expect_clean(&image)
+}
+
+fn processes(bench: &Bench<'_>) -> Result<()> {
+    let mut machine = bench.machine_with(&bench.disk()?);
+    machine.memory = "512M".into();
+    let line = "for i in $(seq 1000); do sleep 500 & done; ps | grep -c sleep; echo here | cat";
+    let answer = bench.exec_within(LIMIT * 2, machine, line)?.status(0)?;
+    answer.silently()?.prints("1000\nhere\n")?;
+    // In little memory: as many as fit, an exact error, and all of it comes back.
+    let line = "grep MemFree /proc/meminfo; all=; for i in $(seq 400); do sleep 5000 & all=\"$all $!\"; done; kill $all; wait; sleep 1; \
+                grep MemFree /proc/meminfo; echo here | cat";
+    let mut machine = bench.machine_with(&bench.disk()?);
+    machine.memory = "96M".into();
+    let answer = bench.exec_within(LIMIT * 2, machine, line)?;
+    let answer = answer.status(0)?.complains("Cannot allocate memory")?;
+    ensure!(answer.stdout.ends_with("here\n"), "{}", answer.stdout);
+    expect_memory_back(&answer.stdout)
+}
+
+/// The figures of the lines about free memory in `text`, in KiB.
+fn free_memory(text: &str) -> Vec<i64> {
+    let lines = text.lines().filter(|line| line.starts_with("MemFree:"));
+    lines
+        .filter_map(|line| line.split_whitespace().nth(1)?.parse().ok())
+        .collect()
+}
+
+/// The first and the last line about free memory in `text` differ by little.
+fn expect_memory_back(text: &str) -> Result<()> {
+    let free = free_memory(text);
+    let (first, last) = (
+        free.first().context("no line")?,
+        free.last().context("no line")?,
+    );
+    // The kernel's own tables have grown, and the personality's.
+    ensure!(first - last < 8192, "{} kB did not come back", first - last);
+    Ok(())
+}
+
+fn files_and_arguments(bench: &Bench<'_>) -> Result<()> {
+    let line = format!(
+        "grep MemFree /proc/meminfo; {STRAIN} open 10000 /text/a.txt; {STRAIN} open 20000 /text/a.txt; {STRAIN} open 10 /text/b.txt; \
+         /bin/echo $(seq 1 10000) | wc -w; grep MemFree /proc/meminfo"
+    );
+    let answer = bench.exec(&bench.disk()?, &line)?.status(0)?.silently()?;
+    expect_memory_back(&answer.stdout)?;
+    answer
+        .shows("10000 open, 64 bytes read\n16381 open, 64 bytes read: Too many open files\n10 open, 64 bytes read\n10000\n")
+        .map(drop)
+}
+
+fn names(bench: &Bench<'_>) -> Result<()> {
+    let expected = "name of 255: made\nname of 256: File name too long\npath of 4095: made\npath of 4096: File name too long\n";
+    let disk = bench.disk()?;
+    let line = format!(
+        "mkdir /n /tmp/n && {STRAIN} names /n && {STRAIN} names /tmp/n && rm -r /tmp/n && ls /tmp"
+    );
+    bench
+        .exec(&disk, &line)?
+        .status(0)?
+        .prints(&format!("{expected}{expected}"))?;
+    bench.expect_clean(&disk)?;
+    bench
+        .exec(&disk, "rm -r /n && ls / | grep -c n")?
+        .status(0)?;
+    bench.expect_clean(&disk)
+}
+
+/// A sparse file of more than 4 GiB, written and read back, cut, and as the host sees it; every block size.
+fn large_files(bench: &Bench<'_>) -> Result<()> {
+    for size in ["1024", "2048", "4096"] {
+        let (machine, image) = beside(bench, "16M", &["-b", size])?;
+        let line = format!(
+            "mkdir /m && mount vdb /m && {STRAIN} write /m/f 5368709120 end && {STRAIN} write /m/g 9000000000 x && \
+             {STRAIN} read /m/f 5368709120 9 && {STRAIN} cut /m/g 4294967297 && ls -l /m/g | grep -c 4294967297 && \
+             {STRAIN} room /m && {STRAIN} write /m/f 99999999999999999 x; umount /m"
+        );
+        let answer = bench.exec_on(machine, &line)?.status(0)?;
+        let answer = answer.complains("File too large").context(size)?;
+        ensure!(
+            answer.stdout.starts_with("end1\n"),
+            "{size}: {}",
+            answer.stdout
+        );
+        bench.expect_clean(&image).context(size)?;
+        ensure!(
+            debugfs(&image, "stat /f")?.contains("Size: 5368709123"),
+            "{size}"
+        );
+        ensure!(
+            debugfs(&image, "features")?.contains("large_file"),
+            "{size}"
+        );
+        fs::remove_file(image)?;
+    }
+    Ok(())
+}
+
+fn debugfs(image: &Path, request: &str) -> Result<String> {
+    let debugfs = tool::need("debugfs", "e2fsprogs")?;
+    tool::output(Command::new(debugfs).args(["-R", request]).arg(image))
+}
+
+fn full_disk(bench: &Bench<'_>) -> Result<()> {
+    for options in [
+        &["-b", "1024"][..],
+        &["-b", "4096"],
+        &["-j", "-J", "size=1", "-b", "1024"],
+    ] {
+        let (machine, image) = beside(bench, "8M", options)?;
+        let line = format!(
+            "mkdir /m && mount vdb /m && {STRAIN} room /m && {STRAIN} fill /m/full && {STRAIN} room /m; {STRAIN} write /m/y 0 x; \
+             echo x > /m/z || mkdir /m/d; rm -r /m/y /m/z /m/d; rm /m/full && {STRAIN} room /m && {STRAIN} write /m/y 0 fits && cat /m/y && umount /m"
+        );
+        let answer = bench.exec_on(machine, &line)?.status(0)?;
+        let answer = answer.complains("No space left on device")?;
+        let lines: Vec<_> = answer.stdout.lines().collect();
+        let [before, error, full, after, fits] = lines[..] else {
+            anyhow::bail!("{options:?}: {}", answer.stdout);
+        };
+        ensure!(
+            before == after,
+            "{options:?}: {before} before, {after} after"
+        );
+        ensure!(full.starts_with("0 blocks"), "{options:?}: {full}");
+        ensure!((error, fits) == ("No space left on device", "fits"));
+        bench
+            .expect_clean(&image)
+            .with_context(|| format!("{options:?}"))?;
+        fs::remove_file(image)?;
+    }
+    Ok(())
+}
+
+/// Who takes all memory gets an error or dies of it; nobody else does.
+fn memory(bench: &Bench<'_>) -> Result<()> {
+    let eaters = format!("{STRAIN} eat & ").repeat(6);
+    let bursts = format!("{STRAIN} burst & ").repeat(6);
+    let line = format!(
+        "echo kept > /tmp/kept; {STRAIN} eat; grep MemFree /proc/meminfo; {eaters} wait; {bursts} wait; sleep 1; \
+         grep MemFree /proc/meminfo; cat /tmp/kept; cp /text/a.txt /copy && cmp /copy /text/a.txt && echo same; grep -c . /proc/domains"
+    );
+    let disk = bench.disk()?;
+    let answer = bench.exec(&disk, &line)?.status(0)?.complains("crashed")?;
+    expect_memory_back(&answer.stdout)?;
+    let answer = answer.shows("kept\nsame\n")?;
+    for domain in ["rv6", "ext2", "vfs", "init", "ramfs", "console"] {
+        let died = answer.log.contains(&format!("] {domain}: domain"));
+        ensure!(!died, "{domain} crashed:\n{}", answer.log);
+    }
+    bench.expect_clean(&disk)
+}
+
+/// What a cache holds is there for programs that need it.
+fn caches(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let mut machine = bench.machine_with(&disk);
+    machine.memory = "128M".into();
+    let free = "grep MemFree /proc/meminfo";
+    let hold = format!("{STRAIN} hold 28 2 & ").repeat(3);
+    let line = format!(
+        "{free}; : > /sparse; {STRAIN} cut /sparse 64000000; wc -c < /sparse; cat /sparse | wc -c; {free}; \
+         {hold} wait; cat /sparse | wc -c; cmp /text/a.txt /text/a.txt && echo same"
+    );
+    let answer = bench.exec_on(machine, &line)?.status(0)?.silently()?;
+    let held = answer.stdout.matches("28 MiB held").count();
+    ensure!(held == 3, "{}", answer.stdout);
+    // Otherwise the programs would not have needed what was cached.
+    let left = free_memory(&answer.stdout).pop().context("no figure")?;
+    ensure!(
+        left < 3 * (28 << 10),
+        "too little was cached:\n{}",
+        answer.stdout
+    );
+    answer.shows("64000000\nsame\n")?;
+    bench.expect_clean(&disk)
+}
+
+fn pipes(bench: &Bench<'_>) -> Result<()> {
+    let line = "seq 1 100000 | sh -c 'sleep 1; wc -l'; seq 1 10000000 | head -n 2; yes | sh -c 'read x; echo $x'; \
+                seq 1 100000 | true; echo $?; seq 1 3 | cat | cat | cat | cat | cat | wc -l";
+    bench
+        .exec(&bench.disk()?, line)?
+        .status(0)?
+        .prints("100000\n1\n2\ny\n0\n3\n")
+        .map(drop)
+}
+
+/// A machine whose second disk fails by `rules`, and the disk. `/data` on it has 64 KiB, `/other` a line.
+fn failing(
+    bench: &Bench<'_>,
+    rules: impl Fn(u64) -> String,
+) -> Result<(Machine, std::path::PathBuf)> {
+    let image = bench.small_disk("8M", &["-b", "1024"], |root| {
+        fs::write(root.join("data"), disk::noise(64 << 10, 4))?;
+        Ok(fs::write(root.join("other"), "other\n")?)
+    })?;
+    let first = debugfs(&image, "blocks /data")?;
+    let block: u64 = first
+        .split_whitespace()
+        .next()
+        .context("no blocks")?
+        .parse()?;
+    let file = bench.folder.join("rules");
+    fs::write(&file, rules(block * 2))?;
+    let mut machine = bench.machine_with(&bench.disk()?);
+    machine.more_disks = vec![image.clone()];
+    machine.disk_faults = Some(file);
+    Ok((machine, image))
+}
+
+fn rule(kind: &str, sector: Option<u64>) -> String {
+    let sector = sector.map_or(String::new(), |sector| format!("sector = \"{sector}\"\n"));
+    format!(
+        "[inject-error]\nevent = \"none\"\niotype = \"{kind}\"\nerrno = \"5\"\nonce = \"off\"\n{sector}"
+    )
+}
+
+fn read_errors(bench: &Bench<'_>) -> Result<()> {
+    let (machine, image) = failing(bench, |sector| rule("read", Some(sector)))?;
+    let line = "mkdir /m && mount vdb /m && cat /m/data | wc -c; cat /m/other; cp /m/other /m/copy && cat /m/copy; cat /text/b.txt | wc -l; \
+                umount /m && echo ended";
+    let answer = bench.exec_on(machine, line)?.status(0)?;
+    let answer = answer.complains("/m/data: Input/output error")?;
+    ensure!(
+        answer.stdout == "0\nother\nother\n7\nended\n",
+        "{}",
+        answer.stdout
+    );
+    bench.expect_clean(&image)
+}
+
+fn write_errors(bench: &Bench<'_>) -> Result<()> {
+    // One sector that cannot be written.
+    let (machine, image) = failing(bench, |sector| rule("write", Some(sector)))?;
+    let line = format!(
+        "mkdir /m && mount vdb /m && {STRAIN} write /m/data 0 lost; {STRAIN} write /m/other 0 new; cat /m/other; rm /m/data; sync; \
+         cat /text/b.txt | wc -l; echo on"
+    );
+    let answer = bench.exec_on(machine, &line)?.status(0)?;
+    let answer = answer.complains("/m/data: Input/output error")?;
+    ensure!(answer.stdout.ends_with("7\non\n"), "{}", answer.stdout);
+    bench.expect_clean(&image)?;
+    // None can be written at all: reading goes on.
+    let (machine, image) = failing(bench, |_| rule("write", None))?;
+    let before = fs::read(&image)?;
+    let line = format!(
+        "mkdir /m && mount vdb /m && {STRAIN} write /m/new 0 lost; cat /m/other; umount /m; cat /text/b.txt | wc -l; echo on"
+    );
+    let answer = bench.exec_on(machine, &line)?.status(0)?;
+    let answer = answer.complains("Input/output error")?;
+    ensure!(answer.stdout == "other\n7\non\n", "{}", answer.stdout);
+    ensure!(fs::read(&image)? == before, "something was written");
+    Ok(())
+}

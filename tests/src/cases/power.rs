@@ -1,0 +1,82 @@
+//! Power cuts and crashes of the file system under work on files: short campaigns of `cargo xtask cuts` and `storms`.
+
+use anyhow::{Result, ensure};
+use xtask::campaign::Plan;
+use xtask::cuts::{self, How, Options};
+use xtask::storms::{self, Work};
+
+use super::{Case, case};
+use crate::bench::Bench;
+
+pub(super) const CASES: &[Case] = &[
+    case("power-cuts-lose-nothing-acknowledged", nothing_lost),
+    case("power-cuts-with-a-disk-that-lies-are-noticed", lies_noticed),
+    case("power-sync-of-one-file", one_file),
+    case("storms-under-a-copy", |bench| storms(bench, Work::Copy)),
+    case("storms-under-small-files", |bench| {
+        storms(bench, Work::Build)
+    }),
+];
+
+fn plan(bench: &Bench<'_>, runs: u64) -> Plan {
+    Plan {
+        seed: 7,
+        runs,
+        first: 0,
+        json: false,
+        ledger: Some(bench.folder.join("ledger")),
+        minutes: 5,
+    }
+}
+
+/// Runs of a campaign, and those of them that were right.
+fn cuts(bench: &Bench<'_>, runs: u64, how: Option<How>) -> Result<(u64, u64)> {
+    let options = Options {
+        plan: plan(bench, runs),
+        how,
+        operations: 400,
+    };
+    let record = cuts::campaign(&bench.site.project, &bench.site.built, &options)?;
+    Ok(record.counts())
+}
+
+fn nothing_lost(bench: &Bench<'_>) -> Result<()> {
+    const RUNS: u64 = 25;
+    let (runs, right) = cuts(bench, RUNS, None)?;
+    ensure!(right == RUNS, "{right} of {runs} runs right");
+    Ok(())
+}
+
+/// What the campaign looks for is found where it is.
+fn lies_noticed(bench: &Bench<'_>) -> Result<()> {
+    const RUNS: u64 = 8;
+    let (runs, right) = cuts(bench, RUNS, Some(How::Lie))?;
+    ensure!(
+        runs == RUNS && right < RUNS,
+        "flushes did nothing, and yet {right} of {runs} runs are right"
+    );
+    Ok(())
+}
+
+/// On ext3 and on ext2.
+fn storms(bench: &Bench<'_>, work: Work) -> Result<()> {
+    const RUNS: u64 = 10;
+    let options = storms::Options {
+        plan: plan(bench, RUNS),
+        work,
+        files: 400,
+        smp: 1,
+    };
+    let record = storms::campaign(&bench.site.project, &bench.site.built, &options)?;
+    let (runs, right) = record.counts();
+    ensure!(right == RUNS, "{right} of {runs} crashes right");
+    Ok(())
+}
+
+fn one_file(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let line = "echo new > /new && sync /new /text && sync /none; echo status $?";
+    let answer = bench.exec(&disk, line)?.shows("status 1\n")?;
+    answer.complains("/none: No such file")?;
+    bench.expect_clean(&disk)
+}

@@ -1,0 +1,206 @@
+//! Sources of domains that must not build: every attack of the table in [`crate::attacks`] is refused, and for
+//! the right reason.
+//!
+//! Those that pass the search of manifests and sources, and those that are to meet a second defence, are
+//! compiled as the build compiles domains: all of them at once, in a workspace of their own with the real
+//! interfaces and the real runtime.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
+use xtask::project::Project;
+use xtask::{build, cargo_toml, packages, setup};
+
+use super::{Case, case};
+use crate::attacks::{self, Attack};
+use crate::bench::Bench;
+
+/// One test for each attack; it is called as the attack.
+pub(super) fn cases() -> Vec<Case> {
+    let attacks = attacks::all();
+    attacks
+        .iter()
+        .map(|attack| case(attack.name, refused))
+        .collect()
+}
+
+/// What the compiler said about each attack; all are compiled by the first test that asks.
+static COMPILED: OnceLock<Result<BTreeMap<String, String>, String>> = OnceLock::new();
+
+/// What the workspace of the attacks has in common with ours.
+const WORKSPACE: &str = "[workspace]\nresolver = \"3\"\nmembers = [\"domains/*\"]\n\n\
+    [workspace.package]\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.96\"\nlicense = \"MIT\"\n\n\
+    [profile.release]\nopt-level = 3\npanic = \"abort\"\ncodegen-units = 1\ndebug = 1\n";
+/// Another domain, whose name is taken.
+const INIT: &str = "[package]\nname = \"a-first\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+    [package.metadata.trefoil]\nimage = \"init\"\nentry = \"init\"\n\n\
+    [dependencies]\ndomain-rt = { path = \"../../kernel/domain-rt\" }\n";
+/// Its source, which has all macros in it that domains use and does no harm: it must be compiled.
+const DECENT: &str = "#![no_std]\nextern crate alloc;\n\
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]\n\
+    pub enum A<T> { #[default] B, C(T), D { a: u8 } }\n\
+    pub fn a(a: A<u8>) -> alloc::string::String {\n    domain_rt::log!(\"{a:?}\");\n    \
+    assert_eq!(alloc::vec![1, 2].len(), 2);\n    matches!(a, A::B).then(|| unreachable!());\n    alloc::format!(\"unsafe {a:?}\")\n}\n";
+
+/// The attack that the test is called as is refused, twice if it says so.
+fn refused(bench: &Bench<'_>) -> Result<()> {
+    let name = bench.folder.file_name().unwrap_or_default();
+    let attacks = attacks::all();
+    let attack = attacks.iter().find(|attack| name == attack.name);
+    let attack = attack.context("no attack is called so")?;
+    ensure!(
+        !attack.before.is_empty() || !attack.compiling.is_empty(),
+        "nothing is expected"
+    );
+    lay(bench, &bench.folder, attack)?;
+    let said = complaints(&within(bench, &bench.folder), attack)
+        .unwrap_or_else(|error| format!("{error:#}"));
+    let is_right = match attack.before {
+        "" => said.is_empty(),
+        reason => said.contains(reason),
+    };
+    ensure!(
+        is_right,
+        "before it is compiled: expected {:?}, got {said:?}",
+        attack.before
+    );
+    if attack.compiling.is_empty() {
+        return Ok(());
+    }
+    let compiled = COMPILED.get_or_init(|| compiling(bench).map_err(|error| format!("{error:#}")));
+    let said = compiled.as_ref().map_err(|error| anyhow!("{error}"))?;
+    let said = said
+        .get(&attack.name.replace('-', "_"))
+        .map_or("nothing", String::as_str);
+    ensure!(
+        said.contains(attack.compiling),
+        "while it is compiled: expected {:?}, got {said:?}",
+        attack.compiling
+    );
+    Ok(())
+}
+
+/// All that the build complains of about the attack, before it compiles.
+fn complaints(project: &Project, attack: &Attack) -> Result<String> {
+    let file = project
+        .root
+        .join("domains")
+        .join(attack.name)
+        .join("Cargo.toml");
+    let mut found = cargo_toml::check(&file, &fs::read_to_string(&file)?);
+    // Of what is refused, cargo would not make sense either.
+    if found.is_empty() {
+        let packages = packages::ours(project, &setup::toolchain()?)?;
+        found = build::breaches(project, &packages)?;
+    }
+    let texts: Vec<_> = found.into_iter().map(|breach| breach.text).collect();
+    Ok(texts.join("\n"))
+}
+
+/// The project whose sources are in `root`, built into the folders of ours.
+fn within(bench: &Bench<'_>, root: &Path) -> Project {
+    let ours = &bench.site.project;
+    Project {
+        root: root.to_path_buf(),
+        ..ours.clone()
+    }
+}
+
+/// Writes the attack into the workspace in `root`.
+fn lay(bench: &Bench<'_>, root: &Path, attack: &Attack) -> Result<()> {
+    fs::create_dir_all(root)?;
+    for name in ["kernel", "interfaces", "idlc"] {
+        let link = root.join(name);
+        if !link.exists() {
+            symlink(bench.site.project.root.join(name), link)?;
+        }
+    }
+    let folder = root.join("domains").join(attack.name);
+    let usual = format!(
+        "[package]\nname = \"{}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\n\
+         abi = {{ path = \"../../kernel/abi\" }}\ndomain-rt = {{ path = \"../../kernel/domain-rt\" }}\n\
+         interfaces = {{ path = \"../../interfaces\" }}\n",
+        attack.name
+    );
+    write(&root.join("Cargo.toml"), WORKSPACE)?;
+    write(&root.join("outside.rs"), "//! Outside of every package.\n")?;
+    write(&folder.join("Cargo.toml"), &usual)?;
+    for (name, text) in attack.files {
+        // What the compiler skips or reads first must stay first.
+        let is_root = *name == "src/lib.rs" && !text.starts_with("#!");
+        let head = if is_root { "#![no_std]\n" } else { "" };
+        write(&folder.join(name), &format!("{head}{text}\n"))?;
+    }
+    for (name, target) in attack.links {
+        symlink(target, folder.join(name)).context("cannot make a link")?;
+    }
+    write(&root.join("domains/a-first/Cargo.toml"), INIT)?;
+    write(&root.join("domains/a-first/src/lib.rs"), DECENT)
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    fs::create_dir_all(file.parent().context("a file has a folder")?)?;
+    fs::write(file, text).with_context(|| file.display().to_string())
+}
+
+/// The second defence: all attacks that name one are compiled although the search would have refused them.
+fn compiling(bench: &Bench<'_>) -> Result<BTreeMap<String, String>> {
+    let root = bench.folder.join("all");
+    let tried: Vec<Attack> = attacks::all()
+        .into_iter()
+        .filter(|attack| !attack.compiling.is_empty())
+        .collect();
+    for attack in &tried {
+        lay(bench, &root, attack)?;
+    }
+    let lock = bench.site.project.root.join("Cargo.lock");
+    fs::copy(lock, root.join("Cargo.lock"))?;
+    compile(&within(bench, &root), &tried)
+}
+
+/// Compiles all of them; what is said about each crate.
+fn compile(project: &Project, tried: &[Attack]) -> Result<BTreeMap<String, String>> {
+    let toolchain = setup::toolchain()?;
+    let packages = packages::ours(project, &toolchain)?;
+    let mut command = build::compiler(project, &toolchain, &packages)?;
+    command.args(["--keep-going", "--message-format=json"]);
+    command.args(["--package", "a-first"]);
+    for attack in tried {
+        command.args(["--package", attack.name]);
+    }
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .context("cargo does not start")?;
+    ensure!(!output.status.success(), "all of them were compiled");
+    let mut decent = false;
+    let mut said: BTreeMap<String, String> = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let message: Value = serde_json::from_str(line).unwrap_or_default();
+        let name = message["target"]["name"].as_str().unwrap_or_default();
+        let text = message["message"]["rendered"].as_str().unwrap_or_default();
+        decent |= name == "a_first" && message["reason"] == "compiler-artifact";
+        *said.entry(name.replace('-', "_")).or_default() += text;
+    }
+    ensure!(
+        decent,
+        "a decent domain was not compiled: {:?}",
+        said.get("a_first")
+    );
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    for line in errors.lines() {
+        let named = line
+            .strip_prefix("error: ")
+            .and_then(|line| line.split_once(": "));
+        if let Some((name, text)) = named {
+            *said.entry(name.to_string()).or_default() += text;
+        }
+    }
+    Ok(said)
+}
