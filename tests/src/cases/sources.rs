@@ -34,19 +34,11 @@ pub(super) fn cases() -> Vec<Case> {
 static COMPILED: OnceLock<Result<BTreeMap<String, String>, String>> = OnceLock::new();
 
 /// What the workspace of the attacks has in common with ours.
-const WORKSPACE: &str = "[workspace]\nresolver = \"3\"\nmembers = [\"domains/*\"]\n\n\
-    [workspace.package]\nversion = \"0.1.0\"\nedition = \"2024\"\nrust-version = \"1.96\"\nlicense = \"MIT\"\n\n\
-    [profile.release]\nopt-level = 3\npanic = \"abort\"\ncodegen-units = 1\ndebug = 1\n";
+const WORKSPACE: &str = include_str!("../../sources/workspace.toml");
 /// Another domain, whose name is taken.
-const INIT: &str = "[package]\nname = \"a-first\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
-    [package.metadata.trefoil]\nimage = \"init\"\nentry = \"init\"\n\n\
-    [dependencies]\ndomain-rt = { path = \"../../kernel/domain-rt\" }\n";
+const INIT: &str = include_str!("../../sources/first.toml");
 /// Its source, which has all macros in it that domains use and does no harm: it must be compiled.
-const DECENT: &str = "#![no_std]\nextern crate alloc;\n\
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]\n\
-    pub enum A<T> { #[default] B, C(T), D { a: u8 } }\n\
-    pub fn a(a: A<u8>) -> alloc::string::String {\n    domain_rt::log!(\"{a:?}\");\n    \
-    assert_eq!(alloc::vec![1, 2].len(), 2);\n    matches!(a, A::B).then(|| unreachable!());\n    alloc::format!(\"unsafe {a:?}\")\n}\n";
+const DECENT: &str = include_str!("../../sources/first.rs");
 
 /// The attack that the test is called as is refused, twice if it says so.
 fn refused(bench: &Bench<'_>) -> Result<()> {
