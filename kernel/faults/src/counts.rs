@@ -46,13 +46,19 @@ impl Counts {
             && self.handles <= before.handles
     }
 
-    /// The counts, as soon as nothing is missing compared with `before`, or when `patience` nanoseconds have
-    /// passed.
-    pub fn settled(ground: &Ground, other: u32, before: &Counts, patience: u64) -> Self {
+    /// The counts, as soon as no more than `slack` bytes are missing compared with `before`, or when `patience`
+    /// nanoseconds have passed.
+    pub fn settled(
+        ground: &Ground,
+        other: u32,
+        before: &Counts,
+        slack: u64,
+        patience: u64,
+    ) -> Self {
         let deadline = platform().now() + patience;
         loop {
             let counts = Counts::now(ground, other);
-            if counts.is_back(before, ground.slack) || platform().now() > deadline {
+            if counts.is_back(before, slack) || platform().now() > deadline {
                 return counts;
             }
             pause(50_000);

@@ -23,10 +23,10 @@ const DRIVER: &str = "domains/frail-disk";
 const SHADOW: &str = "domains/block-shadow";
 /// Runs without a fault before the first one, so that everything has the size that it keeps.
 const WARM_UP: u64 = 20;
+/// Nanoseconds that memory is waited for after each of those.
+const WARM_UP_PATIENCE: u64 = 100_000_000;
 /// Nanoseconds that a run may take, and that a dead domain may take to be cleared away.
 const PATIENCE: u64 = 20_000_000_000;
-/// Nanoseconds that missing memory is waited for.
-const SETTLE: u64 = 2_000_000_000;
 
 /// What the campaign needs of the platform.
 pub struct Ground {
@@ -170,6 +170,19 @@ impl<'a> Campaign<'a> {
         })
     }
 
+    /// The counts when what is dead has been cleared away. That before the baseline is there is no loss, and not
+    /// waited for as long.
+    fn settled(&self, before: &Counts) -> Counts {
+        let patience = self.baseline.map_or(WARM_UP_PATIENCE, |_| PATIENCE);
+        Counts::settled(
+            self.ground,
+            self.shadow_id(),
+            before,
+            self.ground.slack,
+            patience,
+        )
+    }
+
     /// One run; its line of the ledger. An error ends the campaign.
     fn one(&mut self, fault: &Fault) -> Result<String, String> {
         let now = || Counts::now(self.ground, self.shadow_id());
@@ -203,7 +216,7 @@ impl<'a> Campaign<'a> {
         let (id, reason) = victim.map_or((0, Reason::None), |victim| (victim.id, victim.reason()));
         drop(shadow);
         let restarts = self.clear_away(fault)?;
-        let after = Counts::settled(self.ground, self.shadow_id(), &before, SETTLE);
+        let after = self.settled(&before);
         if self.baseline.is_some() && !after.is_back(&before, self.ground.slack) {
             // This loss is told once.
             self.baseline = Some(after);
