@@ -145,7 +145,7 @@ impl Campaign<'_> {
         let when = (acknowledgements, pause);
         let done = guest::kill(self.built, &self.folder, &job, &image, when)?;
         let left = fs::read(&image)?;
-        let outcome = self.examine(&left, &history, done, true)?;
+        let outcome = self.examiner().examine(&left, &history, done, true);
         let details = json!({ "block_size": job.block_size, "acknowledged": done });
         self.note(number, "kill", details, &outcome, &left, None)
     }
@@ -167,7 +167,7 @@ impl Campaign<'_> {
         let mut before = before.filter(|(at, _)| *at <= position);
         let done = before.next().map_or(0, |(_, done)| *done);
         let boots = random.below(BOOT_ONE_OF) == 0;
-        let outcome = self.examine(&left, &history, done, boots)?;
+        let outcome = self.examiner().examine(&left, &history, done, boots);
         let details = json!({
             "block_size": job.block_size, "acknowledged": done, "event": position,
             "events": recorded.tape.events.len(), "lost": lost, "booted": boots,
@@ -204,8 +204,26 @@ impl Campaign<'_> {
         self.record.add(number, &kind, details, outcome, &kept)
     }
 
-    /// Whether what a cut left is as it must be, when `done` operations were done and acknowledged.
-    fn examine(&self, left: &[u8], history: &History, done: usize, boots: bool) -> Result<Outcome> {
+    fn examiner(&self) -> Examiner<'_> {
+        Examiner {
+            built: self.built,
+            folder: &self.folder,
+        }
+    }
+}
+
+/// Who says whether what a cut left is as it must be.
+pub struct Examiner<'a> {
+    /// The system that recovers an image.
+    pub built: &'a Built,
+    /// A folder for copies.
+    pub folder: &'a Path,
+}
+
+impl Examiner<'_> {
+    /// Whether what a cut left is as it must be, when `done` operations were done and acknowledged. The booted system
+    /// replays it as well if it `boots`.
+    pub fn examine(&self, left: &[u8], history: &History, done: usize, boots: bool) -> Outcome {
         let image = self.folder.join("replayed");
         let check = |by: &str, tree: &Tree| -> Result<()> {
             if let Some(text) = disk::complaints(&image)? {
@@ -217,7 +235,7 @@ impl Campaign<'_> {
         let by_host = || {
             fs::write(&image, left)?;
             survey::host_replay(&image)?;
-            check("the host", &survey::host_tree(&image, WORK, &self.folder)?)
+            check("the host", &survey::host_tree(&image, WORK, self.folder)?)
         };
         let by_library = || {
             let (tree, after) = survey::own_tree(left.to_vec())?;
@@ -227,22 +245,19 @@ impl Campaign<'_> {
         let by_system = || {
             fs::write(&image, left)?;
             self.recover(&image)?;
-            check(
-                "the system",
-                &survey::host_tree(&image, WORK, &self.folder)?,
-            )
+            check("the system", &survey::host_tree(&image, WORK, self.folder)?)
         };
         let result = by_host().and_then(|()| by_library());
         let result = match boots {
             true => result.and_then(|()| by_system()),
             false => result,
         };
-        Ok(result.map_err(|error| format!("{error:#}")))
+        result.map_err(|error| format!("{error:#}"))
     }
 
     /// Boots the system with the disk and switches it off again.
     fn recover(&self, image: &Path) -> Result<()> {
-        let mut machine = guest::machine(self.built, &self.folder, "find /w | wc -l");
+        let mut machine = guest::machine(self.built, self.folder, "find /w | wc -l");
         machine.disk = Some(image.to_path_buf());
         let mut guest = machine.start()?;
         guest.close_input();

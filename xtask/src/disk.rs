@@ -1,7 +1,8 @@
 //! Disk images, made with the host's tools (e2fsprogs).
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,8 +13,15 @@ use crate::{stamp, tool};
 
 const SIZE: &str = "128M";
 const BIG_LENGTH: usize = 8 << 20;
+/// The journal of the default disk: the smallest for the blocks below. A larger one would be emptied less often.
+const JOURNAL: [&str; 3] = ["-j", "-J", "size=4"];
+/// Blocks of the size of a page, as on disks of today. With smaller ones a mount reads a block for every 256 of the journal, to find it.
+const BLOCKS: [&str; 2] = ["-b", "4096"];
+/// Where an image says which features it has that others may ignore, and the bit there for a journal.
+const FEATURES_AT: u64 = 1024 + 0x5c;
+const HAS_JOURNAL: u32 = 4;
 
-/// The default disk: made if there is none, with the programs of the present build on it.
+/// The default disk: made if there is none, with the programs of the present build on it, and with a journal.
 ///
 /// # Errors
 /// If it cannot be made.
@@ -24,21 +32,37 @@ pub fn default(project: &Project) -> Result<PathBuf> {
     let present = format!("{:016x}\n", stamp::of(&[&programs]));
     if !disk.exists() {
         tool::timed("making a disk image", || {
-            make_default(project, &programs, &disk)
+            make_default(&programs, &project.out, &disk)
         })?;
-    } else if fs::read_to_string(&mark).unwrap_or_default() != present {
+        fs::write(mark, present)?;
+        return Ok(disk);
+    }
+    if fs::read_to_string(&mark).unwrap_or_default() != present {
         tool::timed("bringing the programs on the disk image up to date", || {
             refresh(&disk, &programs)
         })?;
-    } else {
-        return Ok(disk);
+        fs::write(mark, present)?;
     }
-    fs::write(mark, present)?;
+    if !has_journal(&disk)? {
+        tool::step("giving the disk image a journal");
+        if let Err(error) = add_journal(&disk) {
+            // An image that was made before they had one, and is full: no reason not to boot.
+            eprintln!(
+                "warning: {error:#}\n{} goes on without: after a power cut blocks may be lost until `e2fsck -p`. \
+                 Make room on it, or remove it to have a new one made",
+                disk.display()
+            );
+        }
+    }
     Ok(disk)
 }
 
-fn make_default(project: &Project, programs: &Path, disk: &Path) -> Result<()> {
-    let root = project.out.join("disk-root");
+/// Makes the default disk in the new file `disk`. Its files are put together in `folder`.
+///
+/// # Errors
+/// If it cannot be made.
+pub fn make_default(programs: &Path, folder: &Path, disk: &Path) -> Result<()> {
+    let root = folder.join("disk-root");
     if root.exists() {
         fs::remove_dir_all(&root)?;
     }
@@ -46,9 +70,31 @@ fn make_default(project: &Project, programs: &Path, disk: &Path) -> Result<()> {
     for program in fs::read_dir(programs).into_iter().flatten().flatten() {
         fs::copy(program.path(), root.join("bin").join(program.file_name()))?;
     }
-    make(&root, disk, SIZE)?;
+    make_with(&root, disk, SIZE, &[&BLOCKS[..], &JOURNAL].concat())?;
     fs::remove_dir_all(&root)?;
     Ok(())
+}
+
+/// Whether the file system on `disk` has a journal.
+///
+/// # Errors
+/// If that cannot be read.
+pub fn has_journal(disk: &Path) -> Result<bool> {
+    let mut features = [0; 4];
+    let file = File::open(disk).with_context(|| format!("cannot open {}", disk.display()))?;
+    file.read_exact_at(&mut features, FEATURES_AT)
+        .with_context(|| format!("{} holds no file system", disk.display()))?;
+    Ok(u32::from_le_bytes(features) & HAS_JOURNAL != 0)
+}
+
+/// Gives the file system on `disk` a journal.
+///
+/// # Errors
+/// If there is no room for one, or the file system is damaged.
+fn add_journal(disk: &Path) -> Result<()> {
+    repair(disk)?;
+    let mut command = Command::new(tool::need("tune2fs", "e2fsprogs")?);
+    tool::output(command.args(JOURNAL).arg(disk)).map(|_| ())
 }
 
 /// The files of the default disk, but for the programs.
@@ -102,9 +148,10 @@ pub fn make_with(root: &Path, disk: &Path, size: &str, options: &[&str]) -> Resu
     Ok(())
 }
 
-/// Replaces the programs in `/bin` of the image by those in `programs`.
-fn refresh(disk: &Path, programs: &Path) -> Result<()> {
-    // A machine that was killed may have left the file system unclean; status 1 means "repaired".
+/// Makes the file system on `disk` clean: a machine that was killed may have left a journal to be replayed, or where there is none,
+/// blocks that belong to nobody.
+fn repair(disk: &Path) -> Result<()> {
+    // Status 1 means "repaired".
     let repaired = tool::captured(
         Command::new(tool::need("e2fsck", "e2fsprogs")?)
             .arg("-p")
@@ -116,6 +163,12 @@ fn refresh(disk: &Path, programs: &Path) -> Result<()> {
             disk.display()
         );
     }
+    Ok(())
+}
+
+/// Replaces the programs in `/bin` of the image by those in `programs`.
+fn refresh(disk: &Path, programs: &Path) -> Result<()> {
+    repair(disk)?;
     // debugfs makes a second folder of the same name without complaint.
     let bin = tool::captured(
         Command::new(tool::need("debugfs", "e2fsprogs")?)
@@ -235,31 +288,74 @@ mod tests {
         assert!(verses(3).starts_with("00001 "));
     }
 
+    /// A folder for one test, with the files of the default disk in its `root`.
+    fn folder(name: &str) -> (PathBuf, PathBuf, PathBuf) {
+        let folder =
+            std::env::temp_dir().join(format!("trefoil-disk-{name}-{}", std::process::id()));
+        let (root, disk) = (folder.join("root"), folder.join("a.img"));
+        fill(&root).expect("filled");
+        (folder, root, disk)
+    }
+
+    fn cat(disk: &Path, path: &str) -> String {
+        let mut command = Command::new(tool::find("debugfs").expect("e2fsprogs"));
+        let cat = command.args(["-R", &format!("cat {path}")]).arg(disk);
+        tool::output(cat).expect("read")
+    }
+
     #[test]
     fn an_image_is_made_refreshed_and_clean() {
         if tool::find("mke2fs").is_none() {
             return;
         }
-        let folder = std::env::temp_dir().join(format!("trefoil-disk-{}", std::process::id()));
-        let (root, programs, disk) = (
-            folder.join("root"),
-            folder.join("bin"),
-            folder.join("a.img"),
-        );
-        fill(&root).expect("filled");
+        let (folder, root, disk) = folder("refreshed");
+        let programs = folder.join("bin");
         fs::create_dir_all(&programs).expect("made");
         fs::write(programs.join("ls"), "new").expect("written");
-        make(&root, &disk, "32M").expect("made");
+        make_with(&root, &disk, "32M", &JOURNAL).expect("made");
         refresh(&disk, &programs).expect("refreshed");
         refresh(&disk, &programs).expect("refreshed again");
         assert_eq!(complaints(&disk).expect("checked"), None);
         assert!(is_sparse(&disk));
-        let cat = tool::output(
-            Command::new(tool::find("debugfs").expect("e2fsprogs"))
-                .args(["-R", "cat /bin/ls"])
-                .arg(&disk),
-        );
-        assert_eq!(cat.expect("read"), "new");
+        assert_eq!(cat(&disk, "/bin/ls"), "new");
         fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn an_image_without_a_journal_gets_one() {
+        if tool::find("mke2fs").is_none() {
+            return;
+        }
+        let (folder, root, disk) = folder("journal");
+        make(&root, &disk, "32M").expect("made");
+        assert!(!has_journal(&disk).expect("read"));
+        add_journal(&disk).expect("added");
+        assert!(has_journal(&disk).expect("read"));
+        assert_eq!(complaints(&disk).expect("checked"), None);
+        assert_eq!(cat(&disk, "/text/b.txt"), verses(20));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn an_image_without_room_for_a_journal_stays_as_it_is() {
+        if tool::find("mke2fs").is_none() {
+            return;
+        }
+        let (folder, root, disk) = folder("full");
+        make(&root, &disk, "12M").expect("made");
+        add_journal(&disk).expect_err("four of twelve megabytes are not free");
+        assert!(!has_journal(&disk).expect("read"));
+        assert_eq!(complaints(&disk).expect("checked"), None);
+        assert_eq!(cat(&disk, "/text/b.txt"), verses(20));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn what_is_no_image_has_no_journal_to_be_found() {
+        let file = std::env::temp_dir().join(format!("trefoil-disk-none-{}", std::process::id()));
+        has_journal(&file).expect_err("there is no such file");
+        fs::write(&file, "short").expect("written");
+        has_journal(&file).expect_err("it is too short");
+        fs::remove_file(file).expect("removed");
     }
 }

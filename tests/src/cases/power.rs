@@ -1,8 +1,14 @@
 //! Power cuts and crashes of the file system under work on files: short campaigns of `cargo xtask cuts` and `storms`.
 
-use anyhow::{Result, ensure};
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use workload::History;
 use xtask::campaign::Plan;
-use xtask::cuts::{self, How, Options};
+use xtask::cuts::guest::{self, Job};
+use xtask::cuts::{self, Examiner, How, Options, survey};
+use xtask::disk;
 use xtask::storms::{self, Work};
 
 use super::{Case, case};
@@ -11,6 +17,7 @@ use crate::bench::Bench;
 pub(super) const CASES: &[Case] = &[
     case("power-cuts-lose-nothing-acknowledged", nothing_lost),
     case("power-cuts-with-a-disk-that-lies-are-noticed", lies_noticed),
+    case("power-cut-of-a-default-disk", default_disk),
     case("power-sync-of-one-file", one_file),
     case("storms-under-a-copy", |bench| storms(bench, Work::Copy)),
     case("storms-under-small-files", |bench| {
@@ -55,6 +62,41 @@ fn lies_noticed(bench: &Bench<'_>) -> Result<()> {
         runs == RUNS && right < RUNS,
         "flushes did nothing, and yet {right} of {runs} runs are right"
     );
+    Ok(())
+}
+
+/// A disk as `make run` makes it, whose machine is killed under work: early, in the middle and late.
+fn default_disk(bench: &Bench<'_>) -> Result<()> {
+    const OPERATIONS: usize = 400;
+    const PAUSES: [u64; 3] = [0, 4, 25];
+    let (made, image) = (
+        bench.folder.join("made.img"),
+        bench.folder.join("image.img"),
+    );
+    let programs = bench.site.project.images().join("boot/bin");
+    disk::make_default(&programs, &bench.folder, &made)?;
+    ensure!(disk::has_journal(&made)?, "it has no journal");
+    disk::change(&made, &format!("mkdir {}\n", survey::WORK))?;
+    for (seed, pause) in (1..).zip(PAUSES) {
+        let job = Job {
+            seed,
+            operations: OPERATIONS,
+            block_size: 4096,
+        };
+        let history = History::of(seed, OPERATIONS);
+        let acknowledgements = history.acknowledgements() as u64 * seed / 4;
+        fs::copy(&made, &image)?;
+        let when = (acknowledgements, Duration::from_millis(pause));
+        let done = guest::kill(&bench.site.built, &bench.folder, &job, &image, when)?;
+        let examiner = Examiner {
+            built: &bench.site.built,
+            folder: &bench.folder,
+        };
+        let left = fs::read(&image)?;
+        if let Err(text) = examiner.examine(&left, &history, done, true) {
+            bail!("killed after {done} of {OPERATIONS} operations: {text}");
+        }
+    }
     Ok(())
 }
 
