@@ -6,7 +6,8 @@ use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
 
 const USAGE: &str = "
 usage: kill PID...
-Ends processes. There are no signals: -9 and other signals are accepted, and all do the same.";
+Ends processes. There are no signals: -9 and other signals are accepted, and all do the same; -0 only looks whether
+the processes are there.";
 
 /// The entry of the program.
 ///
@@ -18,10 +19,12 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 
 fn main(env: &Env) -> Result<i32, Stop> {
     let mut arguments = env.arguments();
+    let mut only_look = false;
     if let [first, rest @ ..] = arguments
         && is_signal(first)
     {
         arguments = rest;
+        only_look = first == b"-0";
     }
     let pids = env.options_of(arguments, USAGE, "")?.operands;
     if pids.is_empty() {
@@ -34,6 +37,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
             .ok()
             .and_then(|text| text.parse().ok());
         let killed = match pid {
+            Some(pid) if only_look => look(env, pid),
             Some(pid) => env.process().kill(pid).map_err(Error::from),
             None => Err(Error::text("not a process number")),
         };
@@ -42,6 +46,17 @@ fn main(env: &Env) -> Result<i32, Stop> {
         }
     }
     Ok(env.status())
+}
+
+fn look(env: &Env, pid: u32) -> Result<(), Error> {
+    for index in 0.. {
+        match env.process().process(index)? {
+            Some(info) if info.pid == pid => break,
+            Some(_) => {}
+            None => return Err(Error::text("No such process")),
+        }
+    }
+    Ok(())
 }
 
 /// `-9`, `-KILL`.
