@@ -61,4 +61,9 @@ kill -0 999999 2>/dev/null || echo 'no such process'
 [ 1 -eq 1 ] && [ 2 -gt 1 -a 3 -ne 4 ] && test -n x && echo tests; [ x -eq 1 ] 2>/dev/null; echo $?
 exec 3> third; echo to three >&3; exec 3>&-; cat third
 yes | head -n 2; seq 100000 | head -n 1
+# Functions that call each other deeply.
+down() { if [ $1 -gt 0 ]; then down $(($1 - 1)); else echo bottom; fi; }
+down 80
+each() { for i in x; do case $1 in 0) echo ground;; *) each $(($1 - 1));; esac; done; }
+each 50
 exit 13

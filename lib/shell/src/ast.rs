@@ -155,6 +155,8 @@ pub enum Target {
     Read(Word),
     /// `> word`
     Write(Word),
+    /// `>| word`: also where a file is not to be written over.
+    Replace(Word),
     /// `>> word`
     Append(Word),
     /// `>& n`: where descriptor `n` goes; with `-` nowhere.

@@ -5,7 +5,7 @@ use crate::expand::Environment as _;
 use crate::function::{halves, variable_name};
 use crate::launch::lossy;
 use crate::run::{Flow, Shell, Variable};
-use crate::system::System;
+use crate::system::{Lookup, System};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -36,6 +36,23 @@ impl<S: System> Shell<S> {
 
     /// Runs builtin `name` with its descriptors in force.
     pub(crate) fn builtin(&mut self, name: &[u8], arguments: &[Vec<u8>]) -> Flow {
+        if name == b"eval" {
+            return self.eval(arguments);
+        }
+        self.simple_builtin(name, arguments)
+    }
+
+    /// `eval`, which may be nested as functions are, so that it should need little stack.
+    fn eval(&mut self, arguments: &[Vec<u8>]) -> Flow {
+        let text = arguments.join(&b' ');
+        if text.trim_ascii().is_empty() {
+            self.status = 0;
+        }
+        self.nested(&text)
+    }
+
+    #[inline(never)]
+    fn simple_builtin(&mut self, name: &[u8], arguments: &[Vec<u8>]) -> Flow {
         let last_status = core::mem::replace(&mut self.status, 0);
         match self.dispatch(name, arguments, last_status) {
             Ok(flow) => flow,
@@ -61,14 +78,6 @@ impl<S: System> Shell<S> {
             b"exit" => self.exit(last, arguments),
             b"return" => self.return_builtin(last, arguments),
             b"break" | b"continue" => self.leave_loop(name == b"break", arguments),
-            b"eval" => {
-                self.status = last;
-                let text = arguments.join(&b' ');
-                if text.trim_ascii().is_empty() {
-                    self.status = 0;
-                }
-                Ok(self.nested(&text))
-            }
             b"." => self.dot(arguments),
             b"command" | b"type" => self.command_builtin(name, arguments),
             b"echo" | b"printf" => {
@@ -85,7 +94,8 @@ impl<S: System> Shell<S> {
             b"bg" => self.send_to_background(arguments),
             b"kill" => self.kill(arguments),
             b"wait" => self.wait_builtin(arguments),
-            b"umask" | b"ulimit" => Err((2, "there is nothing like it here".to_string())),
+            b"umask" => self.umask(arguments),
+            b"ulimit" => Err((2, "there is nothing like it here".to_string())),
             _ => self.of_variables(name, arguments),
         }
     }
@@ -94,7 +104,7 @@ impl<S: System> Shell<S> {
     fn of_variables(&mut self, name: &[u8], arguments: &[Vec<u8>]) -> Outcome {
         match name {
             b"cd" => self.change_directory(arguments),
-            b"pwd" => self.print_directory(),
+            b"pwd" => self.print_directory(arguments),
             b"export" => self.mark(
                 arguments,
                 "export ",
@@ -118,6 +128,16 @@ impl<S: System> Shell<S> {
         }
     }
 
+    /// `umask`: files are made with mode 644, directories with 755, and that cannot be changed.
+    fn umask(&mut self, arguments: &[Vec<u8>]) -> Outcome {
+        match arguments {
+            [] => Ok(self.put(b"0022\n")),
+            [option] if option == b"-S" => Ok(self.put(b"u=rwx,g=rx,o=rx\n")),
+            [mask] if matches!(mask.as_slice(), b"22" | b"022" | b"0022") => Ok(Flow::Next),
+            _ => Err((2, "only 022 is possible here".to_string())),
+        }
+    }
+
     /// Runs source text inside this one's.
     fn nested(&mut self, text: &[u8]) -> Flow {
         match self.is_deep() {
@@ -132,7 +152,7 @@ impl<S: System> Shell<S> {
     fn exit(&mut self, last: i32, arguments: &[Vec<u8>]) -> Outcome {
         self.status = last;
         if let Some(argument) = arguments.first() {
-            match number(argument) {
+            match number(argument).filter(|&status| status >= 0) {
                 Some(status) => self.status = (status & 0xff) as i32,
                 None => {
                     self.complain(&format!("exit: Illegal number: {}", lossy(argument)));
@@ -177,10 +197,15 @@ impl<S: System> Shell<S> {
         })
     }
 
-    /// `command [-v] NAME [ARGUMENT...]`, `type NAME...`
+    /// `command [-pvV] NAME [ARGUMENT...]`, `type NAME...`
     #[inline(never)]
     fn command_builtin(&mut self, name: &[u8], arguments: &[Vec<u8>]) -> Outcome {
         let is_type = name == b"type";
+        let arguments = match arguments.split_first() {
+            // The usual `PATH` is the only one that has all programs anyway.
+            Some((option, rest)) if !is_type && matches!(option.as_slice(), b"-p" | b"--") => rest,
+            _ => arguments,
+        };
         match arguments.split_first() {
             None => Ok(Flow::Next),
             Some((option, rest)) if is_type || option == b"-v" || option == b"-V" => {
@@ -203,10 +228,16 @@ impl<S: System> Shell<S> {
 
     fn say_what(&mut self, name: &[u8], short: bool) {
         let text = lossy(name);
-        let (what, path) = if self.functions.contains_key(text.as_str()) {
+        let (what, path) = if crate::parser::is_reserved(name) {
+            ("a shell keyword".to_string(), text.clone())
+        } else if self.functions.contains_key(text.as_str()) {
             ("a shell function".to_string(), text.clone())
         } else if Self::is_builtin(name) {
-            ("a shell builtin".to_string(), text.clone())
+            let what = match Self::is_special(name) {
+                true => "a special shell builtin",
+                false => "a shell builtin",
+            };
+            (what.to_string(), text.clone())
         } else if let Ok(path) = self.find(name) {
             (lossy(&path), lossy(&path))
         } else {
@@ -223,11 +254,8 @@ impl<S: System> Shell<S> {
     }
 
     fn change_directory(&mut self, arguments: &[Vec<u8>]) -> Outcome {
-        let arguments = match arguments {
-            [option, rest @ ..] if matches!(option.as_slice(), b"-L" | b"-P" | b"--") => rest,
-            all => all,
-        };
-        let from = self.system.working_directory().ok();
+        let (physical, arguments) = physical(arguments);
+        let from = self.directory().ok();
         let (path, shown) = match arguments {
             [] => (
                 self.variable("HOME").unwrap_or_else(|| b"/".to_vec()),
@@ -240,9 +268,18 @@ impl<S: System> Shell<S> {
             [path] => (path.clone(), false),
             _ => return Err((2, "too many arguments".to_string())),
         };
-        let changed = self.system.change_directory(&path);
+        let logical = match (physical, &from) {
+            (false, Some(from)) => self.logical(from, &path),
+            _ => None,
+        };
+        let changed = self
+            .system
+            .change_directory(logical.as_deref().unwrap_or(&path));
         changed.map_err(|error| (2, format!("{}: {error}", lossy(&path))))?;
-        let now = self.system.working_directory().unwrap_or(path);
+        let now = match logical {
+            Some(logical) => logical,
+            None => self.system.working_directory().unwrap_or(path),
+        };
         if let Some(from) = from {
             self.assign("OLDPWD", from).map_err(|error| (2, error))?;
         }
@@ -254,10 +291,48 @@ impl<S: System> Shell<S> {
         })
     }
 
-    fn print_directory(&mut self) -> Outcome {
-        let path = self.system.working_directory();
+    fn print_directory(&mut self, arguments: &[Vec<u8>]) -> Outcome {
+        let path = match physical(arguments).0 {
+            true => self.system.working_directory(),
+            false => self.directory(),
+        };
         let path = path.map_err(|error| (2, error))?;
         Ok(self.put(&[&path, &b"\n"[..]].concat()))
+    }
+
+    /// The working directory as the user went there, through symbolic links perhaps: `PWD`, if that is right.
+    fn directory(&mut self) -> Result<Vec<u8>, String> {
+        match self.variable("PWD") {
+            Some(path) if path.starts_with(b"/") && self.system.same_file(&path, b".") => Ok(path),
+            _ => self.system.working_directory(),
+        }
+    }
+
+    /// Where `path` leads from the directory `from`, with `..` taken for what stands before it (POSIX, `cd`, step 8).
+    /// `None` if that is no directory: then the system may say what is wrong.
+    fn logical(&mut self, from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+        let whole = match path.starts_with(b"/") {
+            true => path.to_vec(),
+            false => [from, b"/", path].concat(),
+        };
+        let mut done: Vec<u8> = Vec::new();
+        for name in whole.split(|&byte| byte == b'/') {
+            match name {
+                b"" | b"." => {}
+                b".." => {
+                    if self.system.lookup(&[&done, &b"/"[..]].concat()) != Lookup::Directory {
+                        return None;
+                    }
+                    let parent = done.iter().rposition(|&byte| byte == b'/');
+                    done.truncate(parent.unwrap_or(0));
+                }
+                name => done.extend_from_slice(&[b"/", name].concat()),
+            }
+        }
+        if done.is_empty() {
+            done.push(b'/');
+        }
+        Some(done)
     }
 
     /// XCU 2.14 `times`: user and system time of the shell, then of its children.
@@ -292,7 +367,7 @@ impl<S: System> Shell<S> {
         Ok(Flow::Next)
     }
 
-    /// `set` alone lists the variables; `set -- a b` replaces the positional parameters; `-e -f -u -x` and
+    /// `set` alone lists the variables; `set -- a b` replaces the positional parameters; letters of switches have
     /// their opposites with `+`.
     fn set(&mut self, arguments: &[Vec<u8>]) -> Outcome {
         if arguments.is_empty() {
@@ -305,13 +380,24 @@ impl<S: System> Shell<S> {
                     rest = others;
                     break;
                 }
+                b"-" => {
+                    self.switches.trace = false;
+                    rest = others;
+                    if rest.is_empty() {
+                        return Ok(Flow::Next);
+                    }
+                    break;
+                }
                 [sign @ (b'-' | b'+'), letters @ ..] if !letters.is_empty() => {
                     let on = *sign == b'-';
                     rest = others;
                     if letters == b"o" {
                         let name = others.first().map_or(&b""[..], |name| name);
                         rest = others.get(1..).unwrap_or_default();
-                        self.switch_by_name(name, on)?;
+                        match name {
+                            b"" => return Ok(self.list_switches(on)),
+                            name => self.switch_by_name(name, on)?,
+                        }
                         continue;
                     }
                     if let Some(&wrong) = letters.iter().find(|it| !self.switch(**it, on)) {
@@ -332,10 +418,14 @@ impl<S: System> Shell<S> {
         Ok(Flow::Next)
     }
 
-    /// Switches on what these letters of `set` stand for.
-    pub fn set_switches(&mut self, letters: &[u8]) {
-        for &letter in letters {
-            self.switch(letter, true);
+    /// Switches what the arguments of `sh` say, as `set` does: letters behind `-` or `+`, and names behind an `o` alone.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn set_switches(&mut self, arguments: &[Vec<u8>]) -> Result<(), String> {
+        match arguments.is_empty() {
+            true => Ok(()),
+            false => self.set(arguments).map(drop).map_err(|(_, why)| why),
         }
     }
 
@@ -346,22 +436,40 @@ impl<S: System> Shell<S> {
             b'u' => self.switches.unset_is_error = on,
             b'x' => self.switches.trace = on,
             b'f' => self.switches.no_patterns = on,
-            // Exporting all, job control, reading without running, showing input: known, without effect.
-            b'a' | b'm' | b'n' | b'v' => {}
+            b'a' => self.switches.export_all = on,
+            b'C' => self.switches.keep_files = on,
+            // For a script; a person could not get out of it again.
+            b'n' => self.switches.check_only = on && !self.interactive,
+            // Job control and showing input: known, without effect.
+            b'b' | b'm' | b'v' => {}
             _ => return false,
         }
         true
     }
 
-    fn switch_by_name(&mut self, name: &[u8], on: bool) -> Result<(), (i32, String)> {
-        let letter = match name {
-            b"errexit" => b'e',
-            b"nounset" => b'u',
-            b"xtrace" => b'x',
-            b"noglob" => b'f',
-            _ => return Err((2, format!("Illegal option -o {}", lossy(name)))),
+    /// `set -o` for a person, `set +o` as commands.
+    fn list_switches(&mut self, readable: bool) -> Flow {
+        let on = self.flags();
+        let line = |(name, letter): &(&str, u8)| match (readable, on.contains(letter)) {
+            (true, on) => format!("{name:<16}{}\n", if on { "on" } else { "off" }),
+            (false, true) => format!("set -o {name}\n"),
+            (false, false) => format!("set +o {name}\n"),
         };
-        self.switch(letter, on);
+        let heading = if readable {
+            "Current option settings\n"
+        } else {
+            ""
+        };
+        let text: String = NAMED_SWITCHES.iter().map(line).collect();
+        self.put(&[heading.as_bytes(), text.as_bytes()].concat())
+    }
+
+    fn switch_by_name(&mut self, name: &[u8], on: bool) -> Result<(), (i32, String)> {
+        let found = NAMED_SWITCHES.iter().find(|(it, _)| it.as_bytes() == name);
+        match found {
+            Some(&(_, letter)) => self.switch(letter, on),
+            None => return Err((2, format!("Illegal option -o {}", lossy(name)))),
+        };
         Ok(())
     }
 
@@ -413,29 +521,34 @@ impl<S: System> Shell<S> {
         }
     }
 
-    /// `trap TEXT EXIT`; other conditions are taken and never come.
+    /// `trap TEXT CONDITION...`. Of the conditions only `EXIT` comes; the others are kept to be shown.
     fn trap(&mut self, arguments: &[Vec<u8>]) -> Outcome {
         let arguments = match arguments.split_first() {
             Some((first, rest)) if first == b"--" => rest,
             _ => arguments,
         };
         let Some((action, conditions)) = arguments.split_first() else {
-            let shown = self.at_exit.as_ref().map(|text| {
+            let shown = self.traps.iter().map(|(number, text)| {
                 let text = crate::launch::quoted_one(text);
-                [b"trap -- ", text.as_slice(), b"EXIT\n"].concat()
+                let name = condition_name(*number).unwrap_or_default();
+                [b"trap -- ", text.as_slice(), name.as_bytes(), b"\n"].concat()
             });
-            return Ok(self.put(&shown.unwrap_or_default()));
+            let shown: Vec<Vec<u8>> = shown.collect();
+            return Ok(self.put(&shown.concat()));
         };
+        // A number in front, or a condition alone: what was usual again.
+        let usual = conditions.is_empty() || number(action).is_some_and(|number| number >= 0);
+        let conditions = if usual { arguments } else { conditions };
         for condition in conditions {
-            match condition.as_slice() {
-                b"EXIT" | b"0" => {
-                    let text = Some(action.clone());
-                    self.at_exit = text.filter(|text| text != b"-" && !text.is_empty());
-                }
-                b"HUP" | b"INT" | b"QUIT" | b"TERM" | b"PIPE" | b"1" | b"2" | b"3" | b"13"
-                | b"15" => {}
-                _ => return Err((1, format!("{}: bad trap", lossy(condition)))),
-            }
+            let Some(number) = condition_number(condition) else {
+                self.complain(&format!("trap: {}: bad trap", lossy(condition)));
+                self.status = 1;
+                return Ok(Flow::Next);
+            };
+            match usual || action == b"-" {
+                true => self.traps.remove(&number),
+                false => self.traps.insert(number, action.clone()),
+            };
         }
         Ok(Flow::Next)
     }
@@ -450,6 +563,50 @@ impl<S: System> Shell<S> {
         let functions = self.functions.keys().map(|name| name.as_bytes().to_vec());
         builtins.chain(functions).collect()
     }
+}
+
+/// The names of what `set` switches, with their letters.
+const NAMED_SWITCHES: [(&str, u8); 7] = [
+    ("errexit", b'e'),
+    ("noglob", b'f'),
+    ("noexec", b'n'),
+    ("xtrace", b'x'),
+    ("noclobber", b'C'),
+    ("allexport", b'a'),
+    ("nounset", b'u'),
+];
+
+/// The conditions of `trap` and the signals of `kill`, by their numbers on Linux.
+const CONDITIONS: [&str; 32] = [
+    "EXIT", "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV",
+    "USR2", "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU",
+    "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+];
+
+pub(crate) fn condition_name(number: usize) -> Option<&'static str> {
+    CONDITIONS.get(number).copied()
+}
+
+/// The number of a condition that is given by its name or its number.
+pub(crate) fn condition_number(text: &[u8]) -> Option<usize> {
+    let named = CONDITIONS.iter().position(|it| it.as_bytes() == text);
+    let number = || number(text).and_then(|number| usize::try_from(number).ok());
+    named.or_else(|| number().filter(|&number| number < CONDITIONS.len()))
+}
+
+/// What `-L` and `-P` in front of the others say, the last of them, and the others.
+fn physical(mut arguments: &[Vec<u8>]) -> (bool, &[Vec<u8>]) {
+    let mut physical = false;
+    while let Some((option, rest)) = arguments.split_first() {
+        match option.as_slice() {
+            b"-L" => physical = false,
+            b"-P" => physical = true,
+            b"--" => return (physical, rest),
+            _ => break,
+        }
+        arguments = rest;
+    }
+    (physical, arguments)
 }
 
 /// A decimal number, with a sign or without.

@@ -109,6 +109,7 @@ impl<S: System> Shell<S> {
                 let newer = operator == b"-nt";
                 return Ok(if newer { left > right } else { left < right });
             }
+            b"-ef" => return Ok(self.system.same_file(left, right)),
             b"-eq" => i64::eq,
             b"-ne" => i64::ne,
             b"-lt" => i64::lt,
@@ -149,6 +150,7 @@ fn is_binary(operator: &[u8]) -> bool {
             | b"-ge"
             | b"-nt"
             | b"-ot"
+            | b"-ef"
     )
 }
 

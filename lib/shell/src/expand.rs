@@ -88,6 +88,63 @@ pub fn expand_one(word: &Word, environment: &mut dyn Environment) -> Result<Vec<
     Ok(plain(&expansion.fields.finish().concat()))
 }
 
+/// The value that `word` stands for in an assignment: as [`expand_one`], with a `~` also behind each `:` (POSIX, 2.6.1).
+///
+/// # Errors
+/// As [`expand_words`].
+pub fn expand_value(
+    word: &Word,
+    environment: &mut dyn Environment,
+) -> Result<Vec<u8>, ExpandError> {
+    let has_tilde =
+        |part: &Part| matches!(part, Part::Text { bytes, quoted: false } if bytes.contains(&b'~'));
+    match environment.variable("HOME") {
+        Some(home) if word.parts.iter().any(has_tilde) => {
+            let parts = word.parts.iter().enumerate();
+            let parts = parts.flat_map(|(index, part)| match part {
+                Part::Text {
+                    bytes,
+                    quoted: false,
+                } => {
+                    let is_last = index + 1 == word.parts.len();
+                    with_homes(bytes, index == 0, is_last, &home)
+                }
+                other => Vec::from([other.clone()]),
+            });
+            let word = Word {
+                parts: parts.collect(),
+            };
+            expand_one(&word, environment)
+        }
+        _ => expand_one(word, environment),
+    }
+}
+
+/// An unquoted text, in which `home` takes the place of each `~` between the start of the word or a `:` and a `/`, a `:`
+/// or the end of the word.
+fn with_homes(text: &[u8], is_first: bool, is_last: bool, home: &[u8]) -> Vec<Part> {
+    let part = |bytes: &[u8], quoted| Part::Text {
+        bytes: bytes.to_vec(),
+        quoted,
+    };
+    let count = text.split(|&byte| byte == b':').count();
+    let mut parts = Vec::new();
+    for (index, piece) in text.split(|&byte| byte == b':').enumerate() {
+        if index > 0 {
+            parts.push(part(b":", false));
+        }
+        let starts = index > 0 || is_first;
+        let ends = index + 1 < count || is_last;
+        match piece.strip_prefix(b"~").filter(|_| starts) {
+            Some(rest) if rest.first() == Some(&b'/') || rest.is_empty() && ends => {
+                parts.extend([part(home, true), part(rest, false)]);
+            }
+            _ => parts.push(part(piece, false)),
+        }
+    }
+    parts
+}
+
 /// The pattern that `word` stands for.
 ///
 /// # Errors

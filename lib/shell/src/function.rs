@@ -6,6 +6,7 @@ use crate::launch::lossy;
 use crate::run::{Flow, Shell};
 use crate::system::System;
 use crate::word::whole_name;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -14,27 +15,38 @@ impl<S: System> Shell<S> {
     /// Runs a function with these positional parameters.
     #[inline(never)]
     pub(crate) fn call_function(&mut self, function: &Function, arguments: &[Vec<u8>]) -> Flow {
-        let mut positional = Vec::from([self.positional.first().cloned().unwrap_or_default()]);
-        positional.extend_from_slice(arguments);
-        let outer = core::mem::replace(&mut self.positional, positional);
-        let loops = core::mem::take(&mut self.loops);
-        self.hidden.push(Vec::new());
+        let outer = self.enter_function(arguments);
         let flow = self.command(&function.body);
-        self.loops = loops;
-        self.positional = outer;
-        for (name, old) in self.hidden.pop().into_iter().flatten().rev() {
-            self.put_back(name, old);
-        }
+        self.leave_function(*outer);
         match flow {
             Flow::Return => Flow::Next,
             other => other,
         }
     }
 
+    /// What the caller has instead: positional parameters and loops.
+    #[inline(never)]
+    fn enter_function(&mut self, arguments: &[Vec<u8>]) -> Box<(Vec<Vec<u8>>, u32)> {
+        let mut positional = Vec::from([self.positional.first().cloned().unwrap_or_default()]);
+        positional.extend_from_slice(arguments);
+        let outer = core::mem::replace(&mut self.positional, positional);
+        self.hidden.push(Vec::new());
+        Box::new((outer, core::mem::take(&mut self.loops)))
+    }
+
+    #[inline(never)]
+    fn leave_function(&mut self, outer: (Vec<Vec<u8>>, u32)) {
+        (self.positional, self.loops) = outer;
+        for (name, old) in self.hidden.pop().into_iter().flatten().rev() {
+            self.put_back(name, old);
+        }
+    }
+
     /// `local NAME[=VALUE]...`
     pub(crate) fn local(&mut self, arguments: &[Vec<u8>]) -> Outcome {
         if self.hidden.is_empty() {
-            return Err((2, "only in a function".to_string()));
+            self.complain("local: not in a function");
+            return Ok(self.fatal(2));
         }
         for argument in arguments {
             let (name, value) = halves(argument);
@@ -43,9 +55,10 @@ impl<S: System> Shell<S> {
             if let Some(hidden) = self.hidden.last_mut() {
                 hidden.push((name.to_string(), old));
             }
-            if let Some(value) = value {
-                self.assign(name, value.to_vec())
-                    .map_err(|error| (2, error))?;
+            let assigned = value.map_or(Ok(()), |value| self.assign(name, value.to_vec()));
+            if let Err(error) = assigned {
+                self.complain(&format!("local: {error}"));
+                return Ok(self.fatal(2));
             }
         }
         Ok(Flow::Next)

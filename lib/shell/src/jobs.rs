@@ -1,6 +1,6 @@
 //! Jobs: what runs in the background or is stopped, and `jobs`, `fg`, `bg`, `wait` and `kill`.
 
-use crate::builtin::{Outcome, number};
+use crate::builtin::{Outcome, condition_name, condition_number, number};
 use crate::launch::{Started, lossy};
 use crate::run::{Flow, INTERRUPTED, Shell};
 use crate::system::{Ended, System};
@@ -249,13 +249,20 @@ impl<S: System> Shell<S> {
         Ok(Flow::Next)
     }
 
-    /// `kill [-9] PID|%JOB...`
+    /// `kill [-9 | -s KILL] PID|%JOB...`, `kill -l [STATUS...]`
     pub(crate) fn kill(&mut self, arguments: &[Vec<u8>]) -> Outcome {
-        let is_signal = |argument: &&Vec<u8>| argument.len() > 1 && argument[0] == b'-';
-        let targets = match arguments.first().filter(is_signal) {
-            Some(_) => &arguments[1..],
-            None => arguments,
+        let (signal, targets) = match arguments {
+            [option, rest @ ..] if option == b"-l" => return self.list_signals(rest),
+            [option, signal, rest @ ..] if option == b"-s" => (signal.as_slice(), rest),
+            [option, rest @ ..] if option == b"--" => (&b"TERM"[..], rest),
+            [option, rest @ ..] if option.len() > 1 && option[0] == b'-' => (&option[1..], rest),
+            all => (&b"TERM"[..], all),
         };
+        let signal = signal.strip_prefix(b"SIG").unwrap_or(signal);
+        let Some(signal) = condition_number(signal) else {
+            return Err((2, format!("Illegal option -{}", lossy(signal))));
+        };
+        let targets = targets.strip_prefix(&[b"--".to_vec()]).unwrap_or(targets);
         if targets.is_empty() {
             return Err((2, "which process?".to_string()));
         }
@@ -274,13 +281,39 @@ impl<S: System> Shell<S> {
             // From the last to the first: killed the other way round, the reader of a pipe would find it at its end, as if
             // the writer had been done, and end by itself.
             for pid in pids.into_iter().rev() {
-                if let Err(error) = self.system.kill(pid) {
+                // Signal 0 only asks.
+                let done = match (signal, self.system.exists(pid)) {
+                    (0, true) => Ok(()),
+                    (0, false) => Err("No such process".to_string()),
+                    _ => self.system.kill(pid),
+                };
+                if let Err(error) = done {
                     self.complain(&format!("kill: {pid}: {error}"));
                     self.status = 1;
                 }
             }
         }
         Ok(Flow::Next)
+    }
+
+    /// `kill -l`: the names of all signals, or of those that these numbers or exit statuses stand for.
+    fn list_signals(&mut self, wanted: &[Vec<u8>]) -> Outcome {
+        let mut text = String::new();
+        for word in wanted {
+            let signal = condition_number(word).or_else(|| {
+                let status = number(word)?.checked_sub(128)?;
+                usize::try_from(status).ok()
+            });
+            match signal.and_then(condition_name) {
+                Some(name) => text += &format!("{name}\n"),
+                None => return Err((2, format!("Illegal number: {}", lossy(word)))),
+            }
+        }
+        if wanted.is_empty() {
+            let names = (1..).map_while(condition_name);
+            text = names.map(|name| format!("{name}\n")).collect();
+        }
+        Ok(self.put(text.as_bytes()))
     }
 
     /// The status that stands for the end of a process.

@@ -4,7 +4,7 @@
 //! the command has started (the new process has descriptors of its own by then) or, for a builtin, has run.
 
 use crate::ast::*;
-use crate::expand::{Environment, ExpandError, expand_one, expand_words};
+use crate::expand::{Environment, ExpandError, expand_one, expand_value, expand_words};
 use crate::parse;
 use crate::run::{Descriptors, Flow, Shell};
 use crate::system::{Lookup, OpenMode, SpawnError, SpawnOrder, System};
@@ -31,7 +31,7 @@ struct Ready {
     /// At least one.
     arguments: Vec<Vec<u8>>,
     assignments: Vec<(String, Vec<u8>)>,
-    opened: Opened,
+    opened: Box<Opened>,
 }
 
 /// What came of starting a command.
@@ -61,11 +61,11 @@ impl<S: System> Shell<S> {
     }
 
     /// Opens what `redirects` name; `None`, with nothing left open, after a message about what failed.
-    pub(crate) fn redirect(&mut self, redirects: &[Redirect]) -> Option<Opened> {
-        let mut opened = Opened {
+    pub(crate) fn redirect(&mut self, redirects: &[Redirect]) -> Option<Box<Opened>> {
+        let mut opened = Box::new(Opened {
             descriptors: self.descriptors,
             to_close: Vec::new(),
-        };
+        });
         for redirect in redirects {
             match self.redirect_one(redirect, &opened.descriptors) {
                 Ok((descriptor, new)) => {
@@ -96,15 +96,14 @@ impl<S: System> Shell<S> {
                 return Ok((Some(self.system.document(&text)?), true));
             }
             Target::Read(word) => (word, OpenMode::Read),
-            Target::Write(word) => (word, OpenMode::Write),
+            Target::Write(word) if self.switches.keep_files => (word, OpenMode::Create),
+            Target::Write(word) | Target::Replace(word) => (word, OpenMode::Write),
             Target::Append(word) => (word, OpenMode::Append),
         };
-        let paths = expand_words(core::slice::from_ref(word), self).map_err(|e| e.to_string())?;
-        let [path] = paths.as_slice() else {
-            return Err("ambiguous redirection: it must name exactly one file".to_string());
-        };
-        let descriptor = self.system.open(path, mode);
-        let descriptor = descriptor.map_err(|error| alloc::format!("{}: {error}", lossy(path)))?;
+        // Neither split nor matched with names (POSIX, 2.7).
+        let path = expand_one(word, self).map_err(|error| error.to_string())?;
+        let descriptor = self.system.open(&path, mode);
+        let descriptor = descriptor.map_err(|error| alloc::format!("{}: {error}", lossy(&path)))?;
         Ok((Some(descriptor), true))
     }
 
@@ -125,28 +124,40 @@ impl<S: System> Shell<S> {
 
     #[inline(never)]
     pub(crate) fn simple(&mut self, simple: &Simple, command: &Command) -> Flow {
-        let ready = match self.make_ready(simple, command) {
+        let mut ready = match self.make_ready(simple, command) {
             Ok(ready) => ready,
             Err(flow) => return flow,
         };
-        let name = &ready.arguments[0];
-        if ready.function.is_none() && !Self::is_builtin(name) {
-            return self.run_program(*ready, &command.text);
+        if ready.function.is_none() && !Self::is_builtin(&ready.arguments[0]) {
+            return self.run_program(&ready, &command.text);
         }
-        let special = Self::is_special(name);
-        let outer = core::mem::replace(&mut self.descriptors, ready.opened.descriptors);
-        let flow = match special {
-            true => self
-                .assign_all(ready.assignments)
-                .unwrap_or_else(|| self.builtin(name, &ready.arguments[1..])),
-            false => self.with_assignments(ready.assignments, |shell| match &ready.function {
-                Some(function) => shell.call_function(function, &ready.arguments[1..]),
-                None => shell.builtin(name, &ready.arguments[1..]),
-            }),
+        core::mem::swap(&mut self.descriptors, &mut ready.opened.descriptors);
+        let flow = match ready.assignments.is_empty() {
+            true => self.carry_out(&ready),
+            false => self.assign_and_carry_out(&mut ready),
         };
-        self.descriptors = outer;
+        core::mem::swap(&mut self.descriptors, &mut ready.opened.descriptors);
         self.close_all(&ready.opened.to_close);
         flow
+    }
+
+    /// Runs a function or a builtin.
+    fn carry_out(&mut self, ready: &Ready) -> Flow {
+        match &ready.function {
+            Some(function) => self.call_function(function, &ready.arguments[1..]),
+            None => self.builtin(&ready.arguments[0], &ready.arguments[1..]),
+        }
+    }
+
+    #[inline(never)]
+    fn assign_and_carry_out(&mut self, ready: &mut Ready) -> Flow {
+        let assignments = core::mem::take(&mut ready.assignments);
+        match Self::is_special(&ready.arguments[0]) {
+            true => self
+                .assign_all(assignments)
+                .unwrap_or_else(|| self.carry_out(ready)),
+            false => self.with_assignments(assignments, |shell| shell.carry_out(ready)),
+        }
     }
 
     /// Expands a simple command and opens its redirections. `Err` if there is nothing more to do: it failed, or
@@ -180,7 +191,7 @@ impl<S: System> Shell<S> {
         };
         self.trace(&assignments, &arguments);
         if name == b"exec" {
-            return Err(self.exec(&arguments[1..], assignments, opened));
+            return Err(self.exec(&arguments[1..], assignments, *opened));
         }
         let function = self.functions.get(lossy(name).as_str()).cloned();
         Ok(Box::new(Ready {
@@ -193,8 +204,8 @@ impl<S: System> Shell<S> {
 
     /// Runs a program in the foreground.
     #[inline(never)]
-    fn run_program(&mut self, ready: Ready, text: &[u8]) -> Flow {
-        let opened = ready.opened;
+    fn run_program(&mut self, ready: &Ready, text: &[u8]) -> Flow {
+        let opened = &ready.opened;
         let descriptors = Self::for_program(&opened.descriptors);
         // What is wrong is told where the program would have.
         let outer = core::mem::replace(&mut self.descriptors, opened.descriptors);
@@ -243,7 +254,7 @@ impl<S: System> Shell<S> {
     fn expand_assignments(&mut self, simple: &Simple) -> Result<Vec<(String, Vec<u8>)>, Flow> {
         let mut assignments = Vec::new();
         for (name, word) in &simple.assignments {
-            match expand_one(word, self) {
+            match expand_value(word, self) {
                 Ok(value) => assignments.push((name.clone(), value)),
                 Err(error) => return Err(self.bad_expansion(&error)),
             }
@@ -477,7 +488,7 @@ impl<S: System> Shell<S> {
         let arguments = expand_words(&simple.words, self)?;
         let mut assignments = Vec::new();
         for (name, word) in &simple.assignments {
-            assignments.push((name.clone(), expand_one(word, self)?));
+            assignments.push((name.clone(), expand_value(word, self)?));
         }
         Ok((arguments, assignments))
     }

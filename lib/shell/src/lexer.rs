@@ -146,7 +146,7 @@ impl<'a> Lexer<'a> {
             Some("<>") => Err(self.error(self.at, Reason::Unsupported("`<>` is"))),
             Some(operator) => {
                 self.at += operator.len();
-                Ok(Some(if operator == ">|" { ">" } else { operator }))
+                Ok(Some(operator))
             }
             None => Ok(None),
         }

@@ -16,6 +16,11 @@ const RESERVED: [&str; 15] = [
     "case", "esac",
 ];
 
+/// Whether the word means something to the parser where a command may begin.
+pub(crate) fn is_reserved(word: &[u8]) -> bool {
+    RESERVED.iter().any(|reserved| reserved.as_bytes() == word)
+}
+
 /// Parses a whole source text.
 ///
 /// # Errors
@@ -526,7 +531,7 @@ impl<'a> Parser<'a> {
             number = Some(found);
             self.advance()?;
         }
-        let Kind::Operator(operator @ ("<" | ">" | ">>" | "<&" | ">&" | "<<" | "<<-")) =
+        let Kind::Operator(operator @ ("<" | ">" | ">|" | ">>" | "<&" | ">&" | "<<" | "<<-")) =
             self.token.kind
         else {
             return Ok(None);
@@ -539,6 +544,7 @@ impl<'a> Parser<'a> {
         let target = match operator {
             "<" => Target::Read(word),
             ">" => Target::Write(word),
+            ">|" => Target::Replace(word),
             ">>" => Target::Append(word),
             "<<" | "<<-" => self.document(&word, operator == "<<-"),
             _ => match word.plain() {

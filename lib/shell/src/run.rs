@@ -5,6 +5,7 @@
 
 use crate::ast::*;
 use crate::expand::{Environment, ExpandError, expand_one, expand_pattern, expand_words};
+use crate::fields::USUAL_SEPARATORS;
 use crate::glob;
 use crate::jobs::Job;
 use crate::system::{Line, NO_DESCRIPTOR, System, Unwritten};
@@ -16,6 +17,9 @@ use alloc::vec::Vec;
 
 /// Status of a command that Ctrl-C ended.
 pub(crate) const INTERRUPTED: i32 = 130;
+
+/// The condition of `trap` that comes at the end.
+const AT_EXIT: usize = 0;
 
 /// What happens after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,12 @@ pub(crate) struct Switches {
     pub trace: bool,
     /// `-f`: patterns stay as they are.
     pub no_patterns: bool,
+    /// `-a`: variables that are set are exported.
+    pub export_all: bool,
+    /// `-C`: `>` does not write over a file.
+    pub keep_files: bool,
+    /// `-n`: commands are read and not run.
+    pub check_only: bool,
 }
 
 /// Where the shell's descriptors 0 to 9 lead now: inside a command with redirections not where they usually do.
@@ -78,8 +88,8 @@ pub struct Shell<S: System> {
     /// Above 0: a command's failure only decides, and does not end the shell.
     pub(crate) guarded: u32,
     pub(crate) loops: u32,
-    /// What is run at the end (`trap ... EXIT`).
-    pub(crate) at_exit: Option<Vec<u8>>,
+    /// What `trap` has set, by the number of the condition; [`AT_EXIT`] is run at the end.
+    pub(crate) traps: BTreeMap<usize, Vec<u8>>,
     /// How far `getopts` is in its argument.
     pub(crate) option_at: usize,
     /// The last process that was waited for came to its own end, although Ctrl-C may have been pressed: it
@@ -112,13 +122,18 @@ impl<S: System> Shell<S> {
             };
             (name, variable)
         };
+        let mut variables: BTreeMap<String, Variable> =
+            environment.into_iter().map(exported).collect();
+        for (name, value) in given(&mut system) {
+            variables.entry(name.to_string()).or_default().value = Some(value);
+        }
         let mut descriptors = [None; 10];
         for (slot, descriptor) in descriptors.iter_mut().zip(0..3) {
             *slot = Some(descriptor);
         }
         Shell {
             system,
-            variables: environment.into_iter().map(exported).collect(),
+            variables,
             functions: BTreeMap::new(),
             hidden: Vec::new(),
             positional,
@@ -130,7 +145,7 @@ impl<S: System> Shell<S> {
             switches: Switches::default(),
             guarded: 0,
             loops: 0,
-            at_exit: None,
+            traps: BTreeMap::new(),
             option_at: 0,
             unhurt: false,
             descriptors,
@@ -139,6 +154,12 @@ impl<S: System> Shell<S> {
             seen_interrupts,
             stack: stack_address(),
         }
+    }
+
+    /// Sets `PPID`. A subshell has that of the shell that it stands for.
+    pub fn set_parent(&mut self) {
+        let parent = self.system.parent().to_string().into_bytes();
+        self.variables.entry("PPID".to_string()).or_default().value = Some(parent);
     }
 
     /// The status of the last command.
@@ -177,7 +198,7 @@ impl<S: System> Shell<S> {
 
     /// What is to be done when the shell ends; its status.
     fn finish_up(&mut self) -> i32 {
-        if let Some(text) = self.at_exit.take() {
+        if let Some(text) = self.traps.remove(&AT_EXIT) {
             let status = self.status;
             if self.source(&text) != Flow::Exit {
                 self.status = status;
@@ -291,8 +312,14 @@ impl<S: System> Shell<S> {
         pressed
     }
 
+    // Functions call each other on a small stack. So what is on the way from one to the next keeps little there: it is in
+    // functions of its own, and large values are in boxes.
+    #[inline(never)]
     pub(crate) fn list(&mut self, list: &List) -> Flow {
         for item in &list.items {
+            if self.switches.check_only {
+                continue;
+            }
             let flow = match item.background {
                 true => {
                     self.start_in_background(item);
@@ -315,7 +342,11 @@ impl<S: System> Shell<S> {
         flow
     }
 
+    #[inline(never)]
     fn item(&mut self, item: &Item) -> Flow {
+        if item.rest.is_empty() {
+            return self.pipeline(&item.first);
+        }
         let last = item.rest.len();
         let pipelines = core::iter::once((None, &item.first));
         let pipelines = pipelines.chain(item.rest.iter().map(|(it, next)| (Some(it), next)));
@@ -336,6 +367,7 @@ impl<S: System> Shell<S> {
         Flow::Next
     }
 
+    #[inline(never)]
     fn pipeline(&mut self, pipeline: &Pipeline) -> Flow {
         self.unhurt = false;
         let run = |shell: &mut Self| match pipeline.stages.as_slice() {
@@ -372,14 +404,18 @@ impl<S: System> Shell<S> {
         match &command.kind {
             CommandKind::Simple(simple) => self.simple(simple, command),
             CommandKind::Subshell(text) => self.subshell(text, command),
-            CommandKind::Function(function) => {
-                self.functions
-                    .insert(function.name.clone(), function.clone());
-                self.status = 0;
-                Flow::Next
-            }
-            _ => self.compound(command),
+            CommandKind::Function(function) => self.define(function),
+            kind if command.redirects.is_empty() => self.compound(kind),
+            kind => self.redirected(kind, command),
         }
+    }
+
+    #[inline(never)]
+    fn define(&mut self, function: &Rc<Function>) -> Flow {
+        let name = function.name.clone();
+        self.functions.insert(name, function.clone());
+        self.status = 0;
+        Flow::Next
     }
 
     /// Whether so much of the stack is in use that nothing more may be nested. A function that calls itself
@@ -390,13 +426,21 @@ impl<S: System> Shell<S> {
 
     /// A command that runs in this shell, with its redirections in force meanwhile.
     #[inline(never)]
-    fn compound(&mut self, command: &Command) -> Flow {
-        let Some(opened) = self.redirect(&command.redirects) else {
+    fn redirected(&mut self, kind: &CommandKind, command: &Command) -> Flow {
+        let Some(mut opened) = self.redirect(&command.redirects) else {
             self.status = 2;
             return Flow::Next;
         };
-        let outer = core::mem::replace(&mut self.descriptors, opened.descriptors);
-        let flow = match &command.kind {
+        core::mem::swap(&mut self.descriptors, &mut opened.descriptors);
+        let flow = self.compound(kind);
+        core::mem::swap(&mut self.descriptors, &mut opened.descriptors);
+        self.close_all(&opened.to_close);
+        flow
+    }
+
+    #[inline(never)]
+    fn compound(&mut self, kind: &CommandKind) -> Flow {
+        match kind {
             CommandKind::Group(list) => self.list(list),
             CommandKind::If(conditional) => self.conditional(conditional),
             CommandKind::While(repetition) => self.repetition(repetition),
@@ -405,10 +449,7 @@ impl<S: System> Shell<S> {
             CommandKind::Simple(_) | CommandKind::Subshell(_) | CommandKind::Function(_) => {
                 Flow::Next
             }
-        };
-        self.descriptors = outer;
-        self.close_all(&opened.to_close);
-        flow
+        }
     }
 
     #[inline(never)]
@@ -422,10 +463,13 @@ impl<S: System> Shell<S> {
                 return self.list(body);
             }
         }
-        self.status = 0;
         match &conditional.otherwise {
+            // It may still ask how the condition ended.
             Some(list) => self.list(list),
-            None => Flow::Next,
+            None => {
+                self.status = 0;
+                Flow::Next
+            }
         }
     }
 
@@ -459,18 +503,13 @@ impl<S: System> Shell<S> {
 
     #[inline(never)]
     fn iteration(&mut self, iteration: &Iteration) -> Flow {
-        let words = match &iteration.words {
-            None => Ok(self.positional.get(1..).unwrap_or_default().to_vec()),
-            Some(words) => expand_words(words, self),
-        };
-        let words = match words {
+        let words = match self.iteration_words(iteration) {
             Ok(words) => words,
-            Err(error) => return self.bad_expansion(&error),
+            Err(flow) => return flow,
         };
-        self.status = 0;
         for word in words {
-            if let Err(error) = self.set_variable(&iteration.name, word) {
-                return self.bad_expansion(&error);
+            if let Some(flow) = self.set_or_end(&iteration.name, word) {
+                return flow;
             }
             if let Some(flow) = self.round(&iteration.body) {
                 return flow;
@@ -481,6 +520,27 @@ impl<S: System> Shell<S> {
             }
         }
         Flow::Next
+    }
+
+    /// What `for` goes through.
+    #[inline(never)]
+    fn iteration_words(&mut self, iteration: &Iteration) -> Result<Vec<Vec<u8>>, Flow> {
+        let words = match &iteration.words {
+            None => Ok(self.positional.get(1..).unwrap_or_default().to_vec()),
+            Some(words) => expand_words(words, self),
+        };
+        let words = words.map_err(|error| self.bad_expansion(&error))?;
+        if words.is_empty() {
+            self.status = 0;
+        }
+        Ok(words)
+    }
+
+    /// Sets a variable; `Some` if it cannot be set.
+    #[inline(never)]
+    fn set_or_end(&mut self, name: &str, value: Vec<u8>) -> Option<Flow> {
+        let set = self.set_variable(name, value);
+        set.err().map(|error| self.bad_expansion(&error))
     }
 
     #[inline(never)]
@@ -528,11 +588,21 @@ impl<S: System> Shell<S> {
             return Err(alloc::format!("{name}: is read only"));
         }
         variable.value = Some(value);
+        variable.exported |= self.switches.export_all;
         if name == "OPTIND" {
             self.option_at = 0;
         }
         Ok(())
     }
+}
+
+/// The variables that a shell sets itself, whatever the environment says (POSIX, 2.5.3).
+fn given(system: &mut impl System) -> [(&'static str, Vec<u8>); 3] {
+    [
+        ("IFS", USUAL_SEPARATORS.to_vec()),
+        ("OPTIND", b"1".to_vec()),
+        ("PWD", system.working_directory().unwrap_or_default()),
+    ]
 }
 
 /// About where the stack is now.
@@ -594,6 +664,9 @@ impl<S: System> Environment for Shell<S> {
             (switches.no_patterns, b'f'),
             (switches.unset_is_error, b'u'),
             (switches.trace, b'x'),
+            (switches.export_all, b'a'),
+            (switches.keep_files, b'C'),
+            (switches.check_only, b'n'),
             (self.interactive, b'i'),
         ];
         let on = all.into_iter().filter(|(on, _)| *on);

@@ -10,6 +10,8 @@ pub enum OpenMode {
     Read,
     /// To write from the start; made or emptied.
     Write,
+    /// As `Write`, but a file that is there already is an error; what is no file, such as `/dev/null`, is not.
+    Create,
     /// To write at the end; made if it is not there.
     Append,
 }
@@ -194,4 +196,10 @@ pub trait System {
     fn times(&mut self) -> [u64; 4];
     /// The shell's own process number.
     fn pid(&self) -> u32;
+    /// The process number of who started it.
+    fn parent(&mut self) -> u32;
+    /// Whether there is a process with this number.
+    fn exists(&mut self, pid: u32) -> bool;
+    /// Whether both paths lead to the same file.
+    fn same_file(&mut self, one: &[u8], other: &[u8]) -> bool;
 }

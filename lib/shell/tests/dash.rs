@@ -423,6 +423,68 @@ echo "$a""#,
         "1\n0\n0\n",
         0,
     ),
+    (
+        r#"o=$IFS; IFS=,; x=a,b; set -- $x; echo $#; IFS=$o; x="a b	c"; set -- $x; echo $# ${#o} $OPTIND"#,
+        "2\n3 3 1\n",
+        0,
+    ),
+    (
+        r#"false; if (exit 3); then :; else echo $?; fi; if false; then :; elif (exit 4); then :; else echo $?; fi"#,
+        "3\n4\n",
+        0,
+    ),
+    (
+        r#"false; for i in a; do echo $?; done; false; for i in; do :; done; echo $?"#,
+        "1\n0\n",
+        0,
+    ),
+    (
+        r#"HOME=/t; x=~:~/z:a~:~; echo $x; y=a:~b; echo $y; z="~:~"; echo $z; q=b~; echo $q ~/x a:~"#,
+        "/t:/t/z:a~:/t\na:~b\n~:~\nb~ /t/x a:~\n",
+        0,
+    ),
+    (
+        r#"set -a; x=5; env | while read l; do case $l in x=*) echo $l;; esac; done"#,
+        "x=5\n",
+        0,
+    ),
+    (
+        r#"set - a b; echo $#; set -e -- x; echo $1 $-; set +e; set -o errexit; echo $-"#,
+        "2\nx e\ne\n",
+        0,
+    ),
+    (r#"echo a; set -n; echo b"#, "a\n", 0),
+    (
+        r#"trap 'echo a b' INT TERM; trap 'echo bye' EXIT; trap; trap - INT; trap TERM; trap 0; trap; trap x NOPE; echo $?"#,
+        "trap -- 'echo bye' EXIT\ntrap -- 'echo a b' INT\ntrap -- 'echo a b' TERM\n1\n",
+        0,
+    ),
+    (
+        r#"kill -l 9; kill -l 143; kill -0 $$; echo $?; kill -s 0 $$; echo $?"#,
+        "KILL\nTERM\n0\n0\n",
+        0,
+    ),
+    (
+        r#"command -v if; type while; type :; command -V cd; command -p echo x; command -- echo y"#,
+        "if\nwhile is a shell keyword\n: is a special shell builtin\ncd is a shell builtin\nx\ny\n",
+        0,
+    ),
+    (
+        r#"[ /bin -ef /bin ] && echo same; [ /bin -ef / ] || echo other"#,
+        "same\nother\n",
+        0,
+    ),
+    (r#"(exit -1); echo $?"#, "2\n", 0),
+    (
+        r#"umask; umask 022; echo $?; umask -S"#,
+        "0022\n0\nu=rwx,g=rx,o=rx\n",
+        0,
+    ),
+    (
+        r#"f() { local r=3; echo $r; }; r=1; readonly r; (f); echo $?; local x; echo not"#,
+        "2\n",
+        2,
+    ),
 ];
 
 #[test]

@@ -320,3 +320,34 @@ fn a_new_shell_knows_what_the_old_one_knew() {
         "12\n"
     );
 }
+
+#[test]
+fn files_that_are_to_be_kept() {
+    let outcome = run("set -C; echo a > /n; echo b > /n; echo $?; echo c >> /n; echo d >| /m");
+    assert_eq!(outcome.output, "2\n");
+    assert_eq!(outcome.errors, "sh: /n: File exists\n");
+    assert_eq!(
+        (outcome.file("/n").as_str(), outcome.file("/m").as_str()),
+        ("a\nc\n", "d\n")
+    );
+}
+
+#[test]
+fn options_of_set_are_listed() {
+    let outcome = run("set -u; set +o; set -o");
+    assert!(
+        outcome.output.contains("set +o errexit\n"),
+        "{}",
+        outcome.output
+    );
+    assert!(
+        outcome.output.contains("set -o nounset\n"),
+        "{}",
+        outcome.output
+    );
+    assert!(
+        outcome.output.contains("nounset         on\n"),
+        "{}",
+        outcome.output
+    );
+}

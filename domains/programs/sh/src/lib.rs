@@ -20,8 +20,9 @@ use ulib::{Env, Handle, Process, Program, RpcResult, Stop};
 use unix::Unix;
 
 const USAGE: &str = "
-usage: sh [FILE [ARGUMENT...]]
-       sh -c LINE [NAME [ARGUMENT...]]
+usage: sh [-aCefnux] [-o NAME] [FILE [ARGUMENT...]]
+       sh [-aCefnux] [-o NAME] -c LINE [NAME [ARGUMENT...]]
+       sh [-aCefnux] [-o NAME] -s [ARGUMENT...]
 Runs the commands in FILE, in LINE, or on the standard input.
   command < in > out 2> errors >> more 2>&1 << END     a | b   a ; b   a && b   a || b   ! a   a &   ( a )   { a; }
   if a; then b; else c; fi   while a; do b; done   until ...   for x in w...; do a; done   case x in a|b*) c;; esac
@@ -55,34 +56,65 @@ fn take_state(arguments: &[Vec<u8>]) -> (Option<&[u8]>, &[Vec<u8>]) {
     }
 }
 
-/// `-e`, `-u`, `-x` and `-f` in front of all else, as for `set`.
-fn take_switches(arguments: &[Vec<u8>]) -> (Vec<u8>, &[Vec<u8>]) {
-    let is_switch = |argument: &Vec<u8>| {
-        argument.len() > 1
-            && argument[0] == b'-'
-            && argument[1..].iter().all(|it| b"euxf".contains(it))
-    };
-    let count = arguments.iter().take_while(|it| is_switch(it)).count();
-    let (switches, rest) = arguments.split_at(count);
-    let letters = switches.iter().flat_map(|it| it[1..].iter().copied());
-    (letters.collect(), rest)
+/// What stands in front of the operands.
+#[derive(Default)]
+struct Switches {
+    /// As the arguments of `set`.
+    of_set: Vec<Vec<u8>>,
+    /// `-c`
+    line: bool,
+    /// `-s`
+    input: bool,
+}
+
+/// Takes the options off the front of the arguments. Like those of `set`, they may begin with `+` and stand together.
+fn take_switches(mut arguments: &[Vec<u8>]) -> Result<(Switches, &[Vec<u8>]), Stop> {
+    let mut switches = Switches::default();
+    while let Some((first, rest)) = arguments.split_first() {
+        let (sign, letters) = match first.as_slice() {
+            b"--" => return Ok((switches, rest)),
+            [sign @ (b'-' | b'+'), letters @ ..] if !letters.is_empty() => (*sign, letters),
+            _ => break,
+        };
+        arguments = rest;
+        for &letter in letters {
+            match letter {
+                b'c' => switches.line = true,
+                b's' => switches.input = true,
+                b'o' => {
+                    let Some((name, rest)) = arguments.split_first() else {
+                        return Err(Stop::usage("-o: a name is missing; `sh --help` says more"));
+                    };
+                    arguments = rest;
+                    let option = Vec::from([sign, b'o']);
+                    switches.of_set.extend([option, name.clone()]);
+                }
+                letter => switches.of_set.push(Vec::from([sign, letter])),
+            }
+        }
+    }
+    Ok((switches, arguments))
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
     let (state, arguments) = take_state(env.arguments());
-    let (switches, arguments) = take_switches(arguments);
+    if arguments.first().is_some_and(|it| it == b"--help") {
+        env.options_of(&arguments[..1], USAGE, "")?;
+        return Ok(0);
+    }
+    let (switches, arguments) = take_switches(arguments)?;
     let (source, positional) = match arguments {
-        [] => (Source::Input, Vec::from([b"sh".to_vec()])),
-        [option, rest @ ..] if option == b"-c" => line_source(rest)?,
-        [option, ..] if option.starts_with(b"-") && option.len() > 1 => {
-            env.options(USAGE, "")?;
-            return Ok(0);
-        }
-        [file, ..] => match script(env, file)? {
+        all if switches.line => line_source(all)?,
+        [file, ..] if !switches.input => match script(env, file)? {
             Some(text) => (Source::Text(text), arguments.to_vec()),
             // As dash.
             None => return Ok(2),
         },
+        rest => {
+            let mut positional = Vec::from([b"sh".to_vec()]);
+            positional.extend_from_slice(rest);
+            (Source::Input, positional)
+        }
     };
     let mut environment = env.environment()?;
     for (name, value) in DEFAULTS {
@@ -101,10 +133,13 @@ fn main(env: &Env) -> Result<i32, Stop> {
         environment,
         interactive,
     );
-    if let Some(state) = state {
-        shell.restore(state);
+    match state {
+        Some(state) => shell.restore(state),
+        None => shell.set_parent(),
     }
-    shell.set_switches(&switches);
+    if let Err(why) = shell.set_switches(&switches.of_set) {
+        return Err(Stop::usage(&why));
+    }
     Ok(match source {
         Source::Text(text) => shell.run_text(&text),
         Source::Input => shell.run_input(),

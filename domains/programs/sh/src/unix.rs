@@ -5,7 +5,8 @@ use crate::input::{self, Input};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use interfaces::{
-    DescriptorKind, Errno, ExitStatus, FileKind, FsError, OpenFlags, RVec, RpcError, SpawnRequest,
+    DescriptorKind, Errno, ExitStatus, FileKind, FsError, Metadata, OpenFlags, ProcessInfo, RVec,
+    RpcError, SpawnRequest,
 };
 use shell::{
     Ended, FileTest, Line, Lookup, MOST_EXPANDED, OpenMode, SpawnError, SpawnOrder, System,
@@ -101,6 +102,12 @@ impl<'a> Unix<'a> {
         Err(alloc::format!("here-document: {last}"))
     }
 
+    /// What there is to know about a process.
+    fn process(&self, pid: u32) -> Option<ProcessInfo> {
+        let all = (0..).map_while(|index| self.env.process().process(index).ok().flatten());
+        all.into_iter().find(|info| info.pid == pid)
+    }
+
     fn request(&self, order: &SpawnOrder<'_>) -> Result<SpawnRequest, RpcError> {
         let mut environment = Vec::new();
         for (name, value) in order.environment {
@@ -124,18 +131,27 @@ fn with_zeros(texts: &[Vec<u8>]) -> Vec<u8> {
         .collect()
 }
 
+/// Whether both describe one file, as far as that can be told: there is no device number.
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    let key = |it: &Metadata| (it.inode, it.size, it.allocated, it.modified, it.links);
+    key(one) == key(other)
+}
+
 fn text(error: impl Into<Error>) -> String {
     error.into().to_string()
 }
 
 impl System for Unix<'_> {
     fn open(&mut self, path: &[u8], mode: OpenMode) -> Result<u32, String> {
+        if mode == OpenMode::Create && self.test(path, FileTest::Regular) {
+            return Err("File exists".to_string());
+        }
         let writing = mode != OpenMode::Read;
         let flags = OpenFlags {
             read: !writing,
             write: writing,
             create: writing,
-            truncate: mode == OpenMode::Write,
+            truncate: matches!(mode, OpenMode::Write | OpenMode::Create),
             append: mode == OpenMode::Append,
             exclusive: false,
         };
@@ -403,5 +419,22 @@ impl System for Unix<'_> {
 
     fn pid(&self) -> u32 {
         self.env.process().pid().unwrap_or(0)
+    }
+
+    fn parent(&mut self) -> u32 {
+        let own = self.pid();
+        self.process(own).map_or(0, |info| info.parent)
+    }
+
+    fn exists(&mut self, pid: u32) -> bool {
+        self.process(pid).is_some()
+    }
+
+    fn same_file(&mut self, one: &[u8], other: &[u8]) -> bool {
+        let metadata = |path| self.env.metadata(path, true);
+        match (metadata(one), metadata(other)) {
+            (Ok(one), Ok(other)) => is_same(&one, &other),
+            _ => false,
+        }
     }
 }

@@ -153,6 +153,9 @@ fn standard(objects: [Object; 3]) -> BTreeMap<u32, Object> {
 
 impl System for Fake {
     fn open(&mut self, path: &[u8], mode: OpenMode) -> Result<u32, String> {
+        if path.is_empty() {
+            return Err("No such file or directory".into());
+        }
         let path = self.absolute(path);
         let at = {
             let mut world = self.world.borrow_mut();
@@ -160,7 +163,12 @@ impl System for Fake {
                 OpenMode::Read => {
                     world.files.get(&path).ok_or("No such file or directory")?;
                 }
-                OpenMode::Write => drop(world.files.insert(path.clone(), Vec::new())),
+                OpenMode::Create if world.files.contains_key(&path) => {
+                    return Err("File exists".into());
+                }
+                OpenMode::Write | OpenMode::Create => {
+                    drop(world.files.insert(path.clone(), Vec::new()))
+                }
                 OpenMode::Append => drop(world.files.entry(path.clone()).or_default()),
             }
             0
@@ -395,6 +403,18 @@ impl System for Fake {
 
     fn working_directory(&mut self) -> Result<Vec<u8>, String> {
         Ok(self.directory.clone())
+    }
+
+    fn parent(&mut self) -> u32 {
+        7
+    }
+
+    fn exists(&mut self, pid: u32) -> bool {
+        pid == self.pid() || self.world.borrow().endless.contains(&pid)
+    }
+
+    fn same_file(&mut self, one: &[u8], other: &[u8]) -> bool {
+        self.absolute(one) == self.absolute(other)
     }
 
     fn interrupts(&mut self) -> u32 {
