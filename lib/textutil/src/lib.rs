@@ -21,6 +21,7 @@ pub mod order;
 pub mod path;
 pub mod pattern;
 pub mod printf;
+pub mod search;
 pub mod sha256;
 pub mod table;
 pub mod tail;
