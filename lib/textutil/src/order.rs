@@ -12,25 +12,46 @@ pub struct Manner {
     pub reverse: bool,
     /// Without regard to blanks at the start.
     pub blanks: bool,
+    /// Small letters as if they were large.
+    pub fold: bool,
 }
 
 /// A part of the line that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    first: usize,
-    last: Option<usize>,
+    first: Place,
+    last: Option<Place>,
     manner: Option<Manner>,
 }
 
+/// A field, counted from 1, and a byte in it, likewise; of a key's last place 0 is the end of the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    field: usize,
+    byte: usize,
+}
+
+impl Place {
+    /// Where it is in a line.
+    fn find(self, line: &[u8], separator: Option<u8>, without: bool) -> usize {
+        let start = (1..self.field).fold(0, |at, _| next_field(line, at, separator));
+        let blanks = match without {
+            true => line.len() - start - without_blanks(&line[start..]).len(),
+            false => 0,
+        };
+        (start + blanks).saturating_add(self.byte).min(line.len())
+    }
+}
+
 impl Key {
-    /// Reads `FIRST[LETTERS][,LAST[LETTERS]]`, fields counted from 1, letters of `nrb`. `None` if it is not
-    /// that.
+    /// Reads `FIRST[.BYTE][LETTERS][,LAST[.BYTE][LETTERS]]`, counted from 1, letters of `nrbf`. `None` if it is not that.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut parts = text.splitn(2, |&byte| byte == b',');
         let mut manner = Manner::default();
-        let first = field(parts.next()?, &mut manner)?;
+        let mut first = place(parts.next()?, &mut manner, 1)?;
+        first.byte = first.byte.checked_sub(1)?;
         let last = match parts.next() {
-            Some(part) => Some(field(part, &mut manner)?),
+            Some(part) => Some(place(part, &mut manner, 0)?),
             None => None,
         };
         Some(Key {
@@ -40,30 +61,41 @@ impl Key {
         })
     }
 
-    fn of<'a>(&self, line: &'a [u8], separator: Option<u8>) -> &'a [u8] {
-        let start = (1..self.first).fold(0, |at, _| next_field(line, at, separator));
-        let end = self.last.map_or(line.len(), |last| {
-            let start = (1..last).fold(0, |at, _| next_field(line, at, separator));
-            field_end(line, start, separator)
+    fn of<'a>(&self, line: &'a [u8], separator: Option<u8>, without: bool) -> &'a [u8] {
+        let start = self.first.find(line, separator, without);
+        let end = self.last.map_or(line.len(), |last| match last.byte {
+            0 => field_end(line, last.find(line, separator, false), separator),
+            _ => last.find(line, separator, without),
         });
         &line[start..end.max(start)]
     }
 }
 
-/// The number before the letters, which go into `manner`.
-fn field(text: &[u8], manner: &mut Manner) -> Option<usize> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    for letter in &text[digits..] {
+/// The numbers before the letters, which go into `manner`; `byte` if there is only that of the field.
+fn place(text: &[u8], manner: &mut Manner, byte: usize) -> Option<Place> {
+    let (field, mut rest) = leading_number(text)?;
+    let mut place = Place { field, byte };
+    if let [b'.', behind @ ..] = rest {
+        (place.byte, rest) = leading_number(behind)?;
+    }
+    for letter in rest {
         match letter {
             b'n' => manner.numeric = true,
             b'r' => manner.reverse = true,
             b'b' => manner.blanks = true,
+            b'f' => manner.fold = true,
             _ => return None,
         }
     }
-    let number: usize = core::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
+    (place.field > 0).then_some(place)
+}
+
+fn leading_number(text: &[u8]) -> Option<(usize, &[u8])> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = text.split_at(digits);
+    let number: usize = core::str::from_utf8(digits).ok()?.parse().ok()?;
     // More fields than this are in no line that could be read.
-    (1..1 << 24).contains(&number).then_some(number)
+    (number < 1 << 24).then_some((number, rest))
 }
 
 /// Where the field that starts at `at` ends: before a separator, or before blanks behind what is none.
@@ -116,7 +148,8 @@ impl Order {
         };
         for key in &self.keys {
             let manner = key.manner.unwrap_or(self.manner);
-            let (a, b) = (key.of(a, self.separator), key.of(b, self.separator));
+            let part = |line| key.of(line, self.separator, manner.blanks);
+            let (a, b) = (part(a), part(b));
             order = order.then_with(|| compare(a, b, manner));
         }
         if order.is_ne() || self.keys_only {
@@ -131,9 +164,16 @@ impl Order {
 }
 
 fn compare(a: &[u8], b: &[u8], manner: Manner) -> Ordering {
-    let order = match (manner.numeric, manner.blanks) {
+    let (a, b) = match manner.blanks {
+        true => (without_blanks(a), without_blanks(b)),
+        false => (a, b),
+    };
+    let order = match (manner.numeric, manner.fold) {
         (true, _) => compare_numbers(a, b),
-        (false, true) => without_blanks(a).cmp(without_blanks(b)),
+        (false, true) => {
+            let upper = |text: &'_ [u8]| -> Vec<u8> { text.to_ascii_uppercase() };
+            upper(a).cmp(&upper(b))
+        }
         (false, false) => a.cmp(b),
     };
     if manner.reverse {
@@ -192,6 +232,7 @@ mod tests {
                 numeric: letters.contains('n'),
                 reverse: letters.contains('r'),
                 blanks: letters.contains('b'),
+                fold: letters.contains('f'),
             },
             keys_only: letters.contains('u'),
         };
@@ -223,6 +264,30 @@ mod tests {
     }
 
     #[test]
+    fn bytes_in_fields() {
+        assert_eq!(
+            sorted(&["2.2"], "", Some(b':'), "a:yb|b:xc|c:za"),
+            "c:za|a:yb|b:xc"
+        );
+        assert_eq!(
+            sorted(&["1.2,1.2"], "u", None, "xb1|ya2|zb0"),
+            "ya2|xb1|zb0"
+        );
+        assert_eq!(sorted(&["2.1,2.1r"], "", None, "a  b|b a"), "a  b|b a");
+        assert_eq!(
+            sorted(&["2.1b,2.1b"], "", None, "b  b|a c|c a"),
+            "c a|b  b|a c"
+        );
+        assert_eq!(sorted(&["1.9"], "", None, "b|a"), "a|b");
+    }
+
+    #[test]
+    fn large_and_small_letters() {
+        assert_eq!(sorted(&[], "f", None, "b|A|a|B|_"), "A|a|B|b|_");
+        assert_eq!(sorted(&["2f"], "", None, "1 b|2 A|3 a"), "2 A|3 a|1 b");
+    }
+
+    #[test]
     fn fields_that_are_not_there_are_empty() {
         assert_eq!(sorted(&["3"], "", None, "b|a x y"), "b|a x y");
         assert_eq!(sorted(&["2"], "", Some(b':'), "b:x|c:|a"), "a|c:|b:x");
@@ -246,7 +311,9 @@ mod tests {
             "1,",
             "1,0",
             ",1",
-            "1.2",
+            "1.0",
+            "1.",
+            "1.x",
             "99999999999999999999",
         ] {
             assert_eq!(Key::parse(text.as_bytes()), None, "{text}");

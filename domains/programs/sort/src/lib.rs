@@ -1,10 +1,13 @@
-//! `sort [-nrubs] [-t BYTE] [-k KEY] [FILE...]`: sorts lines.
+//! `sort [-nrubsfcC] [-t BYTE] [-k KEY] [FILE...]`: sorts lines.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
+use interfaces::RVec;
 use textutil::options::Options;
 use textutil::order::{Key, Manner, Order};
 use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
@@ -12,10 +15,15 @@ use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
 const USAGE: &str = "
 usage: sort [OPTION...] [FILE...]
 Prints the lines of all FILEs (`-` or none: standard input) in order.
-  -n  by number      -r  in reverse      -u  one of equal lines only
+  -n  by number      -r  in reverse      -u  one of equal lines only      -f  small letters as large ones
   -b  without regard to blanks at the start      -s  lines with equal keys stay in their order
-  -k FIRST[,LAST]  by these fields, counted from 1; n, r and b behind a number: for this key only
-  -t BYTE  what stands between fields; otherwise blanks";
+  -k FIRST[.BYTE][,LAST[.BYTE]]  by these fields, counted from 1; n, r, f and b behind a number: for this key only
+  -t BYTE  what stands between fields; otherwise blanks      -o FILE  into FILE, which may be one that is read
+  -c  only tells whether the lines are in order, and which is not; -C: by the status alone
+  -m  the FILEs are in order (which changes nothing)";
+
+/// About how many bytes are written at once.
+const CHUNK: usize = 64 * 1024;
 
 /// The entry of the program.
 ///
@@ -26,7 +34,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "nrubsk:t:")?;
+    let options = env.options(USAGE, "nrubsfmcCk:t:o:")?;
     let order = order(&options)?;
     let mut files = options.operands.clone();
     if files.is_empty() {
@@ -41,15 +49,59 @@ fn main(env: &Env) -> Result<i32, Stop> {
         return Ok(0);
     }
     let mut lines: Vec<&[u8]> = body.split(|&byte| byte == b'\n').collect();
+    if options.has('c') || options.has('C') {
+        return Ok(check(env, &options, &order, &lines));
+    }
     lines.sort_by(|a, b| order.compare(a, b));
     if options.has('u') {
         lines.dedup_by(|a, b| order.compare(a, b).is_eq());
     }
-    for line in lines {
-        env.write(line)?;
-        env.write(b"\n")?;
+    match options.value('o') {
+        Some(file) => {
+            write_to(env, file, &lines).map_err(|error| with_status_2(file, error))?;
+        }
+        None => {
+            for line in lines {
+                env.write(line)?;
+                env.write(b"\n")?;
+            }
+        }
     }
     Ok(0)
+}
+
+fn write_to(env: &Env, file: &[u8], lines: &[&[u8]]) -> Result<(), Error> {
+    let mut writer = env.create(file)?;
+    let mut text = Vec::new();
+    for line in lines {
+        text.extend_from_slice(line);
+        text.push(b'\n');
+        if text.len() > CHUNK {
+            writer.write(&RVec::from_slice(&text)?)?;
+            text.clear();
+        }
+    }
+    writer.write(&RVec::from_slice(&text)?)?;
+    writer.close()
+}
+
+/// Whether the lines are in order; the status.
+fn check(env: &Env, options: &Options, order: &Order, lines: &[&[u8]]) -> i32 {
+    let wrong = |pair: &&[&[u8]]| match order.compare(pair[0], pair[1]) {
+        Ordering::Greater => true,
+        Ordering::Equal => options.has('u'),
+        Ordering::Less => false,
+    };
+    let Some(at) = lines.windows(2).position(|pair| wrong(&pair)) else {
+        return 0;
+    };
+    if options.has('c') {
+        let file = options.operands.first().map_or(&b"-"[..], |file| file);
+        let text = |bytes| String::from_utf8_lossy(bytes);
+        let (file, line) = (text(file), text(lines[at + 1]));
+        env.complain(format_args!("{file}:{}: disorder: {line}", at + 2));
+    }
+    1
 }
 
 fn order(options: &Options) -> Result<Order, Stop> {
@@ -70,6 +122,7 @@ fn order(options: &Options) -> Result<Order, Stop> {
             numeric: options.has('n'),
             reverse: options.has('r'),
             blanks: options.has('b'),
+            fold: options.has('f'),
         },
         keys_only: options.has('u') || options.has('s'),
     })
