@@ -118,9 +118,42 @@ fn last_lines(text: &[u8], lines: u64) -> usize {
     breaks.nth(before).map_or(0, |(at, _)| at + 1)
 }
 
+/// What is left out at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// So many lines.
+    Lines(u64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// `text` without its end.
+pub fn without_end(text: &[u8], before: Before) -> &[u8] {
+    let end = match before {
+        Before::Lines(lines) => last_lines(text, lines),
+        Before::Bytes(bytes) => {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            text.len().saturating_sub(bytes)
+        }
+    };
+    &text[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beginnings() {
+        let text = b"a\nbc\nd";
+        assert_eq!(without_end(text, Before::Lines(0)), text);
+        assert_eq!(without_end(text, Before::Lines(1)), b"a\nbc\n");
+        assert_eq!(without_end(text, Before::Lines(2)), b"a\n");
+        assert_eq!(without_end(text, Before::Lines(9)), b"");
+        assert_eq!(without_end(text, Before::Bytes(3)), b"a\nb");
+        assert_eq!(without_end(text, Before::Bytes(u64::MAX)), b"");
+        assert_eq!(without_end(b"", Before::Lines(1)), b"");
+    }
 
     fn tail(amount: &str, bytes: bool, text: &str) -> alloc::string::String {
         let mut tail = Tail::new(parse_amount(amount.as_bytes(), bytes).unwrap());

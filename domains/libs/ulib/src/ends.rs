@@ -4,18 +4,22 @@ use crate::{Env, Error, Reader, Stop};
 use alloc::vec::Vec;
 use textutil::options::Options;
 
-/// The arguments, with `-5` as `-n5`.
-pub fn arguments(env: &Env) -> Vec<Vec<u8>> {
-    env.arguments().iter().map(|it| modern(it)).collect()
-}
-
-fn modern(argument: &[u8]) -> Vec<u8> {
-    match argument {
-        [b'-', digits @ ..] if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
-            [b"-n", digits].concat()
+/// The arguments, with a first one such as `-5` (or `+5` if `plus` is true) as `-n5`. It must be the first, since behind
+/// an option it would be its value.
+pub fn arguments(env: &Env, plus: bool) -> Vec<Vec<u8>> {
+    let mut arguments = env.arguments().to_vec();
+    if let Some(first) = arguments.first_mut() {
+        let number = match first.as_slice() {
+            [b'-', digits @ ..] => digits,
+            [b'+', ..] if plus => first.as_slice(),
+            _ => b"",
+        };
+        let digits = number.strip_prefix(b"+").unwrap_or(number);
+        if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+            *first = [b"-n", number].concat();
         }
-        _ => argument.to_vec(),
     }
+    arguments
 }
 
 /// Has `show` print a part of each file, or of the standard input if none is named; with headings for several, always with

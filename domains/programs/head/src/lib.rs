@@ -2,12 +2,14 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+use textutil::tail::{Before, without_end};
 use ulib::ends;
 use ulib::{Env, Error, Handle, Process, Program, Reader, RpcResult, Stop};
 
 const USAGE: &str = "
 usage: head [-n LINES | -LINES | -c BYTES] [-q] [-v] [FILE...]
 Prints the first 10 (or LINES) lines, or BYTES bytes, of each FILE; `-` or none is the standard input.
+With a `-` before the number: all but so many at the end.
 Several files get headings; -q: never, -v: always.";
 
 /// The entry of the program.
@@ -22,12 +24,16 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 enum Amount {
     Lines(u64),
     Bytes(u64),
+    /// All but so many lines, or bytes.
+    AllBut(Before),
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options_of(&ends::arguments(env), USAGE, "n:c:qv")?;
+    let options = env.options_of(&ends::arguments(env, false), USAGE, "n:c:qv")?;
     let amount = match (options.value('c'), options.value('n')) {
+        (Some([b'-', bytes @ ..]), _) => Amount::AllBut(Before::Bytes(number(bytes)?)),
         (Some(bytes), _) => Amount::Bytes(number(bytes)?),
+        (None, Some([b'-', lines @ ..])) => Amount::AllBut(Before::Lines(number(lines)?)),
         (None, Some(lines)) => Amount::Lines(number(lines)?),
         (None, None) => Amount::Lines(10),
     };
@@ -44,6 +50,9 @@ fn number(text: &[u8]) -> Result<u64, Stop> {
 /// Prints the beginning of one file; an error of the file inside, one of the output outside.
 fn show(env: &Env, mut reader: Reader, amount: Amount) -> Result<Result<(), Error>, Stop> {
     let mut left = amount;
+    if let Amount::AllBut(before) = amount {
+        return all_but(env, reader, before);
+    }
     loop {
         let bytes = match reader.fill() {
             Ok(bytes) => bytes,
@@ -54,6 +63,7 @@ fn show(env: &Env, mut reader: Reader, amount: Amount) -> Result<Result<(), Erro
             Amount::Bytes(count) => bytes
                 .len()
                 .min(usize::try_from(count).unwrap_or(usize::MAX)),
+            Amount::AllBut(_) => 0,
         };
         if taken == 0 {
             return Ok(Ok(()));
@@ -62,10 +72,21 @@ fn show(env: &Env, mut reader: Reader, amount: Amount) -> Result<Result<(), Erro
         left = match left {
             Amount::Lines(lines) => Amount::Lines(lines - count_lines(piece)),
             Amount::Bytes(count) => Amount::Bytes(count - taken as u64),
+            all_but => all_but,
         };
         env.write(piece)?;
         reader.consume(taken);
     }
+}
+
+/// Prints a file without its end, which is known only when it has been read.
+fn all_but(env: &Env, mut reader: Reader, before: Before) -> Result<Result<(), Error>, Stop> {
+    let text = match reader.read_to_end() {
+        Ok(text) => text,
+        Err(error) => return Ok(Err(error)),
+    };
+    env.write(without_end(&text, before))?;
+    Ok(Ok(()))
 }
 
 fn count_lines(bytes: &[u8]) -> u64 {

@@ -21,7 +21,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options_of(&ends::arguments(env), USAGE, "n:c:qv")?;
+    let options = env.options_of(&ends::arguments(env, true), USAGE, "n:c:qv")?;
     let (text, bytes) = match (options.value('c'), options.value('n')) {
         (Some(text), _) => (text, true),
         (None, text) => (text.unwrap_or(b"10"), false),
