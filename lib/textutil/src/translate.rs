@@ -13,6 +13,13 @@ pub fn parse_set(text: &[u8]) -> Option<Vec<u8>> {
             rest = behind;
             continue;
         }
+        if let Some((repeated, count, behind)) = repetition(rest) {
+            // Without a number as often as anybody could need it.
+            let count = if count == 0 { 256 } else { count.min(256) };
+            set.extend(core::iter::repeat_n(repeated, count));
+            rest = behind;
+            continue;
+        }
         let (first, behind) = byte(rest)?;
         match behind {
             [b'-', end @ ..] if !end.is_empty() => {
@@ -30,6 +37,30 @@ pub fn parse_set(text: &[u8]) -> Option<Vec<u8>> {
         }
     }
     Some(set)
+}
+
+/// `[x*N]`: a byte, how often (0: not said), and what is behind it. `[=x=]`, all that is equal to x, is x once.
+fn repetition(text: &[u8]) -> Option<(u8, usize, &[u8])> {
+    let inner = text.strip_prefix(b"[")?;
+    if let [b'=', equal, b'=', b']', rest @ ..] = inner {
+        return Some((*equal, 1, rest));
+    }
+    let (repeated, rest) = byte(inner)?;
+    let rest = rest.strip_prefix(b"*")?;
+    let end = rest.iter().position(|&byte| byte == b']')?;
+    let (digits, behind) = (&rest[..end], &rest[end + 1..]);
+    let base = if digits.starts_with(b"0") { 8 } else { 10 };
+    let value = |value: usize, digit: &u8| {
+        let digit = char::from(*digit).to_digit(base)? as usize;
+        Some(
+            value
+                .checked_mul(base as usize)?
+                .checked_add(digit)?
+                .min(1 << 16),
+        )
+    };
+    let count = digits.iter().try_fold(0, value)?;
+    Some((repeated, count, behind))
 }
 
 /// The name of the class that `text` starts with, and what is behind it.
@@ -160,6 +191,11 @@ mod tests {
         assert_eq!(set("a-cx\\n\\101-"), b"abcx\nA-");
         assert_eq!(set("[:digit:]_"), b"0123456789_");
         assert_eq!(set("-a[]"), b"-a[]");
+        assert_eq!(set("[x*3]y"), b"xxxy");
+        assert_eq!(set("[\\n*010]"), b"\n\n\n\n\n\n\n\n");
+        assert_eq!(set("a[x*]").len(), 257);
+        assert_eq!(set("[=a=]b"), b"ab");
+        assert_eq!(set("[x*y]"), b"[x*y]");
         assert_eq!(complement(&complement(b"xa")), b"ax");
     }
 
