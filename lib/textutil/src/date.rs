@@ -139,7 +139,7 @@ fn year_length(year: u64) -> u64 {
     if is_leap(year) { 366 } else { 365 }
 }
 
-fn month_length(year: u64, month: usize) -> u64 {
+pub(crate) fn month_length(year: u64, month: usize) -> u64 {
     match month {
         1 if is_leap(year) => 29,
         1 => 28,

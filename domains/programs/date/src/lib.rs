@@ -5,13 +5,15 @@
 extern crate alloc;
 
 use textutil::clock::format;
-use ulib::{Env, Handle, Process, Program, RpcResult, Stop, println};
+use textutil::date::parse;
+use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop, println};
 
 const USAGE: &str = "
-usage: date [-u] [-d @SECONDS] [+FORMAT]
-Prints the date and time in UTC; -d: so many seconds after the start of 1970.
-  %Y %y year   %m %b %B month   %d %e day   %H %M %S time   %a %A %u %w day of the week
-  %F %D date   %T %R time   %s seconds since 1970   %Z %z zone   %n %t %% line break, tab, percent sign";
+usage: date [-u] [-d DATE] [+FORMAT]
+Prints the date and time in UTC; DATE: such as 2024-02-29 12:30:00, or @SECONDS since the start of 1970.
+  %Y %y %C year   %m %b %B month   %d %e %j day   %H %I %k %l %M %S %N %p %P time   %a %A %u %w day of the week
+  %F %D %x date   %T %R %r %X time   %c both   %s seconds since 1970   %Z %z zone   %n %t %% line break, tab, percent sign
+  %-d: without zeros or blanks in front; %_d: with blanks; %0e: with zeros";
 
 /// The entry of the program.
 ///
@@ -24,7 +26,10 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 fn main(env: &Env) -> Result<i32, Stop> {
     let options = env.options(USAGE, "ud:")?;
     let seconds = match options.value('d') {
-        Some(text) => seconds(text).ok_or_else(|| Stop::usage("-d: @SECONDS is needed"))?,
+        Some(text) => {
+            let seconds = parse(text, ulib::wall_seconds());
+            seconds.ok_or_else(|| Stop::about(text, Error::text("invalid date")))?
+        }
         None => ulib::wall_seconds(),
     };
     let pattern = match options.operands.as_slice() {
@@ -38,11 +43,4 @@ fn main(env: &Env) -> Result<i32, Stop> {
     let text = text.ok_or_else(|| Stop::usage("unknown format; `date --help` says more"))?;
     println!(env, "{text}")?;
     Ok(0)
-}
-
-fn seconds(text: &[u8]) -> Option<u64> {
-    core::str::from_utf8(text.strip_prefix(b"@")?)
-        .ok()?
-        .parse()
-        .ok()
 }
