@@ -1,4 +1,4 @@
-//! `dd [if=FILE] [of=FILE] [bs=SIZE] [count=N] [skip=N] [seek=N] [conv=notrunc] [status=none]`: copies blocks.
+//! `dd [if=FILE] [of=FILE] [bs=SIZE] ...`: copies blocks.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,9 +10,9 @@ use interfaces::{OpenFlags, RVec};
 use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
 
 const USAGE: &str = "
-usage: dd [if=FILE] [of=FILE] [bs=SIZE] [count=N] [skip=N] [seek=N] [conv=notrunc] [status=none]
+usage: dd [if=FILE] [of=FILE] [bs=SIZE] [count=N] [skip=N] [seek=N] [conv=notrunc,fsync] [status=none]
 Copies N blocks of SIZE (512) bytes, or all, from FILE or the standard input to FILE or the standard output, after
-skipping blocks of the input (skip) and of the output (seek). Sizes may end in k, M or G.";
+skipping blocks of the input (skip) and of the output (seek), where FILE then ends unless conv says notrunc. Sizes may end in k, M or G.";
 
 /// Largest block, in bytes.
 const LARGEST: u64 = 4 << 20;
@@ -35,6 +35,7 @@ struct Settings {
     seek: u64,
     keep: bool,
     quiet: bool,
+    sync: bool,
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
@@ -67,6 +68,11 @@ fn main(env: &Env) -> Result<i32, Stop> {
         process
             .seek(output, start)
             .map_err(|errno| Stop::about(b"seek", errno))?;
+        if settings.output.is_some() && !settings.keep {
+            process
+                .truncate(output, start)
+                .map_err(|errno| Stop::about(b"seek", errno))?;
+        }
     }
     copy(env, &process, &settings, input, output)
 }
@@ -81,8 +87,20 @@ fn take(settings: &mut Settings, operand: &[u8]) -> Option<()> {
         b"count" => settings.count = Some(size(value)?),
         b"skip" => settings.skip = size(value)?,
         b"seek" => settings.seek = size(value)?,
-        b"conv" => settings.keep = value.split(|&byte| byte == b',').any(|it| it == b"notrunc"),
-        b"status" => settings.quiet = value == b"none",
+        b"conv" => {
+            for word in value.split(|&byte| byte == b',') {
+                match word {
+                    b"notrunc" => settings.keep = true,
+                    b"fsync" | b"fdatasync" => settings.sync = true,
+                    _ => return None,
+                }
+            }
+        }
+        b"status" => match value {
+            b"none" => settings.quiet = true,
+            b"noxfer" | b"progress" => {}
+            _ => return None,
+        },
         _ => return None,
     }
     Some(())
@@ -165,6 +183,11 @@ fn copy(
             true => full += 1,
             false => part += 1,
         }
+    }
+    if settings.sync {
+        process
+            .sync_file(output)
+            .map_err(|errno| Stop::about(b"fsync", errno))?;
     }
     if output != 1 {
         process
