@@ -5,14 +5,15 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use interfaces::{FileKind, Metadata};
+use interfaces::{FileKind, Metadata, RVec};
 use textutil::path::{base_name, is_inside, join};
 use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
 
 const USAGE: &str = "
-usage: cp [-r] SOURCE TARGET
-       cp [-r] SOURCE... DIRECTORY
-Copies files; with -r also directories with all that is in them. What a symbolic link leads to is copied.";
+usage: cp [-rLpv] SOURCE TARGET
+       cp [-rLpv] SOURCE... DIRECTORY
+Copies files, or what a symbolic link leads to. -r: also directories with all that is in them, and links as links; -L with
+it: what they lead to. -p: with mode and time; -a: as -r and -p; -v: tells what is copied.";
 /// How deep `-r` goes.
 const MOST_DEPTH: usize = 100;
 
@@ -24,6 +25,19 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
     ulib::program(process, main)
 }
 
+/// How to copy.
+#[derive(Clone, Copy)]
+struct Manner {
+    /// Directories, too.
+    recursive: bool,
+    /// What symbolic links lead to.
+    follow: bool,
+    /// With mode and time.
+    keep: bool,
+    /// Tell what is copied.
+    tell: bool,
+}
+
 /// A copy that is still to be made.
 struct Job {
     from: Vec<u8>,
@@ -32,10 +46,16 @@ struct Job {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "rRafpv")?;
+    let options = env.options(USAGE, "rRafpvL")?;
     let recursive = ['r', 'R', 'a']
         .into_iter()
         .any(|letter| options.has(letter));
+    let manner = Manner {
+        recursive,
+        follow: !recursive || options.has('L'),
+        keep: options.has('p') || options.has('a'),
+        tell: options.has('v'),
+    };
     let Some((target, sources)) = options
         .operands
         .split_last()
@@ -54,7 +74,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
             true => join(target, base_name(source)),
             false => target.clone(),
         };
-        if let Err((path, error)) = copy_tree(env, source, to, recursive) {
+        if let Err((path, error)) = copy_tree(env, source, to, manner) {
             env.fail(&path, &error);
         }
     }
@@ -74,9 +94,9 @@ fn is_directory(metadata: &Result<Metadata, Error>) -> bool {
 type Done<T> = Result<T, (Vec<u8>, Error)>;
 
 /// Copies `source` and all in it to `to`. Errors inside a directory are reported and passed over.
-fn copy_tree(env: &Env, source: &[u8], to: Vec<u8>, recursive: bool) -> Done<()> {
-    if is_directory(&env.metadata(source, true)) {
-        let error = match recursive {
+fn copy_tree(env: &Env, source: &[u8], to: Vec<u8>, manner: Manner) -> Done<()> {
+    if is_directory(&env.metadata(source, manner.follow)) {
+        let error = match manner.recursive {
             false => Some("Is a directory; -r copies directories"),
             true if is_inside(&to, source) => Some("cannot be copied into itself"),
             true => None,
@@ -91,23 +111,41 @@ fn copy_tree(env: &Env, source: &[u8], to: Vec<u8>, recursive: bool) -> Done<()>
         depth: 0,
     }]);
     let mut first = None;
+    let mut directories = Vec::new();
     while let Some(job) = jobs.pop() {
-        match copy(env, &job) {
+        match copy(env, &job, manner, &mut directories) {
             Ok(more) => jobs.extend(more),
             Err(failure) if job.depth == 0 => first = Some(failure),
             Err((path, error)) => env.fail(&path, &error),
+        }
+    }
+    // What was made in them has changed their times.
+    for (path, metadata) in directories.iter().rev() {
+        if let Err((path, error)) = keep(env, path, metadata) {
+            env.fail(&path, &error);
         }
     }
     first.map_or(Ok(()), Err)
 }
 
 /// Makes one copy; for a directory, what is still to be copied into it.
-fn copy(env: &Env, job: &Job) -> Done<Vec<Job>> {
+fn copy(
+    env: &Env,
+    job: &Job,
+    manner: Manner,
+    directories: &mut Vec<(Vec<u8>, Metadata)>,
+) -> Done<Vec<Job>> {
     let at = |path: &[u8]| {
         let path = path.to_vec();
         move |error| (path, error)
     };
-    let metadata = env.metadata(&job.from, true).map_err(at(&job.from))?;
+    let metadata = env.metadata(&job.from, manner.follow);
+    let metadata = metadata.map_err(at(&job.from))?;
+    if manner.tell {
+        let line = [b"'", job.from.as_slice(), b"' -> '", &job.to, b"'\n"].concat();
+        env.write(&line)
+            .map_err(|_| (job.to.clone(), Error::text("nobody reads what is told")))?;
+    }
     match metadata.kind {
         FileKind::Directory if job.depth > MOST_DEPTH => {
             Err((job.from.clone(), Error::text("nested too deep")))
@@ -121,6 +159,9 @@ fn copy(env: &Env, job: &Job) -> Done<Vec<Job>> {
                     return Err((job.to.clone(), error));
                 }
                 _ => {}
+            }
+            if manner.keep {
+                directories.push((job.to.clone(), metadata));
             }
             let entries = env.read_directory(&job.from).map_err(at(&job.from))?;
             let inside = entries
@@ -143,9 +184,13 @@ fn copy(env: &Env, job: &Job) -> Done<Vec<Job>> {
                     Error::text("is the same file as the source"),
                 ));
             }
-            copy_file(env, job)?;
+            copy_file(env, job, &metadata)?;
+            if manner.keep {
+                keep(env, &job.to, &metadata)?;
+            }
             Ok(Vec::new())
         }
+        FileKind::Symlink => copy_link(env, job).map(|()| Vec::new()),
         _ => Err((job.from.clone(), Error::text("not a file or directory"))),
     }
 }
@@ -157,13 +202,54 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
     key(one) == key(other)
 }
 
-fn copy_file(env: &Env, job: &Job) -> Done<()> {
+/// Gives a copy the mode and the time of its original.
+fn keep(env: &Env, path: &[u8], metadata: &Metadata) -> Done<()> {
+    let target = |error| (path.to_vec(), error);
+    let mode = env.with_path(path, |process, path| {
+        process.set_mode(path, metadata.mode & 0o7777)
+    });
+    mode.map_err(target)?;
+    let time = env.with_path(path, |process, path| {
+        process.set_modified(path, metadata.modified)
+    });
+    time.map_err(target)
+}
+
+fn copy_link(env: &Env, job: &Job) -> Done<()> {
+    let target = |error| (job.to.clone(), error);
+    let leads_to = env
+        .read_link(&job.from)
+        .map_err(|error| (job.from.clone(), error))?;
+    match env.metadata(&job.to, false) {
+        Ok(old) if matches!(old.kind, FileKind::Directory) => {
+            return Err(target(Error::text("Is a directory")));
+        }
+        Ok(_) => env
+            .with_path(&job.to, |process, path| process.unlink(path))
+            .map_err(target)?,
+        Err(_) => {}
+    }
+    let leads_to = RVec::from_slice(&leads_to).map_err(|error| target(error.into()))?;
+    let made = env.with_path(&job.to, |process, path| process.symlink(path, &leads_to));
+    made.map_err(target)
+}
+
+fn copy_file(env: &Env, job: &Job, metadata: &Metadata) -> Done<()> {
     let source = |error| (job.from.clone(), error);
     let target = |error| (job.to.clone(), error);
     let mut reader = env.open(&job.from).map_err(source)?;
+    let executable = metadata.mode & 0o111 != 0;
+    let is_new = executable && env.metadata(&job.to, true).is_err();
     let mut writer = env.create(&job.to).map_err(target)?;
     while let Some(chunk) = reader.shared().map_err(source)? {
         writer.write(chunk).map_err(target)?;
     }
-    writer.close().map_err(target)
+    writer.close().map_err(target)?;
+    // A script stays one that can be run.
+    if is_new {
+        let mode = metadata.mode & 0o755;
+        let set = env.with_path(&job.to, |process, path| process.set_mode(path, mode));
+        set.map_err(target)?;
+    }
+    Ok(())
 }
