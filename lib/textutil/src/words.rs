@@ -2,6 +2,16 @@
 
 use alloc::vec::Vec;
 
+/// The lines of a text without the blanks in front of them; those of blanks alone are left out.
+pub fn lines(text: &[u8]) -> Vec<Vec<u8>> {
+    let lines = text.split(|&byte| byte == b'\n');
+    let starts = lines.filter_map(|line| {
+        let start = line.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
+        Some(line[start..].to_vec())
+    });
+    starts.collect()
+}
+
 /// Words between blanks and line breaks; quotes and backslashes keep those in a word. `None` if a quote is not
 /// closed in its line.
 pub fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
@@ -56,6 +66,7 @@ mod tests {
         assert_eq!(texts(split_at(b"a b\nc\n\n", b'\n')), ["a b", "c"]);
         assert_eq!(texts(split_at(b"a\0b\n\0", 0)), ["a", "b\n"]);
         assert!(split_at(b"", 0).is_empty());
+        assert_eq!(texts(lines(b"  a b \n\n \tc\n \n")), ["a b ", "c"]);
         assert_eq!(split(b""), Some(Vec::new()));
     }
 

@@ -5,7 +5,7 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use textutil::words::{split, split_at};
+use textutil::words::{lines, split, split_at};
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop, command};
 
 const USAGE: &str = "
@@ -50,7 +50,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
     };
     let words = match (options.has('0'), options.value('I')) {
         (true, _) => split_at(&input, 0),
-        (_, Some(_)) => split_at(&input, b'\n'),
+        (_, Some(_)) => lines(&input),
         _ => split(&input).ok_or_else(|| Stop::usage("unmatched quote"))?,
     };
     let runs: Vec<Vec<Vec<u8>>> = match options.value('I') {
