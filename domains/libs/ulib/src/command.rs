@@ -63,8 +63,10 @@ pub fn run_with(
     let pid = match env.process().spawn(request) {
         Ok(pid) => pid,
         Err(errno) => {
-            env.fail(&command[0], &errno.into());
-            return Ok(126);
+            let error = Error::from(errno);
+            let status = if error.is_not_found() { 127 } else { 126 };
+            env.fail(&command[0], &error);
+            return Ok(status);
         }
     };
     Ok(match env.process().wait(pid)?.1 {

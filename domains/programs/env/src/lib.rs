@@ -10,7 +10,7 @@ use ulib::{Env, Handle, Process, Program, RpcResult, Stop, command};
 const USAGE: &str = "
 usage: env [-i] [-u NAME] [NAME=VALUE...] [COMMAND [ARGUMENT...]]
 Runs COMMAND with these variables, too; without COMMAND prints the environment.
-  -i  without the other variables   -u NAME  without this one";
+  -i, -  without the other variables   -u NAME  without this one";
 
 /// The entry of the program.
 ///
@@ -29,7 +29,13 @@ fn main(env: &Env) -> Result<i32, Stop> {
     let options = env.options_of(&arguments[..end], USAGE, "iu:")?;
     let mut rest = &arguments[end..];
     let mut variables: Variables = Vec::new();
-    if !options.has('i') {
+    let mut nothing = options.has('i');
+    if let [dash, behind @ ..] = rest
+        && dash == b"-"
+    {
+        (nothing, rest) = (true, behind);
+    }
+    if !nothing {
         let own = env.environment()?.into_iter();
         variables.extend(own.map(|(name, value)| (name.into_bytes(), value)));
     }
