@@ -55,3 +55,20 @@ cat . 2>/dev/null; echo "status $?"
 echo done | tee t1 t2 | cat; cat t1 t2
 du -a missing 2>/dev/null; echo "status $?"
 rm -rf ./* && ls; echo end
+# Trees: what find finds, and what cp keeps.
+mkdir -p tree/sub/deep tree/empty; echo one > tree/one.txt; echo 22 > tree/sub/TWO.TXT; : > tree/sub/deep/.none
+ln -s one.txt tree/link; ln -s nowhere tree/dangling; printf 'echo run $1\n' > tree/run.sh; chmod 755 tree/run.sh
+find tree ! -type d | sort; find tree -type f -o -type l | sort; find tree \( -name '*.txt' -o -iname 'two*' \) -type f | sort
+find tree -mindepth 2 | sort; find tree -name sub -prune -o -print | sort; find tree -empty | sort; find tree -path '*sub*' | sort
+find tree -type f -size -4c | sort; find tree -type f -size 1 | sort; find tree -size +0 -type f | sort
+find tree -name '*.txt' -exec echo found {} \; ; find tree -type f -exec cat {} + | sort; find tree -type f -print0 | tr '\0' '\n' | sort
+touch -d @5 old; find old tree/one.txt -newer old; find tree -type d -depth | sort; find tree -type f,l | sort
+cp -r tree copy; ls copy; readlink copy/link; readlink copy/dangling; copy/run.sh now; [ -x copy/one.txt ] || echo plain
+cp -rL tree/link tree/sub followed 2>/dev/null; echo $?; cp tree/link alone; [ -L alone ] || cat alone
+touch -d @1000 tree/one.txt; cp -p tree/one.txt kept; stat -c %Y kept; cp -v kept kept2
+find copy -type f -delete; find copy | sort; find copy -delete; ls copy 2>/dev/null; echo $?
+find tree -foo 2>/dev/null || echo 'no such test'; find tree -exec 2>/dev/null || echo 'no command'
+printf 'b\na\n' > s; sort -o s s; cat s; sort -c s; echo $?; printf 'b\na\n' | sort -c 2>/dev/null; echo $?
+printf abcdef > dd.in; dd if=dd.in of=dd.out bs=2 count=1 seek=1 conv=notrunc 2>/dev/null; wc -c < dd.out
+printf 0123456789 > dd.out; dd if=dd.in of=dd.out bs=2 count=1 seek=2 2>/dev/null; cat dd.out; echo; dd if=dd.in conv=upside 2>/dev/null; echo $?
+mkdir -p real/inner; ln -s real/inner short; cd short; cd ..; ls -d short; cd short; cd -P ..; ls; cd ..

@@ -60,4 +60,11 @@ echo "total $total"
 sort -n missing.txt 2>/dev/null || echo "no sort: $?"
 printf '%0100000d\n' 7 > line; wc -c < line; tr 0 x < line | grep -c x7; cut -c 99999- line; sort line five | tail -n 1
 basename /a/b/text.txt .txt; dirname /a/b/text.txt; dirname text.txt
+# Ends, sets, keys and dates.
+seq 9 > nine; head -n -7 nine; head -c -14 nine; tail -n -2 nine; tail +8 nine; head -n 1 nine nine | head -n 2
+printf 'one two\n' | tr -cs 'a-z' '[\n*]'; echo abc | tr abc '[x*2]y'; echo aXa | tr '[=a=]' b
+printf 'b:y2\nA:x1\na:y1\n' > keys; sort -f keys; sort -t: -k2.2 keys; sort -t: -k2.1,2.1 -k1f keys; sort -t: -k 2.2,2.2r -k 1,1 keys
+printf '  a b\n\n\tc\n' | xargs -I{} echo '[{}]'; env - A=1 env; env ./nothing 2>/dev/null; echo $?
+date -u -d @1700000000 '+%j %C %I %k %l %p %P %r %c %x %X %N %-d %_m %-H'; date -u -d '2024-02-29 12:30' +%s
+date -d nonsense 2>/dev/null; echo $?
 exit $((total % 7))
