@@ -218,6 +218,44 @@ fn compare_numbers(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
+/// Which part of a line `uniq` compares, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// So many fields in front are left out, each with the blanks before it.
+    pub fields: usize,
+    /// And so many bytes behind them.
+    pub bytes: usize,
+    /// Not more bytes than these, if it says so.
+    pub most: Option<usize>,
+    /// Small letters are as large ones.
+    pub fold: bool,
+}
+
+impl Compared {
+    /// Whether both lines are the same in that part.
+    pub fn are_equal(&self, a: &[u8], b: &[u8]) -> bool {
+        let (a, b) = (self.part(a), self.part(b));
+        match self.fold {
+            true => a.eq_ignore_ascii_case(b),
+            false => a == b,
+        }
+    }
+
+    fn part<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        let mut rest = line;
+        for _ in 0..self.fields {
+            let behind = without_blanks(rest);
+            let end = behind.iter().position(is_blank);
+            rest = &behind[end.unwrap_or(behind.len())..];
+            if rest.is_empty() {
+                break;
+            }
+        }
+        let rest = &rest[self.bytes.min(rest.len())..];
+        &rest[..self.most.unwrap_or(rest.len()).min(rest.len())]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +317,27 @@ mod tests {
             "c a|b  b|a c"
         );
         assert_eq!(sorted(&["1.9"], "", None, "b|a"), "a|b");
+    }
+
+    #[test]
+    fn parts_of_lines_that_are_equal() {
+        let all = Compared::default();
+        let equal = |how: Compared, a: &str, b: &str| how.are_equal(a.as_bytes(), b.as_bytes());
+        assert!(equal(all, "a", "a") && !equal(all, "a", "A") && !equal(all, "a", "ab"));
+        assert!(equal(Compared { fold: true, ..all }, "aB", "Ab"));
+        assert!(equal(Compared { fields: 1, ..all }, "a  x", " b  x"));
+        assert!(!equal(Compared { fields: 1, ..all }, "a  x", "b x"));
+        assert!(equal(Compared { fields: 9, ..all }, "a x", "b"));
+        assert!(equal(Compared { bytes: 1, ..all }, "ax", "bx"));
+        assert!(equal(Compared { bytes: 9, ..all }, "ax", ""));
+        assert!(equal(
+            Compared {
+                most: Some(2),
+                ..all
+            },
+            "abc",
+            "abd"
+        ));
     }
 
     #[test]
