@@ -5,20 +5,25 @@
 extern crate alloc;
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use interfaces::{FileKind, Metadata};
 use textutil::clock::format;
 use textutil::directory::Kind;
 use textutil::listing::{mode_text, owner};
-use ulib::{Env, Handle, Process, Program, RpcResult, Stop, print};
+use ulib::{Env, Handle, Process, Program, RpcResult, Stop};
 
 const USAGE: &str = "
 usage: stat [-L] [-c FORMAT] FILE...
 Shows what is known of each FILE. -L: of what a symbolic link leads to.
-  -c FORMAT  %n name, %s length, %F kind, %a %A permissions, %h links, %i inode, %u %g %U %G owner and group,
-             %b blocks of %B bytes, %Y %y date of the last change, %% a percent sign";
+  -c FORMAT  %n %N name, %s length, %F kind, %a %A %f permissions, %h links, %i inode, %u %g %U %G owner and group,
+             %b blocks of %B bytes, %Y %y date of the last change, %% a percent sign;
+             %8s and %-8s with a width";
 
 /// Bytes in the unit of `%b`.
 const BLOCK: u64 = 512;
+
+/// The widest field, in bytes.
+const WIDEST: usize = 4096;
 
 /// The entry of the program.
 ///
@@ -49,18 +54,50 @@ fn show(env: &Env, file: &[u8], metadata: &Metadata, format: &[u8]) -> Result<()
     let mut rest = format;
     while let Some((&byte, behind)) = rest.split_first() {
         rest = behind;
-        let letter = rest.first().copied().filter(|_| byte == b'%');
-        match letter {
-            None => env.write(&[byte])?,
-            Some(b'n') => env.write(file)?,
-            Some(letter) => match field(letter, metadata) {
-                Some(text) => print!(env, "{text}")?,
-                None => env.write(b"?")?,
-            },
+        if byte != b'%' || rest.is_empty() {
+            env.write(&[byte])?;
+            continue;
         }
-        rest = &rest[usize::from(letter.is_some())..];
+        // As for `printf`: perhaps `-`, and a width.
+        let left = rest.starts_with(b"-");
+        let zeros = rest.starts_with(b"0");
+        let digits = &rest[usize::from(left)..];
+        let count = digits.iter().take_while(|it| it.is_ascii_digit()).count();
+        let width = core::str::from_utf8(&digits[..count]).ok();
+        let width = width
+            .and_then(|it| it.parse().ok())
+            .unwrap_or(0)
+            .min(WIDEST);
+        let Some((&letter, behind)) = digits[count..].split_first() else {
+            env.write(b"?")?;
+            break;
+        };
+        rest = behind;
+        let text = match letter {
+            b'n' => file.to_vec(),
+            b'N' => name_and_target(env, file, metadata),
+            letter => field(letter, metadata).map_or(b"?".to_vec(), String::into_bytes),
+        };
+        let padding = width.saturating_sub(text.len());
+        let padding = alloc::vec![if zeros { b'0' } else { b' ' }; padding];
+        env.write(&match left {
+            true => [text, padding].concat(),
+            false => [padding, text].concat(),
+        })?;
     }
     env.write(b"\n")
+}
+
+/// `'NAME'`, and of a symbolic link where it leads.
+fn name_and_target(env: &Env, file: &[u8], metadata: &Metadata) -> Vec<u8> {
+    let name = [b"'", file, b"'"].concat();
+    match metadata.kind {
+        FileKind::Symlink => {
+            let target = env.read_link(file).unwrap_or_default();
+            [&name[..], b" -> '", &target, b"'"].concat()
+        }
+        _ => name,
+    }
 }
 
 fn field(letter: u8, metadata: &Metadata) -> Option<String> {
@@ -72,6 +109,7 @@ fn field(letter: u8, metadata: &Metadata) -> Option<String> {
         b'G' => return Some(owner(metadata.group)),
         b'y' => return format(b"%F %T.000000000 +0000", metadata.modified),
         b'%' => return Some(String::from("%")),
+        b'f' => return Some(alloc::format!("{:x}", type_bits(metadata) | metadata.mode)),
         b's' => metadata.size,
         b'h' => u64::from(metadata.links),
         b'i' => metadata.inode,
@@ -83,6 +121,16 @@ fn field(letter: u8, metadata: &Metadata) -> Option<String> {
         _ => return None,
     };
     Some(alloc::format!("{number}"))
+}
+
+/// The bits of a Unix mode that say what a file is.
+fn type_bits(metadata: &Metadata) -> u16 {
+    match metadata.kind {
+        FileKind::Regular => 0o100_000,
+        FileKind::Directory => 0o040_000,
+        FileKind::Symlink => 0o120_000,
+        FileKind::Other => 0,
+    }
 }
 
 fn kind(metadata: &Metadata) -> Kind {
