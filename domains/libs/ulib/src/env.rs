@@ -108,6 +108,22 @@ impl Env {
         self.options_of(self.arguments(), usage, known)
     }
 
+    /// Like [`options`](Env::options) for a program that takes nothing else.
+    ///
+    /// # Errors
+    /// As there; an operand is one more.
+    pub fn options_alone(&self, usage: &str, known: &str) -> Result<Options, Stop> {
+        let options = self.options(usage, known)?;
+        match options.operands.first() {
+            None => Ok(options),
+            Some(operand) => Err(Stop::usage(&alloc::format!(
+                "`{}` is not understood; `{} --help` says more",
+                String::from_utf8_lossy(operand),
+                self.name()
+            ))),
+        }
+    }
+
     /// Like [`options`](Env::options) over other arguments than the program's own.
     ///
     /// # Errors

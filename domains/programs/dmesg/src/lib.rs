@@ -20,7 +20,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    env.options(USAGE, "")?;
+    env.options_alone(USAGE, "")?;
     let monitor = env.service::<dyn Monitor>("monitor")?;
     let mut from = 0;
     loop {

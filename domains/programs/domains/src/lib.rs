@@ -42,7 +42,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "iqv")?;
+    let options = env.options_alone(USAGE, "iqv")?;
     let monitor = env.service::<dyn Monitor>("monitor")?;
     let services = services(env);
     let mut columns = Vec::from(COLUMNS);

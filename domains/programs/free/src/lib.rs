@@ -19,7 +19,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "bkm")?;
+    let options = env.options_alone(USAGE, "bkm")?;
     let unit = match (options.has('b'), options.has('m')) {
         (true, _) => 1,
         (_, true) => 1024 * 1024,

@@ -30,9 +30,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    if !env.options(USAGE, "")?.operands.is_empty() {
-        return Err(Stop::usage("lsblk takes no operands"));
-    }
+    env.options_alone(USAGE, "")?;
     // Without `/proc` it lists the disks all the same.
     let text = env
         .open(b"/proc/mounts")

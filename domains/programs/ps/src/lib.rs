@@ -22,7 +22,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    env.options(USAGE, "aefux")?;
+    env.options_alone(USAGE, "aefux")?;
     let mut table = Table::new(&[
         ("PID", Side::Right),
         ("PPID", Side::Right),

@@ -46,7 +46,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "bn:d:")?;
+    let options = env.options_alone(USAGE, "bn:d:")?;
     let number = |letter: char, usual: u64| match options.value(letter) {
         None => Ok(usual),
         Some(text) => {

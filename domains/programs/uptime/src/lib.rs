@@ -22,7 +22,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "s")?;
+    let options = env.options_alone(USAGE, "s")?;
     let up = ulib::nanoseconds_since_boot();
     if options.has('s') {
         println!(env, "{}.{:02}", up / 1_000_000_000, up / 10_000_000 % 100)?;
