@@ -67,4 +67,7 @@ printf 'b:y2\nA:x1\na:y1\n' > keys; sort -f keys; sort -t: -k2.2 keys; sort -t: 
 printf '  a b\n\n\tc\n' | xargs -I{} echo '[{}]'; env - A=1 env; env ./nothing 2>/dev/null; echo $?
 date -u -d @1700000000 '+%j %C %I %k %l %p %P %r %c %x %X %N %-d %_m %-H'; date -u -d '2024-02-29 12:30' +%s
 date -d nonsense 2>/dev/null; echo $?
+printf 'a 1 x\nb 1 X\nB 2 x\n' > runs; uniq -f 1 runs; uniq -i -f 2 runs; uniq -s 2 -w 1 runs; uniq -c -i -s 4 runs out; cat out
+uniq -f x runs 2>/dev/null; echo $?; uniq runs out more 2>/dev/null || echo 'too many'
+stat -c '[%6s] [%-6s] [%06s] %f %N' runs
 exit $((total % 7))
