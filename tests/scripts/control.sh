@@ -57,7 +57,8 @@ echo "lines $count"
 command -v cd; eval "x='evaluated'; echo \$x"; eval false; echo $?
 x=temporary sh -c 'echo $x'; echo "$x"; export x; sh -c 'echo $x'; unset x; sh -c 'echo ${x-unset}'
 echo 'library() { echo "from library $1"; }; value=7' > lib.sh; . ./lib.sh; library here; echo $value
-kill -0 999999 2>/dev/null || echo 'no such process'
+kill -0 999999 2>/dev/null || echo 'no such process'; kill -0 $$ && echo 'still here'
+sleep 9 & kill $!; wait $!; echo $?; sleep 9 & kill -9 $!; wait $!; echo $?; sleep 9 & kill -s HUP $!; wait $!; echo $?
 [ 1 -eq 1 ] && [ 2 -gt 1 -a 3 -ne 4 ] && test -n x && echo tests; [ x -eq 1 ] 2>/dev/null; echo $?
 exec 3> third; echo to three >&3; exec 3>&-; cat third
 yes | head -n 2; seq 100000 | head -n 1

@@ -85,6 +85,7 @@ impl<S: System> Shell<S> {
         }
         for pid in self.system.finished(&pids) {
             self.take_leave(pid);
+            self.sent.remove(&pid);
         }
         let (done, left) = core::mem::take(&mut self.jobs)
             .into_iter()
@@ -126,7 +127,13 @@ impl<S: System> Shell<S> {
             self.system.pause();
         }
         let ended = self.take_leave(pid);
-        Some(self.status_of(ended, format!("{pid}").as_bytes()))
+        let status = self.status_of(ended, format!("{pid}").as_bytes());
+        // There are no signals, but who has sent one expects to see it.
+        let sent = self
+            .sent
+            .remove(&pid)
+            .filter(|_| ended == Some(Ended::Killed));
+        Some(sent.map_or(status, |signal| 128 + signal as i32))
     }
 
     /// Waits for what is left of a job, and forgets it.
@@ -282,11 +289,14 @@ impl<S: System> Shell<S> {
             // the writer had been done, and end by itself.
             for pid in pids.into_iter().rev() {
                 // Signal 0 only asks.
-                let done = match (signal, self.system.exists(pid)) {
-                    (0, true) => Ok(()),
-                    (0, false) => Err("No such process".to_string()),
+                let done = match signal {
+                    0 if self.system.exists(pid) => Ok(()),
+                    0 => Err("No such process".to_string()),
                     _ => self.system.kill(pid),
                 };
+                if self.jobs.iter().any(|job| job.pids.contains(&pid)) && signal != 0 {
+                    self.sent.entry(pid).or_insert(signal);
+                }
                 if let Err(error) = done {
                     self.complain(&format!("kill: {pid}: {error}"));
                     self.status = 1;

@@ -83,6 +83,8 @@ pub struct Shell<S: System> {
     pub(crate) substituted: Option<i32>,
     pub(crate) last_background: Option<u32>,
     pub(crate) jobs: Vec<Job>,
+    /// Which signals `kill` has sent to processes of jobs.
+    pub(crate) sent: BTreeMap<u32, usize>,
     pub(crate) interactive: bool,
     pub(crate) switches: Switches,
     /// Above 0: a command's failure only decides, and does not end the shell.
@@ -141,6 +143,7 @@ impl<S: System> Shell<S> {
             substituted: None,
             last_background: None,
             jobs: Vec::new(),
+            sent: BTreeMap::new(),
             interactive,
             switches: Switches::default(),
             guarded: 0,

@@ -274,7 +274,7 @@ fn jobs_that_ctrl_z_stops() {
     assert_eq!(outcome.errors, "\n[1] Stopped  stopper a | cat\n");
     assert_eq!(outcome.started[2..], ["bg 1", "fg 1"]);
     let killed = run_lines(vec![line("endless &"), line("kill %1; wait %1; echo $?")]);
-    assert_eq!(killed.output, "137\n");
+    assert_eq!(killed.output, "143\n");
     let pipe = run_lines(vec![
         line("endless | endless &"),
         line("kill %1; wait; echo on"),

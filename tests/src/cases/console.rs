@@ -170,7 +170,7 @@ fn stopped(bench: &Bench<'_>) -> Result<()> {
         ("jobs", "[1] Stopped"),
         ("bg", "[1] seq"),
         ("jobs", "[1] Running"),
-        ("kill %1; wait %1; echo $?; jobs", "137\n"),
+        ("kill %1; wait %1; echo $?; jobs", "143\n"),
         ("sleep 0.5 & fg; echo $?", "sleep 0.5\n0\n"),
         ("ps | grep -c 'seq'", "0\n"),
     ];
