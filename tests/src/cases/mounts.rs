@@ -101,7 +101,14 @@ fn crosses_nothing(bench: &Bench<'_>) -> Result<()> {
         "kill $!; wait $!; umount /a/mnt && ls -a /a/mnt && echo empty",
         "empty",
     )?;
-    expect("mount vdb /text/a.txt", "Not a directory")?;
+    expect(
+        "mount vdb /text/a.txt",
+        "mount: /text/a.txt: Not a directory",
+    )?;
+    expect(
+        "mount vdb /nowhere",
+        "mount: /nowhere: No such file or directory",
+    )?;
     expect("mount vdb /none", "No such file or directory")?;
     expect("mount vda /a/mnt", "Device or resource busy")?;
     expect("umount /a", "not mounted")?;

@@ -5,7 +5,7 @@
 extern crate alloc;
 
 use alloc::string::String;
-use interfaces::Text;
+use interfaces::{FileKind, Text};
 use textutil::mounts;
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop, println};
 
@@ -34,13 +34,25 @@ fn main(env: &Env) -> Result<i32, Stop> {
             let mounted = env.with_path(directory, |process, path| {
                 process.mount(name, path, read_only)
             });
-            mounted.map_err(|error| Stop::about(disk, error))?;
+            mounted.map_err(|error| {
+                // The error says what is wrong, not with which of the two.
+                let subject = match is_directory(env, directory) {
+                    true => disk,
+                    false => directory,
+                };
+                Stop::about(subject, error)
+            })?;
             Ok(0)
         }
         _ => Err(Stop::usage(
             "a disk and a directory are needed; `mount --help` says more",
         )),
     }
+}
+
+fn is_directory(env: &Env, path: &[u8]) -> bool {
+    let metadata = env.metadata(path, true);
+    metadata.is_ok_and(|it| matches!(it.kind, FileKind::Directory))
 }
 
 fn list(env: &Env) -> Result<i32, Stop> {
