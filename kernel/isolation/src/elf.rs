@@ -111,18 +111,23 @@ impl<'a> Elf<'a> {
     /// The relocations: place and value, both counted from the start of the image. The place is eight bytes
     /// inside a writable segment, the value inside the image.
     pub fn relocations(&self) -> impl Iterator<Item = Result<(u64, u64), ElfError>> + '_ {
-        (0..self.rela.1 / 24).map(|index| self.relocation(self.rela.0 + index * 24))
+        // In one piece, as `read_dynamic` saw to.
+        let start = self.file_offset(self.rela.0, self.rela.1);
+        let table = start.and_then(|start| self.bytes.get(start as usize..));
+        let table = table.and_then(|table| table.get(..self.rela.1 as usize));
+        let (entries, _) = table
+            .unwrap_or_default()
+            .as_chunks::<8>()
+            .0
+            .as_chunks::<3>();
+        let span = self.span();
+        entries
+            .iter()
+            .map(move |entry| self.relocation(entry, span))
     }
 
-    fn relocation(&self, address: u64) -> Result<(u64, u64), ElfError> {
-        let at = self
-            .file_offset(address, 24)
-            .ok_or("relocation table outside the file")?;
-        let (place, info, value) = (
-            long(self.bytes, at)?,
-            long(self.bytes, at + 8)?,
-            long(self.bytes, at + 16)?,
-        );
+    fn relocation(&self, entry: &[[u8; 8]; 3], span: u64) -> Result<(u64, u64), ElfError> {
+        let [place, info, value] = entry.map(u64::from_le_bytes);
         if info as u32 != R_X86_64_RELATIVE {
             return Err("relocation of an unknown type");
         }
@@ -136,7 +141,7 @@ impl<'a> Elf<'a> {
         {
             return Err("relocation outside the writable part");
         }
-        if value > self.span() {
+        if value > span {
             Err("relocation to outside the image")
         } else {
             Ok((place, value))

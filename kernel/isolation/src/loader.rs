@@ -127,8 +127,9 @@ impl Prepared {
         grants: [Option<AnyHandle>; MOST_GRANTS],
         options: RVec<u8>,
     ) -> Result<Instance, StartError> {
-        check_grants(&self.image(), &grants)?;
-        let elf = Elf::parse(self.image().elf()).expect("prepare checked it");
+        let image = self.image();
+        check_grants(&image, &grants)?;
+        let elf = Elf::parse(image.elf()).expect("prepare checked it");
         let loaded = self.load(&elf).ok_or(StartError::NoMemory)?;
         let entry = loaded.space().start().as_ptr() as usize + elf.entry as usize;
         let block = domain::create(name, limits).map_err(|_| StartError::NoMemory)?;
