@@ -29,6 +29,8 @@ pub const TICK_MS: u32 = 10;
 /// Nanoseconds between two looks at threads that have not left yet: at first, and when it takes long.
 const LOOK_AGAIN: u64 = 1_000_000;
 const LOOK_AGAIN_LATER: u64 = 8_000_000;
+/// Nanoseconds between two looks for each thread that there is, at the least: some twenty times what a look at it takes.
+const LOOK_PAUSE: u64 = 2_000;
 /// Nanoseconds for which work waits for a helper to be idle before there is one more. The model's clock counts looks at it.
 const HELP_AFTER: u64 = if cfg!(test) { 2 } else { 10_000_000 };
 
@@ -69,7 +71,8 @@ pub fn helpers() -> u32 {
 /// Hands a dead domain to the reaper.
 fn begin_reclaim(block: &Arc<ControlBlock>) {
     platform().stop_devices(block.id);
-    mark(top(), Arc::as_ptr(block));
+    let dead = Arc::as_ptr(block);
+    mark(top(), &mut |domain| domain == dead);
     DYING.lock().push(block.clone());
     // The caller is to have its error first. It goes on to whoever makes the next instance, and waits there.
     WORK.fetch_add(1, Ordering::Release);
@@ -116,23 +119,23 @@ fn die_at(record: *mut Record, reason: Reason, mut words: LastWords) {
         block.put_down(words);
         begin_reclaim(&block);
     }
-    mark(record, block);
+    mark(record, &mut |domain| core::ptr::eq(domain, block));
 }
 
-/// Sets [`CALLEE_DEAD`] on every record from `record` down that names `dead` as callee, and [`CALLER_DEAD`] on
-/// those of calls that it made; how many there are of the former.
-fn mark(mut record: *mut Record, dead: *const ControlBlock) -> u32 {
+/// Sets [`CALLEE_DEAD`] on every record from `record` down that names as callee a domain which `is_dead`, and
+/// [`CALLER_DEAD`] on those of calls that such a domain made; how many there are of the former.
+fn mark(mut record: *mut Record, is_dead: &mut dyn FnMut(*const ControlBlock) -> bool) -> u32 {
     let mut inside = 0;
     // SAFETY: the chain of the running thread, or of one that is stopped. It ends with null.
     unsafe {
         while !record.is_null() {
             let previous = (*record).previous;
             let mut news = 0;
-            if (*record).domain == dead {
+            if is_dead((*record).domain) {
                 inside += 1;
                 news |= CALLEE_DEAD;
             }
-            if !previous.is_null() && (*previous).domain == dead {
+            if !previous.is_null() && is_dead((*previous).domain) {
                 news |= CALLER_DEAD;
             }
             if news != 0 {
@@ -354,31 +357,25 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
         LOOK_AGAIN
     };
     patience.last = seen;
-    let mut left = reap();
-    left |= patience.look_after_helpers();
-    let deadline = left.then(|| platform().now() + patience.pause);
+    let left = reap();
+    let helpers_wait = patience.look_after_helpers();
+    let pause = left.unwrap_or(0).max(patience.pause);
+    let deadline = (left.is_some() || helpers_wait).then(|| platform().now() + pause);
     platform().wait(&WORK, seen, deadline);
 }
 
-/// One round: lets threads leave, hands over those domains that nobody is inside of; whether some are left.
-fn reap() -> bool {
-    let dying: Vec<Arc<ControlBlock>> = DYING.lock().clone();
+/// One round: lets threads leave, hands over those domains that nobody is inside of. If some are left, for how long
+/// nobody should look again at the least.
+fn reap() -> Option<u64> {
+    let mut dying: Vec<Arc<ControlBlock>> = DYING.lock().clone();
     if dying.is_empty() {
-        return false;
+        return None;
     }
     dying.iter().for_each(begin_to_die);
+    dying.sort_unstable_by_key(|block| block.id);
     let mut busy = Vec::with_capacity(dying.len());
     busy.resize(dying.len(), false);
-    let mut inside = 0;
-    platform().stop_world(&mut |view| {
-        for (block, busy) in dying.iter().zip(&mut busy) {
-            let records = usher_out(view, block);
-            inside += records;
-            *busy |= records > 0;
-        }
-        // Before the world goes on, since they begin to leave then.
-        INSIDE.store(inside, Ordering::Relaxed);
-    });
+    let pause = look(&dying, &mut busy);
     #[cfg(test)]
     if crate::sync::is_broken(crate::sync::Broken::NobodyLooks) {
         busy.fill(false);
@@ -387,7 +384,33 @@ fn reap() -> bool {
         DYING.lock().retain(|other| !Arc::ptr_eq(other, block));
         crate::undertaker::clear_away(block.clone());
     }
-    !DYING.lock().is_empty()
+    (!DYING.lock().is_empty()).then_some(pause)
+}
+
+/// Stops the world and lets threads leave the domains `dying`, which are in the order of their numbers; sets `busy` for
+/// each of them that somebody is inside of. How long nobody should look again, so that this takes little of all time.
+fn look(dying: &[Arc<ControlBlock>], busy: &mut [bool]) -> u64 {
+    // Few threads are in a dead domain, and many domains may have died at once: so each record is looked at once.
+    let mut is_dying = |domain: *const ControlBlock| {
+        // SAFETY: whoever calls this has it from a linked record, which keeps it in memory.
+        let domain = unsafe { &*domain };
+        let index = match domain.is_alive() {
+            true => return false,
+            false => dying.binary_search_by_key(&domain.id, |block| block.id),
+        };
+        if let Ok(index) = index {
+            busy[index] = true;
+        }
+        index.is_ok()
+    };
+    let (mut inside, mut threads) = (0, 0);
+    platform().stop_world(&mut |view| {
+        threads += 1;
+        inside += usher_out(view, &mut is_dying);
+        // Before the world goes on, since they begin to leave then.
+        INSIDE.store(inside, Ordering::Relaxed);
+    });
+    LOOK_PAUSE * threads
 }
 
 /// Tells the log and those who wait for events of a death that the reaper sees for the first time.
@@ -404,21 +427,20 @@ fn begin_to_die(block: &Arc<ControlBlock>) {
     }
 }
 
-/// Helps a stopped thread out of the dead domain; how many of its records name that.
-fn usher_out(view: &mut ThreadView<'_>, block: &Arc<ControlBlock>) -> u32 {
-    let dead = Arc::as_ptr(block);
-    if view.top.is_null() {
-        return 0;
-    }
-    let inside = mark(view.top, dead);
+/// Helps a stopped thread out of domains that are dead; how many of its records name such.
+fn usher_out(
+    view: &mut ThreadView<'_>,
+    is_dead: &mut dyn FnMut(*const ControlBlock) -> bool,
+) -> u32 {
+    let inside = mark(view.top, is_dead);
     if inside == 0 {
         return 0;
     }
     view.interrupt |= view.blocked;
-    // SAFETY: the thread is stopped, its top record does not change.
-    let top = unsafe { &*view.top };
+    // SAFETY: the thread is stopped, its top record does not change. That names its callee.
+    let (top, block) = unsafe { (&*view.top, &*(*view.top).domain) };
     if let Some(frame) = &mut view.frame
-        && top.domain == dead
+        && is_dead(block)
         && block.in_image(frame.ip())
     {
         frame.redirect(&top.landing());
