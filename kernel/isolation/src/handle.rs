@@ -9,7 +9,7 @@
 use crate::budget;
 use crate::call::{Method, Record, guarded};
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
-use crate::heap::{PROXIES, SharedHeap};
+use crate::heap::{PROXIES, Search, SharedHeap};
 use crate::lock::Lock;
 use crate::sync::{AtomicUsize, point};
 use crate::thread::{current, current_id, top};
@@ -422,13 +422,16 @@ unsafe extern "C" fn release_in_domain(data: *mut u8) {
     }
 }
 
+/// Proxies that are looked for together: the lock is not held when they are ended.
+const AT_ONCE: usize = if cfg!(test) { 2 } else { 64 };
+
 /// Ends every proxy that the dead domain `id` held; how many.
 pub(crate) fn release_all_of(id: u32) -> usize {
-    // As many at once as there is room for, because each look goes through the whole heap.
-    let mut slots = [NonNull::dangling(); 64];
+    let mut slots = [NonNull::dangling(); AT_ONCE];
+    let mut search = Search::new(id);
     let mut count = 0;
     loop {
-        let found = PROXIES.some_of(id, &mut slots);
+        let found = PROXIES.some_of(&mut search, &mut slots);
         for slot in &slots[..found] {
             // SAFETY: a slot of the proxy heap holds a `Slot`; its owner is dead and has no thread inside.
             // Nobody else ends it, so it is still there after those before it were ended.

@@ -8,6 +8,9 @@
 //! free slots. The owner table is written without the lock by whoever owns the object (a move) and read
 //! without it by reclaim, which runs only when no thread can be inside the dead owner any more, so that no
 //! move from or to it can be under way.
+//!
+//! A chunk that is given back is replaced in its list by the last one, and a new one is added at the end. So whoever
+//! goes through a list backwards, with the lock for one chunk at a time, misses none that was there when it began.
 
 use crate::lock::Lock;
 use crate::platform::{PAGE, platform};
@@ -18,10 +21,12 @@ use abi::shared::{
 };
 use alloc::vec::Vec;
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(test)]
 mod audit;
+#[cfg(test)]
+mod tests;
 
 /// Slot sizes 64, 128, ... 32 KiB.
 const CLASSES: usize = (LARGEST_SLOT / SMALLEST_SLOT).trailing_zeros() as usize + 1;
@@ -89,9 +94,11 @@ impl SharedHeap {
         if crate::sync::is_broken(crate::sync::Broken::OwnerLate) {
             // SAFETY: the object is live until here; what follows is wrong on purpose.
             unsafe {
+                // The chunk may go meanwhile; in the model its pages stay until the scene is over.
+                let cell = owner_cell(object);
                 self.free_slot(chunk, object, chunk.0.as_ref().shift);
                 crate::sync::spin();
-                return owner_cell(object).store(NO_OWNER, Ordering::Relaxed);
+                return cell.store(NO_OWNER, Ordering::Relaxed);
             }
         }
         point();
@@ -102,7 +109,9 @@ impl SharedHeap {
         };
         if shift == LARGE_SHIFT {
             let mut large = self.large.lock();
-            large.retain(|other| *other != chunk);
+            if let Some(index) = large.iter().position(|other| *other == chunk) {
+                large.swap_remove(index);
+            }
             drop(large);
             self.give_back(chunk);
         } else {
@@ -129,7 +138,7 @@ impl SharedHeap {
     pub fn free_all_of(&self, owner: u32) -> usize {
         let mut count = 0;
         for class in &self.classes {
-            // Backwards: a chunk that is given back is replaced by the last one, which was seen already.
+            // Backwards, see above.
             let mut index = class.lock().chunks.len();
             while index > 0 {
                 index -= 1;
@@ -152,37 +161,34 @@ impl SharedHeap {
 
     fn free_large_of(&self, owner: u32) -> usize {
         let mut count = 0;
-        loop {
+        let mut index = self.large.lock().len();
+        while index > 0 {
+            index -= 1;
             let mut large = self.large.lock();
-            let Some(index) = large.iter().position(|chunk| chunk.count_of(owner) > 0) else {
-                return count;
+            let Some(&chunk) = large.get(index) else {
+                continue;
             };
-            let chunk = large.swap_remove(index);
+            if chunk.find(owner, 0).is_none() {
+                continue;
+            }
+            large.swap_remove(index);
             drop(large);
             self.give_back(chunk);
             count += 1;
         }
+        count
     }
 
-    /// Writes objects (of at most [`LARGEST_SLOT`] bytes) that `owner` owns into `found`, as many as there
-    /// are and as fit; how many. The caller then frees them.
-    pub fn some_of(&self, owner: u32, found: &mut [NonNull<u8>]) -> usize {
-        let mut places = found.iter_mut();
-        for class in &self.classes {
-            let class = class.lock();
-            let objects = class
-                .chunks
-                .iter()
-                .flat_map(|chunk| chunk.objects_of(owner));
-            for object in objects {
-                match places.next() {
-                    Some(place) => *place = object,
-                    None => return found.len(),
-                }
-            }
+    /// Goes on with `search` and writes what it finds into `found`, as much as there is and as fits; how much. The
+    /// caller frees all of it before the search goes on.
+    pub(crate) fn some_of(&self, search: &mut Search, found: &mut [NonNull<u8>]) -> usize {
+        let mut count = 0;
+        while count < found.len()
+            && let Some(class) = self.classes.get(search.class)
+        {
+            count += search.look(&class.lock(), &mut found[count..]);
         }
-        let left = places.len();
-        found.len() - left
+        count
     }
 
     /// How many objects `owner` owns.
@@ -318,6 +324,8 @@ impl SharedHeap {
         let slots = (CHUNK_BYTES >> shift) as u32;
         let table = size_of::<ChunkHead>() + slots as usize * size_of::<u32>();
         let first = table.div_ceil(1 << shift) as u32;
+        // In tests chunks come and go all the time.
+        let slots = slots.min(if cfg!(test) { first + 4 } else { slots });
         self.take_pages(
             CHUNK_BYTES / PAGE,
             ChunkHead {
@@ -351,6 +359,56 @@ impl SharedHeap {
             self.bytes.fetch_sub(pages * PAGE, Ordering::Relaxed);
             platform().free_pages(chunk.0.cast(), pages);
         }
+    }
+}
+
+/// How far a search for the objects (of at most [`LARGEST_SLOT`] bytes) of one owner has come, who is dead and has no
+/// thread inside. Each is found once if it is freed then, however chunks come and go meanwhile: it goes backwards.
+pub(crate) struct Search {
+    owner: u32,
+    class: usize,
+    /// Of so many chunks, from the first on, something may not have been seen yet.
+    left: usize,
+    /// The slot from which on it was not seen in the last of them.
+    slot: u32,
+}
+
+impl Search {
+    /// A search that has seen nothing.
+    pub(crate) fn new(owner: u32) -> Self {
+        Search {
+            owner,
+            class: 0,
+            left: usize::MAX,
+            slot: 0,
+        }
+    }
+
+    /// Looks at one chunk of `class`, the one where the search is; how many objects it found.
+    fn look(&mut self, class: &Class, found: &mut [NonNull<u8>]) -> usize {
+        #[cfg(test)]
+        if (class.chunks.len() + 1..usize::MAX).contains(&self.left)
+            && crate::sync::is_broken(crate::sync::Broken::ChunkLost)
+        {
+            self.left = 0;
+        }
+        if self.left > class.chunks.len() {
+            // The class is new, or the chunk was its last and has gone to the place of another one since.
+            (self.left, self.slot) = (class.chunks.len(), 0);
+        }
+        let Some(index) = self.left.checked_sub(1) else {
+            (self.class, self.left) = (self.class + 1, usize::MAX);
+            return 0;
+        };
+        for (count, place) in found.iter_mut().enumerate() {
+            let Some(slot) = class.chunks[index].find(self.owner, self.slot) else {
+                (self.left, self.slot) = (index, 0);
+                return count;
+            };
+            *place = class.chunks[index].object(slot);
+            self.slot = slot + 1;
+        }
+        found.len()
     }
 }
 
@@ -415,44 +473,59 @@ impl Chunk {
         unsafe { self.0.as_ref().used }
     }
 
-    /// The objects of `owner`. The lock of the class is held as long as the iterator is used.
-    fn objects_of(self, owner: u32) -> impl Iterator<Item = NonNull<u8>> {
-        self.objects(move |other| other == owner)
+    /// The owner cells of the slots from number `from` on, and the number of the first of them. The lock of the class
+    /// is held as long as they are used.
+    fn cells<'a>(self, from: u32) -> (u32, &'a [AtomicU32]) {
+        // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every slot.
+        unsafe {
+            let head = self.0.as_ref();
+            let from = from.clamp(head.first, head.end);
+            let table = self.0.add(1).cast::<AtomicU32>();
+            let cells =
+                NonNull::slice_from_raw_parts(table.add(from as usize), (head.end - from) as usize);
+            (from, cells.as_ref())
+        }
     }
 
-    /// The objects whose owner passes the test. The lock as for `objects_of`.
-    fn objects(self, test: impl Fn(u32) -> bool) -> impl Iterator<Item = NonNull<u8>> {
-        // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every slot.
-        let (shift, first, end) = unsafe {
-            let head = self.0.as_ref();
-            (head.shift, head.first, head.end)
-        };
-        (first..end).filter_map(move |number| {
-            // A test need not stop at each of thousands of cells.
-            #[cfg(test)]
-            if number < first + 4 {
-                point();
+    /// The first slot from `from` on that `owner` owns. The lock as for `cells`.
+    fn find(self, owner: u32, from: u32) -> Option<u32> {
+        point();
+        let is_owners = |cell: &AtomicU32| cell.load(Ordering::Acquire) == owner;
+        let (first, cells) = self.cells(from);
+        // By eights, because most that is looked at belongs to others.
+        let (eights, _) = cells.as_chunks::<8>();
+        let others = eights
+            .iter()
+            .take_while(|eight| !eight.iter().any(is_owners));
+        let skipped = 8 * others.count();
+        let index = cells[skipped..].iter().position(is_owners)?;
+        Some(first + (skipped + index) as u32)
+    }
+
+    /// The object in slot `number`, which the chunk has.
+    fn object(self, number: u32) -> NonNull<u8> {
+        // SAFETY: the chunk is in its class's list, so it is live, and the slot lies in it.
+        unsafe {
+            match self.0.as_ref().shift {
+                LARGE_SHIFT => self.0.cast::<u8>().add(LARGE_OFFSET),
+                _ => self.slot(number),
             }
-            // SAFETY: as above.
-            let cell = unsafe {
-                self.0
-                    .add(1)
-                    .cast::<core::sync::atomic::AtomicU32>()
-                    .add(number as usize)
-                    .as_ref()
-            };
-            let offset = if shift == LARGE_SHIFT {
-                LARGE_OFFSET
-            } else {
-                (number as usize) << shift
-            };
-            // SAFETY: the slot lies in the chunk.
-            test(cell.load(Ordering::Acquire)).then(|| unsafe { self.0.cast::<u8>().add(offset) })
+        }
+    }
+
+    /// The objects of `owner`. The lock of the class is held as long as the iterator is used.
+    fn objects_of(self, owner: u32) -> impl Iterator<Item = NonNull<u8>> {
+        let mut from = 0;
+        core::iter::from_fn(move || {
+            let slot = self.find(owner, from)?;
+            from = slot + 1;
+            Some(self.object(slot))
         })
     }
 
     fn count_of(self, owner: u32) -> usize {
-        self.objects_of(owner).count()
+        let is_owners = |cell: &&AtomicU32| cell.load(Ordering::Relaxed) == owner;
+        self.cells(0).1.iter().filter(is_owners).count()
     }
 
     /// Owner and bytes of every object. The lock as for `objects_of`.
@@ -463,47 +536,41 @@ impl Chunk {
             LARGE_SHIFT => head.pages as usize * PAGE,
             shift => 1 << shift,
         };
-        self.objects(|owner| owner != NO_OWNER).map(move |object| {
-            // SAFETY: an object of the chunk has a cell.
-            (unsafe { owner_cell(object).load(Ordering::Relaxed) }, bytes)
-        })
+        let owners = self.cells(0).1.iter();
+        let owners = owners.map(|cell| cell.load(Ordering::Relaxed));
+        let owners = owners.filter(|owner| *owner != NO_OWNER);
+        owners.map(move |owner| (owner, bytes))
     }
 
     /// Makes all slots free at once, without a look at the objects, whose memory is cold. The lock of the
     /// class is held, and all slots in use are the caller's.
     fn clear(self) {
-        // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every slot. With
-        // no slot in use and an empty free list all slots count as never used.
+        // SAFETY: the chunk is in its class's list, so it is live. With no slot in use and an empty free list all slots
+        // count as never used.
         unsafe {
             let head = &mut *self.0.as_ptr();
             (head.used, head.free) = (0, 0);
-            for number in head.first..head.end {
-                let cell = self
-                    .0
-                    .add(1)
-                    .cast::<core::sync::atomic::AtomicU32>()
-                    .add(number as usize);
-                cell.as_ref().store(NO_OWNER, Ordering::Relaxed);
-            }
         }
+        let free = |cell: &AtomicU32| cell.store(NO_OWNER, Ordering::Relaxed);
+        let (eights, rest) = self.cells(0).1.as_chunks::<8>();
+        eights.iter().for_each(|eight| eight.iter().for_each(free));
+        rest.iter().for_each(free);
     }
 
     /// Puts back every slot of `owner`; how many. The lock of the class is held.
     fn put_all_of(self, owner: u32) -> usize {
+        if self.find(owner, 0).is_none() {
+            return 0;
+        }
         let count = self.count_of(owner);
-        if count > 0 && count == self.used() as usize {
+        if count == self.used() as usize {
             self.clear();
             return count;
         }
-        if count == 0 {
-            return 0;
-        }
-        let mut count = 0;
         for object in self.objects_of(owner) {
             // SAFETY: a live object of the dead owner.
             unsafe { owner_cell(object).store(NO_OWNER, Ordering::Relaxed) };
             self.put_slot(object);
-            count += 1;
         }
         count
     }

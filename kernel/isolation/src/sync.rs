@@ -51,6 +51,8 @@ mod checked {
         TornCount,
         /// A freed object loses its owner after its slot was put back.
         OwnerLate,
+        /// A search takes a chunk that has gone to another place for one that was given back.
+        ChunkLost,
     }
 
     static BROKEN: atomic::AtomicU8 = atomic::AtomicU8::new(0);

@@ -38,7 +38,7 @@ impl Chunk {
             // SAFETY: a free slot of the chunk; its content is the list's.
             next = unsafe { self.slot(next).cast::<FreeSlot>().as_ref().next };
         }
-        let owned = self.objects(|owner| owner != super::NO_OWNER).count();
+        let owned = self.owners().count();
         if owned != head.used as usize {
             return Err(format!("{} slots are used, {owned} have owners", head.used));
         }

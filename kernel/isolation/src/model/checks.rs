@@ -21,13 +21,14 @@ const ROUNDS: usize = 25;
 /// Changes of thread that PCT looks for.
 const DEPTH: usize = 3;
 
-const BROKEN: [Broken; 6] = [
+const BROKEN: [Broken; 7] = [
     Broken::TestFirst,
     Broken::StopIsNoFence,
     Broken::NobodyLooks,
     Broken::LeaveFirst,
     Broken::TornCount,
     Broken::OwnerLate,
+    Broken::ChunkLost,
 ];
 
 /// The number that the environment gives under this name.
@@ -101,4 +102,5 @@ mutants! {
     a_result_that_comes_late_is_noticed: a_gift_and_a_kill, LeaveFirst;
     a_torn_count_is_noticed: the_last_drop, TornCount;
     an_owner_cleared_late_is_noticed: frees_beside_reclaim, OwnerLate;
+    a_chunk_that_a_search_loses_is_noticed: drops_beside_reclaim, ChunkLost;
 }

@@ -292,7 +292,12 @@ pub fn start(name: &str, calls: u32) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
 pub fn endow(holder: &ControlBlock, block: &Arc<ControlBlock>, awaits: Arc<ControlBlock>) {
     let mut part = Part::new(block, 0);
     part.awaits = Some(awaits);
-    let mut handle = offer(block, part);
+    hand_over(holder, offer(block, part).expect("it lives"));
+}
+
+/// Gives `holder`, to keep, a handle of the kernel's.
+pub fn hand_over(holder: &ControlBlock, handle: Handle<dyn Probe>) {
+    let mut handle = Some(handle);
     let given = inside(holder, || {
         // SAFETY: it passes from the kernel to the callee of the top record.
         unsafe { pass(&mut handle, domain::kernel_block(), holder.id).expect("a proxy passes") };

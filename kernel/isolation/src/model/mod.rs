@@ -16,4 +16,5 @@ mod scenes;
 mod stress;
 pub(crate) mod threads;
 
+pub(crate) use checks::ONE_AT_A_TIME;
 pub(crate) use scenes::is_over;

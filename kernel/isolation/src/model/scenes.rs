@@ -1,7 +1,7 @@
 //! What happens in the tests, and what must hold at every moment and at the end. Each scene runs once on fresh
 //! domains; the checker and the stress tests repeat it.
 
-use super::domains::{Nest, Probe, Tagged, as_client, endow, inside, start};
+use super::domains::{Nest, Probe, Tagged, as_client, endow, hand_over, inside, start};
 use super::machine::{live_runs, settle, verdict, wrong};
 use super::threads::{self, Join, spawn};
 use crate::domain::{self, ControlBlock, Reason, State};
@@ -409,6 +409,25 @@ pub fn frees_beside_reclaim(scene: &mut Scene) {
     scene.reaper();
 }
 
+/// The handles of a dead domain are ended while others drop those that fill the chunk in front, so that the chunk
+/// goes and another takes its place.
+pub fn drops_beside_reclaim(scene: &mut Scene) {
+    let (_server, first) = scene.domain("server");
+    let (dying, handle) = scene.domain("dying");
+    drop(handle);
+    let twin = |_| first.duplicate().expect("memory");
+    let front: Vec<_> = (1..4).map(twin).collect();
+    for twin in (0..5).map(twin).collect::<Vec<_>>() {
+        hand_over(&dying, twin);
+    }
+    scene.thread(move || {
+        threads::dawdle(50);
+        drop((first, front));
+    });
+    scene.kill(&dying);
+    scene.reaper();
+}
+
 /// A drop that takes until another domain is cleared away does not keep that from being cleared away.
 pub fn a_drop_that_blocks(scene: &mut Scene) {
     let (server, _handle) = scene.domain("server");
@@ -495,6 +514,7 @@ macro_rules! each {
             the_last_drop,
             the_last_drop_and_a_death,
             frees_beside_reclaim,
+            drops_beside_reclaim,
             a_drop_that_blocks,
             asked_to_crash,
             numbers

@@ -1,0 +1,109 @@
+//! Searches and reclaim in a heap whose chunks come and go meanwhile.
+
+use super::{OBJECTS, Search};
+use crate::model::{ONE_AT_A_TIME, machine};
+use abi::shared::{CHUNK_BYTES, LARGEST_SLOT, owner_cell};
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+use std::sync::PoisonError;
+use std::vec::Vec;
+
+/// Numbers that no domain of a test has.
+const DEAD: u32 = u32::MAX;
+const OTHER: u32 = u32::MAX - 1;
+
+/// Chances that are the same in each run.
+struct Dice(u32);
+
+impl Dice {
+    /// A number below `sides`.
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0 as usize % sides
+    }
+}
+
+/// An object of 64, 128 or 256 bytes.
+fn small(dice: &mut Dice, owner: u32) -> NonNull<u8> {
+    let object = OBJECTS.allocate(64 << dice.roll(3), owner);
+    object.expect("memory")
+}
+
+/// Frees one of `objects`, if there is one.
+fn free_some(dice: &mut Dice, objects: &mut Vec<NonNull<u8>>) {
+    if !objects.is_empty() {
+        let object = objects.swap_remove(dice.roll(objects.len()));
+        // SAFETY: it was allocated there and is taken off the list.
+        unsafe { OBJECTS.free(object) };
+    }
+}
+
+fn search_among_others(seed: u32) {
+    let mut dice = Dice(seed);
+    let (mut dead, mut others) = (Vec::new(), Vec::new());
+    for _ in 0..60 {
+        match dice.roll(2) {
+            0 => dead.push(small(&mut dice, DEAD)),
+            _ => others.push(small(&mut dice, OTHER)),
+        }
+    }
+    let mut search = Search::new(DEAD);
+    let mut found = [NonNull::dangling(); 3];
+    loop {
+        let count = OBJECTS.some_of(&mut search, &mut found);
+        for object in &found[..count] {
+            let index = dead.iter().position(|other| other == object);
+            dead.swap_remove(index.expect("what is found is the dead one's, and is found once"));
+            // SAFETY: an object of the dead one, just found.
+            unsafe { OBJECTS.free(*object) };
+        }
+        if count == 0 {
+            break;
+        }
+        for _ in 0..dice.roll(12) {
+            match dice.roll(4) {
+                0 => others.push(small(&mut dice, OTHER)),
+                _ => free_some(&mut dice, &mut others),
+            }
+        }
+    }
+    assert!(dead.is_empty(), "seed {seed}: {} were missed", dead.len());
+    assert_eq!(OBJECTS.count_of(OTHER), others.len());
+    assert_eq!(OBJECTS.free_all_of(OTHER), others.len());
+}
+
+#[test]
+fn a_search_finds_each_object_once() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    machine::set_up();
+    (1..=500).for_each(search_among_others);
+}
+
+#[test]
+fn reclaim_takes_what_the_dead_owner_has_and_nothing_else() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    machine::set_up();
+    let mut dice = Dice(7);
+    let sizes = [64, 100, 4096, LARGEST_SLOT, LARGEST_SLOT + 1, CHUNK_BYTES];
+    let mut owned = Vec::new();
+    for index in 0..120 {
+        let owner = [DEAD, OTHER][dice.roll(2)];
+        let object = OBJECTS.allocate(sizes[index % sizes.len()], owner);
+        let object = object.expect("memory");
+        // What changes hands counts where it is.
+        let owner = if dice.roll(4) == 0 { DEAD } else { owner };
+        // SAFETY: a live object.
+        unsafe { owner_cell(object).store(owner, Ordering::Relaxed) };
+        owned.push(owner);
+    }
+    let of = |owner| owned.iter().filter(|other| **other == owner).count();
+    assert_eq!(OBJECTS.count_of(DEAD), of(DEAD));
+    assert_eq!(OBJECTS.free_all_of(DEAD), of(DEAD));
+    assert_eq!(
+        (OBJECTS.count_of(DEAD), OBJECTS.count_of(OTHER)),
+        (0, of(OTHER))
+    );
+    assert_eq!(OBJECTS.free_all_of(OTHER), of(OTHER));
+}
