@@ -2,9 +2,13 @@
 
 use super::{prepare, say, start, tell, tsc};
 use crate::host::host;
+use abi::shared::owner_cell;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
 use interfaces::Misdeed;
 use isolation::Reason;
 use isolation::heap::OBJECTS;
@@ -78,7 +82,76 @@ pub fn reclaim() -> Result<(), String> {
         &rounds,
         1,
     );
+    beside_others()
+}
+
+/// Reclaim of what a dead domain owned beside 100 MB of small objects of another.
+fn beside_others() -> Result<(), String> {
+    const OTHER: u32 = u32::MAX;
+    let many = 100_000_000 / 64;
+    let made = (0..many).filter(|_| OBJECTS.allocate(64, OTHER).is_some());
+    if made.count() != many {
+        return Err("no memory for 100 MB of objects".into());
+    }
+    let result = objects_beside_others()
+        .and_then(|()| {
+            handles(
+                "P5h",
+                "death with 1,000 handles beside 100 MB of others'",
+                1_000,
+            )
+        })
+        .and_then(|()| {
+            handles(
+                "P5i",
+                "death with 10,000 handles beside 100 MB of others'",
+                10_000,
+            )
+        });
+    OBJECTS.free_all_of(OTHER);
+    result
+}
+
+fn objects_beside_others() -> Result<(), String> {
+    const OWNER: u32 = u32::MAX - 1;
+    let mut rounds = Vec::new();
+    for _ in 0..HARVESTS {
+        let made = (0..100).filter(|_| OBJECTS.allocate(64, OWNER).is_some());
+        let made = made.count();
+        let begin = tsc();
+        let freed = OBJECTS.free_all_of(OWNER);
+        rounds.push(tsc() - begin);
+        if (made, freed) != (100, 100) {
+            return Err(format!("{made} objects made, {freed} freed"));
+        }
+    }
+    let name = "reclaim of 100 shared objects beside 100 MB of others'";
+    tell("P5o", name, "ticks", &rounds, 1);
     Ok(())
+}
+
+/// From a kill to the end of a domain that holds `count` handles.
+fn handles(id: &str, name: &str, count: usize) -> Result<(), String> {
+    let image = prepare("domains/victim")?;
+    let (server, subject) = start(&image, None)?;
+    let mut rounds = Vec::new();
+    for _ in 0..HARVESTS {
+        let (holder, _) = start(&image, None)?;
+        for _ in 0..count {
+            let raw = ManuallyDrop::new(subject.duplicate().map_err(say)?).as_raw();
+            let slot = NonNull::new(raw.data).ok_or("no handle")?;
+            // SAFETY: a live proxy, in a slot of a heap with owners. It is the holder's from now on.
+            unsafe { owner_cell(slot).store(holder.block.id, Ordering::Release) };
+        }
+        let begin = tsc();
+        kill(&holder.block, Reason::Exited);
+        holder.block.wait_gone().map_err(say)?;
+        rounds.push(tsc() - begin);
+    }
+    tell(id, name, "ticks", &rounds, 1);
+    drop(subject);
+    kill(&server.block, Reason::Exited);
+    server.block.wait_gone().map(drop).map_err(say)
 }
 
 /// Starts and crashes one domain `count` times: no memory may be lost, no number used twice, and the last
