@@ -49,12 +49,21 @@ pub struct ChunkHead {
 }
 
 /// The chunk that the object at `object` lies in.
+///
+/// # Safety
+/// `object` is the start of an object on the shared heap. Domains can name this function, so it must not be
+/// theirs to call: what is left of another address may be 0, of which there is no `NonNull`.
+///
+/// ```compile_fail,E0133
+/// #![forbid(unsafe_code)]
+/// abi::shared::chunk_of(core::ptr::NonNull::dangling());
+/// ```
 #[inline(always)]
-pub fn chunk_of(object: NonNull<u8>) -> NonNull<ChunkHead> {
+pub unsafe fn chunk_of(object: NonNull<u8>) -> NonNull<ChunkHead> {
     object
         .map_addr(|at| {
-            // SAFETY: an object never lies at the start of its chunk, and no chunk at address 0, so what is
-            // left of the address is not 0. A value other than an object's leads nowhere that is used.
+            // SAFETY: the object lies in a chunk (the caller's duty), and no chunk at address 0, so what is
+            // left of the address is not 0.
             unsafe { core::num::NonZeroUsize::new_unchecked(at.get() & !(CHUNK_BYTES - 1)) }
         })
         .cast()
@@ -66,10 +75,10 @@ pub fn chunk_of(object: NonNull<u8>) -> NonNull<ChunkHead> {
 /// `object` is the start of a live object on the shared heap.
 #[inline(always)]
 pub unsafe fn owner_cell<'a>(object: NonNull<u8>) -> &'a AtomicU32 {
-    let chunk = chunk_of(object);
     // SAFETY: a live object lies in a chunk whose head was initialised before the object was handed out
     // and stays as long as the object does. The table has a cell for every slot.
     unsafe {
+        let chunk = chunk_of(object);
         let slot = (object.addr().get() & (CHUNK_BYTES - 1)) >> (*chunk.as_ptr()).shift;
         chunk.add(1).cast::<AtomicU32>().add(slot).as_ref()
     }

@@ -89,7 +89,8 @@ impl SharedHeap {
     /// # Safety
     /// `object` came from [`allocate`](Self::allocate) of this heap and is not used any more.
     pub unsafe fn free(&self, object: NonNull<u8>) {
-        let chunk = Chunk(chunk_of(object));
+        // SAFETY: an object of this heap, by the caller's duty.
+        let chunk = Chunk(unsafe { chunk_of(object) });
         #[cfg(test)]
         if crate::sync::is_broken(crate::sync::Broken::OwnerLate) {
             // SAFETY: the object is live until here; what follows is wrong on purpose.
