@@ -19,6 +19,10 @@ use isolation::verify::Identity;
 /// could not do its own bookkeeping.
 const RESERVE_PAGES: usize = 1024;
 
+/// Those of them that are not spent on notes for domains either, of which a domain may cause many without taking a
+/// page itself.
+const OWN_PAGES: usize = RESERVE_PAGES / 2;
+
 /// Free pages below which those are asked for some that can give some back, before anybody needs it.
 const SCARCE_PAGES: usize = 2048;
 
@@ -143,6 +147,10 @@ impl Platform for Machine {
 
     fn can_spare(&self, pages: usize) -> bool {
         can_spare(pages)
+    }
+
+    fn can_note(&self) -> bool {
+        framework::mem::frames::stats().free > OWN_PAGES
     }
 
     fn yield_now(&self) {

@@ -11,6 +11,7 @@ use crate::call::{Method, Record, guarded};
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
 use crate::heap::{PROXIES, Search, SharedHeap};
 use crate::lock::Lock;
+use crate::platform::platform;
 use crate::sync::{AtomicUsize, point};
 use crate::thread::{current, current_id, top};
 use abi::handle::{HandleOps, Head, RawHandle};
@@ -216,6 +217,11 @@ fn share(block: *const ControlBlock) -> RpcResult<BlockRef> {
 
 /// A new export of the local object behind `inner`, with its first proxy for `owner`.
 fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> RpcResult<RawHandle> {
+    // The proxy's slot may be one that others left, so it says nothing of how much memory there is. The same
+    // goes for objects of the kernel, which are made just before they come here.
+    if !platform().can_note() {
+        return Err(RpcError::NoMemory);
+    }
     let export = Box::new(Export {
         proxies: AtomicUsize::new(0),
         inner,

@@ -104,6 +104,11 @@ pub trait Platform: Sync {
     fn memory(&self) -> usize;
     /// Whether a domain could be given `pages` pages now.
     fn can_spare(&self, pages: usize) -> bool;
+    /// Whether the kernel can spend a little of its own memory on what a domain wishes. It can for a while when
+    /// [`can_spare`](Platform::can_spare) already says no.
+    fn can_note(&self) -> bool {
+        true
+    }
     /// Lets another thread run.
     fn yield_now(&self);
     /// Nanoseconds that the running thread has been on a processor so far.

@@ -5,7 +5,7 @@ use crate::{Test, Verdict, ensure};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use interfaces::{Misdeed, RRef, RVec, RpcError};
+use interfaces::{Handle, Misdeed, RRef, RVec, RpcError, Subject};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -23,6 +23,7 @@ pub const TESTS: &[Test] = &[
     ("memory-death-of-a-rich-domain", rich),
     ("memory-a-hundred-lives", hundred_lives),
     ("memory-kept-images-give-way", kept_images),
+    ("memory-handles-leave-the-kernel-its-own", many_handles),
     ("memory-impossible-wishes-ask-nobody", impossible),
     ("memory-zeroed-shows-nothing-of-former-owners", zeroed),
 ];
@@ -151,6 +152,67 @@ fn kept_images(lab: &Lab) -> Verdict {
         }
     }
     Err(format!("only {freed} bytes were given up"))
+}
+
+/// A handle needs room among the handles and a little of the kernel's own memory for what it leads to. There may be
+/// much room where others were, while all other memory is used up: then the kernel must not spend what it needs itself.
+fn many_handles(lab: &Lab) -> Verdict {
+    const MOST: usize = 200_000;
+    let victim = lab.start()?;
+    lab.conserves_memory(|| {
+        let mut held = Vec::new();
+        held.try_reserve_exact(MOST).map_err(say)?;
+        let places = sparse(&victim.subject, MOST)?;
+        let rest = all_memory();
+        let refused = loop {
+            match lab.control.domain(victim.id) {
+                Ok(handle) if held.len() < MOST => held.push(handle),
+                Ok(_) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        ensure!(
+            refused.is_none_or(|error| error == RpcError::NoMemory),
+            "{refused:?}"
+        );
+        // To objects of a domain, which the kernel has nothing of but the way there.
+        let children = (0..200).map(|_| victim.subject.offspring());
+        let children: Vec<_> = children.collect();
+        drop((rest, places, held, children));
+        victim.subject.null().map_err(say)
+    })?;
+    victim.end()
+}
+
+/// Handles with room for `count` others between them: there were as many, of which few are left.
+fn sparse(subject: &Handle<dyn Subject>, count: usize) -> Result<Vec<Handle<dyn Subject>>, String> {
+    const APART: usize = 3000;
+    let mut left = Vec::new();
+    let mut others = Vec::new();
+    others.try_reserve_exact(count).map_err(say)?;
+    for number in 0..count {
+        let handle = subject.duplicate().map_err(say)?;
+        match number % APART {
+            0 => left.push(handle),
+            _ => others.push(handle),
+        }
+    }
+    Ok(left)
+}
+
+/// All memory that can be had, in pieces that get smaller and smaller.
+fn all_memory() -> Vec<Vec<u8>> {
+    let mut pieces = Vec::new();
+    for size in [16 << 20, 1 << 20, 64 << 10, 36 << 10] {
+        loop {
+            let mut piece = Vec::new();
+            if pieces.try_reserve(1).is_err() || piece.try_reserve_exact(size).is_err() {
+                break;
+            }
+            pieces.push(piece);
+        }
+    }
+    pieces
 }
 
 /// Whoever asks for more than the machine has gets nothing, and caches keep what they have.
