@@ -143,16 +143,31 @@ fn stand_in(compiler: &OsStr, arguments: &[OsString], folders: &[PathBuf]) -> Re
         .args(["-Funsafe_code", "-Zallow-features="])
         .status()?;
     let name = value(arguments, "--crate-name").unwrap_or_default();
-    ensure!(
-        found.is_empty(),
-        "{}: after the expansion of macros: {}",
-        name.display(),
-        found.join("; ")
-    );
+    judge(found.as_deref(), status.success())
+        .with_context(|| name.to_string_lossy().into_owned())?;
     if status.success() {
         files(arguments, folder)?;
     }
     Ok(status)
+}
+
+/// Whether a crate may pass in whose expansion this was found, `None` if it could not be expanded.
+///
+/// The compiler prints an expansion with less stack than it compiles with, so that an expression may be nested too
+/// deeply for the one and not for the other. What nobody has looked at does not pass.
+fn judge(found: Option<&[String]>, is_compiled: bool) -> Result<()> {
+    match found {
+        None => ensure!(
+            !is_compiled,
+            "its macros cannot be expanded for a look at them"
+        ),
+        Some(found) => ensure!(
+            found.is_empty(),
+            "after the expansion of macros: {}",
+            found.join("; ")
+        ),
+    }
+    Ok(())
 }
 
 /// The root file of the crate that `arguments` are for.
@@ -162,16 +177,14 @@ fn root(arguments: &[OsString]) -> Option<&Path> {
     sources.next()
 }
 
-/// Expands all macros; what must not be in the result. If the crate cannot be expanded, it cannot be compiled
-/// either, and the compiler's own messages say why better.
-fn expansion(compiler: &OsStr, arguments: &[OsString]) -> Result<Vec<String>> {
+/// Expands all macros; what must not be in the result. `None` if that fails: most often the crate cannot be
+/// compiled either, and the compiler's own messages say why better.
+fn expansion(compiler: &OsStr, arguments: &[OsString]) -> Result<Option<Vec<String>>> {
     let mut command = Command::new(compiler);
     command.args(without_output(arguments));
     let output = command.arg("-Zunpretty=expanded").output()?;
-    match output.status.success() {
-        true => Ok(trust::expanded(&String::from_utf8_lossy(&output.stdout))),
-        false => Ok(Vec::new()),
-    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(output.status.success().then(|| trust::expanded(&text)))
 }
 
 /// The arguments without what says where results and messages go.
@@ -269,6 +282,16 @@ mod tests {
                 .iter()
                 .collect::<Vec<_>>()
         );
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_does_not_pass() {
+        assert!(judge(Some(&[]), true).is_ok());
+        assert!(judge(None, false).is_ok(), "the compiler has said why");
+        assert!(judge(None, true).is_err());
+        for is_compiled in [false, true] {
+            assert!(judge(Some(&["`unsafe`".into()]), is_compiled).is_err());
+        }
     }
 
     #[test]
