@@ -36,6 +36,8 @@ pub struct Dependency {
     pub name: String,
     /// Its folder, if it is no registry's package.
     pub path: Option<PathBuf>,
+    /// Which versions will do, as cargo says it: `^1.2`.
+    pub version: String,
     /// `normal`, `dev` or `build`.
     pub kind: String,
 }
@@ -214,9 +216,11 @@ fn package(value: &Value, members: &[&str]) -> Result<Package> {
 fn dependency(value: &Value) -> Dependency {
     let name = value["name"].as_str().unwrap_or_default().to_string();
     let kind = value["kind"].as_str().unwrap_or("normal").to_string();
+    let version = value["req"].as_str().unwrap_or_default().to_string();
     Dependency {
         name,
         kind,
+        version,
         path: value["path"].as_str().map(PathBuf::from),
     }
 }

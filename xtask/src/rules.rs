@@ -127,13 +127,9 @@ fn forbidden(project: &Project, own: Zone, dependency: &Dependency) -> Option<St
         };
     }
     let Some(path) = &dependency.path else {
-        let vetted = VETTED.contains(&name.as_str()) || !own.is_linked();
-        return if vetted {
-            None
-        } else {
-            Some(format!(
-                "`{name}` is not on the list of vetted packages (xtask/src/trust.rs)"
-            ))
+        return match own.is_linked() {
+            true => not_vetted(dependency),
+            false => None,
         };
     };
     let other = zone_of(project.relative(path));
@@ -155,30 +151,66 @@ fn forbidden(project: &Project, own: Zone, dependency: &Dependency) -> Option<St
     }
 }
 
+/// Why a package of the registry must not be linked.
+fn not_vetted(dependency: &Dependency) -> Option<String> {
+    let Dependency { name, version, .. } = dependency;
+    let listed = VETTED.iter().find(|(vetted, _)| vetted == name);
+    match listed {
+        None => Some(format!(
+            "`{name}` is not on the list of vetted packages (xtask/src/trust.rs)"
+        )),
+        Some((_, vetted)) if version.strip_prefix('^') == Some(vetted) => None,
+        Some((_, vetted)) => Some(format!(
+            "`{name}` was vetted as version {vetted}, not as `{version}` (xtask/src/trust.rs)"
+        )),
+    }
+}
+
 /// Longest name of an image, in bytes.
 const LONGEST_NAME: usize = abi::image::NAME_LENGTH;
 
-/// Images whose names are taken, by another or by what else the build makes, or too long.
+/// The language's own crates, which every other one names without saying so.
+const LANGUAGE: [&str; 6] = [
+    "alloc",
+    "compiler_builtins",
+    "core",
+    "proc_macro",
+    "std",
+    "test",
+];
+
+/// Names that are taken, by another package or by what else the build makes, or too long: of crates, of images, and of
+/// the images that `update` is tried with.
 pub fn clashes(packages: &Packages) -> Vec<Breach> {
-    let mut taken = vec!["trefoil".to_string(), "hosted-core".to_string()];
+    let mut crates = LANGUAGE.map(String::from).to_vec();
+    let mut images = vec!["trefoil".to_string(), "hosted-core".to_string()];
     let mut found = Vec::new();
-    for (package, domain) in packages.domains() {
-        let text = if taken.contains(&domain.image) {
-            format!("the name `{}` of the image is taken", domain.image)
-        } else if domain.image.len() > LONGEST_NAME {
-            format!(
-                "the name `{}` of the image is longer than {LONGEST_NAME} bytes",
-                domain.image
-            )
-        } else {
-            taken.push(domain.image.clone());
-            continue;
-        };
-        found.push(Breach {
+    for package in packages.list.iter().filter(|package| package.is_ours) {
+        let breach = |text| Breach {
             file: package.folder.join("Cargo.toml"),
             line: 1,
             text,
-        });
+        };
+        // As the compiler sees it.
+        let name = package.name.replace('-', "_");
+        if crates.contains(&name) {
+            found.push(breach(format!("the name `{name}` of the crate is taken")));
+        }
+        crates.push(name);
+        let domain = package.domain.iter();
+        for name in domain.flat_map(|domain| [Some(&domain.image), domain.update.as_ref()]) {
+            let Some(name) = name else {
+                continue;
+            };
+            if images.contains(name) {
+                found.push(breach(format!("the name `{name}` of the image is taken")));
+            } else if name.len() > LONGEST_NAME {
+                found.push(breach(format!(
+                    "the name `{name}` of the image is longer than {LONGEST_NAME} bytes"
+                )));
+            }
+            images.push(name.clone());
+        }
     }
     found
 }
@@ -299,9 +331,11 @@ mod tests {
 
     fn depends(folder: &str, name: &str, path: Option<&str>, kind: &str) -> Option<String> {
         let path = path.map(|path| Path::new("/w").join(path));
+        let (name, version) = name.split_once(' ').unwrap_or((name, ""));
         let dependency = Dependency {
             name: name.into(),
             path,
+            version: version.into(),
             kind: kind.into(),
         };
         forbidden(&project(), zone_of(Path::new(folder)), &dependency)
@@ -345,7 +379,7 @@ mod tests {
             None
         );
         assert_eq!(
-            depends("kernel/isolation", "ed25519-compact", None, "normal"),
+            depends("kernel/isolation", "ed25519-compact ^2.1", None, "normal"),
             None
         );
         assert_eq!(depends("lib/ext2", "proptest", None, "dev"), None);
@@ -422,6 +456,44 @@ mod tests {
         assert!(depends("domains/fs/ext2", "rand", None, "normal").is_some());
         assert!(depends("kernel/framework", "rand", None, "normal").is_some());
         assert!(depends("lib/ext2", "rand", None, "normal").is_some());
+    }
+
+    #[test]
+    fn packages_that_were_vetted_as_another_version() {
+        assert_eq!(depends("lib/ext2", "spin ^0.10", None, "normal"), None);
+        for version in ["^0.5", "=0.10.0", "*", ">=0.5", "^0.10, <0.10.1", "^0.1"] {
+            let name = format!("spin {version}");
+            assert!(
+                depends("lib/ext2", &name, None, "normal").is_some(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_given_once() {
+        let package = |name: &str, image: &str, update: Option<&str>| Package {
+            name: name.into(),
+            is_ours: true,
+            domain: Some(crate::packages::Domain {
+                image: image.into(),
+                entry: "a".into(),
+                path: format!("boot/domains/{image}"),
+                update: update.map(String::from),
+            }),
+            ..Package::default()
+        };
+        let clashing = |other| {
+            let first = package("virtio-blk", "virtio-blk", Some("virtio-blk-2"));
+            clashes(&Packages::of(vec![first, other])).len()
+        };
+        assert_eq!(clashing(package("a", "a", Some("a-2"))), 0);
+        assert_eq!(clashing(package("a", "virtio-blk-2", None)), 1);
+        assert_eq!(clashing(package("a", "a", Some("virtio-blk-2"))), 1);
+        assert_eq!(clashing(package("a", "a", Some("a"))), 1);
+        assert_eq!(clashing(package("a", "a", Some(&"a".repeat(33)))), 1);
+        assert_eq!(clashing(package("virtio_blk", "a", None)), 1);
+        assert_eq!(clashing(package("core", "a", None)), 1);
     }
 
     #[test]

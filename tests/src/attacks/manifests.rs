@@ -71,6 +71,11 @@ pub(super) const ATTACKS: &[Attack] = &[
         REFUSED
     ),
     manifest!(
+        "manifest-listed-package-as-an-older-version",
+        "[dependencies]\nspin = \"0.5\"\n",
+        "was vetted as version 0.10"
+    ),
+    manifest!(
         "manifest-tool-as-dependency",
         "[dependencies]\nidlc = { path = \"../../idlc\" }\n",
         "domains must not depend on"
@@ -169,6 +174,11 @@ pub(super) const ATTACKS: &[Attack] = &[
     manifest!(
         "manifest-image-called-as-another",
         "[package.metadata.trefoil]\nimage = \"init\"\nentry = \"a\"\n",
+        "is taken"
+    ),
+    manifest!(
+        "manifest-update-called-as-another",
+        "[package.metadata.trefoil]\nimage = \"a\"\nentry = \"a\"\nupdate = \"init\"\n",
         "is taken"
     ),
     manifest!(
