@@ -7,12 +7,36 @@
 
 use abi::handle::is_kernel_object;
 use abi::{Handle, RpcError, RpcResult};
+use core::arch::asm;
 use core::sync::atomic::{Ordering, fence as atomic_fence};
 use interfaces::{DmaMemory, Mmio};
 
 /// Orders every access before it, of this processor, before every one after it, as seen by devices.
 pub fn fence() {
     atomic_fence(Ordering::SeqCst);
+}
+
+/// Copies `length` bytes.
+///
+/// One side is memory that a device, or another domain that was given a handle to it, may change meanwhile. So the
+/// compiler must not see the access: of one that it sees, it may make two, which find different values.
+///
+/// # Safety
+/// Both sides are mapped, `length` bytes each, and the side that is written to is the caller's to write.
+unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: by the caller's duty; the direction flag is clear by the ABI.
+    unsafe {
+        asm!(
+            "rep movsq",
+            "mov rcx, {rest}",
+            "rep movsb",
+            rest = in(reg) length % 8,
+            inout("rcx") length / 8 => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags),
+        );
+    }
 }
 
 /// A mapped range: address and length.
@@ -160,9 +184,8 @@ impl DmaBuffer {
     #[track_caller]
     pub fn read_bytes(&self, offset: usize, bytes: &mut [u8]) {
         let start = self.span(offset, bytes.len());
-        // SAFETY: inside the mapping. A device that writes meanwhile gives some bytes or others; they are
-        // bytes either way.
-        unsafe { core::ptr::copy_nonoverlapping(start, bytes.as_mut_ptr(), bytes.len()) };
+        // SAFETY: inside the mapping, which no Rust reference points to; into a slice of the caller's.
+        unsafe { copy(start, bytes.as_mut_ptr(), bytes.len()) };
     }
 
     /// Copies bytes into the memory, from `offset` on.
@@ -172,8 +195,8 @@ impl DmaBuffer {
     #[track_caller]
     pub fn write_bytes(&self, offset: usize, bytes: &[u8]) {
         let start = self.span(offset, bytes.len());
-        // SAFETY: inside the mapping, which no Rust reference points to.
-        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len()) };
+        // SAFETY: as for `read_bytes`, the other way round.
+        unsafe { copy(bytes.as_ptr(), start, bytes.len()) };
     }
 
     #[track_caller]
