@@ -281,9 +281,10 @@ pub fn safety_comments(file: &Path, text: &str) -> Vec<Breach> {
         .filter(|(_, token)| token.kind != Kind::Comment)
         .collect();
     let mut found = Vec::new();
-    for pair in code.windows(2) {
-        let ((at, token), (_, next)) = (pair[0], pair[1]);
-        let needs = token.text == "unsafe" && matches!(next.text, "{" | "impl");
+    for (index, (at, token)) in code.iter().copied().enumerate() {
+        let next = |steps: usize| code.get(index + steps).map_or("", |(_, next)| next.text);
+        let is_foreign = next(1) == "extern" && (next(2) == "{" || next(3) == "{");
+        let needs = token.text == "unsafe" && (matches!(next(1), "{" | "impl") || is_foreign);
         if needs && !is_explained(&tokens[..at], token.line) {
             let text = "`unsafe` without a `// SAFETY:` comment before it".into();
             found.push(Breach {
@@ -522,6 +523,8 @@ mod tests {
         assert!(lines("unsafe fn a() {}").is_empty());
         assert_eq!(lines("fn a() {\n    unsafe { a() }\n}"), [2]);
         assert_eq!(lines("unsafe impl Send for A {}"), [1]);
+        assert_eq!(lines("unsafe extern \"C\" { static a: u8; }"), [1]);
+        assert!(lines("struct A { a: unsafe extern \"C\" fn() }").is_empty());
         assert_eq!(
             lines(&format!(
                 "// SAFETY: far away.\n{}unsafe {{ a() }}",

@@ -24,6 +24,12 @@ pub const WAIT_TIMED_OUT: u32 = 2;
 pub const WAIT_INTERRUPTED: u32 = 3;
 
 /// The table of kernel functions.
+///
+/// # Safety
+/// Of those that are `unsafe`: addresses of texts and words are valid for the call, what is given back came from the
+/// function's counterpart and is not used any more, `entry` may be called with `data` by another thread, and
+/// `data` of a handle is that of a live one. What a function does on behalf of a domain it does for whoever calls it, so
+/// that the table itself is no secret.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Api {

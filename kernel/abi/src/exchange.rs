@@ -44,6 +44,9 @@ pub struct Transfer {
     pub to: u32,
     /// The kernel's function that turns the giver's own handle into a proxy for the receiver. The kernel's
     /// own never fails, so that everything is the receiver's afterwards; it notes failures elsewhere.
+    ///
+    /// # Safety
+    /// The handle is live, of the interface with that number, the giver's own, and crosses now: it is not used again.
     pub wrap: unsafe fn(&Transfer, RawHandle, u64) -> RpcResult<RawHandle>,
 }
 

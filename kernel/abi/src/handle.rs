@@ -51,6 +51,10 @@ pub unsafe trait ObjectOf<T>: Interface {
 }
 
 /// How to drop and duplicate what a handle points to.
+///
+/// # Safety
+/// Both take the data pointer of a live handle to an object with these very functions in its head. What `release` is
+/// given is not used any more.
 #[repr(C)]
 pub struct HandleOps {
     /// Gives up one reference.
@@ -113,6 +117,9 @@ impl<T> Local<T> {
 }
 
 /// Drops one reference to a local object, and the object with the last one.
+///
+/// # Safety
+/// As [`HandleOps::release`], of a `Local<T>`.
 unsafe extern "C" fn release_local<T>(data: *mut u8) {
     // SAFETY: `data` is the `value` of a `Local<T>`, whose head is right before it (both `repr(C)`, the
     // value's alignment at most the head's size).
@@ -129,6 +136,9 @@ unsafe extern "C" fn release_local<T>(data: *mut u8) {
 }
 
 /// Counts one more reference to a local object.
+///
+/// # Safety
+/// As [`HandleOps::retain`].
 unsafe extern "C" fn retain_local(data: *mut u8) -> *mut u8 {
     // SAFETY: a live handle's object has a head in front.
     unsafe {

@@ -158,6 +158,10 @@ pub struct PlugWish {
 }
 
 /// What the core may ask of the launcher. All of it stays valid as long as the process lives.
+///
+/// # Safety
+/// Of those that are `unsafe`: addresses are valid for the call and lead to what is said, functions have the types that are said, and what is
+/// given back came from the counterpart and is not used any more.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Host {
@@ -217,6 +221,9 @@ pub struct Host {
 
 /// What the launcher may ask of the core. Every function is called on a thread whose GS register points to
 /// its [`ThreadWords`].
+///
+/// # Safety
+/// As of [`Host`]; and `fault` and `tick` get the registers of the thread that they are called on.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Core {

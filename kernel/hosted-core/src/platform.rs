@@ -191,6 +191,7 @@ impl Frame for Interrupted<'_> {
 
 /// Whether `address` is in the core's own code.
 fn in_core(address: usize) -> bool {
+    // SAFETY: the linker defines them. Only their addresses are used.
     unsafe extern "C" {
         // The linker puts them at the first byte of the image and behind the last one of its code.
         static __executable_start: u8;

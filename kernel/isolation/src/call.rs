@@ -428,6 +428,9 @@ pub unsafe fn guarded(
 }
 
 /// Fills the top record and calls `function(data)`; 0. Through the stub it returns 1.
+///
+/// # Safety
+/// The top record was linked by [`enter`] for this call, and that of [`guarded`] holds.
 #[unsafe(naked)]
 unsafe extern "C" fn guarded_trampoline(
     data: *mut u8,
@@ -451,6 +454,9 @@ unsafe extern "C" fn guarded_trampoline(
 }
 
 /// The error stub of [`guarded_trampoline`].
+///
+/// # Safety
+/// Only [`resume`] and landings lead here, with the registers that the trampoline saved.
 #[unsafe(naked)]
 unsafe extern "C" fn guarded_stub() {
     naked_asm!("mov eax, 1", "ret")

@@ -21,7 +21,7 @@ const KERNEL_RESERVE: usize = 10 * 1024;
 /// Longest message of a panic or log line that is kept, in bytes.
 const LONGEST_TEXT: usize = 1024;
 
-/// The table that every domain gets.
+/// The table that every domain gets. What callers of the `unsafe` ones owe is in [`Api`].
 pub const API: Api = Api {
     shared_alloc,
     shared_free,

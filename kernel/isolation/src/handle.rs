@@ -146,6 +146,9 @@ pub unsafe fn outward(record: *const Record) -> Transfer {
 /// It always gives one, so that no value is left half handed over: where it has to fail, it gives up the
 /// giver's handle, notes why in the record of the call, and answers [`nowhere`]. The proxy then drops the
 /// whole value, which belongs to the receiver by then, and gives an error to the caller.
+///
+/// # Safety
+/// That of [`Transfer::wrap`], for a crossing between [`inward`] or [`outward`] and the end of the call.
 unsafe fn wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult<RawHandle> {
     // SAFETY: the caller's duty is passed on unchanged.
     unsafe {
@@ -158,6 +161,9 @@ unsafe fn wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult
 }
 
 /// As [`wrap`], but with an error as error; the giver's handle is unchanged then.
+///
+/// # Safety
+/// As for [`wrap`].
 unsafe fn try_wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult<RawHandle> {
     if is_proxy(raw.data) {
         // SAFETY: a live proxy, in a slot of the proxy heap.
@@ -197,8 +203,10 @@ fn nowhere(vtable: *const ()) -> RawHandle {
     }
 }
 
+/// Any pointer will do, here and below; they are `unsafe` because [`HandleOps`] has such functions.
 unsafe extern "C" fn release_nothing(_: *mut u8) {}
 
+/// See [`release_nothing`].
 unsafe extern "C" fn retain_nothing(_: *mut u8) -> *mut u8 {
     core::ptr::null_mut()
 }
@@ -418,7 +426,10 @@ unsafe fn release_of(block: *const ControlBlock, inner: &RawHandle) {
     }
 }
 
-/// Runs in the context of the object's domain: `data` is its `RawHandle`.
+/// Runs in the context of the object's domain.
+///
+/// # Safety
+/// `data` is the `RawHandle` of [`release_of`], whose record is the top one.
 unsafe extern "C" fn release_in_domain(data: *mut u8) {
     // SAFETY: see `release_inner`; the domain was alive after the record was published, so its memory stays
     // until the record is gone.

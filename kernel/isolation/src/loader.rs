@@ -390,6 +390,9 @@ fn judge(block: &ControlBlock, code: u64) -> Result<(), StartError> {
 
 /// Runs with the record of the call into the new domain linked, so that the domain, even if it dies
 /// meanwhile, is not cleared away while things pass from and to it.
+///
+/// # Safety
+/// `data` is the `Entry` in the frame of [`enter`], which nobody else uses meanwhile.
 unsafe extern "C" fn call_entry(data: *mut u8) {
     // SAFETY: `data` is the `Entry` that `enter` keeps in its frame; the function is the image's entry.
     // Everything passes as `settled` says: it is false while the domain may own some of it.

@@ -23,6 +23,7 @@ pub(super) fn boot_stack_low() -> usize {
     BOOT_STACK.low()
 }
 
+// SAFETY: the assembly below defines it. Only its address is used.
 unsafe extern "C" {
     static boot_pml4: u8;
 }

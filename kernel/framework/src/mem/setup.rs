@@ -11,6 +11,7 @@ use crate::arch::cpu::{Features, features};
 use crate::arch::{gdt, regs};
 use crate::boot;
 
+// SAFETY: the linker script defines them. Only their addresses are used.
 unsafe extern "C" {
     static __text_start: u8;
     static __text_end: u8;

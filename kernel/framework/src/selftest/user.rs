@@ -76,6 +76,7 @@ global_asm!(
     ".text",
 );
 
+// SAFETY: the assembly above defines them, one after the other. Only their addresses are used.
 unsafe extern "C" {
     static user_hello: u8;
     static user_read_kernel: u8;

@@ -31,6 +31,7 @@ static ARRIVED: AtomicUsize = AtomicUsize::new(0);
 static STACK_LOW: AtomicUsize = AtomicUsize::new(0);
 static STACK_TOP: AtomicUsize = AtomicUsize::new(0);
 
+// SAFETY: the assembly below defines them, one after the other. They are used as addresses; what lies between them is bytes.
 unsafe extern "C" {
     static start_code: u8;
     static start_code_end: u8;

@@ -187,6 +187,9 @@ unsafe extern "C" fn enter_user(frame: *mut TrapFrame) {
 
 /// The other half of `enter_user`: back on the thread's stack, return to its caller. The trap stubs
 /// and the system-call entry jump here with the kernel's GS.
+///
+/// # Safety
+/// Nothing calls it; who jumps here comes from ring 3, into which `enter_user` went on this very thread.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn user_trap_exit() {
@@ -204,6 +207,9 @@ unsafe extern "C" fn user_trap_exit() {
 
 /// Where SYSCALL enters: interrupts off, RCX = return address, R11 = flags, stack the user's. Uses
 /// RSP as the pointer to the context, which is safe because every trap takes an IST stack.
+///
+/// # Safety
+/// Only the processor comes here, by SYSCALL from ring 3.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn syscall_entry() {

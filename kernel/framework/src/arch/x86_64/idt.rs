@@ -19,6 +19,7 @@ struct Table([[AtomicU64; 2]; 256]);
 
 static IDT: Table = Table([const { [AtomicU64::new(0), AtomicU64::new(0)] }; 256]);
 
+// SAFETY: `trap` defines it in assembly, of this size. Only its address is used.
 unsafe extern "C" {
     /// 256 entry stubs of 16 bytes each, in `trap`.
     static trap_stubs: [[u8; 16]; 256];
