@@ -170,11 +170,17 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
         }
     }
 
-    /// Stores a changed inode.
+    /// Stores a changed inode. One that is there as it is, because a file was written twice within a second, changes nothing:
+    /// its block need be neither copied nor written.
     pub(crate) fn put_inode(&mut self, inode: &Inode) -> Result<()> {
         let size = self.layout().inode_size;
         let (block, at) = self.inode_location(inode.ino)?;
-        inode.encode(&mut self.modify(block, Kind::Inode)?[at..at + size]);
+        let present = &self.read(block)?[at..at + size];
+        let mut record = present.to_vec();
+        inode.encode(&mut record);
+        if record != present {
+            self.modify(block, Kind::Inode)?[at..at + size].copy_from_slice(&record);
+        }
         Ok(())
     }
 

@@ -78,6 +78,26 @@ fn sequential_writes_are_contiguous_and_clustered() {
 }
 
 #[test]
+fn a_second_write_within_a_second_writes_no_inode() {
+    let disk = Disk::new(empty(4096, 8192));
+    let mut fs = mount(&disk);
+    let root = fs.root();
+    let ino = fs.create(root, b"f", 0o644).unwrap();
+    write_all(&mut fs, ino, 0, &[1; 8192]).unwrap();
+    fs.sync().unwrap();
+    let before = disk.writes.get();
+    write_all(&mut fs, ino, 4096, &[2; 4096]).unwrap();
+    fs.sync().unwrap();
+    assert_eq!(disk.writes.get() - before, 1);
+    assert_eq!(
+        read_all(&mut fs, ino).unwrap(),
+        [[1; 4096], [2; 4096]].concat()
+    );
+    fs.unmount().unwrap();
+    assert_clean(&disk.image());
+}
+
+#[test]
 fn sparse_files_take_no_room() {
     let disk = Disk::new(empty(1024, 8192));
     let mut fs = mount(&disk);
