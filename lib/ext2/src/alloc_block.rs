@@ -133,6 +133,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
         self.put_group(&group)?;
         self.add_to_super(field::FREE_BLOCKS, count.into(), layout.blocks)?;
+        // There is room in front again, which the next file is to take.
+        if matches!(self.store.next_file, Some((last, next)) if last == index && start < next) {
+            self.store.next_file = None;
+        }
         self.freed
             .add(group.block_bitmap.number(), layout.block_size, bit, count);
         self.freed.count_blocks(count);

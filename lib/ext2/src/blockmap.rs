@@ -184,6 +184,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let goal = self.goal(inode, leaf, first)?;
         let want = count.min((length - first) as u32);
         let (start, got) = self.allocate_run(goal, want)?;
+        if leaf.is_none() && first == 0 {
+            let (group, _) = layout.group_of(start);
+            self.store.next_file = Some((group, start.number() + got));
+        }
         inode.add_blocks(got, &layout)?;
         for n in 0..got {
             self.set_pointer(inode, leaf, first + n as usize, start.number() + n)?;
@@ -258,7 +262,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
     }
 
     /// A good place for what pointer `index` will point to: behind what the pointer before it
-    /// points to, else behind the array, else in the inode's group.
+    /// points to, else behind the array, else in the inode's group, there behind the file before it: so that many small
+    /// files are written together.
     fn goal(&mut self, inode: &Inode, array: Option<Block>, index: usize) -> Result<u32> {
         let before = match index {
             0 => 0,
@@ -267,7 +272,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let (group, _) = self.layout().inode_group(inode.ino, "inode number")?;
         Ok(match (before, array) {
             (0, Some(block)) => block.number() + 1,
-            (0, None) => self.layout().group_start(group),
+            (0, None) => match self.store.next_file {
+                Some((last, next)) if last == group => next,
+                _ => self.layout().group_start(group),
+            },
             (before, _) => before.saturating_add(1),
         })
     }

@@ -30,6 +30,8 @@ pub(crate) struct Store<D> {
     pub(crate) pending: Pending,
     /// Names of large directories.
     pub(crate) indexes: Indexes,
+    /// The group in which a file got its first block last, and the place behind what it got.
+    pub(crate) next_file: Option<(u32, u32)>,
     /// Inodes that are in use from outside, with the number of uses.
     pub(crate) open: BTreeMap<u32, u32>,
     /// Inodes that were freed and not yet told of, see `FileSystem::take_freed`.
@@ -73,6 +75,7 @@ impl<D: BlockDevice> Store<D> {
             cache: Cache::new(capacity),
             pending: Pending::default(),
             indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME),
+            next_file: None,
             open: BTreeMap::new(),
             freed: Vec::new(),
             cut: BTreeSet::new(),

@@ -78,6 +78,45 @@ fn sequential_writes_are_contiguous_and_clustered() {
 }
 
 #[test]
+fn small_files_are_written_together() {
+    let disk = Disk::new(empty(4096, 8192));
+    let mut fs = FileSystem::mount(&disk, options(false, 8 << 20)).unwrap();
+    let root = fs.root();
+    for n in 0..400 {
+        let ino = fs.create(root, format!("f{n}").as_bytes(), 0o644).unwrap();
+        assert_eq!(fs.write(ino, 0, &[n as u8; 1000]), Ok(1000));
+    }
+    fs.unmount().unwrap();
+    let writes = disk.writes.get();
+    assert!(writes < 60, "{writes} requests for 400 files of a block");
+    assert_clean(&disk.image());
+}
+
+#[test]
+fn room_that_became_free_is_taken_before_more() {
+    let disk = Disk::new(empty(4096, 8192));
+    let mut fs = mount(&disk);
+    let root = fs.root();
+    let make = |fs: &mut Fs<'_>, name: &str| {
+        let ino = fs.create(root, name.as_bytes(), 0o644).unwrap();
+        assert_eq!(fs.write(ino, 0, b"x"), Ok(1));
+    };
+    (0..40).for_each(|n| make(&mut fs, &format!("f{n}")));
+    (0..20).for_each(|n| fs.unlink(root, format!("f{n}").as_bytes()).unwrap());
+    fs.sync().unwrap();
+    make(&mut fs, "new");
+    fs.unmount().unwrap();
+    let mut image = disk.image();
+    assert_clean(&image);
+    let mut block = |name: &str| -> u32 {
+        let listing = debugfs(&mut image, false, &format!("blocks {name}"));
+        let number = listing.split_whitespace().next().unwrap();
+        number.parse().unwrap_or_else(|_| panic!("{listing}"))
+    };
+    assert!(block("/new") < block("/f20"));
+}
+
+#[test]
 fn a_second_write_within_a_second_writes_no_inode() {
     let disk = Disk::new(empty(4096, 8192));
     let mut fs = mount(&disk);
