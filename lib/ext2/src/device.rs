@@ -83,6 +83,22 @@ pub trait BlockDevice {
         Ok(())
     }
 
+    /// As [`write_extents`](Self::write_extents), with the content in pieces one behind the other: for a device that puts them
+    /// together in memory of its own.
+    ///
+    /// # Errors
+    /// As there.
+    fn write_pieces(
+        &self,
+        extents: &[(u64, usize)],
+        pieces: &mut dyn Iterator<Item = &[u8]>,
+    ) -> Result<(), DeviceError> {
+        let length = extents.iter().map(|(_, length)| length).sum();
+        let mut data = Vec::with_capacity(length);
+        pieces.for_each(|piece| data.extend_from_slice(piece));
+        self.write_extents(extents, &data)
+    }
+
     /// Writes groups of extents in their order, with a flush behind those that ask for it. A device that outlives the file
     /// system's crash does all of it, once begun, or nothing.
     ///
@@ -114,6 +130,13 @@ impl<T: BlockDevice + ?Sized> BlockDevice for &T {
     }
     fn write_extents(&self, extents: &[(u64, usize)], data: &[u8]) -> Result<(), DeviceError> {
         (**self).write_extents(extents, data)
+    }
+    fn write_pieces(
+        &self,
+        extents: &[(u64, usize)],
+        pieces: &mut dyn Iterator<Item = &[u8]>,
+    ) -> Result<(), DeviceError> {
+        (**self).write_pieces(extents, pieces)
     }
     fn write_groups(&self, groups: Vec<Group>) -> Result<(), DeviceError> {
         (**self).write_groups(groups)

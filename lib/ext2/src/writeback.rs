@@ -246,12 +246,12 @@ impl<D: BlockDevice> Store<D> {
 
     /// Writes the cached blocks of `runs`.
     fn write_runs(&mut self, runs: &[(u32, usize)]) -> Result<()> {
-        let mut buffer = self.take_staging(blocks_of(runs).count() * self.layout.block_size);
-        self.copy_blocks(runs, Freed::Free, &mut buffer);
         let extents = self.extents(runs);
-        let result = self.device.write_extents(&extents, &buffer);
+        let cached = |number| self.cache.peek(number).expect("dirty blocks are cached");
+        let result = self
+            .device
+            .write_pieces(&extents, &mut blocks_of(runs).map(cached));
         self.writes += extents.len() as u64;
-        self.staging = buffer;
         result?;
         blocks_of(runs).for_each(|number| self.cache.mark_clean(number));
         Ok(())

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use domain_rt::sync::Mutex;
 use ext2::{BlockDevice, DeviceError, Group, SECTOR_SIZE};
 use interfaces::{Block, BlockError, Extent, Geometry, Handle, RVec};
 
@@ -13,6 +14,8 @@ const BATCH: usize = 128 * 1024;
 pub struct Disk {
     block: Arc<Handle<dyn Block>>,
     geometry: Geometry,
+    /// What the last write was put together in: large memory of the shared heap is cleared when it is taken.
+    last: Arc<Mutex<Option<RVec<u8>>>>,
 }
 
 impl Disk {
@@ -25,6 +28,7 @@ impl Disk {
         Ok(Disk {
             block: Arc::new(block),
             geometry,
+            last: Arc::default(),
         })
     }
 
@@ -47,6 +51,22 @@ impl Disk {
             true => Ok(buffer),
             false => Err(DeviceError::Io),
         }
+    }
+
+    /// Memory of `length` bytes, with anything in it; `None` if there is none.
+    fn buffer(&self, length: usize) -> Option<RVec<u8>> {
+        let last = self.last.lock().take();
+        match last {
+            Some(last) if last.len() == length => Some(last),
+            _ => RVec::zeroed(length).ok(),
+        }
+    }
+
+    /// Writes what is put together in `data`, and keeps that for the next time.
+    fn write_together(&self, extents: &[(u64, usize)], data: RVec<u8>) -> Result<(), DeviceError> {
+        let result = self.block.write_extents(&places(extents)?, &data);
+        *self.last.lock() = Some(data);
+        result.map_err(device_error)
     }
 }
 
@@ -85,6 +105,34 @@ impl BlockDevice for Disk {
             .map_err(device_error)
     }
 
+    fn write_pieces(
+        &self,
+        extents: &[(u64, usize)],
+        pieces: &mut dyn Iterator<Item = &[u8]>,
+    ) -> Result<(), DeviceError> {
+        let length = extents.iter().map(|(_, length)| length).sum();
+        if let Some(mut data) = self.buffer(length) {
+            let mut rest = &mut data[..];
+            for piece in pieces {
+                let (now, later) = rest.split_at_mut(piece.len());
+                now.copy_from_slice(piece);
+                rest = later;
+            }
+            return self.write_together(extents, data);
+        }
+        // Where memory is short, one by one.
+        for (sector, length) in extents {
+            let end = sector + sectors(*length);
+            let mut at = *sector;
+            while at < end {
+                let piece = pieces.next().ok_or(DeviceError::Io)?;
+                self.write(at, piece)?;
+                at += sectors(piece.len());
+            }
+        }
+        Ok(())
+    }
+
     fn write_groups(&self, groups: Vec<Group>) -> Result<(), DeviceError> {
         let sequence = match self.block.sequence() {
             Ok(sequence) => sequence,
@@ -117,6 +165,12 @@ impl BlockDevice for Disk {
 
 /// Extents and their content as objects that the device can be lent or given.
 fn shared(extents: &[(u64, usize)], data: &[u8]) -> Result<(RVec<Extent>, RVec<u8>), DeviceError> {
+    let data = RVec::from_slice(data).map_err(|_| DeviceError::Unavailable)?;
+    Ok((places(extents)?, data))
+}
+
+/// Extents as an object that the device can be lent or given.
+fn places(extents: &[(u64, usize)]) -> Result<RVec<Extent>, DeviceError> {
     let nowhere = Extent {
         sector: 0,
         bytes: 0,
@@ -129,8 +183,7 @@ fn shared(extents: &[(u64, usize)], data: &[u8]) -> Result<(RVec<Extent>, RVec<u
             bytes: *length as u64,
         };
     }
-    let data = RVec::from_slice(data).map_err(|_| DeviceError::Unavailable)?;
-    Ok((places, data))
+    Ok(places)
 }
 
 fn device_error(error: BlockError) -> DeviceError {
