@@ -190,9 +190,11 @@ pub fn compiler(project: &Project, toolchain: &Toolchain, packages: &Packages) -
     Ok(command)
 }
 
-/// Flags, as cargo wants them, by which panics name their places without the folders of the machine that built
-/// them. The debug information keeps whole paths: debuggers and `cargo xtask tcb` look for the files.
-fn short_paths(project: &Project, toolchain: &Toolchain) -> String {
+/// Flags of the compiler, as cargo wants them. Panics name their places without the folders of the machine that built
+/// them; the debug information keeps whole paths: debuggers and `cargo xtask tcb` look for the files. And the linker
+/// may turn calls and addresses that go through the table of global offsets into direct ones; else nearly all
+/// calls between crates would go through it, and images would carry it with its relocations.
+fn flags(project: &Project, toolchain: &Toolchain) -> String {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
     let places = [
@@ -209,7 +211,10 @@ fn short_paths(project: &Project, toolchain: &Toolchain) -> String {
             "registry",
         ),
     ];
-    let mut flags = vec![String::from("--remap-path-scope=macro")];
+    let mut flags = vec![
+        String::from("--remap-path-scope=macro"),
+        String::from("-Zrelax-elf-relocations=yes"),
+    ];
     for (from, to) in places {
         flags.extend(from.map(|from| format!("--remap-path-prefix={from}={to}")));
     }
@@ -225,7 +230,7 @@ pub fn for_target<'a>(
     command
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_TARGET_DIR", project.out.join("cargo"))
-        .env("CARGO_ENCODED_RUSTFLAGS", short_paths(project, toolchain));
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(project, toolchain));
     if let Some(linker) = &toolchain.linker {
         command.env("CARGO_TARGET_X86_64_UNKNOWN_NONE_LINKER", linker);
     }
