@@ -62,7 +62,9 @@ fn best(mut work: impl FnMut()) -> u64 {
 }
 
 fn prepare(path: &str) -> Result<Prepared, String> {
-    let file = crate::machine::files().find(|file| file.path == path);
+    let file = crate::machine::files()
+        .iter()
+        .find(|file| file.path == path);
     let file = file.ok_or_else(|| alloc::format!("no {path} in the boot archive"))?;
     loader::prepare(RVec::from_slice(file.content).map_err(say)?).map_err(say)
 }

@@ -42,6 +42,7 @@ pub fn run() -> ! {
 
 fn file(path: &str) -> Option<&'static [u8]> {
     files()
+        .iter()
         .find(|file| file.path == path)
         .map(|file| file.content)
 }

@@ -1,6 +1,8 @@
 //! Archive, command line, power switch and log as interface objects.
 
+use alloc::vec::Vec;
 use framework::mem::PAGE_SIZE;
+use framework::sync::Once;
 use interfaces::{Archive, ArchiveEntry, CommandLine, Power, RVec, RpcResult, Text};
 use services::Machine;
 
@@ -9,7 +11,7 @@ pub struct BootArchive;
 
 impl Archive for BootArchive {
     fn entry(&self, index: u32) -> RpcResult<Option<ArchiveEntry>> {
-        let entry = files().nth(index as usize);
+        let entry = files().get(index as usize);
         Ok(entry.map(|file| ArchiveEntry {
             path: Text::new(file.path),
             size: file.content.len() as u64,
@@ -18,7 +20,7 @@ impl Archive for BootArchive {
 
     fn read(&self, index: u32, offset: u64, mut buffer: RVec<u8>) -> RpcResult<RVec<u8>> {
         let content = files()
-            .nth(index as usize)
+            .get(index as usize)
             .map_or(&[][..], |file| file.content);
         let tail = usize::try_from(offset)
             .ok()
@@ -30,9 +32,15 @@ impl Archive for BootArchive {
     }
 }
 
-/// The regular files of the archive.
-pub fn files() -> impl Iterator<Item = cpio::Entry<'static>> {
-    cpio::entries(framework::boot::module().unwrap_or(&[])).filter(cpio::Entry::is_file)
+/// The regular files of the archive. It is read only once, since who lists it asks for one file after the other.
+pub fn files() -> &'static [cpio::Entry<'static>] {
+    static FILES: Once<Vec<cpio::Entry<'static>>> = Once::new();
+    FILES.call_once(|| {
+        let archive = framework::boot::module().unwrap_or(&[]);
+        cpio::entries(archive)
+            .filter(cpio::Entry::is_file)
+            .collect()
+    })
 }
 
 /// The line that the machine was started with.

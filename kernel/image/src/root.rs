@@ -50,7 +50,7 @@ fn prepare() -> Result<Prepared, alloc::string::String> {
         return Err("there is no boot archive (start it with -initrd)".into());
     }
     let path = word("root=").unwrap_or(INIT);
-    let file = files().find(|file| file.path == path);
+    let file = files().iter().find(|file| file.path == path);
     let file = file.ok_or_else(|| alloc::format!("there is no {path} in the boot archive"))?;
     let bytes =
         RVec::from_slice(file.content).map_err(|error| alloc::format!("{path}: {error}"))?;
