@@ -449,15 +449,15 @@ pub(crate) fn release_all_of(id: u32) -> usize {
     let mut count = 0;
     loop {
         let found = PROXIES.some_of(&mut search, &mut slots);
+        if found == 0 {
+            return count;
+        }
         for slot in &slots[..found] {
             // SAFETY: a slot of the proxy heap holds a `Slot`; its owner is dead and has no thread inside.
             // Nobody else ends it, so it is still there after those before it were ended.
             unsafe { end_proxy(&raw mut (*slot.cast::<Slot>().as_ptr()).proxy) };
         }
         count += found;
-        if found < slots.len() {
-            return count;
-        }
     }
 }
 

@@ -180,16 +180,17 @@ impl SharedHeap {
         count
     }
 
-    /// Goes on with `search` and writes what it finds into `found`, as much as there is and as fits; how much. The
-    /// caller frees all of it before the search goes on.
+    /// Goes on with `search` and writes what it finds next into `found`; how much, 0 at its end. The caller frees all of
+    /// it before the search goes on.
     pub(crate) fn some_of(&self, search: &mut Search, found: &mut [NonNull<u8>]) -> usize {
-        let mut count = 0;
-        while count < found.len()
-            && let Some(class) = self.classes.get(search.class)
-        {
-            count += search.look(&class.lock(), &mut found[count..]);
+        // Of one chunk only: what was found and not freed would be found again if its chunk went to another place.
+        while let Some(class) = self.classes.get(search.class) {
+            let count = search.look(&class.lock(), found);
+            if count > 0 {
+                return count;
+            }
         }
-        count
+        0
     }
 
     /// How many objects `owner` owns.

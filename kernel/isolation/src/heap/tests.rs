@@ -53,6 +53,12 @@ fn search_among_others(seed: u32) {
     let mut found = [NonNull::dangling(); 3];
     loop {
         let count = OBJECTS.some_of(&mut search, &mut found);
+        // No large ones are there, so a chunk is as long as its alignment.
+        let chunk = |object: &NonNull<u8>| object.addr().get() / CHUNK_BYTES;
+        let is_one = found[..count]
+            .windows(2)
+            .all(|pair| chunk(&pair[0]) == chunk(&pair[1]));
+        assert!(is_one, "between two chunks one may move");
         for object in &found[..count] {
             let index = dead.iter().position(|other| other == object);
             dead.swap_remove(index.expect("what is found is the dead one's, and is found once"));
