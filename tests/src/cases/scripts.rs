@@ -29,13 +29,16 @@ pub(super) const CASES: &[Case] = &[
 /// How long the system may take for one script.
 const LIMIT: Duration = Duration::from_secs(300);
 
+/// What dash is started by: whoever runs the tests may ignore signals or keep modes from others, and dash would inherit that.
+const USUAL: &str = "umask 022; exec env --default-signal dash -c \"$1\" script";
+
 /// Runs `script` on the host and in the system, each in an empty folder, and compares.
 fn compare(bench: &Bench<'_>, script: &str) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("trefoil-script-{}", std::process::id()));
     let folder = folder.join(script.len().to_string());
     fs::create_dir_all(&folder)?;
     let host = Command::new(tool::need("dash", "dash")?)
-        .args(["-c", script, "script"])
+        .args(["-c", USUAL, "usual", script])
         .current_dir(&folder)
         .env_clear()
         .envs([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC")])
