@@ -32,7 +32,7 @@ pub fn run(count: u64, ground: &Ground) -> Result<(), String> {
     let each = (count / REPORTS).max(1);
     let mut times = Vec::with_capacity(each as usize);
     let mut last = 0;
-    let mut first: Option<Counts> = None;
+    let mut before: Option<Counts> = None;
     let mut dead: Vec<Arc<ControlBlock>> = Vec::with_capacity(BACKLOG + 1);
     for cycle in 1..=count {
         let start = platform().now();
@@ -58,8 +58,8 @@ pub fn run(count: u64, ground: &Ground) -> Result<(), String> {
         bury(&mut dead, BACKLOG)?;
         if cycle % each == 0 {
             bury(&mut dead, 0)?;
-            let counts = settled(ground, first.as_ref());
-            first.get_or_insert(counts);
+            let counts = settled(ground, before.as_ref());
+            before = Some(counts);
             (ground.report)(&line(cycle, last, &mut times, &counts));
             times.clear();
         }
@@ -84,9 +84,9 @@ fn bury(dead: &mut Vec<Arc<ControlBlock>>, left: usize) -> Result<(), String> {
 
 /// The counts when the last instance has been cleared away. The stacks and the records of its threads come back
 /// a little later than it is said to be gone, much later on a busy machine.
-fn settled(ground: &Ground, first: Option<&Counts>) -> Counts {
-    match first {
-        Some(first) => Counts::settled(ground, 0, first, 0, SETTLE),
+fn settled(ground: &Ground, before: Option<&Counts>) -> Counts {
+    match before {
+        Some(before) => Counts::settled(ground, 0, before, 0, SETTLE),
         None => {
             pause(FIRST_PAUSE);
             Counts::now(ground, 0)
