@@ -470,6 +470,10 @@ impl System {
             threads,
             calls,
             call_ms,
+            total_pages,
+            reserve_pages,
+            weight,
+            cpu_percent,
             ..
         } = domain.limits;
         DomainSpec {
@@ -479,6 +483,12 @@ impl System {
             thread_limit: threads,
             call_limit: calls,
             call_budget_ms: call_ms,
+            reserve_pages,
+            group: 0,
+            group_pages: total_pages,
+            group_threads: threads,
+            weight,
+            cpu_percent,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use alloc::sync::Arc;
 use interfaces::{
-    AnyHandle, DescriptorKind, DiskInfo, Errno, ExitStatus, FsError, FsStatistics, Metadata,
+    AnyHandle, DescriptorKind, DiskInfo, Errno, ExitStatus, FsError, FsStatistics, Job, Metadata,
     OpenFlags, ProcessInfo, ProcessTimes, RVec, SpawnRequest, Text,
 };
 use vfs::walk::PATH_LIMIT;
@@ -44,6 +44,17 @@ impl Calls {
         // A process that is ended while it is stopped finds that out soon enough.
         let _ = self.process.gate();
         self.process.directory(&self.system.volumes)
+    }
+
+    /// The job of a new process; `None`: a new one. Only the first process of a session can have new ones, so that a
+    /// program does not get out of its own by what it starts.
+    fn job(&self, job: Job) -> Result<Option<u32>, Errno> {
+        let table = &self.system.table;
+        match job {
+            Job::New if self.process.session == self.process.pid => Ok(None),
+            Job::New | Job::Same => Ok(Some(self.process.job)),
+            Job::Of(child) => table.job_of_child(self.process.pid, child).map(Some),
+        }
     }
 
     /// What a new process gets for one of the caller's descriptors.
@@ -252,6 +263,7 @@ impl interfaces::Process for Calls {
             environment: request.environment,
             descriptors,
             background: request.background || self.process.is_background(),
+            job: self.job(request.job)?,
         };
         launch(&self.system, start)
     }

@@ -30,6 +30,12 @@ const ARGUMENTS_LIMIT: usize = 2 * 1024 * 1024;
 /// How long to wait before a wait that was cut short is tried again, in nanoseconds.
 const AGAIN: u64 = 1_000_000;
 
+/// Most threads of a program, besides the one that runs it.
+const THREADS: u32 = 64;
+
+/// Most threads of a job.
+const THREADS_OF_JOB: u32 = 256;
+
 /// A program to start.
 pub struct Launch {
     /// Who starts it, for `wait`.
@@ -48,6 +54,8 @@ pub struct Launch {
     pub descriptors: [Option<Arc<Description>>; 3],
     /// Ctrl-C does not reach it.
     pub background: bool,
+    /// The job it belongs to; `None`: a new one.
+    pub job: Option<u32>,
 }
 
 /// Starts a program; its number.
@@ -74,6 +82,7 @@ pub fn launch(system: &Arc<System>, mut launch: Launch) -> Result<u32, Errno> {
         directory: launch.directory,
         background: launch.background,
         session: launch.session,
+        job: launch.job.unwrap_or_else(|| system.table.new_job()),
     };
     let process = system.table.add(launch.parent, birth)?;
     // Before it was in the table, Ctrl-C did not reach it.
@@ -125,9 +134,15 @@ fn begin(system: &Arc<System>, process: &Arc<Process>, prepared: &Prepared) -> R
         name: process.name,
         page_limit: system.page_limit,
         shared_limit: system.page_limit,
-        thread_limit: 0,
+        thread_limit: THREADS,
         call_limit: 0,
         call_budget_ms: 0,
+        reserve_pages: 0,
+        group: process.job,
+        group_pages: system.page_limit,
+        group_threads: THREADS_OF_JOB,
+        weight: 0,
+        cpu_percent: 0,
     };
     let started = prepared.image.start(spec, grants, RVec::from_slice(&[])?);
     let started = started.map_err(errors::start)?;

@@ -62,6 +62,7 @@ impl Personality for Runner {
             environment: RVec::from_slice(ENVIRONMENT)?,
             descriptors: [Some(output.clone()), Some(output), Some(errors)],
             background: false,
+            job: None,
         };
         let pid = launch(&self.system, request)?;
         self.system

@@ -49,6 +49,8 @@ pub struct Birth {
     pub background: bool,
     /// The first process of its session; `None`: it is that itself.
     pub session: Option<u32>,
+    /// See [`Process::job`].
+    pub job: u32,
 }
 
 /// A process.
@@ -57,6 +59,8 @@ pub struct Process {
     pub pid: u32,
     /// The first process of its session, which was started by `init`.
     pub session: u32,
+    /// The job that it belongs to: the number of the group that its domain shares a budget with.
+    pub job: u32,
     /// See [`Birth`].
     pub name: Text<32>,
     /// See [`Birth`].
@@ -91,6 +95,7 @@ impl Process {
         Process {
             pid,
             session: birth.session.unwrap_or(pid),
+            job: birth.job,
             name: birth.name,
             image: birth.image,
             arguments: birth.arguments,

@@ -28,6 +28,7 @@ struct Entry {
 struct State {
     entries: BTreeMap<u32, Entry>,
     last_pid: u32,
+    last_job: u32,
 }
 
 /// The table.
@@ -44,6 +45,17 @@ impl State {
             self.last_pid = self.last_pid.checked_add(1).unwrap_or(1);
             if !self.entries.contains_key(&self.last_pid) {
                 return self.last_pid;
+            }
+        }
+    }
+
+    /// The next number of a job that no process has.
+    fn next_job(&mut self) -> u32 {
+        loop {
+            self.last_job = self.last_job.checked_add(1).unwrap_or(1);
+            let mut entries = self.entries.values();
+            if !entries.any(|entry| entry.process.job == self.last_job) {
+                return self.last_job;
             }
         }
     }
@@ -122,6 +134,24 @@ impl Table {
         };
         state.entries.insert(pid, entry);
         Ok(process)
+    }
+
+    /// The number of a new job, which no living process has.
+    pub fn new_job(&self) -> u32 {
+        self.state.lock().next_job()
+    }
+
+    /// The job of a child of `parent`.
+    ///
+    /// # Errors
+    /// `NoSuchProcess` if it is none.
+    pub fn job_of_child(&self, parent: u32, pid: u32) -> Result<u32, Errno> {
+        let state = self.state.lock();
+        let child = state.entries.get(&pid);
+        let child = child.filter(|entry| entry.parent == parent && parent != NOBODY);
+        child
+            .map(|entry| entry.process.job)
+            .ok_or(Errno::NoSuchProcess)
     }
 
     /// Takes out a process that did not start.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use interfaces::{Block, BlockError};
 use isolation::lock::Lock;
-use isolation::platform::platform;
+use isolation::platform::{Attributes, platform};
 use isolation::thread::with_root;
 
 /// Clients.
@@ -70,7 +70,11 @@ impl Clients {
     /// Starts the threads; whether there was memory for them.
     pub fn spawn(&'static self) -> bool {
         let argument = core::ptr::from_ref(self) as usize;
-        (0..CLIENTS).all(|_| platform().spawn("client", client, argument).is_some())
+        (0..CLIENTS).all(|_| {
+            platform()
+                .spawn("client", client, argument, &Attributes::KERNEL)
+                .is_some()
+        })
     }
 
     /// Lets all of them do one run's work.

@@ -12,7 +12,7 @@ use hosted_core::{
 };
 use isolation::Reason;
 use isolation::platform::{
-    Frame, ImageSpace, Landing, PAGE, Platform, Protection, ThreadView, WaitResult,
+    Attributes, Frame, ImageSpace, Landing, PAGE, Platform, Protection, ThreadView, WaitResult,
 };
 use isolation::verify::Identity;
 
@@ -81,7 +81,13 @@ impl Platform for Process {
         Some(Box::new(Space { start, pages }))
     }
 
-    fn spawn(&self, _name: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64> {
+    fn spawn(
+        &self,
+        _name: &str,
+        entry: extern "C" fn(usize),
+        argument: usize,
+        _: &Attributes,
+    ) -> Option<u64> {
         // SAFETY: the entry is a function of this image, which stays.
         let id = unsafe { (host().spawn)(entry as usize, argument) };
         (id != 0).then_some(id)

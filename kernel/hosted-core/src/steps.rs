@@ -21,7 +21,7 @@ use isolation::heap::{OBJECTS, PROXIES};
 use isolation::kill::{helpers, kill};
 use isolation::loader::Prepared;
 use isolation::lock::Lock;
-use isolation::platform::{STACK_BYTES, platform};
+use isolation::platform::{Attributes, STACK_BYTES, platform};
 use isolation::{ControlBlock, Reason};
 
 /// A call: its name, how many instructions from one kill to the next, and what it does; whether the result is
@@ -179,7 +179,9 @@ fn step(
     *TARGET.lock() = Some(instance.block.clone());
     REACHED.store(0, Ordering::SeqCst);
     DONE.store(0, Ordering::SeqCst);
-    platform().spawn("killer", killer, 0).ok_or("no killer")?;
+    platform()
+        .spawn("killer", killer, 0, &Attributes::KERNEL)
+        .ok_or("no killer")?;
     // SAFETY: the word is a static.
     unsafe { (host().step)(count as u64, REACHED.as_ptr() as usize) };
     let answer = stepping(|| call(&subject));

@@ -11,7 +11,8 @@ use framework::mem::kspace::{self, Prot, Region};
 use framework::{smp, task, time};
 use isolation::Reason;
 use isolation::platform::{
-    Frame, ImageSpace, Landing, PAGE, Platform, Protection, STACK_BYTES, ThreadView, WaitResult,
+    Attributes, Frame, ImageSpace, Landing, PAGE, Platform, Protection, STACK_BYTES, ThreadView,
+    WaitResult,
 };
 use isolation::verify::Identity;
 
@@ -113,7 +114,13 @@ impl Platform for Machine {
         Some(Box::new(Space(region?.ok()?)))
     }
 
-    fn spawn(&self, name: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64> {
+    fn spawn(
+        &self,
+        name: &str,
+        entry: extern "C" fn(usize),
+        argument: usize,
+        _: &Attributes,
+    ) -> Option<u64> {
         let pages = STACK_BYTES / PAGE;
         let thread = can_spare(pages).then(|| task::spawn(name, entry, argument, pages, 0));
         thread?.ok().map(|id| id.0)

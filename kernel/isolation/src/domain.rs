@@ -4,9 +4,10 @@
 //! from the moment it is dead until nobody is inside, and `Gone` when everything it owned is taken back.
 //! `alive` is the only word that calls look at.
 
+use crate::group::{self, Group, GroupSpec};
 use crate::kept::Loaded;
 use crate::lock::Lock;
-use crate::platform::{PAGE, WaitResult, platform, wait};
+use crate::platform::{Attributes, PAGE, STACK_BYTES, WaitResult, platform, wait};
 use crate::relief;
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use crate::thread::{PLACES, place};
@@ -33,6 +34,9 @@ pub const DEFAULT_BUDGET_MS: u32 = 5_000;
 
 /// Most pages in one run; far more than any machine has, and far from where sums of pages overflow.
 const MOST_PAGES: usize = 1 << 32;
+
+/// What a thread is charged with, in bytes: its stack, and a page for the record of it and of its stack's mapping.
+pub const THREAD_BYTES: usize = STACK_BYTES + PAGE;
 
 /// What a domain is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +95,23 @@ pub struct Limits {
     /// that the domain creates may run without waiting. 0: the default where the interface says nothing, and
     /// no limit for threads.
     pub call_ms: u32,
+    /// While its group has less memory than this, in pages, it may use the reserve that is kept for recovery.
+    pub reserve: usize,
+    /// The group that it belongs to.
+    pub group: GroupSpec,
+}
+
+impl Limits {
+    /// None at all.
+    pub const NONE: Limits = Limits {
+        pages: 0,
+        shared: 0,
+        threads: 0,
+        calls: 0,
+        call_ms: 0,
+        reserve: 0,
+        group: GroupSpec::NONE,
+    };
 }
 
 /// The kernel's record of one domain instance. Its number is never used again.
@@ -110,6 +131,8 @@ pub struct ControlBlock {
     /// The instance that started it; 0: none.
     pub parent: u32,
     limits: Limits,
+    /// The group it belongs to; `None`: it is the kernel.
+    group: Option<Arc<Group>>,
     name: Text<32>,
     /// Counters.
     pub counters: Counters,
@@ -156,7 +179,13 @@ struct Memory {
 }
 
 impl ControlBlock {
-    const fn new(id: u32, parent: u32, name: Text<32>, limits: Limits) -> Self {
+    const fn new(
+        id: u32,
+        parent: u32,
+        name: Text<32>,
+        limits: Limits,
+        group: Option<Arc<Group>>,
+    ) -> Self {
         ControlBlock {
             alive: AtomicU32::new(open(&limits)),
             id,
@@ -165,6 +194,7 @@ impl ControlBlock {
             crash_entry: AtomicUsize::new(0),
             parent,
             limits,
+            group,
             name,
             counters: Counters {
                 state: AtomicU8::new(State::Starting as u8),
@@ -215,13 +245,43 @@ impl ControlBlock {
     /// A thread that it created has ended after `ns` nanoseconds on processors.
     pub(crate) fn thread_ended(&self, ns: u64) {
         self.counters.threads_ns.fetch_add(ns, Ordering::Relaxed);
-        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        self.give_thread();
     }
 
     /// Nanoseconds of processor time that those of its threads used which have ended, in it and in the domains that
     /// they called.
     pub fn threads_ns(&self) -> u64 {
         self.counters.threads_ns.load(Ordering::Relaxed)
+    }
+
+    /// The group that it belongs to; `None`: it is the kernel.
+    pub fn group(&self) -> Option<&Arc<Group>> {
+        self.group.as_ref()
+    }
+
+    /// What the platform is told of threads that it creates.
+    pub(crate) fn attributes(&self) -> Attributes {
+        self.group
+            .as_ref()
+            .map_or(Attributes::KERNEL, |group| Attributes {
+                group: group.id,
+                weight: group.weight,
+                percent: group.percent,
+            })
+    }
+
+    /// Charges its group with `bytes`, if the limit lets it; whether it does.
+    pub(crate) fn take_memory(&self, bytes: usize) -> bool {
+        self.group
+            .as_ref()
+            .is_none_or(|group| group.take_memory(bytes))
+    }
+
+    /// Gives back what its group was charged with.
+    pub(crate) fn give_memory(&self, bytes: usize) {
+        if let Some(group) = &self.group {
+            group.give_memory(bytes);
+        }
     }
 
     /// Its name.
@@ -411,17 +471,39 @@ impl ControlBlock {
         Ok(true)
     }
 
-    /// Counts a new thread.
+    /// Counts a new thread, and charges its stack.
     ///
     /// # Errors
-    /// [`RpcError::NoMemory`] over the limit.
+    /// [`RpcError::NoMemory`] over the limit of the domain or of its group.
     pub(crate) fn take_thread(&self) -> Result<(), RpcError> {
         let before = self.counters.threads.fetch_add(1, Ordering::Relaxed);
-        if self.limits.threads != 0 && before >= self.limits.threads {
-            self.counters.threads.fetch_sub(1, Ordering::Relaxed);
-            return Err(RpcError::NoMemory);
+        let within = self.limits.threads == 0 || before < self.limits.threads;
+        if within && self.take_thread_of_group() {
+            return Ok(());
         }
-        Ok(())
+        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        Err(RpcError::NoMemory)
+    }
+
+    fn take_thread_of_group(&self) -> bool {
+        let Some(group) = &self.group else {
+            return true;
+        };
+        let counted = group.take_thread();
+        if counted && !group.take_memory(THREAD_BYTES) {
+            group.give_thread();
+            return false;
+        }
+        counted
+    }
+
+    /// Undoes [`take_thread`](Self::take_thread).
+    pub(crate) fn give_thread(&self) {
+        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        if let Some(group) = &self.group {
+            group.give_memory(THREAD_BYTES);
+            group.give_thread();
+        }
     }
 
     /// `count` zeroed pages for the private heap.
@@ -431,7 +513,8 @@ impl ControlBlock {
         }
         let before = self.counters.pages.fetch_add(count, Ordering::Relaxed);
         let allowed = self.limits.pages == 0 || before.saturating_add(count) <= self.limits.pages;
-        let pages = if allowed {
+        let charged = allowed && self.take_memory(count * PAGE);
+        let pages = if charged {
             relief::or_wait(count * PAGE, || platform().pages(count))
         } else {
             None
@@ -445,6 +528,9 @@ impl ControlBlock {
             }
             None => {
                 self.counters.pages.fetch_sub(count, Ordering::Relaxed);
+                if charged {
+                    self.give_memory(count * PAGE);
+                }
             }
         }
         pages
@@ -456,6 +542,7 @@ impl ControlBlock {
             return;
         };
         self.counters.pages.fetch_sub(count, Ordering::Relaxed);
+        self.give_memory(count * PAGE);
         // SAFETY: the run was the domain's and is not any more.
         unsafe { platform().free_pages(start, count) };
     }
@@ -515,6 +602,7 @@ impl ControlBlock {
                 unsafe { platform().free_pages(start, count) };
             }
         }
+        self.give_memory(self.heap_bytes());
         self.counters.pages.store(0, Ordering::Relaxed);
         self.image_start.store(0, Ordering::Relaxed);
         self.image_end.store(0, Ordering::Relaxed);
@@ -530,12 +618,10 @@ static KERNEL: ControlBlock = ControlBlock::new(
     0,
     Text::empty(),
     Limits {
-        pages: 0,
-        shared: 0,
-        threads: 0,
-        calls: 0,
         call_ms: u32::MAX,
+        ..Limits::NONE
     },
+    None,
 );
 
 /// The kernel's own control block: callee of calls to kernel objects. It never dies.
@@ -602,11 +688,16 @@ pub(crate) fn create(name: &str, limits: Limits) -> Result<Arc<ControlBlock>, Rp
     } else {
         parent
     };
+    let group = group::join(parent, &limits.group)?;
     let mut table = TABLE.lock();
     let id = table.next;
-    table.next = id.checked_add(1).ok_or(RpcError::NoMemory)?;
+    let Some(next) = id.checked_add(1) else {
+        group.leave();
+        return Err(RpcError::NoMemory);
+    };
+    table.next = next;
     let name = crate::text::clean(name);
-    let block = Arc::new(ControlBlock::new(id, parent, name, limits));
+    let block = Arc::new(ControlBlock::new(id, parent, name, limits, Some(group)));
     table.blocks.insert(id, block.clone());
     drop(table);
     announce(&block, State::Starting);
@@ -646,8 +737,13 @@ pub fn next(from: u32) -> Option<Arc<ControlBlock>> {
 
 /// Takes a domain that is gone off the table.
 pub(crate) fn forget(id: u32) {
-    let block = TABLE.lock().blocks.remove(&id);
-    GONE_NS.fetch_add(block.map_or(0, |block| block.own_ns()), Ordering::Relaxed);
+    let Some(block) = TABLE.lock().blocks.remove(&id) else {
+        return;
+    };
+    GONE_NS.fetch_add(block.own_ns(), Ordering::Relaxed);
+    if let Some(group) = &block.group {
+        group.leave();
+    }
 }
 
 /// Something that happened to a domain.

@@ -140,15 +140,8 @@ mod tests {
         machine::set_up();
         let (mapped, home) = (Arc::new(AtomicUsize::new(1)), Arc::new(Kept::new()));
         Loaded::new(Box::new(Space(mapped.clone())), &home).retire();
-        let limits = Limits {
-            pages: 0,
-            shared: 0,
-            threads: 0,
-            calls: 0,
-            call_ms: 0,
-        };
         machine::SHORT.set(true);
-        let refused = domain::create("late", limits);
+        let refused = domain::create("late", Limits::NONE);
         machine::SHORT.set(false);
         assert_eq!(refused.err(), Some(RpcError::NoMemory));
         assert_eq!(mapped.load(Ordering::Relaxed), 0, "what was kept is left");

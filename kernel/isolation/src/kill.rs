@@ -15,7 +15,7 @@ use crate::call::{CALLEE_DEAD, CALLER_DEAD, Method, Record, UNBOUNDED, guarded, 
 use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, State};
 use crate::heap::OBJECTS;
 use crate::lock::Lock;
-use crate::platform::{Frame, ThreadView, platform};
+use crate::platform::{Attributes, Frame, ThreadView, platform};
 use crate::sync::AtomicU32;
 use crate::thread::{current, top, with_root};
 use crate::words::LastWords;
@@ -49,7 +49,7 @@ pub fn init() {
     DYING.lock().reserve(64);
     crate::undertaker::init();
     platform()
-        .spawn("reaper", reaper, 0)
+        .spawn("reaper", reaper, 0, &Attributes::KERNEL)
         .expect("memory for the first thread");
 }
 

@@ -9,6 +9,7 @@
 //!   is how a crash finds its way back. The macro [`proxy!`] writes a whole proxy.
 //! - [`handle`]: the proxies themselves as objects, who holds them, and what happens when they are dropped.
 //! - [`domain`]: control blocks, the table of all domains, events.
+//! - [`group`]: domains that share one budget.
 //! - [`heap`]: the shared heap and its owner tables; [`budget`] says how much of it a domain may own.
 //! - [`relief`]: what is done when there is no memory: domains that keep some for speed alone are asked for it.
 //! - [`loader`]: from a signed image file to a running domain; [`elf`] and [`verify`] are its parts.
@@ -27,6 +28,7 @@ pub mod call;
 pub mod domain;
 pub mod elf;
 pub mod entry;
+pub mod group;
 pub mod handle;
 pub mod heap;
 mod kept;

@@ -79,6 +79,26 @@ pub struct ThreadView<'a> {
     pub interrupt: bool,
 }
 
+/// What the scheduler is told of a new thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes {
+    /// The group that its processor time is charged to, by the group's own number; 0: the kernel.
+    pub group: u64,
+    /// The group's share of the processors, beside those of others.
+    pub weight: u32,
+    /// The group's processor time in all, in percent of one processor; 0: no limit.
+    pub percent: u32,
+}
+
+impl Attributes {
+    /// Of a thread of the kernel's own.
+    pub const KERNEL: Attributes = Attributes {
+        group: 0,
+        weight: crate::group::USUAL_WEIGHT,
+        percent: 0,
+    };
+}
+
 /// The machine.
 pub trait Platform: Sync {
     /// `count` zeroed pages that are contiguous; aligned to `count` pages if that is a power of two.
@@ -91,7 +111,13 @@ pub trait Platform: Sync {
     /// Space for an image of `pages` pages, zeroed, readable and writable.
     fn image_space(&self, pages: usize) -> Option<alloc::boxed::Box<dyn ImageSpace>>;
     /// Starts a thread in `entry(argument)`; its number. The stack has at least [`STACK_BYTES`] bytes.
-    fn spawn(&self, name: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64>;
+    fn spawn(
+        &self,
+        name: &str,
+        entry: extern "C" fn(usize),
+        argument: usize,
+        attributes: &Attributes,
+    ) -> Option<u64>;
     /// Blocks while `*word == expected`; see [`WaitResult`]. `deadline` is in nanoseconds since boot.
     fn wait(&self, word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult;
     /// Wakes up to `count` threads that wait for `word`; how many. May be called anywhere.

@@ -13,7 +13,6 @@ use abi::RpcError;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::mem::MaybeUninit;
-use core::sync::atomic::Ordering;
 
 /// The top call record of the running thread.
 #[inline(always)]
@@ -148,11 +147,13 @@ pub fn spawn_in(
         entry,
         data,
     }));
-    let spawned = relief::or_wait(STACK_BYTES, || platform().spawn(name, run, start as usize));
+    let spawned = relief::or_wait(STACK_BYTES, || {
+        platform().spawn(name, run, start as usize, &block.attributes())
+    });
     spawned.ok_or_else(|| {
         // SAFETY: the thread was not started, so the box is still ours.
         let start = unsafe { Box::from_raw(start) };
-        start.block.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        start.block.give_thread();
         RpcError::NoMemory
     })
 }

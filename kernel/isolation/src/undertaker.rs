@@ -9,7 +9,7 @@
 use crate::domain::{ControlBlock, State};
 use crate::handle;
 use crate::lock::Lock;
-use crate::platform::platform;
+use crate::platform::{Attributes, platform};
 use crate::sync::AtomicU32;
 use crate::thread::with_root;
 use alloc::collections::VecDeque;
@@ -87,7 +87,8 @@ pub(crate) fn add_helper() -> bool {
         queue.helpers += 1;
         queue.idle += 1;
     }
-    let added = platform().spawn("undertaker", help, 0).is_some();
+    let added = platform().spawn("undertaker", help, 0, &Attributes::KERNEL);
+    let added = added.is_some();
     if !added {
         let mut queue = QUEUE.lock();
         queue.helpers -= 1;

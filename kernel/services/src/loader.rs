@@ -6,6 +6,7 @@ use interfaces::{
     StartError, Started, Text,
 };
 use isolation::domain::Limits;
+use isolation::group::GroupSpec;
 use isolation::loader::{self, MOST_GRANTS, Prepared};
 
 /// Verifies images.
@@ -53,6 +54,14 @@ impl Image for ImageObject {
             threads: spec.thread_limit,
             calls: spec.call_limit,
             call_ms: spec.call_budget_ms,
+            reserve: spec.reserve_pages as usize,
+            group: GroupSpec {
+                number: spec.group,
+                pages: spec.group_pages as usize,
+                threads: spec.group_threads,
+                weight: spec.weight,
+                percent: spec.cpu_percent,
+            },
         };
         let instance = self
             .0

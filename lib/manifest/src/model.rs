@@ -99,6 +99,14 @@ pub struct Limits {
     pub calls: u32,
     /// How long a call into it may run where the interface says nothing, in milliseconds.
     pub call_ms: u32,
+    /// Memory of all kinds, in pages of 4,096 bytes.
+    pub total_pages: u64,
+    /// While it has less memory than this, in pages, it may use what the kernel keeps for recovery.
+    pub reserve_pages: u64,
+    /// Its share of the processors, beside those of others.
+    pub weight: u32,
+    /// Its processor time in all, in percent of one processor.
+    pub cpu_percent: u32,
     /// This many crashes in the window, and it stays down.
     pub restarts: u32,
     /// The window, in seconds.
@@ -113,6 +121,10 @@ impl Default for Limits {
             threads: 0,
             calls: 0,
             call_ms: 0,
+            total_pages: 0,
+            reserve_pages: 0,
+            weight: 0,
+            cpu_percent: 0,
             restarts: 5,
             window_s: 10,
         }
@@ -383,13 +395,17 @@ fn limits(entries: &[Entry]) -> Result<Limits, Error> {
             "threads" => limits.threads = small(entry)?,
             "calls" => limits.calls = small(entry)?,
             "call_ms" => limits.call_ms = small(entry)?,
+            "total_pages" => limits.total_pages = number(entry, i64::MAX as u64)?,
+            "reserve_pages" => limits.reserve_pages = number(entry, i64::MAX as u64)?,
+            "weight" => limits.weight = small(entry)?,
+            "cpu_percent" => limits.cpu_percent = small(entry)?,
             "restarts" => limits.restarts = small(entry)?,
             "window_s" => limits.window_s = small(entry)?,
             _ => {
                 return Err(unknown(
                     entry,
                     "limits",
-                    "pages, shared_pages, threads, calls, call_ms, restarts, window_s",
+                    "pages, shared_pages, total_pages, reserve_pages, threads, calls, call_ms, weight, cpu_percent, restarts, window_s",
                 ));
             }
         }

@@ -397,6 +397,7 @@ impl<S: System> Shell<S> {
     ) -> Vec<Started> {
         let mut started = Vec::new();
         let mut input = input;
+        let outer_leader = self.leader.take();
         for (index, stage) in stages.iter().enumerate() {
             let pipe = match index + 1 < stages.len() {
                 true => match self.system.pipe() {
@@ -414,12 +415,14 @@ impl<S: System> Shell<S> {
             self.descriptors[1] = pipe.map_or(outer[1], |(_, write_end)| Some(write_end));
             let stage = self.start_stage(stage, background);
             self.descriptors = outer;
+            self.leader = self.leader.or(stage.pid());
             started.push(stage);
             self.close_all(input.as_slice());
             self.close_all(pipe.map(|(_, write_end)| write_end).as_slice());
             input = pipe.map(|(read_end, _)| read_end);
         }
         self.close_all(input.as_slice());
+        self.leader = outer_leader;
         started
     }
 
@@ -591,6 +594,7 @@ impl<S: System> Shell<S> {
             environment: &environment,
             descriptors,
             background,
+            leader: self.leader,
         };
         match self.system.spawn(&order) {
             Ok(pid) => Started::Process { pid, name },

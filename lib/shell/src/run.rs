@@ -83,6 +83,8 @@ pub struct Shell<S: System> {
     pub(crate) substituted: Option<i32>,
     pub(crate) last_background: Option<u32>,
     pub(crate) jobs: Vec<Job>,
+    /// The first process of the pipeline that is being started, whose job the others join.
+    pub(crate) leader: Option<u32>,
     /// Which signals `kill` has sent to processes of jobs.
     pub(crate) sent: BTreeMap<u32, usize>,
     pub(crate) interactive: bool,
@@ -143,6 +145,7 @@ impl<S: System> Shell<S> {
             substituted: None,
             last_background: None,
             jobs: Vec::new(),
+            leader: None,
             sent: BTreeMap::new(),
             interactive,
             switches: Switches::default(),

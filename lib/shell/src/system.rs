@@ -62,6 +62,8 @@ pub struct SpawnOrder<'a> {
     pub descriptors: [u32; 3],
     /// Ctrl-C does not reach it.
     pub background: bool,
+    /// The process whose job it joins; `None`: it is the first of a new one.
+    pub leader: Option<u32>,
 }
 
 /// Why a program did not start.

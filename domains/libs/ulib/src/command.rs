@@ -2,7 +2,7 @@
 
 use crate::{Env, Error, Stop};
 use alloc::vec::Vec;
-use interfaces::{ExitStatus, RVec, SpawnRequest};
+use interfaces::{ExitStatus, Job, RVec, SpawnRequest};
 
 /// Where programs are looked for if `PATH` is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/boot/bin";
@@ -59,6 +59,7 @@ pub fn run_with(
         environment: RVec::from_slice(&settings.collect::<Vec<u8>>())?,
         descriptors: [0, 1, 2],
         background: false,
+        job: Job::Same,
     };
     let pid = match env.process().spawn(request) {
         Ok(pid) => pid,

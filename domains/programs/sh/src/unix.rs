@@ -5,8 +5,8 @@ use crate::input::{self, Input};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use interfaces::{
-    DescriptorKind, Errno, ExitStatus, FileKind, FsError, Metadata, OpenFlags, ProcessInfo, RVec,
-    RpcError, SpawnRequest,
+    DescriptorKind, Errno, ExitStatus, FileKind, FsError, Job, Metadata, OpenFlags, ProcessInfo,
+    RVec, RpcError, SpawnRequest,
 };
 use shell::{
     Ended, FileTest, Line, Lookup, MOST_EXPANDED, OpenMode, SpawnError, SpawnOrder, System,
@@ -119,6 +119,7 @@ impl<'a> Unix<'a> {
             environment: RVec::from_slice(&with_zeros(&environment))?,
             descriptors: order.descriptors,
             background: order.background,
+            job: order.leader.map_or(Job::New, Job::Of),
         })
     }
 }

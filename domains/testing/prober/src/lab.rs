@@ -45,6 +45,12 @@ pub fn unlimited() -> DomainSpec {
         thread_limit: 0,
         call_limit: 0,
         call_budget_ms: 0,
+        reserve_pages: 0,
+        group: 0,
+        group_pages: 0,
+        group_threads: 0,
+        weight: 0,
+        cpu_percent: 0,
     }
 }
 

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use interfaces::Subject;
 use isolation::Reason;
 use isolation::kill::kill;
-use isolation::platform::platform;
+use isolation::platform::{Attributes, platform};
 
 /// Threads that call at once.
 const THREADS: [u32; 4] = [1, 2, 4, 8];
@@ -88,7 +88,10 @@ fn rate(subjects: Vec<Arc<Handle<dyn Subject>>>) -> Result<u64, String> {
     });
     for _ in 0..count {
         let share = Arc::into_raw(round.clone()) as usize;
-        if platform().spawn("caller", caller, share).is_none() {
+        if platform()
+            .spawn("caller", caller, share, &Attributes::KERNEL)
+            .is_none()
+        {
             // SAFETY: nobody took the share.
             drop(unsafe { Arc::from_raw(share as *const Round) });
             return Err("no memory for a thread".into());

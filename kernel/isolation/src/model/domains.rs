@@ -274,11 +274,8 @@ pub fn inside(block: &ControlBlock, mut body: impl FnMut()) -> RpcResult<()> {
 /// its first object.
 pub fn start(name: &str, calls: u32) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
     let limits = Limits {
-        pages: 0,
-        shared: 0,
-        threads: 0,
         calls,
-        call_ms: 0,
+        ..Limits::NONE
     };
     let block = domain::create(name, limits).expect("there are numbers left");
     block.set_image(Loaded::for_once(platform().image_space(1).expect("memory")));

@@ -2,7 +2,7 @@
 //! looks at them afterwards is noticed; each must have been taken, and comes back once.
 
 use super::threads;
-use crate::platform::{ImageSpace, PAGE, Platform, Protection, ThreadView, WaitResult};
+use crate::platform::{Attributes, ImageSpace, PAGE, Platform, Protection, ThreadView, WaitResult};
 use core::cell::Cell;
 use core::fmt;
 use core::ptr::NonNull;
@@ -124,7 +124,13 @@ impl Platform for Machine {
         }))
     }
 
-    fn spawn(&self, _: &str, entry: extern "C" fn(usize), argument: usize) -> Option<u64> {
+    fn spawn(
+        &self,
+        _: &str,
+        entry: extern "C" fn(usize),
+        argument: usize,
+        _: &Attributes,
+    ) -> Option<u64> {
         super::scenes::detach(threads::spawn(move || entry(argument)));
         Some(1)
     }

@@ -1,0 +1,281 @@
+//! Groups: domains that share one budget of memory, threads and processor time.
+//!
+//! A domain belongs to one group all its life. Its starter chooses which, by a number of the starter's own: 0 makes a group for
+//! that domain alone, any other number names the group which this very starter has under it. So nobody can get into, or use
+//! up, the group of another's domains. Whoever makes a group sets its limits; they never change. It is found by its number
+//! until its last domain is gone; what still holds memory on its account keeps the record itself.
+//!
+//! The scheduler sees a group as a number, a weight and a share ([`Attributes`](crate::platform::Attributes)).
+
+use crate::lock::Lock;
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize};
+use abi::RpcError;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+/// Which group a new domain belongs to, and the limits of the group if this domain is its first.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupSpec {
+    /// The starter's number for it; 0: one of the domain's own.
+    pub number: u32,
+    /// Memory of all kinds that its domains have together, in pages. 0: no limit.
+    pub pages: usize,
+    /// Threads that its domains have created. 0: no limit.
+    pub threads: u32,
+    /// Its share of the processors, beside those of others. 0: the usual one.
+    pub weight: u32,
+    /// Processor time that it may have in all, in percent of one processor. 0: no limit.
+    pub percent: u32,
+}
+
+impl GroupSpec {
+    /// A group of the domain's own, without limits.
+    pub const NONE: GroupSpec = GroupSpec {
+        number: 0,
+        pages: 0,
+        threads: 0,
+        weight: 0,
+        percent: 0,
+    };
+}
+
+impl Default for GroupSpec {
+    fn default() -> Self {
+        GroupSpec::NONE
+    }
+}
+
+/// The weight of a group whose starter says nothing.
+pub const USUAL_WEIGHT: u32 = 1024;
+
+/// An amount that is used and its limit.
+struct Budget {
+    used: AtomicUsize,
+    /// `usize::MAX`: none.
+    limit: usize,
+}
+
+impl Budget {
+    /// 0 as `limit`: none.
+    const fn new(limit: usize) -> Self {
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        Budget {
+            used: AtomicUsize::new(0),
+            limit,
+        }
+    }
+
+    fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The limit; 0: none.
+    fn limit(&self) -> usize {
+        if self.limit == usize::MAX {
+            0
+        } else {
+            self.limit
+        }
+    }
+
+    /// Takes `amount` if that leaves the limit kept; whether it does.
+    fn take(&self, amount: usize) -> bool {
+        let within = |used: usize| used.checked_add(amount).filter(|sum| *sum <= self.limit);
+        let taken = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        taken.is_ok()
+    }
+
+    fn give(&self, amount: usize) {
+        let before = self.used.fetch_sub(amount, Ordering::Relaxed);
+        debug_assert!(before >= amount, "more is given back than was taken");
+    }
+}
+
+/// A set of domains with one budget.
+pub struct Group {
+    /// Its own number, never used again; what the scheduler knows it by. The kernel's own threads have 0.
+    pub id: u64,
+    /// The instance that made it, and that instance's number for it.
+    starter: u32,
+    number: u32,
+    /// Share of the processors, beside those of other groups.
+    pub weight: u32,
+    /// Most processor time, in percent of one processor; 0: no limit.
+    pub percent: u32,
+    /// Processor time that its threads have used, in nanoseconds; kept by whoever schedules.
+    pub used_ns: AtomicU64,
+    memory: Budget,
+    threads: Budget,
+    /// Domains that are not gone. Changes under the lock of [`ALL`].
+    members: AtomicU32,
+}
+
+/// All groups that have a number of their starter's, in no order.
+static ALL: Lock<Vec<Arc<Group>>> = Lock::new(Vec::new());
+
+/// The number of the next group.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+impl Group {
+    fn new(starter: u32, spec: &GroupSpec) -> Self {
+        Group {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            starter,
+            number: spec.number,
+            weight: if spec.weight == 0 {
+                USUAL_WEIGHT
+            } else {
+                spec.weight
+            },
+            percent: spec.percent,
+            used_ns: AtomicU64::new(0),
+            memory: Budget::new(spec.pages.saturating_mul(crate::platform::PAGE)),
+            threads: Budget::new(spec.threads as usize),
+            members: AtomicU32::new(1),
+        }
+    }
+
+    /// Bytes of memory that are charged to it.
+    pub fn memory_used(&self) -> usize {
+        self.memory.used()
+    }
+
+    /// Bytes of memory that it may have; 0: no limit.
+    pub fn memory_limit(&self) -> usize {
+        self.memory.limit()
+    }
+
+    /// Threads that its domains have created and that still run.
+    pub fn threads_used(&self) -> usize {
+        self.threads.used()
+    }
+
+    /// Threads that its domains may create; 0: no limit.
+    pub fn threads_limit(&self) -> usize {
+        self.threads.limit()
+    }
+
+    /// Charges it with `bytes`, if its limit lets it; whether it does.
+    pub(crate) fn take_memory(&self, bytes: usize) -> bool {
+        self.memory.take(bytes)
+    }
+
+    /// Gives back what was charged.
+    pub(crate) fn give_memory(&self, bytes: usize) {
+        self.memory.give(bytes);
+    }
+
+    /// Counts one more thread, if its limit lets it; whether it does.
+    pub(crate) fn take_thread(&self) -> bool {
+        self.threads.take(1)
+    }
+
+    /// Counts one thread less.
+    pub(crate) fn give_thread(&self) {
+        self.threads.give(1);
+    }
+
+    /// A domain of it is gone. The last one takes its number with it.
+    pub(crate) fn leave(&self) {
+        let mut all = ALL.lock();
+        if self.members.fetch_sub(1, Ordering::Relaxed) != 1 {
+            return;
+        }
+        let index = all.iter().position(|group| core::ptr::eq(&**group, self));
+        let last = index.map(|index| all.swap_remove(index));
+        // Whoever drops the last share frees memory, which needs no lock.
+        drop(all);
+        drop(last);
+    }
+}
+
+/// The group of a new domain that `starter` starts, with the domain counted. Whoever gets it has to
+/// [`leave`](Group::leave) it.
+///
+/// # Errors
+/// [`RpcError::NoMemory`].
+pub(crate) fn join(starter: u32, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> {
+    if spec.number == 0 {
+        return Ok(Arc::new(Group::new(starter, spec)));
+    }
+    let mut all = ALL.lock();
+    let known = all
+        .iter()
+        .find(|group| (group.starter, group.number) == (starter, spec.number));
+    if let Some(group) = known {
+        group.members.fetch_add(1, Ordering::Relaxed);
+        return Ok(group.clone());
+    }
+    all.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
+    let group = Arc::new(Group::new(starter, spec));
+    all.push(group.clone());
+    Ok(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(number: u32, pages: usize) -> GroupSpec {
+        GroupSpec {
+            number,
+            pages,
+            threads: 2,
+            ..GroupSpec::NONE
+        }
+    }
+
+    fn group(starter: u32, number: u32, pages: usize) -> Arc<Group> {
+        join(starter, &spec(number, pages)).expect("memory")
+    }
+
+    #[test]
+    fn a_number_means_something_to_its_starter_only() {
+        // Numbers of instances that no other test has.
+        const ONE: u32 = u32::MAX - 1;
+        const OTHER: u32 = u32::MAX - 2;
+        let first = group(ONE, 7, 1);
+        let same = group(ONE, 7, 99);
+        let foreign = group(OTHER, 7, 3);
+        assert_eq!(first.id, same.id);
+        assert_eq!(
+            same.memory_limit(),
+            4096,
+            "the first to make it sets its limit"
+        );
+        assert_ne!(first.id, foreign.id);
+        assert_ne!(group(ONE, 0, 1).id, group(ONE, 0, 1).id);
+        first.leave();
+        assert_eq!(group(ONE, 7, 1).id, first.id, "one was left");
+        same.leave();
+        first.leave();
+        foreign.leave();
+        let later = group(ONE, 7, 1);
+        assert_ne!(later.id, first.id, "its last domain was gone");
+        later.leave();
+    }
+
+    #[test]
+    fn a_limit_is_reached_exactly() {
+        let group = group(1, 0, 2);
+        assert!(group.take_memory(8191) && group.take_memory(1));
+        assert!(!group.take_memory(1) && group.take_memory(0));
+        assert!(!group.take_memory(usize::MAX));
+        group.give_memory(4096);
+        assert!(!group.take_memory(4097) && group.take_memory(4096));
+        assert!(group.take_thread() && group.take_thread() && !group.take_thread());
+        group.give_thread();
+        assert_eq!((group.memory_used(), group.threads_used()), (8192, 1));
+    }
+
+    #[test]
+    fn no_limit_is_no_limit() {
+        let group = join(1, &GroupSpec::NONE).expect("memory");
+        assert!(group.take_memory(1 << 40));
+        assert_eq!((group.memory_limit(), group.threads_limit()), (0, 0));
+        assert_eq!(group.weight, USUAL_WEIGHT);
+    }
+}
