@@ -1,6 +1,6 @@
 //! Parts that crash or are killed under a running system, and what the rest of it notices.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use xtask::session::Session;
 
@@ -130,15 +130,19 @@ pub(super) fn free(line: &str) -> Option<u64> {
     row.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Ten times twenty crashes; what is lost every time is a leak, what is allocated once and kept is none: tables grow in the
-/// first rounds. The manifest
-/// allows more restarts than usual.
+/// Free memory may be this much less after all crashes than after the first rounds: one chunk of the shared heap that
+/// happens to be cut anew. A page lost in each of the 160 crashes between would be more than twice as much.
+const STRAY_BYTES: u64 = 256 << 10;
+
+/// Ten times twenty crashes. Tables grow in the first rounds and are kept, so the reading after the second round counts as
+/// the first; before each reading the last death has time to be cleared away. The manifest allows more restarts
+/// than usual.
 fn hundred(bench: &Bench<'_>) -> Result<()> {
     let disk = bench.disk()?;
     let mut machine = bench.machine_by(&with_limits(bench, &["virtio-blk"], MANY_RESTARTS)?)?;
     machine.disk = Some(disk.clone());
     let line = format!(
-        "for round in $(seq 10); do for i in $(seq 20); do {MET} done; sleep 0.2; free -b; done; cat /mark; domains -q"
+        "for round in $(seq 10); do for i in $(seq 20); do {MET} done; sleep 1; free -b; done; cat /mark; domains -q"
     );
     let answer = bench
         .exec_on(machine, &line)?
@@ -147,8 +151,11 @@ fn hundred(bench: &Bench<'_>) -> Result<()> {
         .silently()?;
     expect_restarts(&answer.stdout, "virtio-blk", 200)?;
     let free: Vec<_> = answer.stdout.lines().filter_map(free).collect();
+    let &[_, first, .., last] = free.as_slice() else {
+        bail!("not ten readings: {free:?}");
+    };
     ensure!(
-        free.len() == 10 && free.windows(2).any(|pair| pair[1] >= pair[0]),
+        free.len() == 10 && last + STRAY_BYTES >= first,
         "free after each 20 crashes: {free:?}"
     );
     bench.expect_clean(&disk)
