@@ -1,4 +1,4 @@
-//! The driver of the network device that is none: serves `nullnet_device` to others.
+//! The driver of the null network device: serves `nullnet_device` to others.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A network device that is none: what it is to send it discards, and what it receives it makes up.
+//! A null network device: what it is to send it discards, and what it receives it makes up.
 //!
 //! It does what every driver does with a batch (it takes the lock of its queue, looks at every packet's length,
 //! counts), and nothing that would need a device. So it shows what calls into a driver cost. The driver
