@@ -12,7 +12,7 @@ use crate::rules::{self, Zone};
 use crate::setup::{self, TARGET, Toolchain};
 use crate::test::runs_on_the_host;
 use crate::trust::{self, Breach};
-use crate::{build, tool};
+use crate::{build, texts, tool};
 
 /// What to check.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -30,7 +30,8 @@ pub fn check(project: &Project, options: &Options) -> Result<i32> {
     let toolchain = setup::toolchain()?;
     let packages = packages::ours(project, &toolchain)?;
     tool::step("folder rules and sources");
-    let breaches = breaches(project, &packages)?;
+    let mut breaches = breaches(project, &packages)?;
+    breaches.extend(texts::breaches(project)?);
     for breach in &breaches {
         println!(
             "{}:{}: {}",

@@ -51,6 +51,7 @@ pub mod steps;
 pub mod storms;
 pub mod tcb;
 pub mod test;
+pub mod texts;
 pub mod tool;
 pub mod trust;
 pub mod wiring;

@@ -1,5 +1,5 @@
 //! The rules that give the folders their meaning: who may depend on whom, where `unsafe` may stand,
-//! and how every file begins. `architecture.md` has them as a table; this is that table as code.
+//! and how every file begins. `ARCHITECTURE.md` has them under "Crates"; this is that table as code.
 
 use std::fs;
 use std::path::{Path, PathBuf};

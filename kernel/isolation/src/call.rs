@@ -1,6 +1,6 @@
 //! The call chain: how control enters a domain and always finds its way out.
 //!
-//! Read the ABI facts and "the shape that gave these numbers" in `docs/soundness` first. In short: a proxy
+//! ARCHITECTURE.md, "The life of a call", tells it as a story; decision 0001 says why it is so. A proxy
 //! keeps a [`Record`] in its stack frame and links it into the thread's chain (publish), then tests that the
 //! callee is alive, then calls through a small naked trampoline that writes the callee-saved registers, the
 //! stack pointer and the return slot into the record and jumps on. The method returns straight to the proxy.

@@ -70,7 +70,7 @@ pub struct Instance {
     pub offers: [Option<AnyHandle>; MOST_OFFERS],
 }
 
-/// Verifies a file: form, fingerprint, signature, and the ELF file in it.
+/// Verifies a file: form, signature, fingerprint, and the ELF file in it.
 ///
 /// # Errors
 /// What is wrong; the first that is found, in that order.

@@ -1,4 +1,4 @@
-//! The PVH entry point (Xen `docs/misc/pvh.pandoc`): 32-bit protected mode to the higher half.
+//! The PVH entry point (the page `pvh.pandoc` of Xen's documentation): 32-bit protected mode to the higher half.
 //!
 //! The provisional page tables map the first GiB of physical memory three times: at 0 (for the
 //! jump itself), at the direct map and at the kernel's link address. They stay in memory because
