@@ -30,8 +30,12 @@ pub const LARGE_OFFSET: usize = 128;
 pub const NO_OWNER: u32 = 0;
 /// The owner number of the kernel.
 pub const KERNEL_OWNER: u32 = 1;
+/// The owner number of an object that is not whole: being made, or being ended. No domain ever has it, and nobody
+/// looks for it.
+pub const UNFINISHED_OWNER: u32 = u32::MAX;
 
-/// The first 64 bytes of every chunk.
+/// The first 64 bytes of every chunk. Domains read `shift` while the kernel changes what its lock guards, so that is
+/// atomic: the head is only ever shared, never borrowed for writing.
 #[repr(C, align(64))]
 pub struct ChunkHead {
     /// Slot number = offset in the chunk >> `shift`.
@@ -41,9 +45,9 @@ pub struct ChunkHead {
     /// One past the last slot that holds an object.
     pub end: u32,
     /// Slots in use now. Guarded by the kernel's lock of the chunk's size class.
-    pub used: u32,
+    pub used: AtomicU32,
     /// First free slot or 0. The same lock.
-    pub free: u32,
+    pub free: AtomicU32,
     /// The chunk's length in pages of 4,096 bytes.
     pub pages: u32,
 }

@@ -2,9 +2,9 @@
 
 use crate::engine::Ground;
 use crate::store::pause;
-use abi::shared::{KERNEL_OWNER, NO_OWNER};
 use isolation::heap::{OBJECTS, PROXIES};
 use isolation::kill::helpers;
+use isolation::owner::Owner;
 use isolation::platform::{STACK_BYTES, platform};
 
 /// Counts at a moment when no driver lives.
@@ -25,11 +25,9 @@ impl Counts {
     pub fn now(ground: &Ground, other: u32) -> Self {
         let kept = (OBJECTS.bytes() + PROXIES.bytes()) as u64;
         let stacks = u64::from(helpers()) * (STACK_BYTES as u64 + ground.stack_extra);
-        let of = |owner| match owner {
-            NO_OWNER => (0, 0),
-            _ => (OBJECTS.count_of(owner), PROXIES.count_of(owner)),
-        };
-        let (own, others) = (of(KERNEL_OWNER), of(other));
+        let of = |owner| (OBJECTS.count_of(owner), PROXIES.count_of(owner));
+        let own = of(Owner::KERNEL);
+        let others = isolation::domain::find(other).map_or((0, 0), |block| of(block.owner()));
         Counts {
             free: (ground.free)() + kept + stacks,
             heap: (ground.heap)(),

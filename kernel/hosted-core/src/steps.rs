@@ -7,7 +7,6 @@
 use crate::bench::{prepare, say, start};
 use crate::host::{heap_bytes, host};
 use crate::log::print;
-use abi::shared::KERNEL_OWNER;
 use abi::{Handle, RRef, RpcError, RpcResult};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -21,6 +20,7 @@ use isolation::heap::{OBJECTS, PROXIES};
 use isolation::kill::{helpers, kill};
 use isolation::loader::Prepared;
 use isolation::lock::Lock;
+use isolation::owner::Owner;
 use isolation::platform::{Attributes, STACK_BYTES, platform};
 use isolation::{ControlBlock, Reason};
 
@@ -106,8 +106,8 @@ fn counts() -> Counts {
             + (OBJECTS.bytes() + PROXIES.bytes()) as u64
             + u64::from(helpers()) * STACK_BYTES as u64,
         heap: heap_bytes(),
-        objects: OBJECTS.count_of(KERNEL_OWNER),
-        handles: PROXIES.count_of(KERNEL_OWNER),
+        objects: OBJECTS.count_of(Owner::KERNEL),
+        handles: PROXIES.count_of(Owner::KERNEL),
     }
 }
 

@@ -12,6 +12,7 @@
 
 use crate::domain::{self, ControlBlock, Reason};
 use crate::heap::{OBJECTS, PROXIES, SharedHeap};
+use crate::owner::Owner;
 use crate::relief;
 use crate::sync::{AtomicBool, AtomicUsize};
 use alloc::vec::Vec;
@@ -35,7 +36,7 @@ pub(crate) fn allocate(
         return None;
     }
     let object = relief::or_wait(SharedHeap::footprint(bytes), || {
-        heap.allocate(bytes, owner.id)
+        heap.allocate(bytes, owner.owner())
     });
     if has_grown(OBJECTS.bytes() + PROXIES.bytes()) && !WAITS.swap(true, Ordering::Relaxed) {
         crate::undertaker::work_waits();
@@ -55,16 +56,16 @@ pub(crate) fn charge(owner: &ControlBlock, bytes: usize) -> bool {
     {
         return true;
     }
-    let left = limit.saturating_sub(owned_by(owner.id));
+    let left = limit.saturating_sub(owned_by(owner.owner()));
     let rest = left.checked_sub(bytes);
     // Two threads that count at once may both write what they found: too much by what one of them allocates.
     allowance.store(rest.unwrap_or(left), Ordering::Relaxed);
     rest.is_some()
 }
 
-/// Bytes that the domain `id` owns on the shared heap, its handles included.
-pub(crate) fn owned_by(id: u32) -> usize {
-    OBJECTS.bytes_of(id) + PROXIES.bytes_of(id)
+/// Bytes that `owner` owns on the shared heap, its handles included.
+pub(crate) fn owned_by(owner: Owner) -> usize {
+    OBJECTS.bytes_of(owner) + PROXIES.bytes_of(owner)
 }
 
 /// Whether the heap, which has `bytes` now, has grown enough for an audit.

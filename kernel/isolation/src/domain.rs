@@ -7,6 +7,7 @@
 use crate::group::{self, Group, GroupSpec};
 use crate::kept::Loaded;
 use crate::lock::Lock;
+use crate::owner::Owner;
 use crate::platform::{Attributes, PAGE, STACK_BYTES, WaitResult, platform, wait};
 use crate::relief;
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
@@ -282,6 +283,13 @@ impl ControlBlock {
         if let Some(group) = &self.group {
             group.give_memory(bytes);
         }
+    }
+
+    /// It as the owner of what it has on the shared heaps.
+    pub fn owner(&self) -> Owner {
+        // SAFETY: the number was given to this instance; only the last one there is, which is never given, stands for
+        // what is not whole.
+        unsafe { Owner::new(self.id) }
     }
 
     /// Its name.
@@ -695,6 +703,7 @@ pub(crate) fn create(name: &str, limits: Limits) -> Result<Arc<ControlBlock>, Rp
         group.leave();
         return Err(RpcError::NoMemory);
     };
+    // The last number is never given: it stands for what is not whole.
     table.next = next;
     let name = crate::text::clean(name);
     let block = Arc::new(ControlBlock::new(id, parent, name, limits, Some(group)));

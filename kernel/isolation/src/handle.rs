@@ -11,11 +11,11 @@ use crate::call::{Method, Record, guarded};
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
 use crate::heap::{PROXIES, Search, SharedHeap};
 use crate::lock::Lock;
+use crate::owner::Owner;
 use crate::platform::platform;
 use crate::sync::{AtomicUsize, point};
 use crate::thread::{current, current_id, top};
 use abi::handle::{HandleOps, Head, RawHandle};
-use abi::shared::KERNEL_OWNER;
 use abi::{RpcError, RpcResult, Transfer};
 use alloc::boxed::Box;
 use core::ptr::NonNull;
@@ -169,7 +169,8 @@ unsafe fn try_wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcRe
         // SAFETY: a live proxy, in a slot of the proxy heap.
         unsafe {
             let slot = NonNull::new_unchecked(raw.data);
-            abi::shared::owner_cell(slot).store(transfer.to, Ordering::Relaxed);
+            // Whoever finds it in its new owner's name sees all of it.
+            abi::shared::owner_cell(slot).store(transfer.to, Ordering::Release);
         }
         return Ok(raw);
     }
@@ -253,9 +254,9 @@ fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<R
     {
         return Err(RpcError::NoMemory);
     }
-    // The kernel's until it is whole: whoever looks through the heap sees only whole proxies.
+    // Nobody's until it is whole: whoever looks through the heap sees only whole proxies.
     let slot = PROXIES
-        .allocate(size_of::<Slot>(), KERNEL_OWNER)
+        .allocate(size_of::<Slot>(), Owner::UNFINISHED)
         .ok_or(RpcError::NoMemory)?
         .cast::<Slot>();
     // SAFETY: the caller has the export; it stays at least until its last proxy goes.
@@ -336,11 +337,11 @@ unsafe impl Send for Buried {}
 /// # Safety
 /// As for [`end_proxy`].
 unsafe fn bury(proxy: *mut Proxy) {
-    // SAFETY: nobody uses the proxy any more; from here on its former owner's end does not reach it. What
-    // ends an object is in the export, so the proxy's own pointer is free for the list.
+    // SAFETY: nobody uses the proxy any more; from here on its former owner's end does not reach it, and no search finds
+    // it. What ends an object is in the export, so the proxy's own pointer is free for the list.
     unsafe {
         let slot = NonNull::new_unchecked(proxy.cast::<u8>());
-        abi::shared::owner_cell(slot).store(KERNEL_OWNER, Ordering::Relaxed);
+        abi::shared::owner_cell(slot).store(Owner::UNFINISHED.number(), Ordering::Relaxed);
         let mut buried = BURIED.lock();
         (*proxy).inner.data = buried.0.cast();
         buried.0 = proxy;
@@ -442,10 +443,10 @@ unsafe extern "C" fn release_in_domain(data: *mut u8) {
 /// Proxies that are looked for together: the lock is not held when they are ended.
 const AT_ONCE: usize = if cfg!(test) { 2 } else { 64 };
 
-/// Ends every proxy that the dead domain `id` held; how many.
-pub(crate) fn release_all_of(id: u32) -> usize {
+/// Ends every proxy that `owner`, who is dead, held; how many.
+pub(crate) fn release_all_of(owner: Owner) -> usize {
     let mut slots = [NonNull::dangling(); AT_ONCE];
-    let mut search = Search::new(id);
+    let mut search = Search::new(owner);
     let mut count = 0;
     loop {
         let found = PROXIES.some_of(&mut search, &mut slots);
@@ -480,19 +481,22 @@ pub(crate) unsafe fn pass(
     }
 }
 
-/// Handles that domain `id` holds.
-pub fn count_of(id: u32) -> usize {
-    PROXIES.count_of(id)
+/// Handles that `owner` holds.
+pub fn count_of(owner: Owner) -> usize {
+    PROXIES.count_of(owner)
 }
 
-/// Interface and serving domain of handle number `index` that domain `id` holds.
-pub fn held(id: u32, index: usize) -> Option<(&'static str, abi::Text<32>)> {
-    PROXIES.with_nth(id, index, |slot| {
-        // SAFETY: a used slot of the proxy heap, which cannot be freed while `with_nth` looks at it.
-        let proxy = unsafe { &slot.cast::<Slot>().as_ref().proxy };
-        let name = proxy_entry(proxy.interface).map_or("?", |entry| entry.name);
-        // SAFETY: the proxy's export holds a share in the block.
-        let block = unsafe { &*proxy.domain };
+/// Interface and serving domain of handle number `index` that `owner` holds.
+pub fn held(owner: Owner, index: usize) -> Option<(&'static str, abi::Text<32>)> {
+    PROXIES.with_nth(owner, index, |slot| {
+        // SAFETY: a slot that somebody owns who can be looked for is whole, and it cannot be freed while `with_nth` looks
+        // at it: neither can its export, which holds a share in the block. Its owner may just be ending it, so only fields
+        // that nobody writes are read, and none is borrowed.
+        let (interface, block) = unsafe {
+            let proxy = &raw const (*slot.cast::<Slot>().as_ptr()).proxy;
+            ((*proxy).interface, &*(*proxy).domain)
+        };
+        let name = proxy_entry(interface).map_or("?", |entry| entry.name);
         let domain = if core::ptr::eq(block, kernel_block()) {
             abi::Text::new("kernel")
         } else {

@@ -5,7 +5,7 @@
 //! dies.
 //!
 //! Guarded by one lock per size class: the list of chunks, and in each chunk `used`, `free` and the links of
-//! free slots. The owner table is written without the lock by whoever owns the object (a move) and read
+//! free slots. Interrupts are off meanwhile, so whoever goes through a heap holds it for one chunk at a time. The owner table is written without the lock by whoever owns the object (a move) and read
 //! without it by reclaim, which runs only when no thread can be inside the dead owner any more, so that no
 //! move from or to it can be under way.
 //!
@@ -13,6 +13,7 @@
 //! goes through a list backwards, with the lock for one chunk at a time, misses none that was there when it began.
 
 use crate::lock::Lock;
+use crate::owner::Owner;
 use crate::platform::{PAGE, platform};
 use crate::sync::{AtomicUsize, point};
 use abi::shared::{
@@ -20,6 +21,7 @@ use abi::shared::{
     chunk_of, owner_cell, slot_size,
 };
 use alloc::vec::Vec;
+use core::ops::ControlFlow;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -73,14 +75,14 @@ impl SharedHeap {
 
     /// An object of at least `bytes` bytes, owned by `owner`; `None` if there is no
     /// memory. Its content is undefined, but zero if it is larger than a slot.
-    pub fn allocate(&self, bytes: usize, owner: u32) -> Option<NonNull<u8>> {
+    pub fn allocate(&self, bytes: usize, owner: Owner) -> Option<NonNull<u8>> {
         let object = match slot_size(bytes) {
             Some(slot) => self.allocate_slot(slot)?,
             None => self.allocate_large(bytes)?,
         };
         point();
         // SAFETY: the object is live, and ours until it is returned.
-        unsafe { owner_cell(object).store(owner, Ordering::Relaxed) };
+        unsafe { owner_cell(object).store(owner.number(), Ordering::Relaxed) };
         Some(object)
     }
 
@@ -97,7 +99,7 @@ impl SharedHeap {
             unsafe {
                 // The chunk may go meanwhile; in the model its pages stay until the scene is over.
                 let cell = owner_cell(object);
-                self.free_slot(chunk, object, chunk.0.as_ref().shift);
+                self.free_slot(chunk, object, chunk.head().shift);
                 crate::sync::spin();
                 return cell.store(NO_OWNER, Ordering::Relaxed);
             }
@@ -106,7 +108,7 @@ impl SharedHeap {
         // SAFETY: the object is live until here, so its chunk is.
         let shift = unsafe {
             owner_cell(object).store(NO_OWNER, Ordering::Relaxed);
-            chunk.0.as_ref().shift
+            chunk.head().shift
         };
         if shift == LARGE_SHIFT {
             let mut large = self.large.lock();
@@ -122,12 +124,9 @@ impl SharedHeap {
 
     /// Bytes of memory in chunks that hold no object and are kept for the next one.
     pub fn spare_bytes(&self) -> usize {
-        let spare = |class: &Lock<Class>| {
-            let class = class.lock();
-            let empty = class.chunks.iter().filter(|chunk| chunk.used() == 0);
-            empty.count() * CHUNK_BYTES
-        };
-        self.classes.iter().map(spare).sum()
+        let mut bytes = 0;
+        self.each_slotted(|chunk| bytes += CHUNK_BYTES * usize::from(chunk.used() == 0));
+        bytes
     }
 
     /// Bytes of memory that the heap holds.
@@ -135,8 +134,11 @@ impl SharedHeap {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Frees every object of `owner`, who is dead and has no thread inside; how many.
-    pub fn free_all_of(&self, owner: u32) -> usize {
+    /// Frees every object of `owner`; how many.
+    ///
+    /// # Safety
+    /// The owner is dead and has no thread inside, or its objects are not used any more.
+    pub unsafe fn free_all_of(&self, owner: Owner) -> usize {
         let mut count = 0;
         for class in &self.classes {
             // Backwards, see above.
@@ -160,7 +162,7 @@ impl SharedHeap {
         count + self.free_large_of(owner)
     }
 
-    fn free_large_of(&self, owner: u32) -> usize {
+    fn free_large_of(&self, owner: Owner) -> usize {
         let mut count = 0;
         let mut index = self.large.lock().len();
         while index > 0 {
@@ -193,43 +195,78 @@ impl SharedHeap {
         0
     }
 
-    /// How many objects `owner` owns.
-    pub fn count_of(&self, owner: u32) -> usize {
-        let slots: usize = self
-            .classes
-            .iter()
-            .map(|class| class.lock().count_of(owner))
-            .sum();
-        slots
-            + self
-                .large
-                .lock()
-                .iter()
-                .map(|chunk| chunk.count_of(owner))
-                .sum::<usize>()
+    /// How many objects `owner` owns, as far as they do not change hands meanwhile.
+    pub fn count_of(&self, owner: Owner) -> usize {
+        let mut count = 0;
+        self.each_chunk(|chunk| count += chunk.count_of(owner));
+        count
     }
 
     /// Shows object number `index` of `owner` to `look`, while it cannot be freed. Objects with a chunk of
-    /// their own are left out.
-    pub fn with_nth<R>(
+    /// their own are left out. What is made, freed or changes hands meanwhile may shift the numbers.
+    pub(crate) fn with_nth<R>(
         &self,
-        owner: u32,
+        owner: Owner,
         index: usize,
         look: impl FnOnce(NonNull<u8>) -> R,
     ) -> Option<R> {
         let mut left = index;
+        let mut look = Some(look);
+        let found = self.search_slotted(|chunk| {
+            let count = chunk.count_of(owner);
+            if left >= count {
+                left -= count;
+                return ControlFlow::Continue(());
+            }
+            // It may have changed hands since it was counted.
+            match (chunk.objects_of(owner).nth(left), look.take()) {
+                (Some(object), Some(look)) => ControlFlow::Break(Some(look(object))),
+                _ => ControlFlow::Break(None),
+            }
+        });
+        found.flatten()
+    }
+
+    /// Shows every chunk of slots to `look` until that has seen enough, with the lock for this one alone.
+    ///
+    /// Forwards: what is made or moves to another place meanwhile may be missed, but nothing is seen twice.
+    fn search_slotted<R>(&self, mut look: impl FnMut(Chunk) -> ControlFlow<R>) -> Option<R> {
         for class in &self.classes {
-            let class = class.lock();
-            for chunk in &class.chunks {
-                for object in chunk.objects_of(owner) {
-                    if left == 0 {
-                        return Some(look(object));
-                    }
-                    left -= 1;
+            let mut index = 0;
+            loop {
+                let class = class.lock();
+                let Some(&chunk) = class.chunks.get(index) else {
+                    break;
+                };
+                if let ControlFlow::Break(found) = look(chunk) {
+                    return Some(found);
                 }
+                index += 1;
             }
         }
         None
+    }
+
+    /// Shows every chunk of slots to `look`, as [`search_slotted`](Self::search_slotted) does.
+    fn each_slotted(&self, mut look: impl FnMut(Chunk)) {
+        self.search_slotted::<()>(|chunk| {
+            look(chunk);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Shows every chunk to `look`, with the lock for this one alone.
+    fn each_chunk(&self, mut look: impl FnMut(Chunk)) {
+        self.each_slotted(&mut look);
+        let mut index = 0;
+        loop {
+            let large = self.large.lock();
+            let Some(&chunk) = large.get(index) else {
+                break;
+            };
+            look(chunk);
+            index += 1;
+        }
     }
 
     /// Bytes of memory that an object of `bytes` bytes takes.
@@ -238,30 +275,16 @@ impl SharedHeap {
     }
 
     /// Bytes of memory of the objects of `owner`, as far as they do not change hands meanwhile.
-    pub(crate) fn bytes_of(&self, owner: u32) -> usize {
+    pub(crate) fn bytes_of(&self, owner: Owner) -> usize {
         let mut sum = 0;
-        self.for_each_owner(|other, bytes| sum += if other == owner { bytes } else { 0 });
+        self.each_chunk(|chunk| sum += chunk.count_of(owner) * chunk.object_bytes());
         sum
     }
 
     /// Tells `look` the owner and the bytes of every object. A lock is held for one chunk at a time, so what
     /// is allocated or changes hands meanwhile is told or not.
     pub(crate) fn for_each_owner(&self, mut look: impl FnMut(u32, usize)) {
-        for class in &self.classes {
-            let mut index = 0;
-            loop {
-                let class = class.lock();
-                let Some(chunk) = class.chunks.get(index) else {
-                    break;
-                };
-                chunk.owners().for_each(|(owner, bytes)| look(owner, bytes));
-                index += 1;
-            }
-        }
-        let large = self.large.lock();
-        for chunk in large.iter() {
-            chunk.owners().for_each(|(owner, bytes)| look(owner, bytes));
-        }
+        self.each_chunk(|chunk| chunk.owners().for_each(|(owner, bytes)| look(owner, bytes)));
     }
 
     fn allocate_slot(&self, slot: usize) -> Option<NonNull<u8>> {
@@ -306,8 +329,8 @@ impl SharedHeap {
                 shift: LARGE_SHIFT,
                 first: 0,
                 end: 1,
-                used: 1,
-                free: 0,
+                used: AtomicU32::new(1),
+                free: AtomicU32::new(0),
                 pages: 0,
             },
         )?;
@@ -334,8 +357,8 @@ impl SharedHeap {
                 shift,
                 first,
                 end: slots,
-                used: 0,
-                free: 0,
+                used: AtomicU32::new(0),
+                free: AtomicU32::new(0),
                 pages: 0,
             },
         )
@@ -357,7 +380,7 @@ impl SharedHeap {
     fn give_back(&self, chunk: Chunk) {
         // SAFETY: no object of the chunk is live and no list names it, so nobody else has it.
         unsafe {
-            let pages = chunk.0.as_ref().pages as usize;
+            let pages = chunk.head().pages as usize;
             self.bytes.fetch_sub(pages * PAGE, Ordering::Relaxed);
             platform().free_pages(chunk.0.cast(), pages);
         }
@@ -367,7 +390,7 @@ impl SharedHeap {
 /// How far a search for the objects (of at most [`LARGEST_SLOT`] bytes) of one owner has come, who is dead and has no
 /// thread inside. Each is found once if it is freed then, however chunks come and go meanwhile: it goes backwards.
 pub(crate) struct Search {
-    owner: u32,
+    owner: Owner,
     class: usize,
     /// Of so many chunks, from the first on, something may not have been seen yet.
     left: usize,
@@ -377,7 +400,7 @@ pub(crate) struct Search {
 
 impl Search {
     /// A search that has seen nothing.
-    pub(crate) fn new(owner: u32) -> Self {
+    pub(crate) fn new(owner: Owner) -> Self {
         Search {
             owner,
             class: 0,
@@ -422,23 +445,36 @@ struct FreeSlot {
 }
 
 impl Chunk {
+    /// The head. It is shared with whoever asks for an owner; see [`ChunkHead`].
+    ///
+    /// # Safety
+    /// The chunk is live as long as the head is used: an object in it is, or its list's lock is held.
+    unsafe fn head<'a>(self) -> &'a ChunkHead {
+        // SAFETY: written when the chunk was made, by the caller's duty not given back yet, and only its atomics change.
+        unsafe { self.0.as_ref() }
+    }
+
     /// A free slot, if there is one. The lock of the class is held.
     fn take_slot(self) -> Option<NonNull<u8>> {
         // SAFETY: the chunk is in its class's list, so it is live; the lock is held. Slots that were never
         // used are those from `first + used` on as long as the free list is empty: `free` counts down only
         // after `put_slot` counted it up.
         unsafe {
-            let head = &mut *self.0.as_ptr();
-            let slot = if head.free != 0 {
-                let slot = head.free;
-                head.free = self.slot(slot).cast::<FreeSlot>().as_ref().next;
-                slot
-            } else if head.first + head.used < head.end {
-                head.first + head.used
+            let head = self.head();
+            let (used, free) = (
+                head.used.load(Ordering::Relaxed),
+                head.free.load(Ordering::Relaxed),
+            );
+            let slot = if free != 0 {
+                let next = self.slot(free).cast::<FreeSlot>().as_ref().next;
+                head.free.store(next, Ordering::Relaxed);
+                free
+            } else if head.first + used < head.end {
+                head.first + used
             } else {
                 return None;
             };
-            head.used += 1;
+            head.used.store(used + 1, Ordering::Relaxed);
             Some(self.slot(slot))
         }
     }
@@ -447,14 +483,14 @@ impl Chunk {
     fn put_slot(self, object: NonNull<u8>) -> u32 {
         // SAFETY: as in `take_slot`; the slot is free now, so its content is ours.
         unsafe {
-            let head = &mut *self.0.as_ptr();
+            let head = self.head();
             let slot = (object.addr().get() & (CHUNK_BYTES - 1)) >> head.shift;
-            object
-                .cast::<FreeSlot>()
-                .write(FreeSlot { next: head.free });
-            head.free = slot as u32;
-            head.used -= 1;
-            head.used
+            let next = head.free.load(Ordering::Relaxed);
+            object.cast::<FreeSlot>().write(FreeSlot { next });
+            head.free.store(slot as u32, Ordering::Relaxed);
+            let used = head.used.load(Ordering::Relaxed) - 1;
+            head.used.store(used, Ordering::Relaxed);
+            used
         }
     }
 
@@ -463,16 +499,25 @@ impl Chunk {
     unsafe fn slot(self, number: u32) -> NonNull<u8> {
         // SAFETY: inside the chunk, by the caller's duty.
         unsafe {
-            self.0
-                .cast::<u8>()
-                .add((number as usize) << self.0.as_ref().shift)
+            let offset = (number as usize) << self.head().shift;
+            self.0.cast::<u8>().add(offset)
         }
     }
 
     /// Slots in use. The lock of the class is held.
     fn used(self) -> u32 {
         // SAFETY: the chunk is in its class's list, so it is live.
-        unsafe { self.0.as_ref().used }
+        unsafe { self.head().used.load(Ordering::Relaxed) }
+    }
+
+    /// Bytes of memory that each object takes. The lock of the list is held.
+    fn object_bytes(self) -> usize {
+        // SAFETY: the chunk is in its list, so it is live.
+        let head = unsafe { self.head() };
+        match head.shift {
+            LARGE_SHIFT => head.pages as usize * PAGE,
+            shift => 1 << shift,
+        }
     }
 
     /// The owner cells of the slots from number `from` on, and the number of the first of them. The lock of the class
@@ -480,7 +525,7 @@ impl Chunk {
     fn cells<'a>(self, from: u32) -> (u32, &'a [AtomicU32]) {
         // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every slot.
         unsafe {
-            let head = self.0.as_ref();
+            let head = self.head();
             let from = from.clamp(head.first, head.end);
             let table = self.0.add(1).cast::<AtomicU32>();
             let cells =
@@ -490,9 +535,9 @@ impl Chunk {
     }
 
     /// The first slot from `from` on that `owner` owns. The lock as for `cells`.
-    fn find(self, owner: u32, from: u32) -> Option<u32> {
+    fn find(self, owner: Owner, from: u32) -> Option<u32> {
         point();
-        let is_owners = |cell: &AtomicU32| cell.load(Ordering::Acquire) == owner;
+        let is_owners = |cell: &AtomicU32| cell.load(Ordering::Acquire) == owner.number();
         let (first, cells) = self.cells(from);
         // By eights, because most that is looked at belongs to others.
         let (eights, _) = cells.as_chunks::<8>();
@@ -508,7 +553,7 @@ impl Chunk {
     fn object(self, number: u32) -> NonNull<u8> {
         // SAFETY: the chunk is in its class's list, so it is live, and the slot lies in it.
         unsafe {
-            match self.0.as_ref().shift {
+            match self.head().shift {
                 LARGE_SHIFT => self.0.cast::<u8>().add(LARGE_OFFSET),
                 _ => self.slot(number),
             }
@@ -516,7 +561,7 @@ impl Chunk {
     }
 
     /// The objects of `owner`. The lock of the class is held as long as the iterator is used.
-    fn objects_of(self, owner: u32) -> impl Iterator<Item = NonNull<u8>> {
+    fn objects_of(self, owner: Owner) -> impl Iterator<Item = NonNull<u8>> {
         let mut from = 0;
         core::iter::from_fn(move || {
             let slot = self.find(owner, from)?;
@@ -525,19 +570,14 @@ impl Chunk {
         })
     }
 
-    fn count_of(self, owner: u32) -> usize {
-        let is_owners = |cell: &&AtomicU32| cell.load(Ordering::Relaxed) == owner;
+    fn count_of(self, owner: Owner) -> usize {
+        let is_owners = |cell: &&AtomicU32| cell.load(Ordering::Relaxed) == owner.number();
         self.cells(0).1.iter().filter(is_owners).count()
     }
 
     /// Owner and bytes of every object. The lock as for `objects_of`.
     fn owners(self) -> impl Iterator<Item = (u32, usize)> {
-        // SAFETY: the chunk is in its class's list, so it is live.
-        let head = unsafe { self.0.as_ref() };
-        let bytes = match head.shift {
-            LARGE_SHIFT => head.pages as usize * PAGE,
-            shift => 1 << shift,
-        };
+        let bytes = self.object_bytes();
         let owners = self.cells(0).1.iter();
         let owners = owners.map(|cell| cell.load(Ordering::Relaxed));
         let owners = owners.filter(|owner| *owner != NO_OWNER);
@@ -549,10 +589,9 @@ impl Chunk {
     fn clear(self) {
         // SAFETY: the chunk is in its class's list, so it is live. With no slot in use and an empty free list all slots
         // count as never used.
-        unsafe {
-            let head = &mut *self.0.as_ptr();
-            (head.used, head.free) = (0, 0);
-        }
+        let head = unsafe { self.head() };
+        head.used.store(0, Ordering::Relaxed);
+        head.free.store(0, Ordering::Relaxed);
         let free = |cell: &AtomicU32| cell.store(NO_OWNER, Ordering::Relaxed);
         let (eights, rest) = self.cells(0).1.as_chunks::<8>();
         eights.iter().for_each(|eight| eight.iter().for_each(free));
@@ -560,7 +599,7 @@ impl Chunk {
     }
 
     /// Puts back every slot of `owner`; how many. The lock of the class is held.
-    fn put_all_of(self, owner: u32) -> usize {
+    fn put_all_of(self, owner: Owner) -> usize {
         if self.find(owner, 0).is_none() {
             return 0;
         }
@@ -575,11 +614,5 @@ impl Chunk {
             self.put_slot(object);
         }
         count
-    }
-}
-
-impl Class {
-    fn count_of(&self, owner: u32) -> usize {
-        self.chunks.iter().map(|chunk| chunk.count_of(owner)).sum()
     }
 }

@@ -450,8 +450,9 @@ fn usher_out(
 
 /// Frees everything that the dead domain owned. Nobody is inside. [`State::Gone`] is to be entered next.
 pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
-    let handles = handle::release_all_of(block.id);
-    let objects = OBJECTS.free_all_of(block.id);
+    let handles = handle::release_all_of(block.owner());
+    // SAFETY: it is dead, and nobody is inside.
+    let objects = unsafe { OBJECTS.free_all_of(block.owner()) };
     let bytes = block.free_memory();
     domain::forget(block.id);
     klog!(

@@ -10,7 +10,8 @@
 //! - [`handle`]: the proxies themselves as objects, who holds them, and what happens when they are dropped.
 //! - [`domain`]: control blocks, the table of all domains, events.
 //! - [`group`]: domains that share one budget.
-//! - [`heap`]: the shared heap and its owner tables; [`budget`] says how much of it a domain may own.
+//! - [`heap`]: the shared heap and its owner tables; [`owner`]: who may be looked for in them; [`budget`] says how much
+//!   of it a domain may own.
 //! - [`relief`]: what is done when there is no memory: domains that keep some for speed alone are asked for it.
 //! - [`loader`]: from a signed image file to a running domain; [`elf`] and [`verify`] are its parts.
 //! - [`kill`]: how a domain dies: the crash itself, the watchdog, and the reaper that waits until nobody is
@@ -35,6 +36,7 @@ mod kept;
 pub mod kill;
 pub mod loader;
 pub mod lock;
+pub mod owner;
 pub mod platform;
 pub mod relief;
 pub mod sync;

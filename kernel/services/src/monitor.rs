@@ -84,9 +84,16 @@ pub struct KernelMonitor<M>(pub M);
 
 impl<M: Machine> Monitor for KernelMonitor<M> {
     fn holdings(&self, id: u32) -> RpcResult<Holdings> {
+        let (objects, handles) = match domain::find(id) {
+            Some(block) => (
+                OBJECTS.count_of(block.owner()),
+                handle::count_of(block.owner()),
+            ),
+            None => (0, 0),
+        };
         Ok(Holdings {
-            objects: OBJECTS.count_of(id) as u32,
-            handles: handle::count_of(id) as u32,
+            objects: objects as u32,
+            handles: handles as u32,
         })
     }
 
@@ -95,7 +102,8 @@ impl<M: Machine> Monitor for KernelMonitor<M> {
     }
 
     fn holds(&self, id: u32, index: u32) -> RpcResult<Option<(Text<32>, Text<32>)>> {
-        let held = handle::held(id, index as usize);
+        let block = domain::find(id);
+        let held = block.and_then(|block| handle::held(block.owner(), index as usize));
         Ok(held.map(|(interface, server)| (Text::new(interface), server)))
     }
 

@@ -28,6 +28,7 @@ pub const TESTS: &[Test] = &[
     ("attack-forged-result-foreign", forged_foreign),
     ("attack-forged-result-dead", forged_dead),
     ("attack-numbers-for-capabilities", numbers),
+    ("attack-numbers-for-owners", owners),
     ("attack-call-re-entered", re_entered),
     (
         "attack-call-re-entered-with-its-lock-held",
@@ -263,6 +264,58 @@ fn numbers(lab: &Lab) -> Verdict {
             ensure!(is_old, "bytes from {offset:#x} of file {index}");
         }
     }
+    Ok(())
+}
+
+/// Numbers that the owner tables hold but no domain has, asked for while two threads make and drop handles and
+/// objects, so that half-made ones are there to be found.
+fn owners(lab: &Lab) -> Verdict {
+    let victim = lab.start()?;
+    let (stop, stopped) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    for _ in 0..2 {
+        let subject = victim.subject.duplicate().map_err(say)?;
+        let (stop, stopped) = (stop.clone(), stopped.clone());
+        thread::spawn("churner", move || {
+            while stop.load(Ordering::SeqCst) == 0 {
+                let made = subject
+                    .offspring()
+                    .and_then(|made| Ok((made.duplicate()?, made)));
+                drop((made, subject.make_nest(1)));
+            }
+            drop(subject);
+            stopped.fetch_add(1, Ordering::SeqCst);
+        })
+        .map_err(say)?;
+    }
+    let verdict = (0..1_500).try_for_each(|round| ask_for_owners(lab, &victim, round));
+    stop.store(1, Ordering::SeqCst);
+    wait_for("the churners", || stopped.load(Ordering::SeqCst) == 2)?;
+    verdict?;
+    ensure!(!victim.is_dead(), "the victim died of it");
+    victim.end()?;
+    crate::lab::settle(lab)
+}
+
+/// Asks the monitor for what such numbers own and hold; nothing may be found.
+fn ask_for_owners(lab: &Lab, victim: &Victim, round: u32) -> Verdict {
+    for id in [0, 1, u32::MAX, u32::MAX - 1, 1 << 31, victim.id + 1_000_000] {
+        for index in [0, 1, round % 64, u32::MAX] {
+            let held = lab.monitor.holds(id, index).map_err(say)?;
+            ensure!(held.is_none(), "number {id} holds {held:?}");
+        }
+        let holdings = lab.monitor.holdings(id).map_err(say)?;
+        let nothing = holdings.objects == 0 && holdings.handles == 0;
+        ensure!(nothing, "number {id} has {holdings:?}");
+    }
+    // Those that live are searched while they take and lose handles.
+    for id in [victim.id, domain_rt::self_id()] {
+        if let Some((interface, server)) = lab.monitor.holds(id, round % 8).map_err(say)? {
+            let is_whole = interface.as_str() != "?" && !server.as_str().is_empty();
+            ensure!(is_whole, "{interface:?} of {server:?}");
+        }
+    }
+    let from_none = lab.monitor.next(u32::MAX - round).map_err(say)?;
+    ensure!(from_none.is_none(), "a domain has one of the last numbers");
     Ok(())
 }
 

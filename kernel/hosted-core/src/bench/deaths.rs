@@ -13,6 +13,7 @@ use interfaces::Misdeed;
 use isolation::Reason;
 use isolation::heap::OBJECTS;
 use isolation::kill::kill;
+use isolation::owner::Owner;
 
 /// Rounds of something that takes microseconds.
 const LIVES: usize = 400;
@@ -59,9 +60,21 @@ pub fn recovery() -> Result<(), String> {
     Ok(())
 }
 
+/// An owner that no domain is.
+const fn nobody(number: u32) -> Owner {
+    // SAFETY: so many domains never live in a benchmark.
+    unsafe { Owner::new(u32::MAX - number) }
+}
+
+/// Frees what `owner` has; how much.
+fn free_all_of(owner: Owner) -> usize {
+    // SAFETY: the benchmark allocated it and never uses it.
+    unsafe { OBJECTS.free_all_of(owner) }
+}
+
 /// Reclaim of what a dead domain owned (P5).
 pub fn reclaim() -> Result<(), String> {
-    const OWNER: u32 = u32::MAX;
+    const OWNER: Owner = nobody(1);
     const OBJECT_COUNT: usize = 100_000;
     let mut rounds = Vec::new();
     for _ in 0..HARVESTS {
@@ -69,7 +82,7 @@ pub fn reclaim() -> Result<(), String> {
             .filter(|_| OBJECTS.allocate(64, OWNER).is_some())
             .count();
         let begin = tsc();
-        let freed = OBJECTS.free_all_of(OWNER);
+        let freed = free_all_of(OWNER);
         rounds.push(tsc() - begin);
         if (made, freed) != (OBJECT_COUNT, OBJECT_COUNT) {
             return Err(format!("{made} objects made, {freed} freed"));
@@ -87,7 +100,7 @@ pub fn reclaim() -> Result<(), String> {
 
 /// Reclaim of what a dead domain owned beside 100 MB of small objects of another.
 fn beside_others() -> Result<(), String> {
-    const OTHER: u32 = u32::MAX;
+    const OTHER: Owner = nobody(1);
     let many = 100_000_000 / 64;
     let made = (0..many).filter(|_| OBJECTS.allocate(64, OTHER).is_some());
     if made.count() != many {
@@ -108,18 +121,18 @@ fn beside_others() -> Result<(), String> {
                 10_000,
             )
         });
-    OBJECTS.free_all_of(OTHER);
+    free_all_of(OTHER);
     result
 }
 
 fn objects_beside_others() -> Result<(), String> {
-    const OWNER: u32 = u32::MAX - 1;
+    const OWNER: Owner = nobody(2);
     let mut rounds = Vec::new();
     for _ in 0..HARVESTS {
         let made = (0..100).filter(|_| OBJECTS.allocate(64, OWNER).is_some());
         let made = made.count();
         let begin = tsc();
-        let freed = OBJECTS.free_all_of(OWNER);
+        let freed = free_all_of(OWNER);
         rounds.push(tsc() - begin);
         if (made, freed) != (100, 100) {
             return Err(format!("{made} objects made, {freed} freed"));

@@ -4,6 +4,7 @@ use super::{Chunk, FreeSlot, SharedHeap};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+use core::sync::atomic::Ordering;
 
 impl SharedHeap {
     /// How many objects there are, and what does not fit.
@@ -26,9 +27,9 @@ impl SharedHeap {
 impl Chunk {
     fn audit(self) -> Result<usize, String> {
         // SAFETY: the chunk is in its class's list, so it is live, and the lock is held.
-        let head = unsafe { self.0.as_ref() };
+        let head = unsafe { self.head() };
         let mut free = vec![false; head.end as usize];
-        let mut next = head.free;
+        let mut next = head.free.load(Ordering::Relaxed);
         while next != 0 {
             let known = free.get_mut(next as usize);
             let known = known.ok_or_else(|| format!("the list of free slots leads to {next}"))?;
@@ -39,8 +40,11 @@ impl Chunk {
             next = unsafe { self.slot(next).cast::<FreeSlot>().as_ref().next };
         }
         let owned = self.owners().count();
-        if owned != head.used as usize {
-            return Err(format!("{} slots are used, {owned} have owners", head.used));
+        if owned != self.used() as usize {
+            return Err(format!(
+                "{} slots are used, {owned} have owners",
+                self.used()
+            ));
         }
         Ok(owned)
     }

@@ -5,8 +5,10 @@ use super::domains::{Nest, Probe, Tagged, as_client, endow, hand_over, inside, s
 use super::machine::{live_runs, settle, verdict, wrong};
 use super::threads::{self, Join, spawn};
 use crate::domain::{self, ControlBlock, Reason, State};
+use crate::handle;
 use crate::heap::{OBJECTS, PROXIES};
 use crate::kill::{Patience, ask_to_crash, kill, reaper_round};
+use crate::owner::Owner;
 use crate::thread::with_root;
 use abi::handle::Handle;
 use abi::{RRef, RpcError, RpcResult};
@@ -428,6 +430,38 @@ pub fn drops_beside_reclaim(scene: &mut Scene) {
     scene.reaper();
 }
 
+/// While handles are made, change hands and are dropped, somebody looks who holds what. He sees only whole ones.
+pub fn a_look_at_handles(scene: &mut Scene) {
+    let (server, first) = scene.domain("server");
+    let (client, client_handle) = scene.domain("client");
+    drop(client_handle);
+    let blocks = [server.clone(), client.clone()];
+    scene.thread(move || {
+        let _ = as_client(&client, first, |first| {
+            for _ in 0..3 {
+                let twin = first.duplicate().expect("memory");
+                threads::point();
+                drop((twin, first.give()));
+            }
+        });
+    });
+    scene.thread(move || {
+        let owners = blocks.iter().map(|block| block.owner());
+        for owner in owners.chain([Owner::KERNEL]).cycle().take(12) {
+            threads::point();
+            if let Some((interface, server)) = handle::held(owner, 0)
+                && (interface, server.as_str()) != ("Probe", "server")
+            {
+                wrong(format_args!(
+                    "a handle of {interface} to {}",
+                    server.as_str()
+                ));
+            }
+        }
+    });
+    scene.reaper();
+}
+
 /// A drop that takes until another domain is cleared away does not keep that from being cleared away.
 pub fn a_drop_that_blocks(scene: &mut Scene) {
     let (server, _handle) = scene.domain("server");
@@ -515,6 +549,7 @@ macro_rules! each {
             the_last_drop_and_a_death,
             frees_beside_reclaim,
             drops_beside_reclaim,
+            a_look_at_handles,
             a_drop_that_blocks,
             asked_to_crash,
             numbers
