@@ -21,6 +21,7 @@ pub mod api;
 pub mod exchange;
 pub mod handle;
 pub mod image;
+mod numbered;
 pub mod rpc;
 pub mod rref;
 pub mod shared;

@@ -21,7 +21,7 @@ pub mod thread;
 pub mod time;
 
 use abi::api::{ENTRY_FAILED, ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, api, set_api};
-use abi::{AnyHandle, RVec, RpcError, Text};
+use abi::{AnyHandle, RVec, Text};
 use core::fmt::{self, Write};
 use interfaces::EntryError;
 
@@ -78,19 +78,8 @@ pub unsafe fn enter(
         match dispatch(grants, (*(*args).options).take(), offers) {
             Ok(()) => ENTRY_OK,
             Err(EntryError::Grants) => ENTRY_GRANTS,
-            Err(EntryError::Failed(error)) => ENTRY_FAILED | code(error) << 8,
+            Err(EntryError::Failed(error)) => ENTRY_FAILED | u64::from(error.number()) << 8,
         }
-    }
-}
-
-fn code(error: RpcError) -> u64 {
-    match error {
-        RpcError::DomainCrashed => 1,
-        RpcError::NoMemory => 2,
-        RpcError::StackLow => 3,
-        RpcError::Interrupted => 4,
-        RpcError::Refused => 5,
-        RpcError::Busy => 6,
     }
 }
 

@@ -251,16 +251,7 @@ off_the_path! {
 pub(crate) fn note_failure(error: RpcError) {
     let top = top();
     // SAFETY: values cross only while the record of their call is linked; only its own thread uses the field.
-    unsafe {
-        (*top).failure = match error {
-            RpcError::DomainCrashed => 1,
-            RpcError::NoMemory => 2,
-            RpcError::StackLow => 3,
-            RpcError::Interrupted => 4,
-            RpcError::Refused => 5,
-            RpcError::Busy => 6,
-        };
-    }
+    unsafe { (*top).failure = u32::from(error.number()) };
 }
 
 /// Forgets what [`note_failure`] noted in the top record.
@@ -273,18 +264,9 @@ pub(crate) fn clear_failure() {
 ///
 /// # Safety
 /// `record` is linked.
-#[inline(always)]
 pub unsafe fn failure(record: *const Record) -> Option<RpcError> {
-    // SAFETY: see above.
-    match unsafe { (*record).failure } {
-        0 => None,
-        1 => Some(RpcError::DomainCrashed),
-        2 => Some(RpcError::NoMemory),
-        3 => Some(RpcError::StackLow),
-        4 => Some(RpcError::Interrupted),
-        6 => Some(RpcError::Busy),
-        _ => Some(RpcError::Refused),
-    }
+    // SAFETY: see above. Only `note_failure` writes the field, and 0 is no error's number.
+    RpcError::from_number(u64::from(unsafe { (*record).failure }))
 }
 
 /// Whether values of this type can hold handles, so that not all of one may be able to cross.

@@ -39,46 +39,46 @@ const MOST_PAGES: usize = 1 << 32;
 /// What a thread is charged with, in bytes: its stack, and a page for the record of it and of its stack's mapping.
 pub const THREAD_BYTES: usize = STACK_BYTES + PAGE;
 
-/// What a domain is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum State {
-    /// Its start function runs.
-    Starting,
-    /// It can be called.
-    Running,
-    /// It is dead, but threads may still be inside.
-    Dying,
-    /// Everything that it owned is taken back.
-    Gone,
+abi::numbered! {
+    /// What a domain is doing.
+    pub enum State {
+        /// Its start function runs.
+        Starting = 0,
+        /// It can be called.
+        Running = 1,
+        /// It is dead, but threads may still be inside.
+        Dying = 2,
+        /// Everything that it owned is taken back.
+        Gone = 3,
+    }
 }
 
-/// Why a domain ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Reason {
-    /// It did not.
-    None,
-    /// It panicked.
-    Panic,
-    /// It touched memory that is not there or not for this.
-    PageFault,
-    /// It used up its stack.
-    StackOverflow,
-    /// It divided by zero.
-    DivideError,
-    /// It ran into an instruction that does not exist.
-    InvalidOpcode,
-    /// Another processor exception.
-    Exception,
-    /// A call ran longer than its budget.
-    Hang,
-    /// It was ended from outside.
-    Killed,
-    /// It came to its own end.
-    Exited,
-    /// It owned far more shared memory than its budget allows.
-    OverBudget,
+abi::numbered! {
+    /// Why a domain ended.
+    pub enum Reason {
+        /// It did not.
+        None = 0,
+        /// It panicked.
+        Panic = 1,
+        /// It touched memory that is not there or not for this.
+        PageFault = 2,
+        /// It used up its stack.
+        StackOverflow = 3,
+        /// It divided by zero.
+        DivideError = 4,
+        /// It ran into an instruction that does not exist.
+        InvalidOpcode = 5,
+        /// Another processor exception.
+        Exception = 6,
+        /// A call ran longer than its budget.
+        Hang = 7,
+        /// It was ended from outside.
+        Killed = 8,
+        /// It came to its own end.
+        Exited = 9,
+        /// It owned far more shared memory than its budget allows.
+        OverBudget = 10,
+    }
 }
 
 /// What a new domain may have.
@@ -198,8 +198,8 @@ impl ControlBlock {
             group,
             name,
             counters: Counters {
-                state: AtomicU8::new(State::Starting as u8),
-                reason: AtomicU8::new(Reason::None as u8),
+                state: AtomicU8::new(State::Starting.number()),
+                reason: AtomicU8::new(Reason::None.number()),
                 pages: AtomicUsize::new(0),
                 threads: AtomicU32::new(0),
                 own_ns: AtomicU64::new(0),
@@ -315,19 +315,17 @@ impl ControlBlock {
 
     /// What it is doing.
     pub fn state(&self) -> State {
-        match self.counters.state.load(Ordering::Acquire) {
+        let state = u64::from(self.counters.state.load(Ordering::Acquire));
+        match State::from_number(state).expect("only numbers of states are stored") {
             // The reaper has not got to it yet.
-            0 | 1 if !self.is_alive() => State::Dying,
-            0 => State::Starting,
-            1 => State::Running,
-            2 => State::Dying,
-            _ => State::Gone,
+            State::Starting | State::Running if !self.is_alive() => State::Dying,
+            state => state,
         }
     }
 
     /// Whether the start of `state`, or of a later one, was announced.
     pub(crate) fn has_entered(&self, state: State) -> bool {
-        self.counters.state.load(Ordering::Acquire) >= state as u8
+        self.counters.state.load(Ordering::Acquire) >= state.number()
     }
 
     /// Keeps what the log is to say of its crash.
@@ -342,21 +340,8 @@ impl ControlBlock {
 
     /// Why it ended.
     pub fn reason(&self) -> Reason {
-        use Reason::*;
-        const ALL: [Reason; 11] = [
-            None,
-            Panic,
-            PageFault,
-            StackOverflow,
-            DivideError,
-            InvalidOpcode,
-            Exception,
-            Hang,
-            Killed,
-            Exited,
-            OverBudget,
-        ];
-        ALL[usize::from(self.counters.reason.load(Ordering::Relaxed)) % ALL.len()]
+        let reason = u64::from(self.counters.reason.load(Ordering::Relaxed));
+        Reason::from_number(reason).expect("only numbers of reasons are stored")
     }
 
     /// What [`alive`](Self::alive) is while calls are let in.
@@ -423,7 +408,7 @@ impl ControlBlock {
 
     /// Announces the start of a new state and tells those who wait for events.
     pub(crate) fn enter_state(self: &Arc<Self>, state: State) {
-        self.counters.state.store(state as u8, Ordering::Release);
+        self.counters.state.store(state.number(), Ordering::Release);
         announce(self, state);
         if state == State::Gone {
             self.counters.gone.store(1, Ordering::Release);
@@ -433,7 +418,7 @@ impl ControlBlock {
 
     /// Announces that it has started, unless it died in doing so.
     pub(crate) fn enter_running(&self) {
-        let (from, to) = (State::Starting as u8, State::Running as u8);
+        let (from, to) = (State::Starting.number(), State::Running.number());
         let changed =
             self.counters
                 .state
@@ -448,7 +433,9 @@ impl ControlBlock {
         if self.alive.swap(DEAD, Ordering::SeqCst) == DEAD {
             return false;
         }
-        self.counters.reason.store(reason as u8, Ordering::Relaxed);
+        self.counters
+            .reason
+            .store(reason.number(), Ordering::Relaxed);
         true
     }
 

@@ -378,13 +378,10 @@ fn judge(block: &ControlBlock, code: u64) -> Result<(), StartError> {
             );
             Err(StartError::Failed(RpcError::Refused))
         }
-        code => Err(StartError::Failed(match code >> 8 {
-            1 => RpcError::DomainCrashed,
-            2 => RpcError::NoMemory,
-            3 => RpcError::StackLow,
-            4 => RpcError::Interrupted,
-            _ => RpcError::Refused,
-        })),
+        // The runtime wrote it, so it is an error's number.
+        code => Err(StartError::Failed(
+            RpcError::from_number(code >> 8).unwrap_or(RpcError::Refused),
+        )),
     }
 }
 

@@ -40,6 +40,7 @@ pub const TESTS: &[Test] = &[
     ("crash-with-result-in-memory", result_in_memory),
     ("crash-in-start", in_start),
     ("start-that-fails", failing_start),
+    ("start-that-fails-says-why", errors_of_starts),
     ("dead-domain-answers-at-once", dead_answers),
     ("kill-from-outside", kill_outside),
     ("crash-when-asked", crash_when_asked),
@@ -92,6 +93,19 @@ fn failing_start(lab: &Lab) -> Verdict {
         Err(StartError::Failed(RpcError::Refused)) => wait_until_cleared(lab),
         other => Err(format!("{:?}", other.map(|victim| victim.id))),
     })
+}
+
+/// Each error of a start function arrives as what it is.
+fn errors_of_starts(lab: &Lab) -> Verdict {
+    for error in RpcError::ALL {
+        let options = [b'!', error.number()];
+        match lab.start_limited(None, 0, 0, &options)? {
+            Err(StartError::Failed(arrived)) if arrived == *error => {}
+            Err(arrived) => return Err(format!("{error:?} arrives as {arrived:?}")),
+            Ok(_) => return Err(format!("it starts with {error:?}")),
+        }
+    }
+    wait_until_cleared(lab)
 }
 
 /// Waits until no victim is left.

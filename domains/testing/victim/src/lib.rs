@@ -1,7 +1,7 @@
 //! A domain that does harm when it is asked to: for the isolation tests and the benchmarks of calls.
 //!
-//! `options`: `panic` makes the start function panic, `fail` makes it give an error, `overflow` makes it use up
-//! its stack.
+//! `options`: `panic` makes the start function panic, `fail` makes it give an error, `!` and the number of an
+//! [`RpcError`] this one, `overflow` makes it use up its stack.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,9 @@ pub fn start(
     match &*options {
         b"panic" => panic!("asked to panic in its start function"),
         b"fail" => Err(RpcError::Refused),
+        [b'!', number] => {
+            Err(RpcError::from_number(u64::from(*number)).unwrap_or(RpcError::Refused))
+        }
         b"overflow" => {
             black_box(recurse(0, &[1; 64]));
             Err(RpcError::Refused)
