@@ -68,7 +68,7 @@ rules! {
     VecElement "vec-element" "The elements of an `RVec` are plain data.";
     PlainField "plain-field" "All fields of a `#[plain]` type are plain data.";
     Recursive "recursive" "No type contains itself, not even behind an `RRef`: trusted code walks every value that crosses, on a stack of fixed size.";
-    TooLarge "too-large" "A value that is passed directly takes at most 4,096 bytes of the stack; larger ones go behind an `RRef`.";
+    TooLarge "too-large" "A result that is passed directly, and all arguments of a method together, take at most 4,096 bytes of the stack; larger values go behind an `RRef`.";
     Body "body" "A struct has named fields, at least one, and an enum at least one variant; variants have no numbers of their own.";
     Budget "budget" "A budget is 1 to 3,600,000 milliseconds, and a method that is unbounded has none.";
     Entry "entry" "A `#[domain]` trait has one function, `start`, without `self`; it takes handles, optional handles and at last perhaps `options: RVec<u8>`, and gives `RpcResult` of the handles it offers.";

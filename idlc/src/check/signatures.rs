@@ -15,6 +15,7 @@ pub fn check(walker: &mut Walker<'_>, interface: &Interface) {
                     argument(walker, it)
                 });
             }
+            all_fit(walker, method);
             walker.at("result".to_string(), |walker| result(walker, method));
         });
     }
@@ -76,6 +77,28 @@ fn error_type(walker: &mut Walker<'_>, error: &Type) {
             help,
         );
     }
+}
+
+/// All arguments together fit where one may: they lie on the stack at once, more than once on their way through a
+/// proxy, and a call promises its callee no more stack than is known beforehand.
+fn all_fit(walker: &mut Walker<'_>, method: &Method) {
+    let sizes = method
+        .arguments
+        .iter()
+        .map(|it| size::of(walker.model, &it.ty));
+    let sizes: Vec<u64> = sizes.collect();
+    let sum = sizes.iter().fold(0, |sum: u64, it| sum.saturating_add(*it));
+    let one_is = sizes.iter().any(|size| *size > size::LARGEST);
+    if sum <= size::LARGEST || one_is {
+        return;
+    }
+    let message = format!(
+        "the arguments of `{}` take up to {sum} bytes of the stack together, more than {}",
+        method.name,
+        size::LARGEST
+    );
+    let help = "`RRef<T>` for the large ones, or `RVec<T>` for many elements; handles stay outside";
+    walker.report_at(Rule::TooLarge, method.span, message, help);
 }
 
 fn fits(walker: &mut Walker<'_>, ty: &Type) {

@@ -2,6 +2,7 @@
 
 use crate::diagnostics::{Diagnostic, Rule};
 use crate::model::{Body, Definition, Kind, Model, Type};
+use crate::source::Span;
 use std::collections::BTreeSet;
 
 /// Where a value lies.
@@ -56,8 +57,19 @@ impl<'a> Walker<'a> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
+        self.report_at(rule, ty.span, message, help);
+    }
+
+    /// Reports an error at a place that is no type.
+    pub fn report_at(
+        &mut self,
+        rule: Rule,
+        span: Span,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         self.errors
-            .push(Diagnostic::new(rule, ty.span, message, help).reached_by(&self.path));
+            .push(Diagnostic::new(rule, span, message, help).reached_by(&self.path));
     }
 
     /// Walks a definition that perhaps no interface reaches.

@@ -1,6 +1,6 @@
 //! Types, and where each may stand: each breaks one of these rules.
 
-use crate::{Case, cases, check};
+use crate::{Case, cases, check, compile};
 use idlc::Rule;
 
 cases! {
@@ -468,4 +468,26 @@ pub trait Thing {
     fn f(&self) -> RpcResult<[Text<1000>; 5]>;
 }
 "#;
+
+    no_arguments_that_are_large_together TooLarge "6:8" "take up to 4104 bytes of the stack together" "`RRef<T>`" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: [u8; 2048], y: [u8; 2048], z: u8) -> RpcResult<()>;
+}
+"#;
+}
+
+#[test]
+fn arguments_that_just_fit_together_are_accepted() {
+    let text = r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: [u8; 2048], y: [u8; 2048]) -> RpcResult<[u8; 4000]>;
+}
+"#;
+    assert!(compile(text).is_ok());
 }
