@@ -47,6 +47,7 @@ pub mod mem;
 pub mod pci;
 #[cfg(target_os = "none")]
 pub mod power;
+mod ring;
 #[cfg(all(target_os = "none", feature = "selftest"))]
 pub mod selftest;
 #[cfg(target_os = "none")]

@@ -30,12 +30,14 @@ pub fn off() -> ! {
 /// to who runs the emulator.
 pub fn off_with_status(status: u8) -> ! {
     crate::kprintln!("power off, status {status}");
+    crate::log::flush();
     if asked_for("debug-exit") {
         // SAFETY: the user says that the debug-exit device is at this port; it ends the machine.
         unsafe { regs::outl(DEBUG_EXIT_PORT, u32::from(status)) };
     }
     sleep_s5();
     crate::kprintln!("power: the machine cannot be turned off; halted");
+    crate::log::flush();
     regs::halt_forever()
 }
 
@@ -81,6 +83,7 @@ fn write_register(register: acpi_tables::GenericAddress, value: u8) {
 /// Resets the machine; by the FADT's reset register, else by a triple fault's stand-in on PCs, the
 /// reset control port.
 pub fn reset() -> ! {
+    crate::log::flush();
     if let Some((register, value)) = platform().fadt.and_then(|fadt| fadt.reset) {
         write_register(register, value);
     }

@@ -48,6 +48,7 @@ mod kernel {
     extern "C" fn first_thread(_: usize) {
         #[cfg(feature = "testing")]
         run_selftests();
+        framework::log::start_sender();
         crate::platform::init();
         isolation::thread::with_root(|| {
             #[cfg(feature = "testing")]

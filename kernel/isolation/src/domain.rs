@@ -9,6 +9,7 @@ use crate::kept::Loaded;
 use crate::lock::Lock;
 use crate::owner::Owner;
 use crate::platform::{Attributes, PAGE, STACK_BYTES, WaitResult, platform, wait};
+use crate::quota::Quota;
 use crate::relief;
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use crate::thread::{PLACES, place};
@@ -139,6 +140,7 @@ pub struct ControlBlock {
     pub counters: Counters,
     memory: Lock<Memory>,
     words: Lock<Option<LastWords>>,
+    quota: Lock<Quota>,
     calls: [Calls; PLACES],
 }
 
@@ -213,6 +215,7 @@ impl ControlBlock {
                 image: None,
             }),
             words: Lock::new(None),
+            quota: Lock::new(Quota::new()),
             calls: [const { Calls(AtomicU64::new(0)) }; PLACES],
         }
     }
@@ -336,6 +339,18 @@ impl ControlBlock {
     /// What the log has not said yet of its crash.
     pub(crate) fn take_words(&self) -> Option<LastWords> {
         self.words.lock().take()
+    }
+
+    /// Counts a line of `bytes` bytes that it writes to the log. How many were lost since the last one that was not;
+    /// `None` if this one is.
+    pub(crate) fn take_line(&self, bytes: usize) -> Option<u32> {
+        let now = platform().now();
+        self.quota.lock().take(now, bytes as u64)
+    }
+
+    /// Lines of its that the log has lost and does not tell of yet; they count as told.
+    pub(crate) fn take_lost_lines(&self) -> u32 {
+        self.quota.lock().take_lost()
     }
 
     /// Why it ended.

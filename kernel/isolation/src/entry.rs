@@ -4,10 +4,11 @@
 //! first whether enough stack is left for the kernel; a domain that has used up its stack dies right there,
 //! so that the kernel never runs into a guard page.
 
-use crate::domain::{self, Reason};
+use crate::domain::{self, ControlBlock, Reason};
 use crate::heap::OBJECTS;
 use crate::kill::{crash_here, leave_if_dead, leave_if_late};
 use crate::platform::{WaitResult, platform};
+use crate::quota::LINE;
 use crate::text::Clean;
 use crate::thread::{current, current_id, spawn_in, stack_left};
 use crate::words::LastWords;
@@ -131,11 +132,27 @@ unsafe extern "C" fn log(text: *const u8, len: usize) {
     check_in();
     // SAFETY: the runtime passes a text of its own.
     let text = unsafe { borrowed(text, len) };
-    let name = domain::find(current_id())
-        .map(|block| block.name())
-        .unwrap_or_default();
-    text.lines()
-        .for_each(|line| klog!("{name}: {}", Clean(line)));
+    // SAFETY: a domain that a record names is not freed.
+    let block = unsafe { &*current() };
+    text.lines().for_each(|line| say(block, line));
+}
+
+/// Writes a line of a domain's to the log, unless it has written too many of late.
+fn say(block: &ControlBlock, line: &str) {
+    let name = block.name();
+    let bytes = name.as_str().len() + line.len() + LINE as usize;
+    let Some(lost) = block.take_line(bytes) else {
+        return;
+    };
+    tell_lost(block, lost);
+    klog!("{name}: {}", Clean(line));
+}
+
+/// Tells the log how many of a domain's lines it has lost, if any.
+pub(crate) fn tell_lost(block: &ControlBlock, lost: u32) {
+    if lost > 0 {
+        klog!("{}: {lost} lines lost", block.name());
+    }
 }
 
 extern "C" fn now() -> u64 {

@@ -455,6 +455,7 @@ pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
     let objects = unsafe { OBJECTS.free_all_of(block.owner()) };
     let bytes = block.free_memory();
     domain::forget(block.id);
+    crate::entry::tell_lost(block, block.take_lost_lines());
     klog!(
         "{}: domain {} cleared away: {bytes} bytes, {objects} shared objects, {handles} handles",
         block.name(),

@@ -16,7 +16,8 @@
 //! - [`loader`]: from a signed image file to a running domain; [`elf`] and [`verify`] are its parts.
 //! - [`kill`]: how a domain dies: the crash itself, the watchdog, and the reaper that waits until nobody is
 //!   inside; [`undertaker`] then frees everything.
-//! - [`entry`]: the functions that the kernel offers to the runtime in every domain.
+//! - [`entry`]: the functions that the kernel offers to the runtime in every domain; [`quota`] says how much of the log
+//!   a domain may fill.
 #![no_std]
 #![cfg_attr(target_os = "none", feature(rust_cold_cc))]
 
@@ -38,6 +39,7 @@ pub mod loader;
 pub mod lock;
 pub mod owner;
 pub mod platform;
+mod quota;
 pub mod relief;
 pub mod sync;
 mod text;

@@ -6,8 +6,8 @@ use crate::{Test, Verdict, ensure};
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
-use domain_rt::{thread, time};
-use interfaces::{CrashReason, Handle, Misdeed, RpcError, RpcResult, Subject};
+use domain_rt::{log, thread, time};
+use interfaces::{CrashReason, Handle, Misdeed, RVec, RpcError, RpcResult, Subject};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     ("hostile-calls-at-the-end-of-the-stack", deep_peers),
     ("hostile-drop-that-blocks", blocking_drop),
     ("hostile-chain-of-drops", chain_of_drops),
+    ("hostile-flood-of-the-log", flooded_log),
     ("hostile-death-of-a-giver", dying_giver),
     ("hostile-death-of-a-receiver", dying_receiver),
 ];
@@ -81,6 +82,41 @@ fn chain_of_drops(lab: &Lab) -> Verdict {
     let [one, two] = pair;
     one.end()?;
     two.end()
+}
+
+/// A domain writes far more to the log than there is room for. What others write is there all the same, and each of its
+/// lines is there or counted as lost.
+fn flooded_log(lab: &Lab) -> Verdict {
+    let nothing = || RVec::filled(0u8, 0).map_err(say);
+    let (_, start) = lab.monitor.log(u64::MAX, nothing()?).map_err(say)?;
+    log!("before the flood");
+    let victim = lab.start()?;
+    let written = victim.subject.misbehave(Misdeed::FloodLog).map_err(say)?;
+    victim.end()?;
+    log!("after the flood");
+    let buffer = RVec::filled(0u8, 64 * 1024).map_err(say)?;
+    let (text, _) = lab.monitor.log(start, buffer).map_err(say)?;
+    let text = core::str::from_utf8(&text).map_err(say)?;
+    for ours in [": before the flood\n", ": after the flood\n"] {
+        ensure!(text.contains(ours), "the flood took {ours:?} along");
+    }
+    let (mut heard, mut lost) = (0, 0);
+    for line in text.lines() {
+        if let Some((_, rest)) = line.split_once("victim: ") {
+            heard += u64::from(rest.starts_with("flood "));
+            let count = rest.strip_suffix(" lines lost");
+            lost += count
+                .map_or(Ok(0), |count| count.parse::<u64>())
+                .map_err(say)?;
+        }
+    }
+    ensure!(
+        heard + lost == written,
+        "of {written} lines {heard} were heard and {lost} said to be lost"
+    );
+    // 16 KiB at once and 8 KiB in each of the few seconds that the flood may take.
+    ensure!(heard < 800, "{heard} lines were heard");
+    Ok(())
 }
 
 /// Calls `act` on `victim` from `count` threads until it gives an error; the counter of those that are done.

@@ -14,7 +14,7 @@ use core::fmt;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
-use domain_rt::{thread, time};
+use domain_rt::{log, thread, time};
 use interfaces::{Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject};
 
 /// The domain's entry.
@@ -139,6 +139,11 @@ impl Rogue {
                 let _guard = self.shared.lock.lock();
                 let next = self.next().ok_or(RpcError::Refused)?;
                 next.misbehave(Misdeed::ReenterLocked)
+            }
+            Misdeed::FloodLog => {
+                const LINES: u64 = 3_000;
+                (0..LINES).for_each(|line| log!("flood {line:5} {:80}|", ""));
+                Ok(LINES)
             }
         }
     }

@@ -8,6 +8,7 @@ use alloc::string::String;
 mod catch;
 mod devices;
 mod faults;
+mod log;
 mod memory;
 mod processors;
 mod threads;
@@ -28,6 +29,7 @@ pub static TESTS: &[&[Test]] = &[
     threads::TESTS,
     waits::TESTS,
     processors::TESTS,
+    log::TESTS,
 ];
 
 /// Fails the test with a formatted reason if a condition does not hold.
