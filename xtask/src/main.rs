@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use xtask::project::Project;
 use xtask::{
     bench, build, check, cuts, demo, faults, fuzz, guard, hosted, model, run, sanitize, setup,
-    steps, storms, tcb, test,
+    steps, storms, tcb, test, tool,
 };
 
 /// Builds, runs, tests, checks and measures Trefoil
@@ -72,7 +72,10 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(u8::try_from(status & 0xff).unwrap_or(1)),
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            match error.is::<tool::UsageError>() {
+                true => ExitCode::from(tool::USAGE_STATUS),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -58,6 +58,9 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     }
     let mut count = Count::default();
     let name = options.name.as_deref();
+    if let Some(name) = name.filter(|name| !is_group(name)) {
+        expect_named(name, &system_names(project, &toolchain)?)?;
+    }
     if matches!(name, None | Some("host")) {
         count.add(host(project, &toolchain)?);
     }
@@ -66,13 +69,24 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     }
     let part = name.and_then(|name| name.strip_prefix("isolation="));
     if part.is_some() || matches!(name, None | Some("isolation")) {
-        count.add(inside(project, &ISOLATION, part.unwrap_or_default())?);
+        let inside = inside(project, &ISOLATION, part.unwrap_or_default())?;
+        if let (
+            Some(part),
+            Count {
+                passed: 0,
+                failed: 0,
+            },
+        ) = (part, inside)
+        {
+            return Err(no_test(part));
+        }
+        count.add(inside);
     }
     if matches!(name, None | Some("hosted")) {
         let (passed, failed) = crate::hosted::test(project)?;
         count.add(Count { passed, failed });
     }
-    if part.is_none() && !matches!(name, Some("host" | "kernel" | "isolation" | "hosted")) {
+    if !name.is_some_and(is_group) {
         build::build(project, None)?;
         count.add(system(
             project,
@@ -82,6 +96,24 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     }
     println!("{} passed, {} failed", count.passed, count.failed);
     Ok(i32::from(count.failed > 0))
+}
+
+/// Whether this asks for other tests than those of the whole system.
+fn is_group(name: &str) -> bool {
+    matches!(name, "host" | "kernel" | "isolation" | "hosted") || name.starts_with("isolation=")
+}
+
+/// Fails if none of the tests in `names` is meant by `name`.
+fn expect_named(name: &str, names: &[String]) -> Result<()> {
+    match names.iter().any(|test| test.contains(name)) {
+        true => Ok(()),
+        false => Err(no_test(name)),
+    }
+}
+
+fn no_test(name: &str) -> anyhow::Error {
+    let text = format!("no test has `{name}` in its name; `cargo xtask test --list` shows all");
+    tool::UsageError(text).into()
 }
 
 /// The unit tests of everything that can be built for the host.
@@ -225,6 +257,14 @@ fn log_results(log: &str, mark: &str) -> Count {
     count
 }
 
+/// The names of the tests of the whole system.
+fn system_names(project: &Project, toolchain: &Toolchain) -> Result<Vec<String>> {
+    let mut command = toolchain.cargo(project);
+    command.args(["run", "--quiet", "--package", "tests", "--", "--list"]);
+    let names = tool::output(&mut command)?;
+    Ok(names.lines().map(String::from).collect())
+}
+
 /// Runs the program of the package `tests`, whose last line has its counts.
 fn system(project: &Project, toolchain: &Toolchain, arguments: &[&str]) -> Result<Count> {
     tool::step("testing the whole system");
@@ -293,6 +333,15 @@ mod tests {
             })
         );
         assert_eq!(system_result("all passed"), None);
+    }
+
+    #[test]
+    fn a_name_that_no_test_has_is_a_usage_error() {
+        let names = ["limits-pipes", "shell-jobs"].map(String::from);
+        assert!(expect_named("limits", &names).is_ok());
+        let error = expect_named("nosuch", &names).expect_err("no such test");
+        assert!(error.is::<tool::UsageError>(), "{error:#}");
+        assert!(is_group("isolation=attack") && is_group("host") && !is_group("hosts"));
     }
 
     #[test]

@@ -9,6 +9,21 @@ use std::{env, io};
 
 use anyhow::{Context, Result, bail};
 
+/// The exit status when the command line makes no sense, the same as that of the parser of options.
+pub const USAGE_STATUS: u8 = 2;
+
+/// The command line asks for something that there is not.
+#[derive(Debug)]
+pub struct UsageError(pub String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
 /// Says on standard error what is done now.
 pub fn step(text: impl std::fmt::Display) {
     match io::stderr().is_terminal() {

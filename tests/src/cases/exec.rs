@@ -13,6 +13,7 @@ pub(super) const CASES: &[Case] = &[
     case("exec-output-is-exact", exact),
     case("exec-by-the-tool", by_the_tool),
     case("exec-timeout-has-a-message", timeout),
+    case("exec-names-that-there-are-not", no_such_names),
     case("exec-lines-from-standard-input", piped),
 ];
 
@@ -64,6 +65,24 @@ fn tool(bench: &Bench<'_>) -> Result<Command> {
         .arg(bench.disk()?)
         .current_dir(&bench.site.project.root);
     Ok(command)
+}
+
+/// A name that means nothing is an error of usage, not a failure of what was asked for.
+fn no_such_names(bench: &Bench<'_>) -> Result<()> {
+    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
+    for (command, complaint) in [("bench", "no benchmark `nosuch`"), ("test", "no test has")] {
+        let output = Command::new(&program)
+            .args([command, "nosuch"])
+            .current_dir(&bench.site.project.root)
+            .output()?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.code() == Some(2) && stderr.contains(complaint),
+            "{command} nosuch: {:?} {stderr}",
+            output.status
+        );
+    }
+    Ok(())
 }
 
 fn by_the_tool(bench: &Bench<'_>) -> Result<()> {

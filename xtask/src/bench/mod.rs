@@ -20,7 +20,7 @@ mod rounds;
 
 use std::fs;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::project::Project;
@@ -91,10 +91,10 @@ fn plan<'a>(names: &'a [String], platform: Option<&str>) -> Result<Plan<'a>> {
         .find(|name| !known().any(|known| known == *name))
     {
         let known: Vec<_> = known().collect();
-        bail!(
-            "there is no benchmark `{unknown}`; there are {}",
-            known.join(", ")
-        );
+        let known = known.join(", ");
+        return usage(format!(
+            "there is no benchmark `{unknown}`; there are {known}"
+        ));
     }
     let wanted = |all: &[&'static str]| -> Vec<&'static str> {
         let is_wanted = |name: &&str| names.is_empty() || names.iter().any(|wanted| wanted == name);
@@ -109,18 +109,20 @@ fn plan<'a>(names: &'a [String], platform: Option<&str>) -> Result<Plan<'a>> {
     match platform {
         Some("hosted") => {
             if let Some(other) = names.iter().find(|name| is_one_of(&BOOTED, name)) {
-                bail!("`{other}` needs a booted system: leave --platform away");
+                return usage(format!(
+                    "`{other}` needs a booted system: leave --platform away"
+                ));
             }
             plan.booted = Vec::new();
         }
         Some("bare") => {
             let here = |name: &str| is_one_of(&BARE, name) || is_one_of(&BOOTED, name);
             if let Some(other) = names.iter().find(|name| !here(name)) {
-                bail!(
+                return usage(format!(
                     "`{other}` runs on the hosted platform only; booted, there are {} and {}",
                     BARE.join(", "),
                     BOOTED.join(", ")
-                );
+                ));
             }
             plan.native = Vec::new();
             plan.bare = wanted(&BARE);
@@ -128,6 +130,10 @@ fn plan<'a>(names: &'a [String], platform: Option<&str>) -> Result<Plan<'a>> {
         _ => {}
     }
     Ok(plan)
+}
+
+fn usage<T>(text: String) -> Result<T> {
+    Err(tool::UsageError(text).into())
 }
 
 /// The command; its status.
@@ -349,9 +355,10 @@ mod tests {
     #[test]
     fn what_there_is_not_is_refused_with_the_list() {
         let refusal = |list: &[&str], platform| {
-            plan(&names(list), platform)
-                .expect_err("refused")
-                .to_string()
+            let list = names(list);
+            let error = plan(&list, platform).expect_err("refused");
+            assert!(error.is::<tool::UsageError>(), "{error:#}");
+            error.to_string()
         };
         assert!(refusal(&["call"], None).contains("calls, recovery"));
         assert!(refusal(&["hash"], Some("bare")).contains("hosted platform only"));
