@@ -15,6 +15,7 @@ pub const PROMPT: &str = "# ";
 
 const KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 const INIT: &str = "#!/bin/busybox sh\nexec /bin/busybox sh </dev/console >/dev/console 2>&1\n";
+const INIT_BEGIN: &str = "#!/bin/busybox sh\nbb=/bin/busybox\n$bb mount -t devtmpfs dev /dev\n";
 
 /// The kernel's modules for a virtio disk, in the order in which they can be loaded. One that is missing is built in.
 const MODULES: [&str; 6] = [
@@ -115,12 +116,10 @@ impl Peer {
     /// # Errors
     /// If a file cannot be read.
     pub fn disk_with(&self, program: &[u8], kind: &str, end: &str) -> Result<Vec<u8>> {
-        let mut archive = root(&fs::read(&self.busybox)?);
+        let mut archive = self.with(program)?;
         archive.add_folder("disk");
         archive.add_folder("modules");
-        archive.add_program("program", program);
-        let mut init =
-            String::from("#!/bin/busybox sh\nbb=/bin/busybox\n$bb mount -t devtmpfs dev /dev\n");
+        let mut init = String::from(INIT_BEGIN);
         for module in MODULES.map(|name| format!("{name}.ko")) {
             let path = self.modules.join(&module);
             if path.exists() {
@@ -132,6 +131,25 @@ impl Peer {
         init += &format!("cd /\n$bb umount /disk\necho {end}\n$bb poweroff -f\n");
         archive.add_program("init", init.as_bytes());
         Ok(archive.finish())
+    }
+
+    /// An initial disk whose first program runs the lines of `script`, where `/program` is `program` and `$bb` is
+    /// busybox, prints `end`, and stops the machine.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn script_with(&self, program: &[u8], script: &str, end: &str) -> Result<Vec<u8>> {
+        let mut archive = self.with(program)?;
+        let init = format!("{INIT_BEGIN}{script}\necho {end}\n$bb poweroff -f\n");
+        archive.add_program("init", init.as_bytes());
+        Ok(archive.finish())
+    }
+
+    /// The shell, its tools, and `program`.
+    fn with(&self, program: &[u8]) -> Result<Archive> {
+        let mut archive = root(&fs::read(&self.busybox)?);
+        archive.add_program("program", program);
+        Ok(archive)
     }
 }
 

@@ -30,10 +30,7 @@ const ARGUMENTS_LIMIT: usize = 2 * 1024 * 1024;
 /// How long to wait before a wait that was cut short is tried again, in nanoseconds.
 const AGAIN: u64 = 1_000_000;
 
-/// Most threads of a program, besides the one that runs it.
-const THREADS: u32 = 64;
-
-/// Most threads of a job.
+/// Most threads of a job, unless one of its programs alone may have more.
 const THREADS_OF_JOB: u32 = 256;
 
 /// A program to start.
@@ -134,13 +131,13 @@ fn begin(system: &Arc<System>, process: &Arc<Process>, prepared: &Prepared) -> R
         name: process.name,
         page_limit: system.page_limit,
         shared_limit: system.page_limit,
-        thread_limit: THREADS,
+        thread_limit: system.thread_limit,
         call_limit: 0,
         call_budget_ms: 0,
         reserve_pages: 0,
         group: process.job,
         group_pages: system.page_limit,
-        group_threads: THREADS_OF_JOB,
+        group_threads: THREADS_OF_JOB.max(system.thread_limit),
         weight: 0,
         cpu_percent: 0,
     };

@@ -10,6 +10,8 @@ pub struct Settings {
     pub exec: bool,
     /// Private memory of a program, in pages, at most.
     pub pages: Option<u64>,
+    /// Threads of a program, besides the one that runs it, at most.
+    pub threads: Option<u32>,
     /// The line that the machine was started with.
     pub command_line: String,
     /// The disk that the root file system is on.
@@ -41,6 +43,8 @@ impl Settings {
             self.root_disk = Some(name.to_string());
         } else if let Some(pages) = line.strip_prefix("pages ") {
             self.pages = Some(pages.trim().parse().ok()?);
+        } else if let Some(threads) = line.strip_prefix("threads ") {
+            self.threads = Some(threads.trim().parse().ok()?);
         } else {
             let (name, services) = line.strip_prefix("program ")?.split_once(':')?;
             let services = services.split_whitespace().map(str::to_string).collect();
@@ -62,10 +66,11 @@ mod tests {
 
     #[test]
     fn reads_what_init_writes() {
-        let settings =
-            Settings::parse(b"exec\n pages 100 \nprogram crash: control monitor\nprogram ps:\n");
+        let settings = Settings::parse(
+            b"exec\n pages 100 \nthreads 7\nprogram crash: control monitor\nprogram ps:\n",
+        );
         assert!(settings.exec && settings.unknown.is_empty());
-        assert_eq!(settings.pages, Some(100));
+        assert_eq!((settings.pages, settings.threads), (Some(100), Some(7)));
         assert!(settings.granted("crash", "control") && settings.granted("crash", "monitor"));
         assert!(!settings.granted("crash", "power") && !settings.granted("ps", "monitor"));
         assert!(!settings.granted("cras", "control"));
@@ -73,8 +78,9 @@ mod tests {
 
     #[test]
     fn keeps_what_it_does_not_understand() {
-        let settings = Settings::parse(b"executive\npages many\nprogram crash control\n\xff\n");
-        assert_eq!(settings.unknown.len(), 4);
+        let settings =
+            Settings::parse(b"executive\npages many\nthreads -1\nprogram crash control\n\xff\n");
+        assert_eq!(settings.unknown.len(), 5);
         assert!(!settings.exec && settings.pages.is_none() && settings.grants.is_empty());
     }
 }

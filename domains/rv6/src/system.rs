@@ -25,6 +25,9 @@ const PAGE: u64 = 4096;
 /// Private memory of a program, in pages, if nothing says how much memory the machine has.
 const DEFAULT_PAGES: u64 = (64 << 20) / PAGE;
 
+/// Threads of a program if nothing is said.
+const DEFAULT_THREADS: u32 = 64;
+
 /// The services of the system that `init` granted.
 pub struct Services {
     /// A view of all domains.
@@ -82,6 +85,8 @@ pub struct System {
     pub images: Images,
     /// Private memory of a program, in pages, at most.
     pub page_limit: u64,
+    /// Threads of a program, besides the one that runs it, at most.
+    pub thread_limit: u32,
     /// Held while a disk is mounted, or that is ended.
     pub mounting: Mutex<()>,
     services: Services,
@@ -129,6 +134,7 @@ impl System {
             volumes,
             images: Images::new(loader),
             page_limit: settings.pages.unwrap_or(quarter),
+            thread_limit: settings.threads.unwrap_or(DEFAULT_THREADS),
             mounting: Mutex::new(()),
             services,
             settings,

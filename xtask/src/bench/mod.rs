@@ -4,6 +4,7 @@
 //! - [`bare`]: in the booted kernel, in guest instructions;
 //! - [`boot`]: the time to the prompt;
 //! - [`files`]: work on files, beside Debian's kernel;
+//! - [`schedule`]: threads that wake each other, give way and spin, beside Debian's kernel;
 //! - [`crashes`]: a stream through a file while the block driver crashes, booted.
 //!
 //! A missed goal is no error. Besides the table, each command leaves what it measured as JSON and as plots in
@@ -17,6 +18,7 @@ mod files;
 mod native;
 mod peers;
 mod rounds;
+mod schedule;
 
 use std::fs;
 
@@ -38,9 +40,10 @@ const NAMES_HELP: &str = "Benchmarks:
   scaling          calls from 1, 2, 4 and 8 threads
   boot      P14    from the start of QEMU to the prompt, beside Debian's kernel
   files            reading, writing, making and removing files, beside Debian's kernel
+  schedule         threads: waking, messages, giving way, shares of the processor, beside Debian's kernel
   crashes   P6     throughput of a file in the booted system while the block driver crashes
 
-All but `boot`, `files` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
+All but `boot`, `files`, `schedule` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
 counter. `calls`, `recovery` and `reclaim` can also be had from the booted kernel, as exact counts of guest
 instructions, with `--platform bare`.";
 
@@ -70,7 +73,7 @@ const NATIVE: [&str; 7] = [
 /// Those that the kernel has itself when it is booted.
 const BARE: [&str; 3] = ["calls", "recovery", "reclaim"];
 /// Those that need a booted system.
-const BOOTED: [&str; 3] = ["boot", "files", "crashes"];
+const BOOTED: [&str; 4] = ["boot", "files", "schedule", "crashes"];
 
 /// What is to be measured where.
 #[derive(Debug, PartialEq)]
@@ -161,6 +164,7 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
         report.figures.extend(match *name {
             "boot" => boot::figures(project, rounds)?,
             "crashes" => crashes::crashes(project, rounds)?,
+            "schedule" => schedule::schedule(project, rounds)?,
             _ => files::files(project, rounds)?,
         });
     }
