@@ -29,7 +29,7 @@ pub struct Record {
     pub previous: *mut Record,
     /// The callee.
     pub domain: *const ControlBlock,
-    /// [`CALLER_DEAD`], [`CALLEE_DEAD`] and [`COUNTED`], or 0.
+    /// [`CALLER_DEAD`], [`CALLEE_DEAD`], [`COUNTED`] and [`DROP`], or 0.
     pub state: u32,
     /// Scheduler ticks that were spent in the callee itself.
     pub ticks: u32,
@@ -55,6 +55,8 @@ pub const CALLER_DEAD: u32 = 1;
 pub const CALLEE_DEAD: u32 = 4;
 /// Record state: the call counts as one of those that are under way in a domain with a budget for them.
 pub const COUNTED: u32 = 2;
+/// Record state: the call is the drop of an object whose last handle went elsewhere.
+pub(crate) const DROP: u32 = 8;
 
 /// A budget of no limit.
 pub const UNBOUNDED: u32 = u32::MAX;
@@ -368,6 +370,15 @@ pub mod offsets {
     pub const METHOD: usize = offset_of!(Record, method);
 }
 
+/// What was passed to [`guarded_as`] with the mark that `record` has.
+///
+/// # Safety
+/// The record is linked, and has a mark.
+pub(crate) unsafe fn data_of(record: *const Record) -> *const u8 {
+    // SAFETY: by the caller's duty.
+    unsafe { (*record).rdi as *const u8 }
+}
+
 /// Calls `function(data)` inside the domain `block`, for the kernel itself: entry points, threads, drops.
 ///
 /// # Errors
@@ -377,6 +388,24 @@ pub mod offsets {
 /// `function` and `data` belong together and to that domain. If the domain dies in the call, the caller
 /// still owns whatever `data` points to.
 pub unsafe fn guarded(
+    block: &ControlBlock,
+    method: &'static Method,
+    function: unsafe extern "C" fn(*mut u8),
+    data: *mut u8,
+) -> Result<(), RpcError> {
+    // SAFETY: by the caller's duty.
+    unsafe { guarded_as(0, block, method, function, data) }
+}
+
+/// As [`guarded`], with `mark` in the record's state while the call is under way.
+///
+/// # Errors
+/// As [`guarded`].
+///
+/// # Safety
+/// As for [`guarded`].
+pub(crate) unsafe fn guarded_as(
+    mark: u32,
     block: &ControlBlock,
     method: &'static Method,
     function: unsafe extern "C" fn(*mut u8),
@@ -396,6 +425,11 @@ pub unsafe fn guarded(
                 leave(record);
                 return Err(RpcError::DomainCrashed);
             }
+        }
+        if mark != 0 {
+            // What a mark says of the data holds from here on. One instruction, as in `admit`.
+            (*record).rdi = data as usize;
+            AtomicU32::from_ptr(&raw mut (*record).state).fetch_or(mark, Ordering::Relaxed);
         }
         let crashed = guarded_trampoline(data, function, method);
         if !leave(record) {

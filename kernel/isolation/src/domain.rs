@@ -4,6 +4,7 @@
 //! from the moment it is dead until nobody is inside, and `Gone` when everything it owned is taken back.
 //! `alive` is the only word that calls look at.
 
+use crate::drops::Drops;
 use crate::group::{self, Group, GroupSpec};
 use crate::kept::Loaded;
 use crate::lock::Lock;
@@ -141,6 +142,7 @@ pub struct ControlBlock {
     memory: Lock<Memory>,
     words: Lock<Option<LastWords>>,
     quota: Lock<Quota>,
+    pub(crate) drops: Drops,
     calls: [Calls; PLACES],
 }
 
@@ -216,6 +218,7 @@ impl ControlBlock {
             }),
             words: Lock::new(None),
             quota: Lock::new(Quota::new()),
+            drops: Drops::new(),
             calls: [const { Calls(AtomicU64::new(0)) }; PLACES],
         }
     }

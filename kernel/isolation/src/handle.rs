@@ -4,11 +4,12 @@
 //! holder gets a [`Proxy`] of its own that points to the export. Proxies lie in a heap of their own with the
 //! same owner tables as shared objects ([`heap::PROXIES`](crate::heap::PROXIES)), so that handing a proxy on
 //! is one store, and the proxies of a dead holder are found by their owner. When the last proxy of an export
-//! goes, the object's own drop runs inside its domain, guarded like any call.
+//! goes, the object's own drop runs inside its domain, guarded like any call; [`crate::drops`] says on which thread.
 
 use crate::budget;
-use crate::call::{Method, Record, guarded};
+use crate::call::Record;
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
+use crate::drops::{self, Dropper, Orphan};
 use crate::heap::{PROXIES, Search, SharedHeap};
 use crate::lock::Lock;
 use crate::owner::Owner;
@@ -54,8 +55,7 @@ struct Export {
     /// Proxies that point here.
     proxies: AtomicUsize,
     /// The object, by the one reference that crossed.
-    inner: RawHandle,
-    domain: BlockRef,
+    object: Orphan,
 }
 
 /// What a handle to another domain's object points to: generated code puts the methods on it.
@@ -154,7 +154,7 @@ unsafe fn wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult
     unsafe {
         try_wrap(transfer, raw, interface).or_else(|error| {
             crate::call::note_failure(error);
-            release_of(transfer.from.cast(), &raw);
+            drops::release_of(transfer.from.cast(), &raw);
             Ok(nowhere(raw.vtable))
         })
     }
@@ -233,8 +233,7 @@ fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> Rpc
     }
     let export = Box::new(Export {
         proxies: AtomicUsize::new(0),
-        inner,
-        domain,
+        object: Orphan { inner, domain },
     });
     let export = NonNull::from(Box::leak(export));
     let made = new_proxy(export, interface, owner);
@@ -262,7 +261,8 @@ fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<R
     // SAFETY: the caller has the export; it stays at least until its last proxy goes.
     unsafe {
         export.as_ref().proxies.fetch_add(1, Ordering::Relaxed);
-        let (inner, domain) = (export.as_ref().inner, export.as_ref().domain.as_ptr());
+        let object = &export.as_ref().object;
+        let (inner, domain) = (object.inner, object.domain.as_ptr());
         let head = Head {
             ops: &PROXY_OPS,
             references: core::sync::atomic::AtomicUsize::new(1),
@@ -315,7 +315,7 @@ unsafe extern "C" fn release_proxy(data: *mut u8) {
         if crate::thread::stack_left() < RELEASE_RESERVE {
             bury(data.cast());
         } else {
-            end_proxy(data.cast());
+            end_proxy(data.cast(), Dropper::Anybody);
         }
     }
 }
@@ -367,7 +367,7 @@ pub(crate) fn end_buried() -> bool {
         proxy
     };
     // SAFETY: off the list, so nobody else has it.
-    unsafe { end_proxy(proxy) };
+    unsafe { end_proxy(proxy, Dropper::Undertaker) };
     true
 }
 
@@ -375,7 +375,7 @@ pub(crate) fn end_buried() -> bool {
 ///
 /// # Safety
 /// Nobody uses the proxy any more.
-unsafe fn end_proxy(proxy: *mut Proxy) {
+unsafe fn end_proxy(proxy: *mut Proxy, dropper: Dropper) {
     // SAFETY: live until it is freed here; the export lives until its last proxy is gone.
     unsafe {
         let export = (*proxy).export;
@@ -385,7 +385,7 @@ unsafe fn end_proxy(proxy: *mut Proxy) {
             // After all that others did with the export. A load, as ThreadSanitizer does not understand a fence.
             export.as_ref().proxies.load(Ordering::Acquire);
             let export = Box::from_raw(export.as_ptr());
-            release_inner(&export);
+            drops::carry_out(export.object, dropper);
         }
     }
 }
@@ -400,44 +400,6 @@ fn take_one(proxies: &AtomicUsize) -> usize {
         return count;
     }
     proxies.fetch_sub(1, Ordering::Release)
-}
-
-static RELEASE: Method = Method::internal("drop", 0);
-
-/// Drops the exported object inside its own domain. If that is dead, reclaim takes it.
-fn release_inner(export: &Export) {
-    // SAFETY: the export held a reference to the object, and a share in its domain's block.
-    unsafe { release_of(export.domain.as_ptr(), &export.inner) };
-}
-
-/// Gives up the reference `inner` of the domain at `block` to an object of its own, inside that domain.
-///
-/// # Safety
-/// The block is in memory, and the reference is not used again.
-unsafe fn release_of(block: *const ControlBlock, inner: &RawHandle) {
-    // SAFETY: the object is live as long as its domain is, which `guarded` tests.
-    unsafe {
-        if core::ptr::eq(block, kernel_block()) {
-            ((*inner.head().as_ptr()).ops.release)(inner.data);
-        } else {
-            // A crash in a drop is the domain's affair, and already logged.
-            let data = core::ptr::from_ref(inner).cast_mut().cast();
-            let _ = guarded(&*block, &RELEASE, release_in_domain, data);
-        }
-    }
-}
-
-/// Runs in the context of the object's domain.
-///
-/// # Safety
-/// `data` is the `RawHandle` of [`release_of`], whose record is the top one.
-unsafe extern "C" fn release_in_domain(data: *mut u8) {
-    // SAFETY: see `release_inner`; the domain was alive after the record was published, so its memory stays
-    // until the record is gone.
-    unsafe {
-        let inner = *data.cast::<RawHandle>();
-        ((*inner.head().as_ptr()).ops.release)(inner.data);
-    }
 }
 
 /// Proxies that are looked for together: the lock is not held when they are ended.
@@ -456,7 +418,10 @@ pub(crate) fn release_all_of(owner: Owner) -> usize {
         for slot in &slots[..found] {
             // SAFETY: a slot of the proxy heap holds a `Slot`; its owner is dead and has no thread inside.
             // Nobody else ends it, so it is still there after those before it were ended.
-            unsafe { end_proxy(&raw mut (*slot.cast::<Slot>().as_ptr()).proxy) };
+            unsafe {
+                let proxy = &raw mut (*slot.cast::<Slot>().as_ptr()).proxy;
+                end_proxy(proxy, Dropper::Undertaker);
+            }
         }
         count += found;
     }

@@ -8,6 +8,7 @@
 //! - [`call`]: the call chain. Every call into a domain has a [`call::Record`] on the caller's stack, which
 //!   is how a crash finds its way back. The macro [`proxy!`] writes a whole proxy.
 //! - [`handle`]: the proxies themselves as objects, who holds them, and what happens when they are dropped.
+//! - [`drops`]: where the drop of an object runs whose last handle went elsewhere.
 //! - [`domain`]: control blocks, the table of all domains, events.
 //! - [`group`]: domains that share one budget.
 //! - [`heap`]: the shared heap and its owner tables; [`owner`]: who may be looked for in them; [`budget`] says how much
@@ -28,6 +29,7 @@ extern crate std;
 mod budget;
 pub mod call;
 pub mod domain;
+mod drops;
 pub mod elf;
 pub mod entry;
 pub mod group;

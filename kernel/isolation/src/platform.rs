@@ -181,9 +181,22 @@ pub fn platform() -> &'static dyn Platform {
 /// Waits as [`Platform::wait`] does, and answers [`WaitResult::Interrupted`] only if there is a reason: some
 /// domain in the call chain of the running thread is dead. An interruption that comes too late, when the
 /// thread has left the dead domain already, is nobody else's affair.
+///
+/// In the drop of an object on somebody else's thread it waits no longer than such a drop may take; then the object's
+/// domain is ended (see [`crate::drops`]).
 pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult {
     loop {
-        let result = platform().wait(word, expected, deadline);
+        let patience = crate::drops::note_wait();
+        let soonest = [deadline, patience].into_iter().flatten().min();
+        let result = platform().wait(word, expected, soonest);
+        let is_early = deadline.is_none_or(|deadline| soonest < Some(deadline));
+        if result == WaitResult::TimedOut && is_early {
+            crate::drops::end_late();
+            if crate::kill::chain_has_dead() {
+                return WaitResult::Interrupted;
+            }
+            continue;
+        }
         if result != WaitResult::Interrupted || crate::kill::chain_has_dead() {
             return result;
         }

@@ -4,7 +4,8 @@
 //! The first two run drops in domains that live, which may take their time or never return. So threads of their own do
 //! it, not the reaper's: whoever blocks one of them delays what that one clears away, and if he is ended in
 //! turn, the reaper gets the thread out of him. A helper is added when work waits for ten milliseconds and none is idle, and
-//! leaves when it finds no more.
+//! leaves when it finds no more. Who is in a drop of a living domain does not count ([`crate::drops`]): of those there may be
+//! as many as there are domains.
 
 use crate::domain::{ControlBlock, State};
 use crate::handle;
@@ -23,7 +24,9 @@ const RESERVED: usize = 64;
 
 static QUEUE: Lock<Queue> = Lock::new(Queue {
     ready: VecDeque::new(),
+    dropping: VecDeque::new(),
     helpers: 0,
+    away: 0,
     idle: 0,
 });
 static WORK: AtomicU32 = AtomicU32::new(0);
@@ -31,8 +34,12 @@ static WORK: AtomicU32 = AtomicU32::new(0);
 struct Queue {
     /// Dead domains that nobody is inside of.
     ready: VecDeque<Arc<ControlBlock>>,
-    /// Threads that there are.
+    /// Domains with drops that others left to a helper; each is there once.
+    dropping: VecDeque<Arc<ControlBlock>>,
+    /// Threads that there are, without those that are away.
     helpers: u32,
+    /// Threads that are in a drop, which may never return. Their places are taken by others.
+    away: u32,
     /// Those of them that look for work.
     idle: u32,
 }
@@ -42,7 +49,11 @@ struct Queue {
 /// # Panics
 /// If there is no memory for its thread.
 pub(crate) fn init() {
-    QUEUE.lock().ready.reserve(RESERVED);
+    {
+        let mut queue = QUEUE.lock();
+        queue.ready.reserve(RESERVED);
+        queue.dropping.reserve(RESERVED);
+    }
     assert!(add_helper(), "memory for the first helper");
 }
 
@@ -52,10 +63,26 @@ pub(crate) fn clear_away(block: Arc<ControlBlock>) {
     work_waits();
 }
 
+/// Has a helper carry out the drops that were left to it in `block`, which none does yet.
+pub(crate) fn drop_for(block: Arc<ControlBlock>) {
+    QUEUE.lock().dropping.push_back(block);
+    work_waits();
+}
+
+/// Runs `body`, which may never return, in a helper. Meanwhile it does not count as one.
+pub(crate) fn away(body: impl FnOnce()) {
+    let go = |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers - 1, queue.away + 1);
+    let come =
+        |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers + 1, queue.away - 1);
+    go(&mut QUEUE.lock());
+    body();
+    come(&mut QUEUE.lock());
+}
+
 /// Whether there is more work than idle helpers, so that [`add_helper`] should be called if it stays so.
 pub(crate) fn is_behind() -> bool {
     let queue = QUEUE.lock();
-    let waits = queue.ready.len() + usize::from(other_work());
+    let waits = queue.ready.len() + queue.dropping.len() + usize::from(other_work());
     waits > queue.idle as usize
 }
 
@@ -74,14 +101,15 @@ pub(crate) fn work_waits() {
 /// Threads that there are.
 #[cfg(feature = "faults")]
 pub(crate) fn helpers() -> u32 {
-    QUEUE.lock().helpers
+    let queue = QUEUE.lock();
+    queue.helpers + queue.away
 }
 
 /// One more helper, unless there are enough, or no memory for it; whether one was added.
 pub(crate) fn add_helper() -> bool {
     {
         let mut queue = QUEUE.lock();
-        if queue.helpers == MOST_HELPERS {
+        if queue.helpers >= MOST_HELPERS {
             return false;
         }
         queue.helpers += 1;
@@ -116,7 +144,7 @@ extern "C" fn help(_: usize) {
 fn leaves() -> bool {
     let mut queue = QUEUE.lock();
     // Work that came since it looked for some was not given to anybody else, who counted on it.
-    let work = !queue.ready.is_empty() || other_work();
+    let work = !queue.ready.is_empty() || !queue.dropping.is_empty() || other_work();
     let leaves = queue.helpers > 1 && !work;
     #[cfg(test)]
     let leaves = leaves || crate::model::is_over();
@@ -127,27 +155,44 @@ fn leaves() -> bool {
     leaves
 }
 
+/// A piece of work.
+enum Piece {
+    /// To clear away what a dead domain owned.
+    Dead(Arc<ControlBlock>),
+    /// To carry out drops in a living one.
+    Drops(Arc<ControlBlock>),
+    /// What is not in the queue.
+    Other,
+}
+
+/// The next piece of work; whoever takes it is not idle.
+fn next() -> Option<Piece> {
+    let mut queue = QUEUE.lock();
+    let piece = match queue.dropping.pop_front() {
+        Some(block) => Some(Piece::Drops(block)),
+        None => queue.ready.pop_front().map(Piece::Dead),
+    };
+    let piece = piece.or_else(|| other_work().then_some(Piece::Other))?;
+    queue.idle -= 1;
+    Some(piece)
+}
+
 /// Does a piece of work; whether there was one.
 fn work() -> bool {
-    let block = {
-        let mut queue = QUEUE.lock();
-        let block = queue.ready.pop_front();
-        if block.is_none() && !other_work() {
-            return false;
-        }
-        queue.idle -= 1;
-        block
+    let Some(piece) = next() else {
+        return false;
     };
-    match &block {
-        Some(block) => crate::kill::reclaim(block),
-        None => {
+    match &piece {
+        Piece::Dead(block) => crate::kill::reclaim(block),
+        Piece::Drops(block) => away(|| crate::drops::help(block)),
+        Piece::Other => {
             handle::end_buried();
             crate::budget::audit();
         }
     }
     QUEUE.lock().idle += 1;
     // Idle first: whoever waits for this may have the next domain die at once, which needs no other helper.
-    if let Some(block) = block {
+    if let Piece::Dead(block) = piece {
         block.enter_state(State::Gone);
     }
     true

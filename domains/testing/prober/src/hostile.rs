@@ -1,19 +1,23 @@
 //! Attacks that a domain of safe Rust can try on the kernel or on others: at the edge of its stack, by drops
 //! that block or go deep, and by dying while things pass from it or to it.
 
-use crate::lab::{Lab, Victim, say, settle, wait_for};
+use crate::lab::{Lab, Victim, say, settle, unlimited, wait_for};
 use crate::{Test, Verdict, ensure};
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::{log, thread, time};
-use interfaces::{CrashReason, Handle, Misdeed, RVec, RpcError, RpcResult, Subject};
+use interfaces::{CrashReason, DomainSpec, Handle, Misdeed, RVec, RpcError, RpcResult, Subject};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     ("hostile-clock-at-the-end-of-the-stack", deep_clock),
     ("hostile-calls-at-the-end-of-the-stack", deep_peers),
     ("hostile-drop-that-blocks", blocking_drop),
+    ("hostile-drop-blocks-nobody-else", drop_beside_blocked),
+    ("hostile-drop-that-takes-too-long", late_drop),
     ("hostile-chain-of-drops", chain_of_drops),
     ("hostile-flood-of-the-log", flooded_log),
     ("hostile-death-of-a-giver", dying_giver),
@@ -61,6 +65,66 @@ fn blocking_drop(lab: &Lab) -> Verdict {
     ensure!(left, "the holder is gone though the drop did not return");
     culprit.end()?;
     holder.gone().map(drop)
+}
+
+/// A drop of the culprit's never returns. Whoever drops its other objects goes on, drops of others are carried out, and
+/// all comes back with its end.
+fn drop_beside_blocked(lab: &Lab) -> Verdict {
+    const CHILDREN: u32 = 20;
+    let bystander = lab.start()?;
+    lab.conserves_memory(|| {
+        let culprit = lab.start()?;
+        let first = culprit.subject.offspring().map_err(say)?;
+        let more: Result<Vec<_>, _> = (0..CHILDREN).map(|_| culprit.subject.offspring()).collect();
+        let more = more.map_err(say)?;
+        let answer = culprit.subject.misbehave(Misdeed::BlockInDrops);
+        ensure!(answer == Ok(0), "{answer:?}");
+        let done = Arc::new(AtomicU32::new(0));
+        let told = done.clone();
+        thread::spawn("dropper", move || {
+            drop(first);
+            told.fetch_add(1, Ordering::SeqCst);
+        })
+        .map_err(say)?;
+        wait_for("the first drop to begin", || {
+            culprit.subject.offspring_alive() == Ok(CHILDREN)
+        })?;
+        // It is about to wait.
+        time::sleep(50_000_000);
+        drop(more);
+        for _ in 0..3 {
+            drop(bystander.subject.offspring().map_err(say)?);
+            lab.start()?.end()?;
+        }
+        wait_for("a bystander's objects to be dropped", || {
+            bystander.subject.offspring_alive() == Ok(0)
+        })?;
+        let begun = CHILDREN - culprit.subject.offspring_alive().map_err(say)?;
+        ensure!(begun <= 1, "{begun} drops block at once");
+        culprit.end()?;
+        wait_for("the dropper", || done.load(Ordering::SeqCst) == 1)?;
+        settle(lab)
+    })?;
+    bystander.end()
+}
+
+/// The first drop that waits has the thread of who drops, but not for ever.
+fn late_drop(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let spec = DomainSpec {
+            call_budget_ms: 200,
+            ..unlimited()
+        };
+        let culprit = lab.start_as(None, spec, b"")?;
+        let culprit = culprit.map_err(|error| format!("no start: {error:?}"))?;
+        let child = culprit.subject.offspring().map_err(say)?;
+        let answer = culprit.subject.misbehave(Misdeed::BlockInDrops);
+        ensure!(answer == Ok(0), "{answer:?}");
+        drop(child);
+        let why = culprit.gone()?;
+        ensure!(why == CrashReason::Hang, "it ended by {why:?}");
+        Ok(())
+    })
 }
 
 /// Objects of two domains by turns, each holding the next: far more of them than there is stack for drops.

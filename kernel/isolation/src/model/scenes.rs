@@ -382,6 +382,26 @@ pub fn the_last_drop_and_a_death(scene: &mut Scene) {
     last_drops(scene, true);
 }
 
+/// The last handles are dropped, and helpers drop the object.
+pub fn the_last_drop_by_a_helper(scene: &mut Scene) {
+    last_drops(scene, false);
+    mark_all(scene);
+}
+
+/// The last handles are dropped while the object's domain dies, and helpers drop the object.
+pub fn the_last_drop_by_a_helper_and_a_death(scene: &mut Scene) {
+    last_drops(scene, true);
+    mark_all(scene);
+}
+
+/// From now on nobody drops objects of these domains himself.
+fn mark_all(scene: &Scene) {
+    scene
+        .domains
+        .iter()
+        .for_each(|block| block.drops.may_wait_now());
+}
+
 /// Objects are made and freed by two domains while a third, which shares their chunks, is reclaimed.
 pub fn frees_beside_reclaim(scene: &mut Scene) {
     let (dying, handle) = scene.domain("dying");
@@ -547,6 +567,8 @@ macro_rules! each {
             the_giver_dies,
             the_last_drop,
             the_last_drop_and_a_death,
+            the_last_drop_by_a_helper,
+            the_last_drop_by_a_helper_and_a_death,
             frees_beside_reclaim,
             drops_beside_reclaim,
             a_look_at_handles,

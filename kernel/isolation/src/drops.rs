@@ -1,0 +1,279 @@
+//! Where the drop of an object runs whose last handle goes in another domain.
+//!
+//! A drop is the exporter's code, and whoever drops a handle did not ask for it. Most drops never wait, and run on the
+//! thread of who drops, as a call would. But one may wait for ever, so:
+//!
+//! - a domain one of whose drops has ever waited for something ([`note_wait`]) *may wait*. From then on others do not run
+//!   its drops: they leave them to a helper of the [`undertaker`](crate::undertaker), one at a time and in their order, and wait
+//!   for it for [`PATIENCE`]. While a drop is late nobody waits at all. So who drops goes on, and of all helpers a domain
+//!   has one at most in its drops;
+//! - the first such drop has somebody else's thread. It is waited for as long as a call into the domain may run, and then
+//!   the domain is ended as one that hangs.
+//!
+//! A helper that is in a drop does not count as one: there can be another in its place.
+
+use crate::call::{DROP, Method, guarded_as};
+use crate::domain::{BlockRef, ControlBlock, DEFAULT_BUDGET_MS, Reason, kernel_block};
+use crate::kill;
+use crate::platform::{WaitResult, platform};
+use crate::sync::{AtomicBool, AtomicU32};
+use crate::thread::{current, top};
+use abi::handle::RawHandle;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+/// An object that no handle leads to any more.
+pub(crate) struct Orphan {
+    /// The reference that crossed.
+    pub(crate) inner: RawHandle,
+    /// Its domain.
+    pub(crate) domain: BlockRef,
+}
+
+// SAFETY: the one reference to an object that may be used from any thread inside its domain.
+unsafe impl Send for Orphan {}
+
+/// Who drops.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dropper {
+    /// A thread that has other things to do.
+    Anybody,
+    /// A helper of the undertaker, on behalf of the dead.
+    Undertaker,
+}
+
+/// Nanoseconds for which somebody waits for a drop that a helper carries out.
+const PATIENCE: u64 = if cfg!(test) { 2 } else { 10_000_000 };
+
+/// What a domain's control block knows of its drops.
+pub(crate) struct Drops {
+    /// One has waited.
+    may_wait: AtomicBool,
+    /// Somebody has waited in vain for the one that is under way.
+    late: AtomicBool,
+    /// How many helpers have carried out, modulo 2^32.
+    done: AtomicU32,
+    queue: crate::lock::Lock<Queue>,
+}
+
+struct Queue {
+    waiting: VecDeque<Orphan>,
+    /// How many were ever left to helpers, modulo 2^32.
+    left: u32,
+    /// A helper is in the drops, or called for.
+    has_helper: bool,
+}
+
+impl Drops {
+    pub(crate) const fn new() -> Self {
+        Drops {
+            may_wait: AtomicBool::new(false),
+            late: AtomicBool::new(false),
+            done: AtomicU32::new(0),
+            queue: crate::lock::Lock::new(Queue {
+                waiting: VecDeque::new(),
+                left: 0,
+                has_helper: false,
+            }),
+        }
+    }
+
+    /// As if a drop had waited.
+    #[cfg(test)]
+    pub(crate) fn may_wait_now(&self) {
+        self.may_wait.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Drops the object inside its own domain. If that is dead, reclaim takes it.
+pub(crate) fn carry_out(orphan: Orphan, dropper: Dropper) {
+    let BlockRef::Domain(block) = &orphan.domain else {
+        return orphan.release();
+    };
+    let block = block.clone();
+    let is_own = core::ptr::eq(current(), Arc::as_ptr(&block));
+    if is_own || !block.is_alive() || !block.drops.may_wait.load(Ordering::Relaxed) {
+        return match dropper {
+            Dropper::Anybody => orphan.release(),
+            Dropper::Undertaker => crate::undertaker::away(|| orphan.release()),
+        };
+    }
+    match leave_to_helper(&block, orphan) {
+        Ok(number) if dropper == Dropper::Anybody => await_helper(&block, number),
+        Ok(_) => {}
+        // No memory for the queue: it has to be done here.
+        Err(orphan) => orphan.release(),
+    }
+}
+
+/// Leaves the drop to a helper; which it is.
+fn leave_to_helper(block: &Arc<ControlBlock>, orphan: Orphan) -> Result<u32, Orphan> {
+    let (number, calls) = {
+        let mut queue = block.drops.queue.lock();
+        if queue.waiting.try_reserve(1).is_err() {
+            return Err(orphan);
+        }
+        queue.waiting.push_back(orphan);
+        queue.left = queue.left.wrapping_add(1);
+        let calls = !core::mem::replace(&mut queue.has_helper, true);
+        (queue.left, calls)
+    };
+    if calls {
+        crate::undertaker::drop_for(block.clone());
+    }
+    Ok(number)
+}
+
+/// Waits a while until drop `number` of the domain is carried out.
+fn await_helper(block: &ControlBlock, number: u32) {
+    let drops = &block.drops;
+    let deadline = platform().now() + PATIENCE;
+    loop {
+        let done = drops.done.load(Ordering::Acquire);
+        if number.wrapping_sub(done) as i32 <= 0 || drops.late.load(Ordering::Relaxed) {
+            return;
+        }
+        match platform().wait(&drops.done, done, Some(deadline)) {
+            WaitResult::TimedOut => return drops.late.store(true, Ordering::Relaxed),
+            WaitResult::Interrupted => return,
+            WaitResult::Woken | WaitResult::Mismatch => {}
+        }
+    }
+}
+
+/// Carries out the drops that were left to helpers. Called by one helper at a time.
+pub(crate) fn help(block: &ControlBlock) {
+    let drops = &block.drops;
+    loop {
+        let orphan = {
+            let mut queue = drops.queue.lock();
+            let next = queue.waiting.pop_front();
+            queue.has_helper = next.is_some();
+            next
+        };
+        let Some(orphan) = orphan else { return };
+        orphan.release_for_ever();
+        drops.late.store(false, Ordering::Relaxed);
+        drops.done.fetch_add(1, Ordering::Release);
+        platform().wake(&drops.done, u32::MAX);
+    }
+}
+
+impl Orphan {
+    /// On a thread that has other things to do.
+    fn release(self) {
+        // SAFETY: it held the reference, and holds a share in its domain's block.
+        unsafe { release_of(self.domain.as_ptr(), &self.inner) };
+    }
+
+    /// On a thread that has not.
+    fn release_for_ever(self) {
+        // SAFETY: as above.
+        unsafe { release_until(None, self.domain.as_ptr(), &self.inner) };
+    }
+}
+
+static RELEASE: Method = Method::internal("drop", 0);
+
+/// What a drop's record leads to.
+struct Dropping {
+    inner: RawHandle,
+    /// When it has waited for too long, in nanoseconds since boot; `None`: it may for ever.
+    end: Option<u64>,
+}
+
+/// Gives up the reference `inner` of the domain at `block` to an object of its own, inside that domain.
+///
+/// # Safety
+/// The block is in memory, and the reference is not used again.
+pub(crate) unsafe fn release_of(block: *const ControlBlock, inner: &RawHandle) {
+    // SAFETY: by the caller's duty.
+    unsafe {
+        let end = platform().now().saturating_add(budget_ns(&*block));
+        release_until(Some(end), block, inner);
+    }
+}
+
+/// As [`release_of`]; it may wait until `end`.
+///
+/// # Safety
+/// As for [`release_of`].
+unsafe fn release_until(end: Option<u64>, block: *const ControlBlock, inner: &RawHandle) {
+    // SAFETY: the object is live as long as its domain is, which `guarded` tests.
+    unsafe {
+        if core::ptr::eq(block, kernel_block()) {
+            ((*inner.head().as_ptr()).ops.release)(inner.data);
+        } else {
+            let inner = *inner;
+            let mut dropping = Dropping { inner, end };
+            // A crash in a drop is the domain's affair, and already logged.
+            let data = (&raw mut dropping).cast();
+            let _ = guarded_as(DROP, &*block, &RELEASE, release_in_domain, data);
+        }
+    }
+}
+
+/// Runs in the context of the object's domain.
+///
+/// # Safety
+/// `data` is the `Dropping` of [`release_of`], whose record is the top one.
+unsafe extern "C" fn release_in_domain(data: *mut u8) {
+    // SAFETY: see `Orphan::release`; the domain was alive after the record was published, so its memory stays
+    // until the record is gone.
+    unsafe {
+        let inner = (*data.cast::<Dropping>()).inner;
+        ((*inner.head().as_ptr()).ops.release)(inner.data);
+    }
+}
+
+/// The running thread is about to wait. If it does so in drops, their domains are such whose drops may wait; when the
+/// first of these has waited for too long, in nanoseconds since boot.
+pub(crate) fn note_wait() -> Option<u64> {
+    let mut soonest: Option<u64> = None;
+    each_drop(|block, end| {
+        block.drops.may_wait.store(true, Ordering::Relaxed);
+        // The dead are the reaper's affair.
+        let end = end.filter(|_| block.is_alive());
+        soonest = [soonest, end].into_iter().flatten().min();
+    });
+    soonest
+}
+
+/// Ends the domains in whose drops the running thread has waited for too long.
+pub(crate) fn end_late() {
+    let now = platform().now();
+    each_drop(|block, end| {
+        if end.is_some_and(|end| now >= end)
+            && let Some(block) = crate::domain::find(block.id)
+        {
+            kill::kill(&block, Reason::Hang);
+        }
+    });
+}
+
+/// Nanoseconds that a drop may take on somebody else's thread.
+fn budget_ns(block: &ControlBlock) -> u64 {
+    // Twice the default where the domain has no budget of its own: it may wait for others who are slow.
+    let ms = match block.call_ms() {
+        DEFAULT_BUDGET_MS => 2 * DEFAULT_BUDGET_MS,
+        own => own,
+    };
+    u64::from(ms) * 1_000_000
+}
+
+/// Shows `look` the drops that the running thread is in: domain, and when it has waited for too long.
+fn each_drop(mut look: impl FnMut(&ControlBlock, Option<u64>)) {
+    let mut record = top();
+    // SAFETY: the chain of the running thread; the domains that it names are not freed. A record with the mark is that of
+    // a call in `release_until`, whose frame stands as long as it is linked.
+    unsafe {
+        while !record.is_null() {
+            if (&raw const (*record).state).read_volatile() & DROP != 0 {
+                let dropping = crate::call::data_of(record).cast::<Dropping>();
+                look(&*(*record).domain, (*dropping).end);
+            }
+            record = (*record).previous;
+        }
+    }
+}
