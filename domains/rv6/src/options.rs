@@ -60,9 +60,33 @@ impl Settings {
     }
 }
 
+/// Columns and lines of the terminal, if the machine's command line has the word `terminal=COLUMNSxLINES`.
+pub fn terminal(command_line: &str) -> Option<(u16, u16)> {
+    let mut words = command_line.split_whitespace();
+    let size = words.find_map(|word| word.strip_prefix("terminal="))?;
+    let (columns, lines) = size.split_once('x')?;
+    let (columns, lines) = (columns.parse().ok()?, lines.parse().ok()?);
+    (columns > 0 && lines > 0).then_some((columns, lines))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_size_of_the_terminal() {
+        assert_eq!(terminal("ro terminal=120x40 log=com2"), Some((120, 40)));
+        for line in [
+            "",
+            "terminal=",
+            "terminal=80",
+            "terminal=0x0",
+            "terminal=80x",
+            "terminal=-1x99999",
+        ] {
+            assert_eq!(terminal(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn reads_what_init_writes() {

@@ -1,6 +1,8 @@
 //! What `init` sees of the personality: a program that is run on the console to its end.
 
+use alloc::format;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use interfaces::{Errno, ExitStatus, FileKind, FsError, Personality, RVec};
 use vfs::walk::{Place, Tree as _};
 
@@ -8,12 +10,13 @@ use crate::description::Description;
 use crate::errors;
 use crate::held::Held;
 use crate::launch::{Launch, launch};
+use crate::options;
 use crate::process::Directory;
 use crate::system::System;
 use crate::table::NOBODY;
 use crate::terminal::Stream;
 
-/// The environment of the first program.
+/// What the environment of the first program has in any case.
 const ENVIRONMENT: &[u8] = b"PATH=/bin:/boot/bin\0HOME=/\0";
 
 /// The object that `init` calls.
@@ -25,6 +28,15 @@ impl Runner {
     /// Runs programs on `system`.
     pub fn new(system: Arc<System>) -> Self {
         Runner { system }
+    }
+
+    /// The environment of the first program: with the size of the terminal, if the machine was told.
+    fn environment(&self) -> Vec<u8> {
+        let mut text = ENVIRONMENT.to_vec();
+        if let Some((columns, lines)) = options::terminal(self.system.command_line()) {
+            text.extend_from_slice(format!("COLUMNS={columns}\0LINES={lines}\0").as_bytes());
+        }
+        text
     }
 
     fn root_directory(&self) -> Result<Directory, FsError> {
@@ -59,7 +71,7 @@ impl Personality for Runner {
             directory: Arc::new(directory),
             path,
             arguments,
-            environment: RVec::from_slice(ENVIRONMENT)?,
+            environment: RVec::from_slice(&self.environment())?,
             descriptors: [Some(output.clone()), Some(output), Some(errors)],
             background: false,
             job: None,

@@ -97,6 +97,11 @@ impl Editor {
         }
     }
 
+    /// From the next [`begin`](Self::begin) on the terminal is so many columns wide.
+    pub fn resize(&mut self, columns: usize) {
+        self.screen.resize(columns);
+    }
+
     /// Begins a new line. What is to be shown is appended to `out`, here and in all other methods.
     pub fn begin(&mut self, prompt: &[u8], out: &mut Vec<u8>) {
         self.prompt = prompt.to_vec();

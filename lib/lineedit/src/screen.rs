@@ -9,6 +9,11 @@ use alloc::vec::Vec;
 
 use crate::line::is_inside;
 
+/// Fewer columns are taken for so many.
+const NARROWEST: usize = 8;
+/// More columns are taken for so many.
+const WIDEST: usize = 10_000;
+
 /// A place behind the start of the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place {
@@ -54,13 +59,18 @@ impl Screen {
     /// A terminal so many columns wide.
     pub fn new(columns: usize) -> Self {
         Screen {
-            columns: columns.max(8),
+            columns: columns.clamp(NARROWEST, WIDEST),
             shown: Vec::new(),
             prompt: Vec::new(),
             end: Place::default(),
             cursor: Place::default(),
             begun: false,
         }
+    }
+
+    /// The terminal is so many columns wide now. Nothing is shown yet.
+    pub fn resize(&mut self, columns: usize) {
+        self.columns = columns.clamp(NARROWEST, WIDEST);
     }
 
     /// How wide it is.

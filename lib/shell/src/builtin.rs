@@ -16,9 +16,10 @@ const SPECIAL: [&str; 15] = [
     "shift", "times", "trap", "unset",
 ];
 
-const OTHERS: [&str; 21] = [
-    "[", "bg", "cd", "command", "echo", "false", "fg", "getopts", "jobs", "kill", "local",
-    "printf", "pwd", "read", "test", "true", "type", "ulimit", "umask", "wait", "hash",
+const OTHERS: [&str; 25] = [
+    "[", "bg", "cd", "clear", "command", "echo", "false", "fg", "getopts", "hash", "help",
+    "history", "jobs", "kill", "local", "printf", "pwd", "read", "test", "true", "type", "ulimit",
+    "umask", "wait", "which",
 ];
 
 /// What a builtin comes to; an error has a status and a message.
@@ -32,6 +33,11 @@ impl<S: System> Shell<S> {
     pub(crate) fn is_builtin(name: &[u8]) -> bool {
         let others = OTHERS.iter().any(|builtin| builtin.as_bytes() == name);
         others || Self::is_special(name)
+    }
+
+    /// The names of all builtins.
+    pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
+        SPECIAL.into_iter().chain(OTHERS)
     }
 
     /// Runs builtin `name` with its descriptors in force.
@@ -95,6 +101,10 @@ impl<S: System> Shell<S> {
             b"kill" => self.kill(arguments),
             b"wait" => self.wait_builtin(arguments),
             b"umask" => self.umask(arguments),
+            b"help" => self.help(),
+            b"clear" => self.clear(),
+            b"history" => self.list_history(arguments),
+            b"which" => self.which(arguments),
             b"ulimit" => Err((2, "there is nothing like it here".to_string())),
             _ => self.of_variables(name, arguments),
         }

@@ -25,6 +25,7 @@ mod jobs;
 mod launch;
 mod lexer;
 mod parser;
+mod person;
 mod run;
 mod state;
 mod system;

@@ -216,6 +216,12 @@ impl<S: System> Shell<S> {
         self.status
     }
 
+    /// How wide the terminal is, as `COLUMNS` says it now.
+    fn columns(&self) -> Option<usize> {
+        let text = self.variable("COLUMNS")?;
+        core::str::from_utf8(&text).ok()?.parse().ok()
+    }
+
     /// Runs the lines of standard input until they end or the shell is left; the status.
     pub fn run_input(&mut self) -> i32 {
         let mut text = Vec::new();
@@ -223,7 +229,8 @@ impl<S: System> Shell<S> {
             self.reap();
             let prompt = self.prompt(text.is_empty());
             let commands = self.command_names();
-            let line = self.system.read_line(&prompt, &commands);
+            let columns = self.columns();
+            let line = self.system.read_line(&prompt, &commands, columns);
             let at_end = line == Line::End;
             match line {
                 Line::Text(line) => {

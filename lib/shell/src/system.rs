@@ -171,8 +171,11 @@ pub trait System {
     /// Why not all of it went.
     fn write(&mut self, descriptor: u32, text: &[u8]) -> Result<(), Unwritten>;
     /// The next line of standard input, with a prompt in front if the shell is interactive. `commands` are the
-    /// names of its builtins and functions, for completion.
-    fn read_line(&mut self, prompt: &str, commands: &[Vec<u8>]) -> Line;
+    /// names of its builtins and functions, for completion; `columns` is how wide the terminal is, if the variable
+    /// `COLUMNS` tells.
+    fn read_line(&mut self, prompt: &str, commands: &[Vec<u8>], columns: Option<usize>) -> Line;
+    /// The lines that were typed before, oldest first; none if nobody types.
+    fn history(&self) -> Vec<Vec<u8>>;
     /// What is at a path.
     fn lookup(&mut self, path: &[u8]) -> Lookup;
     /// The answer to a question of `test`.

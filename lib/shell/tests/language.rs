@@ -351,3 +351,31 @@ fn options_of_set_are_listed() {
         outcome.output
     );
 }
+
+#[test]
+fn the_terminal_is_as_wide_as_the_variable_says() {
+    let lines = ["COLUMNS=132", "COLUMNS=wide", "unset COLUMNS", "exit"];
+    let columns = common::columns_of(lines.map(line).to_vec());
+    assert_eq!(columns, [None, Some(132), None, None]);
+}
+
+#[test]
+fn what_a_person_asks_for() {
+    assert_eq!(output("history"), "    1  ls /\n    2  echo two words\n");
+    assert_eq!(output("history 1"), "    2  echo two words\n");
+    assert_eq!(
+        output("history 9; clear"),
+        output("history") + "\x1b[H\x1b[2J\x1b[3J"
+    );
+    let help = output("help");
+    for name in ["cd", "which", "history", "umask"] {
+        assert!(
+            help.split_whitespace().any(|word| word == name),
+            "{name}: {help}"
+        );
+    }
+    assert!(help.lines().all(|line| line.len() < 100));
+    let outcome = run("history many; echo $?; history 1 2; which broken nothing; echo $?");
+    assert_eq!(outcome.output, "2\n/bin/broken\n1\n");
+    assert_eq!(outcome.errors.lines().count(), 2, "{}", outcome.errors);
+}

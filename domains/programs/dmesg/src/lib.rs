@@ -1,4 +1,4 @@
-//! `dmesg`: prints the kernel's log.
+//! `dmesg [-w]`: prints the kernel's log, and with -w what comes.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -6,8 +6,10 @@ use interfaces::{Monitor, RVec};
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop};
 
 const USAGE: &str = "
-usage: dmesg
-Prints what is kept of the kernel's log.";
+usage: dmesg [-w]
+Prints what is kept of the kernel's log. -w: then waits for more, until Ctrl-C.";
+/// How long to wait before more of the log is asked for, in nanoseconds.
+const PAUSE: u64 = 200_000_000;
 /// Bytes that are asked for at once.
 const CHUNK: usize = 16 * 1024;
 
@@ -20,15 +22,21 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    env.options_alone(USAGE, "")?;
+    let follow = env.options_alone(USAGE, "w")?.has('w');
     let monitor = env.service::<dyn Monitor>("monitor")?;
     let mut from = 0;
     loop {
         let (text, next) = monitor.log(from, RVec::filled(0, CHUNK)?)?;
-        if text.is_empty() {
+        from = next;
+        if !text.is_empty() {
+            env.write(&text)?;
+        } else if follow {
+            env.flush()?;
+            env.process()
+                .sleep(PAUSE)
+                .map_err(|errno| Stop::about(b"sleep", errno))?;
+        } else {
             return Ok(0);
         }
-        env.write(&text)?;
-        from = next;
     }
 }

@@ -33,28 +33,37 @@ pub struct Person {
 }
 
 impl Person {
-    /// With what the environment says: `HOME` or `HISTFILE`, `COLUMNS`, `PATH`.
+    /// With what the environment says: `HOME` or `HISTFILE`, `PATH`.
     pub fn new(env: &Env) -> Self {
         let environment = env.environment().unwrap_or_default();
         let value = |name: &str| {
             let found = environment.iter().find(|(other, _)| other == name);
             found.map(|(_, value)| value.as_slice())
         };
-        let columns = value("COLUMNS").and_then(|text| core::str::from_utf8(text).ok());
-        let columns = columns.and_then(|text| text.parse().ok());
         let home = value("HOME").unwrap_or(b"/");
         let slash: &[u8] = if home.ends_with(b"/") { b"" } else { b"/" };
         let usual = [home, slash, FILE].concat();
         let path = value("PATH").unwrap_or(b"/bin:/boot/bin");
         let programs = path.split(|&byte| byte == b':');
         let mut person = Person {
-            editor: Editor::new(columns.unwrap_or(COLUMNS)),
+            editor: Editor::new(COLUMNS),
             history: History::new(ENTRIES),
             file: value("HISTFILE").map_or(usual, <[u8]>::to_vec),
             programs: programs.map(<[u8]>::to_vec).collect(),
         };
         person.load(env);
         person
+    }
+
+    /// The terminal is so many columns wide from the next line on.
+    pub fn resize(&mut self, columns: Option<usize>) {
+        self.editor.resize(columns.unwrap_or(COLUMNS));
+    }
+
+    /// What was typed, oldest first.
+    pub fn typed(&self) -> Vec<Vec<u8>> {
+        let lines = (0..self.history.len()).filter_map(|at| self.history.get(at));
+        lines.map(<[u8]>::to_vec).collect()
     }
 
     /// Reads the history. Without a disk, or with a damaged one, there is none, and that is no reason to complain.

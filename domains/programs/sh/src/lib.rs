@@ -12,7 +12,7 @@ mod editor;
 mod input;
 mod unix;
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use interfaces::DescriptorKind;
 use shell::Shell;
@@ -29,7 +29,12 @@ Runs the commands in FILE, in LINE, or on the standard input.
   f() { a; }   'as it is' \"$x\" \\c   $x ${x:-default} ${x#start} ${x%end} ${#x} $1 $# $@ $? $$ $!
   $(command) $((1 + x))   * ? [a-z]   # comment
 Built in: cd pwd exit export readonly unset set shift local return eval . exec trap read getopts echo printf test [
-          command type wait jobs fg bg kill break continue true false :";
+          command type which wait jobs fg bg kill break continue true false : help history clear";
+
+/// Counts the interactive shells above each other.
+const LEVEL: &str = "SHLVL";
+/// The message of the day.
+const MESSAGE: &[u8] = b"/etc/motd";
 
 /// Variables that are set if nobody else has.
 const DEFAULTS: [(&str, &str); 2] = [("PATH", "/bin:/boot/bin"), ("HOME", "/")];
@@ -126,6 +131,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
     let interactive = on_console && matches!(source, Source::Input);
     if interactive {
         env.process().catch_interrupts(true)?;
+        greet(env, &mut environment);
     }
     let mut shell = Shell::new(
         Unix::new(env, interactive),
@@ -144,6 +150,25 @@ fn main(env: &Env) -> Result<i32, Stop> {
         Source::Text(text) => shell.run_text(&text),
         Source::Input => shell.run_input(),
     })
+}
+
+/// Shows the message of the day, unless a shell above this one has.
+fn greet(env: &Env, environment: &mut Vec<(String, Vec<u8>)>) {
+    let level = environment.iter().position(|(name, _)| name == LEVEL);
+    let above = level.map_or(0, |at| {
+        let (_, text) = environment.swap_remove(at);
+        let text = core::str::from_utf8(&text).unwrap_or_default();
+        text.parse::<u32>().unwrap_or_default()
+    });
+    let level = above.saturating_add(1).to_string();
+    environment.push((String::from(LEVEL), level.into_bytes()));
+    if above > 0 {
+        return;
+    }
+    let message = env.open(MESSAGE).and_then(|mut file| file.read_to_end());
+    // A disk without one has nothing to say.
+    let _ = message.map(|text| env.write(&text));
+    let _ = env.flush();
 }
 
 /// Behind `-c`: the line, and `$0` with what follows.

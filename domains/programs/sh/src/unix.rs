@@ -310,9 +310,14 @@ impl System for Unix<'_> {
         Ok(())
     }
 
-    fn read_line(&mut self, prompt: &str, commands: &[Vec<u8>]) -> Line {
+    fn history(&self) -> Vec<Vec<u8>> {
+        self.person.as_ref().map_or(Vec::new(), Person::typed)
+    }
+
+    fn read_line(&mut self, prompt: &str, commands: &[Vec<u8>], columns: Option<usize>) -> Line {
         let edited = match &mut self.person {
             Some(person) if !self.input.is_ahead() => {
+                person.resize(columns);
                 person.line(self.env, prompt.as_bytes(), commands)
             }
             _ => None,

@@ -4,17 +4,21 @@
 
 extern crate alloc;
 
+mod keys;
+
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use interfaces::{DomainInfo, DomainState, Monitor, ProcessInfo, TimeInfo};
+use keys::Keys;
 use textutil::table::{Side, Table, human_bytes, percent, processor_time};
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop, print, println};
 
 const USAGE: &str = "
 usage: top [-b] [-n COUNT] [-d SECONDS]
-Shows memory, processors and domains every 2 seconds (-d) until Ctrl-C, or COUNT times. -b: one below the other.
+Shows memory, processors and domains every 2 seconds (-d) until `q` or Ctrl-C, or COUNT times. -b: one below the other.
 %CPU: share of one processor since the picture before (in the first one since boot) in the domain's own code; TIME:
 the same since its start; PROCESS: of a process, with what others did on its behalf.";
 
@@ -32,8 +36,8 @@ const COLUMNS: [(&str, Side); 11] = [
     ("THREADS", Side::Right),
 ];
 
-/// Rows that fit on a screen.
-const ROWS: usize = 20;
+/// Lines of the screen that are no rows: the head, the titles, and the last one, where the cursor is.
+const OTHER_LINES: usize = 3;
 /// The kernel's number among the domains.
 const KERNEL: u32 = 1;
 
@@ -61,23 +65,70 @@ fn main(env: &Env) -> Result<i32, Stop> {
     let (rounds, pause) = (number('n', u64::MAX)?, number('d', 2)?);
     let monitor = env.service::<dyn Monitor>("monitor")?;
     let below = options.has('b') || rounds == 1;
+    let screen = match below {
+        true => Screen::ENDLESS,
+        false => Screen::of(env),
+    };
+    let keys = match below {
+        true => None,
+        false => Some(Keys::watch(env)?),
+    };
     let mut before = Picture::default();
     for round in 0..rounds {
         if round > 0 {
             env.flush()?;
-            env.process()
-                .sleep(pause * 1_000_000_000)
-                .map_err(|errno| Stop::about(b"sleep", errno))?;
+            let pause = pause.saturating_mul(1_000_000_000);
+            match &keys {
+                Some(keys) if keys.sleep(env, pause) => return Ok(0),
+                Some(_) => {}
+                None => env
+                    .process()
+                    .sleep(pause)
+                    .map_err(|errno| Stop::about(b"sleep", errno))?,
+            }
         }
         let now = Picture::take(env, &monitor)?;
         if !below {
             print!(env, "\x1b[H\x1b[J")?;
         }
-        now.show_head(env, &monitor, &before)?;
-        now.show_rows(env, &before, if below { usize::MAX } else { ROWS })?;
+        now.show_head(env, &monitor, &before, screen)?;
+        now.show_rows(env, &before, screen)?;
         before = now;
     }
     Ok(0)
+}
+
+/// How much fits on the terminal.
+#[derive(Clone, Copy)]
+struct Screen {
+    columns: usize,
+    lines: usize,
+}
+
+impl Screen {
+    const ENDLESS: Screen = Screen {
+        columns: usize::MAX,
+        lines: usize::MAX,
+    };
+
+    /// As the environment says, or 80 columns and 24 lines.
+    fn of(env: &Env) -> Screen {
+        let environment = env.environment().unwrap_or_default();
+        let number = |name: &str| {
+            let (_, text) = environment.iter().find(|(other, _)| other == name)?;
+            core::str::from_utf8(text).ok()?.parse().ok()
+        };
+        Screen {
+            columns: number("COLUMNS").unwrap_or(80),
+            lines: number("LINES").unwrap_or(24),
+        }
+    }
+
+    /// As much of the line as fits.
+    fn cut(self, line: &str) -> &str {
+        let end = line.char_indices().nth(self.columns);
+        end.map_or(line, |(at, _)| &line[..at])
+    }
 }
 
 /// What is known of a domain, or of the kernel.
@@ -125,12 +176,12 @@ impl Picture {
         env: &Env,
         monitor: &Handle<dyn Monitor>,
         before: &Self,
+        screen: Screen,
     ) -> Result<(), Stop> {
         let memory = monitor.memory()?;
         let processors = monitor.processors()?;
         let busy = self.busy.saturating_sub(before.busy);
-        println!(
-            env,
+        let head = format!(
             "up {} s, {} domains, {} processes; memory {} of which {} free; {processors} processors, {}% busy",
             self.since_boot / 1_000_000_000,
             self.rows.len() - 1,
@@ -138,7 +189,8 @@ impl Picture {
             human_bytes(memory.total),
             human_bytes(memory.free),
             percent(busy, self.passed(before) * u64::from(processors)),
-        )
+        );
+        println!(env, "{}", screen.cut(&head))
     }
 
     /// Nanoseconds between two pictures.
@@ -146,7 +198,8 @@ impl Picture {
         self.since_boot.saturating_sub(before.since_boot).max(1)
     }
 
-    fn show_rows(&self, env: &Env, before: &Self, most: usize) -> Result<(), Stop> {
+    fn show_rows(&self, env: &Env, before: &Self, screen: Screen) -> Result<(), Stop> {
+        let most = screen.lines.saturating_sub(OTHER_LINES);
         let used = |id: u32, row: &Row| {
             let then = before.rows.get(&id).map_or(0, |row| row.own_ns);
             row.own_ns.saturating_sub(then)
@@ -177,7 +230,7 @@ impl Picture {
             ]));
         }
         for line in table.lines() {
-            println!(env, "{line}")?;
+            println!(env, "{}", screen.cut(&line))?;
         }
         Ok(())
     }

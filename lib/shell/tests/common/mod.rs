@@ -33,6 +33,8 @@ pub struct World {
     pub endless: Vec<u32>,
     /// Programs that were started: arguments joined by blanks, with ` &` behind if in the background.
     pub started: Vec<String>,
+    /// What each line was asked for with: how wide the terminal is.
+    pub columns: Vec<Option<usize>>,
 }
 
 #[derive(Clone)]
@@ -332,7 +334,12 @@ impl System for Fake {
         Ok(())
     }
 
-    fn read_line(&mut self, _prompt: &str, _commands: &[Vec<u8>]) -> Line {
+    fn history(&self) -> Vec<Vec<u8>> {
+        vec![b"ls /".to_vec(), b"echo two words".to_vec()]
+    }
+
+    fn read_line(&mut self, _prompt: &str, _commands: &[Vec<u8>], columns: Option<usize>) -> Line {
+        self.world.borrow_mut().columns.push(columns);
         let mut world = self.world.borrow_mut();
         if world.input.is_empty() {
             return Line::End;
@@ -509,6 +516,15 @@ pub fn run_lines(lines: Vec<Line>) -> Outcome {
     let mut shell = shell_on(fake, true);
     let status = shell.run_input();
     outcome(shell, status)
+}
+
+/// How wide the terminal was said to be at each of these lines.
+pub fn columns_of(lines: Vec<Line>) -> Vec<Option<usize>> {
+    let fake = Fake::new();
+    let world = fake.world.clone();
+    world.borrow_mut().input = lines;
+    shell_on(fake, true).run_input();
+    world.borrow().columns.clone()
 }
 
 /// A line of input.
