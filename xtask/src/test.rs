@@ -20,7 +20,7 @@ use crate::{build, guard, tool};
 /// What to test.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// Only tests of the whole system whose name contains this, or one of the groups `host`, `kernel`, `isolation` (or a part of it: `isolation=attack`) and `hosted`
+    /// Only tests of the whole system whose name contains this, or one of the groups `host`, `kernel`, `isolation` (or a part of these two: `isolation=attack`) and `hosted`
     pub name: Option<String>,
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
@@ -64,23 +64,14 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     if matches!(name, None | Some("host")) {
         count.add(host(project, &toolchain)?);
     }
-    if matches!(name, None | Some("kernel")) {
-        count.add(inside(project, &SELFTEST, "")?);
-    }
-    let part = name.and_then(|name| name.strip_prefix("isolation="));
-    if part.is_some() || matches!(name, None | Some("isolation")) {
-        let inside = inside(project, &ISOLATION, part.unwrap_or_default())?;
-        if let (
-            Some(part),
-            Count {
-                passed: 0,
-                failed: 0,
-            },
-        ) = (part, inside)
-        {
-            return Err(no_test(part));
+    for tests in [&SELFTEST, &ISOLATION] {
+        if let Some(part) = part_of(tests, name) {
+            let inside = inside(project, tests, part)?;
+            if !part.is_empty() && inside == Count::default() {
+                return Err(no_test(part));
+            }
+            count.add(inside);
         }
-        count.add(inside);
     }
     if matches!(name, None | Some("hosted")) {
         let (passed, failed) = crate::hosted::test(project)?;
@@ -100,7 +91,20 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
 
 /// Whether this asks for other tests than those of the whole system.
 fn is_group(name: &str) -> bool {
-    matches!(name, "host" | "kernel" | "isolation" | "hosted") || name.starts_with("isolation=")
+    matches!(name, "host" | "hosted")
+        || [&SELFTEST, &ISOLATION]
+            .iter()
+            .any(|tests| part_of(tests, Some(name)).is_some())
+}
+
+/// The part of a table's names that is asked for, empty for all; `None` if it is not asked for.
+fn part_of<'a>(tests: &Inside, name: Option<&'a str>) -> Option<&'a str> {
+    let Some(name) = name else { return Some("") };
+    let rest = name.strip_prefix(tests.name)?;
+    match rest.is_empty() {
+        true => Some(""),
+        false => rest.strip_prefix('='),
+    }
 }
 
 /// Fails if none of the tests in `names` is meant by `name`.
@@ -175,6 +179,8 @@ struct Inside {
     name: &'static str,
     /// The word on the command line that asks for it.
     word: &'static str,
+    /// What stands in front of a part of the names, in a word of its own.
+    part: &'static str,
     /// What stands in front of a test's name in the log.
     mark: &'static str,
 }
@@ -183,6 +189,7 @@ struct Inside {
 const SELFTEST: Inside = Inside {
     name: "kernel",
     word: "selftest",
+    part: "selftest=",
     mark: "] selftest ",
 };
 
@@ -190,6 +197,7 @@ const SELFTEST: Inside = Inside {
 const ISOLATION: Inside = Inside {
     name: "isolation",
     word: "root=domains/prober",
+    part: "options=",
     mark: "] prober: test ",
 };
 
@@ -208,12 +216,13 @@ fn inside(project: &Project, tests: &Inside, part: &str) -> Result<Count> {
         );
         machine.archive = Some(built.archive.clone());
         machine.processors = processors;
+        // The first word that asks for tests is the one that counts.
+        if !part.is_empty() {
+            machine.words.push(format!("{}{part}", tests.part));
+        }
         machine
             .words
             .extend([tests.word.into(), "panic=off".into()]);
-        if !part.is_empty() {
-            machine.words.push(format!("options={part}"));
-        }
         let mut session = Session::start(&machine, false)?;
         let ended = session.end(KERNEL_LIMIT);
         let log = session.guest.log();
@@ -342,6 +351,7 @@ mod tests {
         let error = expect_named("nosuch", &names).expect_err("no such test");
         assert!(error.is::<tool::UsageError>(), "{error:#}");
         assert!(is_group("isolation=attack") && is_group("host") && !is_group("hosts"));
+        assert!(is_group("kernel=user") && is_group("kernel") && !is_group("kernels"));
     }
 
     #[test]
