@@ -9,6 +9,8 @@ use crate::spin::IrqLock;
 
 /// Stack pointer of the frame that `guarded_call` built.
 static SAVED_RSP: AtomicU64 = AtomicU64::new(0);
+/// The flags with which the hook ran.
+static FLAGS: AtomicU64 = AtomicU64::new(0);
 static CAUGHT: IrqLock<Option<Fault>> = IrqLock::new(None);
 
 /// Calls `f`. Returns the fault that ended it, or `None` if it returned. Nothing that `f` owned at
@@ -25,9 +27,15 @@ pub fn catch(f: fn()) -> Option<Fault> {
     *CAUGHT.lock()
 }
 
+/// The flags with which the handler of the last fault that was caught ran.
+pub(super) fn flags_of_handler() -> u64 {
+    FLAGS.load(Ordering::Relaxed)
+}
+
 /// Notes the fault and sends the frame to the landing below.
 fn hook(frame: &mut TrapFrame, fault: Fault) -> FaultOutcome {
     *CAUGHT.lock() = Some(fault);
+    FLAGS.store(crate::arch::regs::flags(), Ordering::Relaxed);
     frame.rsp = SAVED_RSP.load(Ordering::Relaxed);
     frame.rip = landing as *const () as u64;
     FaultOutcome::Handled

@@ -7,7 +7,9 @@ use alloc::string::String;
 
 mod catch;
 mod devices;
+mod entries;
 mod faults;
+mod hostile;
 mod log;
 mod memory;
 mod processors;
@@ -30,6 +32,8 @@ pub static TESTS: &[&[Test]] = &[
     waits::TESTS,
     processors::TESTS,
     log::TESTS,
+    entries::TESTS,
+    hostile::TESTS,
 ];
 
 /// Fails the test with a formatted reason if a condition does not hold.

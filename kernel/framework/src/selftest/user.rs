@@ -89,12 +89,20 @@ unsafe extern "C" {
     static user_end: u8;
 }
 
-const CODE: usize = 0x40_0000;
-const STACK: usize = 0x7f_0000;
-const STACK_TOP: usize = STACK + PAGE_SIZE;
+pub(super) const CODE: usize = 0x40_0000;
+pub(super) const STACK: usize = 0x7f_0000;
+pub(super) const STACK_TOP: usize = STACK + PAGE_SIZE;
 
-/// An address space with all programs in a page of code, and a page of stack.
-fn space() -> Result<VmSpace, String> {
+/// An address space with the programs of this file in a page of code, and a page of stack.
+pub(super) fn space() -> Result<VmSpace, String> {
+    let start = &raw const user_hello;
+    let length = (&raw const user_end) as usize - start as usize;
+    // SAFETY: both labels are in the constants of this image, in this order.
+    space_with(unsafe { core::slice::from_raw_parts(start, length) })
+}
+
+/// An address space with a page of code that holds `programs`, and a page of stack.
+pub(super) fn space_with(programs: &[u8]) -> Result<VmSpace, String> {
     let failed = |why| format!("no address space: {why:?}");
     let space = VmSpace::new().map_err(|_| String::from("no memory"))?;
     for (address, write) in [(CODE, true), (STACK, true)] {
@@ -105,10 +113,6 @@ fn space() -> Result<VmSpace, String> {
         };
         space.map(address, frame, prot).map_err(failed)?;
     }
-    let start = &raw const user_hello;
-    let length = (&raw const user_end) as usize - start as usize;
-    // SAFETY: both labels are in the constants of this image, in this order.
-    let programs = unsafe { core::slice::from_raw_parts(start, length) };
     space.write(CODE, programs).map_err(failed)?;
     let code = UserProt {
         write: false,
@@ -128,8 +132,14 @@ fn context(program: *const u8, argument: u64) -> UserContext {
     context
 }
 
+/// A program that makes a system call, and one that does nothing for ever.
+pub(super) fn hello_and_loop() -> (UserContext, UserContext) {
+    let hello = context(&raw const user_hello, 0);
+    (hello, context(&raw const user_loop, 0))
+}
+
 /// Runs until something else than an interrupt happens.
-fn run(context: &mut UserContext, space: &VmSpace) -> UserEvent {
+pub(super) fn run(context: &mut UserContext, space: &VmSpace) -> UserEvent {
     loop {
         match UserMode::new(context, space).run() {
             UserEvent::Interrupt => {}

@@ -83,10 +83,13 @@ impl<'a> UserMode<'a> {
         // callee-saved registers restored, on this stack.
         unsafe {
             self.space.activate();
+            regs::clear_segments();
             regs::wrmsr(MSR_FS_BASE, fs);
             regs::wrmsr(MSR_KERNEL_GS_BASE, gs);
             let fp = self.context.fp.0.as_mut_ptr();
-            asm!("fxrstor64 [{}]", in(reg) fp, options(nostack));
+            // FNINIT, since FXRSTOR64 leaves the pointers to the last x87 instruction of another
+            // program on some processors (AMD APM volume 2, 11.4.4).
+            asm!("fninit", "fxrstor64 [{}]", in(reg) fp, options(nostack));
             enter_user(&raw mut self.context.frame);
             asm!("fxsave64 [{}]", in(reg) fp, options(nostack));
         }

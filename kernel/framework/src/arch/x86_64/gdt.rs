@@ -27,12 +27,16 @@ pub mod ist {
     pub const NMI: u8 = 2;
     /// Machine check.
     pub const MACHINE_CHECK: u8 = 3;
-    /// All other exceptions.
+    /// All other exceptions. None of them can come while the frame of another is needed: their
+    /// handlers raise none that the kernel survives.
     pub const FAULT: u8 = 4;
     /// Device, timer and inter-processor interrupts.
     pub const INTERRUPT: u8 = 5;
+    /// Debug exceptions. They can come at the first instruction of any other handler: a watchpoint
+    /// that `mov ss` hits is reported after the next instruction, which may be `int3` or `syscall`.
+    pub const DEBUG: u8 = 6;
     /// How many are in use.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 }
 
 /// Bytes of each IST stack.
@@ -183,6 +187,7 @@ fn load(gdt: &'static [u64; 7]) {
             "xor {scratch:e}, {scratch:e}",
             "mov fs, {scratch:e}",
             "mov gs, {scratch:e}",
+            "lldt {scratch:x}",
             "ltr {tss:x}",
             pointer = in(reg) &pointer,
             code = in(reg) u64::from(KERNEL_CODE),

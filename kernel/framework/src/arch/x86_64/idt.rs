@@ -28,6 +28,7 @@ unsafe extern "C" {
 /// The IST stack that a vector enters on.
 fn ist_of(vector: usize) -> u8 {
     match vector {
+        1 => ist::DEBUG,
         2 => ist::NMI,
         8 => ist::DOUBLE_FAULT,
         18 => ist::MACHINE_CHECK,
@@ -51,10 +52,14 @@ pub(super) fn load() {
     unsafe { asm!("lidt [{}]", in(reg) &pointer, options(nostack)) };
 }
 
+/// Where `vector`, a number below 256, enters.
+pub(crate) fn entry_of(vector: usize) -> u64 {
+    (&raw const trap_stubs) as u64 + (vector as u64 & 0xff) * 16
+}
+
 /// An interrupt gate to the stub of `vector`; only #BP may be raised from ring 3 by INT.
 fn gate(vector: usize) -> (u64, u64) {
-    // SAFETY: takes an address inside the stub array only; `vector` is below 256.
-    let address = unsafe { (&raw const trap_stubs).cast::<u8>().add(vector * 16) } as u64;
+    let address = entry_of(vector);
     let dpl = if vector == 3 { 3 } else { 0 };
     let low = address & 0xffff
         | u64::from(KERNEL_CODE) << 16

@@ -4,6 +4,7 @@
 //! processor, first on the boot processor (index 0).
 
 pub mod cpu;
+pub(crate) mod debug;
 pub mod gdt;
 pub mod idt;
 pub mod regs;
@@ -25,6 +26,7 @@ pub(crate) fn init_cpu(cpu_index: usize) -> Result<(), crate::mem::NoMemory> {
     gdt::init(cpu_index)?;
     cpu::install_block(cpu_index);
     idt::load();
+    debug::init();
     cpu::enable_syscall();
     Ok(())
 }

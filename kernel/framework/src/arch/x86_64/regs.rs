@@ -33,6 +33,29 @@ pub fn interrupts_enabled() -> bool {
 
 /// The interrupt-enable bit of RFLAGS.
 pub const RFLAGS_IF: u64 = 1 << 9;
+/// The resume bit: the instruction returned to does not raise its own breakpoint again.
+pub const RFLAGS_RF: u64 = 1 << 16;
+/// The bit that lets ring 0 reach user pages in spite of SMAP.
+#[cfg(feature = "selftest")]
+pub const RFLAGS_AC: u64 = 1 << 18;
+
+/// The flags.
+#[cfg(feature = "selftest")]
+#[inline]
+pub fn flags() -> u64 {
+    let flags: u64;
+    // SAFETY: reads the flags only.
+    unsafe { asm!("pushfq", "pop {}", out(reg) flags) };
+    flags
+}
+
+/// Sets or clears AC, as `stac` and `clac` do, also on a processor without these.
+#[cfg(feature = "selftest")]
+pub fn set_ac(on: bool) {
+    let flags = flags() & !RFLAGS_AC | if on { RFLAGS_AC } else { 0 };
+    // SAFETY: only AC changes (and interrupts are as they were): the tests follow no user address.
+    unsafe { asm!("push {}", "popfq", in(reg) flags) };
+}
 
 /// Enables interrupts and halts until the next one; no interrupt is lost in between.
 #[inline]
@@ -171,6 +194,75 @@ pub fn cpuid(leaf: u32, subleaf: u32) -> Cpuid {
         ebx: raw.ebx,
         ecx: raw.ecx,
         edx: raw.edx,
+    }
+}
+
+/// Which debug conditions were met (DR6; SDM volume 3, 17.2.3).
+#[inline]
+pub fn dr6() -> u64 {
+    let value;
+    // SAFETY: reads a register only.
+    unsafe { asm!("mov {}, dr6", out(reg) value, options(nomem, nostack)) };
+    value
+}
+
+/// Forgets which debug conditions were met.
+#[inline]
+pub fn clear_dr6() {
+    // SAFETY: the value after a reset; the register only reports.
+    unsafe { asm!("mov dr6, {}", in(reg) 0xffff_0ff0_u64, options(nomem, nostack)) };
+}
+
+/// Which breakpoints are armed, and for what (DR7; SDM volume 3, 17.2.4).
+#[inline]
+pub fn dr7() -> u64 {
+    let value;
+    // SAFETY: reads a register only.
+    unsafe { asm!("mov {}, dr7", out(reg) value, options(nomem, nostack)) };
+    value
+}
+
+/// Arms breakpoints.
+///
+/// # Safety
+/// Armed addresses are such that the kernel copes with the exception where it then comes.
+#[inline]
+pub unsafe fn set_dr7(value: u64) {
+    // SAFETY: the caller vouches for the value.
+    unsafe { asm!("mov dr7, {}", in(reg) value, options(nomem, nostack)) };
+}
+
+/// Makes `address` that of breakpoint 0 or 1, which is armed by [`set_dr7`].
+///
+/// # Safety
+/// As for [`set_dr7`].
+#[cfg(feature = "selftest")]
+pub unsafe fn set_breakpoint(number: u8, address: u64) {
+    // SAFETY: the caller vouches for the address.
+    unsafe {
+        match number {
+            0 => asm!("mov dr0, {}", in(reg) address, options(nomem, nostack)),
+            _ => asm!("mov dr1, {}", in(reg) address, options(nomem, nostack)),
+        }
+    }
+}
+
+/// Loads nothing into the segment registers that ring 3 can set, so that no program sees what
+/// another left there. The base of the user's FS and GS becomes undefined; the kernel's GS base
+/// stays.
+///
+/// # Safety
+/// Interrupts are off, and the kernel's GS base is the active one.
+#[inline]
+pub unsafe fn clear_segments() {
+    // SAFETY: ring 0 in 64-bit mode uses no data segment. GS is loaded while the user's base is
+    // active; a non-maskable interrupt in between looks at the base itself.
+    unsafe {
+        asm!(
+            "mov ds, {0:e}", "mov es, {0:e}", "mov fs, {0:e}",
+            "swapgs", "mov gs, {0:e}", "swapgs",
+            in(reg) 0, options(nostack, preserves_flags),
+        );
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) unsafe fn return_to(frame: &TrapFrame) -> ! {
 }
 
 /// Where SYSCALL enters.
-pub(super) fn syscall_entry_address() -> u64 {
+pub(crate) fn syscall_entry_address() -> u64 {
     syscall_entry as *const () as u64
 }
 
@@ -134,7 +134,11 @@ global_asm!(
     "  push rax; push rbx; push rcx; push rdx; push rsi; push rdi; push rbp",
     "  push r8; push r9; push r10; push r11; push r12; push r13; push r14; push r15",
     "  and qword ptr [rsp + 15*8], 0xff",
-    "  cld",
+    // Flags that the interrupted code may have prepared must not be those of the handler, nor of
+    // the thread that it may switch to: DF, TF, NT, and above all AC, with which SMAP is off. The
+    // frame keeps them.
+    "  push 2",
+    "  popfq",
     ".endm",
     ".macro pop_registers",
     "  pop r15; pop r14; pop r13; pop r12; pop r11; pop r10; pop r9; pop r8",
@@ -151,11 +155,9 @@ global_asm!(
     "1:",
     "  pop_registers",
     "  iretq",
-    // From ring 3: kernel GS, and flags that user code cannot have prepared (AC, NT, TF).
+    // From ring 3: kernel GS.
     "2:",
     "  swapgs",
-    "  push 2",
-    "  popfq",
     "  mov rdi, rsp",
     "  call {dispatch}",
     "  jmp user_trap_exit",
