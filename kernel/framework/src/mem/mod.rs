@@ -24,6 +24,10 @@ pub(crate) mod paging;
 #[cfg(target_os = "none")]
 mod setup;
 #[cfg(target_os = "none")]
+pub(crate) mod spaces;
+#[cfg(test)]
+mod spaces_model;
+#[cfg(target_os = "none")]
 pub(crate) mod tlb;
 #[cfg(target_os = "none")]
 pub(crate) mod untyped;
@@ -31,7 +35,7 @@ pub(crate) mod untyped;
 #[cfg(target_os = "none")]
 pub use frames::{alloc_pages, free_pages, stats};
 #[cfg(target_os = "none")]
-pub(crate) use setup::{activate_kernel_table, kernel_table};
+pub(crate) use setup::kernel_table;
 #[cfg(target_os = "none")]
 pub(crate) use setup::{init, kernel_text};
 

@@ -69,8 +69,9 @@ pub(crate) fn init() {
     );
 }
 
-/// Switches this processor to the kernel's own page table.
-pub fn activate_kernel_table() {
+/// Switches this processor, which has none of the kernel's tables yet, to the kernel's own page
+/// table.
+fn activate_kernel_table() {
     // SAFETY: the table maps the kernel image, the direct map and kernel space, and is never freed.
     unsafe { regs::set_cr3(kernel_table()) };
 }

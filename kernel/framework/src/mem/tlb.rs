@@ -20,12 +20,11 @@ pub(crate) fn set_shootdown(flush: Shootdown) {
     SHOOTDOWN.store(flush as usize, Ordering::Release);
 }
 
-/// Flushes `pages` pages from `start` on this processor. Kernel image and direct map are global
-/// and never change, so dropping the rest is enough. Many pages are flushed by switching to the
-/// kernel's own table, which also takes this processor off a user table that is about to go.
+/// Flushes `pages` pages from `start` on this processor, which keeps the table that it has loaded.
+/// Kernel image and direct map are global and never change, so dropping the rest is enough.
 pub(crate) fn flush_local(start: usize, pages: usize) {
     if pages > ONE_BY_ONE {
-        super::activate_kernel_table();
+        regs::flush_tlb();
         return;
     }
     for page in 0..pages {

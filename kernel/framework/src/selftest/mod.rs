@@ -13,6 +13,7 @@ mod hostile;
 mod log;
 mod memory;
 mod processors;
+mod spaces;
 mod threads;
 mod user;
 mod waits;
@@ -33,6 +34,7 @@ pub static TESTS: &[&[Test]] = &[
     processors::TESTS,
     log::TESTS,
     entries::TESTS,
+    spaces::TESTS,
     hostile::TESTS,
 ];
 

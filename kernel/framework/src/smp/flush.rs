@@ -1,19 +1,30 @@
-//! TLB shootdown: making all processors forget translations.
+//! TLB shootdown: making other processors forget translations, or leave a page table.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::{others, request};
 use crate::arch::cpu::cpu_index;
 use crate::arch::{MAX_CPUS, regs};
-use crate::mem::tlb;
+use crate::mem::{spaces, tlb};
 use crate::sync::{IrqOff, relax};
 use crate::task;
 
-/// Taken by the processor whose shootdown is under way; guards the three below.
+/// What processors are asked to do.
+#[derive(Clone, Copy)]
+enum Wish {
+    /// To forget the translations of so many pages from an address on.
+    Forget(usize, usize),
+    /// To load the kernel's own table if they have this one loaded.
+    Leave(u64),
+}
+
+/// Taken by the processor whose shootdown is under way; guards the four below.
 static BUSY: AtomicBool = AtomicBool::new(false);
 static START: AtomicUsize = AtomicUsize::new(0);
 static PAGES: AtomicUsize = AtomicUsize::new(0);
-/// A bit for each processor that has still to flush.
+/// The table to leave, or 0.
+static TABLE: AtomicU64 = AtomicU64::new(0);
+/// A bit for each processor that has still to do it.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 
 /// Set for a processor that was idle during a shootdown.
@@ -30,11 +41,42 @@ fn must_be_asked(index: usize) -> bool {
 ///
 /// May be called with interrupts off and with spin locks held.
 pub fn flush_everywhere(start: usize, pages: usize) {
+    flush_on(u32::MAX, start, pages);
+}
+
+/// Flushes pages of the user table `root`, whose entries were changed before, wherever it is
+/// loaded; returns when that is done. May be called as [`flush_everywhere`].
+pub(crate) fn flush_table(root: u64, start: usize, pages: usize) {
+    flush_on(spaces::holders(root), start, pages);
+}
+
+/// Has every processor leave the user table `root`, which nobody can load any more; returns when
+/// all have. May be called as [`flush_everywhere`].
+pub(crate) fn leave_table(root: u64) {
     let _irq = IrqOff::new();
-    tlb::flush_local(start, pages);
-    let mask = others()
-        .filter(|index| must_be_asked(*index))
-        .fold(0, |mask, index| mask | 1 << index);
+    spaces::leave(root);
+    // Idle ones as well: what is idle walks the table for its own addresses.
+    ask(mask_of(spaces::holders(root), |_| true), Wish::Leave(root));
+}
+
+/// Flushes on the processors of `mask`.
+fn flush_on(mask: u32, start: usize, pages: usize) {
+    let _irq = IrqOff::new();
+    if mask & 1 << cpu_index() != 0 {
+        tlb::flush_local(start, pages);
+    }
+    ask(mask_of(mask, must_be_asked), Wish::Forget(start, pages));
+}
+
+/// Those other processors of `mask` that are `wanted`.
+fn mask_of(mask: u32, wanted: impl Fn(usize) -> bool) -> u32 {
+    others()
+        .filter(|index| mask & 1 << index != 0 && wanted(*index))
+        .fold(0, |mask, index| mask | 1 << index)
+}
+
+/// Asks the processors of `mask`, and returns when they have done it. Interrupts are off.
+fn ask(mask: u32, wish: Wish) {
     if mask == 0 {
         return;
     }
@@ -42,8 +84,13 @@ pub fn flush_everywhere(start: usize, pages: usize) {
         poll_flush();
         relax();
     }
+    let (start, pages, table) = match wish {
+        Wish::Forget(start, pages) => (start, pages, 0),
+        Wish::Leave(root) => (0, 0, root),
+    };
     START.store(start, Ordering::Relaxed);
     PAGES.store(pages, Ordering::Relaxed);
+    TABLE.store(table, Ordering::Relaxed);
     WAITING.store(mask, Ordering::SeqCst);
     others()
         .filter(|index| mask & 1 << index != 0)
@@ -66,7 +113,10 @@ pub(super) fn catch_up() {
 pub(super) fn serve() {
     let bit = 1 << cpu_index();
     if WAITING.load(Ordering::Acquire) & bit != 0 {
-        tlb::flush_local(START.load(Ordering::Relaxed), PAGES.load(Ordering::Relaxed));
+        match TABLE.load(Ordering::Relaxed) {
+            0 => tlb::flush_local(START.load(Ordering::Relaxed), PAGES.load(Ordering::Relaxed)),
+            root => spaces::leave(root),
+        }
         WAITING.fetch_and(!bit, Ordering::Release);
     }
 }

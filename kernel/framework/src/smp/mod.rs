@@ -22,7 +22,7 @@ pub use cpu_local::CpuLocal;
 pub use flush::flush_everywhere;
 pub use stop::{ThreadView, World, stop_world};
 
-pub(crate) use flush::poll_flush;
+pub(crate) use flush::{flush_table, leave_table, poll_flush};
 pub(crate) use request::request_reschedule;
 pub(crate) use start::{enter_boot_processor, start_processors};
 

@@ -82,7 +82,7 @@ impl<'a> UserMode<'a> {
         // the frame one that IRETQ to ring 3 accepts. The trap comes back here with all
         // callee-saved registers restored, on this stack.
         unsafe {
-            self.space.activate();
+            self.space.load();
             regs::clear_segments();
             regs::wrmsr(MSR_FS_BASE, fs);
             regs::wrmsr(MSR_KERNEL_GS_BASE, gs);

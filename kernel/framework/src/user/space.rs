@@ -2,10 +2,10 @@
 
 use super::USER_END;
 use crate::arch::cpu::{Features, features};
-use crate::arch::regs;
 use crate::mem::frames::{FrameKind, Frames, alloc_table};
 use crate::mem::paging::{self, ADDRESS_MASK, MapError, NO_EXECUTE, PRESENT, USER, WRITABLE};
-use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, tlb, untyped};
+use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, spaces, untyped};
+use crate::smp;
 use crate::spin::IrqLock;
 
 /// What a program may do with a page. Reading is always allowed.
@@ -89,8 +89,9 @@ impl VmSpace {
                 (address..page)
                     .step_by(PAGE_SIZE)
                     .for_each(|page| paging::clear(*root, page));
+                let table = *root;
                 drop(root);
-                tlb::flush_everywhere(address, frames.count());
+                smp::flush_table(table, address, frames.count());
                 return Err(match why {
                     MapError::NoMemory => VmError::NoMemory,
                     MapError::Occupied => VmError::Occupied,
@@ -105,15 +106,15 @@ impl VmSpace {
     /// Unmaps the page at `address` and returns its frame, once no processor has the translation.
     pub fn unmap(&self, address: usize) -> Result<Frames, VmError> {
         check_range(address, PAGE_SIZE)?;
-        let entry = {
+        let (root, entry) = {
             let root = self.root.lock();
             let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
-            slot.swap(0, core::sync::atomic::Ordering::AcqRel)
+            (*root, slot.swap(0, core::sync::atomic::Ordering::AcqRel))
         };
         if entry & PRESENT == 0 {
             return Err(VmError::NotMapped);
         }
-        tlb::flush_everywhere(address, 1);
+        smp::flush_table(root, address, 1);
         // SAFETY: `map` left the ownership of this untyped frame in the entry, which is cleared
         // and flushed; nobody else can have taken it, since the swap is atomic.
         Ok(unsafe { Frames::from_raw(entry & ADDRESS_MASK, 1, FrameKind::Untyped) })
@@ -122,7 +123,7 @@ impl VmSpace {
     /// Changes what the program may do with the page at `address`.
     pub fn protect(&self, address: usize, prot: UserProt) -> Result<(), VmError> {
         check_range(address, PAGE_SIZE)?;
-        {
+        let root = {
             let root = self.root.lock();
             let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
             let entry = slot.load(core::sync::atomic::Ordering::Acquire);
@@ -131,8 +132,9 @@ impl VmSpace {
             }
             let changed = entry & ADDRESS_MASK | prot.flags();
             slot.store(changed, core::sync::atomic::Ordering::Release);
-        }
-        tlb::flush_everywhere(address, 1);
+            *root
+        };
+        smp::flush_table(root, address, 1);
         Ok(())
     }
 
@@ -182,26 +184,29 @@ impl VmSpace {
         Ok(())
     }
 
-    /// Makes this the address space of the calling processor.
+    /// Makes this the address space of the calling processor, which may keep it for as long as it
+    /// likes: dropping it makes every processor leave it first.
     ///
     /// # Safety
-    /// Interrupts are off, and the address space outlives its use: dropping it moves every
-    /// processor back to the kernel's table first, which an interrupt in ring 3 or the end of
-    /// `UserMode::run` allows.
-    pub(super) unsafe fn activate(&self) {
+    /// Interrupts are off.
+    pub(super) unsafe fn load(&self) {
         let root = *self.root.lock();
-        if regs::cr3() & ADDRESS_MASK != root {
-            // SAFETY: the table shares the kernel half; the caller vouches for its life.
-            unsafe { regs::set_cr3(root) };
-        }
+        // SAFETY: the table shares the kernel half since `new`; `drop` frees it after
+        // `leave_table`.
+        unsafe { spaces::load(root) };
+    }
+
+    /// Physical address of the top-level table.
+    #[cfg(feature = "selftest")]
+    pub(crate) fn table(&self) -> u64 {
+        *self.root.lock()
     }
 }
 
 impl Drop for VmSpace {
     fn drop(&mut self) {
-        // A full flush puts every processor on the kernel's table.
-        tlb::flush_everywhere(0, usize::MAX);
         let root = *self.root.lock();
+        smp::leave_table(root);
         paging::visit_lower_half(root, &mut |physical, is_table| {
             let kind = if is_table {
                 FrameKind::PageTable
@@ -209,7 +214,8 @@ impl Drop for VmSpace {
                 FrameKind::Untyped
             };
             // SAFETY: tables came from `alloc_table` and leaves from `map`; both left their
-            // ownership in the entries, which nobody can reach any more.
+            // ownership in the entries, which nobody can reach any more: no processor has the table
+            // loaded, and whoever could load it would have had to borrow what is dropped here.
             drop(unsafe { Frames::from_raw(physical, 1, kind) });
         });
         // SAFETY: the top-level table came from `alloc_table` and no processor uses it any more.
