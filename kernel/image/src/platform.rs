@@ -245,6 +245,10 @@ impl Frame for Registers<'_> {
         self.0.rflags & RFLAGS_IF != 0
     }
 
+    fn is_user(&self) -> bool {
+        self.0.is_user()
+    }
+
     fn redirect(&mut self, landing: &Landing) {
         let frame = &mut *self.0;
         frame.rip = landing.ip as u64;

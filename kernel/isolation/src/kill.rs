@@ -202,6 +202,12 @@ pub fn ask_to_crash(block: &ControlBlock) -> bool {
         .is_ok()
 }
 
+/// Whether the thread was in the code of the image. Ring 3 can jump to any address, and is in
+/// nobody's code.
+fn runs_code_of(block: &ControlBlock, frame: &dyn Frame) -> bool {
+    !frame.is_user() && block.in_image(frame.ip())
+}
+
 /// A fault of the processor, with interrupts off, in the frame of the code that did it. If that is a
 /// domain's, the domain dies and the frame is changed so that the thread leaves it.
 ///
@@ -219,7 +225,7 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
     let block = unsafe { &*(*record).domain };
     let in_kernel = core::ptr::eq(block, domain::kernel_block());
     let overrun = reason == Reason::StackOverflow && frame.interruptible() && !in_kernel;
-    if !block.in_image(frame.ip()) && !overrun {
+    if frame.is_user() || !(block.in_image(frame.ip()) || overrun) {
         return false;
     }
     let offset = frame.ip().wrapping_sub(block.image_start());
@@ -258,8 +264,13 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
         if core::ptr::eq(block, domain::kernel_block()) {
             return;
         }
+        // A program in ring 3 may take as long as it likes: the call that runs it is not late for
+        // that.
+        if frame.is_user() {
+            return;
+        }
         (*record).ticks += 1;
-        if !block.in_image(frame.ip()) {
+        if !runs_code_of(block, frame) {
             return;
         }
         if let Some(budget) = exceeded(record) {
@@ -428,7 +439,7 @@ fn begin_to_die(block: &Arc<ControlBlock>) {
 }
 
 /// Helps a stopped thread out of domains that are dead; how many of its records name such.
-fn usher_out(
+pub(crate) fn usher_out(
     view: &mut ThreadView<'_>,
     is_dead: &mut dyn FnMut(*const ControlBlock) -> bool,
 ) -> u32 {
@@ -441,7 +452,7 @@ fn usher_out(
     let (top, block) = unsafe { (&*view.top, &*(*view.top).domain) };
     if let Some(frame) = &mut view.frame
         && is_dead(block)
-        && block.in_image(frame.ip())
+        && runs_code_of(block, &**frame)
     {
         frame.redirect(&top.landing());
     }

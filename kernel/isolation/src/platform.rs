@@ -63,6 +63,11 @@ pub trait Frame {
     fn interruptible(&self) -> bool {
         false
     }
+    /// Whether it was in ring 3, where any program may have put the instruction pointer anywhere.
+    /// Such a frame is never redirected.
+    fn is_user(&self) -> bool {
+        false
+    }
     /// Makes it go on elsewhere instead.
     fn redirect(&mut self, landing: &Landing);
 }

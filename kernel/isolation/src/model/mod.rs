@@ -7,11 +7,13 @@
 //! - [`scenes`]: what happens, and what must hold then.
 //! - [`checks`]: the scenes under the model checker, many schedules each; and, with a step of the protocol
 //!   broken on purpose, that the checker finds it.
+//! - [`rings`]: frames from ring 3, which are nobody's code.
 //! - [`stress`]: the scenes on threads of Linux, for AddressSanitizer and ThreadSanitizer.
 
 mod checks;
 mod domains;
 pub(crate) mod machine;
+mod rings;
 mod scenes;
 mod stress;
 pub(crate) mod threads;

@@ -46,6 +46,13 @@ impl Scene {
         self.counting_domain(name, 0)
     }
 
+    /// A domain, and the reaper for its end.
+    pub fn domain_with_reaper(&mut self) -> Arc<ControlBlock> {
+        let (block, _) = self.domain("domain");
+        self.reaper();
+        block
+    }
+
     /// A domain that lets in so many calls at a time.
     fn counting_domain(
         &mut self,
