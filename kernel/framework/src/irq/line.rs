@@ -9,6 +9,7 @@ use super::ioapic::{self, Polarity, Trigger};
 use super::lapic;
 use crate::arch::trap::{self, TrapFrame};
 use crate::smp;
+use crate::sync::SpinLock;
 use crate::task::{self, WaitResult};
 use crate::{acpi, irq};
 
@@ -46,6 +47,10 @@ static SLOTS: [Slot; VECTORS] = [const {
         level: AtomicBool::new(false),
     }
 }; VECTORS];
+
+/// Guards who has which input: taken to look for an input among all slots and take it, and to give
+/// it back.
+static INPUTS: SpinLock<()> = SpinLock::new(());
 
 /// Where the search for a free vector goes on, so that one is reused as late as possible.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -104,16 +109,19 @@ impl IrqLine {
         }
         let line = Self::alloc()?;
         let slot = line.slot();
-        let taken = SLOTS
-            .iter()
-            .any(|slot| slot.gsi.load(Ordering::Relaxed) == gsi);
-        if taken {
-            return Err(IrqError::InputInUse);
+        {
+            let _inputs = INPUTS.lock();
+            let taken = SLOTS
+                .iter()
+                .any(|slot| slot.gsi.load(Ordering::Relaxed) == gsi);
+            if taken {
+                return Err(IrqError::InputInUse);
+            }
+            slot.gsi.store(gsi, Ordering::Relaxed);
+            slot.level
+                .store(trigger == Trigger::Level, Ordering::Relaxed);
+            ioapic::route(gsi, line.vector(), line.apic_id, trigger, polarity);
         }
-        slot.gsi.store(gsi, Ordering::Relaxed);
-        slot.level
-            .store(trigger == Trigger::Level, Ordering::Relaxed);
-        ioapic::route(gsi, line.vector(), line.apic_id, trigger, polarity);
         Ok(line)
     }
 
@@ -175,9 +183,14 @@ impl IrqLine {
 impl Drop for IrqLine {
     fn drop(&mut self) {
         let slot = self.slot();
-        let gsi = slot.gsi.swap(NO_GSI, Ordering::Relaxed);
-        if gsi != NO_GSI {
-            ioapic::set_masked(gsi, true);
+        {
+            // Masked before it is free: else it would be masked under its next owner.
+            let _inputs = INPUTS.lock();
+            let gsi = slot.gsi.load(Ordering::Relaxed);
+            if gsi != NO_GSI {
+                ioapic::set_masked(gsi, true);
+                slot.gsi.store(NO_GSI, Ordering::Relaxed);
+            }
         }
         slot.level.store(false, Ordering::Relaxed);
         slot.used.store(false, Ordering::Release);

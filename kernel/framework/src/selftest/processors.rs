@@ -31,6 +31,7 @@ pub static TESTS: &[Test] = &[
     ("irq-line-wakes-its-waiter", line_wakes),
     ("irq-lines-run-out-and-come-back", lines_run_out),
     ("irq-input-has-one-owner", input_owner),
+    ("irq-input-wanted-by-all-at-once", input_race),
     ("irq-io-apic-delivers", io_apic),
 ];
 
@@ -369,6 +370,45 @@ fn input_owner() -> Result<(), String> {
         none == Some(IrqError::NoSuchInput),
         "input 100000: {none:?}"
     );
+    Ok(())
+}
+
+/// All processors want one input at the same moment, over and over: never do two have it.
+fn input_race() -> Result<(), String> {
+    let threads = smp::online();
+    let (arrived, owners, most) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+    );
+    let (stop, end) = (AtomicBool::new(false), time::now_ns() + 500_000_000);
+    // Waits until all have come so far.
+    let meet = |step: usize| {
+        arrived.fetch_add(1, Ordering::SeqCst);
+        while arrived.load(Ordering::SeqCst) < (step + 1) * threads {
+            relax();
+        }
+    };
+    in_threads(threads, &|index| {
+        for step in (0..).step_by(2) {
+            meet(step);
+            let line = IrqLine::for_gsi(11, Trigger::Level, Polarity::Low);
+            if line.is_ok() {
+                let now = owners.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+            }
+            if index == 0 && time::now_ns() >= end {
+                stop.store(true, Ordering::SeqCst);
+            }
+            meet(step + 1);
+            owners.store(0, Ordering::SeqCst);
+            drop(line);
+            if stop.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+    })?;
+    check!(most.load(Ordering::SeqCst) == 1, "{most:?} owners at once");
     Ok(())
 }
 
