@@ -136,4 +136,5 @@ pub(crate) fn sensitive_memory() -> impl Iterator<Item = (u64, u64)> {
         .chain([platform.local_apic].into_iter().filter(|&at| at != 0))
         .chain(in_memory.map(|register| register.address))
         .map(|address| (address & !0xfff, 0x1000))
+        .chain(crate::pci::configuration_ranges())
 }

@@ -14,6 +14,7 @@
 //! | `fault`, `log`, `power` | faults in ring 0, the kernel log, off and reset |
 //! | `acpi`, `pci` | what the firmware says; stopping a device |
 //! | `io`, `dma` | device registers and device memory as capabilities |
+//! | `dma_ledger` | which memory a device may still know |
 //! | `user` | ring 3: address spaces, registers, running until a trap |
 //! | `task`, `sync`, `irq`, `smp`, `time` | threads, locks, interrupts, processors, clocks |
 //! | `selftest` | the cases that run on the booted machine |
@@ -35,6 +36,7 @@ pub mod arch;
 pub mod boot;
 #[cfg(target_os = "none")]
 pub mod dma;
+pub mod dma_ledger;
 #[cfg(target_os = "none")]
 pub mod fault;
 pub mod io;

@@ -1,15 +1,22 @@
-//! PCI Express as far as the kernel itself needs it: where configuration space is, and stopping a
-//! device whose driver has died. Everything else is the PCI domain's.
+//! PCI Express as far as the kernel itself needs it: where configuration space is, and whether a
+//! device may use memory by itself. Everything else is the PCI domain's.
+//!
+//! Configuration space is no range that a driver could be given: a region register of a device may
+//! have been programmed, by firmware or by mistake, with an address inside of it. Who is to have it
+//! asks for it by name.
 
 pub use crate::acpi::PciSegment;
 
 use crate::acpi::platform;
+use crate::io::{IoError, IoMem};
 use crate::kprintln;
 use crate::mem::kspace::{Cache, Window};
 
 /// Offset of the command register (PCI 3.0, 6.2.2) and its bus-master bit.
 const COMMAND: usize = 4;
 const BUS_MASTER: u16 = 1 << 2;
+/// Bytes of configuration space of a bus (PCI Express, 7.2.2).
+const BUS_BYTES: u64 = 1 << 20;
 /// What reads of an absent function return.
 const ABSENT: u16 = 0xffff;
 
@@ -18,9 +25,36 @@ pub fn ecam() -> &'static [PciSegment] {
     &platform().pci
 }
 
-/// Why a device could not be stopped.
+/// The configuration space of a bus of segment 0, for whoever is to have power over all devices on
+/// it. One at a time has it.
+///
+/// # Errors
+/// As for [`IoMem::acquire`]; [`IoError::BadRange`] if no configuration window covers the bus.
+pub fn configuration(bus: u8) -> Result<IoMem, IoError> {
+    let segment = segment_of(bus).ok_or(IoError::BadRange)?;
+    let start = segment.base + u64::from(bus) * BUS_BYTES;
+    IoMem::acquire_configuration(start, BUS_BYTES as usize)
+}
+
+/// The physical ranges (start, bytes) of all configuration windows.
+pub(crate) fn configuration_ranges() -> impl Iterator<Item = (u64, u64)> {
+    ecam().iter().map(|segment| {
+        let buses = u64::from(segment.last_bus.saturating_sub(segment.first_bus)) + 1;
+        let start = segment.base + u64::from(segment.first_bus) * BUS_BYTES;
+        (start, buses * BUS_BYTES)
+    })
+}
+
+/// The window of segment 0 that covers the bus.
+fn segment_of(bus: u8) -> Option<&'static PciSegment> {
+    ecam()
+        .iter()
+        .find(|s| s.segment == 0 && (s.first_bus..=s.last_bus).contains(&bus))
+}
+
+/// Why a device could not be stopped or started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuiesceError {
+pub enum StopError {
     /// No configuration window covers the bus, or the numbers are impossible.
     NoWindow,
     /// No function answers there.
@@ -31,29 +65,44 @@ pub enum QuiesceError {
 
 /// Stops all DMA and interrupt messages of a function in segment 0, by clearing its bus-master bit,
 /// and waits until the write has reached it.
-pub fn quiesce(bus: u8, device: u8, function: u8) -> Result<(), QuiesceError> {
-    let segment = ecam()
-        .iter()
-        .find(|s| s.segment == 0 && (s.first_bus..=s.last_bus).contains(&bus));
-    let Some(segment) = segment.filter(|_| device < 32 && function < 8) else {
-        return Err(QuiesceError::NoWindow);
-    };
-    let number = u64::from(bus) << 8 | u64::from(device) << 3 | u64::from(function);
-    let window = Window::map(segment.base + (number << 12), 4096, Cache::Device)
-        .map_err(|_| QuiesceError::NoMemory)?;
-    let vendor = window.address() as *const u16;
-    let command = (window.address() + COMMAND) as *mut u16;
-    // SAFETY: the window maps the function's configuration space while it lives. Clearing the
-    // bus-master bit only takes rights away; the read afterwards flushes the posted write.
-    unsafe {
-        if vendor.read_volatile() == ABSENT {
-            return Err(QuiesceError::Absent);
-        }
-        command.write_volatile(command.read_volatile() & !BUS_MASTER);
-        let now = command.read_volatile();
-        if now & BUS_MASTER != 0 {
-            kprintln!("pci: {bus:02x}:{device:02x}.{function} ignores its bus-master bit");
-        }
+///
+/// # Errors
+/// See [`StopError`].
+pub fn quiesce(bus: u8, device: u8, function: u8) -> Result<(), StopError> {
+    if set_master(bus, device, function, false)? {
+        kprintln!("pci: {bus:02x}:{device:02x}.{function} ignores its bus-master bit");
     }
     Ok(())
+}
+
+/// Lets a function of segment 0 use memory by itself, by setting its bus-master bit. What it may
+/// know of memory must be memory that is its own.
+///
+/// # Errors
+/// See [`StopError`].
+pub fn start(bus: u8, device: u8, function: u8) -> Result<(), StopError> {
+    set_master(bus, device, function, true).map(|_| ())
+}
+
+/// Sets or clears the bus-master bit; whether it is set afterwards.
+fn set_master(bus: u8, device: u8, function: u8, on: bool) -> Result<bool, StopError> {
+    let segment = segment_of(bus).filter(|_| device < 32 && function < 8);
+    let segment = segment.ok_or(StopError::NoWindow)?;
+    let number = u64::from(bus) << 8 | u64::from(device) << 3 | u64::from(function);
+    let window = Window::map(segment.base + (number << 12), 4096, Cache::Device)
+        .map_err(|_| StopError::NoMemory)?;
+    let vendor = window.address() as *const u16;
+    let command = (window.address() + COMMAND) as *mut u16;
+    let master = if on { BUS_MASTER } else { 0 };
+    // SAFETY: the window maps the function's configuration space while it lives. Clearing the
+    // bus-master bit only takes rights away; setting it lets the device reach all memory, as long
+    // as there is no IOMMU: that is its driver's business. The read afterwards flushes the posted
+    // write.
+    unsafe {
+        if vendor.read_volatile() == ABSENT {
+            return Err(StopError::Absent);
+        }
+        command.write_volatile(command.read_volatile() & !BUS_MASTER | master);
+        Ok(command.read_volatile() & BUS_MASTER != 0)
+    }
 }

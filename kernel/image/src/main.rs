@@ -16,6 +16,8 @@ extern crate alloc;
 
 #[cfg(all(target_os = "none", feature = "testing"))]
 mod bench;
+#[cfg(target_os = "none")]
+mod dma;
 #[cfg(all(target_os = "none", feature = "testing"))]
 mod faults;
 #[cfg(target_os = "none")]

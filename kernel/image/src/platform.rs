@@ -205,7 +205,7 @@ impl Platform for Machine {
     }
 
     fn stop_devices(&self, id: u32) {
-        crate::hardware::stop_devices_of(id);
+        crate::dma::stop_devices_of(id);
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use xtask::build;
+use xtask::qemu::Machine;
 use xtask::session::Session;
 
 use super::{Case, case};
@@ -14,6 +15,10 @@ use crate::bench::{Bench, LIMIT};
 pub(super) const CASES: &[Case] = &[
     case("manifest-mistakes-are-named-before-boot", before_boot),
     case("manifest-mistakes-are-named-by-init", by_init),
+    case(
+        "manifest-regions-over-configuration-space-are-refused",
+        regions_over_configuration,
+    ),
 ];
 
 /// The default manifest with a mistake, and what must be named.
@@ -60,14 +65,36 @@ fn before_boot(bench: &Bench<'_>) -> Result<()> {
 /// Nothing hangs: what can be started is started, or the machine says why not.
 fn by_init(bench: &Bench<'_>) -> Result<()> {
     for (text, name) in mistakes(bench)? {
-        let machine = bench.machine_by(&text)?;
-        let session = Session::start(&machine, false)?;
-        let deadline = Instant::now() + LIMIT;
-        while !session.guest.log().contains(name) && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(50));
-        }
-        let log = session.guest.log();
-        ensure!(log.contains(name), "expected {name:?} in the log:\n{log}");
+        expect_in_log(&bench.machine_by(&text)?, name)?;
     }
     Ok(())
+}
+
+/// Boots and waits until the log has `text`.
+fn expect_in_log(machine: &Machine, text: &str) -> Result<()> {
+    let session = Session::start(machine, false)?;
+    let deadline = Instant::now() + LIMIT;
+    while !session.guest.log().contains(text) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let log = session.guest.log();
+    ensure!(log.contains(text), "expected {text:?} in the log:\n{log}");
+    Ok(())
+}
+
+/// The disk's registers are placed where the configuration space of buses is on which there is
+/// nothing, so that nobody has it: the kernel does not give it to the driver for that.
+fn regions_over_configuration(bench: &Bench<'_>) -> Result<()> {
+    let text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let window = "window=0xc0000000,0x10000000";
+    ensure!(
+        text.contains(window),
+        "the default manifest has no {window}"
+    );
+    let mut machine = bench.machine_by(&text.replacen(window, "window=0xb8000000,0x8000000", 1))?;
+    machine.disk = Some(bench.disk()?);
+    expect_in_log(
+        &machine,
+        "the device cannot be used: the PCI bus says: Resource(Sensitive)",
+    )
 }

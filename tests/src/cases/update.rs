@@ -207,7 +207,22 @@ fn failing_driver(bench: &Bench<'_>) -> Result<()> {
     let answer = answer.shows(&format!("{}  /copy\n", big_sum(bench)?))?;
     let row = [("IMAGE", "virtio-blk"), ("RESTARTS", "0"), ("UPDATES", "0")];
     expect_row(&answer, "virtio-blk", row)?;
+    expect_freed_late(&answer.log)?;
     bench.expect_clean(&disk)
+}
+
+/// Fails if memory that the device knew was not there when it was reset: each time the driver that
+/// was ended, while another one had memory for the device and did not come to reset it.
+fn expect_freed_late(log: &str) -> Result<()> {
+    let lines = log
+        .lines()
+        .filter_map(|line| line.split_once(" was reset: "));
+    let freed: Vec<&str> = lines.map(|(_, what)| what.trim_end()).collect();
+    ensure!(
+        freed.len() >= FAILURES.len() && freed.iter().all(|what| *what == freed[0]),
+        "freed at resets: {freed:?}"
+    );
+    Ok(())
 }
 
 /// A machine with a memory disk, and somebody who checks what is on it all the time.

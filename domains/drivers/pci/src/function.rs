@@ -2,7 +2,8 @@
 //!
 //! A claim starts and ends with a stop: bus mastering and MSI-X off. So a driver never gets a
 //! function that is still at work for a former driver, and a function that nobody has can neither
-//! write memory nor raise an interrupt.
+//! write memory nor raise an interrupt. Bus mastering is switched on by the kernel, when the driver
+//! has said that the function is reset.
 
 use crate::bus::{self, Bus};
 use alloc::sync::Arc;
@@ -166,10 +167,7 @@ impl PciDevice for Claimed {
 
     fn dma(&self) -> Result<Handle<dyn DmaAllocator>, PciError> {
         let address = bus::address(self.function.address);
-        let allocator = self.bus.hardware.dma(address).map_err(PciError::Resource)?;
-        let _table = self.table.lock();
-        change_command(&self.bus.space, self.function.address, COMMAND_MASTER, 0);
-        Ok(allocator)
+        self.bus.hardware.dma(address).map_err(PciError::Resource)
     }
 }
 

@@ -39,11 +39,11 @@ pub fn start(hardware: Handle<dyn Hardware>, options: RVec<u8>) -> RpcResult<Han
         log!("options: {message}");
         RpcError::Refused
     })?;
-    let Some((base, first, last)) = hardware.configuration_space()? else {
+    let Some((first, last)) = hardware.buses()? else {
         log!("this machine has no PCI configuration space in memory (no MCFG table)");
         return Err(RpcError::Refused);
     };
-    let space = Ecam::new(hardware.duplicate()?, base, first, last);
+    let space = Ecam::new(hardware.duplicate()?, first, last);
     let bus = Arc::new(Bus::new(hardware, space, options.window, first, last));
     bus.announce();
     Handle::new(SharedBus(bus))

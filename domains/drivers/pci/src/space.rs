@@ -5,24 +5,21 @@ use alloc::sync::Arc;
 use domain_rt::io::IoMem;
 use domain_rt::sync::Mutex;
 use interfaces::{Handle, Hardware};
-use pci_config::{Address, BUS_BYTES, Configuration};
+use pci_config::{Address, Configuration};
 
 /// The configuration space. A bus is mapped when it is first looked at: 256 of them would be 256
 /// MiB.
 pub struct Ecam {
     hardware: Handle<dyn Hardware>,
-    base: u64,
     buses: core::ops::RangeInclusive<u8>,
     mapped: Mutex<BTreeMap<u8, Option<Arc<IoMem>>>>,
 }
 
 impl Ecam {
-    /// The space at physical address `base`, where bus 0 is or would be, for buses `first` to
-    /// `last`.
-    pub fn new(hardware: Handle<dyn Hardware>, base: u64, first: u8, last: u8) -> Self {
+    /// The space of the buses `first` to `last`.
+    pub fn new(hardware: Handle<dyn Hardware>, first: u8, last: u8) -> Self {
         Ecam {
             hardware,
-            base,
             buses: first..=last,
             mapped: Mutex::new(BTreeMap::new()),
         }
@@ -40,8 +37,7 @@ impl Ecam {
     }
 
     fn map(&self, number: u8) -> Option<Arc<IoMem>> {
-        let start = self.base + u64::from(number) * BUS_BYTES;
-        let memory = self.hardware.mmio(start, BUS_BYTES);
+        let memory = self.hardware.configuration(number);
         let memory = memory
             .map_err(|error| domain_rt::log!("bus {number} is not to be had: {error:?}"))
             .ok()?;

@@ -134,6 +134,8 @@ pub fn bring_up(
     let interrupt = function.interrupt(0)?;
     let offset = device::set_up_queue(&common, 0, layout.size, 0, addresses(layout, &rings))?;
     let notify = regions.window(notify_place(&structures, offset)?, 2)?;
+    // Since the reset above, the device was told of no memory but this driver's own.
+    allocator.reset_done()?;
     device::start(&common);
     let parts = Parts {
         function,

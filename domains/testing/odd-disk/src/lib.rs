@@ -23,10 +23,17 @@ const SECTORS: u64 = 2048;
 /// # Errors
 /// [`RpcError::Refused`] if it is told to.
 pub fn start(
-    _device: Option<Handle<dyn PciDevice>>,
+    device: Option<Handle<dyn PciDevice>>,
     options: RVec<u8>,
 ) -> RpcResult<(Handle<dyn Block>, Handle<dyn HandOver>)> {
     let ways = Arc::new(Ways(String::from_utf8_lossy(&options).into_owned()));
+    // A driver that has memory for its device, and has not come to reset it.
+    let dma = device
+        .as_ref()
+        .map(|device| device.dma().map(|dma| dma.allocate(100)));
+    if let Some(Ok(Err(error))) = &dma {
+        log!("no memory for the device: {error:?}");
+    }
     if ways.misbehave("start=") {
         log!("it does not want to");
         return Err(RpcError::Refused);

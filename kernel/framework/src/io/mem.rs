@@ -9,10 +9,12 @@ static CLAIMS: Claims = Claims::new();
 
 /// No range may be larger: 1 GiB.
 const LARGEST: u64 = 1 << 30;
-/// Interrupt messages and local APICs live here (SDM volume 3, 11.11.1).
-const MESSAGES: Range = Range {
-    start: 0xfee0_0000,
-    end: 0xfef0_0000,
+/// I/O APICs, timers and the chipset's own registers, interrupt messages and local APICs (SDM
+/// volume 3, 11.11.1), and the firmware's memory: by convention of all PCs above the regions of
+/// devices, up to 4 GiB. The tables do not name all of it.
+const PLATFORM: Range = Range {
+    start: 0xfec0_0000,
+    end: 0x1_0000_0000,
 };
 /// Everything below belongs to the firmware and to processor start-up.
 const LOW_MEMORY: u64 = 1 << 20;
@@ -33,6 +35,17 @@ impl IoMem {
             return Err(IoError::BadRange);
         }
         refuse_sensitive(&range)?;
+        Self::take(physical, bytes)
+    }
+
+    /// Acquires configuration space, which is refused to others: whoever can write there can give
+    /// any device any address.
+    pub(crate) fn acquire_configuration(physical: u64, bytes: usize) -> Result<Self, IoError> {
+        Self::take(physical, bytes)
+    }
+
+    /// Claims and maps a range that may be given.
+    fn take(physical: u64, bytes: usize) -> Result<Self, IoError> {
         let claim = CLAIMS.claim(physical, bytes as u64)?;
         let window = Window::map(physical, bytes, Cache::Device).map_err(|_| IoError::NoMemory)?;
         Ok(Self {
@@ -72,8 +85,9 @@ impl IoMem {
     pub fn write<T: Word>(&self, offset: usize, value: T) -> Result<(), IoError> {
         check_access::<T>(offset, self.bytes())?;
         let address = (self.window.address() + offset) as *mut T;
-        // SAFETY: as in `read`; the range is not sensitive, so no value written breaks the kernel
-        // except by DMA, which is the IOMMU's matter.
+        // SAFETY: as in `read`; the range is not sensitive, or it is configuration space, with
+        // which a device can be made to do what it can do anyway: no value written breaks the
+        // kernel except by DMA, which is the IOMMU's matter.
         unsafe { address.write_volatile(value) };
         Ok(())
     }
@@ -94,7 +108,7 @@ fn refuse_sensitive(range: &Range) -> Result<(), IoError> {
         })
     });
     let ram = crate::boot::start_info::memory_map().overlaps(&pages);
-    if ram || kernel_registers || overlaps(&MESSAGES) || pages.start < LOW_MEMORY {
+    if ram || kernel_registers || overlaps(&PLATFORM) || pages.start < LOW_MEMORY {
         return Err(IoError::Sensitive);
     }
     Ok(())

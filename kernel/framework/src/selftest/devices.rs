@@ -9,13 +9,17 @@ use crate::check;
 use crate::dma::DmaCoherent;
 use crate::io::{IoError, IoMem, IoPort};
 use crate::mem::{self, PAGE_SIZE};
-use crate::pci::{self, QuiesceError};
+use crate::pci::{self, StopError};
 
 /// The tests of this file.
 pub(super) static TESTS: &[Test] = &[
     ("io-memory-refuses-ram", memory_refuses_ram),
     ("io-memory-refuses-controllers", memory_refuses_controllers),
     ("io-memory-has-one-owner", memory_has_one_owner),
+    (
+        "io-memory-refuses-configuration",
+        memory_refuses_configuration,
+    ),
     ("io-memory-reads-configuration", memory_reads_configuration),
     ("io-ports-refuse-sensitive", ports_refuse_sensitive),
     ("io-ports-are-bounded", ports_are_bounded),
@@ -54,45 +58,79 @@ fn memory_refuses_controllers() -> Result<(), String> {
     for (physical, _) in crate::acpi::sensitive_memory() {
         refused(physical, 8, IoError::Sensitive)?;
     }
-    refused(0xfee0_1000, 8, IoError::Sensitive)?;
+    // Interrupt messages, a TPM, the chipset's registers, the firmware, its last bytes.
+    for physical in [
+        0xfee0_1000,
+        0xfed4_0000,
+        0xfed1_c000,
+        0xffc0_0000,
+        0xffff_f000,
+    ] {
+        refused(physical, 8, IoError::Sensitive)?;
+    }
     // A range that merely contains one is refused too.
     refused(0xfe80_0000, 0x80_0000, IoError::Sensitive)
 }
 
-/// The configuration space of the first function, if there is PCI Express.
-fn first_function() -> Option<u64> {
-    Some(pci::ecam().first()?.base)
-}
+/// Where nothing is on the machines of the tests, and a device could be.
+const NOTHING: u64 = 0xd000_0000;
 
 fn memory_has_one_owner() -> Result<(), String> {
-    let Some(base) = first_function() else {
-        return Ok(());
-    };
-    let owner = IoMem::acquire(base, 0x2000).map_err(|why| format!("{why:?}"))?;
-    refused(base, 8, IoError::Taken)?;
-    refused(base + 0x1ff8, 0x1000, IoError::Taken)?;
+    let owner = IoMem::acquire(NOTHING, 0x2000).map_err(|why| format!("{why:?}"))?;
+    refused(NOTHING, 8, IoError::Taken)?;
+    refused(NOTHING + 0x1ff8, 0x1000, IoError::Taken)?;
+    // A region that was placed over that of another device, around it or half over it.
+    refused(NOTHING - 0x1000, 0x10_0000, IoError::Taken)?;
+    refused(NOTHING - 0x1000, 0x1008, IoError::Taken)?;
     drop(owner);
-    check!(IoMem::acquire(base, 8).is_ok(), "not free again");
+    check!(IoMem::acquire(NOTHING, 8).is_ok(), "not free again");
     Ok(())
 }
 
+/// Whether there is PCI Express.
+fn has_pci() -> bool {
+    !pci::ecam().is_empty()
+}
+
+/// Wherever a region of a device was placed: no part of configuration space, of any bus, is given
+/// as registers.
+fn memory_refuses_configuration() -> Result<(), String> {
+    let inside = [8, 0x1000, 1 << 20, 16 << 20];
+    for (start, bytes) in pci::configuration_ranges() {
+        for bus in (0..bytes >> 20).chain([0]) {
+            for length in inside {
+                refused(start + (bus << 20), length, IoError::Sensitive)?;
+            }
+        }
+        refused(start + bytes - 8, 8, IoError::Sensitive)?;
+        refused(start + bytes - 0x1000, 0x2000, IoError::Sensitive)?;
+        refused(start - 0x1000, 0x2000, IoError::Sensitive)?;
+        refused(start - 0x10_0000, 0x3000_0000, IoError::Sensitive)?;
+    }
+    Ok(())
+}
+
+/// By its own door it is given, once at a time.
 fn memory_reads_configuration() -> Result<(), String> {
-    let Some(base) = first_function() else {
+    if !has_pci() {
+        check!(pci::configuration(0).is_err(), "there is none");
         return Ok(());
-    };
-    let whole = IoMem::acquire(base, 256 << 20).map_err(|why| format!("{why:?}"))?;
-    let vendor: Result<u16, IoError> = whole.read(0);
+    }
+    let bus = pci::configuration(0).map_err(|why| format!("{why:?}"))?;
+    let again = pci::configuration(0).err();
+    check!(again == Some(IoError::Taken), "given twice: {again:?}");
+    let vendor: Result<u16, IoError> = bus.read(0);
     check!(vendor == Ok(0x8086), "vendor {vendor:x?}");
+    check!(bus.read::<u32>(2) == Err(IoError::Misaligned), "misaligned");
+    let end = bus.bytes();
+    check!(end == 1 << 20, "{end:#x} bytes");
     check!(
-        whole.read::<u32>(2) == Err(IoError::Misaligned),
-        "misaligned"
-    );
-    let end = whole.bytes();
-    check!(
-        whole.read::<u8>(end) == Err(IoError::OutOfRange),
+        bus.read::<u8>(end) == Err(IoError::OutOfRange),
         "read at the end"
     );
-    check!(whole.write(end - 2, 0_u32).is_err(), "wrote over the end");
+    check!(bus.write(end - 2, 0_u32).is_err(), "wrote over the end");
+    drop(bus);
+    check!(pci::configuration(0).is_ok(), "not free again");
     Ok(())
 }
 
@@ -206,37 +244,41 @@ fn dma_comes_back() -> Result<(), String> {
 }
 
 fn quiesce() -> Result<(), String> {
-    let Some(base) = first_function() else {
+    if !has_pci() {
         return Ok(());
-    };
+    }
     // The ISA bridge at 00:1f.0 of a q35 keeps its bus-master bit, and says so in the log.
-    let device = IoMem::acquire(base + (0x1f << 15), 8).map_err(|why| format!("{why:?}"))?;
-    let before: u16 = device.read(4).map_err(|why| format!("{why:?}"))?;
+    let bus = pci::configuration(0).map_err(|why| format!("{why:?}"))?;
+    let command = (0x1f << 15) + 4;
+    let before: u16 = bus.read(command).map_err(|why| format!("{why:?}"))?;
     let result = pci::quiesce(0, 0x1f, 0);
     check!(result == Ok(()), "{result:?}");
-    let after: u16 = device.read(4).map_err(|why| format!("{why:?}"))?;
+    let after: u16 = bus.read(command).map_err(|why| format!("{why:?}"))?;
     check!(
         after & !4 == before & !4,
         "command was {before:#x}, is {after:#x}"
     );
-    check!(device.write(4, before).is_ok(), "cannot restore");
+    let started = pci::start(0, 0x1f, 0);
+    let on: u16 = bus.read(command).map_err(|why| format!("{why:?}"))?;
+    check!(started == Ok(()) && on & 4 != 0, "{started:?}: {on:#x}");
+    check!(bus.write(command, before).is_ok(), "cannot restore");
     Ok(())
 }
 
 fn quiesce_nothing() -> Result<(), String> {
     let absent = pci::quiesce(0, 0x1d, 7);
-    let expected = if first_function().is_some() {
-        QuiesceError::Absent
+    let expected = if has_pci() {
+        StopError::Absent
     } else {
-        QuiesceError::NoWindow
+        StopError::NoWindow
     };
     check!(absent == Err(expected), "{absent:?}");
     check!(
-        pci::quiesce(0, 32, 0) == Err(QuiesceError::NoWindow),
+        pci::quiesce(0, 32, 0) == Err(StopError::NoWindow),
         "device 32"
     );
     check!(
-        pci::quiesce(0, 0, 8) == Err(QuiesceError::NoWindow),
+        pci::quiesce(0, 0, 8) == Err(StopError::NoWindow),
         "function 8"
     );
     Ok(())

@@ -1,0 +1,272 @@
+//! DMA memory as interface objects.
+//!
+//! A device may write to its DMA memory at any time, so that memory is not given back while the
+//! device could still do it. Buffers that a driver drops go back to the device's pool. When a
+//! domain that used a pool dies, its device is stopped at once (bus mastering off), before anything
+//! is freed and before a successor starts. When the pool ends, its memory is kept until a successor
+//! has reset the device: see [`framework::dma_ledger`].
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use framework::dma::DmaCoherent;
+use framework::dma_ledger::{Birth, Ledger};
+use framework::mem::{PAGE_SIZE, phys_to_virt};
+use framework::pci::StopError;
+use interfaces::{DmaAllocator, DmaMemory, Handle, HardwareError, PciAddress, RpcError, RpcResult};
+use isolation::lock::Lock;
+
+use crate::hardware::refusal;
+
+/// All pools that are in use.
+static POOLS: Lock<Vec<Weak<Pool>>> = Lock::new(Vec::new());
+
+/// What each device may still know.
+static LEDGER: Lock<Ledger<DmaCoherent>> = Lock::new(Ledger::new());
+
+/// In [`Pool::stopped_at`]: not stopped yet.
+const RUNS: u64 = u64::MAX;
+
+/// The memory that one device may use.
+struct Pool {
+    device: PciAddress,
+    birth: Birth,
+    /// It serves nobody any more: a user died, and the device was stopped.
+    stopped: AtomicBool,
+    /// When the device was stopped, as the ledger counts; [`RUNS`] before.
+    stopped_at: AtomicU64,
+    state: Lock<PoolState>,
+}
+
+struct PoolState {
+    /// Domains that were given memory.
+    users: Vec<u32>,
+    /// Memory that is not in use, but that the device may still know.
+    spare: Vec<DmaCoherent>,
+}
+
+/// A device's number in the ledger.
+fn number(device: PciAddress) -> u32 {
+    u32::from(device.bus) << 16 | u32::from(device.device) << 8 | u32::from(device.function)
+}
+
+/// How much it is.
+fn bytes(memory: &[DmaCoherent]) -> usize {
+    memory.iter().map(DmaCoherent::bytes).sum()
+}
+
+/// An allocator of memory for a device.
+pub fn allocator(device: PciAddress) -> Result<Handle<dyn DmaAllocator>, HardwareError> {
+    let birth = LEDGER.lock().begin(number(device));
+    let pool = Arc::new(Pool {
+        device,
+        birth: birth.map_err(|_| RpcError::NoMemory)?,
+        stopped: AtomicBool::new(false),
+        stopped_at: AtomicU64::new(RUNS),
+        state: Lock::new(PoolState {
+            users: Vec::new(),
+            spare: Vec::new(),
+        }),
+    });
+    let mut pools = POOLS.lock();
+    pools.retain(|pool| pool.strong_count() > 0);
+    pools.push(Arc::downgrade(&pool));
+    drop(pools);
+    Ok(Handle::new(AllocatorObject(pool))?)
+}
+
+impl Pool {
+    /// Makes the device leave memory alone, once.
+    fn stop(&self) {
+        if !self.stopped.swap(true, Ordering::SeqCst) {
+            self.quiesce();
+        }
+    }
+
+    /// Makes the device leave memory alone; whether it does now.
+    fn quiesce(&self) -> bool {
+        let PciAddress {
+            bus,
+            device,
+            function,
+        } = self.device;
+        // Noted first: who resets the device after that is later in any case.
+        let now = LEDGER.lock().stop(number(self.device));
+        match framework::pci::quiesce(bus, device, function) {
+            Ok(()) | Err(StopError::Absent) => {
+                // The first time counts: what the device was told later is no business of this
+                // pool.
+                let stopped_at = &self.stopped_at;
+                let _ = stopped_at.compare_exchange(RUNS, now, Ordering::SeqCst, Ordering::SeqCst);
+                true
+            }
+            Err(error) => {
+                LEDGER.lock().runs_on(number(self.device));
+                framework::kprintln!(
+                    "pci {bus:02x}:{device:02x}.{function}: cannot be stopped: {error:?}"
+                );
+                false
+            }
+        }
+    }
+
+    /// Whether somebody else has a pool for the same device by now.
+    fn is_shared(&self) -> bool {
+        live_pools().iter().any(|pool| pool.device == self.device)
+    }
+
+    /// The driver says that it has reset the device: memory that it may have known before is free,
+    /// and it may run.
+    fn start(&self) -> Result<(), HardwareError> {
+        if self.stopped.load(Ordering::SeqCst) {
+            return Err(HardwareError::NoSuchResource);
+        }
+        let PciAddress {
+            bus,
+            device,
+            function,
+        } = self.device;
+        let free = LEDGER.lock().reset(number(self.device));
+        if !free.is_empty() {
+            framework::kprintln!(
+                "pci {bus:02x}:{device:02x}.{function} was reset: {} bytes that it knew are free",
+                bytes(&free)
+            );
+        }
+        drop(free);
+        framework::pci::start(bus, device, function).map_err(|error| match error {
+            StopError::NoMemory => HardwareError::Rpc(RpcError::NoMemory),
+            _ => HardwareError::NoSuchResource,
+        })?;
+        // Who died meanwhile may have had the device stopped before it was started here.
+        if self.stopped.load(Ordering::SeqCst) {
+            self.quiesce();
+            return Err(HardwareError::NoSuchResource);
+        }
+        Ok(())
+    }
+
+    fn take(&self, pages: usize) -> Option<DmaCoherent> {
+        let mut state = self.state.lock();
+        if let Some(user) = isolation::domain::caller()
+            && !state.users.contains(&user.id)
+        {
+            state.users.push(user.id);
+        }
+        let index = state
+            .spare
+            .iter()
+            .position(|memory| memory.bytes() == pages * PAGE_SIZE)?;
+        Some(state.spare.swap_remove(index))
+    }
+}
+
+impl Drop for Pool {
+    /// Stops the device, unless somebody else drives it by now, and leaves the memory to the
+    /// ledger.
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        let memory = core::mem::take(&mut self.state.lock().spare);
+        // It may have been stopped before, when a user died, but a thread of his that had not left
+        // yet may have reached the device since.
+        if !self.is_shared() && !self.quiesce() {
+            // Lost for ever, since the device may still write to it.
+            memory.into_iter().for_each(core::mem::forget);
+            return;
+        }
+        let at = self.stopped_at.load(Ordering::SeqCst);
+        let stopped = (at != RUNS).then_some(at);
+        let number = number(self.device);
+        let free = LEDGER.lock().end(number, self.birth, stopped, memory);
+        drop(free);
+    }
+}
+
+/// All pools that are in use. Whoever looks at them does so without the lock: stopping a device
+/// maps its configuration space, and this may turn out to be the last share in a pool.
+fn live_pools() -> Vec<Arc<Pool>> {
+    POOLS.lock().iter().filter_map(Weak::upgrade).collect()
+}
+
+/// Stops every device that works for the dead domain `id`.
+pub fn stop_devices_of(id: u32) {
+    let all = live_pools();
+    let used = all
+        .iter()
+        .filter(|pool| pool.state.lock().users.contains(&id));
+    used.for_each(|pool| pool.stop());
+}
+
+struct AllocatorObject(Arc<Pool>);
+
+impl DmaAllocator for AllocatorObject {
+    fn reset_done(&self) -> Result<(), HardwareError> {
+        self.0.start()
+    }
+
+    fn allocate(&self, pages: u32) -> Result<Handle<dyn DmaMemory>, HardwareError> {
+        let pages = pages as usize;
+        if pages == 0 || self.0.stopped.load(Ordering::SeqCst) {
+            return Err(HardwareError::NoSuchResource);
+        }
+        let memory = match self.0.take(pages) {
+            Some(memory) => {
+                clear(&memory)?;
+                memory
+            }
+            None => {
+                let memory = isolation::relief::or_wait(pages * PAGE_SIZE, || {
+                    let spare = crate::platform::can_spare(pages);
+                    spare.then(|| DmaCoherent::alloc(pages).ok()).flatten()
+                });
+                memory.ok_or(RpcError::NoMemory)?
+            }
+        };
+        Ok(Handle::new(MemoryObject {
+            memory: Some(memory),
+            pool: self.0.clone(),
+        })?)
+    }
+}
+
+/// Fills used memory with zeros.
+fn clear(memory: &DmaCoherent) -> Result<(), HardwareError> {
+    let zeros = [0; 512];
+    let mut places = (0..memory.bytes()).step_by(zeros.len());
+    places
+        .try_for_each(|at| memory.write_bytes(at, &zeros))
+        .map_err(refusal)
+}
+
+struct MemoryObject {
+    memory: Option<DmaCoherent>,
+    pool: Arc<Pool>,
+}
+
+impl MemoryObject {
+    fn memory(&self) -> RpcResult<&DmaCoherent> {
+        self.memory.as_ref().ok_or(RpcError::Refused)
+    }
+}
+
+impl DmaMemory for MemoryObject {
+    fn base(&self) -> RpcResult<u64> {
+        Ok(phys_to_virt(self.memory()?.physical()) as u64)
+    }
+
+    fn device_address(&self) -> RpcResult<u64> {
+        Ok(self.memory()?.physical())
+    }
+
+    fn length(&self) -> RpcResult<u64> {
+        Ok(self.memory()?.bytes() as u64)
+    }
+}
+
+impl Drop for MemoryObject {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            self.pool.state.lock().spare.push(memory);
+        }
+    }
+}
