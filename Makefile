@@ -5,7 +5,7 @@ XTASK = cargo=$$(sh xtask/bootstrap.sh) && PATH="$$(dirname "$$cargo"):$$PATH" "
 
 .PHONY: run test demo check bench tcb clean help
 
-run: ## boot the system with its console in this terminal (Ctrl-A x leaves)
+run: ## boot the system with its console in this terminal (Ctrl-] x leaves)
 	@$(XTASK) run $(ARGS)
 
 test: ## all tests; the last line is "N passed, N failed"

@@ -64,10 +64,19 @@ if ! command -v cc >/dev/null && ! with_apt "gcc libc6-dev"; then
     echo "    apt-get update && apt-get install -y $PACKAGES" >&2
     exit 1
 fi
+# Says why nothing is seen for a while.
+announce() {
+    if [ ! -e "${CARGO_TARGET_DIR:-target}/debug/xtask" ]; then
+        echo "==> building the project's own tool; a first build takes two to four minutes in all" >&2
+    fi
+}
+
 if toolchain_cargo || system_cargo || with_rustup; then
+    announce
     exit 0
 fi
 if with_apt "$PACKAGES" && system_cargo; then
+    announce
     exit 0
 fi
 echo "There is no Rust $VERSION here and it cannot be installed. Please run first, as root:" >&2

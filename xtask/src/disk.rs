@@ -21,12 +21,17 @@ const BLOCKS: [&str; 2] = ["-b", "4096"];
 const FEATURES_AT: u64 = 1024 + 0x5c;
 const HAS_JOURNAL: u32 = 4;
 
+/// Where the default disk is, or will be.
+pub fn default_file(project: &Project) -> PathBuf {
+    project.out.join("disk.img")
+}
+
 /// The default disk: made if there is none, with the programs of the present build on it, and with a journal.
 ///
 /// # Errors
 /// If it cannot be made.
 pub fn default(project: &Project) -> Result<PathBuf> {
-    let disk = project.out.join("disk.img");
+    let disk = default_file(project);
     let programs = project.images().join("boot/bin");
     let mark = project.out.join("disk.stamp");
     let present = format!("{:016x}\n", stamp::of(&[&programs]));
@@ -108,7 +113,7 @@ fn fill(root: &Path) -> Result<()> {
     )?;
     fs::write(
         root.join("etc/motd"),
-        "Welcome to Trefoil. Try: ls / ; domains ; crash virtio-blk ; dmesg\n",
+        "Welcome to Trefoil. `help` lists what there is; try: ls / ; domains ; crash virtio-blk ; dmesg\n",
     )?;
     fs::write(root.join("text/a.txt"), verses(2000))?;
     fs::write(root.join("text/b.txt"), verses(20))?;

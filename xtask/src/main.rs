@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 use xtask::project::Project;
 use xtask::{
-    bench, build, check, cuts, demo, faults, fuzz, guard, hosted, model, run, sanitize, setup,
+    bench, build, check, cuts, demo, doc, faults, fuzz, guard, hosted, model, run, sanitize, setup,
     steps, storms, tcb, test, tool,
 };
 
@@ -59,6 +59,14 @@ enum Task {
     Sanitize(sanitize::Options),
     /// Run domains in a Linux process; the arguments are those of `trefoil-host`
     Host(hosted::Options),
+    /// Write the manual of the interfaces and the documentation of the crates as pages
+    Doc,
+    /// The interface compiler: `cargo xtask idlc help`
+    Idlc {
+        /// What it is to do
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// A tour of half a minute that needs no typing
     Demo,
 }
@@ -101,6 +109,8 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Model(options) => model::model(project, &options).map(|()| 0),
         Task::Sanitize(options) => sanitize::sanitize(project, &options).map(|()| 0),
         Task::Host(options) => hosted::host(project, &options),
+        Task::Doc => doc::doc(project).map(|()| 0),
+        Task::Idlc { arguments } => doc::idlc(project, &arguments),
         Task::Demo => demo::demo(project),
     }
 }

@@ -48,7 +48,7 @@ pub struct Machine {
     pub kvm: bool,
     /// Count instructions: the guest's clock goes one nanosecond forward with each.
     pub count_instructions: bool,
-    /// The terminal is ours, with QEMU's keys (Ctrl-A x). Otherwise it is a pair of pipes.
+    /// The terminal is ours, with QEMU's keys (Ctrl-] x). Otherwise it is a pair of pipes.
     pub interactive: bool,
     /// The file for the kernel's log.
     pub log: PathBuf,
@@ -162,7 +162,8 @@ impl Machine {
     /// The serial ports, and the port that carries a status out.
     fn ports(&self) -> Vec<String> {
         let mut all = match self.interactive {
-            true => words(&["-serial", "mon:stdio"]),
+            // Ctrl-A, QEMU's own choice, is the start of the line to whoever edits one.
+            true => words(&["-serial", "mon:stdio", "-echr", ESCAPE]),
             false => {
                 let mut all = words(&["-chardev", "stdio,id=terminal,signal=off"]);
                 all.extend(words(&["-serial", "chardev:terminal"]));
@@ -220,6 +221,9 @@ impl Machine {
         })
     }
 }
+
+/// The code of Ctrl-], behind which QEMU listens itself.
+const ESCAPE: &str = "29";
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| word.to_string()).collect()
@@ -369,7 +373,7 @@ impl Drop for Guest {
 pub enum Ended {
     /// The system powered off with this status.
     Status(i32),
-    /// The machine was powered off without a status (also by the user, with Ctrl-A x), or was reset.
+    /// The machine was powered off without a status (also by the user, with Ctrl-] x), or was reset.
     Off,
     /// The kernel stopped itself over a bug of its own.
     KernelPanic,

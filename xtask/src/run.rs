@@ -1,6 +1,6 @@
 //! `cargo xtask run`: boots the system and puts its terminal here.
 //!
-//! On a terminal, QEMU takes it over: Ctrl-A x leaves, all else goes to the system. Without one, the
+//! On a terminal, QEMU takes it over: Ctrl-] x leaves, all else goes to the system. Without one, the
 //! lines of standard input are typed at the system's prompts, and it is powered off at their end.
 //! With `--exec LINE` the system runs one shell line, and we end with its status.
 
@@ -19,7 +19,7 @@ use crate::disk;
 use crate::project::Project;
 use crate::qemu::{Ended, Event, Guest, Machine};
 use crate::session::Session;
-use crate::{setup, tool};
+use crate::{preflight, setup, tool};
 
 /// The exit status when the system did not end in time.
 pub const TIMED_OUT: i32 = 124;
@@ -49,8 +49,8 @@ pub struct Options {
     /// Number of processors, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub smp: u32,
-    /// Memory, such as 512M or 2G
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = memory)]
+    /// Memory, such as 512M or 1.5G
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = preflight::memory)]
     pub memory: String,
     /// Stop before the first instruction and wait for gdb on TCP port 1234
     #[arg(long)]
@@ -69,29 +69,21 @@ pub struct Options {
     pub timeout: Option<u64>,
 }
 
-fn memory(text: &str) -> Result<String, String> {
-    let number = text.trim_end_matches(['M', 'G', 'm', 'g', 'i', 'B']);
-    let unit = text[number.len()..]
-        .chars()
-        .next()
-        .unwrap_or('M')
-        .to_ascii_uppercase();
-    match number.parse::<u32>() {
-        Ok(amount) if amount > 0 => Ok(format!("{amount}{unit}")),
-        _ => Err("write a size such as 512M or 2G".into()),
-    }
-}
-
 /// The command; its result is our exit status.
 ///
 /// # Errors
 /// If the system cannot be built or booted.
 pub fn run(project: &Project, options: &Options) -> Result<i32> {
     setup::machine()?;
+    if options.kvm {
+        preflight::expect_kvm()?;
+    }
+    let claimed = claim_disks(options)?;
     let built = build::build(project, options.manifest.as_deref())?;
     let mut machine = Machine::new(&built.kernel, &project.out);
     machine.archive = Some(built.archive);
-    machine.disk = chosen_disk(project, options)?;
+    let default;
+    (machine.disk, default) = chosen_disk(project, options)?;
     machine.more_disks.clone_from(&options.disk2);
     (machine.processors, machine.memory) = (options.smp, options.memory.clone());
     (machine.debugger, machine.kvm, machine.read_only) =
@@ -112,22 +104,52 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         );
     }
     let limit = Duration::from_secs(options.timeout.unwrap_or(DEFAULT_TIMEOUT));
-    if let Some(line) = &options.exec {
-        return exec(machine, line, limit, options.log);
-    }
-    match io::stdin().is_terminal() && io::stdout().is_terminal() {
-        true => interactive(machine, options),
-        false => type_lines(machine, limit, options.log),
+    let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let ended = match &options.exec {
+        Some(line) => exec(machine, line, limit, options.log),
+        None if on_terminal => interactive(machine, options),
+        None => type_lines(machine, limit, options.log),
+    };
+    drop((claimed, default));
+    match ended {
+        Err(error) if options.kvm => bail!("{error:#}; {}", preflight::KVM_FAILED),
+        ended => ended,
     }
 }
 
-fn chosen_disk(project: &Project, options: &Options) -> Result<Option<PathBuf>> {
-    match &options.disk {
-        _ if options.no_disk => Ok(None),
-        None => disk::default(project).map(Some),
-        Some(file) if file.is_file() => Ok(Some(file.clone())),
-        Some(file) => bail!("there is no disk image {}", file.display()),
+/// The disks that were named: ours as long as the result lives, and fit to be mounted.
+fn claim_disks(options: &Options) -> Result<Vec<File>> {
+    let first = options.disk.iter().map(|file| (file, options.read_only));
+    let more = options.disk2.iter().map(|file| (file, false));
+    let mut claimed = Vec::new();
+    for (file, read_only) in first.chain(more) {
+        claimed.push(preflight::claim(file, read_only)?);
     }
+    if let (Some(file), Some(disk)) = (&options.disk, claimed.first()) {
+        preflight::expect_mountable(file, disk, options.read_only)?;
+    }
+    Ok(claimed)
+}
+
+/// The first disk. The default one is claimed here, before it is brought up to date.
+fn chosen_disk(project: &Project, options: &Options) -> Result<(Option<PathBuf>, Option<File>)> {
+    if options.no_disk {
+        return Ok((None, None));
+    }
+    if let Some(file) = &options.disk {
+        return Ok((Some(file.clone()), None));
+    }
+    let present = disk::default_file(project);
+    let claimed = match present.exists() {
+        true => Some(preflight::claim(&present, options.read_only)?),
+        false => None,
+    };
+    let file = disk::default(project)?;
+    let claimed = match claimed {
+        None => preflight::claim(&file, options.read_only)?,
+        Some(claimed) => claimed,
+    };
+    Ok((Some(file), Some(claimed)))
 }
 
 fn has_virtualisation(cpuinfo: &str) -> bool {
@@ -230,8 +252,9 @@ fn tail(text: &str, count: usize) -> String {
 
 fn interactive(mut machine: Machine, options: &Options) -> Result<i32> {
     machine.interactive = true;
+    machine.words.extend(terminal_word());
     eprintln!(
-        "Ctrl-A x leaves; so does the command `poweroff`. The kernel's log is in {}",
+        "Ctrl-] x leaves at once, the command `poweroff` after writing everything to the disk. The kernel's log is in {}",
         machine.log.display()
     );
     let terminal =
@@ -267,6 +290,14 @@ fn interactive(mut machine: Machine, options: &Options) -> Result<i32> {
         &guest,
         Duration::from_secs(options.timeout.unwrap_or_default()),
     )
+}
+
+/// The word of the kernel's command line that tells how large this terminal is.
+fn terminal_word() -> Option<String> {
+    let size = tool::output(Command::new("stty").args(["-F", "/dev/tty", "size"])).ok()?;
+    let (lines, columns) = size.trim().split_once(' ')?;
+    let is_number = |text: &str| text.parse::<u16>().is_ok_and(|number| number > 0);
+    (is_number(lines) && is_number(columns)).then(|| format!("terminal={columns}x{lines}"))
 }
 
 /// How long a program may be silent before the next line is typed although there is no prompt: the
@@ -387,14 +418,6 @@ mod tests {
             exec_word("echo 'a%b' \"é\""),
             "exec=echo%20%27a%25b%27%20%22%C3%A9%22"
         );
-    }
-
-    #[test]
-    fn sizes_of_memory() {
-        assert_eq!(memory("512"), Ok("512M".into()));
-        assert_eq!(memory("2G"), Ok("2G".into()));
-        assert_eq!(memory("64MiB"), Ok("64M".into()));
-        assert!(memory("much").is_err() && memory("0").is_err() && memory("").is_err());
     }
 
     #[test]

@@ -69,6 +69,11 @@ impl Toolchain {
         command
     }
 
+    /// A command that runs its rustdoc.
+    pub fn rustdoc(&self) -> Command {
+        Command::new(self.bin.join("rustdoc"))
+    }
+
     /// Whether the toolchain has cargo's subcommand `name`, such as `fmt`.
     pub fn has(&self, name: &str) -> bool {
         tool::is_program(&self.bin.join(format!("cargo-{name}")))
