@@ -136,9 +136,10 @@ fn patient(project: &Project) -> Result<String> {
     let mut text = fs::read_to_string(project.root.join("images/default.toml"))?;
     for domain in ["ext2", "virtio-blk"] {
         let header = format!("[domain.{domain}]\n");
-        ensure!(text.contains(&header), "the manifest has no {header:?}");
-        let limits = format!("{header}limits = {{ restarts = 100000 }}\n");
-        text = text.replace(&header, &limits);
+        let start = text.find(&header).context("a domain is missing")?;
+        const LIMITS: &str = "limits = { ";
+        let limits = text[start..].find(LIMITS).context("it has no limits")?;
+        text.insert_str(start + limits + LIMITS.len(), "restarts = 100000, ");
     }
     Ok(text)
 }

@@ -32,6 +32,8 @@ const FREE_MEMORY: &str = "free-memory";
 const RETRY_AFTER: u64 = 1_000_000_000;
 /// So often a start is tried again because a domain that it needs crashed meanwhile.
 const ATTEMPTS: u32 = 3;
+/// Threads that a domain may create where the manifest says nothing.
+const THREADS: u32 = 64;
 /// Bytes in a page.
 const PAGE: u64 = 4096;
 /// How long the remains of an ended instance are waited for, in nanoseconds.
@@ -462,7 +464,8 @@ impl System {
     fn spec(&self, index: usize) -> DomainSpec {
         let domain = &self.manifest.domains[index];
         let memory = self.kernel.monitor.memory();
-        let half = memory.map_or(0, |memory| memory.total / 2 / PAGE);
+        let total = memory.map_or(0, |memory| memory.total / PAGE);
+        let half = total / 2;
         let or_half = |pages: u64| if pages == 0 { half } else { pages };
         let Limits {
             pages,
@@ -476,6 +479,7 @@ impl System {
             cpu_percent,
             ..
         } = domain.limits;
+        let threads = if threads == 0 { THREADS } else { threads };
         DomainSpec {
             name: Text::new(&domain.name),
             page_limit: or_half(pages),
@@ -485,7 +489,11 @@ impl System {
             call_budget_ms: call_ms,
             reserve_pages,
             group: 0,
-            group_pages: total_pages,
+            group_pages: if total_pages == 0 {
+                total / 4 * 3
+            } else {
+                total_pages
+            },
             group_threads: threads,
             weight,
             cpu_percent,

@@ -116,6 +116,11 @@ impl Platform for Process {
         (host().memory)(1) as usize / PAGE >= pages
     }
 
+    fn is_ample(&self, pages: usize) -> bool {
+        let kept = (self.memory() / 32).clamp(256, 2048);
+        (host().memory)(1) as usize / PAGE > pages.saturating_add(kept)
+    }
+
     fn yield_now(&self) {
         (host().yield_now)();
     }

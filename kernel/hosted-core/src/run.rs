@@ -48,7 +48,11 @@ fn start(prepared: &Prepared, options: &[u8]) -> Result<Instance, String> {
         *grant = service(port.name).map_err(|error| format!("{error}"))?;
     }
     let options = RVec::from_slice(options).map_err(|error| format!("{error}"))?;
-    let limits = Limits::default();
+    let limits = Limits {
+        // It looks at others that take all there is.
+        reserve: usize::MAX,
+        ..Limits::NONE
+    };
     prepared
         .start(image.name(), limits, grants, options)
         .map_err(|error| format!("{error:?}"))

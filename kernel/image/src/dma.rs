@@ -14,6 +14,8 @@ use framework::dma_ledger::{Birth, Ledger};
 use framework::mem::{PAGE_SIZE, phys_to_virt};
 use framework::pci::StopError;
 use interfaces::{DmaAllocator, DmaMemory, Handle, HardwareError, PciAddress, RpcError, RpcResult};
+use isolation::ControlBlock;
+use isolation::account::{Charge, Kind};
 use isolation::lock::Lock;
 
 use crate::hardware::refusal;
@@ -41,8 +43,23 @@ struct Pool {
 struct PoolState {
     /// Domains that were given memory.
     users: Vec<u32>,
-    /// Memory that is not in use, but that the device may still know.
-    spare: Vec<DmaCoherent>,
+    /// Memory that is not in use, but that the device may still know. Whoever had it last pays for it.
+    spare: Vec<Lent>,
+}
+
+/// Device memory, and what its user is charged with for it.
+struct Lent {
+    memory: DmaCoherent,
+    charge: Option<Charge>,
+}
+
+/// Charges `user`, unless it is the kernel, with `pages` pages.
+fn charge(user: Option<&Arc<ControlBlock>>, pages: usize) -> RpcResult<Option<Charge>> {
+    let bytes = pages.checked_mul(PAGE_SIZE).ok_or(RpcError::NoMemory)?;
+    let charged = |user: &Arc<ControlBlock>| {
+        Charge::new(user.clone(), Kind::Dma, bytes).ok_or(RpcError::NoMemory)
+    };
+    user.map(charged).transpose()
 }
 
 /// A device's number in the ledger.
@@ -146,9 +163,33 @@ impl Pool {
         Ok(())
     }
 
-    fn take(&self, pages: usize) -> Option<DmaCoherent> {
+    /// Notes a user, and gives it what another had, if there is a piece of that length.
+    fn reuse(
+        &self,
+        pages: usize,
+        user: Option<&Arc<ControlBlock>>,
+    ) -> Result<Option<Lent>, HardwareError> {
+        let Some(mut lent) = self.take(pages, user) else {
+            return Ok(None);
+        };
+        let payer = lent.charge.as_ref();
+        let payer = payer.map(|charge| Arc::as_ptr(charge.block()));
+        if payer != user.map(Arc::as_ptr) {
+            match charge(user, pages) {
+                Ok(charge) => lent.charge = charge,
+                Err(error) => {
+                    self.state.lock().spare.push(lent);
+                    return Err(error.into());
+                }
+            }
+        }
+        clear(&lent.memory)?;
+        Ok(Some(lent))
+    }
+
+    fn take(&self, pages: usize, user: Option<&Arc<ControlBlock>>) -> Option<Lent> {
         let mut state = self.state.lock();
-        if let Some(user) = isolation::domain::caller()
+        if let Some(user) = user
             && !state.users.contains(&user.id)
         {
             state.users.push(user.id);
@@ -156,7 +197,7 @@ impl Pool {
         let index = state
             .spare
             .iter()
-            .position(|memory| memory.bytes() == pages * PAGE_SIZE)?;
+            .position(|spare| spare.memory.bytes() / PAGE_SIZE == pages)?;
         Some(state.spare.swap_remove(index))
     }
 }
@@ -166,7 +207,8 @@ impl Drop for Pool {
     /// ledger.
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::SeqCst);
-        let memory = core::mem::take(&mut self.state.lock().spare);
+        let spare = core::mem::take(&mut self.state.lock().spare);
+        let memory: Vec<_> = spare.into_iter().map(|lent| lent.memory).collect();
         // It may have been stopped before, when a user died, but a thread of his that had not left
         // yet may have reached the device since.
         if !self.is_shared() && !self.quiesce() {
@@ -209,24 +251,32 @@ impl DmaAllocator for AllocatorObject {
         if pages == 0 || self.0.stopped.load(Ordering::SeqCst) {
             return Err(HardwareError::NoSuchResource);
         }
-        let memory = match self.0.take(pages) {
-            Some(memory) => {
-                clear(&memory)?;
-                memory
-            }
-            None => {
-                let memory = isolation::relief::or_wait(pages * PAGE_SIZE, || {
-                    let spare = crate::platform::can_spare(pages);
-                    spare.then(|| DmaCoherent::alloc(pages).ok()).flatten()
-                });
-                memory.ok_or(RpcError::NoMemory)?
-            }
+        let user = isolation::domain::caller();
+        let lent = match self.0.reuse(pages, user.as_ref())? {
+            Some(lent) => lent,
+            None => new_memory(pages, user.as_ref())?,
         };
         Ok(Handle::new(MemoryObject {
-            memory: Some(memory),
+            lent: Some(lent),
             pool: self.0.clone(),
         })?)
     }
+}
+
+/// Memory for `user` that nobody had.
+fn new_memory(pages: usize, user: Option<&Arc<ControlBlock>>) -> RpcResult<Lent> {
+    let charge = charge(user, pages)?;
+    let attempt = || {
+        let may_take = user.is_none_or(|user| user.may_take(pages));
+        (may_take && crate::platform::can_spare(pages))
+            .then(|| DmaCoherent::alloc(pages).ok())
+            .flatten()
+    };
+    let memory = isolation::relief::or_wait(pages * PAGE_SIZE, attempt);
+    Ok(Lent {
+        memory: memory.ok_or(RpcError::NoMemory)?,
+        charge,
+    })
 }
 
 /// Fills used memory with zeros.
@@ -239,13 +289,14 @@ fn clear(memory: &DmaCoherent) -> Result<(), HardwareError> {
 }
 
 struct MemoryObject {
-    memory: Option<DmaCoherent>,
+    lent: Option<Lent>,
     pool: Arc<Pool>,
 }
 
 impl MemoryObject {
     fn memory(&self) -> RpcResult<&DmaCoherent> {
-        self.memory.as_ref().ok_or(RpcError::Refused)
+        let lent = self.lent.as_ref().ok_or(RpcError::Refused)?;
+        Ok(&lent.memory)
     }
 }
 
@@ -265,8 +316,8 @@ impl DmaMemory for MemoryObject {
 
 impl Drop for MemoryObject {
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take() {
-            self.pool.state.lock().spare.push(memory);
+        if let Some(lent) = self.lent.take() {
+            self.pool.state.lock().spare.push(lent);
         }
     }
 }

@@ -24,15 +24,24 @@ const RESERVE_PAGES: usize = 1024;
 /// page itself.
 const OWN_PAGES: usize = RESERVE_PAGES / 2;
 
-/// Free pages below which those are asked for some that can give some back, before anybody needs it.
-const SCARCE_PAGES: usize = 2048;
+/// Free pages, beyond those that are kept for recovery, below which those are asked for some that can give some back, before anybody
+/// needs it.
+const SCARCE_PAGES: usize = 1024;
+
+/// Pages, besides the kernel's own, that only domains get which recovery needs, such as drivers that are started again.
+fn recovery_pages() -> usize {
+    (framework::mem::frames::stats().total / 32).clamp(256, 2048)
+}
 
 /// Whether `count` pages can be given to a domain without touching those. May be called anywhere.
 pub fn can_spare(count: usize) -> bool {
     let left = framework::mem::frames::stats().free.checked_sub(count);
-    if left.is_some_and(|left| left < SCARCE_PAGES) && !SCARCE.swap(true, Ordering::Relaxed) {
+    let scarce = RESERVE_PAGES + recovery_pages() + SCARCE_PAGES;
+    if left.is_some_and(|left| left < scarce) && !SCARCE.swap(true, Ordering::Relaxed) {
         isolation::relief::ring(count * PAGE);
-    } else if left.is_some_and(|left| left > 2 * SCARCE_PAGES) && SCARCE.load(Ordering::Relaxed) {
+    } else if left.is_some_and(|left| left > scarce + SCARCE_PAGES)
+        && SCARCE.load(Ordering::Relaxed)
+    {
         SCARCE.store(false, Ordering::Relaxed);
     }
     left.is_some_and(|left| left > RESERVE_PAGES)
@@ -154,6 +163,11 @@ impl Platform for Machine {
 
     fn can_spare(&self, pages: usize) -> bool {
         can_spare(pages)
+    }
+
+    fn is_ample(&self, pages: usize) -> bool {
+        let kept = RESERVE_PAGES + recovery_pages();
+        framework::mem::frames::stats().free > pages.saturating_add(kept)
     }
 
     fn can_note(&self) -> bool {

@@ -63,6 +63,9 @@ fn word(name: &str) -> Option<&'static str> {
     words.find_map(|word| word.strip_prefix(name))
 }
 
+/// What `init` may take of the memory that is kept for recovery, in pages: all, since it is who recovers.
+const INIT_RESERVE: usize = usize::MAX;
+
 fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
     let mut grants = [const { None }; MOST_GRANTS];
     let image = prepared.image();
@@ -73,7 +76,10 @@ fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
     let options = word("root=").and_then(|_| word("options="));
     let options = RVec::from_slice(options.unwrap_or_default().as_bytes())
         .map_err(|_| StartError::NoMemory)?;
-    let limits = Limits::default();
+    let limits = Limits {
+        reserve: INIT_RESERVE,
+        ..Limits::NONE
+    };
     let instance = prepared.start(image.name(), limits, grants, options)?;
     // Nobody holds what init offers: dropping it ends the objects.
     Ok(instance.block)

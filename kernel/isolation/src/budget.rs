@@ -1,26 +1,31 @@
-//! How much of the shared heap a domain may own.
+//! How much of the shared heap a domain may own, and what its group is charged for it.
 //!
 //! An object changes its owner with one plain store, so nobody keeps a sum of what a domain owns. Instead each
-//! domain has an *allowance*: bytes that it may allocate before it is counted anew. Frees and gifts do not
-//! change it. When it is used up, the owner tables are read, and what the limit leaves is the next allowance;
-//! if it leaves nothing, the allocation fails. So a domain pays for its own counting, and the more the closer
-//! it comes to its limit.
+//! domain is *granted* bytes in steps, and its group is charged for them. Of a step it has an *allowance* left: bytes that it
+//! may allocate before the next step. Frees and gifts change neither. When a limit would be passed - its own, or its group's -
+//! the owner tables are read, and what it owns is what was granted from then on; if that leaves nothing, the allocation
+//! fails. So a domain pays for its own counting, and the more the closer it comes to its limit.
 //!
 //! A domain that only receives and never allocates is not met there. Whenever the heap has grown by
 //! [`AUDIT_EVERY`], all domains are counted in one pass, and who owns more than twice its limit is ended: it
 //! accepted what it got, and whoever gave it is not to suffer.
 
 use crate::domain::{self, ControlBlock, Reason};
+use crate::group::Group;
 use crate::heap::{OBJECTS, PROXIES, SharedHeap};
 use crate::owner::Owner;
 use crate::relief;
 use crate::sync::{AtomicBool, AtomicUsize};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
 /// Growth of the heap, in bytes, after which everybody is counted.
 const AUDIT_EVERY: usize = 4 * 1024 * 1024;
+
+/// Bytes that a domain is granted at a time, where it asks for less and the limits let it.
+const STEP: usize = 64 * 1024;
 
 /// Bytes of the heap at the last audit, or the least since then.
 static AUDITED: AtomicUsize = AtomicUsize::new(0);
@@ -36,7 +41,7 @@ pub(crate) fn allocate(
         return None;
     }
     let object = relief::or_wait(SharedHeap::footprint(bytes), || {
-        heap.allocate(bytes, owner.owner())
+        heap.allocate_if(bytes, owner.owner(), |pages| owner.may_take(pages))
     });
     if has_grown(OBJECTS.bytes() + PROXIES.bytes()) && !WAITS.swap(true, Ordering::Relaxed) {
         crate::undertaker::work_waits();
@@ -44,28 +49,113 @@ pub(crate) fn allocate(
     object
 }
 
-/// Takes `bytes` from the allowance of `owner`; whether the limit lets it.
+/// Takes `bytes` from the allowance of `owner`; whether the limits let it.
 pub(crate) fn charge(owner: &ControlBlock, bytes: usize) -> bool {
-    let limit = owner.shared_limit();
-    let allowance = &owner.counters.allowance;
-    let spend = |left: usize| left.checked_sub(bytes);
-    if limit == 0
-        || allowance
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend)
-            .is_ok()
-    {
+    if !owner.is_bounded() {
         return true;
     }
-    let left = limit.saturating_sub(owned_by(owner.owner()));
-    let rest = left.checked_sub(bytes);
-    // Two threads that count at once may both write what they found: too much by what one of them allocates.
-    allowance.store(rest.unwrap_or(left), Ordering::Relaxed);
-    rest.is_some()
+    let spend = |left: usize| left.checked_sub(bytes);
+    let allowance = &owner.counters.allowance;
+    let spent = allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
+    spent.is_ok() || grant(owner, bytes)
+}
+
+/// Grants `owner` another step, of which `bytes` are spent; whether the limits let it.
+fn grant(owner: &ControlBlock, bytes: usize) -> bool {
+    let Some(group) = owner.group() else {
+        return true;
+    };
+    let mut step = bytes.max(STEP);
+    if own_left(owner) < step {
+        settle(owner, group, owned_by(owner.owner()));
+        step = step.min(own_left(owner));
+    }
+    if step >= bytes && !group.take_at_once(step) {
+        count_group(group);
+        step = step.min(group.memory_left());
+        if step >= bytes && !group.take_at_once(step) {
+            return false;
+        }
+    }
+    if step < bytes {
+        return false;
+    }
+    let counters = &owner.counters;
+    counters.granted.fetch_add(step, Ordering::AcqRel);
+    give_up_if_closed(owner, group);
+    // Two threads that are granted a step at once have both.
+    counters
+        .allowance
+        .fetch_add(step - bytes, Ordering::Relaxed);
+    true
+}
+
+/// Bytes that `owner` may still be granted by its own limit.
+fn own_left(owner: &ControlBlock) -> usize {
+    match owner.shared_limit() {
+        0 => usize::MAX,
+        limit => limit.saturating_sub(owner.counters.granted.load(Ordering::Relaxed)),
+    }
+}
+
+/// From here on `owner` has been granted the `owned` bytes that it was found to own, and nothing else. Whoever allocates
+/// meanwhile may come away with a step too much or too little, until the next time.
+fn settle(owner: &ControlBlock, group: &Group, owned: usize) {
+    owner.counters.allowance.store(0, Ordering::Relaxed);
+    // In this order, so that others who settle at the same time do not give back what has not been added yet.
+    group.add_memory(owned);
+    let granted = owner.counters.granted.swap(owned, Ordering::AcqRel);
+    group.give_memory(granted);
+    if owned != 0 {
+        give_up_if_closed(owner, group);
+    }
+}
+
+/// Takes off again what was granted to a domain that was cleared away meanwhile: nobody would do it later.
+fn give_up_if_closed(owner: &ControlBlock, group: &Group) {
+    if owner.counters.closed.load(Ordering::Acquire) {
+        settle(owner, group, 0);
+    }
+}
+
+/// Gives back what the group of `owner`, who is dead and has been cleared away, was charged for its shared memory.
+pub(crate) fn close(owner: &ControlBlock) {
+    if let Some(group) = owner.group() {
+        owner.counters.closed.store(true, Ordering::Release);
+        settle(owner, group, 0);
+    }
+}
+
+/// Counts what a domain owns on the shared heap, its handles included, for which its group is charged from here on; bytes.
+pub fn count(owner: &ControlBlock) -> usize {
+    let owned = owned_by(owner.owner());
+    if let Some(group) = owner.group() {
+        settle(owner, group, owned);
+    }
+    owned
 }
 
 /// Bytes that `owner` owns on the shared heap, its handles included.
-pub(crate) fn owned_by(owner: Owner) -> usize {
+fn owned_by(owner: Owner) -> usize {
     OBJECTS.bytes_of(owner) + PROXIES.bytes_of(owner)
+}
+
+/// What a domain was found to own.
+struct Sum {
+    block: Arc<ControlBlock>,
+    bytes: usize,
+}
+
+/// Counts what the domains of `group` own on the shared heap; whether less is charged for it now.
+pub(crate) fn count_group(group: &Group) -> bool {
+    let before = group.memory_used();
+    for Sum { block, bytes } in sums(|block| {
+        let own = block.group();
+        own.is_some_and(|own| core::ptr::eq(&**own, group))
+    }) {
+        settle(&block, group, bytes);
+    }
+    group.memory_used() < before
 }
 
 /// Whether the heap, which has `bytes` now, has grown enough for an audit.
@@ -85,37 +175,34 @@ pub(crate) fn audit() {
         return;
     }
     AUDITED.store(OBJECTS.bytes() + PROXIES.bytes(), Ordering::Relaxed);
-    let mut sums = limited();
-    for heap in [&OBJECTS, &PROXIES] {
-        heap.for_each_owner(|owner, bytes| {
-            if let Ok(index) = sums.binary_search_by_key(&owner, |(id, _)| *id) {
-                sums[index].1 += bytes;
-            }
-        });
-    }
-    for (id, bytes) in sums {
-        if let Some(block) = domain::find(id)
-            && bytes / 2 > block.shared_limit()
-        {
+    for Sum { block, bytes } in sums(|block| block.shared_limit() != 0) {
+        if bytes / 2 > block.shared_limit() {
             crate::kill::kill(&block, Reason::OverBudget);
         }
     }
 }
 
-/// The numbers of all domains with a limit, ascending, each with a sum of 0. If there is no memory for all of
+/// What each domain that `wanted` chooses owns, ascending by number. If there is no memory for all of
 /// them, the youngest are left out.
-fn limited() -> Vec<(u32, usize)> {
-    let mut sums = Vec::new();
+fn sums(wanted: impl Fn(&ControlBlock) -> bool) -> Vec<Sum> {
+    let mut sums: Vec<Sum> = Vec::new();
     let mut from = 0;
     while let Some(block) = domain::next(from) {
         from = block.id + 1;
-        if block.shared_limit() == 0 {
+        if !wanted(&block) {
             continue;
         }
         if sums.try_reserve(1).is_err() {
             break;
         }
-        sums.push((block.id, 0));
+        sums.push(Sum { block, bytes: 0 });
+    }
+    for heap in [&OBJECTS, &PROXIES] {
+        heap.for_each_owner(|owner, bytes| {
+            if let Ok(index) = sums.binary_search_by_key(&owner, |sum| sum.block.id) {
+                sums[index].bytes += bytes;
+            }
+        });
     }
     sums
 }

@@ -5,14 +5,14 @@
 //! `alive` is the only word that calls look at.
 
 use crate::drops::Drops;
-use crate::group::{self, Group, GroupSpec};
+use crate::group::{Group, GroupSpec, Seat};
 use crate::kept::Loaded;
 use crate::lock::Lock;
 use crate::owner::Owner;
-use crate::platform::{Attributes, PAGE, STACK_BYTES, WaitResult, platform, wait};
+use crate::platform::{PAGE, WaitResult, platform, wait};
 use crate::quota::Quota;
 use crate::relief;
-use crate::sync::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use crate::thread::{PLACES, place};
 use crate::words::LastWords;
 use abi::RpcError;
@@ -34,12 +34,6 @@ pub const ALIVE_COUNTED: u32 = 3;
 
 /// Budget of a call where neither interface nor domain says anything, in milliseconds.
 pub const DEFAULT_BUDGET_MS: u32 = 5_000;
-
-/// Most pages in one run; far more than any machine has, and far from where sums of pages overflow.
-const MOST_PAGES: usize = 1 << 32;
-
-/// What a thread is charged with, in bytes: its stack, and a page for the record of it and of its stack's mapping.
-pub const THREAD_BYTES: usize = STACK_BYTES + PAGE;
 
 abi::numbered! {
     /// What a domain is doing.
@@ -133,9 +127,11 @@ pub struct ControlBlock {
     pub crash_entry: AtomicUsize,
     /// The instance that started it; 0: none.
     pub parent: u32,
-    limits: Limits,
+    pub(crate) limits: Limits,
     /// The group it belongs to; `None`: it is the kernel.
-    group: Option<Arc<Group>>,
+    pub(crate) group: Option<Arc<Group>>,
+    /// Who is charged with this block as long as it exists: the group of the domain that started this one.
+    payer: Option<Arc<Group>>,
     name: Text<32>,
     /// Counters.
     pub counters: Counters,
@@ -163,7 +159,11 @@ const fn open(limits: &Limits) -> u32 {
 pub struct Counters {
     state: AtomicU8,
     reason: AtomicU8,
-    pages: AtomicUsize,
+    pub(crate) pages: AtomicUsize,
+    /// Bytes that the kernel keeps for it.
+    pub(crate) notes: AtomicUsize,
+    /// Bytes that devices may use for it.
+    pub(crate) dma: AtomicUsize,
     /// Threads that it created and that still run.
     pub threads: AtomicU32,
     /// Nanoseconds of processor time that were charged to its code, at ticks.
@@ -172,8 +172,12 @@ pub struct Counters {
     threads_ns: AtomicU64,
     /// Calls under way, where they are counted.
     pub(crate) calls_inside: AtomicU32,
-    /// What [`crate::budget`] knows of its shared memory.
+    /// What [`crate::budget`] knows of its shared memory: bytes that it may allocate before more are granted.
     pub(crate) allowance: AtomicUsize,
+    /// And bytes that its group is charged with for it.
+    pub(crate) granted: AtomicUsize,
+    /// It is cleared away, so nothing is to be granted any more.
+    pub(crate) closed: AtomicBool,
     gone: AtomicU32,
 }
 
@@ -190,6 +194,7 @@ impl ControlBlock {
         name: Text<32>,
         limits: Limits,
         group: Option<Arc<Group>>,
+        payer: Option<Arc<Group>>,
     ) -> Self {
         ControlBlock {
             alive: AtomicU32::new(open(&limits)),
@@ -200,16 +205,21 @@ impl ControlBlock {
             parent,
             limits,
             group,
+            payer,
             name,
             counters: Counters {
                 state: AtomicU8::new(State::Starting.number()),
                 reason: AtomicU8::new(Reason::None.number()),
                 pages: AtomicUsize::new(0),
+                notes: AtomicUsize::new(0),
+                dma: AtomicUsize::new(0),
                 threads: AtomicU32::new(0),
                 own_ns: AtomicU64::new(0),
                 threads_ns: AtomicU64::new(0),
                 calls_inside: AtomicU32::new(0),
                 allowance: AtomicUsize::new(0),
+                granted: AtomicUsize::new(0),
+                closed: AtomicBool::new(false),
                 gone: AtomicU32::new(0),
             },
             memory: Lock::new(Memory {
@@ -259,36 +269,6 @@ impl ControlBlock {
     /// they called.
     pub fn threads_ns(&self) -> u64 {
         self.counters.threads_ns.load(Ordering::Relaxed)
-    }
-
-    /// The group that it belongs to; `None`: it is the kernel.
-    pub fn group(&self) -> Option<&Arc<Group>> {
-        self.group.as_ref()
-    }
-
-    /// What the platform is told of threads that it creates.
-    pub(crate) fn attributes(&self) -> Attributes {
-        self.group
-            .as_ref()
-            .map_or(Attributes::KERNEL, |group| Attributes {
-                group: group.id,
-                weight: group.weight,
-                percent: group.percent,
-            })
-    }
-
-    /// Charges its group with `bytes`, if the limit lets it; whether it does.
-    pub(crate) fn take_memory(&self, bytes: usize) -> bool {
-        self.group
-            .as_ref()
-            .is_none_or(|group| group.take_memory(bytes))
-    }
-
-    /// Gives back what its group was charged with.
-    pub(crate) fn give_memory(&self, bytes: usize) {
-        if let Some(group) = &self.group {
-            group.give_memory(bytes);
-        }
     }
 
     /// It as the owner of what it has on the shared heaps.
@@ -368,7 +348,7 @@ impl ControlBlock {
     }
 
     /// Bytes that it may own on the shared heap; 0: no limit.
-    pub(crate) fn shared_limit(&self) -> usize {
+    pub fn shared_limit(&self) -> usize {
         self.limits.shared.saturating_mul(PAGE)
     }
 
@@ -385,11 +365,6 @@ impl ControlBlock {
     /// Counts the end of a call that was counted.
     pub(crate) fn give_call(&self) {
         self.counters.calls_inside.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Bytes of private heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.counters.pages.load(Ordering::Relaxed) * PAGE
     }
 
     /// Bytes of image.
@@ -484,83 +459,18 @@ impl ControlBlock {
         Ok(true)
     }
 
-    /// Counts a new thread, and charges its stack.
-    ///
-    /// # Errors
-    /// [`RpcError::NoMemory`] over the limit of the domain or of its group.
-    pub(crate) fn take_thread(&self) -> Result<(), RpcError> {
-        let before = self.counters.threads.fetch_add(1, Ordering::Relaxed);
-        let within = self.limits.threads == 0 || before < self.limits.threads;
-        if within && self.take_thread_of_group() {
-            return Ok(());
-        }
-        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
-        Err(RpcError::NoMemory)
+    /// Notes a run of the private heap.
+    pub(crate) fn note_run(&self, start: NonNull<u8>, count: usize) {
+        let mut memory = self.memory.lock();
+        memory.runs.insert(start.as_ptr() as usize, count);
     }
 
-    fn take_thread_of_group(&self) -> bool {
-        let Some(group) = &self.group else {
-            return true;
-        };
-        let counted = group.take_thread();
-        if counted && !group.take_memory(THREAD_BYTES) {
-            group.give_thread();
-            return false;
-        }
-        counted
+    /// Takes back the note of a run; its pages.
+    pub(crate) fn forget_run(&self, start: NonNull<u8>) -> Option<usize> {
+        self.memory.lock().runs.remove(&(start.as_ptr() as usize))
     }
 
-    /// Undoes [`take_thread`](Self::take_thread).
-    pub(crate) fn give_thread(&self) {
-        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
-        if let Some(group) = &self.group {
-            group.give_memory(THREAD_BYTES);
-            group.give_thread();
-        }
-    }
-
-    /// `count` zeroed pages for the private heap.
-    pub(crate) fn take_pages(&self, count: usize) -> Option<NonNull<u8>> {
-        if count > MOST_PAGES {
-            return None;
-        }
-        let before = self.counters.pages.fetch_add(count, Ordering::Relaxed);
-        let allowed = self.limits.pages == 0 || before.saturating_add(count) <= self.limits.pages;
-        let charged = allowed && self.take_memory(count * PAGE);
-        let pages = if charged {
-            relief::or_wait(count * PAGE, || platform().pages(count))
-        } else {
-            None
-        };
-        match pages {
-            Some(start) => {
-                self.memory
-                    .lock()
-                    .runs
-                    .insert(start.as_ptr() as usize, count);
-            }
-            None => {
-                self.counters.pages.fetch_sub(count, Ordering::Relaxed);
-                if charged {
-                    self.give_memory(count * PAGE);
-                }
-            }
-        }
-        pages
-    }
-
-    /// Gives back pages of the private heap, if they are a run that [`take_pages`](Self::take_pages) gave.
-    pub(crate) fn give_pages(&self, start: NonNull<u8>) {
-        let Some(count) = self.memory.lock().runs.remove(&(start.as_ptr() as usize)) else {
-            return;
-        };
-        self.counters.pages.fetch_sub(count, Ordering::Relaxed);
-        self.give_memory(count * PAGE);
-        // SAFETY: the run was the domain's and is not any more.
-        unsafe { platform().free_pages(start, count) };
-    }
-
-    /// Makes `image` its image.
+    /// Makes `image` its image, with which its group has been charged.
     pub(crate) fn set_image(&self, image: Loaded) {
         let space = image.space();
         let start = space.start().as_ptr() as usize;
@@ -609,13 +519,13 @@ impl ControlBlock {
             (core::mem::take(&mut memory.runs), memory.image.take())
         };
         let bytes = self.heap_bytes() + self.image_bytes();
+        self.give_memory(self.heap_charge(runs.len()) + self.image_bytes());
         for (start, count) in runs {
             if let Some(start) = NonNull::new(start as *mut u8) {
                 // SAFETY: the run belonged to the dead domain alone.
                 unsafe { platform().free_pages(start, count) };
             }
         }
-        self.give_memory(self.heap_bytes());
         self.counters.pages.store(0, Ordering::Relaxed);
         self.image_start.store(0, Ordering::Relaxed);
         self.image_end.store(0, Ordering::Relaxed);
@@ -634,6 +544,7 @@ static KERNEL: ControlBlock = ControlBlock::new(
         call_ms: u32::MAX,
         ..Limits::NONE
     },
+    None,
     None,
 );
 
@@ -687,31 +598,60 @@ struct Table {
     blocks: BTreeMap<u32, Arc<ControlBlock>>,
 }
 
-/// A new domain in state `Starting`.
+/// What a control block is charged with, in bytes: the block, its group, and their places in tables.
+const BLOCK_BYTES: usize = size_of::<ControlBlock>() + size_of::<Group>() + 128;
+
+impl Drop for ControlBlock {
+    fn drop(&mut self) {
+        if let Some(payer) = &self.payer {
+            payer.give_memory(BLOCK_BYTES);
+        }
+    }
+}
+
+/// The domain that starts another: the one whose code runs, or that called the kernel object whose code runs. `None`: the kernel.
+pub(crate) fn starter() -> Option<Arc<ControlBlock>> {
+    match crate::thread::current_id() {
+        abi::shared::KERNEL_OWNER => caller(),
+        id => find(id),
+    }
+}
+
+/// A new domain in state `Starting`, which `starter` starts and which takes `seat` in a group.
 ///
 /// # Errors
-/// [`RpcError::NoMemory`] when only the kernel's own reserve is left, or four thousand million instances have lived.
-pub(crate) fn create(name: &str, limits: Limits) -> Result<Arc<ControlBlock>, RpcError> {
+/// [`RpcError::NoMemory`] when only the kernel's own reserve is left, the starter may have no more, or four thousand million
+/// instances have lived.
+pub(crate) fn create(
+    name: &str,
+    limits: Limits,
+    starter: Option<&Arc<ControlBlock>>,
+    seat: Seat,
+) -> Result<Arc<ControlBlock>, RpcError> {
     // The block lies in the kernel's heap, and stays as long as a handle names it. An image that was kept took no memory that
     // could have been refused.
-    relief::or_wait(PAGE, || platform().can_spare(1).then_some(())).ok_or(RpcError::NoMemory)?;
-    let parent = crate::thread::current_id();
-    let parent = if parent == abi::shared::KERNEL_OWNER {
-        caller_id()
-    } else {
-        parent
-    };
-    let group = group::join(parent, &limits.group)?;
+    let spare = || (platform().can_spare(1) && seat.may_take(1, &limits)).then_some(());
+    relief::or_wait(PAGE, spare).ok_or(RpcError::NoMemory)?;
+    let payer = starter.and_then(|starter| starter.group().cloned());
+    if payer
+        .as_ref()
+        .is_some_and(|payer| !payer.take_memory(BLOCK_BYTES))
+    {
+        return Err(RpcError::NoMemory);
+    }
+    let parent = starter.map_or(abi::shared::KERNEL_OWNER, |starter| starter.id);
+    let name = crate::text::clean(name);
     let mut table = TABLE.lock();
     let id = table.next;
     let Some(next) = id.checked_add(1) else {
-        group.leave();
+        drop(table);
+        payer.inspect(|payer| payer.give_memory(BLOCK_BYTES));
         return Err(RpcError::NoMemory);
     };
     // The last number is never given: it stands for what is not whole.
     table.next = next;
-    let name = crate::text::clean(name);
-    let block = Arc::new(ControlBlock::new(id, parent, name, limits, Some(group)));
+    let group = Some(seat.take());
+    let block = Arc::new(ControlBlock::new(id, parent, name, limits, group, payer));
     table.blocks.insert(id, block.clone());
     drop(table);
     announce(&block, State::Starting);

@@ -7,7 +7,11 @@
 //!
 //! The scheduler sees a group as a number, a weight and a share ([`Attributes`](crate::platform::Attributes)).
 
+use crate::account::may_take;
+use crate::budget;
+use crate::domain::Limits;
 use crate::lock::Lock;
+use crate::platform::{PAGE, platform};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize};
 use abi::RpcError;
 use alloc::sync::Arc;
@@ -132,7 +136,7 @@ impl Group {
             },
             percent: spec.percent,
             used_ns: AtomicU64::new(0),
-            memory: Budget::new(spec.pages.saturating_mul(crate::platform::PAGE)),
+            memory: Budget::new(spec.pages.saturating_mul(PAGE)),
             threads: Budget::new(spec.threads as usize),
             members: AtomicU32::new(1),
         }
@@ -158,9 +162,26 @@ impl Group {
         self.threads.limit()
     }
 
-    /// Charges it with `bytes`, if its limit lets it; whether it does.
+    /// Charges it with `bytes`, if its limit lets it; whether it does. What its domains own on the shared heap is counted anew if
+    /// there would not be enough otherwise.
     pub(crate) fn take_memory(&self, bytes: usize) -> bool {
+        let fits = bytes <= self.memory.limit;
+        self.memory.take(bytes) || fits && budget::count_group(self) && self.memory.take(bytes)
+    }
+
+    /// As [`take_memory`](Self::take_memory), but nothing is counted.
+    pub(crate) fn take_at_once(&self, bytes: usize) -> bool {
         self.memory.take(bytes)
+    }
+
+    /// Charges it with `bytes`, whatever its limit says: what there is counts.
+    pub(crate) fn add_memory(&self, bytes: usize) {
+        self.memory.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that may still be charged to it.
+    pub(crate) fn memory_left(&self) -> usize {
+        self.memory.limit.saturating_sub(self.memory.used())
     }
 
     /// Gives back what was charged.
@@ -192,12 +213,64 @@ impl Group {
     }
 }
 
-/// The group of a new domain that `starter` starts, with the domain counted. Whoever gets it has to
+/// The place of a new domain in its group, with what the domain is charged for before it is there.
+pub(crate) struct Seat {
+    /// `None`: the domain is there.
+    group: Option<Arc<Group>>,
+    charged: usize,
+}
+
+impl Seat {
+    /// A seat in the group that `spec` means when `starter` says it.
+    ///
+    /// # Errors
+    /// [`RpcError::NoMemory`].
+    pub(crate) fn new(starter: u32, spec: &GroupSpec) -> Result<Self, RpcError> {
+        // The group lies in the kernel's heap.
+        if !platform().can_note() {
+            return Err(RpcError::NoMemory);
+        }
+        Ok(Seat {
+            group: Some(join(starter, spec)?),
+            charged: 0,
+        })
+    }
+
+    /// Charges the group with `bytes`, if its limit lets it; whether it does.
+    pub(crate) fn charge(&mut self, bytes: usize) -> bool {
+        let group = self.group.as_ref();
+        let taken = group.is_some_and(|group| group.take_memory(bytes));
+        self.charged += if taken { bytes } else { 0 };
+        taken
+    }
+
+    /// Whether the machine has `pages` pages, with which the group has been charged, for a domain with these limits.
+    pub(crate) fn may_take(&self, pages: usize, limits: &Limits) -> bool {
+        let used = self.group.as_deref().map_or(0, Group::memory_used);
+        may_take(pages, limits.reserve, used)
+    }
+
+    /// The group, for the domain that is there now. What was charged is its affair from here on.
+    pub(crate) fn take(mut self) -> Arc<Group> {
+        self.group.take().expect("nobody else takes it")
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(group) = &self.group {
+            group.give_memory(self.charged);
+            group.leave();
+        }
+    }
+}
+
+/// The group that `spec` means when `starter` says it, with one domain more counted. Whoever gets it has to
 /// [`leave`](Group::leave) it.
 ///
 /// # Errors
 /// [`RpcError::NoMemory`].
-pub(crate) fn join(starter: u32, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> {
+fn join(starter: u32, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> {
     if spec.number == 0 {
         return Ok(Arc::new(Group::new(starter, spec)));
     }

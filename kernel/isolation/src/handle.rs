@@ -6,6 +6,7 @@
 //! is one store, and the proxies of a dead holder are found by their owner. When the last proxy of an export
 //! goes, the object's own drop runs inside its domain, guarded like any call; [`crate::drops`] says on which thread.
 
+use crate::account::{Charge, Kind};
 use crate::budget;
 use crate::call::Record;
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
@@ -56,7 +57,12 @@ struct Export {
     proxies: AtomicUsize,
     /// The object, by the one reference that crossed.
     object: Orphan,
+    /// Whose memory this is: the exporter's, or that of the domain which was given an object of the kernel.
+    _charge: Option<Charge>,
 }
+
+/// What an export is charged with, in bytes. An object of the kernel's comes with it, so it is a little more than that.
+const EXPORT_BYTES: usize = 256;
 
 /// What a handle to another domain's object points to: generated code puts the methods on it.
 #[repr(C)]
@@ -231,9 +237,16 @@ fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> Rpc
     if !platform().can_note() {
         return Err(RpcError::NoMemory);
     }
+    let payer = domain.domain().cloned();
+    let payer = payer.or_else(|| crate::domain::find(owner));
+    let charge = payer.map(|payer| Charge::new(payer, Kind::Notes, EXPORT_BYTES));
+    if charge.as_ref().is_some_and(Option::is_none) {
+        return Err(RpcError::NoMemory);
+    }
     let export = Box::new(Export {
         proxies: AtomicUsize::new(0),
         object: Orphan { inner, domain },
+        _charge: charge.flatten(),
     });
     let export = NonNull::from(Box::leak(export));
     let made = new_proxy(export, interface, owner);
@@ -248,14 +261,16 @@ fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> Rpc
 fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<RawHandle> {
     let entry = proxy_entry(interface).ok_or(RpcError::Refused)?;
     let holder = crate::domain::find(owner);
-    if holder
-        .is_some_and(|holder| !budget::charge(&holder, SharedHeap::footprint(size_of::<Slot>())))
+    let bytes = SharedHeap::footprint(size_of::<Slot>());
+    if let Some(holder) = &holder
+        && !budget::charge(holder, bytes)
     {
         return Err(RpcError::NoMemory);
     }
+    let may_grow = |pages| holder.as_ref().is_none_or(|holder| holder.may_take(pages));
     // Nobody's until it is whole: whoever looks through the heap sees only whole proxies.
     let slot = PROXIES
-        .allocate(size_of::<Slot>(), Owner::UNFINISHED)
+        .allocate_if(size_of::<Slot>(), Owner::UNFINISHED, may_grow)
         .ok_or(RpcError::NoMemory)?
         .cast::<Slot>();
     // SAFETY: the caller has the export; it stays at least until its last proxy goes.

@@ -76,9 +76,19 @@ impl SharedHeap {
     /// An object of at least `bytes` bytes, owned by `owner`; `None` if there is no
     /// memory. Its content is undefined, but zero if it is larger than a slot.
     pub fn allocate(&self, bytes: usize, owner: Owner) -> Option<NonNull<u8>> {
+        self.allocate_if(bytes, owner, |_| true)
+    }
+
+    /// As [`allocate`](Self::allocate), but the heap grows only if `may_grow` says so for a number of pages.
+    pub(crate) fn allocate_if(
+        &self,
+        bytes: usize,
+        owner: Owner,
+        may_grow: impl Fn(usize) -> bool,
+    ) -> Option<NonNull<u8>> {
         let object = match slot_size(bytes) {
-            Some(slot) => self.allocate_slot(slot)?,
-            None => self.allocate_large(bytes)?,
+            Some(slot) => self.allocate_slot(slot, may_grow)?,
+            None => self.allocate_large(bytes, may_grow)?,
         };
         point();
         // SAFETY: the object is live, and ours until it is returned.
@@ -287,7 +297,7 @@ impl SharedHeap {
         self.each_chunk(|chunk| chunk.owners().for_each(|(owner, bytes)| look(owner, bytes)));
     }
 
-    fn allocate_slot(&self, slot: usize) -> Option<NonNull<u8>> {
+    fn allocate_slot(&self, slot: usize, may_grow: impl Fn(usize) -> bool) -> Option<NonNull<u8>> {
         let shift = slot.trailing_zeros();
         let mut class = self.classes[(shift - SMALLEST_SLOT.trailing_zeros()) as usize].lock();
         loop {
@@ -298,6 +308,9 @@ impl SharedHeap {
                     class.hint = index;
                     return Some(object);
                 }
+            }
+            if !may_grow(CHUNK_BYTES / PAGE) {
+                return None;
             }
             class.chunks.try_reserve(1).ok()?;
             let chunk = self.new_chunk(shift)?;
@@ -319,12 +332,17 @@ impl SharedHeap {
         self.give_back(chunk);
     }
 
-    fn allocate_large(&self, bytes: usize) -> Option<NonNull<u8>> {
-        if bytes > LARGEST_OBJECT {
+    fn allocate_large(
+        &self,
+        bytes: usize,
+        may_grow: impl Fn(usize) -> bool,
+    ) -> Option<NonNull<u8>> {
+        let pages = abi::shared::footprint(bytes) / PAGE;
+        if bytes > LARGEST_OBJECT || !may_grow(pages) {
             return None;
         }
         let chunk = self.take_pages(
-            abi::shared::footprint(bytes) / PAGE,
+            pages,
             ChunkHead {
                 shift: LARGE_SHIFT,
                 first: 0,

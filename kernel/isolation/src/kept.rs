@@ -103,6 +103,7 @@ impl Loaded {
 mod tests {
     use super::*;
     use crate::domain::{self, Limits};
+    use crate::group::Seat;
     use crate::model::machine;
     use crate::platform::Protection;
     use abi::RpcError;
@@ -140,8 +141,9 @@ mod tests {
         machine::set_up();
         let (mapped, home) = (Arc::new(AtomicUsize::new(1)), Arc::new(Kept::new()));
         Loaded::new(Box::new(Space(mapped.clone())), &home).retire();
+        let seat = Seat::new(0, &Limits::NONE.group).expect("memory");
         machine::SHORT.set(true);
-        let refused = domain::create("late", Limits::NONE);
+        let refused = domain::create("late", Limits::NONE, None, seat);
         machine::SHORT.set(false);
         assert_eq!(refused.err(), Some(RpcError::NoMemory));
         assert_eq!(mapped.load(Ordering::Relaxed), 0, "what was kept is left");

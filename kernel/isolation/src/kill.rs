@@ -465,6 +465,7 @@ pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
     // SAFETY: it is dead, and nobody is inside.
     let objects = unsafe { OBJECTS.free_all_of(block.owner()) };
     let bytes = block.free_memory();
+    crate::budget::close(block);
     domain::forget(block.id);
     crate::entry::tell_lost(block, block.take_lost_lines());
     klog!(

@@ -11,6 +11,7 @@
 //! - [`drops`]: where the drop of an object runs whose last handle went elsewhere.
 //! - [`domain`]: control blocks, the table of all domains, events.
 //! - [`group`]: domains that share one budget.
+//! - [`account`]: what memory and threads a domain is charged with.
 //! - [`heap`]: the shared heap and its owner tables; [`owner`]: who may be looked for in them; [`budget`] says how much
 //!   of it a domain may own.
 //! - [`relief`]: what is done when there is no memory: domains that keep some for speed alone are asked for it.
@@ -26,7 +27,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod budget;
+pub mod account;
+pub mod budget;
 pub mod call;
 pub mod domain;
 mod drops;

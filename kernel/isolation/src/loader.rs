@@ -3,6 +3,7 @@
 use crate::call::{Method, guarded};
 use crate::domain::{self, ControlBlock, Limits, Reason};
 use crate::elf::{Elf, Segment};
+use crate::group::Seat;
 use crate::heap::LARGEST_OBJECT;
 use crate::kept::{Kept, Loaded};
 use crate::platform::{ImageSpace, PAGE, Protection, platform};
@@ -130,10 +131,10 @@ impl Prepared {
         let image = self.image();
         check_grants(&image, &grants)?;
         let elf = Elf::parse(image.elf()).expect("prepare checked it");
-        let loaded = self.load(&elf).ok_or(StartError::NoMemory)?;
-        let entry = loaded.space().start().as_ptr() as usize + elf.entry as usize;
-        let block = domain::create(name, limits).map_err(|_| StartError::NoMemory)?;
-        block.set_image(loaded);
+        let block = self
+            .create(&elf, name, limits)
+            .ok_or(StartError::NoMemory)?;
+        let entry = block.image_start() + elf.entry as usize;
         match enter(&block, entry, grants, options) {
             Ok(offers) => {
                 block.enter_running();
@@ -146,8 +147,23 @@ impl Prepared {
         }
     }
 
-    /// The image in memory as it is before it runs: what a former instance left, or a new copy.
-    fn load(&self, elf: &Elf<'_>) -> Option<Loaded> {
+    /// A new domain with its image, which has not run yet.
+    fn create(&self, elf: &Elf<'_>, name: &str, limits: Limits) -> Option<Arc<ControlBlock>> {
+        let starter = domain::starter();
+        let number = starter.as_ref().map_or(KERNEL_OWNER, |starter| starter.id);
+        let mut seat = Seat::new(number, &limits.group).ok()?;
+        let pages = pages(elf);
+        if !seat.charge(pages * PAGE) {
+            return None;
+        }
+        let loaded = self.load(elf, || seat.may_take(pages, &limits))?;
+        let block = domain::create(name, limits, starter.as_ref(), seat).ok()?;
+        block.set_image(loaded);
+        Some(block)
+    }
+
+    /// The image in memory as it is before it runs: what a former instance left, or a new copy if `may_take` says so.
+    fn load(&self, elf: &Elf<'_>, may_take: impl Fn() -> bool) -> Option<Loaded> {
         let space = match self.kept.take() {
             Some(space) => {
                 renew(elf, &*space);
@@ -155,7 +171,9 @@ impl Prepared {
             }
             None => {
                 let pages = pages(elf);
-                let space = relief::or_wait(pages * PAGE, || platform().image_space(pages))?;
+                let space = relief::or_wait(pages * PAGE, || {
+                    may_take().then(|| platform().image_space(pages)).flatten()
+                })?;
                 place(elf, &*space);
                 space
             }

@@ -135,6 +135,11 @@ pub trait Platform: Sync {
     fn memory(&self) -> usize;
     /// Whether a domain could be given `pages` pages now.
     fn can_spare(&self, pages: usize) -> bool;
+    /// Whether `pages` pages can be given to a domain that is not needed for recovery. Some are kept for those that are when
+    /// this already says no.
+    fn is_ample(&self, _pages: usize) -> bool {
+        true
+    }
     /// Whether the kernel can spend a little of its own memory on what a domain wishes. It can for a while when
     /// [`can_spare`](Platform::can_spare) already says no.
     fn can_note(&self) -> bool {

@@ -5,9 +5,10 @@
 //! when it switches threads. Word 4: a number that threads which run at the same time seldom share (the processor's
 //! on the bare machine, the thread's in a Linux process).
 
+use crate::account::THREAD_BYTES;
 use crate::call::{Method, Record, UNBOUNDED, guarded};
 use crate::domain::{ControlBlock, kernel_block};
-use crate::platform::{STACK_BYTES, platform};
+use crate::platform::{PAGE, STACK_BYTES, platform};
 use crate::relief;
 use abi::RpcError;
 use alloc::boxed::Box;
@@ -148,7 +149,11 @@ pub fn spawn_in(
         data,
     }));
     let spawned = relief::or_wait(STACK_BYTES, || {
-        platform().spawn(name, run, start as usize, &block.attributes())
+        let attributes = block.attributes();
+        let may_take = block.may_take(THREAD_BYTES / PAGE);
+        may_take
+            .then(|| platform().spawn(name, run, start as usize, &attributes))
+            .flatten()
     });
     spawned.ok_or_else(|| {
         // SAFETY: the thread was not started, so the box is still ours.

@@ -5,7 +5,8 @@ use interfaces::{
     AnyHandle, DomainSpec, Handle, Image, LoadError, Loader, Port, RVec, RpcError, RpcResult,
     StartError, Started, Text,
 };
-use isolation::domain::Limits;
+use isolation::account::{Charge, Kind};
+use isolation::domain::{self, Limits};
 use isolation::group::GroupSpec;
 use isolation::loader::{self, MOST_GRANTS, Prepared};
 
@@ -14,6 +15,7 @@ pub struct ImageLoader;
 
 impl Loader for ImageLoader {
     fn prepare(&self, file: RVec<u8>) -> Result<Handle<dyn Image>, LoadError> {
+        let charge = charge(&file).map_err(LoadError::Rpc)?;
         let prepared = loader::prepare(file).map_err(|error| match error {
             loader::LoadError::NotAnImage => LoadError::NotAnImage,
             loader::LoadError::WrongLength => LoadError::WrongLength,
@@ -21,25 +23,44 @@ impl Loader for ImageLoader {
             loader::LoadError::WrongFingerprint => LoadError::WrongFingerprint,
             loader::LoadError::BadSignature => LoadError::BadSignature,
         })?;
-        Ok(Handle::new(ImageObject(prepared))?)
+        Ok(Handle::new(ImageObject {
+            prepared,
+            _charge: charge,
+        })?)
     }
 }
 
+/// Charges the domain that asks with the memory of `file`.
+fn charge(file: &RVec<u8>) -> RpcResult<Option<Charge>> {
+    let bytes = abi::shared::footprint(file.len());
+    let charged = |block| Charge::new(block, Kind::Notes, bytes).ok_or(RpcError::NoMemory);
+    domain::caller().map(charged).transpose()
+}
+
 /// A verified image.
-struct ImageObject(Prepared);
+struct ImageObject {
+    prepared: Prepared,
+    /// For the file, which the kernel keeps.
+    _charge: Option<Charge>,
+}
 
 impl Image for ImageObject {
     fn name(&self) -> RpcResult<Text<32>> {
-        Ok(Text::new(self.0.image().name()))
+        Ok(Text::new(self.prepared.image().name()))
     }
 
     fn port(&self, index: u32) -> RpcResult<Option<Port>> {
-        Ok(self.0.image().ports().nth(index as usize).map(|port| Port {
-            name: Text::new(port.name),
-            interface: port.interface,
-            offer: port.flags & abi::image::PORT_OFFER != 0,
-            optional: port.flags & abi::image::PORT_OPTIONAL != 0,
-        }))
+        Ok(self
+            .prepared
+            .image()
+            .ports()
+            .nth(index as usize)
+            .map(|port| Port {
+                name: Text::new(port.name),
+                interface: port.interface,
+                offer: port.flags & abi::image::PORT_OFFER != 0,
+                optional: port.flags & abi::image::PORT_OPTIONAL != 0,
+            }))
     }
 
     fn start(
@@ -64,7 +85,7 @@ impl Image for ImageObject {
             },
         };
         let instance = self
-            .0
+            .prepared
             .start(spec.name.as_str(), limits, grants, options)
             .map_err(|error| match error {
                 loader::StartError::MissingGrant(name) => StartError::MissingGrant(name),

@@ -7,7 +7,9 @@ use interfaces::{
     CrashReason, Domain, DomainControl, DomainEvent, DomainInfo, Handle, Holdings, MemoryInfo,
     Monitor, RVec, RpcResult, Text, TimeInfo,
 };
+use isolation::budget;
 use isolation::domain::{self, ControlBlock};
+use isolation::group::Group;
 use isolation::heap::{OBJECTS, PROXIES};
 use isolation::{Reason, handle, kill};
 
@@ -29,7 +31,19 @@ pub trait Machine: Send + Sync + 'static {
 pub(crate) struct DomainObject(pub(crate) Arc<ControlBlock>);
 
 fn info(block: &ControlBlock) -> DomainInfo {
+    let group = block.group().map(|group| &**group);
     DomainInfo {
+        stack_bytes: block.stack_bytes() as u64,
+        note_bytes: block.note_bytes() as u64,
+        dma_bytes: block.dma_bytes() as u64,
+        heap_limit: block.heap_limit() as u64,
+        shared_limit: block.shared_limit() as u64,
+        group: group.map_or(0, |group| group.id),
+        group_bytes: group.map_or(0, Group::memory_used) as u64,
+        group_limit: group.map_or(0, Group::memory_limit) as u64,
+        group_threads: group.map_or(0, Group::threads_used) as u32,
+        group_thread_limit: group.map_or(0, Group::threads_limit) as u32,
+        thread_limit: block.thread_limit(),
         id: block.id,
         parent: block.parent,
         name: block.name(),
@@ -84,16 +98,18 @@ pub struct KernelMonitor<M>(pub M);
 
 impl<M: Machine> Monitor for KernelMonitor<M> {
     fn holdings(&self, id: u32) -> RpcResult<Holdings> {
-        let (objects, handles) = match domain::find(id) {
+        let (objects, handles, bytes) = match domain::find(id) {
             Some(block) => (
                 OBJECTS.count_of(block.owner()),
                 handle::count_of(block.owner()),
+                budget::count(&block),
             ),
-            None => (0, 0),
+            None => (0, 0, 0),
         };
         Ok(Holdings {
             objects: objects as u32,
             handles: handles as u32,
+            bytes: bytes as u64,
         })
     }
 

@@ -88,6 +88,20 @@ fn lists_and_statuses() {
     assert_eq!(run("false; exit").status, 1);
 }
 
+/// The first process of each pipeline or background list is the first of a job, which the others of the pipeline join.
+#[test]
+fn jobs_of_processes() {
+    assert_eq!(run("say a; say b").leaders, [None, None]);
+    assert_eq!(run("say a | cat | cat").leaders, [None, Some(1), Some(1)]);
+    let two = run("say a | cat & say b | cat; wait");
+    assert_eq!(two.leaders, [None, Some(1), None, Some(3)]);
+    // What is substituted is a job of its own, and does not lead the pipeline that it stands in.
+    assert_eq!(
+        run("say a | say $(say b | cat)").leaders,
+        [None, None, Some(2), Some(1)]
+    );
+}
+
 #[test]
 fn pipes() {
     assert_eq!(output("echo a | cat | cat"), "a\n");

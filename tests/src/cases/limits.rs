@@ -19,6 +19,7 @@ pub(super) const CASES: &[Case] = &[
     case("limits-files-over-4-GiB", large_files),
     case("limits-disk-filled-and-emptied", full_disk),
     case("limits-memory-eaten", memory),
+    case("limits-of-a-job-hold-for-its-children", job),
     case("limits-caches-give-way", caches),
     case("limits-pipes", pipes),
     case("limits-read-errors-of-the-device", read_errors),
@@ -201,6 +202,30 @@ fn memory(bench: &Bench<'_>) -> Result<()> {
         let died = answer.log.contains(&format!("] {domain}: domain"));
         ensure!(!died, "{domain} crashed:\n{}", answer.log);
     }
+    bench.expect_clean(&disk)
+}
+
+/// A job in the background whose children each take memory gets as much as one program may have. Another job has its own, and
+/// programs start as ever; when the job has ended, all of it is back.
+fn job(bench: &Bench<'_>) -> Result<()> {
+    let free = "grep MemFree /proc/meminfo";
+    let hold = format!("{STRAIN} hold 12 3 & ").repeat(8);
+    let line = format!(
+        "{free}; sh -c '{hold} wait' & sleep 1; ls / | grep -c big; {STRAIN} hold 30 0; domains | grep -c strain; wait; sleep 1; {free}"
+    );
+    let disk = bench.disk()?;
+    let answer = bench.exec(&disk, &line)?.status(0)?;
+    // A quarter of 256 MiB, with the images of the programs.
+    let held = answer.stdout.matches("12 MiB held").count();
+    ensure!((1..=5).contains(&held), "{held} held:\n{}", answer.stdout);
+    let answer = answer.shows("30 MiB held\n")?;
+    let refused = answer.stderr.matches("hold: ").count();
+    ensure!(
+        held + refused == 8,
+        "{refused} of them were refused:\n{}",
+        answer.stderr
+    );
+    expect_memory_back(&answer.stdout)?;
     bench.expect_clean(&disk)
 }
 

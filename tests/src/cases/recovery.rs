@@ -40,7 +40,18 @@ pub(super) fn with_limits(bench: &Bench<'_>, domains: &[&str], limits: &str) -> 
     for domain in domains {
         let header = format!("[domain.{domain}]\n");
         ensure!(text.contains(&header), "the manifest has no {header:?}");
-        text = text.replace(&header, &format!("{header}limits = {{ {limits} }}\n"));
+        let start = text.find(&header).context("it is there")? + header.len();
+        let end = text[start..]
+            .find("\n\n")
+            .map_or(text.len(), |at| start + at);
+        // Beside those that it has.
+        let own = text[start..end]
+            .find("limits = { ")
+            .map(|at| start + at + "limits = { ".len());
+        match own {
+            Some(at) => text.insert_str(at, &format!("{limits}, ")),
+            None => text.insert_str(start, &format!("limits = {{ {limits} }}\n")),
+        }
     }
     Ok(text)
 }
@@ -168,8 +179,8 @@ fn power_off(mut session: Session) -> Result<()> {
 
 /// Without the shadow in front of it: what was under way fails with a message, and the next command works.
 fn file_system(bench: &Bench<'_>) -> Result<()> {
-    const SHADOW: &str =
-        "[domain.vfs]\nimage = \"vfs-shadow\"\ngrants = { fs = \"ext2.respawn\" }\n";
+    const SHADOW: &str = "[domain.vfs]\nimage = \"vfs-shadow\"\ngrants = { fs = \"ext2.respawn\" }\n\
+         limits = { reserve_pages = 256 }\n";
     let manifest = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     ensure!(
         manifest.contains(SHADOW),

@@ -3,7 +3,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use interfaces::{Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject};
+use interfaces::{DmaAllocator, Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject};
 
 /// The domain's entry.
 ///
@@ -104,6 +104,10 @@ impl Subject for Forwarder {
     }
 
     fn grow(&self, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn hoard_device_memory(&self, _: Handle<dyn DmaAllocator>, _: u32) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 }

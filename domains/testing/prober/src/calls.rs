@@ -2,7 +2,7 @@
 
 use crate::lab::{Lab, say};
 use crate::{Test, Verdict, ensure};
-use interfaces::{Handle, RRef, RpcResult, Subject};
+use interfaces::{DmaAllocator, Handle, RRef, RpcResult, Subject};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -172,6 +172,10 @@ impl Subject for Mine {
     }
 
     fn grow(&self, _: u64) -> RpcResult<u64> {
+        Ok(0)
+    }
+
+    fn hoard_device_memory(&self, _: Handle<dyn DmaAllocator>, _: u32) -> RpcResult<u64> {
         Ok(0)
     }
 }

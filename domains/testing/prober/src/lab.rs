@@ -7,8 +7,8 @@ use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{
     AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec, DomainState,
-    Handle, Holdings, Image, LoadError, Loader, MemoryWatch, Monitor, RVec, RpcError, StartError,
-    Subject, Text,
+    Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryWatch, Monitor, RVec, RpcError,
+    StartError, Subject, Text,
 };
 
 /// The tools of the tests.
@@ -24,6 +24,8 @@ pub struct Lab {
     /// Tells who needs memory; not on every platform.
     pub memory: Option<Handle<dyn MemoryWatch>>,
     victim: Mutex<Option<Handle<dyn Image>>>,
+    /// Devices; a Linux process has none.
+    pub hardware: Option<Handle<dyn Hardware>>,
 }
 
 /// A running victim.
@@ -65,6 +67,7 @@ impl Lab {
         control: Handle<dyn DomainControl>,
         archive: Handle<dyn Archive>,
         memory: Option<Handle<dyn MemoryWatch>>,
+        hardware: Option<Handle<dyn Hardware>>,
     ) -> Self {
         Lab {
             loader,
@@ -72,6 +75,7 @@ impl Lab {
             control,
             archive,
             memory,
+            hardware,
             victim: Mutex::new(None),
         }
     }

@@ -18,6 +18,7 @@ mod handles;
 mod hostile;
 mod images;
 mod lab;
+mod limits;
 mod memory;
 mod shadows;
 mod steps;
@@ -27,7 +28,7 @@ mod times;
 use alloc::string::String;
 use domain_rt::{log, thread};
 use interfaces::{
-    Archive, DomainControl, Handle, Loader, MemoryWatch, Monitor, Power, RVec, RpcResult,
+    Archive, DomainControl, Handle, Hardware, Loader, MemoryWatch, Monitor, Power, RVec, RpcResult,
 };
 use lab::Lab;
 
@@ -50,6 +51,7 @@ macro_rules! ensure {
 ///
 /// # Errors
 /// When there is no memory for the thread that runs the tests.
+#[allow(clippy::too_many_arguments)] // They are what it is granted.
 pub fn start(
     loader: Handle<dyn Loader>,
     monitor: Handle<dyn Monitor>,
@@ -57,10 +59,11 @@ pub fn start(
     archive: Handle<dyn Archive>,
     power: Handle<dyn Power>,
     memory: Option<Handle<dyn MemoryWatch>>,
+    hardware: Option<Handle<dyn Hardware>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
     thread::spawn("tests", move || {
-        let lab = Lab::new(loader, monitor, control, archive, memory);
+        let lab = Lab::new(loader, monitor, control, archive, memory, hardware);
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
         let failed = match wanted {
             "steps" => steps::run(&lab),
@@ -72,13 +75,14 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 11] = [
+    let groups: [&[Test]; 12] = [
         calls::TESTS,
         crashes::TESTS,
         handles::TESTS,
         images::TESTS,
         memory::TESTS,
         budgets::TESTS,
+        limits::TESTS,
         threads::TESTS,
         shadows::TESTS,
         hostile::TESTS,

@@ -15,7 +15,10 @@ use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, thread, time};
-use interfaces::{Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject};
+use interfaces::{
+    DmaAllocator, DmaMemory, Handle, HardwareError, Misdeed, Nest, RRef, RVec, RpcError, RpcResult,
+    Subject,
+};
 
 /// The domain's entry.
 ///
@@ -48,6 +51,7 @@ struct Shared {
     objects: Mutex<Vec<RRef<[u8; 64]>>>,
     nests: Mutex<Vec<RRef<Nest>>>,
     memory: Mutex<Vec<Vec<u8>>>,
+    device: Mutex<Vec<Handle<dyn DmaMemory>>>,
     offspring: AtomicU32,
     lock: Mutex<u64>,
     bell: Condvar,
@@ -335,7 +339,9 @@ impl Subject for Rogue {
     }
 
     fn keep_nest(&self, nest: RRef<Nest>) -> RpcResult<()> {
-        self.shared.nests.lock().push(nest);
+        let mut nests = self.shared.nests.lock();
+        nests.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
+        nests.push(nest);
         Ok(())
     }
 
@@ -421,7 +427,22 @@ impl Subject for Rogue {
             .map_err(|_| RpcError::NoMemory)?;
         more.resize(bytes as usize, 1);
         let mut memory = self.shared.memory.lock();
+        memory.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
         memory.push(more);
         Ok(memory.iter().map(|block| block.len() as u64).sum())
+    }
+
+    fn hoard_device_memory(&self, from: Handle<dyn DmaAllocator>, pages: u32) -> RpcResult<u64> {
+        let mut hoard = self.shared.device.lock();
+        loop {
+            match from.allocate(pages) {
+                Ok(memory) => {
+                    hoard.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
+                    hoard.push(memory);
+                }
+                Err(HardwareError::Rpc(RpcError::NoMemory)) => return Ok(hoard.len() as u64),
+                Err(_) => return Err(RpcError::Refused),
+            }
+        }
     }
 }

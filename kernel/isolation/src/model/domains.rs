@@ -7,11 +7,12 @@ use super::machine::{is_live, wrong};
 use super::threads::domain_step;
 use crate::call::{Method, guarded};
 use crate::domain::{self, ControlBlock, Limits, State};
+use crate::group::Seat;
 use crate::handle::{ProxyEntry, pass};
 use crate::kept::Loaded;
 use crate::kill::crash_here;
 use crate::lock::Lock;
-use crate::platform::platform;
+use crate::platform::{PAGE, platform};
 use crate::thread::current;
 use crate::words::LastWords;
 use crate::{Reason, proxy};
@@ -277,7 +278,9 @@ pub fn start(name: &str, calls: u32) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
         calls,
         ..Limits::NONE
     };
-    let block = domain::create(name, limits).expect("there are numbers left");
+    let mut seat = Seat::new(0, &limits.group).expect("memory");
+    assert!(seat.charge(PAGE), "there is no limit");
+    let block = domain::create(name, limits, None, seat).expect("there are numbers left");
     block.set_image(Loaded::for_once(platform().image_space(1).expect("memory")));
     let page = block.take_pages(1).expect("memory").as_ptr() as usize;
     block.enter_running();

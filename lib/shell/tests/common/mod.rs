@@ -35,6 +35,8 @@ pub struct World {
     pub started: Vec<String>,
     /// What each line was asked for with: how wide the terminal is.
     pub columns: Vec<Option<usize>>,
+    /// Whose job each of them joined.
+    pub leaders: Vec<Option<u32>>,
 }
 
 #[derive(Clone)]
@@ -216,6 +218,7 @@ impl System for Fake {
         let pid = {
             let mut world = self.world.borrow_mut();
             world.started.push(line);
+            world.leaders.push(order.leader);
             world.pids += 1;
             world.pids
         };
@@ -456,6 +459,7 @@ pub struct Outcome {
     pub output: String,
     pub errors: String,
     pub started: Vec<String>,
+    pub leaders: Vec<Option<u32>>,
     pub files: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -478,6 +482,7 @@ fn outcome(mut shell: Shell<Fake>, status: i32) -> Outcome {
         output: String::from_utf8_lossy(&world.output).into_owned(),
         errors: String::from_utf8_lossy(&world.errors).into_owned(),
         started: world.started.clone(),
+        leaders: world.leaders.clone(),
         files: world.files.clone(),
     }
 }

@@ -1,0 +1,237 @@
+//! What memory and threads a domain is charged with. All of it counts in its group's budget, too; what it owns on the shared
+//! heap is kept in [`crate::budget`].
+//!
+//! | kind | charged | given back |
+//! | --- | --- | --- |
+//! | private heap | each run of pages, and the kernel's note of it | when it is given back, or the domain is gone |
+//! | image | code, data and `.bss` | when the domain is gone |
+//! | stacks | [`THREAD_BYTES`] for each thread that it created | when the thread has ended |
+//! | notes | what the kernel keeps for it: exports, objects of the kernel that it asked for, verified files | with the object |
+//! | device memory | DMA buffers | when they are dropped |
+
+use crate::domain::ControlBlock;
+use crate::group::Group;
+use crate::platform::{Attributes, PAGE, STACK_BYTES, platform};
+use crate::relief;
+use abi::RpcError;
+use alloc::sync::Arc;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+
+/// What a thread is charged with, in bytes: its stack, and a page for the record of it and of its stack's mapping.
+pub const THREAD_BYTES: usize = STACK_BYTES + PAGE;
+
+/// What a run of pages is charged with besides itself, in bytes: the kernel's note of it, in a tree.
+const RUN_BYTES: usize = 64;
+
+/// Most pages in one run; far more than any machine has, and far from where sums of pages overflow.
+const MOST_PAGES: usize = 1 << 32;
+
+/// Kinds of memory that are charged by [`Charge`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What the kernel keeps for it.
+    Notes,
+    /// Memory that a device may use.
+    Dma,
+}
+
+impl ControlBlock {
+    /// The group that it belongs to; `None`: it is the kernel.
+    pub fn group(&self) -> Option<&Arc<Group>> {
+        self.group.as_ref()
+    }
+
+    /// What the platform is told of threads that it creates.
+    pub(crate) fn attributes(&self) -> Attributes {
+        let of_group = |group: &Arc<Group>| Attributes {
+            group: group.id,
+            weight: group.weight,
+            percent: group.percent,
+        };
+        self.group.as_ref().map_or(Attributes::KERNEL, of_group)
+    }
+
+    /// Whether the machine has `pages` pages for it, with which it has been charged: what is kept for recovery is not for
+    /// everybody.
+    pub fn may_take(&self, pages: usize) -> bool {
+        // What it was granted of the shared heap is more than it has of that.
+        let granted = self.counters.granted.load(Ordering::Relaxed);
+        let used = self.group.as_deref().map_or(0, Group::memory_used);
+        may_take(pages, self.limits.reserve, used.saturating_sub(granted))
+    }
+
+    /// Whether there is a limit to what it may own on the shared heap.
+    #[inline]
+    pub(crate) fn is_bounded(&self) -> bool {
+        let limited = |group: &Arc<Group>| group.memory_limit() != 0;
+        self.limits.shared != 0 || self.group.as_ref().is_some_and(limited)
+    }
+
+    /// Charges its group with `bytes`, if the limit lets it; whether it does.
+    pub(crate) fn take_memory(&self, bytes: usize) -> bool {
+        self.group
+            .as_ref()
+            .is_none_or(|group| group.take_memory(bytes))
+    }
+
+    /// Gives back what its group was charged with.
+    pub(crate) fn give_memory(&self, bytes: usize) {
+        if let Some(group) = &self.group {
+            group.give_memory(bytes);
+        }
+    }
+
+    /// Counts a new thread, and charges its stack.
+    ///
+    /// # Errors
+    /// [`RpcError::NoMemory`] over the limit of the domain or of its group.
+    pub(crate) fn take_thread(&self) -> Result<(), RpcError> {
+        let before = self.counters.threads.fetch_add(1, Ordering::Relaxed);
+        let within = self.limits.threads == 0 || before < self.limits.threads;
+        if within && self.take_thread_of_group() {
+            return Ok(());
+        }
+        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        Err(RpcError::NoMemory)
+    }
+
+    fn take_thread_of_group(&self) -> bool {
+        let Some(group) = &self.group else {
+            return true;
+        };
+        let counted = group.take_thread();
+        if counted && !group.take_memory(THREAD_BYTES) {
+            group.give_thread();
+            return false;
+        }
+        counted
+    }
+
+    /// Undoes [`take_thread`](Self::take_thread).
+    pub(crate) fn give_thread(&self) {
+        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        if let Some(group) = &self.group {
+            group.give_memory(THREAD_BYTES);
+            group.give_thread();
+        }
+    }
+
+    /// `count` zeroed pages for the private heap.
+    pub(crate) fn take_pages(&self, count: usize) -> Option<NonNull<u8>> {
+        if count > MOST_PAGES {
+            return None;
+        }
+        let before = self.counters.pages.fetch_add(count, Ordering::Relaxed);
+        let allowed = self.limits.pages == 0 || before.saturating_add(count) <= self.limits.pages;
+        let charged = allowed && self.take_memory(count * PAGE + RUN_BYTES);
+        let take = || {
+            self.may_take(count)
+                .then(|| platform().pages(count))
+                .flatten()
+        };
+        let pages = charged
+            .then(|| relief::or_wait(count * PAGE, take))
+            .flatten();
+        if let Some(start) = pages {
+            self.note_run(start, count);
+            return pages;
+        }
+        self.counters.pages.fetch_sub(count, Ordering::Relaxed);
+        if charged {
+            self.give_memory(count * PAGE + RUN_BYTES);
+        }
+        None
+    }
+
+    /// Gives back pages of the private heap, if they are a run that [`take_pages`](Self::take_pages) gave.
+    pub(crate) fn give_pages(&self, start: NonNull<u8>) {
+        let Some(count) = self.forget_run(start) else {
+            return;
+        };
+        self.counters.pages.fetch_sub(count, Ordering::Relaxed);
+        self.give_memory(count * PAGE + RUN_BYTES);
+        // SAFETY: the run was the domain's and is not any more.
+        unsafe { platform().free_pages(start, count) };
+    }
+
+    /// What is charged for `runs` runs of private heap with all its pages, in bytes.
+    pub(crate) fn heap_charge(&self, runs: usize) -> usize {
+        self.heap_bytes() + runs * RUN_BYTES
+    }
+
+    /// Bytes of private heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.counters.pages.load(Ordering::Relaxed) * PAGE
+    }
+
+    /// Bytes that its threads are charged with.
+    pub fn stack_bytes(&self) -> usize {
+        self.counters.threads.load(Ordering::Relaxed) as usize * THREAD_BYTES
+    }
+
+    /// Bytes of what the kernel keeps for it.
+    pub fn note_bytes(&self) -> usize {
+        self.counters.notes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory that devices may use for it.
+    pub fn dma_bytes(&self) -> usize {
+        self.counters.dma.load(Ordering::Relaxed)
+    }
+
+    /// The most private heap that it may have, in bytes; 0: no limit of its own.
+    pub fn heap_limit(&self) -> usize {
+        self.limits.pages.saturating_mul(PAGE)
+    }
+
+    /// The most threads that it may create; 0: no limit of its own.
+    pub fn thread_limit(&self) -> u32 {
+        self.limits.threads
+    }
+
+    fn charged(&self, kind: Kind) -> &crate::sync::AtomicUsize {
+        match kind {
+            Kind::Notes => &self.counters.notes,
+            Kind::Dma => &self.counters.dma,
+        }
+    }
+}
+
+/// Whether the machine has `pages` pages for a domain whose group has `used` bytes with them, and may draw on what is kept for
+/// recovery up to `reserve` pages.
+pub(crate) fn may_take(pages: usize, reserve: usize, used: usize) -> bool {
+    let is_needed = reserve != 0 && used.div_ceil(PAGE) <= reserve;
+    is_needed || platform().is_ample(pages)
+}
+
+/// Memory that is charged to a domain as long as this exists.
+pub struct Charge {
+    block: Arc<ControlBlock>,
+    kind: Kind,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Charges `block` with `bytes`; `None` if its group's limit does not let it.
+    pub fn new(block: Arc<ControlBlock>, kind: Kind, bytes: usize) -> Option<Self> {
+        if !block.take_memory(bytes) {
+            return None;
+        }
+        block.charged(kind).fetch_add(bytes, Ordering::Relaxed);
+        Some(Charge { block, kind, bytes })
+    }
+
+    /// Who is charged.
+    pub fn block(&self) -> &Arc<ControlBlock> {
+        &self.block
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let charged = self.block.charged(self.kind);
+        charged.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.block.give_memory(self.bytes);
+    }
+}
