@@ -12,19 +12,39 @@ use textutil::table::{Side, Table, human_bytes, processor_time};
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop, println};
 
 const USAGE: &str = "
-usage: domains [-iq]
-Lists the domains: number, name, state, number of the domain that started it, private heap, objects on the
-shared heap, threads, calls into it, processor time of its code, crashes, restarts and updates since boot, and the
-interfaces that it holds, with the domain behind each. -q: without the interfaces. -i: with the name in its image. Domains that crashed too
-often are shown as `down`.";
+usage: domains [-aiq]
+Lists the domains: number, name, state, number of the domain that started it, memory of all kinds, threads with their
+limit; the group that it shares a budget with, that group's memory and threads with their limits; restarts since boot.
+-q: instead, all that is known: private heap, image, stacks, the kernel's notes, memory of devices, objects on the shared heap and
+their bytes, threads, calls into it, processor time of its code, crashes, restarts and updates since boot. -a: with the
+interfaces that it holds, too, and the domain behind each. -i: with the name in its image. Domains that crashed too often are shown as
+`down`.";
 
-const COLUMNS: [(&str, Side); 12] = [
+/// What is shown, unless more is asked for. It fits a line of 80 characters.
+const SHORT: [(&str, Side); 9] = [
+    ("ID", Side::Right),
+    ("NAME", Side::Left),
+    ("STATE", Side::Left),
+    ("BY", Side::Right),
+    ("MEMORY", Side::Right),
+    ("THREADS", Side::Right),
+    ("GROUP", Side::Right),
+    ("ITS-THREADS", Side::Right),
+    ("RESTARTS", Side::Right),
+];
+
+const ALL: [(&str, Side); 17] = [
     ("ID", Side::Right),
     ("NAME", Side::Left),
     ("STATE", Side::Left),
     ("PARENT", Side::Right),
     ("HEAP", Side::Right),
+    ("IMAGE-SIZE", Side::Right),
+    ("STACKS", Side::Right),
+    ("NOTES", Side::Right),
+    ("DMA", Side::Right),
     ("SHARED", Side::Right),
+    ("SHARED-SIZE", Side::Right),
     ("THREADS", Side::Right),
     ("CALLS", Side::Right),
     ("TIME", Side::Right),
@@ -42,27 +62,33 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options_alone(USAGE, "iqv")?;
+    let options = env.options_alone(USAGE, "aiqv")?;
     let monitor = env.service::<dyn Monitor>("monitor")?;
     let services = services(env);
-    let mut columns = Vec::from(COLUMNS);
-    columns.extend(options.has('i').then_some(("IMAGE", Side::Left)));
-    columns.extend((!options.has('q')).then_some(("HOLDS", Side::Left)));
+    let (holds, image) = (options.has('a'), options.has('i'));
+    let all = holds || options.has('q');
+    let mut columns = Vec::from(if all { &ALL[..] } else { &SHORT[..] });
+    columns.extend(image.then_some(("IMAGE", Side::Left)));
+    columns.extend(holds.then_some(("HOLDS", Side::Left)));
     let mut table = Table::new(&columns);
     for info in ulib::domains(&monitor)? {
         let service = services.iter().find(|service| service.id == info.id);
-        let mut cells = cells(&info, monitor.holdings(info.id)?, service);
-        if options.has('i') {
+        let owned = monitor.holdings(info.id)?;
+        let mut cells = match all {
+            true => all_cells(&info, owned, service),
+            false => short_cells(&info, owned, service),
+        };
+        if image {
             cells.push(service.map_or(String::from("-"), |service| service.image.to_string()));
         }
-        if !options.has('q') {
+        if holds {
             cells.push(held(&monitor, info.id)?);
         }
         table.row(cells);
     }
     for service in services.iter().filter(|service| service.id == 0) {
-        let mut cells = absent(service);
-        cells.extend(options.has('i').then(|| service.image.to_string()));
+        let mut cells = absent(service, all);
+        cells.extend(image.then(|| service.image.to_string()));
         table.row(cells);
     }
     for line in table.lines() {
@@ -83,43 +109,95 @@ fn services(env: &Env) -> Vec<ServiceInfo> {
     services
 }
 
-fn cells(info: &DomainInfo, owned: Holdings, service: Option<&ServiceInfo>) -> Vec<String> {
+fn state(info: &DomainInfo) -> String {
     let state = match info.state {
         DomainState::Starting => "starting",
         DomainState::Running => "running",
         DomainState::Dying => "dying",
         DomainState::Gone => "gone",
     };
-    let count = |value: fn(&ServiceInfo) -> u32| {
-        service.map_or(String::from("-"), |service| format!("{}", value(service)))
-    };
+    state.to_string()
+}
+
+/// A number that `init` counts for a domain.
+fn counted(service: Option<&ServiceInfo>, value: fn(&ServiceInfo) -> u32) -> String {
+    service.map_or(String::from("-"), |service| value(service).to_string())
+}
+
+/// What is used, and the limit if there is one.
+fn of(used: String, limit: Option<String>) -> String {
+    limit.map_or(used.clone(), |limit| format!("{used}/{limit}"))
+}
+
+fn short_cells(info: &DomainInfo, owned: Holdings, service: Option<&ServiceInfo>) -> Vec<String> {
+    let bytes = |limit: u64| (limit != 0).then(|| human_bytes(limit));
+    let count = |limit: u32| (limit != 0).then(|| limit.to_string());
+    let kinds = [
+        info.heap_bytes,
+        info.image_bytes,
+        info.stack_bytes,
+        info.note_bytes,
+        info.dma_bytes,
+        owned.bytes,
+    ];
+    let group_bytes = of(human_bytes(info.group_bytes), bytes(info.group_limit));
     Vec::from([
         info.id.to_string(),
         info.name.to_string(),
-        state.to_string(),
+        state(info),
+        info.parent.to_string(),
+        human_bytes(kinds.iter().sum()),
+        of(info.threads.to_string(), count(info.thread_limit)),
+        format!("{}:{group_bytes}", info.group),
+        of(
+            info.group_threads.to_string(),
+            count(info.group_thread_limit),
+        ),
+        counted(service, |service| service.restarts),
+    ])
+}
+
+fn all_cells(info: &DomainInfo, owned: Holdings, service: Option<&ServiceInfo>) -> Vec<String> {
+    Vec::from([
+        info.id.to_string(),
+        info.name.to_string(),
+        state(info),
         info.parent.to_string(),
         human_bytes(info.heap_bytes),
+        human_bytes(info.image_bytes),
+        human_bytes(info.stack_bytes),
+        human_bytes(info.note_bytes),
+        human_bytes(info.dma_bytes),
         owned.objects.to_string(),
+        human_bytes(owned.bytes),
         info.threads.to_string(),
         info.calls.to_string(),
         processor_time(info.own_ns),
-        count(|service| service.crashes),
-        count(|service| service.restarts),
-        count(|service| service.updates),
+        counted(service, |service| service.crashes),
+        counted(service, |service| service.restarts),
+        counted(service, |service| service.updates),
     ])
 }
 
 /// The row of a supervised domain that has no instance now.
-fn absent(service: &ServiceInfo) -> Vec<String> {
+fn absent(service: &ServiceInfo, all: bool) -> Vec<String> {
     let state = if service.gave_up {
         "down"
     } else {
         "not running"
     };
     let mut cells = Vec::from(["-", service.name.as_str(), state].map(String::from));
-    cells.extend((0..6).map(|_| String::from("-")));
-    let counts = [service.crashes, service.restarts, service.updates];
-    cells.extend(counts.map(|count| count.to_string()));
+    let empty = if all { ALL.len() - 6 } else { SHORT.len() - 4 };
+    cells.extend((0..empty).map(|_| String::from("-")));
+    let restarts = service.restarts.to_string();
+    match all {
+        true => cells.extend([
+            service.crashes.to_string(),
+            restarts,
+            service.updates.to_string(),
+        ]),
+        false => cells.push(restarts),
+    }
     cells
 }
 
