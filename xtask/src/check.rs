@@ -12,7 +12,7 @@ use crate::rules::{self, Zone};
 use crate::setup::{self, TARGET, Toolchain};
 use crate::test::runs_on_the_host;
 use crate::trust::{self, Breach};
-use crate::{build, texts, tool};
+use crate::{build, fallible, texts, tool};
 
 /// What to check.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -90,6 +90,7 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
         }
         let text = fs::read_to_string(file)?;
         found.extend(rules::header(file, &text));
+        found.extend(fallible::breaches(project.relative(file), &text));
         if zone == Zone::Kernel || is_launcher {
             found.extend(rules::safety_comments(file, &text));
         }

@@ -26,6 +26,7 @@ pub mod demo;
 pub mod disk;
 pub mod doc;
 pub mod elf;
+pub mod fallible;
 pub mod faults;
 pub mod fuzz;
 pub mod gdb;

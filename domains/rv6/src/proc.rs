@@ -4,7 +4,8 @@
 //! reader that takes it in several pieces may see two moments.
 
 use alloc::sync::Arc;
-use interfaces::{FileKind, FsError, FsStatistics, Metadata, RVec, Text};
+use alloc::vec::Vec;
+use interfaces::{FileKind, FsError, FsStatistics, Metadata, RVec, RpcError, Text};
 use readonly::{ROOT, Tree};
 
 use crate::proc_text::{FILES, File};
@@ -19,6 +20,11 @@ impl Proc {
     /// Shows `system`.
     pub fn new(system: Arc<System>) -> Self {
         Proc { system }
+    }
+
+    fn text(&self, inode: u64) -> Result<Vec<u8>, FsError> {
+        let text = file(inode)?.text(&self.system);
+        text.ok_or(FsError::Rpc(RpcError::NoMemory))
     }
 }
 
@@ -59,7 +65,7 @@ impl Tree for Proc {
         let (kind, mode, links, size) = match inode {
             ROOT => (FileKind::Directory, 0o555, 2, 0),
             _ => {
-                let text = (file(inode)?.text)(&self.system);
+                let text = self.text(inode)?;
                 (FileKind::Regular, 0o444, 1, text.len() as u64)
             }
         };
@@ -80,7 +86,7 @@ impl Tree for Proc {
     }
 
     fn read(&self, inode: u64, offset: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
-        let text = (file(inode)?.text)(&self.system);
+        let text = self.text(inode)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let rest = text.get(start..).unwrap_or_default();
         let count = rest.len().min(buffer.len());

@@ -1,10 +1,9 @@
-//! The texts of `/proc`. Each is lines of fields with blanks between them, for programs to take apart; names in `domains` and `processes` stand
-//! at the end of their lines.
+//! The texts of `/proc`. Each is lines of fields with blanks between them, for programs to take
+//! apart; names in `domains` and `processes` stand at the end of their lines. How long a text gets
+//! depends on how many processes and domains there are, so there may be no memory for it.
 
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::Write as _;
+use core::fmt::{self, Write as _};
 use domain_rt::time;
 use interfaces::{DomainState, FsStatistics};
 
@@ -16,7 +15,33 @@ pub struct File {
     /// Its name.
     pub name: &'static str,
     /// What is in it now.
-    pub text: fn(&System) -> Vec<u8>,
+    text: fn(&System, &mut Text) -> fmt::Result,
+}
+
+impl File {
+    /// What is in it now; `None` if there is no memory for that.
+    pub fn text(&self, system: &System) -> Option<Vec<u8>> {
+        let mut text = Text(Vec::new());
+        (self.text)(system, &mut text).ok()?;
+        Some(text.0)
+    }
+}
+
+/// A text that is written. The only error is that there is no memory for more of it.
+struct Text(Vec<u8>);
+
+impl Text {
+    fn bytes(&mut self, bytes: &[u8]) -> fmt::Result {
+        self.0.try_reserve(bytes.len()).map_err(|_| fmt::Error)?;
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.bytes(text.as_bytes())
+    }
 }
 
 /// All files.
@@ -56,20 +81,20 @@ pub const FILES: &[File] = &[
 ];
 
 /// The kernel's command line.
-fn command_line(system: &System) -> Vec<u8> {
-    format!("{}\n", system.command_line()).into_bytes()
+fn command_line(system: &System, text: &mut Text) -> fmt::Result {
+    writeln!(text, "{}", system.command_line())
 }
 
 /// Nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
 
 /// How the processors' time was used since boot: each line a name and milliseconds.
-fn times(system: &System) -> Vec<u8> {
+fn times(system: &System, text: &mut Text) -> fmt::Result {
     let monitor = system.monitor();
     let Some((Ok(time), Ok(processors))) =
         monitor.map(|monitor| (monitor.time(), monitor.processors()))
     else {
-        return Vec::new();
+        return Ok(());
     };
     let all = time.since_boot.saturating_mul(u64::from(processors));
     let lines = [
@@ -79,16 +104,17 @@ fn times(system: &System) -> Vec<u8> {
         ("kernel", time.kernel),
         ("gone", time.gone),
     ];
-    let lines = lines.map(|(name, ns)| format!("{name} {}\n", ns / MILLISECOND));
-    lines.concat().into_bytes()
+    for (name, ns) in lines {
+        writeln!(text, "{name} {}", ns / MILLISECOND)?;
+    }
+    Ok(())
 }
 
 /// Number, parent's number, state, bytes of private heap and image, shared objects, handles, threads, calls,
 /// processor time of its own code in milliseconds, name.
-fn domains(system: &System) -> Vec<u8> {
-    let mut text = String::new();
+fn domains(system: &System, text: &mut Text) -> fmt::Result {
     let Some(monitor) = system.monitor() else {
-        return Vec::new();
+        return Ok(());
     };
     let mut from = 0;
     while let Ok(Some(info)) = monitor.next(from) {
@@ -102,8 +128,7 @@ fn domains(system: &System) -> Vec<u8> {
             DomainState::Dying => "dying",
             DomainState::Gone => "gone",
         };
-        // Writing to a string does not fail.
-        let _ = writeln!(
+        writeln!(
             text,
             "{} {} {state} {} {} {} {} {} {} {} {}",
             info.id,
@@ -116,44 +141,43 @@ fn domains(system: &System) -> Vec<u8> {
             info.calls,
             info.own_ns / MILLISECOND,
             info.name
-        );
+        )?;
     }
-    text.into_bytes()
+    Ok(())
 }
 
 /// As Linux writes it, with what there is.
-fn memory(system: &System) -> Vec<u8> {
+fn memory(system: &System, text: &mut Text) -> fmt::Result {
     let Some(Ok(memory)) = system.monitor().map(|monitor| monitor.memory()) else {
-        return Vec::new();
+        return Ok(());
     };
-    let line =
-        |name: &str, bytes: u64| format!("{:<16}{:>8} kB\n", format!("{name}:"), bytes / 1024);
     let lines = [
-        line("MemTotal", memory.total),
-        line("MemFree", memory.free),
-        line("Shared", memory.shared),
+        ("MemTotal:", memory.total),
+        ("MemFree:", memory.free),
+        ("Shared:", memory.shared),
     ];
-    lines.concat().into_bytes()
+    for (name, bytes) in lines {
+        writeln!(text, "{name:<16}{:>8} kB", bytes / 1024)?;
+    }
+    Ok(())
 }
 
 /// As Linux writes it: device, path, kind, options, two zeros.
-fn mounts(system: &System) -> Vec<u8> {
-    let mut text = Vec::new();
+fn mounts(system: &System, text: &mut Text) -> fmt::Result {
     for mounted in system.volumes.mounts.list() {
         if let Ok(None) = mounted.mount.live() {
             // It never was there.
             continue;
         }
-        text.extend_from_slice(mounted.device.as_str().as_bytes());
-        text.push(b' ');
-        text.extend(escaped(&mounted.path));
+        write!(text, "{} ", mounted.device.as_str())?;
+        escape(&mounted.path, text)?;
         let (kind, access) = match statistics(&mounted) {
             Some(of) => (of.kind, if of.read_only { "ro" } else { "rw" }),
             None => ("down".into(), "ro"),
         };
-        text.extend_from_slice(format!(" {kind} {access} 0 0\n").as_bytes());
+        writeln!(text, " {kind} {access} 0 0")?;
     }
-    text
+    Ok(())
 }
 
 fn statistics(mounted: &Listed) -> Option<FsStatistics> {
@@ -161,22 +185,17 @@ fn statistics(mounted: &Listed) -> Option<FsStatistics> {
     mounted.mount.settle(&live, live.fs.statistics()).ok()
 }
 
-/// A path with blanks, tabs, line breaks and backslashes as octal numbers.
-fn escaped(path: &[u8]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for &byte in path {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\\' => text.extend(format!("\\{byte:03o}").into_bytes()),
-            byte => text.push(byte),
-        }
-    }
-    text
+/// Writes a path with blanks, tabs, line breaks and backslashes as octal numbers.
+fn escape(path: &[u8], text: &mut Text) -> fmt::Result {
+    path.iter().try_for_each(|&byte| match byte {
+        b' ' | b'\t' | b'\n' | b'\\' => write!(text, "\\{byte:03o}"),
+        byte => text.bytes(&[byte]),
+    })
 }
 
 /// Number, parent's number, number of the domain, state, processor time in its own code and in others' in
 /// milliseconds, name.
-fn processes(system: &System) -> Vec<u8> {
-    let mut text = String::new();
+fn processes(system: &System, text: &mut Text) -> fmt::Result {
     for info in (0..).map_while(|index| system.process(index)) {
         let state = match (info.ended, info.stopped) {
             (true, _) => "ended",
@@ -185,20 +204,20 @@ fn processes(system: &System) -> Vec<u8> {
         };
         let (pid, parent, domain, name) = (info.pid, info.parent, info.domain, info.name);
         let (user, system) = (info.user_ns / MILLISECOND, info.system_ns / MILLISECOND);
-        let _ = writeln!(
+        writeln!(
             text,
             "{pid} {parent} {domain} {state} {user} {system} {name}"
-        );
+        )?;
     }
-    text.into_bytes()
+    Ok(())
 }
 
 /// Seconds since boot.
-fn uptime(_: &System) -> Vec<u8> {
+fn uptime(_: &System, text: &mut Text) -> fmt::Result {
     let hundredths = time::now() / 10_000_000;
-    format!("{}.{:02}\n", hundredths / 100, hundredths % 100).into_bytes()
+    writeln!(text, "{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
-fn version(_: &System) -> Vec<u8> {
-    (*b"Trefoil 0.1.0\n").into()
+fn version(_: &System, text: &mut Text) -> fmt::Result {
+    writeln!(text, "Trefoil 0.1.0")
 }

@@ -1,7 +1,9 @@
 //! Scripts: a file that begins with `#!PROGRAM [ARGUMENT]` is started as `PROGRAM [ARGUMENT] FILE`, if its mode says
 //! that it may be executed.
 
-use interfaces::{Errno, RVec, RpcResult};
+use alloc::vec::Vec;
+
+use interfaces::{Errno, RVec, RpcError, RpcResult};
 use vfs::walk::file_name;
 
 use crate::errors;
@@ -73,13 +75,15 @@ fn compose(
     script: &[u8],
     arguments: &[u8],
 ) -> RpcResult<Interpreter> {
-    let mut all = [program, b"\0"].concat();
-    if !argument.is_empty() {
-        all.extend_from_slice(&[argument, b"\0"].concat());
-    }
-    all.extend_from_slice(&[script, b"\0"].concat());
     let own_name = arguments.iter().position(|&byte| byte == 0);
-    all.extend_from_slice(own_name.map_or(&[], |end| &arguments[end + 1..]));
+    let others = own_name.map_or(&[][..], |end| &arguments[end + 1..]);
+    let (zero, no): (&[u8], &[u8]) = (b"\0", b"");
+    let end = if argument.is_empty() { no } else { zero };
+    let parts = [program, zero, argument, end, script, zero, others];
+    let mut all = Vec::new();
+    all.try_reserve_exact(parts.iter().map(|part| part.len()).sum())
+        .map_err(|_| RpcError::NoMemory)?;
+    parts.iter().for_each(|part| all.extend_from_slice(part));
     Ok(Interpreter {
         path: RVec::from_slice(program)?,
         arguments: RVec::from_slice(&all)?,

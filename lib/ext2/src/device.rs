@@ -94,7 +94,7 @@ pub trait BlockDevice {
         pieces: &mut dyn Iterator<Item = &[u8]>,
     ) -> Result<(), DeviceError> {
         let length = extents.iter().map(|(_, length)| length).sum();
-        let mut data = Vec::with_capacity(length);
+        let mut data = zeroes(0, length)?;
         pieces.for_each(|piece| data.extend_from_slice(piece));
         self.write_extents(extents, &data)
     }
@@ -147,4 +147,29 @@ impl<T: BlockDevice + ?Sized> BlockDevice for &T {
     fn sectors(&self) -> u64 {
         (**self).sectors()
     }
+}
+
+/// `length` zeros, with room for `room` bytes.
+///
+/// # Errors
+/// [`DeviceError::Unavailable`] if there is no memory for them: trying again may help.
+pub(crate) fn zeroes(length: usize, room: usize) -> Result<Vec<u8>, DeviceError> {
+    let mut data = Vec::new();
+    data.try_reserve_exact(room.max(length))
+        .map_err(|_| DeviceError::Unavailable)?;
+    data.resize(length, 0);
+    Ok(data)
+}
+
+/// All that `items` gives.
+///
+/// # Errors
+/// As [`zeroes`].
+pub(crate) fn list<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, DeviceError> {
+    let mut all = Vec::new();
+    for item in items {
+        all.try_reserve(1).map_err(|_| DeviceError::Unavailable)?;
+        all.push(item);
+    }
+    Ok(all)
 }

@@ -15,13 +15,12 @@
 //! outlives a crash of the file system ([`BlockDevice::write_groups`]), the crash leaves the state before a write-back or
 //! the one after it. A file system with a journal has other phases, see `journal`.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::bitmap;
 use crate::bytes::{put_u16, put_u32, u16_at};
 use crate::cache::Kind;
-use crate::device::{BlockDevice, Group};
+use crate::device::{BlockDevice, Group, list, zeroes};
 use crate::error::Result;
 use crate::layout::{STATE_ERROR, STATE_VALID, field};
 use crate::store::Store;
@@ -84,7 +83,7 @@ impl<D: BlockDevice> Store<D> {
         }
         self.leave_rest()?;
         let data = self.write_kind(Kind::Data)?;
-        let groups = self.metadata_in_order(data);
+        let groups = self.metadata_in_order(data)?;
         self.writes += groups
             .iter()
             .map(|group| group.extents.len() as u64)
@@ -92,16 +91,15 @@ impl<D: BlockDevice> Store<D> {
         self.device.write_groups(groups)?;
         self.pending.clear();
         for kind in Kind::METADATA {
-            let written: Vec<u32> = self.cache.dirty_blocks(kind).collect();
-            written
-                .into_iter()
-                .for_each(|block| self.cache.mark_clean(block));
+            while let Some((start, length)) = self.cache.dirty_run(kind, 0, usize::MAX) {
+                (start..start + length as u32).for_each(|block| self.cache.mark_clean(block));
+            }
         }
         Ok(())
     }
 
     /// All dirty metadata, as it is to be written. `after_content`: content of files was written and not flushed.
-    fn metadata_in_order(&self, after_content: bool) -> Vec<Group> {
+    fn metadata_in_order(&self, after_content: bool) -> Result<Vec<Group>> {
         let mut groups = Vec::new();
         if after_content && self.cache.dirty_count(Kind::Bitmap) == 0 {
             groups.push(Group {
@@ -113,7 +111,7 @@ impl<D: BlockDevice> Store<D> {
         for kind in [Kind::Bitmap, Kind::Map, Kind::Inode, Kind::Directory] {
             let mut from = 0;
             while let Some((runs, next)) = self.dirty_runs(kind, from) {
-                groups.push(self.group(&runs, Freed::StillUsed));
+                groups.push(self.group(&runs, Freed::StillUsed)?);
                 from = next;
             }
             // Harmless where this kind has none: those before it end with a flush already.
@@ -121,27 +119,29 @@ impl<D: BlockDevice> Store<D> {
                 last.flush = true;
             }
         }
-        let freed: Vec<(u32, usize)> = self.pending.bitmaps().map(|block| (block, 1)).collect();
+        let freed = list(self.pending.bitmaps().map(|block| (block, 1)))?;
         let most = REQUEST_BYTES / self.layout.block_size;
-        groups.extend(freed.chunks(most).map(|runs| self.group(runs, Freed::Free)));
+        for runs in freed.chunks(most) {
+            groups.push(self.group(runs, Freed::Free)?);
+        }
         let mut from = 0;
         while let Some((runs, next)) = self.dirty_runs(Kind::Counters, from) {
-            groups.push(self.group(&runs, Freed::Free));
+            groups.push(self.group(&runs, Freed::Free)?);
             from = next;
         }
-        groups
+        Ok(groups)
     }
 
     /// The cached blocks of `runs` for one request.
-    fn group(&self, runs: &[(u32, usize)], freed: Freed) -> Group {
+    fn group(&self, runs: &[(u32, usize)], freed: Freed) -> Result<Group> {
         let size = self.layout.block_size;
-        let mut data = vec![0; blocks_of(runs).count() * size];
+        let mut data = zeroes(blocks_of(runs).count() * size, 0)?;
         self.copy_blocks(runs, freed, &mut data);
-        Group {
+        Ok(Group {
             extents: self.extents(runs),
             data,
             flush: false,
-        }
+        })
     }
 
     /// Writes everything and returns when it is on the medium.

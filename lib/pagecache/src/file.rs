@@ -62,9 +62,9 @@ impl File {
     }
 
     /// Lets go of all chunks that have bytes behind `size`, or of the page that it lies in.
-    pub(crate) fn cut(&mut self, size: u64) -> Vec<Id> {
+    pub(crate) fn cut(&mut self, size: u64) -> impl Iterator<Item = Id> + use<> {
         let first = self.chunk_at(size).map_or(size, |(start, _)| start);
         let gone = self.chunks.split_off(&first);
-        gone.into_values().map(|(_, id)| id).collect()
+        gone.into_values().map(|(_, id)| id)
     }
 }

@@ -365,7 +365,7 @@ impl<B: Buffer> PageCache<B> {
         file.size = Some(size);
         if shorter {
             let gone = file.cut(size);
-            gone.into_iter().for_each(|id| self.queue.remove(id));
+            gone.for_each(|id| self.queue.remove(id));
         }
     }
 
@@ -373,7 +373,7 @@ impl<B: Buffer> PageCache<B> {
     pub fn remove(&mut self, number: u64) {
         if let Some(mut file) = self.files.remove(&number) {
             let gone = file.cut(0);
-            gone.into_iter().for_each(|id| self.queue.remove(id));
+            gone.for_each(|id| self.queue.remove(id));
         }
     }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::bytes::{put_u16, put_u32, u16_at, u32_at};
 use crate::cache::Kind;
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, DeviceError, list};
 use crate::error::Result;
 use crate::features::INCOMPAT_RECOVER;
 use crate::journal::format::{self, Tag};
@@ -50,6 +50,9 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
             self.start = block;
         }
         let from = self.collected.len();
+        self.collected
+            .try_reserve(size)
+            .map_err(|_| DeviceError::Unavailable)?;
         self.collected.resize(from + size, 0);
         fill(&mut self.collected[from..], self.store);
         self.at = self.log.advance(self.at, 1);
@@ -91,10 +94,8 @@ impl<D: BlockDevice> Store<D> {
         self.leave_rest_for_log()?;
         self.erase_torn(journal)?;
         self.start_log(journal)?;
-        let mut blocks: Vec<u32> = Kind::METADATA
-            .iter()
-            .flat_map(|kind| self.cache.dirty_blocks(*kind))
-            .collect();
+        let kinds = Kind::METADATA.iter();
+        let mut blocks = list(kinds.flat_map(|kind| self.cache.dirty_blocks(*kind)))?;
         blocks.sort_unstable();
         let end = self.write_transaction(journal, &blocks)?;
         self.device.flush()?;
@@ -160,7 +161,7 @@ impl<D: BlockDevice> Store<D> {
     fn write_transaction(&mut self, journal: &Journal, blocks: &[u32]) -> Result<u32> {
         let size = self.layout.block_size;
         let (sequence, uuid) = (journal.sequence, journal.log.superblock.uuid());
-        let revoked: Vec<u32> = journal.revoked.iter().copied().collect();
+        let revoked = list(journal.revoked.iter().copied())?;
         let mut writer = Writer::new(self, &journal.log, journal.head);
         for numbers in revoked.chunks(format::revokes_per_block(size)) {
             writer.add(|block, _| format::put_revokes(block, sequence, numbers))?;
