@@ -130,7 +130,7 @@ impl interfaces::Process for Calls {
     }
 
     fn pipe(&self) -> Result<(u32, u32), Errno> {
-        let (reader, writer) = pipes::new();
+        let (reader, writer) = pipes::new(&self.process.ledger)?;
         let reader = self.add(Description::Pipe(reader))?;
         match self.add(Description::Pipe(writer)) {
             Ok(writer) => Ok((reader, writer)),

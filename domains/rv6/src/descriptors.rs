@@ -6,6 +6,7 @@ use domain_rt::sync::Mutex;
 use interfaces::{Errno, RpcError};
 
 use crate::description::Description;
+use crate::ledger::{DESCRIPTOR, Ledger};
 
 /// Most descriptors of a process.
 const LIMIT: usize = 16 * 1024;
@@ -15,6 +16,8 @@ type Slot = Option<Arc<Description>>;
 /// Numbers and what they lead to.
 pub struct Descriptors {
     slots: Mutex<Slots>,
+    /// Who is charged for them.
+    ledger: Arc<Ledger>,
 }
 
 struct Slots {
@@ -25,13 +28,18 @@ struct Slots {
 
 impl Descriptors {
     /// The first three.
-    pub fn new(first: [Slot; 3]) -> Self {
-        Descriptors {
+    ///
+    /// # Errors
+    /// `NoMemory` if the job has so much already.
+    pub fn new(ledger: Arc<Ledger>, first: [Slot; 3]) -> Result<Self, Errno> {
+        ledger.take(first.iter().flatten().count() * DESCRIPTOR)?;
+        Ok(Descriptors {
             slots: Mutex::new(Slots {
                 all: Vec::from(first),
                 first_free: 0,
             }),
-        }
+            ledger,
+        })
     }
 
     /// What a descriptor leads to.
@@ -49,6 +57,7 @@ impl Descriptors {
     /// # Errors
     /// `TooManyDescriptors`, `NoMemory`; the description is let go.
     pub fn add(&self, description: Arc<Description>) -> Result<u32, Errno> {
+        self.ledger.take(DESCRIPTOR)?;
         let mut slots = self.slots.lock();
         let place = slots.lowest_free();
         match place {
@@ -61,6 +70,7 @@ impl Descriptors {
             Err(error) => {
                 // The lock is let go before the description is: that may be a call to a file system.
                 drop(slots);
+                self.ledger.give(DESCRIPTOR);
                 Err(error)
             }
         }
@@ -79,13 +89,23 @@ impl Descriptors {
         }
         // The lock is let go before the description is: that may be a call to a file system.
         drop(slots);
-        slot.map(drop).ok_or(Errno::BadDescriptor)
+        drop(slot.ok_or(Errno::BadDescriptor)?);
+        self.ledger.give(DESCRIPTOR);
+        Ok(())
     }
 
     /// Closes all.
     pub fn close_all(&self) {
         let all = core::mem::take(&mut self.slots.lock().all);
+        let count = all.iter().flatten().count();
         drop(all);
+        self.ledger.give(count * DESCRIPTOR);
+    }
+}
+
+impl Drop for Descriptors {
+    fn drop(&mut self) {
+        self.close_all();
     }
 }
 

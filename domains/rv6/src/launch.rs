@@ -19,6 +19,7 @@ use crate::description::Description;
 use crate::descriptors::Descriptors;
 use crate::errors;
 use crate::images::Prepared;
+use crate::ledger::{Charge, PROCESS};
 use crate::process::{Birth, Directory, Process, Running};
 use crate::script;
 use crate::system::System;
@@ -70,16 +71,21 @@ pub fn launch(system: &Arc<System>, mut launch: Launch) -> Result<u32, Errno> {
     }
     let prepared = find_image(system, &mut launch)?;
     let name = file_name(&launch.path);
+    let charged = PROCESS + launch.arguments.len() + launch.environment.len();
+    let job = launch.job.unwrap_or_else(|| system.table.new_job());
+    let ledger = system.ledger(job);
     let birth = Birth {
+        charge: Charge::new(&ledger, charged)?,
         name: core::str::from_utf8(name).map_or(prepared.name, Text::new),
         image: prepared.name,
         arguments: launch.arguments,
         environment: launch.environment,
-        descriptors: Descriptors::new(launch.descriptors),
+        descriptors: Descriptors::new(ledger.clone(), launch.descriptors)?,
+        ledger,
         directory: launch.directory,
         background: launch.background,
         session: launch.session,
-        job: launch.job.unwrap_or_else(|| system.table.new_job()),
+        job,
     };
     let process = system.table.add(launch.parent, birth)?;
     // Before it was in the table, Ctrl-C did not reach it.

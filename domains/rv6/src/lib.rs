@@ -10,6 +10,7 @@
 //! | [`calls`] | the system calls of a process: checks, then the modules below |
 //! | [`process`], [`table`] | one process; all of them, who waits for whom, who is interrupted |
 //! | [`times`] | how long processes have had a processor |
+//! | [`ledger`] | what is held here for a program and all that it starts |
 //! | [`launch`], [`images`] | starting a program and seeing it to its end; verified images that are kept |
 //! | [`descriptors`], [`description`], [`pipes`] | what a process has open |
 //! | [`files`], [`names`] | opening files; directories and names |
@@ -39,6 +40,7 @@ mod held;
 mod images;
 mod input;
 mod launch;
+mod ledger;
 mod listing;
 mod mount;
 mod mount_table;

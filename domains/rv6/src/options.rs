@@ -12,6 +12,8 @@ pub struct Settings {
     pub pages: Option<u64>,
     /// Threads of a program, besides the one that runs it, at most.
     pub threads: Option<u32>,
+    /// What is held here for a job, in bytes, at most.
+    pub job_bytes: Option<u64>,
     /// The line that the machine was started with.
     pub command_line: String,
     /// The disk that the root file system is on.
@@ -45,6 +47,8 @@ impl Settings {
             self.pages = Some(pages.trim().parse().ok()?);
         } else if let Some(threads) = line.strip_prefix("threads ") {
             self.threads = Some(threads.trim().parse().ok()?);
+        } else if let Some(bytes) = line.strip_prefix("job-bytes ") {
+            self.job_bytes = Some(bytes.trim().parse().ok()?);
         } else {
             let (name, services) = line.strip_prefix("program ")?.split_once(':')?;
             let services = services.split_whitespace().map(str::to_string).collect();
@@ -95,6 +99,8 @@ mod tests {
         );
         assert!(settings.exec && settings.unknown.is_empty());
         assert_eq!((settings.pages, settings.threads), (Some(100), Some(7)));
+        assert_eq!((settings.pages, settings.job_bytes), (Some(100), None));
+        assert_eq!(Settings::parse(b"job-bytes 5").job_bytes, Some(5));
         assert!(settings.granted("crash", "control") && settings.granted("crash", "monitor"));
         assert!(!settings.granted("crash", "power") && !settings.granted("ps", "monitor"));
         assert!(!settings.granted("cras", "control"));

@@ -6,11 +6,30 @@ use interfaces::{Errno, RVec, RpcError};
 use pipe::{Blocked, End, Pipe};
 
 use crate::errors;
+use crate::ledger::{Charge, Ledger, PIPE};
 
 struct Shared {
-    pipe: Mutex<Pipe>,
+    pipe: Mutex<Charged>,
     /// Notified when bytes come or go and when an end is closed.
     changed: Condvar,
+}
+
+/// A pipe, and what its maker's job is charged for it.
+struct Charged {
+    pipe: Pipe,
+    charge: Charge,
+}
+
+impl Charged {
+    fn write(&mut self, data: &[u8]) -> Result<usize, Blocked> {
+        let Charged { pipe, charge } = self;
+        pipe.write_charged(data, |bytes| charge.set(PIPE + bytes))
+    }
+
+    fn close(&mut self, end: End) {
+        self.pipe.close(end);
+        self.charge.set(PIPE + self.pipe.memory());
+    }
 }
 
 /// One end of a pipe. Dropping it closes it.
@@ -20,22 +39,27 @@ pub struct PipeEnd {
 }
 
 /// A new pipe: the end to read from, the end to write to.
-pub fn new() -> (PipeEnd, PipeEnd) {
+///
+/// # Errors
+/// `NoMemory` if the job has so much already.
+pub fn new(ledger: &Arc<Ledger>) -> Result<(PipeEnd, PipeEnd), Errno> {
+    let charge = Charge::new(ledger, PIPE)?;
     let shared = Arc::new(Shared {
-        pipe: Mutex::new(Pipe::new()),
+        pipe: Mutex::new(Charged {
+            pipe: Pipe::new(),
+            charge,
+        }),
         changed: Condvar::new(),
     });
     let reader = PipeEnd {
         shared: shared.clone(),
         end: End::Read,
     };
-    (
-        reader,
-        PipeEnd {
-            shared,
-            end: End::Write,
-        },
-    )
+    let writer = PipeEnd {
+        shared,
+        end: End::Write,
+    };
+    Ok((reader, writer))
 }
 
 impl PipeEnd {
@@ -47,7 +71,7 @@ impl PipeEnd {
         if self.end != End::Read {
             return Err(Errno::BadDescriptor);
         }
-        let count = self.retry(|pipe| pipe.read(&mut buffer))?;
+        let count = self.retry(|pipe| pipe.pipe.read(&mut buffer))?;
         Ok(buffer.truncated(count))
     }
 
@@ -71,7 +95,7 @@ impl PipeEnd {
     /// Does something with the pipe as soon as it can be done.
     fn retry(
         &self,
-        mut attempt: impl FnMut(&mut Pipe) -> Result<usize, Blocked>,
+        mut attempt: impl FnMut(&mut Charged) -> Result<usize, Blocked>,
     ) -> Result<usize, Errno> {
         let mut pipe = self.shared.pipe.lock();
         loop {

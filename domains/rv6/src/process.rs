@@ -11,6 +11,7 @@ use vfs::walk::Place;
 use crate::descriptors::Descriptors;
 use crate::errors;
 use crate::held::Held;
+use crate::ledger::{Charge, Ledger};
 use crate::stop::Stop;
 use crate::times::{Account, Times};
 use crate::volumes::{Node, Volumes};
@@ -33,6 +34,10 @@ pub struct Running {
 
 /// What a new process is made of.
 pub struct Birth {
+    /// What its job is charged for it.
+    pub charge: Charge,
+    /// What is held for its job.
+    pub ledger: Arc<Ledger>,
     /// Its program's name, for `ps` and as the domain's name.
     pub name: Text<32>,
     /// The name in the signed image, by which services are granted.
@@ -73,6 +78,9 @@ pub struct Process {
     pub descriptors: Descriptors,
     /// Its processor time.
     pub account: Account,
+    /// What is held for its job.
+    pub ledger: Arc<Ledger>,
+    _charge: Charge,
     background: AtomicBool,
     directory: Mutex<Arc<Directory>>,
     /// It wants to be told of Ctrl-C instead of being ended.
@@ -102,6 +110,8 @@ impl Process {
             environment: birth.environment,
             descriptors: birth.descriptors,
             account: Account::default(),
+            ledger: birth.ledger,
+            _charge: birth.charge,
             background: AtomicBool::new(birth.background),
             directory: Mutex::new(birth.directory),
             catching: AtomicBool::new(false),

@@ -1,5 +1,6 @@
 //! Everything that there is once, and the services that programs may ask for.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::{log, time};
@@ -10,6 +11,7 @@ use interfaces::{
 
 use crate::images::Images;
 use crate::input;
+use crate::ledger::Ledger;
 use crate::options::Settings;
 use crate::process::Process;
 use crate::table::Table;
@@ -27,6 +29,11 @@ const DEFAULT_PAGES: u64 = (64 << 20) / PAGE;
 
 /// Threads of a program if nothing is said.
 const DEFAULT_THREADS: u32 = 64;
+/// A job may have one part in so many of the machine's memory held for it here, if the manifest
+/// says nothing.
+const JOB_SHARE: u64 = 32;
+/// What it may have at the least then, in bytes.
+const LEAST_JOB: u64 = 1 << 20;
 
 /// The services of the system that `init` granted.
 pub struct Services {
@@ -87,6 +94,8 @@ pub struct System {
     pub page_limit: u64,
     /// Threads of a program, besides the one that runs it, at most.
     pub thread_limit: u32,
+    /// Bytes that are held here for a job, at most.
+    job_limit: usize,
     /// Held while a disk is mounted, or that is ended.
     pub mounting: Mutex<()>,
     services: Services,
@@ -110,6 +119,12 @@ impl System {
         self.table.info(index, self.monitor())
     }
 
+    /// What is held for the job with this number.
+    pub fn ledger(&self, job: u32) -> Arc<Ledger> {
+        let known = self.table.ledger(job);
+        known.unwrap_or_else(|| Ledger::new(self.job_limit))
+    }
+
     /// The line that the machine was started with.
     pub fn command_line(&self) -> &str {
         &self.settings.command_line
@@ -127,6 +142,9 @@ impl System {
             .monitor
             .as_ref()
             .and_then(|monitor| monitor.memory().ok());
+        let total = memory.map_or(0, |memory| memory.total);
+        let share = (total / JOB_SHARE).max(LEAST_JOB);
+        let job_limit = settings.job_bytes.unwrap_or(share);
         let quarter = memory.map_or(DEFAULT_PAGES, |memory| memory.total / 4 / PAGE);
         System {
             table: Table::new(),
@@ -135,6 +153,7 @@ impl System {
             images: Images::new(loader),
             page_limit: settings.pages.unwrap_or(quarter),
             thread_limit: settings.threads.unwrap_or(DEFAULT_THREADS),
+            job_limit: usize::try_from(job_limit).unwrap_or(usize::MAX),
             mounting: Mutex::new(()),
             services,
             settings,

@@ -7,6 +7,7 @@ use domain_rt::sync::{Condvar, Mutex, Wait};
 use interfaces::{Errno, ExitStatus, Handle, Monitor, ProcessInfo};
 
 use crate::errors;
+use crate::ledger::Ledger;
 use crate::process::{Birth, Process};
 
 /// Most processes at a time, with those that nobody has waited for yet.
@@ -139,6 +140,14 @@ impl Table {
     /// The number of a new job, which no living process has.
     pub fn new_job(&self) -> u32 {
         self.state.lock().next_job()
+    }
+
+    /// What is held for a job, if there is a process of it.
+    pub fn ledger(&self, job: u32) -> Option<Arc<Ledger>> {
+        let state = self.state.lock();
+        let mut entries = state.entries.values();
+        let one = entries.find(|entry| entry.process.job == job)?;
+        Some(one.process.ledger.clone())
     }
 
     /// The job of a child of `parent`.

@@ -13,6 +13,9 @@ use alloc::collections::VecDeque;
 /// Most bytes that a pipe holds.
 pub const CAPACITY: usize = 64 * 1024;
 
+/// Fewest bytes of a buffer.
+const LEAST: usize = 512;
+
 /// A write of at most this many bytes is never torn by another writer's.
 pub const ATOMIC: usize = 4096;
 
@@ -82,6 +85,19 @@ impl Pipe {
     /// [`Blocked::Wait`] when there is no room, [`Blocked::Broken`] when nobody can read it any more,
     /// [`Blocked::NoMemory`] when the buffer cannot grow. Nothing was written then.
     pub fn write(&mut self, data: &[u8]) -> Result<usize, Blocked> {
+        self.write_charged(data, |_| true)
+    }
+
+    /// As [`write`](Self::write). Before the buffer grows, `may_have` is asked whether it may have
+    /// so many bytes; if not, that is [`Blocked::NoMemory`].
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_charged(
+        &mut self,
+        data: &[u8],
+        may_have: impl FnOnce(usize) -> bool,
+    ) -> Result<usize, Blocked> {
         if self.readers == 0 {
             return Err(Blocked::Broken);
         }
@@ -90,11 +106,35 @@ impl Pipe {
             return Err(Blocked::Wait);
         }
         let count = room.min(data.len());
-        self.buffer
-            .try_reserve(count)
-            .map_err(|_| Blocked::NoMemory)?;
+        self.make_room(self.buffer.len() + count, may_have)?;
         self.buffer.extend(&data[..count]);
         Ok(count)
+    }
+
+    /// Has the buffer hold `bytes` bytes, of at most [`CAPACITY`].
+    fn make_room(
+        &mut self,
+        bytes: usize,
+        may_have: impl FnOnce(usize) -> bool,
+    ) -> Result<(), Blocked> {
+        let before = self.buffer.capacity();
+        if bytes <= before {
+            return Ok(());
+        }
+        // As much again as there was, so that many small writes do not copy it each time.
+        let wanted = bytes.next_power_of_two().clamp(LEAST, CAPACITY);
+        if !may_have(wanted) {
+            return Err(Blocked::NoMemory);
+        }
+        let more = wanted - self.buffer.len();
+        self.buffer
+            .try_reserve_exact(more)
+            .map_err(|_| Blocked::NoMemory)
+    }
+
+    /// Bytes of its buffer.
+    pub fn memory(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// One holder of an end is gone. With the last reader what is in the pipe goes, too.
@@ -165,6 +205,25 @@ mod tests {
         let mut buffer = [0; 10];
         assert_eq!(pipe.read(&mut buffer), Ok(10));
         assert_eq!(pipe.write(&vec![2; ATOMIC + 1]), Ok(10));
+    }
+
+    #[test]
+    fn a_buffer_grows_no_further_than_it_may() {
+        let mut pipe = Pipe::new();
+        let most = 4096;
+        let write =
+            |pipe: &mut Pipe, count| pipe.write_charged(&vec![1; count], |bytes| bytes <= most);
+        assert_eq!(write(&mut pipe, 1), Ok(1));
+        assert!(pipe.memory() >= 1 && pipe.memory() <= most);
+        assert_eq!(write(&mut pipe, 4095), Ok(4095));
+        assert_eq!(write(&mut pipe, 1), Err(Blocked::NoMemory));
+        assert_eq!(pipe.read(&mut [0; 100]), Ok(100));
+        assert_eq!(write(&mut pipe, 100), Ok(100));
+        assert!(pipe.memory() <= most);
+        assert_eq!(pipe.write(&vec![2; CAPACITY]), Ok(CAPACITY - 4096));
+        assert_eq!(pipe.memory(), CAPACITY);
+        pipe.close(End::Read);
+        assert_eq!(pipe.memory(), 0);
     }
 
     #[test]
