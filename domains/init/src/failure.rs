@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use interfaces::{
-    Errno, FsError, HardwareError, LoadError, PciError, RespawnError, StartError, Text,
+    Errno, FsError, HardwareError, LoadError, PciError, RespawnError, RpcError, StartError, Text,
 };
 
 /// Why there is no instance of a domain. The texts begin with the name of the domain whose fault it
@@ -14,6 +14,8 @@ pub enum Failure {
     GaveUp(String),
     /// It does not start; what was said.
     Cause(String),
+    /// There is no memory to start it with; its name. There may be later.
+    NoMemory(String),
 }
 
 impl Failure {
@@ -22,6 +24,17 @@ impl Failure {
         match self {
             Failure::GaveUp(name) => format!("{name}: crashed too often and stays down"),
             Failure::Cause(text) => text.clone(),
+            Failure::NoMemory(name) => format!("{name}: {}", RpcError::NoMemory),
+        }
+    }
+}
+
+impl Failure {
+    /// That of a call for the domain `name`.
+    pub fn of_call(name: &str, error: RpcError, what: &str) -> Self {
+        match error {
+            RpcError::NoMemory => Failure::NoMemory(name.into()),
+            error => Failure::Cause(format!("{name}: {what}{error}")),
         }
     }
 }
@@ -31,6 +44,7 @@ impl From<Failure> for RespawnError {
         match failure {
             Failure::GaveUp(_) => RespawnError::GaveUp,
             Failure::Cause(text) => RespawnError::CannotStart(Text::new(&text)),
+            Failure::NoMemory(_) => RespawnError::Rpc(RpcError::NoMemory),
         }
     }
 }

@@ -41,7 +41,8 @@ pub fn resolve(system: &Arc<System>, index: usize, number: usize) -> Result<Gran
     let domain = &system.manifest.domains[index];
     let grant = &domain.grants[number];
     let cause = |text: String| Failure::Cause(format!("{}: {text}", domain.name));
-    let rpc = |error: RpcError| cause(format!("grant `{}`: {error}", grant.port));
+    let what = format!("grant `{}`: ", grant.port);
+    let rpc = |error: RpcError| Failure::of_call(&domain.name, error, &what);
     match &grant.source {
         Source::Kernel(service) => Ok(Granted::free(system.kernel.service(*service).map_err(rpc)?)),
         Source::Ports { .. } | Source::Interrupt(_) | Source::Mmio { .. } => {
@@ -125,7 +126,7 @@ pub fn instance_offer(
     })?;
     match handle {
         Some(Ok(handle)) => Ok((id, handle)),
-        Some(Err(error)) => Err(Failure::Cause(format!("{name}: {error}"))),
+        Some(Err(error)) => Err(Failure::of_call(name, error, "")),
         None => Err(Failure::Cause(format!(
             "{name}: it did not make the offer that its image declares"
         ))),
@@ -149,7 +150,7 @@ fn respawn(
         port: port.map(String::from),
     };
     let handle = Handle::<dyn Respawn>::new(respawner);
-    let handle = handle.map_err(|error| Failure::Cause(format!("{name}: {error}")))?;
+    let handle = handle.map_err(|error| Failure::of_call(name, error, ""))?;
     Ok(Granted::free(handle.into_any()))
 }
 

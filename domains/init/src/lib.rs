@@ -10,6 +10,7 @@
 //! | [`service`] | one supervised domain: its state, and how it is started, ended and replaced |
 //! | [`grants`], [`claims`] | where a grant comes from; which driver has which PCI function |
 //! | [`disks`] | disks that are mounted on demand |
+//! | [`restarts`] | the threads that restart what has died |
 //! | [`supervise`] | the thread that watches, and what others see: `Respawn`, `Supervisor` |
 //! | [`update`], [`estate`], [`fit`] | replacing a domain by another image; its state; does the image fit? |
 //! | [`version`] | which image a domain is started from, and which one if that fails |
@@ -46,6 +47,7 @@ mod kernel;
 mod last_resort;
 mod last_words;
 mod limit;
+mod restarts;
 mod service;
 mod session;
 mod supervise;
@@ -118,6 +120,7 @@ fn boot(kernel: &Arc<Kernel>) -> Result<(), String> {
     let text = core::str::from_utf8(&text).map_err(|_| format!("{MANIFEST}: not UTF-8"))?;
     let manifest = Manifest::parse(text).map_err(|error| format!("{MANIFEST}, {error}"))?;
     let system = Arc::new(System::new(kernel.clone(), manifest, words, &files)?);
+    restarts::start(&system).map_err(|error| format!("no thread: {error}"))?;
     supervise::start(&system).map_err(|error| format!("no thread: {error}"))?;
     let of_thread = system.clone();
     // In a thread of its own, so that the kernel sees `init` running while the others start.

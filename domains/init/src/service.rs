@@ -18,8 +18,8 @@ use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::{log, time};
 use interfaces::{
-    AnyHandle, CrashReason, Domain, DomainSpec, DomainState, Gate, Handle, RVec, RpcResult,
-    StartError, Text,
+    AnyHandle, CrashReason, Domain, DomainSpec, DomainState, Gate, Handle, RVec, RpcError,
+    RpcResult, StartError, Text,
 };
 use manifest::model::MOST_GRANTS;
 use manifest::{Limits, order};
@@ -30,6 +30,11 @@ const FREE_MEMORY: &str = "free-memory";
 
 /// A domain that does not start is not tried again before so many nanoseconds.
 const RETRY_AFTER: u64 = 1_000_000_000;
+/// How long a start waits for memory, and how long it rests before it looks again, at first and at
+/// most; in nanoseconds.
+const MEMORY_PATIENCE: u64 = 5_000_000_000;
+const MEMORY_PAUSE: u64 = 1_000_000;
+const MEMORY_PAUSE_LATER: u64 = 50_000_000;
 /// So often a start is tried again because a domain that it needs crashed meanwhile.
 const ATTEMPTS: u32 = 3;
 /// Threads that a domain may create where the manifest says nothing.
@@ -324,6 +329,7 @@ impl System {
             return Err(failure.clone());
         }
         let mut attempts = 1;
+        let (patient_until, mut pause) = (time::now() + MEMORY_PATIENCE, MEMORY_PAUSE);
         loop {
             let began = time::now();
             let needs = self.needs(index);
@@ -335,6 +341,14 @@ impl System {
                     attempts += 1;
                     continue;
                 }
+                Err(Unstarted::Failed(Failure::NoMemory(_))) if began < patient_until => {
+                    // What the former instance had is on its way back, and caches are asked for
+                    // some.
+                    time::sleep(pause);
+                    pause = (pause * 2).min(MEMORY_PAUSE_LATER);
+                    continue;
+                }
+                Err(Unstarted::Failed(failure @ Failure::NoMemory(_))) => return Err(failure),
                 Err(Unstarted::Failed(failure)) => {
                     state.refused = Some((time::now(), failure.clone()));
                     return Err(failure);
@@ -394,6 +408,7 @@ impl System {
         let domain = &self.manifest.domains[index];
         let cause =
             |text: String| Unstarted::Failed(Failure::Cause(format!("{}: {text}", domain.name)));
+        let no_memory = || Unstarted::Failed(Failure::NoMemory(domain.name.clone()));
         let named = || self.services[index].image.as_ref();
         let prepared = version.map_or_else(named, |version| Ok(&version.image));
         let prepared = prepared.map_err(|text| cause(text.clone()))?;
@@ -401,11 +416,14 @@ impl System {
         let own = version.and_then(|version| version.options.as_deref());
         let options = self
             .options(index, own.unwrap_or(&domain.options))
-            .map_err(|error| cause(error.to_string()))?;
+            .map_err(|error| Unstarted::Failed(Failure::of_call(&domain.name, error, "")))?;
         let log = LogEnd::now(&self.kernel.monitor);
         let started = prepared.image.start(self.spec(index), grants, options);
         let started = started.map_err(|error| match error {
             StartError::Crashed => Unstarted::Crashed,
+            StartError::Rpc(RpcError::NoMemory) | StartError::Failed(RpcError::NoMemory) => {
+                no_memory()
+            }
             StartError::Failed(_) => {
                 let said = log.last_words(&domain.name);
                 cause(said.unwrap_or_else(|| failure::start(&error)))

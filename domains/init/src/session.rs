@@ -4,7 +4,7 @@
 //! `exec=` on the command line it runs one line, and the machine is switched off with the line's
 //! status.
 
-use crate::failure;
+use crate::failure::{self, Failure};
 use crate::former::{self, Former};
 use crate::grants;
 use crate::last_resort;
@@ -15,7 +15,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::{log, time};
 use interfaces::{
-    Console, Errno, ExitStatus, FileSystem, FsError, Handle, Personality, RVec, RpcError, RpcResult,
+    Console, Errno, ExitStatus, FileSystem, FsError, Handle, LoadError, Personality, RVec,
+    RpcError, RpcResult, StartError,
 };
 
 /// The status of a program that crashed or whose personality did.
@@ -88,8 +89,14 @@ fn serve(system: &Arc<System>, index: usize) -> Result<u8, String> {
     let once = system.words.exec.is_some();
     let mut failed = 0;
     loop {
-        let (id, personality) = grants::instance_offer(system, index, failed, None)
-            .map_err(|failure| failure.text())?;
+        let (id, personality) = match grants::instance_offer(system, index, failed, None) {
+            Ok(offered) => offered,
+            Err(Failure::NoMemory(_)) => {
+                time::sleep(SHORT_LIFE);
+                continue;
+            }
+            Err(failure) => return Err(failure.text()),
+        };
         let personality = personality.downcast::<dyn Personality>();
         let personality = personality
             .map_err(|_| String::from("the manifest's personality does not offer one"))?;
@@ -112,6 +119,7 @@ fn serve(system: &Arc<System>, index: usize) -> Result<u8, String> {
                 );
                 failed = id;
             }
+            Err(Ended::NoMemory) => log!("there is no memory for a shell now"),
             Err(Ended::NoShell(cause)) => return Err(cause),
         }
         if time::now() - began < SHORT_LIFE {
@@ -123,6 +131,8 @@ fn serve(system: &Arc<System>, index: usize) -> Result<u8, String> {
 /// How running a shell ended without an exit status.
 enum Ended {
     Crashed,
+    /// There may be some later.
+    NoMemory,
     NoShell(String),
 }
 
@@ -135,6 +145,14 @@ fn run_shell(system: &System, personality: &Handle<dyn Personality>) -> Result<E
         let error = match try_shell(system, personality, path) {
             Ok(status) => return Ok(status),
             Err(Errno::Rpc(RpcError::DomainCrashed)) => return Err(Ended::Crashed),
+            Err(
+                Errno::Rpc(RpcError::NoMemory)
+                | Errno::Fs(FsError::Rpc(RpcError::NoMemory))
+                | Errno::BadImage(LoadError::Rpc(RpcError::NoMemory))
+                | Errno::NoStart(
+                    StartError::Rpc(RpcError::NoMemory) | StartError::Failed(RpcError::NoMemory),
+                ),
+            ) => return Err(Ended::NoMemory),
             Err(error) => error,
         };
         let cause = format!("{path} cannot be started: {}", failure::program(&error));

@@ -3,7 +3,7 @@
 //! A crash is noticed twice: by a caller, who asks for another instance through his `Respawn`, and
 //! by the watching thread, which also sees the death of a domain that nobody calls. Whoever comes
 //! first restarts it. The watching thread itself never starts anything, since a start can take
-//! long: it has each done by a thread of its own.
+//! long: it has each done by one of the threads in [`restarts`](crate::restarts).
 
 use crate::failure::Failure;
 use crate::grants;
@@ -46,7 +46,7 @@ fn watch(system: &Arc<System>) {
 fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
     if missed {
         log!("more happened than could be noticed: looking at all domains");
-        return revive(system, None);
+        return system.restarts.look_at_all();
     }
     if !matches!(event.state, DomainState::Dying | DomainState::Gone) {
         return;
@@ -58,41 +58,37 @@ fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
             event.id,
             service::reason(event.reason)
         );
-        revive(system, Some((index, event.id)));
+        system.restarts.died(index, event.id);
     }
 }
 
 /// Has the domain with this number replaced, and then all that cannot go on without the instance
-/// that died, or did not start again before because they needed it.
-fn revive(system: &Arc<System>, dead: Option<(usize, u32)>) {
-    let of_thread = system.clone();
-    let work = move || {
-        if let Some((index, id)) = dead {
-            report(
-                &of_thread,
-                index,
-                of_thread.with_instance(index, id, |_| ()),
-            );
-        }
-        for &index in &of_thread.order {
-            if of_thread.services[index].status().is_wanted() {
-                report(&of_thread, index, of_thread.with_instance(index, 0, |_| ()));
-            }
-        }
-    };
-    if let Err(error) = thread::spawn("restart", work) {
-        log!("no thread to restart a domain with: {error}; it will be restarted when it is called");
+/// that died, or did not start again before because they needed it. Whether there was memory for
+/// all of them.
+pub fn revive(system: &Arc<System>, dead: Option<(usize, u32)>) -> bool {
+    let mut memory = true;
+    if let Some((index, id)) = dead {
+        memory &= report(system, index, system.with_instance(index, id, |_| ()));
     }
+    for &index in &system.order {
+        if system.services[index].status().is_wanted() {
+            memory &= report(system, index, system.with_instance(index, 0, |_| ()));
+        }
+    }
+    memory
 }
 
-fn report(system: &System, index: usize, result: Result<(), Failure>) {
-    if let Err(failure) = result {
-        log!(
-            "{} is down: {}",
-            system.manifest.domains[index].name,
-            failure.text()
-        );
-    }
+/// Says why a domain is down; whether it is not for want of memory.
+fn report(system: &System, index: usize, result: Result<(), Failure>) -> bool {
+    let Err(failure) = result else {
+        return true;
+    };
+    log!(
+        "{} is down: {}",
+        system.manifest.domains[index].name,
+        failure.text()
+    );
+    !matches!(failure, Failure::NoMemory(_))
 }
 
 /// Authority to have one domain restarted.

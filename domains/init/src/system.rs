@@ -5,6 +5,7 @@ use crate::claims::Claims;
 use crate::files::Files;
 use crate::images::Images;
 use crate::kernel::Kernel;
+use crate::restarts::Restarts;
 use crate::service::Service;
 use crate::words::Words;
 use alloc::format;
@@ -24,6 +25,8 @@ pub struct System {
     pub words: Words,
     /// The supervised domains, in the order of the manifest.
     pub services: Vec<Service>,
+    /// Which of them are to be restarted.
+    pub restarts: Restarts,
     /// Their numbers, each after those that it needs.
     pub order: Vec<usize>,
     /// Which driver has which PCI function.
@@ -65,6 +68,7 @@ impl System {
             .collect();
         Ok(System {
             kernel,
+            restarts: Restarts::new(manifest.domains.len()),
             manifest,
             words,
             services,
