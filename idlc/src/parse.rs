@@ -6,6 +6,7 @@
 //! they are reached.
 
 mod attributes;
+mod depth;
 mod methods;
 mod types;
 
@@ -27,6 +28,11 @@ pub fn parse(sources: Vec<Source>) -> (Model, Vec<Diagnostic>) {
             model: &mut model,
             errors: &mut errors,
         };
+        if let Err(message) = depth::check(&source.text) {
+            let span = parser.first_line();
+            parser.error(Rule::Syntax, span, message, "");
+            continue;
+        }
         match syn::parse_file(&source.text) {
             Ok(tree) => parser.file(&tree),
             Err(error) => parser.syntax(&error),
@@ -67,6 +73,14 @@ impl Parser<'_> {
         self.error(Rule::Syntax, span, message, "");
     }
 
+    fn first_line(&self) -> Span {
+        Span {
+            file: self.file,
+            line: 1,
+            column: 1,
+        }
+    }
+
     /// The start of a syntax node.
     fn span(&self, span: proc_macro2::Span) -> Span {
         let LineColumn { line, column } = span.start();
@@ -86,11 +100,7 @@ impl Parser<'_> {
 
     fn file(&mut self, tree: &syn::File) {
         let header = self.attributes(&tree.attrs, Place::File);
-        let span = Span {
-            file: self.file,
-            line: 1,
-            column: 1,
-        };
+        let span = self.first_line();
         self.documented(
             &header,
             span,

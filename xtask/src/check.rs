@@ -72,6 +72,7 @@ pub fn breaches(project: &Project, packages: &Packages) -> Result<Vec<Breach>> {
 fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
     let zone = rules::zone(project, package);
     let mut found = rules::dependencies(project, package);
+    found.extend(rules::generated(package));
     if zone.is_safe() {
         found.extend(trust::package(package)?);
     }
@@ -292,6 +293,28 @@ mod tests {
     fn safe_packages_say_so_to_the_compiler() {
         assert_eq!(checked("xtask", "//! A tool.\n").len(), 1);
         assert_eq!(checked("lib/e", "//! A crate.\n").len(), 1);
+    }
+
+    #[test]
+    fn what_is_generated_has_no_doctests() {
+        let folder = std::env::temp_dir().join(format!("trefoil-doc-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let build = packages::Dependency {
+            name: "idlc".into(),
+            kind: "build".into(),
+            ..packages::Dependency::default()
+        };
+        let mut package = Package {
+            folder: folder.clone(),
+            ..Package::default()
+        };
+        fs::write(folder.join("Cargo.toml"), "[lib]\n").expect("written");
+        assert_eq!(rules::generated(&package), None);
+        package.dependencies.push(build);
+        assert!(rules::generated(&package).is_some());
+        fs::write(folder.join("Cargo.toml"), "[lib]\ndoctest = false\n").expect("written");
+        assert_eq!(rules::generated(&package), None);
+        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -255,6 +255,21 @@ pub fn forbids_unsafe(package: &Package) -> Option<Breach> {
     })
 }
 
+/// A package whose code a build script writes, and whose documentation `cargo test` would compile and run: there stands
+/// what domains' authors wrote.
+pub fn generated(package: &Package) -> Option<Breach> {
+    let is_generated = package.dependencies.iter().any(|it| it.kind == "build");
+    let file = package.folder.join("Cargo.toml");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let is_off = text.lines().any(|line| line.trim() == "doctest = false");
+    let text = "what is generated has no doctests: `doctest = false` is missing".into();
+    (is_generated && !is_off).then_some(Breach {
+        file,
+        line: 1,
+        text,
+    })
+}
+
 /// A file that does not begin by saying what it is for.
 pub fn header(file: &Path, text: &str) -> Option<Breach> {
     let first = lexer::tokens(text).into_iter().next();

@@ -73,6 +73,10 @@ pub fn check(model: &Model, errors: &mut Vec<Diagnostic>) {
     model.definitions.iter().for_each(|it| names.definition(it));
     for entry in &model.entries {
         names.style(true, &entry.name, entry.span);
+        names.style(false, &entry.module(), entry.span);
+        for offer in &entry.offer_names {
+            names.style(false, offer, entry.span);
+        }
         names.arguments(&format!("entry `{}`", entry.name), &entry.arguments);
     }
 }
@@ -80,6 +84,11 @@ pub fn check(model: &Model, errors: &mut Vec<Diagnostic>) {
 struct Names<'a> {
     model: &'a Model,
     errors: &'a mut Vec<Diagnostic>,
+}
+
+/// Whether generated code could not use `name`, which edition 2024 has taken.
+fn is_keyword(name: &str) -> bool {
+    name == "gen" || syn::parse_str::<syn::Ident>(name).is_err()
 }
 
 impl Names<'_> {
@@ -233,6 +242,7 @@ impl Names<'_> {
             false => {
                 lower
                     && !raw
+                    && !is_keyword(name)
                     && !name.contains(odd)
                     && !name.contains(char::is_uppercase)
                     && !name.contains("__")

@@ -3,6 +3,7 @@
 use super::Parser;
 use crate::diagnostics::Rule;
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 
 /// Where attributes stand.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,11 @@ pub(super) struct Attributes {
 
 /// The longest budget, in milliseconds: an hour.
 const LONGEST_BUDGET: u32 = 3_600_000;
+
+/// Whether `c` steers the direction in which text is shown.
+fn is_bidirectional(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
 
 impl Parser<'_> {
     /// Reads attributes; unknown and misplaced ones are errors.
@@ -79,6 +85,7 @@ impl Parser<'_> {
             ..
         }) = &pair.value
         {
+            self.plain_text(&text.value(), pair);
             // A block comment has several lines in one attribute.
             found
                 .docs
@@ -86,6 +93,22 @@ impl Parser<'_> {
             if text.value().is_empty() {
                 found.docs.push(String::new());
             }
+        }
+    }
+
+    /// What is generated has these comments in it, and tools such as `cargo test` compile and run the code blocks that they
+    /// find in comments. What may begin one, however it is nested in lists and quotations, is refused.
+    fn plain_text(&mut self, text: &str, pair: &syn::MetaNameValue) {
+        let is_code = ["    ", "\t", "```", "~~~"]
+            .iter()
+            .any(|it| text.contains(it));
+        let is_control = |c: char| c != '\n' && c.is_control();
+        if is_code || text.contains(is_control) || text.contains(is_bidirectional) {
+            let span = self.span(pair.path.span());
+            let help =
+                "plain text; lists are indented by two spaces, names stand in single backquotes";
+            let message = "documentation with a code block or a control character in it";
+            self.error(Rule::DocText, span, message, help);
         }
     }
 
