@@ -4,7 +4,8 @@
 //!    compiler lets through ([`crate::cargo_toml`], [`crate::trust`]).
 //! 2. The kernel and all domains are compiled for the bare machine, `core` and `alloc` included; what must be
 //!    safe under watch ([`crate::guard`]).
-//! 3. Each domain's ELF file gets its header (name, ABI fingerprint, ports) and is signed.
+//! 3. Each domain's ELF file gets its header (name, ABI fingerprint, ports). A process of its own signs them
+//!    ([`crate::signer`]): none of the others can read the key ([`crate::confine`]).
 //! 4. Images and manifest go into the archive.
 //!
 //! If no source has changed since the last build, nothing of this is done, and cargo is not called.
@@ -16,13 +17,12 @@ use std::process::Command;
 
 use abi::image::{PORT_OFFER, PORT_OPTIONAL, Port};
 use anyhow::{Context, Result, bail};
-use ed25519_compact::KeyPair;
 
 use crate::archive::Archive;
 use crate::packages::{self, Domain, Package, Packages};
 use crate::project::Project;
 use crate::setup::{self, TARGET, Toolchain};
-use crate::{cargo_toml, elf, glue, guard, keys, rules, stamp, tool, trust, wiring};
+use crate::{cargo_toml, elf, glue, guard, keys, rules, signer, stamp, tool, trust, wiring};
 
 /// What decides how values are laid out, besides compiler and target; part of the ABI fingerprint.
 const PROFILE: &str = "opt-level=3 panic=abort codegen-units=1";
@@ -102,7 +102,8 @@ struct Compiler<'a> {
     packages: Packages,
     model: idlc::Model,
     fingerprint: [u8; 32],
-    key: KeyPair,
+    /// In hexadecimal.
+    public_key: String,
 }
 
 impl<'a> Compiler<'a> {
@@ -111,21 +112,21 @@ impl<'a> Compiler<'a> {
         let packages = packages::ours(project, &toolchain)?;
         let model = idlc::load(&project.root).map_err(|report| anyhow::anyhow!("{report}"))?;
         let fingerprint = fingerprint(project, &toolchain, &model)?;
-        let key = keys::load_or_make(&project.out)?;
+        let public_key = signer::public_key(project)?;
         Ok(Compiler {
             project,
             toolchain,
             packages,
             model,
             fingerprint,
-            key,
+            public_key,
         })
     }
 
     fn cargo(&self, arguments: &[&str]) -> Result<()> {
         let mut command = compiler(self.project, &self.toolchain, &self.packages)?;
         command.env("TREFOIL_FINGERPRINT", keys::hex(&self.fingerprint));
-        command.env("TREFOIL_PUBLIC_KEY", keys::hex(self.key.pk.as_ref()));
+        command.env("TREFOIL_PUBLIC_KEY", &self.public_key);
         tool::run(command.args(arguments))
     }
 }
@@ -161,13 +162,7 @@ fn compile_all(project: &Project) -> Result<()> {
             compiler.cargo(&["--manifest-path", &glue, "--workspace"])
         }
     })?;
-    sign_all(
-        project,
-        &domains,
-        &compiler.model,
-        &compiler.fingerprint,
-        &compiler.key,
-    )
+    sign_all(project, &domains, &compiler.model, &compiler.fingerprint)
 }
 
 /// A cargo command that builds for the bare machine; what must be safe is compiled under watch.
@@ -304,18 +299,20 @@ fn examine(project: &Project, packages: &Packages) -> Result<()> {
     )
 }
 
+/// Finishes all images and has them signed.
 fn sign_all(
     project: &Project,
     domains: &[(&Package, &Domain)],
     model: &idlc::Model,
     fingerprint: &[u8; 32],
-    key: &KeyPair,
 ) -> Result<()> {
-    let images = project.images();
-    if images.exists() {
-        fs::remove_dir_all(&images)?;
+    let (images, finished) = (project.images(), project.out.join("unsigned"));
+    for folder in [&images, &finished] {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
     }
-    fs::create_dir_all(&images)?;
     for (_, domain) in domains {
         let file = fs::read(products(project).join(&domain.image))?;
         let elf = elf::stripped(&file).with_context(|| domain.image.clone())?;
@@ -323,13 +320,14 @@ fn sign_all(
         let another = domain.update.iter();
         names.extend(another.map(|name| (name, format!("boot/updates/{name}"))));
         for (name, path) in names {
-            let signed = keys::sign(key, unsigned(domain, name, model, fingerprint, &elf)?);
-            let path = images.join(path);
+            let image = unsigned(domain, name, model, fingerprint, &elf)?;
+            let path = finished.join(path);
             fs::create_dir_all(path.parent().context("an image has a folder")?)?;
-            fs::write(&path, signed)?;
+            fs::write(&path, image)?;
         }
     }
-    Ok(())
+    signer::sign(project, &finished, &images)?;
+    Ok(fs::remove_dir_all(&finished)?)
 }
 
 /// What is to be signed: the domain's image, called `name`.

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::project::Project;
-use crate::{build, keys, packages, setup, stamp, tool};
+use crate::{build, confine, keys, packages, setup, signer, stamp, tool};
 
 /// Arguments of the command.
 #[derive(Clone, Debug, clap::Args)]
@@ -69,7 +69,7 @@ fn core(project: &Project, toolchain: &setup::Toolchain) -> Result<()> {
     let mark = project.out.join("hosted-core.stamp");
     let (fingerprint, key) = (
         build::fingerprint_now(project)?,
-        keys::load_or_make(&project.out)?,
+        signer::public_key(project)?,
     );
     let sources = stamp::of(&CORE_SOURCES.map(|name| project.root.join(name)));
     let wanted = format!("{sources:016x} {}\n", keys::hex(&fingerprint));
@@ -79,7 +79,7 @@ fn core(project: &Project, toolchain: &setup::Toolchain) -> Result<()> {
     let packages = packages::ours(project, toolchain)?;
     let mut command = build::compiler(project, toolchain, &packages)?;
     command.env("TREFOIL_FINGERPRINT", keys::hex(&fingerprint));
-    command.env("TREFOIL_PUBLIC_KEY", keys::hex(key.pk.as_ref()));
+    command.env("TREFOIL_PUBLIC_KEY", key);
     command.args(["--package", "hosted-core", "--bin", "hosted-core"]);
     tool::timed("building the hosted core", || tool::run(&mut command))?;
     fs::copy(build::products(project).join("hosted-core"), &core)
@@ -112,9 +112,10 @@ pub fn bench(project: &Project, names: &[String], json: bool) -> Result<i32> {
     host(project, &Options { arguments })
 }
 
-/// The launcher as a command, told where the build is.
+/// The launcher as a command, told where the build is. Domains run in its process, with nothing but the language between
+/// them and what their user may do: it does not find the key.
 pub fn launcher(project: &Project, built: &Built) -> Command {
-    let mut command = Command::new(&built.launcher);
+    let mut command = confine::command(project, &built.launcher);
     command
         .env("TREFOIL_OUT", &project.out)
         .current_dir(&project.root);

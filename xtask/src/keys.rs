@@ -1,19 +1,27 @@
-//! The key that images are signed with. It is made once per build folder and never leaves it.
+//! The key that images are signed with. It is made once per build folder and never leaves it. It lies in a folder of its
+//! own, so that [`crate::confine`] can hide it; only [`crate::signer`] reads it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use ed25519_compact::{KeyPair, Seed};
+
+/// The folder that has nothing in it but the key of the build folder `out`.
+pub fn folder(out: &Path) -> PathBuf {
+    out.join("signing")
+}
 
 /// The key of the build folder `out`; made if there is none.
 ///
 /// # Errors
 /// If it cannot be read or written, or is not a key.
 pub fn load_or_make(out: &Path) -> Result<KeyPair> {
-    let path = out.join("key");
+    let path = folder(out).join("key");
+    // Where older versions of this tool had one, open to all that they started.
+    let _ = fs::remove_file(out.join("key"));
     if !path.exists() {
         make(&path).with_context(|| format!("cannot make {}", path.display()))?;
     }
@@ -30,7 +38,10 @@ pub fn load_or_make(out: &Path) -> Result<KeyPair> {
 fn make(path: &Path) -> Result<()> {
     let mut seed = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut seed)?;
-    fs::create_dir_all(path.parent().context("a key has a folder")?)?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path.parent().context("a key has a folder")?)?;
     OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -73,12 +84,14 @@ mod tests {
         let first = load_or_make(&folder).expect("made");
         let second = load_or_make(&folder).expect("read");
         assert_eq!(first.pk.as_ref(), second.pk.as_ref());
-        let mode = fs::metadata(folder.join("key"))
-            .expect("is there")
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600);
-        fs::write(folder.join("key"), b"short").expect("written");
+        let mode = |file: &Path| {
+            let found = fs::metadata(file).expect("is there");
+            found.permissions().mode() & 0o777
+        };
+        let key = super::folder(&folder).join("key");
+        assert_eq!(mode(&key), 0o600);
+        assert_eq!(mode(&super::folder(&folder)), 0o700);
+        fs::write(key, b"short").expect("written");
         assert!(load_or_make(&folder).is_err());
         fs::remove_dir_all(folder).expect("removed");
     }

@@ -5,7 +5,8 @@
 //! - [`project`]: where things are; [`tool`]: running other programs; [`packages`]: what cargo knows;
 //! - [`lexer`] and [`trust`]: reading Rust sources, and what is forbidden in them;
 //! - [`cargo_toml`] and [`guard`]: the manifests of what must be safe, and the watch over its compilation;
-//! - [`glue`], [`elf`], [`keys`], [`archive`], [`stamp`]: the steps of a build;
+//! - [`glue`], [`elf`], [`archive`], [`stamp`]: the steps of a build; [`keys`], [`signer`] and [`confine`]: the key,
+//!   the process that has it, and those that must not;
 //! - [`preflight`]: what would keep the system from booting, in words for people; [`doc`]: manuals as pages;
 //! - [`qemu`] and [`session`]: a running system and typing at it, also used by the package `tests`;
 //! - [`faults`], [`ledger`]: the fault campaign and what it says;
@@ -21,6 +22,7 @@ pub mod build;
 pub mod campaign;
 pub mod cargo_toml;
 pub mod check;
+pub mod confine;
 pub mod cuts;
 pub mod demo;
 pub mod disk;
@@ -50,6 +52,7 @@ pub mod run;
 pub mod sanitize;
 pub mod session;
 pub mod setup;
+pub mod signer;
 pub mod stamp;
 pub mod steps;
 pub mod storms;

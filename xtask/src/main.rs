@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use xtask::project::Project;
 use xtask::{
     bench, build, check, cuts, demo, doc, faults, fuzz, guard, hosted, model, run, sanitize, setup,
-    steps, storms, tcb, test, tool,
+    signer, steps, storms, tcb, test, tool,
 };
 
 /// Builds, runs, tests, checks and measures Trefoil
@@ -72,7 +72,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    if let Some(code) = guard::called() {
+    if let Some(code) = signer::called().or_else(guard::called) {
         return code;
     }
     let project = Project::here();

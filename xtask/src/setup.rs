@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::project::Project;
-use crate::tool;
+use crate::{confine, tool};
 
 /// The compiler's version: the images of one system must all be built by the same.
 pub const VERSION: &str = "1.96";
@@ -34,9 +34,17 @@ pub struct Toolchain {
 
 impl Toolchain {
     /// A command that runs this toolchain's cargo for the host, at the top of the sources, and is
-    /// not misled by the cargo that runs us.
+    /// not misled by the cargo that runs us. Neither it nor what it starts finds the signing key.
     pub fn cargo(&self, project: &Project) -> Command {
-        let mut command = Command::new(self.bin.join("cargo"));
+        self.prepared(project, confine::command(project, &self.bin.join("cargo")))
+    }
+
+    /// The same for what needs the signing key, as tests of images do.
+    pub fn cargo_with_key(&self, project: &Project) -> Command {
+        self.prepared(project, Command::new(self.bin.join("cargo")))
+    }
+
+    fn prepared(&self, project: &Project, mut command: Command) -> Command {
         let inherited = |name: &OsString| {
             let name = name.to_string_lossy();
             name.starts_with("CARGO_PKG_")

@@ -277,7 +277,7 @@ fn system_names(project: &Project, toolchain: &Toolchain) -> Result<Vec<String>>
 /// Runs the program of the package `tests`, whose last line has its counts.
 fn system(project: &Project, toolchain: &Toolchain, arguments: &[&str]) -> Result<Count> {
     tool::step("testing the whole system");
-    let mut command = toolchain.cargo(project);
+    let mut command = toolchain.cargo_with_key(project);
     command
         .args(["run", "--quiet", "--package", "tests", "--"])
         .args(arguments);

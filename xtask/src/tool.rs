@@ -9,6 +9,8 @@ use std::{env, io};
 
 use anyhow::{Context, Result, bail};
 
+use crate::confine;
+
 /// The exit status when the command line makes no sense, the same as that of the parser of options.
 pub const USAGE_STATUS: u8 = 2;
 
@@ -97,8 +99,14 @@ pub fn captured(command: &mut Command) -> Result<Output> {
 }
 
 fn name(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args().take(3));
-    let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<&OsStr> = words.collect();
+    // What only hides the key in front of the program is of no interest.
+    let is_confined = words.contains(&OsStr::new(confine::MARK));
+    let program = words.iter().rposition(|word| *word == confine::LAST);
+    let start = program.filter(|_| is_confined).map_or(0, |at| at + 2);
+    let words = words.iter().skip(start).take(4);
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     format!("`{}`", words.join(" "))
 }
 
