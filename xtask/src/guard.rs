@@ -4,12 +4,15 @@
 //! through unchanged. A crate that must be safe is compiled so:
 //!
 //! 1. All macros are expanded, with the very arguments of the compilation, and the result is searched for
-//!    what must not be there ([`trust::expanded`]): so it does not matter who wrote it, the crate itself, a macro
-//!    of its own that puts it together from pieces, or a macro of a package that it may use.
+//!    what must not be there ([`trust::expanded`], and [`holes`], the shapes by which safe code can break the
+//!    language): so it does not matter who wrote it, the crate itself, a macro of its own that puts it
+//!    together from pieces, or a macro of a package that it may use.
 //! 2. It is compiled with `-F unsafe_code`, which no attribute and no manifest takes back, and without
-//!    unstable features, although the build of `core` needs them switched on.
-//! 3. Every file that the compiler read must lie in the crate's own folder, and be no link; and nothing of the
-//!    build's environment may have been asked for.
+//!    unstable features, although the build of `core` needs them switched on. And it is checked once more, as
+//!    a second opinion, with the compiler's next trait solver, which knows better in some places.
+//! 3. Every file that the compiler read must lie in the crate's own folder, and be no link, and goes through the search of
+//!    sources ([`trust::source`]), whatever it is called; and nothing of the build's environment may have been
+//!    asked for.
 //!
 //! As cargo calls the compiler only for what has changed, all this costs nothing when nothing has; and what
 //! was not examined cannot be linked, as there is no other way to it. When the rules themselves change,
@@ -21,19 +24,20 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::packages::Packages;
 use crate::project::Project;
-use crate::{build, rules, trust};
+use crate::{build, holes, rules, trust};
 
 /// The folders of the crates that must be safe, separated as in `PATH`; cargo hands it on to us.
 const FOLDERS: &str = "TREFOIL_GUARDED";
 /// What a change of makes it necessary to examine everything again.
-const RULES: [&str; 3] = [
+const RULES: [&str; 4] = [
     include_str!("guard.rs"),
+    include_str!("holes.rs"),
     include_str!("trust.rs"),
     include_str!("lexer.rs"),
 ];
@@ -138,10 +142,15 @@ fn stand_in(compiler: &OsStr, arguments: &[OsString], folders: &[PathBuf]) -> Re
     let Some(folder) = folder else {
         return Ok(command.status()?);
     };
-    let found = expansion(compiler, arguments)?;
+    let mut found = expansion(compiler, arguments)?;
+    let opinion = second_opinion(compiler, arguments)?;
     let status = command
         .args(["-Funsafe_code", "-Zallow-features="])
         .status()?;
+    let opinion = opinion.verdict()?.filter(|_| status.success());
+    if let Some(found) = &mut found {
+        found.extend(opinion);
+    }
     let name = value(arguments, "--crate-name").unwrap_or_default();
     judge(found.as_deref(), status.success())
         .with_context(|| name.to_string_lossy().into_owned())?;
@@ -184,7 +193,50 @@ fn expansion(compiler: &OsStr, arguments: &[OsString]) -> Result<Option<Vec<Stri
     command.args(without_output(arguments));
     let output = command.arg("-Zunpretty=expanded").output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(output.status.success().then(|| trust::expanded(&text)))
+    Ok(output.status.success().then(|| {
+        let shapes = match holes::find(&text) {
+            Ok(found) => found,
+            Err(error) => vec![format!("it cannot be looked at: {error}")],
+        };
+        [trust::expanded(&text), shapes].concat()
+    }))
+}
+
+/// A check of the crate by the next trait solver, which works beside the compiler.
+struct Opinion {
+    child: std::process::Child,
+    /// What it writes; nobody needs it.
+    folder: PathBuf,
+}
+
+/// Has the crate checked with the next trait solver. The old one, which makes the code, takes what rust#57893 needs.
+fn second_opinion(compiler: &OsStr, arguments: &[OsString]) -> Result<Opinion> {
+    let folder = env::temp_dir().join(format!("trefoil-opinion-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let mut command = Command::new(compiler);
+    command.args(without_output(arguments));
+    command.args([
+        "-Funsafe_code",
+        "-Zallow-features=",
+        "-Znext-solver=globally",
+    ]);
+    command.args(["--emit=metadata", "--error-format=short", "-Awarnings"]);
+    command.arg("--out-dir").arg(&folder);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn()?;
+    Ok(Opinion { child, folder })
+}
+
+impl Opinion {
+    /// Why the next solver refuses the crate; `None` if it does not.
+    fn verdict(self) -> Result<Option<String>> {
+        let output = self.child.wait_with_output()?;
+        fs::remove_dir_all(&self.folder)?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let first = said.lines().next().unwrap_or_default();
+        let refused = format!("the compiler's next trait solver refuses it: {first}");
+        Ok((!output.status.success()).then_some(refused))
+    }
 }
 
 /// The arguments without what says where results and messages go.
@@ -224,7 +276,30 @@ fn files(arguments: &[OsString], folder: &Path) -> Result<()> {
     let text = fs::read_to_string(&list).with_context(|| list.display().to_string())?;
     let found = strangers(&text, folder);
     ensure!(found.is_empty(), "{name}: {}", found.join("; "));
+    let found = searched(&text)?;
+    ensure!(found.is_empty(), "{name}: {}", found.join("; "));
     Ok(())
+}
+
+/// The files in a list of dependencies.
+fn listed(list: &str) -> impl Iterator<Item = PathBuf> {
+    let files = list.lines().filter_map(|line| line.strip_suffix(':'));
+    files.map(|file| PathBuf::from(file.replace("\\ ", " ")))
+}
+
+/// What the search of sources finds in the listed files. What is no text is no source either.
+fn searched(list: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for file in listed(list) {
+        let bytes = fs::read(&file).with_context(|| file.display().to_string())?;
+        let Ok(text) = String::from_utf8(bytes) else {
+            continue;
+        };
+        for trust::Breach { line, text, .. } in trust::source(&file, &text) {
+            found.push(format!("{}:{line}: {text}", file.display()));
+        }
+    }
+    Ok(found)
 }
 
 /// What a list of dependencies (in the form of `make`) has that does not belong to the package in `folder`.
@@ -234,15 +309,13 @@ fn strangers(list: &str, folder: &Path) -> Vec<String> {
         if let Some(variable) = line.strip_prefix("# env-dep:") {
             let name = variable.split('=').next().unwrap_or_default();
             found.insert(format!("the build's environment is asked for `{name}`"));
-        } else if let Some(file) = line.strip_suffix(':') {
-            let file = Path::new(&file.replace("\\ ", " ")).to_path_buf();
-            if !is_own(&file, folder) {
-                found.insert(format!(
-                    "{} is read, which is not in the package's folder",
-                    file.display()
-                ));
-            }
         }
+    }
+    for file in listed(list).filter(|file| !is_own(file, folder)) {
+        found.insert(format!(
+            "{} is read, which is not in the package's folder",
+            file.display()
+        ));
     }
     found.into_iter().collect()
 }
@@ -292,6 +365,29 @@ mod tests {
         for is_compiled in [false, true] {
             assert!(judge(Some(&["`unsafe`".into()]), is_compiled).is_err());
         }
+    }
+
+    #[test]
+    fn every_file_that_was_read_is_searched() {
+        let folder = std::env::temp_dir().join(format!("trefoil-read-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let list = |name: &str, content: &[u8]| {
+            let file = folder.join(name);
+            fs::write(&file, content).expect("written");
+            format!("a.rlib: {0}\n\n{0}:\n", file.display())
+        };
+        let found = |list: String| searched(&list).expect("read").len();
+        assert_eq!(found(list("a b.txt", b"unsafe fn a() {}")), 1);
+        assert_eq!(
+            found(list(
+                "a.rs",
+                "fn a() { include\u{200e}!(\"b\") }".as_bytes()
+            )),
+            2
+        );
+        assert_eq!(found(list("a.bin", b"unsafe \xff")), 0);
+        assert_eq!(found(list("b.rs", b"fn a() {}")), 0);
+        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -1,7 +1,12 @@
-//! Splits Rust source text into tokens, well enough to look for words and to count lines of code.
+//! Splits Rust source text into tokens, to look for words and to count lines of code.
 //!
-//! Only what the checks need is told apart: words, literals, punctuation and comments. Nothing is
-//! parsed. Text that is no Rust yields some tokens, never a panic.
+//! The compiler's own lexer does it, as the registry has it (`rustc_lexer`, published from the
+//! compiler's sources): whatever this search took for white space, a comment or a literal and the
+//! compiler did not would be a place to hide code in. Only what the checks need is told apart:
+//! words, literals, punctuation and comments. Nothing is parsed. Text that is no Rust yields some
+//! tokens, never a panic.
+
+use ra_ap_rustc_lexer::{self as rustc, FrontmatterAllowed, LiteralKind, TokenKind};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +15,7 @@ pub enum Kind {
     Word,
     /// A string, byte string, character, lifetime or number.
     Literal,
-    /// One character of punctuation.
+    /// One character of punctuation, or one that has no meaning in Rust.
     Mark,
     /// A comment, documentation included.
     Comment,
@@ -27,21 +32,28 @@ pub struct Token<'a> {
     pub line: usize,
 }
 
+/// A piece of source text, white space included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece<'a> {
+    /// What it is; `None`: white space.
+    kind: Option<Kind>,
+    /// It is a quoted literal: any character may stand in it.
+    is_quoted: bool,
+    text: &'a str,
+    line: usize,
+}
+
+impl<'a> Piece<'a> {
+    fn token(self) -> Option<Token<'a>> {
+        let Piece { text, line, .. } = self;
+        let kind = self.kind?;
+        Some(Token { kind, text, line })
+    }
+}
+
 /// All tokens of `source`, comments included.
 pub fn tokens(source: &str) -> Vec<Token<'_>> {
-    let mut found = Vec::new();
-    let (mut at, mut line) = (0, 1);
-    while at < source.len() {
-        let rest = &source[at..];
-        let (kind, length) = next(rest);
-        let text = &rest[..length];
-        if let Some(kind) = kind {
-            found.push(Token { kind, text, line });
-        }
-        line += text.matches('\n').count();
-        at += length;
-    }
-    found
+    pieces(source).filter_map(Piece::token).collect()
 }
 
 /// All tokens of `source` but the comments.
@@ -51,102 +63,63 @@ pub fn code_tokens(source: &str) -> Vec<Token<'_>> {
     all
 }
 
-fn next(rest: &str) -> (Option<Kind>, usize) {
-    let first = rest.chars().next().unwrap_or(' ');
-    if first.is_whitespace() {
-        return (None, first.len_utf8());
+/// Characters that must not stand where they do, with their lines: anything but ASCII outside of
+/// comments and quoted literals (there are letters that look alike, and white space that nobody
+/// sees), and anywhere what changes the order in which an editor shows the text.
+pub fn odd_characters(source: &str) -> Vec<(char, usize)> {
+    let mut found = Vec::new();
+    for piece in pieces(source) {
+        let is_free = piece.is_quoted || piece.kind == Some(Kind::Comment);
+        let is_odd = |c: char| is_bidirectional(c) || !is_free && !c.is_ascii();
+        let odd = piece.text.char_indices().filter(|(_, c)| is_odd(*c));
+        found.extend(odd.map(|(at, c)| (c, piece.line + piece.text[..at].matches('\n').count())));
     }
-    if rest.starts_with("//") {
-        return (Some(Kind::Comment), rest.find('\n').unwrap_or(rest.len()));
-    }
-    if rest.starts_with("/*") {
-        return (Some(Kind::Comment), block_comment(rest));
-    }
-    if let Some(length) = string(rest) {
-        return (Some(Kind::Literal), length);
-    }
-    if first == '\'' {
-        return (Some(Kind::Literal), quote(rest));
-    }
-    if first.is_ascii_digit() {
-        return (Some(Kind::Literal), word(rest));
-    }
-    if first == '_' || first.is_alphabetic() {
-        let raw = if rest.starts_with("r#") { 2 } else { 0 };
-        return (Some(Kind::Word), raw + word(&rest[raw..]));
-    }
-    (Some(Kind::Mark), first.len_utf8())
+    found
 }
 
-fn word(rest: &str) -> usize {
-    let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric());
-    end.unwrap_or(rest.len()).max(1).min(rest.len())
+/// Whether `c` is one of the marks that steer the direction of text.
+pub fn is_bidirectional(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn block_comment(rest: &str) -> usize {
-    let (mut depth, mut at) = (0usize, 0);
-    let bytes = rest.as_bytes();
-    while at + 1 < bytes.len() {
-        match &bytes[at..at + 2] {
-            b"/*" => (depth, at) = (depth + 1, at + 2),
-            b"*/" => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
+fn pieces(source: &str) -> impl Iterator<Item = Piece<'_>> {
+    let (mut at, mut line) = (0, 1);
+    rustc::tokenize(source, FrontmatterAllowed::No).map(move |token| {
+        let text = &source[at..at + token.len as usize];
+        at += text.len();
+        let (kind, is_quoted) = kind(token.kind);
+        let piece = Piece {
+            kind,
+            is_quoted,
+            text,
+            line,
+        };
+        line += text.matches('\n').count();
+        piece
+    })
+}
+
+/// What a token of the compiler is to us, and whether it is a quoted literal.
+fn kind(kind: TokenKind) -> (Option<Kind>, bool) {
+    match kind {
+        TokenKind::Whitespace => (None, false),
+        TokenKind::LineComment { .. } | TokenKind::BlockComment { .. } => {
+            (Some(Kind::Comment), false)
         }
-        if depth == 0 {
-            return at;
+        TokenKind::Ident
+        | TokenKind::InvalidIdent
+        | TokenKind::RawIdent
+        | TokenKind::UnknownPrefix => (Some(Kind::Word), false),
+        TokenKind::Literal { kind, .. } => {
+            let is_number = matches!(kind, LiteralKind::Int { .. } | LiteralKind::Float { .. });
+            (Some(Kind::Literal), !is_number)
         }
-    }
-    rest.len()
-}
-
-/// The length of the string literal that `rest` starts with.
-fn string(rest: &str) -> Option<usize> {
-    let prefix = rest.find(|c: char| !matches!(c, 'b' | 'c' | 'r'))?;
-    let (prefix, body) = rest.split_at(prefix);
-    if prefix.len() > 2 {
-        return None;
-    }
-    if prefix.ends_with('r') {
-        let hashes = body.find(|c: char| c != '#')?;
-        body[hashes..].strip_prefix('"')?;
-        let end = format!("\"{}", &body[..hashes]);
-        let inner = hashes + 1;
-        let length = body[inner..]
-            .find(&end)
-            .map_or(body.len(), |found| inner + found + end.len());
-        return Some(prefix.len() + length);
-    }
-    if prefix == "b" && body.starts_with('\'') {
-        return Some(1 + quote(body));
-    }
-    body.strip_prefix('"')?;
-    Some(prefix.len() + closing(body, '"'))
-}
-
-/// The length of the text up to the closing `mark`, which `rest` starts with as well.
-fn closing(rest: &str, mark: char) -> usize {
-    let mut escaped = false;
-    for (at, c) in rest.char_indices().skip(1) {
-        if c == mark && !escaped {
-            return at + c.len_utf8();
+        TokenKind::Lifetime { .. } | TokenKind::RawLifetime | TokenKind::UnknownPrefixLifetime => {
+            (Some(Kind::Literal), false)
         }
-        escaped = c == '\\' && !escaped;
-    }
-    rest.len()
-}
-
-/// The length of the character literal or lifetime that `rest` starts with.
-fn quote(rest: &str) -> usize {
-    let mut chars = rest.char_indices().skip(1);
-    let second = chars.next().map_or(' ', |(_, c)| c);
-    let is_char = second == '\\' || chars.next().is_some_and(|(_, c)| c == '\'');
-    if is_char {
-        return closing(rest, '\'');
-    }
-    1 + if second == '_' || second.is_alphabetic() {
-        word(&rest[1..])
-    } else {
-        0
+        // What the compiler refuses at the head of a file, unless an unstable feature is on.
+        TokenKind::Frontmatter { .. } => (Some(Kind::Word), false),
+        _ => (Some(Kind::Mark), false),
     }
 }
 
@@ -234,6 +207,34 @@ mod tests {
     fn tests_and_comments_are_no_code() {
         let source = "//! head\n\nfn a() {\n    1\n}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n#[cfg(test)]\nuse x;\nfn c() {}\n";
         assert_eq!(code_lines(source), [3, 4, 5, 12]);
+    }
+
+    #[test]
+    fn white_space_that_only_the_compiler_knows_separates_words() {
+        for space in ["\u{200e}", "\u{200f}", "\u{85}", "\u{2028}", "\u{b}"] {
+            let source = format!("a{space}include{space}!{space}(b)");
+            assert_eq!(texts(&source), ["a", "include", "!", "(", "b", ")"]);
+        }
+    }
+
+    #[test]
+    fn nothing_but_ascii_outside_of_comments_and_literals() {
+        for (source, count) in [
+            (
+                "// ä\n/* ö */ let a = \"ü\"; let b = 'ß'; let c = r#\"é\"#;",
+                0,
+            ),
+            ("let ä = 1;", 1),
+            ("include\u{200e}!()", 1),
+            ("\u{200f}\u{feff}a", 2),
+            ("&'ä a", 1),
+            ("// \u{202e}", 1),
+            ("\"\u{2066}\"", 1),
+            ("1ä", 1),
+        ] {
+            assert_eq!(odd_characters(source).len(), count, "{source:?}");
+        }
+        assert_eq!(odd_characters("a\n/* \n\u{61c} */")[0].1, 3);
     }
 
     #[test]

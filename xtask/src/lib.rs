@@ -3,7 +3,7 @@
 //! One file per command (`setup`, `build`, `run`, `test`, `check`, `tcb`, `bench`, `demo`); beside
 //! them what they share:
 //! - [`project`]: where things are; [`tool`]: running other programs; [`packages`]: what cargo knows;
-//! - [`lexer`] and [`trust`]: reading Rust sources, and what is forbidden in them;
+//! - [`lexer`], [`trust`] and [`holes`]: reading Rust sources, and what is forbidden in them;
 //! - [`cargo_toml`] and [`guard`]: the manifests of what must be safe, and the watch over its compilation;
 //! - [`glue`], [`elf`], [`archive`], [`stamp`]: the steps of a build; [`keys`], [`signer`] and [`confine`]: the key,
 //!   the process that has it, and those that must not;
@@ -34,6 +34,7 @@ pub mod fuzz;
 pub mod gdb;
 pub mod glue;
 pub mod guard;
+pub mod holes;
 pub mod hosted;
 pub mod keys;
 pub mod ledger;

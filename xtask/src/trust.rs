@@ -5,6 +5,7 @@
 //! Each rule closes one door; each has a test below or among the attacks (`docs/soundness/attacks.md`). What
 //! stays open is listed in `CAVEATS.md`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +80,13 @@ pub fn source(file: &Path, text: &str) -> Vec<Breach> {
             text: "a first line that the compiler skips is not allowed here".into(),
         });
     }
+    for (character, line) in lexer::odd_characters(text) {
+        found.push(Breach {
+            file: file.to_path_buf(),
+            line,
+            text: odd(character),
+        });
+    }
     for (at, token) in tokens
         .iter()
         .enumerate()
@@ -94,6 +102,18 @@ pub fn source(file: &Path, text: &str) -> Vec<Breach> {
         }
     }
     found
+}
+
+/// Why `character` must not be there.
+fn odd(character: char) -> String {
+    let why = match lexer::is_bidirectional(character) {
+        true => "it changes the order in which text is shown",
+        false => "only ASCII may stand outside of comments and literals",
+    };
+    format!(
+        "the character {} is not allowed here: {why}",
+        character.escape_unicode()
+    )
 }
 
 /// Whether the compiler may skip the first line, whatever else could be read in it.
@@ -120,9 +140,10 @@ pub fn expanded(text: &str) -> Vec<String> {
         })
     };
     let found = BANNED.iter().filter(|(word, _)| is_there(word));
-    found
-        .map(|(word, reason)| format!("`{word}` is not allowed here: {reason}"))
-        .collect()
+    let found = found.map(|(word, reason)| format!("`{word}` is not allowed here: {reason}"));
+    let characters = lexer::odd_characters(text);
+    let characters: BTreeSet<char> = characters.into_iter().map(|(c, _)| c).collect();
+    found.chain(characters.into_iter().map(odd)).collect()
 }
 
 /// What `derive(PartialEq)` of an enum has in it.
@@ -446,9 +467,19 @@ mod tests {
     }
 
     #[test]
+    fn characters_that_nobody_sees() {
+        assert_eq!(lines("include\u{200e}!(\"a\");"), [1, 1]);
+        assert_eq!(lines("\nenv\u{200f}!(\"A\");"), [2, 2]);
+        assert_eq!(lines("fn a() {}\n// \u{202e}"), [2]);
+        assert_eq!(lines("fn \u{430}() {}"), [1]);
+        assert!(lines("/// é\nconst A: &str = \"é\";").is_empty());
+        assert_eq!(expanded("fn \u{430}() { \u{430}() }").len(), 1);
+    }
+
+    #[test]
     fn lines_that_the_compiler_skips() {
         assert_eq!(lines("#!/*\nfn a() { unsafe { b() } }\n/**/"), [1]);
-        assert_eq!(lines("\u{feff}#! /*\nfn a() {}"), [1]);
+        assert_eq!(lines("\u{feff}#! /*\nfn a() {}"), [1, 1]);
         assert!(lines("#![no_std]").is_empty());
     }
 

@@ -52,8 +52,9 @@ impl Line {
         if self.at == self.text.len() {
             self.text.extend_from_slice(text);
         } else {
-            let range = self.at..self.at;
-            drop(self.text.splice(range, text.iter().copied()));
+            let behind = self.text.split_off(self.at);
+            self.text.extend_from_slice(text);
+            self.text.extend_from_slice(&behind);
         }
         self.at += text.len();
     }

@@ -192,17 +192,17 @@ impl<'a> Lexer<'a> {
                         quoted: true,
                     }]),
                 },
-                false => self.inner(&text).quoted_text()?,
+                false => Lexer::inner(self.depth, &text).quoted_text()?,
             };
             *pending.document.borrow_mut() = word;
         }
         Ok(())
     }
 
-    /// A lexer for a text inside this one.
-    pub(crate) fn inner<'b>(&self, text: &'b [u8]) -> Lexer<'b> {
+    /// A lexer for a text inside another one, which is nested as deep as `depth` says.
+    pub(crate) fn inner(depth: usize, text: &'a [u8]) -> Self {
         let mut lexer = Lexer::new(text, 0);
-        lexer.depth = self.depth;
+        lexer.depth = depth;
         lexer
     }
 

@@ -129,7 +129,7 @@ impl Lexer<'_> {
             let text = self.backquoted(quoted)?;
             parts.part(Part::Command { text, quoted });
         } else if let Some(end) = self.arithmetic_end() {
-            let mut inner = self.inner(&self.text[self.at + 3..end]);
+            let mut inner = Lexer::inner(self.depth, &self.text[self.at + 3..end]);
             inner.enter()?;
             let expression = inner.quoted_text()?;
             self.at = end + 2;

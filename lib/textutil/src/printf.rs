@@ -132,7 +132,9 @@ impl<'a> Printer<'a> {
         self.arguments = rest;
         Some(first)
     }
+}
 
+impl Printer<'_> {
     /// Goes through the format once; `false` if nothing more is to be printed.
     fn once(&mut self, format: &[u8]) -> bool {
         let mut rest = format;

@@ -1,5 +1,6 @@
 //! Sources of domains that must not build: each an attack, with the reason that must be given.
 
+mod holes;
 mod language;
 mod manifests;
 mod sources;
@@ -37,7 +38,7 @@ const fn attack(
 
 /// An attack by `src/lib.rs` alone.
 macro_rules! source {
-    ($name:literal, $text:literal, $before:expr, $compiling:expr) => {
+    ($name:literal, $text:expr, $before:expr, $compiling:expr) => {
         $crate::attacks::attack($name, &[("src/lib.rs", $text)], $before, $compiling)
     };
 }
@@ -46,5 +47,12 @@ use source;
 
 /// All of them.
 pub fn all() -> Vec<Attack> {
-    [sources::ATTACKS, language::ATTACKS, manifests::ATTACKS].concat()
+    let rest = [sources::ATTACKS, language::ATTACKS, manifests::ATTACKS];
+    [holes::ATTACKS, &rest.concat()].concat()
+}
+
+/// Those that the plain compiler takes: name and source of each crate.
+pub fn plain() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = holes::ATTACKS.iter();
+    all.flat_map(|attack| attack.files.iter().map(|(_, text)| (attack.name, *text)))
 }

@@ -280,6 +280,70 @@ pub(super) const ATTACKS: &[Attack] = &[
         "`unsafe`",
         FORBIDDEN
     ),
+    // Characters that the compiler and the search, or the compiler and a reader, might take for different things.
+    attack(
+        "source-include-behind-a-direction-mark",
+        &[
+            ("src/lib.rs", "include\u{200e}!(\"a.txt\");"),
+            ("src/a.txt", "pub fn a() -> u64 { 1 }"),
+        ],
+        "\\u{200e}",
+        "\\u{200e}",
+    ),
+    source!(
+        "source-environment-behind-a-direction-mark",
+        "pub const A: &str = env\u{200f}!(\"PATH\");",
+        "\\u{200f}",
+        "environment is asked for `PATH`"
+    ),
+    source!(
+        "source-entry-behind-a-next-line",
+        "domain_rt::entry\u{85}!(interfaces::domains::forwarder, a);\n\
+         pub fn a(next: interfaces::Handle<dyn interfaces::Subject>, _: interfaces::RVec<u8>) -> interfaces::RpcResult<interfaces::Handle<dyn interfaces::Subject>> { Ok(next) }",
+        "\\u{85}",
+        EXPANDED
+    ),
+    source!(
+        "source-letters-that-look-alike",
+        "pub fn \u{430}() {}",
+        "\\u{430}",
+        "\\u{430}"
+    ),
+    source!(
+        "source-text-that-is-shown-in-another-order",
+        "#![no_std]\n#![allow(text_direction_codepoint_in_comment)]\n/* \u{202e} */ pub fn a() {}",
+        "\\u{202e}",
+        "\\u{202e}"
+    ),
+    attack(
+        "source-code-in-a-file-of-another-kind",
+        &[
+            (
+                "src/lib.rs",
+                "macro_rules! m { ($p:ident) => { #[$p = \"a.txt\"] pub mod a; } }\nm!(path);",
+            ),
+            (
+                "src/a.txt",
+                "//! A module.\n#[cfg(any())]\npub unsafe fn a() {}",
+            ),
+        ],
+        "",
+        "`unsafe`",
+    ),
+    // What a domain's author writes must not run on the builder's machine.
+    attack(
+        "source-code-in-documentation-of-an-interface",
+        &[
+            ("src/lib.rs", ""),
+            (
+                "evil.idl",
+                "//! D.\n\n/// ```\n/// std::fs::read(\"target/trefoil/signing/key\").unwrap();\n/// ```\n\
+                 pub struct Evil {\n    /// D.\n    pub a: u64,\n}",
+            ),
+        ],
+        "error[doc-text]",
+        "",
+    ),
     attack(
         "source-settings-for-the-compiler",
         &[

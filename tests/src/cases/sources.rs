@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use xtask::project::Project;
-use xtask::{build, cargo_toml, packages, setup};
+use xtask::{build, cargo_toml, confine, keys, packages, setup, tool};
 
 use super::{Case, case};
 use crate::attacks::{self, Attack};
@@ -24,10 +24,60 @@ use crate::bench::Bench;
 /// One test for each attack; it is called as the attack.
 pub(super) fn cases() -> Vec<Case> {
     let attacks = attacks::all();
-    attacks
+    let mut cases: Vec<Case> = attacks
         .iter()
         .map(|attack| case(attack.name, refused))
-        .collect()
+        .collect();
+    cases.push(case("source-holes-are-open", open));
+    cases.push(case("build-hides-the-key", hidden));
+    cases
+}
+
+/// The plain compiler takes all programs that break the language: what refuses them is the build. If this fails, a new
+/// compiler has closed a hole.
+fn open(bench: &Bench<'_>) -> Result<()> {
+    let compiler = setup::toolchain()?.bin.join("rustc");
+    for (name, text) in attacks::plain() {
+        let file = bench.folder.join("hole.rs");
+        write(&file, &format!("#![no_std]\n{text}\n"))?;
+        let mut command = Command::new(&compiler);
+        command.args(["--edition=2024", "--crate-type=lib", "--emit=metadata"]);
+        command.args(["-Funsafe_code", "-Awarnings", "--out-dir"]);
+        tool::output(command.arg(&bench.folder).arg(&file)).with_context(|| name)?;
+    }
+    Ok(())
+}
+
+/// Code that cargo runs, as it would run a build script or a test, does not find the signing key.
+fn hidden(bench: &Bench<'_>) -> Result<()> {
+    let project = &bench.site.project;
+    let key = keys::folder(&project.out).join("key");
+    ensure!(key.exists(), "there is no key");
+    let folder = bench.folder.join("reads");
+    let manifest =
+        "[package]\nname = \"reads\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
+    write(&folder.join("Cargo.toml"), manifest)?;
+    let script = format!(
+        "fn main() {{ let key = std::fs::read({key:?}); println!(\"{{}}\", key.is_ok()); }}"
+    );
+    write(&folder.join("src/main.rs"), &script)?;
+    let toolchain = setup::toolchain()?;
+    let run = |mut command: Command| {
+        command.args(["run", "--quiet", "--offline", "--manifest-path"]);
+        tool::output(command.arg(folder.join("Cargo.toml"))).map(|text| text.trim().to_string())
+    };
+    let with_key = run(toolchain.cargo_with_key(project))?;
+    ensure!(
+        with_key == "true",
+        "the key cannot be read at all: {with_key}"
+    );
+    let without = run(toolchain.cargo(project))?;
+    let is_possible = confine::way() != confine::Way::None;
+    ensure!(
+        (without == "false") == is_possible,
+        "the key is found: {without}, folders can be hidden: {is_possible}"
+    );
+    Ok(())
 }
 
 /// What the compiler said about each attack; all are compiled by the first test that asks.
@@ -91,7 +141,13 @@ fn complaints(project: &Project, attack: &Attack) -> Result<String> {
         let packages = packages::ours(project, &setup::toolchain()?)?;
         found = build::breaches(project, &packages)?;
     }
-    let texts: Vec<_> = found.into_iter().map(|breach| breach.text).collect();
+    let mut texts: Vec<_> = found.into_iter().map(|breach| breach.text).collect();
+    // The interfaces are read by the build as well, before anything is made of them.
+    texts.extend(
+        build::fingerprint_now(project)
+            .err()
+            .map(|it| format!("{it:#}")),
+    );
     Ok(texts.join("\n"))
 }
 

@@ -1,0 +1,129 @@
+//! Each shape in several guises, and decent code that looks like one.
+
+use super::*;
+
+fn found(text: &str) -> usize {
+    find(text).expect("it is Rust").len()
+}
+
+#[test]
+fn decent_code_passes() {
+    for text in [
+        "pub struct A<'a> { a: &'a str } impl<'a> A<'a> { fn new(a: &'a str) -> Self { A { a } } }",
+        "impl<'a> Iterator for A<'a> { type Item = &'a str; fn next(&mut self) -> Option<Self::Item> { None } }",
+        "impl<T: Block + ?Sized> Block for &T { fn a(&self) {} }",
+        "fn a(f: impl FnOnce() + Send + 'static, g: &mut dyn Iterator<Item = &[u8]>) {}",
+        "pub type Main = fn(&Env) -> Result<i32, Stop>; type Test = (&'static u8, u8);",
+        "fn a<T>(make: fn(&Lab) -> RpcResult<T>, all: [fn() -> u8; 4]) {}",
+        "impl<S: Fn() + Send + 'static> Gate for Keeper<S> { fn a(&self) {} }",
+        "fn a(it: core::iter::Map<u8, u8>, b: xs::Output) { format_args!(\"{0} {a}\", 1, a = 2); }",
+        "fn a<T: Tree>(x: T::Error) -> <T as Tree>::Name { fn b<'a>(x: &'a u8) -> &'a u8 { x } x }",
+    ] {
+        assert_eq!(found(text), 0, "{text}: {:?}", find(text));
+    }
+}
+
+#[test]
+fn names_of_lifetimes() {
+    for text in [
+        "fn a<'a, 'b>(x: &'a u8, y: &'b u8) {}",
+        "impl<'a> A<'a> { fn b<'b>(&self, x: &'b u8) {} }",
+        "trait A<'a> { fn b<'b>(x: &'b u8); }",
+        "impl<'a, 'b> A for B<'a, 'b> {}",
+        "struct A<'a, 'b>(&'a &'b ());",
+        "fn a<T>() where for<'a> &'a T: B {}",
+        "fn a(f: impl for<'a> Fn(&'a u8)) {}",
+        "fn a(f: &dyn for<'a> Fn(&'a u8)) {}",
+        "trait A { type B<'a>; }",
+        "fn a() { format_args!(\"{}\", { fn b<'a, 'b>(x: &'a u8, y: &'b u8) {} 1 }); }",
+    ] {
+        assert_eq!(found(text), 1, "{text}: {:?}", find(text));
+    }
+}
+
+#[test]
+fn pointers_to_functions() {
+    for text in [
+        "fn a() { let f: fn(_, &u8) -> u8 = b; }",
+        "fn a() { let f = b as fn(&u8) -> _; }",
+        "fn a() { let f: fn(&'static u8) = b; }",
+        "fn a() { let f: fn(&u8) -> &'static u8 = b; }",
+        "fn a<'x>(f: fn(&'x u8)) {}",
+        "fn a<W>(f: fn(W, &u8) -> u8) {}",
+        "fn a<W>(f: fn(Option<W>)) {}",
+        "fn a<N: Q>(f: fn(N::W)) {}",
+        "fn a(f: fn(<N as Q>::W)) {}",
+        "fn a<N: Q>(f: fn(&u8) -> N::W) {}",
+        "type W = &'static u8; struct A(fn(W));",
+        "use b::W as V; use c::V as X; mod b { pub(crate) type W = u8; } struct A(fn(X));",
+        "impl A { fn a(f: fn(Self)) {} }",
+        "fn a() { let f: for<'x> fn(&'x u8) = b; }",
+    ] {
+        assert!(found(text) >= 1, "{text}");
+    }
+}
+
+#[test]
+fn types_that_hide_a_lifetime() {
+    for text in [
+        "pub type W = &'static u8;",
+        "pub(crate) type W<'a> = &'a u8;",
+        "struct A<T: 'static>(T);",
+        "struct A<T>(T) where T: 'static;",
+        "enum A<'a, T: 'a> { A(&'a T) }",
+    ] {
+        assert_eq!(found(text), 1, "{text}: {:?}", find(text));
+    }
+}
+
+#[test]
+fn traits_for_types_without_a_size() {
+    for text in [
+        "impl<T: ?Sized, U> Object<U> for T { type Output = U; }",
+        "impl<T> Object for T where T: Other + ?Sized { }",
+        "impl<T: ?Sized> Object for Alias<T> { }",
+    ] {
+        assert_eq!(found(text), 1, "{text}: {:?}", find(text));
+    }
+}
+
+#[test]
+fn what_closures_give() {
+    for text in [
+        "impl<R, F: Fn() -> R> A for F { type B = R; }",
+        "impl<R, F> A for F where F: FnOnce() -> R { type B = R; }",
+        "impl<T, I: Iterator<Item = T>> A for I { type B = T; }",
+        "fn a<I: Iterator>(x: I::Item) {}",
+        "fn a<I: Iterator>(x: <I as Iterator>::Item) {}",
+        "trait A: Iterator { fn b(x: Self::Item); }",
+        "fn a<F: FnOnce() -> u8>(x: F::Output) {}",
+        "impl<T: 'static> A for Box<T> { type B = (); }",
+    ] {
+        assert_eq!(found(text), 1, "{text}: {:?}", find(text));
+    }
+}
+
+#[test]
+fn ways_around_what_a_type_says() {
+    for text in [
+        "fn a(mut v: Vec<u8>) { v.splice(.., []); }",
+        "use alloc::vec::Splice as S;",
+        "use core::any as b;",
+        "use core::any::{Any as B};",
+        "use core::*; fn a(b: &dyn any::Any) {}",
+        "fn a<I: Iterator<Item: Display>>(i: I) {}",
+    ] {
+        assert_eq!(found(text), 1, "{text}: {:?}", find(text));
+    }
+    assert_eq!(
+        found("fn a(b: &[u8]) -> bool { b.iter().any(|c| *c == 1) }"),
+        0
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error() {
+    assert!(find("fn a( {").is_err());
+    assert_eq!(found("fn a() { b!(=> ;) }"), 1);
+    assert_eq!(found("fn a() { async { 1 }; }"), 1);
+}
