@@ -75,7 +75,11 @@ const BOUNDED: &[(&str, usize, &str)] = &[
     ),
     ("domains/rv6/src/mounting.rs", 2, PATH),
     ("domains/rv6/src/options.rs", 7, START),
-    ("domains/rv6/src/personality.rs", 3, "the environment of a session"),
+    (
+        "domains/rv6/src/personality.rs",
+        3,
+        "the environment of a session",
+    ),
     ("domains/rv6/src/script.rs", 1, PATH),
     (
         "domains/rv6/src/table.rs",
