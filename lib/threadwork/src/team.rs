@@ -13,13 +13,18 @@ struct State<R> {
     results: Vec<R>,
 }
 
+/// What a thread can hand in: it borrows nothing. (A bound by a lifetime may not stand at a struct.)
+pub trait Given: Send + 'static {}
+
+impl<R: Send + 'static> Given for R {}
+
 /// Threads that wait for their start, or are under way.
-pub struct Team<S: System, R: Send + 'static> {
+pub struct Team<S: System, R: Given> {
     count: usize,
     state: Arc<S::Shared<State<R>>>,
 }
 
-impl<S: System, R: Send + 'static> Team<S, R> {
+impl<S: System, R: Given> Team<S, R> {
     /// Makes `count` threads; number `n` will do `work(n)`.
     ///
     /// # Errors
@@ -63,7 +68,7 @@ impl<S: System, R: Send + 'static> Team<S, R> {
 }
 
 /// A thread of a team.
-fn member<S: System, R: Send + 'static>(
+fn member<S: System, R: Given>(
     state: &Arc<S::Shared<State<R>>>,
     work: impl FnOnce() -> R,
 ) {
