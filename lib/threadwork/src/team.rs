@@ -68,10 +68,7 @@ impl<S: System, R: Given> Team<S, R> {
 }
 
 /// A thread of a team.
-fn member<S: System, R: Given>(
-    state: &Arc<S::Shared<State<R>>>,
-    work: impl FnOnce() -> R,
-) {
+fn member<S: System, R: Given>(state: &Arc<S::Shared<State<R>>>, work: impl FnOnce() -> R) {
     state.change(|state| state.ready += 1);
     state.wake_one(Place::Giving);
     state.until(Place::Taking, |state| state.started.then_some(()));
