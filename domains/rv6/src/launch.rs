@@ -190,6 +190,8 @@ fn see_to_the_end(
     running: &Running,
     program: Handle<dyn Program>,
 ) {
+    // What the program does is its job's time, not ours.
+    let _ = running.control.adopt_thread();
     let result = program.run();
     let main = process.account.main_thread(system.monitor());
     // Closed before the memory is waited for, so that readers of its pipes go on.

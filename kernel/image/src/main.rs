@@ -33,7 +33,7 @@ mod root;
 mod kernel {
     //! From the framework's boot to the first domain.
 
-    static SCHEDULER: policy::RoundRobin = policy::RoundRobin::new();
+    static SCHEDULER: policy::FairShare = policy::FairShare::new();
     static FRAMES: policy::BuddyFrames = policy::BuddyFrames::new();
 
     /// The framework calls this on the boot stack once memory and traps work.

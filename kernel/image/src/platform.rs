@@ -103,7 +103,22 @@ pub fn init() {
     unsafe { framework::fault::set_hook(on_fault) };
     // SAFETY: likewise.
     unsafe { framework::time::set_tick_hook(on_tick) };
+    // SAFETY: looks at the top record alone, and at the domain that it names.
+    unsafe { task::set_service_hook(is_in_service) };
     isolation::kill::init();
+}
+
+/// The group of threads with these attributes.
+fn group_of(attributes: &Attributes) -> task::Group {
+    let Attributes {
+        weight, percent, ..
+    } = *attributes;
+    task::Group::of(attributes.group, task::Share { weight, percent })
+}
+
+fn is_in_service(top_record: usize, group: u64) -> bool {
+    // SAFETY: the framework asks for the top record of a thread on this processor, if it has one.
+    unsafe { isolation::thread::is_in_service(top_record as *const _, group) }
 }
 
 impl Platform for Machine {
@@ -128,11 +143,21 @@ impl Platform for Machine {
         name: &str,
         entry: extern "C" fn(usize),
         argument: usize,
-        _: &Attributes,
+        attributes: &Attributes,
     ) -> Option<u64> {
         let pages = STACK_BYTES / PAGE;
-        let thread = can_spare(pages).then(|| task::spawn(name, entry, argument, pages, 0));
+        let kind = match attributes.urgent {
+            true => task::Attributes::URGENT,
+            false => task::Attributes::NORMAL,
+        };
+        let group = || group_of(attributes);
+        let spawn = || task::spawn_as(name, entry, argument, pages, 0, kind, group());
+        let thread = can_spare(pages).then(spawn);
         thread?.ok().map(|id| id.0)
+    }
+
+    fn join_group(&self, attributes: &Attributes) {
+        task::join_group(group_of(attributes));
     }
 
     fn wait(&self, word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult {

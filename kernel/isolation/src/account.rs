@@ -48,6 +48,7 @@ impl ControlBlock {
             group: group.id,
             weight: group.weight,
             percent: group.percent,
+            urgent: false,
         };
         self.group.as_ref().map_or(Attributes::KERNEL, of_group)
     }

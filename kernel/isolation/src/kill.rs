@@ -49,7 +49,7 @@ pub fn init() {
     DYING.lock().reserve(64);
     crate::undertaker::init();
     platform()
-        .spawn("reaper", reaper, 0, &Attributes::KERNEL)
+        .spawn("reaper", reaper, 0, &Attributes::URGENT)
         .expect("memory for the first thread");
 }
 

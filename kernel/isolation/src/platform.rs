@@ -93,6 +93,8 @@ pub struct Attributes {
     pub weight: u32,
     /// The group's processor time in all, in percent of one processor; 0: no limit.
     pub percent: u32,
+    /// Others wait for it, and it runs only for a moment at a time: it goes before all others.
+    pub urgent: bool,
 }
 
 impl Attributes {
@@ -101,6 +103,12 @@ impl Attributes {
         group: 0,
         weight: crate::group::USUAL_WEIGHT,
         percent: 0,
+        urgent: false,
+    };
+    /// Of one of the kernel's that all others wait for.
+    pub const URGENT: Attributes = Attributes {
+        urgent: true,
+        ..Attributes::KERNEL
     };
 }
 
@@ -123,6 +131,8 @@ pub trait Platform: Sync {
         argument: usize,
         attributes: &Attributes,
     ) -> Option<u64>;
+    /// Charges the processor time of the running thread, from now on and for good, to this group.
+    fn join_group(&self, _attributes: &Attributes) {}
     /// Blocks while `*word == expected`; see [`WaitResult`]. `deadline` is in nanoseconds since boot.
     fn wait(&self, word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult;
     /// Wakes up to `count` threads that wait for `word`; how many. May be called anywhere.

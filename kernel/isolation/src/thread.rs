@@ -107,6 +107,35 @@ pub fn with_root<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
+/// Whether the code that runs is another's than a domain's of the group `group`: whether the thread with the top record
+/// `top` may hold what others wait for. For the platform, which asks with interrupts off.
+///
+/// # Safety
+/// `top` is the top record of a thread that is on this processor, and not null.
+pub unsafe fn is_in_service(top: *const Record, group: u64) -> bool {
+    // SAFETY: by the caller's duty; a domain that a record names is not freed.
+    let domain = unsafe { &*(*top).domain };
+    domain.group().map_or(0, |own| own.id) != group
+}
+
+/// Charges the processor time of the running thread, from now on and for good, to the group of `block`.
+///
+/// # Errors
+/// [`RpcError::Refused`] unless the caller, a domain that has called a kernel object, has created the thread
+/// itself: nobody can have those pay who call him.
+pub fn give_to(block: &ControlBlock) -> Result<(), RpcError> {
+    // SAFETY: the running thread's records; that of a call is below that of the kernel object.
+    let is_own = unsafe {
+        let caller = (*top()).previous;
+        !caller.is_null() && is_own_thread((*caller).method)
+    };
+    if !is_own {
+        return Err(RpcError::Refused);
+    }
+    platform().join_group(&block.attributes());
+    Ok(())
+}
+
 struct Start {
     block: Arc<ControlBlock>,
     entry: extern "C" fn(*mut u8),

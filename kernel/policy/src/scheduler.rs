@@ -1,182 +1,177 @@
-//! Round robin with a queue per processor.
+//! The scheduler: the library `fairshare` behind the framework's trait.
 //!
-//! Threads that were just woken run before those that used up a time slice, so that a thread that
-//! answers a device or a person does not stand behind one that computes; but the latter get their
-//! turn at least every [`TURN_NS`]. A woken thread goes to an idle processor: the one where
-//! it is woken, the one where it ran last, or any. A processor with nothing to do takes from the longest queue.
+//! Only what one needs of the other is here: attributes in the library's words, locks around the queues. The
+//! framework admits a thread before it makes it, so there is room for each; should there be none all the same, the
+//! thread goes into a plain queue that is looked at when there is nobody else, for it must not be lost.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use fairshare::{Guarded, Policy, Queue, Task, Why};
 use framework::arch::MAX_CPUS;
 use framework::sync::SpinLock;
-use framework::task::{Placement, Reason, RunQueue, Scheduler, ThreadRef};
-use framework::{smp, time};
+use framework::task::{
+    self, Choice, Left, MAX_GROUPS, Moment, POLICY_WORDS, Placement, Reason, RunQueue, Scheduler,
+    Share, Thread, ThreadRef,
+};
 
-/// Longest time in nanoseconds for which woken threads keep the others waiting.
-const TURN_NS: u64 = 10_000_000;
+const _: () = assert!(MAX_CPUS == fairshare::MOST_PROCESSORS);
+const _: () = assert!(MAX_GROUPS == fairshare::MOST_GROUPS);
+const _: () = assert!(POLICY_WORDS == fairshare::WORDS);
 
-/// The ready threads of one processor.
-struct Ready {
-    /// Woken since they ran last.
-    woken: RunQueue,
-    /// New, or used their time slice.
-    others: RunQueue,
+/// A thread in a queue.
+struct Ready(ThreadRef);
+
+/// A thread that runs.
+struct Seen<'a>(&'a Thread);
+
+fn attributes(thread: &Thread) -> fairshare::Attributes {
+    let asked = thread.attributes();
+    fairshare::Attributes {
+        class: match asked.class {
+            task::Class::Fair => fairshare::Class::Fair,
+            task::Class::Fifo(priority) => fairshare::Class::Fifo(priority),
+            task::Class::RoundRobin(priority) => fairshare::Class::RoundRobin(priority),
+        },
+        weight: asked.weight,
+        affinity: asked.affinity,
+        group: thread.group(),
+    }
 }
 
-/// What the policy knows of one processor.
-struct Processor {
-    ready: SpinLock<Ready>,
-    /// Threads in both queues.
-    length: AtomicUsize,
-    /// Found nothing to run and was given nothing since.
-    idle: AtomicBool,
-    /// The thread that runs there came from `woken`.
-    runs_woken: AtomicBool,
-    /// When a thread from `others` was picked last, or there was none.
-    last_turn: AtomicU64,
+impl Task for Ready {
+    fn attributes(&self) -> fairshare::Attributes {
+        attributes(&self.0)
+    }
+    fn words(&self) -> &[AtomicU64; POLICY_WORDS] {
+        self.0.policy_words()
+    }
+    fn last_cpu(&self) -> usize {
+        self.0.cpu()
+    }
+}
+
+impl Task for Seen<'_> {
+    fn attributes(&self) -> fairshare::Attributes {
+        attributes(self.0)
+    }
+    fn words(&self) -> &[AtomicU64; POLICY_WORDS] {
+        self.0.policy_words()
+    }
+    fn last_cpu(&self) -> usize {
+        self.0.cpu()
+    }
+}
+
+/// A queue and its lock.
+struct Locked(SpinLock<Queue<Ready>>);
+
+impl Guarded<Queue<Ready>> for Locked {
+    fn with<R>(&self, body: impl FnOnce(&mut Queue<Ready>) -> R) -> R {
+        body(&mut self.0.lock())
+    }
 }
 
 /// The scheduler.
-pub struct RoundRobin {
-    processors: [Processor; MAX_CPUS],
+pub struct FairShare {
+    policy: Policy<Locked>,
+    /// Threads for which there was no room.
+    crowd: SpinLock<RunQueue>,
+    is_crowded: AtomicBool,
 }
 
-impl RoundRobin {
+impl FairShare {
     /// A scheduler without threads.
     pub const fn new() -> Self {
         Self {
-            processors: [const {
-                Processor {
-                    ready: SpinLock::new(Ready {
-                        woken: RunQueue::new(),
-                        others: RunQueue::new(),
-                    }),
-                    length: AtomicUsize::new(0),
-                    idle: AtomicBool::new(false),
-                    runs_woken: AtomicBool::new(false),
-                    last_turn: AtomicU64::new(0),
-                }
-            }; MAX_CPUS],
+            policy: Policy::new([const { Locked(SpinLock::new(Queue::new())) }; MAX_CPUS]),
+            crowd: SpinLock::new(RunQueue::new()),
+            is_crowded: AtomicBool::new(false),
         }
     }
 
-    /// The processor, if it is idle: claimed by clearing its flag.
-    fn claim(&self, cpu: usize) -> Option<usize> {
-        let idle = &self.processors[cpu].idle;
-        let claimed = idle.load(Ordering::Relaxed) && idle.swap(false, Ordering::AcqRel);
-        claimed.then_some(cpu)
+    /// Keeps a thread for which there was no room. One that is in a queue already is not kept: a policy in
+    /// front of this one has given it away twice.
+    #[cold]
+    fn crowd(&self, thread: ThreadRef, at: Moment) -> Placement {
+        let kept = self.crowd.lock().push_back(thread);
+        drop(kept);
+        self.is_crowded.store(true, Ordering::Release);
+        let (cpu, preempt) = (at.cpu, false);
+        Placement { cpu, preempt }
     }
 
-    /// Claims an idle processor, `first` if that is.
-    fn claim_idle(&self, first: usize) -> Option<usize> {
-        let online = smp::online();
-        (0..online).find_map(|step| self.claim((first + step) % online))
-    }
-
-    fn shortest(&self) -> usize {
-        (0..smp::online())
-            .min_by_key(|cpu| self.processors[*cpu].length.load(Ordering::Relaxed))
-            .unwrap_or(0)
-    }
-
-    /// Where a thread shall wait for its turn.
-    fn place(&self, thread: &ThreadRef, why: Reason, here: usize) -> usize {
-        let last = thread.cpu() % smp::online();
-        match why {
-            Reason::New => self.claim_idle(here).unwrap_or_else(|| self.shortest()),
-            // An idle processor that takes the interrupt which wakes the thread is awake already.
-            Reason::Woken | Reason::WokenLater => self
-                .claim(here)
-                .or_else(|| self.claim_idle(last))
-                .unwrap_or(last),
-            Reason::Yielded => {
-                let alone = self.processors[here].length.load(Ordering::Relaxed) == 0;
-                let elsewhere = if alone { None } else { self.claim_idle(here) };
-                elsewhere.unwrap_or(here)
-            }
+    fn of_crowd(&self) -> Option<ThreadRef> {
+        if !self.is_crowded.load(Ordering::Acquire) {
+            return None;
         }
-    }
-
-    /// Takes a thread from the processor with the longest queue.
-    fn steal(&self, here: usize) -> Option<ThreadRef> {
-        let length = |cpu: usize| self.processors[cpu].length.load(Ordering::Relaxed);
-        let victim = (0..smp::online())
-            .filter(|cpu| *cpu != here && length(*cpu) > 0)
-            .max_by_key(|cpu| length(*cpu))?;
-        self.processors[victim].take().map(|(thread, _)| thread)
+        let mut crowd = self.crowd.lock();
+        let thread = crowd.pop_front();
+        self.is_crowded.store(!crowd.is_empty(), Ordering::Release);
+        thread
     }
 }
 
-impl Default for RoundRobin {
+impl Default for FairShare {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Processor {
-    /// The next ready thread, and whether it was woken.
-    fn take(&self) -> Option<(ThreadRef, bool)> {
-        let mut ready = self.ready.lock();
-        let now = time::now_ns();
-        if ready.others.is_empty() {
-            self.last_turn.store(now, Ordering::Relaxed);
-        }
-        let their_turn = now - self.last_turn.load(Ordering::Relaxed).min(now) > TURN_NS;
-        let picked = if their_turn || ready.woken.is_empty() {
-            self.last_turn.store(now, Ordering::Relaxed);
-            ready.others.pop_front().map(|thread| (thread, false))
-        } else {
-            ready.woken.pop_front().map(|thread| (thread, true))
-        };
-        if picked.is_some() {
-            self.length.fetch_sub(1, Ordering::Relaxed);
-        }
-        picked
-    }
-
-    fn put(&self, thread: ThreadRef, woken: bool) {
-        let mut ready = self.ready.lock();
-        let queue = if woken {
-            &mut ready.woken
-        } else {
-            &mut ready.others
-        };
-        if queue.push_back(thread).is_ok() {
-            self.length.fetch_add(1, Ordering::Relaxed);
-        }
+fn moment(at: Moment) -> fairshare::Moment {
+    fairshare::Moment {
+        now: at.now,
+        cpu: at.cpu,
+        online: at.online,
     }
 }
 
-impl Scheduler for RoundRobin {
-    fn enqueue(&self, thread: ThreadRef, why: Reason, here: usize) -> Placement {
-        let cpu = self.place(&thread, why, here);
-        let woken = matches!(why, Reason::Woken | Reason::WokenLater);
-        let processor = &self.processors[cpu];
-        processor.put(thread, woken);
-        Placement {
-            cpu,
-            preempt: why == Reason::Woken && !processor.runs_woken.load(Ordering::Relaxed),
+impl Scheduler for FairShare {
+    fn admit(&self, threads: usize, online: usize) -> bool {
+        self.policy.admit(threads, online)
+    }
+
+    fn open_group(&self, group: u32, share: Share) {
+        let Share { weight, percent } = share;
+        self.policy
+            .open(group, fairshare::Share { weight, percent });
+    }
+
+    fn enqueue(&self, thread: ThreadRef, why: Reason, at: Moment) -> Placement {
+        let why = match why {
+            Reason::New => Why::New,
+            Reason::Woken => Why::Woken,
+            Reason::WokenLater => Why::WokenLater,
+            Reason::Ran => Why::Ran,
+        };
+        match self.policy.enqueue(Ready(thread), why, moment(at)) {
+            Ok(fairshare::Placement { cpu, preempt }) => Placement { cpu, preempt },
+            Err(Ready(thread)) => self.crowd(thread, at),
         }
     }
 
-    fn pick(&self, here: usize) -> Option<ThreadRef> {
-        let processor = &self.processors[here];
-        processor.idle.store(false, Ordering::Relaxed);
-        let picked = processor
-            .take()
-            .or_else(|| self.steal(here).map(|thread| (thread, false)));
-        let Some((thread, woken)) = picked else {
-            processor.runs_woken.store(false, Ordering::Relaxed);
-            processor.idle.store(true, Ordering::Release);
-            return None;
-        };
-        processor.runs_woken.store(woken, Ordering::Relaxed);
-        Some(thread)
+    fn pick(&self, at: Moment) -> Choice {
+        let picked = self.policy.pick(moment(at));
+        let thread = picked.task.map(|Ready(thread)| thread);
+        Choice {
+            thread: thread.or_else(|| self.of_crowd()),
+            until: picked.until,
+        }
     }
 
-    fn tick(&self, here: usize, _current: &ThreadRef) -> bool {
-        let processor = &self.processors[here];
-        processor.runs_woken.store(false, Ordering::Relaxed);
-        processor.length.load(Ordering::Relaxed) > 0
+    fn ran(&self, thread: &Thread, used: u64, left: Left, in_service: bool, at: Moment) {
+        let left = match left {
+            Left::Still => fairshare::Left::Still,
+            Left::Preempted => fairshare::Left::Preempted,
+            Left::Yielded => fairshare::Left::Yielded,
+            Left::Waits => fairshare::Left::Waits,
+            Left::Ended => fairshare::Left::Ended,
+        };
+        self.policy
+            .ran(&Seen(thread), used, left, in_service, moment(at));
+    }
+
+    fn slice_over(&self, thread: &Thread, in_service: bool, at: Moment) -> Option<u64> {
+        self.policy
+            .slice_over(&Seen(thread), in_service, moment(at))
     }
 }

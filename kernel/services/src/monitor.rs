@@ -77,6 +77,10 @@ impl Domain for DomainObject {
         self.0.wait_gone().map(reason_of)
     }
 
+    fn adopt_thread(&self) -> RpcResult<()> {
+        isolation::thread::give_to(&self.0)
+    }
+
     fn wait_until(&self, deadline: u64) -> RpcResult<bool> {
         self.0.wait_gone_until(deadline)
     }

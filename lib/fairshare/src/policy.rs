@@ -189,9 +189,11 @@ impl<C> Policy<C> {
 
     /// A thread has run `used` nanoseconds since it was counted last. `service`: it is in one, and may
     /// hold what others wait for.
-    pub fn ran<T: Task>(&self, task: &T, used: u64, left: Left, service: bool, at: Moment)
+    pub fn ran<Q, T>(&self, task: &T, used: u64, left: Left, service: bool, at: Moment)
     where
-        C: Guarded<Queue<T>>,
+        C: Guarded<Queue<Q>>,
+        Q: Task,
+        T: Task,
     {
         let asked = asked(task);
         self.follow(task, &asked);
@@ -379,9 +381,11 @@ impl<C> Policy<C> {
 
     /// The running thread's time is over, or somebody's rest; it has been counted. `None`: it gives way;
     /// otherwise it goes on until then.
-    pub fn slice_over<T: Task>(&self, task: &T, service: bool, at: Moment) -> Option<u64>
+    pub fn slice_over<Q, T>(&self, task: &T, service: bool, at: Moment) -> Option<u64>
     where
-        C: Guarded<Queue<T>>,
+        C: Guarded<Queue<Q>>,
+        Q: Task,
+        T: Task,
     {
         let at = bounded(at);
         let asked = asked(task);

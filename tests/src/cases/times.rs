@@ -1,6 +1,8 @@
 //! Processor time as users see it. No test here asks how fast anything is: a machine whose host is busy loses time,
 //! but that is charged to whoever had the processor then, so shares stay what they are.
 
+use std::fs;
+
 use anyhow::{Context, Result, ensure};
 
 use super::{Case, case};
@@ -12,6 +14,7 @@ pub(super) const CASES: &[Case] = &[
     case("times-of-two-processors", two_processors),
     case("times-are-charged-where-the-work-is", where_the_work_is),
     case("times-after-a-crash", after_a_crash),
+    case("times-a-thousand-threads-and-ls", thousand),
 ];
 
 /// A program that never ends.
@@ -87,6 +90,37 @@ fn busy_and_sleeping(bench: &Bench<'_>) -> Result<()> {
     ensure!(busy <= all && busy + idle <= all + 1, "{text}");
     ensure!(busy >= user + system, "{text}");
     ensure!(text.contains("TIME"), "{text}");
+    Ok(())
+}
+
+/// Four jobs with 250 spinning threads each have no more than their four parts. Where each thread had a part, `ls`
+/// took 17 seconds.
+fn thousand(bench: &Bench<'_>) -> Result<()> {
+    let spin = "/boot/testing/strain spin 250 &";
+    let line = format!(
+        "{spin} {spin} {spin} {spin} sleep 3; cat /proc/processes; time -p ls /boot; \
+         kill %1 %2 %3 %4; wait; echo over"
+    );
+    const RV6: &str = "[domain.rv6]\n";
+    let manifest = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    ensure!(manifest.contains(RV6), "the manifest has no {RV6:?}");
+    // A program may have 64 threads, if nobody says more.
+    let manifest = manifest.replace(RV6, &format!("{RV6}options = \"threads 256\"\n"));
+    for processors in [1, 2] {
+        let mut machine = bench.machine_by(&manifest)?;
+        machine.disk = Some(bench.disk()?);
+        machine.processors = processors;
+        let answer = bench.exec_on(machine, &line)?.status(0)?;
+        let text = &answer.stdout;
+        let made = text.matches("250 threads").count();
+        ensure!(made == 4, "{made} of 4 jobs have their threads\n{text}");
+        ensure!(
+            text.contains("testing") && text.ends_with("over\n"),
+            "{text}"
+        );
+        let real = hundredths(&answer.stderr, "real")?;
+        ensure!(real < 600, "ls took {real} hundredths\n{}", answer.stderr);
+    }
     Ok(())
 }
 

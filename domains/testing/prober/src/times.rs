@@ -4,7 +4,9 @@
 use crate::lab::{Lab, Victim, say, unlimited, wait_for};
 use crate::{Test, Verdict, ensure};
 use alloc::string::String;
-use domain_rt::time;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+use domain_rt::{thread, time};
 use interfaces::{CrashReason, DomainSpec, Misdeed, RpcError};
 
 /// The tests of this file.
@@ -17,6 +19,11 @@ pub const TESTS: &[Test] = &[
     ("times-blocked-is-not-charged", blocked),
     ("times-own-threads-are-counted", own_threads),
     ("times-sums-are-right", sums),
+    ("times-adopted-thread-has-the-limit-of-the-group", adopted),
+    (
+        "times-hundred-spinning-threads-leave-a-caller-its-part",
+        hundred,
+    ),
 ];
 
 /// What a callee is charged with at the least until it is over a budget of 300 ms: that is 31 ticks.
@@ -121,4 +128,69 @@ fn sums(lab: &Lab) -> Verdict {
         victim.end()?;
     }
     Ok(())
+}
+
+/// Has a thread that loops in the victim, at the expense of the victim's group, until the victim is ended. `done` counts it
+/// when the thread was adopted and has left.
+fn spin_in(victim: &Arc<Victim>, done: &Arc<AtomicU32>) -> Verdict {
+    let (victim, done) = (victim.clone(), done.clone());
+    let spin = move || {
+        let adopted = victim.domain.adopt_thread();
+        let answer = victim.subject.misbehave(Misdeed::Spin);
+        let right = adopted.is_ok() && answer == Err(RpcError::DomainCrashed);
+        done.fetch_add(u32::from(right), Ordering::SeqCst);
+    };
+    thread::spawn("spinner", spin).map_err(say)
+}
+
+/// 300 ms of processor time in a group that has a fifth of a processor take 1.5 s, however many processors there are.
+fn adopted(lab: &Lab) -> Verdict {
+    let spec = DomainSpec {
+        cpu_percent: 20,
+        ..unlimited()
+    };
+    let victim = Arc::new(lab.start_as(None, spec, b"")?.map_err(say)?);
+    let (begin, done) = (time::now(), Arc::new(AtomicU32::new(0)));
+    spin_in(&victim, &done)?;
+    victim.gone()?;
+    let took = time::now() - begin;
+    wait_for("the thread", || done.load(Ordering::SeqCst) == 1)?;
+    // In a Linux process, where nobody watches the machine's memory either, Linux divides the time.
+    let is_bare = lab.memory.is_some();
+    ensure!(
+        !is_bare || took >= 900_000_000,
+        "over its budget after {took} ns"
+    );
+    Ok(())
+}
+
+/// Calls of `victim` in `ns` nanoseconds.
+fn calls_in(victim: &Victim, ns: u64) -> Result<u64, String> {
+    let (end, mut calls) = (time::now() + ns, 0);
+    while time::now() < end {
+        victim.subject.add(calls, 1).map_err(say)?;
+        calls += 1;
+    }
+    Ok(calls)
+}
+
+/// Half of one processor is a caller's right while a hundred threads of one group spin, and not the hundredth part.
+fn hundred(lab: &Lab) -> Verdict {
+    const WINDOW: u64 = 300_000_000;
+    let (served, spun) = (lab.start()?, Arc::new(lab.start()?));
+    let alone = calls_in(&served, WINDOW)?;
+    let done = Arc::new(AtomicU32::new(0));
+    for _ in 0..100 {
+        spin_in(&spun, &done)?;
+    }
+    let beside = calls_in(&served, WINDOW)?;
+    spun.domain.kill().map_err(say)?;
+    wait_for("the threads", || done.load(Ordering::SeqCst) == 100)?;
+    // As in `adopted`.
+    let is_bare = lab.memory.is_some();
+    ensure!(
+        !is_bare || beside > alone / 6,
+        "{beside} calls beside a hundred threads, {alone} alone"
+    );
+    served.end()
 }

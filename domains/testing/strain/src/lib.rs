@@ -7,6 +7,7 @@ extern crate alloc;
 mod files;
 mod memory;
 mod names;
+mod threads;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,7 +25,8 @@ usage: strain open N PATH          opens PATH N times at once
        strain names DIRECTORY      names of 255 and 256 bytes, paths of 4,095 and 4,096
        strain eat                  takes all memory that can be had, and says how it ended
        strain hold N S             takes N MiB, keeps them for S seconds, and says how it ended
-       strain burst                takes memory until it is ended for it";
+       strain burst                takes memory until it is ended for it
+       strain spin N               N threads that compute for ever";
 
 /// The entry of the program.
 ///
@@ -49,6 +51,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
         [b"eat"] => memory::eat(env),
         [b"hold", amount, seconds] => memory::hold(env, number(amount)?, number(seconds)?),
         [b"burst"] => memory::burst(),
+        [b"spin", count] => threads::spin(env, number(count)?),
         _ => Err(Stop::usage(USAGE.trim_ascii())),
     }
 }

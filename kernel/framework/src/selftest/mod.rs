@@ -13,6 +13,7 @@ mod hostile;
 mod log;
 mod memory;
 mod processors;
+mod shares;
 mod spaces;
 mod threads;
 mod user;
@@ -36,6 +37,7 @@ pub static TESTS: &[&[Test]] = &[
     entries::TESTS,
     spaces::TESTS,
     hostile::TESTS,
+    shares::TESTS,
 ];
 
 /// Fails the test with a formatted reason if a condition does not hold.

@@ -11,7 +11,8 @@ use crate::check;
 use crate::mem;
 use crate::sync::{Sleepable, relax};
 use crate::task::{
-    self, AtomicContext, Placement, PreemptOff, Reason, Scheduler, State, ThreadId, ThreadRef,
+    self, AtomicContext, Attributes, Choice, Group, Left, Moment, Placement, PreemptOff, Reason,
+    Scheduler, Share, State, Thread, ThreadId, ThreadRef,
 };
 use crate::{smp, time};
 
@@ -55,10 +56,23 @@ pub fn alongside<R>(
     work: &(dyn Fn(usize) + Sync),
     main: impl FnOnce(&[ThreadId]) -> R,
 ) -> Result<R, String> {
+    let kind = |_| (Attributes::NORMAL, Group::system());
+    alongside_as(count, &kind, work, main)
+}
+
+/// As [`alongside`], with attributes and group of each thread.
+pub fn alongside_as<R>(
+    count: usize,
+    kind: &dyn Fn(usize) -> (Attributes, Group),
+    work: &(dyn Fn(usize) + Sync),
+    main: impl FnOnce(&[ThreadId]) -> R,
+) -> Result<R, String> {
     let jobs: Vec<Job<'_>> = (0..count).map(|index| Job { work, index }).collect();
     let mut ids = Vec::new();
     for job in &jobs {
-        match task::spawn("test", do_job, core::ptr::from_ref(job) as usize, 4, 0) {
+        let (attributes, group) = kind(job.index);
+        let argument = core::ptr::from_ref(job) as usize;
+        match task::spawn_as("test", do_job, argument, 4, 0, attributes, group) {
             Ok(id) => ids.push(id),
             Err(_) => break,
         }
@@ -196,24 +210,38 @@ struct Liar {
 }
 
 impl Scheduler for Liar {
-    fn enqueue(&self, thread: ThreadRef, why: Reason, cpu: usize) -> Placement {
-        let honest = self.honest.enqueue(thread, why, cpu);
+    fn admit(&self, threads: usize, online: usize) -> bool {
+        self.honest.admit(threads, online)
+    }
+
+    fn open_group(&self, group: u32, share: Share) {
+        self.honest.open_group(group, share);
+    }
+
+    fn enqueue(&self, thread: ThreadRef, why: Reason, at: Moment) -> Placement {
+        let honest = self.honest.enqueue(thread, why, at);
         Placement {
             cpu: honest.cpu + 1000 * smp::online(),
             ..honest
         }
     }
 
-    fn pick(&self, cpu: usize) -> Option<ThreadRef> {
+    fn pick(&self, at: Moment) -> Choice {
         let waits = !matches!(self.victim.state(), State::Ready);
         if waits && self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
-            return Some(self.victim.clone());
+            let thread = Some(self.victim.clone());
+            return Choice { thread, until: 0 };
         }
-        self.honest.pick(cpu)
+        self.honest.pick(at)
     }
 
-    fn tick(&self, cpu: usize, current: &ThreadRef) -> bool {
-        self.honest.tick(cpu, current)
+    fn ran(&self, thread: &Thread, used: u64, left: Left, in_service: bool, at: Moment) {
+        self.honest.ran(thread, used, left, in_service, at);
+    }
+
+    fn slice_over(&self, thread: &Thread, in_service: bool, at: Moment) -> Option<u64> {
+        // A moment that is long past: it must not hold the processor in its timer interrupt.
+        self.honest.slice_over(thread, in_service, at).map(|_| 0)
     }
 }
 

@@ -13,23 +13,35 @@ struct Account {
     watch: Stopwatch,
     /// How much of it [`take_busy_ns`] has given.
     taken: AtomicU64,
+    /// Until when the running thread's time was told to the policy.
+    told: AtomicU64,
 }
 
 static ACCOUNTS: [Account; MAX_CPUS] = [const {
     Account {
         watch: Stopwatch::new(),
         taken: AtomicU64::new(0),
+        told: AtomicU64::new(0),
     }
 }; MAX_CPUS];
 
 /// A thread goes on at `now` on processor `here`, the caller's.
 pub(super) fn begins(here: usize, now: u64) {
     ACCOUNTS[here].watch.start(now);
+    ACCOUNTS[here].told.store(now, Ordering::Relaxed);
 }
 
 /// It is taken off.
 pub(super) fn ends(here: usize, now: u64) {
     ACCOUNTS[here].watch.stop(now);
+}
+
+/// Nanoseconds that the running thread has used on processor `here`, the caller's, since this was asked last.
+pub(super) fn take_used(here: usize, now: u64) -> u64 {
+    let told = &ACCOUNTS[here].told;
+    let used = now.saturating_sub(told.load(Ordering::Relaxed));
+    told.store(now, Ordering::Relaxed);
+    used
 }
 
 /// Nanoseconds that all processors together have run threads since boot.

@@ -3,7 +3,8 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::policy::{Reason, Scheduler};
+use super::group::Group;
+use super::policy::{Attributes, Reason, Scheduler};
 use super::switch::{self, PREPARED_WORDS};
 use super::thread::{RunQueue, State, Thread, ThreadId, ThreadRef};
 use super::{sched, table, wait};
@@ -33,11 +34,37 @@ pub fn spawn(
     stack_pages: usize,
     isolation_block: usize,
 ) -> Result<ThreadId, NoMemory> {
+    let (attributes, group) = (Attributes::NORMAL, Group::system());
+    spawn_as(
+        name,
+        entry,
+        arg,
+        stack_pages,
+        isolation_block,
+        attributes,
+        group,
+    )
+}
+
+/// As [`spawn`], with attributes, in a group.
+pub fn spawn_as(
+    name: &str,
+    entry: extern "C" fn(usize),
+    arg: usize,
+    stack_pages: usize,
+    isolation_block: usize,
+    attributes: Attributes,
+    group: Group,
+) -> Result<ThreadId, NoMemory> {
     free_dead_first();
     let stack = kspace::map_region(stack_pages.max(1))?;
     let (low, rsp) = write_first_context(&stack, entry, arg);
     let id = table::reserve()?;
-    let thread = Thread::new(id, name, stack, low, rsp);
+    if !sched::policy().admit(table::count(), smp::online()) {
+        table::release(id);
+        return Err(NoMemory);
+    }
+    let thread = Thread::new(id, name, stack, low, rsp, attributes, group);
     thread
         .isolation_block
         .store(isolation_block, Ordering::Relaxed);
@@ -148,7 +175,9 @@ pub fn start(policy: &'static dyn Scheduler, entry: extern "C" fn(usize), arg: u
     crate::irq::init();
     crate::time::init();
     smp::start_processors();
-    spawn("reaper", reaper, 0, DEFAULT_STACK_PAGES, 0).expect("memory at boot");
+    let (urgent, group) = (Attributes::URGENT, Group::system());
+    let reaper = spawn_as("reaper", reaper, 0, DEFAULT_STACK_PAGES, 0, urgent, group);
+    reaper.expect("memory at boot");
     spawn("main", entry, arg, DEFAULT_STACK_PAGES, 0).expect("memory at boot");
     smp::enter_boot_processor()
 }

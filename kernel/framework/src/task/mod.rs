@@ -22,6 +22,7 @@
 //! [`TrapFrame`]: crate::arch::trap::TrapFrame
 
 mod busy;
+mod group;
 mod life;
 mod policy;
 mod preempt;
@@ -33,13 +34,14 @@ mod thread;
 mod wait;
 
 pub use busy::{busy_ns, take_busy_ns};
-pub use life::{DEFAULT_STACK_PAGES, exit, join, reap, spawn, start};
-pub use policy::{Placement, Reason, Scheduler};
+pub use group::{Group, MAX_GROUPS, join_group};
+pub use life::{DEFAULT_STACK_PAGES, exit, join, reap, spawn, spawn_as, start};
+pub use policy::{Attributes, Choice, Class, Left, Moment, Placement, Reason, Scheduler, Share};
 pub use preempt::{AtomicContext, PreemptOff, may_sleep, preempt_point};
 pub use queue::ThreadQueue;
-pub use sched::{refusals, yield_now};
+pub use sched::{ServiceHook, refusals, set_service_hook, yield_now};
 pub use table::for_each;
-pub use thread::{RunQueue, Thread, ThreadId, ThreadRef, TimerQueue};
+pub use thread::{POLICY_WORDS, RunQueue, Thread, ThreadId, ThreadRef, TimerQueue};
 pub use wait::{
     WaitResult, clear_interrupt, interrupt, sleep_until, wait_on, wait_uninterrupted, wake,
     wake_later,
@@ -48,7 +50,7 @@ pub use wait::{
 pub(crate) use preempt::preempt_from;
 #[cfg(feature = "selftest")]
 pub(crate) use sched::{inject, policy as scheduler};
-pub(crate) use sched::{is_idle, run_processor, tick};
+pub(crate) use sched::{is_idle, run_processor, slice_over};
 pub(crate) use thread::State;
 pub(crate) use wait::time_out;
 

@@ -1,11 +1,70 @@
 //! What the framework asks of an injected scheduler, and the check of its answers.
 //!
-//! The policy keeps the ready threads in queues of its own and says which runs next. It is safe
+//! The policy keeps the ready threads in queues of its own and says which runs next, and until when. It is safe
 //! code and not trusted: a thread that it names is run only if a compare-and-swap moves that thread
-//! from READY to RUNNING; a processor number that it names is reduced to an existing one. A bad
-//! policy can thus be unfair, but cannot run a thread twice or run one that waits.
+//! from READY to RUNNING; a processor number that it names is reduced to an existing one; a moment that it names
+//! is not before the shortest slice. A bad policy can thus be unfair, but cannot run a thread twice or run one
+//! that waits.
+//!
+//! Time and processors are arguments ([`Moment`]), so that policies need nothing of the framework to be tested.
 
-use super::thread::ThreadRef;
+use super::thread::{Thread, ThreadRef};
+
+/// In which order threads run. Each class goes before those above it in this list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// By shares of groups, and of threads in them.
+    Fair,
+    /// Until it waits; the greater priority first.
+    Fifo(u8),
+    /// In turn with others of its priority.
+    RoundRobin(u8),
+}
+
+/// What is asked for a thread beside its group. The policy brings any value into bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attributes {
+    /// Its class.
+    pub class: Class,
+    /// Its weight in its group, in the fair class.
+    pub weight: u32,
+    /// A bit for each processor that it may run on; if none of them is there, all.
+    pub affinity: u64,
+}
+
+impl Attributes {
+    /// The usual ones.
+    pub const NORMAL: Self = Self {
+        class: Class::Fair,
+        weight: 1024,
+        affinity: u64::MAX,
+    };
+    /// Of the kernel's threads that all others wait for, and that run only for a moment at a time.
+    pub const URGENT: Self = Self {
+        class: Class::RoundRobin(100),
+        ..Self::NORMAL
+    };
+}
+
+/// What a group gets. The policy brings any value into bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// Its part beside other groups; usually 1024.
+    pub weight: u32,
+    /// Most that it gets, in hundredths of one processor's time; 0: no limit.
+    pub percent: u32,
+}
+
+/// When and where the policy is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Nanoseconds since boot.
+    pub now: u64,
+    /// The processor that asks.
+    pub cpu: usize,
+    /// Processors that there are.
+    pub online: usize,
+}
 
 /// Why a thread is handed to the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +76,22 @@ pub enum Reason {
     /// As [`Woken`](Self::Woken), for work that can wait: the running thread need not give way at once.
     WokenLater,
     /// It ran and gave way or was preempted.
+    Ran,
+}
+
+/// Why the policy is told what a thread has used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Left {
+    /// It goes on.
+    Still,
+    /// It was taken off.
+    Preempted,
+    /// It gave way by itself.
     Yielded,
+    /// It waits now.
+    Waits,
+    /// It has ended.
+    Ended,
 }
 
 /// Where a thread was queued.
@@ -29,15 +103,34 @@ pub struct Placement {
     pub preempt: bool,
 }
 
+/// Who runs now.
+pub struct Choice {
+    /// `None`: nobody; the processor idles.
+    pub thread: Option<ThreadRef>,
+    /// When the policy is to be asked again at the latest, in nanoseconds since boot.
+    pub until: u64,
+}
+
 /// Chooses which thread runs where. Called with interrupts disabled, on any processor, also by
-/// several at once; must not block and must not allocate in `enqueue`.
+/// several at once; must not block, and must not allocate but in `admit`.
 pub trait Scheduler: Sync {
-    /// Takes over a ready thread. `cpu` is the processor that this call runs on.
-    fn enqueue(&self, thread: ThreadRef, why: Reason, cpu: usize) -> Placement;
+    /// Makes room for `threads` threads on `online` processors; whether there is. Called with interrupts enabled.
+    fn admit(&self, threads: usize, online: usize) -> bool;
 
-    /// Gives up the thread that processor `cpu` shall run now; `None` makes it idle.
-    fn pick(&self, cpu: usize) -> Option<ThreadRef>;
+    /// A group begins, which has no threads yet.
+    fn open_group(&self, group: u32, share: Share);
 
-    /// Told every 10 ms of running; returns whether `current` should give way on `cpu`.
-    fn tick(&self, cpu: usize, current: &ThreadRef) -> bool;
+    /// Takes over a ready thread.
+    fn enqueue(&self, thread: ThreadRef, why: Reason, at: Moment) -> Placement;
+
+    /// Gives up the thread that the processor shall run now.
+    fn pick(&self, at: Moment) -> Choice;
+
+    /// A thread has run `used` nanoseconds since this was called, or it was picked, last. `in_service`: it is in
+    /// the code of another group's domain or of the kernel, and may hold what others wait for.
+    fn ran(&self, thread: &Thread, used: u64, left: Left, in_service: bool, at: Moment);
+
+    /// The moment has come that `pick` gave, or this function; the thread's time has been counted. Until when the
+    /// thread goes on; `None`: it gives way.
+    fn slice_over(&self, thread: &Thread, in_service: bool, at: Moment) -> Option<u64>;
 }

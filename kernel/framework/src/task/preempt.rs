@@ -70,7 +70,7 @@ fn add(change: u32) {
 /// Gives way if an interrupt or a wake-up asked for it and the caller may be preempted.
 pub fn preempt_point() {
     if cpu::this_cpu().need_resched.load(Ordering::Relaxed) && may_sleep().is_ok() {
-        sched::yield_now();
+        sched::give_up();
     }
 }
 

@@ -5,18 +5,20 @@
 //! on the stack of the thread that is being released: once its state says READY or BLOCKED,
 //! another processor may be running it.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::arch::asm;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
-use super::policy::{Placement, Reason, Scheduler};
+use super::policy::{Choice, Left, Moment, Placement, Reason, Scheduler};
 use super::preempt::may_sleep;
 use super::thread::{State, Thread, ThreadRef};
 use super::{busy, life, switch};
 use crate::arch::cpu::{self, PerCpu};
 use crate::arch::{regs, trap};
-use crate::sync::{IrqOff, RwLock};
+use crate::sync::IrqOff;
 use crate::{kprintln, smp, time};
 
 /// Indices into [`PerCpu::sched`].
@@ -31,14 +33,47 @@ mod word {
     pub const IDLE: usize = 3;
 }
 
-static POLICY: RwLock<Option<&'static dyn Scheduler>> = RwLock::new(None);
+/// Points to the reference to the scheduler, which lives for ever; null before [`inject`].
+static POLICY: AtomicPtr<&'static dyn Scheduler> = AtomicPtr::new(ptr::null_mut());
+/// The function that says whether a thread is in a service, or 0.
+static SERVICE_HOOK: AtomicUsize = AtomicUsize::new(0);
 static REFUSALS: AtomicU64 = AtomicU64::new(0);
 /// Answers of the policy that are refused in a row before a busy processor goes idle.
 const MAX_REFUSALS: usize = 16;
 
-/// Makes `policy` the scheduler; returns the previous one.
-pub(crate) fn inject(policy: &'static dyn Scheduler) -> Option<&'static dyn Scheduler> {
-    POLICY.write().replace(policy)
+/// Says of a thread's top record, which is not 0, and the key of the thread's group whether the code that runs is
+/// another group's or the kernel's. Called with interrupts off, for a thread that is on a processor.
+pub type ServiceHook = fn(usize, u64) -> bool;
+
+/// Makes `policy` the scheduler. Called once at boot, and by tests.
+pub(crate) fn inject(policy: &'static dyn Scheduler) {
+    let policy = Box::leak(Box::new(policy));
+    POLICY.store(policy, Ordering::Release);
+}
+
+/// Installs the hook.
+///
+/// # Safety
+/// It is safe to call with the top record of any thread that runs.
+pub unsafe fn set_service_hook(hook: ServiceHook) {
+    SERVICE_HOOK.store(hook as usize, Ordering::Release);
+}
+
+/// Whether `thread`, which is on this processor, is in a service.
+fn in_service(thread: &Thread) -> bool {
+    let hook = SERVICE_HOOK.load(Ordering::Acquire);
+    let top_record = cpu::this_cpu().top_record.load(Ordering::Relaxed);
+    if hook == 0 || top_record == 0 {
+        return false;
+    }
+    // SAFETY: only `ServiceHook`s and 0 are ever stored.
+    let hook: ServiceHook = unsafe { core::mem::transmute(hook) };
+    hook(top_record, thread.group_key())
+}
+
+fn moment(cpu: usize, now: u64) -> Moment {
+    let online = smp::online();
+    Moment { now, cpu, online }
 }
 
 /// How many answers of the policy were refused: threads that were not ready, or are running.
@@ -50,8 +85,11 @@ pub fn refusals() -> u64 {
 ///
 /// # Panics
 /// Before [`super::start`].
+#[inline]
 pub(crate) fn policy() -> &'static dyn Scheduler {
-    POLICY.read().expect("set before the first thread is made")
+    // SAFETY: null, or a reference that `inject` leaked.
+    let policy = unsafe { POLICY.load(Ordering::Acquire).as_ref() };
+    *policy.expect("set before the first thread is made")
 }
 
 /// The running thread, or `None` on the scheduler stack of an idle processor and during boot.
@@ -84,8 +122,16 @@ pub(crate) fn is_idle(index: usize) -> bool {
 pub fn yield_now() {
     if may_sleep().is_ok() {
         let _irq = IrqOff::new();
+        let thread = current().expect("may_sleep found a thread");
+        thread.gives_way.store(true, Ordering::Relaxed);
         leave_processor();
     }
+}
+
+/// As [`yield_now`], because somebody else wants it so; the caller may sleep.
+pub(super) fn give_up() {
+    let _irq = IrqOff::new();
+    leave_processor();
 }
 
 /// Takes the running thread, whose state says why, off the processor. Interrupts are off.
@@ -113,13 +159,14 @@ pub(super) fn release_current() {
     let thread = block.sched[word::CURRENT].swap(0, Ordering::Relaxed) as *const Thread;
     // SAFETY: the word owned a count of the running thread, which passes to `thread` here.
     let thread = unsafe { Arc::from_raw(thread) };
-    let now = time::now_ns();
+    let (here, now) = (cpu::cpu_index(), time::now_ns());
     thread.watch.stop(now);
-    busy::ends(cpu::cpu_index(), now);
+    busy::ends(here, now);
+    tell(&thread, here, now);
     let top_record = block.top_record.load(Ordering::Relaxed);
     thread.top_record.store(top_record, Ordering::Relaxed);
     match thread.state.get() {
-        State::Running => ready(thread, Reason::Yielded),
+        State::Running => ready(thread, Reason::Ran),
         State::Exited => life::retire(thread),
         _ => {
             if !thread.state.change(State::Blocking, State::Blocked) {
@@ -129,11 +176,26 @@ pub(super) fn release_current() {
     }
 }
 
+/// Tells the policy what a thread that leaves processor `here` has used, and why it leaves.
+fn tell(thread: &Thread, here: usize, now: u64) {
+    let gives_way = thread.gives_way.load(Ordering::Relaxed);
+    let left = match thread.state.get() {
+        State::Running if gives_way => Left::Yielded,
+        State::Running => Left::Preempted,
+        State::Exited => Left::Ended,
+        _ => Left::Waits,
+    };
+    thread.gives_way.store(false, Ordering::Relaxed);
+    let used = busy::take_used(here, now);
+    policy().ran(thread, used, left, in_service(thread), moment(here, now));
+}
+
 /// Makes a thread that is in no queue and whose context is saved runnable.
 pub(super) fn ready(thread: ThreadRef, why: Reason) {
     let here = cpu::cpu_index();
     thread.state.set(State::Ready);
-    let Placement { cpu, preempt } = policy().enqueue(thread, why, here);
+    let at = moment(here, time::now_ns());
+    let Placement { cpu, preempt } = policy().enqueue(thread, why, at);
     let cpu = cpu % smp::online();
     fence(Ordering::SeqCst);
     if cpu != here {
@@ -156,7 +218,7 @@ pub(super) fn unblock(thread: ThreadRef, why: Reason) {
 pub(super) fn dispatch() -> ! {
     let here = cpu::cpu_index();
     match pick(here) {
-        Some(thread) => run(thread),
+        Some((thread, until)) => run(thread, until),
         None => {
             let stack_top = cpu::this_cpu().sched[word::STACK_TOP].load(Ordering::Relaxed);
             // SAFETY: as in `leave_processor`; this function's caller needs its stack no more
@@ -167,10 +229,11 @@ pub(super) fn dispatch() -> ! {
 }
 
 /// Asks the policy for a thread and checks that it may run.
-fn pick(here: usize) -> Option<ThreadRef> {
+fn pick(here: usize) -> Option<(ThreadRef, u64)> {
     for _ in 0..MAX_REFUSALS {
-        if let Some(thread) = claim(policy().pick(here)?, here) {
-            return Some(thread);
+        let Choice { thread, until } = policy().pick(moment(here, time::now_ns()));
+        if let Some(thread) = claim(thread?, here) {
+            return Some((thread, until));
         }
     }
     None
@@ -194,7 +257,7 @@ fn refuse(thread: &Thread, here: usize) {
 }
 
 /// Puts a thread, just moved to RUNNING by this processor, on it.
-fn run(thread: ThreadRef) -> ! {
+fn run(thread: ThreadRef, until: u64) -> ! {
     let block = cpu::this_cpu();
     block.need_resched.store(false, Ordering::Relaxed);
     let (here, now) = (cpu::cpu_index(), time::now_ns());
@@ -205,7 +268,7 @@ fn run(thread: ThreadRef) -> ! {
     let context = thread.context.get();
     let pointer = Arc::into_raw(thread) as usize;
     block.sched[word::CURRENT].store(pointer, Ordering::Relaxed);
-    time::thread_runs(now);
+    time::thread_runs(now, until);
     // SAFETY: this processor moved the thread from READY to RUNNING, so the context is complete,
     // is resumed for the first time since it was saved, and nobody else touches it. The count in
     // CURRENT keeps it alive. Interrupts are off.
@@ -240,20 +303,21 @@ extern "C" fn idle() -> ! {
     block.isolation_block.store(0, Ordering::Relaxed);
     let stack_low = block.sched[word::STACK_LOW].load(Ordering::Relaxed);
     block.stack_low.store(stack_low, Ordering::Relaxed);
-    time::processor_idles();
     loop {
         block.sched[word::IDLE].store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if let Some(thread) = policy().pick(here) {
+        let Choice { thread, until } = policy().pick(moment(here, time::now_ns()));
+        if let Some(thread) = thread {
             // An idle processor is left alone by stops and flushes, so it looks for them before
             // it claims a thread.
             block.sched[word::IDLE].store(0, Ordering::SeqCst);
             smp::catch_up();
             if let Some(thread) = claim(thread, here) {
-                run(thread);
+                run(thread, until);
             }
             continue;
         }
+        time::processor_idles(until);
         // An interrupt that makes a thread ready is taken here and wakes the processor.
         regs::wait_for_interrupt();
         regs::interrupts_disable();
@@ -274,11 +338,17 @@ pub(crate) unsafe fn run_processor(stack_low: usize, stack_top: usize) -> ! {
     unsafe { switch::jump(stack_top, idle) }
 }
 
-/// The policy's view of a tick on processor `here`.
-pub(crate) fn tick(here: usize) {
-    let gives_way = current().is_some_and(|thread| policy().tick(here, &thread.to_ref()));
-    if gives_way {
+/// The moment has come at which the policy wants to be asked on processor `here`, the caller's. Until when the
+/// running thread goes on; `None`: it gives way, or nothing runs.
+pub(crate) fn slice_over(here: usize, now: u64) -> Option<u64> {
+    let thread = current()?;
+    let (at, in_service) = (moment(here, now), in_service(thread));
+    let used = busy::take_used(here, now);
+    policy().ran(thread, used, Left::Still, in_service, at);
+    let until = policy().slice_over(thread, in_service, at);
+    if until.is_none() {
         let flag = &cpu::this_cpu().need_resched;
         flag.store(true, Ordering::Relaxed);
     }
+    until
 }

@@ -10,6 +10,8 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::{fmt, ptr};
 
+use super::group::{self, Group};
+use super::policy::Attributes;
 use super::queue::{Link, ThreadQueue};
 use crate::arch::trap::TrapFrame;
 use crate::mem::kspace::Region;
@@ -91,6 +93,9 @@ pub(super) struct Context {
     pub frame: TrapFrame,
 }
 
+/// Words of a thread that belong to the policy.
+pub const POLICY_WORDS: usize = 8;
+
 /// Bytes of a thread's name that are kept.
 const NAME_BYTES: usize = 24;
 
@@ -119,7 +124,12 @@ pub struct Thread {
     /// Processor whose timer queue it was put in.
     timer_cpu: AtomicUsize,
     pub(super) interrupted: AtomicBool,
-    policy_word: AtomicU64,
+    policy_words: [AtomicU64; POLICY_WORDS],
+    attributes: Attributes,
+    /// The number of its group, with a count of it. Changed by the thread itself.
+    pub(super) group: AtomicU32,
+    /// It is about to leave its processor in favour of others.
+    pub(super) gives_way: AtomicBool,
     /// Runs while the thread does.
     pub(super) watch: Stopwatch,
 }
@@ -138,6 +148,8 @@ impl Thread {
         stack: Region,
         stack_low: usize,
         rsp: usize,
+        attributes: Attributes,
+        group: Group,
     ) -> Self {
         let mut bytes = [0; NAME_BYTES];
         for (to, from) in bytes.iter_mut().zip(name.bytes().filter(u8::is_ascii)) {
@@ -165,7 +177,10 @@ impl Thread {
             deadline: AtomicU64::new(u64::MAX),
             timer_cpu: AtomicUsize::new(0),
             interrupted: AtomicBool::new(false),
-            policy_word: AtomicU64::new(0),
+            policy_words: [const { AtomicU64::new(0) }; POLICY_WORDS],
+            attributes,
+            group: AtomicU32::new(group.into_number()),
+            gives_way: AtomicBool::new(false),
             watch: Stopwatch::new(),
         }
     }
@@ -191,9 +206,24 @@ impl Thread {
         self.state.get()
     }
 
-    /// A word that the scheduler policy may use as it likes; 0 at first.
-    pub fn policy_word(&self) -> &AtomicU64 {
-        &self.policy_word
+    /// Words that the scheduler policy may use as it likes; 0 at first.
+    pub fn policy_words(&self) -> &[AtomicU64; POLICY_WORDS] {
+        &self.policy_words
+    }
+
+    /// What was asked for it.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// The number of its group.
+    pub fn group(&self) -> u32 {
+        self.group.load(Ordering::Relaxed)
+    }
+
+    /// The key of its group, which is held as long as the thread is there.
+    pub(super) fn group_key(&self) -> u64 {
+        group::key_of(self.group())
     }
 
     /// Nanoseconds that it has been on a processor so far.
@@ -249,5 +279,11 @@ impl Thread {
     pub(super) unsafe fn take_stack(&self) -> Option<Region> {
         // SAFETY: the caller is the only one to touch the field now.
         unsafe { (*self.stack.get()).take() }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        drop(Group::from_number(*self.group.get_mut()));
     }
 }

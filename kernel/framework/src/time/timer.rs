@@ -1,4 +1,4 @@
-//! Deadlines of waiting threads and the scheduler's tick, on one one-shot timer per processor.
+//! Deadlines of waiting threads, the ends of slices and the sampling tick, on one one-shot timer per processor.
 //!
 //! A waiting thread stands in the queue of the processor where it went to sleep, sorted by
 //! deadline. The tick exists only while a thread runs: an idle processor's timer stays armed for
@@ -20,6 +20,8 @@ use crate::time::{now_ns, tsc_at};
 
 /// Nanoseconds between two ticks.
 pub const TICK_NS: u64 = 10_000_000;
+/// Shortest time for which a policy may let a thread run.
+const SHORTEST_SLICE: u64 = 20_000;
 /// No deadline.
 const NEVER: u64 = u64::MAX;
 
@@ -27,6 +29,8 @@ struct Timer {
     queue: SpinLock<TimerQueue>,
     /// When the next tick is due; `NEVER` while the processor is idle. Its own processor's.
     next_tick: AtomicU64,
+    /// When the policy is to be asked about the running thread, or again by an idle processor. Its own processor's.
+    slice_end: AtomicU64,
     /// What the hardware is armed for; `NEVER` if it is not. Its own processor's.
     armed: AtomicU64,
 }
@@ -35,6 +39,7 @@ static TIMERS: [Timer; MAX_CPUS] = [const {
     Timer {
         queue: SpinLock::new(TimerQueue::new()),
         next_tick: AtomicU64::new(NEVER),
+        slice_end: AtomicU64::new(NEVER),
         armed: AtomicU64::new(NEVER),
     }
 }; MAX_CPUS];
@@ -114,10 +119,11 @@ fn next_tick(now: u64, processor: usize) -> u64 {
     ticks * TICK_NS + phase
 }
 
-/// A thread is about to run here. Interrupts are off.
-pub(crate) fn thread_runs(now: u64) {
+/// A thread is about to run here, at most until the moment `until` without the policy being asked. Interrupts are off.
+pub(crate) fn thread_runs(now: u64, until: u64) {
     let here = cpu_index();
     let timer = &TIMERS[here];
+    set_slice_end(timer, now, until);
     if timer.next_tick.load(Ordering::Relaxed) == NEVER {
         let next = next_tick(now, here);
         timer.next_tick.store(next, Ordering::Relaxed);
@@ -125,10 +131,17 @@ pub(crate) fn thread_runs(now: u64) {
     }
 }
 
-/// This processor has nothing to run. Interrupts are off.
-pub(crate) fn processor_idles() {
+/// This processor has nothing to run until the moment `until` at the earliest, unless it is told so. Interrupts are off.
+pub(crate) fn processor_idles(until: u64) {
     let timer = &TIMERS[cpu_index()];
     timer.next_tick.store(NEVER, Ordering::Relaxed);
+    set_slice_end(timer, now_ns(), until);
+}
+
+fn set_slice_end(timer: &Timer, now: u64, until: u64) {
+    let end = until.max(now.saturating_add(SHORTEST_SLICE));
+    timer.slice_end.store(end, Ordering::Relaxed);
+    arm(timer, end);
 }
 
 /// The timer interrupt.
@@ -144,11 +157,18 @@ fn handle(frame: &mut TrapFrame) {
             .next_tick
             .store(next_tick(now, here), Ordering::Relaxed);
         call_hook(frame);
-        task::tick(here);
+    }
+    if timer.slice_end.load(Ordering::Relaxed) <= now {
+        timer.slice_end.store(NEVER, Ordering::Relaxed);
+        if let Some(until) = task::slice_over(here, now) {
+            let end = until.max(now + SHORTEST_SLICE);
+            timer.slice_end.store(end, Ordering::Relaxed);
+        }
     }
     let nearest = timer.queue.lock().front().map(Thread::deadline_ns);
     let next_tick = timer.next_tick.load(Ordering::Relaxed);
-    let next = nearest.unwrap_or(NEVER).min(next_tick);
+    let slice_end = timer.slice_end.load(Ordering::Relaxed);
+    let next = nearest.unwrap_or(NEVER).min(next_tick).min(slice_end);
     if next != NEVER {
         arm(timer, next);
     }
