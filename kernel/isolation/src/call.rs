@@ -374,9 +374,9 @@ pub mod offsets {
 ///
 /// # Safety
 /// The record is linked, and has a mark.
-pub(crate) unsafe fn data_of(record: *const Record) -> *const u8 {
+pub(crate) unsafe fn data_of(record: *const Record) -> *mut u8 {
     // SAFETY: by the caller's duty.
-    unsafe { (*record).rdi as *const u8 }
+    unsafe { (*record).rdi as *mut u8 }
 }
 
 /// Calls `function(data)` inside the domain `block`, for the kernel itself: entry points, threads, drops.

@@ -471,7 +471,7 @@ impl ControlBlock {
     }
 
     /// Makes `image` its image, with which its group has been charged.
-    pub(crate) fn set_image(&self, image: Loaded) {
+    fn set_image(&self, image: Loaded) {
         let space = image.space();
         let start = space.start().as_ptr() as usize;
         self.image_start.store(start, Ordering::Relaxed);
@@ -617,7 +617,8 @@ pub(crate) fn starter() -> Option<Arc<ControlBlock>> {
     }
 }
 
-/// A new domain in state `Starting`, which `starter` starts and which takes `seat` in a group.
+/// A new domain in state `Starting` with `image`, which `starter` starts and which takes `seat` in a group. From the moment at
+/// which it can be found anybody may end it, so it has all by then that it was charged with.
 ///
 /// # Errors
 /// [`RpcError::NoMemory`] when only the kernel's own reserve is left, the starter may have no more, or four thousand million
@@ -627,6 +628,7 @@ pub(crate) fn create(
     limits: Limits,
     starter: Option<&Arc<ControlBlock>>,
     seat: Seat,
+    image: Loaded,
 ) -> Result<Arc<ControlBlock>, RpcError> {
     // The block lies in the kernel's heap, and stays as long as a handle names it. An image that was kept took no memory that
     // could have been refused.
@@ -652,6 +654,7 @@ pub(crate) fn create(
     table.next = next;
     let group = Some(seat.take());
     let block = Arc::new(ControlBlock::new(id, parent, name, limits, group, payer));
+    block.set_image(image);
     table.blocks.insert(id, block.clone());
     drop(table);
     announce(&block, State::Starting);

@@ -8,7 +8,8 @@
 //!   for it for [`PATIENCE`]. While a drop is late nobody waits at all. So who drops goes on, and of all helpers a domain
 //!   has one at most in its drops;
 //! - the first such drop has somebody else's thread. It is waited for as long as a call into the domain may run, and then
-//!   the domain is ended as one that hangs.
+//!   the domain is ended as one that hangs. Of a drop within a drop only the inner one's time runs: who hangs is ended, and
+//!   not who dropped something of his.
 //!
 //! A helper that is in a drop does not count as one: there can be another in its place.
 
@@ -45,6 +46,9 @@ pub(crate) enum Dropper {
 
 /// Nanoseconds for which somebody waits for a drop that a helper carries out.
 const PATIENCE: u64 = if cfg!(test) { 2 } else { 10_000_000 };
+
+/// Nanoseconds that a drop may take at the cost of the one that it is part of.
+const SLIGHT: u64 = 1_000_000;
 
 /// What a domain's control block knows of its drops.
 pub(crate) struct Drops {
@@ -190,8 +194,10 @@ struct Dropping {
 pub(crate) unsafe fn release_of(block: *const ControlBlock, inner: &RawHandle) {
     // SAFETY: by the caller's duty.
     unsafe {
-        let end = platform().now().saturating_add(budget_ns(&*block));
+        let begun = platform().now();
+        let end = begun.saturating_add(budget_ns(&*block));
         release_until(Some(end), block, inner);
+        lengthen_outer(platform().now().saturating_sub(begun));
     }
 }
 
@@ -228,26 +234,41 @@ unsafe extern "C" fn release_in_domain(data: *mut u8) {
 }
 
 /// The running thread is about to wait. If it does so in drops, their domains are such whose drops may wait; when the
-/// first of these has waited for too long, in nanoseconds since boot.
+/// innermost of these has waited for too long, in nanoseconds since boot.
 pub(crate) fn note_wait() -> Option<u64> {
-    let mut soonest: Option<u64> = None;
-    each_drop(|block, end| {
+    let mut innermost = None;
+    each_drop(|block, dropping| {
         block.drops.may_wait.store(true, Ordering::Relaxed);
         // The dead are the reaper's affair.
-        let end = end.filter(|_| block.is_alive());
-        soonest = [soonest, end].into_iter().flatten().min();
+        innermost.get_or_insert(dropping.end.filter(|_| block.is_alive()));
     });
-    soonest
+    innermost.flatten()
 }
 
-/// Ends the domains in whose drops the running thread has waited for too long.
+/// Ends the domain in whose drop, the innermost, the running thread has waited for too long.
 pub(crate) fn end_late() {
-    let now = platform().now();
-    each_drop(|block, end| {
-        if end.is_some_and(|end| now >= end)
-            && let Some(block) = crate::domain::find(block.id)
+    let mut innermost = None;
+    each_drop(|block, dropping| _ = innermost.get_or_insert((block.id, dropping.end)));
+    if let Some((id, Some(end))) = innermost
+        && platform().now() >= end
+        && let Some(block) = crate::domain::find(id)
+    {
+        kill::kill(&block, Reason::Hang);
+    }
+}
+
+/// A drop that took `ns` nanoseconds is over: the one that it was part of, if any, has so much more time.
+fn lengthen_outer(ns: u64) {
+    // Most drops are over at once, and need no look at the records.
+    if ns < SLIGHT {
+        return;
+    }
+    let mut is_first = true;
+    each_drop(|_, dropping| {
+        if core::mem::replace(&mut is_first, false)
+            && let Some(end) = &mut dropping.end
         {
-            kill::kill(&block, Reason::Hang);
+            *end = end.saturating_add(ns);
         }
     });
 }
@@ -262,18 +283,42 @@ fn budget_ns(block: &ControlBlock) -> u64 {
     u64::from(ms) * 1_000_000
 }
 
-/// Shows `look` the drops that the running thread is in: domain, and when it has waited for too long.
-fn each_drop(mut look: impl FnMut(&ControlBlock, Option<u64>)) {
+/// Shows `look` the drops that the running thread is in, the innermost first.
+fn each_drop(mut look: impl FnMut(&ControlBlock, &mut Dropping)) {
     let mut record = top();
     // SAFETY: the chain of the running thread; the domains that it names are not freed. A record with the mark is that of
-    // a call in `release_until`, whose frame stands as long as it is linked.
+    // a call in `release_until`, whose frame stands as long as it is linked and which does not use the data meanwhile.
     unsafe {
         while !record.is_null() {
             if (&raw const (*record).state).read_volatile() & DROP != 0 {
                 let dropping = crate::call::data_of(record).cast::<Dropping>();
-                look(&*(*record).domain, (*dropping).end);
+                look(&*(*record).domain, &mut *dropping);
             }
             record = (*record).previous;
         }
     }
+}
+
+/// Runs `body` as a drop in `block` that waits for too long when `ns` nanoseconds have passed.
+#[cfg(test)]
+pub(crate) fn in_drop(block: &ControlBlock, ns: u64, mut body: &mut dyn FnMut()) {
+    unsafe extern "C" fn run(data: *mut u8) {
+        // SAFETY: `in_drop` passes these.
+        unsafe {
+            (*(*data.cast::<Dropping>())
+                .inner
+                .data
+                .cast::<&mut dyn FnMut()>())()
+        };
+    }
+    let begun = platform().now();
+    let inner = RawHandle {
+        data: (&raw mut body).cast(),
+        vtable: core::ptr::null(),
+    };
+    let end = Some(begun + ns);
+    let mut dropping = Dropping { inner, end };
+    // SAFETY: function and data belong together.
+    let _ = unsafe { guarded_as(DROP, block, &RELEASE, run, (&raw mut dropping).cast()) };
+    lengthen_outer(platform().now() - begun);
 }

@@ -141,9 +141,10 @@ mod tests {
         machine::set_up();
         let (mapped, home) = (Arc::new(AtomicUsize::new(1)), Arc::new(Kept::new()));
         Loaded::new(Box::new(Space(mapped.clone())), &home).retire();
+        let own = Loaded::for_once(Box::new(Space(Arc::new(AtomicUsize::new(1)))));
         let seat = Seat::new(0, &Limits::NONE.group).expect("memory");
         machine::SHORT.set(true);
-        let refused = domain::create("late", Limits::NONE, None, seat);
+        let refused = domain::create("late", Limits::NONE, None, seat, own);
         machine::SHORT.set(false);
         assert_eq!(refused.err(), Some(RpcError::NoMemory));
         assert_eq!(mapped.load(Ordering::Relaxed), 0, "what was kept is left");

@@ -157,9 +157,7 @@ impl Prepared {
             return None;
         }
         let loaded = self.load(elf, || seat.may_take(pages, &limits))?;
-        let block = domain::create(name, limits, starter.as_ref(), seat).ok()?;
-        block.set_image(loaded);
-        Some(block)
+        domain::create(name, limits, starter.as_ref(), seat, loaded).ok()
     }
 
     /// The image in memory as it is before it runs: what a former instance left, or a new copy if `may_take` says so.

@@ -280,8 +280,8 @@ pub fn start(name: &str, calls: u32) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
     };
     let mut seat = Seat::new(0, &limits.group).expect("memory");
     assert!(seat.charge(PAGE), "there is no limit");
-    let block = domain::create(name, limits, None, seat).expect("there are numbers left");
-    block.set_image(Loaded::for_once(platform().image_space(1).expect("memory")));
+    let image = Loaded::for_once(platform().image_space(1).expect("memory"));
+    let block = domain::create(name, limits, None, seat, image).expect("there are numbers left");
     let page = block.take_pages(1).expect("memory").as_ptr() as usize;
     block.enter_running();
     let handle = offer(&block, Part::new(&block, page)).expect("it was just born");

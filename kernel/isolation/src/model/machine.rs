@@ -60,6 +60,11 @@ pub fn settle() {
     }
 }
 
+/// Has so many nanoseconds pass.
+pub fn pass(ns: u64) {
+    CLOCK.fetch_add(ns, Ordering::Relaxed);
+}
+
 /// Puts this crate on top of this machine, once in the process.
 pub fn set_up() {
     static ONCE: Once = Once::new();
@@ -74,6 +79,8 @@ pub fn set_up() {
 std::thread_local! {
     /// Nothing can be spared, as the thread that sets it sees it.
     pub static SHORT: Cell<bool> = const { Cell::new(false) };
+    /// What happens when the thread that sets it wakes somebody next.
+    pub static AT_WAKE: Cell<Option<fn()>> = const { Cell::new(None) };
 }
 
 struct Machine;
@@ -141,6 +148,9 @@ impl Platform for Machine {
     }
 
     fn wake(&self, _: &AtomicU32, _: u32) -> u32 {
+        if let Some(happens) = AT_WAKE.take() {
+            happens();
+        }
         threads::unblock();
         0
     }

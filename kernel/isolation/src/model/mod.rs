@@ -7,11 +7,15 @@
 //! - [`scenes`]: what happens, and what must hold then.
 //! - [`checks`]: the scenes under the model checker, many schedules each; and, with a step of the protocol
 //!   broken on purpose, that the checker finds it.
+//! - [`birth`]: a domain that is ended before it has run.
+//! - [`late`]: drops within drops that take too long.
 //! - [`rings`]: frames from ring 3, which are nobody's code.
 //! - [`stress`]: the scenes on threads of Linux, for AddressSanitizer and ThreadSanitizer.
 
+mod birth;
 mod checks;
 mod domains;
+mod late;
 pub(crate) mod machine;
 mod rings;
 mod scenes;

@@ -50,7 +50,7 @@ impl Frame for Interrupted {
     }
 }
 
-fn plays_well(scene: fn(&mut Scene)) {
+pub(super) fn plays_well(scene: fn(&mut Scene)) {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(play(scene), None);
 }

@@ -42,7 +42,7 @@ pub fn detach(join: Join) {
 }
 
 impl Scene {
-    fn domain(&mut self, name: &str) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
+    pub fn domain(&mut self, name: &str) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
         self.counting_domain(name, 0)
     }
 
@@ -78,7 +78,7 @@ impl Scene {
     }
 
     /// The reaper, which calls for undertakers.
-    fn reaper(&mut self) {
+    pub fn reaper(&mut self) {
         detach(spawn(|| {
             with_root(|| {
                 let mut patience = Patience::default();
