@@ -59,6 +59,8 @@ const GRAIN: u64 = 500_000;
 const MARGIN: u64 = 2_000_000;
 /// Longest time for which a thread is left where it is because it works in a service.
 const GRACE: u64 = 1_000_000;
+/// Slices in a row for which a thread goes before its siblings because it works in a service.
+const PATIENCE: u64 = 12;
 /// How often it is asked in that time whether it has left.
 const POLL: u64 = 100_000;
 /// Least and greatest weight of a group.

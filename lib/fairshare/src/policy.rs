@@ -11,12 +11,12 @@ use crate::place::Candidate;
 use crate::processor::{Processor, rank_of};
 use crate::queue::{Newcomer, Queue, Tables};
 use crate::task::{
-    Attributes, CUT_SHORT, Class, GAVE_WAY, Left, Moment, Picked, Placement, SERVICE, Task, Why,
-    Word, asked, get, set,
+    Attributes, CUT_SHORT, Class, GAVE_WAY, Left, Moment, Picked, Placement, SERVICE, SLICES, Task,
+    Why, Word, asked, get, set,
 };
 use crate::{
-    BONUS, GRACE, GROUP_LAG, MOST_GROUPS, MOST_PROCESSORS, NEVER, PERIODS, POLL, PROMISED, SLICE,
-    scaled,
+    BONUS, GRACE, GROUP_LAG, MOST_GROUPS, MOST_PROCESSORS, NEVER, PATIENCE, PERIODS, POLL,
+    PROMISED, SLICE, scaled,
 };
 
 /// Room beyond what was asked for, for those who ask at the same time.
@@ -237,14 +237,25 @@ fn standing<T: Task>(task: &T, asked: &Attributes) -> u64 {
 }
 
 /// Notes how a thread left its processor.
+///
+/// Who uses up slice after slice in a service does not hold something for a moment. After [`PATIENCE`] of them its
+/// siblings have their turn, the one among them that waits to end it, too; and so on from the start.
 fn leave<T: Task>(task: &T, left: Left, service: bool, cut_short: bool) {
+    let before = get(task, Word::Flags) / SLICES;
+    let slices = match left {
+        Left::Preempted if !service => 0,
+        Left::Preempted => before + u64::from(!cut_short),
+        _ => 0,
+    };
+    let slices = if slices > PATIENCE { 0 } else { slices };
+    let goes_first = service && (left != Left::Preempted || cut_short || slices > 0);
     let flags = [
-        (service, SERVICE),
+        (goes_first, SERVICE),
         (left == Left::Yielded, GAVE_WAY),
         (left == Left::Preempted && cut_short, CUT_SHORT),
     ];
     let set_ones = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag);
-    set(task, Word::Flags, set_ones.sum());
+    set(task, Word::Flags, set_ones.sum::<u64>() + slices * SLICES);
     set(task, Word::Grace, 0);
     if left != Left::Preempted || !cut_short {
         set(task, Word::Slice, 0);

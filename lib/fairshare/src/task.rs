@@ -93,7 +93,7 @@ pub(crate) enum Word {
     Slice,
     /// Number of the group, plus one, that it counts in as ready or running.
     Counted,
-    /// How it left its processor last: [`SERVICE`], [`GAVE_WAY`], [`CUT_SHORT`].
+    /// How it left its processor last: [`SERVICE`], [`GAVE_WAY`], [`CUT_SHORT`], [`SLICES`].
     Flags,
     /// End of its period, in the deadline class.
     Deadline,
@@ -109,6 +109,8 @@ pub(crate) const SERVICE: u64 = 1;
 pub(crate) const GAVE_WAY: u64 = 2;
 /// It was taken off before its slice was over.
 pub(crate) const CUT_SHORT: u64 = 4;
+/// Times this: slices that it has used up in services since it waited last.
+pub(crate) const SLICES: u64 = 8;
 
 /// What was asked for a thread, in bounds.
 pub(crate) fn asked<T: Task>(task: &T) -> Attributes {

@@ -438,6 +438,21 @@ fn threads_in_a_service_go_before_their_siblings() {
 }
 
 #[test]
+fn who_computes_in_a_service_for_ever_leaves_its_siblings_their_part() {
+    let mut machine = Machine::new(1, 5);
+    let inside = machine.spawn(of(1), Does::Spin, true);
+    let siblings = [0, 1].map(|_| machine.spawn(of(1), Does::Spin, false));
+    // It waits for a moment, and is not far behind: this is who would end the one inside.
+    let watcher = machine.spawn(of(1), Does::Sleep(MS, 100 * MS), false);
+    machine.run(10 * SECOND);
+    for thread in siblings.iter().chain([&inside]) {
+        let part = ran(thread);
+        assert!((2 * SECOND..5 * SECOND).contains(&part), "{part}");
+    }
+    assert!(ran(&watcher) > 40 * MS, "{}", ran(&watcher));
+}
+
+#[test]
 fn who_gives_way_lets_another_go_first() {
     let mut machine = Machine::new(1, 3);
     let polite = machine.spawn(of(1), Does::Yield(1000), false);
