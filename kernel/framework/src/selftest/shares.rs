@@ -88,7 +88,12 @@ fn compete<const N: usize>(groups: [(usize, Share); N], ms: u64) -> Result<[u64;
 /// One thread against a thousand of another group: half of a processor is its right, all of one where there are more.
 fn thousand() -> Result<(), String> {
     let [many, one] = compete([(1000, NORMAL), (1, NORMAL)], 1500)?;
-    check!(one * 3 > many, "{one} ns against {many} ns of a thousand");
+    // With four processors the thousand have three of them by right, so there is room above that.
+    let room = 2 * smp::online().max(2) as u64;
+    check!(
+        one * room > many,
+        "{one} ns against {many} ns of a thousand"
+    );
     check!(many > 0, "a thousand threads did not run at all");
     Ok(())
 }
