@@ -4,6 +4,7 @@
 //! it: generated code is read, by those who audit it and by the golden tests.
 
 mod entries;
+pub mod hostile;
 pub mod interfaces;
 pub mod manual;
 pub mod proxies;

@@ -25,6 +25,7 @@ pub mod parse;
 pub mod source;
 
 pub use diagnostics::{Diagnostic, Report, Rule};
+pub use emit::hostile::emit as emit_hostile;
 pub use emit::interfaces::emit as emit_interfaces;
 pub use emit::manual::emit as emit_manual;
 pub use emit::proxies::emit as emit_proxies;

@@ -15,6 +15,7 @@ usage: idlc COMMAND [ARGUMENT..]
                    folders, together with the workspace's interfaces/ that they may use
   emit interfaces  the Rust source of the crate `interfaces`
   emit proxies     the Rust source of the crate `kernel/proxies`
+  emit hostile     the Rust source of the crate `interfaces/hostile`
   manual           the reference manual of all interfaces, in Markdown
   shadow NAME      the skeleton of a shadow domain for interface NAME
   entries          what each domain wants and offers
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         ["rules"] => Ok(rules()),
         ["check", ref paths @ ..] => check(paths),
         ["emit", "interfaces"] => workspace().map(|model| idlc::emit_interfaces(&model)),
+        ["emit", "hostile"] => workspace().map(|model| idlc::emit_hostile(&model)),
         ["emit", "proxies"] => workspace().map(|model| idlc::emit_proxies(&model)),
         ["manual"] => workspace().map(|model| idlc::emit_manual(&model)),
         ["entries"] => workspace().map(|model| entries(&model)),

@@ -56,6 +56,11 @@ fn proxies() {
 }
 
 #[test]
+fn hostile() {
+    golden("sample.hostile.rs", &idlc::emit_hostile(&sample()));
+}
+
+#[test]
 fn manual() {
     golden("sample.manual.md", &idlc::emit_manual(&sample()));
 }

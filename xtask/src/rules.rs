@@ -50,7 +50,7 @@ impl Zone {
             Library => other == Library,
             Policy => matches!(other, Library | Kernel),
             Kernel => matches!(other, Library | Kernel | Policy | Interfaces),
-            Interfaces => other == Kernel,
+            Interfaces => matches!(other, Kernel | Interfaces),
             Domain | DomainLibrary => {
                 matches!(other, Interfaces | Kernel | Library | DomainLibrary)
             }
@@ -95,10 +95,11 @@ fn zone_of(folder: &Path) -> Zone {
 /// The dependencies of `package` that it may not have.
 pub fn dependencies(project: &Project, package: &Package) -> Vec<Breach> {
     let own = zone(project, package);
+    let is_testing = project.relative(&package.folder).starts_with(TESTING);
     let manifest = package.folder.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).unwrap_or_default();
     let wrong = package.dependencies.iter().filter_map(|dependency| {
-        let text_of = forbidden(project, own, dependency)?;
+        let text_of = forbidden(project, own, is_testing, dependency)?;
         let line = text.lines().position(|line| {
             line.trim_start()
                 .trim_matches('"')
@@ -113,7 +114,16 @@ pub fn dependencies(project: &Project, package: &Package) -> Vec<Breach> {
     wrong.collect()
 }
 
-fn forbidden(project: &Project, own: Zone, dependency: &Dependency) -> Option<String> {
+/// The crate that calls every method with hostile values, and where it may be used: what users run has nothing of it.
+const HOSTILE: &str = "hostile-calls";
+const TESTING: &str = "domains/testing";
+
+fn forbidden(
+    project: &Project,
+    own: Zone,
+    is_testing: bool,
+    dependency: &Dependency,
+) -> Option<String> {
     let name = &dependency.name;
     if dependency.kind == "dev" || own == Zone::Host {
         return None;
@@ -133,6 +143,11 @@ fn forbidden(project: &Project, own: Zone, dependency: &Dependency) -> Option<St
         };
     };
     let other = zone_of(project.relative(path));
+    if name == HOSTILE && !is_testing {
+        return Some(format!(
+            "`{name}`: only what stands in {TESTING} may call with hostile values"
+        ));
+    }
     if !own.may_use(other) {
         return Some(format!(
             "`{name}`: {} must not depend on {}",
@@ -354,7 +369,22 @@ mod tests {
             version: version.into(),
             kind: kind.into(),
         };
-        forbidden(&project(), zone_of(Path::new(folder)), &dependency)
+        let is_testing = folder.starts_with(TESTING);
+        forbidden(
+            &project(),
+            zone_of(Path::new(folder)),
+            is_testing,
+            &dependency,
+        )
+    }
+
+    #[test]
+    fn hostile_calls_are_for_tests() {
+        let depends = |folder| depends(folder, HOSTILE, Some("interfaces/hostile"), "normal");
+        assert_eq!(depends("domains/testing/hostile"), None);
+        assert!(depends("domains/fs/ext2").is_some());
+        assert!(depends("kernel/image").is_some());
+        assert!(depends("interfaces").is_some());
     }
 
     #[test]

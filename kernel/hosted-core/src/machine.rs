@@ -3,8 +3,10 @@
 use crate::host::{bytes, host};
 use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use hosted_core::File;
-use interfaces::{Archive, ArchiveEntry, CommandLine, DomainControl, Loader, Monitor, Power};
-use services::{Control, ImageLoader, KernelMonitor, Machine};
+use interfaces::{
+    Archive, ArchiveEntry, CommandLine, DomainControl, HeapAudit, Loader, Monitor, Power,
+};
+use services::{Auditor, Control, ImageLoader, KernelMonitor, Machine};
 
 /// A file that the launcher was given.
 pub struct Given {
@@ -123,6 +125,7 @@ pub fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "power" => Handle::<dyn Power>::new(ProcessEnd)?.into_any(),
         "archive" => Handle::<dyn Archive>::new(Files)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(NoLine)?.into_any(),
+        "auditor" => Handle::<dyn HeapAudit>::new(Auditor)?.into_any(),
         _ => return Ok(None),
     }))
 }

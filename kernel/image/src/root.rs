@@ -95,6 +95,8 @@ fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "hardware" => Handle::<dyn Hardware>::new(MachineHardware)?.into_any(),
         "power" => Handle::<dyn Power>::new(PowerSwitch)?.into_any(),
         "archive" => Handle::<dyn Archive>::new(BootArchive)?.into_any(),
+        #[cfg(feature = "testing")]
+        "auditor" => Handle::<dyn interfaces::HeapAudit>::new(services::Auditor)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(BootLine)?.into_any(),
         _ => return Ok(None),
     }))

@@ -25,7 +25,7 @@ use core::ops::ControlFlow;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-#[cfg(test)]
+#[cfg(any(test, feature = "audit"))]
 mod audit;
 #[cfg(test)]
 mod tests;

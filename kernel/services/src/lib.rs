@@ -7,10 +7,14 @@
 
 extern crate alloc;
 
+#[cfg(feature = "audit")]
+mod auditor;
 mod loader;
 mod memory;
 mod monitor;
 
+#[cfg(feature = "audit")]
+pub use auditor::Auditor;
 pub use loader::ImageLoader;
 pub use memory::KernelMemory;
 pub use monitor::{Control, KernelMonitor, Machine};

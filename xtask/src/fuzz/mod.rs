@@ -2,9 +2,10 @@
 //!
 //! Input number `n` of a run with seed `s` depends on `s` and `n` alone, so whatever is found can be had again
 //! with `--seed S --only N`. A target fails an input by panicking or by an error; an input that takes longer
-//! than [`PATIENCE`] fails, too. The targets of [`guided`] run under libFuzzer instead. `make test` runs a few thousand inputs of each target (its unit tests).
+//! than [`PATIENCE`] fails, too. The targets of [`guided`] run under libFuzzer instead, and [`interfaces`] in the running system. `make test` runs a few thousand inputs of each target (its unit tests).
 
 pub mod guided;
+pub mod interfaces;
 pub mod loader;
 pub mod sample;
 
@@ -32,6 +33,21 @@ pub struct Options {
     /// Only this input
     #[arg(long, value_name = "N")]
     pub only: Option<u64>,
+    /// `interfaces`: the first sequence
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub first: u64,
+    /// `interfaces`: how many sequences at most
+    #[arg(long, value_name = "N", default_value_t = u64::MAX)]
+    pub count: u64,
+    /// `interfaces`: where, a Linux process or QEMU
+    #[arg(long, default_value = "hosted", value_parser = ["hosted", "bare"])]
+    pub platform: String,
+    /// `interfaces`: processors of the machine in QEMU
+    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub smp: u32,
+    /// `interfaces`: the death of a victim counts as a finding, so that the run must fail
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// Something that takes input from outside.
@@ -54,7 +70,7 @@ pub const TARGETS: [Target; 1] = [Target {
 /// The names of all targets, those of [`guided`] included.
 fn names() -> Vec<&'static str> {
     let own = TARGETS.iter().map(|target| target.name);
-    own.chain(guided::NAMES).collect()
+    own.chain(guided::NAMES).chain([interfaces::NAME]).collect()
 }
 
 /// The longest that one input may take.
@@ -140,6 +156,9 @@ impl fmt::Display for Summary {
 pub fn fuzz(project: &Project, options: &Options) -> Result<i32> {
     if guided::NAMES.contains(&options.target.as_str()) {
         return guided::run(project, options);
+    }
+    if options.target == interfaces::NAME {
+        return interfaces::run(project, options);
     }
     let Some(target) = TARGETS.iter().find(|target| target.name == options.target) else {
         bail!("there is no target {}", options.target);

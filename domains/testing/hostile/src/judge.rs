@@ -1,0 +1,248 @@
+//! What must hold when a foe, or the whole system under attack, has come to its end.
+
+use crate::director::{Director, Duel, MS, PATIENCE, say};
+use crate::world::World;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use domain_rt::sync::Mutex;
+use domain_rt::{thread, time};
+use interfaces::{
+    Block, CrashReason, Disks, Domain, DomainState, FileSystem, Handle, Net, PciBus, Process,
+    Supervisor,
+};
+
+/// Memory that may be missing at the end of a system in which others have lived, in bytes: tables
+/// that have grown.
+const SLACK: u64 = 4 << 20;
+/// How long the threads of a dead foe may be in calls before the tireless are ended.
+const SOON: u64 = 20 * MS;
+/// Domains for tests and benchmarks that do something without end if that is what they are told.
+const TIRELESS: [&str; 3] = ["victim", "packet-source", "hash-bench"];
+
+/// Instances, with authority over them.
+type Family = Vec<(u32, Handle<dyn Domain>)>;
+
+impl Director {
+    /// Ends the foe and what it has started, and looks whether anything is left of it.
+    pub fn finish(&mut self, world: &World, duel: Duel) -> Result<(), String> {
+        let last = duel.watch.last();
+        drop(duel.foe);
+        duel.control.kill().map_err(say)?;
+        let mut family = Vec::from([(duel.id, duel.control)]);
+        family.extend(self.children(duel.id)?);
+        let soon = time::now() + SOON * self.options.stretch;
+        if family
+            .iter()
+            .any(|(_, control)| control.wait_until(soon) != Ok(true))
+        {
+            self.end_the_tireless(world);
+        }
+        let deadline = time::now() + PATIENCE * self.options.stretch;
+        for (id, control) in family {
+            if control.wait_until(deadline) != Ok(true) {
+                let info = control.info();
+                return Err(format!(
+                    "instance {id} does not go away ({info:?}); last calls:{last}"
+                ));
+            }
+            let reason = control.info().map_err(say)?.reason;
+            if is_unsound(reason) {
+                return Err(format!("a foe ended by {reason:?}; last calls:{last}"));
+            }
+            let left = self.kernel.monitor.holdings(id).map_err(say)?;
+            if (left.objects, left.handles) != (0, 0) {
+                return Err(format!(
+                    "instance {id} is gone and has {left:?}; last calls:{last}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the domains whose methods run as long as they are told to: the foe's threads may be in
+    /// there.
+    fn end_the_tireless(&mut self, world: &World) {
+        let domains = world.net.domains.lock();
+        for one in domains
+            .iter()
+            .filter(|it| TIRELESS.contains(&it.name.as_str()))
+        {
+            self.ended.push(one.id);
+            let _ = one.control.kill();
+        }
+    }
+
+    /// Ends the domains that `parent` has started.
+    fn children(&self, parent: u32) -> Result<Family, String> {
+        let mut found = Vec::new();
+        for (id, of) in self.living() {
+            if of != parent {
+                continue;
+            }
+            if let Some(control) = self.kernel.control.domain(id).map_err(say)? {
+                control.kill().map_err(say)?;
+                found.push((id, control));
+            }
+        }
+        Ok(found)
+    }
+
+    /// All domains that are not gone, with their parents.
+    pub fn living(&self) -> Vec<(u32, u32)> {
+        let mut found = Vec::new();
+        let mut from = 0;
+        while let Ok(Some(info)) = self.kernel.monitor.next(from) {
+            found.push((info.id, info.parent));
+            from = info.id.saturating_add(1);
+        }
+        found
+    }
+
+    /// Looks for domains that died without having been ended.
+    pub fn judge(&mut self, world: &World) -> Result<(), String> {
+        let mut wrong = Vec::new();
+        let mut victims = 0;
+        let held = core::mem::take(&mut *world.net.domains.lock());
+        let mut dead = Vec::new();
+        let mut alive = Vec::new();
+        for one in held {
+            let info = one.control.info().map_err(say)?;
+            if matches!(info.state, DomainState::Starting | DomainState::Running) {
+                alive.push(one);
+                continue;
+            }
+            victims += usize::from(one.name.as_str() == "victim");
+            let on_purpose = self.ended.contains(&one.id);
+            let is_ill_treated = one.is_program || one.name.as_str() == "victim";
+            let is_doomed = is_ill_treated && !self.options.strict;
+            let is_usual = matches!(info.reason, CrashReason::Killed | CrashReason::Exited);
+            if is_unsound(info.reason) || !(on_purpose || is_doomed || is_usual) {
+                wrong.push(format!("{} ({}) died: {:?}", one.name, one.id, info.reason));
+            }
+            dead.push(one);
+        }
+        world.net.domains.lock().extend(alive);
+        drop(dead);
+        for _ in 0..victims {
+            world.start_victim(&self.kernel)?;
+        }
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(wrong.join("; "))
+        }
+    }
+
+    /// Has the kernel look at its heaps.
+    pub fn audit(&self) -> Result<(), String> {
+        let Some(auditor) = &self.kernel.auditor else {
+            return Ok(());
+        };
+        match auditor.audit().map_err(say)? {
+            Some(what) => Err(format!("the heaps are not sound: {what}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks everybody something simple; each must answer, whatever.
+    pub fn probe(&self, world: &World) -> Result<(), String> {
+        let answered = Arc::new(AtomicBool::new(false));
+        let asked = Arc::new(Mutex::new(""));
+        let (told, name, net) = (answered.clone(), asked.clone(), world.net.clone());
+        let body = move || {
+            let ask = |what| *name.lock() = what;
+            ask("init");
+            _ = net
+                .newest::<dyn Supervisor>()
+                .map(|it| it.service(0).is_ok());
+            ask("the disks");
+            _ = net.newest::<dyn Disks>().map(|it| it.disk(0).is_ok());
+            ask("a file system");
+            _ = net.newest::<dyn FileSystem>().map(|it| it.root().is_ok());
+            ask("a block device");
+            _ = net.newest::<dyn Block>().map(|it| it.geometry().is_ok());
+            ask("the network");
+            _ = net.newest::<dyn Net>().map(|it| it.address().is_ok());
+            ask("the bus");
+            _ = net.newest::<dyn PciBus>().map(|it| it.function(0).is_ok());
+            ask("the personality");
+            _ = net.newest::<dyn Process>().map(|it| it.pid().is_ok());
+            drop(net);
+            told.store(true, Ordering::SeqCst);
+        };
+        thread::spawn("probe", body).map_err(say)?;
+        let deadline = time::now() + PATIENCE * self.options.stretch;
+        while !answered.load(Ordering::SeqCst) {
+            if time::now() > deadline {
+                return Err(format!("no answer from {}", *asked.lock()));
+            }
+            time::sleep(200_000);
+        }
+        Ok(())
+    }
+
+    /// Ends the system, and looks whether anything is left of it.
+    pub fn end_world(&mut self, world: World, before: &[(u32, u32)]) -> Result<(), String> {
+        world.net.empty();
+        drop(world);
+        let own = domain_rt::self_id();
+        let deadline = time::now() + PATIENCE * self.options.stretch;
+        loop {
+            let old = |id: u32| id == own || before.iter().any(|(known, _)| *known == id);
+            let left: Vec<u32> = self
+                .living()
+                .into_iter()
+                .map(|it| it.0)
+                .filter(|id| !old(*id))
+                .collect();
+            if left.is_empty() {
+                break;
+            }
+            for id in &left {
+                if let Ok(Some(control)) = self.kernel.control.domain(*id) {
+                    let _ = control.kill();
+                }
+            }
+            if time::now() > deadline {
+                return Err(format!(
+                    "{} domains of the system do not go away",
+                    left.len()
+                ));
+            }
+            time::sleep(MS);
+        }
+        self.ended.clear();
+        self.audit()?;
+        self.weigh()
+    }
+
+    /// Waits until memory is back.
+    fn weigh(&mut self) -> Result<(), String> {
+        let deadline = time::now() + PATIENCE * self.options.stretch;
+        loop {
+            let free = self.kernel.monitor.memory().map_err(say)?.free;
+            let baseline = *self.baseline.get_or_insert(free);
+            if free + SLACK >= baseline {
+                return Ok(());
+            }
+            if time::now() > deadline {
+                return Err(format!("{} bytes do not come back", baseline - free));
+            }
+            time::sleep(10 * MS);
+        }
+    }
+}
+
+/// Reasons that safe code cannot have.
+fn is_unsound(reason: CrashReason) -> bool {
+    matches!(
+        reason,
+        CrashReason::PageFault
+            | CrashReason::InvalidOpcode
+            | CrashReason::DivideError
+            | CrashReason::Exception
+    )
+}

@@ -1,0 +1,146 @@
+//! What was called how often, and what a foe did last.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use domain_rt::log;
+use hostile_calls::{METHODS, Outcome};
+use interfaces::{Referee, RpcResult};
+
+/// Methods that no foe calls, and why.
+pub const EXCLUDED: &[(&str, &str, &str)] = &[
+    ("Power", "off", "ends the run"),
+    ("Power", "reset", "ends the run"),
+    ("Foe", "arm", "drives the run itself"),
+    ("Foe", "attack", "drives the run itself"),
+    ("Referee", "begins", "counts the calls of the run itself"),
+    ("Referee", "ended", "counts the calls of the run itself"),
+    ("Referee", "left", "counts the calls of the run itself"),
+    (
+        "HeapAudit",
+        "audit",
+        "judges the run itself, and stops all allocation meanwhile",
+    ),
+];
+
+/// Whether method number `index` is to be called.
+pub fn is_called(index: usize) -> bool {
+    let method = METHODS.get(index);
+    method.is_some_and(|it| {
+        !EXCLUDED
+            .iter()
+            .any(|(of, name, _)| (it.of, it.name) == (*of, *name))
+    })
+}
+
+/// Methods in a line of the log.
+const IN_A_LINE: usize = 24;
+/// Most threads of a foe.
+pub const THREADS: usize = 4;
+/// No method.
+const NONE: u32 = u32::MAX;
+
+/// The calls of a whole run.
+pub struct Score {
+    /// Calls of each method: begun, ended, successful.
+    calls: Vec<[AtomicU64; 3]>,
+}
+
+impl Score {
+    /// Nothing yet.
+    pub fn new() -> Arc<Self> {
+        let calls = METHODS.iter().map(|_| <[AtomicU64; 3]>::default());
+        Arc::new(Score {
+            calls: calls.collect(),
+        })
+    }
+
+    /// Writes down what was called since the last time: `counts FIRST BEGUN/ENDED/SUCCESSFUL ...`,
+    /// of methods in their order.
+    pub fn tell(&self) {
+        for (line, methods) in self.calls.chunks(IN_A_LINE).enumerate() {
+            let mut text = format!("counts {}", line * IN_A_LINE);
+            for counts in methods {
+                let [begun, ended, done] =
+                    [0, 1, 2].map(|it| counts[it].swap(0, Ordering::Relaxed));
+                text.push_str(&format!(" {begun}/{ended}/{done}"));
+            }
+            log!("{text}");
+        }
+    }
+
+    fn count(&self, method: u32, which: usize) {
+        if let Some(counts) = self.calls.get(method as usize) {
+            counts[which].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What is known of one foe.
+pub struct Watch {
+    score: Arc<Score>,
+    /// The method that each thread is in.
+    inside: [AtomicU32; THREADS],
+    left: AtomicU32,
+    calls: AtomicU64,
+}
+
+impl Watch {
+    /// A foe that has done nothing yet.
+    pub fn new(score: Arc<Score>) -> Arc<Self> {
+        Arc::new(Watch {
+            score,
+            inside: [const { AtomicU32::new(NONE) }; THREADS],
+            left: AtomicU32::new(0),
+            calls: AtomicU64::new(0),
+        })
+    }
+
+    /// How many threads have made all of their calls.
+    pub fn left(&self) -> u32 {
+        self.left.load(Ordering::Acquire)
+    }
+
+    /// Calls that were begun.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// The methods that the threads are in, or were in last.
+    pub fn last(&self) -> String {
+        let names = self.inside.iter().filter_map(|it| {
+            let method = METHODS.get(it.load(Ordering::Relaxed) as usize)?;
+            Some(format!(" {}.{}", method.of, method.name))
+        });
+        names.collect()
+    }
+}
+
+/// The object through which a foe tells what it does.
+pub struct Whistle(pub Arc<Watch>);
+
+impl Referee for Whistle {
+    fn begins(&self, thread: u32, method: u32) -> RpcResult<()> {
+        if let Some(inside) = self.0.inside.get(thread as usize) {
+            inside.store(method, Ordering::Relaxed);
+        }
+        self.0.calls.fetch_add(1, Ordering::Relaxed);
+        self.0.score.count(method, 0);
+        Ok(())
+    }
+
+    fn ended(&self, _: u32, method: u32, outcome: u32) -> RpcResult<()> {
+        self.0.score.count(method, 1);
+        if outcome == Outcome::Done as u32 {
+            self.0.score.count(method, 2);
+        }
+        Ok(())
+    }
+
+    fn left(&self, _: u32) -> RpcResult<()> {
+        self.0.left.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+}

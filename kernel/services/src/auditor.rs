@@ -1,0 +1,18 @@
+//! `HeapAudit`: a look at the heaps, in kernels for tests.
+
+use interfaces::{HeapAudit, RpcResult, Text};
+use isolation::heap::{OBJECTS, PROXIES};
+
+/// Looks at the heaps of shared objects and of handles.
+pub struct Auditor;
+
+impl HeapAudit for Auditor {
+    fn audit(&self) -> RpcResult<Option<Text<160>>> {
+        let wrong = [&OBJECTS, &PROXIES].map(|heap| heap.is_sound().err());
+        Ok(wrong
+            .into_iter()
+            .flatten()
+            .next()
+            .map(|what| Text::new(&what)))
+    }
+}
