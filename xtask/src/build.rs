@@ -27,10 +27,11 @@ use crate::{cargo_toml, elf, glue, guard, keys, rules, signer, stamp, tool, trus
 /// What decides how values are laid out, besides compiler and target; part of the ABI fingerprint.
 const PROFILE: &str = "opt-level=3 panic=abort codegen-units=1";
 /// Folders and files whose change makes a new build necessary.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
+    "abi",
+    "runtime",
     "kernel",
-    "interfaces",
-    "idlc",
+    "lab/faults",
     "domains",
     "lib",
     "xtask/src",
@@ -249,7 +250,7 @@ pub fn fingerprint_now(project: &Project) -> Result<[u8; 32]> {
 /// What kernel and domains must agree on: interfaces, shared vocabulary, compiler, target, flags.
 fn fingerprint(project: &Project, toolchain: &Toolchain, model: &idlc::Model) -> Result<[u8; 32]> {
     let mut shared = Vec::new();
-    for file in trust::rust_files(&project.root.join("kernel/abi/src"))? {
+    for file in trust::rust_files(&project.root.join("abi/base/src"))? {
         shared.extend(fs::read(file)?);
     }
     Ok(model.fingerprint(&[

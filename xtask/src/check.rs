@@ -71,6 +71,7 @@ pub fn breaches(project: &Project, packages: &Packages) -> Result<Vec<Breach>> {
 
 fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
     let zone = rules::zone(project, package);
+    let may_be_unsafe = matches!(zone, Zone::Abi | Zone::Runtime | Zone::Kernel);
     let mut found = rules::dependencies(project, package);
     found.extend(rules::generated(package));
     if zone.is_safe() {
@@ -92,7 +93,7 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
         let text = fs::read_to_string(file)?;
         found.extend(rules::header(file, &text));
         found.extend(fallible::breaches(project.relative(file), &text));
-        if zone == Zone::Kernel || is_launcher {
+        if may_be_unsafe || is_launcher {
             found.extend(rules::safety_comments(file, &text));
         }
     }

@@ -2,7 +2,7 @@
 //! that check every result.
 //!
 //! The plan is drawn here, from the seed and the numbers of the runs; the kernel carries it out
-//! (`kernel/faults`), on the hosted platform or in QEMU, and gives back one line a run. A kernel that ends or
+//! (`lab/faults`), on the hosted platform or in QEMU, and gives back one line a run. A kernel that ends or
 //! stands still is started again behind the run that did it.
 
 use std::fs::{self, File};

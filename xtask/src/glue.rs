@@ -55,8 +55,8 @@ fn manifest(root: &Path, package: &Package, domain: &Domain) -> String {
         "# Written by `cargo xtask build`.\n[package]\nname = \"glue-{image}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [[bin]]\nname = \"{image}\"\npath = \"main.rs\"\ntest = false\n\n[dependencies]\n"
     );
-    text += &dependency("interfaces", &root.join("interfaces"));
-    text += &dependency("domain-rt", &root.join("kernel/domain-rt"));
+    text += &dependency("interfaces", &root.join("abi/interfaces"));
+    text += &dependency("domain-rt", &root.join("runtime"));
     text += &dependency(&package.name, &package.folder);
     text
 }
@@ -111,7 +111,7 @@ mod tests {
         );
         let manifest = manifest(Path::new("/w"), &package, &domain);
         assert!(manifest.contains("virtio-blk = { path = \"/w/domains/drivers/virtio-blk\" }\n"));
-        assert!(manifest.contains("domain-rt = { path = \"/w/kernel/domain-rt\" }\n"));
+        assert!(manifest.contains("domain-rt = { path = \"/w/runtime\" }\n"));
     }
 
     #[test]

@@ -29,14 +29,14 @@ pub struct Built {
 
 /// Folders whose change makes a new core necessary.
 const CORE_SOURCES: [&str; 9] = [
-    "kernel/abi",
-    "kernel/faults",
-    "kernel/hosted-core",
+    "abi/base",
+    "lab/faults",
+    "hosted/core",
     "kernel/isolation",
     "kernel/proxies",
     "kernel/services",
-    "interfaces",
-    "idlc",
+    "abi/interfaces",
+    "abi/idlc",
     "Cargo.toml",
 ];
 

@@ -12,11 +12,15 @@ use crate::trust::{Breach, VETTED};
 /// What kind of folder a package stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
-    /// `kernel/*` but the policies: trusted, with `unsafe`.
+    /// `abi/base`: what both sides of the boundary share; trusted, with `unsafe`.
+    Abi,
+    /// `runtime`: linked into every domain; trusted, with `unsafe`.
+    Runtime,
+    /// `kernel/*` but the policies, and what is built with it: trusted, with `unsafe`.
     Kernel,
     /// `kernel/policy`: injected into the kernel and checked by it.
     Policy,
-    /// `interfaces`: generated from the `.idl` files.
+    /// `abi/interfaces`: generated from the `.idl` files.
     Interfaces,
     /// `domains/*`.
     Domain,
@@ -47,12 +51,13 @@ impl Zone {
     fn may_use(self, other: Zone) -> bool {
         use Zone::*;
         match self {
+            Abi => false,
             Library => other == Library,
-            Policy => matches!(other, Library | Kernel),
-            Kernel => matches!(other, Library | Kernel | Policy | Interfaces),
-            Interfaces => matches!(other, Kernel | Interfaces),
+            Policy => matches!(other, Library | Abi | Kernel),
+            Kernel => matches!(other, Library | Kernel | Policy | Abi | Interfaces),
+            Interfaces | Runtime => matches!(other, Abi | Interfaces),
             Domain | DomainLibrary => {
-                matches!(other, Interfaces | Kernel | Library | DomainLibrary)
+                matches!(other, Abi | Interfaces | Runtime | Library | DomainLibrary)
             }
             Host | Foreign => true,
         }
@@ -62,9 +67,7 @@ impl Zone {
 /// The crates of the kernel that each kind of package may use, where it is not all of them.
 fn kernel_crates(zone: Zone) -> Option<&'static [&'static str]> {
     match zone {
-        Zone::Interfaces => Some(&["abi"]),
-        Zone::Domain | Zone::DomainLibrary => Some(&["abi", "domain-rt"]),
-        Zone::Policy => Some(&["abi", "framework"]),
+        Zone::Policy => Some(&["framework"]),
         _ => None,
     }
 }
@@ -82,9 +85,13 @@ fn zone_of(folder: &Path) -> Zone {
         .iter()
         .map(|part| part.to_string_lossy().into_owned());
     match (parts.next().as_deref(), parts.next().as_deref()) {
+        (Some("abi"), Some("base")) => Zone::Abi,
+        (Some("abi"), Some("interfaces")) => Zone::Interfaces,
+        (Some("runtime"), _) => Zone::Runtime,
         (Some("kernel"), Some("policy")) => Zone::Policy,
-        (Some("kernel"), _) => Zone::Kernel,
-        (Some("interfaces"), _) => Zone::Interfaces,
+        (Some("kernel"), _) | (Some("hosted"), Some("core")) | (Some("lab"), Some("faults")) => {
+            Zone::Kernel
+        }
         (Some("domains"), Some("libs")) => Zone::DomainLibrary,
         (Some("domains"), _) => Zone::Domain,
         (Some("lib"), _) => Zone::Library,
@@ -232,6 +239,8 @@ pub fn clashes(packages: &Packages) -> Vec<Breach> {
 
 fn plural(zone: Zone) -> &'static str {
     match zone {
+        Zone::Abi => "the contract in abi/base",
+        Zone::Runtime => "the runtime",
         Zone::Kernel => "crates of the kernel",
         Zone::Policy => "policies",
         Zone::Interfaces => "the interfaces",
@@ -380,11 +389,11 @@ mod tests {
 
     #[test]
     fn hostile_calls_are_for_tests() {
-        let depends = |folder| depends(folder, HOSTILE, Some("interfaces/hostile"), "normal");
+        let depends = |folder| depends(folder, HOSTILE, Some("abi/interfaces/hostile"), "normal");
         assert_eq!(depends("domains/testing/hostile"), None);
         assert!(depends("domains/fs/ext2").is_some());
         assert!(depends("kernel/image").is_some());
-        assert!(depends("interfaces").is_some());
+        assert!(depends("abi/interfaces").is_some());
     }
 
     #[test]
@@ -397,18 +406,13 @@ mod tests {
             depends(
                 "domains/fs/ext2",
                 "interfaces",
-                Some("interfaces"),
+                Some("abi/interfaces"),
                 "normal"
             ),
             None
         );
         assert_eq!(
-            depends(
-                "domains/fs/ext2",
-                "domain-rt",
-                Some("kernel/domain-rt"),
-                "normal"
-            ),
+            depends("domains/fs/ext2", "domain-rt", Some("runtime"), "normal"),
             None
         );
         assert_eq!(
@@ -421,7 +425,7 @@ mod tests {
             None
         );
         assert_eq!(
-            depends("kernel/proxies", "idlc", Some("idlc"), "build"),
+            depends("kernel/proxies", "idlc", Some("abi/idlc"), "build"),
             None
         );
         assert_eq!(
@@ -470,8 +474,8 @@ mod tests {
 
     #[test]
     fn a_library_knows_nothing_of_this_system() {
-        assert!(depends("lib/ext2", "interfaces", Some("interfaces"), "normal").is_some());
-        assert!(depends("lib/ext2", "abi", Some("kernel/abi"), "normal").is_some());
+        assert!(depends("lib/ext2", "interfaces", Some("abi/interfaces"), "normal").is_some());
+        assert!(depends("lib/ext2", "abi", Some("abi/base"), "normal").is_some());
     }
 
     #[test]
@@ -483,12 +487,12 @@ mod tests {
     #[test]
     fn interfaces_use_the_shared_vocabulary_alone() {
         assert_eq!(
-            depends("interfaces", "abi", Some("kernel/abi"), "normal"),
+            depends("abi/interfaces", "abi", Some("abi/base"), "normal"),
             None
         );
         assert!(
             depends(
-                "interfaces",
+                "abi/interfaces",
                 "isolation",
                 Some("kernel/isolation"),
                 "normal"
@@ -545,7 +549,7 @@ mod tests {
     #[test]
     fn nothing_runs_at_build_time_in_a_domain() {
         assert!(depends("domains/fs/ext2", "cc", None, "build").is_some());
-        assert!(depends("domains/fs/ext2", "idlc", Some("idlc"), "build").is_some());
+        assert!(depends("domains/fs/ext2", "idlc", Some("abi/idlc"), "build").is_some());
     }
 
     #[test]

@@ -233,7 +233,7 @@ fn owner(
         Zone::Kernel if is_measuring(file) => {
             Some((format!("{name}: tests and measurements"), Part::Apart))
         }
-        Zone::Kernel | Zone::Interfaces => Some((name, Part::Trusted)),
+        Zone::Abi | Zone::Runtime | Zone::Kernel | Zone::Interfaces => Some((name, Part::Trusted)),
         Zone::Policy => Some((name, Part::Untrusted)),
         Zone::Host if package.name == "idlc" => Some((name, Part::Apart)),
         _ if is_in_kernel => Some((name, Part::Trusted)),
@@ -326,7 +326,7 @@ mod tests {
             lines: 10,
             ..Row::default()
         };
-        let rows = [row("lib/cpio"), row("dependency sha2"), row("kernel/abi")];
+        let rows = [row("lib/cpio"), row("dependency sha2"), row("abi/base")];
         let mut packages = Packages::default();
         packages.reasons.insert("cpio".into(), "finds init".into());
         let error = reasons(&rows, &packages).expect_err("sha2 has none");
@@ -356,7 +356,7 @@ mod tests {
             package("policy", "/w/kernel/policy", true),
             package("buddy", "/w/lib/buddy", true),
             package("ext2", "/w/lib/ext2", true),
-            package("idlc", "/w/idlc", true),
+            package("idlc", "/w/abi/idlc", true),
             package("sha2", "/r/sha2", false),
             package("syn", "/r/syn", false),
         ]);
@@ -385,7 +385,7 @@ mod tests {
             Some(("lib/ext2".into(), Part::Untrusted))
         );
         assert_eq!(
-            owner("/w/idlc/src/a.rs"),
+            owner("/w/abi/idlc/src/a.rs"),
             Some(("idlc".into(), Part::Apart))
         );
         assert_eq!(

@@ -149,13 +149,10 @@ fn host(project: &Project, toolchain: &Toolchain) -> Result<Count> {
 /// Whether the package can be compiled for the host: it brings no panic handler of its own.
 pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
     match rules::zone(project, package) {
-        Zone::Library | Zone::Host | Zone::Interfaces => true,
-        Zone::Kernel => matches!(
-            package.name.as_str(),
-            "abi" | "isolation" | "framework" | "faults"
-        ),
+        Zone::Library | Zone::Host | Zone::Abi | Zone::Interfaces => true,
+        Zone::Kernel => matches!(package.name.as_str(), "isolation" | "framework" | "faults"),
         Zone::Policy => true,
-        Zone::Domain | Zone::DomainLibrary | Zone::Foreign => false,
+        Zone::Runtime | Zone::Domain | Zone::DomainLibrary | Zone::Foreign => false,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Carries out fault campaigns (`kernel/faults`) instead of starting `init`.
+//! Carries out fault campaigns (`lab/faults`) instead of starting `init`.
 //!
 //! With the word `faults` on the command line, `manifest.toml` in the archive is the plan. Every run is a
 //! line `fault JSON` in the log.

@@ -77,13 +77,13 @@ pub(super) const ATTACKS: &[Attack] = &[
     ),
     manifest!(
         "manifest-tool-as-dependency",
-        "[dependencies]\nidlc = { path = \"../../idlc\" }\n",
+        "[dependencies]\nidlc = { path = \"../../abi/idlc\" }\n",
         "domains must not depend on"
     ),
     manifest!(
         "manifest-kernel-internals",
         "[dependencies]\nisolation = { path = \"../../kernel/isolation\" }\n",
-        "may use only abi and domain-rt"
+        "domains must not depend on crates of the kernel"
     ),
     manifest!(
         "manifest-another-domain",

@@ -163,7 +163,7 @@ fn within(bench: &Bench<'_>, root: &Path) -> Project {
 /// Writes the attack into the workspace in `root`.
 fn lay(bench: &Bench<'_>, root: &Path, attack: &Attack) -> Result<()> {
     fs::create_dir_all(root)?;
-    for name in ["kernel", "interfaces", "idlc"] {
+    for name in ["abi", "runtime", "kernel"] {
         let link = root.join(name);
         if !link.exists() {
             symlink(bench.site.project.root.join(name), link)?;
@@ -172,8 +172,8 @@ fn lay(bench: &Bench<'_>, root: &Path, attack: &Attack) -> Result<()> {
     let folder = root.join("domains").join(attack.name);
     let usual = format!(
         "[package]\nname = \"{}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\n\
-         abi = {{ path = \"../../kernel/abi\" }}\ndomain-rt = {{ path = \"../../kernel/domain-rt\" }}\n\
-         interfaces = {{ path = \"../../interfaces\" }}\n",
+         abi = {{ path = \"../../abi/base\" }}\ndomain-rt = {{ path = \"../../runtime\" }}\n\
+         interfaces = {{ path = \"../../abi/interfaces\" }}\n",
         attack.name
     );
     write(&root.join("Cargo.toml"), WORKSPACE)?;

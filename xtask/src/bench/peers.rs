@@ -24,7 +24,7 @@ pub fn hash_in_c(project: &Project) -> Result<PathBuf> {
     command
         .args(["-O2", "-Wall", "-o"])
         .arg(&program)
-        .arg(project.root.join("benches/hash/table.c"));
+        .arg(project.root.join("lab/peers/hash/table.c"));
     tool::run(&mut command)?;
     Ok(program)
 }
@@ -53,7 +53,7 @@ pub fn wasmtime(project: &Project) -> Result<PathBuf> {
     }
     let mut command = setup::toolchain()?.cargo(project);
     command
-        .current_dir(project.root.join("benches/wasmtime"))
+        .current_dir(project.root.join("lab/peers/wasmtime"))
         .env("CARGO_TARGET_DIR", &target)
         .args(["build", "--release", "--locked", "--quiet"]);
     tool::run(&mut command)?;
