@@ -27,12 +27,13 @@ use crate::{cargo_toml, elf, glue, guard, keys, rules, signer, stamp, tool, trus
 /// What decides how values are laid out, besides compiler and target; part of the ABI fingerprint.
 const PROFILE: &str = "opt-level=3 panic=abort codegen-units=1";
 /// Folders and files whose change makes a new build necessary.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "abi",
     "runtime",
     "kernel",
     "lab/faults",
     "domains",
+    "programs",
     "lib",
     "xtask/src",
     "Cargo.toml",

@@ -20,7 +20,7 @@ const SERVICES: &[&str] = &[
     "domains/fs",
     "domains/libs/gate",
     "domains/libs/readonly",
-    "domains/rv6",
+    "domains/personalities/rv6",
     "domains/shadows",
     "lib/ext2",
     "lib/pagecache",
@@ -62,31 +62,31 @@ const BOUNDED: &[(&str, usize, &str)] = &[
     ("domains/drivers/virtio-blk/src/disk.rs", 2, START),
     ("domains/fs/ext2/src/lib.rs", 1, START),
     ("domains/fs/ramfs/src/lib.rs", 1, START),
-    ("domains/rv6/src/lib.rs", 1, START),
+    ("domains/personalities/rv6/src/lib.rs", 1, START),
     (
-        "domains/rv6/src/mount.rs",
+        "domains/personalities/rv6/src/mount.rs",
         2,
         "a mount, of which there is one for a disk",
     ),
     (
-        "domains/rv6/src/mount_table.rs",
+        "domains/personalities/rv6/src/mount_table.rs",
         4,
         "mounts, of which there is one for a disk",
     ),
-    ("domains/rv6/src/mounting.rs", 2, PATH),
-    ("domains/rv6/src/options.rs", 7, START),
+    ("domains/personalities/rv6/src/mounting.rs", 2, PATH),
+    ("domains/personalities/rv6/src/options.rs", 7, START),
     (
-        "domains/rv6/src/personality.rs",
+        "domains/personalities/rv6/src/personality.rs",
         3,
         "the environment of a session",
     ),
-    ("domains/rv6/src/script.rs", 1, PATH),
+    ("domains/personalities/rv6/src/script.rs", 1, PATH),
     (
-        "domains/rv6/src/table.rs",
+        "domains/personalities/rv6/src/table.rs",
         1,
         "as many as there can be processes",
     ),
-    ("domains/rv6/src/volumes.rs", 1, PATH),
+    ("domains/personalities/rv6/src/volumes.rs", 1, PATH),
     ("domains/shadows/vfs/src/options.rs", 1, START),
     ("domains/shadows/vfs/src/start_up.rs", 1, START),
     ("lib/ext2/src/alloc_block.rs", 1, BLOCK),
@@ -197,7 +197,7 @@ mod tests {
     fn what_allocates_as_much_as_it_takes_is_found() {
         let text = "fn f(n: usize) {\n let a = vec![0; n];\n let b: Vec<u8> = x.collect();\n c.to_vec(); }";
         assert_eq!(lines("lib/redo/src/new.rs", text), [2, 3, 4]);
-        assert_eq!(lines("domains/rv6/src/new.rs", text), [2, 3, 4]);
+        assert_eq!(lines("domains/personalities/rv6/src/new.rs", text), [2, 3, 4]);
         assert_eq!(lines("lib/shell/src/new.rs", text), [0; 0]);
     }
 
@@ -211,9 +211,9 @@ mod tests {
     #[test]
     fn a_listed_file_may_have_as_many_as_are_listed() {
         let one = "fn f() { b\"/\".to_vec(); }";
-        assert_eq!(lines("domains/rv6/src/volumes.rs", one), [0; 0]);
+        assert_eq!(lines("domains/personalities/rv6/src/volumes.rs", one), [0; 0]);
         let two = "fn f() { b\"/\".to_vec();\n x.to_vec(); }";
-        assert_eq!(lines("domains/rv6/src/volumes.rs", two), [1, 2]);
-        assert_eq!(lines("domains/rv6/src/volumes.rs", "fn f() {}"), [0; 0]);
+        assert_eq!(lines("domains/personalities/rv6/src/volumes.rs", two), [1, 2]);
+        assert_eq!(lines("domains/personalities/rv6/src/volumes.rs", "fn f() {}"), [0; 0]);
     }
 }

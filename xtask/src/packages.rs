@@ -288,10 +288,10 @@ mod tests {
             "workspace_members": ["a", "b"],
             "packages": [
                 { "id": "c", "name": "vetted", "manifest_path": "/registry/vetted/Cargo.toml" },
-                { "id": "a", "name": "ls", "manifest_path": "/w/domains/programs/ls/Cargo.toml",
+                { "id": "a", "name": "ls", "manifest_path": "/w/programs/ls/Cargo.toml",
                   "metadata": { "trefoil": { "image": "ls", "entry": "program_entry", "path": "bin" } },
                   "dependencies": [{ "name": "vetted", "kind": null }, { "name": "b", "kind": "dev", "path": "/w/lib/b" }],
-                  "targets": [{ "kind": ["lib"], "src_path": "/w/domains/programs/ls/src/lib.rs" }] },
+                  "targets": [{ "kind": ["lib"], "src_path": "/w/programs/ls/src/lib.rs" }] },
                 { "id": "b", "name": "b", "manifest_path": "/w/lib/b/Cargo.toml" },
             ],
             "resolve": { "nodes": [{ "id": "a", "deps": [

@@ -22,9 +22,9 @@ pub enum Zone {
     Policy,
     /// `abi/interfaces`: generated from the `.idl` files.
     Interfaces,
-    /// `domains/*`.
+    /// `domains/*` and `programs/*`.
     Domain,
-    /// `domains/libs/*`: shared by domains.
+    /// `domains/libs/*` and `programs/ulib`: shared by domains.
     DomainLibrary,
     /// `lib/*`.
     Library,
@@ -93,7 +93,8 @@ fn zone_of(folder: &Path) -> Zone {
             Zone::Kernel
         }
         (Some("domains"), Some("libs")) => Zone::DomainLibrary,
-        (Some("domains"), _) => Zone::Domain,
+        (Some("programs"), Some("ulib")) => Zone::DomainLibrary,
+        (Some("domains" | "programs"), _) => Zone::Domain,
         (Some("lib"), _) => Zone::Library,
         _ => Zone::Host,
     }
@@ -417,9 +418,9 @@ mod tests {
         );
         assert_eq!(
             depends(
-                "domains/programs/ls",
+                "programs/ls",
                 "ulib",
-                Some("domains/libs/ulib"),
+                Some("programs/ulib"),
                 "normal"
             ),
             None
@@ -463,7 +464,7 @@ mod tests {
         );
         assert!(
             depends(
-                "domains/libs/ulib",
+                "programs/ulib",
                 "isolation",
                 Some("kernel/isolation"),
                 "normal"
@@ -481,7 +482,7 @@ mod tests {
     #[test]
     fn the_kernel_depends_on_no_domain() {
         assert!(depends("kernel/image", "init", Some("domains/init"), "normal").is_some());
-        assert!(depends("kernel/image", "ulib", Some("domains/libs/ulib"), "normal").is_some());
+        assert!(depends("kernel/image", "ulib", Some("programs/ulib"), "normal").is_some());
     }
 
     #[test]

@@ -42,7 +42,7 @@ fn fail(text: &str) -> ExitCode {
 fn watch(root: &Path) -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     let mut paths = source::paths(root)?;
-    paths.extend(source::below(&root.join("domains"), "Cargo.toml")?);
+    paths.extend(source::manifests(root)?);
     paths.push(root.join("Cargo.lock"));
     paths.push(root.join("abi/interfaces"));
     for path in paths {
@@ -54,7 +54,7 @@ fn watch(root: &Path) -> io::Result<()> {
 /// A domain whose entry nobody declares yet: a warning, and the script runs again at every build until it
 /// is there (cargo treats a file that does not exist as changed).
 fn watch_missing(root: &Path, model: &Model) {
-    for path in source::below(&root.join("domains"), "Cargo.toml").unwrap_or_default() {
+    for path in source::manifests(root).unwrap_or_default() {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let Some(entry) = entry_of(&text) else {
             continue;

@@ -70,6 +70,16 @@ pub fn paths(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// The manifests of everything that may be a domain, in the workspace at `root`.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn manifests(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = below(&root.join("domains"), "Cargo.toml")?;
+    paths.extend(below(&root.join("programs"), "Cargo.toml")?);
+    Ok(paths)
+}
+
 /// All files with this extension (or this name, for `Cargo.toml`) below `folder`, sorted. Hidden folders
 /// and `target` are left out; a folder that does not exist is empty.
 ///
