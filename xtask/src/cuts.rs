@@ -5,7 +5,7 @@
 //!   record any number of images is made that a cut at some event may leave ([`medium`]).
 //! - `lie`: as `reorder`, but as if flushes did nothing. That shows that what is looked for would be found.
 //!
-//! After each cut the journal is replayed by the host's e2fsck, and beside it by Trefoil: by `lib/ext2` here, and for every
+//! After each cut the journal is replayed by the host's e2fsck, and beside it by Trefoil: by `lib/fs/ext2` here, and for every
 //! kill and some of the others by the booted system. After each replay `e2fsck -fn` must be content, and the files must be
 //! what `workload::History` allows: all that was acknowledged, byte for byte, and no name half renamed.
 //!
@@ -240,7 +240,7 @@ impl Examiner<'_> {
         let by_library = || {
             let (tree, after) = survey::own_tree(left.to_vec())?;
             fs::write(&image, after)?;
-            check("lib/ext2", &tree)
+            check("lib/fs/ext2", &tree)
         };
         let by_system = || {
             fs::write(&image, left)?;

@@ -22,13 +22,13 @@ const SERVICES: &[&str] = &[
     "domains/libs/readonly",
     "domains/personalities/rv6",
     "domains/shadows",
-    "lib/ext2",
-    "lib/pagecache",
-    "lib/pipe",
-    "lib/ramfs",
-    "lib/redo",
-    "lib/tty",
-    "lib/vfs",
+    "lib/fs/ext2",
+    "lib/fs/pagecache",
+    "lib/unix/pipe",
+    "lib/fs/ramfs",
+    "lib/fs/redo",
+    "lib/unix/tty",
+    "lib/fs/vfs",
 ];
 
 /// Words that allocate as much as it takes, or end the domain.
@@ -89,45 +89,45 @@ const BOUNDED: &[(&str, usize, &str)] = &[
     ("domains/personalities/rv6/src/volumes.rs", 1, PATH),
     ("domains/shadows/vfs/src/options.rs", 1, START),
     ("domains/shadows/vfs/src/start_up.rs", 1, START),
-    ("lib/ext2/src/alloc_block.rs", 1, BLOCK),
-    ("lib/ext2/src/directory.rs", 1, PATH),
+    ("lib/fs/ext2/src/alloc_block.rs", 1, BLOCK),
+    ("lib/fs/ext2/src/directory.rs", 1, PATH),
     (
-        "lib/ext2/src/dirindex.rs",
+        "lib/fs/ext2/src/dirindex.rs",
         1,
         "entries of a directory whose names have one hash value",
     ),
-    ("lib/ext2/src/file.rs", 2, PATH),
-    ("lib/ext2/src/journal/commit.rs", 2, BLOCK),
-    ("lib/ext2/src/journal/log.rs", 2, START),
-    ("lib/ext2/src/journal/open.rs", 2, START),
-    ("lib/ext2/src/journal/recovery.rs", 2, START),
-    ("lib/ext2/src/pending.rs", 1, BLOCK),
-    ("lib/ext2/src/shrink.rs", 1, BLOCK),
-    ("lib/ext2/src/store.rs", 1, BLOCK),
-    ("lib/ext2/src/transaction.rs", 2, BLOCK),
+    ("lib/fs/ext2/src/file.rs", 2, PATH),
+    ("lib/fs/ext2/src/journal/commit.rs", 2, BLOCK),
+    ("lib/fs/ext2/src/journal/log.rs", 2, START),
+    ("lib/fs/ext2/src/journal/open.rs", 2, START),
+    ("lib/fs/ext2/src/journal/recovery.rs", 2, START),
+    ("lib/fs/ext2/src/pending.rs", 1, BLOCK),
+    ("lib/fs/ext2/src/shrink.rs", 1, BLOCK),
+    ("lib/fs/ext2/src/store.rs", 1, BLOCK),
+    ("lib/fs/ext2/src/transaction.rs", 2, BLOCK),
     (
-        "lib/ext2/src/writeback.rs",
+        "lib/fs/ext2/src/writeback.rs",
         1,
         "blocks of one request, of which there are 512 KiB",
     ),
     (
-        "lib/pagecache/src/file.rs",
+        "lib/fs/pagecache/src/file.rs",
         1,
         "pieces of 4 KiB or more under one write",
     ),
-    ("lib/redo/src/engine.rs", 2, PATH),
+    ("lib/fs/redo/src/engine.rs", 2, PATH),
     (
-        "lib/redo/src/ids.rs",
+        "lib/fs/redo/src/ids.rs",
         1,
         "changes that the shadow remembers, at a restart of the file system",
     ),
     (
-        "lib/tty/src/lib.rs",
+        "lib/unix/tty/src/lib.rs",
         1,
         "what was typed ahead, which is bounded",
     ),
-    ("lib/vfs/src/files.rs", 2, START),
-    ("lib/vfs/src/walk.rs", 4, PATH),
+    ("lib/fs/vfs/src/files.rs", 2, START),
+    ("lib/fs/vfs/src/walk.rs", 4, PATH),
 ];
 
 /// The words in `text`, the source of `file` (from the project's root), that nothing bounds.
@@ -196,24 +196,36 @@ mod tests {
     #[test]
     fn what_allocates_as_much_as_it_takes_is_found() {
         let text = "fn f(n: usize) {\n let a = vec![0; n];\n let b: Vec<u8> = x.collect();\n c.to_vec(); }";
-        assert_eq!(lines("lib/redo/src/new.rs", text), [2, 3, 4]);
-        assert_eq!(lines("domains/personalities/rv6/src/new.rs", text), [2, 3, 4]);
-        assert_eq!(lines("lib/shell/src/new.rs", text), [0; 0]);
+        assert_eq!(lines("lib/fs/redo/src/new.rs", text), [2, 3, 4]);
+        assert_eq!(
+            lines("domains/personalities/rv6/src/new.rs", text),
+            [2, 3, 4]
+        );
+        assert_eq!(lines("lib/unix/shell/src/new.rs", text), [0; 0]);
     }
 
     #[test]
     fn what_may_fail_passes() {
         let text = "use alloc::vec::Vec;\nfn f() { v.try_reserve(n)?; v.extend_from_slice(s); } // vec![]\n\
                     #[cfg(test)]\nmod tests { fn t() { vec![1].to_vec(); } }";
-        assert_eq!(lines("lib/redo/src/new.rs", text), [0; 0]);
+        assert_eq!(lines("lib/fs/redo/src/new.rs", text), [0; 0]);
     }
 
     #[test]
     fn a_listed_file_may_have_as_many_as_are_listed() {
         let one = "fn f() { b\"/\".to_vec(); }";
-        assert_eq!(lines("domains/personalities/rv6/src/volumes.rs", one), [0; 0]);
+        assert_eq!(
+            lines("domains/personalities/rv6/src/volumes.rs", one),
+            [0; 0]
+        );
         let two = "fn f() { b\"/\".to_vec();\n x.to_vec(); }";
-        assert_eq!(lines("domains/personalities/rv6/src/volumes.rs", two), [1, 2]);
-        assert_eq!(lines("domains/personalities/rv6/src/volumes.rs", "fn f() {}"), [0; 0]);
+        assert_eq!(
+            lines("domains/personalities/rv6/src/volumes.rs", two),
+            [1, 2]
+        );
+        assert_eq!(
+            lines("domains/personalities/rv6/src/volumes.rs", "fn f() {}"),
+            [0; 0]
+        );
     }
 }

@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn what_the_table_allows() {
         assert_eq!(
-            depends("domains/fs/ext2", "ext2", Some("lib/ext2"), "normal"),
+            depends("domains/fs/ext2", "ext2", Some("lib/fs/ext2"), "normal"),
             None
         );
         assert_eq!(
@@ -417,12 +417,7 @@ mod tests {
             None
         );
         assert_eq!(
-            depends(
-                "programs/ls",
-                "ulib",
-                Some("programs/ulib"),
-                "normal"
-            ),
+            depends("programs/ls", "ulib", Some("programs/ulib"), "normal"),
             None
         );
         assert_eq!(
@@ -433,7 +428,7 @@ mod tests {
             depends("kernel/isolation", "ed25519-compact ^2.1", None, "normal"),
             None
         );
-        assert_eq!(depends("lib/ext2", "proptest", None, "dev"), None);
+        assert_eq!(depends("lib/fs/ext2", "proptest", None, "dev"), None);
         assert_eq!(depends("xtask", "clap", None, "normal"), None);
     }
 
@@ -475,8 +470,16 @@ mod tests {
 
     #[test]
     fn a_library_knows_nothing_of_this_system() {
-        assert!(depends("lib/ext2", "interfaces", Some("abi/interfaces"), "normal").is_some());
-        assert!(depends("lib/ext2", "abi", Some("abi/base"), "normal").is_some());
+        assert!(
+            depends(
+                "lib/fs/ext2",
+                "interfaces",
+                Some("abi/interfaces"),
+                "normal"
+            )
+            .is_some()
+        );
+        assert!(depends("lib/fs/ext2", "abi", Some("abi/base"), "normal").is_some());
     }
 
     #[test]
@@ -506,16 +509,16 @@ mod tests {
     fn packages_that_nobody_vetted() {
         assert!(depends("domains/fs/ext2", "rand", None, "normal").is_some());
         assert!(depends("kernel/framework", "rand", None, "normal").is_some());
-        assert!(depends("lib/ext2", "rand", None, "normal").is_some());
+        assert!(depends("lib/fs/ext2", "rand", None, "normal").is_some());
     }
 
     #[test]
     fn packages_that_were_vetted_as_another_version() {
-        assert_eq!(depends("lib/ext2", "spin ^0.10", None, "normal"), None);
+        assert_eq!(depends("lib/fs/ext2", "spin ^0.10", None, "normal"), None);
         for version in ["^0.5", "=0.10.0", "*", ">=0.5", "^0.10, <0.10.1", "^0.1"] {
             let name = format!("spin {version}");
             assert!(
-                depends("lib/ext2", &name, None, "normal").is_some(),
+                depends("lib/fs/ext2", &name, None, "normal").is_some(),
                 "{name}"
             );
         }

@@ -5,7 +5,7 @@
 //! ended already do not count. The kinds of work:
 //! - `copy`: `cp -r` of a tree of 2,000 files;
 //! - `sort`: `sort` of a large file into another;
-//! - `build`: small files made, written, renamed, linked and removed (`lib/workload`).
+//! - `build`: small files made, written, renamed, linked and removed (`lib/testing/workload`).
 //!
 //! After the machine is off, the result must be right to the byte and `e2fsck -fn` content, with a journal and without.
 

@@ -119,7 +119,7 @@ fn reasons(rows: &[Row], packages: &Packages) -> Result<BTreeMap<String, String>
     let trusted = rows.iter().filter(|row| row.part == Part::Trusted);
     let libraries = trusted.filter_map(|row| {
         let name = row.name.strip_prefix("dependency ");
-        name.or(row.name.strip_prefix("lib/"))
+        name.or(row.name.strip_prefix("lib/").map(last))
     });
     let reason = |name: &str| {
         let reason = packages.reasons.get(name);
@@ -131,12 +131,19 @@ fn reasons(rows: &[Row], packages: &Packages) -> Result<BTreeMap<String, String>
     libraries.map(reason).collect()
 }
 
+/// The last part of a path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// Which half of the kernel a trusted row belongs to.
 fn half(name: &str) -> Half {
     match name {
-        "kernel/framework" | "kernel/image" | "lib/acpi-tables" | "lib/buddy" | "lib/cpio" => {
-            Half::Framework
-        }
+        "kernel/framework"
+        | "kernel/image"
+        | "lib/hardware/acpi-tables"
+        | "lib/system/buddy"
+        | "lib/system/cpio" => Half::Framework,
         _ => Half::Isolation,
     }
 }
@@ -326,7 +333,11 @@ mod tests {
             lines: 10,
             ..Row::default()
         };
-        let rows = [row("lib/cpio"), row("dependency sha2"), row("abi/base")];
+        let rows = [
+            row("lib/system/cpio"),
+            row("dependency sha2"),
+            row("abi/base"),
+        ];
         let mut packages = Packages::default();
         packages.reasons.insert("cpio".into(), "finds init".into());
         let error = reasons(&rows, &packages).expect_err("sha2 has none");
@@ -354,8 +365,8 @@ mod tests {
         let packages = Packages::of(vec![
             package("framework", "/w/kernel/framework", true),
             package("policy", "/w/kernel/policy", true),
-            package("buddy", "/w/lib/buddy", true),
-            package("ext2", "/w/lib/ext2", true),
+            package("buddy", "/w/lib/system/buddy", true),
+            package("ext2", "/w/lib/fs/ext2", true),
             package("idlc", "/w/abi/idlc", true),
             package("sha2", "/r/sha2", false),
             package("syn", "/r/syn", false),
@@ -377,16 +388,16 @@ mod tests {
             Some(("kernel/policy".into(), Part::Untrusted))
         );
         assert_eq!(
-            owner("/w/lib/buddy/src/a.rs"),
-            Some(("lib/buddy".into(), Part::Trusted))
+            owner("/w/lib/system/buddy/src/a.rs"),
+            Some(("lib/system/buddy".into(), Part::Trusted))
         );
         assert_eq!(
-            owner("/w/lib/ext2/src/a.rs"),
-            Some(("lib/ext2".into(), Part::Untrusted))
+            owner("/w/lib/fs/ext2/src/a.rs"),
+            Some(("lib/fs/ext2".into(), Part::Untrusted))
         );
         assert_eq!(
             owner("/w/abi/idlc/src/a.rs"),
-            Some(("idlc".into(), Part::Apart))
+            Some(("abi/idlc".into(), Part::Apart))
         );
         assert_eq!(
             owner("/r/sha2/src/a.rs"),

@@ -1,5 +1,5 @@
 /*
- * The hash table of `lib/probing` in plain C, and the measurement of `hosted/core/src/bench/hash.rs`:
+ * The hash table of `lib/testing/probing` in plain C, and the measurement of `hosted/core/src/bench/hash.rs`:
  * open addressing, linear probing, FNV-1a, keys of 64 bits that are not zero, values of 64 bits, three
  * quarters full. Prints a JSON array of figures in ticks of the time-stamp counter.
  *

@@ -1,7 +1,7 @@
 //! `bench schedule`: threads that wake each other, send messages, give way and spin, beside Debian's kernel.
 //!
 //! Both systems boot in the same machine, with one and with two processors, in turns, and do the work of
-//! `lib/threadwork`; the times are taken inside, by the system's own clock. What spins beside something is a
+//! `lib/testing/threadwork`; the times are taken inside, by the system's own clock. What spins beside something is a
 //! second program: on Trefoil a job of the shell, on Linux a control group of its own, between which that kernel
 //! divides the processors.
 

@@ -105,7 +105,7 @@ impl BlockDevice for Memory {
     }
 }
 
-/// The tree in [`WORK`] as `lib/ext2` mounts it, and the image after its unmount.
+/// The tree in [`WORK`] as `lib/fs/ext2` mounts it, and the image after its unmount.
 ///
 /// # Errors
 /// If it cannot be mounted or read.
@@ -115,7 +115,7 @@ pub fn own_tree(image: Vec<u8>) -> Result<(Tree, Vec<u8>)> {
         cache_budget_bytes: CACHE,
         clock: Box::new(|| 0),
     };
-    let failed = |error: ext2::Error| anyhow!("lib/ext2: {error}");
+    let failed = |error: ext2::Error| anyhow!("lib/fs/ext2: {error}");
     let mut fs = FileSystem::mount(Memory(RefCell::new(image)), options).map_err(failed)?;
     let root = fs.root();
     let work = fs.lookup(root, WORK.as_bytes()).map_err(failed)?;

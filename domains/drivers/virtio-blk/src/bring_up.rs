@@ -105,7 +105,7 @@ pub struct Parts {
     pub features: u64,
 }
 
-/// Brings the device up: see the module `device` of `lib/virtio` for the order.
+/// Brings the device up: see the module `device` of `lib/hardware/virtio` for the order.
 ///
 /// # Errors
 /// See [`Trouble`]. The device is left reset, or was not touched.

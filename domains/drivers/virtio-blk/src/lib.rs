@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`window`] | device registers and shared memory as `lib/virtio` wants them |
+//! | [`window`] | device registers and shared memory as `lib/hardware/virtio` wants them |
 //! | [`bring_up`] | from a PCI function to a running device with one queue |
 //! | [`disk`] | requests: many threads, each waiting for its own; one thread takes completions |
 //! | [`transfer`] | what callers want, cut into requests |

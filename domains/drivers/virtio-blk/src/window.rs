@@ -1,4 +1,4 @@
-//! Device registers and shared memory, as `lib/virtio` wants them.
+//! Device registers and shared memory, as `lib/hardware/virtio` wants them.
 
 use crate::bring_up::Trouble;
 use alloc::sync::Arc;

@@ -1,4 +1,4 @@
-//! The block device behind its interface, as `lib/ext2` wants it.
+//! The block device behind its interface, as `lib/fs/ext2` wants it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

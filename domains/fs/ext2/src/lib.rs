@@ -1,4 +1,4 @@
-//! The ext2 file system as a domain: the [`FileSystem`](interfaces::FileSystem) interface over `lib/ext2`.
+//! The ext2 file system as a domain: the [`FileSystem`](interfaces::FileSystem) interface over `lib/fs/ext2`.
 //!
 //! - [`device`]: the block device as the library wants it;
 //! - [`volume`]: the mounted file system behind its lock, and the thread that writes back what was changed;

@@ -1,7 +1,7 @@
 //! The mounted file system behind its lock, and the write-back of what was changed.
 //!
 //! A change is in memory first. It reaches the disk when somebody calls `sync` or `commit`, otherwise [`DELAY`] after the first change that is not on the
-//! disk. So when this domain crashes, at most the changes of that time are lost, and `lib/ext2`'s journal,
+//! disk. So when this domain crashes, at most the changes of that time are lost, and `lib/fs/ext2`'s journal,
 //! or its order of writes where there is none, leaves a consistent file system.
 //!
 //! The timer only commits, which with a journal is one write of all changes together. `sync`, and the

@@ -1,4 +1,4 @@
-//! The file system in memory as a domain: `lib/ramfs` behind one lock.
+//! The file system in memory as a domain: `lib/fs/ramfs` behind one lock.
 //!
 //! Nothing here waits for anything, so the lock is held for a copy at most. When the domain dies, what was in it is
 //! gone; the next instance is empty, and no inode number of before, other than the root's, leads to anything in it.

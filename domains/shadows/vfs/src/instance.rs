@@ -1,4 +1,4 @@
-//! One instance of the file system, as `lib/redo` wants it.
+//! One instance of the file system, as `lib/fs/redo` wants it.
 
 use alloc::sync::Arc;
 use domain_rt::log;

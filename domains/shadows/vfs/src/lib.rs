@@ -1,6 +1,6 @@
 //! The vfs shadow: a file system that goes on when the one behind it crashes.
 //!
-//! What is remembered and how it is done again is in `lib/redo`; here are the calls, the locks, and the names that nobody sees.
+//! What is remembered and how it is done again is in `lib/fs/redo`; here are the calls, the locks, and the names that nobody sees.
 //!
 //! - [`instance`]: one instance of the file system, as the library wants it;
 //! - [`shadow`]: the shared state and its two locks;

@@ -1,4 +1,4 @@
-//! `threadbench`: does the work of `cargo xtask bench schedule` (see `lib/threadwork`), with threads and locks of
+//! `threadbench`: does the work of `cargo xtask bench schedule` (see `lib/testing/threadwork`), with threads and locks of
 //! the domain.
 #![no_std]
 #![forbid(unsafe_code)]

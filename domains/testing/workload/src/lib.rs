@@ -1,4 +1,4 @@
-//! `workload SEED COUNT`: does the first operations of `lib/workload` in the working directory, and prints after each
+//! `workload SEED COUNT`: does the first operations of `lib/testing/workload` in the working directory, and prints after each
 //! that brings something to the disk how many were done and acknowledged.
 //!
 //! Files stay open over many operations, also those that are renamed and removed meanwhile.

@@ -1,4 +1,4 @@
-//! The work of `cargo xtask bench files` (see `lib/filework`) on Linux: the peer of `domains/testing/filebench`.
+//! The work of `cargo xtask bench files` (see `lib/testing/filework`) on Linux: the peer of `domains/testing/filebench`.
 //! It is linked statically, and runs in the initial disk of the kernel that is measured.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Which sequences `proptest` tries, and how many. `lib/redo` includes this file in its tests, too.
+//! Which sequences `proptest` tries, and how many. `lib/fs/redo` includes this file in its tests, too.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

@@ -1,4 +1,4 @@
-//! Crashes of the real file system, `lib/ext2` with a journal and without on a disk in memory, at every request to the disk: what it
+//! Crashes of the real file system, `lib/fs/ext2` with a journal and without on a disk in memory, at every request to the disk: what it
 //! had asked the disk to write is there, and nothing else. A sequence of writes is one request, since the disk's shadow
 //! outlives the file system.
 

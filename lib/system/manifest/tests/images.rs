@@ -5,7 +5,7 @@ use std::path::Path;
 
 #[test]
 fn all_manifests_of_the_repository_are_well_formed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../images");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../images");
     let mut count = 0;
     for entry in std::fs::read_dir(folder).expect("the folder is there") {
         let path = entry.expect("a readable folder").path();
