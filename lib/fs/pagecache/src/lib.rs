@@ -299,9 +299,9 @@ impl<B: Buffer> PageCache<B> {
         while at < ahead.end {
             let file = self.files.get(&ahead.file)?;
             if let Some((start, id)) = file.chunk_at(at) {
-                at = start + self.queue.length(id) as u64;
+                at = start.saturating_add(self.queue.length(id) as u64);
             } else if self.plan.loads(ahead.file, at) {
-                at += PAGE as u64;
+                at = at.saturating_add(PAGE as u64);
             } else {
                 return self.begin_load(ahead.file, at, (ahead.end - at) as usize);
             }
@@ -314,7 +314,7 @@ impl<B: Buffer> PageCache<B> {
         self.plan.done(ahead);
     }
 
-    /// Notes that `data` was written at `offset`. Whole pages that are not cached are cached now, if `make`
+    /// Notes that `data` was written at `offset`, any number. Whole pages that are not cached are cached now, if `make`
     /// has a buffer of so many bytes for them.
     pub fn write(
         &mut self,
@@ -323,22 +323,28 @@ impl<B: Buffer> PageCache<B> {
         data: &[u8],
         mut make: impl FnMut(usize) -> Option<B>,
     ) {
+        if data.is_empty() {
+            return;
+        }
         self.version += 1;
         let version = self.version;
         let Some(file) = self.files.get_mut(&number) else {
             return;
         };
         file.version = version;
-        let end = offset + data.len() as u64;
+        let Some(end) = offset.checked_add(data.len() as u64) else {
+            // No file is that long, so it is not known what was written.
+            return self.remove(number);
+        };
         file.size = file.size.map(|size| size.max(end));
         self.update(number, offset, data);
-        let mut at = offset.next_multiple_of(PAGE as u64);
-        while at + PAGE as u64 <= end {
+        let mut at = page_end(offset);
+        while at < end && end - at >= PAGE as u64 {
             let Some(file) = self.files.get(&number) else {
                 return;
             };
             if let Some((start, id)) = file.chunk_at(at) {
-                at = start + self.queue.length(id) as u64;
+                at = start.saturating_add(self.queue.length(id) as u64);
                 continue;
             }
             let whole = (end - at) as usize / PAGE * PAGE;
@@ -350,7 +356,7 @@ impl<B: Buffer> PageCache<B> {
             if B::footprint(bytes) <= self.budget {
                 self.attach(number, at, Arc::new(buffer));
             }
-            at += bytes as u64;
+            at = at.saturating_add(bytes as u64);
         }
     }
 
@@ -390,7 +396,7 @@ impl<B: Buffer> PageCache<B> {
         };
         let end = offset + data.len() as u64;
         for (start, id) in file.chunks_in(offset, end) {
-            let to = end.min(start + self.queue.length(id) as u64);
+            let to = end.min(start.saturating_add(self.queue.length(id) as u64));
             let from = offset.max(start);
             let part = &data[(from - offset) as usize..(to - offset) as usize];
             match self.queue.bytes_mut(id) {
@@ -426,6 +432,13 @@ impl<B: Buffer> PageCache<B> {
                 .retain(|number, file| *number == but || !file.is_empty());
         }
     }
+}
+
+/// Where the page ends that has the byte before `offset`; there is no page at the very end.
+fn page_end(offset: u64) -> u64 {
+    offset
+        .checked_next_multiple_of(PAGE as u64)
+        .unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Plan {
             number: self.last_load,
             file,
             offset,
-            end: offset + bytes as u64,
+            end: offset.saturating_add(bytes as u64),
         });
         self.last_load
     }

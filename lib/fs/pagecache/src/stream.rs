@@ -5,7 +5,7 @@
 //! before it than half of the next window, that one, each twice as long as the last, up to a limit. A reader that jumps is a new one,
 //! without a window.
 
-use crate::{LARGE, PAGE};
+use crate::{LARGE, PAGE, page_end};
 
 /// Readers of one file whose places are remembered.
 const READERS: usize = 4;
@@ -66,7 +66,7 @@ impl Readers {
             *reader = Reader::default();
         }
         reader.next = to;
-        reader.asked = reader.asked.max(to.next_multiple_of(PAGE as u64));
+        reader.asked = reader.asked.max(page_end(to));
         if known.is_none() && from != 0 {
             return None;
         }
@@ -78,8 +78,8 @@ impl Readers {
             return None;
         }
         let start = reader.asked;
-        let end = size.min(start + reader.window as u64);
-        reader.asked = end.next_multiple_of(PAGE as u64);
+        let end = size.min(start.saturating_add(reader.window as u64));
+        reader.asked = page_end(end);
         reader.window = (2 * reader.window).min(LAST_WINDOW);
         Some((start, end))
     }

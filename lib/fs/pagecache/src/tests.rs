@@ -455,6 +455,37 @@ fn the_cache_never_tells_anything_but_the_file() {
     }
 }
 
+#[test]
+fn offsets_at_the_very_end_are_numbers_like_others() {
+    let ends = [u64::MAX, u64::MAX - 1, u64::MAX - 4095, u64::MAX - 4096];
+    for offset in ends {
+        let mut cache = Cache::new(1 << 20);
+        let make = |bytes| Some(Pages(vec![0; bytes]));
+        read(&mut cache, 1, 0, PAGE);
+        cache.write(1, offset, b"", make);
+        assert_eq!(read(&mut cache, 1, 0, PAGE).1, 0, "nothing was written");
+        assert!(matches!(cache.find(1, offset, 1), Found::End));
+        for _ in 0..3 {
+            assert!(!cache.went(1, offset, offset));
+        }
+        let Found::Miss(miss) = cache.find(2, offset, 1) else {
+            panic!("nothing is known of the file");
+        };
+        cache.give_up(miss);
+        cache.write(1, offset, &[7; 2 * PAGE], make);
+        assert_ne!(read(&mut cache, 1, 0, PAGE).1, 0, "it was forgotten");
+    }
+}
+
+#[test]
+fn nothing_that_is_written_behind_the_end_makes_no_file_longer() {
+    let mut cache = Cache::new(1 << 20);
+    let whole = read(&mut cache, 1, 0, PAGE).0;
+    cache.write(1, 2 * SIZE, b"", |bytes| Some(Pages(vec![0; bytes])));
+    assert!(matches!(cache.find(1, SIZE, 1), Found::End));
+    assert_eq!(read(&mut cache, 1, 0, PAGE), (whole, 0));
+}
+
 /// What a load of `file` gives.
 fn loaded(file: &[u8], miss: &Miss) -> Arc<Pages> {
     let mut buffer = vec![0; miss.bytes];
