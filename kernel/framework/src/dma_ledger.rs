@@ -118,6 +118,64 @@ impl<M> Ledger<M> {
     }
 }
 
+/// Memory of one pool that is not in use. Each piece that is has a place to come back to, so that
+/// coming back, which happens in a drop, takes no memory.
+pub struct Spares<M> {
+    pieces: Vec<M>,
+    /// Pieces that are in use.
+    lent: usize,
+}
+
+impl<M> Spares<M> {
+    /// Nothing.
+    pub const fn new() -> Self {
+        Self {
+            pieces: Vec::new(),
+            lent: 0,
+        }
+    }
+
+    /// Makes a place for a new piece, which is in use from now on.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn lend(&mut self) -> Result<(), NoMemory> {
+        let places = self.lent + 1;
+        self.pieces.try_reserve(places).map_err(|_| NoMemory)?;
+        self.lent = places;
+        Ok(())
+    }
+
+    /// The new piece for which there is a place did not come into being.
+    pub fn never_mind(&mut self) {
+        self.lent = self.lent.saturating_sub(1);
+    }
+
+    /// A piece that `fits`, which is in use from now on.
+    pub fn take(&mut self, fits: impl FnMut(&M) -> bool) -> Option<M> {
+        let index = self.pieces.iter().position(fits)?;
+        self.lent += 1;
+        Some(self.pieces.swap_remove(index))
+    }
+
+    /// A piece is not in use any more.
+    pub fn put_back(&mut self, piece: M) {
+        self.never_mind();
+        self.pieces.push(piece);
+    }
+
+    /// All that is not in use.
+    pub fn end(&mut self) -> Vec<M> {
+        core::mem::take(&mut self.pieces)
+    }
+}
+
+impl<M> Default for Spares<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<M> Default for Ledger<M> {
     fn default() -> Self {
         Self::new()
@@ -195,6 +253,30 @@ mod tests {
         assert!(ledger.end(DISK, first, Some(at), vec!["first"]).is_empty());
         let second = ledger.begin(DISK).unwrap();
         assert!(ledger.end(DISK, second, None, vec!["second"]).is_empty());
+    }
+
+    #[test]
+    fn what_is_in_use_has_a_place_to_come_back_to() {
+        let mut spares = Spares::new();
+        let mut used = Vec::new();
+        for piece in 0..5_000 {
+            let reused = spares.take(|it| it % 3 == piece % 3);
+            if reused.is_none() {
+                spares.lend().unwrap();
+            }
+            used.push(reused.unwrap_or(piece));
+            let room = spares.pieces.capacity();
+            assert!(room >= spares.pieces.len() + used.len());
+            if piece % 7 == 0 {
+                spares.put_back(used.swap_remove(0));
+            }
+        }
+        let room = spares.pieces.capacity();
+        used.into_iter().for_each(|it| spares.put_back(it));
+        assert_eq!(spares.pieces.capacity(), room, "a drop took memory");
+        spares.lend().unwrap();
+        spares.never_mind();
+        assert_eq!((spares.lent, spares.end().is_empty()), (0, false));
     }
 
     #[test]

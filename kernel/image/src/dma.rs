@@ -10,7 +10,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use framework::dma::DmaCoherent;
-use framework::dma_ledger::{Birth, Ledger};
+use framework::dma_ledger::{Birth, Ledger, Spares};
 use framework::mem::{PAGE_SIZE, phys_to_virt};
 use framework::pci::StopError;
 use interfaces::{DmaAllocator, DmaMemory, Handle, HardwareError, PciAddress, RpcError, RpcResult};
@@ -24,7 +24,7 @@ use crate::hardware::refusal;
 static POOLS: Lock<Vec<Weak<Pool>>> = Lock::new(Vec::new());
 
 /// What each device may still know.
-static LEDGER: Lock<Ledger<DmaCoherent>> = Lock::new(Ledger::new());
+static LEDGER: Lock<Ledger<Lent>> = Lock::new(Ledger::new());
 
 /// In [`Pool::stopped_at`]: not stopped yet.
 const RUNS: u64 = u64::MAX;
@@ -44,7 +44,7 @@ struct PoolState {
     /// Domains that were given memory.
     users: Vec<u32>,
     /// Memory that is not in use, but that the device may still know. Whoever had it last pays for it.
-    spare: Vec<Lent>,
+    spare: Spares<Lent>,
 }
 
 /// Device memory, and what its user is charged with for it.
@@ -68,8 +68,8 @@ fn number(device: PciAddress) -> u32 {
 }
 
 /// How much it is.
-fn bytes(memory: &[DmaCoherent]) -> usize {
-    memory.iter().map(DmaCoherent::bytes).sum()
+fn bytes(memory: &[Lent]) -> usize {
+    memory.iter().map(|lent| lent.memory.bytes()).sum()
 }
 
 /// An allocator of memory for a device.
@@ -82,11 +82,12 @@ pub fn allocator(device: PciAddress) -> Result<Handle<dyn DmaAllocator>, Hardwar
         stopped_at: AtomicU64::new(RUNS),
         state: Lock::new(PoolState {
             users: Vec::new(),
-            spare: Vec::new(),
+            spare: Spares::new(),
         }),
     });
     let mut pools = POOLS.lock();
     pools.retain(|pool| pool.strong_count() > 0);
+    pools.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
     pools.push(Arc::downgrade(&pool));
     drop(pools);
     Ok(Handle::new(AllocatorObject(pool))?)
@@ -129,7 +130,9 @@ impl Pool {
 
     /// Whether somebody else has a pool for the same device by now.
     fn is_shared(&self) -> bool {
-        live_pools().iter().any(|pool| pool.device == self.device)
+        let mut is_shared = false;
+        each_pool(|pool| is_shared |= pool.device == self.device);
+        is_shared
     }
 
     /// The driver says that it has reset the device: memory that it may have known before is free,
@@ -169,7 +172,7 @@ impl Pool {
         pages: usize,
         user: Option<&Arc<ControlBlock>>,
     ) -> Result<Option<Lent>, HardwareError> {
-        let Some(mut lent) = self.take(pages, user) else {
+        let Some(mut lent) = self.take(pages, user)? else {
             return Ok(None);
         };
         let payer = lent.charge.as_ref();
@@ -178,27 +181,36 @@ impl Pool {
             match charge(user, pages) {
                 Ok(charge) => lent.charge = charge,
                 Err(error) => {
-                    self.state.lock().spare.push(lent);
+                    self.state.lock().spare.put_back(lent);
                     return Err(error.into());
                 }
             }
         }
-        clear(&lent.memory)?;
+        if let Err(error) = clear(&lent.memory) {
+            self.state.lock().spare.put_back(lent);
+            return Err(error);
+        }
         Ok(Some(lent))
     }
 
-    fn take(&self, pages: usize, user: Option<&Arc<ControlBlock>>) -> Option<Lent> {
+    fn take(&self, pages: usize, user: Option<&Arc<ControlBlock>>) -> RpcResult<Option<Lent>> {
         let mut state = self.state.lock();
         if let Some(user) = user
             && !state.users.contains(&user.id)
         {
-            state.users.push(user.id);
+            let users = &mut state.users;
+            users.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
+            users.push(user.id);
         }
-        let index = state
-            .spare
-            .iter()
-            .position(|spare| spare.memory.bytes() / PAGE_SIZE == pages)?;
-        Some(state.spare.swap_remove(index))
+        let fits = |spare: &Lent| spare.memory.bytes() / PAGE_SIZE == pages;
+        Ok(state.spare.take(fits))
+    }
+
+    /// Memory for `user` that nobody had.
+    fn extend(&self, pages: usize, user: Option<&Arc<ControlBlock>>) -> RpcResult<Lent> {
+        let place = self.state.lock().spare.lend();
+        place.map_err(|_| RpcError::NoMemory)?;
+        new_memory(pages, user).inspect_err(|_| self.state.lock().spare.never_mind())
     }
 }
 
@@ -207,8 +219,9 @@ impl Drop for Pool {
     /// ledger.
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::SeqCst);
-        let spare = core::mem::take(&mut self.state.lock().spare);
-        let memory: Vec<_> = spare.into_iter().map(|lent| lent.memory).collect();
+        let mut memory = self.state.lock().spare.end();
+        // Who had it pays no longer.
+        memory.iter_mut().for_each(|lent| lent.charge = None);
         // It may have been stopped before, when a user died, but a thread of his that had not left
         // yet may have reached the device since.
         if !self.is_shared() && !self.quiesce() {
@@ -224,19 +237,30 @@ impl Drop for Pool {
     }
 }
 
-/// All pools that are in use. Whoever looks at them does so without the lock: stopping a device
-/// maps its configuration space, and this may turn out to be the last share in a pool.
-fn live_pools() -> Vec<Arc<Pool>> {
-    POOLS.lock().iter().filter_map(Weak::upgrade).collect()
+/// Shows all pools that are in use to `look`, without the lock: stopping a device maps its
+/// configuration space, and this may turn out to be the last share in a pool.
+///
+/// Backwards: what is taken off the list meanwhile brings those before it no closer to the end. It
+/// takes no memory, as it is part of clearing the dead away.
+fn each_pool(mut look: impl FnMut(&Pool)) {
+    let mut index = POOLS.lock().len();
+    while index > 0 {
+        index -= 1;
+        let pool = POOLS.lock().get(index).and_then(Weak::upgrade);
+        if let Some(pool) = pool {
+            look(&pool);
+        }
+    }
 }
 
 /// Stops every device that works for the dead domain `id`.
 pub fn stop_devices_of(id: u32) {
-    let all = live_pools();
-    let used = all
-        .iter()
-        .filter(|pool| pool.state.lock().users.contains(&id));
-    used.for_each(|pool| pool.stop());
+    each_pool(|pool| {
+        let is_used = pool.state.lock().users.contains(&id);
+        if is_used {
+            pool.stop();
+        }
+    });
 }
 
 struct AllocatorObject(Arc<Pool>);
@@ -254,7 +278,7 @@ impl DmaAllocator for AllocatorObject {
         let user = isolation::domain::caller();
         let lent = match self.0.reuse(pages, user.as_ref())? {
             Some(lent) => lent,
-            None => new_memory(pages, user.as_ref())?,
+            None => self.0.extend(pages, user.as_ref())?,
         };
         Ok(Handle::new(MemoryObject {
             lent: Some(lent),
@@ -317,7 +341,7 @@ impl DmaMemory for MemoryObject {
 impl Drop for MemoryObject {
     fn drop(&mut self) {
         if let Some(lent) = self.lent.take() {
-            self.pool.state.lock().spare.push(lent);
+            self.pool.state.lock().spare.put_back(lent);
         }
     }
 }
