@@ -55,6 +55,35 @@ fn proxies() {
     golden("sample.proxies.rs", &idlc::emit_proxies(&sample()));
 }
 
+/// How many calls the fuzzer over interfaces makes of an `.idl` file, and how many methods that has.
+fn calls(text: String) -> (usize, usize, String) {
+    let name = "sample.idl".to_string();
+    let model = idlc::compile(vec![idlc::Source { name, text }]);
+    let model = model.unwrap_or_else(|report| panic!("{report}"));
+    let methods = model.interfaces.iter().map(|it| it.methods.len()).sum();
+    let code = idlc::emit_hostile(&model);
+    (code.matches("crate::Method {").count(), methods, code)
+}
+
+#[test]
+fn a_method_is_called_with_hostile_values_by_being_written() {
+    let text = fs::read_to_string(path("sample.idl")).expect("a file of this test");
+    let (before, methods, _) = calls(text.clone());
+    assert_eq!(before, methods);
+    let added = "pub trait Part {\n    /// D.\n    fn added(&self, left: u32, right: &RVec<u8>) -> RpcResult<u8>;\n";
+    let (after, methods, code) = calls(text.replace("pub trait Part {\n", added));
+    assert_eq!((after, methods), (before + 1, methods));
+    assert_eq!(code.matches("name: \"added\",").count(), 1);
+    assert_eq!(code.matches("let result = target.added(").count(), 1);
+    let made = "left: {value0:?}, right: {value1:?}";
+    assert_eq!(code.matches(made).count(), 1, "both arguments are made");
+    assert_eq!(
+        code.matches("fn added(&self, _: u32, _: &RVec<u8>)")
+            .count(),
+        1
+    );
+}
+
 #[test]
 fn hostile() {
     golden("sample.hostile.rs", &idlc::emit_hostile(&sample()));

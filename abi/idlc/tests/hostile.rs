@@ -126,56 +126,65 @@ fn next(state: &mut u64) -> usize {
     (*state >> 33) as usize
 }
 
+/// What a damaged file has in places where it does not belong.
+const PIECES: [&str; 34] = [
+    "\"",
+    "'",
+    "`",
+    "```",
+    "{",
+    "}",
+    "<",
+    ">",
+    "(",
+    ")",
+    "/*",
+    "*/",
+    "//",
+    "r#\"",
+    "\\",
+    "\r",
+    "\0",
+    "\u{200e}",
+    "\u{202e}",
+    "é",
+    "unsafe ",
+    "fn ",
+    "dyn ",
+    "!",
+    "#",
+    "::",
+    "'static ",
+    "&mut ",
+    ";",
+    ",",
+    "0",
+    "18446744073709551616",
+    "Self",
+    "r#",
+];
+/// Files that are damaged with each piece, and perhaps with one or two others.
+const ROUNDS: usize = 8;
+
+/// A decent file with `first` somewhere, and perhaps other pieces elsewhere.
+fn damaged(first: &str, state: &mut u64) -> String {
+    let mut bytes = include_bytes!("golden/sample.idl").to_vec();
+    let mut piece = first;
+    for _ in 0..=next(state) % 3 {
+        let at = next(state) % bytes.len();
+        let until = (at + next(state) % 12).min(bytes.len());
+        bytes.splice(at..until, piece.bytes());
+        piece = PIECES[next(state) % PIECES.len()];
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[test]
 fn damaged_files_give_errors_or_plain_code() {
-    let decent = include_str!("golden/sample.idl");
-    let pieces = [
-        "\"",
-        "'",
-        "`",
-        "```",
-        "{",
-        "}",
-        "<",
-        ">",
-        "(",
-        ")",
-        "/*",
-        "*/",
-        "//",
-        "r#\"",
-        "\\",
-        "\r",
-        "\0",
-        "\u{200e}",
-        "\u{202e}",
-        "é",
-        "unsafe ",
-        "fn ",
-        "dyn ",
-        "!",
-        "#",
-        "::",
-        "'static ",
-        "&mut ",
-        ";",
-        ",",
-        "0",
-        "18446744073709551616",
-        "Self",
-        "r#",
-    ];
     let mut state = 1;
     let mut accepted = 0;
-    for _ in 0..1_000 {
-        let mut bytes = decent.as_bytes().to_vec();
-        for _ in 0..=next(&mut state) % 3 {
-            let at = next(&mut state) % bytes.len();
-            let until = (at + next(&mut state) % 12).min(bytes.len());
-            let piece = pieces[next(&mut state) % pieces.len()];
-            bytes.splice(at..until, piece.bytes());
-        }
-        let Ok(model) = compile(&String::from_utf8_lossy(&bytes)) else {
+    for piece in PIECES.repeat(ROUNDS) {
+        let Ok(model) = compile(&damaged(piece, &mut state)) else {
             continue;
         };
         accepted += 1;
@@ -188,5 +197,5 @@ fn damaged_files_give_errors_or_plain_code() {
         }
         let _ = idlc::emit_manual(&model);
     }
-    assert!(accepted > 20, "{accepted} of 1,000 were accepted");
+    assert!(accepted > 10, "only {accepted} were accepted");
 }
