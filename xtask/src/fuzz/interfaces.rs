@@ -82,8 +82,10 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         let name = |method: &idlc::model::Method| format!("{}.{}", interface.name, method.name);
         interface.methods.iter().map(name)
     });
+    let methods: Vec<String> = methods.collect();
+    let method = number(options.method.as_deref(), &methods)?;
     let ground = Ground::build(project, options, folder)?;
-    let mut report = Report::new(methods.collect(), ground.is_bare());
+    let mut report = Report::new(methods, ground.is_bare());
     let begin = Instant::now();
     let mut next = options.only.unwrap_or(options.first);
     let count = options.only.map_or(options.count, |_| 1);
@@ -94,7 +96,7 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         if past >= options.seconds {
             break;
         }
-        let words = ground.words(options, next, end - next, options.seconds - past);
+        let words = ground.words(options, next, end - next, options.seconds - past) + &method;
         next = one_kernel(&ground, &words, next, &mut report)?;
     }
     let tried = next.min(end) - first;
@@ -108,6 +110,16 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
     Ok(i32::from(!report.is_good(tried)))
 }
 
+/// What the director is told of the only method that is called.
+fn number(name: Option<&str>, methods: &[String]) -> Result<String> {
+    let Some(name) = name else {
+        return Ok(String::new());
+    };
+    let number = methods.iter().position(|it| it == name);
+    let number = number.with_context(|| format!("there is no method {name}"))?;
+    Ok(format!(",method={number}"))
+}
+
 /// Has one kernel begin with sequence `from`; the first that is left.
 fn one_kernel(ground: &Ground<'_>, words: &str, from: u64, report: &mut Report) -> Result<u64> {
     let mut running = ground.start(words)?;
@@ -117,11 +129,7 @@ fn one_kernel(ground: &Ground<'_>, words: &str, from: u64, report: &mut Report) 
         match running.listen()? {
             Said::Lines(lines) => {
                 heard = Instant::now();
-                let told = lines
-                    .iter()
-                    .filter_map(|line| report.take(line))
-                    .next_back();
-                if let Some(count) = told {
+                if let Some(count) = report.take_all(&lines) {
                     break from + count;
                 }
             }
@@ -164,6 +172,15 @@ impl Report {
             at: 0,
             last: VecDeque::new(),
         }
+    }
+
+    /// Takes lines of the log, in their order and to the last one.
+    fn take_all(&mut self, lines: &[String]) -> Option<u64> {
+        let mut told = None;
+        for line in lines {
+            told = self.take(line).or(told);
+        }
+        told
     }
 
     /// Takes a line of the log; how many sequences there were, if it is the last.
@@ -220,6 +237,24 @@ impl Report {
         missing.map(|(name, _)| name.as_str()).collect()
     }
 
+    /// Why nobody called a method.
+    fn why(&self, name: &str) -> &'static str {
+        let of = |name: &str| name.split('.').next().map(str::to_string);
+        let counts = self.methods.iter().zip(&self.counts);
+        let of_this = counts.filter(|(other, _)| of(other) == of(name));
+        let tried = |[begun, ended, _]: &[u64; 3]| begun + ended > 0;
+        let (mut own, mut any) = (false, false);
+        for (other, counts) in of_this {
+            own |= other == name && tried(counts);
+            any |= tried(counts);
+        }
+        match (own, any) {
+            (true, _) => "its arguments could not be made",
+            (_, true) => "it had no turn with an object to call it on",
+            _ => "no foe had an object with this interface",
+        }
+    }
+
     fn is_expected(&self, name: &str) -> bool {
         let of = name.split('.').next().unwrap_or_default();
         !self.excluded.contains_key(name) && (self.is_bare || !BARE_ONLY.contains(&of))
@@ -228,8 +263,9 @@ impl Report {
     /// Each method has its turn in the first sequences, so a run that is long enough must reach
     /// all.
     fn is_good(&self, tried: u64) -> bool {
-        let is_whole = tried >= 2 * self.methods.len() as u64;
-        self.findings.is_empty() && (!is_whole || self.uncovered().is_empty())
+        let is_whole = tried >= 10 * self.methods.len() as u64;
+        let is_heard = self.counts.iter().any(|[begun, ..]| *begun > 0);
+        self.findings.is_empty() && is_heard && (!is_whole || self.uncovered().is_empty())
     }
 
     fn text(&self, tried: u64) -> String {
@@ -247,11 +283,13 @@ impl Report {
             .map(String::as_str)
             .collect();
         if !absent.is_empty() {
-            text += &format!("not there on this platform: {}\n", absent.join(", "));
+            text += &format!(
+                "not called, as there are no devices here and nobody has such an object: {}\n",
+                absent.join(", ")
+            );
         }
-        let uncovered = self.uncovered();
-        if !uncovered.is_empty() {
-            text += &format!("NOT COVERED: {}\n", uncovered.join(", "));
+        for name in self.uncovered() {
+            text += &format!("NOT COVERED: {name}: {}\n", self.why(name));
         }
         let counts = self.methods.iter().zip(&self.counts);
         let failing = counts.filter(|(_, [begun, _, done])| *begun > 0 && *done == 0);
@@ -260,9 +298,11 @@ impl Report {
             text += &format!("never successful: {}\n", failing.join(", "));
         }
         text + &format!(
-            "{} methods: {covered} covered, {} excluded; {tried} sequences, {} calls, {} of them successful; {} findings\n",
+            "{} methods: {covered} covered, {} excluded, {} not there, {} not covered; {tried} sequences, {} calls, {} of them successful; {} findings\n",
             self.methods.len(),
             self.excluded.len(),
+            absent.len(),
+            self.uncovered().len(),
             sum(0),
             sum(2),
             self.findings.len()
@@ -381,7 +421,9 @@ impl Running {
                 Err(RecvTimeoutError::Disconnected) => Said::End(child.wait()?.to_string()),
             }),
             Running::Bare(session, read) => {
-                let has_ended = session.end(Duration::from_secs(1)).is_ok() || session.has_ended();
+                let ended = session.end(Duration::from_secs(1));
+                let has_ended = ended.is_ok() || session.has_ended();
+                let how = ended.map_or_else(|_| "QEMU goes on".into(), |how| format!("{how:?}"));
                 let log = session.guest.log();
                 let whole = log.rfind('\n').map_or(0, |at| at + 1);
                 let new = log.get(*read..whole).unwrap_or_default();
@@ -389,7 +431,7 @@ impl Running {
                 let lines: Vec<_> = new.lines().map(|it| it.trim_end().to_string()).collect();
                 Ok(match (lines.is_empty(), has_ended) {
                     (false, _) => Said::Lines(lines),
-                    (true, true) => Said::End("the machine is off".into()),
+                    (true, true) => Said::End(format!("the machine is off ({how})")),
                     (true, false) => Said::Nothing,
                 })
             }
@@ -434,10 +476,35 @@ mod tests {
         assert_eq!(report.at, 16);
         assert_eq!(report.uncovered(), ["Net.send"]);
         assert!(report.is_good(3) && !report.is_good(100));
+        assert_eq!(
+            report.why("Net.send"),
+            "no foe had an object with this interface"
+        );
+        report.take("[    0.6] hostile: counts 3 0/1/0");
+        assert_eq!(report.why("Net.send"), "its arguments could not be made");
         report.take("[    0.6] hostile: counts 3 1/1/0");
         assert!(report.is_good(100));
         let end = "[    0.7] hostile: ended: 20 sequences, 7 calls, 0 findings";
         assert_eq!(report.take(end), Some(20));
+    }
+
+    #[test]
+    fn what_comes_together_with_the_end_counts() {
+        let mut report = report();
+        let lines = [
+            "[    0.1] hostile: excluded Power.off: ends the run",
+            "[    0.2] hostile: FINDING in sequence 3: ext2 (9) died: Panic",
+            "[    0.3] hostile: counts 0 5/4/3 0/0/0",
+            "[    0.4] hostile: ended: 20 sequences, 5 calls, 1 findings",
+            "[    0.5] power off, status 1",
+        ];
+        assert_eq!(report.take_all(&lines.map(String::from)), Some(20));
+        assert_eq!((report.counts[0], report.findings.len()), ([5, 4, 3], 1));
+    }
+
+    #[test]
+    fn a_run_that_tells_of_no_call_is_not_good() {
+        assert!(!report().is_good(3));
     }
 
     #[test]

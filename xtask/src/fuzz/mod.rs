@@ -39,6 +39,9 @@ pub struct Options {
     /// `interfaces`: how many sequences at most
     #[arg(long, value_name = "N", default_value_t = u64::MAX)]
     pub count: u64,
+    /// `interfaces`: the only method that is called, as INTERFACE.METHOD
+    #[arg(long, value_name = "NAME")]
+    pub method: Option<String>,
     /// `interfaces`: where, a Linux process or QEMU
     #[arg(long, default_value = "hosted", value_parser = ["hosted", "bare"])]
     pub platform: String,

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use hostile_calls::{METHODS, Method};
 use interfaces::{
-    AnyHandle, DmaAllocator, Domain, DomainControl, Hardware, Image, Interface, Ports, Subject,
+    AnyHandle, DmaAllocator, Domain, DomainControl, Image, Interface, Ports, Subject,
 };
 
 /// Most handles that are kept; a further one replaces another.
@@ -128,8 +128,8 @@ fn number<I: ?Sized + Interface>() -> u64 {
 fn may_keep(handle: &AnyHandle, method: &Method) -> bool {
     let (given, by) = (handle.interface(), method.interface);
     let of_others = given == number::<dyn Domain>() && by == number::<dyn DomainControl>();
-    let of_devices = by == number::<dyn Hardware>()
-        && (given == number::<dyn Ports>() || given == number::<dyn DmaAllocator>());
+    // Whoever has such an allocator may say that a device was reset which was not.
+    let of_devices = given == number::<dyn Ports>() || given == number::<dyn DmaAllocator>();
     // Started with any limits: what it hoards would be all memory.
     let unlimited = given == number::<dyn Subject>() && by == number::<dyn Image>();
     !(of_others || of_devices || unlimited)

@@ -196,7 +196,7 @@ impl Director {
     /// One foe from its start to its end.
     fn sequence(&mut self, world: &World, number: u64) -> Result<(), String> {
         let mut random = Random::of(self.options.seed, number);
-        let only = only(number, &mut random);
+        let only = self.only(number, &mut random);
         if only.is_some_and(|method| !score::is_called(method)) {
             return Ok(());
         }
@@ -215,13 +215,34 @@ impl Director {
         }
         self.watch(world, &duel, &mut random);
         self.calls += duel.watch.calls();
+        self.look(world, duel, number).map_err(|why| match only {
+            Some(only) => format!("{} alone: {why}", score::name(only)),
+            None => why,
+        })
+    }
+
+    /// Ends the foe and looks whether all is well.
+    fn look(&mut self, world: &World, duel: Duel, number: u64) -> Result<(), String> {
         self.finish(world, duel)?;
         self.judge(world)?;
         self.audit()?;
-        if number.is_multiple_of(PROBE) {
-            self.probe(world)?;
+        match number.is_multiple_of(PROBE) {
+            true => self.probe(world),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The only method that is called in sequence number `number`, if it is one of those. That may
+    /// depend on what was called before, so it is told with what is found.
+    fn only(&self, number: u64, random: &mut Random) -> Option<usize> {
+        if self.options.method.is_some() {
+            return self.options.method;
+        }
+        let number = usize::try_from(number).ok();
+        match number.filter(|it| *it < METHODS.len()) {
+            Some(method) => Some(method),
+            None => random.once_in(4).then(|| self.score.choose(random)),
+        }
     }
 
     /// A new foe with handles to some of what there is.
@@ -304,17 +325,6 @@ impl Director {
             true => chosen.control.kill(),
             false => chosen.control.crash_next_call(),
         };
-    }
-}
-
-/// The only method that is called in sequence number `number`, if it is one of those.
-fn only(number: u64, random: &mut Random) -> Option<usize> {
-    match usize::try_from(number)
-        .ok()
-        .filter(|it| *it < METHODS.len())
-    {
-        Some(method) => Some(method),
-        None => random.once_in(4).then(|| random.below(METHODS.len())),
     }
 }
 

@@ -10,9 +10,9 @@ use alloc::vec::Vec;
 use domain_rt::log;
 use domain_rt::sync::Mutex;
 use interfaces::{
-    AnyHandle, Archive, Block, Domain, DomainSpec, Gate, Handle, Image, Incarnation, Interface,
-    LoadError, Loader, Port, Process, RVec, Respawn, RespawnError, RpcResult, StartError, Started,
-    Text,
+    AnyHandle, Archive, Block, DmaAllocator, Domain, DomainSpec, Gate, Handle, Image, Incarnation,
+    Interface, Interrupt, LoadError, Loader, PciDevice, Port, Ports, Process, RVec, Respawn,
+    RespawnError, RpcResult, StartError, Started, Text,
 };
 
 /// Handles with one interface that are kept; the oldest goes first.
@@ -39,8 +39,19 @@ pub struct Net {
 }
 
 impl Net {
-    /// Keeps a second handle to the same object.
+    /// Keeps a second handle to the same object, unless it is a part of a device: a driver that is
+    /// started again could not have it while we do, and whoever has it may drive the device, by
+    /// right.
     pub fn catch(&self, handle: &AnyHandle) {
+        let of_devices = [
+            <dyn Ports>::NUMBER,
+            <dyn Interrupt>::NUMBER,
+            <dyn PciDevice>::NUMBER,
+            <dyn DmaAllocator>::NUMBER,
+        ];
+        if of_devices.contains(&handle.interface()) {
+            return;
+        }
         if let Ok(twin) = handle.duplicate() {
             self.keep(twin);
         }

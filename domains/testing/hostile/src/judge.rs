@@ -1,7 +1,7 @@
 //! What must hold when a foe, or the whole system under attack, has come to its end.
 
 use crate::director::{Director, Duel, MS, PATIENCE, say};
-use crate::world::World;
+use crate::world::{self, World};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -43,9 +43,10 @@ impl Director {
         let deadline = time::now() + PATIENCE * self.options.stretch;
         for (id, control) in family {
             if control.wait_until(deadline) != Ok(true) {
-                let info = control.info();
+                let info = control.info().map_err(say)?;
                 return Err(format!(
-                    "instance {id} does not go away ({info:?}); last calls:{last}"
+                    "instance {id} does not go away; last calls:{last}; {:?} by {:?}, {} threads",
+                    info.state, info.reason, info.threads
                 ));
             }
             let reason = control.info().map_err(say)?.reason;
@@ -215,6 +216,7 @@ impl Director {
             time::sleep(MS);
         }
         self.ended.clear();
+        world::forget_device_memory(&self.kernel);
         self.audit()?;
         self.weigh()
     }

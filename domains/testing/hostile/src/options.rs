@@ -10,6 +10,8 @@ pub struct Options {
     pub first: u64,
     /// How many sequences at most.
     pub count: u64,
+    /// The only method that is called, by its number.
+    pub method: Option<usize>,
     /// For how long, in nanoseconds.
     pub time: u64,
     /// How many times slower than a processor the machine is.
@@ -22,12 +24,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads `seed=1,first=0,count=100,seconds=60,stretch=1,loud`; what is missing has a default.
+    /// Reads `seed=1,first=0,count=100,method=7,seconds=60,stretch=1,loud`; what is missing has a default.
     pub fn parse(text: &str) -> Self {
         let mut options = Options {
             seed: 1,
             first: 0,
             count: u64::MAX,
+            method: None,
             time: u64::MAX / 4,
             stretch: 1,
             loud: false,
@@ -40,6 +43,7 @@ impl Options {
                 "seed" => options.seed = number,
                 "first" => options.first = number,
                 "count" => options.count = number,
+                "method" => options.method = usize::try_from(number).ok(),
                 "seconds" => options.time = number * 1_000_000_000,
                 "stretch" => options.stretch = number.max(1),
                 "loud" => options.loud = true,

@@ -1,10 +1,11 @@
 //! What was called how often, and what a foe did last.
 
+use crate::random::Random;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::log;
 use hostile_calls::{METHODS, Outcome};
 use interfaces::{Referee, RpcResult};
@@ -24,6 +25,12 @@ pub const EXCLUDED: &[(&str, &str, &str)] = &[
         "judges the run itself, and stops all allocation meanwhile",
     ),
 ];
+
+/// The whole name of method number `index`.
+pub fn name(index: usize) -> String {
+    let method = METHODS.get(index);
+    method.map_or_else(String::new, |it| format!("{}.{}", it.of, it.name))
+}
 
 /// Whether method number `index` is to be called.
 pub fn is_called(index: usize) -> bool {
@@ -46,6 +53,8 @@ const NONE: u32 = u32::MAX;
 pub struct Score {
     /// Calls of each method: begun, ended, successful.
     calls: Vec<[AtomicU64; 3]>,
+    /// Which methods were ever called.
+    reached: Vec<AtomicBool>,
 }
 
 impl Score {
@@ -54,7 +63,18 @@ impl Score {
         let calls = METHODS.iter().map(|_| <[AtomicU64; 3]>::default());
         Arc::new(Score {
             calls: calls.collect(),
+            reached: METHODS.iter().map(|_| AtomicBool::new(false)).collect(),
         })
+    }
+
+    /// A method to be called alone: one that nobody has called, half of the time.
+    pub fn choose(&self, random: &mut Random) -> usize {
+        let is_missing = |it: &usize| is_called(*it) && !self.reached[*it].load(Ordering::Relaxed);
+        let missing: Vec<usize> = (0..METHODS.len()).filter(is_missing).collect();
+        match missing.get(random.below(missing.len())) {
+            Some(method) if random.once_in(2) => *method,
+            _ => random.below(METHODS.len()),
+        }
     }
 
     /// Writes down what was called since the last time: `counts FIRST BEGUN/ENDED/SUCCESSFUL ...`,
@@ -74,6 +94,9 @@ impl Score {
     fn count(&self, method: u32, which: usize) {
         if let Some(counts) = self.calls.get(method as usize) {
             counts[which].fetch_add(1, Ordering::Relaxed);
+            if which == 0 {
+                self.reached[method as usize].store(true, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -111,8 +134,8 @@ impl Watch {
     /// The methods that the threads are in, or were in last.
     pub fn last(&self) -> String {
         let names = self.inside.iter().filter_map(|it| {
-            let method = METHODS.get(it.load(Ordering::Relaxed) as usize)?;
-            Some(format!(" {}.{}", method.of, method.name))
+            let method = it.load(Ordering::Relaxed);
+            (method != NONE).then(|| format!(" {}", name(method as usize)))
         });
         names.collect()
     }

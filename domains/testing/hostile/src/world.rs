@@ -9,10 +9,10 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
-use domain_rt::time;
+use domain_rt::{log, time};
 use interfaces::{
     AnyHandle, Archive, CommandLine, DomainSpec, Handle, Hardware, Image, Loader, MemoryWatch,
-    PciAddress, Power, Process, RVec, RpcError, Started, Text,
+    PciAddress, PciBus, Power, Process, RVec, RpcError, Started, Text,
 };
 
 /// The system where there are devices, and where there are none.
@@ -26,6 +26,12 @@ const NOBODY: PciAddress = PciAddress {
     bus: 0xfe,
     device: 31,
     function: 7,
+};
+/// The disk controller of QEMU's machine, which the system does not use.
+const SPARE_DEVICE: PciAddress = PciAddress {
+    bus: 0,
+    device: 31,
+    function: 2,
 };
 /// A serial port that the system does not use, and that can do no harm: the scratch register of
 /// COM4.
@@ -80,7 +86,19 @@ impl World {
             }
             time::sleep(1_000_000);
         }
+        world.claim_a_device();
         Ok(world)
+    }
+
+    /// Foes may have a device that nobody uses.
+    fn claim_a_device(&self) {
+        let Some(bus) = self.net.newest::<dyn PciBus>() else {
+            return;
+        };
+        match bus.claim(SPARE_DEVICE) {
+            Ok(device) => self.net.keep(device.into_any()),
+            Err(error) => log!("there is no spare device: {error:?}"),
+        }
     }
 
     /// Whether somebody has switched it off.
@@ -203,6 +221,15 @@ impl World {
             net.keep(image.into_any());
         }
         Ok(())
+    }
+}
+
+/// Has the kernel free what it keeps for the device that nobody has.
+pub fn forget_device_memory(kernel: &Kernel) {
+    let pool = kernel.hardware.as_ref().map(|it| it.dma(NOBODY));
+    if let Some(Ok(pool)) = pool {
+        // There is nothing to be started.
+        let _ = pool.reset_done();
     }
 }
 
