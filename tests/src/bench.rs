@@ -6,11 +6,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use xtask::build::{self, Built};
-use xtask::project::Project;
-use xtask::qemu::{Ended, Event, Machine};
-use xtask::session::Session;
-use xtask::{disk, run, tool};
+use machine::disk;
+use machine::qemu::exec_word;
+use machine::qemu::{Ended, Event, Machine};
+use machine::session::Session;
+use trefoil_gate::build::{self, Built};
+use trefoil_gate::project::Project;
+use trefoil_gate::tool;
 
 /// How long a machine may take for what is asked of it, unless a test says otherwise.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -188,7 +190,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// If the machine does not end within `limit`.
     pub fn exec_within(&self, limit: Duration, mut machine: Machine, line: &str) -> Result<Answer> {
-        machine.words.push(run::exec_word(line));
+        machine.words.push(exec_word(line));
         let mut guest = machine.start()?;
         guest.close_input();
         let deadline = Instant::now() + limit;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // It builds, too, so cargo may call it in place of the compiler.
-    if let Some(code) = xtask::signer::called().or_else(xtask::guard::called) {
+    if let Some(code) = trefoil_gate::signer::called().or_else(trefoil_gate::guard::called) {
         return code;
     }
     match tests::runner::main(std::env::args().skip(1).collect()) {

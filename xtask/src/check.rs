@@ -6,13 +6,14 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 use serde_json::Value;
 
-use crate::packages::{self, Package, Packages};
-use crate::project::Project;
-use crate::rules::{self, Zone};
-use crate::setup::{self, TARGET, Toolchain};
 use crate::test::runs_on_the_host;
-use crate::trust::{self, Breach};
-use crate::{build, fallible, texts, tool};
+use crate::texts;
+use trefoil_gate::packages::{self, Package, Packages};
+use trefoil_gate::project::Project;
+use trefoil_gate::rules::{self, Zone};
+use trefoil_gate::setup::{self, TARGET, Toolchain};
+use trefoil_gate::trust::{self, Breach};
+use trefoil_gate::{build, fallible, tool};
 
 /// What to check.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::project::Project;
-use crate::qemu::{Ended, Machine};
-use crate::session::Session;
-use crate::{build, disk, setup, tool};
+use machine::disk;
+use machine::qemu::{Ended, Machine};
+use machine::session::Session;
+use trefoil_gate::project::Project;
+use trefoil_gate::{build, setup, tool};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// Time to read what was printed.

@@ -5,8 +5,8 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use crate::project::Project;
-use crate::{setup, tool};
+use trefoil_gate::project::Project;
+use trefoil_gate::{setup, tool};
 
 /// The crates whose documentation authors of domains and of the kernel read.
 const CRATES: [&str; 4] = ["abi", "domain-rt", "interfaces", "isolation"];

@@ -9,10 +9,10 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
-use crate::lexer::{self, Token};
 use anyhow::{Context, Result};
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, LittleEndian, Unit};
 use object::{Object, ObjectSection, SectionFlags, elf::SHF_EXECINSTR};
+use trefoil_gate::lexer::{self, Token};
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 type Entry<'a> = DebuggingInformationEntry<'a, 'a, Reader<'a>>;

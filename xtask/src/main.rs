@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use xtask::project::Project;
-use xtask::{
-    bench, build, check, cuts, demo, doc, faults, fuzz, guard, hosted, model, run, sanitize, setup,
-    signer, steps, storms, tcb, test, tool,
-};
+use lab::{bench, cuts, faults, fuzz, hosted, model, sanitize, steps, storms};
+use trefoil_gate::project::Project;
+use trefoil_gate::{build, guard, setup, signer, tool};
+use xtask::{check, demo, doc, run, tcb, test};
 
 /// Builds, runs, tests, checks and measures Trefoil
 #[derive(Parser)]

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::build;
-use crate::disk;
-use crate::project::Project;
-use crate::qemu::{Ended, Event, Guest, Machine};
-use crate::session::Session;
-use crate::{preflight, setup, tool};
+use machine::disk;
+use machine::preflight;
+use machine::qemu::{Ended, Event, Guest, Machine, exec_word};
+use machine::session::Session;
+use trefoil_gate::build;
+use trefoil_gate::project::Project;
+use trefoil_gate::{setup, tool};
 
 /// The exit status when the system did not end in time.
 pub const TIMED_OUT: i32 = 124;
@@ -160,20 +161,6 @@ fn has_virtualisation(cpuinfo: &str) -> bool {
 
 /// Bytes of command line that the kernel takes. A much longer one does not even reach it whole.
 const LONGEST_COMMAND_LINE: usize = 2000;
-
-/// The word of the kernel's command line that makes the system run `line` and end.
-pub fn exec_word(line: &str) -> String {
-    let mut word = String::from("exec=");
-    for byte in line.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => {
-                word.push(byte.into())
-            }
-            _ => word += &format!("%{byte:02X}"),
-        }
-    }
-    word
-}
 
 fn exec(mut machine: Machine, line: &str, limit: Duration, show_log: bool) -> Result<i32> {
     machine.words.push(exec_word(line));

@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use crate::lexer;
 use crate::linked::{self, Linked};
-use crate::packages::{self, Domain, Package, Packages};
-use crate::project::Project;
-use crate::rules::{self, Zone};
-use crate::{build, setup, tool};
+use trefoil_gate::lexer;
+use trefoil_gate::packages::{self, Domain, Package, Packages};
+use trefoil_gate::project::Project;
+use trefoil_gate::rules::{self, Zone};
+use trefoil_gate::{build, setup, tool};
 
 /// How to show it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -188,7 +188,9 @@ fn rows(project: &Project) -> Result<(Vec<Row>, Packages)> {
     for image in images(project, &packages)? {
         linked::add(&build::products(project).join(image), &mut linked)?;
     }
-    linked::add(&tool_of_idlc(project, &toolchain)?, &mut linked)?;
+    for name in ["idlc", "xtask"] {
+        linked::add(&host_tool(project, &toolchain, name)?, &mut linked)?;
+    }
     let mut rows = BTreeMap::new();
     for (file, source) in &linked {
         let Some((name, part)) = owner(project, &packages, &in_kernel, file) else {
@@ -203,17 +205,18 @@ fn rows(project: &Project) -> Result<(Vec<Row>, Packages)> {
     Ok((rows.into_values().collect(), packages))
 }
 
-/// The interface compiler with line tables, built for the host.
-fn tool_of_idlc(project: &Project, toolchain: &setup::Toolchain) -> Result<PathBuf> {
-    tool::run(toolchain.cargo(project).args([
-        "build",
-        "--quiet",
-        "--release",
-        "--package",
-        "idlc",
-    ]))?;
-    Ok(project.target.join("release/idlc"))
+/// A tool with line tables, built for the host.
+fn host_tool(project: &Project, toolchain: &setup::Toolchain, name: &str) -> Result<PathBuf> {
+    tool::run(
+        toolchain
+            .cargo(project)
+            .args(["build", "--quiet", "--release", "--package", name]),
+    )?;
+    Ok(project.target.join("release").join(name))
 }
+
+/// What makes the images: trusted as the kernel is, but not linked into the system.
+const BUILDERS: [&str; 2] = ["idlc", "trefoil-gate"];
 
 /// What the source file belongs to, and where that counts; `None` for the compiler's library and for
 /// what only tools link.
@@ -242,7 +245,7 @@ fn owner(
         }
         Zone::Abi | Zone::Runtime | Zone::Kernel | Zone::Interfaces => Some((name, Part::Trusted)),
         Zone::Policy => Some((name, Part::Untrusted)),
-        Zone::Host if package.name == "idlc" => Some((name, Part::Apart)),
+        Zone::Host if BUILDERS.contains(&package.name.as_str()) => Some((name, Part::Apart)),
         _ if is_in_kernel => Some((name, Part::Trusted)),
         Zone::Host | Zone::Foreign => None,
         Zone::Domain | Zone::DomainLibrary | Zone::Library => Some((name, Part::Untrusted)),

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::packages::{self, Package};
-use crate::project::Project;
-use crate::qemu::Machine;
-use crate::rules::{self, Zone};
-use crate::session::Session;
-use crate::setup::{self, Toolchain};
-use crate::{build, guard, tool};
+use machine::qemu::Machine;
+use machine::session::Session;
+use trefoil_gate::packages::{self, Package};
+use trefoil_gate::project::Project;
+use trefoil_gate::rules::{self, Zone};
+use trefoil_gate::setup::{self, Toolchain};
+use trefoil_gate::{build, guard, tool};
 
 /// What to test.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -74,7 +74,7 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
         }
     }
     if matches!(name, None | Some("hosted")) {
-        let (passed, failed) = crate::hosted::test(project)?;
+        let (passed, failed) = lab::hosted::test(project)?;
         count.add(Count { passed, failed });
     }
     if !name.is_some_and(is_group) {

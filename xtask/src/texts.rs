@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::project::Project;
-use crate::trust::Breach;
+use trefoil_gate::project::Project;
+use trefoil_gate::trust::Breach;
 
 /// Folders that hold no text of ours.
 const PASSED_OVER: [&str; 3] = ["target", ".git", "golden"];

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use lab::cuts::survey;
+use machine::disk;
+use trefoil_gate::tool;
 use workload::{Found, Tree};
-use xtask::cuts::survey;
-use xtask::{disk, tool};
 
 use super::{Case, case};
 use crate::bench::Bench;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use xtask::qemu::Ended;
+use machine::qemu::Ended;
 
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};

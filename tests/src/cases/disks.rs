@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use xtask::qemu::{Ended, Machine};
-use xtask::{disk, tool};
+use machine::disk;
+use machine::qemu::{Ended, Machine};
+use trefoil_gate::tool;
 
 use super::{Case, case};
 use crate::bench::{Bench, DEPTH, LIMIT, host_sum};

@@ -135,7 +135,7 @@ fn piped(bench: &Bench<'_>) -> Result<()> {
     input.write_all(b"echo first\ncat\nfor cat\n\x04\nseq 3 4\necho last")?;
     drop(input);
     let output = child.wait_with_output()?;
-    let stdout = xtask::session::plain(&output.stdout);
+    let stdout = machine::session::plain(&output.stdout);
     ensure!(
         output.status.success(),
         "expected success: {:?}\n{stdout}",

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use xtask::build;
+use trefoil_gate::build;
 
 use super::{Case, case};
 use crate::bench::Bench;

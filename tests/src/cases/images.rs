@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use abi::image::{Image, Port, SIGNATURE_LENGTH};
 use anyhow::{Context, Result, bail, ensure};
-use xtask::keys;
+use trefoil_gate::keys;
 
 use super::{Case, case};
 use crate::bench::Bench;

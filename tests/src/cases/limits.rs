@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use xtask::qemu::Machine;
-use xtask::{disk, tool};
+use machine::disk;
+use machine::qemu::Machine;
+use trefoil_gate::tool;
 
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};

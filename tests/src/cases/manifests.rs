@@ -5,9 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use xtask::build;
-use xtask::qemu::Machine;
-use xtask::session::Session;
+use machine::qemu::Machine;
+use machine::session::Session;
+use trefoil_gate::build;
 
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};

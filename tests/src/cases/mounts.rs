@@ -3,8 +3,8 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use xtask::disk;
-use xtask::qemu::Machine;
+use machine::disk;
+use machine::qemu::Machine;
 
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT, host_sum};

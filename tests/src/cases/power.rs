@@ -4,12 +4,12 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use lab::campaign::Plan;
+use lab::cuts::guest::{self, Job};
+use lab::cuts::{self, Examiner, How, Options, survey};
+use lab::storms::{self, Work};
+use machine::disk;
 use workload::History;
-use xtask::campaign::Plan;
-use xtask::cuts::guest::{self, Job};
-use xtask::cuts::{self, Examiner, How, Options, survey};
-use xtask::disk;
-use xtask::storms::{self, Work};
 
 use super::{Case, case};
 use crate::bench::Bench;

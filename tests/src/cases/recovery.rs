@@ -1,8 +1,8 @@
 //! Parts that crash or are killed under a running system, and what the rest of it notices.
 
 use anyhow::{Context, Result, bail, ensure};
+use machine::session::Session;
 use std::fs;
-use xtask::session::Session;
 
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT, host_sum};

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use xtask::tool;
+use trefoil_gate::tool;
 
 use super::{Case, case};
 use crate::bench::Bench;

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use xtask::qemu::Machine;
-use xtask::{disk, storms, tool};
+use lab::storms;
+use machine::disk;
+use machine::qemu::Machine;
+use trefoil_gate::tool;
 
 use super::recovery::{MANY_RESTARTS, with_limits};
 use super::{Case, case};

@@ -1,7 +1,7 @@
 //! The shell's language and the programs, each as a line, what it prints and its status.
 
 use anyhow::{Result, ensure};
-use xtask::build;
+use trefoil_gate::build;
 
 use super::{Case, case};
 use crate::bench::Bench;

@@ -14,8 +14,8 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
-use xtask::project::Project;
-use xtask::{build, cargo_toml, confine, keys, packages, setup, tool};
+use trefoil_gate::project::Project;
+use trefoil_gate::{build, cargo_toml, confine, keys, packages, setup, tool};
 
 use super::{Case, case};
 use crate::attacks::{self, Attack};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use xtask::qemu::Machine;
+use machine::qemu::Machine;
 
 use super::recovery::{MANY_RESTARTS, cell, free, with_limits};
 use super::shadows::{JOURNAL, compare, fill};

@@ -1,0 +1,180 @@
+//! `bench files`: reading, writing, making and removing files, beside Debian's kernel.
+//!
+//! Both systems boot in the same machine, in turns, each time with a fresh copy of the same image, and do the
+//! work of `lib/testing/filework`; the times are taken inside, by the system's own clock.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::figure::{Figure, min_and_median};
+use crate::peer::Peer;
+use crate::{peer, plot};
+use machine::disk;
+use machine::qemu::Machine;
+use machine::qemu::exec_word;
+use machine::session::Session;
+use trefoil_gate::project::Project;
+use trefoil_gate::{build, setup, tool};
+
+const LIMIT: Duration = Duration::from_secs(600);
+/// What the peer prints when it is done.
+const END: &str = "filework-ended";
+const SIZE: &str = "256M";
+/// The block size that mke2fs takes for disks of today.
+const OPTIONS: [&str; 2] = ["-b", "4096"];
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// The times of one phase, in milliseconds.
+#[derive(Default)]
+struct Times {
+    own: Vec<f64>,
+    other: Vec<f64>,
+}
+
+/// Measures, and writes a plot.
+///
+/// # Errors
+/// If one of the systems does not do the work.
+pub fn files(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
+    let built = build::build(project, None)?;
+    let folder = project.out.join("bench-files");
+    fs::create_dir_all(&folder)?;
+    let image = image(&folder)?;
+    let mut ours = Machine::new(&built.kernel, &folder);
+    ours.archive = Some(built.archive);
+    ours.words.push(exec_word("/boot/testing/filebench"));
+    let debian = peer::debian(project)?;
+    let mut theirs = Machine::new(&debian.kernel, &folder);
+    theirs.archive = Some(peer_archive(project, &debian, &folder)?);
+    theirs.words = vec!["console=ttyS0".into(), "quiet".into(), "panic=-1".into()];
+    let mut order = Vec::new();
+    let mut phases: BTreeMap<String, Times> = BTreeMap::new();
+    for round in 1..=rounds {
+        tool::step(format_args!("working on files, round {round} of {rounds}"));
+        for (phase, time) in measure(&mut ours, &image, &folder)? {
+            if !phases.contains_key(&phase) {
+                order.push(phase.clone());
+            }
+            phases.entry(phase).or_default().own.push(time);
+        }
+        for (phase, time) in measure(&mut theirs, &image, &folder)? {
+            phases.entry(phase).or_default().other.push(time);
+        }
+    }
+    let figures = order
+        .iter()
+        .filter_map(|phase| Some(figure(phase, phases.get_mut(phase)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let bars: Vec<_> = figures
+        .iter()
+        .map(|figure| (figure.name.clone(), figure.best))
+        .collect();
+    let plot = project.out.join("bench-files.svg");
+    let title = "Time for work on files, Debian's kernel = 1 (less is better)";
+    fs::write(&plot, plot::bars(title, &bars, 1.0))?;
+    Ok(figures)
+}
+
+/// The image that every run starts from.
+///
+/// # Errors
+/// If it cannot be made.
+pub(super) fn image(folder: &Path) -> Result<PathBuf> {
+    let (root, image) = (folder.join("root"), folder.join("image.img"));
+    fs::create_dir_all(&root)?;
+    for name in [filework::SEQUENTIAL, filework::RANDOM] {
+        fs::write(root.join(name), filework::content(name))?;
+    }
+    disk::make_with(&root, &image, SIZE, &OPTIONS)?;
+    fs::remove_dir_all(root)?;
+    Ok(image)
+}
+
+/// The peer's initial disk with the program that does the work.
+fn peer_archive(project: &Project, peer: &Peer, folder: &Path) -> Result<PathBuf> {
+    let target = project.out.join("cargo-peer");
+    let mut command = setup::toolchain()?.cargo(project);
+    command.args(["build", "--quiet", "--release", "--package", "linux-files"]);
+    command.args(["--target", TARGET]);
+    command.env("CARGO_TARGET_DIR", &target);
+    command.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    tool::run(&mut command)?;
+    let program = fs::read(target.join(TARGET).join("release/linux-files"))?;
+    let archive = folder.join("peer.cpio");
+    fs::write(&archive, peer.disk_with(&program, "ext2", END)?)?;
+    Ok(archive)
+}
+
+/// Has `machine` do the work on a copy of `image`.
+fn measure(machine: &mut Machine, image: &Path, folder: &Path) -> Result<Vec<(String, f64)>> {
+    let copy = folder.join("copy.img");
+    fs::copy(image, &copy)?;
+    machine.disk = Some(copy.clone());
+    let mut session = Session::start(machine, false)?;
+    session.end(LIMIT)?;
+    let times = parse(&session.screen());
+    if times.len() != filework::PHASES {
+        bail!("the work was not done\n{}", session.report());
+    }
+    if let Some(complaints) = disk::complaints(&copy)? {
+        bail!("the work has left a damaged disk:\n{complaints}");
+    }
+    Ok(times)
+}
+
+/// The lines `filebench "PHASE" AMOUNT NANOSECONDS` of a screen: phases and milliseconds.
+fn parse(screen: &str) -> Vec<(String, f64)> {
+    let time = |line: &str| {
+        let (_, line) = line.split_once("filebench \"")?;
+        let (phase, rest) = line.split_once("\" ")?;
+        let nanoseconds: f64 = rest.split_whitespace().nth(1)?.parse().ok()?;
+        Some((phase.to_string(), nanoseconds / 1e6))
+    };
+    screen.lines().filter_map(time).collect()
+}
+
+fn figure(phase: &str, times: &mut Times) -> Result<Figure> {
+    if times.own.is_empty() || times.other.is_empty() {
+        bail!("{phase}: only one of the systems did it");
+    }
+    let (own, other) = (
+        min_and_median(&mut times.own),
+        min_and_median(&mut times.other),
+    );
+    let tenth = |value: f64| (value * 10.0).round() / 10.0;
+    let ratio = (own.1 / other.1 * 100.0).round() / 100.0;
+    let peers = [
+        ("ms, minimum", own.0),
+        ("ms, median", own.1),
+        ("Debian's ms, minimum", other.0),
+        ("Debian's ms, median", other.1),
+    ];
+    let least = (own.0 / other.0 * 100.0).round() / 100.0;
+    let figure = Figure::new("files", phase, ratio, None, "x the time").at_most(1.0);
+    let figure = figure.beside("ratio of minima", least);
+    let beside = |figure: Figure, (name, value): (&str, f64)| figure.beside(name, tenth(value));
+    Ok(peers.into_iter().fold(figure, beside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_and_compared() {
+        let screen = "hello\nfilebench \"random read, cold\" 8192 2500000\n$ filebench \"x\" 1\n";
+        assert_eq!(parse(screen), [("random read, cold".to_string(), 2.5)]);
+        let mut times = Times {
+            own: vec![3.0, 1.0, 2.0],
+            other: vec![4.0, 8.0, 2.0],
+        };
+        let figure = figure("x", &mut times).expect("both did it");
+        assert_eq!((figure.best, figure.met), (0.5, Some(true)));
+        assert_eq!(figure.peers[0], ("ratio of minima".into(), 0.5));
+        assert_eq!(figure.peers[4], ("Debian's ms, median".into(), 4.0));
+    }
+}

@@ -1,0 +1,521 @@
+//! `cargo xtask fuzz interfaces`: every method of every interface with hostile values, and random
+//! sequences of calls.
+//!
+//! The domain `domains/testing/hostile` does it, on the hosted platform or in QEMU; this starts the
+//! kernel, reads what that domain writes to the log, and adds up. A kernel that ends or stands
+//! still is a finding, and another one goes on behind the sequence in which it did.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::Options;
+use crate::hosted;
+use machine::disk;
+use machine::qemu::Machine;
+use machine::session::Session;
+use trefoil_gate::build;
+use trefoil_gate::project::Project;
+
+/// The name of the target.
+pub const NAME: &str = "interfaces";
+
+/// Images that the hosted platform is given: the system under attack.
+const IMAGES: [&str; 20] = [
+    "domains/hostile",
+    "domains/init",
+    "domains/victim",
+    "domains/filter-one",
+    "domains/rv6",
+    "domains/bootfs",
+    "domains/memory-disk",
+    "domains/block-shadow",
+    "domains/block-tally",
+    "domains/template",
+    "domains/ext2",
+    "domains/vfs-shadow",
+    "domains/ramfs",
+    "domains/nullnet",
+    "domains/net-shadow",
+    "domains/packet-source",
+    "domains/hash-bench",
+    "boot/bin/sh",
+    "boot/bin/true",
+    "boot/bin/echo",
+];
+/// Interfaces of which there are no objects on the hosted platform.
+const BARE_ONLY: [&str; 9] = [
+    "Hardware",
+    "Mmio",
+    "Ports",
+    "Interrupt",
+    "DmaAllocator",
+    "DmaMemory",
+    "PciBus",
+    "PciDevice",
+    "MemoryWatch",
+];
+/// Longest silence of a kernel that is at work: the director waits 20 seconds for what must happen,
+/// 8 times longer in QEMU.
+const SILENCE: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(400)];
+/// Lines of the log that are shown with a finding.
+const SHOWN: usize = 40;
+/// Sequences between two words of how far the director is, at most.
+const STRIDE: u64 = 64;
+/// Findings, and the run ends.
+const MOST_FINDINGS: usize = 10;
+
+/// The command; its result is our exit status.
+///
+/// # Errors
+/// If the kernel cannot be built or started.
+pub fn run(project: &Project, options: &Options) -> Result<i32> {
+    let folder = project.out.join("fuzz").join(NAME);
+    fs::create_dir_all(&folder)?;
+    let model = idlc::load(&project.root).map_err(|report| anyhow::anyhow!("{report}"))?;
+    let methods = model.interfaces.iter().flat_map(|interface| {
+        let name = |method: &idlc::model::Method| format!("{}.{}", interface.name, method.name);
+        interface.methods.iter().map(name)
+    });
+    let methods: Vec<String> = methods.collect();
+    let method = number(options.method.as_deref(), &methods)?;
+    let ground = Ground::build(project, options, folder)?;
+    let mut report = Report::new(methods, ground.is_bare());
+    let begin = Instant::now();
+    let mut next = options.only.unwrap_or(options.first);
+    let count = options.only.map_or(options.count, |_| 1);
+    let end = next.saturating_add(count);
+    let first = next;
+    while next < end && report.findings.len() < MOST_FINDINGS {
+        let past = begin.elapsed().as_secs();
+        if past >= options.seconds {
+            break;
+        }
+        let words = ground.words(options, next, end - next, options.seconds - past) + &method;
+        next = one_kernel(&ground, &words, next, &mut report)?;
+    }
+    let tried = next.min(end) - first;
+    print!("{}", report.text(tried));
+    println!(
+        "{} platform, seed {}, {:.0} s",
+        options.platform,
+        options.seed,
+        begin.elapsed().as_secs_f64()
+    );
+    Ok(i32::from(!report.is_good(tried)))
+}
+
+/// What the director is told of the only method that is called.
+fn number(name: Option<&str>, methods: &[String]) -> Result<String> {
+    let Some(name) = name else {
+        return Ok(String::new());
+    };
+    let number = methods.iter().position(|it| it == name);
+    let number = number.with_context(|| format!("there is no method {name}"))?;
+    Ok(format!(",method={number}"))
+}
+
+/// Has one kernel begin with sequence `from`; the first that is left.
+fn one_kernel(ground: &Ground<'_>, words: &str, from: u64, report: &mut Report) -> Result<u64> {
+    let mut running = ground.start(words)?;
+    let mut heard = Instant::now();
+    report.at = from;
+    let next = loop {
+        match running.listen()? {
+            Said::Lines(lines) => {
+                heard = Instant::now();
+                if let Some(count) = report.take_all(&lines) {
+                    break from + count;
+                }
+            }
+            Said::Nothing if heard.elapsed() < SILENCE[usize::from(ground.is_bare())] => {}
+            Said::Nothing => {
+                report.lose("the kernel stands still");
+                break report.at + STRIDE;
+            }
+            Said::End(how) => {
+                report.lose(&format!("the kernel ended: {how}"));
+                break report.at + STRIDE;
+            }
+        }
+    };
+    running.stop();
+    Ok(next)
+}
+
+/// What is known of the run.
+struct Report {
+    methods: Vec<String>,
+    is_bare: bool,
+    /// Calls of each method: begun, ended, successful.
+    counts: Vec<[u64; 3]>,
+    excluded: BTreeMap<String, String>,
+    findings: Vec<String>,
+    /// The sequence that was told last.
+    at: u64,
+    last: VecDeque<String>,
+}
+
+impl Report {
+    fn new(methods: Vec<String>, is_bare: bool) -> Self {
+        Report {
+            counts: vec![[0; 3]; methods.len()],
+            methods,
+            is_bare,
+            excluded: BTreeMap::new(),
+            findings: Vec::new(),
+            at: 0,
+            last: VecDeque::new(),
+        }
+    }
+
+    /// Takes lines of the log, in their order and to the last one.
+    fn take_all(&mut self, lines: &[String]) -> Option<u64> {
+        let mut told = None;
+        for line in lines {
+            told = self.take(line).or(told);
+        }
+        told
+    }
+
+    /// Takes a line of the log; how many sequences there were, if it is the last.
+    fn take(&mut self, line: &str) -> Option<u64> {
+        self.last.push_back(line.to_string());
+        if self.last.len() > SHOWN {
+            self.last.pop_front();
+        }
+        let (_, text) = line.split_once("] hostile: ")?;
+        let (word, rest) = text.split_once(' ')?;
+        match word {
+            "excluded" => {
+                let (name, why) = rest.split_once(": ")?;
+                self.excluded.insert(name.into(), why.into());
+            }
+            "sequence" => self.at = rest.split(',').next()?.parse().ok()?,
+            "counts" => self.count(rest)?,
+            "FINDING" => self.find(rest),
+            "ended:" => return rest.split(' ').next()?.parse().ok(),
+            _ => {}
+        }
+        None
+    }
+
+    fn count(&mut self, text: &str) -> Option<()> {
+        let mut words = text.split_whitespace();
+        let first: usize = words.next()?.parse().ok()?;
+        for (offset, word) in words.enumerate() {
+            let own = self.counts.get_mut(first + offset)?;
+            for (sum, number) in own.iter_mut().zip(word.split('/')) {
+                *sum += number.parse::<u64>().ok()?;
+            }
+        }
+        Some(())
+    }
+
+    fn find(&mut self, text: &str) {
+        println!("FINDING {text}");
+        for line in &self.last {
+            println!("    {line}");
+        }
+        self.findings.push(text.to_string());
+    }
+
+    fn lose(&mut self, how: &str) {
+        let text = format!("in or soon after sequence {}: {how}", self.at);
+        self.find(&text);
+    }
+
+    /// Methods that nobody called and that are neither excluded nor missing on this platform.
+    fn uncovered(&self) -> Vec<&str> {
+        let counts = self.methods.iter().zip(&self.counts);
+        let missing = counts.filter(|(name, [begun, ..])| *begun == 0 && self.is_expected(name));
+        missing.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Why nobody called a method.
+    fn why(&self, name: &str) -> &'static str {
+        let of = |name: &str| name.split('.').next().map(str::to_string);
+        let counts = self.methods.iter().zip(&self.counts);
+        let of_this = counts.filter(|(other, _)| of(other) == of(name));
+        let tried = |[begun, ended, _]: &[u64; 3]| begun + ended > 0;
+        let (mut own, mut any) = (false, false);
+        for (other, counts) in of_this {
+            own |= other == name && tried(counts);
+            any |= tried(counts);
+        }
+        match (own, any) {
+            (true, _) => "its arguments could not be made",
+            (_, true) => "it had no turn with an object to call it on",
+            _ => "no foe had an object with this interface",
+        }
+    }
+
+    fn is_expected(&self, name: &str) -> bool {
+        let of = name.split('.').next().unwrap_or_default();
+        !self.excluded.contains_key(name) && (self.is_bare || !BARE_ONLY.contains(&of))
+    }
+
+    /// Each method has its turn in the first sequences, so a run that is long enough must reach
+    /// all.
+    fn is_good(&self, tried: u64) -> bool {
+        let is_whole = tried >= 10 * self.methods.len() as u64;
+        let is_heard = self.counts.iter().any(|[begun, ..]| *begun > 0);
+        self.findings.is_empty() && is_heard && (!is_whole || self.uncovered().is_empty())
+    }
+
+    fn text(&self, tried: u64) -> String {
+        let sum = |which: usize| self.counts.iter().map(|it| it[which]).sum::<u64>();
+        let covered = self.counts.iter().filter(|it| it[0] > 0).count();
+        let mut text = String::new();
+        for (name, why) in &self.excluded {
+            text += &format!("not called on purpose: {name}, which {why}\n");
+        }
+        let absent = |name: &&String| !self.excluded.contains_key(*name) && !self.is_expected(name);
+        let absent: Vec<_> = self
+            .methods
+            .iter()
+            .filter(absent)
+            .map(String::as_str)
+            .collect();
+        if !absent.is_empty() {
+            text += &format!(
+                "not called, as there are no devices here and nobody has such an object: {}\n",
+                absent.join(", ")
+            );
+        }
+        for name in self.uncovered() {
+            text += &format!("NOT COVERED: {name}: {}\n", self.why(name));
+        }
+        let counts = self.methods.iter().zip(&self.counts);
+        let failing = counts.filter(|(_, [begun, _, done])| *begun > 0 && *done == 0);
+        let failing: Vec<_> = failing.map(|(name, _)| name.as_str()).collect();
+        if !failing.is_empty() {
+            text += &format!("never successful: {}\n", failing.join(", "));
+        }
+        text + &format!(
+            "{} methods: {covered} covered, {} excluded, {} not there, {} not covered; {tried} sequences, {} calls, {} of them successful; {} findings\n",
+            self.methods.len(),
+            self.excluded.len(),
+            absent.len(),
+            self.uncovered().len(),
+            sum(0),
+            sum(2),
+            self.findings.len()
+        )
+    }
+}
+
+/// Where it happens.
+enum Ground<'a> {
+    Hosted(&'a Project, hosted::Built, PathBuf),
+    Bare(build::Built, PathBuf, u32),
+}
+
+impl<'a> Ground<'a> {
+    fn build(project: &'a Project, options: &Options, folder: PathBuf) -> Result<Self> {
+        Ok(match options.platform.as_str() {
+            "hosted" => Ground::Hosted(project, hosted::build(project)?, folder),
+            "bare" => Ground::Bare(build::build_for_tests(project)?, folder, options.smp),
+            other => bail!("there is no platform {other}"),
+        })
+    }
+
+    fn is_bare(&self) -> bool {
+        matches!(self, Ground::Bare(..))
+    }
+
+    /// What the director is told; no blanks, as it is a word of the kernel's command line.
+    fn words(&self, options: &Options, first: u64, count: u64, seconds: u64) -> String {
+        let stretch = if self.is_bare() { 8 } else { 1 };
+        let strict = if options.strict { ",strict" } else { "" };
+        let loud = if options.only.is_some() { ",loud" } else { "" };
+        format!(
+            "seed={},first={first},count={count},seconds={seconds},stretch={stretch}{loud}{strict}",
+            options.seed
+        )
+    }
+
+    fn start(&self, words: &str) -> Result<Running> {
+        match self {
+            Ground::Hosted(project, built, folder) => {
+                let image = disk_image(folder, "hostile-disk.img")?;
+                let mut command = hosted::launcher(project, built);
+                command.arg("run").args(IMAGES).arg(&image);
+                command.args(["--memory", "512", "--options", words]);
+                let mut child = command
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .context("the launcher does not start")?;
+                let log = child.stderr.take().context("its log is piped")?;
+                let (sender, lines) = mpsc::sync_channel(1 << 14);
+                thread::spawn(move || {
+                    for line in BufReader::new(log).split(b'\n').map_while(Result::ok) {
+                        if sender
+                            .send(String::from_utf8_lossy(&line).into_owned())
+                            .is_err()
+                        {
+                            break;
+                        }
+                    }
+                });
+                Ok(Running::Hosted(child, lines))
+            }
+            Ground::Bare(built, folder, processors) => {
+                let id = std::process::id();
+                let name = format!("bare-{id}-{processors}");
+                let mut machine = Machine::new(&built.kernel, &folder.join(&name));
+                machine.archive = Some(built.archive.clone());
+                machine.disk = Some(disk_image(folder, &format!("{name}.img"))?);
+                machine.processors = *processors;
+                machine.memory = "512M".into();
+                machine.words.extend([
+                    "root=domains/hostile".into(),
+                    format!("options={words}"),
+                    "panic=off".into(),
+                ]);
+                Ok(Running::Bare(Box::new(Session::start(&machine, false)?), 0))
+            }
+        }
+    }
+}
+
+/// A disk with a file system and a few files.
+fn disk_image(folder: &Path, name: &str) -> Result<PathBuf> {
+    let tree = folder.join("tree");
+    fs::create_dir_all(tree.join("b"))?;
+    fs::write(tree.join("a"), disk::verses(40))?;
+    let file = folder.join(name);
+    // QEMU or an earlier run may have left it changed.
+    if file.exists() {
+        fs::remove_file(&file)?;
+    }
+    disk::make(&tree, &file, "8M")?;
+    Ok(file)
+}
+
+/// A kernel at work.
+enum Running {
+    Hosted(Child, Receiver<String>),
+    Bare(Box<Session>, usize),
+}
+
+/// What it says.
+enum Said {
+    Lines(Vec<String>),
+    Nothing,
+    End(String),
+}
+
+impl Running {
+    /// Waits for at most a second.
+    fn listen(&mut self) -> Result<Said> {
+        match self {
+            Running::Hosted(child, lines) => Ok(match lines.recv_timeout(Duration::from_secs(1)) {
+                Ok(line) => Said::Lines(std::iter::once(line).chain(lines.try_iter()).collect()),
+                Err(RecvTimeoutError::Timeout) => Said::Nothing,
+                Err(RecvTimeoutError::Disconnected) => Said::End(child.wait()?.to_string()),
+            }),
+            Running::Bare(session, read) => {
+                let ended = session.end(Duration::from_secs(1));
+                let has_ended = ended.is_ok() || session.has_ended();
+                let how = ended.map_or_else(|_| "QEMU goes on".into(), |how| format!("{how:?}"));
+                let log = session.guest.log();
+                let whole = log.rfind('\n').map_or(0, |at| at + 1);
+                let new = log.get(*read..whole).unwrap_or_default();
+                *read = whole;
+                let lines: Vec<_> = new.lines().map(|it| it.trim_end().to_string()).collect();
+                Ok(match (lines.is_empty(), has_ended) {
+                    (false, _) => Said::Lines(lines),
+                    (true, true) => Said::End(format!("the machine is off ({how})")),
+                    (true, false) => Said::Nothing,
+                })
+            }
+        }
+    }
+
+    /// Ends it, whatever it does.
+    fn stop(self) {
+        match self {
+            Running::Hosted(mut child, _) => {
+                // It may have ended by itself.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            Running::Bare(mut session, _) => session.guest.kill(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let names = ["Block.read", "Mmio.base", "Power.off", "Net.send"];
+        Report::new(names.map(String::from).to_vec(), false)
+    }
+
+    #[test]
+    fn the_log_is_added_up() {
+        let mut report = report();
+        for line in [
+            "[    0.1] hostile: excluded Power.off: ends the run",
+            "[    0.2] hostile: sequence 16, 90 calls",
+            "[    0.3] hostile: counts 0 5/4/3 0/0/0",
+            "[    0.4] victim: hostile: counts 0 9/9/9",
+            "[    0.5] hostile: counts 0 2/2/0",
+        ] {
+            assert_eq!(report.take(line), None, "{line}");
+        }
+        assert_eq!(report.counts[0], [7, 6, 3]);
+        assert_eq!(report.at, 16);
+        assert_eq!(report.uncovered(), ["Net.send"]);
+        assert!(report.is_good(3) && !report.is_good(100));
+        assert_eq!(
+            report.why("Net.send"),
+            "no foe had an object with this interface"
+        );
+        report.take("[    0.6] hostile: counts 3 0/1/0");
+        assert_eq!(report.why("Net.send"), "its arguments could not be made");
+        report.take("[    0.6] hostile: counts 3 1/1/0");
+        assert!(report.is_good(100));
+        let end = "[    0.7] hostile: ended: 20 sequences, 7 calls, 0 findings";
+        assert_eq!(report.take(end), Some(20));
+    }
+
+    #[test]
+    fn what_comes_together_with_the_end_counts() {
+        let mut report = report();
+        let lines = [
+            "[    0.1] hostile: excluded Power.off: ends the run",
+            "[    0.2] hostile: FINDING in sequence 3: ext2 (9) died: Panic",
+            "[    0.3] hostile: counts 0 5/4/3 0/0/0",
+            "[    0.4] hostile: ended: 20 sequences, 5 calls, 1 findings",
+            "[    0.5] power off, status 1",
+        ];
+        assert_eq!(report.take_all(&lines.map(String::from)), Some(20));
+        assert_eq!((report.counts[0], report.findings.len()), ([5, 4, 3], 1));
+    }
+
+    #[test]
+    fn a_run_that_tells_of_no_call_is_not_good() {
+        assert!(!report().is_good(3));
+    }
+
+    #[test]
+    fn findings_and_lost_kernels_fail_the_run() {
+        let mut report = report();
+        report.take("[    0.1] hostile: FINDING in sequence 3: ext2 (9) died: Panic");
+        assert!(!report.is_good(1));
+        let mut report = self::report();
+        report.lose("the kernel stands still");
+        assert!(!report.is_good(1));
+    }
+}

@@ -1,0 +1,186 @@
+//! `cargo xtask host`: builds the hosted platform and runs `trefoil-host` with the arguments given.
+//!
+//! The core is compiled for the bare machine, with the fingerprint and the key of the domain images, which
+//! are the very files that the booted system uses; the launcher is compiled for Linux.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use trefoil_gate::project::Project;
+use trefoil_gate::{build, confine, keys, packages, setup, signer, stamp, tool};
+
+/// Arguments of the command.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// What `trefoil-host` is called with, such as `run domains/prober domains/victim`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
+/// What was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The launcher.
+    pub launcher: PathBuf,
+}
+
+/// Folders whose change makes a new core necessary.
+const CORE_SOURCES: [&str; 9] = [
+    "abi/base",
+    "lab/faults",
+    "hosted/core",
+    "kernel/isolation",
+    "kernel/proxies",
+    "kernel/services",
+    "abi/interfaces",
+    "abi/idlc",
+    "Cargo.toml",
+];
+
+/// Builds images, core and launcher.
+///
+/// # Errors
+/// If something does not compile.
+pub fn build(project: &Project) -> Result<Built> {
+    build::build(project, None)?;
+    let toolchain = setup::toolchain()?;
+    core(project, &toolchain)?;
+    let mut command = toolchain.cargo(project);
+    command.args([
+        "build",
+        "--quiet",
+        "--profile",
+        "hosted",
+        "--package",
+        "hosted",
+    ]);
+    tool::run(&mut command)?;
+    Ok(Built {
+        launcher: project.target.join("hosted/trefoil-host"),
+    })
+}
+
+/// Builds the core, unless nothing in it has changed.
+fn core(project: &Project, toolchain: &setup::Toolchain) -> Result<()> {
+    let core = project.out.join("hosted-core");
+    let mark = project.out.join("hosted-core.stamp");
+    let (fingerprint, key) = (
+        build::fingerprint_now(project)?,
+        signer::public_key(project)?,
+    );
+    let sources = stamp::of(&CORE_SOURCES.map(|name| project.root.join(name)));
+    let wanted = format!("{sources:016x} {}\n", keys::hex(&fingerprint));
+    if core.exists() && fs::read_to_string(&mark).unwrap_or_default() == wanted {
+        return Ok(());
+    }
+    let packages = packages::ours(project, toolchain)?;
+    let mut command = build::compiler(project, toolchain, &packages)?;
+    command.env("TREFOIL_FINGERPRINT", keys::hex(&fingerprint));
+    command.env("TREFOIL_PUBLIC_KEY", key);
+    command.args(["--package", "hosted-core", "--bin", "hosted-core"]);
+    tool::timed("building the hosted core", || tool::run(&mut command))?;
+    fs::copy(build::products(project).join("hosted-core"), &core)
+        .context("the core was not built")?;
+    fs::write(mark, wanted)?;
+    Ok(())
+}
+
+/// The command; the launcher's status.
+///
+/// # Errors
+/// If it cannot be built or started.
+pub fn host(project: &Project, options: &Options) -> Result<i32> {
+    let built = build(project)?;
+    let status = launcher(project, &built).args(&options.arguments).status();
+    Ok(status
+        .context("the launcher does not start")?
+        .code()
+        .unwrap_or(1))
+}
+
+/// Measures without goals and peers: `names` as for `trefoil-host bench`; its status.
+///
+/// # Errors
+/// As for [`host`].
+pub fn bench(project: &Project, names: &[String], json: bool) -> Result<i32> {
+    let mut arguments = vec!["bench".to_string()];
+    arguments.extend(json.then(|| "--json".to_string()));
+    arguments.extend_from_slice(names);
+    host(project, &Options { arguments })
+}
+
+/// The launcher as a command, told where the build is. Domains run in its process, with nothing but the language between
+/// them and what their user may do: it does not find the key.
+pub fn launcher(project: &Project, built: &Built) -> Command {
+    let mut command = confine::command(project, &built.launcher);
+    command
+        .env("TREFOIL_OUT", &project.out)
+        .current_dir(&project.root);
+    command
+}
+
+/// Runs the isolation tests in a Linux process, and the example of the guide to plug-ins; how many passed
+/// and failed.
+///
+/// # Errors
+/// If they cannot be built or started.
+pub fn test(project: &Project) -> Result<(u32, u32)> {
+    let built = build(project)?;
+    tool::step("testing in a Linux process");
+    let mut prober = launcher(project, &built);
+    prober.args(["run", "domains/prober", "domains/victim"]);
+    prober.args(["domains/nullnet", "domains/net-shadow"]);
+    let output = tool::captured(&mut prober)?;
+    let (mut passed, mut failed) = (0, 0);
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        let Some((_, result)) = line.split_once(" prober: ") else {
+            continue;
+        };
+        if result.starts_with("test ") {
+            println!("{result}");
+            passed += u32::from(result.ends_with(" ok"));
+            failed += u32::from(result.contains(" FAILED"));
+        }
+    }
+    // The status says whether the prober came to its end.
+    failed += u32::from(!output.status.success() && failed == 0);
+    let mut steps = launcher(project, &built);
+    let output = tool::captured(steps.arg("steps"))?;
+    let mut stepped = 0;
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        if let Some(at) = line.find("test step-") {
+            println!("{}", &line[at..]);
+            stepped += 1;
+            passed += u32::from(line[at..].contains(" ok"));
+            failed += u32::from(line[at..].contains(" FAILED"));
+        }
+    }
+    failed += u32::from(stepped == 0);
+    let example = example(project)?;
+    println!(
+        "test plug-ins-live-update {}",
+        if example { "ok" } else { "FAILED" }
+    );
+    Ok((passed + u32::from(example), failed + u32::from(!example)))
+}
+
+/// Runs the example of the guide to plug-ins; whether all went as the guide says.
+fn example(project: &Project) -> Result<bool> {
+    let mut command = setup::toolchain()?.cargo(project);
+    command.args([
+        "run",
+        "--quiet",
+        "--profile",
+        "hosted",
+        "--package",
+        "hosted",
+        "--example",
+        "filter",
+        "--",
+    ]);
+    command.arg(&project.out).arg("1000");
+    Ok(tool::captured(&mut command)?.status.success())
+}

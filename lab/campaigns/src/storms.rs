@@ -1,0 +1,343 @@
+//! `cargo xtask storms`: the file system crashes again and again under programs that use it, at times the disk's driver
+//! with it, and what they did is compared with what the host makes of it.
+//!
+//! A storm is one boot in which several crashes come at random moments. Crashes that come when the program has
+//! ended already do not count. The kinds of work:
+//! - `copy`: `cp -r` of a tree of 2,000 files;
+//! - `sort`: `sort` of a large file into another;
+//! - `build`: small files made, written, renamed, linked and removed (`lib/testing/workload`).
+//!
+//! After the machine is off, the result must be right to the byte and `e2fsck -fn` content, with a journal and without.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::json;
+use workload::{Found, History, Random, Tree};
+
+use crate::campaign::{Outcome, Plan, Record};
+use crate::cuts::guest;
+use crate::cuts::survey::{self, WORK};
+use machine::disk;
+use machine::qemu::{Ended, Event};
+use trefoil_gate::build::{self, Built};
+use trefoil_gate::project::Project;
+use trefoil_gate::tool;
+
+/// What to do.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Which crashes.
+    #[command(flatten)]
+    pub plan: Plan,
+    /// What works meanwhile
+    #[arg(long, value_enum, default_value = "copy", value_name = "WORK")]
+    pub work: Work,
+    /// Files in the tree that is copied, of 10 KiB each on average
+    #[arg(long, default_value_t = 2000, value_name = "N")]
+    pub files: u32,
+    /// Processors of the machine
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub smp: u32,
+}
+
+/// A kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Work {
+    /// `cp -r` of a tree
+    Copy,
+    /// `sort` of a large file
+    Sort,
+    /// Small files made, renamed and removed
+    Build,
+}
+
+/// Crashes in one boot; [`WITH_DRIVER`] of them with a crash of the driver.
+const CRASHES: usize = 5;
+const WITH_DRIVER: usize = 3;
+/// How long a system may take for its work.
+const LIMIT: Duration = Duration::from_secs(300);
+/// What the shell prints when the work is done.
+const DONE: &str = "work done";
+/// What it prints after each crash.
+const CRASHED: &str = "crashed now";
+/// Lines of the file that is sorted.
+const LINES: usize = 60_000;
+/// Operations of the work `build`.
+const OPERATIONS: usize = 3000;
+
+/// The file systems that take turns: their name, and options of mke2fs.
+const KINDS: [(&str, &[&str]); 4] = [
+    ("ext3, 4096", &["-b", "4096", "-j", "-J", "size=4"]),
+    ("ext2, 4096", &["-b", "4096"]),
+    ("ext3, 1024", &["-b", "1024", "-j", "-J", "size=4"]),
+    ("ext2, 1024", &["-b", "1024"]),
+];
+
+/// The command; its status: 0 if everything was right.
+///
+/// # Errors
+/// If the campaign cannot be carried out.
+pub fn storms(project: &Project, options: &Options) -> Result<i32> {
+    let record = campaign(project, &build::build(project, None)?, options)?;
+    Ok(record.finish())
+}
+
+/// Carries the campaign out.
+///
+/// # Errors
+/// If that is not possible. Runs that went wrong are no error.
+pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<Record> {
+    let plan = &options.plan;
+    let mut record = Record::new(project, "storms", plan)?;
+    tool::step(format_args!(
+        "{} crashes of the file system under {:?}, seed {}",
+        plan.runs, options.work, plan.seed
+    ));
+    let folder = record.scratch.clone();
+    let archive = folder.join("archive.cpio");
+    fs::write(
+        &archive,
+        build::packed(project, patient(project)?.as_bytes())?,
+    )?;
+    let scene = Scene {
+        built: &Built {
+            archive,
+            ..built.clone()
+        },
+        options,
+        folder: &folder,
+    };
+    let mut next = plan.first;
+    let mut storm = plan.first / CRASHES as u64;
+    while next < plan.numbers().end && !record.is_late() {
+        let (kind, _) = KINDS[(storm % KINDS.len() as u64) as usize];
+        let image = folder.join("image");
+        let (hits, outcome) = scene.storm(storm, &image)?;
+        for (hit, with_driver) in hits {
+            if next < plan.numbers().end {
+                let details =
+                    json!({ "storm": storm, "pause_ms": hit, "with_driver": with_driver });
+                let driver = if with_driver { " + driver" } else { "" };
+                let kind = format!("{kind}{driver}");
+                record.add(next, &kind, details, &outcome, &[&image])?;
+                next += 1;
+            }
+        }
+        storm += 1;
+    }
+    fs::remove_dir_all(&folder)?;
+    Ok(record)
+}
+
+/// The default manifest with as many restarts as it takes.
+fn patient(project: &Project) -> Result<String> {
+    let mut text = fs::read_to_string(project.root.join("images/default.toml"))?;
+    for domain in ["ext2", "virtio-blk"] {
+        let header = format!("[domain.{domain}]\n");
+        let start = text.find(&header).context("a domain is missing")?;
+        const LIMITS: &str = "limits = { ";
+        let limits = text[start..].find(LIMITS).context("it has no limits")?;
+        text.insert_str(start + limits + LIMITS.len(), "restarts = 100000, ");
+    }
+    Ok(text)
+}
+
+/// What a storm needs.
+struct Scene<'a> {
+    built: &'a Built,
+    options: &'a Options,
+    folder: &'a Path,
+}
+
+/// A crash: how many milliseconds after the last one, and whether the driver crashes with it.
+type Crash = (u64, bool);
+
+impl Scene<'_> {
+    /// One boot. The crashes that came while the work was under way, and whether everything was right then.
+    fn storm(&self, number: u64, image: &Path) -> Result<(Vec<Crash>, Outcome)> {
+        let mut random = Random::new(self.options.plan.seed, number);
+        let crashes = self.crashes(&mut random);
+        let seed = random.below(1 << 40);
+        let expected = self.prepare(number, seed, image)?;
+        let line = format!(
+            "{{ {} && echo {DONE}; }} & {} wait; sync",
+            self.line(seed),
+            script(&crashes, &mut random)
+        );
+        let (printed, ended) = self.boot(image, &line)?;
+        // Two programs print, so a line of one may stand within one of the other.
+        let before = printed.split(DONE).next().unwrap_or_default();
+        let count = before.matches(CRASHED).count();
+        let result = match (printed.contains(DONE), &ended) {
+            (true, Ok(())) => Ok(()),
+            (_, Err(text)) => Err(anyhow::anyhow!("{text}")),
+            (false, _) => Err(anyhow::anyhow!("the work failed: {printed}")),
+        };
+        let result = result.and_then(|()| self.check(image, &expected));
+        let result = result.and_then(|()| clean(image));
+        let outcome = result.map_err(|error| format!("storm {number}, {line}: {error:#}"));
+        // A storm that went wrong counts, whenever its crashes came.
+        let count = if outcome.is_err() {
+            crashes.len()
+        } else {
+            count
+        };
+        let hits = crashes[..count.min(crashes.len())].to_vec();
+        Ok((hits, outcome))
+    }
+
+    fn crashes(&self, random: &mut Random) -> Vec<Crash> {
+        // About as long as the work takes, all together.
+        let longest = match self.options.work {
+            Work::Copy => 100 + u64::from(self.options.files) / 2,
+            Work::Sort | Work::Build => 400,
+        };
+        let first = random.below(CRASHES as u64) as usize;
+        let crash = |number: usize| {
+            let with_driver = (number + first) % CRASHES < WITH_DRIVER;
+            (10 + random.below(longest), with_driver)
+        };
+        (0..CRASHES).map(crash).collect()
+    }
+
+    fn line(&self, seed: u64) -> String {
+        match self.options.work {
+            Work::Copy => "cp -r /tree /copy".into(),
+            Work::Sort => "sort /tree/lines > /tree/sorted".into(),
+            Work::Build => {
+                format!("cd /{WORK} && /boot/testing/workload {seed} {OPERATIONS} | tail -n 1")
+            }
+        }
+    }
+
+    /// Makes the image; what must be in it afterwards, and where.
+    fn prepare(&self, number: u64, seed: u64, image: &Path) -> Result<Expected> {
+        let root = self.folder.join("root");
+        if root.exists() {
+            fs::remove_dir_all(&root)?;
+        }
+        let tree = root.join("tree");
+        fs::create_dir_all(&tree)?;
+        let expected = match self.options.work {
+            Work::Copy => {
+                fill(&tree, self.options.files, seed)?;
+                Expected::Tree("copy", survey::folder_tree(&tree)?)
+            }
+            Work::Sort => {
+                let mut random = Random::new(seed, 1);
+                let line = |_| format!("{:08} {:x}\n", random.below(100_000_000), random.draw());
+                let mut lines: Vec<String> = (0..LINES).map(line).collect();
+                let unsorted = lines.concat();
+                fs::write(tree.join("lines"), &unsorted)?;
+                lines.sort_unstable();
+                let file = |text: String| Found::File(text.into_bytes());
+                let tree = [("lines", unsorted), ("sorted", lines.concat())];
+                let tree = tree.map(|(name, text)| (name.to_string(), file(text)));
+                Expected::Tree("tree", tree.into())
+            }
+            Work::Build => {
+                fs::create_dir_all(root.join(WORK))?;
+                Expected::Work(Box::new(History::of(seed, OPERATIONS)))
+            }
+        };
+        let (_, options) = KINDS[(number % KINDS.len() as u64) as usize];
+        disk::make_with(&root, image, "80M", options)?;
+        Ok(expected)
+    }
+
+    /// Has the system run the line; what it printed, and what was wrong with how it ended.
+    fn boot(&self, image: &Path, line: &str) -> Result<(String, Outcome)> {
+        let mut machine = guest::machine(self.built, self.folder, line);
+        machine.disk = Some(image.to_path_buf());
+        machine.processors = self.options.smp;
+        let mut guest = machine.start()?;
+        guest.close_input();
+        let deadline = Instant::now() + LIMIT;
+        let mut printed = String::new();
+        while let Event::Bytes(bytes) = guest.receive(deadline) {
+            printed += &String::from_utf8_lossy(&bytes);
+        }
+        let ended = guest.wait(Some(deadline))?;
+        let (errors, log) = (fs::read_to_string(&guest.errors)?, guest.log());
+        let lines: Vec<_> = log.lines().collect();
+        let log_end = lines[lines.len().saturating_sub(12)..].join("\n");
+        let outcome = match ended {
+            Some(Ended::Status(0)) if errors.is_empty() && !log.contains("are lost") => Ok(()),
+            ended => Err(format!("{ended:?}; {errors}{printed}log:\n{log_end}")),
+        };
+        Ok((printed, outcome))
+    }
+
+    fn check(&self, image: &Path, expected: &Expected) -> Result<()> {
+        match expected {
+            Expected::Tree(name, tree) => {
+                compare(&survey::host_tree(image, name, self.folder)?, tree)
+            }
+            Expected::Work(history) => {
+                let found = survey::host_tree(image, WORK, self.folder)?;
+                let checked = history.check(OPERATIONS, OPERATIONS, &found);
+                checked.map_err(anyhow::Error::msg)
+            }
+        }
+    }
+}
+
+fn clean(image: &Path) -> Result<()> {
+    match disk::complaints(image)? {
+        None => Ok(()),
+        Some(text) => bail!("e2fsck -fn says: {text}"),
+    }
+}
+
+/// What must be on an image.
+enum Expected {
+    /// This tree, in this directory of the root.
+    Tree(&'static str, Tree),
+    /// The last moment of this work.
+    Work(Box<History>),
+}
+
+/// Shell commands that have a domain crash, or killed, by the program `how`. Where it has just crashed and is not there, they
+/// wait for the next instance.
+pub fn strike(how: &str, domain: &str) -> String {
+    format!("until {how} {domain} 2> /dev/null; do sleep 0.01; done; ")
+}
+
+/// The pauses and crashes as the shell does them.
+fn script(crashes: &[Crash], random: &mut Random) -> String {
+    let one = |(pause, with_driver): &Crash| {
+        let how = ["crash", "kill-domain"][random.below(2) as usize];
+        let driver = with_driver.then(|| strike("crash", "virtio-blk"));
+        let (file_system, driver) = (strike(how, "ext2"), driver.unwrap_or_default());
+        let seconds = *pause as f64 / 1000.0;
+        format!("sleep {seconds:.3}; {file_system}{driver}echo {CRASHED}; ")
+    };
+    crashes.iter().map(one).collect()
+}
+
+/// Fills a folder with `count` files, 10 KiB each on average.
+fn fill(folder: &Path, count: u32, seed: u64) -> Result<()> {
+    let mut random = Random::new(seed, 2);
+    for number in 0..count {
+        let path: PathBuf = folder.join(format!("d{}/e{}", number % 7, number % 40));
+        fs::create_dir_all(&path)?;
+        let length = [0, 100, 3000, 9000, 20_000, 30_000][random.below(6) as usize];
+        fs::write(path.join(format!("file{number}")), random.bytes(length))?;
+    }
+    Ok(())
+}
+
+fn compare(found: &Tree, expected: &Tree) -> Result<()> {
+    for (path, what) in expected {
+        let there = found.get(path).with_context(|| format!("no {path}"))?;
+        ensure!(there == what, "{path} is not right");
+    }
+    let strange = found.keys().find(|path| !expected.contains_key(*path));
+    match strange {
+        None => Ok(()),
+        Some(path) => bail!("{path} should not be there"),
+    }
+}

@@ -1,0 +1,11 @@
+//! The machine that tests, campaigns and `cargo xtask run` drive: nothing in it is linked into the system.
+//!
+//! - [`qemu`] and [`session`]: a running system and typing at it;
+//! - [`preflight`]: what would keep it from booting, in words for people;
+//! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU.
+
+pub mod disk;
+pub mod nbd;
+pub mod preflight;
+pub mod qemu;
+pub mod session;

@@ -1,0 +1,454 @@
+//! A machine in QEMU: how it is put together, started, read, typed at and ended.
+//!
+//! Serial ports: COM1 is the terminal, COM2 gets every line of the kernel's log at once, COM3 gets
+//! what the system writes to its standard error. COM2 and COM3 go to files. The system ends the
+//! machine by ACPI or through the `isa-debug-exit` device, which carries a status out.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use trefoil_gate::tool;
+
+/// What the machine consists of and what it boots.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// What it gets as its initial disk.
+    pub archive: Option<PathBuf>,
+    /// Words of the kernel's command line.
+    pub words: Vec<String>,
+    /// A raw image behind a virtio block device.
+    pub disk: Option<PathBuf>,
+    /// In place of `disk`: the Unix socket of a network block device.
+    pub served: Option<PathBuf>,
+    /// The disk cannot be written.
+    pub read_only: bool,
+    /// Further disks.
+    pub more_disks: Vec<PathBuf>,
+    /// When the first of them fails: a file of rules for QEMU's `blkdebug`.
+    pub disk_faults: Option<PathBuf>,
+    /// Number of processors.
+    pub processors: u32,
+    /// Memory, as QEMU writes it: "256M".
+    pub memory: String,
+    /// Wait for a debugger on TCP port 1234.
+    pub debugger: bool,
+    /// Where a debugger may connect to the machine that runs: the Unix socket of QEMU's stub.
+    pub stub: Option<PathBuf>,
+    /// Use the host's processor directly.
+    pub kvm: bool,
+    /// Count instructions: the guest's clock goes one nanosecond forward with each.
+    pub count_instructions: bool,
+    /// The terminal is ours, with QEMU's keys (Ctrl-] x). Otherwise it is a pair of pipes.
+    pub interactive: bool,
+    /// The file for the kernel's log.
+    pub log: PathBuf,
+    /// The file for standard error.
+    pub errors: PathBuf,
+}
+
+impl Machine {
+    /// A machine with the defaults that boots `kernel`, with its log and errors in `folder`.
+    pub fn new(kernel: &Path, folder: &Path) -> Self {
+        Machine {
+            kernel: kernel.to_path_buf(),
+            archive: None,
+            words: vec!["debug-exit".into(), "log=com2".into()],
+            disk: None,
+            served: None,
+            read_only: false,
+            more_disks: Vec::new(),
+            disk_faults: None,
+            processors: 1,
+            memory: "256M".into(),
+            debugger: false,
+            stub: None,
+            kvm: false,
+            count_instructions: false,
+            interactive: false,
+            log: folder.join("kernel.log"),
+            errors: folder.join("errors"),
+        }
+    }
+
+    /// QEMU's arguments.
+    fn arguments(&self) -> Vec<String> {
+        let mut all = self.processor_and_memory();
+        all.extend(self.what_it_boots());
+        all.extend(self.first_disk());
+        all.extend(self.further_disks());
+        all.extend(self.ports());
+        if self.debugger {
+            all.extend(words(&["-gdb", "tcp::1234", "-S"]));
+        }
+        if let Some(socket) = &self.stub {
+            let socket = format!("socket,path={},server=on,wait=off,id=stub", escaped(socket));
+            all.extend(words(&["-chardev", &socket, "-gdb", "chardev:stub"]));
+        }
+        if self.count_instructions {
+            all.extend(words(&["-icount", "shift=0,sleep=off"]));
+        }
+        all
+    }
+
+    fn processor_and_memory(&self) -> Vec<String> {
+        let (accelerator, model) = match self.kvm {
+            true => ("kvm", "host"),
+            false => ("tcg", "max"),
+        };
+        let mut all = words(&["-machine", "q35", "-cpu", model]);
+        all.extend(words(&["-nodefaults", "-no-user-config"]));
+        all.extend(words(&["-display", "none", "-no-reboot"]));
+        let processors = self.processors.to_string();
+        all.extend(words(&["-m", &self.memory, "-smp", &processors]));
+        all.extend(words(&["-accel", accelerator]));
+        all
+    }
+
+    fn what_it_boots(&self) -> Vec<String> {
+        // The firmware leaves devices alone that it does not boot from. Otherwise it takes so much memory for several
+        // disks that there is none left for our archive where QEMU puts it.
+        let mut all = words(&["-boot", "strict=on"]);
+        if has_quick_firmware() {
+            all.extend(words(&["-bios", QUICK_FIRMWARE]));
+        }
+        all.extend(words(&["-kernel", &self.kernel.display().to_string()]));
+        all.extend(words(&["-append", &self.words.join(" ")]));
+        if let Some(archive) = &self.archive {
+            all.extend(words(&["-initrd", &archive.display().to_string()]));
+        }
+        all
+    }
+
+    fn first_disk(&self) -> Vec<String> {
+        let source = match (&self.disk, &self.served) {
+            (Some(disk), _) => format!("file={},format=raw", escaped(disk)),
+            (None, Some(socket)) => {
+                let server = "driver=raw,file.driver=nbd,file.server.type=unix,file.server.path";
+                format!("{server}={}", escaped(socket))
+            }
+            (None, None) => return Vec::new(),
+        };
+        let read_only = if self.read_only { ",readonly=on" } else { "" };
+        disk(&format!("{source},if=none"), "disk", read_only)
+    }
+
+    fn further_disks(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for (number, file) in (2..).zip(&self.more_disks) {
+            let file = escaped(file);
+            let source = match self.disk_faults.as_ref().filter(|_| number == 2) {
+                None => format!("file={file}"),
+                Some(rules) => format!(
+                    "file.driver=blkdebug,file.config={},file.image.driver=file,file.image.filename={file}",
+                    escaped(rules)
+                ),
+            };
+            let drive = format!("{source},format=raw,if=none,rerror=report,werror=report");
+            all.extend(disk(&drive, &format!("disk{number}"), ""));
+        }
+        all
+    }
+
+    /// The serial ports, and the port that carries a status out.
+    fn ports(&self) -> Vec<String> {
+        let mut all = match self.interactive {
+            // Ctrl-A, QEMU's own choice, is the start of the line to whoever edits one.
+            true => words(&["-serial", "mon:stdio", "-echr", ESCAPE]),
+            false => {
+                let mut all = words(&["-chardev", "stdio,id=terminal,signal=off"]);
+                all.extend(words(&["-serial", "chardev:terminal"]));
+                all.extend(words(&["-monitor", "none"]));
+                all
+            }
+        };
+        for file in [&self.log, &self.errors] {
+            all.extend(words(&["-serial", &format!("file:{}", escaped(file))]));
+        }
+        all.extend(words(&[
+            "-device",
+            "isa-debug-exit,iobase=0xf4,iosize=0x04",
+        ]));
+        all
+    }
+
+    /// The command that runs the machine. It is killed when we end, whatever the reason.
+    fn command(&self) -> Result<Command> {
+        let qemu = tool::need("qemu-system-x86_64", "qemu-system-x86")?;
+        let mut command = match tool::find("setpriv") {
+            None => Command::new(qemu),
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "KILL"]).arg(qemu);
+                command
+            }
+        };
+        command.args(self.arguments());
+        Ok(command)
+    }
+
+    /// Starts the machine.
+    ///
+    /// # Errors
+    /// If QEMU cannot be started or a file cannot be made.
+    pub fn start(&self) -> Result<Guest> {
+        for file in [&self.log, &self.errors] {
+            fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+            File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        let mut command = self.command()?;
+        if !self.interactive {
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        }
+        let mut child = command.spawn().context("cannot start QEMU")?;
+        let output = child.stdout.take().map(read_in_background);
+        let input = child.stdin.take();
+        Ok(Guest {
+            child,
+            input,
+            output,
+            log: self.log.clone(),
+            errors: self.errors.clone(),
+        })
+    }
+}
+
+/// The code of Ctrl-], behind which QEMU listens itself.
+const ESCAPE: &str = "29";
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| word.to_string()).collect()
+}
+
+/// A virtio block device called `name`, with what is behind it.
+fn disk(drive: &str, name: &str, settings: &str) -> Vec<String> {
+    let drive = format!("{drive},id={name}{settings}");
+    let device = format!("virtio-blk-pci,drive={name},disable-legacy=on");
+    words(&["-drive", &drive, "-device", &device])
+}
+
+/// A firmware for kernels that QEMU loads itself. The usual one looks for other things to boot, which takes longer than our
+/// kernel does.
+const QUICK_FIRMWARE: &str = "qboot.rom";
+
+/// Whether QEMU has [`QUICK_FIRMWARE`]; not all packages of it do.
+fn has_quick_firmware() -> bool {
+    static FOUND: LazyLock<bool> = LazyLock::new(|| {
+        let Some(qemu) = tool::find("qemu-system-x86_64") else {
+            return false;
+        };
+        let folders = Command::new(qemu).args(["-L", "help"]).output();
+        let folders = folders.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let folders = folders.unwrap_or_default();
+        let mut folders = folders.lines().map(Path::new);
+        folders.any(|folder| folder.join(QUICK_FIRMWARE).is_file())
+    });
+    *FOUND
+}
+
+/// A file name in one of QEMU's comma-separated options.
+fn escaped(file: &Path) -> String {
+    file.display().to_string().replace(',', ",,")
+}
+
+fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = pipe.read(&mut buffer) {
+            if sender.send(buffer[..length].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// What came next from the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Nothing, up to the deadline.
+    Silence,
+    /// The machine has ended.
+    End,
+}
+
+/// A running machine. Dropping it ends it.
+pub struct Guest {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<Receiver<Vec<u8>>>,
+    /// The file with the kernel's log.
+    pub log: PathBuf,
+    /// The file with what came on standard error.
+    pub errors: PathBuf,
+}
+
+impl Guest {
+    /// Types `bytes`.
+    ///
+    /// # Errors
+    /// If the machine has ended.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        let input = self.input.as_mut().context("the terminal is not ours")?;
+        input
+            .write_all(bytes)
+            .and_then(|()| input.flush())
+            .context("the machine has ended")
+    }
+
+    /// Nothing more is typed.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// What comes from the terminal until `deadline`.
+    pub fn receive(&mut self, deadline: Instant) -> Event {
+        let Some(output) = &self.output else {
+            return Event::End;
+        };
+        match output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(bytes) => Event::Bytes(bytes),
+            Err(RecvTimeoutError::Timeout) => Event::Silence,
+            Err(RecvTimeoutError::Disconnected) => Event::End,
+        }
+    }
+
+    /// Waits until the machine ends by itself; `None` if it has not at `deadline`.
+    ///
+    /// # Errors
+    /// If it cannot be waited for.
+    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Option<Ended>> {
+        let Some(deadline) = deadline else {
+            let code = self.child.wait()?.code();
+            return Ok(Some(self.ended(code)));
+        };
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(self.ended(status.code())));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn ended(&self, code: Option<i32>) -> Ended {
+        let log = fs::read(&self.log).unwrap_or_default();
+        Ended::new(code, &String::from_utf8_lossy(&log))
+    }
+
+    /// The kernel's log so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Ends the machine at once.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How a machine ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The system powered off with this status.
+    Status(i32),
+    /// The machine was powered off without a status (also by the user, with Ctrl-] x), or was reset.
+    Off,
+    /// The kernel stopped itself over a bug of its own.
+    KernelPanic,
+    /// QEMU failed or was killed.
+    Failed(Option<i32>),
+}
+
+impl Ended {
+    /// QEMU's exit code is `status * 2 + 1` modulo 256 if the debug-exit device was written. The log
+    /// has the whole status.
+    fn new(code: Option<i32>, log: &str) -> Self {
+        if log.contains("kernel panic") {
+            return Ended::KernelPanic;
+        }
+        let logged = log.rsplit_once("power off, status ");
+        let logged = logged.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+        match (code, logged) {
+            (Some(code), Some(status)) if code == (status * 2 + 1) & 0xff => Ended::Status(status),
+            (Some(code), _) if code & 1 == 1 && !is_failure(code, log) => Ended::Status(code >> 1),
+            (Some(0), _) => Ended::Off,
+            (code, _) => Ended::Failed(code),
+        }
+    }
+}
+
+/// QEMU itself exits with 1 when it cannot start; then nothing was logged.
+fn is_failure(code: i32, log: &str) -> bool {
+    code == 1 && log.is_empty()
+}
+
+/// The word of the kernel's command line that makes the system run `line` and end.
+pub fn exec_word(line: &str) -> String {
+    let mut word = String::from("exec=");
+    for byte in line.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => {
+                word.push(byte.into())
+            }
+            _ => word += &format!("%{byte:02X}"),
+        }
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_put_together() {
+        let mut machine = Machine::new(Path::new("/o/trefoil"), Path::new("/o/r,1"));
+        machine.disk = Some("/d/a,b.img".into());
+        machine.read_only = true;
+        let text = machine.arguments().join(" ");
+        assert!(text.contains("-drive file=/d/a,,b.img,format=raw,if=none,id=disk,readonly=on"));
+        assert!(text.contains("-serial chardev:terminal -monitor none -serial file:/o/r,,1/kernel.log -serial file:/o/r,,1/errors"));
+        assert!(text.contains("-append debug-exit log=com2") && !text.contains("-initrd"));
+        machine.interactive = true;
+        assert!(machine.arguments().join(" ").contains("-serial mon:stdio"));
+    }
+
+    #[test]
+    fn every_way_to_end_is_told_apart() {
+        assert_eq!(Ended::new(Some(1), "[ 0.1] booting"), Ended::Status(0));
+        assert_eq!(Ended::new(Some(7), "[ 0.1] booting"), Ended::Status(3));
+        assert_eq!(
+            Ended::new(Some(5), "[ 1.0] power off, status 130\n"),
+            Ended::Status(130)
+        );
+        assert_eq!(Ended::new(Some(0), "[ 0.1] booting"), Ended::Off);
+        assert_eq!(Ended::new(Some(1), ""), Ended::Failed(Some(1)));
+        assert_eq!(Ended::new(None, "[ 0.1] booting"), Ended::Failed(None));
+        assert_eq!(
+            Ended::new(Some(0), "[ 0.1] kernel panic: x"),
+            Ended::KernelPanic
+        );
+    }
+}
