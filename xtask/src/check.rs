@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::test::runs_on_the_host;
-use crate::texts;
+use crate::{folders, texts};
 use trefoil_gate::packages::{self, Package, Packages};
 use trefoil_gate::project::Project;
 use trefoil_gate::rules::{self, Zone};
@@ -33,6 +33,7 @@ pub fn check(project: &Project, options: &Options) -> Result<i32> {
     tool::step("folder rules and sources");
     let mut breaches = breaches(project, &packages)?;
     breaches.extend(texts::breaches(project)?);
+    breaches.extend(folders::breaches(project)?);
     for breach in &breaches {
         println!(
             "{}:{}: {}",

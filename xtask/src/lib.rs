@@ -1,12 +1,13 @@
 //! The project's own tool: the commands that developers type.
 //!
 //! One file per command ([`run`], [`test`], [`check`], [`tcb`], [`doc`], [`demo`]), with [`texts`] (what the
-//! documents quote) and [`linked`] (what is really in an image). The build is in `gate`, a machine to
+//! documents quote), [`folders`] (what stands at the top) and [`linked`] (what is really in an image). The build is in `gate`, a machine to
 //! boot on in `lab/machine`, campaigns and benchmarks in `lab/campaigns`.
 
 pub mod check;
 pub mod demo;
 pub mod doc;
+pub mod folders;
 pub mod linked;
 pub mod run;
 pub mod tcb;
