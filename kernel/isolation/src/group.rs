@@ -53,6 +53,12 @@ impl Default for GroupSpec {
 /// The weight of a group whose starter says nothing.
 pub const USUAL_WEIGHT: u32 = 1024;
 
+/// Least and greatest weight of a group. Whoever schedules may have narrower ends.
+const WEIGHTS: (u32, u32) = (1, 1 << 16);
+
+/// The greatest limit of a group's processor time, in percent of one processor: more than any machine has.
+const MOST_PERCENT: u32 = 100 * 1024;
+
 /// An amount that is used and its limit.
 struct Budget {
     used: AtomicUsize,
@@ -92,9 +98,21 @@ impl Budget {
         taken.is_ok()
     }
 
+    /// Counts `amount`, whatever the limit says.
+    fn add(&self, amount: usize) {
+        self.change(|used| used.saturating_add(amount));
+    }
+
+    /// Gives back `amount`. What is given back too often is nothing: a figure that wrapped would refuse everything for ever.
     fn give(&self, amount: usize) {
-        let before = self.used.fetch_sub(amount, Ordering::Relaxed);
-        debug_assert!(before >= amount, "more is given back than was taken");
+        self.change(|used| used.saturating_sub(amount));
+    }
+
+    fn change(&self, next: impl Fn(usize) -> usize) {
+        let next = |used| Some(next(used));
+        let _ = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
     }
 }
 
@@ -129,12 +147,11 @@ impl Group {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             starter,
             number: spec.number,
-            weight: if spec.weight == 0 {
-                USUAL_WEIGHT
-            } else {
-                spec.weight
+            weight: match spec.weight {
+                0 => USUAL_WEIGHT,
+                weight => weight.clamp(WEIGHTS.0, WEIGHTS.1),
             },
-            percent: spec.percent,
+            percent: spec.percent.min(MOST_PERCENT),
             used_ns: AtomicU64::new(0),
             memory: Budget::new(spec.pages.saturating_mul(PAGE)),
             threads: Budget::new(spec.threads as usize),
@@ -176,7 +193,7 @@ impl Group {
 
     /// Charges it with `bytes`, whatever its limit says: what there is counts.
     pub(crate) fn add_memory(&self, bytes: usize) {
-        self.memory.used.fetch_add(bytes, Ordering::Relaxed);
+        self.memory.add(bytes);
     }
 
     /// Bytes that may still be charged to it.
@@ -342,6 +359,37 @@ mod tests {
         assert!(group.take_thread() && group.take_thread() && !group.take_thread());
         group.give_thread();
         assert_eq!((group.memory_used(), group.threads_used()), (8192, 1));
+    }
+
+    #[test]
+    fn what_is_given_back_twice_is_nothing() {
+        let group = group(1, 0, 2);
+        assert!(group.take_memory(100));
+        group.give_memory(100);
+        group.give_memory(100);
+        group.give_thread();
+        assert_eq!((group.memory_used(), group.threads_used()), (0, 0));
+        assert!(group.take_memory(8192) && group.take_thread());
+        group.add_memory(usize::MAX);
+        assert_eq!(group.memory_used(), usize::MAX);
+        assert!(!group.take_memory(1));
+    }
+
+    #[test]
+    fn weights_and_shares_have_ends() {
+        let of = |weight, percent| {
+            let spec = GroupSpec {
+                weight,
+                percent,
+                ..GroupSpec::NONE
+            };
+            let group = join(1, &spec).expect("memory");
+            (group.weight, group.percent)
+        };
+        assert_eq!(of(0, 0), (USUAL_WEIGHT, 0));
+        assert_eq!(of(1, 1), (1, 1));
+        assert_eq!(of(65_537, 102_401), (65_536, 102_400));
+        assert_eq!(of(u32::MAX, u32::MAX), (65_536, 102_400));
     }
 
     #[test]
