@@ -6,7 +6,7 @@
 //! | private heap | each run of pages, and the kernel's note of it | when it is given back, or the domain is gone |
 //! | image | code, data and `.bss` | when the domain is gone |
 //! | stacks | [`THREAD_BYTES`] for each thread that it created | when the thread has ended |
-//! | notes | what the kernel keeps for it: exports, objects of the kernel that it asked for, verified files | with the object |
+//! | notes | what the kernel keeps for it: exports, objects of the kernel that it asked for, verified files; a thread that helps it with its drops | with the object; when the drops are over |
 //! | device memory | DMA buffers | when they are dropped |
 
 use crate::domain::ControlBlock;
@@ -221,6 +221,15 @@ impl Charge {
         }
         block.charged(kind).fetch_add(bytes, Ordering::Relaxed);
         Some(Charge { block, kind, bytes })
+    }
+
+    /// Charges `block` with `bytes`, whatever its group's limit says: what there is counts.
+    pub(crate) fn anyway(block: Arc<ControlBlock>, kind: Kind, bytes: usize) -> Self {
+        if let Some(group) = block.group() {
+            group.add_memory(bytes);
+        }
+        block.charged(kind).fetch_add(bytes, Ordering::Relaxed);
+        Charge { block, kind, bytes }
     }
 
     /// Who is charged.

@@ -11,29 +11,28 @@
 //!   the domain is ended as one that hangs. Of a drop within a drop only the inner one's time runs: who hangs is ended, and
 //!   not who dropped something of his.
 //!
-//! A helper that is in a drop does not count as one: there can be another in its place.
+//! A helper that is in a drop does not count as one: there can be another in its place. Its stack is charged to the domain
+//! whose drop it is.
+//!
+//! What waits for a helper waits in its own [`Export`], which is charged to the exporter until the drop is over. So a row of
+//! such drops needs no memory, is as long as the exporter's budget lets it, and ends with the exporter; whoever drops
+//! neither fails nor waits for room in it.
 
 use crate::call::{DROP, Method, guarded_as};
 use crate::domain::{BlockRef, ControlBlock, DEFAULT_BUDGET_MS, Reason, kernel_block};
+use crate::handle::Export;
 use crate::kill;
 use crate::platform::{WaitResult, platform};
 use crate::sync::{AtomicBool, AtomicU32};
 use crate::thread::{current, top};
 use abi::handle::RawHandle;
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
 /// An object that no handle leads to any more.
-pub(crate) struct Orphan {
-    /// The reference that crossed.
-    pub(crate) inner: RawHandle,
-    /// Its domain.
-    pub(crate) domain: BlockRef,
-}
-
-// SAFETY: the one reference to an object that may be used from any thread inside its domain.
-unsafe impl Send for Orphan {}
+type Orphan = Box<Export>;
 
 /// Who drops.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,11 +61,46 @@ pub(crate) struct Drops {
 }
 
 struct Queue {
-    waiting: VecDeque<Orphan>,
+    waiting: Row,
     /// How many were ever left to helpers, modulo 2^32.
     left: u32,
     /// A helper is in the drops, or called for.
     has_helper: bool,
+}
+
+/// Orphans in their order, linked through themselves.
+struct Row {
+    first: Option<NonNull<Export>>,
+    last: Option<NonNull<Export>>,
+}
+
+// SAFETY: the orphans in a row belong to it alone, and may be sent.
+unsafe impl Send for Row {}
+
+impl Row {
+    const EMPTY: Row = Row {
+        first: None,
+        last: None,
+    };
+
+    fn push(&mut self, orphan: Orphan) {
+        let orphan = NonNull::from(Box::leak(orphan));
+        match self.last.replace(orphan) {
+            None => self.first = Some(orphan),
+            // SAFETY: the last one belongs to the row.
+            Some(last) => unsafe { (*last.as_ptr()).next = Some(orphan) },
+        }
+    }
+
+    fn pop(&mut self) -> Option<Orphan> {
+        // SAFETY: from `push`, and off the row from here on.
+        let mut orphan = unsafe { Box::from_raw(self.first?.as_ptr()) };
+        self.first = orphan.next.take();
+        if self.first.is_none() {
+            self.last = None;
+        }
+        Some(orphan)
+    }
 }
 
 impl Drops {
@@ -76,7 +110,7 @@ impl Drops {
             late: AtomicBool::new(false),
             done: AtomicU32::new(0),
             queue: crate::lock::Lock::new(Queue {
-                waiting: VecDeque::new(),
+                waiting: Row::EMPTY,
                 left: 0,
                 has_helper: false,
             }),
@@ -100,25 +134,20 @@ pub(crate) fn carry_out(orphan: Orphan, dropper: Dropper) {
     if is_own || !block.is_alive() || !block.drops.may_wait.load(Ordering::Relaxed) {
         return match dropper {
             Dropper::Anybody => orphan.release(),
-            Dropper::Undertaker => crate::undertaker::away(|| orphan.release()),
+            Dropper::Undertaker => crate::undertaker::away(&block, || orphan.release()),
         };
     }
-    match leave_to_helper(&block, orphan) {
-        Ok(number) if dropper == Dropper::Anybody => await_helper(&block, number),
-        Ok(_) => {}
-        // No memory for the queue: it has to be done here.
-        Err(orphan) => orphan.release(),
+    let number = leave_to_helper(&block, orphan);
+    if dropper == Dropper::Anybody {
+        await_helper(&block, number);
     }
 }
 
 /// Leaves the drop to a helper; which it is.
-fn leave_to_helper(block: &Arc<ControlBlock>, orphan: Orphan) -> Result<u32, Orphan> {
+fn leave_to_helper(block: &Arc<ControlBlock>, orphan: Orphan) -> u32 {
     let (number, calls) = {
         let mut queue = block.drops.queue.lock();
-        if queue.waiting.try_reserve(1).is_err() {
-            return Err(orphan);
-        }
-        queue.waiting.push_back(orphan);
+        queue.waiting.push(orphan);
         queue.left = queue.left.wrapping_add(1);
         let calls = !core::mem::replace(&mut queue.has_helper, true);
         (queue.left, calls)
@@ -126,7 +155,7 @@ fn leave_to_helper(block: &Arc<ControlBlock>, orphan: Orphan) -> Result<u32, Orp
     if calls {
         crate::undertaker::drop_for(block.clone());
     }
-    Ok(number)
+    number
 }
 
 /// Waits a while until drop `number` of the domain is carried out.
@@ -152,7 +181,7 @@ pub(crate) fn help(block: &ControlBlock) {
     loop {
         let orphan = {
             let mut queue = drops.queue.lock();
-            let next = queue.waiting.pop_front();
+            let next = queue.waiting.pop();
             queue.has_helper = next.is_some();
             next
         };
@@ -164,17 +193,17 @@ pub(crate) fn help(block: &ControlBlock) {
     }
 }
 
-impl Orphan {
+impl Export {
     /// On a thread that has other things to do.
-    fn release(self) {
+    fn release(&self) {
         // SAFETY: it held the reference, and holds a share in its domain's block.
-        unsafe { release_of(self.domain.as_ptr(), &self.inner) };
+        unsafe { release_of(self.domain.as_ptr(), &self.object) };
     }
 
     /// On a thread that has not.
-    fn release_for_ever(self) {
+    fn release_for_ever(&self) {
         // SAFETY: as above.
-        unsafe { release_until(None, self.domain.as_ptr(), &self.inner) };
+        unsafe { release_until(None, self.domain.as_ptr(), &self.object) };
     }
 }
 

@@ -10,7 +10,7 @@ use crate::account::{Charge, Kind};
 use crate::budget;
 use crate::call::Record;
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
-use crate::drops::{self, Dropper, Orphan};
+use crate::drops::{self, Dropper};
 use crate::heap::{PROXIES, Search, SharedHeap};
 use crate::lock::Lock;
 use crate::owner::Owner;
@@ -51,15 +51,24 @@ pub fn proxy_entry(interface: u64) -> Option<&'static ProxyEntry> {
         .map(|index| &registry[index])
 }
 
-/// An object that has left its domain.
-struct Export {
+/// An object that has left its domain. When its last proxy is gone it is the *orphan* that [`crate::drops`] takes care of.
+pub(crate) struct Export {
     /// Proxies that point here.
     proxies: AtomicUsize,
     /// The object, by the one reference that crossed.
-    object: Orphan,
-    /// Whose memory this is: the exporter's, or that of the domain which was given an object of the kernel.
+    pub(crate) object: RawHandle,
+    /// Its domain.
+    pub(crate) domain: BlockRef,
+    /// Without proxies: the next one in a row.
+    pub(crate) next: Option<NonNull<Export>>,
+    /// Whose memory this is, until the object's drop is over: the exporter's, or that of the domain which was given an
+    /// object of the kernel.
     _charge: Option<Charge>,
 }
+
+// SAFETY: what it holds is the one reference to an object that may be used from any thread inside its domain; the next one is
+// touched by whoever has the row alone.
+unsafe impl Send for Export {}
 
 /// What an export is charged with, in bytes. An object of the kernel's comes with it, so it is a little more than that.
 const EXPORT_BYTES: usize = 256;
@@ -245,7 +254,9 @@ fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> Rpc
     }
     let export = Box::new(Export {
         proxies: AtomicUsize::new(0),
-        object: Orphan { inner, domain },
+        object: inner,
+        domain,
+        next: None,
         _charge: charge.flatten(),
     });
     let export = NonNull::from(Box::leak(export));
@@ -276,8 +287,7 @@ fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<R
     // SAFETY: the caller has the export; it stays at least until its last proxy goes.
     unsafe {
         export.as_ref().proxies.fetch_add(1, Ordering::Relaxed);
-        let object = &export.as_ref().object;
-        let (inner, domain) = (object.inner, object.domain.as_ptr());
+        let (inner, domain) = (export.as_ref().object, export.as_ref().domain.as_ptr());
         let head = Head {
             ops: &PROXY_OPS,
             references: core::sync::atomic::AtomicUsize::new(1),
@@ -399,8 +409,7 @@ unsafe fn end_proxy(proxy: *mut Proxy, dropper: Dropper) {
         if take_one(&export.as_ref().proxies) == 1 {
             // After all that others did with the export. A load, as ThreadSanitizer does not understand a fence.
             export.as_ref().proxies.load(Ordering::Acquire);
-            let export = Box::from_raw(export.as_ptr());
-            drops::carry_out(export.object, dropper);
+            drops::carry_out(Box::from_raw(export.as_ptr()), dropper);
         }
     }
 }

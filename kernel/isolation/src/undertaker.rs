@@ -7,6 +7,7 @@
 //! leaves when it finds no more. Who is in a drop of a living domain does not count ([`crate::drops`]): of those there may be
 //! as many as there are domains.
 
+use crate::account::{Charge, Kind, THREAD_BYTES};
 use crate::domain::{ControlBlock, State};
 use crate::handle;
 use crate::lock::Lock;
@@ -69,8 +70,10 @@ pub(crate) fn drop_for(block: Arc<ControlBlock>) {
     work_waits();
 }
 
-/// Runs `body`, which may never return, in a helper. Meanwhile it does not count as one.
-pub(crate) fn away(body: impl FnOnce()) {
+/// Runs `body`, drops of the domain `block` that may never return, in a helper. Meanwhile it does not count as one, and `block`
+/// pays for it, whatever its limit says: an object must not stay because its domain is at its limit.
+pub(crate) fn away(block: &Arc<ControlBlock>, body: impl FnOnce()) {
+    let _charge = Charge::anyway(block.clone(), Kind::Notes, THREAD_BYTES);
     let go = |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers - 1, queue.away + 1);
     let come =
         |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers + 1, queue.away - 1);
@@ -184,7 +187,7 @@ fn work() -> bool {
     };
     match &piece {
         Piece::Dead(block) => crate::kill::reclaim(block),
-        Piece::Drops(block) => away(|| crate::drops::help(block)),
+        Piece::Drops(block) => away(block, || crate::drops::help(block)),
         Piece::Other => {
             handle::end_buried();
             crate::budget::audit();

@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     ("limits-private-heap-of-a-group", private),
     ("limits-shared-heap-of-a-group", shared),
     ("limits-verified-files-are-charged", files),
+    ("limits-waiting-drops-are-charged", waiting_drops),
     ("limits-device-memory-is-charged", device_memory),
     ("limits-everything-is-given-back", given_back),
     ("limits-recovery-has-a-reserve", reserve),
@@ -27,6 +28,9 @@ pub const TESTS: &[Test] = &[
 
 /// What a thread is charged with, in bytes: 128 KiB of stack, and a page.
 const THREAD: u64 = 33 * 4096;
+
+/// What an object that has left its domain is charged with, in bytes.
+const EXPORT: u64 = 256;
 
 /// A group's limit that is more than a victim needs, in pages.
 const SOME: u64 = 512;
@@ -159,7 +163,6 @@ fn images(lab: &Lab) -> Verdict {
 
 /// Every object that crosses costs its domain, as long as somebody holds it.
 fn exports(lab: &Lab) -> Verdict {
-    const EXPORT: u64 = 256;
     lab.conserves_memory(|| {
         let victim = start(lab, spec(0, SOME))?;
         let before = info(lab, &victim)?;
@@ -256,6 +259,43 @@ fn files(lab: &Lab) -> Verdict {
     let after = mine()?;
     ensure!(after == before, "{} bytes are left", after - before);
     Ok(())
+}
+
+/// Objects whose drops wait for the one before them are their domain's until they are dropped; so are the stacks of the threads
+/// that are in drops.
+fn waiting_drops(lab: &Lab) -> Verdict {
+    const CHILDREN: u64 = 300;
+    lab.conserves_memory(|| {
+        let (victim, holder) = (start(lab, spec(0, 2 * SOME))?, lab.start()?);
+        let before = info(lab, &victim)?.note_bytes;
+        let answer = victim.subject.misbehave(Misdeed::BlockInDrops);
+        ensure!(answer == Ok(0), "{answer:?}");
+        // The first drop has the thread that clears away the holder, so that it is nobody's here.
+        let first = victim.subject.offspring().map_err(say)?;
+        holder.subject.follow(Some(first)).map_err(say)?;
+        holder.domain.kill().map_err(say)?;
+        wait_for("the first drop to begin", || {
+            victim.subject.offspring_alive() == Ok(0)
+        })?;
+        domain_rt::time::sleep(50_000_000);
+        for _ in 1..CHILDREN {
+            drop(victim.subject.offspring().map_err(say)?);
+        }
+        wait_for("the second drop to begin", || {
+            victim.subject.offspring_alive() == Ok(CHILDREN as u32 - 2)
+        })?;
+        let notes = info(lab, &victim)?.note_bytes - before;
+        let expected = CHILDREN * EXPORT + 2 * THREAD;
+        ensure!(notes == expected, "{notes} bytes instead of {expected}");
+        is_well(lab, &victim, 2 * SOME)?;
+        victim.end()?;
+        holder.gone()?;
+        // What its first object costs stays, since we hold that.
+        wait_for(
+            "its notes to be given back",
+            || matches!(victim.domain.info(), Ok(info) if info.note_bytes == before),
+        )
+    })
 }
 
 /// Device memory counts, and goes on doing so while the device's pool has it.
