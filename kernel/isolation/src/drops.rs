@@ -117,6 +117,12 @@ impl Drops {
         }
     }
 
+    /// Whether a drop has waited.
+    #[cfg(test)]
+    pub(crate) fn may_wait(&self) -> bool {
+        self.may_wait.load(Ordering::Relaxed)
+    }
+
     /// As if a drop had waited.
     #[cfg(test)]
     pub(crate) fn may_wait_now(&self) {
@@ -212,6 +218,8 @@ static RELEASE: Method = Method::internal("drop", 0);
 /// What a drop's record leads to.
 struct Dropping {
     inner: RawHandle,
+    /// When it began, in nanoseconds since boot.
+    begun: u64,
     /// When it has waited for too long, in nanoseconds since boot; `None`: it may for ever.
     end: Option<u64>,
 }
@@ -241,7 +249,8 @@ unsafe fn release_until(end: Option<u64>, block: *const ControlBlock, inner: &Ra
             ((*inner.head().as_ptr()).ops.release)(inner.data);
         } else {
             let inner = *inner;
-            let mut dropping = Dropping { inner, end };
+            let begun = platform().now();
+            let mut dropping = Dropping { inner, begun, end };
             // A crash in a drop is the domain's affair, and already logged.
             let data = (&raw mut dropping).cast();
             let _ = guarded_as(DROP, &*block, &RELEASE, release_in_domain, data);
@@ -265,9 +274,22 @@ unsafe extern "C" fn release_in_domain(data: *mut u8) {
 /// The running thread is about to wait. If it does so in drops, their domains are such whose drops may wait; when the
 /// innermost of these has waited for too long, in nanoseconds since boot.
 pub(crate) fn note_wait() -> Option<u64> {
+    note(|_| true)
+}
+
+/// As [`note_wait`], but the running thread only gives way. That is a wait if the drop goes on for long: anybody's heap may
+/// give way for a moment.
+pub(crate) fn note_yield() -> Option<u64> {
+    note(|begun| platform().now().saturating_sub(begun) >= SLIGHT)
+}
+
+/// Those domains are noted whose drops `waits` says that they wait, by when they began.
+fn note(waits: impl Fn(u64) -> bool) -> Option<u64> {
     let mut innermost = None;
     each_drop(|block, dropping| {
-        block.drops.may_wait.store(true, Ordering::Relaxed);
+        if waits(dropping.begun) {
+            block.drops.may_wait.store(true, Ordering::Relaxed);
+        }
         // The dead are the reaper's affair.
         innermost.get_or_insert(dropping.end.filter(|_| block.is_alive()));
     });
@@ -346,7 +368,7 @@ pub(crate) fn in_drop(block: &ControlBlock, ns: u64, mut body: &mut dyn FnMut())
         vtable: core::ptr::null(),
     };
     let end = Some(begun + ns);
-    let mut dropping = Dropping { inner, end };
+    let mut dropping = Dropping { inner, begun, end };
     // SAFETY: function and data belong together.
     let _ = unsafe { guarded_as(DROP, block, &RELEASE, run, (&raw mut dropping).cast()) };
     lengthen_outer(platform().now() - begun);

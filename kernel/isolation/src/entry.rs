@@ -200,7 +200,8 @@ unsafe extern "C" fn wake(word: *const AtomicU32, count: u32) -> u32 {
 
 extern "C" fn yield_now() {
     check_in();
-    platform().yield_now();
+    crate::platform::yield_now();
+    leave_if_dead();
 }
 
 unsafe extern "C" fn spawn(

@@ -210,8 +210,12 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResul
         let soonest = [deadline, patience].into_iter().flatten().min();
         let result = platform().wait(word, expected, soonest);
         let is_early = deadline.is_none_or(|deadline| soonest < Some(deadline));
-        if result == WaitResult::TimedOut && is_early {
+        let is_late = patience.is_some_and(|patience| platform().now() >= patience);
+        if is_late {
+            // Also where each of its waits is short.
             crate::drops::end_late();
+        }
+        if result == WaitResult::TimedOut && is_early {
             if crate::kill::chain_has_dead() {
                 return WaitResult::Interrupted;
             }
@@ -220,6 +224,16 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResul
         if result != WaitResult::Interrupted || crate::kill::chain_has_dead() {
             return result;
         }
+    }
+}
+
+/// Lets another thread run, on behalf of a domain. A drop on somebody else's thread that does so for longer than it may take
+/// ends the object's domain, as in [`wait`].
+pub(crate) fn yield_now() {
+    let patience = crate::drops::note_yield();
+    platform().yield_now();
+    if patience.is_some_and(|patience| platform().now() >= patience) {
+        crate::drops::end_late();
     }
 }
 

@@ -5,6 +5,9 @@ use super::machine::pass;
 use super::rings::plays_well;
 use crate::Reason;
 use crate::drops::{end_late, in_drop, note_wait};
+use crate::entry::API;
+use crate::platform::wait as wait_for;
+use crate::sync::AtomicU32;
 
 /// Far more than the clock moves by being looked at.
 const TIME: u64 = 1_000_000_000;
@@ -42,5 +45,43 @@ fn who_begins_to_drop_late_in_anothers_drop_has_all_his_time() {
             in_drop(&inner, TIME, &mut || wait(TIME / 10 * 9));
             assert!(inner.is_alive() && outer.is_alive());
         });
+    });
+}
+
+/// A drop that gives way again and again instead of waiting.
+#[test]
+fn who_yields_for_ever_in_a_drop_is_ended() {
+    plays_well(|scene| {
+        let block = scene.domain_with_reaper();
+        in_drop(&block, TIME, &mut || {
+            (API.yield_now)();
+            assert!(!block.drops.may_wait(), "it gave way but for a moment");
+            pass(TIME / 2);
+            (API.yield_now)();
+            assert!(block.drops.may_wait() && block.is_alive());
+            pass(TIME / 2);
+            (API.yield_now)();
+            unreachable!("the thread has left the drop");
+        });
+        assert_eq!(block.reason(), Reason::Hang);
+    });
+}
+
+/// A drop whose waits are all short, or over before they begin.
+#[test]
+fn who_waits_for_moments_for_ever_in_a_drop_is_ended() {
+    plays_well(|scene| {
+        let block = scene.domain_with_reaper();
+        in_drop(&block, TIME, &mut || {
+            let word = AtomicU32::new(1);
+            for _ in 0..4 {
+                assert!(block.is_alive());
+                let _ = wait_for(&word, 0, Some(0));
+                pass(TIME / 3);
+            }
+            let _ = wait_for(&word, 0, Some(0));
+            assert!(!block.is_alive());
+        });
+        assert_eq!(block.reason(), Reason::Hang);
     });
 }
