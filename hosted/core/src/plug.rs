@@ -87,7 +87,8 @@ fn begin(image: &Prepared, options: &[u8]) -> Result<Arc<Life>, String> {
     let limits = Limits::default();
     let options = RVec::from_slice(options).map_err(|error| error.to_string())?;
     let grants = [const { None }; MOST_GRANTS];
-    let started = image.start(image.image().name(), limits, grants, options);
+    let file = image.file().ok_or("its file is gone")?;
+    let started = image.start(file.image().name(), limits, grants, options);
     let mut instance = started.map_err(|error| format!("the plug-in does not start: {error:?}"))?;
     let service = instance.offers[0]
         .take()

@@ -42,7 +42,8 @@ fn start_first(options: &[u8]) -> Result<Instance, String> {
 /// Starts `prepared` with the services that it wants.
 fn start(prepared: &Prepared, options: &[u8]) -> Result<Instance, String> {
     let mut grants = [const { None }; MOST_GRANTS];
-    let image = prepared.image();
+    let file = prepared.file().ok_or("its file is gone")?;
+    let image = file.image();
     let wants = image.ports().filter(|port| port.flags & PORT_OFFER == 0);
     for (grant, port) in grants.iter_mut().zip(wants) {
         *grant = service(port.name).map_err(|error| format!("{error}"))?;

@@ -68,7 +68,8 @@ const INIT_RESERVE: usize = usize::MAX;
 
 fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
     let mut grants = [const { None }; MOST_GRANTS];
-    let image = prepared.image();
+    let file = prepared.file().ok_or(StartError::NoFile)?;
+    let image = file.image();
     let wants = image.ports().filter(|port| port.flags & PORT_OFFER == 0);
     for (grant, port) in grants.iter_mut().zip(wants) {
         *grant = service(port.name).map_err(|_| StartError::NoMemory)?;

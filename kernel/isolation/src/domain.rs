@@ -7,6 +7,7 @@
 use crate::drops::Drops;
 use crate::group::{Group, GroupSpec, Seat};
 use crate::kept::Loaded;
+use crate::loader::File;
 use crate::lock::Lock;
 use crate::owner::Owner;
 use crate::platform::{PAGE, WaitResult, platform, wait};
@@ -185,6 +186,9 @@ struct Memory {
     /// Private heap: start address and pages of each run.
     runs: BTreeMap<usize, usize>,
     image: Option<Loaded>,
+    /// Files that it had verified, and the number of the next one.
+    files: BTreeMap<u64, Arc<File>>,
+    next_file: u64,
 }
 
 impl ControlBlock {
@@ -225,6 +229,8 @@ impl ControlBlock {
             memory: Lock::new(Memory {
                 runs: BTreeMap::new(),
                 image: None,
+                files: BTreeMap::new(),
+                next_file: 0,
             }),
             words: Lock::new(None),
             quota: Lock::new(Quota::new()),
@@ -470,6 +476,27 @@ impl ControlBlock {
         self.memory.lock().runs.remove(&(start.as_ptr() as usize))
     }
 
+    /// Keeps a file that it had verified, until it is forgotten or this domain is gone; its number. A thread that is in the
+    /// domain, or in a call of its, calls this.
+    pub(crate) fn note_file(&self, file: File) -> u64 {
+        let file = Arc::new(file);
+        let mut memory = self.memory.lock();
+        let number = memory.next_file;
+        memory.next_file += 1;
+        memory.files.insert(number, file);
+        number
+    }
+
+    /// The file with this number, if it is still kept.
+    pub(crate) fn file(&self, number: u64) -> Option<Arc<File>> {
+        self.memory.lock().files.get(&number).cloned()
+    }
+
+    /// Takes back the note of a file. To be dropped without a lock.
+    pub(crate) fn forget_file(&self, number: u64) -> Option<Arc<File>> {
+        self.memory.lock().files.remove(&number)
+    }
+
     /// Makes `image` its image, with which its group has been charged.
     fn set_image(&self, image: Loaded) {
         let space = image.space();
@@ -512,12 +539,16 @@ impl ControlBlock {
         fits
     }
 
-    /// Frees private heap and image, unless that is kept for the next instance; bytes. Nobody is inside.
+    /// Frees private heap, verified files and image, unless that is kept for the next instance; bytes without those of files.
+    /// Nobody is inside.
     pub(crate) fn free_memory(&self) -> usize {
-        let (runs, image) = {
+        let (runs, image, files) = {
             let mut memory = self.memory.lock();
-            (core::mem::take(&mut memory.runs), memory.image.take())
+            let runs = core::mem::take(&mut memory.runs);
+            let files = core::mem::take(&mut memory.files);
+            (runs, memory.image.take(), files)
         };
+        drop(files);
         let bytes = self.heap_bytes() + self.image_bytes();
         self.give_memory(self.heap_charge(runs.len()) + self.image_bytes());
         for (start, count) in runs {
@@ -576,6 +607,14 @@ impl BlockRef {
         match self {
             BlockRef::Kernel => kernel_block(),
             BlockRef::Domain(block) => Arc::as_ptr(block),
+        }
+    }
+
+    /// The block.
+    pub(crate) fn block(&self) -> &ControlBlock {
+        match self {
+            BlockRef::Kernel => &KERNEL,
+            BlockRef::Domain(block) => block,
         }
     }
 

@@ -1,7 +1,8 @@
 //! From a signed image file to a running domain.
 
+use crate::account::{Charge, Kind};
 use crate::call::{Method, guarded};
-use crate::domain::{self, ControlBlock, Limits, Reason};
+use crate::domain::{self, BlockRef, ControlBlock, Limits, Reason};
 use crate::elf::{Elf, Segment};
 use crate::group::Seat;
 use crate::heap::LARGEST_OBJECT;
@@ -38,6 +39,8 @@ pub enum LoadError {
     WrongFingerprint,
     /// Altered, or signed by another key.
     BadSignature,
+    /// No memory to keep it, or not for the domain that is to pay for it.
+    NoMemory,
 }
 
 /// Why a domain did not start.
@@ -55,12 +58,26 @@ pub enum StartError {
     Crashed,
     /// No memory for it.
     NoMemory,
+    /// The domain that had the file verified is gone, and the file with it.
+    NoFile,
+}
+
+/// A verified file.
+pub struct File {
+    bytes: RVec<u8>,
+    kept: Arc<Kept>,
+    /// Of the domain that had it verified; `None`: the kernel did.
+    _charge: Option<Charge>,
 }
 
 /// A file that has been verified and may be started any number of times.
+///
+/// The file is its payer's: it ends with this, or with the domain that pays for it. Otherwise a domain could hand on what
+/// stands for it, end, and leave the memory on nobody's account.
 pub struct Prepared {
-    file: RVec<u8>,
-    kept: Arc<Kept>,
+    payer: BlockRef,
+    /// The payer's number for the file.
+    number: u64,
 }
 
 /// A domain that has started.
@@ -71,16 +88,35 @@ pub struct Instance {
     pub offers: [Option<AnyHandle>; MOST_OFFERS],
 }
 
-/// Verifies a file: form, signature, fingerprint, and the ELF file in it.
+/// Verifies a file for the kernel itself: form, signature, fingerprint, and the ELF file in it.
 ///
 /// # Errors
 /// What is wrong; the first that is found, in that order.
 pub fn prepare(file: RVec<u8>) -> Result<Prepared, LoadError> {
+    prepare_for(BlockRef::Kernel, file)
+}
+
+/// As [`prepare`], for a domain, which pays for the memory of the file. It must be in the call.
+///
+/// # Errors
+/// [`LoadError::NoMemory`], then as for [`prepare`].
+pub fn prepare_for(payer: BlockRef, file: RVec<u8>) -> Result<Prepared, LoadError> {
+    let charge = payer.domain().map(|payer| {
+        let bytes = abi::shared::footprint(file.len());
+        Charge::new(payer.clone(), Kind::Notes, bytes).ok_or(LoadError::NoMemory)
+    });
+    let charge = charge.transpose()?;
     verify(&file)?;
-    Ok(Prepared {
-        file,
+    // What notes the file lies in the kernel's heap.
+    if !platform().can_note() {
+        return Err(LoadError::NoMemory);
+    }
+    let number = payer.block().note_file(File {
+        bytes: file,
         kept: Arc::new(Kept::new()),
-    })
+        _charge: charge,
+    });
+    Ok(Prepared { payer, number })
 }
 
 /// What [`prepare`] looks at; the ELF file in the image.
@@ -110,54 +146,11 @@ pub fn verify(file: &[u8]) -> Result<Elf<'_>, LoadError> {
 /// The largest file that is looked at, in bytes.
 pub const LARGEST_FILE: usize = LARGEST_OBJECT;
 
-impl Prepared {
+impl File {
     /// The image's header.
     pub fn image(&self) -> Image<'_> {
-        Image::parse(&self.file)
+        Image::parse(&self.bytes)
             .expect("prepare checked it, and the file is owned by the kernel since")
-    }
-
-    /// Starts an instance with these grants (in the order of its wants), which belong to the kernel.
-    ///
-    /// # Errors
-    /// Why it did not start; nothing of it is left then, or the reaper is at it.
-    pub fn start(
-        &self,
-        name: &str,
-        limits: Limits,
-        grants: [Option<AnyHandle>; MOST_GRANTS],
-        options: RVec<u8>,
-    ) -> Result<Instance, StartError> {
-        let image = self.image();
-        check_grants(&image, &grants)?;
-        let elf = Elf::parse(image.elf()).expect("prepare checked it");
-        let block = self
-            .create(&elf, name, limits)
-            .ok_or(StartError::NoMemory)?;
-        let entry = block.image_start() + elf.entry as usize;
-        match enter(&block, entry, grants, options) {
-            Ok(offers) => {
-                block.enter_running();
-                Ok(Instance { block, offers })
-            }
-            Err(error) => {
-                crate::kill::kill(&block, Reason::Exited);
-                Err(error)
-            }
-        }
-    }
-
-    /// A new domain with its image, which has not run yet.
-    fn create(&self, elf: &Elf<'_>, name: &str, limits: Limits) -> Option<Arc<ControlBlock>> {
-        let starter = domain::starter();
-        let number = starter.as_ref().map_or(KERNEL_OWNER, |starter| starter.id);
-        let mut seat = Seat::new(number, &limits.group).ok()?;
-        let pages = pages(elf);
-        if !seat.charge(pages * PAGE) {
-            return None;
-        }
-        let loaded = self.load(elf, || seat.may_take(pages, &limits))?;
-        domain::create(name, limits, starter.as_ref(), seat, loaded).ok()
     }
 
     /// The image in memory as it is before it runs: what a former instance left, or a new copy if `may_take` says so.
@@ -177,6 +170,66 @@ impl Prepared {
             }
         };
         Some(Loaded::new(space, &self.kept))
+    }
+
+    /// A new domain with its image, which has not run yet, and the address of its entry.
+    fn create(&self, name: &str, limits: Limits) -> Option<(Arc<ControlBlock>, usize)> {
+        let image = self.image();
+        let elf = Elf::parse(image.elf()).expect("prepare checked it");
+        let starter = domain::starter();
+        let number = starter.as_ref().map_or(KERNEL_OWNER, |starter| starter.id);
+        let mut seat = Seat::new(number, &limits.group).ok()?;
+        let pages = pages(&elf);
+        if !seat.charge(pages * PAGE) {
+            return None;
+        }
+        let loaded = self.load(&elf, || seat.may_take(pages, &limits))?;
+        let block = domain::create(name, limits, starter.as_ref(), seat, loaded).ok()?;
+        let entry = block.image_start() + elf.entry as usize;
+        Some((block, entry))
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        drop(self.payer.block().forget_file(self.number));
+    }
+}
+
+impl Prepared {
+    /// The file, unless the domain that pays for it is gone. Whoever gets it keeps it in memory, so it is not to be kept
+    /// for long.
+    pub fn file(&self) -> Option<Arc<File>> {
+        self.payer.block().file(self.number)
+    }
+
+    /// Starts an instance with these grants (in the order of its wants), which belong to the kernel.
+    ///
+    /// # Errors
+    /// Why it did not start; nothing of it is left then, or the reaper is at it.
+    pub fn start(
+        &self,
+        name: &str,
+        limits: Limits,
+        grants: [Option<AnyHandle>; MOST_GRANTS],
+        options: RVec<u8>,
+    ) -> Result<Instance, StartError> {
+        let (block, entry) = {
+            // Not for longer: its start function may run as long as it likes.
+            let file = self.file().ok_or(StartError::NoFile)?;
+            check_grants(&file.image(), &grants)?;
+            file.create(name, limits).ok_or(StartError::NoMemory)?
+        };
+        match enter(&block, entry, grants, options) {
+            Ok(offers) => {
+                block.enter_running();
+                Ok(Instance { block, offers })
+            }
+            Err(error) => {
+                crate::kill::kill(&block, Reason::Exited);
+                Err(error)
+            }
+        }
     }
 }
 

@@ -1,57 +1,53 @@
 //! `Loader` and `Image`: from a file to a running domain.
 
 use crate::monitor::DomainObject;
+use alloc::sync::Arc;
 use interfaces::{
     AnyHandle, DomainSpec, Handle, Image, LoadError, Loader, Port, RVec, RpcError, RpcResult,
     StartError, Started, Text,
 };
-use isolation::account::{Charge, Kind};
-use isolation::domain::{self, Limits};
+use isolation::domain::{self, BlockRef, Limits};
 use isolation::group::GroupSpec;
-use isolation::loader::{self, MOST_GRANTS, Prepared};
+use isolation::loader::{self, File, MOST_GRANTS, Prepared};
 
 /// Verifies images.
 pub struct ImageLoader;
 
 impl Loader for ImageLoader {
     fn prepare(&self, file: RVec<u8>) -> Result<Handle<dyn Image>, LoadError> {
-        let charge = charge(&file).map_err(LoadError::Rpc)?;
-        let prepared = loader::prepare(file).map_err(|error| match error {
+        let payer = domain::caller().map_or(BlockRef::Kernel, BlockRef::Domain);
+        let prepared = loader::prepare_for(payer, file).map_err(|error| match error {
             loader::LoadError::NotAnImage => LoadError::NotAnImage,
             loader::LoadError::WrongLength => LoadError::WrongLength,
             loader::LoadError::Malformed(what) => LoadError::Malformed(Text::new(what)),
             loader::LoadError::WrongFingerprint => LoadError::WrongFingerprint,
             loader::LoadError::BadSignature => LoadError::BadSignature,
+            loader::LoadError::NoMemory => LoadError::Rpc(RpcError::NoMemory),
         })?;
-        Ok(Handle::new(ImageObject {
-            prepared,
-            _charge: charge,
-        })?)
+        Ok(Handle::new(ImageObject(prepared))?)
     }
 }
 
-/// Charges the domain that asks with the memory of `file`.
-fn charge(file: &RVec<u8>) -> RpcResult<Option<Charge>> {
-    let bytes = abi::shared::footprint(file.len());
-    let charged = |block| Charge::new(block, Kind::Notes, bytes).ok_or(RpcError::NoMemory);
-    domain::caller().map(charged).transpose()
+/// A verified image.
+struct ImageObject(Prepared);
+
+impl ImageObject {
+    fn file(&self) -> RpcResult<Arc<File>> {
+        self.0.file().ok_or(GONE)
+    }
 }
 
-/// A verified image.
-struct ImageObject {
-    prepared: Prepared,
-    /// For the file, which the kernel keeps.
-    _charge: Option<Charge>,
-}
+/// What an image answers whose file went with the domain that had it verified.
+const GONE: RpcError = RpcError::DomainCrashed;
 
 impl Image for ImageObject {
     fn name(&self) -> RpcResult<Text<32>> {
-        Ok(Text::new(self.prepared.image().name()))
+        Ok(Text::new(self.file()?.image().name()))
     }
 
     fn port(&self, index: u32) -> RpcResult<Option<Port>> {
         Ok(self
-            .prepared
+            .file()?
             .image()
             .ports()
             .nth(index as usize)
@@ -85,7 +81,7 @@ impl Image for ImageObject {
             },
         };
         let instance = self
-            .prepared
+            .0
             .start(spec.name.as_str(), limits, grants, options)
             .map_err(|error| match error {
                 loader::StartError::MissingGrant(name) => StartError::MissingGrant(name),
@@ -94,6 +90,7 @@ impl Image for ImageObject {
                 loader::StartError::Failed(error) => StartError::Failed(error),
                 loader::StartError::Crashed => StartError::Crashed,
                 loader::StartError::NoMemory => StartError::Rpc(RpcError::NoMemory),
+                loader::StartError::NoFile => StartError::Rpc(GONE),
             })?;
         let control = Handle::new(DomainObject(instance.block))?;
         Ok(Started {

@@ -3,7 +3,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use interfaces::{DmaAllocator, Handle, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject};
+use interfaces::{
+    DmaAllocator, Handle, Image, Loader, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject,
+};
 
 /// The domain's entry.
 ///
@@ -108,6 +110,10 @@ impl Subject for Forwarder {
     }
 
     fn hoard_device_memory(&self, _: Handle<dyn DmaAllocator>, _: u32) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn verify(&self, _: Handle<dyn Loader>, _: RVec<u8>) -> RpcResult<Handle<dyn Image>> {
         Err(RpcError::Refused)
     }
 }

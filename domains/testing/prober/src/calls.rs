@@ -2,7 +2,7 @@
 
 use crate::lab::{Lab, say};
 use crate::{Test, Verdict, ensure};
-use interfaces::{DmaAllocator, Handle, RRef, RpcResult, Subject};
+use interfaces::{DmaAllocator, Handle, Image, Loader, RRef, RVec, RpcError, RpcResult, Subject};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -177,6 +177,10 @@ impl Subject for Mine {
 
     fn hoard_device_memory(&self, _: Handle<dyn DmaAllocator>, _: u32) -> RpcResult<u64> {
         Ok(0)
+    }
+
+    fn verify(&self, _: Handle<dyn Loader>, _: RVec<u8>) -> RpcResult<Handle<dyn Image>> {
+        Err(RpcError::Refused)
     }
 }
 

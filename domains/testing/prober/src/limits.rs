@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use interfaces::{
-    DomainInfo, DomainSpec, Handle, Misdeed, PciAddress, RpcError, StartError, Subject,
+    DomainInfo, DomainSpec, Handle, Misdeed, PciAddress, RVec, RpcError, StartError, Subject,
 };
 
 /// The tests of this file.
@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     ("limits-private-heap-of-a-group", private),
     ("limits-shared-heap-of-a-group", shared),
     ("limits-verified-files-are-charged", files),
+    ("limits-verified-files-end-with-their-payer", handed_on),
     ("limits-waiting-drops-are-charged", waiting_drops),
     ("limits-device-memory-is-charged", device_memory),
     ("limits-everything-is-given-back", given_back),
@@ -259,6 +260,31 @@ fn files(lab: &Lab) -> Verdict {
     let after = mine()?;
     ensure!(after == before, "{} bytes are left", after - before);
     Ok(())
+}
+
+/// Whoever has a file verified, hands the image on and ends leaves no memory behind.
+fn handed_on(lab: &Lab) -> Verdict {
+    let mut images = Vec::new();
+    lab.conserves_memory(|| {
+        let victim = start(lab, spec(0, 4 * SOME))?;
+        let before = info(lab, &victim)?.note_bytes;
+        let file = lab.victim_file()?;
+        let bytes = file.len() as u64;
+        let loader = lab.loader.duplicate().map_err(say)?;
+        let image = victim.subject.verify(loader, file).map_err(say)?;
+        let charged = info(lab, &victim)?.note_bytes - before;
+        ensure!(charged >= bytes, "{charged} bytes for a file of {bytes}");
+        image.name().map_err(say)?;
+        victim.end()?;
+        let answer = image.name();
+        ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
+        let nothing = RVec::from_slice(&[]).map_err(say)?;
+        let started = image.start(unlimited(), [const { None }; 12], nothing);
+        let refused = matches!(started, Err(StartError::Rpc(RpcError::DomainCrashed)));
+        ensure!(refused, "it was started from a file that is gone");
+        images.push(image);
+        Ok(())
+    })
 }
 
 /// Objects whose drops wait for the one before them are their domain's until they are dropped; so are the stacks of the threads

@@ -16,8 +16,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, thread, time};
 use interfaces::{
-    DmaAllocator, DmaMemory, Handle, HardwareError, Misdeed, Nest, RRef, RVec, RpcError, RpcResult,
-    Subject,
+    DmaAllocator, DmaMemory, Handle, HardwareError, Image, Loader, Misdeed, Nest, RRef, RVec,
+    RpcError, RpcResult, Subject,
 };
 
 /// The domain's entry.
@@ -444,5 +444,9 @@ impl Subject for Rogue {
                 Err(_) => return Err(RpcError::Refused),
             }
         }
+    }
+
+    fn verify(&self, loader: Handle<dyn Loader>, file: RVec<u8>) -> RpcResult<Handle<dyn Image>> {
+        loader.prepare(file).map_err(|_| RpcError::Refused)
     }
 }
