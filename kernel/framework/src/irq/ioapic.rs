@@ -132,6 +132,15 @@ pub(super) fn set_masked(gsi: u32, masked: bool) {
     });
 }
 
+/// Whether the input is masked.
+#[cfg(feature = "selftest")]
+pub(crate) fn is_masked(gsi: u32) -> bool {
+    with_input(gsi, |controller, input| {
+        controller.read(TABLE + 2 * input) & MASKED != 0
+    })
+    .unwrap_or(true)
+}
+
 /// Moves the two 8259 controllers to vectors 0x20 to 0x2f and masks them (8259A data sheet).
 pub(super) fn mask_legacy_controllers() {
     const WRITES: [(u16, u8); 10] = [

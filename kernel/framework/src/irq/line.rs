@@ -48,8 +48,8 @@ static SLOTS: [Slot; VECTORS] = [const {
     }
 }; VECTORS];
 
-/// Guards who has which input: taken to look for an input among all slots and take it, and to give
-/// it back.
+/// Guards who has which input: taken to look for an input among all slots and take it, to mask it in
+/// the handler, and to give it back.
 static INPUTS: SpinLock<()> = SpinLock::new(());
 
 /// Where the search for a free vector goes on, so that one is reused as late as possible.
@@ -71,12 +71,38 @@ fn handle(frame: &mut TrapFrame) {
         return;
     }
     if slot.level.load(Ordering::Relaxed) {
-        ioapic::set_masked(slot.gsi.load(Ordering::Relaxed), true);
+        #[cfg(feature = "selftest")]
+        before_masking();
+        slot.mask();
     }
     slot.count.fetch_add(1, Ordering::SeqCst);
     lapic::end_of_interrupt();
     task::wake(&slot.count, usize::MAX);
     task::preempt_from(frame);
+}
+
+impl Slot {
+    /// Masks its input, if it has one. The line may have been given up since it was seen in use, and the
+    /// input be another's, who would never hear of it: so it is looked at under the lock.
+    fn mask(&self) {
+        let _inputs = INPUTS.lock();
+        let gsi = self.gsi.load(Ordering::Relaxed);
+        if gsi != NO_GSI && self.level.load(Ordering::Relaxed) {
+            ioapic::set_masked(gsi, true);
+        }
+    }
+}
+
+/// What a test has happen between a handler's look at its slot and what it does then.
+#[cfg(feature = "selftest")]
+pub(crate) static BEFORE_MASKING: SpinLock<Option<fn()>> = SpinLock::new(None);
+
+#[cfg(feature = "selftest")]
+fn before_masking() {
+    let happens = BEFORE_MASKING.lock().take();
+    if let Some(happens) = happens {
+        happens();
+    }
 }
 
 /// An interrupt vector that belongs to its holder; dropping it gives the vector back.
@@ -191,8 +217,8 @@ impl Drop for IrqLine {
                 ioapic::set_masked(gsi, true);
                 slot.gsi.store(NO_GSI, Ordering::Relaxed);
             }
+            slot.level.store(false, Ordering::Relaxed);
         }
-        slot.level.store(false, Ordering::Relaxed);
         slot.used.store(false, Ordering::Release);
         // Whoever still waits looks again, and finds the line gone.
         slot.count.fetch_add(1, Ordering::SeqCst);

@@ -32,6 +32,7 @@ pub static TESTS: &[Test] = &[
     ("irq-lines-run-out-and-come-back", lines_run_out),
     ("irq-input-has-one-owner", input_owner),
     ("irq-input-wanted-by-all-at-once", input_race),
+    ("irq-late-handler-masks-nobody-elses-input", late_handler),
     ("irq-io-apic-delivers", io_apic),
 ];
 
@@ -409,6 +410,42 @@ fn input_race() -> Result<(), String> {
         }
     })?;
     check!(most.load(Ordering::SeqCst) == 1, "{most:?} owners at once");
+    Ok(())
+}
+
+/// The line that an interrupt is for is given up, and its input taken by another, when the handler has begun.
+fn late_handler() -> Result<(), String> {
+    static LINE: SpinLock<Option<IrqLine>> = SpinLock::new(None);
+    const INPUT: u32 = 11;
+    fn claim() -> Option<IrqLine> {
+        IrqLine::for_gsi(INPUT, Trigger::Level, Polarity::Low).ok()
+    }
+    fn change_hands() {
+        let old = LINE.lock().take();
+        drop(old);
+        *LINE.lock() = claim();
+    }
+    let first = claim().ok_or("no line")?;
+    let vector = first.vector();
+    *LINE.lock() = Some(first);
+    *irq::line::BEFORE_MASKING.lock() = Some(change_hands);
+    {
+        let _irq = IrqOff::new();
+        irq::lapic::send_interrupt(smp::apic_id(cpu_index()), vector);
+    }
+    let end = time::now_ns() + 10_000_000_000;
+    while irq::line::BEFORE_MASKING.lock().is_some() {
+        check!(time::now_ns() < end, "the interrupt did not come");
+        relax();
+    }
+    // The handler runs with interrupts off on this processor, so it is over.
+    sleep_ms(1);
+    let line = LINE.lock().take().ok_or("nobody has the input")?;
+    check!(line.vector() != vector, "it has the same vector again");
+    check!(
+        !irq::ioapic::is_masked(INPUT),
+        "the next owner's input is masked"
+    );
     Ok(())
 }
 
