@@ -5,11 +5,15 @@
 //! again, it may go on with what its former driver has told it. So the memory of a driver that is
 //! gone is *kept* for its device until a later driver has reset it, which is how a driver begins
 //! anyway, and has said so; bus mastering goes on then, not earlier. A driver that ends before it
-//! has come so far adds nothing to what is kept.
+//! has come so far adds nothing to what is kept. Who has an older pool than the youngest is an older
+//! driver, and has nothing to say any more: he may be dead, and his word late.
 
 use alloc::vec::Vec;
 
 use crate::mem::NoMemory;
+
+/// Most devices that are given memory: far more than any machine has that this runs on.
+pub const MOST_DEVICES: usize = 1024;
 
 /// All devices that were ever given memory, by a number each; `M` is a piece of memory.
 pub struct Ledger<M> {
@@ -22,13 +26,28 @@ struct Device<M> {
     running: bool,
     /// How often a driver said that it has reset the device.
     resets: u64,
+    /// Pools that there ever were.
+    pools: u64,
     kept: Vec<M>,
+}
+
+/// An older driver says that it has reset a device which a younger one has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outdated;
+
+/// What was kept for a device, on its way to be looked at.
+pub struct Taken<M> {
+    /// The pieces.
+    pub memory: Vec<M>,
+    resets: u64,
 }
 
 /// What there is to know of a pool of memory when it comes into being.
 #[derive(Clone, Copy, Debug)]
 pub struct Birth {
     resets: u64,
+    /// Which pool of the device it is, from 1.
+    pool: u64,
     /// The device did not run.
     quiet: bool,
 }
@@ -49,32 +68,67 @@ impl<M> Ledger<M> {
     /// There is a pool of memory for this device from now on.
     ///
     /// # Errors
-    /// If there is no memory to note it.
+    /// If there is no memory to note it, or there are too many devices.
     pub fn begin(&mut self, number: u32) -> Result<Birth, NoMemory> {
         if self.device(number).is_none() {
+            if self.devices.len() >= MOST_DEVICES {
+                return Err(NoMemory);
+            }
             self.devices.try_reserve(1).map_err(|_| NoMemory)?;
             self.devices.push(Device {
                 number,
                 running: false,
                 resets: 0,
+                pools: 0,
                 kept: Vec::new(),
             });
         }
         let device = self.device(number).ok_or(NoMemory)?;
+        device.pools += 1;
         Ok(Birth {
             resets: device.resets,
+            pool: device.pools,
             quiet: !device.running,
         })
     }
 
-    /// The device was reset by its driver and is going to run. Returns what may be freed now.
-    pub fn reset(&mut self, number: u32) -> Vec<M> {
+    /// The device was reset by its driver, whose pool was born so, and is going to run. Returns what
+    /// may be freed now.
+    ///
+    /// # Errors
+    /// [`Outdated`]: there is a younger pool, whose memory the device may know.
+    pub fn reset(&mut self, number: u32, birth: Birth) -> Result<Vec<M>, Outdated> {
         let Some(device) = self.device(number) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
+        if birth.pool != device.pools {
+            return Err(Outdated);
+        }
         device.resets += 1;
         device.running = true;
-        core::mem::take(&mut device.kept)
+        Ok(core::mem::take(&mut device.kept))
+    }
+
+    /// What is kept for the device, to be given back to [`put_back`](Self::put_back).
+    pub fn take_kept(&mut self, number: u32) -> Taken<M> {
+        let device = self.device(number);
+        device.map_or(Taken::nothing(), |device| Taken {
+            memory: core::mem::take(&mut device.kept),
+            resets: device.resets,
+        })
+    }
+
+    /// Keeps again what was taken. Returns what may be freed, as the device was reset meanwhile.
+    pub fn put_back(&mut self, number: u32, taken: Taken<M>) -> Vec<M> {
+        let Taken { memory, resets } = taken;
+        match self.device(number) {
+            Some(device) if device.resets == resets => {
+                let later = core::mem::replace(&mut device.kept, memory);
+                device.keep(later);
+                Vec::new()
+            }
+            _ => memory,
+        }
     }
 
     /// The device is going to be stopped. Returns the moment: how many resets there were until now.
@@ -99,7 +153,7 @@ impl<M> Ledger<M> {
         number: u32,
         birth: Birth,
         stopped: Option<u64>,
-        mut memory: Vec<M>,
+        memory: Vec<M>,
     ) -> Vec<M> {
         let Some(device) = self.device(number) else {
             return memory;
@@ -109,12 +163,28 @@ impl<M> Ledger<M> {
         if never_used || forgotten {
             return memory;
         }
-        if device.kept.try_reserve(memory.len()).is_ok() {
-            device.kept.append(&mut memory);
+        device.keep(memory);
+        Vec::new()
+    }
+}
+
+impl<M> Device<M> {
+    /// Keeps `memory`. If there is no memory to note that, it is lost for ever.
+    fn keep(&mut self, mut memory: Vec<M>) {
+        if self.kept.try_reserve(memory.len()).is_ok() {
+            self.kept.append(&mut memory);
         } else {
             memory.drain(..).for_each(core::mem::forget);
         }
-        Vec::new()
+    }
+}
+
+impl<M> Taken<M> {
+    fn nothing() -> Self {
+        Taken {
+            memory: Vec::new(),
+            resets: 0,
+        }
     }
 }
 
@@ -191,7 +261,7 @@ mod tests {
     /// A driver with a piece of memory, that has come so far.
     fn driver(ledger: &mut Ledger<&'static str>) -> Birth {
         let birth = ledger.begin(DISK).unwrap();
-        ledger.reset(DISK);
+        ledger.reset(DISK, birth).unwrap();
         birth
     }
 
@@ -206,9 +276,9 @@ mod tests {
         let at = ledger.stop(DISK);
         assert_eq!(ledger.end(DISK, hung, Some(at), vec!["new"]), ["new"]);
         // The next one has reset the device.
-        ledger.begin(DISK).unwrap();
-        assert_eq!(ledger.reset(DISK), ["ring"]);
-        assert!(ledger.reset(DISK).is_empty());
+        let next = ledger.begin(DISK).unwrap();
+        assert_eq!(ledger.reset(DISK, next).unwrap(), ["ring"]);
+        assert!(ledger.reset(DISK, next).unwrap().is_empty());
     }
 
     #[test]
@@ -241,7 +311,7 @@ mod tests {
         assert!(ledger.end(DISK, second, None, vec!["second"]).is_empty());
         let at = ledger.stop(DISK);
         assert!(ledger.end(DISK, first, Some(at), vec!["first"]).is_empty());
-        assert_eq!(ledger.reset(DISK), ["second", "first"]);
+        assert_eq!(ledger.reset(DISK, second).unwrap(), ["second", "first"]);
     }
 
     #[test]
@@ -285,9 +355,58 @@ mod tests {
         let first = driver(&mut ledger);
         let at = ledger.stop(DISK);
         assert!(ledger.end(DISK, first, Some(at), vec!["disk"]).is_empty());
-        ledger.begin(DISK + 1).unwrap();
-        assert!(ledger.reset(DISK + 1).is_empty());
-        assert!(ledger.reset(DISK + 2).is_empty());
-        assert_eq!(ledger.reset(DISK), ["disk"]);
+        let other = ledger.begin(DISK + 1).unwrap();
+        assert!(ledger.reset(DISK + 1, other).unwrap().is_empty());
+        assert!(ledger.reset(DISK + 2, other).unwrap().is_empty());
+        assert_eq!(ledger.reset(DISK, first).unwrap(), ["disk"]);
+    }
+
+    #[test]
+    fn a_late_word_of_an_older_driver_frees_nothing() {
+        let mut ledger = Ledger::new();
+        let first = driver(&mut ledger);
+        let beside = ledger.begin(DISK).unwrap();
+        ledger.stop(DISK);
+        let second = driver(&mut ledger);
+        let at = ledger.stop(DISK);
+        assert!(ledger.end(DISK, second, Some(at), vec!["ring"]).is_empty());
+        // The first one's word comes now, through either of its pools.
+        assert_eq!(ledger.reset(DISK, first), Err(Outdated));
+        assert_eq!(ledger.reset(DISK, beside), Err(Outdated));
+        let third = ledger.begin(DISK).unwrap();
+        assert_eq!(ledger.reset(DISK, second), Err(Outdated));
+        assert_eq!(ledger.reset(DISK, third), Ok(vec!["ring"]));
+    }
+
+    #[test]
+    fn what_is_looked_at_is_kept_unless_the_device_was_reset_meanwhile() {
+        let mut ledger = Ledger::new();
+        let first = driver(&mut ledger);
+        let at = ledger.stop(DISK);
+        ledger.end(DISK, first, Some(at), vec!["ring"]);
+        let second = ledger.begin(DISK).unwrap();
+        let taken = ledger.take_kept(DISK);
+        assert_eq!(taken.memory, ["ring"]);
+        let third = ledger.begin(DISK).unwrap();
+        ledger.reset(DISK, third).unwrap();
+        let at = ledger.stop(DISK);
+        ledger.end(DISK, third, Some(at), vec!["later"]);
+        assert_eq!(ledger.put_back(DISK, taken), ["ring"]);
+        let taken = ledger.take_kept(DISK);
+        assert_eq!(taken.memory, ["later"]);
+        ledger.end(DISK, second, Some(at), vec!["second"]);
+        assert!(ledger.put_back(DISK, taken).is_empty());
+        assert_eq!(ledger.take_kept(DISK).memory, ["later", "second"]);
+        assert!(ledger.take_kept(DISK + 1).memory.is_empty());
+    }
+
+    #[test]
+    fn there_is_an_end_of_devices() {
+        let mut ledger = Ledger::<()>::new();
+        for number in 0..MOST_DEVICES as u32 {
+            ledger.begin(number).unwrap();
+        }
+        assert!(ledger.begin(u32::MAX).is_err());
+        assert!(ledger.begin(0).is_ok());
     }
 }

@@ -63,6 +63,27 @@ pub enum StopError {
     NoMemory,
 }
 
+/// Whether a function answers there, in segment 0.
+///
+/// # Errors
+/// See [`StopError`].
+pub fn answers(bus: u8, device: u8, function: u8) -> Result<(), StopError> {
+    let window = window(bus, device, function)?;
+    // SAFETY: the window maps the function's configuration space while it lives.
+    match unsafe { (window.address() as *const u16).read_volatile() } {
+        ABSENT => Err(StopError::Absent),
+        _ => Ok(()),
+    }
+}
+
+/// The configuration space of a function of segment 0.
+fn window(bus: u8, device: u8, function: u8) -> Result<Window, StopError> {
+    let segment = segment_of(bus).filter(|_| device < 32 && function < 8);
+    let segment = segment.ok_or(StopError::NoWindow)?;
+    let number = u64::from(bus) << 8 | u64::from(device) << 3 | u64::from(function);
+    Window::map(segment.base + (number << 12), 4096, Cache::Device).map_err(|_| StopError::NoMemory)
+}
+
 /// Stops all DMA and interrupt messages of a function in segment 0, by clearing its bus-master bit,
 /// and waits until the write has reached it.
 ///
@@ -86,11 +107,7 @@ pub fn start(bus: u8, device: u8, function: u8) -> Result<(), StopError> {
 
 /// Sets or clears the bus-master bit; whether it is set afterwards.
 fn set_master(bus: u8, device: u8, function: u8, on: bool) -> Result<bool, StopError> {
-    let segment = segment_of(bus).filter(|_| device < 32 && function < 8);
-    let segment = segment.ok_or(StopError::NoWindow)?;
-    let number = u64::from(bus) << 8 | u64::from(device) << 3 | u64::from(function);
-    let window = Window::map(segment.base + (number << 12), 4096, Cache::Device)
-        .map_err(|_| StopError::NoMemory)?;
+    let window = window(bus, device, function)?;
     let vendor = window.address() as *const u16;
     let command = (window.address() + COMMAND) as *mut u16;
     let master = if on { BUS_MASTER } else { 0 };

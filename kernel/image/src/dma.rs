@@ -5,6 +5,12 @@
 //! domain that used a pool dies, its device is stopped at once (bus mastering off), before anything
 //! is freed and before a successor starts. When the pool ends, its memory is kept until a successor
 //! has reset the device: see [`framework::dma_ledger`].
+//!
+//! What is kept is charged to who had it. When he is dead, whoever takes memory for the device pays
+//! for it, until he has said that the device is reset.
+//!
+//! What happens to a device (it is started or stopped, a pool begins or ends) happens under the lock
+//! of the ledger, one after the other. No pool is dropped under it.
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -13,6 +19,7 @@ use framework::dma::DmaCoherent;
 use framework::dma_ledger::{Birth, Ledger, Spares};
 use framework::mem::{PAGE_SIZE, phys_to_virt};
 use framework::pci::StopError;
+use framework::sync::SpinLock;
 use interfaces::{DmaAllocator, DmaMemory, Handle, HardwareError, PciAddress, RpcError, RpcResult};
 use isolation::ControlBlock;
 use isolation::account::{Charge, Kind};
@@ -20,11 +27,12 @@ use isolation::lock::Lock;
 
 use crate::hardware::refusal;
 
-/// All pools that are in use.
-static POOLS: Lock<Vec<Weak<Pool>>> = Lock::new(Vec::new());
+/// All pools that are in use, with their devices.
+static POOLS: Lock<Vec<(PciAddress, Weak<Pool>)>> = Lock::new(Vec::new());
 
-/// What each device may still know.
-static LEDGER: Lock<Ledger<Lent>> = Lock::new(Ledger::new());
+/// What each device may still know. Its holder may map and unmap memory, as those who wait for this
+/// kind of lock answer to that.
+static LEDGER: SpinLock<Ledger<Lent>> = SpinLock::new(Ledger::new());
 
 /// In [`Pool::stopped_at`]: not stopped yet.
 const RUNS: u64 = u64::MAX;
@@ -41,7 +49,7 @@ struct Pool {
 }
 
 struct PoolState {
-    /// Domains that were given memory.
+    /// Domains that were given memory, or have started the device.
     users: Vec<u32>,
     /// Memory that is not in use, but that the device may still know. Whoever had it last pays for it.
     spare: Spares<Lent>,
@@ -51,6 +59,18 @@ struct PoolState {
 struct Lent {
     memory: DmaCoherent,
     charge: Option<Charge>,
+}
+
+impl Lent {
+    fn pages(&self) -> usize {
+        self.memory.bytes() / PAGE_SIZE
+    }
+
+    /// Whether somebody paid for it who is dead.
+    fn is_unpaid(&self) -> bool {
+        let payer = self.charge.as_ref().map(Charge::block);
+        payer.is_some_and(|payer| !payer.is_alive())
+    }
 }
 
 /// Charges `user`, unless it is the kernel, with `pages` pages.
@@ -73,43 +93,62 @@ fn bytes(memory: &[Lent]) -> usize {
 }
 
 /// An allocator of memory for a device.
+///
+/// # Errors
+/// [`HardwareError::NoSuchResource`]: no device answers there. [`RpcError::NoMemory`].
 pub fn allocator(device: PciAddress) -> Result<Handle<dyn DmaAllocator>, HardwareError> {
-    let birth = LEDGER.lock().begin(number(device));
-    let pool = Arc::new(Pool {
-        device,
-        birth: birth.map_err(|_| RpcError::NoMemory)?,
-        stopped: AtomicBool::new(false),
-        stopped_at: AtomicU64::new(RUNS),
-        state: Lock::new(PoolState {
-            users: Vec::new(),
-            spare: Spares::new(),
-        }),
-    });
-    let mut pools = POOLS.lock();
-    pools.retain(|pool| pool.strong_count() > 0);
-    pools.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
-    pools.push(Arc::downgrade(&pool));
-    drop(pools);
+    let PciAddress {
+        bus,
+        device: place,
+        function,
+    } = device;
+    framework::pci::answers(bus, place, function).map_err(stop_refusal)?;
+    let pool = {
+        let mut ledger = LEDGER.lock();
+        let mut pools = POOLS.lock();
+        pools.retain(|(_, pool)| pool.strong_count() > 0);
+        pools.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
+        let birth = ledger.begin(number(device));
+        let pool = Arc::new(Pool {
+            device,
+            birth: birth.map_err(|_| RpcError::NoMemory)?,
+            stopped: AtomicBool::new(false),
+            stopped_at: AtomicU64::new(RUNS),
+            state: Lock::new(PoolState {
+                users: Vec::new(),
+                spare: Spares::new(),
+            }),
+        });
+        pools.push((device, Arc::downgrade(&pool)));
+        pool
+    };
     Ok(Handle::new(AllocatorObject(pool))?)
+}
+
+/// Why a device could not be started, as it crosses to others.
+fn stop_refusal(error: StopError) -> HardwareError {
+    match error {
+        StopError::NoMemory => HardwareError::Rpc(RpcError::NoMemory),
+        _ => HardwareError::NoSuchResource,
+    }
 }
 
 impl Pool {
     /// Makes the device leave memory alone, once.
     fn stop(&self) {
         if !self.stopped.swap(true, Ordering::SeqCst) {
-            self.quiesce();
+            self.quiesce(&mut LEDGER.lock());
         }
     }
 
     /// Makes the device leave memory alone; whether it does now.
-    fn quiesce(&self) -> bool {
+    fn quiesce(&self, ledger: &mut Ledger<Lent>) -> bool {
         let PciAddress {
             bus,
             device,
             function,
         } = self.device;
-        // Noted first: who resets the device after that is later in any case.
-        let now = LEDGER.lock().stop(number(self.device));
+        let now = ledger.stop(number(self.device));
         match framework::pci::quiesce(bus, device, function) {
             Ok(()) | Err(StopError::Absent) => {
                 // The first time counts: what the device was told later is no business of this
@@ -119,7 +158,7 @@ impl Pool {
                 true
             }
             Err(error) => {
-                LEDGER.lock().runs_on(number(self.device));
+                ledger.runs_on(number(self.device));
                 framework::kprintln!(
                     "pci {bus:02x}:{device:02x}.{function}: cannot be stopped: {error:?}"
                 );
@@ -128,51 +167,77 @@ impl Pool {
         }
     }
 
-    /// Whether somebody else has a pool for the same device by now.
+    /// Whether somebody else has a pool for the same device by now. For the last holder of this one.
     fn is_shared(&self) -> bool {
-        let mut is_shared = false;
-        each_pool(|pool| is_shared |= pool.device == self.device);
-        is_shared
+        let pools = POOLS.lock();
+        let mut others = pools.iter().filter(|(device, _)| *device == self.device);
+        others.any(|(_, pool)| pool.strong_count() > 0)
     }
 
-    /// The driver says that it has reset the device: memory that it may have known before is free,
-    /// and it may run.
-    fn start(&self) -> Result<(), HardwareError> {
-        if self.stopped.load(Ordering::SeqCst) {
-            return Err(HardwareError::NoSuchResource);
-        }
+    /// `user` says that it has reset the device: memory that it may have known before is free, and it
+    /// may run.
+    fn start(&self, user: Option<&Arc<ControlBlock>>) -> Result<(), HardwareError> {
+        // Noted before its life is looked at: whoever ends it after that finds it among the users,
+        // and waits for the ledger to stop the device.
+        self.note(user)?;
         let PciAddress {
             bus,
             device,
             function,
         } = self.device;
-        let free = LEDGER.lock().reset(number(self.device));
+        let (free, started) = {
+            let mut ledger = LEDGER.lock();
+            let is_dead = user.is_some_and(|user| !user.is_alive());
+            if is_dead || self.stopped.load(Ordering::SeqCst) {
+                return Err(HardwareError::NoSuchResource);
+            }
+            let free = ledger.reset(number(self.device), self.birth);
+            let free = free.map_err(|_| HardwareError::NoSuchResource)?;
+            (free, framework::pci::start(bus, device, function))
+        };
         if !free.is_empty() {
             framework::kprintln!(
                 "pci {bus:02x}:{device:02x}.{function} was reset: {} bytes that it knew are free",
                 bytes(&free)
             );
         }
-        drop(free);
-        framework::pci::start(bus, device, function).map_err(|error| match error {
-            StopError::NoMemory => HardwareError::Rpc(RpcError::NoMemory),
-            _ => HardwareError::NoSuchResource,
-        })?;
-        // Who died meanwhile may have had the device stopped before it was started here.
-        if self.stopped.load(Ordering::SeqCst) {
-            self.quiesce();
-            return Err(HardwareError::NoSuchResource);
+        started.map_err(stop_refusal)
+    }
+
+    /// Notes a user, at whose death the device is to be stopped.
+    fn note(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
+        let Some(user) = user else {
+            return Ok(());
+        };
+        let mut state = self.state.lock();
+        if !state.users.contains(&user.id) {
+            let room = state.users.try_reserve(1);
+            room.map_err(|_| RpcError::NoMemory)?;
+            state.users.push(user.id);
         }
         Ok(())
     }
 
-    /// Notes a user, and gives it what another had, if there is a piece of that length.
+    /// Charges `user` with what the device may still know of memory whose payer is dead.
+    fn take_over(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
+        let mut taken = LEDGER.lock().take_kept(number(self.device));
+        let mut unpaid = taken.memory.iter_mut().filter(|lent| lent.is_unpaid());
+        let result = unpaid.try_for_each(|lent| {
+            lent.charge = charge(user, lent.pages())?;
+            Ok(())
+        });
+        let free = LEDGER.lock().put_back(number(self.device), taken);
+        drop(free);
+        result
+    }
+
+    /// Gives a user what another had, if there is a piece of that length.
     fn reuse(
         &self,
         pages: usize,
         user: Option<&Arc<ControlBlock>>,
     ) -> Result<Option<Lent>, HardwareError> {
-        let Some(mut lent) = self.take(pages, user)? else {
+        let Some(mut lent) = self.take(pages) else {
             return Ok(None);
         };
         let payer = lent.charge.as_ref();
@@ -193,17 +258,9 @@ impl Pool {
         Ok(Some(lent))
     }
 
-    fn take(&self, pages: usize, user: Option<&Arc<ControlBlock>>) -> RpcResult<Option<Lent>> {
+    fn take(&self, pages: usize) -> Option<Lent> {
         let mut state = self.state.lock();
-        if let Some(user) = user
-            && !state.users.contains(&user.id)
-        {
-            let users = &mut state.users;
-            users.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
-            users.push(user.id);
-        }
-        let fits = |spare: &Lent| spare.memory.bytes() / PAGE_SIZE == pages;
-        Ok(state.spare.take(fits))
+        state.spare.take(|lent| lent.pages() == pages)
     }
 
     /// Memory for `user` that nobody had.
@@ -219,20 +276,19 @@ impl Drop for Pool {
     /// ledger.
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::SeqCst);
-        let mut memory = self.state.lock().spare.end();
-        // Who had it pays no longer.
-        memory.iter_mut().for_each(|lent| lent.charge = None);
+        let memory = self.state.lock().spare.end();
+        let mut ledger = LEDGER.lock();
         // It may have been stopped before, when a user died, but a thread of his that had not left
         // yet may have reached the device since.
-        if !self.is_shared() && !self.quiesce() {
+        if !self.is_shared() && !self.quiesce(&mut ledger) {
             // Lost for ever, since the device may still write to it.
             memory.into_iter().for_each(core::mem::forget);
             return;
         }
         let at = self.stopped_at.load(Ordering::SeqCst);
         let stopped = (at != RUNS).then_some(at);
-        let number = number(self.device);
-        let free = LEDGER.lock().end(number, self.birth, stopped, memory);
+        let free = ledger.end(number(self.device), self.birth, stopped, memory);
+        drop(ledger);
         drop(free);
     }
 }
@@ -246,7 +302,10 @@ fn each_pool(mut look: impl FnMut(&Pool)) {
     let mut index = POOLS.lock().len();
     while index > 0 {
         index -= 1;
-        let pool = POOLS.lock().get(index).and_then(Weak::upgrade);
+        let pool = {
+            let pools = POOLS.lock();
+            pools.get(index).and_then(|(_, pool)| pool.upgrade())
+        };
         if let Some(pool) = pool {
             look(&pool);
         }
@@ -267,7 +326,7 @@ struct AllocatorObject(Arc<Pool>);
 
 impl DmaAllocator for AllocatorObject {
     fn reset_done(&self) -> Result<(), HardwareError> {
-        self.0.start()
+        self.0.start(isolation::domain::caller().as_ref())
     }
 
     fn allocate(&self, pages: u32) -> Result<Handle<dyn DmaMemory>, HardwareError> {
@@ -276,6 +335,8 @@ impl DmaAllocator for AllocatorObject {
             return Err(HardwareError::NoSuchResource);
         }
         let user = isolation::domain::caller();
+        self.0.note(user.as_ref())?;
+        self.0.take_over(user.as_ref())?;
         let lent = match self.0.reuse(pages, user.as_ref())? {
             Some(lent) => lent,
             None => self.0.extend(pages, user.as_ref())?,

@@ -7,7 +7,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use interfaces::{
-    DomainInfo, DomainSpec, Handle, Misdeed, PciAddress, RVec, RpcError, StartError, Subject,
+    DmaAllocator, DomainInfo, DomainSpec, Handle, HardwareError, Misdeed, PciAddress, RVec,
+    RpcError, StartError, Subject,
 };
 
 /// The tests of this file.
@@ -23,6 +24,11 @@ pub const TESTS: &[Test] = &[
     ("limits-verified-files-end-with-their-payer", handed_on),
     ("limits-waiting-drops-are-charged", waiting_drops),
     ("limits-device-memory-is-charged", device_memory),
+    ("limits-no-memory-for-invented-devices", invented_devices),
+    (
+        "limits-left-device-memory-is-the-next-ones",
+        left_device_memory,
+    ),
     ("limits-everything-is-given-back", given_back),
     ("limits-recovery-has-a-reserve", reserve),
 ];
@@ -324,30 +330,94 @@ fn waiting_drops(lab: &Lab) -> Verdict {
     })
 }
 
+/// A device of the machine that never uses memory by itself: the controller of the system management bus.
+const IDLE: PciAddress = PciAddress {
+    bus: 0,
+    device: 31,
+    function: 3,
+};
+
 /// Device memory counts, and goes on doing so while the device's pool has it.
 fn device_memory(lab: &Lab) -> Verdict {
     let Some(hardware) = &lab.hardware else {
         // A Linux process has none.
         return Ok(());
     };
-    const NOWHERE: PciAddress = PciAddress {
-        bus: 0,
-        device: 31,
-        function: 7,
-    };
     lab.conserves_memory(|| {
         let victim = start(lab, spec(0, SOME))?;
         let before = info(lab, &victim)?.dma_bytes;
-        let pool = hardware.dma(NOWHERE).map_err(say)?;
-        // What the round before had is kept for a device that may know it, until this is said. There is no such device to
-        // be started.
-        let _ = pool.reset_done();
+        let pool = hardware.dma(IDLE).map_err(say)?;
+        // What the round before had is kept for a device that may know it, until this is said.
+        pool.reset_done().map_err(say)?;
         let taken = victim.subject.hoard_device_memory(pool, 8).map_err(say)?;
         ensure!((8..SOME / 8).contains(&taken), "{taken} times 8 pages");
         let charged = info(lab, &victim)?.dma_bytes - before;
         ensure!(charged == taken * 8 * 4096, "{charged} bytes for {taken}");
         is_well(lab, &victim, SOME)?;
         victim.end()
+    })
+}
+
+/// Addresses at which there is no device get no pool, so nobody fills the kernel's table of devices with them.
+fn invented_devices(lab: &Lab) -> Verdict {
+    let Some(hardware) = &lab.hardware else {
+        return Ok(());
+    };
+    let addresses = [
+        (0, 31, 7),
+        (0, 32, 0),
+        (0, 31, 8),
+        (0, 255, 255),
+        (0xfe, 0, 0),
+    ];
+    for (bus, device, function) in addresses {
+        let address = PciAddress {
+            bus,
+            device,
+            function,
+        };
+        let pool = hardware.dma(address).map(drop);
+        let refused = matches!(pool, Err(HardwareError::NoSuchResource));
+        ensure!(refused, "{bus:x}:{device:x}.{function}: {pool:?}");
+    }
+    hardware.dma(IDLE).map(drop).map_err(say)
+}
+
+/// What a device may still know of a dead driver's memory is charged to whoever takes memory for it before it is reset.
+fn left_device_memory(lab: &Lab) -> Verdict {
+    let Some(hardware) = &lab.hardware else {
+        return Ok(());
+    };
+    const PIECE: u64 = 8 * 4096;
+    let pool = || hardware.dma(IDLE).map_err(say);
+    let hoard = |victim: &Victim, pool: Handle<dyn DmaAllocator>| {
+        victim.subject.hoard_device_memory(pool, 8).map_err(say)
+    };
+    lab.conserves_memory(|| {
+        let (dead, own) = (start(lab, spec(0, SOME))?, pool()?);
+        own.reset_done().map_err(say)?;
+        let left = hoard(&dead, own)?;
+        ensure!(left > 8, "{left} times 8 pages");
+        dead.end()?;
+        let next = start(lab, spec(0, 4 * SOME))?;
+        let own = pool()?;
+        let taken = hoard(&next, own.duplicate().map_err(say)?)?;
+        let charged = info(lab, &next)?.dma_bytes;
+        ensure!(
+            charged == (left + taken) * PIECE,
+            "{charged} bytes for {left} that were left and {taken} of its own"
+        );
+        is_well(lab, &next, 4 * SOME)?;
+        own.reset_done().map_err(say)?;
+        let charged = info(lab, &next)?.dma_bytes;
+        ensure!(charged == taken * PIECE, "{charged} bytes for {taken}");
+        // An older driver's word counts no more.
+        let younger = pool()?;
+        let late = own.reset_done();
+        ensure!(late.is_err(), "a late word is heard");
+        next.end()?;
+        drop(own);
+        younger.reset_done().map_err(say)
     })
 }
 
