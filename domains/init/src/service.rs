@@ -493,6 +493,7 @@ impl System {
             call_ms,
             total_pages,
             reserve_pages,
+            log_rate,
             weight,
             cpu_percent,
             ..
@@ -506,6 +507,7 @@ impl System {
             call_limit: calls,
             call_budget_ms: call_ms,
             reserve_pages,
+            log_rate,
             group: 0,
             group_pages: if total_pages == 0 {
                 total / 4 * 3

@@ -95,6 +95,8 @@ pub struct Limits {
     pub call_ms: u32,
     /// While its group has less memory than this, in pages, it may use the reserve that is kept for recovery.
     pub reserve: usize,
+    /// Bytes per second that it may write to the log in the long run. 0: the usual rate.
+    pub log_rate: u32,
     /// The group that it belongs to.
     pub group: GroupSpec,
 }
@@ -108,6 +110,7 @@ impl Limits {
         calls: 0,
         call_ms: 0,
         reserve: 0,
+        log_rate: 0,
         group: GroupSpec::NONE,
     };
 }
@@ -233,7 +236,7 @@ impl ControlBlock {
                 next_file: 0,
             }),
             words: Lock::new(None),
-            quota: Lock::new(Quota::new()),
+            quota: Lock::new(Quota::new(limits.log_rate)),
             drops: Drops::new(),
             calls: [const { Calls(AtomicU64::new(0)) }; PLACES],
         }

@@ -72,6 +72,7 @@ impl Image for ImageObject {
             calls: spec.call_limit,
             call_ms: spec.call_budget_ms,
             reserve: spec.reserve_pages as usize,
+            log_rate: spec.log_rate,
             group: GroupSpec {
                 number: spec.group,
                 pages: spec.group_pages as usize,

@@ -141,6 +141,7 @@ fn begin(system: &Arc<System>, process: &Arc<Process>, prepared: &Prepared) -> R
         call_limit: 0,
         call_budget_ms: 0,
         reserve_pages: 0,
+        log_rate: 0,
         group: process.job,
         group_pages: system.page_limit,
         group_threads: THREADS_OF_JOB.max(system.thread_limit),

@@ -48,6 +48,7 @@ pub fn unlimited() -> DomainSpec {
         call_limit: 0,
         call_budget_ms: 0,
         reserve_pages: 0,
+        log_rate: 0,
         group: 0,
         group_pages: 0,
         group_threads: 0,

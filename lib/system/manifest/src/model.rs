@@ -103,6 +103,8 @@ pub struct Limits {
     pub total_pages: u64,
     /// While it has less memory than this, in pages, it may use what the kernel keeps for recovery.
     pub reserve_pages: u64,
+    /// What it may write to the log in the long run, in bytes per second.
+    pub log_rate: u32,
     /// Its share of the processors, beside those of others.
     pub weight: u32,
     /// Its processor time in all, in percent of one processor.
@@ -123,6 +125,7 @@ impl Default for Limits {
             call_ms: 0,
             total_pages: 0,
             reserve_pages: 0,
+            log_rate: 0,
             weight: 0,
             cpu_percent: 0,
             restarts: 5,
@@ -397,6 +400,7 @@ fn limits(entries: &[Entry]) -> Result<Limits, Error> {
             "call_ms" => limits.call_ms = small(entry)?,
             "total_pages" => limits.total_pages = number(entry, i64::MAX as u64)?,
             "reserve_pages" => limits.reserve_pages = number(entry, i64::MAX as u64)?,
+            "log_rate" => limits.log_rate = small(entry)?,
             "weight" => limits.weight = small(entry)?,
             "cpu_percent" => limits.cpu_percent = small(entry)?,
             "restarts" => limits.restarts = small(entry)?,
@@ -405,7 +409,7 @@ fn limits(entries: &[Entry]) -> Result<Limits, Error> {
                 return Err(unknown(
                     entry,
                     "limits",
-                    "pages, shared_pages, total_pages, reserve_pages, threads, calls, call_ms, weight, cpu_percent, restarts, window_s",
+                    "pages, shared_pages, total_pages, reserve_pages, threads, calls, call_ms, log_rate, weight, cpu_percent, restarts, window_s",
                 ));
             }
         }
