@@ -93,11 +93,14 @@ impl Method {
         }
     }
 
+    /// What stands for the interface in calls that the kernel itself makes.
+    pub(crate) const KERNEL: &'static str = "kernel";
+
     /// For calls that the kernel itself makes through [`guarded`].
     pub const fn internal(name: &'static str, budget: u32) -> Self {
         Method {
             stub: guarded_stub as *const (),
-            interface: "kernel",
+            interface: Self::KERNEL,
             name,
             budget,
         }

@@ -57,7 +57,10 @@ pub fn init() {
 /// which case the caller is unwound on its way out of the kernel.
 pub fn kill(block: &Arc<ControlBlock>, reason: Reason) {
     if block.die(reason) {
-        klog!("{}: domain {} ended: {:?}", block.name(), block.id, reason);
+        // That it was ended by right is told when it is cleared away: one line for each program that ends.
+        if reason != Reason::Killed {
+            klog!("{}: domain {} ended: {:?}", block.name(), block.id, reason);
+        }
         begin_reclaim(block);
     }
 }
@@ -428,11 +431,11 @@ fn look(dying: &[Arc<ControlBlock>], busy: &mut [bool]) -> u64 {
 fn begin_to_die(block: &Arc<ControlBlock>) {
     if !block.has_entered(State::Dying) {
         if let Some(words) = block.take_words() {
-            klog!(
-                "{}: domain {} {words}; its caller gets an error",
-                block.name(),
-                block.id
-            );
+            let caller = match words.has_caller() {
+                true => "; its caller gets an error",
+                false => "",
+            };
+            klog!("{}: domain {} {words}{caller}", block.name(), block.id);
         }
         block.enter_state(State::Dying);
     }
@@ -468,8 +471,12 @@ pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
     crate::budget::close(block);
     domain::forget(block.id);
     crate::entry::tell_lost(block, block.take_lost_lines());
+    let how = match block.reason() {
+        Reason::Killed => "ended, ",
+        _ => "",
+    };
     klog!(
-        "{}: domain {} cleared away: {bytes} bytes, {objects} shared objects, {handles} handles",
+        "{}: domain {} {how}cleared away: {bytes} bytes, {objects} shared objects, {handles} handles",
         block.name(),
         block.id
     );

@@ -27,6 +27,12 @@ impl LastWords {
         }
     }
 
+    /// Whether another domain waits for the call that failed: the kernel makes some of its own.
+    pub(crate) fn has_caller(&self) -> bool {
+        self.method
+            .is_some_and(|method| method.interface != Method::KERNEL)
+    }
+
     /// Of anything else.
     pub(crate) fn new(what: fmt::Arguments<'_>, place: fmt::Arguments<'_>) -> Self {
         let mut words = Self::of_panic("", "", 0);
@@ -67,6 +73,7 @@ mod tests {
             panic.to_string(),
             "crashed in kernel.thread: no?way at a.rs:7"
         );
+        assert!(!panic.has_caller());
         let fault = LastWords::new(
             format_args!("fault {}", 1),
             format_args!("offset {:#x}", 16),
