@@ -83,7 +83,7 @@ const BOUNDED: &[(&str, usize, &str)] = &[
     ("domains/personalities/rv6/src/script.rs", 1, PATH),
     (
         "domains/personalities/rv6/src/table.rs",
-        1,
+        2,
         "as many as there can be processes",
     ),
     ("domains/personalities/rv6/src/volumes.rs", 1, PATH),

@@ -226,6 +226,10 @@ impl System for Unix<'_> {
         self.env.process().kill(pid).map_err(text)
     }
 
+    fn kill_job(&mut self, child: u32) -> Result<(), String> {
+        self.env.process().kill_job(child).map_err(text)
+    }
+
     fn finished(&mut self, pids: &[u32]) -> Vec<u32> {
         let mut finished = pids.to_vec();
         let mut index = 0;

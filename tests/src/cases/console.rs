@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use machine::qemu::Ended;
+use machine::session::Session;
 
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};
@@ -18,6 +19,7 @@ pub(super) const CASES: &[Case] = &[
     case("console-lines-are-edited", edited),
     case("console-typed-ahead-is-not-lost", typed_ahead),
     case("console-ctrl-z-stops-and-fg-resumes", stopped),
+    case("console-kill-ends-a-whole-job", whole_jobs),
     case("console-history-outlives-a-reboot", history),
 ];
 
@@ -152,6 +154,49 @@ fn typed_ahead(bench: &Bench<'_>) -> Result<()> {
         session.wait_for(at, "$ ", LIMIT)?;
     }
     Ok(())
+}
+
+/// `kill %1` ends all processes of a job: of a pipeline, of a list, of programs that start others, also
+/// when those are nobody's children any more, and while they start more and more.
+fn whole_jobs(bench: &Bench<'_>) -> Result<()> {
+    const JOBS: [&str; 6] = [
+        "sleep 500 | sleep 501",
+        "(sleep 500; sleep 501)",
+        "sleep 500 && sleep 501 || sleep 502",
+        "sh -c 'sleep 500 & sleep 501 | sleep 502; :'",
+        "sh -c 'sh -c \"sleep 500 & :\"; sleep 501; :'",
+        "sh -c 'while :; do sleep 500 & done'",
+    ];
+    let mut session = bench.session(&bench.machine())?;
+    for job in JOBS {
+        session.run("sleep 700 &", LIMIT)?;
+        session.run(&format!("{job} &"), LIMIT)?;
+        // The other job is the first, and lives on.
+        session.run("sleep 1; kill %2; wait %2", LIMIT)?;
+        expect_sleepers(&mut session, 1).context(job)?;
+        session.run("kill %1; wait", LIMIT)?;
+    }
+    // A shell in a shell has no jobs of its own: it ends what descends from the one that is named.
+    let nested = "sh -c 'sh -c \"sleep 500 & sleep 501; :\" & sleep 1; kill %1; wait; echo on'";
+    ensure!(
+        session.run(nested, LIMIT)? == "on\n",
+        "{}",
+        session.report()
+    );
+    expect_sleepers(&mut session, 0).context(nested)
+}
+
+/// Waits until there are so many processes of `sleep`; those that were ended may need a moment.
+fn expect_sleepers(session: &mut Session, expected: u32) -> Result<()> {
+    let mut seen = String::new();
+    for _ in 0..50 {
+        seen = session.run("ps | grep -c sleep", LIMIT)?;
+        if seen == format!("{expected}\n") {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    bail!("{seen:?} in place of {expected}\n{}", session.report())
 }
 
 fn stopped(bench: &Bench<'_>) -> Result<()> {

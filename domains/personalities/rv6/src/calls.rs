@@ -287,6 +287,12 @@ impl interfaces::Process for Calls {
         Ok(())
     }
 
+    fn kill_job(&self, child: u32) -> Result<(), Errno> {
+        let members = self.system.table.close_job(&self.process, child)?;
+        members.iter().for_each(|member| member.kill());
+        Ok(())
+    }
+
     fn process(&self, index: u32) -> Result<Option<ProcessInfo>, Errno> {
         Ok(self.system.process(index as usize))
     }

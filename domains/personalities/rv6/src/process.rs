@@ -90,6 +90,8 @@ pub struct Process {
     heeded: AtomicU32,
     /// It is to be ended, perhaps before its domain has started.
     killed: AtomicBool,
+    /// Its job is being ended, so it starts no others.
+    barren: AtomicBool,
     running: Mutex<Option<Arc<Running>>>,
     stop: Stop,
     /// For [`sleep`](Self::sleep): nothing is notified here, only time passes.
@@ -118,6 +120,7 @@ impl Process {
             interrupts: AtomicU32::new(0),
             heeded: AtomicU32::new(0),
             killed: AtomicBool::new(false),
+            barren: AtomicBool::new(false),
             running: Mutex::new(None),
             stop: Stop::new(),
             asleep: Mutex::new(()),
@@ -204,6 +207,16 @@ impl Process {
             // It fails only if the kernel has no memory for the call; the caller can kill again.
             let _ = running.control.kill();
         }
+    }
+
+    /// From now on it can start no others. The table is locked meanwhile.
+    pub fn make_barren(&self) {
+        self.barren.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it can start no others.
+    pub fn is_barren(&self) -> bool {
+        self.barren.load(Ordering::SeqCst)
     }
 
     /// Forgets the domain, which is gone.

@@ -61,6 +61,19 @@ impl State {
         }
     }
 
+    /// Process `pid` and its descendants, each behind its parent.
+    fn family(&self, pid: u32) -> Vec<u32> {
+        let mut family = Vec::from([pid]);
+        let mut next = 0;
+        while let Some(&parent) = family.get(next) {
+            let children = self.entries.iter();
+            let children = children.filter(|(_, entry)| entry.parent == parent);
+            family.extend(children.map(|(&child, _)| child));
+            next += 1;
+        }
+        family
+    }
+
     /// A child of `parent` that has ended: `pid`, or any if that is 0.
     ///
     /// # Errors
@@ -119,11 +132,15 @@ impl Table {
     /// A new process, which has not started.
     ///
     /// # Errors
-    /// `TooManyProcesses`.
+    /// `TooManyProcesses`; `Killed` if the parent's job is being ended.
     pub fn add(&self, parent: u32, birth: Birth) -> Result<Arc<Process>, Errno> {
         let mut state = self.state.lock();
         if state.entries.len() >= LIMIT {
             return Err(Errno::TooManyProcesses);
+        }
+        let parent_entry = state.entries.get(&parent);
+        if parent_entry.is_some_and(|entry| entry.process.is_barren()) {
+            return Err(Errno::Killed);
         }
         let pid = state.next_pid();
         let process = Arc::new(Process::new(pid, birth));
@@ -161,6 +178,31 @@ impl Table {
         child
             .map(|entry| entry.process.job)
             .ok_or(Errno::NoSuchProcess)
+    }
+
+    /// Sees to it that the processes of a job start no others, and gives those that live, to be
+    /// ended: the last first, so that no reader of a pipe takes the end of the writer for the end
+    /// of its input. The job is that of `child`, or, if the caller is in it itself, what descends
+    /// from `child`.
+    ///
+    /// # Errors
+    /// `NoSuchProcess` if `child` is no child of the caller.
+    pub fn close_job(&self, caller: &Process, child: u32) -> Result<Vec<Arc<Process>>, Errno> {
+        let job = self.job_of_child(caller.pid, child)?;
+        let state = self.state.lock();
+        let mut family = state.family(child);
+        family.sort_unstable();
+        let is_member = |process: &Process| match job == caller.job {
+            true => family.binary_search(&process.pid).is_ok(),
+            false => process.job == job,
+        };
+        let entries = state.entries.values().rev();
+        let living = entries.filter(|entry| entry.status.is_none());
+        let members = living.map(|entry| entry.process.clone());
+        let members: Vec<_> = members.filter(|process| is_member(process)).collect();
+        // With the table locked: who is not among them yet is refused in `add`.
+        members.iter().for_each(|member| member.make_barren());
+        Ok(members)
     }
 
     /// Takes out a process that did not start.
@@ -241,17 +283,10 @@ impl Table {
     /// `NoSuchProcess`.
     pub fn resume(&self, pid: u32, background: bool) -> Result<(), Errno> {
         let state = self.state.lock();
-        let mut family = Vec::from([pid]);
         if !state.entries.contains_key(&pid) {
             return Err(Errno::NoSuchProcess);
         }
-        let mut next = 0;
-        while let Some(&parent) = family.get(next) {
-            let children = state.entries.iter();
-            let children = children.filter(|(_, entry)| entry.parent == parent);
-            family.extend(children.map(|(&child, _)| child));
-            next += 1;
-        }
+        let family = state.family(pid);
         for member in family.iter().filter_map(|pid| state.entries.get(pid)) {
             member.process.resume(background);
         }

@@ -274,7 +274,8 @@ impl<S: System> Shell<S> {
             return Err((2, "which process?".to_string()));
         }
         for target in targets {
-            let pids = match target.starts_with(b"%") {
+            let is_job = target.starts_with(b"%");
+            let pids = match is_job {
                 true => {
                     let at = self.chosen_job(core::slice::from_ref(target))?;
                     self.jobs[at].pids.clone()
@@ -286,12 +287,13 @@ impl<S: System> Shell<S> {
                 }
             };
             // From the last to the first: killed the other way round, the reader of a pipe would find it at its end, as if
-            // the writer had been done, and end by itself.
+            // the writer had been done, and end by itself. Where the job is one of the system's, the first call ends all.
             for pid in pids.into_iter().rev() {
                 // Signal 0 only asks.
                 let done = match signal {
                     0 if self.system.exists(pid) => Ok(()),
                     0 => Err("No such process".to_string()),
+                    _ if is_job => self.system.kill_job(pid),
                     _ => self.system.kill(pid),
                 };
                 if self.jobs.iter().any(|job| job.pids.contains(&pid)) && signal != 0 {

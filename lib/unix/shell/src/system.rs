@@ -143,6 +143,11 @@ pub trait System {
     /// # Errors
     /// Why not.
     fn kill(&mut self, pid: u32) -> Result<(), String>;
+    /// Ends all processes of the job that a child belongs to, with what they have forked.
+    ///
+    /// # Errors
+    /// Why not.
+    fn kill_job(&mut self, child: u32) -> Result<(), String>;
     /// Which of these children have ended and can be waited for at once; also those that are not known.
     fn finished(&mut self, pids: &[u32]) -> Vec<u32>;
     /// Lets a moment pass, before it is asked again whether something has happened.

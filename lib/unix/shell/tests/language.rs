@@ -294,7 +294,7 @@ fn jobs_that_ctrl_z_stops() {
         line("kill %1; wait; echo on"),
     ]);
     assert_eq!(pipe.output, "on\n");
-    assert_eq!(pipe.started[2..], ["kill 2", "kill 1"]);
+    assert_eq!(pipe.started[2..], ["kill job of 2", "kill job of 1"]);
 }
 
 #[test]

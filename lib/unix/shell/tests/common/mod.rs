@@ -266,6 +266,14 @@ impl System for Fake {
         Ok(())
     }
 
+    fn kill_job(&mut self, child: u32) -> Result<(), String> {
+        let mut world = self.world.borrow_mut();
+        world.endless.retain(|&other| other != child);
+        world.started.push(format!("kill job of {child}"));
+        world.children.insert(child, Ended::Killed);
+        Ok(())
+    }
+
     fn finished(&mut self, pids: &[u32]) -> Vec<u32> {
         let world = self.world.borrow();
         let mut ended = pids.to_vec();
