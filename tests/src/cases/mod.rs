@@ -10,6 +10,7 @@ mod disks;
 mod exec;
 mod faults;
 mod guide;
+mod hog;
 mod images;
 mod limits;
 mod manifests;
@@ -46,6 +47,7 @@ pub fn all() -> Vec<Case> {
         shadows::CASES,
         update::CASES,
         disks::CASES,
+        hog::CASES,
         limits::CASES,
         agreement::CASES,
         times::CASES,
