@@ -158,6 +158,10 @@ impl Scheduler for FairShare {
         }
     }
 
+    fn is_alone(&self, cpu: usize, online: usize) -> bool {
+        !self.is_crowded.load(Ordering::Acquire) && self.policy.is_alone(cpu, online)
+    }
+
     fn ran(&self, thread: &Thread, used: u64, left: Left, in_service: bool, at: Moment) {
         let left = match left {
             Left::Still => fairshare::Left::Still,

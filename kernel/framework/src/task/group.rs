@@ -102,5 +102,5 @@ pub fn join_group(group: Group) {
             drop(Group::from_number(old));
         }
     }
-    sched::yield_now();
+    sched::give_way();
 }

@@ -126,6 +126,12 @@ pub trait Scheduler: Sync {
     /// Gives up the thread that the processor shall run now.
     fn pick(&self, at: Moment) -> Choice;
 
+    /// Whether nobody waits to whom a thread that gives way on processor `cpu` of `online` could give way: then
+    /// it goes on without having been taken off.
+    fn is_alone(&self, _cpu: usize, _online: usize) -> bool {
+        false
+    }
+
     /// A thread has run `used` nanoseconds since this was called, or it was picked, last. `in_service`: it is in
     /// the code of another group's domain or of the kernel, and may hold what others wait for.
     fn ran(&self, thread: &Thread, used: u64, left: Left, in_service: bool, at: Moment);

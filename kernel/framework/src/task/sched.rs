@@ -118,8 +118,19 @@ pub(crate) fn is_idle(index: usize) -> bool {
 }
 
 /// Gives way to other ready threads; returns when the policy picks this one again. Does nothing
-/// where the caller may not sleep.
+/// where the caller may not sleep, or there are no others.
 pub fn yield_now() {
+    let is_alone = {
+        let _irq = IrqOff::new();
+        policy().is_alone(cpu::cpu_index(), smp::online())
+    };
+    if !is_alone {
+        give_way();
+    }
+}
+
+/// As [`yield_now`], but the policy learns of it also if there are no others.
+pub(super) fn give_way() {
     if may_sleep().is_ok() {
         let _irq = IrqOff::new();
         let thread = current().expect("may_sleep found a thread");

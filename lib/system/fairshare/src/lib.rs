@@ -55,6 +55,12 @@ pub const NEVER: u64 = u64::MAX;
 const BONUS: u64 = 3_000_000;
 /// How much more right than the running thread one that wakes up must have to run at once.
 const GRAIN: u64 = 500_000;
+/// The same within a group.
+const SIBLING_GRAIN: u64 = 50_000;
+/// Who waited for less was not asleep: a sibling has served it, or has emptied or filled what they
+/// share. It lets that one go on, if it has not run for as long yet. So two that hand work to each
+/// other do it in batches, and not by two switches for each piece.
+const SERVED: u64 = 200_000;
 /// How much more right a thread must have that waits at another processor to be fetched.
 const MARGIN: u64 = 2_000_000;
 /// Longest time for which a thread is left where it is because it works in a service.

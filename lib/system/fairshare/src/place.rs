@@ -2,10 +2,10 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::GRAIN;
 use crate::policy::Policy;
 use crate::processor::{DEADLINE, FAIR};
 use crate::task::{Attributes, Moment, Why};
+use crate::{GRAIN, SERVED, SIBLING_GRAIN};
 
 /// A thread that becomes ready, as it is placed.
 pub(crate) struct Candidate<'a> {
@@ -13,6 +13,8 @@ pub(crate) struct Candidate<'a> {
     pub why: Why,
     /// Virtual time in its group, or its deadline.
     pub thread: u64,
+    /// Nanoseconds that it has waited, if it did.
+    pub slept: u64,
     pub rank: u32,
 }
 
@@ -91,19 +93,13 @@ impl<C> Policy<C> {
         }
         let since = now.saturating_sub(processor.since.load(Ordering::Relaxed));
         let group = processor.group.load(Ordering::Relaxed);
-        let (ours, theirs) = match group as usize == new.asked.group() {
-            true => (
-                new.thread,
-                processor
-                    .thread
-                    .load(Ordering::Relaxed)
-                    .saturating_add(since),
-            ),
-            false => (
-                self.groups[new.asked.group()].now(),
-                self.group(group).after(since),
-            ),
-        };
-        ours.saturating_add(GRAIN) < theirs
+        if group as usize == new.asked.group() {
+            let runs = processor.thread.load(Ordering::Relaxed);
+            let was_served = new.slept < SERVED && since < SERVED;
+            let ours = new.thread.saturating_add(SIBLING_GRAIN);
+            return !was_served && ours < runs.saturating_add(since);
+        }
+        let ours = self.groups[new.asked.group()].now();
+        ours.saturating_add(GRAIN) < self.group(group).after(since)
     }
 }

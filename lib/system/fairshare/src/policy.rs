@@ -224,6 +224,7 @@ impl<C> Policy<C> {
         if matches!(left, Left::Waits | Left::Ended) && get(task, Word::Counted) != 0 {
             group.leaves();
             set(task, Word::Counted, 0);
+            set(task, Word::Waited, at.now);
         }
     }
 }
@@ -291,6 +292,7 @@ impl<C> Policy<C> {
             asked: &asked,
             why,
             thread: standing(&task, &asked),
+            slept: at.now.saturating_sub(get(&task, Word::Waited)),
             rank: rank_of(asked.class),
         };
         let cpu = self.place(&new, last, at);
@@ -321,6 +323,17 @@ impl<C> Policy<C> {
             kept
         });
         kept.map(|()| Placement { cpu, preempt })
+    }
+
+    /// Whether nobody waits to whom a thread that gives way on processor `cpu` could give way.
+    pub fn is_alone(&self, cpu: usize, online: usize) -> bool {
+        let at = bounded(Moment {
+            now: 0,
+            cpu,
+            online,
+        });
+        let waits = |cpu: usize| self.processors[cpu].has_waiting();
+        !waits(at.cpu) && !self.others(at).any(waits)
     }
 
     /// Gives up the thread that runs now.

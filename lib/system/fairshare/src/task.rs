@@ -101,6 +101,8 @@ pub(crate) enum Word {
     Budget,
     /// When it first was left where it is for being in a service; 0: it was not.
     Grace,
+    /// When it began to wait last.
+    Waited,
 }
 
 /// It was in a service.
