@@ -1,8 +1,11 @@
 //! Calls that go right: arguments, results, ownership, wrapping of interfaces in both directions.
 
-use crate::lab::{Lab, say};
+use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
-use interfaces::{DmaAllocator, Handle, Image, Loader, RRef, RVec, RpcError, RpcResult, Subject};
+use interfaces::{
+    DmaAllocator, Domain, DomainSpec, Handle, Image, Loader, RRef, RVec, RpcError, RpcResult,
+    Subject,
+};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -13,6 +16,10 @@ pub const TESTS: &[Test] = &[
     ("calls-wrap-interfaces-in-arguments", wraps_arguments),
     ("calls-wrap-interfaces-in-results", wraps_results),
     ("calls-are-counted", counted),
+    (
+        "calls-do-not-let-the-callee-give-the-thread-away",
+        given_away,
+    ),
     ("proxies-lead-to-nothing-but-their-object", proxies_differ),
 ];
 
@@ -82,7 +89,10 @@ fn nests(lab: &Lab) -> Verdict {
 }
 
 /// An object of this very domain, called from a victim.
-struct Mine;
+struct Mine {
+    /// A domain to whose group it tries to give the threads that call [`depth`](Subject::depth).
+    payer: Option<Handle<dyn Domain>>,
+}
 
 impl Subject for Mine {
     fn null(&self) -> RpcResult<()> {
@@ -90,7 +100,10 @@ impl Subject for Mine {
     }
 
     fn depth(&self, depth: u64) -> RpcResult<u64> {
-        Ok(1000 + depth)
+        let Some(payer) = &self.payer else {
+            return Ok(1000 + depth);
+        };
+        payer.adopt_thread().map(|()| 1000 + depth)
     }
 
     fn add(&self, left: u64, _: u64) -> RpcResult<u64> {
@@ -156,7 +169,7 @@ impl Subject for Mine {
     }
 
     fn offspring(&self) -> RpcResult<Handle<dyn Subject>> {
-        Handle::new(Mine)
+        Handle::new(Mine { payer: None })
     }
 
     fn offspring_alive(&self) -> RpcResult<u32> {
@@ -188,7 +201,7 @@ fn wraps_arguments(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     victim
         .subject
-        .follow(Some(Handle::new(Mine).map_err(say)?))
+        .follow(Some(Handle::new(Mine { payer: None }).map_err(say)?))
         .map_err(say)?;
     let depth = victim.subject.depth(5);
     ensure!(depth == Ok(1005), "the victim called back: {depth:?}");
@@ -199,6 +212,34 @@ fn wraps_arguments(lab: &Lab) -> Verdict {
         "it dropped the handle"
     );
     victim.end()
+}
+
+/// Whoever has authority over a domain may give its own threads to the group of that domain, but
+/// not the threads on which it is called: their time would be somebody else's.
+fn given_away(lab: &Lab) -> Verdict {
+    let spec = DomainSpec {
+        group: 77,
+        ..unlimited()
+    };
+    let payer = lab.start_as(None, spec, b"")?.map_err(say)?;
+    let groups = (lab.info(payer.id)?, lab.info(domain_rt::self_id())?);
+    let groups = (groups.0.map(|it| it.group), groups.1.map(|it| it.group));
+    ensure!(groups.0 != groups.1, "both are of one group: {groups:?}");
+    let victim = lab.start()?;
+    let domain = payer.domain.duplicate().map_err(say)?;
+    let thief = Handle::new(Mine {
+        payer: Some(domain),
+    });
+    victim
+        .subject
+        .follow(Some(thief.map_err(say)?))
+        .map_err(say)?;
+    for _ in 0..3 {
+        let answer = victim.subject.depth(5);
+        ensure!(answer == Err(RpcError::Refused), "{answer:?}");
+    }
+    victim.end()?;
+    payer.end()
 }
 
 fn wraps_results(lab: &Lab) -> Verdict {
