@@ -3,6 +3,7 @@
 //! The code is written as text rather than as syntax trees, so that the comments on its `unsafe` stay in
 //! it: generated code is read, by those who audit it and by the golden tests.
 
+mod base;
 mod entries;
 pub mod hostile;
 pub mod interfaces;

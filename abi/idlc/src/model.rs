@@ -33,6 +33,8 @@ pub struct Interface {
     pub docs: Vec<String>,
     /// Where it stands.
     pub span: Span,
+    /// Marked `#[base]`: there is a base to build objects on that pass calls on.
+    pub base: bool,
     /// In the order of the source, which is that of the method table.
     pub methods: Vec<Method>,
 }
@@ -111,6 +113,8 @@ pub struct Variant {
     pub docs: Vec<String>,
     /// Where it stands.
     pub span: Span,
+    /// Marked `#[gone]`: whoever was called is of no use any more.
+    pub gone: bool,
     /// The fields have names (otherwise positions).
     pub named: bool,
     /// None for a bare variant.
@@ -262,6 +266,23 @@ impl Definition {
                 && variant.fields.len() == 1
                 && variant.fields.iter().all(rpc)
         })
+    }
+
+    /// The variants of a plain enum without fields, each of which has a number.
+    pub fn numbered(&self) -> Option<&[Variant]> {
+        let Body::Enum(variants) = &self.body else {
+            return None;
+        };
+        let is_bare = variants.iter().all(|variant| variant.fields.is_empty());
+        (self.plain && is_bare && variants.len() <= 256).then_some(variants)
+    }
+
+    /// The variant marked `#[gone]`.
+    pub fn gone(&self) -> Option<&Variant> {
+        match &self.body {
+            Body::Enum(variants) => variants.iter().find(|variant| variant.gone),
+            Body::Struct(_) => None,
+        }
     }
 }
 

@@ -172,9 +172,15 @@ impl Parser<'_> {
         let Attributes {
             docs,
             domain,
+            base,
             offers,
             ..
         } = attributes;
+        if domain && base {
+            let help = "leave it out; only an interface can have a base";
+            let message = "`#[base]` stands at the entry of a domain";
+            self.error(Rule::Attribute, span, message, help);
+        }
         if domain {
             if let Some((arguments, result, more)) = self.start(item, span) {
                 let offer_names = if offers.is_empty() { more } else { offers };
@@ -198,6 +204,7 @@ impl Parser<'_> {
                 name,
                 docs,
                 span,
+                base,
                 methods,
             });
         }
@@ -258,13 +265,33 @@ impl Parser<'_> {
             .map(|variant| self.variant(variant, &name))
             .collect();
         let Attributes { docs, plain, .. } = attributes;
-        self.model.definitions.push(Definition {
+        let definition = Definition {
             name,
             docs,
             span,
             plain,
             body: Body::Enum(variants),
-        });
+        };
+        self.gone(&definition);
+        self.model.definitions.push(definition);
+    }
+
+    /// `#[gone]` is one variant of an error, and has no fields: it is made where nothing is known.
+    fn gone(&mut self, definition: &Definition) {
+        let Body::Enum(variants) = &definition.body else {
+            return;
+        };
+        let marked = variants.iter().filter(|variant| variant.gone);
+        for (index, variant) in marked.enumerate() {
+            if index > 0 || !variant.fields.is_empty() || !definition.is_error() {
+                let message = format!(
+                    "`{}::{}` cannot be `#[gone]`",
+                    definition.name, variant.name
+                );
+                let help = "one variant without fields, of an enum with a variant `Rpc(RpcError)`";
+                self.error(Rule::Attribute, variant.span, message, help);
+            }
+        }
     }
 
     /// What structs and enums have in common.
@@ -290,7 +317,7 @@ impl Parser<'_> {
 
     fn variant(&mut self, variant: &syn::Variant, owner: &str) -> Variant {
         let (name, span) = (variant.ident.to_string(), self.span(variant.ident.span()));
-        let attributes = self.attributes(&variant.attrs, Place::Other);
+        let attributes = self.attributes(&variant.attrs, Place::Variant);
         self.documented(
             &attributes,
             span,
@@ -318,6 +345,7 @@ impl Parser<'_> {
             name,
             docs: attributes.docs,
             span,
+            gone: attributes.gone,
             named,
             fields,
         }

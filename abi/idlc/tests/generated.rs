@@ -3,6 +3,8 @@
 
 #[path = "../../interfaces/src/entry.rs"]
 mod entry;
+#[path = "../../interfaces/src/failure.rs"]
+mod failure;
 
 #[allow(clippy::all)]
 mod generated {
@@ -17,6 +19,7 @@ pub use abi::{
     Transfer,
 };
 pub use entry::EntryError;
+pub use failure::Failure;
 pub use generated::*;
 
 use abi::handle::RawHandle;
@@ -28,6 +31,13 @@ struct Number(u32);
 impl Part for Number {
     fn number(&self) -> RpcResult<u32> {
         Ok(self.0)
+    }
+    fn join(&self, other: Handle<dyn Part>) -> RpcResult<u32> {
+        // The first try of whoever passes this on fails.
+        match self.0 {
+            0 => Err(RpcError::Busy),
+            own => Ok(own + other.number()?),
+        }
     }
 }
 
@@ -89,6 +99,74 @@ fn errors_come_from_rpc_errors_and_compare() {
     let failed: SampleError = RpcError::StackLow.into();
     assert_eq!(failed, SampleError::Rpc(RpcError::StackLow));
     assert_ne!(failed, SampleError::Over(1, true));
+}
+
+#[test]
+fn what_makes_another_instance_worth_a_try_is_marked() {
+    assert!(SampleError::Rpc(RpcError::DomainCrashed).is_gone());
+    assert!(SampleError::Lost.is_gone());
+    assert!(!SampleError::Rpc(RpcError::NoMemory).is_gone());
+    assert!(!SampleError::Over(1, true).is_gone());
+    assert_eq!(SampleError::gone(), SampleError::Lost);
+    assert_eq!(RpcError::gone(), RpcError::DomainCrashed);
+}
+
+#[test]
+fn a_plain_enum_comes_back_from_its_number() {
+    assert_eq!(Phase::ALL, [Phase::Before, Phase::After]);
+    assert_eq!(Phase::After.number(), 1);
+    assert_eq!(Phase::from_number(1), Some(Phase::After));
+    assert_eq!(Phase::from_number(2), None);
+}
+
+/// Passes calls on to [`All`] until one fails, twice at most, but for one method of its own.
+struct Twice;
+
+impl WholeBase for Twice {
+    fn pass<T, E: Failure>(
+        &self,
+        mut call: impl FnMut(&dyn Whole) -> Result<T, E>,
+    ) -> Result<T, E> {
+        call(&All).or_else(|_| call(&All))
+    }
+    fn nothing(&self) -> RpcResult<()> {
+        Err(RpcError::Busy)
+    }
+}
+
+#[test]
+fn a_base_passes_on_what_is_not_written() {
+    let whole = Handle::<dyn Whole>::new(Twice).expect("the host has memory");
+    assert_eq!(whole.nothing(), Err(RpcError::Busy));
+    let measure = Measure {
+        at: 0,
+        address: [0; 6],
+        pair: None,
+        state: State::Idle,
+    };
+    assert_eq!(
+        whole.plain(measure, State::Busy(7), true),
+        Ok(State::Busy(7))
+    );
+}
+
+/// Passes calls on to a part, and again if that fails.
+struct Repeats(Number);
+
+impl PartBase for Repeats {
+    fn pass<T>(&self, mut call: impl FnMut(&dyn Part) -> RpcResult<T>) -> RpcResult<T> {
+        call(&self.0).or_else(|_| call(&self.0))
+    }
+}
+
+#[test]
+fn what_a_call_moved_is_gone_when_it_is_made_again() {
+    let passed_on = |number| {
+        let part = Handle::<dyn Part>::new(Repeats(Number(number)));
+        part.expect("the host has memory")
+    };
+    assert_eq!(passed_on(3).join(part(4)), Ok(7));
+    assert_eq!(passed_on(0).join(part(4)), Err(RpcError::DomainCrashed));
 }
 
 #[test]

@@ -11,6 +11,7 @@
 
 pub mod entry;
 pub mod extents;
+mod failure;
 
 /// What `idlc` wrote.
 #[allow(unsafe_code, clippy::all)]
@@ -26,4 +27,5 @@ pub use abi::{
     Transfer,
 };
 pub use entry::EntryError;
+pub use failure::Failure;
 pub use generated::*;

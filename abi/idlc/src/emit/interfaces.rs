@@ -1,6 +1,6 @@
 //! The crate `interfaces`: types, traits, and what ties them to the `abi` crate.
 
-use super::{Code, INSIDE, entries, grouped};
+use super::{Code, INSIDE, base, entries, grouped};
 use crate::model::{Body, Budget, Definition, Field, Interface, Kind, Method, Model, Variant};
 
 /// The text of `interfaces.rs`, which the crate includes. It uses the built-in types by their bare names.
@@ -13,7 +13,7 @@ pub fn emit(model: &Model) -> String {
     }
     for interface in &model.interfaces {
         code.line("");
-        emit_interface(&mut code, interface);
+        emit_interface(&mut code, model, interface);
     }
     code.line("");
     entries::emit(&mut code, model);
@@ -21,6 +21,31 @@ pub fn emit(model: &Model) -> String {
 }
 
 fn emit_definition(code: &mut Code, model: &Model, definition: &Definition) {
+    let name = &definition.name;
+    if let Some(variants) = definition.numbered() {
+        emit_numbered(code, definition, variants);
+    } else {
+        emit_body(code, model, definition);
+    }
+    code.line("");
+    if definition.plain {
+        code.line("// SAFETY: all its fields are plain data (checked by idlc), so it has no pointer and owns nothing.");
+        code.line(format!("unsafe impl Plain for {name} {{}}"));
+    }
+    if model.definition_owns(definition) {
+        emit_transfer(code, model, definition);
+    } else {
+        code.line("// SAFETY: it owns nothing (checked by idlc), so there is nothing to transfer.");
+        code.line(format!("unsafe impl Exchangeable for {name} {{}}"));
+    }
+    if definition.is_error() {
+        emit_from_rpc_error(code, name);
+        emit_failure(code, definition);
+    }
+}
+
+/// The type itself, with what can be derived.
+fn emit_body(code: &mut Code, model: &Model, definition: &Definition) {
     let name = &definition.name;
     code.docs(&definition.docs);
     code.line(format!("#[derive({})]", derives(model, definition)));
@@ -37,20 +62,20 @@ fn emit_definition(code: &mut Code, model: &Model, definition: &Definition) {
         }
     }
     code.close("}");
-    code.line("");
-    if definition.plain {
-        code.line("// SAFETY: all its fields are plain data (checked by idlc), so it has no pointer and owns nothing.");
-        code.line(format!("unsafe impl Plain for {name} {{}}"));
+}
+
+/// A plain enum without fields. It has numbers, from 0 on in the order of the source, since kernel and tools keep such
+/// values in words.
+fn emit_numbered(code: &mut Code, definition: &Definition, variants: &[Variant]) {
+    code.open("abi::numbered! {");
+    code.docs(&definition.docs);
+    code.open(format!("pub enum {} {{", definition.name));
+    for (number, variant) in variants.iter().enumerate() {
+        code.docs(&variant.docs);
+        code.line(format!("{} = {number},", variant.name));
     }
-    if model.definition_owns(definition) {
-        emit_transfer(code, model, definition);
-    } else {
-        code.line("// SAFETY: it owns nothing (checked by idlc), so there is nothing to transfer.");
-        code.line(format!("unsafe impl Exchangeable for {name} {{}}"));
-    }
-    if definition.is_error() {
-        emit_from_rpc_error(code, name);
-    }
+    code.close("}");
+    code.close("}");
 }
 
 /// What can be derived: a type that owns nothing is copied and compared, others are moved.
@@ -184,7 +209,29 @@ fn emit_from_rpc_error(code: &mut Code, name: &str) {
     code.close("}");
 }
 
-fn emit_interface(code: &mut Code, interface: &Interface) {
+/// What whoever calls again after a crash has to know of an error.
+fn emit_failure(code: &mut Code, definition: &Definition) {
+    let crashed = "Self::Rpc(RpcError::DomainCrashed)";
+    let (gone, pattern) = match definition.gone() {
+        Some(variant) => {
+            let gone = format!("Self::{}", variant.name);
+            let pattern = format!("{crashed} | {gone}");
+            (gone, pattern)
+        }
+        None => (crashed.to_string(), crashed.to_string()),
+    };
+    code.line("");
+    code.open(format!("impl Failure for {} {{", definition.name));
+    code.open("fn gone() -> Self {");
+    code.line(gone);
+    code.close("}");
+    code.open("fn is_gone(&self) -> bool {");
+    code.line(format!("matches!(self, {pattern})"));
+    code.close("}");
+    code.close("}");
+}
+
+fn emit_interface(code: &mut Code, model: &Model, interface: &Interface) {
     let name = &interface.name;
     code.docs(&interface.docs);
     code.open(format!("pub trait {name}: Send + Sync + 'static {{"));
@@ -208,6 +255,9 @@ fn emit_interface(code: &mut Code, interface: &Interface) {
     code.line("pointer");
     code.close("}");
     code.close("}");
+    if interface.base {
+        base::emit(code, model, interface);
+    }
 }
 
 fn emit_method(code: &mut Code, method: &Method) {

@@ -18,7 +18,9 @@ pub(super) enum Place {
     Method,
     /// At the function of an entry.
     Start,
-    /// At a field, a variant or a parameter.
+    /// At a variant of an enum.
+    Variant,
+    /// At a field or a parameter.
     Other,
 }
 
@@ -28,6 +30,8 @@ pub(super) struct Attributes {
     pub docs: Vec<String>,
     pub plain: bool,
     pub domain: bool,
+    pub base: bool,
+    pub gone: bool,
     pub unbounded: bool,
     pub budget: Option<u32>,
     pub offers: Vec<String>,
@@ -70,6 +74,8 @@ impl Parser<'_> {
             ("doc", _, syn::Meta::NameValue(pair)) => self.doc(pair, found),
             ("plain", Place::Definition, syn::Meta::Path(_)) => found.plain = true,
             ("domain", Place::Trait, syn::Meta::Path(_)) => found.domain = true,
+            ("base", Place::Trait, syn::Meta::Path(_)) => found.base = true,
+            ("gone", Place::Variant, syn::Meta::Path(_)) => found.gone = true,
             ("unbounded", Place::Method, syn::Meta::Path(_)) => found.unbounded = true,
             ("budget", Place::Method, syn::Meta::List(list)) => self.budget(list, found),
             ("offers", Place::Trait | Place::Start, syn::Meta::List(list)) => {
@@ -152,7 +158,8 @@ impl Parser<'_> {
         let span = self.span(attribute.pound_token.span);
         let text = self.text(attribute);
         let help = "`#[plain]` at a struct or enum of plain data, `#[domain]` at the trait that declares a domain's entry, \
-                    `#[unbounded]` or `#[budget(MILLISECONDS)]` at a method, `#[offers(NAME, ..)]` beside `#[domain]`; derives are automatic";
+                    `#[unbounded]` or `#[budget(MILLISECONDS)]` at a method, `#[offers(NAME, ..)]` beside `#[domain]`, \
+                    `#[base]` at an interface, `#[gone]` at a variant of its error; derives are automatic";
         self.error(
             Rule::Attribute,
             span,

@@ -2,10 +2,11 @@
 
 impl crate::Hostile for SampleError {
     fn make(source: &mut dyn crate::Source) -> RpcResult<Self> {
-        Ok(match crate::below(source, 3) {
+        Ok(match crate::below(source, 4) {
             0 => Self::Rpc { 0: crate::Hostile::make(source)? },
             1 => Self::Part { index: crate::Hostile::make(source)?, why: crate::Hostile::make(source)? },
-            _ => Self::Over { 0: crate::Hostile::make(source)?, 1: crate::Hostile::make(source)? },
+            2 => Self::Over { 0: crate::Hostile::make(source)?, 1: crate::Hostile::make(source)? },
+            _ => Self::Lost {  },
         })
     }
 
@@ -21,6 +22,8 @@ impl crate::Hostile for SampleError {
             Self::Over { 0: field_0, 1: field_1 } => {
                 crate::Hostile::take(field_0, source);
                 crate::Hostile::take(field_1, source);
+            }
+            Self::Lost {  } => {
             }
         }
         let _ = source;
@@ -56,6 +59,25 @@ impl crate::Hostile for State {
             }
             Self::Busy { 0: field_0 } => {
                 crate::Hostile::take(field_0, source);
+            }
+        }
+        let _ = source;
+    }
+}
+
+impl crate::Hostile for Phase {
+    fn make(source: &mut dyn crate::Source) -> RpcResult<Self> {
+        Ok(match crate::below(source, 2) {
+            0 => Self::Before {  },
+            _ => Self::After {  },
+        })
+    }
+
+    fn take(self, source: &mut dyn crate::Source) {
+        match self {
+            Self::Before {  } => {
+            }
+            Self::After {  } => {
             }
         }
         let _ = source;
@@ -124,6 +146,9 @@ impl Part for crate::Rogue {
     fn number(&self) -> RpcResult<u32> {
         self.answer()
     }
+    fn join(&self, _: Handle<dyn Part>) -> RpcResult<u32> {
+        self.answer()
+    }
 }
 
 impl crate::Imitated for dyn Part {
@@ -136,6 +161,14 @@ fn call_0(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     let Ok(target) = target.downcast::<dyn Part>() else { return crate::Outcome::OtherType };
     source.begins(&format_args!(""));
     let result = target.number();
+    crate::ended(result, source)
+}
+
+fn call_1(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
+    let Ok(target) = target.downcast::<dyn Part>() else { return crate::Outcome::OtherType };
+    let Ok(value0) = <Handle<dyn Part> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
+    source.begins(&format_args!("other: {value0:?}"));
+    let result = target.join(value0);
     crate::ended(result, source)
 }
 
@@ -166,14 +199,14 @@ impl crate::Imitated for dyn Whole {
     }
 }
 
-fn call_1(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
+fn call_2(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     let Ok(target) = target.downcast::<dyn Whole>() else { return crate::Outcome::OtherType };
     source.begins(&format_args!(""));
     let result = target.nothing();
     crate::ended(result, source)
 }
 
-fn call_2(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
+fn call_3(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     let Ok(target) = target.downcast::<dyn Whole>() else { return crate::Outcome::OtherType };
     let Ok(value0) = <Measure as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
     let Ok(value1) = <State as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
@@ -183,7 +216,7 @@ fn call_2(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     crate::ended(result, source)
 }
 
-fn call_3(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
+fn call_4(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     let Ok(target) = target.downcast::<dyn Whole>() else { return crate::Outcome::OtherType };
     let Ok(value0) = <RRef<Sample> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
     let Ok(value1) = <RVec<Measure> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
@@ -193,7 +226,7 @@ fn call_3(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     crate::ended(result, source)
 }
 
-fn call_4(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
+fn call_5(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     let Ok(target) = target.downcast::<dyn Whole>() else { return crate::Outcome::OtherType };
     let Ok(value0) = <Handle<dyn Part> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
     let Ok(value1) = <Option<Handle<dyn Part>> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
@@ -215,9 +248,9 @@ pub static METHODS: &[crate::Method] = &[
         call: call_0,
     },
     crate::Method {
-        interface: 0x5774a41b761c175b,
-        of: "Whole",
-        name: "nothing",
+        interface: 0x06c03537748bdea6,
+        of: "Part",
+        name: "join",
         gives: &[],
         waits: false,
         call: call_1,
@@ -225,7 +258,7 @@ pub static METHODS: &[crate::Method] = &[
     crate::Method {
         interface: 0x5774a41b761c175b,
         of: "Whole",
-        name: "plain",
+        name: "nothing",
         gives: &[],
         waits: false,
         call: call_2,
@@ -233,7 +266,7 @@ pub static METHODS: &[crate::Method] = &[
     crate::Method {
         interface: 0x5774a41b761c175b,
         of: "Whole",
-        name: "work",
+        name: "plain",
         gives: &[],
         waits: false,
         call: call_3,
@@ -241,9 +274,17 @@ pub static METHODS: &[crate::Method] = &[
     crate::Method {
         interface: 0x5774a41b761c175b,
         of: "Whole",
+        name: "work",
+        gives: &[],
+        waits: false,
+        call: call_4,
+    },
+    crate::Method {
+        interface: 0x5774a41b761c175b,
+        of: "Whole",
         name: "link",
         gives: &[0x5774a41b761c175b],
         waits: true,
-        call: call_4,
+        call: call_5,
     },
 ];

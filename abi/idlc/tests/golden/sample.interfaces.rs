@@ -13,6 +13,8 @@ pub enum SampleError {
     },
     /// It is over.
     Over(u8, bool),
+    /// It is lost.
+    Lost,
 }
 
 // SAFETY: it owns nothing (checked by idlc), so there is nothing to transfer.
@@ -21,6 +23,15 @@ unsafe impl Exchangeable for SampleError {}
 impl From<RpcError> for SampleError {
     fn from(error: RpcError) -> Self {
         Self::Rpc(error)
+    }
+}
+
+impl Failure for SampleError {
+    fn gone() -> Self {
+        Self::Lost
+    }
+    fn is_gone(&self) -> bool {
+        matches!(self, Self::Rpc(RpcError::DomainCrashed) | Self::Lost)
     }
 }
 
@@ -55,6 +66,21 @@ pub enum State {
 unsafe impl Plain for State {}
 // SAFETY: it owns nothing (checked by idlc), so there is nothing to transfer.
 unsafe impl Exchangeable for State {}
+
+abi::numbered! {
+    /// A plain enum whose values have numbers.
+    pub enum Phase {
+        /// Not yet.
+        Before = 0,
+        /// Not any more.
+        After = 1,
+    }
+}
+
+// SAFETY: all its fields are plain data (checked by idlc), so it has no pointer and owns nothing.
+unsafe impl Plain for Phase {}
+// SAFETY: it owns nothing (checked by idlc), so there is nothing to transfer.
+unsafe impl Exchangeable for Phase {}
 
 /// A value with floats, which crosses only on the shared heap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -149,6 +175,8 @@ unsafe impl Exchangeable for Content {
 pub trait Part: Send + Sync + 'static {
     /// Its number.
     fn number(&self) -> RpcResult<u32>;
+    /// Takes another part; the sum of the numbers.
+    fn join(&self, other: Handle<dyn Part>) -> RpcResult<u32>;
 }
 
 // SAFETY: the number is derived from the name, which no other interface has (checked by idlc).
@@ -162,6 +190,39 @@ unsafe impl<T: Part> ObjectOf<T> for dyn Part {
     #[inline(always)]
     fn object(pointer: *mut T) -> *mut Self {
         pointer
+    }
+}
+
+/// [`Part`] for objects that pass on every call which they do not write themselves.
+pub trait PartBase: Send + Sync + 'static {
+    /// Makes `call` on the object behind, or answers with an error in its place. May make it again; what it
+    /// moved is gone then, and it fails like one that crashed.
+    ///
+    /// # Errors
+    /// Those of the call.
+    fn pass<T>(&self, call: impl FnMut(&dyn Part) -> Result<T, RpcError>) -> Result<T, RpcError>;
+    /// Its number.
+    fn number(&self) -> RpcResult<u32> {
+        self.pass(|it| it.number())
+    }
+    /// Takes another part; the sum of the numbers.
+    fn join(&self, other: Handle<dyn Part>) -> RpcResult<u32> {
+        let mut moved = Some((other,));
+        self.pass(|it| match moved.take() {
+            Some((other,)) => it.join(other),
+            None => Err(RpcError::DomainCrashed.into()),
+        })
+    }
+}
+
+impl<T: PartBase> Part for T {
+    #[inline]
+    fn number(&self) -> RpcResult<u32> {
+        PartBase::number(self)
+    }
+    #[inline]
+    fn join(&self, other: Handle<dyn Part>) -> RpcResult<u32> {
+        PartBase::join(self, other)
     }
 }
 
@@ -203,6 +264,81 @@ unsafe impl<T: Whole> ObjectOf<T> for dyn Whole {
     #[inline(always)]
     fn object(pointer: *mut T) -> *mut Self {
         pointer
+    }
+}
+
+/// [`Whole`] for objects that pass on every call which they do not write themselves.
+pub trait WholeBase: Send + Sync + 'static {
+    /// Makes `call` on the object behind, or answers with an error in its place. May make it again; what it
+    /// moved is gone then, and it fails like one that crashed.
+    ///
+    /// # Errors
+    /// Those of the call.
+    fn pass<T, E: Failure>(&self, call: impl FnMut(&dyn Whole) -> Result<T, E>) -> Result<T, E>;
+    /// Takes nothing, gives nothing.
+    fn nothing(&self) -> RpcResult<()> {
+        self.pass(|it| it.nothing())
+    }
+    /// Takes plain data.
+    fn plain(&self, measure: Measure, state: State, flag: bool) -> Result<State, SampleError> {
+        self.pass(|it| it.plain(measure, state, flag))
+    }
+    /// Lends, moves and gives back.
+    fn work(
+        &self,
+        lent: &RRef<Sample>,
+        bytes: &RVec<Measure>,
+        buffer: RVec<u8>,
+    ) -> Result<(RVec<u8>, u64), SampleError> {
+        let mut moved = Some((buffer,));
+        self.pass(|it| match moved.take() {
+            Some((buffer,)) => it.work(lent, bytes, buffer),
+            None => Err(RpcError::DomainCrashed.into()),
+        })
+    }
+    /// Handles by value, alone and inside others. Its line is too long for one line.
+    fn link(
+        &self,
+        part: Handle<dyn Part>,
+        more: Option<Handle<dyn Part>>,
+        parcel: Parcel,
+        number: u128,
+    ) -> Result<Handle<dyn Whole>, SampleError> {
+        let mut moved = Some((part, more, parcel,));
+        self.pass(|it| match moved.take() {
+            Some((part, more, parcel,)) => it.link(part, more, parcel, number),
+            None => Err(RpcError::DomainCrashed.into()),
+        })
+    }
+}
+
+impl<T: WholeBase> Whole for T {
+    #[inline]
+    fn nothing(&self) -> RpcResult<()> {
+        WholeBase::nothing(self)
+    }
+    #[inline]
+    fn plain(&self, measure: Measure, state: State, flag: bool) -> Result<State, SampleError> {
+        WholeBase::plain(self, measure, state, flag)
+    }
+    #[inline]
+    fn work(
+        &self,
+        lent: &RRef<Sample>,
+        bytes: &RVec<Measure>,
+        buffer: RVec<u8>,
+    ) -> Result<(RVec<u8>, u64), SampleError> {
+        WholeBase::work(self, lent, bytes, buffer)
+    }
+    #[inline]
+    fn link(
+        &self,
+        part: Handle<dyn Part>,
+        more: Option<Handle<dyn Part>>,
+        parcel: Parcel,
+        number: u128,
+    ) -> Result<Handle<dyn Whole>, SampleError> {
+        WholeBase::link(self, part, more, parcel, number)
     }
 }
 

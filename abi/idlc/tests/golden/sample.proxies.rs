@@ -3,6 +3,8 @@
 isolation::proxy! { PartProxy: interfaces::Part, "Part" {
     fn number(&self) -> Result<u32, interfaces::RpcError>;
         moved []; budget 0;
+    fn join(&self, other: interfaces::Handle<dyn interfaces::Part>) -> Result<u32, interfaces::RpcError>;
+        moved [other]; budget 0;
 } }
 
 isolation::proxy! { WholeProxy: interfaces::Whole, "Whole" {
