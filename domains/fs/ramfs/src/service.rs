@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{
-    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult, Text,
+    FileKind, FileSystem, FileSystemBase, FsError, FsStatistics, Handle, Hold, Metadata, RVec,
+    RpcResult, Text,
 };
 use ramfs::{Error, Kind, RamFs};
 use vfs::entries::{self, Packer};
@@ -25,7 +26,15 @@ impl Service {
     }
 }
 
-impl FileSystem for Service {
+impl FileSystemBase for Service {
+    /// What is not written below cannot be done in memory.
+    fn pass<T>(
+        &self,
+        _call: impl FnMut(&dyn FileSystem) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        Err(FsError::Unsupported)
+    }
+
     fn root(&self) -> Result<u64, FsError> {
         Ok(self.0.lock().root())
     }

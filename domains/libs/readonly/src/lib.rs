@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use interfaces::{
-    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
+    FileSystem, FileSystemBase, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
 };
 use vfs::entries::{self, Packer};
 
@@ -66,7 +66,15 @@ impl<T: Tree> ReadOnly<T> {
     }
 }
 
-impl<T: Tree> FileSystem for ReadOnly<T> {
+impl<T: Tree> FileSystemBase for ReadOnly<T> {
+    /// Every call that is not written below would change something.
+    fn pass<R>(
+        &self,
+        _call: impl FnMut(&dyn FileSystem) -> Result<R, FsError>,
+    ) -> Result<R, FsError> {
+        Err(FsError::ReadOnly)
+    }
+
     fn root(&self) -> Result<u64, FsError> {
         Ok(ROOT)
     }
@@ -92,62 +100,9 @@ impl<T: Tree> FileSystem for ReadOnly<T> {
         }
     }
 
-    fn write(&self, _inode: u64, _offset: u64, _data: &RVec<u8>) -> Result<u64, FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn append(&self, _inode: u64, _data: &RVec<u8>) -> Result<(u64, u64), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn truncate(&self, _inode: u64, _size: u64) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn create(
-        &self,
-        _directory: u64,
-        _name: &RVec<u8>,
-        _kind: FileKind,
-        _mode: u16,
-    ) -> Result<u64, FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn symlink(
-        &self,
-        _directory: u64,
-        _name: &RVec<u8>,
-        _target: &RVec<u8>,
-    ) -> Result<u64, FsError> {
-        Err(FsError::ReadOnly)
-    }
-
     fn read_link(&self, inode: u64, _buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
         self.0.is_directory(inode)?;
         Err(FsError::Invalid)
-    }
-
-    fn link(&self, _directory: u64, _name: &RVec<u8>, _inode: u64) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn unlink(&self, _directory: u64, _name: &RVec<u8>) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn remove_directory(&self, _directory: u64, _name: &RVec<u8>) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn rename(
-        &self,
-        _from: u64,
-        _name: &RVec<u8>,
-        _to: u64,
-        _new_name: &RVec<u8>,
-    ) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
     }
 
     fn read_directory(
@@ -170,19 +125,6 @@ impl<T: Tree> FileSystem for ReadOnly<T> {
             0 if self.0.entry(inode, next).is_some() => Err(FsError::Invalid),
             filled => Ok((buffer.truncated(filled), next)),
         }
-    }
-
-    fn set_mode(&self, _inode: u64, _mode: u16) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
-    }
-
-    fn set_times(
-        &self,
-        _inode: u64,
-        _accessed: Option<u64>,
-        _modified: Option<u64>,
-    ) -> Result<(), FsError> {
-        Err(FsError::ReadOnly)
     }
 
     fn statistics(&self) -> Result<FsStatistics, FsError> {

@@ -7,10 +7,8 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::log;
 use domain_rt::sync::Mutex;
-use interfaces::{FileSystem, FsError, Handle, Respawn, RespawnError, RpcError};
-
-/// How often a new instance that is dead already is replaced at once by the next.
-const ATTEMPTS: usize = 3;
+use interfaces::{Failure, FileSystem, FsError, Handle, Respawn};
+use respawn::Absent;
 
 /// One instance of a file system.
 pub struct Live {
@@ -66,8 +64,8 @@ impl Mount {
     /// Starts the file system now, and says why that cannot be done.
     ///
     /// # Errors
-    /// See [`RespawnError`].
-    pub fn begin(&self) -> Result<(), RespawnError> {
+    /// See [`Absent`].
+    pub fn begin(&self) -> Result<(), Absent<FsError>> {
         self.start(0).map(drop)
     }
 
@@ -81,7 +79,7 @@ impl Mount {
 
     /// Whether a result says that the instance has crashed.
     pub fn is_crash<T>(result: &Result<T, FsError>) -> bool {
-        matches!(result, Err(FsError::Rpc(RpcError::DomainCrashed)))
+        matches!(result, Err(error) if error.is_gone())
     }
 
     /// The instance that served last. `None` if there never was one.
@@ -97,7 +95,7 @@ impl Mount {
         match self.start(0) {
             Ok(live) => Ok(Some(live)),
             Err(error) => {
-                log!("no file system on {}: {}", self.name, describe(&error));
+                log!("no file system on {}: {error}", self.name);
                 let mut state = self.state.lock();
                 if let State::Never = *state {
                     *state = State::Absent;
@@ -126,36 +124,23 @@ impl Mount {
                 Err(FsError::Restarted)
             }
             Err(error) => {
-                log!("{} stays down: {}", self.name, describe(&error));
+                log!("{} stays down: {error}", self.name);
                 Err(FsError::Device)
             }
         }
     }
 
     /// Has an instance other than `failed` started and takes it into use.
-    fn start(&self, mut failed: u32) -> Result<Arc<Live>, RespawnError> {
+    fn start(&self, failed: u32) -> Result<Arc<Live>, Absent<FsError>> {
         let Some(respawn) = &self.respawn else {
-            return Err(RespawnError::GaveUp);
+            return Err(Absent::GaveUp);
         };
-        for _ in 0..ATTEMPTS {
-            let new = respawn.instance(failed)?;
-            let Ok(fs) = new.service.downcast::<dyn FileSystem>() else {
-                return Err(RespawnError::Rpc(RpcError::Refused));
-            };
-            match fs.root() {
-                Ok(root) => {
-                    return Ok(self.take(Live {
-                        id: new.id,
-                        fs,
-                        root,
-                    }));
-                }
-                Err(FsError::Rpc(RpcError::DomainCrashed)) => failed = new.id,
-                Err(FsError::Rpc(error)) => return Err(RespawnError::Rpc(error)),
-                Err(_) => return Err(RespawnError::Rpc(RpcError::Refused)),
-            }
-        }
-        Err(RespawnError::Rpc(RpcError::DomainCrashed))
+        let found = respawn::fetch(respawn, failed, |fs: &Handle<dyn FileSystem>| fs.root())?;
+        Ok(self.take(Live {
+            id: found.id,
+            fs: found.service,
+            root: found.greeting,
+        }))
     }
 
     /// Takes a new instance into use, unless another thread has found a newer one.
@@ -170,16 +155,5 @@ impl Mount {
         // Letting go of the old instance's handles is a call to the kernel: not under the lock.
         drop(old);
         new
-    }
-}
-
-/// Why there is no instance, in words.
-pub fn describe(error: &RespawnError) -> &str {
-    match error {
-        RespawnError::Rpc(RpcError::DomainCrashed) => "it crashes when it is used, or init is gone",
-        RespawnError::Rpc(RpcError::Refused) => "what was started is not what was asked for",
-        RespawnError::Rpc(_) => "init could not be asked",
-        RespawnError::GaveUp => "it crashed too often",
-        RespawnError::CannotStart(why) => why.as_str(),
     }
 }

@@ -1,12 +1,12 @@
 //! Mounting disks and ending that, one at a time.
 
-use interfaces::{
-    DiskError, DiskInfo, Disks, Errno, FileKind, FsError, Handle, RespawnError, Text,
-};
+use core::fmt::Write;
+use interfaces::{DiskError, DiskInfo, Disks, Errno, FileKind, FsError, Handle, Text};
+use respawn::Absent;
 use vfs::walk::{Found, Place, Tree as _};
 
 use crate::errors;
-use crate::mount::{Mount, describe};
+use crate::mount::Mount;
 use crate::mount_table::{Origin, Point};
 use crate::names::existing;
 use crate::process::Process;
@@ -143,6 +143,9 @@ fn disk_error(error: DiskError) -> Errno {
     }
 }
 
-fn refused(error: &RespawnError) -> Errno {
-    Errno::CannotMount(Text::new(describe(error)))
+fn refused(error: &Absent<FsError>) -> Errno {
+    let mut why = Text::empty();
+    // What does not fit is cut off.
+    let _ = write!(why, "{error}");
+    Errno::CannotMount(why)
 }

@@ -17,28 +17,25 @@
 //! long is unwound with the old driver and repeated like after a crash.
 //!
 //! Whoever calls sees that it took longer, and nothing else. When the driver crashes again and
-//! again, [`ATTEMPTS`] bounds the repeats of one operation, and `init`'s restart budget bounds the
+//! again, [`respawn::ATTEMPTS`] bounds the repeats of one operation, and `init`'s restart budget bounds the
 //! restarts; then the answer is `BlockError::Gone`.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-mod driver;
 mod sequence;
 
 use alloc::sync::Arc;
 use domain_rt::{log, thread};
 use gate::Passage;
 use interfaces::{
-    Block, BlockError, Extent, Geometry, Handle, RVec, Respawn, RpcError, RpcResult, WriteSequence,
+    Block, BlockBase, BlockError, Geometry, Handle, RVec, Respawn, RpcError, RpcResult,
+    WriteSequence,
 };
+use respawn::Client;
 
-use driver::Driver;
 use sequence::{Sequence, Writer};
-
-/// How often an operation is tried, the first time included.
-const ATTEMPTS: u32 = 8;
 
 /// Makes the shadow. The driver is asked for here, so that a missing device is noticed at the
 /// start.
@@ -47,7 +44,7 @@ const ATTEMPTS: u32 = 8;
 /// [`RpcError::Refused`] if there is no working driver; the log says why.
 pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Block>> {
     let way = Arc::new(Way {
-        driver: Driver::new(driver),
+        driver: Client::new(driver, "driver"),
         passage: Arc::default(),
     });
     let of_gate = way.clone();
@@ -74,7 +71,7 @@ struct Shadow {
 
 /// The way to a driver that works.
 struct Way {
-    driver: Driver,
+    driver: Client<dyn Block>,
     passage: Arc<Passage>,
 }
 
@@ -82,21 +79,10 @@ impl Way {
     /// Does `operation` with the driver, and again with the next one while drivers crash under it.
     fn run<T>(
         &self,
-        mut operation: impl FnMut(&Handle<dyn Block>) -> Result<T, BlockError>,
+        operation: impl FnMut(&Handle<dyn Block>) -> Result<T, BlockError>,
     ) -> Result<T, BlockError> {
         let _pass = self.passage.enter()?;
-        let mut failed = 0;
-        for _ in 0..ATTEMPTS {
-            let instance = self.driver.instance(failed)?;
-            match operation(&instance.device) {
-                Err(error) if is_worth_a_restart(&error) || is_dead(&instance.device) => {
-                    failed = instance.id
-                }
-                result => return result,
-            }
-        }
-        log!("gave an operation up after {ATTEMPTS} drivers");
-        Err(BlockError::Gone)
+        self.driver.call_checked(operation, is_dead)
     }
 }
 
@@ -107,16 +93,16 @@ fn is_dead(device: &Handle<dyn Block>) -> bool {
     matches!(answer, Err(BlockError::Rpc(RpcError::DomainCrashed)))
 }
 
-/// Whether another instance of the driver may do what this one did not: the driver is dead, or its
-/// device stopped answering and needs to be set up anew. All other errors are answers.
-fn is_worth_a_restart(error: &BlockError) -> bool {
-    matches!(
-        error,
-        BlockError::Rpc(RpcError::DomainCrashed) | BlockError::Gone
-    )
-}
+// What is not written here is passed on as it is: writes are only lent their data, and done twice they
+// are as if done once.
+impl BlockBase for Shadow {
+    fn pass<T>(
+        &self,
+        mut call: impl FnMut(&dyn Block) -> Result<T, BlockError>,
+    ) -> Result<T, BlockError> {
+        self.way.run(|device| call(&**device))
+    }
 
-impl Block for Shadow {
     fn geometry(&self) -> Result<Geometry, BlockError> {
         self.writer.quiet()?;
         self.way.run(|device| device.geometry())
@@ -132,18 +118,6 @@ impl Block for Shadow {
             };
             device.read(sector, buffer)
         })
-    }
-
-    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
-        self.way.run(|device| device.write(sector, data))
-    }
-
-    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
-        self.way.run(|device| device.write_extents(extents, data))
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        self.way.run(|device| device.flush())
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {

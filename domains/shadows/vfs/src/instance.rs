@@ -1,75 +1,29 @@
 //! One instance of the file system, as `lib/fs/redo` wants it.
 
 use alloc::sync::Arc;
-use domain_rt::log;
-use interfaces::{
-    FileKind, FileSystem, FsError, Handle, Hold, RVec, Respawn, RespawnError, RpcError,
-};
+use interfaces::{Failure, FileKind, FileSystem, FsError, Handle, Hold, RVec, Respawn};
 use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
-
-/// How often a file system is asked for that dies before it has said where its root is.
-const ATTEMPTS: u32 = 8;
+use respawn::Live;
 
 /// One life of the file system.
 #[derive(Clone)]
-pub struct Instance(Arc<Life>);
-
-struct Life {
-    id: u32,
-    fs: Handle<dyn FileSystem>,
-    root: u64,
-}
+pub struct Instance(Arc<Live<dyn FileSystem, u64>>);
 
 impl Instance {
     /// Its interface.
     pub fn fs(&self) -> &Handle<dyn FileSystem> {
-        &self.0.fs
+        &self.0.service
     }
 }
 
-/// An instance other than `failed` (0: any).
+/// An instance other than `failed` (0: any), one that says where its root is.
 ///
 /// # Errors
 /// [`FsError::Device`] if there is none to be had, [`FsError::Rpc`] if nobody could be asked.
-pub fn fetch(respawn: &Handle<dyn Respawn>, mut failed: u32) -> Result<Instance, FsError> {
-    for _ in 0..ATTEMPTS {
-        let (id, fs) = next(respawn, failed)?;
-        match fs.root() {
-            Ok(root) => return Ok(Instance(Arc::new(Life { id, fs, root }))),
-            Err(FsError::Rpc(RpcError::DomainCrashed)) => failed = id,
-            Err(error) => return Err(error),
-        }
-    }
-    log!("gave up after {ATTEMPTS} file systems");
-    Err(FsError::Device)
-}
-
-fn next(
-    respawn: &Handle<dyn Respawn>,
-    failed: u32,
-) -> Result<(u32, Handle<dyn FileSystem>), FsError> {
-    match respawn.instance(failed) {
-        Ok(incarnation) => match incarnation.service.downcast::<dyn FileSystem>() {
-            Ok(fs) => Ok((incarnation.id, fs)),
-            Err(other) => {
-                log!(
-                    "instance {} offers {other:?}, not a file system",
-                    incarnation.id
-                );
-                Err(FsError::Device)
-            }
-        },
-        Err(RespawnError::Rpc(RpcError::DomainCrashed)) => {
-            log!("the file system is dead, and nobody is there to start it again");
-            Err(FsError::Device)
-        }
-        Err(RespawnError::Rpc(error)) => Err(FsError::Rpc(error)),
-        Err(RespawnError::GaveUp) => Err(FsError::Device),
-        Err(RespawnError::CannotStart(why)) => {
-            log!("the file system does not start: {why}");
-            Err(FsError::Device)
-        }
-    }
+pub fn fetch(respawn: &Handle<dyn Respawn>, failed: u32) -> Result<Instance, FsError> {
+    let found = respawn::fetch(respawn, failed, |fs: &Handle<dyn FileSystem>| fs.root());
+    let found = found.map_err(|why| why.tell("file system", FsError::Device))?;
+    Ok(Instance(Arc::new(found)))
 }
 
 impl Target for Instance {
@@ -82,15 +36,15 @@ impl Target for Instance {
     }
 
     fn root(&self) -> u64 {
-        self.0.root
+        self.0.greeting
     }
 
     fn look_up(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
-        self.0.fs.lookup(directory, name)
+        self.0.service.lookup(directory, name)
     }
 
     fn facts(&self, inode: u64) -> Result<Facts, FsError> {
-        let of = self.0.fs.metadata(inode)?;
+        let of = self.0.service.metadata(inode)?;
         let kind = match of.kind {
             FileKind::Regular => Kind::File,
             FileKind::Directory => Kind::Directory,
@@ -108,7 +62,7 @@ impl Target for Instance {
         action: &Action<RVec<u8>>,
         [first, second]: [u64; 2],
     ) -> Result<Outcome, FsError> {
-        let fs = &self.0.fs;
+        let fs = &self.0.service;
         let done = |()| Outcome::Done;
         match action {
             Action::Write { offset, data } => fs.write(first, *offset, data).map(Outcome::Wrote),
@@ -134,15 +88,15 @@ impl Target for Instance {
     }
 
     fn keep(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
-        self.0.fs.hold(inode)
+        self.0.service.hold(inode)
     }
 
     fn commit(&self) -> Result<(), FsError> {
-        self.0.fs.commit()
+        self.0.service.commit()
     }
 
     fn sync(&self) -> Result<(), FsError> {
-        self.0.fs.sync()
+        self.0.service.sync()
     }
 
     fn data(bytes: &[u8]) -> Result<RVec<u8>, FsError> {
@@ -163,7 +117,8 @@ impl Target for Instance {
 
     fn severity(error: &FsError) -> Severity {
         match error {
-            FsError::Rpc(RpcError::DomainCrashed) | FsError::Restarted => Severity::Dead,
+            error if error.is_gone() => Severity::Dead,
+            FsError::Restarted => Severity::Dead,
             FsError::Rpc(_) | FsError::Device => Severity::Trouble,
             FsError::NotFound => Severity::Missing,
             _ => Severity::Answer,

@@ -8,9 +8,6 @@ use redo::{Engine, Front, Host, Report, Severity, Target};
 
 use crate::instance::{self, Instance};
 
-/// How many instances are tried for one read.
-const ATTEMPTS: u32 = 8;
-
 /// What there is once.
 pub struct Shadow {
     respawn: Handle<dyn Respawn>,
@@ -99,17 +96,29 @@ impl Shadow {
         inode: u64,
         mut question: impl FnMut(&Instance, u64) -> Result<R, FsError>,
     ) -> Result<R, FsError> {
-        for _ in 0..ATTEMPTS {
-            let (fs, real) = translate(self, inode)?;
-            match question(&fs, real) {
-                Err(error) if Instance::severity(&error) == Severity::Dead => {
-                    self.engine().revive(self, fs.id())?;
-                }
-                answer => return answer,
+        let answer = respawn::until_answered(|| self.ask_once(inode, &mut question).transpose());
+        answer.unwrap_or_else(|| {
+            log!(
+                "gave a question up after {} file systems",
+                respawn::ATTEMPTS
+            );
+            Err(FsError::Device)
+        })
+    }
+
+    /// Asks the instance that serves now. `None` if it is dead, and there is another one by now.
+    fn ask_once<R>(
+        &self,
+        inode: u64,
+        question: &mut impl FnMut(&Instance, u64) -> Result<R, FsError>,
+    ) -> Result<Option<R>, FsError> {
+        let (fs, real) = translate(self, inode)?;
+        match question(&fs, real) {
+            Err(error) if Instance::severity(&error) == Severity::Dead => {
+                self.engine().revive(self, fs.id()).map(|()| None)
             }
+            answer => answer.map(Some),
         }
-        log!("gave a question up after {ATTEMPTS} file systems");
-        Err(FsError::Device)
     }
 
     /// As [`ask`](Self::ask); `tell` puts the answer in clients' numbers. Numbers of an instance that was replaced meanwhile mean

@@ -1,0 +1,317 @@
+//! The rule against instances that die, and a starter that has no more of them. On the host.
+
+use crate::{ATTEMPTS, Absent, Client, Live, Slot, fetch};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use interfaces::{
+    Block, BlockError, Extent, Gate, Geometry, Handle, Incarnation, RVec, Respawn, RespawnError,
+    RpcError, RpcResult, Text, WriteSequence,
+};
+
+const CRASHED: BlockError = BlockError::Rpc(RpcError::DomainCrashed);
+
+/// What an instance answers each call with.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    /// As it should: with its number of sectors, which is that of the instance.
+    Works,
+    /// With this.
+    Fails(BlockError),
+    /// It offers something else than a device.
+    IsNoDevice,
+}
+
+use Manner::{Fails, IsNoDevice, Works};
+
+struct Device(u32, Manner);
+
+impl Block for Device {
+    fn geometry(&self) -> Result<Geometry, BlockError> {
+        match self.1 {
+            Fails(error) => Err(error),
+            _ => Ok(Geometry {
+                sectors: self.0.into(),
+                read_only: false,
+            }),
+        }
+    }
+
+    fn read(&self, _: u64, _: RVec<u8>) -> Result<RVec<u8>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn write(&self, _: u64, _: &RVec<u8>) -> Result<(), BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn write_extents(&self, _: &RVec<Extent>, _: &RVec<u8>) -> Result<(), BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn flush(&self) -> Result<(), BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+}
+
+struct NoDevice;
+
+impl Gate for NoDevice {
+    fn close(&self, _: u64) -> RpcResult<Handle<dyn interfaces::Closed>> {
+        Err(RpcError::Refused)
+    }
+}
+
+/// Has instances 1, 2, ... in these manners, and then nothing but an error.
+struct Starter {
+    manners: Vec<Manner>,
+    afterwards: RespawnError,
+    /// The number of the instance that serves.
+    serves: AtomicU32,
+}
+
+struct Authority(Arc<Starter>);
+
+impl Respawn for Authority {
+    fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
+        let starter = &self.0;
+        let serves = starter.serves.load(SeqCst);
+        // As `init` does: only the instance that serves is replaced.
+        if serves == 0 || serves == failed {
+            starter.serves.fetch_add(1, SeqCst);
+        }
+        let id = starter.serves.load(SeqCst);
+        let Some(&manner) = starter.manners.get(id as usize - 1) else {
+            starter.serves.store(serves, SeqCst);
+            return Err(starter.afterwards);
+        };
+        let service = match manner {
+            IsNoDevice => Handle::<dyn Gate>::new(NoDevice)?.into_any(),
+            manner => Handle::<dyn Block>::new(Device(id, manner))?.into_any(),
+        };
+        Ok(Incarnation { id, service })
+    }
+
+    fn attach(&self, _: Handle<dyn Gate>) -> RpcResult<()> {
+        Ok(())
+    }
+}
+
+fn ending_with(
+    manners: &[Manner],
+    afterwards: RespawnError,
+) -> (Arc<Starter>, Handle<dyn Respawn>) {
+    let starter = Arc::new(Starter {
+        manners: manners.to_vec(),
+        afterwards,
+        serves: AtomicU32::new(0),
+    });
+    let authority = Handle::new(Authority(starter.clone()));
+    (starter, authority.expect("the host has memory"))
+}
+
+fn starter(manners: &[Manner]) -> (Arc<Starter>, Handle<dyn Respawn>) {
+    ending_with(manners, RespawnError::GaveUp)
+}
+
+fn ask(client: &Client<dyn Block>) -> Result<u64, BlockError> {
+    client.call(|device| Ok(device.geometry()?.sectors))
+}
+
+/// Both ways to the device, each of its own, asked once: the answers, and how many instances that took.
+fn both(manners: &[Manner]) -> (Result<u64, BlockError>, u32) {
+    let (started, respawn) = starter(manners);
+    let of_client = ask(&Client::new(respawn, "device"));
+    let after_client = started.serves.load(SeqCst);
+    let (started, respawn) = starter(manners);
+    let mut slot = Slot::new(respawn, "device");
+    let of_slot = slot.call(
+        |_| Ok(()),
+        |device: &Handle<dyn Block>| Ok(device.geometry()?.sectors),
+    );
+    assert_eq!(of_slot, of_client);
+    assert_eq!(started.serves.load(SeqCst), after_client);
+    (of_client, after_client)
+}
+
+#[test]
+fn an_instance_that_works_is_kept() {
+    let (started, respawn) = starter(&[Works, Works]);
+    let client = Client::new(respawn, "device");
+    for _ in 0..20 {
+        assert_eq!(ask(&client), Ok(1));
+    }
+    assert_eq!(started.serves.load(SeqCst), 1);
+}
+
+#[test]
+fn the_call_is_made_again_on_the_next_instance() {
+    assert_eq!(both(&[Fails(CRASHED), Works]), (Ok(2), 2));
+    // Its domain lives, but the device does not answer any more.
+    assert_eq!(both(&[Fails(BlockError::Gone), Works]), (Ok(2), 2));
+}
+
+#[test]
+fn the_last_attempt_counts() {
+    let mut manners = vec![Fails(CRASHED); ATTEMPTS as usize - 1];
+    manners.push(Works);
+    assert_eq!(both(&manners), (Ok(ATTEMPTS.into()), ATTEMPTS));
+}
+
+#[test]
+fn a_call_that_kills_each_instance_ends() {
+    let manners = vec![Fails(CRASHED); 3 * ATTEMPTS as usize];
+    assert_eq!(both(&manners), (Err(BlockError::Gone), ATTEMPTS));
+}
+
+#[test]
+fn other_errors_are_answers() {
+    for error in [
+        BlockError::Device,
+        BlockError::OutOfRange,
+        BlockError::ReadOnly,
+        BlockError::Unsupported,
+        BlockError::Rpc(RpcError::NoMemory),
+        BlockError::Rpc(RpcError::StackLow),
+        BlockError::Rpc(RpcError::Interrupted),
+        BlockError::Rpc(RpcError::Refused),
+        BlockError::Rpc(RpcError::Busy),
+    ] {
+        assert_eq!(both(&[Fails(error), Works]), (Err(error), 1));
+    }
+}
+
+#[test]
+fn an_error_of_an_instance_that_died_meanwhile_is_no_answer() {
+    let (started, respawn) = starter(&[Fails(BlockError::Device), Works]);
+    let client: Client<dyn Block> = Client::new(respawn, "device");
+    let is_dead = |_: &Handle<dyn Block>| started.serves.load(SeqCst) == 1;
+    let answer = client.call_checked(
+        |device| Ok::<_, BlockError>(device.geometry()?.sectors),
+        is_dead,
+    );
+    assert_eq!(answer, Ok(2));
+}
+
+#[test]
+fn no_instance_is_an_error_of_the_interface() {
+    let cases = [
+        (RespawnError::GaveUp, BlockError::Gone),
+        (
+            RespawnError::CannotStart(Text::new("no disk")),
+            BlockError::Gone,
+        ),
+        (RespawnError::Rpc(RpcError::DomainCrashed), BlockError::Gone),
+        // These say more, and another try may go through.
+        (
+            RespawnError::Rpc(RpcError::NoMemory),
+            BlockError::Rpc(RpcError::NoMemory),
+        ),
+        (
+            RespawnError::Rpc(RpcError::Interrupted),
+            BlockError::Rpc(RpcError::Interrupted),
+        ),
+    ];
+    for (why, expected) in cases {
+        let (_, respawn) = ending_with(&[Fails(CRASHED)], why);
+        assert_eq!(ask(&Client::new(respawn, "device")), Err(expected));
+    }
+}
+
+#[test]
+fn one_that_is_gone_for_ever_is_asked_for_at_each_call() {
+    let (_, respawn) = starter(&[]);
+    let client = Client::new(respawn, "device");
+    assert_eq!(ask(&client), Err(BlockError::Gone));
+    assert_eq!(ask(&client), Err(BlockError::Gone));
+}
+
+#[test]
+fn what_offers_something_else_is_not_used() {
+    assert_eq!(both(&[IsNoDevice, Works]).0, Err(BlockError::Gone));
+    let (_, respawn) = starter(&[IsNoDevice]);
+    let found: Result<Live<dyn Block>, Absent<BlockError>> = fetch(&respawn, 0, |_| Ok(()));
+    assert_eq!(found.err(), Some(Absent::OtherInterface));
+}
+
+#[test]
+fn a_call_that_must_not_be_repeated_is_made_once() {
+    let (started, respawn) = starter(&[Fails(CRASHED), Works]);
+    let client: Client<dyn Block> = Client::new(respawn, "device");
+    let mut calls = 0;
+    let answer = client.call_once(|device| {
+        calls += 1;
+        device.geometry()
+    });
+    assert_eq!((answer.err(), calls), (Some(CRASHED), 1));
+    // The next one is there already, also for who asks for any.
+    assert_eq!(started.serves.load(SeqCst), 2);
+    assert_eq!(
+        client
+            .call_once(|device| device.geometry())
+            .map(|it| it.sectors),
+        Ok(2)
+    );
+}
+
+#[test]
+fn an_instance_that_dies_while_it_is_set_up_is_replaced() {
+    let (_, respawn) = starter(&[Works, Works, Works]);
+    let set_up = |device: &Handle<dyn Block>| match device.geometry() {
+        Ok(Geometry { sectors: 3, .. }) => Ok(()),
+        _ => Err(RpcError::DomainCrashed),
+    };
+    assert_eq!(ask(&Client::with_set_up(respawn, "device", set_up)), Ok(3));
+    let (_, respawn) = starter(&[Works, Works]);
+    let refuses = |_: &Handle<dyn Block>| Err(RpcError::Refused);
+    let client = Client::with_set_up(respawn, "device", refuses);
+    assert_eq!(ask(&client), Err(BlockError::Rpc(RpcError::Refused)));
+}
+
+#[test]
+fn a_greeting_says_what_is_needed_of_an_instance() {
+    let (_, respawn) = starter(&[Fails(CRASHED), Works]);
+    let greet = |device: &Handle<dyn Block>| device.geometry();
+    let live = fetch(&respawn, 0, greet).expect("the second answers");
+    assert_eq!((live.id, live.greeting.sectors), (2, 2));
+    let (_, respawn) = starter(&[Fails(BlockError::Device)]);
+    let found = fetch(&respawn, 0, greet).err();
+    assert_eq!(found, Some(Absent::Greeting(BlockError::Device)));
+    let (_, respawn) = starter(&[Fails(CRASHED); 100]);
+    assert_eq!(fetch(&respawn, 0, greet).err(), Some(Absent::KeepsDying));
+}
+
+#[test]
+fn only_the_instance_that_failed_is_replaced() {
+    // One of two callers reports the death of the first; the other comes late with the same report.
+    let (started, respawn) = starter(&[Works, Works, Works]);
+    let client: Client<dyn Block> = Client::new(respawn, "device");
+    let id = |failed| client.live::<BlockError>(failed).map(|live| live.id);
+    assert_eq!(id(0), Ok(1));
+    assert_eq!(id(1), Ok(2));
+    assert_eq!(id(1), Ok(2));
+    assert_eq!(started.serves.load(SeqCst), 2);
+    client.forget();
+    assert_eq!(id(0), Ok(2));
+}
+
+#[test]
+fn a_slot_asks_for_the_next_after_it_gave_one_up() {
+    let (started, respawn) = starter(&[Works, Works]);
+    let mut slot: Slot<dyn Block> = Slot::new(respawn, "device");
+    let sectors = |slot: &mut Slot<dyn Block>| {
+        let device = slot.service::<BlockError>(|_| Ok(()))?;
+        device.geometry().map(|it| it.sectors)
+    };
+    assert_eq!(sectors(&mut slot), Ok(1));
+    slot.give_up();
+    assert_eq!(sectors(&mut slot), Ok(2));
+    slot.give_up();
+    assert_eq!(sectors(&mut slot), Err(BlockError::Gone));
+    assert_eq!(started.serves.load(SeqCst), 2);
+}
