@@ -9,7 +9,8 @@
 //! - [`Exchangeable`]: what may cross from one domain to another, and [`Transfer`], how it does;
 //! - [`RpcError`]: why a call did not come to its end;
 //! - [`api`]: the functions that the kernel offers to the runtime inside every domain, and the entry block;
-//! - [`image`]: the header in front of every domain image.
+//! - [`image`]: the header in front of every domain image;
+//! - [`words`]: the words of the running thread, behind the GS register.
 //!
 //! Everything that a domain's own (safe) code can reach here is safe to call. What only the generated
 //! proxies and the kernel may use is an `unsafe fn`, which the build bans from domain sources.
@@ -26,6 +27,7 @@ pub mod rpc;
 pub mod rref;
 pub mod shared;
 pub mod text;
+pub mod words;
 
 pub use exchange::{Exchangeable, Plain, Transfer};
 pub use handle::{AnyHandle, Handle, Interface};

@@ -57,21 +57,8 @@ pub const REACHED_LOCKED: u32 = 2;
 /// [`Host::step`]: it stood still, but the others could not do their part meanwhile, and it went on.
 pub const REACHED_ALONE: u32 = 3;
 
-/// The words behind the GS register of every thread that runs core or domain code.
-#[derive(Debug)]
-#[repr(C)]
-pub struct ThreadWords {
-    /// The top call record.
-    pub top: usize,
-    /// The lowest address of the stack that core and domains may use.
-    pub stack_low: usize,
-    /// Locks of the core that the thread holds.
-    pub locks: usize,
-    /// Address of this structure.
-    pub own: usize,
-    /// The thread's number.
-    pub number: usize,
-}
+/// What GS points to on every thread that runs core or domain code.
+pub use abi::words::ThreadWords;
 
 /// The registers of an interrupted thread, in the order in which Linux keeps them (`gregs` of
 /// `mcontext_t`, x86-64); what follows the flags is left out.

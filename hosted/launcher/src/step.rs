@@ -56,7 +56,7 @@ pub unsafe fn stepped(registers: usize) -> bool {
 fn stand_still(registers: usize, reached: &AtomicU32) {
     let Some(thread) = current() else { return };
     // Whoever holds a lock of the core is not waited for by others; it goes on, they come meanwhile.
-    let is_locked = thread.words.locks != 0;
+    let is_locked = thread.words.locks.load(Ordering::Relaxed) != 0;
     let said = if is_locked { REACHED_LOCKED } else { REACHED };
     reached.store(said, Ordering::SeqCst);
     crate::threads::wake(reached.as_ptr() as usize, 1);

@@ -82,7 +82,8 @@ pub fn current() -> Option<&'static Thread> {
 impl Thread {
     /// Whether `address` is at the end of its stack: in the guard page or in what the launcher needs.
     pub fn is_stack_end(&self, address: usize) -> bool {
-        (self.stack.saturating_sub(HOST_STACK)..self.words.stack_low).contains(&address)
+        (self.stack.saturating_sub(HOST_STACK)..self.words.stack_low.load(Ordering::Relaxed))
+            .contains(&address)
     }
 
     /// Nanoseconds of processor time that it, the running thread, has used since it last asked.
@@ -148,13 +149,11 @@ impl Membership {
         }
         let alternate = AlternateStack::new()?;
         let stack = stack_of_this_thread()?;
-        let mut thread = Box::new(Thread {
+        let thread = Box::new(Thread {
             words: ThreadWords {
-                top: 0,
-                stack_low: stack + HOST_STACK,
-                locks: 0,
-                own: 0,
-                number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+                stack_low: (stack + HOST_STACK).into(),
+                number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed).into(),
+                ..ThreadWords::new()
             },
             state: AtomicU32::new(0),
             interrupt: AtomicU32::new(0),
@@ -165,7 +164,7 @@ impl Membership {
             at_tick: AtomicU64::new(processor_time(1)),
         });
         let own = (&raw const *thread) as usize;
-        thread.words.own = own;
+        thread.words.own.store(own, Ordering::Relaxed);
         set_gs(own).then_some(())?;
         CURRENT.set(own as *const Thread);
         registry().push(Entry(own as *const Thread));
@@ -420,10 +419,9 @@ fn show(thread: &Thread, is_caller: bool, visit: extern "C" fn(usize, usize), co
     } else {
         thread.registers.load(Ordering::SeqCst)
     };
-    // SAFETY: the thread writes the word by `mov gs:[0]`; it does not now.
-    let top = unsafe { (&raw const thread.words.top).read_volatile() };
     let mut view = View {
-        top,
+        // The thread writes it through GS; it does not now.
+        top: thread.words.top.load(Ordering::Relaxed),
         registers,
         blocked: u32::from(blocked),
         interrupt: 0,

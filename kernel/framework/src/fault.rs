@@ -95,7 +95,7 @@ fn classify(frame: &TrapFrame) -> Fault {
 /// A page fault just below the thread's stack is an overflow.
 fn classify_page_fault(frame: &TrapFrame) -> Fault {
     let address = regs::cr2();
-    let low = this_cpu().stack_low.load(Ordering::Relaxed) as u64;
+    let low = this_cpu().words.stack_low.load(Ordering::Relaxed) as u64;
     let kind = if address < low && address >= low.saturating_sub(STACK_GUARD_BYTES) {
         FaultKind::StackOverflow
     } else {
@@ -127,7 +127,7 @@ pub(crate) fn handle(frame: &mut TrapFrame) {
 /// Reports a fault that nobody handles and stops the machine.
 fn die(frame: &TrapFrame, fault: Fault, depth: usize) -> ! {
     log::panicking();
-    let cpu = this_cpu().cpu_index.load(Ordering::Relaxed);
+    let cpu = this_cpu().words.number.load(Ordering::Relaxed);
     kprintln!(
         "PANIC: cpu {cpu}: {:?} at {:#x}, vector {}, error {:#x}, depth {depth}",
         fault.kind,

@@ -129,7 +129,7 @@ pub(crate) fn init() {
 /// Has a thread of its own send what is logged, from now on. Without memory for it, whoever logs goes on
 /// sending.
 pub fn start_sender() {
-    let started = task::spawn("log", sender, 0, task::DEFAULT_STACK_PAGES, 0).is_ok();
+    let started = task::spawn("log", sender, 0, task::DEFAULT_STACK_PAGES).is_ok();
     SENDER.store(started, Ordering::Release);
 }
 

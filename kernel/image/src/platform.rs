@@ -151,7 +151,7 @@ impl Platform for Machine {
             false => task::Attributes::NORMAL,
         };
         let group = || group_of(attributes);
-        let spawn = || task::spawn_as(name, entry, argument, pages, 0, kind, group());
+        let spawn = || task::spawn_as(name, entry, argument, pages, kind, group());
         let thread = can_spare(pages).then(spawn);
         thread?.ok().map(|id| id.0)
     }

@@ -457,7 +457,7 @@ unsafe extern "C" fn guarded_trampoline(
     method: *const Method,
 ) -> u64 {
     naked_asm!(
-        "mov rax, gs:[0]",
+        "mov rax, gs:[{top}]",
         "mov [rax + {sp}], rsp", "mov [rax + {rbx}], rbx", "mov [rax + {rbp}], rbp",
         "mov [rax + {r12}], r12", "mov [rax + {r13}], r13", "mov [rax + {r14}], r14",
         "mov [rax + {r15}], r15", "mov [rax + {rdi}], rdi", "mov [rax + {method}], rdx",
@@ -466,7 +466,7 @@ unsafe extern "C" fn guarded_trampoline(
         "add rsp, 8",
         "xor eax, eax",
         "ret",
-        sp = const offsets::SP, rbx = const offsets::RBX, rbp = const offsets::RBP,
+        top = const abi::words::TOP, sp = const offsets::SP, rbx = const offsets::RBX, rbp = const offsets::RBP,
         r12 = const offsets::R12, r13 = const offsets::R13, r14 = const offsets::R14,
         r15 = const offsets::R15, rdi = const offsets::RDI, method = const offsets::METHOD,
     )
@@ -522,13 +522,13 @@ macro_rules! proxy {
                     #[unsafe(naked)]
                     unsafe extern "C" fn trampoline() {
                         core::arch::naked_asm!(
-                            "mov rax, gs:[0]",
+                            "mov rax, gs:[{top}]",
                             "lea r11, [rip + {info}]",
                             "mov [rax + {sp}], rsp", "mov [rax + {rbx}], rbx", "mov [rax + {rbp}], rbp",
                             "mov [rax + {r12}], r12", "mov [rax + {r13}], r13", "mov [rax + {r14}], r14",
                             "mov [rax + {r15}], r15", "mov [rax + {rdi}], rdi", "mov [rax + {method}], r11",
                             "jmp {forward}",
-                            info = sym METHOD, forward = sym forward,
+                            info = sym METHOD, forward = sym forward, top = const $crate::abi::words::TOP,
                             sp = const $crate::call::offsets::SP, rbx = const $crate::call::offsets::RBX,
                             rbp = const $crate::call::offsets::RBP, r12 = const $crate::call::offsets::R12,
                             r13 = const $crate::call::offsets::R13, r14 = const $crate::call::offsets::R14,

@@ -106,12 +106,14 @@ fn restore_interrupts(on: bool) {
 
 /// In a Linux process there are no interrupts. A thread may be stopped while it holds a lock, which is harmless:
 /// whoever stops it takes none, and moves it only if its instruction pointer is a domain's. What must be known
-/// is whether a fault came while a lock was held, so word 2 behind GS counts the locks.
+/// is whether a fault came while a lock was held, so a word behind GS counts the locks.
 #[cfg(all(target_os = "none", feature = "hosted"))]
 #[inline(always)]
 fn disable_interrupts() -> bool {
     // SAFETY: GS points to the thread's own words (see `crate::thread`), of which this one is the lock's.
-    unsafe { core::arch::asm!("inc qword ptr gs:[16]", options(nostack)) };
+    unsafe {
+        core::arch::asm!("inc qword ptr gs:[{word}]", word = const abi::words::LOCKS, options(nostack))
+    };
     true
 }
 
@@ -121,7 +123,9 @@ fn disable_interrupts() -> bool {
 fn restore_interrupts(on: bool) {
     if on {
         // SAFETY: as above; `disable_interrupts` counted up.
-        unsafe { core::arch::asm!("dec qword ptr gs:[16]", options(nostack)) };
+        unsafe {
+            core::arch::asm!("dec qword ptr gs:[{word}]", word = const abi::words::LOCKS, options(nostack))
+        };
     }
 }
 
@@ -130,7 +134,9 @@ fn restore_interrupts(on: bool) {
 pub fn held() -> u64 {
     let count;
     // SAFETY: as above.
-    unsafe { core::arch::asm!("mov {}, gs:[16]", out(reg) count, options(nostack, readonly)) };
+    unsafe {
+        core::arch::asm!("mov {}, gs:[{word}]", out(reg) count, word = const abi::words::LOCKS, options(nostack, readonly))
+    };
     count
 }
 

@@ -1,16 +1,14 @@
 //! The words that belong to the running thread, and the threads that domains create.
 //!
-//! The GS register points to a block whose first words are fixed, on every platform:
-//! word 0: the top call record; word 1: the lowest address of the stack. The platform saves and loads them
-//! when it switches threads. Word 4: a number that threads which run at the same time seldom share (the processor's
-//! on the bare machine, the thread's in a Linux process).
+//! The GS register points to a block that begins with [`abi::words::ThreadWords`], on every platform. The platform
+//! saves and loads the top call record and the end of the stack when it switches threads.
 
 use crate::account::THREAD_BYTES;
 use crate::call::{Method, Record, UNBOUNDED, guarded};
 use crate::domain::{ControlBlock, kernel_block};
 use crate::platform::{PAGE, STACK_BYTES, platform};
 use crate::relief;
-use abi::RpcError;
+use abi::{RpcError, words};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::mem::MaybeUninit;
@@ -21,7 +19,7 @@ pub fn top() -> *mut Record {
     let record;
     // SAFETY: GS points to the block described above whenever kernel or domain code runs.
     unsafe {
-        core::arch::asm!("mov {}, gs:[0]", out(reg) record, options(nostack, preserves_flags, pure, readonly))
+        core::arch::asm!("mov {}, gs:[{word}]", out(reg) record, word = const words::TOP, options(nostack, preserves_flags, pure, readonly))
     };
     record
 }
@@ -34,7 +32,7 @@ pub fn top() -> *mut Record {
 pub unsafe fn set_top(record: *mut Record) {
     // SAFETY: see above. The default memory clobber keeps the record's own stores before this one.
     unsafe {
-        core::arch::asm!("mov gs:[0], {}", in(reg) record, options(nostack, preserves_flags))
+        core::arch::asm!("mov gs:[{word}], {}", in(reg) record, word = const words::TOP, options(nostack, preserves_flags))
     };
 }
 
@@ -44,7 +42,7 @@ pub fn stack_low() -> usize {
     let low;
     // SAFETY: as for `top`.
     unsafe {
-        core::arch::asm!("mov {}, gs:[8]", out(reg) low, options(nostack, preserves_flags, pure, readonly))
+        core::arch::asm!("mov {}, gs:[{word}]", out(reg) low, word = const words::STACK_LOW, options(nostack, preserves_flags, pure, readonly))
     };
     low
 }
@@ -58,7 +56,7 @@ pub fn place() -> usize {
     let number: usize;
     // SAFETY: as for `top`.
     unsafe {
-        core::arch::asm!("mov {}, gs:[32]", out(reg) number, options(nostack, preserves_flags, pure, readonly))
+        core::arch::asm!("mov {}, gs:[{word}]", out(reg) number, word = const words::NUMBER, options(nostack, preserves_flags, pure, readonly))
     };
     number % PLACES
 }

@@ -27,7 +27,7 @@ extern "C" fn boot_main(start_info: u64) -> ! {
         kprintln!("boot: no memory for the boot processor");
         arch::regs::halt_forever();
     }
-    arch::cpu::this_cpu().stack_low.store(
+    arch::cpu::this_cpu().words.stack_low.store(
         entry::boot_stack_low(),
         core::sync::atomic::Ordering::Relaxed,
     );

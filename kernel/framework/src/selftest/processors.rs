@@ -6,7 +6,7 @@ use core::arch::{asm, naked_asm};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::Test;
-use super::threads::{alongside, eventually, in_threads, sleep_ms};
+use super::threads::{alongside, eventually, in_threads, sleep_ms, this_cpu_words};
 use crate::arch::cpu::cpu_index;
 use crate::arch::regs;
 use crate::arch::trap::TrapFrame;
@@ -129,7 +129,7 @@ fn stop_still() -> Result<(), String> {
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     id: ThreadId,
-    block: usize,
+    top: usize,
     has_frame: bool,
     blocked: bool,
     is_caller: bool,
@@ -140,7 +140,7 @@ fn look() -> Vec<Seen> {
     let mut note = |thread: smp::ThreadView<'_>| {
         all.push(Seen {
             id: thread.id,
-            block: thread.isolation_block,
+            top: thread.top_record as usize,
             has_frame: thread.frame.is_some_and(|frame| !frame.is_user()),
             blocked: thread.blocked,
             is_caller: thread.is_caller,
@@ -158,13 +158,14 @@ fn stop_views() -> Result<(), String> {
         core::sync::atomic::AtomicU32::new(0),
     );
     let work = |index| {
-        task::set_isolation_block(100 + index);
+        this_cpu_words(|block| block.words.top.store(0x1000 + index, Ordering::Relaxed));
         if index == 0 {
             task::wait_uninterrupted(&word, 0);
         }
         while !stop.load(Ordering::Relaxed) {
             relax();
         }
+        this_cpu_words(|block| block.words.top.store(0, Ordering::Relaxed));
     };
     let spinners = smp::online() + 1;
     let (all, ids) = alongside(1 + spinners, &work, |ids| {
@@ -188,7 +189,7 @@ fn stop_views() -> Result<(), String> {
         let seen = seen.ok_or("a thread was not shown")?;
         let right = seen.blocked == (index == 0) && seen.has_frame == (index != 0);
         check!(
-            right && seen.block == 100 + index,
+            right && seen.top == 0x1000 + index,
             "thread {index}: {seen:?}"
         );
     }

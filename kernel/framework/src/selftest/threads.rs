@@ -72,7 +72,7 @@ pub fn alongside_as<R>(
     for job in &jobs {
         let (attributes, group) = kind(job.index);
         let argument = core::ptr::from_ref(job) as usize;
-        match task::spawn_as("test", do_job, argument, 4, 0, attributes, group) {
+        match task::spawn_as("test", do_job, argument, 4, attributes, group) {
             Ok(id) => ids.push(id),
             Err(_) => break,
         }
@@ -145,24 +145,25 @@ fn words() -> Result<(), String> {
     in_threads(8, &|index| {
         let here = 0_u8;
         let record = 0x1000 + index;
-        this_cpu_words(|block| block.top_record.store(record, Ordering::Relaxed));
+        this_cpu_words(|block| block.words.top.store(record, Ordering::Relaxed));
         for _ in 0..200 {
             task::yield_now();
             let stack = core::ptr::from_ref(&here) as usize;
             let right = this_cpu_words(|block| {
-                let low = block.stack_low.load(Ordering::Relaxed);
-                block.top_record.load(Ordering::Relaxed) == record
+                let low = block.words.stack_low.load(Ordering::Relaxed);
+                block.words.top.load(Ordering::Relaxed) == record
                     && (low..low + 4 * mem::PAGE_SIZE).contains(&stack)
             });
             wrong.fetch_add(usize::from(!right), Ordering::Relaxed);
         }
-        this_cpu_words(|block| block.top_record.store(0, Ordering::Relaxed));
+        this_cpu_words(|block| block.words.top.store(0, Ordering::Relaxed));
     })?;
     check!(wrong.load(Ordering::Relaxed) == 0, "{wrong:?} times wrong");
     Ok(())
 }
 
-fn this_cpu_words<R>(look: impl FnOnce(&crate::arch::cpu::PerCpu) -> R) -> R {
+/// Shows the words of the processor that the caller is on.
+pub fn this_cpu_words<R>(look: impl FnOnce(&crate::arch::cpu::PerCpu) -> R) -> R {
     let _pinned = crate::sync::IrqOff::new();
     look(this_cpu())
 }
@@ -194,7 +195,7 @@ extern "C" fn nothing(_: usize) {}
 
 fn no_memory() -> Result<(), String> {
     let (threads, free) = (task::count(), mem::stats().free);
-    let result = task::spawn("huge", nothing, 0, 1 << 40, 0);
+    let result = task::spawn("huge", nothing, 0, 1 << 40);
     check!(result.is_err(), "a stack of 4 PiB was made");
     check!(task::count() == threads, "the failed thread is counted");
     check!(mem::stats().free == free, "memory was lost");

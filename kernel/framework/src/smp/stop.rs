@@ -56,10 +56,8 @@ pub struct World {
 pub struct ThreadView<'a> {
     /// Its id.
     pub id: ThreadId,
-    /// Its word at gs:[0].
+    /// Its top call record.
     pub top_record: *mut u8,
-    /// Its word at gs:[16].
-    pub isolation_block: usize,
     /// The registers with which it goes on, if it was interrupted; `None` if it waits, gave way by
     /// itself, or is the caller.
     pub frame: Option<&'a mut TrapFrame>,
@@ -147,7 +145,7 @@ unsafe fn view(thread: &Arc<Thread>, here: usize) -> ThreadView<'_> {
     let on_cpu = (state == State::Running).then(|| thread.cpu());
     let (top_record, frame) = match on_cpu {
         Some(index) => (
-            cpu::block(index).top_record.load(Ordering::Relaxed),
+            cpu::block(index).words.top.load(Ordering::Relaxed),
             PARKINGS[index].frame.load(Ordering::Relaxed),
         ),
         None => thread.saved_context(),
@@ -156,7 +154,6 @@ unsafe fn view(thread: &Arc<Thread>, here: usize) -> ThreadView<'_> {
     ThreadView {
         id: thread.id(),
         top_record: top_record as *mut u8,
-        isolation_block: thread.isolation_block(),
         // SAFETY: the frame of a processor parked by interrupt is on its interrupt stack, which it
         // does not touch until the world goes on; a saved frame is in the thread, which nobody
         // runs meanwhile. The stopping processor has no parking frame.

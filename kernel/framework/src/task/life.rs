@@ -25,25 +25,16 @@ static REAPING: Mutex<()> = Mutex::new(());
 
 /// Makes a thread that calls `entry(arg)` and ends when that returns.
 ///
-/// `stack_pages` counts 4 KiB pages; a guard page lies below them. `isolation_block` becomes the
-/// word at gs:[16] while the thread runs, and the top record (gs:[0]) starts as 0.
+/// `stack_pages` counts 4 KiB pages; a guard page lies below them. Its top
+/// record starts as 0.
 pub fn spawn(
     name: &str,
     entry: extern "C" fn(usize),
     arg: usize,
     stack_pages: usize,
-    isolation_block: usize,
 ) -> Result<ThreadId, NoMemory> {
     let (attributes, group) = (Attributes::NORMAL, Group::system());
-    spawn_as(
-        name,
-        entry,
-        arg,
-        stack_pages,
-        isolation_block,
-        attributes,
-        group,
-    )
+    spawn_as(name, entry, arg, stack_pages, attributes, group)
 }
 
 /// As [`spawn`], with attributes, in a group.
@@ -52,7 +43,6 @@ pub fn spawn_as(
     entry: extern "C" fn(usize),
     arg: usize,
     stack_pages: usize,
-    isolation_block: usize,
     attributes: Attributes,
     group: Group,
 ) -> Result<ThreadId, NoMemory> {
@@ -65,9 +55,6 @@ pub fn spawn_as(
         return Err(NoMemory);
     }
     let thread = Thread::new(id, name, stack, low, rsp, attributes, group);
-    thread
-        .isolation_block
-        .store(isolation_block, Ordering::Relaxed);
     let Ok(thread) = Arc::try_new(thread) else {
         table::release(id);
         return Err(NoMemory);
@@ -176,8 +163,8 @@ pub fn start(policy: &'static dyn Scheduler, entry: extern "C" fn(usize), arg: u
     crate::time::init();
     smp::start_processors();
     let (urgent, group) = (Attributes::URGENT, Group::system());
-    let reaper = spawn_as("reaper", reaper, 0, DEFAULT_STACK_PAGES, 0, urgent, group);
+    let reaper = spawn_as("reaper", reaper, 0, DEFAULT_STACK_PAGES, urgent, group);
     reaper.expect("memory at boot");
-    spawn("main", entry, arg, DEFAULT_STACK_PAGES, 0).expect("memory at boot");
+    spawn("main", entry, arg, DEFAULT_STACK_PAGES).expect("memory at boot");
     smp::enter_boot_processor()
 }

@@ -54,10 +54,6 @@ pub(crate) use sched::{is_idle, run_processor, slice_over};
 pub(crate) use thread::State;
 pub(crate) use wait::time_out;
 
-use core::sync::atomic::Ordering;
-
-use crate::arch::cpu;
-
 /// The id of the running thread, or `None` on a processor that runs none.
 pub fn current_id() -> Option<ThreadId> {
     sched::current().map(|thread| thread.id())
@@ -76,15 +72,4 @@ pub fn find(id: ThreadId) -> Option<ThreadRef> {
 /// Number of living threads.
 pub fn count() -> usize {
     table::count()
-}
-
-/// Sets the running thread's isolation block: the word at gs:[16], opaque to the framework.
-pub fn set_isolation_block(block: usize) {
-    let _pinned = crate::sync::IrqOff::new();
-    if let Some(thread) = sched::current() {
-        thread.isolation_block.store(block, Ordering::Relaxed);
-        cpu::this_cpu()
-            .isolation_block
-            .store(block, Ordering::Relaxed);
-    }
 }

@@ -62,7 +62,7 @@ pub unsafe fn set_service_hook(hook: ServiceHook) {
 /// Whether `thread`, which is on this processor, is in a service.
 fn in_service(thread: &Thread) -> bool {
     let hook = SERVICE_HOOK.load(Ordering::Acquire);
-    let top_record = cpu::this_cpu().top_record.load(Ordering::Relaxed);
+    let top_record = cpu::this_cpu().words.top.load(Ordering::Relaxed);
     if hook == 0 || top_record == 0 {
         return false;
     }
@@ -174,7 +174,7 @@ pub(super) fn release_current() {
     thread.watch.stop(now);
     busy::ends(here, now);
     tell(&thread, here, now);
-    let top_record = block.top_record.load(Ordering::Relaxed);
+    let top_record = block.words.top.load(Ordering::Relaxed);
     thread.top_record.store(top_record, Ordering::Relaxed);
     match thread.state.get() {
         State::Running => ready(thread, Reason::Ran),
@@ -293,27 +293,21 @@ fn run(thread: ThreadRef, until: u64) -> ! {
 
 /// Loads the words of the per-processor block that belong to the thread.
 fn load_words(block: &PerCpu, thread: &Thread) {
-    let words = [
-        (&block.top_record, thread.top_record.load(Ordering::Relaxed)),
-        (&block.stack_low, thread.stack_low),
-        (
-            &block.isolation_block,
-            thread.isolation_block.load(Ordering::Relaxed),
-        ),
-    ];
-    for (word, value) in words {
-        word.store(value, Ordering::Relaxed);
-    }
+    let top = thread.top_record.load(Ordering::Relaxed);
+    block.words.top.store(top, Ordering::Relaxed);
+    block
+        .words
+        .stack_low
+        .store(thread.stack_low, Ordering::Relaxed);
 }
 
 /// Halts until there is a thread to run; runs on the scheduler stack.
 extern "C" fn idle() -> ! {
     let block = cpu::this_cpu();
     let here = cpu::cpu_index();
-    block.top_record.store(0, Ordering::Relaxed);
-    block.isolation_block.store(0, Ordering::Relaxed);
+    block.words.top.store(0, Ordering::Relaxed);
     let stack_low = block.sched[word::STACK_LOW].load(Ordering::Relaxed);
-    block.stack_low.store(stack_low, Ordering::Relaxed);
+    block.words.stack_low.store(stack_low, Ordering::Relaxed);
     loop {
         block.sched[word::IDLE].store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);

@@ -110,7 +110,6 @@ pub struct Thread {
     pub(super) preempt_off: AtomicU32,
     pub(super) context: UnsafeCell<Context>,
     pub(super) top_record: AtomicUsize,
-    pub(super) isolation_block: AtomicUsize,
     pub(super) stack_low: usize,
     stack: UnsafeCell<Option<Region>>,
     pub(super) links: [Link; 2],
@@ -166,7 +165,6 @@ impl Thread {
                 frame: TrapFrame::default(),
             }),
             top_record: AtomicUsize::new(0),
-            isolation_block: AtomicUsize::new(0),
             stack_low,
             stack: UnsafeCell::new(Some(stack)),
             links: [const { Link::new() }; 2],
@@ -243,11 +241,6 @@ impl Thread {
 
     pub(crate) fn set_timer_cpu(&self, cpu: usize) {
         self.timer_cpu.store(cpu, Ordering::Relaxed);
-    }
-
-    /// The word at gs:[16] while it runs.
-    pub(crate) fn isolation_block(&self) -> usize {
-        self.isolation_block.load(Ordering::Relaxed)
     }
 
     /// The saved top record and, if the thread was preempted, its registers (null otherwise). Of

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use super::USER_END;
 use super::context::UserContext;
 use super::space::VmSpace;
-use crate::arch::cpu::this_cpu;
+use crate::arch::cpu::{PerCpu, this_cpu};
 use crate::arch::gdt::{USER_CODE, USER_DATA};
 use crate::arch::regs;
 use crate::arch::trap::TrapFrame;
@@ -141,8 +141,8 @@ unsafe extern "C" fn enter_user(frame: *mut TrapFrame) {
         "push r13",
         "push r14",
         "push r15",
-        "mov gs:[48], rsp",
-        "mov gs:[56], rdi",
+        "mov gs:[{kernel_rsp}], rsp",
+        "mov gs:[{user_context}], rdi",
         "push [rdi + {ss}]",
         "push [rdi + {rsp}]",
         "push [rdi + {rflags}]",
@@ -165,6 +165,8 @@ unsafe extern "C" fn enter_user(frame: *mut TrapFrame) {
         "mov rdi, [rdi + {rdi}]",
         "swapgs",
         "iretq",
+        kernel_rsp = const offset_of!(PerCpu, kernel_rsp),
+        user_context = const offset_of!(PerCpu, user_context),
         r15 = const offset_of!(TrapFrame, r15),
         r14 = const offset_of!(TrapFrame, r14),
         r13 = const offset_of!(TrapFrame, r13),
@@ -197,7 +199,7 @@ unsafe extern "C" fn enter_user(frame: *mut TrapFrame) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn user_trap_exit() {
     naked_asm!(
-        "mov rsp, gs:[48]",
+        "mov rsp, gs:[{kernel_rsp}]",
         "pop r15",
         "pop r14",
         "pop r13",
@@ -205,6 +207,7 @@ unsafe extern "C" fn user_trap_exit() {
         "pop rbp",
         "pop rbx",
         "ret",
+        kernel_rsp = const offset_of!(PerCpu, kernel_rsp),
     )
 }
 
@@ -218,8 +221,8 @@ unsafe extern "C" fn user_trap_exit() {
 unsafe extern "C" fn syscall_entry() {
     naked_asm!(
         "swapgs",
-        "mov gs:[40], rsp",
-        "mov rsp, gs:[56]",
+        "mov gs:[{user_rsp}], rsp",
+        "mov rsp, gs:[{user_context}]",
         "mov [rsp + {r15}], r15",
         "mov [rsp + {r14}], r14",
         "mov [rsp + {r13}], r13",
@@ -237,13 +240,15 @@ unsafe extern "C" fn syscall_entry() {
         "mov [rsp + {rax}], rax",
         "mov [rsp + {rip}], rcx",
         "mov [rsp + {rflags}], r11",
-        "mov rax, gs:[40]",
+        "mov rax, gs:[{user_rsp}]",
         "mov [rsp + {rsp}], rax",
         "mov qword ptr [rsp + {vector}], {syscall}",
         "mov qword ptr [rsp + {error}], 0",
         "mov qword ptr [rsp + {cs}], {user_code}",
         "mov qword ptr [rsp + {ss}], {user_data}",
         "jmp {exit}",
+        user_rsp = const offset_of!(PerCpu, user_rsp),
+        user_context = const offset_of!(PerCpu, user_context),
         exit = sym user_trap_exit,
         syscall = const SYSCALL,
         user_code = const USER_CODE,

@@ -65,10 +65,10 @@ pub fn features() -> Features {
 #[inline]
 pub fn this_cpu() -> &'static PerCpu {
     let block: *const PerCpu;
-    // SAFETY: `install_block` put the address of a static block into gs:[24] before any code that
+    // SAFETY: `install_block` put the address of a static block into its own word before any code that
     // calls this ran on this processor.
     unsafe {
-        core::arch::asm!("mov {}, gs:[24]", out(reg) block, options(nostack, readonly, preserves_flags));
+        core::arch::asm!("mov {}, gs:[{own}]", out(reg) block, own = const abi::words::OWN, options(nostack, readonly, preserves_flags));
         &*block
     }
 }
@@ -76,7 +76,7 @@ pub fn this_cpu() -> &'static PerCpu {
 /// Index of the processor this code runs on.
 #[inline]
 pub fn cpu_index() -> usize {
-    this_cpu().cpu_index.load(Ordering::Relaxed) as usize
+    this_cpu().words.number.load(Ordering::Relaxed)
 }
 
 /// The block of processor `index`, also from another processor.
@@ -88,8 +88,8 @@ pub fn block(index: usize) -> &'static PerCpu {
 pub(super) fn install_block(cpu_index: usize) {
     let block = &BLOCKS[cpu_index];
     let address = core::ptr::from_ref(block) as usize;
-    block.self_pointer.store(address, Ordering::Relaxed);
-    block.cpu_index.store(cpu_index as u64, Ordering::Relaxed);
+    block.words.own.store(address, Ordering::Relaxed);
+    block.words.number.store(cpu_index, Ordering::Relaxed);
     // SAFETY: both registers exist on every x86-64 processor; the kernel's GS base must be this
     // block from here on, and user mode starts with a base of zero.
     unsafe {
