@@ -6,8 +6,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+use interfaces::CrashReason;
+
 /// Changes whenever one of the structures here does.
-pub const VERSION: u64 = 7;
+pub const VERSION: u64 = 8;
 
 /// `deadline` of [`Host::wait`] that means: none.
 pub const NO_DEADLINE: u64 = u64::MAX;
@@ -29,15 +31,15 @@ pub const READ_WRITE: u32 = 1;
 pub const READ_EXECUTE: u32 = 2;
 
 /// [`Core::fault`]: memory that is not there or not for this.
-pub const PAGE_FAULT: u32 = 0;
+pub const PAGE_FAULT: u32 = CrashReason::PageFault.number() as u32;
 /// [`Core::fault`]: the guard page of the stack.
-pub const STACK_OVERFLOW: u32 = 1;
+pub const STACK_OVERFLOW: u32 = CrashReason::StackOverflow.number() as u32;
 /// [`Core::fault`]: a division.
-pub const DIVIDE: u32 = 2;
+pub const DIVIDE: u32 = CrashReason::DivideError.number() as u32;
 /// [`Core::fault`]: an instruction that does not exist.
-pub const INVALID_OPCODE: u32 = 3;
+pub const INVALID_OPCODE: u32 = CrashReason::InvalidOpcode.number() as u32;
 /// [`Core::fault`]: anything else.
-pub const EXCEPTION: u32 = 4;
+pub const EXCEPTION: u32 = CrashReason::Exception.number() as u32;
 
 /// [`Core::plug_call`] and its like: it is done.
 pub const DONE: u32 = 0;

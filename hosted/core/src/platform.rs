@@ -7,8 +7,7 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 use hosted_core::{
-    DIVIDE, EXCEPTION, INTERRUPTED, INVALID_OPCODE, MISMATCH, NO_DEADLINE, READ, READ_EXECUTE,
-    READ_WRITE, Registers, STACK_OVERFLOW, TIMED_OUT, View,
+    INTERRUPTED, MISMATCH, NO_DEADLINE, READ, READ_EXECUTE, READ_WRITE, Registers, TIMED_OUT, View,
 };
 use isolation::Reason;
 use isolation::platform::{
@@ -216,13 +215,7 @@ fn in_core(address: usize) -> bool {
 /// # Safety
 /// `registers` is the address of those of the running thread, which is in a signal handler for a fault.
 pub unsafe extern "C" fn fault(registers: usize, reason: u32, address: usize) -> u32 {
-    let reason = match reason {
-        STACK_OVERFLOW => Reason::StackOverflow,
-        DIVIDE => Reason::DivideError,
-        INVALID_OPCODE => Reason::InvalidOpcode,
-        EXCEPTION => Reason::Exception,
-        _ => Reason::PageFault,
-    };
+    let reason = Reason::from_number(reason.into()).unwrap_or(Reason::Exception);
     // SAFETY: by the caller's duty.
     let mut frame = Interrupted(unsafe { &mut *(registers as *mut Registers) });
     u32::from(isolation::kill::fault(&mut frame, reason, address))

@@ -68,15 +68,17 @@ const INIT_RESERVE: usize = usize::MAX;
 
 fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
     let mut grants = [const { None }; MOST_GRANTS];
-    let file = prepared.file().ok_or(StartError::NoFile)?;
+    let file = prepared
+        .file()
+        .ok_or(StartError::Rpc(RpcError::DomainCrashed))?;
     let image = file.image();
     let wants = image.ports().filter(|port| port.flags & PORT_OFFER == 0);
     for (grant, port) in grants.iter_mut().zip(wants) {
-        *grant = service(port.name).map_err(|_| StartError::NoMemory)?;
+        *grant = service(port.name).map_err(|_| StartError::Rpc(RpcError::NoMemory))?;
     }
     let options = word("root=").and_then(|_| word("options="));
     let options = RVec::from_slice(options.unwrap_or_default().as_bytes())
-        .map_err(|_| StartError::NoMemory)?;
+        .map_err(|_| StartError::Rpc(RpcError::NoMemory))?;
     let limits = Limits {
         reserve: INIT_RESERVE,
         ..Limits::NONE

@@ -36,47 +36,8 @@ pub const ALIVE_COUNTED: u32 = 3;
 /// Budget of a call where neither interface nor domain says anything, in milliseconds.
 pub const DEFAULT_BUDGET_MS: u32 = 5_000;
 
-abi::numbered! {
-    /// What a domain is doing.
-    pub enum State {
-        /// Its start function runs.
-        Starting = 0,
-        /// It can be called.
-        Running = 1,
-        /// It is dead, but threads may still be inside.
-        Dying = 2,
-        /// Everything that it owned is taken back.
-        Gone = 3,
-    }
-}
-
-abi::numbered! {
-    /// Why a domain ended.
-    pub enum Reason {
-        /// It did not.
-        None = 0,
-        /// It panicked.
-        Panic = 1,
-        /// It touched memory that is not there or not for this.
-        PageFault = 2,
-        /// It used up its stack.
-        StackOverflow = 3,
-        /// It divided by zero.
-        DivideError = 4,
-        /// It ran into an instruction that does not exist.
-        InvalidOpcode = 5,
-        /// Another processor exception.
-        Exception = 6,
-        /// A call ran longer than its budget.
-        Hang = 7,
-        /// It was ended from outside.
-        Killed = 8,
-        /// It came to its own end.
-        Exited = 9,
-        /// It owned far more shared memory than its budget allows.
-        OverBudget = 10,
-    }
-}
+/// What a domain is doing, and why it ended: as the interfaces have it.
+pub use interfaces::{CrashReason as Reason, DomainState as State};
 
 /// What a new domain may have.
 #[derive(Clone, Copy, Debug, Default)]

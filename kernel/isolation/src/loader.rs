@@ -26,41 +26,8 @@ pub const MOST_GRANTS: usize = 12;
 /// Most offers of one domain.
 pub const MOST_OFFERS: usize = 4;
 
-/// Why a file was not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoadError {
-    /// Not an image at all.
-    NotAnImage,
-    /// Shorter or longer than its header says.
-    WrongLength,
-    /// A field is wrong.
-    Malformed(&'static str),
-    /// Built against other interfaces or by another compiler.
-    WrongFingerprint,
-    /// Altered, or signed by another key.
-    BadSignature,
-    /// No memory to keep it, or not for the domain that is to pay for it.
-    NoMemory,
-}
-
-/// Why a domain did not start.
-#[derive(Debug)]
-pub enum StartError {
-    /// A wanted grant is missing.
-    MissingGrant(Text<32>),
-    /// A grant is of another interface.
-    WrongGrant(Text<32>),
-    /// More grants than wants.
-    ExtraGrant,
-    /// Its start function gave an error.
-    Failed(RpcError),
-    /// It crashed while it started.
-    Crashed,
-    /// No memory for it.
-    NoMemory,
-    /// The domain that had the file verified is gone, and the file with it.
-    NoFile,
-}
+/// Why a file was not accepted, and why a domain did not start: as the interfaces have it.
+pub use interfaces::{LoadError, StartError};
 
 /// A verified file.
 pub struct File {
@@ -99,17 +66,17 @@ pub fn prepare(file: RVec<u8>) -> Result<Prepared, LoadError> {
 /// As [`prepare`], for a domain, which pays for the memory of the file. It must be in the call.
 ///
 /// # Errors
-/// [`LoadError::NoMemory`], then as for [`prepare`].
+/// [`LoadError::Rpc`] with [`RpcError::NoMemory`], then as for [`prepare`].
 pub fn prepare_for(payer: BlockRef, file: RVec<u8>) -> Result<Prepared, LoadError> {
     let charge = payer.domain().map(|payer| {
         let bytes = abi::shared::footprint(file.len());
-        Charge::new(payer.clone(), Kind::Notes, bytes).ok_or(LoadError::NoMemory)
+        Charge::new(payer.clone(), Kind::Notes, bytes).ok_or(LoadError::Rpc(RpcError::NoMemory))
     });
     let charge = charge.transpose()?;
     verify(&file)?;
     // What notes the file lies in the kernel's heap.
     if !platform().can_note() {
-        return Err(LoadError::NoMemory);
+        return Err(LoadError::Rpc(RpcError::NoMemory));
     }
     let number = payer.block().note_file(File {
         bytes: file,
@@ -127,7 +94,7 @@ pub fn verify(file: &[u8]) -> Result<Elf<'_>, LoadError> {
     let image = Image::parse(file).map_err(|error| match error {
         ImageError::NotAnImage => LoadError::NotAnImage,
         ImageError::WrongLength => LoadError::WrongLength,
-        ImageError::BadHeader(what) => LoadError::Malformed(what),
+        ImageError::BadHeader(what) => malformed(what),
     })?;
     // The signature first: of an altered file nothing can be said but that.
     if !signature_fits(&image) {
@@ -136,11 +103,15 @@ pub fn verify(file: &[u8]) -> Result<Elf<'_>, LoadError> {
     if !fingerprint_fits(&image) {
         return Err(LoadError::WrongFingerprint);
     }
-    let elf = Elf::parse(image.elf()).map_err(LoadError::Malformed)?;
+    let elf = Elf::parse(image.elf()).map_err(malformed)?;
     elf.relocations()
         .try_for_each(|one| one.map(drop))
-        .map_err(LoadError::Malformed)?;
+        .map_err(malformed)?;
     Ok(elf)
+}
+
+fn malformed(what: &'static str) -> LoadError {
+    LoadError::Malformed(Text::new(what))
 }
 
 /// The largest file that is looked at, in bytes.
@@ -216,9 +187,12 @@ impl Prepared {
     ) -> Result<Instance, StartError> {
         let (block, entry) = {
             // Not for longer: its start function may run as long as it likes.
-            let file = self.file().ok_or(StartError::NoFile)?;
+            let file = self
+                .file()
+                .ok_or(StartError::Rpc(RpcError::DomainCrashed))?;
             check_grants(&file.image(), &grants)?;
-            file.create(name, limits).ok_or(StartError::NoMemory)?
+            file.create(name, limits)
+                .ok_or(StartError::Rpc(RpcError::NoMemory))?
         };
         match enter(&block, entry, grants, options) {
             Ok(offers) => {
@@ -415,7 +389,7 @@ fn enter(
     match called.and(entry.result) {
         Ok(code) => judge(block, code)?,
         Err(RpcError::DomainCrashed) => return Err(StartError::Crashed),
-        Err(RpcError::NoMemory) => return Err(StartError::NoMemory),
+        Err(RpcError::NoMemory) => return Err(StartError::Rpc(RpcError::NoMemory)),
         Err(error) => return Err(StartError::Failed(error)),
     }
     block.crash_entry.store(entry.args.crash, Ordering::Relaxed);

@@ -18,33 +18,3 @@ pub use auditor::Auditor;
 pub use loader::ImageLoader;
 pub use memory::KernelMemory;
 pub use monitor::{Control, KernelMonitor, Machine};
-
-use interfaces::{CrashReason, DomainState};
-use isolation::{Reason, State};
-
-/// The interface's name for a state.
-fn state_of(state: State) -> DomainState {
-    match state {
-        State::Starting => DomainState::Starting,
-        State::Running => DomainState::Running,
-        State::Dying => DomainState::Dying,
-        State::Gone => DomainState::Gone,
-    }
-}
-
-/// The interface's name for a reason.
-fn reason_of(reason: Reason) -> CrashReason {
-    match reason {
-        Reason::None => CrashReason::None,
-        Reason::Panic => CrashReason::Panic,
-        Reason::PageFault => CrashReason::PageFault,
-        Reason::StackOverflow => CrashReason::StackOverflow,
-        Reason::DivideError => CrashReason::DivideError,
-        Reason::InvalidOpcode => CrashReason::InvalidOpcode,
-        Reason::Exception => CrashReason::Exception,
-        Reason::Hang => CrashReason::Hang,
-        Reason::Killed => CrashReason::Killed,
-        Reason::Exited => CrashReason::Exited,
-        Reason::OverBudget => CrashReason::OverBudget,
-    }
-}

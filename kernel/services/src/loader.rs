@@ -16,14 +16,7 @@ pub struct ImageLoader;
 impl Loader for ImageLoader {
     fn prepare(&self, file: RVec<u8>) -> Result<Handle<dyn Image>, LoadError> {
         let payer = domain::caller().map_or(BlockRef::Kernel, BlockRef::Domain);
-        let prepared = loader::prepare_for(payer, file).map_err(|error| match error {
-            loader::LoadError::NotAnImage => LoadError::NotAnImage,
-            loader::LoadError::WrongLength => LoadError::WrongLength,
-            loader::LoadError::Malformed(what) => LoadError::Malformed(Text::new(what)),
-            loader::LoadError::WrongFingerprint => LoadError::WrongFingerprint,
-            loader::LoadError::BadSignature => LoadError::BadSignature,
-            loader::LoadError::NoMemory => LoadError::Rpc(RpcError::NoMemory),
-        })?;
+        let prepared = loader::prepare_for(payer, file)?;
         Ok(Handle::new(ImageObject(prepared))?)
     }
 }
@@ -81,18 +74,7 @@ impl Image for ImageObject {
                 percent: spec.cpu_percent,
             },
         };
-        let instance = self
-            .0
-            .start(spec.name.as_str(), limits, grants, options)
-            .map_err(|error| match error {
-                loader::StartError::MissingGrant(name) => StartError::MissingGrant(name),
-                loader::StartError::WrongGrant(name) => StartError::WrongGrant(name),
-                loader::StartError::ExtraGrant => StartError::ExtraGrant,
-                loader::StartError::Failed(error) => StartError::Failed(error),
-                loader::StartError::Crashed => StartError::Crashed,
-                loader::StartError::NoMemory => StartError::Rpc(RpcError::NoMemory),
-                loader::StartError::NoFile => StartError::Rpc(GONE),
-            })?;
+        let instance = self.0.start(spec.name.as_str(), limits, grants, options)?;
         let control = Handle::new(DomainObject(instance.block))?;
         Ok(Started {
             control,

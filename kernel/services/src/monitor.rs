@@ -1,6 +1,5 @@
 //! `Domain`, `DomainControl` and `Monitor`: watching domains and ending them.
 
-use crate::{reason_of, state_of};
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use interfaces::{
@@ -47,8 +46,8 @@ fn info(block: &ControlBlock) -> DomainInfo {
         id: block.id,
         parent: block.parent,
         name: block.name(),
-        state: state_of(block.state()),
-        reason: reason_of(block.reason()),
+        state: block.state(),
+        reason: block.reason(),
         heap_bytes: block.heap_bytes() as u64,
         image_bytes: block.image_bytes() as u64,
         threads: block.counters.threads.load(Ordering::Relaxed),
@@ -74,7 +73,7 @@ impl Domain for DomainObject {
     }
 
     fn wait(&self) -> RpcResult<CrashReason> {
-        self.0.wait_gone().map(reason_of)
+        self.0.wait_gone()
     }
 
     fn adopt_thread(&self) -> RpcResult<()> {
@@ -133,8 +132,8 @@ impl<M: Machine> Monitor for KernelMonitor<M> {
             number: event.number,
             id: event.id,
             name: event.name,
-            state: state_of(event.state),
-            reason: reason_of(event.reason),
+            state: event.state,
+            reason: event.reason,
         })
     }
 

@@ -41,7 +41,7 @@ macro_rules! refused {
     ($($name:ident: [$(($at:expr, $value:expr, $width:expr)),+], $reason:literal;)+) => {
         $(#[test]
         fn $name() {
-            assert_eq!(changed(&[$(($at, $value, $width)),+]), Err(LoadError::Malformed($reason)));
+            assert_eq!(changed(&[$(($at, $value, $width)),+]), Err(LoadError::Malformed($reason.into())));
         })+
     };
 }
@@ -177,21 +177,21 @@ fn every_field_of_the_header_garbled() {
     for (at, what) in [
         (0, LoadError::NotAnImage),
         (7, LoadError::NotAnImage),
-        (8, LoadError::Malformed("port count")),
-        (11, LoadError::Malformed("port count")),
+        (8, LoadError::Malformed("port count".into())),
+        (11, LoadError::Malformed("port count".into())),
         (12, LoadError::WrongLength),
         (15, LoadError::WrongLength),
         (16, LoadError::WrongFingerprint),
         (47, LoadError::WrongFingerprint),
-        (80, LoadError::Malformed("port count")),
-        (83, LoadError::Malformed("port count")),
-        (84, LoadError::Malformed("reserved field")),
-        (87, LoadError::Malformed("reserved field")),
+        (80, LoadError::Malformed("port count".into())),
+        (83, LoadError::Malformed("port count".into())),
+        (84, LoadError::Malformed("reserved field".into())),
+        (87, LoadError::Malformed("reserved field".into())),
         // The flags of a port, and what is reserved behind them.
-        (88 + 40, LoadError::Malformed("port")),
-        (88 + 43, LoadError::Malformed("port")),
-        (88 + 44, LoadError::Malformed("port")),
-        (88 + 47, LoadError::Malformed("port")),
+        (88 + 40, LoadError::Malformed("port".into())),
+        (88 + 43, LoadError::Malformed("port".into())),
+        (88 + 44, LoadError::Malformed("port".into())),
+        (88 + 47, LoadError::Malformed("port".into())),
     ] {
         assert_eq!(with_byte(at, 0xee), Err(what), "byte {at}");
     }
@@ -207,11 +207,19 @@ fn names_that_are_none() {
         (48 + 31, b'x'),
     ] {
         let answer = with_byte(at, value);
-        assert_eq!(answer, Err(LoadError::Malformed("name")), "{value} at {at}");
+        assert_eq!(
+            answer,
+            Err(LoadError::Malformed("name".into())),
+            "{value} at {at}"
+        );
     }
     for (at, value) in [(88, 0), (88, 0xff), (89, 7), (88 + 31, b'x')] {
         let answer = with_byte(at, value);
-        assert_eq!(answer, Err(LoadError::Malformed("port")), "{value} at {at}");
+        assert_eq!(
+            answer,
+            Err(LoadError::Malformed("port".into())),
+            "{value} at {at}"
+        );
     }
 }
 
@@ -232,7 +240,7 @@ fn ports_more_than_there_may_be() {
         4,
     );
     let answer = answer(&keys::sign(&sample::key(), unsigned));
-    assert_eq!(answer, Err(LoadError::Malformed("port count")));
+    assert_eq!(answer, Err(LoadError::Malformed("port count".into())));
 }
 
 #[test]
@@ -289,6 +297,6 @@ fn all_program_headers_are_looked_at() {
     // The last one of many, so that none is passed over.
     assert_eq!(
         changed(&[(56, COUNT as u64, 2), (header(COUNT - 1, 0), 7, 4)]),
-        Err(LoadError::Malformed("has thread-local storage"))
+        Err(LoadError::Malformed("has thread-local storage".into()))
     );
 }
