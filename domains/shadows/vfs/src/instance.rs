@@ -5,6 +5,8 @@ use interfaces::{Failure, FileKind, FileSystem, FsError, Handle, Hold, RVec, Res
 use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
 use respawn::Live;
 
+use crate::service::Setting;
+
 /// One life of the file system.
 #[derive(Clone)]
 pub struct Instance(Arc<Live<dyn FileSystem, u64>>);
@@ -28,6 +30,7 @@ pub fn fetch(respawn: &Handle<dyn Respawn>, failed: u32) -> Result<Instance, FsE
 
 impl Target for Instance {
     type Data = RVec<u8>;
+    type Setting = Setting;
     type Error = FsError;
     type Kept = Handle<dyn Hold>;
 
@@ -59,7 +62,7 @@ impl Target for Instance {
 
     fn perform(
         &self,
-        action: &Action<RVec<u8>>,
+        action: &Action<RVec<u8>, Setting>,
         [first, second]: [u64; 2],
     ) -> Result<Outcome, FsError> {
         let fs = &self.0.service;
@@ -67,10 +70,7 @@ impl Target for Instance {
         match action {
             Action::Write { offset, data } => fs.write(first, *offset, data).map(Outcome::Wrote),
             Action::Truncate { size } => fs.truncate(first, *size).map(done),
-            Action::SetMode { mode } => fs.set_mode(first, *mode).map(done),
-            Action::SetTimes { accessed, modified } => {
-                fs.set_times(first, *accessed, *modified).map(done)
-            }
+            Action::Set(setting) => setting.perform(fs, first).map(done),
             Action::Create { name, kind, mode } => {
                 let kind = match kind {
                     Kind::File => FileKind::Regular,

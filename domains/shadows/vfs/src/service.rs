@@ -24,12 +24,17 @@ impl Service {
     }
 
     /// Makes a change about one or two inodes.
-    fn change(&self, action: Action<RVec<u8>>, on: [u64; 2]) -> Result<Outcome, FsError> {
+    fn change(&self, action: Action<RVec<u8>, Setting>, on: [u64; 2]) -> Result<Outcome, FsError> {
         self.shadow.engine().change(&*self.shadow, action, on)
     }
 
+    /// Sets something of an inode.
+    fn set(&self, setting: Setting, inode: u64) -> Result<(), FsError> {
+        self.change(Action::Set(setting), [inode; 2]).map(|_| ())
+    }
+
     /// Makes an inode.
-    fn make(&self, action: Action<RVec<u8>>, directory: u64) -> Result<u64, FsError> {
+    fn make(&self, action: Action<RVec<u8>, Setting>, directory: u64) -> Result<u64, FsError> {
         match self.change(action, [directory; 2])? {
             Outcome::Made(inode) => Ok(inode),
             _ => Err(FsError::Device),
@@ -73,6 +78,32 @@ impl Service {
     fn count_hold(&self, inode: u64) {
         while !self.shadow.front(|front| front.hold(inode)) {
             drop(self.shadow.engine());
+        }
+    }
+}
+
+/// What can be set of an inode. It is remembered, and set again by whatever instance comes next.
+pub enum Setting {
+    /// The permission bits.
+    Mode(u16),
+    /// Times in seconds since 1970; `None`: stays.
+    Times {
+        /// Of the last access.
+        accessed: Option<u64>,
+        /// Of the last change of the content.
+        modified: Option<u64>,
+    },
+}
+
+impl Setting {
+    /// Sets it of the inode `real`, in the numbers of `fs`.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn perform(&self, fs: &Handle<dyn FileSystem>, real: u64) -> Result<(), FsError> {
+        match *self {
+            Setting::Mode(mode) => fs.set_mode(real, mode),
+            Setting::Times { accessed, modified } => fs.set_times(real, accessed, modified),
         }
     }
 }
@@ -271,8 +302,7 @@ impl FileSystem for Service {
 
     fn set_mode(&self, inode: u64, mode: u16) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
-        self.change(Action::SetMode { mode }, [inode; 2])
-            .map(|_| ())
+        self.set(Setting::Mode(mode), inode)
     }
 
     fn set_times(
@@ -282,8 +312,7 @@ impl FileSystem for Service {
         modified: Option<u64>,
     ) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
-        let action = Action::SetTimes { accessed, modified };
-        self.change(action, [inode; 2]).map(|_| ())
+        self.set(Setting::Times { accessed, modified }, inode)
     }
 
     fn statistics(&self) -> Result<FsStatistics, FsError> {

@@ -13,9 +13,10 @@ pub enum Kind {
     Other,
 }
 
-/// A change, without the inodes that it is about: they stand beside it as `[first, second]`.
+/// A change, without the inodes that it is about: they stand beside it as `[first, second]`. `S` is what can be set
+/// of an inode ([`Target::Setting`]).
 #[derive(Clone, Debug)]
-pub enum Action<D> {
+pub enum Action<D, S> {
     /// Writes into the file `first`.
     Write {
         /// Where.
@@ -28,18 +29,8 @@ pub enum Action<D> {
         /// In bytes.
         size: u64,
     },
-    /// Sets the permission bits of `first`.
-    SetMode {
-        /// The bits.
-        mode: u16,
-    },
-    /// Sets times of `first`, in seconds since 1970.
-    SetTimes {
-        /// Of the last access; `None`: stays.
-        accessed: Option<u64>,
-        /// Of the last change of the content; `None`: stays.
-        modified: Option<u64>,
-    },
+    /// Sets something of `first`. Done twice it is as if done once.
+    Set(S),
     /// Makes a file or directory in the directory `first`.
     Create {
         /// Its name.
@@ -80,14 +71,11 @@ pub enum Action<D> {
     },
 }
 
-impl<D: Deref<Target = [u8]>> Action<D> {
+impl<D: Deref<Target = [u8]>, S> Action<D, S> {
     /// The names that it changes: in `first`, in `second`.
     pub fn names(&self) -> [Option<&D>; 2] {
         match self {
-            Action::Write { .. }
-            | Action::Truncate { .. }
-            | Action::SetMode { .. }
-            | Action::SetTimes { .. } => [None, None],
+            Action::Write { .. } | Action::Truncate { .. } | Action::Set(_) => [None, None],
             Action::Create { name, .. }
             | Action::Symlink { name, .. }
             | Action::Link { name }
@@ -169,6 +157,8 @@ pub enum Fault {
 pub trait Target: Clone {
     /// Bytes: a name or content.
     type Data: Deref<Target = [u8]>;
+    /// What can be set of an inode, such as its permission bits. This library only repeats it.
+    type Setting;
     /// Why something failed.
     type Error;
     /// Keeps an inode alive.
@@ -192,7 +182,11 @@ pub trait Target: Clone {
     ///
     /// # Errors
     /// The file system's.
-    fn perform(&self, action: &Action<Self::Data>, on: [u64; 2]) -> Result<Outcome, Self::Error>;
+    fn perform(
+        &self,
+        action: &Action<Self::Data, Self::Setting>,
+        on: [u64; 2],
+    ) -> Result<Outcome, Self::Error>;
     /// Keeps an inode alive, also without a name.
     ///
     /// # Errors

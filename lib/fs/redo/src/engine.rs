@@ -46,7 +46,7 @@ enum Health {
 /// The one place where changes are made. Guarded by a lock that is held over calls to the file system.
 pub struct Engine<T: Target> {
     fs: T,
-    log: Log<T::Data>,
+    log: Log<T::Data, T::Setting>,
     health: Health,
     /// Most bytes in the log.
     budget: usize,
@@ -139,7 +139,7 @@ impl<T: Target> Engine<T> {
     pub fn change<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        action: Action<T::Data>,
+        action: Action<T::Data, T::Setting>,
         on: [u64; 2],
     ) -> Result<Outcome, T::Error> {
         self.make_room(host, action.weight())?;
@@ -167,7 +167,7 @@ impl<T: Target> Engine<T> {
     fn prepare<H: Host<Target = T>>(
         &self,
         host: &H,
-        action: &Action<T::Data>,
+        action: &Action<T::Data, T::Setting>,
         on: [u64; 2],
     ) -> Result<Option<Basis>, T::Error> {
         let [first, second] = on.map(|inode| host.front(|front| front.ids.real(inode)));
@@ -237,7 +237,7 @@ impl<T: Target> Engine<T> {
     fn perform<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        action: Action<T::Data>,
+        action: Action<T::Data, T::Setting>,
         basis: Basis,
     ) -> Result<Outcome, T::Error> {
         let changes_names = !action.is_content();

@@ -48,8 +48,8 @@ pub(crate) enum Object {
 }
 
 /// One change.
-pub(crate) struct Entry<D> {
-    pub(crate) action: Action<D>,
+pub(crate) struct Entry<D, S> {
+    pub(crate) action: Action<D, S>,
     pub(crate) on: [Object; 2],
     /// What the names that it changes led to before.
     pub(crate) before: [Option<Object>; 2],
@@ -59,8 +59,8 @@ pub(crate) struct Entry<D> {
 }
 
 /// Changes in their order. The last one may still be under way.
-pub struct Log<D> {
-    pub(crate) entries: Vec<Entry<D>>,
+pub struct Log<D, S> {
+    pub(crate) entries: Vec<Entry<D, S>>,
     /// For numbers, the entry that made the inode that has it; by the numbers that were right before a recovery began.
     born: BTreeMap<u64, usize>,
     /// What the inodes are that were there before.
@@ -73,13 +73,13 @@ pub struct Log<D> {
     pub(crate) redoing: Option<usize>,
 }
 
-impl<D: Deref<Target = [u8]>> Default for Log<D> {
+impl<D: Deref<Target = [u8]>, S> Default for Log<D, S> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<D: Deref<Target = [u8]>> Log<D> {
+impl<D: Deref<Target = [u8]>, S> Log<D, S> {
     /// No changes.
     pub fn new() -> Self {
         Log {
@@ -165,7 +165,7 @@ impl<D: Deref<Target = [u8]>> Log<D> {
     }
 
     /// Notes a change that is about to be tried.
-    pub fn begin(&mut self, action: Action<D>, basis: Basis) -> &Action<D> {
+    pub fn begin(&mut self, action: Action<D, S>, basis: Basis) -> &Action<D, S> {
         debug_assert!(!self.pending, "one change at a time");
         self.weight += action.weight();
         let object = |number| self.object(number);
@@ -201,7 +201,7 @@ impl<D: Deref<Target = [u8]>> Log<D> {
 
     /// Only `count` bytes of the last entry were written.
     pub(crate) fn shorten(&mut self, count: u64, cut: impl FnOnce(D, usize) -> D) {
-        let is_short = |entry: &mut Entry<D>| matches!(&entry.action, Action::Write { data, .. } if (data.len() as u64) > count);
+        let is_short = |entry: &mut Entry<D, S>| matches!(&entry.action, Action::Write { data, .. } if (data.len() as u64) > count);
         let Some(mut entry) = self.entries.pop_if(is_short) else {
             return;
         };

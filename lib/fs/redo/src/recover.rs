@@ -85,13 +85,16 @@ enum Fate<E> {
     Lost,
 }
 
-impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
+impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
     /// Does again on `fs` what is not on its disk.
     ///
     /// # Errors
     /// Those of the file system that say that it is dead, or in trouble. Then this is to be called again, with the same
     /// instance or the next one.
-    pub fn recover<T: Target<Data = D>>(&mut self, fs: &T) -> Result<Recovery<T::Error>, T::Error> {
+    pub fn recover<T: Target<Data = D, Setting = S>>(
+        &mut self,
+        fs: &T,
+    ) -> Result<Recovery<T::Error>, T::Error> {
         let found = self.found_on(fs)?;
         let mut report = Report {
             entries: self.entries.len(),
@@ -160,7 +163,7 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     }
 
     /// What a name leads to on the disk, and what that is if its number may not be enough.
-    fn there<T: Target<Data = D>>(
+    fn there<T: Target<Data = D, Setting = S>>(
         &self,
         fs: &T,
         directory: u64,
@@ -169,8 +172,9 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
         let Some(number) = look(fs, directory, name)? else {
             return Ok(None);
         };
-        let has_used =
-            |entry: &Entry<D>| entry.action.makes() && entry.made.is_none_or(|made| made == number);
+        let has_used = |entry: &Entry<D, S>| {
+            entry.action.makes() && entry.made.is_none_or(|made| made == number)
+        };
         let kind = match self.entries.iter().any(has_used) {
             true => answer::<T, _>(fs.facts(number))?.map(|facts| facts.kind),
             false => None,
@@ -211,7 +215,10 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     }
 
     /// The smallest number of entries with which the log's names lead to where the disk's lead.
-    fn found_on<T: Target<Data = D>>(&self, fs: &T) -> Result<Option<usize>, T::Error> {
+    fn found_on<T: Target<Data = D, Setting = S>>(
+        &self,
+        fs: &T,
+    ) -> Result<Option<usize>, T::Error> {
         let mut names: BTreeMap<(u64, &[u8]), Name> = BTreeMap::new();
         let mut wrong = 0usize;
         for number in 0..self.entries.len() {
@@ -245,7 +252,7 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     }
 
     /// Sees to one entry. `found`: how many are on the disk, if that is known.
-    fn redo<T: Target<Data = D>>(
+    fn redo<T: Target<Data = D, Setting = S>>(
         &mut self,
         fs: &T,
         number: usize,
@@ -280,7 +287,7 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     }
 
     /// Whether a change of names is on the disk.
-    fn is_found<T: Target<Data = D>>(
+    fn is_found<T: Target<Data = D, Setting = S>>(
         &self,
         fs: &T,
         number: usize,
@@ -293,7 +300,7 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     }
 
     /// Remembers the number of what was made, or that it was not.
-    fn note_made<T: Target<Data = D>>(
+    fn note_made<T: Target<Data = D, Setting = S>>(
         &mut self,
         fs: &T,
         number: usize,
@@ -318,7 +325,7 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     }
 
     /// Repeats a change of content, unless the inode's number went to another one among the entries that are on the disk.
-    fn redo_content<T: Target<Data = D>>(
+    fn redo_content<T: Target<Data = D, Setting = S>>(
         &self,
         fs: &T,
         number: usize,
@@ -337,7 +344,11 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     }
 
     /// Whether the names of an entry lead to what they led to before it.
-    fn is_to_be_done<T: Target<Data = D>>(&self, fs: &T, number: usize) -> Result<bool, T::Error> {
+    fn is_to_be_done<T: Target<Data = D, Setting = S>>(
+        &self,
+        fs: &T,
+        number: usize,
+    ) -> Result<bool, T::Error> {
         for effect in self.effects(number) {
             let disk = self.there(fs, effect.directory, effect.name)?;
             let is_before = effect.before.fits(disk);
@@ -350,7 +361,7 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
         Ok(true)
     }
 
-    fn disk_of_first<T: Target<Data = D>>(
+    fn disk_of_first<T: Target<Data = D, Setting = S>>(
         &self,
         fs: &T,
         number: usize,
@@ -362,7 +373,11 @@ impl<D: core::ops::Deref<Target = [u8]>> Log<D> {
     }
 
     /// Learns the number of what entry `number` has made, if it has, which is the last one on the disk.
-    fn note_found<T: Target<Data = D>>(&mut self, fs: &T, number: usize) -> Result<(), T::Error> {
+    fn note_found<T: Target<Data = D, Setting = S>>(
+        &mut self,
+        fs: &T,
+        number: usize,
+    ) -> Result<(), T::Error> {
         if self.entries[number].action.makes() {
             self.entries[number].made = self.disk_of_first(fs, number)?;
         }
@@ -393,7 +408,7 @@ fn answer<T: Target, R>(result: Result<R, T::Error>) -> Result<Option<R>, T::Err
 /// Makes a change; answers of the file system are its fate.
 fn perform<T: Target>(
     fs: &T,
-    action: &Action<T::Data>,
+    action: &Action<T::Data, T::Setting>,
     on: [u64; 2],
 ) -> Result<Fate<T::Error>, T::Error> {
     match fs.perform(action, on) {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::model::pair::{Life, Pair};
-use crate::model::{Body, Error, NOW, Random, Result};
+use crate::model::{Body, Error, NOW, Random, Result, Setting};
 use ext2::{BlockDevice, DeviceError, FileKind, FileSystem, Group, Options, SECTOR_SIZE};
 use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
 
@@ -248,6 +248,7 @@ impl<const JOURNAL: bool> Life for Mounted<JOURNAL> {
 
 impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
     type Data = Vec<u8>;
+    type Setting = Setting;
     type Error = Error;
     type Kept = ();
 
@@ -278,7 +279,7 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
         })
     }
 
-    fn perform(&self, action: &Action<Vec<u8>>, on: [u64; 2]) -> Result<Outcome> {
+    fn perform(&self, action: &Action<Vec<u8>, Setting>, on: [u64; 2]) -> Result<Outcome> {
         let [first, second] = on.map(|number| number as u32);
         let made = |number: u32| Outcome::Made(number.into());
         let done = |()| Outcome::Done;
@@ -287,15 +288,10 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
                 .write(first, *offset, data)
                 .map(|count| Outcome::Wrote(count as u64)),
             Action::Truncate { size } => fs.truncate(first, *size).map(done),
-            Action::SetMode { mode } => fs.chmod(first, *mode).map(done),
-            Action::SetTimes { accessed, modified } => {
-                let time = |seconds: &u64| *seconds as i64;
-                fs.set_times(
-                    first,
-                    accessed.as_ref().map(time),
-                    modified.as_ref().map(time),
-                )
-                .map(done)
+            Action::Set(Setting::Mode(mode)) => fs.chmod(first, *mode).map(done),
+            Action::Set(Setting::Times(times)) => {
+                let [accessed, modified] = times.map(|time| time.map(|seconds| seconds as i64));
+                fs.set_times(first, accessed, modified).map(done)
             }
             Action::Create {
                 name,

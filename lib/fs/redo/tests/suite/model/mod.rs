@@ -49,6 +49,14 @@ impl Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What can be set of an inode.
+#[derive(Clone, Copy, Debug)]
+pub enum Setting {
+    Mode(u16),
+    /// Of the last access, of the last change; `None`: stays.
+    Times([Option<u64>; 2]),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     File(Vec<u8>),
@@ -238,7 +246,7 @@ impl Model {
         Ok(())
     }
 
-    pub fn perform(&mut self, action: &Action<Vec<u8>>, on: [u64; 2]) -> Result<Outcome> {
+    pub fn perform(&mut self, action: &Action<Vec<u8>, Setting>, on: [u64; 2]) -> Result<Outcome> {
         match action {
             Action::Write { offset, data } => {
                 let content = self.content(on[0])?;
@@ -254,12 +262,10 @@ impl Model {
                 self.content(on[0])?.resize(*size as usize, 0);
                 self.change_times(on[0], [None, Some(NOW)])?;
             }
-            Action::SetMode { mode } => {
+            Action::Set(Setting::Mode(mode)) => {
                 self.inodes.get_mut(&on[0]).ok_or(Error::Missing)?.mode = *mode
             }
-            Action::SetTimes { accessed, modified } => {
-                self.change_times(on[0], [*accessed, *modified])?
-            }
+            Action::Set(Setting::Times(times)) => self.change_times(on[0], *times)?,
             Action::Create { name, kind, mode } => {
                 let body = match kind {
                     Kind::File => Body::File(Vec::new()),
@@ -446,6 +452,7 @@ impl Instance {
 
 impl Target for Instance {
     type Data = Vec<u8>;
+    type Setting = Setting;
     type Error = Error;
     type Kept = ();
 
@@ -477,7 +484,7 @@ impl Target for Instance {
         })
     }
 
-    fn perform(&self, action: &Action<Vec<u8>>, on: [u64; 2]) -> Result<Outcome> {
+    fn perform(&self, action: &Action<Vec<u8>, Setting>, on: [u64; 2]) -> Result<Outcome> {
         let mut disk = self.disk.borrow_mut();
         let crash = disk.call(self.id)?;
         if crash == Some(false) {

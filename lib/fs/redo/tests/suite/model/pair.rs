@@ -5,10 +5,10 @@ use std::cell::RefCell;
 use redo::engine::translate;
 use redo::{Action, Engine, Front, Host, Kind, Outcome, Report, Target};
 
-use super::{Body, Error, Instance, Model, ROOT, Random, Result};
+use super::{Body, Error, Instance, Model, ROOT, Random, Result, Setting};
 
 /// A life of a file system that is tested.
-pub trait Life: Target<Data = Vec<u8>, Error = Error> {
+pub trait Life: Target<Data = Vec<u8>, Setting = Setting, Error = Error> {
     /// Its errors are exactly the model's.
     const EXACT: bool;
     fn first(seed: u64) -> Self;
@@ -139,12 +139,11 @@ impl<L: Life> Pair<L> {
             }
             (14, Some(file)) => {
                 let mode = random.below(0o1000) as u16;
-                self.change(Action::SetMode { mode }, [file; 2]);
+                self.change(Action::Set(Setting::Mode(mode)), [file; 2]);
             }
             (20, Some(file)) => {
-                let [accessed, modified] =
-                    [0, 1].map(|_| Some(random.below(9) as u64).filter(|time| *time > 2));
-                self.change(Action::SetTimes { accessed, modified }, [file; 2]);
+                let times = [0, 1].map(|_| Some(random.below(9) as u64).filter(|time| *time > 2));
+                self.change(Action::Set(Setting::Times(times)), [file; 2]);
             }
             (15, Some(file)) => self.append(file, bytes(random)),
             (16, _) => self.hold_or_release(random),
@@ -171,7 +170,7 @@ impl<L: Life> Pair<L> {
     }
 
     /// A change that makes an inode.
-    fn make(&mut self, action: Action<Vec<u8>>, directory: Known) {
+    fn make(&mut self, action: Action<Vec<u8>, Setting>, directory: Known) {
         let sure = self.sure.perform(&action, [directory.sure; 2]);
         let client = self
             .engine
@@ -186,7 +185,7 @@ impl<L: Life> Pair<L> {
         }
     }
 
-    fn change(&mut self, action: Action<Vec<u8>>, on: [Known; 2]) {
+    fn change(&mut self, action: Action<Vec<u8>, Setting>, on: [Known; 2]) {
         let sure = self.sure.perform(&action, on.map(|known| known.sure));
         let numbers = on.map(|known| known.client);
         let (engine, site) = (&mut self.engine, &self.site);
@@ -287,7 +286,7 @@ impl<L: Life> Pair<L> {
         }
     }
 
-    pub fn result_of(&mut self, action: Action<Vec<u8>>, on: u64) -> Result<Outcome> {
+    pub fn result_of(&mut self, action: Action<Vec<u8>, Setting>, on: u64) -> Result<Outcome> {
         self.engine.change(&self.site, action, [on; 2])
     }
 }
@@ -299,7 +298,11 @@ fn bytes(random: &mut Random) -> Vec<u8> {
 }
 
 /// Both did it, or both did not, for the same reason if that is asked for.
-fn agree<L: Life>(sure: &Result<Outcome>, client: &Result<Outcome>, action: &Action<Vec<u8>>) {
+fn agree<L: Life>(
+    sure: &Result<Outcome>,
+    client: &Result<Outcome>,
+    action: &Action<Vec<u8>, Setting>,
+) {
     match (sure, client) {
         (Err(_), Err(error)) if !L::EXACT && *error != Error::Failed => {}
         _ => assert_eq!(sure, client, "{action:?}"),
