@@ -254,7 +254,10 @@ impl Content {
     pub fn read_ahead_for_ever(&self, volume: &Volume) {
         loop {
             let ahead = self.wait_for_window();
-            while self.load_next(volume, ahead) {}
+            let mut from = Some(ahead.offset);
+            while let Some(at) = from {
+                from = self.load_next(volume, ahead, at);
+            }
             let mut state = self.state.lock();
             state.cache.end_ahead(ahead);
             self.tell(&state);
@@ -271,16 +274,13 @@ impl Content {
         }
     }
 
-    /// Loads some of a window; whether it makes sense to go on.
-    fn load_next(&self, volume: &Volume, ahead: Ahead) -> bool {
-        let (Some(miss), Ok(ino)) = (
-            self.state.lock().cache.begin(ahead),
-            u32::try_from(ahead.file),
-        ) else {
-            return false;
-        };
-        let loaded = self.load(volume, ino, miss);
-        matches!(loaded, Ok(Some(loaded)) if loaded.inserted == Inserted::Kept)
+    /// Loads some of a window that was loaded up to `from`; where to go on, if that makes sense.
+    fn load_next(&self, volume: &Volume, ahead: Ahead, from: u64) -> Option<u64> {
+        let ino = u32::try_from(ahead.file).ok()?;
+        let miss = self.state.lock().cache.begin(ahead, from)?;
+        let loaded = self.load(volume, ino, miss).ok().flatten()?;
+        let end = loaded.offset + loaded.buffer.len() as u64;
+        (loaded.inserted == Inserted::Kept).then_some(end)
     }
 
     /// Notes that `data` was written. The volume's lock is held.

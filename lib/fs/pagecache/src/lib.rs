@@ -293,9 +293,11 @@ impl<B: Buffer> PageCache<B> {
         self.plan.take()
     }
 
-    /// What is to be loaded next of a window that was taken, if something is missing there that nobody loads.
-    pub fn begin(&mut self, ahead: Ahead) -> Option<Miss> {
-        let mut at = ahead.offset;
+    /// What is to be loaded next of a window that was taken, if something is missing there that nobody loads: behind
+    /// `from`, up to which it was loaded before. That may be gone again, when there is room for less than the window; who
+    /// then began anew would not come to an end.
+    pub fn begin(&mut self, ahead: Ahead, from: u64) -> Option<Miss> {
+        let mut at = ahead.offset.max(from);
         while at < ahead.end {
             let file = self.files.get(&ahead.file)?;
             if let Some((start, id)) = file.chunk_at(at) {

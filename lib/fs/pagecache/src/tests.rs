@@ -78,7 +78,7 @@ fn read_ahead(cache: &mut Cache, file: u64, offset: u64, length: usize) -> (usiz
     }
     let ahead = cache.take_ahead().expect("there is one");
     let mut loaded = 0;
-    while let Some(miss) = cache.begin(ahead) {
+    while let Some(miss) = cache.begin(ahead, ahead.offset) {
         loaded += load(cache, miss);
     }
     cache.end_ahead(ahead);
@@ -157,14 +157,39 @@ fn nothing_is_read_ahead_behind_the_end() {
     assert!(cache.went(1, 0, 10_000));
     let ahead = cache.take_ahead().expect("there is one");
     assert_eq!((ahead.offset, ahead.end), (12_288, size));
-    let lengths: Vec<_> = core::iter::from_fn(|| cache.begin(ahead))
+    let lengths: Vec<_> = core::iter::from_fn(|| cache.begin(ahead, ahead.offset))
         .map(|miss| miss.bytes)
         .collect();
     assert_eq!(lengths, [SMALL, SMALL, PAGE]);
     assert!(!cache.went(1, 10_000, 50_000));
     assert!(!cache.went(1, 50_000, size));
     cache.resize(1, 10_000);
-    assert!(cache.begin(ahead).is_none());
+    assert!(cache.begin(ahead, ahead.offset).is_none());
+}
+
+/// Memory is so short that each chunk of a window takes the place of the one before.
+#[test]
+fn a_window_larger_than_the_room_for_it_is_loaded_once() {
+    let mut cache = Cache::new(8 << 20);
+    read(&mut cache, 1, 0, SMALL);
+    assert!(cache.went(1, 0, SMALL as u64));
+    let ahead = cache.take_ahead().expect("there is one");
+    let (mut at, mut loads) = (ahead.offset, 0);
+    while let Some(miss) = cache.begin(ahead, at) {
+        assert!(miss.offset >= at, "it went back");
+        let _ = cache.recycle(SMALL, false);
+        let bytes = miss.bytes.min(SMALL);
+        at = miss.offset + bytes as u64;
+        let buffer = Arc::new(content(1, miss.offset, bytes));
+        assert_eq!(cache.insert(miss, buffer, SIZE), Inserted::Kept);
+        loads += 1;
+    }
+    assert_eq!(at, ahead.end);
+    assert_eq!(loads, ((ahead.end - ahead.offset) as usize).div_ceil(SMALL));
+    assert!(cache.bytes() <= 2 * SMALL);
+    // Who begins anew finds the start missing for ever.
+    let again = cache.begin(ahead, ahead.offset).map(|miss| miss.offset);
+    assert_eq!(again, Some(ahead.offset));
 }
 
 #[test]
@@ -191,7 +216,7 @@ fn a_window_that_the_device_does_not_give_is_asked_for_by_its_reader() {
     assert!(matches!(cache.find(1, SMALL as u64, 1), Found::Busy));
     let ahead = cache.take_ahead().expect("there is one");
     assert!(matches!(cache.find(1, SMALL as u64, 1), Found::Busy));
-    let miss = cache.begin(ahead).expect("it is missing");
+    let miss = cache.begin(ahead, ahead.offset).expect("it is missing");
     assert!(matches!(cache.find(1, SMALL as u64, 1), Found::Busy));
     cache.give_up(miss);
     assert!(matches!(cache.find(1, SMALL as u64, 1), Found::Busy));
@@ -211,7 +236,7 @@ fn a_window_that_a_change_overtakes_is_refused_and_loaded_anew() {
         read(&mut cache, 1, 0, SMALL);
         assert!(cache.went(1, 0, SMALL as u64));
         let ahead = cache.take_ahead().expect("there is one");
-        let miss = cache.begin(ahead).expect("it is missing");
+        let miss = cache.begin(ahead, ahead.offset).expect("it is missing");
         change(&mut cache);
         let old = Arc::new(Pages(vec![0xee; miss.bytes]));
         assert_eq!(cache.insert(miss, old, SIZE), Inserted::Stale);
@@ -526,7 +551,7 @@ fn check(cache: &mut Cache, number: u64, file: &[u8], offset: u64, length: usize
     while let Some(ahead) = cache.take_ahead() {
         // Sometimes the first load of a window fails, sometimes the second.
         for fails in [fails, !fails, false] {
-            match cache.begin(ahead) {
+            match cache.begin(ahead, ahead.offset) {
                 Some(miss) if fails => cache.give_up(miss),
                 Some(miss) => {
                     let buffer = loaded(file, &miss);
