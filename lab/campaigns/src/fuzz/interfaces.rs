@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::Options;
+use super::{Options, standstill};
 use crate::hosted;
 use machine::disk;
 use machine::qemu::Machine;
@@ -64,7 +64,9 @@ const BARE_ONLY: [&str; 9] = [
 ];
 /// Longest silence of a kernel that is at work: the director waits 20 seconds for what must happen,
 /// 8 times longer in QEMU.
-const SILENCE: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(400)];
+const SILENCE: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(240)];
+/// The socket of QEMU's stub for debuggers, in the machine's folder.
+const STUB: &str = "stub";
 /// Lines of the log that are shown with a finding.
 const SHOWN: usize = 40;
 /// Sequences between two words of how far the director is, at most.
@@ -138,6 +140,7 @@ fn one_kernel(ground: &Ground<'_>, words: &str, from: u64, report: &mut Report) 
             Said::Nothing if heard.elapsed() < SILENCE[usize::from(ground.is_bare())] => {}
             Said::Nothing => {
                 report.lose("the kernel stands still");
+                print!("{}", ground.calls());
                 break report.at + STRIDE;
             }
             Said::End(how) => {
@@ -331,6 +334,16 @@ impl<'a> Ground<'a> {
         matches!(self, Ground::Bare(..))
     }
 
+    /// Where the processors stand, if that can be told.
+    fn calls(&self) -> String {
+        let Ground::Bare(built, folder, processors) = self else {
+            return String::new();
+        };
+        let stub = folder.join(bare_name(*processors)).join(STUB);
+        let calls = standstill::calls(&stub, &built.kernel, *processors as usize);
+        calls.unwrap_or_else(|error| format!("    it cannot be looked at: {error:#}\n"))
+    }
+
     /// What the director is told; no blanks, as it is a word of the kernel's command line.
     fn words(&self, options: &Options, first: u64, count: u64, seconds: u64) -> String {
         let stretch = if self.is_bare() { 8 } else { 1 };
@@ -368,11 +381,11 @@ impl<'a> Ground<'a> {
                 Ok(Running::Hosted(child, lines))
             }
             Ground::Bare(built, folder, processors) => {
-                let id = std::process::id();
-                let name = format!("bare-{id}-{processors}");
+                let name = bare_name(*processors);
                 let mut machine = Machine::new(&built.kernel, &folder.join(&name));
                 machine.archive = Some(built.archive.clone());
                 machine.disk = Some(disk_image(folder, &format!("{name}.img"))?);
+                machine.stub = Some(folder.join(&name).join(STUB));
                 machine.processors = *processors;
                 machine.memory = "512M".into();
                 machine.words.extend([
@@ -384,6 +397,11 @@ impl<'a> Ground<'a> {
             }
         }
     }
+}
+
+/// The folder of a machine, and what its disk is called after.
+fn bare_name(processors: u32) -> String {
+    format!("bare-{}-{processors}", std::process::id())
 }
 
 /// A disk with a file system and a few files.

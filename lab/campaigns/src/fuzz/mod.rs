@@ -8,6 +8,7 @@ pub mod guided;
 pub mod interfaces;
 pub mod loader;
 pub mod sample;
+mod standstill;
 
 use std::collections::BTreeMap;
 use std::fmt;
