@@ -9,6 +9,7 @@ mod console;
 mod disks;
 mod exec;
 mod faults;
+mod fuzz;
 mod guide;
 mod hog;
 mod images;
@@ -53,6 +54,7 @@ pub fn all() -> Vec<Case> {
         times::CASES,
         mounts::CASES,
         faults::CASES,
+        fuzz::CASES,
         steps::CASES,
         images::CASES,
         shell::CASES,
