@@ -1,91 +1,52 @@
 //! The private heap of a domain: objects inside pages that the kernel gave and recorded.
 //!
-//! Objects of up to 32 KiB come from free lists, one for each power of two, filled from runs of 16 pages;
-//! larger ones are runs of pages of their own and go back to the kernel when they are freed. When the domain
-//! dies the kernel takes all runs back without running a destructor.
+//! Objects of up to 32 KiB come from [`Lists`]; larger ones are runs of pages of their own and go
+//! back to the kernel when they are freed. When the domain dies the kernel takes all runs back
+//! without running a destructor.
+//!
+//! A domain that serves others sets a reserve aside when it starts ([`crate::memory::reserve`]).
+//! When the kernel gives no more memory, small objects are cut from it; when half of it is gone,
+//! the kernel is told, and lets only those calls in that free. Calls that are under way go on from
+//! the rest. The reserve is filled again, and the domain opened, as soon as there is memory: that
+//! is looked for when something is freed, and now and then when a call is refused.
 
+use crate::lists::{LARGEST, Lists, PAGE, RUN, RUN_PAGES, class_of};
 use abi::api::api;
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-const PAGE: usize = 4096;
-const RUN_PAGES: usize = 16;
-const SMALLEST: usize = 16;
-const LARGEST: usize = 32 * 1024;
-const CLASSES: usize = (LARGEST / SMALLEST).trailing_zeros() as usize + 1;
+/// How long the kernel is not asked to find memory after it found none, in nanoseconds: only for
+/// what it has at once.
+const PATIENCE: u64 = 10_000_000;
 
 /// The allocator of the image.
 #[global_allocator]
 static HEAP: Heap = Heap {
     held: AtomicBool::new(false),
     lists: UnsafeCell::new(Lists::EMPTY),
+    lacking: AtomicBool::new(false),
+    refused: AtomicU64::new(0),
+    tried: AtomicU64::new(0),
 };
 
 struct Heap {
     held: AtomicBool,
     lists: UnsafeCell<Lists>,
+    /// Something of the reserve is missing.
+    lacking: AtomicBool,
+    /// When the kernel last had no memory.
+    refused: AtomicU64,
+    /// When the reserve was last to be filled.
+    tried: AtomicU64,
 }
 
 // SAFETY: `lists` is used only by who holds `held`.
 unsafe impl Sync for Heap {}
 
-struct Lists {
-    /// First free object of each class; each holds the address of the next.
-    free: [*mut u8; CLASSES],
-    /// The rest of the last run.
-    next: usize,
-    end: usize,
-}
-
-impl Lists {
-    const EMPTY: Lists = Lists {
-        free: [null_mut(); CLASSES],
-        next: 0,
-        end: 0,
-    };
-
-    fn take(&mut self, class: usize) -> *mut u8 {
-        let object = self.free[class];
-        if object.is_null() {
-            return self.carve(SMALLEST << class);
-        }
-        // SAFETY: a free object holds the address of the next; it is at least 16 bytes long.
-        self.free[class] = unsafe { object.cast::<*mut u8>().read() };
-        object
-    }
-
-    fn put(&mut self, class: usize, object: *mut u8) {
-        // SAFETY: the object is free now, so its first word is ours.
-        unsafe { object.cast::<*mut u8>().write(self.free[class]) };
-        self.free[class] = object;
-    }
-
-    /// A new object of `size` bytes (a power of two) from the last run, or from a new one.
-    fn carve(&mut self, size: usize) -> *mut u8 {
-        let start = self.next.next_multiple_of(size);
-        if self.next != 0 && start + size <= self.end {
-            self.next = start + size;
-            return start as *mut u8;
-        }
-        let run = (api().pages_alloc)(RUN_PAGES);
-        if !run.is_null() {
-            self.next = run as usize + size;
-            self.end = run as usize + RUN_PAGES * PAGE;
-        }
-        run
-    }
-}
-
 /// The class of a small object, or `None` for one with pages of its own.
-fn class_of(layout: Layout) -> Option<usize> {
-    let size = layout
-        .size()
-        .max(layout.align())
-        .max(SMALLEST)
-        .next_power_of_two();
-    (size <= LARGEST).then(|| (size / SMALLEST).trailing_zeros() as usize)
+fn class(layout: Layout) -> Option<usize> {
+    class_of(layout.size().max(layout.align()))
 }
 
 impl Heap {
@@ -98,14 +59,139 @@ impl Heap {
         self.held.store(false, Ordering::Release);
         result
     }
+
+    /// A small object when the lists have none: from a new run, or from what is left.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, class: usize) -> *mut u8 {
+        let whole = self.with(Lists::take_whole);
+        let run = whole.unwrap_or_else(|| self.run());
+        let (object, lacking, short) = self.with(|lists| {
+            let object = if run.is_null() {
+                lists.scrape(class)
+            } else {
+                // SAFETY: a new run of pages.
+                unsafe { lists.add_run(run) };
+                lists.take(class)
+            };
+            (object, lists.lacks_spare(), lists.is_short())
+        });
+        if lacking {
+            self.lacking.store(true, Ordering::Relaxed);
+        }
+        if short {
+            (api().short_of_memory)(1);
+        }
+        object
+    }
+
+    /// A run of the kernel's, or null.
+    fn run(&self) -> *mut u8 {
+        let now = (api().now)();
+        let refused = self.refused.load(Ordering::Relaxed);
+        if refused != 0 && now.saturating_sub(refused) < PATIENCE {
+            return (api().pages_alloc_now)(RUN_PAGES);
+        }
+        let run = (api().pages_alloc)(RUN_PAGES);
+        let refused = if run.is_null() { (api().now)() } else { 0 };
+        self.refused.store(refused, Ordering::Relaxed);
+        run
+    }
+
+    /// Fills the reserve with what can be had at once, and has the domain opened if that is enough.
+    fn restock(&self) {
+        let merge = |lists: &mut Lists| {
+            if lists.lacks_spare() && lists.is_worth_a_merge() {
+                lists.merge();
+            }
+            lists.lacks_spare()
+        };
+        while self.with(merge) {
+            let run = (api().pages_alloc_now)(RUN_PAGES);
+            if run.is_null() {
+                break;
+            }
+            if !self.with(|lists| lists.keep_spare(run)) {
+                // Others filled it meanwhile.
+                // SAFETY: the run that came just now.
+                unsafe { (api().pages_free)(run, RUN_PAGES) };
+                break;
+            }
+        }
+        // Who takes from the reserve after this says so after this.
+        let (lacking, short) = self.with(|lists| (lists.lacks_spare(), lists.is_short()));
+        self.lacking.store(lacking, Ordering::Relaxed);
+        if !short {
+            (api().short_of_memory)(0);
+            if self.with(|lists| lists.is_short()) {
+                (api().short_of_memory)(1);
+            }
+        }
+    }
+
+    /// Joins what is free, and gives whole runs back to the kernel.
+    #[cold]
+    #[inline(never)]
+    fn give_back(&self) {
+        self.with(|lists| {
+            if lists.has_much() {
+                lists.merge();
+            }
+        });
+        while let Some(run) = self.with(Lists::take_whole) {
+            // SAFETY: a run of the kernel's that nobody uses.
+            unsafe { (api().pages_free)(run, RUN_PAGES) };
+        }
+    }
+
+    /// Something was freed while some of the reserve is missing.
+    #[cold]
+    #[inline(never)]
+    fn look_for_memory(&self) {
+        let (now, tried) = ((api().now)(), self.tried.load(Ordering::Relaxed));
+        let late = now.saturating_sub(tried) >= PATIENCE;
+        let mine = self
+            .tried
+            .compare_exchange(tried, now, Ordering::Relaxed, Ordering::Relaxed);
+        if late && mine.is_ok() {
+            self.restock();
+        }
+    }
+}
+
+/// Has `runs` runs in reserve from now on; whether there is so much memory.
+pub fn reserve(runs: usize) -> bool {
+    HEAP.with(|lists| lists.want_spare(runs));
+    while HEAP.with(|lists| lists.lacks_spare()) {
+        let run = HEAP.run();
+        if run.is_null() {
+            return false;
+        }
+        if !HEAP.with(|lists| lists.keep_spare(run)) {
+            // SAFETY: the run that came just now.
+            unsafe { (api().pages_free)(run, RUN_PAGES) };
+        }
+    }
+    true
+}
+
+/// What the kernel calls when the domain is short of memory and somebody was refused for that.
+pub extern "C" fn restock(_: *mut u8) {
+    HEAP.restock();
 }
 
 // SAFETY: every object is aligned to its class's size (runs are aligned to their own size, which is at least
 // that) or to a page, and given to one owner at a time.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match class_of(layout) {
-            Some(class) => self.with(|lists| lists.take(class)),
+        match class(layout) {
+            Some(class) => {
+                let object = self.with(|lists| lists.take(class));
+                if object.is_null() {
+                    return self.refill(class);
+                }
+                object
+            }
             // Runs are aligned to a page; a power of two of pages is aligned to itself.
             None if layout.align() > PAGE => (api().pages_alloc)(
                 layout
@@ -119,10 +205,24 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
-        match class_of(layout) {
-            Some(class) => self.with(|lists| lists.put(class, object)),
+        match class(layout) {
+            Some(class) => {
+                let much = self.with(|lists| {
+                    // SAFETY: it came from `alloc` with this layout.
+                    unsafe { lists.put(class, object) };
+                    lists.has_much()
+                });
+                if much {
+                    self.give_back();
+                }
+            }
             // SAFETY: the start of a run; the kernel knows its length.
             None => unsafe { (api().pages_free)(object, layout.size().div_ceil(PAGE)) },
         }
+        if self.lacking.load(Ordering::Relaxed) {
+            self.look_for_memory();
+        }
     }
 }
+
+const _: () = assert!(LARGEST <= RUN / 2, "a run holds two of the largest");

@@ -5,17 +5,22 @@
 //!
 //! - [`entry!`](crate::entry): the entry point of a domain image (used by the build, not by domains);
 //! - [`log!`](crate::log): a line in the kernel's log;
-//! - [`time`], [`thread`], [`sync`]: what every domain may use;
+//! - [`time`], [`thread`], [`sync`], [`memory`]: what every domain may use;
 //! - [`io`]: device memory and DMA memory, for domains that were granted some.
 //!
 //! A panic in any thread crashes the domain, also in one that only runs through it.
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 #[cfg(target_os = "none")]
 mod heap;
 pub mod io;
+#[cfg(any(target_os = "none", test))]
+mod lists;
+pub mod memory;
 pub mod sync;
 pub mod thread;
 pub mod time;
@@ -73,6 +78,10 @@ pub unsafe fn enter(
         }
         set_api((*args).api);
         (*args).crash = crash as *const () as usize;
+        #[cfg(target_os = "none")]
+        {
+            (*args).restock = heap::restock as *const () as usize;
+        }
         let grants = core::slice::from_raw_parts_mut((*args).grants, (*args).grant_count);
         let offers = core::slice::from_raw_parts_mut((*args).offers, (*args).offer_count);
         match dispatch(grants, (*(*args).options).take(), offers) {

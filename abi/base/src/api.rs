@@ -79,6 +79,12 @@ pub struct Api {
     pub is_kernel_object: unsafe extern "C" fn(data: *const u8) -> u32,
     /// The number of this domain instance.
     pub self_id: extern "C" fn() -> u32,
+    /// As [`pages_alloc`](Self::pages_alloc), but asks nobody to give memory back, and so does not
+    /// wait.
+    pub pages_alloc_now: extern "C" fn(count: usize) -> *mut u8,
+    /// Says whether (not 0) the domain is short of memory. While it is, the kernel lets only those
+    /// calls in that are marked `#[frees]`.
+    pub short_of_memory: extern "C" fn(short: u32),
 }
 
 /// What the kernel passes to the entry point of a domain image.
@@ -100,6 +106,9 @@ pub struct EntryArgs {
     pub offer_count: usize,
     /// Out: the address of a function of the domain's runtime that panics inside the domain.
     pub crash: usize,
+    /// Out: the address of a function of the domain's runtime that looks whether it is still short
+    /// of memory; 0: none.
+    pub restock: usize,
 }
 
 /// Entry result: the domain runs.

@@ -41,7 +41,7 @@ rules! {
     NotPublic "not-public" "Traits, structs, enums and the fields of structs are `pub`.";
     Undocumented "undocumented" "Every file, interface, method, struct, enum, field of a struct and variant has a doc comment. It becomes the manual.";
     DocText "doc-text" "Doc comments are plain text: no code blocks (four spaces in a row, tabs, three backquotes or tildes), which a tool would compile and run, and no control characters.";
-    Attribute "attribute" "The attributes are `#[plain]`, `#[domain]`, `#[unbounded]`, `#[budget(MILLISECONDS)]`, `#[offers(NAME, ..)]`, `#[base]` and `#[gone]`, each where it has a meaning.";
+    Attribute "attribute" "The attributes are `#[plain]`, `#[domain]`, `#[unbounded]`, `#[budget(MILLISECONDS)]`, `#[frees]`, `#[offers(NAME, ..)]`, `#[base]` and `#[gone]`, each where it has a meaning.";
     Duplicate "duplicate" "A name is defined once, in all files together; so are the fields, variants, methods and parameters within one item.";
     Reserved "reserved" "The names of built-in types are not defined again, and no method has the name of a method that every handle has.";
     NameStyle "name-style" "Types, variants and interfaces are named in CamelCase; methods, fields and parameters in snake_case.";

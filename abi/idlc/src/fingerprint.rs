@@ -37,11 +37,12 @@ fn interface(interface: &Interface) -> String {
     let method = |it: &crate::model::Method| {
         let arguments: Vec<_> = it.arguments.iter().map(|it| ty(&it.ty)).collect();
         format!(
-            "{}({})->{} {:?}",
+            "{}({})->{} {:?}{}",
             it.name,
             arguments.join(","),
             ty(&it.result),
-            it.budget
+            it.budget,
+            if it.frees { " frees" } else { "" }
         )
     };
     let methods: Vec<_> = interface.methods.iter().map(method).collect();

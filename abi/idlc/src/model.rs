@@ -54,6 +54,8 @@ pub struct Method {
     pub result: Type,
     /// How long it may run.
     pub budget: Budget,
+    /// Marked `#[frees]`: it is let into a domain that is short of memory.
+    pub frees: bool,
 }
 
 /// How long a call may run inside its domain.

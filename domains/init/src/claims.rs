@@ -4,9 +4,9 @@
 //! driver that is started anew gets a function with which another one is still at work; and so that
 //! a restarted driver gets the same function again.
 
-use crate::failure;
+use crate::failure::Failure;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::time;
@@ -26,31 +26,30 @@ pub type Owner = (usize, usize);
 pub struct Claims(Mutex<Vec<(PciAddress, Owner)>>);
 
 impl Claims {
-    /// Claims for `owner` the function that it had before, or the first free one that fits behind the first `rank`.
+    /// Claims for `owner`, the domain `name`, the function that it had before, or the first free one
+    /// that fits behind the first `rank`.
     ///
     /// # Errors
-    /// In words.
+    /// Why there is none for it.
     pub fn claim(
         &self,
+        name: &str,
         bus: &Handle<dyn PciBus>,
         devices: &[DeviceMatch],
         owner: Owner,
         rank: usize,
-    ) -> Result<Handle<dyn PciDevice>, String> {
+    ) -> Result<Handle<dyn PciDevice>, Failure> {
         let address = self
-            .choose(&fitting(bus, devices)?, owner, rank)
-            .ok_or_else(|| none(devices))?;
+            .choose(&fitting(name, bus, devices)?, owner, rank)
+            .ok_or_else(|| Failure::Cause(format!("{name}: {}", none(devices))))?;
         let deadline = time::now() + PATIENCE;
         loop {
             match bus.claim(address) {
                 Ok(device) => return Ok(device),
                 Err(PciError::InUse) if time::now() < deadline => time::sleep(PAUSE),
                 Err(error) => {
-                    return Err(format!(
-                        "PCI function {}: {}",
-                        place(address),
-                        failure::pci(&error)
-                    ));
+                    let what = format!("PCI function {}: ", place(address));
+                    return Err(Failure::of_pci(name, &error, &what));
                 }
             }
         }
@@ -81,7 +80,11 @@ impl Claims {
     }
 }
 
-fn fitting(bus: &Handle<dyn PciBus>, devices: &[DeviceMatch]) -> Result<Vec<PciInfo>, String> {
+fn fitting(
+    name: &str,
+    bus: &Handle<dyn PciBus>,
+    devices: &[DeviceMatch],
+) -> Result<Vec<PciInfo>, Failure> {
     let fits = |info: &PciInfo| {
         devices.iter().any(|device| match *device {
             DeviceMatch::Id(vendor, number) => info.vendor == vendor && info.device == number,
@@ -90,7 +93,8 @@ fn fitting(bus: &Handle<dyn PciBus>, devices: &[DeviceMatch]) -> Result<Vec<PciI
     };
     let mut found = Vec::new();
     let mut index = 0;
-    while let Some(info) = bus.function(index).map_err(|error| error.to_string())? {
+    let failed = |error| Failure::of_call(name, error, "");
+    while let Some(info) = bus.function(index).map_err(failed)? {
         found.extend(Some(info).filter(fits));
         index += 1;
     }

@@ -37,6 +37,23 @@ impl Failure {
             error => Failure::Cause(format!("{name}: {what}{error}")),
         }
     }
+
+    /// That of asking for a resource of the machine, for the domain `name`.
+    pub fn of_hardware(name: &str, error: &HardwareError, what: &str) -> Self {
+        match error {
+            HardwareError::Rpc(error) => Failure::of_call(name, *error, what),
+            error => Failure::Cause(format!("{name}: {what}{}", hardware(error))),
+        }
+    }
+
+    /// That of asking the PCI domain, for the domain `name`.
+    pub fn of_pci(name: &str, error: &PciError, what: &str) -> Self {
+        match error {
+            PciError::Rpc(error) => Failure::of_call(name, *error, what),
+            PciError::Resource(error) => Failure::of_hardware(name, error, what),
+            error => Failure::Cause(format!("{name}: {what}{}", pci(error))),
+        }
+    }
 }
 
 impl From<Failure> for RespawnError {

@@ -2,7 +2,7 @@
 
 use crate::check::offer_index;
 use crate::disks::DiskList;
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::supervise::{Overview, Respawner};
 use crate::system::System;
 use crate::update::Replacer;
@@ -10,8 +10,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use interfaces::{
-    AnyHandle, Disks, Handle, HardwareError, Interface, PciBus, PciDevice, Respawn, RpcError,
-    Supervisor, Updater,
+    AnyHandle, Disks, Handle, HardwareError, Interface, PciBus, Respawn, RpcError, Supervisor,
+    Updater,
 };
 use manifest::{DeviceMatch, Grant, Source};
 
@@ -40,17 +40,17 @@ impl Granted {
 pub fn resolve(system: &Arc<System>, index: usize, number: usize) -> Result<Granted, Failure> {
     let domain = &system.manifest.domains[index];
     let grant = &domain.grants[number];
-    let cause = |text: String| Failure::Cause(format!("{}: {text}", domain.name));
     let what = format!("grant `{}`: ", grant.port);
     let rpc = |error: RpcError| Failure::of_call(&domain.name, error, &what);
     match &grant.source {
         Source::Kernel(service) => Ok(Granted::free(system.kernel.service(*service).map_err(rpc)?)),
         Source::Ports { .. } | Source::Interrupt(_) | Source::Mmio { .. } => {
-            Ok(Granted::free(machine(system, grant).map_err(cause)?))
+            let hardware = |error| Failure::of_hardware(&domain.name, &error, &what);
+            Ok(Granted::free(machine(system, grant).map_err(hardware)?))
         }
         Source::Offer { domain, port } => offer(system, domain, port.as_deref()),
         Source::Respawn { domain, port } => respawn(system, index, domain, port.as_deref()),
-        Source::Claim { domain, devices } => claim(system, domain, devices, (index, number), cause),
+        Source::Claim { domain, devices } => claim(system, domain, devices, (index, number)),
         Source::Supervisor => {
             let overview = Handle::<dyn Supervisor>::new(Overview(system.clone()));
             Ok(Granted::free(overview.map_err(rpc)?.into_any()))
@@ -75,15 +75,14 @@ fn erase<I: ?Sized + Interface>(handle: Handle<I>) -> AnyHandle {
 }
 
 /// A resource of the machine.
-fn machine(system: &System, grant: &Grant) -> Result<AnyHandle, String> {
+fn machine(system: &System, grant: &Grant) -> Result<AnyHandle, HardwareError> {
     let hardware = &system.kernel.hardware;
-    let given: Result<AnyHandle, HardwareError> = match grant.source {
+    match grant.source {
         Source::Ports { first, count } => hardware.ports(first, count).map(erase),
         Source::Interrupt(line) => hardware.interrupt(line).map(erase),
         Source::Mmio { physical, length } => hardware.mmio(physical, length).map(erase),
         _ => Err(HardwareError::NoSuchResource),
-    };
-    given.map_err(|error| format!("grant `{}`: {}", grant.port, failure::hardware(&error)))
+    }
 }
 
 /// The number of the domain that a grant names.
@@ -161,22 +160,21 @@ fn claim(
     name: &str,
     devices: &[DeviceMatch],
     owner: (usize, usize),
-    cause: impl Fn(String) -> Failure,
 ) -> Result<Granted, Failure> {
     let rank = rank(system, devices, owner);
+    let claimer = &system.manifest.domains[owner.0].name;
     let mut failed = 0;
     loop {
         let (id, bus) = instance_offer(system, index_of(system, name), failed, None)?;
         let bus = bus.downcast::<dyn PciBus>();
-        let bus = bus.map_err(|_| cause(format!("`{name}` does not offer a PCI bus")))?;
-        let claimed: Result<Handle<dyn PciDevice>, String> =
-            system.claims.claim(&bus, devices, owner, rank);
-        match claimed {
+        let bus = bus
+            .map_err(|_| Failure::Cause(format!("{claimer}: `{name}` does not offer a PCI bus")))?;
+        match system.claims.claim(claimer, &bus, devices, owner, rank) {
             Ok(device) => return Ok(Granted::free(device.into_any())),
             // The bus itself crashed under the claim: ask its successor. Its restart budget ends
             // this.
             Err(_) if bus.function(0) == Err(RpcError::DomainCrashed) => failed = id,
-            Err(text) => return Err(cause(text)),
+            Err(failure) => return Err(failure),
         }
     }
 }

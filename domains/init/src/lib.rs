@@ -59,7 +59,7 @@ mod words;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use domain_rt::{log, thread};
+use domain_rt::{log, memory, thread};
 use interfaces::{
     Archive, CommandLine, DomainControl, Handle, Hardware, Loader, MemoryWatch, Monitor, Power,
     RpcResult,
@@ -91,6 +91,7 @@ pub fn start(
     command_line: Handle<dyn CommandLine>,
     memory: Handle<dyn MemoryWatch>,
 ) -> RpcResult<()> {
+    memory::reserve(256)?;
     let kernel = Arc::new(Kernel {
         loader,
         monitor,

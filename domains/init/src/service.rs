@@ -12,7 +12,7 @@ use crate::last_words::LogEnd;
 use crate::system::System;
 use crate::version::{Version, Versions};
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
@@ -433,7 +433,7 @@ impl System {
         let info = started
             .control
             .info()
-            .map_err(|error| cause(error.to_string()))?;
+            .map_err(|error| Unstarted::Failed(Failure::of_call(&domain.name, error, "")))?;
         Ok(Running {
             id: info.id,
             image: prepared.name,

@@ -118,25 +118,38 @@ impl ControlBlock {
         }
     }
 
-    /// `count` zeroed pages for the private heap.
+    /// `count` zeroed pages for the private heap. Waits where others may give memory back.
     pub(crate) fn take_pages(&self, count: usize) -> Option<NonNull<u8>> {
+        self.take_pages_from(count, || {
+            relief::or_wait(count * PAGE, || self.spare_pages(count))
+        })
+    }
+
+    /// As [`take_pages`](Self::take_pages), but only what there is.
+    pub(crate) fn take_pages_now(&self, count: usize) -> Option<NonNull<u8>> {
+        self.take_pages_from(count, || self.spare_pages(count))
+    }
+
+    fn spare_pages(&self, count: usize) -> Option<NonNull<u8>> {
+        self.may_take(count)
+            .then(|| platform().pages(count))
+            .flatten()
+    }
+
+    fn take_pages_from(
+        &self,
+        count: usize,
+        take: impl FnOnce() -> Option<NonNull<u8>>,
+    ) -> Option<NonNull<u8>> {
         if count > MOST_PAGES {
             return None;
         }
         let before = self.counters.pages.fetch_add(count, Ordering::Relaxed);
         let allowed = self.limits.pages == 0 || before.saturating_add(count) <= self.limits.pages;
         let charged = allowed && self.take_memory(count * PAGE + RUN_BYTES);
-        let take = || {
-            self.may_take(count)
-                .then(|| platform().pages(count))
-                .flatten()
-        };
-        let pages = charged
-            .then(|| relief::or_wait(count * PAGE, take))
-            .flatten();
-        if let Some(start) = pages {
+        if let Some(start) = charged.then(take).flatten() {
             self.note_run(start, count);
-            return pages;
+            return Some(start);
         }
         self.counters.pages.fetch_sub(count, Ordering::Relaxed);
         if charged {

@@ -13,7 +13,7 @@
 //! result, and goes on unwinding ([`unwind_further`]) instead of returning into a dead domain, or gives an error
 //! instead of what a dead domain returned.
 
-use crate::domain::{ALIVE, ALIVE_COUNTED, CRASH_NEXT, ControlBlock};
+use crate::domain::{ALIVE, CRASH_NEXT, ControlBlock};
 use crate::platform::Landing;
 use crate::thread::{set_top, stack_low, top};
 use abi::{Exchangeable, RpcError};
@@ -72,6 +72,9 @@ pub struct Method {
     pub name: &'static str,
     /// How long the callee's own code may run, in milliseconds; 0: as the domain's default says.
     pub budget: u32,
+    /// It is let into a domain that is short of memory: it takes next to none, and perhaps gives
+    /// some back.
+    pub frees: bool,
 }
 
 // SAFETY: immutable; the pointer is a function's address.
@@ -84,12 +87,14 @@ impl Method {
         interface: &'static str,
         name: &'static str,
         budget: u32,
+        frees: bool,
     ) -> Self {
         Method {
             stub,
             interface,
             name,
             budget,
+            frees,
         }
     }
 
@@ -103,6 +108,7 @@ impl Method {
             interface: Self::KERNEL,
             name,
             budget,
+            frees: true,
         }
     }
 }
@@ -196,34 +202,61 @@ pub unsafe fn leave(record: *mut Record) -> bool {
 }
 
 off_the_path! {
-    /// Looks again at what [`enter`] said no to: why the call cannot be made, or nothing if it can, because it
-    /// only has to be counted. Also carries out a crash that was asked for.
+    /// Looks again at what [`enter`] said no to: why the call of `method` cannot be made, or
+    /// nothing if it can, because it only has to be counted, or frees memory in a domain that is
+    /// short of it. Also carries out a crash that was asked for.
     ///
     /// # Safety
     /// `enter` said no to just these. The record is linked afterwards if the call can be made, otherwise not.
-    pub unsafe fn admit(record: *mut Record, block: *const ControlBlock) -> Option<RpcError> {
+    pub unsafe fn admit(
+        record: *mut Record,
+        block: *const ControlBlock,
+        method: &'static Method,
+    ) -> Option<RpcError> {
         if stack_is_low(record) {
             return Some(RpcError::StackLow);
         }
         // SAFETY: the record is linked and the block in memory, by the caller's duty.
         unsafe {
-            let alive = (*block).alive.load(Ordering::Relaxed);
-            if alive == ALIVE_COUNTED && (*block).take_call() {
+            let error = admit_linked(record, block, method)?;
+            // Not linked any more. Who is refused for want of memory has the domain look for some,
+            // now and then.
+            let again = error == RpcError::NoMemory && crate::kill::restock(&*block);
+            if !again || enter(record, block) {
+                return (!again).then_some(error);
+            }
+            admit_linked(record, block, method)
+        }
+    }
+}
+
+/// Why the call of `record` cannot be made; the record is not linked any more then.
+///
+/// # Safety
+/// As that of [`admit`], and enough stack is left.
+unsafe fn admit_linked(
+    record: *mut Record,
+    block: *const ControlBlock,
+    method: &Method,
+) -> Option<RpcError> {
+    // SAFETY: the record is linked and the block in memory, by the caller's duty.
+    unsafe {
+        let error = match (*block).admit(method.frees) {
+            Ok(false) => return None,
+            Ok(true) => {
                 // One instruction, because the world may be stopped before or after it, and the state changed.
                 AtomicU32::from_ptr(&raw mut (*record).state).fetch_or(COUNTED, Ordering::Relaxed);
                 return None;
             }
-            if !leave(record) && outcome(record) == Outcome::CallerDied {
-                unwind_further(record);
-            }
-            match alive {
-                // Asked for between `enter` and here: the call may as well have come before it.
-                ALIVE | ALIVE_COUNTED => return Some(RpcError::Busy),
-                CRASH_NEXT => crate::kill::crash_as_asked(&*block),
-                _ => {}
-            }
-            Some(RpcError::DomainCrashed)
+            Err(error) => error,
+        };
+        if !leave(record) && outcome(record) == Outcome::CallerDied {
+            unwind_further(record);
         }
+        if (*block).alive.load(Ordering::Relaxed) == CRASH_NEXT {
+            crate::kill::crash_as_asked(&*block);
+        }
+        Some(error)
     }
 }
 
@@ -484,11 +517,11 @@ unsafe extern "C" fn guarded_stub() {
 /// Writes a proxy for one interface: a type over [`Proxy`](crate::Proxy) that implements the interface's trait.
 ///
 /// `idlc` emits the invocations; see `kernel/proxies`. For each method: `moved` names the arguments that own
-/// something, `budget` is [`Method::budget`].
+/// something, `budget` is [`Method::budget`], `frees` is [`Method::frees`].
 #[macro_export]
 macro_rules! proxy {
     ($proxy:ident : $interface:path, $label:literal {
-        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; )*
+        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; frees $frees:expr ; )*
     }) => {
         /// The proxy of the interface; generated.
         #[repr(transparent)]
@@ -513,7 +546,7 @@ macro_rules! proxy {
                         Err($crate::abi::RpcError::DomainCrashed.into())
                     }
                     static METHOD: $crate::Method =
-                        $crate::Method::new(stub as *const (), $label, stringify!($method), $budget);
+                        $crate::Method::new(stub as *const (), $label, stringify!($method), $budget, $frees);
                     fn forward(proxy: &$crate::Proxy $(, $argument: $type)*) -> $result {
                         // SAFETY: the proxy was made for an object of this interface.
                         let object: &dyn $interface = unsafe { core::mem::transmute(proxy.inner()) };
@@ -545,7 +578,7 @@ macro_rules! proxy {
                     // jumps to `forward`. What is transferred really crosses, in the direction given.
                     unsafe {
                         if !$crate::call::enter(record, block)
-                            && let Some(error) = $crate::call::admit(record, block)
+                            && let Some(error) = $crate::call::admit(record, block, &METHOD)
                         {
                             return Err(error.into());
                         }

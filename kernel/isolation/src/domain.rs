@@ -32,6 +32,14 @@ pub const CRASH_NEXT: u32 = 2;
 
 /// [`ControlBlock::alive`]: calls are let in one by one, because there is a budget for those under way.
 pub const ALIVE_COUNTED: u32 = 3;
+/// [`ControlBlock::alive`]: the domain lives on its reserve of memory; only calls that free are let
+/// in.
+///
+/// Changes of this word, all by compare-and-swap but the last: open ([`ALIVE`] or
+/// [`ALIVE_COUNTED`], for good one of the two) to `SHORT` and back by the domain's runtime; open or
+/// `SHORT` to [`CRASH_NEXT`] by an operator; `CRASH_NEXT` to open by who makes it crash; anything
+/// to [`DEAD`].
+pub const SHORT: u32 = 4;
 
 /// Budget of a call where neither interface nor domain says anything, in milliseconds.
 pub const DEFAULT_BUDGET_MS: u32 = 5_000;
@@ -82,7 +90,7 @@ impl Limits {
 /// runs is on cache lines of its own.
 #[repr(C, align(64))]
 pub struct ControlBlock {
-    /// [`ALIVE`], [`ALIVE_COUNTED`], [`DEAD`] or [`CRASH_NEXT`].
+    /// [`ALIVE`], [`ALIVE_COUNTED`], [`SHORT`], [`DEAD`] or [`CRASH_NEXT`].
     pub alive: AtomicU32,
     /// The instance's number.
     pub id: u32,
@@ -90,6 +98,8 @@ pub struct ControlBlock {
     image_end: AtomicUsize,
     /// Address of the runtime's function that panics, or 0.
     pub crash_entry: AtomicUsize,
+    /// Address of the runtime's function that looks for memory, or 0.
+    pub restock_entry: AtomicUsize,
     /// The instance that started it; 0: none.
     pub parent: u32,
     pub(crate) limits: Limits,
@@ -143,6 +153,8 @@ pub struct Counters {
     pub(crate) granted: AtomicUsize,
     /// It is cleared away, so nothing is to be granted any more.
     pub(crate) closed: AtomicBool,
+    /// When its runtime was last asked to look for memory, in nanoseconds since boot.
+    pub(crate) restocked: AtomicU64,
     gone: AtomicU32,
 }
 
@@ -170,6 +182,7 @@ impl ControlBlock {
             image_start: AtomicUsize::new(0),
             image_end: AtomicUsize::new(0),
             crash_entry: AtomicUsize::new(0),
+            restock_entry: AtomicUsize::new(0),
             parent,
             limits,
             group,
@@ -188,6 +201,7 @@ impl ControlBlock {
                 allowance: AtomicUsize::new(0),
                 granted: AtomicUsize::new(0),
                 closed: AtomicBool::new(false),
+                restocked: AtomicU64::new(0),
                 gone: AtomicU32::new(0),
             },
             memory: Lock::new(Memory {
@@ -315,6 +329,42 @@ impl ControlBlock {
     /// What [`alive`](Self::alive) is while calls are let in.
     pub(crate) fn open(&self) -> u32 {
         open(&self.limits)
+    }
+
+    /// Lets only calls in that free, or all again. Nothing for one that is dead or to crash.
+    pub(crate) fn set_short(&self, short: bool) {
+        let (from, to) = match short {
+            true => (self.open(), SHORT),
+            false => (SHORT, self.open()),
+        };
+        #[cfg(test)]
+        if crate::sync::is_broken(crate::sync::Broken::OpenedBlindly) {
+            if self.alive.load(Ordering::Relaxed) == from {
+                crate::sync::spin();
+                self.alive.store(to, Ordering::SeqCst);
+            }
+            return;
+        }
+        let _ = self
+            .alive
+            .compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed);
+    }
+
+    /// Whether a call that begins now may come in, where it does not do so at once; if it was
+    /// counted.
+    ///
+    /// # Errors
+    /// Why not. What follows from [`CRASH_NEXT`] is the caller's affair.
+    pub(crate) fn admit(&self, frees: bool) -> Result<bool, RpcError> {
+        match self.alive.load(Ordering::Relaxed) {
+            // Opened between `enter` and here.
+            ALIVE => Ok(false),
+            SHORT if !frees => Err(RpcError::NoMemory),
+            SHORT if self.limits.calls == 0 => Ok(false),
+            ALIVE_COUNTED | SHORT if self.take_call() => Ok(true),
+            ALIVE_COUNTED | SHORT => Err(RpcError::Busy),
+            _ => Err(RpcError::DomainCrashed),
+        }
     }
 
     /// Bytes that it may own on the shared heap; 0: no limit.

@@ -38,6 +38,8 @@ pub const API: Api = Api {
     spawn,
     is_kernel_object,
     self_id,
+    pages_alloc_now,
+    short_of_memory,
 };
 
 /// What every function does first that only a domain's own code calls: a thread of a dead domain leaves here,
@@ -91,6 +93,20 @@ extern "C" fn pages_alloc(count: usize) -> *mut u8 {
     block
         .and_then(|block| block.take_pages(count))
         .map_or(null_mut(), NonNull::as_ptr)
+}
+
+extern "C" fn pages_alloc_now(count: usize) -> *mut u8 {
+    check_in();
+    let block = domain::find(current_id());
+    block
+        .and_then(|block| block.take_pages_now(count))
+        .map_or(null_mut(), NonNull::as_ptr)
+}
+
+extern "C" fn short_of_memory(short: u32) {
+    check_in();
+    // SAFETY: a domain that a record names is not freed.
+    unsafe { (*current()).set_short(short != 0) };
 }
 
 unsafe extern "C" fn pages_free(pages: *mut u8, _count: usize) {

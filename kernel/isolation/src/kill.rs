@@ -12,7 +12,7 @@
 //!    stops devices), freeing memory comes last.
 
 use crate::call::{CALLEE_DEAD, CALLER_DEAD, Method, Record, UNBOUNDED, guarded, resume};
-use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, State};
+use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, SHORT, State};
 use crate::heap::OBJECTS;
 use crate::lock::Lock;
 use crate::platform::{Attributes, Frame, ThreadView, platform};
@@ -192,16 +192,41 @@ pub(crate) fn crash_as_asked(block: &ControlBlock) {
     }
 }
 
+static RESTOCK: Method = Method::internal("restock", 0);
+
+/// Nanoseconds between two looks for memory by a domain that is short of it, on behalf of calls
+/// that are refused.
+const RESTOCK_EVERY: u64 = 10_000_000;
+
+/// Has the runtime of a domain that is short of memory look whether there is some now; whether it
+/// looked.
+pub(crate) fn restock(block: &ControlBlock) -> bool {
+    let entry = block.restock_entry.load(Ordering::Relaxed);
+    let last = block.counters.restocked.load(Ordering::Relaxed);
+    let now = platform().now();
+    if entry == 0
+        || last != 0 && now.saturating_sub(last) < RESTOCK_EVERY
+        || block
+            .counters
+            .restocked
+            .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+    {
+        return false;
+    }
+    // SAFETY: the address was given by the runtime of this very domain for this.
+    unsafe {
+        let look: unsafe extern "C" fn(*mut u8) = core::mem::transmute(entry);
+        guarded(block, &RESTOCK, look, core::ptr::null_mut()).is_ok()
+    }
+}
+
 /// Makes the domain panic inside its next call; whether it is alive.
 pub fn ask_to_crash(block: &ControlBlock) -> bool {
+    let next = |alive| (alive == block.open() || alive == SHORT).then_some(CRASH_NEXT);
     block
         .alive
-        .compare_exchange(
-            block.open(),
-            CRASH_NEXT,
-            Ordering::SeqCst,
-            Ordering::Relaxed,
-        )
+        .fetch_update(Ordering::SeqCst, Ordering::Relaxed, next)
         .is_ok()
 }
 

@@ -393,6 +393,9 @@ fn enter(
         Err(error) => return Err(StartError::Failed(error)),
     }
     block.crash_entry.store(entry.args.crash, Ordering::Relaxed);
+    block
+        .restock_entry
+        .store(entry.args.restock, Ordering::Relaxed);
     Ok(entry.offers)
 }
 
@@ -407,6 +410,7 @@ fn no_args() -> EntryArgs {
         offers: null_mut(),
         offer_count: 0,
         crash: 0,
+        restock: 0,
     }
 }
 

@@ -53,6 +53,8 @@ mod checked {
         OwnerLate,
         /// A search takes a chunk that has gone to another place for one that was given back.
         ChunkLost,
+        /// A domain that is no longer short of memory is opened by a load and a store.
+        OpenedBlindly,
     }
 
     static BROKEN: atomic::AtomicU8 = atomic::AtomicU8::new(0);

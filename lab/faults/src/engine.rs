@@ -28,6 +28,10 @@ const WARM_UP_PATIENCE: u64 = 100_000_000;
 /// Nanoseconds that a run may take, and that a dead domain may take to be cleared away.
 const PATIENCE: u64 = 20_000_000_000;
 
+/// Private memory of a shadow that lacks some, in pages: the reserve that it sets aside when it
+/// starts, without which it does not start, and one run to work with.
+const SHADOW_PAGES: usize = 32 + 16;
+
 /// What the campaign needs of the platform.
 pub struct Ground {
     /// The image with this path in the archive.
@@ -258,7 +262,7 @@ impl<'a> Campaign<'a> {
         let options = RVec::from_slice(&[]).map_err(|error| format!("{error:?}"))?;
         let lacks = self.target == Target::Shadow && fault.kind == Kind::Memory;
         let limits = Limits {
-            pages: if lacks { 16 } else { 0 },
+            pages: if lacks { SHADOW_PAGES } else { 0 },
             call_ms: if self.target == Target::Shadow { 30 } else { 0 },
             ..Limits::default()
         };

@@ -9,6 +9,7 @@ use machine::disk;
 use machine::qemu::Machine;
 use trefoil_gate::tool;
 
+use super::recovery::{expect_no_restart, with_limits};
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};
 
@@ -23,6 +24,8 @@ pub(super) const CASES: &[Case] = &[
     case("limits-of-a-job-hold-for-its-children", job),
     case("limits-caches-give-way", caches),
     case("limits-pipes", pipes),
+    case("limits-pipes-of-one-program", many_pipes),
+    case("limits-calls-without-memory", calls_without_memory),
     case("limits-read-errors-of-the-device", read_errors),
     case("limits-write-errors-of-the-device", write_errors),
 ];
@@ -263,6 +266,49 @@ fn pipes(bench: &Bench<'_>) -> Result<()> {
         .status(0)?
         .prints("100000\n1\n2\ny\n0\n3\n")
         .map(drop)
+}
+
+/// A program's pipes are held by the personality, on that program's account alone.
+fn many_pipes(bench: &Bench<'_>) -> Result<()> {
+    let line = format!(
+        "grep MemFree /proc/meminfo; {STRAIN} pipes 4000 30000 0; {STRAIN} pipes 4000 30000 3 & sleep 1; \
+         echo here | cat; ls /text | wc -l; wait; grep MemFree /proc/meminfo; domains -q"
+    );
+    let answer = bench.exec(&bench.disk()?, &line)?.status(0)?.silently()?;
+    expect_memory_back(&answer.stdout)?;
+    let refused = answer
+        .stdout
+        .matches("many pipes: Cannot allocate memory")
+        .count();
+    ensure!(refused == 2, "{}", answer.stdout);
+    expect_no_restart(&answer.stdout, "rv6")?;
+    answer.shows("here\n").map(drop)
+}
+
+/// Nothing but errors comes of any system call when all memory is taken, and all of them work when
+/// it is back.
+fn calls_without_memory(bench: &Bench<'_>) -> Result<()> {
+    let machine = greedy(bench)?;
+    let line = format!("{STRAIN} calls; echo here | cat; domains -q");
+    let answer = bench.exec_on(machine, &line)?.status(0)?.silently()?;
+    for domain in ["rv6", "vfs", "ext2", "ramfs", "block", "virtio-blk"] {
+        expect_no_restart(&answer.stdout, domain)?;
+    }
+    let expected = "30 calls, some refused\nhere\n";
+    ensure!(answer.stdout.starts_with(expected), "{}", answer.stdout);
+    Ok(())
+}
+
+/// A machine where one program may take all memory.
+fn greedy(bench: &Bench<'_>) -> Result<Machine> {
+    let manifest = with_limits(bench, &[], "")?;
+    let rv6 = "[domain.rv6]\n";
+    ensure!(manifest.contains(rv6), "no personality");
+    let manifest = manifest.replace(rv6, &format!("{rv6}options = \"pages 1000000\"\n"));
+    let grants = "\n[program.strain]\nservices = [\"monitor\", \"control\"]\n";
+    let mut machine = bench.machine_by(&format!("{manifest}{grants}"))?;
+    machine.disk = Some(bench.disk()?);
+    Ok(machine)
 }
 
 /// A machine whose second disk fails by `rules`, and the disk. `/data` on it has 64 KiB, `/other` a line.

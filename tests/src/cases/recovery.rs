@@ -66,6 +66,11 @@ pub(super) fn cell<'a>(table: &'a str, domain: &str, title: &str) -> Option<&'a 
     row.split_whitespace().nth(column)
 }
 
+/// The domain is the one that was started at boot.
+pub(super) fn expect_no_restart(table: &str, domain: &str) -> Result<()> {
+    expect_restarts(table, domain, 0)
+}
+
 fn expect_restarts(table: &str, domain: &str, count: u32) -> Result<()> {
     let restarts = cell(table, domain, "RESTARTS");
     ensure!(

@@ -273,6 +273,10 @@ fn emit_method(code: &mut Code, method: &Method) {
             code.line("/// May block without a limit.");
         }
     }
+    if method.frees {
+        code.line("///");
+        code.line("/// Let into a domain that is short of memory.");
+    }
     if method.arguments.len() > 6 {
         code.line("#[allow(clippy::too_many_arguments)]");
     }

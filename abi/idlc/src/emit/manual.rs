@@ -155,6 +155,9 @@ impl Manual {
             }
             Budget::Unbounded => self.line("*May block without a limit.*"),
         }
+        if method.frees {
+            self.line("*Let into a domain that is short of memory.*");
+        }
     }
 
     fn definition(&mut self, definition: &Definition) {

@@ -40,8 +40,9 @@ fn emit_proxy(code: &mut Code, model: &Model, interface: &Interface) {
         );
         let moved = moved(model, method).join(", ");
         code.line(format!(
-            "    moved [{moved}]; budget {};",
-            budget(method.budget)
+            "    moved [{moved}]; budget {}; frees {};",
+            budget(method.budget),
+            method.frees
         ));
     }
     code.close("} }");

@@ -33,6 +33,7 @@ pub(super) struct Attributes {
     pub base: bool,
     pub gone: bool,
     pub unbounded: bool,
+    pub frees: bool,
     pub budget: Option<u32>,
     pub offers: Vec<String>,
 }
@@ -77,6 +78,7 @@ impl Parser<'_> {
             ("base", Place::Trait, syn::Meta::Path(_)) => found.base = true,
             ("gone", Place::Variant, syn::Meta::Path(_)) => found.gone = true,
             ("unbounded", Place::Method, syn::Meta::Path(_)) => found.unbounded = true,
+            ("frees", Place::Method, syn::Meta::Path(_)) => found.frees = true,
             ("budget", Place::Method, syn::Meta::List(list)) => self.budget(list, found),
             ("offers", Place::Trait | Place::Start, syn::Meta::List(list)) => {
                 self.offers(list, found)
@@ -158,7 +160,7 @@ impl Parser<'_> {
         let span = self.span(attribute.pound_token.span);
         let text = self.text(attribute);
         let help = "`#[plain]` at a struct or enum of plain data, `#[domain]` at the trait that declares a domain's entry, \
-                    `#[unbounded]` or `#[budget(MILLISECONDS)]` at a method, `#[offers(NAME, ..)]` beside `#[domain]`, \
+                    `#[unbounded]`, `#[budget(MILLISECONDS)]` or `#[frees]` at a method, `#[offers(NAME, ..)]` beside `#[domain]`, \
                     `#[base]` at an interface, `#[gone]` at a variant of its error; derives are automatic";
         self.error(
             Rule::Attribute,

@@ -38,6 +38,7 @@ impl Parser<'_> {
             docs,
             unbounded,
             budget,
+            frees,
             ..
         } = attributes;
         let budget = match (unbounded, budget) {
@@ -53,6 +54,7 @@ impl Parser<'_> {
             arguments,
             result,
             budget,
+            frees,
         }
     }
 

@@ -244,6 +244,8 @@ pub trait Whole: Send + Sync + 'static {
     /// Handles by value, alone and inside others. Its line is too long for one line.
     ///
     /// May block without a limit.
+    ///
+    /// Let into a domain that is short of memory.
     fn link(
         &self,
         part: Handle<dyn Part>,

@@ -2,28 +2,28 @@
 
 isolation::proxy! { PartProxy: interfaces::Part, "Part" {
     fn number(&self) -> Result<u32, interfaces::RpcError>;
-        moved []; budget 0;
+        moved []; budget 0; frees false;
     fn join(&self, other: interfaces::Handle<dyn interfaces::Part>) -> Result<u32, interfaces::RpcError>;
-        moved [other]; budget 0;
+        moved [other]; budget 0; frees false;
 } }
 
 isolation::proxy! { WholeProxy: interfaces::Whole, "Whole" {
     fn nothing(&self) -> Result<(), interfaces::RpcError>;
-        moved []; budget 0;
+        moved []; budget 0; frees false;
     fn plain(
         &self,
         measure: interfaces::Measure,
         state: interfaces::State,
         flag: bool,
     ) -> Result<interfaces::State, interfaces::SampleError>;
-        moved []; budget 0;
+        moved []; budget 0; frees false;
     fn work(
         &self,
         lent: &interfaces::RRef<interfaces::Sample>,
         bytes: &interfaces::RVec<interfaces::Measure>,
         buffer: interfaces::RVec<u8>,
     ) -> Result<(interfaces::RVec<u8>, u64), interfaces::SampleError>;
-        moved [buffer]; budget 1500;
+        moved [buffer]; budget 1500; frees false;
     fn link(
         &self,
         part: interfaces::Handle<dyn interfaces::Part>,
@@ -31,7 +31,7 @@ isolation::proxy! { WholeProxy: interfaces::Whole, "Whole" {
         parcel: interfaces::Parcel,
         number: u128,
     ) -> Result<interfaces::Handle<dyn interfaces::Whole>, interfaces::SampleError>;
-        moved [part, more, parcel]; budget 0xffffffff;
+        moved [part, more, parcel]; budget 0xffffffff; frees true;
 } }
 
 /// Every interface with its proxy, in ascending order of the interface numbers.

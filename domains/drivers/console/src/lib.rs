@@ -14,7 +14,7 @@ mod input;
 mod port;
 
 use alloc::sync::Arc;
-use domain_rt::{log, thread};
+use domain_rt::{log, memory, thread};
 use interfaces::{Console, Handle, Interrupt, Ports, RVec, RpcError, RpcResult};
 
 use input::Input;
@@ -29,6 +29,7 @@ pub fn start(
     interrupt: Handle<dyn Interrupt>,
     errors: Option<Handle<dyn Ports>>,
 ) -> RpcResult<(Handle<dyn Console>, Handle<dyn Console>)> {
+    memory::reserve(memory::SERVICE)?;
     let terminal = Arc::new(Port::new(ports));
     // An error is an answer, too: the granted range is too short for a serial port.
     if !terminal.is_present().unwrap_or(false) {

@@ -13,8 +13,8 @@ mod options;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use domain_rt::log;
 use domain_rt::sync::Mutex;
+use domain_rt::{log, memory};
 use interfaces::{
     Block, BlockError, Extent, Geometry, HandOver, Handle, RVec, RpcError, RpcResult,
     WriteSequence, extents,
@@ -30,6 +30,7 @@ const PIECE: u64 = 64 * 1024;
 /// # Errors
 /// [`RpcError::Refused`] if an option is not understood; [`RpcError::NoMemory`].
 pub fn start(options: RVec<u8>) -> RpcResult<(Handle<dyn Block>, Handle<dyn HandOver>)> {
+    memory::reserve(memory::SERVICE)?;
     let Some(bytes) = options::size(&options) else {
         log!("options: expected size=N, with K, M or G behind it if need be");
         return Err(RpcError::Refused);

@@ -22,7 +22,7 @@ mod options;
 mod space;
 
 use alloc::sync::Arc;
-use domain_rt::log;
+use domain_rt::{log, memory};
 use interfaces::{Handle, Hardware, PciBus, RVec, RpcError, RpcResult};
 
 use bus::{Bus, SharedBus};
@@ -35,6 +35,7 @@ use space::Ecam;
 /// [`RpcError::Refused`] if the machine has no memory-mapped configuration space, or an option is
 /// wrong; the log says which.
 pub fn start(hardware: Handle<dyn Hardware>, options: RVec<u8>) -> RpcResult<Handle<dyn PciBus>> {
+    memory::reserve(memory::SERVICE)?;
     let options = Options::parse(&options).map_err(|message| {
         log!("options: {message}");
         RpcError::Refused

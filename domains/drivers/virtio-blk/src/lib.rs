@@ -22,8 +22,10 @@ mod transfer;
 mod window;
 
 use alloc::sync::Arc;
-use domain_rt::{log, thread};
-use interfaces::{Block, Handle, Interrupt, PciDevice, RpcError, RpcResult};
+use domain_rt::{log, memory, thread};
+use interfaces::{
+    Block, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError, RpcResult,
+};
 
 use bring_up::Trouble;
 use disk::Disk;
@@ -35,6 +37,7 @@ use transfer::Shared;
 /// [`RpcError::Refused`] if the device cannot be used; the log says why. Other errors are those of
 /// calls.
 pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
+    memory::reserve(memory::SERVICE)?;
     let (parts, interrupt) = bring_up::bring_up(device).map_err(refuse)?;
     let disk = Arc::new(Disk::new(parts));
     let of_thread = disk.clone();
@@ -43,10 +46,16 @@ pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
     Handle::new(Shared(disk))
 }
 
+/// What the start answers. A call that failed is told as such, whoever made it: where memory was
+/// wanting the start is worth another try.
 fn refuse(trouble: Trouble) -> RpcError {
     log!("the device cannot be used: {trouble}");
     match trouble {
-        Trouble::Rpc(error) => error,
+        Trouble::Rpc(error)
+        | Trouble::Hardware(HardwareError::Rpc(error))
+        | Trouble::Pci(PciError::Rpc(error) | PciError::Resource(HardwareError::Rpc(error))) => {
+            error
+        }
         _ => RpcError::Refused,
     }
 }

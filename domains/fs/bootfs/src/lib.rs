@@ -5,7 +5,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use domain_rt::log;
+use domain_rt::{log, memory};
 use interfaces::{
     Archive, FileKind, FileSystem, FsError, FsStatistics, Handle, Metadata, RVec, RpcResult, Text,
 };
@@ -23,6 +23,7 @@ const BLOCK: u64 = 4096;
 /// # Errors
 /// Those of the archive.
 pub fn start(archive: Handle<dyn Archive>) -> RpcResult<Handle<dyn FileSystem>> {
+    memory::reserve(memory::SERVICE)?;
     let mut files = Files::new();
     for index in 0..u32::MAX {
         let Some(entry) = archive.entry(index)? else {

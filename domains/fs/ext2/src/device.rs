@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use ext2::{BlockDevice, DeviceError, Group, SECTOR_SIZE};
-use interfaces::{Block, BlockError, Extent, Geometry, Handle, RVec};
+use interfaces::{Block, BlockError, Extent, Geometry, Handle, RVec, RpcError};
 
 /// Most bytes in one call to the device.
 const BATCH: usize = 128 * 1024;
@@ -78,7 +78,7 @@ fn sectors(bytes: usize) -> u64 {
 impl BlockDevice for Disk {
     fn read(&self, sector: u64, buf: &mut [u8]) -> Result<(), DeviceError> {
         for (part, at) in buf.chunks_mut(BATCH).zip(0..) {
-            let buffer = RVec::filled(0, part.len()).map_err(|_| DeviceError::Unavailable)?;
+            let buffer = RVec::filled(0, part.len()).map_err(|_| DeviceError::NoMemory)?;
             let buffer = self.fill(sector + at * sectors(BATCH), buffer)?;
             part.copy_from_slice(&buffer);
         }
@@ -87,7 +87,7 @@ impl BlockDevice for Disk {
 
     fn write(&self, sector: u64, buf: &[u8]) -> Result<(), DeviceError> {
         for (part, at) in buf.chunks(BATCH).zip(0..) {
-            let data = RVec::from_slice(part).map_err(|_| DeviceError::Unavailable)?;
+            let data = RVec::from_slice(part).map_err(|_| DeviceError::NoMemory)?;
             self.block
                 .write(sector + at * sectors(BATCH), &data)
                 .map_err(device_error)?;
@@ -165,7 +165,7 @@ impl BlockDevice for Disk {
 
 /// Extents and their content as objects that the device can be lent or given.
 fn shared(extents: &[(u64, usize)], data: &[u8]) -> Result<(RVec<Extent>, RVec<u8>), DeviceError> {
-    let data = RVec::from_slice(data).map_err(|_| DeviceError::Unavailable)?;
+    let data = RVec::from_slice(data).map_err(|_| DeviceError::NoMemory)?;
     Ok((places(extents)?, data))
 }
 
@@ -176,7 +176,7 @@ fn places(extents: &[(u64, usize)]) -> Result<RVec<Extent>, DeviceError> {
         bytes: 0,
     };
     let places = RVec::filled(nowhere, extents.len());
-    let mut places = places.map_err(|_| DeviceError::Unavailable)?;
+    let mut places = places.map_err(|_| DeviceError::NoMemory)?;
     for (place, (sector, length)) in places.iter_mut().zip(extents) {
         *place = Extent {
             sector: *sector,
@@ -190,6 +190,7 @@ fn device_error(error: BlockError) -> DeviceError {
     match error {
         BlockError::OutOfRange => DeviceError::OutOfRange,
         BlockError::Device | BlockError::ReadOnly | BlockError::Unsupported => DeviceError::Io,
+        BlockError::Rpc(RpcError::NoMemory) => DeviceError::NoMemory,
         BlockError::Rpc(_) | BlockError::Gone => DeviceError::Unavailable,
     }
 }

@@ -29,7 +29,8 @@ mod volume;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use domain_rt::{log, thread, time};
+use domain_rt::{log, memory, thread, time};
+use ext2::DeviceError;
 use interfaces::{Block, FileSystem, Handle, MemoryWatch, RVec, RpcError, RpcResult};
 
 use device::Disk;
@@ -42,12 +43,13 @@ use volume::Volume;
 ///
 /// # Errors
 /// [`RpcError::Refused`] when there is no ext2 file system on the device or it cannot be mounted; the
-/// kernel's log says why.
+/// kernel's log says why. [`RpcError::NoMemory`] when that is all that was wanting.
 pub fn start(
     device: Handle<dyn Block>,
     memory: Option<Handle<dyn MemoryWatch>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn FileSystem>> {
+    memory::reserve(256)?;
     let settings = Settings::parse(&options);
     for word in &settings.unknown {
         log!(
@@ -60,7 +62,10 @@ pub fn start(
         .and_then(|disk| Ok((mount(disk.clone(), &settings)?, disk)));
     let (mounted, disk) = mounted.map_err(|reason| {
         log!("cannot mount: {reason}");
-        RpcError::Refused
+        match reason {
+            ext2::Error::Device(DeviceError::NoMemory) => RpcError::NoMemory,
+            _ => RpcError::Refused,
+        }
     })?;
     if let Some(replayed) = mounted.replayed() {
         let (transactions, blocks) = (replayed.transactions, replayed.blocks);

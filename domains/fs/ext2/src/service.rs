@@ -3,7 +3,8 @@
 use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
-    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult, Text,
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcError, RpcResult,
+    Text,
 };
 use vfs::entries::{self, Packer};
 
@@ -301,7 +302,7 @@ fn packed_kind(kind: Option<ext2::FileKind>) -> u8 {
 }
 
 fn fs_error(error: ext2::Error) -> FsError {
-    use ext2::Error;
+    use ext2::{DeviceError, Error};
     match error {
         Error::NotFound => FsError::NotFound,
         Error::Exists => FsError::Exists,
@@ -314,6 +315,7 @@ fn fs_error(error: ext2::Error) -> FsError {
         Error::TooManyLinks => FsError::TooManyLinks,
         Error::ReadOnly => FsError::ReadOnly,
         Error::Invalid(_) => FsError::Invalid,
+        Error::Device(DeviceError::NoMemory) => FsError::Rpc(RpcError::NoMemory),
         Error::Device(_) => FsError::Device,
         Error::Corrupt(what) | Error::NotExt2(what) => FsError::Corrupt(Text::new(what)),
         Error::Unsupported(_)

@@ -12,7 +12,7 @@ mod service;
 
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
-use domain_rt::{log, time};
+use domain_rt::{log, memory, time};
 use interfaces::{FileSystem, Handle, RVec, RpcResult};
 use ramfs::{Limits, RamFs};
 
@@ -27,6 +27,7 @@ const BYTES_PER_INODE: u64 = 1024;
 /// # Errors
 /// No memory.
 pub fn start(options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
+    memory::reserve(256)?;
     let settings = Settings::parse(&options);
     for word in &settings.unknown {
         log!(

@@ -62,7 +62,7 @@ mod times;
 mod volumes;
 
 use alloc::sync::Arc;
-use domain_rt::{log, thread};
+use domain_rt::{log, memory, thread};
 use interfaces::{
     Console, Disks, DomainControl, FileSystem, FsError, Handle, Loader, Monitor, Personality,
     Power, RVec, Respawn, RpcError, RpcResult, Supervisor, Updater,
@@ -99,6 +99,7 @@ pub fn start(
     updater: Option<Handle<dyn Updater>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
+    memory::reserve(512)?;
     let settings = Settings::parse(&options);
     for line in &settings.unknown {
         log!("option not understood: {line}");

@@ -1,7 +1,7 @@
 //! Mounting disks and ending that, one at a time.
 
 use core::fmt::Write;
-use interfaces::{DiskError, DiskInfo, Disks, Errno, FileKind, FsError, Handle, Text};
+use interfaces::{DiskError, DiskInfo, Disks, Errno, FileKind, FsError, Handle, RpcError, Text};
 use respawn::Absent;
 use vfs::walk::{Found, Place, Tree as _};
 
@@ -90,7 +90,13 @@ pub fn unmount(
         Some(live) => taken.mount().settle(&live, live.fs.sync()),
         None => Ok(()),
     };
-    if let Err(error @ (FsError::Device | FsError::NoSpace | FsError::Restarted)) = synced {
+    if let Err(
+        error @ (FsError::Device
+        | FsError::NoSpace
+        | FsError::Restarted
+        | FsError::Rpc(RpcError::NoMemory)),
+    ) = synced
+    {
         mounts.put_back(taken);
         return Err(errors::fs(error));
     }

@@ -27,7 +27,7 @@ extern crate alloc;
 mod sequence;
 
 use alloc::sync::Arc;
-use domain_rt::{log, thread};
+use domain_rt::{log, memory, thread};
 use gate::Passage;
 use interfaces::{
     Block, BlockBase, BlockError, Geometry, Handle, RVec, Respawn, RpcError, RpcResult,
@@ -43,6 +43,7 @@ use sequence::{Sequence, Writer};
 /// # Errors
 /// [`RpcError::Refused`] if there is no working driver; the log says why.
 pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Block>> {
+    memory::reserve(memory::SERVICE)?;
     let way = Arc::new(Way {
         driver: Client::new(driver, "driver"),
         passage: Arc::default(),

@@ -11,8 +11,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use domain_rt::log;
 use domain_rt::sync::Mutex;
+use domain_rt::{log, memory};
 use interfaces::{
     Batch, Failure, Handle, Net, NetError, Packet, RRef, RVec, Respawn, RpcError, RpcResult,
     Traffic,
@@ -24,6 +24,7 @@ use respawn::Slot;
 /// # Errors
 /// [`RpcError::Refused`] if there is no working driver; the log says why.
 pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Net>> {
+    memory::reserve(memory::SERVICE)?;
     let mut driver = Slot::new(driver, "driver");
     match driver.call(|_| Ok(()), |device: &Handle<dyn Net>| device.address()) {
         Ok(address) => Handle::new(Shadow {

@@ -35,7 +35,7 @@ mod shadow;
 mod start_up;
 
 use alloc::sync::Arc;
-use domain_rt::log;
+use domain_rt::{log, memory};
 use interfaces::{FileSystem, FsError, Handle, RVec, Respawn, RpcError, RpcResult};
 
 use service::Service;
@@ -46,6 +46,7 @@ use shadow::Shadow;
 /// # Errors
 /// [`RpcError::Refused`] if there is no working file system; the log says why.
 pub fn start(fs: Handle<dyn Respawn>, options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
+    memory::reserve(256)?;
     let budget = options::log_bytes(&options);
     let first = instance::fetch(&fs, 0).and_then(|first| {
         start_up::remove_hidden(&first)?;

@@ -116,4 +116,16 @@ impl Subject for Forwarder {
     fn verify(&self, _: Handle<dyn Loader>, _: RVec<u8>) -> RpcResult<Handle<dyn Image>> {
         Err(RpcError::Refused)
     }
+
+    fn gather(&self, _: u64) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
+    fn gather_more(&self, _: u64) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
+    fn shed(&self) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
 }

@@ -195,6 +195,18 @@ impl Subject for Mine {
     fn verify(&self, _: Handle<dyn Loader>, _: RVec<u8>) -> RpcResult<Handle<dyn Image>> {
         Err(RpcError::Refused)
     }
+
+    fn gather(&self, _: u64) -> RpcResult<()> {
+        Ok(())
+    }
+
+    fn gather_more(&self, _: u64) -> RpcResult<()> {
+        Ok(())
+    }
+
+    fn shed(&self) -> RpcResult<u64> {
+        Ok(0)
+    }
 }
 
 fn wraps_arguments(lab: &Lab) -> Verdict {

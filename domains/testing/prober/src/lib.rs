@@ -21,6 +21,7 @@ mod lab;
 mod limits;
 mod memory;
 mod shadows;
+mod short;
 mod steps;
 mod threads;
 mod times;
@@ -75,7 +76,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 12] = [
+    let groups: [&[Test]; 13] = [
         calls::TESTS,
         crashes::TESTS,
         handles::TESTS,
@@ -88,6 +89,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         hostile::TESTS,
         attacks::TESTS,
         times::TESTS,
+        short::TESTS,
     ];
     let (mut passed, mut failed) = (0, 0);
     for (name, test) in groups

@@ -201,7 +201,7 @@ fn sparse(subject: &Handle<dyn Subject>, count: usize) -> Result<Vec<Handle<dyn 
 }
 
 /// All memory that can be had, in pieces that get smaller and smaller.
-fn all_memory() -> Vec<Vec<u8>> {
+pub fn all_memory() -> Vec<Vec<u8>> {
     let mut pieces = Vec::new();
     for size in [16 << 20, 1 << 20, 64 << 10, 36 << 10] {
         loop {

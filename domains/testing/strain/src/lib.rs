@@ -7,6 +7,7 @@ extern crate alloc;
 mod files;
 mod memory;
 mod names;
+mod starve;
 mod threads;
 
 use alloc::string::String;
@@ -26,7 +27,10 @@ usage: strain open N PATH          opens PATH N times at once
        strain eat                  takes all memory that can be had, and says how it ended
        strain hold N S             takes N MiB, keeps them for S seconds, and says how it ended
        strain burst                takes memory until it is ended for it
-       strain spin N               N threads that compute for ever";
+       strain spin N               N threads that compute for ever
+       strain pipes N SIZE S       writes SIZE bytes into each of N pipes, and keeps them for S seconds
+       strain starved NAME PATH    takes all memory, makes the domain crash, and reads PATH; its check sum
+       strain calls                takes all memory, tries each system call, and again with memory";
 
 /// The entry of the program.
 ///
@@ -52,6 +56,11 @@ fn main(env: &Env) -> Result<i32, Stop> {
         [b"hold", amount, seconds] => memory::hold(env, number(amount)?, number(seconds)?),
         [b"burst"] => memory::burst(),
         [b"spin", count] => threads::spin(env, number(count)?),
+        [b"pipes", count, size, seconds] => {
+            starve::pipes(env, number(count)?, number(size)?, number(seconds)?)
+        }
+        [b"starved", name, path] => starve::reads(env, name, path),
+        [b"calls"] => starve::calls(env),
         _ => Err(Stop::usage(USAGE.trim_ascii())),
     }
 }

@@ -1,7 +1,8 @@
 //! A domain that does harm when it is asked to: for the isolation tests and the benchmarks of calls.
 //!
-//! `options`: `panic` makes the start function panic, `fail` makes it give an error, `!` and the number of an
-//! [`RpcError`] this one, `overflow` makes it use up its stack.
+//! `options`: `panic` makes the start function panic, `fail` makes it give an error, `!` and the
+//! number of an [`RpcError`] this one, `overflow` makes it use up its stack, `reserve` makes it set
+//! 256 KiB aside for when there is no memory.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,7 +15,7 @@ use core::fmt;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
-use domain_rt::{log, thread, time};
+use domain_rt::{log, memory, thread, time};
 use interfaces::{
     DmaAllocator, DmaMemory, Handle, HardwareError, Image, Loader, Misdeed, Nest, RRef, RVec,
     RpcError, RpcResult, Subject,
@@ -38,12 +39,20 @@ pub fn start(
             black_box(recurse(0, &[1; 64]));
             Err(RpcError::Refused)
         }
-        _ => Handle::new(Rogue {
-            shared: Arc::default(),
-            next: Mutex::new(next.map(Arc::new)),
-            child: false,
-        }),
+        b"reserve" => {
+            memory::reserve(256)?;
+            rogue(next)
+        }
+        _ => rogue(next),
     }
+}
+
+fn rogue(next: Option<Handle<dyn Subject>>) -> RpcResult<Handle<dyn Subject>> {
+    Handle::new(Rogue {
+        shared: Arc::default(),
+        next: Mutex::new(next.map(Arc::new)),
+        child: false,
+    })
 }
 
 #[derive(Default)]
@@ -52,6 +61,7 @@ struct Shared {
     nests: Mutex<Vec<RRef<Nest>>>,
     memory: Mutex<Vec<Vec<u8>>>,
     device: Mutex<Vec<Handle<dyn DmaMemory>>>,
+    gathered: Mutex<Option<Box<Link>>>,
     offspring: AtomicU32,
     lock: Mutex<u64>,
     bell: Condvar,
@@ -60,6 +70,12 @@ struct Shared {
     forges: AtomicBool,
     /// Drops of offspring do not return.
     drops_block: AtomicBool,
+}
+
+/// One of many objects of 64 bytes.
+struct Link {
+    next: Option<Box<Link>>,
+    _rest: [u64; 7],
 }
 
 struct Rogue {
@@ -448,5 +464,32 @@ impl Subject for Rogue {
 
     fn verify(&self, loader: Handle<dyn Loader>, file: RVec<u8>) -> RpcResult<Handle<dyn Image>> {
         loader.prepare(file).map_err(|_| RpcError::Refused)
+    }
+
+    fn gather(&self, count: u64) -> RpcResult<()> {
+        for _ in 0..count {
+            let mut first = self.shared.gathered.lock();
+            let link = Link {
+                next: first.take(),
+                _rest: [count; 7],
+            };
+            *first = Some(Box::new(link));
+        }
+        Ok(())
+    }
+
+    fn gather_more(&self, count: u64) -> RpcResult<()> {
+        self.gather(count)
+    }
+
+    fn shed(&self) -> RpcResult<u64> {
+        let memory = core::mem::take(&mut *self.shared.memory.lock());
+        let mut bytes = memory.iter().map(|block| block.len() as u64).sum();
+        let mut next = self.shared.gathered.lock().take();
+        while let Some(mut link) = next {
+            bytes += size_of::<Link>() as u64;
+            next = link.next.take();
+        }
+        Ok(bytes)
     }
 }

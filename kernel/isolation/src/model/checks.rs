@@ -21,7 +21,7 @@ const ROUNDS: usize = 25;
 /// Changes of thread that PCT looks for.
 const DEPTH: usize = 3;
 
-const BROKEN: [Broken; 7] = [
+const BROKEN: [Broken; 8] = [
     Broken::TestFirst,
     Broken::StopIsNoFence,
     Broken::NobodyLooks,
@@ -29,6 +29,7 @@ const BROKEN: [Broken; 7] = [
     Broken::TornCount,
     Broken::OwnerLate,
     Broken::ChunkLost,
+    Broken::OpenedBlindly,
 ];
 
 /// The number that the environment gives under this name.
@@ -103,4 +104,5 @@ mutants! {
     a_torn_count_is_noticed: the_last_drop, TornCount;
     an_owner_cleared_late_is_noticed: frees_beside_reclaim, OwnerLate;
     a_chunk_that_a_search_loses_is_noticed: drops_beside_reclaim, ChunkLost;
+    a_domain_opened_blindly_is_noticed: short_of_memory_and_a_kill, OpenedBlindly;
 }

@@ -69,6 +69,10 @@ pub trait Probe: Send + Sync + 'static {
     fn stay(&self) -> RpcResult<()>;
     /// Panics after some steps.
     fn crash(&self, steps: u32) -> RpcResult<()>;
+    /// As `work`, also for a domain that is short of memory.
+    fn release(&self, steps: u32) -> RpcResult<u32>;
+    /// Says that the domain is short of memory, or is not.
+    fn run_short(&self, short: bool, steps: u32) -> RpcResult<()>;
     /// Takes objects, makes one, gives back.
     fn exchange(&self, nest: RRef<Nest>) -> RpcResult<RRef<Nest>>;
     /// Keeps the object until the next one comes.
@@ -99,16 +103,18 @@ unsafe impl<T: Probe> ObjectOf<T> for dyn Probe {
 }
 
 proxy!(ProbeProxy: Probe, "Probe" {
-    fn work(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0;
-    fn stay(&self) -> RpcResult<()>; moved []; budget 0;
-    fn crash(&self, steps: u32) -> RpcResult<()>; moved []; budget 0;
-    fn exchange(&self, nest: RRef<Nest>) -> RpcResult<RRef<Nest>>; moved [nest]; budget 0;
-    fn keep(&self, nest: RRef<Nest>) -> RpcResult<()>; moved [nest]; budget 0;
-    fn lend(&self, object: &RRef<Tagged>, steps: u32) -> RpcResult<u32>; moved []; budget 0;
-    fn befriend(&self, friend: Option<Handle<dyn Probe>>) -> RpcResult<()>; moved [friend]; budget 0;
-    fn relay(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0;
-    fn stay_there(&self) -> RpcResult<()>; moved []; budget 0;
-    fn give(&self) -> RpcResult<Handle<dyn Probe>>; moved []; budget 0;
+    fn work(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false;
+    fn stay(&self) -> RpcResult<()>; moved []; budget 0; frees false;
+    fn crash(&self, steps: u32) -> RpcResult<()>; moved []; budget 0; frees false;
+    fn release(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees true;
+    fn run_short(&self, short: bool, steps: u32) -> RpcResult<()>; moved []; budget 0; frees true;
+    fn exchange(&self, nest: RRef<Nest>) -> RpcResult<RRef<Nest>>; moved [nest]; budget 0; frees false;
+    fn keep(&self, nest: RRef<Nest>) -> RpcResult<()>; moved [nest]; budget 0; frees false;
+    fn lend(&self, object: &RRef<Tagged>, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false;
+    fn befriend(&self, friend: Option<Handle<dyn Probe>>) -> RpcResult<()>; moved [friend]; budget 0; frees false;
+    fn relay(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false;
+    fn stay_there(&self) -> RpcResult<()>; moved []; budget 0; frees false;
+    fn give(&self) -> RpcResult<Handle<dyn Probe>>; moved []; budget 0; frees false;
 });
 
 pub static REGISTRY: &[ProxyEntry] = &[ProxyEntry {
@@ -194,6 +200,17 @@ impl Probe for Part {
     fn crash(&self, steps: u32) -> RpcResult<()> {
         self.work(steps)?;
         crash_here(Reason::Panic, LastWords::of_panic("on purpose", "here", 1))
+    }
+
+    fn release(&self, steps: u32) -> RpcResult<u32> {
+        self.work(steps)
+    }
+
+    fn run_short(&self, short: bool, steps: u32) -> RpcResult<()> {
+        self.work(steps)?;
+        // SAFETY: the record on top names the block.
+        unsafe { (*self.block).set_short(short) };
+        self.work(steps).map(|_| ())
     }
 
     fn exchange(&self, nest: RRef<Nest>) -> RpcResult<RRef<Nest>> {

@@ -248,6 +248,58 @@ pub fn counted_calls_and_a_kill(scene: &mut Scene) {
     }
 }
 
+/// A domain runs short of memory and recovers, again and again, while others call it and it is
+/// killed. While it is short only what frees comes in, counted where calls are counted; and it does
+/// not come to life again.
+fn short(scene: &mut Scene, calls: u32) {
+    let (block, handle) = scene.counting_domain("callee", calls);
+    let handle: Shared = Arc::new(handle);
+    let (other, of_other) = (block.clone(), handle.clone());
+    scene.thread(move || {
+        for _ in 0..2 {
+            let _ = judged(&other, || of_other.release(1));
+            let _ = judged(&other, || of_other.work(1));
+        }
+    });
+    scene.kill(&block);
+    let callee = block.clone();
+    scene.thread(move || {
+        for _ in 0..2 {
+            let is_short = judged(&callee, || handle.run_short(true, 1)).is_ok();
+            let refused = judged(&callee, || handle.work(1));
+            if is_short && refused.is_ok() {
+                wrong(format_args!("a domain without memory let a call in"));
+            }
+            let freed = judged(&callee, || handle.release(1));
+            if freed == Err(RpcError::NoMemory) {
+                wrong(format_args!("a call that frees was refused"));
+            }
+            let _ = judged(&callee, || handle.run_short(false, 1));
+            if callee.state() == State::Dying && callee.is_alive() {
+                wrong(format_args!("a dead domain came to life again"));
+            }
+        }
+    });
+    scene.reaper();
+    scene.joins.drain(..).for_each(Join::join);
+    let inside = block.counters.calls_inside.load(Ordering::Relaxed);
+    if inside != 0 {
+        wrong(format_args!(
+            "{inside} calls are counted, none is under way"
+        ));
+    }
+}
+
+/// As it says.
+pub fn short_of_memory_and_a_kill(scene: &mut Scene) {
+    short(scene, 0);
+}
+
+/// As it says, where calls are counted.
+pub fn short_and_counted_and_a_kill(scene: &mut Scene) {
+    short(scene, 2);
+}
+
 /// Threads that would never leave by themselves get out; one panics meanwhile.
 pub fn all_leave(scene: &mut Scene) {
     let (block, handle) = scene.domain("callee");
@@ -566,6 +618,8 @@ macro_rules! each {
             a_gift_and_a_kill,
             calls_and_a_kill,
             counted_calls_and_a_kill,
+            short_of_memory_and_a_kill,
+            short_and_counted_and_a_kill,
             all_leave,
             the_middle_dies,
             the_ends_die,

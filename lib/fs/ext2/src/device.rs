@@ -14,6 +14,8 @@ pub enum DeviceError {
     OutOfRange,
     /// The device is gone or was restarted in the middle of the call. Trying again may help.
     Unavailable,
+    /// There is no memory for the call. Trying again may help.
+    NoMemory,
 }
 
 impl core::fmt::Display for DeviceError {
@@ -22,6 +24,7 @@ impl core::fmt::Display for DeviceError {
             DeviceError::Io => "input/output error",
             DeviceError::OutOfRange => "access beyond the end of the device",
             DeviceError::Unavailable => "the device is gone",
+            DeviceError::NoMemory => "no memory",
         })
     }
 }
@@ -152,11 +155,11 @@ impl<T: BlockDevice + ?Sized> BlockDevice for &T {
 /// `length` zeros, with room for `room` bytes.
 ///
 /// # Errors
-/// [`DeviceError::Unavailable`] if there is no memory for them: trying again may help.
+/// [`DeviceError::NoMemory`] if there is no memory for them: trying again may help.
 pub(crate) fn zeroes(length: usize, room: usize) -> Result<Vec<u8>, DeviceError> {
     let mut data = Vec::new();
     data.try_reserve_exact(room.max(length))
-        .map_err(|_| DeviceError::Unavailable)?;
+        .map_err(|_| DeviceError::NoMemory)?;
     data.resize(length, 0);
     Ok(data)
 }
@@ -168,7 +171,7 @@ pub(crate) fn zeroes(length: usize, room: usize) -> Result<Vec<u8>, DeviceError>
 pub(crate) fn list<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, DeviceError> {
     let mut all = Vec::new();
     for item in items {
-        all.try_reserve(1).map_err(|_| DeviceError::Unavailable)?;
+        all.try_reserve(1).map_err(|_| DeviceError::NoMemory)?;
         all.push(item);
     }
     Ok(all)

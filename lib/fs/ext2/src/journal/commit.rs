@@ -52,7 +52,7 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         let from = self.collected.len();
         self.collected
             .try_reserve(size)
-            .map_err(|_| DeviceError::Unavailable)?;
+            .map_err(|_| DeviceError::NoMemory)?;
         self.collected.resize(from + size, 0);
         fill(&mut self.collected[from..], self.store);
         self.at = self.log.advance(self.at, 1);

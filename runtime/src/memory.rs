@@ -1,0 +1,32 @@
+//! Going on when there is no memory.
+//!
+//! An allocation that fails ends the domain, unless it is asked for so that it can fail
+//! (`try_reserve`, `RVec`). A domain that serves others keeps two rules:
+//!
+//! - what has a size, or a number, that a caller chooses is asked for so that it can fail;
+//! - for the rest (a `Box` or `Arc` of a struct, a node of a map) it has a [`reserve`].
+
+use abi::RpcError;
+
+/// KiB of the reserve of a service that takes little for a call.
+pub const SERVICE: usize = 128;
+
+/// Sets `kib` KiB aside (rounded up to a multiple of 64, at most 1,024), of which objects of up to
+/// 16 KiB are made when there is no other memory. To be called by the start function of a domain
+/// that serves others.
+///
+/// When half of it or more is used, the kernel refuses calls with `NoMemory`, but those that are
+/// marked `#[frees]`, drops of handles, and what the domain's own threads do, until there is memory
+/// to fill it again. So half of it must be enough for what the calls that are under way then, and
+/// those that free, allocate in objects of up to 16 KiB.
+///
+/// # Errors
+/// There is not so much memory.
+pub fn reserve(kib: usize) -> Result<(), RpcError> {
+    #[cfg(target_os = "none")]
+    if !crate::heap::reserve((kib * 1024).div_ceil(crate::lists::RUN)) {
+        return Err(RpcError::NoMemory);
+    }
+    let _ = kib;
+    Ok(())
+}
