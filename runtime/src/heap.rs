@@ -175,6 +175,11 @@ pub fn reserve(runs: usize) -> bool {
     true
 }
 
+/// Whether some of the reserve is used.
+pub fn is_short() -> bool {
+    HEAP.lacking.load(Ordering::Relaxed)
+}
+
 /// What the kernel calls when the domain is short of memory and somebody was refused for that.
 pub extern "C" fn restock(_: *mut u8) {
     HEAP.restock();

@@ -1,10 +1,12 @@
 //! Going on when there is no memory.
 //!
 //! An allocation that fails ends the domain, unless it is asked for so that it can fail
-//! (`try_reserve`, `RVec`). A domain that serves others keeps two rules:
+//! (`try_reserve`, `RVec`). A domain that serves others keeps three rules:
 //!
 //! - what has a size, or a number, that a caller chooses is asked for so that it can fail;
-//! - for the rest (a `Box` or `Arc` of a struct, a node of a map) it has a [`reserve`].
+//! - for the rest (a `Box` or `Arc` of a struct, a node of a map) it has a [`reserve`];
+//! - what it keeps of content, such as a cache, does not grow while it [lives on that](is_short):
+//!   the allocator cannot tell one from the other.
 
 use abi::RpcError;
 
@@ -29,4 +31,17 @@ pub fn reserve(kib: usize) -> Result<(), RpcError> {
     }
     let _ = kib;
     Ok(())
+}
+
+/// Whether the domain lives on its reserve, for those who keep what they can do without: they are
+/// to give it up. False where there is no reserve.
+pub fn is_short() -> bool {
+    #[cfg(target_os = "none")]
+    {
+        crate::heap::is_short()
+    }
+    #[cfg(not(target_os = "none"))]
+    {
+        false
+    }
 }

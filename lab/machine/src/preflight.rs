@@ -62,6 +62,7 @@ pub fn expect_mountable(name: &Path, disk: &File, read_only: bool) -> Result<()>
     let options = ext2::Options {
         read_only,
         cache_budget_bytes: 1 << 20,
+        memory_is_short: || false,
         clock: Box::new(|| 0),
     };
     match FileSystem::mount(device, options) {

@@ -81,6 +81,7 @@ fn options(read_only: bool) -> Options {
     Options {
         read_only,
         cache_budget_bytes: 1 << 20,
+        memory_is_short: || false,
         clock: Box::new(|| 1_700_000_000),
     }
 }

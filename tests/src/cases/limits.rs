@@ -31,7 +31,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Where the program is that goes to the limits.
-const STRAIN: &str = "/boot/testing/strain";
+pub(super) const STRAIN: &str = "/boot/testing/strain";
 
 /// A machine with the standard disk, and an empty one beside it, which is the second result.
 fn beside(
@@ -288,7 +288,7 @@ fn many_pipes(bench: &Bench<'_>) -> Result<()> {
 /// Nothing but errors comes of any system call when all memory is taken, and all of them work when
 /// it is back.
 fn calls_without_memory(bench: &Bench<'_>) -> Result<()> {
-    let machine = greedy(bench)?;
+    let machine = greedy(bench, &bench.disk()?)?;
     let line = format!("{STRAIN} calls; echo here | cat; domains -q");
     let answer = bench.exec_on(machine, &line)?.status(0)?.silently()?;
     for domain in ["rv6", "vfs", "ext2", "ramfs", "block", "virtio-blk"] {
@@ -299,15 +299,15 @@ fn calls_without_memory(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A machine where one program may take all memory.
-fn greedy(bench: &Bench<'_>) -> Result<Machine> {
+/// A machine with this disk where one program may take all memory.
+pub(super) fn greedy(bench: &Bench<'_>, disk: &std::path::Path) -> Result<Machine> {
     let manifest = with_limits(bench, &[], "")?;
     let rv6 = "[domain.rv6]\n";
     ensure!(manifest.contains(rv6), "no personality");
     let manifest = manifest.replace(rv6, &format!("{rv6}options = \"pages 1000000\"\n"));
     let grants = "\n[program.strain]\nservices = [\"monitor\", \"control\"]\n";
     let mut machine = bench.machine_by(&format!("{manifest}{grants}"))?;
-    machine.disk = Some(bench.disk()?);
+    machine.disk = Some(disk.into());
     Ok(machine)
 }
 

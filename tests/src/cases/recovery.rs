@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use machine::session::Session;
 use std::fs;
 
+use super::limits::{STRAIN, greedy};
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT, host_sum};
 
@@ -17,7 +18,15 @@ pub(super) const CASES: &[Case] = &[
     ),
     case("recovery-driver-crash-under-a-write", driver_under_write),
     case("recovery-driver-killed", driver_killed),
+    case(
+        "recovery-driver-crash-without-memory",
+        driver_without_memory,
+    ),
     case("recovery-file-system-crash", file_system),
+    case(
+        "recovery-file-system-crash-without-memory",
+        file_system_without_memory,
+    ),
     case("recovery-personality-crash", personality),
     case("recovery-shell-crash", shell),
     case("recovery-console-crash", console),
@@ -176,6 +185,30 @@ fn hundred(bench: &Bench<'_>) -> Result<()> {
         free.len() == 10 && last + STRAY_BYTES >= first,
         "free after each 20 crashes: {free:?}"
     );
+    bench.expect_clean(&disk)
+}
+
+fn driver_without_memory(bench: &Bench<'_>) -> Result<()> {
+    without_memory(bench, "virtio-blk")
+}
+
+fn file_system_without_memory(bench: &Bench<'_>) -> Result<()> {
+    without_memory(bench, "ext2")
+}
+
+/// A program holds all memory that it can get, and takes what comes back, when `domain` crashes
+/// under its reads: what it reads is right, and `domain` is started once.
+fn without_memory(bench: &Bench<'_>, domain: &str) -> Result<()> {
+    let disk = bench.disk()?;
+    let machine = greedy(bench, &disk)?;
+    let line = format!("{STRAIN} starved {domain} /big; domains -q; dmesg");
+    let answer = bench.exec_on(machine, &line)?.status(0)?.silently()?;
+    let big = fs::read(bench.site.root.join("big"))?;
+    let sum = big
+        .iter()
+        .fold(0_u64, |sum, byte| sum.rotate_left(5) ^ u64::from(*byte));
+    let answer = answer.shows(&format!("{} bytes, sum {sum:016x}\n", big.len()))?;
+    expect_restarts(&answer.stdout, domain, 1)?;
     bench.expect_clean(&disk)
 }
 

@@ -103,6 +103,7 @@ fn mount_options(read_only: bool, cache_budget_bytes: usize) -> ext2::Options {
     ext2::Options {
         read_only,
         cache_budget_bytes,
+        memory_is_short: memory::is_short,
         clock: Box::new(clock),
     }
 }

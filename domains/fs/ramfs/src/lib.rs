@@ -40,6 +40,7 @@ pub fn start(options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
         inodes: settings.bytes / BYTES_PER_INODE,
     };
     // No two instances start in the same nanosecond, and none makes an inode in every one.
-    let files = RamFs::new(limits, time::now(), time::wall_seconds());
+    let mut files = RamFs::new(limits, time::now(), time::wall_seconds());
+    files.spare_memory(memory::is_short);
     Handle::<dyn FileSystem>::new(Service::new(Arc::new(Mutex::new(files))))
 }

@@ -105,6 +105,43 @@ pub fn reads(env: &Env, name: &[u8], path: &[u8]) -> Result<i32, Stop> {
     Ok(0)
 }
 
+/// Pipes, and a file in `/tmp`, that were opened while there was memory and are written to when
+/// there is none.
+struct Sinks {
+    file: u32,
+    pipes: Vec<u32>,
+    data: RVec<u8>,
+}
+
+impl Sinks {
+    const PIPES: usize = 100;
+
+    fn new(process: &Handle<dyn Process>) -> Result<Self, Error> {
+        let file = process.open(&RVec::from_slice(b"/tmp/starve-sink")?, WRITE)?;
+        let mut pipes = Vec::new();
+        for _ in 0..Self::PIPES {
+            pipes.push(process.pipe()?.1);
+        }
+        let data = RVec::filled(b'x', 4000)?;
+        Ok(Sinks { file, pipes, data })
+    }
+
+    /// Writes to all, as long as they take something and do not make us wait.
+    fn write(&self, process: &Handle<dyn Process>, round: usize) -> Result<(), Errno> {
+        for sink in core::iter::once(&self.file).chain(&self.pipes) {
+            // A pipe that has taken all would make us wait: 64 KiB.
+            if round >= 16 && *sink != self.file {
+                break;
+            }
+            match process.write(*sink, &self.data) {
+                Err(error) if !is_want_of_memory(&error) => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What the calls need, made while there is memory.
 struct Things {
     /// A file in `/tmp`, that is there, and names that are not.
@@ -282,8 +319,10 @@ pub fn calls(env: &Env) -> Result<i32, Stop> {
     let (process, things) = (env.process(), Things::new()?);
     let mut wrong: [Option<Errno>; CALLS.len()] = [const { None }; CALLS.len()];
     let mut refused = 0_u32;
+    let sinks = Sinks::new(process)?;
     let mut greed = Greed::new()?;
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
+        sinks.write(process, round)?;
         for ((_, call), wrong) in CALLS.iter().zip(&mut wrong) {
             match call(process, &things) {
                 Ok(()) => {}
@@ -294,6 +333,7 @@ pub fn calls(env: &Env) -> Result<i32, Stop> {
         greed.more();
     }
     drop(greed);
+    process.unlink(&RVec::from_slice(b"/tmp/starve-sink")?)?;
     for ((name, _), error) in CALLS.iter().zip(wrong) {
         if let Some(error) = error {
             println!(env, "{name} without memory: {}", Error::from(error))?;

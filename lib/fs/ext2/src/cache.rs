@@ -5,10 +5,15 @@
 //! Dirty blocks are never evicted; the store writes them out before they grow beyond their share.
 //! The newest `reserve` clean blocks are never evicted either, so a block that was just loaded
 //! is there when its loader looks.
+//!
+//! While memory is short the cache is as if it had been made for [`SHORT_CAPACITY`] blocks.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+
+/// The budget in blocks while memory is short.
+const SHORT_CAPACITY: usize = 32;
 
 /// What a dirty block is, in the order in which blocks are written (see `writeback`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +49,8 @@ impl Kind {
 
 const NONE: usize = usize::MAX;
 
-/// One cached block. `newer` and `older` link the clean slots in order of last use.
+/// One cached block. `newer` and `older` link the clean slots in order of last use; `older` alone
+/// those that are not used.
 struct Slot {
     block: u32,
     data: Box<[u8]>,
@@ -56,40 +62,54 @@ struct Slot {
 /// The cache. See the module's text.
 pub(crate) struct Cache {
     slots: Vec<Slot>,
-    unused: Vec<usize>,
+    /// A slot that is not used.
+    unused: usize,
     index: BTreeMap<u32, usize>,
     newest: usize,
     oldest: usize,
     clean: usize,
     dirty: [BTreeSet<u32>; Kind::COUNT],
     capacity: usize,
-    reserve: usize,
+    is_short: fn() -> bool,
 }
 
 impl Cache {
-    /// An empty cache for `capacity` blocks.
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// An empty cache for `capacity` blocks, or for few while memory `is_short`.
+    pub(crate) fn new(capacity: usize, is_short: fn() -> bool) -> Self {
         Cache {
             slots: Vec::new(),
-            unused: Vec::new(),
+            unused: NONE,
             index: BTreeMap::new(),
             newest: NONE,
             oldest: NONE,
             clean: 0,
             dirty: core::array::from_fn(|_| BTreeSet::new()),
             capacity,
-            reserve: capacity / 4,
+            is_short,
         }
+    }
+
+    /// The same cache without content.
+    pub(crate) fn emptied(&self) -> Self {
+        Cache::new(self.capacity, self.is_short)
+    }
+
+    /// The budget in blocks while there is memory.
+    pub(crate) fn full_capacity(&self) -> usize {
+        self.capacity
     }
 
     /// The budget in blocks.
     pub(crate) fn capacity(&self) -> usize {
-        self.capacity
+        match (self.is_short)() {
+            true => self.capacity.min(SHORT_CAPACITY),
+            false => self.capacity,
+        }
     }
 
     /// How many clean blocks survive any number of insertions of dirty ones.
     pub(crate) fn reserve(&self) -> usize {
-        self.reserve
+        self.capacity() / 4
     }
 
     /// How many blocks are cached.
@@ -135,7 +155,9 @@ impl Cache {
         if self.contains(block) {
             return;
         }
-        let slot = self.new_slot(block, data.into());
+        // First of all, what has to go for it goes.
+        let slot = self.new_slot(block);
+        self.slots[slot].data = data.into();
         self.link(slot);
     }
 
@@ -144,7 +166,7 @@ impl Cache {
         let slot = match self.index.get(&block) {
             Some(slot) => *slot,
             None => {
-                let slot = self.new_slot(block, Box::default());
+                let slot = self.new_slot(block);
                 self.link(slot);
                 slot
             }
@@ -204,7 +226,8 @@ impl Cache {
 
     /// Drops clean blocks until the budget is met (it may have been exceeded by dirty ones).
     pub(crate) fn shrink(&mut self) {
-        while self.index.len() > self.capacity && self.clean > self.reserve {
+        let (capacity, reserve) = (self.capacity(), self.reserve());
+        while self.index.len() > capacity && self.clean > reserve {
             self.drop_slot(self.oldest);
         }
     }
@@ -223,26 +246,31 @@ impl Cache {
         self.dirty[kind as usize].insert(block);
     }
 
-    /// Takes a slot for `block`, evicting if need be. It is in no list yet.
-    fn new_slot(&mut self, block: u32, data: Box<[u8]>) -> usize {
-        if self.index.len() >= self.capacity && self.clean > self.reserve {
+    /// Takes a slot for `block`, evicting if need be. It has no content yet and is in no list.
+    fn new_slot(&mut self, block: u32) -> usize {
+        let (capacity, reserve) = (self.capacity(), self.reserve());
+        while self.index.len() >= capacity && self.clean > reserve {
+            self.drop_slot(self.oldest);
+        }
+        if self.unused == NONE && self.slots.try_reserve(1).is_err() && self.clean > 1 {
             self.drop_slot(self.oldest);
         }
         let new = Slot {
             block,
-            data,
+            data: Box::default(),
             dirty: None,
             newer: NONE,
             older: NONE,
         };
-        let slot = match self.unused.pop() {
-            Some(slot) => {
-                self.slots[slot] = new;
-                slot
-            }
-            None => {
+        let slot = match self.unused {
+            NONE => {
                 self.slots.push(new);
                 self.slots.len() - 1
+            }
+            slot => {
+                self.unused = self.slots[slot].older;
+                self.slots[slot] = new;
+                slot
             }
         };
         self.index.insert(block, slot);
@@ -254,7 +282,8 @@ impl Cache {
         self.unlink(slot);
         self.index.remove(&self.slots[slot].block);
         self.slots[slot].data = Box::default();
-        self.unused.push(slot);
+        self.slots[slot].older = self.unused;
+        self.unused = slot;
     }
 
     /// Puts a clean slot at the newest end.
@@ -289,9 +318,10 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::sync::atomic::{AtomicBool, Ordering};
 
     fn filled(count: u32) -> Cache {
-        let mut cache = Cache::new(8);
+        let mut cache = Cache::new(8, || false);
         (0..count).for_each(|block| cache.insert_clean(block, &[block as u8]));
         cache
     }
@@ -302,6 +332,24 @@ mod tests {
         cache.get(0);
         cache.insert_clean(100, &[1]);
         assert!(cache.contains(0) && !cache.contains(1) && cache.len() == 8);
+    }
+
+    #[test]
+    fn while_memory_is_short_few_blocks_are_kept() {
+        static SHORT: AtomicBool = AtomicBool::new(false);
+        let mut cache = Cache::new(1000, || SHORT.load(Ordering::Relaxed));
+        (0..500).for_each(|block| cache.insert_clean(block, &[1]));
+        assert_eq!(cache.len(), 500);
+        SHORT.store(true, Ordering::Relaxed);
+        cache.insert_clean(500, &[1]);
+        assert_eq!(cache.len(), SHORT_CAPACITY);
+        assert!(cache.contains(500) && cache.contains(499) && !cache.contains(0));
+        (500..600).for_each(|block| cache.insert_clean(block, &[1]));
+        assert_eq!((cache.len(), cache.slots.len()), (SHORT_CAPACITY, 500));
+        SHORT.store(false, Ordering::Relaxed);
+        (1000..1900).for_each(|block| cache.insert_clean(block, &[1]));
+        assert_eq!(cache.slots.len(), 900 + SHORT_CAPACITY);
+        assert!((1000..1900).all(|block| cache.contains(block)));
     }
 
     #[test]

@@ -63,22 +63,28 @@ fn hash(name: &[u8]) -> u32 {
 pub(crate) struct Indexes {
     by_directory: BTreeMap<u32, Index>,
     most: usize,
+    is_short: fn() -> bool,
     clock: u64,
 }
 
 impl Indexes {
-    /// No index; all that will be have at most `most` names together.
-    pub(crate) fn new(most: usize) -> Self {
+    /// No index; all that will be have at most `most` names together, and none while memory
+    /// `is_short`.
+    pub(crate) fn new(most: usize, is_short: fn() -> bool) -> Self {
         Indexes {
             by_directory: BTreeMap::new(),
             most,
+            is_short,
             clock: 0,
         }
     }
 
     /// The most names that an index may have.
     pub(crate) fn most(&self) -> usize {
-        self.most
+        match (self.is_short)() {
+            true => 0,
+            false => self.most,
+        }
     }
 
     /// The index of a directory, if it has one.
@@ -125,7 +131,7 @@ impl Indexes {
     /// Drops the indexes that were not used for the longest time until the budget is met.
     fn meet_budget(&mut self) {
         let names = |index: &Index| index.names.len() + index.gaps.len();
-        while self.by_directory.values().map(names).sum::<usize>() > self.most {
+        while self.by_directory.values().map(names).sum::<usize>() > self.most() {
             let oldest = self.by_directory.iter().min_by_key(|(_, index)| index.used);
             let Some(dir) = oldest.map(|(dir, _)| *dir) else {
                 return;
@@ -159,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_budget_drops_the_least_recently_used() {
-        let mut indexes = Indexes::new(250);
+        let mut indexes = Indexes::new(250, || false);
         indexes.insert(1, filled(100));
         indexes.insert(2, filled(100));
         assert!(indexes.get(1).is_some());
@@ -171,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_index_of_removed_names_is_dropped() {
-        let mut indexes = Indexes::new(1000);
+        let mut indexes = Indexes::new(1000, || false);
         indexes.insert(1, filled(100));
         (0..114).for_each(|_| indexes.note_removed(1, 0, 0));
         assert!(indexes.get(1).is_some());

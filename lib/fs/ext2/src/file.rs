@@ -127,7 +127,9 @@ impl<D: BlockDevice> FileSystem<D> {
         let mut done = 0;
         while done < buf.len() {
             let at = offset.checked_add(done as u64).ok_or(Error::FileTooLarge)?;
-            let most = (WRITE_BLOCKS * size - at % size).min((buf.len() - done) as u64) as usize;
+            // What is changed in one go cannot be given up: half of what the cache is made for.
+            let blocks = WRITE_BLOCKS.min(self.store.cache.capacity() as u64 / 2);
+            let most = (blocks * size - at % size).min((buf.len() - done) as u64) as usize;
             match self.write_chunk(ino, at, &buf[done..done + most]) {
                 Ok(count) => done += count,
                 Err(error) if done == 0 => return Err(error),

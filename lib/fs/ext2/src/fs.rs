@@ -8,7 +8,7 @@ use crate::device::BlockDevice;
 use crate::error::{Error, Result};
 use crate::journal::Replayed;
 use crate::layout::{ROOT, STATE_ERROR, STATE_VALID, field};
-use crate::store::Store;
+use crate::store::{Room, Store};
 use crate::transaction::Transaction;
 
 /// How to mount.
@@ -17,6 +17,9 @@ pub struct Options {
     pub read_only: bool,
     /// Bytes of blocks to keep in memory. No less than 128 blocks are kept.
     pub cache_budget_bytes: usize,
+    /// Whether memory is short now. While it is, few blocks are kept, and no names. It is asked
+    /// often, so it must be quick.
+    pub memory_is_short: fn() -> bool,
     /// The time, in seconds since 1970.
     pub clock: Box<dyn Fn() -> i64 + Send>,
 }
@@ -87,8 +90,11 @@ impl<D: BlockDevice> FileSystem<D> {
     /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable`, `Journal` say what is wrong
     /// with the image; device errors.
     pub fn mount(device: D, options: Options) -> Result<Self> {
-        let (mut store, replayed) =
-            Store::open(device, options.cache_budget_bytes, options.read_only)?;
+        let room = Room {
+            bytes: options.cache_budget_bytes,
+            is_short: options.memory_is_short,
+        };
+        let (mut store, replayed) = Store::open(device, room, options.read_only)?;
         store.mount_time = (options.clock)();
         let mut fs = FileSystem {
             store,
@@ -349,7 +355,7 @@ impl<D: BlockDevice> FileSystem<D> {
             device_writes: self.store.writes,
             commits: self.store.commits,
             cached_blocks: self.store.cache.len(),
-            cache_capacity: self.store.cache.capacity(),
+            cache_capacity: self.store.cache.full_capacity(),
         }
     }
 }

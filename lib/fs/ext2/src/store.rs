@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::cache::{Cache, Kind};
-use crate::device::{BlockDevice, SECTOR_SIZE};
+use crate::device::{BlockDevice, DeviceError, SECTOR_SIZE};
 use crate::dirindex::Indexes;
 use crate::error::Result;
 use crate::journal::{Copies, Journal};
@@ -20,6 +20,15 @@ const RUN_BYTES: usize = 128 * 1024;
 const BYTES_PER_NAME: usize = 64;
 /// The smallest cache, in blocks.
 const CACHE_MIN: usize = 128;
+
+/// How large the cache may be.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// Bytes of blocks.
+    pub(crate) bytes: usize,
+    /// Whether memory is short: then it may have few blocks.
+    pub(crate) is_short: fn() -> bool,
+}
 
 /// A device with its cache.
 pub(crate) struct Store<D> {
@@ -66,15 +75,16 @@ pub(crate) struct Store<D> {
 }
 
 impl<D: BlockDevice> Store<D> {
-    /// A store with a cache of `budget` bytes.
-    pub(crate) fn new(device: D, layout: Layout, budget: usize, read_only: bool) -> Self {
-        let capacity = (budget / layout.block_size).max(CACHE_MIN);
+    /// A store with an empty cache.
+    pub(crate) fn new(device: D, layout: Layout, room: Room, read_only: bool) -> Self {
+        let Room { bytes, is_short } = room;
+        let capacity = (bytes / layout.block_size).max(CACHE_MIN);
         Store {
             device,
             layout,
-            cache: Cache::new(capacity),
+            cache: Cache::new(capacity, is_short),
             pending: Pending::default(),
-            indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME),
+            indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME, is_short),
             next_file: None,
             open: BTreeMap::new(),
             freed: Vec::new(),
@@ -125,9 +135,12 @@ impl<D: BlockDevice> Store<D> {
         let missing = (first..end)
             .take_while(|block| !self.cache.contains(*block))
             .count();
-        let end = first + missing as u32;
         let size = self.layout.block_size;
-        let mut buffer = self.take_staging(missing * size);
+        let (missing, mut buffer) = match self.take_staging(missing * size) {
+            Ok(buffer) => (missing, buffer),
+            Err(_) => (1, self.take_staging(size)?),
+        };
+        let end = first + missing as u32;
         let mut result = self.device.read(self.sector(first), &mut buffer);
         self.reads += 1;
         for (number, copy) in self.overlay.range(first..end) {
@@ -148,10 +161,17 @@ impl<D: BlockDevice> Store<D> {
     }
 
     /// The staging buffer, `len` bytes long. The caller puts it back.
-    pub(crate) fn take_staging(&mut self, len: usize) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`DeviceError::NoMemory`].
+    pub(crate) fn take_staging(&mut self, len: usize) -> Result<Vec<u8>> {
         let mut buffer = core::mem::take(&mut self.staging);
-        buffer.resize(len, 0);
+        buffer.clear();
         buffer
+            .try_reserve_exact(len)
+            .map_err(|_| DeviceError::NoMemory)?;
+        buffer.resize(len, 0);
+        Ok(buffer)
     }
 
     /// Makes `data` the content of a file's block.

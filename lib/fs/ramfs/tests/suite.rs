@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ramfs::{BLOCK, Error, Kind, Limits, RamFs};
 
@@ -339,6 +340,21 @@ fn names_and_inodes_are_limited_too() {
         Err(Error::NotFound),
         "nothing half made is left"
     );
+}
+
+#[test]
+fn while_memory_is_short_files_do_not_grow() {
+    static SHORT: AtomicBool = AtomicBool::new(false);
+    let mut fs = new();
+    fs.spare_memory(|| SHORT.load(Ordering::Relaxed));
+    let file = fs.create(1, b"f", Kind::Regular, 0o644, NOW).expect("room");
+    assert_eq!(fs.write(file, 0, &[1; 4096], NOW), Ok(4096));
+    SHORT.store(true, Ordering::Relaxed);
+    assert_eq!(fs.write(file, 0, &[2; 4096], NOW), Ok(4096));
+    assert_eq!(fs.write(file, 4096, &[3; 60_000], NOW), Err(Error::NoSpace));
+    assert_eq!(fs.truncate(file, 0, NOW), Ok(()));
+    SHORT.store(false, Ordering::Relaxed);
+    assert_eq!(fs.write(file, 4096, &[3; 60_000], NOW), Ok(60_000));
 }
 
 #[test]

@@ -156,7 +156,9 @@ impl<T: Target> Engine<T> {
     }
 
     fn make_room<H: Host<Target = T>>(&mut self, host: &H, weight: usize) -> Result<(), T::Error> {
-        let is_full = self.log.len() >= MOST_ENTRIES || self.log.weight() + weight > self.budget;
+        let is_full = self.log.len() >= MOST_ENTRIES
+            || self.log.weight() + weight > self.budget
+            || !self.log.has_place();
         if is_full && !self.log.is_empty() {
             return self.commit(host);
         }

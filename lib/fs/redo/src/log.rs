@@ -102,6 +102,11 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
         self.entries.is_empty()
     }
 
+    /// Whether there is a place for one more, or memory for it.
+    pub fn has_place(&mut self) -> bool {
+        self.entries.try_reserve(1).is_ok()
+    }
+
     /// Bytes of content and names in it.
     pub fn weight(&self) -> usize {
         self.weight

@@ -5,14 +5,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::bytes::{put_u32, u32_at};
-use crate::cache::Cache;
 use crate::device::{BlockDevice, SECTOR_SIZE};
 use crate::error::{Error, Result};
 use crate::features::INCOMPAT_RECOVER;
 use crate::journal::recovery::{Reader, Replayed};
 use crate::journal::{Journal, Log};
 use crate::layout::{Layout, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, field};
-use crate::store::Store;
+use crate::store::{Room, Store};
 
 /// Where the superblock lies.
 const SUPERBLOCK_SECTOR: u64 = (SUPERBLOCK_OFFSET / SECTOR_SIZE) as u64;
@@ -23,13 +22,9 @@ impl<D: BlockDevice> Store<D> {
     ///
     /// # Errors
     /// As [`FileSystem::mount`](crate::FileSystem::mount).
-    pub(crate) fn open(
-        device: D,
-        budget: usize,
-        read_only: bool,
-    ) -> Result<(Self, Option<Replayed>)> {
+    pub(crate) fn open(device: D, room: Room, read_only: bool) -> Result<(Self, Option<Replayed>)> {
         let layout = read_layout(&device, read_only)?;
-        let mut store = Store::new(device, layout, budget, read_only);
+        let mut store = Store::new(device, layout, room, read_only);
         if !layout.journal || (read_only && !layout.needs_recovery) {
             return Ok((store, None));
         }
@@ -47,7 +42,7 @@ impl<D: BlockDevice> Store<D> {
             store.recover_in_memory(&log)?
         } else {
             let replayed = store.recover(log)?;
-            store = store.reopen(budget)?;
+            store = store.reopen(room)?;
             replayed
         };
         Ok((store, (replayed.transactions > 0).then_some(replayed)))
@@ -94,12 +89,12 @@ impl<D: BlockDevice> Store<D> {
     }
 
     /// Opens the file system again after its journal was replayed: everything may be different.
-    fn reopen(self, budget: usize) -> Result<Self> {
+    fn reopen(self, room: Room) -> Result<Self> {
         let layout = read_layout(&self.device, false)?;
         if layout.needs_recovery || !layout.journal {
             return Err(Error::Corrupt("superblock in the journal"));
         }
-        let mut store = Store::new(self.device, layout, budget, false);
+        let mut store = Store::new(self.device, layout, room, false);
         let log = store.open_log()?;
         store.start_journal(log)?;
         Ok(store)
@@ -111,7 +106,7 @@ impl<D: BlockDevice> Store<D> {
         let transactions = reader.scan()?;
         self.overlay = reader.gather(transactions)?;
         let (block, at) = (self.layout.superblock(), self.layout.superblock_at());
-        self.cache = Cache::new(self.cache.capacity());
+        self.cache = self.cache.emptied();
         let sb = self.block(block)?[at..at + SUPERBLOCK_SIZE].to_vec();
         let layout = Layout::parse(&sb, self.device.sectors(), true)?;
         if layout.block_size != self.layout.block_size {

@@ -190,7 +190,7 @@ impl<D: BlockDevice> Store<D> {
     /// Copies blocks that follow each other in the log and at home.
     fn replay_run(&mut self, home: u32, run: &[(u32, LogCopy)]) -> Result<()> {
         let size = self.layout.block_size;
-        let mut buffer = self.take_staging(run.len() * size);
+        let mut buffer = self.take_staging(run.len() * size)?;
         let from = self.sector(run[0].1.block);
         let mut result = self.device.read(from, &mut buffer);
         if result.is_ok() {

@@ -299,6 +299,7 @@ pub fn options(read_only: bool, budget: usize) -> Options {
     Options {
         read_only,
         cache_budget_bytes: budget,
+        memory_is_short: || false,
         clock: Box::new(|| NOW),
     }
 }

@@ -95,6 +95,7 @@ fn mount(disk: &Rc<Disk>) -> FileSystem<Device> {
     let options = Options {
         read_only: false,
         cache_budget_bytes: 1 << 20,
+        memory_is_short: || false,
         clock: Box::new(|| NOW as i64),
     };
     FileSystem::mount(Device(disk.clone()), options).expect("it can be mounted")
