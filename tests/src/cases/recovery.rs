@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use machine::session::Session;
-use std::fs;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use super::limits::{STRAIN, greedy};
 use super::{Case, case};
@@ -255,7 +256,7 @@ fn after_crash(bench: &Bench<'_>, happened: &str, line: &str) -> Result<String> 
     let printed = session
         .run(line, LIMIT)
         .with_context(|| format!("after `{line}`"))?;
-    session.settle(std::time::Duration::from_secs(1));
+    session.settle(Duration::from_secs(1));
     let count = session.run("wc -l < /text/a.txt", LIMIT)?;
     ensure!(
         count.contains("5000\n"),
@@ -264,8 +265,7 @@ fn after_crash(bench: &Bench<'_>, happened: &str, line: &str) -> Result<String> 
     );
     let table = session.run("domains -q", LIMIT)?;
     session.run("echo new > /new", LIMIT)?;
-    let log = session.guest.log();
-    ensure!(log.contains(happened), "no {happened:?} in the log:\n{log}");
+    expect_in_log(&session, happened)?;
     power_off(session)?;
     bench.expect_clean(&disk)?;
     ensure!(
@@ -273,6 +273,22 @@ fn after_crash(bench: &Bench<'_>, happened: &str, line: &str) -> Result<String> 
         "/new was not written"
     );
     Ok(printed + &table)
+}
+
+/// The log says so, or soon does: what was typed may be done before what crashed is back.
+fn expect_in_log(session: &Session, happened: &str) -> Result<()> {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let log = session.guest.log();
+        if log.contains(happened) {
+            return Ok(());
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "no {happened:?} in the log:\n{log}"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn shell(bench: &Bench<'_>) -> Result<()> {
