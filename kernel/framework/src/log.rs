@@ -47,6 +47,16 @@ struct Port {
     sent: Sent,
 }
 
+/// One of the ports.
+#[derive(Clone, Copy)]
+pub(crate) enum Which {
+    /// The first, which is the console's.
+    Console,
+    /// The second.
+    #[cfg(feature = "selftest")]
+    Mirror,
+}
+
 static LOG: IrqLock<Log> = IrqLock::new(Log {
     ring: Ring::new(),
     com1: Port::new(COM1),
@@ -110,12 +120,20 @@ impl Log {
         self.com2.send_all(&self.ring);
     }
 
-    fn turn_console(&mut self, on: bool) {
-        if on != self.com1.on {
-            // What was logged before goes to whom it was meant for.
-            self.com1.send_all(&self.ring);
+    /// Sends a port some of what was logged before position `end`; `None` if it has all of that.
+    fn send_before(&mut self, end: u64, which: Which) -> Option<Left> {
+        let port = match which {
+            Which::Console => &mut self.com1,
+            #[cfg(feature = "selftest")]
+            Which::Mirror => &mut self.com2,
+        };
+        if !port.on || port.sent.is_past(end) {
+            return None;
         }
-        self.com1.turn(on, &self.ring);
+        match port.send_some(&self.ring) {
+            Left::Nothing => None,
+            left => Some(left),
+        }
     }
 }
 
@@ -209,7 +227,27 @@ pub(crate) fn set_clock(now_ns: fn() -> u64) {
 
 /// The kernel stops printing on COM1 (`false`) or takes it back (`true`).
 pub(crate) fn use_console(on: bool) {
-    LOG.lock().turn_console(on);
+    send_rest(Which::Console);
+    let mut log = LOG.lock();
+    let log = &mut *log;
+    log.com1.turn(on, &log.ring);
+}
+
+/// Sends a port what was logged until now, a transmitter's worth of bytes per hold of the lock; how many holds that
+/// took. Gives up on a port that takes nothing for long.
+pub(crate) fn send_rest(which: Which) -> usize {
+    let end = LOG.lock().ring.written();
+    let (mut patience, mut holds) = (PATIENCE, 0);
+    while patience > 0 {
+        let left = LOG.lock().send_before(end, which);
+        holds += 1;
+        patience = match left {
+            None => break,
+            Some(Left::More) => PATIENCE,
+            Some(_) => patience - 1,
+        };
+    }
+    holds
 }
 
 /// From now on everything is printed on all ports, and a lock held by a stopped processor does not

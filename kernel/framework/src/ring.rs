@@ -89,6 +89,11 @@ impl Sent {
         (self.next, self.returned) = (ring.written(), false);
     }
 
+    /// Whether everything before position `end` was sent or left out.
+    pub fn is_past(&self, end: u64) -> bool {
+        self.next >= end
+    }
+
     /// Sends as much as fits into the line at once.
     pub fn some<const N: usize>(&mut self, ring: &Ring<N>, line: &mut impl Line) -> Left {
         if self.next < ring.oldest() {
@@ -203,8 +208,10 @@ mod tests {
     fn what_is_skipped_is_not_lost() {
         let (mut ring, mut sent, mut wire) = (Ring::<16>::new(), Sent::new(), wire(16));
         ring.push(b"old");
+        assert!(!sent.is_past(3));
         sent.skip(&ring);
         ring.push(b"new");
+        assert!(sent.is_past(3) && !sent.is_past(4));
         while sent.some(&ring, &mut wire) != Left::Nothing {}
         assert_eq!((wire.sent.as_slice(), sent.take_lost()), (&b"new"[..], 0));
     }

@@ -3,12 +3,14 @@
 use alloc::string::String;
 
 use super::Test;
+use crate::log::Which;
 use crate::sync::IrqOff;
 use crate::{check, kprintln, log, smp, task, time};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     ("log-is-sent-by-its-thread", sent_by_its_thread),
+    ("log-console-gets-the-rest-in-pieces", in_pieces),
     ("log-too-fast-for-the-line", too_fast),
 ];
 
@@ -40,6 +42,27 @@ fn sent_by_its_thread() -> Result<(), String> {
         smp::online() > 1 || unsent >= 50 * 80,
         "who logs has sent: {unsent} bytes are left"
     );
+    settle()
+}
+
+/// What the console has not got yet when it changes hands goes there a few bytes per hold of the lock.
+fn in_pieces() -> Result<(), String> {
+    // With others the sender is at it at the same time.
+    if smp::online() > 1 {
+        return Ok(());
+    }
+    settle()?;
+    let (unsent, holds) = {
+        let _irq = IrqOff::new();
+        (0..300).for_each(|line| kprintln!("line {line:5} {:70}", "of many"));
+        let unsent = log::unsent();
+        // Whichever has the log.
+        let console = log::send_rest(Which::Console);
+        (unsent, console.max(log::send_rest(Which::Mirror)))
+    };
+    check!(unsent > 300 * 80, "{unsent} bytes were unsent");
+    let least = unsent as usize / 16;
+    check!(holds > least, "{unsent} bytes in {holds} pieces");
     settle()
 }
 
