@@ -55,7 +55,8 @@ impl Archive {
         let length = u32::try_from(content.len()).expect("files are shorter than 4 GiB");
         let name_length = name.len() as u32 + 1;
         self.bytes.extend(b"070701");
-        // inode, mode, user, group, links, time, length, device (2), special device (2), name, check
+        // inode, mode, user, group, links, time, length, device (2), special device (2), name,
+        // check
         for field in [
             inode,
             mode,

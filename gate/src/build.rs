@@ -1,11 +1,12 @@
-//! `cargo xtask build`: the kernel, the domain images, and the archive that the kernel gets at boot.
+//! `cargo xtask build`: the kernel, the domain images, and the archive that the kernel gets at
+//! boot.
 //!
-//! 1. The manifests and sources of the domains and of the libraries they link are searched for what the
-//!    compiler lets through ([`crate::cargo_toml`], [`crate::trust`]).
-//! 2. The kernel and all domains are compiled for the bare machine, `core` and `alloc` included; what must be
-//!    safe under watch ([`crate::guard`]).
-//! 3. Each domain's ELF file gets its header (name, ABI fingerprint, ports). A process of its own signs them
-//!    ([`crate::signer`]): none of the others can read the key ([`crate::confine`]).
+//! 1. The manifests and sources of the domains and of the libraries they link are searched for what
+//!    the compiler lets through ([`crate::cargo_toml`], [`crate::trust`]).
+//! 2. The kernel and all domains are compiled for the bare machine, `core` and `alloc` included;
+//!    what must be safe under watch ([`crate::guard`]).
+//! 3. Each domain's ELF file gets its header (name, ABI fingerprint, ports). A process of its own
+//!    signs them ([`crate::signer`]): none of the others can read the key ([`crate::confine`]).
 //! 4. Images and manifest go into the archive.
 //!
 //! If no source has changed since the last build, nothing of this is done, and cargo is not called.
@@ -66,7 +67,8 @@ pub fn build(project: &Project, manifest: Option<&Path>) -> Result<Built> {
     if !is_built || fs::read_to_string(&stamp).unwrap_or_default() != before {
         let lock = stamp::of(&[project.root.join("Cargo.lock")]);
         compile_all(project)?;
-        // Cargo may have completed its lock file; any other change meanwhile calls for another build.
+        // Cargo may have completed its lock file; any other change meanwhile calls for another
+        // build.
         let lock_changed = stamp::of(&[project.root.join("Cargo.lock")]) != lock;
         fs::write(&stamp, if lock_changed { now() } else { before })?;
     }
@@ -187,10 +189,11 @@ pub fn compiler(project: &Project, toolchain: &Toolchain, packages: &Packages) -
     Ok(command)
 }
 
-/// Flags of the compiler, as cargo wants them. Panics name their places without the folders of the machine that built
-/// them; the debug information keeps whole paths: debuggers and `cargo xtask tcb` look for the files. And the linker
-/// may turn calls and addresses that go through the table of global offsets into direct ones; else nearly all
-/// calls between crates would go through it, and images would carry it with its relocations.
+/// Flags of the compiler, as cargo wants them. Panics name their places without the folders of the
+/// machine that built them; the debug information keeps whole paths: debuggers and `cargo xtask
+/// tcb` look for the files. And the linker may turn calls and addresses that go through the table
+/// of global offsets into direct ones; else nearly all calls between crates would go through it,
+/// and images would carry it with its relocations.
 fn flags(project: &Project, toolchain: &Toolchain) -> String {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
@@ -262,8 +265,8 @@ fn fingerprint(project: &Project, toolchain: &Toolchain, model: &idlc::Model) ->
     ]))
 }
 
-/// What must not be in domains and in the libraries that they link, as far as their manifests and sources show
-/// it before anything is compiled.
+/// What must not be in domains and in the libraries that they link, as far as their manifests and
+/// sources show it before anything is compiled.
 ///
 /// # Errors
 /// If a file cannot be read.

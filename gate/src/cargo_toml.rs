@@ -1,8 +1,10 @@
-//! What the `Cargo.toml` of a domain or of a safe library may say: very little, and each thing on one line.
+//! What the `Cargo.toml` of a domain or of a safe library may say: very little, and each thing on
+//! one line.
 //!
-//! Nothing is listed that must not be there, for such a list would have to know all of cargo. What is not
-//! understood here is refused; so no build scripts, procedural macros, renamed packages, sources other than the
-//! registry, features of others, profiles, patches, other targets or unstable settings get in.
+//! Nothing is listed that must not be there, for such a list would have to know all of cargo. What
+//! is not understood here is refused; so no build scripts, procedural macros, renamed packages,
+//! sources other than the registry, features of others, profiles, patches, other targets or
+//! unstable settings get in.
 
 use std::fs;
 use std::path::Path;

@@ -1,22 +1,23 @@
 //! What stands between cargo and the compiler whenever code of domains is compiled.
 //!
-//! Cargo starts this tool in place of the compiler (`RUSTC_WRAPPER`). What is trusted or for the host goes
-//! through unchanged. A crate that must be safe is compiled so:
+//! Cargo starts this tool in place of the compiler (`RUSTC_WRAPPER`). What is trusted or for the
+//! host goes through unchanged. A crate that must be safe is compiled so:
 //!
-//! 1. All macros are expanded, with the very arguments of the compilation, and the result is searched for
-//!    what must not be there ([`trust::expanded`], and [`holes`], the shapes by which safe code can break the
-//!    language): so it does not matter who wrote it, the crate itself, a macro of its own that puts it
-//!    together from pieces, or a macro of a package that it may use.
-//! 2. It is compiled with `-F unsafe_code`, which no attribute and no manifest takes back, and without
-//!    unstable features, although the build of `core` needs them switched on. And it is checked once more, as
-//!    a second opinion, with the compiler's next trait solver, which knows better in some places.
-//! 3. Every file that the compiler read must lie in the crate's own folder, and be no link, and goes through the search of
-//!    sources ([`trust::source`]), whatever it is called; and nothing of the build's environment may have been
-//!    asked for.
+//! 1. All macros are expanded, with the very arguments of the compilation, and the result is
+//!    searched for what must not be there ([`trust::expanded`], and [`holes`], the shapes by which
+//!    safe code can break the language): so it does not matter who wrote it, the crate itself, a
+//!    macro of its own that puts it together from pieces, or a macro of a package that it may use.
+//! 2. It is compiled with `-F unsafe_code`, which no attribute and no manifest takes back, and
+//!    without unstable features, although the build of `core` needs them switched on. And it is
+//!    checked once more, as a second opinion, with the compiler's next trait solver, which knows
+//!    better in some places.
+//! 3. Every file that the compiler read must lie in the crate's own folder, and be no link, and
+//!    goes through the search of sources ([`trust::source`]), whatever it is called; and nothing of
+//!    the build's environment may have been asked for.
 //!
-//! As cargo calls the compiler only for what has changed, all this costs nothing when nothing has; and what
-//! was not examined cannot be linked, as there is no other way to it. When the rules themselves change,
-//! [`renew`] has everything compiled again.
+//! As cargo calls the compiler only for what has changed, all this costs nothing when nothing has;
+//! and what was not examined cannot be linked, as there is no other way to it. When the rules
+//! themselves change, [`renew`] has everything compiled again.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -42,7 +43,8 @@ const RULES: [&str; 4] = [
     include_str!("lexer.rs"),
 ];
 
-/// Has `command`, which is a cargo, call us in place of the compiler for the packages that must be safe.
+/// Has `command`, which is a cargo, call us in place of the compiler for the packages that must be
+/// safe.
 ///
 /// # Errors
 /// If our own program cannot be found.
@@ -62,8 +64,8 @@ pub fn set<'a>(
         .env(FOLDERS, folders))
 }
 
-/// A copy of our own program: the tests compile the tool once more, and then the file that we were started from is
-/// another one, or gone.
+/// A copy of our own program: the tests compile the tool once more, and then the file that we were
+/// started from is another one, or gone.
 ///
 /// # Errors
 /// If it cannot be read or written.
@@ -108,8 +110,8 @@ pub fn renew(project: &Project, packages: &Packages) -> Result<()> {
     Ok(fs::write(mark, wanted)?)
 }
 
-/// If cargo called us in place of the compiler: does its work, and says how we have to end. The first thing
-/// that `main` asks.
+/// If cargo called us in place of the compiler: does its work, and says how we have to end. The
+/// first thing that `main` asks.
 pub fn called() -> Option<ExitCode> {
     let folders = env::var_os(FOLDERS)?;
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -162,8 +164,9 @@ fn stand_in(compiler: &OsStr, arguments: &[OsString], folders: &[PathBuf]) -> Re
 
 /// Whether a crate may pass in whose expansion this was found, `None` if it could not be expanded.
 ///
-/// The compiler prints an expansion with less stack than it compiles with, so that an expression may be nested too
-/// deeply for the one and not for the other. What nobody has looked at does not pass.
+/// The compiler prints an expansion with less stack than it compiles with, so that an expression
+/// may be nested too deeply for the one and not for the other. What nobody has looked at does not
+/// pass.
 fn judge(found: Option<&[String]>, is_compiled: bool) -> Result<()> {
     match found {
         None => ensure!(
@@ -186,8 +189,8 @@ fn root(arguments: &[OsString]) -> Option<&Path> {
     sources.next()
 }
 
-/// Expands all macros; what must not be in the result. `None` if that fails: most often the crate cannot be
-/// compiled either, and the compiler's own messages say why better.
+/// Expands all macros; what must not be in the result. `None` if that fails: most often the crate
+/// cannot be compiled either, and the compiler's own messages say why better.
 fn expansion(compiler: &OsStr, arguments: &[OsString]) -> Result<Option<Vec<String>>> {
     let mut command = Command::new(compiler);
     command.args(without_output(arguments));
@@ -209,7 +212,8 @@ struct Opinion {
     folder: PathBuf,
 }
 
-/// Has the crate checked with the next trait solver. The old one, which makes the code, takes what rust#57893 needs.
+/// Has the crate checked with the next trait solver. The old one, which makes the code, takes what
+/// rust#57893 needs.
 fn second_opinion(compiler: &OsStr, arguments: &[OsString]) -> Result<Opinion> {
     let folder = env::temp_dir().join(format!("trefoil-opinion-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
@@ -302,7 +306,8 @@ fn searched(list: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// What a list of dependencies (in the form of `make`) has that does not belong to the package in `folder`.
+/// What a list of dependencies (in the form of `make`) has that does not belong to the package in
+/// `folder`.
 fn strangers(list: &str, folder: &Path) -> Vec<String> {
     let mut found = BTreeSet::new();
     for line in list.lines() {

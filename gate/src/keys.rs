@@ -1,5 +1,6 @@
-//! The key that images are signed with. It is made once per build folder and never leaves it. It lies in a folder of its
-//! own, so that [`crate::confine`] can hide it; only [`crate::signer`] reads it.
+//! The key that images are signed with. It is made once per build folder and never leaves it. It
+//! lies in a folder of its own, so that [`crate::confine`] can hide it; only [`crate::signer`]
+//! reads it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};

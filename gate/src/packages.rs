@@ -51,7 +51,8 @@ pub struct Domain {
     pub entry: String,
     /// Where the image goes in the archive.
     pub path: String,
-    /// Another name under which the same code is signed once more, as something to try `update` with.
+    /// Another name under which the same code is signed once more, as something to try `update`
+    /// with.
     pub update: Option<String>,
 }
 

@@ -1,5 +1,6 @@
 //! The rules that give the folders their meaning: who may depend on whom, where `unsafe` may stand,
-//! and how every file begins. `ARCHITECTURE.md` has them under "Folders"; this is that table as code.
+//! and how every file begins. `ARCHITECTURE.md` has them under "Folders"; this is that table as
+//! code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,7 +123,8 @@ pub fn dependencies(project: &Project, package: &Package) -> Vec<Breach> {
     wrong.collect()
 }
 
-/// The crate that calls every method with hostile values, and where it may be used: what users run has nothing of it.
+/// The crate that calls every method with hostile values, and where it may be used: what users run
+/// has nothing of it.
 const HOSTILE: &str = "hostile-calls";
 const TESTING: &str = "domains/testing";
 
@@ -202,8 +204,8 @@ const LANGUAGE: [&str; 6] = [
     "test",
 ];
 
-/// Names that are taken, by another package or by what else the build makes, or too long: of crates, of images, and of
-/// the images that `update` is tried with.
+/// Names that are taken, by another package or by what else the build makes, or too long: of
+/// crates, of images, and of the images that `update` is tried with.
 pub fn clashes(packages: &Packages) -> Vec<Breach> {
     let mut crates = LANGUAGE.map(String::from).to_vec();
     let mut images = vec!["trefoil".to_string(), "hosted-core".to_string()];
@@ -280,8 +282,8 @@ pub fn forbids_unsafe(package: &Package) -> Option<Breach> {
     })
 }
 
-/// A package whose code a build script writes, and whose documentation `cargo test` would compile and run: there stands
-/// what domains' authors wrote.
+/// A package whose code a build script writes, and whose documentation `cargo test` would compile
+/// and run: there stands what domains' authors wrote.
 pub fn generated(package: &Package) -> Option<Breach> {
     let is_generated = package.dependencies.iter().any(|it| it.kind == "build");
     let file = package.folder.join("Cargo.toml");

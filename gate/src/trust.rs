@@ -1,9 +1,9 @@
 //! What the sources of domains and of safe libraries must not contain, since `forbid(unsafe_code)`
-//! does not stop all of it. The build looks here before it compiles, and again, in what the compiler makes of
-//! all macros, while it does ([`crate::guard`]).
+//! does not stop all of it. The build looks here before it compiles, and again, in what the
+//! compiler makes of all macros, while it does ([`crate::guard`]).
 //!
-//! Each rule closes one door; each has a test below or among the attacks (`docs/soundness/attacks.md`). What
-//! stays open is listed in `CAVEATS.md`.
+//! Each rule closes one door; each has a test below or among the attacks
+//! (`docs/soundness/attacks.md`). What stays open is listed in `CAVEATS.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,9 +14,10 @@ use anyhow::{Context, Result};
 use crate::lexer::{self, Kind, Token};
 use crate::packages::Package;
 
-/// The registry's packages that may be linked into the kernel, a domain or a library for them, and the version that a
-/// manifest has to ask for. Older ones of some have holes that safe code gets through: RUSTSEC-2019-0013 and
-/// RUSTSEC-2023-0031 (`spin`), RUSTSEC-2022-0063 (`linked_list_allocator`), RUSTSEC-2024-0402 (`hashbrown`).
+/// The registry's packages that may be linked into the kernel, a domain or a library for them, and
+/// the version that a manifest has to ask for. Older ones of some have holes that safe code gets
+/// through: RUSTSEC-2019-0013 and RUSTSEC-2023-0031 (`spin`), RUSTSEC-2022-0063
+/// (`linked_list_allocator`), RUSTSEC-2024-0402 (`hashbrown`).
 pub const VETTED: [(&str, &str); 9] = [
     ("bitflags", "2"),
     ("cpufeatures", "0.3"),
@@ -123,13 +124,15 @@ fn has_shebang(text: &str) -> bool {
         .is_some_and(|rest| !rest.starts_with('['))
 }
 
-/// What must not be in `text`, which the compiler printed after the expansion of all macros: each once.
+/// What must not be in `text`, which the compiler printed after the expansion of all macros: each
+/// once.
 ///
-/// Words within literals do not count, as in [`source`]. The language's own derives write `unsafe` in two forms,
-/// told apart by what they name: `unsafe impl ::core::clone::TrivialClone for Type {}` (`Clone` of what is `Copy`) and
-/// `unsafe { ::core::intrinsics::unreachable() }` (comparisons of enums). Nobody else can write these:
-/// no source that passes [`source`] has the word `unsafe`, and to name that trait or that function takes an
-/// unstable feature, which the watched compilation has none of, not for the macros of other packages either.
+/// Words within literals do not count, as in [`source`]. The language's own derives write `unsafe`
+/// in two forms, told apart by what they name: `unsafe impl ::core::clone::TrivialClone for Type
+/// {}` (`Clone` of what is `Copy`) and `unsafe { ::core::intrinsics::unreachable() }` (comparisons
+/// of enums). Nobody else can write these: no source that passes [`source`] has the word `unsafe`,
+/// and to name that trait or that function takes an unstable feature, which the watched compilation
+/// has none of, not for the macros of other packages either.
 pub fn expanded(text: &str) -> Vec<String> {
     let tokens = lexer::code_tokens(text);
     let is_there = |banned: &str| {
@@ -165,7 +168,8 @@ fn is_derived(tokens: &[Token<'_>]) -> bool {
     TRIVIAL_CLONE.split(' ').eq(rest)
 }
 
-/// How many tokens the list of generic parameters takes that `texts` begins with; 0 if there is none.
+/// How many tokens the list of generic parameters takes that `texts` begins with; 0 if there is
+/// none.
 fn generics(texts: &[&str]) -> usize {
     let mut depth = 0usize;
     for (at, text) in texts.iter().enumerate() {
@@ -243,7 +247,8 @@ fn is_attribute(before: &[Token<'_>]) -> bool {
 pub fn package(package: &Package) -> Result<Vec<Breach>> {
     let mut found = targets(package);
     found.extend(settings(package));
-    // What is in these folders is never linked, and no module can be taken from them without `#[path]`.
+    // What is in these folders is never linked, and no module can be taken from them without
+    // `#[path]`.
     let others = ["tests", "benches", "examples"].map(|name| package.folder.join(name));
     for file in rust_files(&package.folder)? {
         if others.iter().any(|other| file.starts_with(other)) {
@@ -303,8 +308,8 @@ fn targets(package: &Package) -> Vec<Breach> {
     found
 }
 
-/// All Rust files and links below `folder`, sorted; its own build folder is passed over (but no other folder of
-/// that name: it may be a module).
+/// All Rust files and links below `folder`, sorted; its own build folder is passed over (but no
+/// other folder of that name: it may be a module).
 ///
 /// # Errors
 /// If a folder cannot be read.

@@ -104,7 +104,8 @@ mod tests {
     use super::*;
     use abi::image::Port;
 
-    /// Checks `text` against the images `disk` (offers `service`) and `ext2` (wants `device`, and `log` if there is one).
+    /// Checks `text` against the images `disk` (offers `service`) and `ext2` (wants `device`, and
+    /// `log` if there is one).
     fn errors(name: &str, text: &str) -> String {
         let images =
             std::env::temp_dir().join(format!("trefoil-wiring-{}-{name}", std::process::id()));

@@ -185,8 +185,8 @@ pub extern "C" fn restock(_: *mut u8) {
     HEAP.restock();
 }
 
-// SAFETY: every object is aligned to its class's size (runs are aligned to their own size, which is at least
-// that) or to a page, and given to one owner at a time.
+// SAFETY: every object is aligned to its class's size (runs are aligned to their own size, which is
+// at least that) or to a page, and given to one owner at a time.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match class(layout) {

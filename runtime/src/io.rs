@@ -1,9 +1,9 @@
 //! Device memory and DMA memory, for domains that were granted some.
 //!
-//! Both are reached through a handle to a kernel object, which says once where the memory is mapped; that
-//! the object really is the kernel's is checked, so that no domain can be talked into using an address that
-//! another domain made up. The mapping lives as long as the handle does. No reference to the memory is ever
-//! formed: the device may change it at any time.
+//! Both are reached through a handle to a kernel object, which says once where the memory is
+//! mapped; that the object really is the kernel's is checked, so that no domain can be talked into
+//! using an address that another domain made up. The mapping lives as long as the handle does. No
+//! reference to the memory is ever formed: the device may change it at any time.
 
 use abi::handle::is_kernel_object;
 use abi::{Handle, RpcError, RpcResult};
@@ -18,11 +18,13 @@ pub fn fence() {
 
 /// Copies `length` bytes.
 ///
-/// One side is memory that a device, or another domain that was given a handle to it, may change meanwhile. So the
-/// compiler must not see the access: of one that it sees, it may make two, which find different values.
+/// One side is memory that a device, or another domain that was given a handle to it, may change
+/// meanwhile. So the compiler must not see the access: of one that it sees, it may make two, which
+/// find different values.
 ///
 /// # Safety
-/// Both sides are mapped, `length` bytes each, and the side that is written to is the caller's to write.
+/// Both sides are mapped, `length` bytes each, and the side that is written to is the caller's to
+/// write.
 unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: by the caller's duty; the direction flag is clear by the ABI.
     unsafe {
@@ -184,7 +186,8 @@ impl DmaBuffer {
     #[track_caller]
     pub fn read_bytes(&self, offset: usize, bytes: &mut [u8]) {
         let start = self.span(offset, bytes.len());
-        // SAFETY: inside the mapping, which no Rust reference points to; into a slice of the caller's.
+        // SAFETY: inside the mapping, which no Rust reference points to; into a slice of the
+        // caller's.
         unsafe { copy(start, bytes.as_mut_ptr(), bytes.len()) };
     }
 

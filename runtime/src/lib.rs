@@ -1,9 +1,10 @@
 //! The runtime that is linked into every domain.
 //!
-//! It is trusted: what a domain can do beyond computing, it does through the safe functions here or through
-//! the handles that it was granted.
+//! It is trusted: what a domain can do beyond computing, it does through the safe functions here or
+//! through the handles that it was granted.
 //!
-//! - [`entry!`](crate::entry): the entry point of a domain image (used by the build, not by domains);
+//! - [`entry!`](crate::entry): the entry point of a domain image (used by the build, not by
+//!   domains);
 //! - [`log!`](crate::log): a line in the kernel's log;
 //! - [`time`], [`thread`], [`sync`], [`memory`]: what every domain may use;
 //! - [`io`]: device memory and DMA memory, for domains that were granted some.
@@ -36,8 +37,8 @@ const FINGERPRINT: &str = match option_env!("TREFOIL_FINGERPRINT") {
     None => "0000000000000000000000000000000000000000000000000000000000000000",
 };
 
-/// Writes the entry point of a domain image: the module that `idlc` made of the domain's declaration, and
-/// the domain's start function.
+/// Writes the entry point of a domain image: the module that `idlc` made of the domain's
+/// declaration, and the domain's start function.
 #[macro_export]
 macro_rules! entry {
     ($($module:ident)::+, $start:path) => {
@@ -70,8 +71,9 @@ pub unsafe fn enter(
         &mut [Option<AnyHandle>],
     ) -> Result<(), EntryError>,
 ) -> u64 {
-    // SAFETY: by the caller's duty. The fingerprint is the first field in every version; only if it fits
-    // are the others what this image takes them for. The kernel lends the arrays for this call.
+    // SAFETY: by the caller's duty. The fingerprint is the first field in every version; only if it
+    // fits are the others what this image takes them for. The kernel lends the arrays for this
+    // call.
     unsafe {
         if (*args).fingerprint != fingerprint() {
             return ENTRY_FINGERPRINT;

@@ -12,7 +12,8 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const WAITED_FOR: u32 = 2;
 
-/// Data behind a lock. Waiting for it is not interrupted by kills: holders are expected to be quick.
+/// Data behind a lock. Waiting for it is not interrupted by kills: holders are expected to be
+/// quick.
 pub struct Mutex<T> {
     state: AtomicU32,
     data: UnsafeCell<T>,
@@ -68,7 +69,8 @@ impl<T> Mutex<T> {
 
 /// The right to use the data. Dropping it unlocks.
 ///
-/// Threads may share a guard only if they may share the data, which need not be so for data behind a lock:
+/// Threads may share a guard only if they may share the data, which need not be so for data behind
+/// a lock:
 ///
 /// ```compile_fail,E0277
 /// fn shareable<T: Sync>(_: T) {}

@@ -14,7 +14,8 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> RpcResult<()> 
     spawn_numbered(name, body).map(drop)
 }
 
-/// As [`spawn`]; the kernel's number of the thread, never used again. It may run, and end, before this returns.
+/// As [`spawn`]; the kernel's number of the thread, never used again. It may run, and end, before
+/// this returns.
 ///
 /// # Errors
 /// As [`spawn`].

@@ -1,4 +1,5 @@
-//! `cargo xtask check`: format, lints, the rules of the folders, and what domain code must not contain.
+//! `cargo xtask check`: format, lints, the rules of the folders, and what domain code must not
+//! contain.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -160,7 +161,8 @@ fn lint_for_the_target(
     lints_clean(&mut command)
 }
 
-/// Runs clippy and shows all that it has to say, not only about the first package; whether that is nothing.
+/// Runs clippy and shows all that it has to say, not only about the first package; whether that is
+/// nothing.
 fn lints_clean(command: &mut Command) -> Result<bool> {
     let output = command
         .args(["--quiet", "--message-format=json"])

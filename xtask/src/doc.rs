@@ -1,5 +1,5 @@
-//! `cargo xtask doc` and `cargo xtask idlc`: the manuals, and the interface compiler, with the project's own
-//! toolchain, whichever one cargo would take by itself.
+//! `cargo xtask doc` and `cargo xtask idlc`: the manuals, and the interface compiler, with the
+//! project's own toolchain, whichever one cargo would take by itself.
 
 use std::fs;
 

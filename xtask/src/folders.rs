@@ -1,4 +1,5 @@
-//! Whether the folders at the top are those that the README names, and whether each says what it is for.
+//! Whether the folders at the top are those that the README names, and whether each says what it is
+//! for.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +14,8 @@ const BUILT: &str = "target";
 /// Lines that say what lives in a folder, who may write `unsafe`, and what it may depend on.
 const FEWEST_LINES: usize = 5;
 
-/// Folders that the README does not name or that do not exist, and those without a page of their own.
+/// Folders that the README does not name or that do not exist, and those without a page of their
+/// own.
 ///
 /// # Errors
 /// If the folders cannot be read.

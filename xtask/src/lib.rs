@@ -1,10 +1,12 @@
 //! The project's own tool: the commands that developers type.
 //!
-//! One file per command ([`run`], [`test`], [`check`], [`tcb`], [`doc`], [`demo`]), with [`texts`] (what the
-//! documents quote), [`folders`] (what stands at the top) and [`linked`] (what is really in an image). The build is in `gate`, a machine to
-//! boot on in `lab/machine`, campaigns and benchmarks in `lab/campaigns`.
+//! One file per command ([`run`], [`test`], [`check`], [`tcb`], [`doc`], [`demo`]), with [`texts`]
+//! (what the documents quote), [`columns`] (how wide prose may be), [`folders`] (what stands at the
+//! top) and [`linked`] (what is really in an image). The build is in `gate`, a machine to boot on
+//! in `lab/machine`, campaigns and benchmarks in `lab/campaigns`.
 
 pub mod check;
+pub mod columns;
 pub mod demo;
 pub mod doc;
 pub mod folders;

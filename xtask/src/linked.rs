@@ -1,7 +1,7 @@
 //! Which source lines are linked into an ELF file, by its debug information (DWARF 5).
 //!
-//! A function is linked if code made of it, inlined or not, is in the file; then all lines with code
-//! from its `fn` to its closing brace count. Lines outside of such functions count if the line
+//! A function is linked if code made of it, inlined or not, is in the file; then all lines with
+//! code from its `fn` to its closing brace count. Lines outside of such functions count if the line
 //! tables name them (macros, closures in statics).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! `cargo xtask run`: boots the system and puts its terminal here.
 //!
-//! On a terminal, QEMU takes it over: Ctrl-] x leaves, all else goes to the system. Without one, the
-//! lines of standard input are typed at the system's prompts, and it is powered off at their end.
-//! With `--exec LINE` the system runs one shell line, and we end with its status.
+//! On a terminal, QEMU takes it over: Ctrl-] x leaves, all else goes to the system. Without one,
+//! the lines of standard input are typed at the system's prompts, and it is powered off at their
+//! end. With `--exec LINE` the system runs one shell line, and we end with its status.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, IsTerminal, Read, Seek, SeekFrom, Write};

@@ -1,16 +1,18 @@
 //! `cargo xtask tcb`: the trusted share of the code that is linked into the default image.
 //!
-//! Counted are the lines with code in the functions that the kernel and the images contain, by their
-//! debug information: no comments, no blank lines, no tests, nothing that the linker left out. Trusted
-//! is what runs in the kernel, or beside every domain, or was generated: `kernel/*` but the policies,
-//! generated code, and every library and package that the kernel links. Everything else that the
-//! kernel, a domain of the default manifest or a program links is not trusted.
+//! Counted are the lines with code in the functions that the kernel and the images contain, by
+//! their debug information: no comments, no blank lines, no tests, nothing that the linker left
+//! out. Trusted is what runs in the kernel, or beside every domain, or was generated: `kernel/*`
+//! but the policies, generated code, and every library and package that the kernel links.
+//! Everything else that the kernel, a domain of the default manifest or a program links is not
+//! trusted.
 //!
-//! Every library that the kernel links has its reason in the root `Cargo.toml`; one without is an error.
+//! Every library that the kernel links has its reason in the root `Cargo.toml`; one without is an
+//! error.
 //!
 //! Shown but not part of the share, since they are not part of the running system: `idlc`, which
-//! writes trusted code, and the kernel's own tests and measurements, which only run when the command
-//! line asks for them. The compiler and its library are counted nowhere.
+//! writes trusted code, and the kernel's own tests and measurements, which only run when the
+//! command line asks for them. The compiler and its library are counted nowhere.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -218,8 +220,8 @@ fn host_tool(project: &Project, toolchain: &setup::Toolchain, name: &str) -> Res
 /// What makes the images: trusted as the kernel is, but not linked into the system.
 const BUILDERS: [&str; 2] = ["idlc", "trefoil-gate"];
 
-/// What the source file belongs to, and where that counts; `None` for the compiler's library and for
-/// what only tools link.
+/// What the source file belongs to, and where that counts; `None` for the compiler's library and
+/// for what only tools link.
 fn owner(
     project: &Project,
     packages: &Packages,

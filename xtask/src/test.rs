@@ -1,4 +1,5 @@
-//! `cargo xtask test`: the tests on the host, those inside the kernel, and those of the whole system.
+//! `cargo xtask test`: the tests on the host, those inside the kernel, and those of the whole
+//! system.
 //!
 //! The last line is `N passed, N failed` over all three. Tests of the whole system are a table in
 //! the package `tests`, which runs as a program of its own.
@@ -20,7 +21,8 @@ use trefoil_gate::{build, guard, tool};
 /// What to test.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
-    /// Only tests of the whole system whose name contains this, or one of the groups `host`, `kernel`, `isolation` (or a part of these two: `isolation=attack`) and `hosted`
+    /// Only tests of the whole system whose name contains this, or one of the groups `host`,
+    /// `kernel`, `isolation` (or a part of these two: `isolation=attack`) and `hosted`
     pub name: Option<String>,
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
@@ -200,7 +202,8 @@ const ISOLATION: Inside = Inside {
     mark: "] prober: test ",
 };
 
-/// Runs such a table with several numbers of processors, or only the tests that have `part` in their name.
+/// Runs such a table with several numbers of processors, or only the tests that have `part` in
+/// their name.
 fn inside(project: &Project, tests: &Inside, part: &str) -> Result<Count> {
     let built = build::build_for_tests(project)?;
     let mut count = Count::default();

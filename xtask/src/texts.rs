@@ -1,13 +1,14 @@
-//! Whether what documents and comments refer to is there: linked files and headings, quoted paths, and the
-//! codes of goals such as R1 or P14.
+//! Whether what documents and comments refer to is there: linked files and headings, quoted paths,
+//! and the codes of goals such as R1 or P14.
 //!
-//! Looked at are all Markdown files, and the comments of Rust sources, interface files and manifests. A
-//! reference is believed to be one by its form alone:
+//! Looked at are all Markdown files, and the comments of Rust sources, interface files and
+//! manifests. A reference is believed to be one by its form alone:
 //!
 //! - `[text](target)` in Markdown: the file exists, and so does the heading behind a `#`;
-//! - a path whose first part is a folder of the project's root: it exists (`NAME` stands for any name);
-//!   and so does a document that is quoted by its name alone;
-//! - `"some words" in` such a path: a heading of it, or of a document in that folder, has these words;
+//! - a path whose first part is a folder of the project's root: it exists (`NAME` stands for any
+//!   name); and so does a document that is quoted by its name alone;
+//! - `"some words" in` such a path: a heading of it, or of a document in that folder, has these
+//!   words;
 //! - a code in Markdown: it begins a row of some table, its legend.
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::columns;
 use trefoil_gate::project::Project;
 use trefoil_gate::trust::Breach;
 
@@ -45,6 +47,10 @@ pub fn breaches(project: &Project) -> Result<Vec<Breach>> {
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
         let is_markdown = has_ending(file, "md");
+        let is_generated = file.iter().any(|part| part == "golden");
+        if !is_generated {
+            found.extend(columns::breaches(file, &text));
+        }
         let pieces = match is_markdown {
             true => prose(file, &text),
             false => comments(file, &text),

@@ -1,9 +1,9 @@
 //! The functions that the kernel offers to the runtime inside every domain, and the entry block.
 //!
-//! All of them are `extern "C"` with integers and pointers only. They give a domain nothing but its own
-//! memory, its own threads, the time and a line in the log; everything else comes through handles. Each runs
-//! in kernel text, checks that enough stack is left for it, and does not return into a domain that died
-//! meanwhile.
+//! All of them are `extern "C"` with integers and pointers only. They give a domain nothing but its
+//! own memory, its own threads, the time and a line in the log; everything else comes through
+//! handles. Each runs in kernel text, checks that enough stack is left for it, and does not return
+//! into a domain that died meanwhile.
 
 use crate::handle::AnyHandle;
 use crate::rref::RVec;
@@ -26,19 +26,22 @@ pub const WAIT_INTERRUPTED: u32 = 3;
 /// The table of kernel functions.
 ///
 /// # Safety
-/// Of those that are `unsafe`: addresses of texts and words are valid for the call, what is given back came from the
-/// function's counterpart and is not used any more, `entry` may be called with `data` by another thread, and
-/// `data` of a handle is that of a live one. What a function does on behalf of a domain it does for whoever calls it, so
-/// that the table itself is no secret.
+/// Of those that are `unsafe`: addresses of texts and words are valid for the call, what is given
+/// back came from the function's counterpart and is not used any more, `entry` may be called with
+/// `data` by another thread, and `data` of a handle is that of a live one. What a function does on
+/// behalf of a domain it does for whoever calls it, so that the table itself is no secret.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Api {
-    /// An object of at least `bytes` bytes on the shared heap, aligned to 64, owned by the running domain;
-    /// null if there is no memory. One of more than [`LARGEST_SLOT`](crate::shared::LARGEST_SLOT) bytes is zero, any other has undefined content.
+    /// An object of at least `bytes` bytes on the shared heap, aligned to 64, owned by the running
+    /// domain; null if there is no memory. One of more than
+    /// [`LARGEST_SLOT`](crate::shared::LARGEST_SLOT) bytes is zero, any other has undefined
+    /// content.
     pub shared_alloc: extern "C" fn(bytes: usize) -> *mut u8,
     /// Frees such an object.
     pub shared_free: unsafe extern "C" fn(object: *mut u8),
-    /// `count` pages of 4,096 zero bytes for the private heap; null if there is no memory or budget.
+    /// `count` pages of 4,096 zero bytes for the private heap; null if there is no memory or
+    /// budget.
     pub pages_alloc: extern "C" fn(count: usize) -> *mut u8,
     /// Gives such pages back, as many as were asked for.
     pub pages_free: unsafe extern "C" fn(pages: *mut u8, count: usize),
@@ -56,8 +59,9 @@ pub struct Api {
     pub now: extern "C" fn() -> u64,
     /// Seconds since 1970-01-01 UTC.
     pub wall: extern "C" fn() -> u64,
-    /// Blocks while `*word == expected`, until woken or until `deadline` (nanoseconds since boot). If
-    /// `interruptible` is not 0 the wait also ends when a domain on whose behalf it is done dies.
+    /// Blocks while `*word == expected`, until woken or until `deadline` (nanoseconds since boot).
+    /// If `interruptible` is not 0 the wait also ends when a domain on whose behalf it is done
+    /// dies.
     pub wait: unsafe extern "C" fn(
         word: *const AtomicU32,
         expected: u32,
@@ -68,7 +72,8 @@ pub struct Api {
     pub wake: unsafe extern "C" fn(word: *const AtomicU32, count: u32) -> u32,
     /// Lets another thread run.
     pub yield_now: extern "C" fn(),
-    /// Starts a thread of this domain in `entry(data)`; its id, or 0 if there is no memory or budget.
+    /// Starts a thread of this domain in `entry(data)`; its id, or 0 if there is no memory or
+    /// budget.
     pub spawn: unsafe extern "C" fn(
         entry: extern "C" fn(*mut u8),
         data: *mut u8,

@@ -12,8 +12,9 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 /// A type whose values may be passed in calls between domains.
 ///
 /// # Safety
-/// Everything that a value owns is on the shared heap or behind a handle, and [`transfer`] reaches all of
-/// it. [`HANDLES`] is true if a value can hold a handle. There is no interior mutability, so that an immutable borrow lent to a callee stays unmodified.
+/// Everything that a value owns is on the shared heap or behind a handle, and [`transfer`] reaches
+/// all of it. [`HANDLES`] is true if a value can hold a handle. There is no interior mutability, so
+/// that an immutable borrow lent to a callee stays unmodified.
 ///
 /// [`transfer`]: Exchangeable::transfer
 /// [`HANDLES`]: Exchangeable::HANDLES
@@ -24,7 +25,8 @@ pub unsafe trait Exchangeable: Send + Sync + 'static {
     /// Makes `transfer.to` the owner of every shared object and handle in the value.
     ///
     /// # Errors
-    /// Those of `transfer.wrap`. The value is then still whole, but only parts of it have changed owner.
+    /// Those of `transfer.wrap`. The value is then still whole, but only parts of it have changed
+    /// owner.
     ///
     /// # Safety
     /// Only a generated proxy may call this, and only for a value that really passes from
@@ -42,11 +44,13 @@ pub struct Transfer {
     pub from: *const (),
     /// Number of the receiving domain instance, as it stands in the owner tables.
     pub to: u32,
-    /// The kernel's function that turns the giver's own handle into a proxy for the receiver. The kernel's
-    /// own never fails, so that everything is the receiver's afterwards; it notes failures elsewhere.
+    /// The kernel's function that turns the giver's own handle into a proxy for the receiver. The
+    /// kernel's own never fails, so that everything is the receiver's afterwards; it notes failures
+    /// elsewhere.
     ///
     /// # Safety
-    /// The handle is live, of the interface with that number, the giver's own, and crosses now: it is not used again.
+    /// The handle is live, of the interface with that number, the giver's own, and crosses now: it
+    /// is not used again.
     pub wrap: unsafe fn(&Transfer, RawHandle, u64) -> RpcResult<RawHandle>,
 }
 
@@ -141,7 +145,8 @@ macro_rules! tuple {
 
             #[inline(always)]
             unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
-                // SAFETY: the caller's duty is passed on unchanged; the fields cross with the tuple.
+                // SAFETY: the caller's duty is passed on unchanged; the fields cross with the
+                // tuple.
                 $( unsafe { self.$index.transfer(transfer)? }; )*
                 Ok(())
             }

@@ -1,11 +1,13 @@
 //! Owned references to interfaces.
 //!
-//! A [`Handle<dyn I>`](Handle) behaves like a `Box<dyn I>` that may cross domains. Inside the domain that
-//! made it, it points to the object itself; when a call carries it into another domain, the generated proxy
-//! on the way replaces it by a proxy of its own, so that no domain ever holds a pointer into another's heap.
+//! A [`Handle<dyn I>`](Handle) behaves like a `Box<dyn I>` that may cross domains. Inside the
+//! domain that made it, it points to the object itself; when a call carries it into another domain,
+//! the generated proxy on the way replaces it by a proxy of its own, so that no domain ever holds a
+//! pointer into another's heap.
 //!
-//! In front of every object that a handle points to (the value, or the kernel's proxy) stands a [`Head`]
-//! that says how to drop and to duplicate it; so a handle need not know which of the two it is.
+//! In front of every object that a handle points to (the value, or the kernel's proxy) stands a
+//! [`Head`] that says how to drop and to duplicate it; so a handle need not know which of the two
+//! it is.
 
 use crate::api::api;
 use crate::exchange::{Exchangeable, Transfer};
@@ -31,8 +33,8 @@ pub unsafe trait Interface: Send + Sync + 'static {
 /// Implemented by `idlc` for `dyn I` and every type that implements `I`: the unsizing coercion.
 ///
 /// # Safety
-/// `object` gives back the very pointer that it was given. A handle believes the result, so that safe code
-/// which could implement this could make a handle to any address. It cannot:
+/// `object` gives back the very pointer that it was given. A handle believes the result, so that
+/// safe code which could implement this could make a handle to any address. It cannot:
 ///
 /// ```compile_fail,E0200
 /// #![forbid(unsafe_code)]
@@ -53,8 +55,8 @@ pub unsafe trait ObjectOf<T>: Interface {
 /// How to drop and duplicate what a handle points to.
 ///
 /// # Safety
-/// Both take the data pointer of a live handle to an object with these very functions in its head. What `release` is
-/// given is not used any more.
+/// Both take the data pointer of a live handle to an object with these very functions in its head.
+/// What `release` is given is not used any more.
 #[repr(C)]
 pub struct HandleOps {
     /// Gives up one reference.
@@ -88,8 +90,9 @@ impl RawHandle {
     /// # Safety
     /// The handle is live.
     pub unsafe fn head(&self) -> NonNull<Head> {
-        // SAFETY: every object behind a handle was allocated with a head in front (see `Handle::new` and
-        // `isolation`'s proxies), so the address is inside the same allocation and not null.
+        // SAFETY: every object behind a handle was allocated with a head in front (see
+        // `Handle::new` and `isolation`'s proxies), so the address is inside the same allocation
+        // and not null.
         unsafe { NonNull::new_unchecked(self.data.cast::<Head>().sub(1)) }
     }
 }
@@ -121,14 +124,15 @@ impl<T> Local<T> {
 /// # Safety
 /// As [`HandleOps::release`], of a `Local<T>`.
 unsafe extern "C" fn release_local<T>(data: *mut u8) {
-    // SAFETY: `data` is the `value` of a `Local<T>`, whose head is right before it (both `repr(C)`, the
-    // value's alignment at most the head's size).
+    // SAFETY: `data` is the `value` of a `Local<T>`, whose head is right before it (both `repr(C)`,
+    // the value's alignment at most the head's size).
     unsafe {
         let local = data.sub(size_of::<Head>()).cast::<Local<T>>();
         if (*local).head.references.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
-        // After all that others did with the object. A load, as ThreadSanitizer does not understand a fence.
+        // After all that others did with the object. A load, as ThreadSanitizer does not understand
+        // a fence.
         (*local).head.references.load(Ordering::Acquire);
         (&raw mut (*local).value).drop_in_place();
         dealloc(local.cast(), Layout::new::<Local<T>>());
@@ -203,8 +207,9 @@ impl<I: ?Sized + Interface> Handle<I> {
     /// The two words of the pointer. Ownership stays with the handle.
     pub fn as_raw(&self) -> RawHandle {
         const { assert!(size_of::<NonNull<I>>() == size_of::<RawHandle>()) };
-        // SAFETY: a pointer to a trait object is two words, data and method table, in that order (checked
-        // at run time by the ABI self-test, which compares with the parts of a known object).
+        // SAFETY: a pointer to a trait object is two words, data and method table, in that order
+        // (checked at run time by the ABI self-test, which compares with the parts of a known
+        // object).
         unsafe { core::mem::transmute_copy(&self.0) }
     }
 
@@ -247,8 +252,8 @@ unsafe impl<I: ?Sized + Interface> Exchangeable for Handle<I> {
 
     #[inline]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
-        // SAFETY: the handle is live and crosses now; `wrap` takes its reference and gives one that the
-        // receiver may use. On an error the handle is unchanged.
+        // SAFETY: the handle is live and crosses now; `wrap` takes its reference and gives one that
+        // the receiver may use. On an error the handle is unchanged.
         unsafe {
             let raw = (transfer.wrap)(transfer, self.as_raw(), I::NUMBER)?;
             (&raw mut *self).write(Handle::from_raw(raw));
@@ -257,7 +262,8 @@ unsafe impl<I: ?Sized + Interface> Exchangeable for Handle<I> {
     }
 }
 
-/// A handle whose interface is known only at run time: for wiring, where one call carries many kinds.
+/// A handle whose interface is known only at run time: for wiring, where one call carries many
+/// kinds.
 pub struct AnyHandle {
     raw: RawHandle,
     interface: u64,
@@ -281,8 +287,8 @@ impl AnyHandle {
             return Err(self);
         }
         let raw = ManuallyDrop::new(self).raw;
-        // SAFETY: the number names the interface, and both sides were built from the same definition (the
-        // ABI fingerprint was compared before the domain started).
+        // SAFETY: the number names the interface, and both sides were built from the same
+        // definition (the ABI fingerprint was compared before the domain started).
         Ok(unsafe { Handle::from_raw(raw) })
     }
 
@@ -324,14 +330,15 @@ unsafe impl Exchangeable for AnyHandle {
 
     #[inline]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {
-        // SAFETY: as for `Handle`; the number is that of the handle's true interface. Overwriting `raw`
-        // drops nothing, it is two plain words.
+        // SAFETY: as for `Handle`; the number is that of the handle's true interface. Overwriting
+        // `raw` drops nothing, it is two plain words.
         self.raw = unsafe { (transfer.wrap)(transfer, self.raw, self.interface)? };
         Ok(())
     }
 }
 
-/// Whether `handle` leads to an object of the kernel itself, so that what it answers can be believed.
+/// Whether `handle` leads to an object of the kernel itself, so that what it answers can be
+/// believed.
 pub fn is_kernel_object<I: ?Sized + Interface>(handle: &Handle<I>) -> bool {
     // SAFETY: the data pointer is that of a live handle.
     unsafe { (api().is_kernel_object)(handle.as_raw().data) != 0 }

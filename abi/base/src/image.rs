@@ -13,7 +13,8 @@
 //!      .     .  ELF file
 //!    end    64  ed25519 signature over all that stands before it
 //! ```
-//! Numbers are little-endian. A name is UTF-8 without control characters. A port is something the domain wants to be granted or offers to others.
+//! Numbers are little-endian. A name is UTF-8 without control characters. A port is something the
+//! domain wants to be granted or offers to others.
 
 use alloc::vec::Vec;
 

@@ -1,19 +1,22 @@
 //! The vocabulary that the kernel and every domain share.
 //!
-//! Kernel and domain images are compiled apart and meet only through the types of this crate and the
-//! interfaces that `idlc` generates on top of them. All of it is therefore part of the ABI fingerprint:
-//! two images whose fingerprints differ never run together.
+//! Kernel and domain images are compiled apart and meet only through the types of this crate and
+//! the interfaces that `idlc` generates on top of them. All of it is therefore part of the ABI
+//! fingerprint: two images whose fingerprints differ never run together.
 //!
-//! - [`RRef`] and [`RVec`]: owned objects on the shared heap ([`shared`] has the layout of that heap);
+//! - [`RRef`] and [`RVec`]: owned objects on the shared heap ([`shared`] has the layout of that
+//!   heap);
 //! - [`Handle`] and [`AnyHandle`]: owned references to interfaces;
 //! - [`Exchangeable`]: what may cross from one domain to another, and [`Transfer`], how it does;
 //! - [`RpcError`]: why a call did not come to its end;
-//! - [`api`]: the functions that the kernel offers to the runtime inside every domain, and the entry block;
+//! - [`api`]: the functions that the kernel offers to the runtime inside every domain, and the
+//!   entry block;
 //! - [`image`]: the header in front of every domain image;
 //! - [`words`]: the words of the running thread, behind the GS register.
 //!
-//! Everything that a domain's own (safe) code can reach here is safe to call. What only the generated
-//! proxies and the kernel may use is an `unsafe fn`, which the build bans from domain sources.
+//! Everything that a domain's own (safe) code can reach here is safe to call. What only the
+//! generated proxies and the kernel may use is an `unsafe fn`, which the build bans from domain
+//! sources.
 #![no_std]
 
 extern crate alloc;

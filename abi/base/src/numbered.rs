@@ -1,6 +1,8 @@
-//! Enums that also cross as plain numbers, in a word of a record or a register. The numbers stand in one place.
+//! Enums that also cross as plain numbers, in a word of a record or a register. The numbers stand
+//! in one place.
 
-/// Writes an enum of one byte whose variants have the numbers given, with the way to the number and back.
+/// Writes an enum of one byte whose variants have the numbers given, with the way to the number and
+/// back.
 #[macro_export]
 macro_rules! numbered {
     (

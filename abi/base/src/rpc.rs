@@ -5,22 +5,24 @@ use core::fmt;
 crate::numbered! {
     /// The transport's errors: what can go wrong with any call, whatever it does.
     ///
-    /// An interface's own error enum carries one of these in a variant `Rpc(RpcError)`, so that `?` works
-    /// through both layers.
+    /// An interface's own error enum carries one of these in a variant `Rpc(RpcError)`, so that `?`
+    /// works through both layers.
     pub enum RpcError {
-        /// The domain behind the interface crashed, or was dead already. The call may or may not have had an
-        /// effect. Calling the same handle again gives the same error; a new handle must be asked for.
+        /// The domain behind the interface crashed, or was dead already. The call may or may not
+        /// have had an effect. Calling the same handle again gives the same error; a new handle
+        /// must be asked for.
         DomainCrashed = 1,
         /// There is not enough memory, or the domain's budget is used up. Nothing was done.
         NoMemory = 2,
         /// Too little stack is left for another call. Nothing was done.
         StackLow = 3,
-        /// The wait was ended because the domain on whose behalf it waits is gone or is being ended.
+        /// The wait was ended because the domain on whose behalf it waits is gone or is being
+        /// ended.
         Interrupted = 4,
         /// The object behind the handle does not do this, or not for this caller.
         Refused = 5,
-        /// As many calls as the domain's budget allows are under way in it. Nothing was done; another try may go
-        /// through when one of them has ended.
+        /// As many calls as the domain's budget allows are under way in it. Nothing was done;
+        /// another try may go through when one of them has ended.
         Busy = 6,
     }
 }

@@ -10,8 +10,8 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-/// An owned value on the shared heap. Passing it in a call moves it to the other domain; `&RRef<T>` lends
-/// it for the length of the call. If its owner crashes it is freed.
+/// An owned value on the shared heap. Passing it in a call moves it to the other domain; `&RRef<T>`
+/// lends it for the length of the call. If its owner crashes it is freed.
 pub struct RRef<T: Exchangeable>(NonNull<T>);
 
 // SAFETY: an owned pointer to a value that may itself be sent and shared.
@@ -43,7 +43,8 @@ impl<T: Exchangeable> RRef<T> {
     pub fn into_inner(self) -> T {
         let place = self.0;
         core::mem::forget(self);
-        // SAFETY: `place` holds a value that we own; it is read once and its slot freed without a drop.
+        // SAFETY: `place` holds a value that we own; it is read once and its slot freed without a
+        // drop.
         unsafe {
             let value = place.read();
             (api().shared_free)(place.as_ptr().cast());
@@ -92,8 +93,8 @@ impl<T: Exchangeable + fmt::Debug> fmt::Debug for RRef<T> {
     }
 }
 
-// SAFETY: transfers the object itself and then what the value in it owns. There are no handles in shared
-// objects: idlc refuses them.
+// SAFETY: transfers the object itself and then what the value in it owns. There are no handles in
+// shared objects: idlc refuses them.
 unsafe impl<T: Exchangeable> Exchangeable for RRef<T> {
     #[inline(always)]
     unsafe fn transfer(&mut self, transfer: &Transfer) -> RpcResult<()> {

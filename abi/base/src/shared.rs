@@ -1,17 +1,17 @@
 //! The layout of the shared heap: chunks with a dense owner table beside the objects.
 //!
-//! A chunk starts at a multiple of [`CHUNK_BYTES`] and holds objects of one size, a power of two. Its head
-//! is a [`ChunkHead`], then one [`AtomicU32`] per slot that names the domain instance which owns the object
-//! (0: the slot is free), then the objects. The slot number of an object is its offset in the chunk shifted
-//! right by `shift`; slots that the head and the table cover are never used. So to move an object to another
-//! owner takes one load (the shift) and one plain store, and reclaiming what a dead domain owned is a scan
-//! over dense tables.
+//! A chunk starts at a multiple of [`CHUNK_BYTES`] and holds objects of one size, a power of two.
+//! Its head is a [`ChunkHead`], then one [`AtomicU32`] per slot that names the domain instance
+//! which owns the object (0: the slot is free), then the objects. The slot number of an object is
+//! its offset in the chunk shifted right by `shift`; slots that the head and the table cover are
+//! never used. So to move an object to another owner takes one load (the shift) and one plain
+//! store, and reclaiming what a dead domain owned is a scan over dense tables.
 //!
-//! An object larger than [`LARGEST_SLOT`] has a chunk of its own, of as many bytes as it needs, with a
-//! shift so large that its slot number is 0.
+//! An object larger than [`LARGEST_SLOT`] has a chunk of its own, of as many bytes as it needs,
+//! with a shift so large that its slot number is 0.
 //!
-//! The kernel allocates chunks and slots (`isolation::heap`); only the owner lookup is here, because the
-//! generated proxies inline it.
+//! The kernel allocates chunks and slots (`isolation::heap`); only the owner lookup is here,
+//! because the generated proxies inline it.
 
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
@@ -30,12 +30,12 @@ pub const LARGE_OFFSET: usize = 128;
 pub const NO_OWNER: u32 = 0;
 /// The owner number of the kernel.
 pub const KERNEL_OWNER: u32 = 1;
-/// The owner number of an object that is not whole: being made, or being ended. No domain ever has it, and nobody
-/// looks for it.
+/// The owner number of an object that is not whole: being made, or being ended. No domain ever has
+/// it, and nobody looks for it.
 pub const UNFINISHED_OWNER: u32 = u32::MAX;
 
-/// The first 64 bytes of every chunk. Domains read `shift` while the kernel changes what its lock guards, so that is
-/// atomic: the head is only ever shared, never borrowed for writing.
+/// The first 64 bytes of every chunk. Domains read `shift` while the kernel changes what its lock
+/// guards, so that is atomic: the head is only ever shared, never borrowed for writing.
 #[repr(C, align(64))]
 pub struct ChunkHead {
     /// Slot number = offset in the chunk >> `shift`.
@@ -55,8 +55,9 @@ pub struct ChunkHead {
 /// The chunk that the object at `object` lies in.
 ///
 /// # Safety
-/// `object` is the start of an object on the shared heap. Domains can name this function, so it must not be
-/// theirs to call: what is left of another address may be 0, of which there is no `NonNull`.
+/// `object` is the start of an object on the shared heap. Domains can name this function, so it
+/// must not be theirs to call: what is left of another address may be 0, of which there is no
+/// `NonNull`.
 ///
 /// ```compile_fail,E0133
 /// #![forbid(unsafe_code)]
@@ -66,8 +67,8 @@ pub struct ChunkHead {
 pub unsafe fn chunk_of(object: NonNull<u8>) -> NonNull<ChunkHead> {
     object
         .map_addr(|at| {
-            // SAFETY: the object lies in a chunk (the caller's duty), and no chunk at address 0, so what is
-            // left of the address is not 0.
+            // SAFETY: the object lies in a chunk (the caller's duty), and no chunk at address 0, so
+            // what is left of the address is not 0.
             unsafe { core::num::NonZeroUsize::new_unchecked(at.get() & !(CHUNK_BYTES - 1)) }
         })
         .cast()
@@ -79,8 +80,8 @@ pub unsafe fn chunk_of(object: NonNull<u8>) -> NonNull<ChunkHead> {
 /// `object` is the start of a live object on the shared heap.
 #[inline(always)]
 pub unsafe fn owner_cell<'a>(object: NonNull<u8>) -> &'a AtomicU32 {
-    // SAFETY: a live object lies in a chunk whose head was initialised before the object was handed out
-    // and stays as long as the object does. The table has a cell for every slot.
+    // SAFETY: a live object lies in a chunk whose head was initialised before the object was handed
+    // out and stays as long as the object does. The table has a cell for every slot.
     unsafe {
         let chunk = chunk_of(object);
         let slot = (object.addr().get() & (CHUNK_BYTES - 1)) >> (*chunk.as_ptr()).shift;

@@ -1,15 +1,17 @@
 //! The words of the running thread, behind the GS register.
 //!
-//! Trampolines and runtime reach them by an offset from GS, on every platform. Here is the only place that says
-//! which word is where: assembly takes the offsets below, which are constants.
+//! Trampolines and runtime reach them by an offset from GS, on every platform. Here is the only
+//! place that says which word is where: assembly takes the offsets below, which are constants.
 
 use core::mem::offset_of;
 use core::sync::atomic::AtomicUsize;
 
-/// The words that GS points to while code of the kernel or of a domain runs. The platform has a block that begins
-/// with them for each processor (and loads it when it switches threads) or for each thread (of a Linux process).
+/// The words that GS points to while code of the kernel or of a domain runs. The platform has a
+/// block that begins with them for each processor (and loads it when it switches threads) or for
+/// each thread (of a Linux process).
 ///
-/// Only the running thread writes them. They are atomics because others read them: whoever has stopped the world.
+/// Only the running thread writes them. They are atomics because others read them: whoever has
+/// stopped the world.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct ThreadWords {
@@ -17,13 +19,13 @@ pub struct ThreadWords {
     pub top: AtomicUsize,
     /// The lowest address of the stack that kernel and domains may use.
     pub stack_low: AtomicUsize,
-    /// Locks of the core that the thread holds. Counted in a Linux process only: elsewhere interrupts are off
-    /// as long as one is held, and nobody has to ask.
+    /// Locks of the core that the thread holds. Counted in a Linux process only: elsewhere
+    /// interrupts are off as long as one is held, and nobody has to ask.
     pub locks: AtomicUsize,
     /// The address of this block.
     pub own: AtomicUsize,
-    /// A number that threads which run at the same time seldom share: the processor's, or in a Linux process the
-    /// thread's.
+    /// A number that threads which run at the same time seldom share: the processor's, or in a
+    /// Linux process the thread's.
     pub number: AtomicUsize,
 }
 

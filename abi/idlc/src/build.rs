@@ -1,5 +1,5 @@
-//! What the build scripts of `interfaces` and `kernel/proxies` do: compile the `.idl` files, write one file
-//! into the build directory, and tell cargo when to do it again.
+//! What the build scripts of `interfaces` and `kernel/proxies` do: compile the `.idl` files, write
+//! one file into the build directory, and tell cargo when to do it again.
 
 use crate::model::Model;
 use crate::source;
@@ -9,15 +9,17 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs a build script: compiles the workspace at `root` (relative to the script's package) and writes what
-/// `emit` makes of it to `file` in the build directory. Errors go to standard error, as text for the user.
+/// Runs a build script: compiles the workspace at `root` (relative to the script's package) and
+/// writes what `emit` makes of it to `file` in the build directory. Errors go to standard error, as
+/// text for the user.
 pub fn script(root: &str, file: &str, emit: fn(&Model) -> String) -> ExitCode {
     let root = Path::new(root);
     let model = match crate::load(root) {
         Ok(model) => model,
         Err(report) => return fail(&format!("\n{report}")),
     };
-    // Only now: cargo shows these lines when the script fails, and runs a failed script again anyway.
+    // Only now: cargo shows these lines when the script fails, and runs a failed script again
+    // anyway.
     if let Err(error) = watch(root) {
         return fail(&format!("idlc: {}: {error}", root.display()));
     }
@@ -37,8 +39,9 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Names the files to watch. Folders of domains are not watched as a whole: then every change of a domain's
-/// source would build all domains again. A new `.idl` file is noticed by the `Cargo.toml` beside it.
+/// Names the files to watch. Folders of domains are not watched as a whole: then every change of a
+/// domain's source would build all domains again. A new `.idl` file is noticed by the `Cargo.toml`
+/// beside it.
 fn watch(root: &Path) -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
     let mut paths = source::paths(root)?;
@@ -51,8 +54,8 @@ fn watch(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A domain whose entry nobody declares yet: a warning, and the script runs again at every build until it
-/// is there (cargo treats a file that does not exist as changed).
+/// A domain whose entry nobody declares yet: a warning, and the script runs again at every build
+/// until it is there (cargo treats a file that does not exist as changed).
 fn watch_missing(root: &Path, model: &Model) {
     for path in source::manifests(root).unwrap_or_default() {
         let text = fs::read_to_string(&path).unwrap_or_default();

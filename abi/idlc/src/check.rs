@@ -1,7 +1,7 @@
 //! The rules that need more than one item: names, the graph of types, signatures, entries.
 //!
-//! Every type is visited from the interfaces and entries that reach it, so that an error can say how. What
-//! nothing reaches is visited on its own.
+//! Every type is visited from the interfaces and entries that reach it, so that an error can say
+//! how. What nothing reaches is visited on its own.
 
 mod entries;
 mod names;

@@ -1,7 +1,7 @@
 //! Errors: the rules, one error, and all errors together as text.
 //!
-//! An error says where it is, which rule is broken, which type or item breaks it, how that is reached from
-//! an interface, and what to write instead:
+//! An error says where it is, which rule is broken, which type or item breaks it, how that is
+//! reached from an interface, and what to write instead:
 //!
 //! ```text
 //! abi/interfaces/block.idl:31:32: error[private-heap]: `Vec<u8>` lives on the private heap of one domain

@@ -1,7 +1,7 @@
 //! What is written from a checked model. Every emitter gives the text of a whole file.
 //!
-//! The code is written as text rather than as syntax trees, so that the comments on its `unsafe` stay in
-//! it: generated code is read, by those who audit it and by the golden tests.
+//! The code is written as text rather than as syntax trees, so that the comments on its `unsafe`
+//! stay in it: generated code is read, by those who audit it and by the golden tests.
 
 mod base;
 mod entries;

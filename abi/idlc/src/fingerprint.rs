@@ -1,7 +1,7 @@
 //! The part of the ABI fingerprint that the interfaces contribute.
 //!
-//! Two sets of `.idl` files have the same fingerprint if the generated code means the same: comments and
-//! the order of items do not count; the order of fields, variants and methods does.
+//! Two sets of `.idl` files have the same fingerprint if the generated code means the same:
+//! comments and the order of items do not count; the order of fields, variants and methods does.
 
 use crate::model::{Body, Definition, Entry, Field, Interface, Model, Type};
 use sha2::{Digest, Sha256};
@@ -89,7 +89,8 @@ mod tests {
     use crate::{Model, Source};
 
     const BASE: &str = "//! D.\n/// A point.\n#[plain]\npub struct Point {\n/// D.\npub x: u8,\n/// D.\npub y: u8,\n}\n\
-                        /// D.\npub trait Plane {\n/// D.\nfn at(&self, p: Point) -> RpcResult<bool>;\n}\n";
+                        /// D.\npub trait Plane {\n/// D.\n\
+                        fn at(&self, p: Point) -> RpcResult<bool>;\n}\n";
 
     fn model(text: &str) -> Model {
         let source = Source {

@@ -1,9 +1,10 @@
 //! `idlc`, the interface compiler.
 //!
-//! Interfaces between domains are Rust traits in `.idl` files: those in `abi/interfaces/` are common, and every
-//! domain has one of its own that declares its entry. This crate reads all of them as one namespace
-//! ([`source`], [`parse`]), checks that nothing can cross a boundary that would break isolation ([`check`];
-//! [`Rule`] lists the rules), and writes Rust and Markdown ([`emit`]).
+//! Interfaces between domains are Rust traits in `.idl` files: those in `abi/interfaces/` are
+//! common, and every domain has one of its own that declares its entry. This crate reads all of
+//! them as one namespace ([`source`], [`parse`]), checks that nothing can cross a boundary that
+//! would break isolation ([`check`]; [`Rule`] lists the rules), and writes Rust and Markdown
+//! ([`emit`]).
 //!
 //! It belongs to the trusted base, for the kernel's proxies come from it. Two build scripts call it
 //! through [`build`]: that of `interfaces` and that of `kernel/proxies`.

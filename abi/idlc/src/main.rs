@@ -112,7 +112,8 @@ fn check(paths: &[&str]) -> Result<String, Report> {
     ))
 }
 
-/// The given files and those in the given folders, and the common interfaces if this is a workspace.
+/// The given files and those in the given folders, and the common interfaces if this is a
+/// workspace.
 fn sources(paths: &[&str]) -> Result<Vec<Source>, Report> {
     let mut files = Vec::new();
     for path in paths.iter().map(Path::new) {

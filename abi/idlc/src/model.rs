@@ -1,8 +1,8 @@
 //! What the `.idl` files say, once parsed: the types that all other modules work on.
 //!
-//! A [`Model`] holds three kinds of items. An [`Interface`] is a trait whose methods cross domains. A
-//! [`Definition`] is a struct or an enum that they pass. An [`Entry`] is the declaration of what a domain
-//! wants and offers (a trait marked `#[domain]`); entries have a namespace of their own.
+//! A [`Model`] holds three kinds of items. An [`Interface`] is a trait whose methods cross domains.
+//! A [`Definition`] is a struct or an enum that they pass. An [`Entry`] is the declaration of what
+//! a domain wants and offers (a trait marked `#[domain]`); entries have a namespace of their own.
 
 use crate::diagnostics::Rule;
 use crate::source::{Source, Span};
@@ -256,7 +256,8 @@ impl Definition {
         }
     }
 
-    /// Whether it is an enum with a variant `Rpc(RpcError)`, so that a method may have it as its error.
+    /// Whether it is an enum with a variant `Rpc(RpcError)`, so that a method may have it as its
+    /// error.
     pub fn is_error(&self) -> bool {
         let Body::Enum(variants) = &self.body else {
             return false;
@@ -323,8 +324,8 @@ impl Model {
             .collect()
     }
 
-    /// Whether a value of this type owns something: a shared object or a handle. If it does not, it is
-    /// copied byte for byte and nothing changes owner when it crosses.
+    /// Whether a value of this type owns something: a shared object or a handle. If it does not, it
+    /// is copied byte for byte and nothing changes owner when it crosses.
     pub fn owns(&self, ty: &Type) -> bool {
         match &ty.kind {
             Kind::RRef(_) | Kind::RVec(_) | Kind::Handle(_) | Kind::AnyHandle => true,

@@ -1,9 +1,9 @@
 //! From the text of `.idl` files to the [`Model`]: items and their attributes.
 //!
-//! What has no place in the model (a function, a generic parameter, an unknown attribute) is an error here;
-//! parsing goes on behind it, so that one run reports all errors. Types that are not allowed become
-//! [`Kind::Wrong`](crate::model::Kind::Wrong) and are reported by [`check`](crate::check), which knows how
-//! they are reached.
+//! What has no place in the model (a function, a generic parameter, an unknown attribute) is an
+//! error here; parsing goes on behind it, so that one run reports all errors. Types that are not
+//! allowed become [`Kind::Wrong`](crate::model::Kind::Wrong) and are reported by
+//! [`check`](crate::check), which knows how they are reached.
 
 mod attributes;
 mod depth;

@@ -25,7 +25,8 @@ pub struct Span {
     pub column: usize,
 }
 
-/// Reads `abi/interfaces/*.idl` and then `domains/**/*.idl` below `root`, each group in order of its paths.
+/// Reads `abi/interfaces/*.idl` and then `domains/**/*.idl` below `root`, each group in order of
+/// its paths.
 ///
 /// # Errors
 /// A file or folder that cannot be read, or if there is no interface at all.
@@ -80,8 +81,8 @@ pub fn manifests(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// All files with this extension (or this name, for `Cargo.toml`) below `folder`, sorted. Hidden folders
-/// and `target` are left out; a folder that does not exist is empty.
+/// All files with this extension (or this name, for `Cargo.toml`) below `folder`, sorted. Hidden
+/// folders and `target` are left out; a folder that does not exist is empty.
 ///
 /// # Errors
 /// A folder that cannot be read.

@@ -1,5 +1,5 @@
-//! The golden code at work: it compiles against the real `abi` crate, transfers what it must, and wires
-//! entries.
+//! The golden code at work: it compiles against the real `abi` crate, transfers what it must, and
+//! wires entries.
 
 #[path = "../../interfaces/src/entry.rs"]
 mod entry;
@@ -66,7 +66,8 @@ fn crossing(mut value: impl Exchangeable) -> RpcResult<u32> {
         to: 7,
         wrap,
     };
-    // SAFETY: nothing really crosses: `wrap` gives back each handle as it is, and there are no shared objects.
+    // SAFETY: nothing really crosses: `wrap` gives back each handle as it is, and there are no
+    // shared objects.
     unsafe { value.transfer(&transfer) }.map(|()| WRAPPED.get())
 }
 

@@ -1,6 +1,8 @@
-//! Golden tests: what idlc writes for a sample that has one of everything, and for a file full of errors.
+//! Golden tests: what idlc writes for a sample that has one of everything, and for a file full of
+//! errors.
 //!
-//! `BLESS=1 cargo test -p idlc --test golden` renews the files; read the difference before committing it.
+//! `BLESS=1 cargo test -p idlc --test golden` renews the files; read the difference before
+//! committing it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -55,7 +57,8 @@ fn proxies() {
     golden("sample.proxies.rs", &idlc::emit_proxies(&sample()));
 }
 
-/// How many calls the fuzzer over interfaces makes of an `.idl` file, and how many methods that has.
+/// How many calls the fuzzer over interfaces makes of an `.idl` file, and how many methods that
+/// has.
 fn calls(text: String) -> (usize, usize, String) {
     let name = "sample.idl".to_string();
     let model = idlc::compile(vec![idlc::Source { name, text }]);

@@ -6,8 +6,9 @@ use abi::image::Port;
 /// Why a domain did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryError {
-    /// A grant is missing or of another interface than declared, or there is no room for the offers. The
-    /// kernel checks this before; so it means that kernel and image disagree about the declaration.
+    /// A grant is missing or of another interface than declared, or there is no room for the
+    /// offers. The kernel checks this before; so it means that kernel and image disagree about the
+    /// declaration.
     Grants,
     /// The domain's own start function gave this error.
     Failed(RpcError),

@@ -8,8 +8,8 @@ const SECTOR: u64 = 512;
 /// The parts of `data` with their sectors.
 ///
 /// # Errors
-/// [`BlockError::OutOfRange`] if an extent is not a whole number of sectors, or they have more or fewer bytes
-/// together than `data`.
+/// [`BlockError::OutOfRange`] if an extent is not a whole number of sectors, or they have more or
+/// fewer bytes together than `data`.
 pub fn parts<'a>(
     extents: &'a [Extent],
     data: &'a [u8],

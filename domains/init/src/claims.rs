@@ -26,8 +26,8 @@ pub type Owner = (usize, usize);
 pub struct Claims(Mutex<Vec<(PciAddress, Owner)>>);
 
 impl Claims {
-    /// Claims for `owner`, the domain `name`, the function that it had before, or the first free one
-    /// that fits behind the first `rank`.
+    /// Claims for `owner`, the domain `name`, the function that it had before, or the first free
+    /// one that fits behind the first `rank`.
     ///
     /// # Errors
     /// Why there is none for it.

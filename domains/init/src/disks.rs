@@ -1,5 +1,5 @@
-//! Disks that are mounted on demand: their domains are in the manifest like all others (`like` made them), and are
-//! started and ended here.
+//! Disks that are mounted on demand: their domains are in the manifest like all others (`like` made
+//! them), and are started and ended here.
 
 use crate::failure::Failure;
 use crate::grants;
@@ -131,8 +131,8 @@ impl System {
         disk.map(|disk| disk.name.as_str())
     }
 
-    /// What a word in the `pass` of a domain adds to its options. The words of the command line are for what is there
-    /// from the start; a disk that is mounted later is told by who mounts it.
+    /// What a word in the `pass` of a domain adds to its options. The words of the command line are
+    /// for what is there from the start; a disk that is mounted later is told by who mounts it.
     pub fn passed<'a>(&'a self, index: usize, word: &'a str) -> Option<&'a str> {
         match &self.manifest.domains[index].disk {
             None => self.words.passed(word),

@@ -1,7 +1,7 @@
 //! The state of a domain on its way to its successor.
 //!
-//! Until the successor has agreed to it, the state belongs to `init`, which only lends it; so a successor that crashes over it
-//! takes nothing along, and the old instance gets it back.
+//! Until the successor has agreed to it, the state belongs to `init`, which only lends it; so a
+//! successor that crashes over it takes nothing along, and the old instance gets it back.
 
 use crate::limit;
 use crate::service::Running;

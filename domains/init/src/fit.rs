@@ -1,4 +1,5 @@
-//! Does another image fit into the place of a domain? Everything that can be known without starting it is looked at here.
+//! Does another image fit into the place of a domain? Everything that can be known without starting
+//! it is looked at here.
 
 use crate::images::Prepared;
 use crate::system::System;
@@ -9,8 +10,8 @@ use alloc::vec::Vec;
 use interfaces::{Gate, Handle, Port};
 use manifest::{Domain, Source};
 
-/// Compares the ports of `new` with what the manifest grants and with those of `old`: it must do with the same grants,
-/// and offer at least the same.
+/// Compares the ports of `new` with what the manifest grants and with those of `old`: it must do
+/// with the same grants, and offer at least the same.
 ///
 /// # Errors
 /// The first port that does not fit.

@@ -179,8 +179,8 @@ fn claim(
     }
 }
 
-/// How many claims of the same devices come before this one in the manifest. So each claim leads to the same function, whichever
-/// is asked for first.
+/// How many claims of the same devices come before this one in the manifest. So each claim leads to
+/// the same function, whichever is asked for first.
 fn rank(system: &System, devices: &[DeviceMatch], (domain, number): (usize, usize)) -> usize {
     let domains = system.manifest.domains.iter().enumerate();
     let claims = domains.flat_map(|(index, of)| {

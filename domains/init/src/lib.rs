@@ -26,8 +26,9 @@
 //! that this one's grants come from, directly (a grant is resolved) or through a call (the start
 //! function of a file system reads a block, the block shadow finds its driver dead and asks for
 //! another). The manifest's grants have no circle, so neither have the locks. An update takes
-//! [`system::System::updating`] first, then closes the gates of shadows, and only then takes the lock of its domain:
-//! calls that are still under way at the gate may need that. Everything else is under locks of its own that are held for a few instructions.
+//! [`system::System::updating`] first, then closes the gates of shadows, and only then takes the
+//! lock of its domain: calls that are still under way at the gate may need that. Everything else is
+//! under locks of its own that are held for a few instructions.
 #![no_std]
 #![forbid(unsafe_code)]
 

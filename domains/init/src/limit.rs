@@ -17,8 +17,8 @@ struct Watch {
     done: Condvar,
 }
 
-/// Does `work`. If that takes more than `limit` nanoseconds, `end` is called by another thread, which is to bring it to
-/// its end. What came of `work`, and whether it was in time.
+/// Does `work`. If that takes more than `limit` nanoseconds, `end` is called by another thread,
+/// which is to bring it to its end. What came of `work`, and whether it was in time.
 ///
 /// # Errors
 /// No memory for that thread; nothing was done.

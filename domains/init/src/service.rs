@@ -149,7 +149,8 @@ impl Service {
         }
     }
 
-    /// Notes where the domain number `holder` can have its calls wait, instead of what its former instance said.
+    /// Notes where the domain number `holder` can have its calls wait, instead of what its former
+    /// instance said.
     pub fn attach(&self, holder: usize, gate: Handle<dyn Gate>) {
         let mut gates = self.gates.lock();
         let former = gates.iter().position(|(other, _)| *other == holder);
@@ -520,8 +521,9 @@ impl System {
         }
     }
 
-    /// The domain's options, one setting in a line: `own`, which are those of the manifest or of an update, the words passed on from
-    /// the command line, how much memory is free, if it is to know, and for the personality what each program may ask for.
+    /// The domain's options, one setting in a line: `own`, which are those of the manifest or of an
+    /// update, the words passed on from the command line, how much memory is free, if it is to
+    /// know, and for the personality what each program may ask for.
     fn options(&self, index: usize, own: &str) -> RpcResult<RVec<u8>> {
         let domain = &self.manifest.domains[index];
         let mut lines = Vec::from([String::from(own)]);

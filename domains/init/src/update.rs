@@ -1,15 +1,20 @@
 //! Replacing a running domain by another image.
 //!
-//! 1. Everything that can be known beforehand is checked: the file, its ports, and that all calls to the domain pass a gate.
-//! 2. If the domain hands its state over and has no hardware, the new instance starts beside the old one.
-//! 3. The gates are closed. Calls that run longer than [`PATIENCE`] are unwound with the old instance, and the shadow repeats them
-//!    with the new one; but if there is state to be handed over, the update ends here.
-//! 4. A new instance that was started gets the state, and the old one is ended when it has agreed to that. Otherwise the old one is
-//!    ended first, since a device has one driver and a disk one file system; if the new one does not come up then, the old image is
-//!    started again and gets its state back.
+//! 1. Everything that can be known beforehand is checked: the file, its ports, and that all calls
+//!    to the domain pass a gate.
+//! 2. If the domain hands its state over and has no hardware, the new instance starts beside the
+//!    old one.
+//! 3. The gates are closed. Calls that run longer than [`PATIENCE`] are unwound with the old
+//!    instance, and the shadow repeats them with the new one; but if there is state to be handed
+//!    over, the update ends here.
+//! 4. A new instance that was started gets the state, and the old one is ended when it has agreed
+//!    to that. Otherwise the old one is ended first, since a device has one driver and a disk one
+//!    file system; if the new one does not come up then, the old image is started again and gets
+//!    its state back.
 //! 5. The gates are opened, and what waited goes on.
 //!
-//! From then on restarts use the new image. If it uses its restart budget up, the one before is gone back to.
+//! From then on restarts use the new image. If it uses its restart budget up, the one before is
+//! gone back to.
 
 use crate::estate::Keeper;
 use crate::failure::Failure;
@@ -76,7 +81,8 @@ impl From<Trouble> for UpdateError {
 pub struct Replacer(pub Arc<System>);
 
 impl Updater for Replacer {
-    /// A thread of `init`'s own does it, so that an update that was begun does not depend on who asked for it.
+    /// A thread of `init`'s own does it, so that an update that was begun does not depend on who
+    /// asked for it.
     fn update(&self, name: Text<32>, file: RVec<u8>, options: Option<RVec<u8>>) -> Answer {
         let answered = Arc::new((Mutex::new(None::<Answer>), Condvar::new()));
         let (of_thread, system) = (answered.clone(), self.0.clone());
@@ -201,8 +207,8 @@ impl System {
         })
     }
 
-    /// Puts an instance of `version`, perhaps one that was started early, in the place of the present one; its number, and whether
-    /// it got the state.
+    /// Puts an instance of `version`, perhaps one that was started early, in the place of the
+    /// present one; its number, and whether it got the state.
     fn replace(
         self: &Arc<Self>,
         index: usize,
@@ -290,7 +296,8 @@ impl System {
         }
     }
 
-    /// After the state was lost the old instance must not go on as if it had it: to all others it crashed.
+    /// After the state was lost the old instance must not go on as if it had it: to all others it
+    /// crashed.
     fn lose(&self, index: usize, state: &mut State, why: String) -> Trouble {
         if let Some(old) = state.running.take() {
             self.services[index].status.lock().crashes += 1;
@@ -395,7 +402,8 @@ impl System {
         status.by_update += 1;
     }
 
-    /// As [`put_in_place`](Self::put_in_place), and restarts use `version` from now on; the number of the instance.
+    /// As [`put_in_place`](Self::put_in_place), and restarts use `version` from now on; the number
+    /// of the instance.
     fn adopt(&self, index: usize, state: &mut State, version: Version, running: Running) -> u32 {
         let id = running.id;
         self.put_in_place(index, &running);

@@ -1,13 +1,15 @@
 //! A small domain to copy: a block device that inverts every byte of the device behind it.
 //!
-//! To make a domain of your own: copy this folder, choose names in `Cargo.toml` and in the `.idl` file, say there
-//! what you want and what you offer, write [`start`], and add a block to a manifest in `images/`:
+//! To make a domain of your own: copy this folder, choose names in `Cargo.toml` and in the `.idl`
+//! file, say there what you want and what you offer, write [`start`], and add a block to a manifest
+//! in `images/`:
 //! ```toml
 //! [domain.inverted]
 //! image = "template"
 //! grants = { device = "block" }
 //! ```
-//! `docs/guide/write-a-domain.md` shows all of this step by step. No manifest starts the template itself.
+//! `docs/guide/write-a-domain.md` shows all of this step by step. No manifest starts the template
+//! itself.
 #![no_std]
 #![forbid(unsafe_code)]
 

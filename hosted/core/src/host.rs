@@ -1,4 +1,5 @@
-//! The launcher's functions, the heap that comes from them, and what happens when the core itself panics.
+//! The launcher's functions, the heap that comes from them, and what happens when the core itself
+//! panics.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;

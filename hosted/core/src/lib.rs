@@ -1,8 +1,8 @@
 //! What the launcher (a Linux program) and the core (built for the bare target) say to each other.
 //!
-//! The two are compiled for different targets, so nothing crosses but integers and addresses, in C layout,
-//! through `extern "C"` functions: [`Host`] is what the core may ask of the launcher, [`Core`] what the
-//! launcher may ask of the core.
+//! The two are compiled for different targets, so nothing crosses but integers and addresses, in C
+//! layout, through `extern "C"` functions: [`Host`] is what the core may ask of the launcher,
+//! [`Core`] what the launcher may ask of the core.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -56,7 +56,8 @@ pub const FAILED: u32 = 4;
 pub const REACHED: u32 = 1;
 /// [`Host::step`]: it has come so far, but holds a lock of the core, and goes on.
 pub const REACHED_LOCKED: u32 = 2;
-/// [`Host::step`]: it stood still, but the others could not do their part meanwhile, and it went on.
+/// [`Host::step`]: it stood still, but the others could not do their part meanwhile, and it went
+/// on.
 pub const REACHED_ALONE: u32 = 3;
 
 /// What GS points to on every thread that runs core or domain code.
@@ -141,16 +142,17 @@ pub struct PlugWish {
     pub input: [usize; 2],
     /// Address and length of its options.
     pub options: [usize; 2],
-    /// Where an answer or an explanation goes: the address of an `extern "C" fn(context, address, length)`,
-    /// and its context.
+    /// Where an answer or an explanation goes: the address of an `extern "C" fn(context, address,
+    /// length)`, and its context.
     pub sink: [usize; 2],
 }
 
 /// What the core may ask of the launcher. All of it stays valid as long as the process lives.
 ///
 /// # Safety
-/// Of those that are `unsafe`: addresses are valid for the call and lead to what is said, functions have the types that are said, and what is
-/// given back came from the counterpart and is not used any more.
+/// Of those that are `unsafe`: addresses are valid for the call and lead to what is said, functions
+/// have the types that are said, and what is given back came from the counterpart and is not used
+/// any more.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Host {
@@ -170,7 +172,8 @@ pub struct Host {
     pub image_protect: unsafe extern "C" fn(start: usize, count: usize, protection: u32),
     /// Gives all of them back.
     pub image_give: unsafe extern "C" fn(start: usize, pages: usize),
-    /// Starts a thread in `entry(argument)`, an `extern "C" fn(usize)`; its number, 0: there is none.
+    /// Starts a thread in `entry(argument)`, an `extern "C" fn(usize)`; its number, 0: there is
+    /// none.
     pub spawn: unsafe extern "C" fn(entry: usize, argument: usize) -> u64,
     /// Blocks while the word at `word` is `expected`; [`WOKEN`] and its like.
     pub wait: unsafe extern "C" fn(word: usize, expected: u32, deadline: u64) -> u32,
@@ -182,15 +185,15 @@ pub struct Host {
     pub now: extern "C" fn() -> u64,
     /// Seconds since 1970-01-01 UTC.
     pub wall: extern "C" fn() -> u64,
-    /// The running thread, which then sets its trap flag, is stopped after `count` instructions: the word at
-    /// `reached` becomes [`REACHED`] and is woken, and once the world has been stopped, the thread goes on at full
-    /// speed.
+    /// The running thread, which then sets its trap flag, is stopped after `count` instructions:
+    /// the word at `reached` becomes [`REACHED`] and is woken, and once the world has been stopped,
+    /// the thread goes on at full speed.
     pub step: unsafe extern "C" fn(count: u64, reached: usize),
     /// Prints text.
     pub write: unsafe extern "C" fn(text: usize, len: usize),
-    /// Stops every other thread, shows all of them (as [`View`]) to `visit`, an
-    /// `extern "C" fn(context: usize, view: usize)`, and lets them go on. The visitor must not ask the host
-    /// for anything.
+    /// Stops every other thread, shows all of them (as [`View`]) to `visit`, an `extern "C"
+    /// fn(context: usize, view: usize)`, and lets them go on. The visitor must not ask the host for
+    /// anything.
     pub stop_world: unsafe extern "C" fn(visit: usize, context: usize),
     /// Bytes of memory for domains: all (0) or free (1).
     pub memory: extern "C" fn(which: u32) -> u64,
@@ -208,22 +211,24 @@ pub struct Host {
     pub quiet: extern "C" fn() -> u32,
 }
 
-/// What the launcher may ask of the core. Every function is called on a thread whose GS register points to
-/// its [`ThreadWords`].
+/// What the launcher may ask of the core. Every function is called on a thread whose GS register
+/// points to its [`ThreadWords`].
 ///
 /// # Safety
 /// As of [`Host`]; and `fault` and `tick` get the registers of the thread that they are called on.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Core {
-    /// A fault in the code at the [`Registers`]; 1 if it was a domain's and the registers were changed.
+    /// A fault in the code at the [`Registers`]; 1 if it was a domain's and the registers were
+    /// changed.
     pub fault: unsafe extern "C" fn(registers: usize, reason: u32, address: usize) -> u32,
-    /// The running thread has used `ns` nanoseconds of processor time, ten milliseconds or a little more, since the last such
-    /// call; the registers may be changed.
+    /// The running thread has used `ns` nanoseconds of processor time, ten milliseconds or a little
+    /// more, since the last such call; the registers may be changed.
     pub tick: unsafe extern "C" fn(registers: usize, ns: u64),
     /// Kills a domain at every instruction of a call; the process's status.
     pub steps: extern "C" fn() -> u32,
-    /// Starts the first file of the archive with these options, and waits for its end; the process's status.
+    /// Starts the first file of the archive with these options, and waits for its end; the
+    /// process's status.
     pub run: unsafe extern "C" fn(options: usize, len: usize) -> u32,
     /// Runs the benchmarks whose names contain the text; the process's status.
     pub bench: unsafe extern "C" fn(names: usize, len: usize) -> u32,

@@ -95,7 +95,8 @@ fn put(line: &Line) {
     unsafe { (host().write)(line.bytes.as_ptr() as usize, line.len) };
 }
 
-/// Text of the log from position `from` on into `buffer`; the position behind it and how many bytes.
+/// Text of the log from position `from` on into `buffer`; the position behind it and how many
+/// bytes.
 pub fn read(from: u64, buffer: &mut [u8]) -> (u64, usize) {
     let (start, count) = RING.lock().read(from, buffer);
     (start + count as u64, count)

@@ -1,8 +1,8 @@
 //! The isolation half of the kernel inside a Linux process.
 //!
-//! It is built for the bare target, as the domain images are, so that all of them agree on the ABI. A small
-//! Linux program loads it and gives it a table of functions ([`hosted_core::Host`]). What kills, unwinds and
-//! reclaims is the very code that runs on the bare machine.
+//! It is built for the bare target, as the domain images are, so that all of them agree on the ABI.
+//! A small Linux program loads it and gives it a table of functions ([`hosted_core::Host`]). What
+//! kills, unwinds and reclaims is the very code that runs on the bare machine.
 //!
 //! - [`host`]: the table, and the heap that comes from it;
 //! - [`platform`]: the Linux process as the isolation half wants to see it;

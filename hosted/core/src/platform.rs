@@ -1,4 +1,5 @@
-//! The Linux process as the isolation half wants to see it: pages, image space, threads, time, stopping the world.
+//! The Linux process as the isolation half wants to see it: pages, image space, threads, time,
+//! stopping the world.
 
 use crate::host::host;
 use abi::api::{Api, set_api};
@@ -213,7 +214,8 @@ fn in_core(address: usize) -> bool {
 /// See [`hosted_core::Core::fault`].
 ///
 /// # Safety
-/// `registers` is the address of those of the running thread, which is in a signal handler for a fault.
+/// `registers` is the address of those of the running thread, which is in a signal handler for a
+/// fault.
 pub unsafe extern "C" fn fault(registers: usize, reason: u32, address: usize) -> u32 {
     let reason = Reason::from_number(reason.into()).unwrap_or(Reason::Exception);
     // SAFETY: by the caller's duty.
@@ -224,7 +226,8 @@ pub unsafe extern "C" fn fault(registers: usize, reason: u32, address: usize) ->
 /// See [`hosted_core::Core::tick`].
 ///
 /// # Safety
-/// `registers` is the address of those of the running thread, which is in a signal handler for a tick.
+/// `registers` is the address of those of the running thread, which is in a signal handler for a
+/// tick.
 pub unsafe extern "C" fn tick(registers: usize, ns: u64) {
     // SAFETY: by the caller's duty.
     let mut frame = Interrupted(unsafe { &mut *(registers as *mut Registers) });

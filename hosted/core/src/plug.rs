@@ -1,11 +1,12 @@
-//! Plug-ins: domains that answer requests of the program that hosts them, are started again when they crash,
-//! and are replaced by another version while they are called.
+//! Plug-ins: domains that answer requests of the program that hosts them, are started again when
+//! they crash, and are replaced by another version while they are called.
 //!
-//! A call takes a share in the present [`Life`] and counts itself in; an update closes the gate, waits until
-//! nobody is counted in, has the state handed over, and opens the gate to the successor. A call that was slow between
-//! the two steps may count itself in with an instance that is replaced already; it sees by the gate, which counts, that it was
-//! closed meanwhile, and tries again. So no call fails through an update. If a call runs longer than the update waits, or the state cannot be handed over, the old
-//! instance stays.
+//! A call takes a share in the present [`Life`] and counts itself in; an update closes the gate,
+//! waits until nobody is counted in, has the state handed over, and opens the gate to the
+//! successor. A call that was slow between the two steps may count itself in with an instance that
+//! is replaced already; it sees by the gate, which counts, that it was closed meanwhile, and tries
+//! again. So no call fails through an update. If a call runs longer than the update waits, or the
+//! state cannot be handed over, the old instance stays.
 
 use crate::host::bytes;
 use abi::{Handle, RVec, RpcError};
@@ -57,12 +58,14 @@ fn is_closed(count: u32) -> bool {
     count % 2 == 1
 }
 
-/// Where an answer or an explanation goes: an `extern "C" fn(context, address, length)` and its context.
+/// Where an answer or an explanation goes: an `extern "C" fn(context, address, length)` and its
+/// context.
 struct Sink(usize, usize);
 
 impl Sink {
     fn put(&self, text: &[u8]) {
-        // SAFETY: the launcher passes the address of such a function; the text is lent for the call.
+        // SAFETY: the launcher passes the address of such a function; the text is lent for the
+        // call.
         unsafe {
             let take: extern "C" fn(usize, usize, usize) = core::mem::transmute(self.0);
             take(self.1, text.as_ptr() as usize, text.len());
@@ -158,8 +161,8 @@ impl Plug {
         result
     }
 
-    /// Puts a new instance in the place of `dead`, if that has not been done. If none can be started, the
-    /// next call tries again.
+    /// Puts a new instance in the place of `dead`, if that has not been done. If none can be
+    /// started, the next call tries again.
     fn restart(&self, dead: &Arc<Life>) {
         self.alone(|| {
             let present = self.present.lock().clone();

@@ -1,8 +1,9 @@
 //! Kills a domain at every instruction of a call into it.
 //!
-//! One thread calls, and is stopped after one instruction, then after two, and so on, until a call has ended
-//! before the number is reached. While it stands there, another thread kills the callee, and the reaper finds the
-//! caller just there. Every call must end with the right result or with the error, and all must come back.
+//! One thread calls, and is stopped after one instruction, then after two, and so on, until a call
+//! has ended before the number is reached. While it stands there, another thread kills the callee,
+//! and the reaper finds the caller just there. Every call must end with the right result or with
+//! the error, and all must come back.
 
 use crate::bench::{prepare, say, start};
 use crate::host::{heap_bytes, host};
@@ -24,8 +25,8 @@ use isolation::owner::Owner;
 use isolation::platform::{Attributes, STACK_BYTES, platform};
 use isolation::{ControlBlock, Reason};
 
-/// A call: its name, how many instructions from one kill to the next, and what it does; whether the result is
-/// right.
+/// A call: its name, how many instructions from one kill to the next, and what it does; whether the
+/// result is right.
 type Call = (
     &'static str,
     usize,
@@ -49,7 +50,8 @@ const CALLS: [Call; 6] = [
     }),
 ];
 
-/// What the killer waits for: 0 until the place is reached, then [`hosted_core::REACHED`] and its like.
+/// What the killer waits for: 0 until the place is reached, then [`hosted_core::REACHED`] and its
+/// like.
 static REACHED: AtomicU32 = AtomicU32::new(0);
 /// [`REACHED`]: there is nothing to kill this time.
 const NEVER: u32 = 9;
@@ -93,8 +95,8 @@ pub extern "C" fn run() -> u32 {
     })
 }
 
-/// Sweeps of one call until nothing is missing afterwards: a table that grows once does not count, what is
-/// lost every time does.
+/// Sweeps of one call until nothing is missing afterwards: a table that grows once does not count,
+/// what is lost every time does.
 const SWEEPS: usize = 3;
 /// How long what comes back may take, in nanoseconds.
 const PATIENCE: u64 = 5_000_000_000;
@@ -111,7 +113,8 @@ fn counts() -> Counts {
     }
 }
 
-/// The counts as soon as nothing is missing, compared with `before`; an error if that does not come.
+/// The counts as soon as nothing is missing, compared with `before`; an error if that does not
+/// come.
 fn settled(before: &Counts) -> Result<(), String> {
     let deadline = platform().now() + PATIENCE;
     loop {
@@ -148,7 +151,8 @@ fn sweep((_, stride, call): Call) -> Result<String, String> {
         }
     }
     answer?;
-    // A path of which nothing was seen, or on which nothing ever failed, was not the path of the call.
+    // A path of which nothing was seen, or on which nothing ever failed, was not the path of the
+    // call.
     if tally.kills < 20 || tally.crashed == 0 || tally.answered == 0 {
         return Err(format!(
             "only {} kills, {} errors",
@@ -212,7 +216,8 @@ fn step(
 
 /// Runs `body` with the trap flag set.
 fn stepping<R>(body: impl FnOnce() -> R) -> R {
-    // SAFETY: the flag makes every instruction end in a trap, which changes no register; the host handles it.
+    // SAFETY: the flag makes every instruction end in a trap, which changes no register; the host
+    // handles it.
     unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
     let result = body();
     // SAFETY: as above.

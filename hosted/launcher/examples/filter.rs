@@ -1,8 +1,9 @@
-//! A text filter as a plug-in that crashes, is restarted, and is replaced by a newer version while it is called.
+//! A text filter as a plug-in that crashes, is restarted, and is replaced by a newer version while
+//! it is called.
 //!
-//! `filter FOLDER [UPDATES]`: FOLDER is the build folder, `target/trefoil`. After the tour the plug-in is
-//! updated UPDATES times (1000) under calls from four threads, of which none may fail, and then crashed 1,000 times
-//! under such calls.
+//! `filter FOLDER [UPDATES]`: FOLDER is the build folder, `target/trefoil`. After the tour the
+//! plug-in is updated UPDATES times (1000) under calls from four threads, of which none may fail,
+//! and then crashed 1,000 times under such calls.
 
 use anyhow::{Context, Result, bail, ensure};
 use hosted::plug::{CallError, Host, PlugIn};

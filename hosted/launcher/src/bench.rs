@@ -1,4 +1,5 @@
-//! `trefoil-host bench`: runs the core's benchmarks and the peers on the same processor, and prints both.
+//! `trefoil-host bench`: runs the core's benchmarks and the peers on the same processor, and prints
+//! both.
 
 use anyhow::{Result, bail};
 use hosted::launch::{self, Measured};
@@ -242,7 +243,8 @@ fn pipes(cpu: usize) -> Option<Vec<u64>> {
     Some(result)
 }
 
-/// The best and the middle value of a figure. Of what is counted a second the most is best, otherwise the least.
+/// The best and the middle value of a figure. Of what is counted a second the most is best,
+/// otherwise the least.
 fn best_and_median(figure: &Measured) -> (f64, f64) {
     let mut values = figure.values.clone();
     values.sort_by(f64::total_cmp);
@@ -266,7 +268,8 @@ fn print(figures: &[Measured], frequency: f64, cpu: usize) {
     }
 }
 
-/// A JSON array of the figures. What was counted a second goes with all its values, as it is a course in time.
+/// A JSON array of the figures. What was counted a second goes with all its values, as it is a
+/// course in time.
 fn as_json(figures: &[Measured], frequency: f64) -> String {
     let one = |figure: &Measured| {
         let (best, median) = best_and_median(figure);

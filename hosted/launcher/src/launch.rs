@@ -69,8 +69,8 @@ pub fn core_start() -> usize {
     LOADED.get().map_or(0, |loaded| loaded.start)
 }
 
-/// Loads the core from the ELF file `image` and starts it. Once in a process. The running thread is one
-/// that may run core code.
+/// Loads the core from the ELF file `image` and starts it. Once in a process. The running thread is
+/// one that may run core code.
 ///
 /// # Errors
 /// If the file is none that can be loaded, or the core is loaded already.
@@ -85,7 +85,8 @@ pub fn load(image: &[u8], options: Options) -> Result<()> {
     let mut core = MaybeUninit::<Core>::uninit();
     signals::install();
     threads::now();
-    // SAFETY: the entry of the core, which was built with the same `hosted_core`; it checks the version.
+    // SAFETY: the entry of the core, which was built with the same `hosted_core`; it checks the
+    // version.
     let core = unsafe {
         let entry: unsafe extern "C" fn(*const Host, *mut Core) -> u64 =
             std::mem::transmute(start + elf.entry as usize);
@@ -243,7 +244,8 @@ pub extern "C" fn processor_time(which: u32) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the system fills the time in. Linux has both clocks since 2.6.12; without, it stays 0.
+    // SAFETY: the system fills the time in. Linux has both clocks since 2.6.12; without, it
+    // stays 0.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,13 +1,15 @@
 //! Trefoil's domains inside an ordinary Linux process.
 //!
 //! The isolation half of the kernel is an image built for the bare target (`hosted/core`). This
-//! library loads it, gives it memory, threads and time, and turns signals into what it expects of a machine:
+//! library loads it, gives it memory, threads and time, and turns signals into what it expects of a
+//! machine:
 //!
 //! - [`launch`]: loading the core, and the table of functions it gets;
 //! - [`memory`]: pages and image space from `mmap`;
 //! - [`plug`]: plug-ins for Linux programs;
 //! - [`threads`]: blocks behind GS, waiting, stopping the world;
-//! - [`signals`]: faults, ticks, standing still; `step`: that, after an exact number of instructions.
+//! - [`signals`]: faults, ticks, standing still; `step`: that, after an exact number of
+//!   instructions.
 
 pub mod launch;
 pub mod memory;

@@ -1,7 +1,7 @@
 //! Memory for domains, from `mmap`: pages, and space for images between guard pages.
 //!
-//! What is given back is kept for a while, since mapping and unmapping cost far more than clearing. Memory
-//! that a domain may write again is zeroed when it is given out.
+//! What is given back is kept for a while, since mapping and unmapping cost far more than clearing.
+//! Memory that a domain may write again is zeroed when it is given out.
 
 use hosted_core::{READ, READ_EXECUTE};
 use std::collections::BTreeMap;
@@ -201,7 +201,8 @@ fn map_image(bytes: usize) -> Option<usize> {
 /// See [`hosted_core::Host::image_protect`].
 ///
 /// # Safety
-/// The pages are part of a space from [`image_take`], and are used according to these rights from now on.
+/// The pages are part of a space from [`image_take`], and are used according to these rights from
+/// now on.
 pub unsafe extern "C" fn image_protect(start: usize, count: usize, protection: u32) {
     let rights = match protection {
         READ => libc::PROT_READ,

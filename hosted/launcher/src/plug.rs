@@ -152,8 +152,8 @@ impl PlugIn {
         }
     }
 
-    /// Replaces the plug-in by the version in `image`. New calls wait meanwhile, running ones finish, and the
-    /// old version hands its state over to the new one.
+    /// Replaces the plug-in by the version in `image`. New calls wait meanwhile, running ones
+    /// finish, and the old version hands its state over to the new one.
     ///
     /// # Errors
     /// Why the old version is still there.

@@ -1,8 +1,9 @@
 //! Signals: faults, ticks, and standing still.
 //!
-//! All handlers run on an alternate stack, so that a thread that has used up its own is caught. They look
-//! first whether the thread runs core code at all. A fault or tick does more than look only when the
-//! interrupted code is a domain's: such a thread holds no lock, neither of the core nor of the C library.
+//! All handlers run on an alternate stack, so that a thread that has used up its own is caught.
+//! They look first whether the thread runs core code at all. A fault or tick does more than look
+//! only when the interrupted code is a domain's: such a thread holds no lock, neither of the core
+//! nor of the C library.
 
 use crate::launch::core;
 use crate::threads::{current, park};
@@ -47,7 +48,8 @@ pub fn install() {
 }
 
 fn handle(signal: i32, handler: Handler, more: i32) {
-    // SAFETY: the action is filled in completely (a zero mask blocks nothing but the signal itself).
+    // SAFETY: the action is filled in completely (a zero mask blocks nothing but the signal
+    // itself).
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
@@ -85,12 +87,13 @@ pub fn send_wake(number: i32) {
 }
 
 fn send(number: i32, signal: i32) {
-    // SAFETY: signals change no memory by themselves; a thread that is gone is an error without effect.
+    // SAFETY: signals change no memory by themselves; a thread that is gone is an error without
+    // effect.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), number, signal) };
 }
 
-/// Has the running thread, which is `number`, interrupted whenever it has used up a tick of processor time.
-/// Without timers left, loops in its domains are not found out.
+/// Has the running thread, which is `number`, interrupted whenever it has used up a tick of
+/// processor time. Without timers left, loops in its domains are not found out.
 pub fn start_ticks(number: i32) -> Option<libc::timer_t> {
     let interval = libc::timespec {
         tv_sec: 0,
@@ -221,7 +224,8 @@ impl AlternateStack {
 
 impl Drop for AlternateStack {
     fn drop(&mut self) {
-        // SAFETY: the thread's former stack is still there: the standard library keeps it to the thread's end.
+        // SAFETY: the thread's former stack is still there: the standard library keeps it to the
+        // thread's end.
         unsafe {
             libc::sigaltstack(&self.former, null_mut());
             libc::munmap(self.memory, ALTERNATE);

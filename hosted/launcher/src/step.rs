@@ -1,8 +1,10 @@
-//! Single steps: stops a thread after an exact number of instructions, until others have done something.
+//! Single steps: stops a thread after an exact number of instructions, until others have done
+//! something.
 //!
-//! For the attack that kills a domain at every instruction of a call. The thread sets its trap flag itself; from
-//! then on every instruction ends in a signal. When the number is reached, the thread stands still in the handler,
-//! just as if the signal that stops the world had hit it there, and goes on at full speed afterwards.
+//! For the attack that kills a domain at every instruction of a call. The thread sets its trap flag
+//! itself; from then on every instruction ends in a signal. When the number is reached, the thread
+//! stands still in the handler, just as if the signal that stops the world had hit it there, and
+//! goes on at full speed afterwards.
 
 use crate::threads::{current, park};
 use hosted_core::{REACHED, REACHED_ALONE, REACHED_LOCKED, Registers};
@@ -11,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// The trap flag.
 const TRAP: u64 = 1 << 8;
-/// How long the thread waits for the others. Where it holds a lock of the C library, they may need that.
+/// How long the thread waits for the others. Where it holds a lock of the C library, they may need
+/// that.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Instructions to go; 0: nobody is being stepped.
@@ -51,11 +54,12 @@ pub unsafe fn stepped(registers: usize) -> bool {
     true
 }
 
-/// Says that the place is reached, and waits until the world is stopped: nobody does that but the reaper, and it
-/// has nothing to do before the kill.
+/// Says that the place is reached, and waits until the world is stopped: nobody does that but the
+/// reaper, and it has nothing to do before the kill.
 fn stand_still(registers: usize, reached: &AtomicU32) {
     let Some(thread) = current() else { return };
-    // Whoever holds a lock of the core is not waited for by others; it goes on, they come meanwhile.
+    // Whoever holds a lock of the core is not waited for by others; it goes on, they come
+    // meanwhile.
     let is_locked = thread.words.locks.load(Ordering::Relaxed) != 0;
     let said = if is_locked { REACHED_LOCKED } else { REACHED };
     reached.store(said, Ordering::SeqCst);

@@ -1,15 +1,17 @@
-//! Threads that run core and domain code: their blocks behind the GS register, waiting, and stopping the world.
+//! Threads that run core and domain code: their blocks behind the GS register, waiting, and
+//! stopping the world.
 //!
 //! The word `state` of a thread says how it stands to somebody who wants the world to stand still:
-//! - `BLOCKED`: it waits, or is about to; it touches nothing that a visitor looks at until it has taken the
-//!   bit off again, which it cannot while `HOLD` is set;
-//! - `HOLD`: somebody wants it to stand still. A blocked thread does so already; any other gets the stop
-//!   signal;
+//! - `BLOCKED`: it waits, or is about to; it touches nothing that a visitor looks at until it has
+//!   taken the bit off again, which it cannot while `HOLD` is set;
+//! - `HOLD`: somebody wants it to stand still. A blocked thread does so already; any other gets the
+//!   stop signal;
 //! - `PARKED`: it stands in the handler of that signal, with its registers published.
 //!
-//! A thread may be stopped anywhere, also while it holds a lock of the core or of the C library: whoever has
-//! stopped the world takes no lock and allocates nothing until the world goes on, and a thread in such a
-//! place is only looked at, never moved, since its instruction pointer is outside of every domain.
+//! A thread may be stopped anywhere, also while it holds a lock of the core or of the C library:
+//! whoever has stopped the world takes no lock and allocates nothing until the world goes on, and a
+//! thread in such a place is only looked at, never moved, since its instruction pointer is outside
+//! of every domain.
 
 use crate::launch::processor_time;
 use crate::memory;
@@ -64,8 +66,8 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 static NEXT_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The running thread's block; null if it runs no core code. Without a destructor, so that signal
-    /// handlers may read it.
+    /// The running thread's block; null if it runs no core code. Without a destructor, so that
+    /// signal handlers may read it.
     static CURRENT: Cell<*const Thread> = const { Cell::new(null()) };
 }
 
@@ -75,12 +77,14 @@ fn registry() -> MutexGuard<'static, Vec<Entry>> {
 
 /// The running thread's block, if it runs core code.
 pub fn current() -> Option<&'static Thread> {
-    // SAFETY: the pointer is null or that of the block that `Membership` keeps until it has cleared it.
+    // SAFETY: the pointer is null or that of the block that `Membership` keeps until it has cleared
+    // it.
     unsafe { CURRENT.get().as_ref() }
 }
 
 impl Thread {
-    /// Whether `address` is at the end of its stack: in the guard page or in what the launcher needs.
+    /// Whether `address` is at the end of its stack: in the guard page or in what the launcher
+    /// needs.
     pub fn is_stack_end(&self, address: usize) -> bool {
         (self.stack.saturating_sub(HOST_STACK)..self.words.stack_low.load(Ordering::Relaxed))
             .contains(&address)
@@ -141,8 +145,8 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Makes the running thread one that may run core code; `None` if there is no memory for it, or if it
-    /// may already.
+    /// Makes the running thread one that may run core code; `None` if there is no memory for it, or
+    /// if it may already.
     pub fn new() -> Option<Membership> {
         if current().is_some() {
             return None;
@@ -245,7 +249,7 @@ pub unsafe extern "C" fn spawn(entry: usize, argument: usize) -> u64 {
     }
 }
 
-// ------------------------------------------------------------------------------------------- waiting
+// ------------------------------------------------------------------------------- waiting
 
 fn start_of_time() -> u64 {
     static START: OnceLock<u64> = OnceLock::new();
@@ -312,8 +316,8 @@ pub unsafe extern "C" fn wait(word: usize, expected: u32, deadline: u64) -> u32 
 
 /// See [`hosted_core::Host::wake`].
 pub extern "C" fn wake(word: usize, count: u32) -> u32 {
-    // The word was changed before this is looked at, and a waiter counts itself before the system compares
-    // the word: whoever is not counted here will find it changed.
+    // The word was changed before this is looked at, and a waiter counts itself before the system
+    // compares the word: whoever is not counted here will find it changed.
     fence(Ordering::SeqCst);
     if waiters_for(word).load(Ordering::SeqCst) == 0 {
         return 0;
@@ -361,7 +365,7 @@ impl Thread {
     }
 }
 
-// ------------------------------------------------------------------------------------------- stopping
+// ------------------------------------------------------------------------------- stopping
 
 /// Called by the handler of the stop signal: stands still as long as somebody wants it.
 pub fn park(thread: &Thread, registers: usize) {
@@ -389,13 +393,14 @@ pub fn park(thread: &Thread, registers: usize) {
 /// See [`hosted_core::Host::stop_world`].
 ///
 /// # Safety
-/// `visit` is the address of an `extern "C" fn(usize, usize)` for the addresses of its context and of a
-/// [`View`]; it takes no lock and allocates nothing.
+/// `visit` is the address of an `extern "C" fn(usize, usize)` for the addresses of its context and
+/// of a [`View`]; it takes no lock and allocates nothing.
 pub unsafe extern "C" fn stop_world(visit: usize, context: usize) {
     // SAFETY: by the caller's duty.
     let visit: extern "C" fn(usize, usize) = unsafe { std::mem::transmute(visit) };
     let own = CURRENT.get();
-    // Held until the world goes on: no thread comes or goes meanwhile, and there is one stopper at a time.
+    // Held until the world goes on: no thread comes or goes meanwhile, and there is one stopper at
+    // a time.
     let registry = registry();
     let others = || {
         let all = registry.iter().filter(|entry| entry.0 != own);

@@ -5,8 +5,8 @@
 //! again, it may go on with what its former driver has told it. So the memory of a driver that is
 //! gone is *kept* for its device until a later driver has reset it, which is how a driver begins
 //! anyway, and has said so; bus mastering goes on then, not earlier. A driver that ends before it
-//! has come so far adds nothing to what is kept. Who has an older pool than the youngest is an older
-//! driver, and has nothing to say any more: he may be dead, and his word late.
+//! has come so far adds nothing to what is kept. Who has an older pool than the youngest is an
+//! older driver, and has nothing to say any more: he may be dead, and his word late.
 
 use alloc::vec::Vec;
 
@@ -92,8 +92,8 @@ impl<M> Ledger<M> {
         })
     }
 
-    /// The device was reset by its driver, whose pool was born so, and is going to run. Returns what
-    /// may be freed now.
+    /// The device was reset by its driver, whose pool was born so, and is going to run. Returns
+    /// what may be freed now.
     ///
     /// # Errors
     /// [`Outdated`]: there is a younger pool, whose memory the device may know.

@@ -144,8 +144,8 @@ pub(crate) fn init() {
     log.com2.on = serial_init(COM2);
 }
 
-/// Has a thread of its own send what is logged, from now on. Without memory for it, whoever logs goes on
-/// sending.
+/// Has a thread of its own send what is logged, from now on. Without memory for it, whoever logs
+/// goes on sending.
 pub fn start_sender() {
     let started = task::spawn("log", sender, 0, task::DEFAULT_STACK_PAGES).is_ok();
     SENDER.store(started, Ordering::Release);
@@ -189,8 +189,8 @@ pub(crate) fn unsent() -> u64 {
     left(&log.com1).max(left(&log.com2))
 }
 
-/// Sends everything, and waits for it. For the way down: a lock that is held by a stopped processor is not waited
-/// for.
+/// Sends everything, and waits for it. For the way down: a lock that is held by a stopped processor
+/// is not waited for.
 pub(crate) fn flush() {
     for _ in 0..LOCK_PATIENCE {
         if let Some(mut log) = LOG.try_lock() {
@@ -233,8 +233,8 @@ pub(crate) fn use_console(on: bool) {
     log.com1.turn(on, &log.ring);
 }
 
-/// Sends a port what was logged until now, a transmitter's worth of bytes per hold of the lock; how many holds that
-/// took. Gives up on a port that takes nothing for long.
+/// Sends a port what was logged until now, a transmitter's worth of bytes per hold of the lock; how
+/// many holds that took. Gives up on a port that takes nothing for long.
 pub(crate) fn send_rest(which: Which) -> usize {
     let end = LOG.lock().ring.written();
     let (mut patience, mut holds) = (PATIENCE, 0);
@@ -345,8 +345,8 @@ impl Write for Log {
 struct Uart(u16);
 
 impl Line for Uart {
-    /// 16 if the transmitter is empty and the FIFO works that `serial_init` switched on (bits 6 and 7 of the
-    /// interrupt identification register), one if it does not.
+    /// 16 if the transmitter is empty and the FIFO works that `serial_init` switched on (bits 6 and
+    /// 7 of the interrupt identification register), one if it does not.
     fn room(&mut self) -> usize {
         // SAFETY: as in `serial_init`.
         unsafe {

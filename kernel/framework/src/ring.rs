@@ -1,4 +1,5 @@
-//! The last bytes of the log, and how far each serial line has come with them. Pure logic: a line is a trait.
+//! The last bytes of the log, and how far each serial line has come with them. Pure logic: a line
+//! is a trait.
 
 /// The last `N` bytes that were written.
 pub(crate) struct Ring<const N: usize> {

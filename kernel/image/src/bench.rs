@@ -1,8 +1,8 @@
 //! Benchmarks of calls (P1 to P5 of the benchmark list), measured by the kernel on test domains.
 //!
-//! With the word `bench=calls` on the command line the kernel runs these instead of starting `init`. The
-//! ruler is the time-stamp counter: under `qemu -icount shift=0` it counts executed instructions exactly.
-//! Each figure is a line `bench ID "NAME" VALUE UNIT`.
+//! With the word `bench=calls` on the command line the kernel runs these instead of starting
+//! `init`. The ruler is the time-stamp counter: under `qemu -icount shift=0` it counts executed
+//! instructions exactly. Each figure is a line `bench ID "NAME" VALUE UNIT`.
 
 use abi::{AnyHandle, Handle, RRef, RVec, RpcResult};
 use alloc::string::String;

@@ -9,8 +9,8 @@
 //! What is kept is charged to who had it. When he is dead, whoever takes memory for the device pays
 //! for it, until he has said that the device is reset.
 //!
-//! What happens to a device (it is started or stopped, a pool begins or ends) happens under the lock
-//! of the ledger, one after the other. No pool is dropped under it.
+//! What happens to a device (it is started or stopped, a pool begins or ends) happens under the
+//! lock of the ledger, one after the other. No pool is dropped under it.
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -51,7 +51,8 @@ struct Pool {
 struct PoolState {
     /// Domains that were given memory, or have started the device.
     users: Vec<u32>,
-    /// Memory that is not in use, but that the device may still know. Whoever had it last pays for it.
+    /// Memory that is not in use, but that the device may still know. Whoever had it last pays for
+    /// it.
     spare: Spares<Lent>,
 }
 
@@ -167,15 +168,16 @@ impl Pool {
         }
     }
 
-    /// Whether somebody else has a pool for the same device by now. For the last holder of this one.
+    /// Whether somebody else has a pool for the same device by now. For the last holder of this
+    /// one.
     fn is_shared(&self) -> bool {
         let pools = POOLS.lock();
         let mut others = pools.iter().filter(|(device, _)| *device == self.device);
         others.any(|(_, pool)| pool.strong_count() > 0)
     }
 
-    /// `user` says that it has reset the device: memory that it may have known before is free, and it
-    /// may run.
+    /// `user` says that it has reset the device: memory that it may have known before is free, and
+    /// it may run.
     fn start(&self, user: Option<&Arc<ControlBlock>>) -> Result<(), HardwareError> {
         // Noted before its life is looked at: whoever ends it after that finds it among the users,
         // and waits for the ledger to stop the device.

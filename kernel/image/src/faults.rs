@@ -1,7 +1,7 @@
 //! Carries out fault campaigns (`lab/faults`) instead of starting `init`.
 //!
-//! With the word `faults` on the command line, `manifest.toml` in the archive is the plan. Every run is a
-//! line `fault JSON` in the log.
+//! With the word `faults` on the command line, `manifest.toml` in the archive is the plan. Every
+//! run is a line `fault JSON` in the log.
 
 use crate::machine::{files, switch_off};
 use abi::shared::CHUNK_BYTES;

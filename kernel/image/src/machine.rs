@@ -32,7 +32,8 @@ impl Archive for BootArchive {
     }
 }
 
-/// The regular files of the archive. It is read only once, since who lists it asks for one file after the other.
+/// The regular files of the archive. It is read only once, since who lists it asks for one file
+/// after the other.
 pub fn files() -> &'static [cpio::Entry<'static>] {
     static FILES: Once<Vec<cpio::Entry<'static>>> = Once::new();
     FILES.call_once(|| {
@@ -65,8 +66,8 @@ impl Power for PowerSwitch {
     }
 }
 
-/// Switches the machine off. Where the command line says that there is a `debug-exit` device, the emulator
-/// ends with a status that tells `status`.
+/// Switches the machine off. Where the command line says that there is a `debug-exit` device, the
+/// emulator ends with a status that tells `status`.
 pub fn switch_off(status: u8) -> ! {
     framework::power::off_with_status(status)
 }

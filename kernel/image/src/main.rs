@@ -4,8 +4,8 @@
 //! - [`hardware`]: device memory, ports, interrupts and DMA as interface objects;
 //! - [`machine`]: archive, command line, power switch and log as interface objects;
 //! - [`root`]: starts `init`, the only domain that the kernel itself starts;
-//! - `bench` and `faults`, with the feature `testing`: measure calls and carry out fault campaigns, instead
-//!   of starting anything.
+//! - `bench` and `faults`, with the feature `testing`: measure calls and carry out fault campaigns,
+//!   instead of starting anything.
 //!
 //! On the host the crate builds to an empty program, so that workspace-wide commands work.
 

@@ -1,4 +1,5 @@
-//! The framework as the isolation half wants to see it: pages, image space, threads, time, stopping the world.
+//! The framework as the isolation half wants to see it: pages, image space, threads, time, stopping
+//! the world.
 
 use abi::api::{Api, api, set_api};
 use alloc::boxed::Box;
@@ -16,19 +17,20 @@ use isolation::platform::{
 };
 use isolation::verify::Identity;
 
-/// Pages that only the kernel itself may use: domains are refused before memory is so short that the kernel
-/// could not do its own bookkeeping.
+/// Pages that only the kernel itself may use: domains are refused before memory is so short that
+/// the kernel could not do its own bookkeeping.
 const RESERVE_PAGES: usize = 1024;
 
-/// Those of them that are not spent on notes for domains either, of which a domain may cause many without taking a
-/// page itself.
+/// Those of them that are not spent on notes for domains either, of which a domain may cause many
+/// without taking a page itself.
 const OWN_PAGES: usize = RESERVE_PAGES / 2;
 
-/// Free pages, beyond those that are kept for recovery, below which those are asked for some that can give some back, before anybody
-/// needs it.
+/// Free pages, beyond those that are kept for recovery, below which those are asked for some that
+/// can give some back, before anybody needs it.
 const SCARCE_PAGES: usize = 1024;
 
-/// Pages, besides the kernel's own, that only domains get which recovery needs, such as drivers that are started again.
+/// Pages, besides the kernel's own, that only domains get which recovery needs, such as drivers
+/// that are started again.
 fn recovery_pages() -> usize {
     (framework::mem::frames::stats().total / 32).clamp(256, 2048)
 }

@@ -1,4 +1,5 @@
-//! Starts `init`, the only domain that the kernel itself starts. Everything else is `init`'s affair.
+//! Starts `init`, the only domain that the kernel itself starts. Everything else is `init`'s
+//! affair.
 
 use crate::hardware::MachineHardware;
 use crate::machine::{BareMachine, BootArchive, BootLine, PowerSwitch, files, switch_off};
@@ -13,12 +14,12 @@ use isolation::domain::{ControlBlock, Limits};
 use isolation::loader::{self, MOST_GRANTS, Prepared, StartError};
 use services::{Control, ImageLoader, KernelMemory, KernelMonitor};
 
-/// Where the image of `init` is in the archive. The word `root=PATH` on the command line has another domain
-/// started in its place, with the same grants and the options that the word `options=TEXT` says: the isolation
-/// tests run so.
+/// Where the image of `init` is in the archive. The word `root=PATH` on the command line has
+/// another domain started in its place, with the same grants and the options that the word
+/// `options=TEXT` says: the isolation tests run so.
 const INIT: &str = "domains/init";
-/// Lives that `init` gets: a restarted one finds the other domains still running, but if it keeps crashing
-/// the machine is of no use.
+/// Lives that `init` gets: a restarted one finds the other domains still running, but if it keeps
+/// crashing the machine is of no use.
 const MOST_LIVES: usize = 5;
 
 /// Starts `init` and watches it: when it crashes it is started again.
@@ -63,7 +64,8 @@ fn word(name: &str) -> Option<&'static str> {
     words.find_map(|word| word.strip_prefix(name))
 }
 
-/// What `init` may take of the memory that is kept for recovery, in pages: all, since it is who recovers.
+/// What `init` may take of the memory that is kept for recovery, in pages: all, since it is who
+/// recovers.
 const INIT_RESERVE: usize = usize::MAX;
 
 fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {

@@ -1,5 +1,5 @@
-//! What memory and threads a domain is charged with. All of it counts in its group's budget, too; what it owns on the shared
-//! heap is kept in [`crate::budget`].
+//! What memory and threads a domain is charged with. All of it counts in its group's budget, too;
+//! what it owns on the shared heap is kept in [`crate::budget`].
 //!
 //! | kind | charged | given back |
 //! | --- | --- | --- |
@@ -18,10 +18,12 @@ use alloc::sync::Arc;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-/// What a thread is charged with, in bytes: its stack, and a page for the record of it and of its stack's mapping.
+/// What a thread is charged with, in bytes: its stack, and a page for the record of it and of its
+/// stack's mapping.
 pub const THREAD_BYTES: usize = STACK_BYTES + PAGE;
 
-/// What a run of pages is charged with besides itself, in bytes: the kernel's note of it, in a tree.
+/// What a run of pages is charged with besides itself, in bytes: the kernel's note of it, in a
+/// tree.
 const RUN_BYTES: usize = 64;
 
 /// Most pages in one run; far more than any machine has, and far from where sums of pages overflow.
@@ -53,8 +55,8 @@ impl ControlBlock {
         self.group.as_ref().map_or(Attributes::KERNEL, of_group)
     }
 
-    /// Whether the machine has `pages` pages for it, with which it has been charged: what is kept for recovery is not for
-    /// everybody.
+    /// Whether the machine has `pages` pages for it, with which it has been charged: what is kept
+    /// for recovery is not for everybody.
     pub fn may_take(&self, pages: usize) -> bool {
         // What it was granted of the shared heap is more than it has of that.
         let granted = self.counters.granted.load(Ordering::Relaxed);
@@ -158,7 +160,8 @@ impl ControlBlock {
         None
     }
 
-    /// Gives back pages of the private heap, if they are a run that [`take_pages`](Self::take_pages) gave.
+    /// Gives back pages of the private heap, if they are a run that
+    /// [`take_pages`](Self::take_pages) gave.
     pub(crate) fn give_pages(&self, start: NonNull<u8>) {
         let Some(count) = self.forget_run(start) else {
             return;
@@ -212,8 +215,8 @@ impl ControlBlock {
     }
 }
 
-/// Whether the machine has `pages` pages for a domain whose group has `used` bytes with them, and may draw on what is kept for
-/// recovery up to `reserve` pages.
+/// Whether the machine has `pages` pages for a domain whose group has `used` bytes with them, and
+/// may draw on what is kept for recovery up to `reserve` pages.
 pub(crate) fn may_take(pages: usize, reserve: usize, used: usize) -> bool {
     let is_needed = reserve != 0 && used.div_ceil(PAGE) <= reserve;
     is_needed || platform().is_ample(pages)

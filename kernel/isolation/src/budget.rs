@@ -1,14 +1,15 @@
 //! How much of the shared heap a domain may own, and what its group is charged for it.
 //!
-//! An object changes its owner with one plain store, so nobody keeps a sum of what a domain owns. Instead each
-//! domain is *granted* bytes in steps, and its group is charged for them. Of a step it has an *allowance* left: bytes that it
-//! may allocate before the next step. Frees and gifts change neither. When a limit would be passed - its own, or its group's -
-//! the owner tables are read, and what it owns is what was granted from then on; if that leaves nothing, the allocation
-//! fails. So a domain pays for its own counting, and the more the closer it comes to its limit.
+//! An object changes its owner with one plain store, so nobody keeps a sum of what a domain owns.
+//! Instead each domain is *granted* bytes in steps, and its group is charged for them. Of a step it
+//! has an *allowance* left: bytes that it may allocate before the next step. Frees and gifts change
+//! neither. When a limit would be passed - its own, or its group's - the owner tables are read, and
+//! what it owns is what was granted from then on; if that leaves nothing, the allocation fails. So
+//! a domain pays for its own counting, and the more the closer it comes to its limit.
 //!
 //! A domain that only receives and never allocates is not met there. Whenever the heap has grown by
-//! [`AUDIT_EVERY`], all domains are counted in one pass, and who owns more than twice its limit is ended: it
-//! accepted what it got, and whoever gave it is not to suffer.
+//! [`AUDIT_EVERY`], all domains are counted in one pass, and who owns more than twice its limit is
+//! ended: it accepted what it got, and whoever gave it is not to suffer.
 
 use crate::domain::{self, ControlBlock, Reason};
 use crate::group::Group;
@@ -31,7 +32,8 @@ const STEP: usize = 64 * 1024;
 static AUDITED: AtomicUsize = AtomicUsize::new(0);
 static WAITS: AtomicBool = AtomicBool::new(false);
 
-/// As [`SharedHeap::allocate`], within the budget of `owner`. Waits where others may give memory back.
+/// As [`SharedHeap::allocate`], within the budget of `owner`. Waits where others may give memory
+/// back.
 pub(crate) fn allocate(
     heap: &SharedHeap,
     bytes: usize,
@@ -98,11 +100,13 @@ fn own_left(owner: &ControlBlock) -> usize {
     }
 }
 
-/// From here on `owner` has been granted the `owned` bytes that it was found to own, and nothing else. Whoever allocates
-/// meanwhile may come away with a step too much or too little, until the next time.
+/// From here on `owner` has been granted the `owned` bytes that it was found to own, and nothing
+/// else. Whoever allocates meanwhile may come away with a step too much or too little, until the
+/// next time.
 fn settle(owner: &ControlBlock, group: &Group, owned: usize) {
     owner.counters.allowance.store(0, Ordering::Relaxed);
-    // In this order, so that others who settle at the same time do not give back what has not been added yet.
+    // In this order, so that others who settle at the same time do not give back what has not been
+    // added yet.
     group.add_memory(owned);
     let granted = owner.counters.granted.swap(owned, Ordering::AcqRel);
     group.give_memory(granted);
@@ -111,14 +115,16 @@ fn settle(owner: &ControlBlock, group: &Group, owned: usize) {
     }
 }
 
-/// Takes off again what was granted to a domain that was cleared away meanwhile: nobody would do it later.
+/// Takes off again what was granted to a domain that was cleared away meanwhile: nobody would do it
+/// later.
 fn give_up_if_closed(owner: &ControlBlock, group: &Group) {
     if owner.counters.closed.load(Ordering::Acquire) {
         settle(owner, group, 0);
     }
 }
 
-/// Gives back what the group of `owner`, who is dead and has been cleared away, was charged for its shared memory.
+/// Gives back what the group of `owner`, who is dead and has been cleared away, was charged for its
+/// shared memory.
 pub(crate) fn close(owner: &ControlBlock) {
     if let Some(group) = owner.group() {
         owner.counters.closed.store(true, Ordering::Release);
@@ -126,7 +132,8 @@ pub(crate) fn close(owner: &ControlBlock) {
     }
 }
 
-/// Counts what a domain owns on the shared heap, its handles included, for which its group is charged from here on; bytes.
+/// Counts what a domain owns on the shared heap, its handles included, for which its group is
+/// charged from here on; bytes.
 pub fn count(owner: &ControlBlock) -> usize {
     let owned = owned_by(owner.owner());
     if let Some(group) = owner.group() {
@@ -169,7 +176,8 @@ pub(crate) fn audit_waits() -> bool {
     WAITS.load(Ordering::Relaxed)
 }
 
-/// Counts what every domain with a limit owns, if it is time for that, and ends those that own far too much.
+/// Counts what every domain with a limit owns, if it is time for that, and ends those that own far
+/// too much.
 pub(crate) fn audit() {
     if !WAITS.swap(false, Ordering::Relaxed) {
         return;
@@ -182,8 +190,8 @@ pub(crate) fn audit() {
     }
 }
 
-/// What each domain that `wanted` chooses owns, ascending by number. If there is no memory for all of
-/// them, the youngest are left out.
+/// What each domain that `wanted` chooses owns, ascending by number. If there is no memory for all
+/// of them, the youngest are left out.
 fn sums(wanted: impl Fn(&ControlBlock) -> bool) -> Vec<Sum> {
     let mut sums: Vec<Sum> = Vec::new();
     let mut from = 0;

@@ -1,17 +1,17 @@
 //! The call chain: how control enters a domain and always finds its way out.
 //!
-//! ARCHITECTURE.md, "The life of a call", tells it as a story; decision 0001 says why it is so. A proxy
-//! keeps a [`Record`] in its stack frame and links it into the thread's chain (publish), then tests that the
-//! callee is alive, then calls through a small naked trampoline that writes the callee-saved registers, the
-//! stack pointer and the return slot into the record and jumps on. The method returns straight to the proxy.
-//! If the callee dies instead, the thread is put back to where the trampoline was called, but into a *stub*
-//! that returns a valid `Err(DomainCrashed)` of the method's own type. There is no unwinder and no function
-//! that returns twice.
+//! ARCHITECTURE.md, "The life of a call", tells it as a story; decision 0001 says why it is so. A
+//! proxy keeps a [`Record`] in its stack frame and links it into the thread's chain (publish), then
+//! tests that the callee is alive, then calls through a small naked trampoline that writes the
+//! callee-saved registers, the stack pointer and the return slot into the record and jumps on. The
+//! method returns straight to the proxy. If the callee dies instead, the thread is put back to
+//! where the trampoline was called, but into a *stub* that returns a valid `Err(DomainCrashed)` of
+//! the method's own type. There is no unwinder and no function that returns twice.
 //!
-//! States of a record: linked (from [`enter`] to [`leave`]); while linked, [`CALLER_DEAD`] and [`CALLEE_DEAD`] may
-//! be set on it by the thread itself (in [`crate::kill`]) or while the world is stopped. Then the proxy drops the
-//! result, and goes on unwinding ([`unwind_further`]) instead of returning into a dead domain, or gives an error
-//! instead of what a dead domain returned.
+//! States of a record: linked (from [`enter`] to [`leave`]); while linked, [`CALLER_DEAD`] and
+//! [`CALLEE_DEAD`] may be set on it by the thread itself (in [`crate::kill`]) or while the world is
+//! stopped. Then the proxy drops the result, and goes on unwinding ([`unwind_further`]) instead of
+//! returning into a dead domain, or gives an error instead of what a dead domain returned.
 
 use crate::domain::{ALIVE, CRASH_NEXT, ControlBlock};
 use crate::platform::Landing;
@@ -51,9 +51,11 @@ pub struct Record {
 
 /// Record state: the domain that made this call is dead; do not return into it.
 pub const CALLER_DEAD: u32 = 1;
-/// Record state: the callee has died while the call was under way. What it still returned is dropped.
+/// Record state: the callee has died while the call was under way. What it still returned is
+/// dropped.
 pub const CALLEE_DEAD: u32 = 4;
-/// Record state: the call counts as one of those that are under way in a domain with a budget for them.
+/// Record state: the call counts as one of those that are under way in a domain with a budget for
+/// them.
 pub const COUNTED: u32 = 2;
 /// Record state: the call is the drop of an object whose last handle went elsewhere.
 pub(crate) const DROP: u32 = 8;
@@ -113,13 +115,14 @@ impl Method {
     }
 }
 
-/// Stack that must be left for a call. A callee that needs no more than this less what the kernel's own
-/// functions need cannot be made to overflow by a caller who has used up the rest; and every kernel object
-/// makes do with it.
+/// Stack that must be left for a call. A callee that needs no more than this less what the kernel's
+/// own functions need cannot be made to overflow by a caller who has used up the rest; and every
+/// kernel object makes do with it.
 pub const CALL_RESERVE: usize = 32 * 1024;
 
-/// Defines a function that is called where something is not as usual. It preserves all registers, so that the
-/// way around it, which every call goes, need not keep anything in places that survive it.
+/// Defines a function that is called where something is not as usual. It preserves all registers,
+/// so that the way around it, which every call goes, need not keep anything in places that survive
+/// it.
 macro_rules! off_the_path {
     ($(#[$attribute:meta])* pub unsafe fn $name:ident($($argument:tt)*) -> $result:ty $body:block) => {
         $(#[$attribute])*
@@ -136,8 +139,8 @@ macro_rules! off_the_path {
     };
 }
 
-/// Links `record` for a call into `block`. Returns whether the call may be made; if not, [`admit`] must
-/// follow, which has the last word. [`leave`] ends it.
+/// Links `record` for a call into `block`. Returns whether the call may be made; if not, [`admit`]
+/// must follow, which has the last word. [`leave`] ends it.
 ///
 /// # Safety
 /// `record` is valid for writes, in the caller's frame, until `leave`.
@@ -162,8 +165,9 @@ pub unsafe fn enter(record: *mut Record, block: *const ControlBlock) -> bool {
             return alive;
         }
         set_top(record);
-        // A killer clears `alive` and then stops every processor; whoever published before that stop is
-        // seen by it, whoever publishes after it sees `alive` cleared. So plain accesses are enough.
+        // A killer clears `alive` and then stops every processor; whoever published before that
+        // stop is seen by it, whoever publishes after it sees `alive` cleared. So plain accesses
+        // are enough.
         (*block).alive.load(Ordering::Relaxed) == ALIVE
     }
 }
@@ -193,7 +197,8 @@ pub enum Outcome {
 /// `record` is the top record, linked by [`enter`].
 #[inline(always)]
 pub unsafe fn leave(record: *mut Record) -> bool {
-    // SAFETY: see above. Volatile, because another processor may have written it while the world stood.
+    // SAFETY: see above. Volatile, because another processor may have written it while the world
+    // stood.
     unsafe {
         set_top((*record).previous);
         crate::sync::point();
@@ -207,7 +212,8 @@ off_the_path! {
     /// short of it. Also carries out a crash that was asked for.
     ///
     /// # Safety
-    /// `enter` said no to just these. The record is linked afterwards if the call can be made, otherwise not.
+    /// `enter` said no to just these. The record is linked afterwards if the call can be made,
+    /// otherwise not.
     pub unsafe fn admit(
         record: *mut Record,
         block: *const ControlBlock,
@@ -244,7 +250,8 @@ unsafe fn admit_linked(
         let error = match (*block).admit(method.frees) {
             Ok(false) => return None,
             Ok(true) => {
-                // One instruction, because the world may be stopped before or after it, and the state changed.
+                // One instruction, because the world may be stopped before or after it, and the
+                // state changed.
                 AtomicU32::from_ptr(&raw mut (*record).state).fetch_or(COUNTED, Ordering::Relaxed);
                 return None;
             }
@@ -266,8 +273,8 @@ off_the_path! {
     /// # Safety
     /// [`leave`] has just said that there is more to do for `record`, whose frame still stands.
     pub unsafe fn outcome(record: *const Record) -> Outcome {
-        // SAFETY: by the caller's duty. The callee's block is in memory: the caller, from whom the thread has not
-        // returned, holds the proxy that names it.
+        // SAFETY: by the caller's duty. The callee's block is in memory: the caller, from whom the
+        // thread has not returned, holds the proxy that names it.
         unsafe {
             let state = (&raw const (*record).state).read_volatile();
             if state & COUNTED != 0 {
@@ -288,7 +295,8 @@ off_the_path! {
 /// Notes that something could not cross in the call of the top record.
 pub(crate) fn note_failure(error: RpcError) {
     let top = top();
-    // SAFETY: values cross only while the record of their call is linked; only its own thread uses the field.
+    // SAFETY: values cross only while the record of their call is linked; only its own thread uses
+    // the field.
     unsafe { (*top).failure = u32::from(error.number()) };
 }
 
@@ -324,7 +332,8 @@ pub unsafe fn has_failed(record: *const Record) -> bool {
 }
 
 off_the_path! {
-    /// Ends a call in which a value could not be handed over: leaves `record`; what was noted in it.
+    /// Ends a call in which a value could not be handed over: leaves `record`; what was noted in
+    /// it.
     ///
     /// # Safety
     /// `record` is the top record, and what was to be handed over has been dropped.
@@ -347,7 +356,8 @@ off_the_path! {
 #[cold]
 #[inline(never)]
 pub unsafe fn unwind_further(record: *mut Record) -> ! {
-    // SAFETY: the caller is a dead domain, so it was entered through a record, which is now the top.
+    // SAFETY: the caller is a dead domain, so it was entered through a record, which is now the
+    // top.
     unsafe { resume((*record).previous) }
 }
 
@@ -371,8 +381,9 @@ impl Record {
 /// # Safety
 /// The thread is inside the callee, or in kernel code on its behalf that owns nothing.
 pub unsafe fn resume(record: *mut Record) -> ! {
-    // SAFETY: the trampoline filled the record; the frames above `sp` are the callee's and dead, the one at
-    // `sp` is the proxy's and stands. Clearing the direction flag is what every function may expect.
+    // SAFETY: the trampoline filled the record; the frames above `sp` are the callee's and dead,
+    // the one at `sp` is the proxy's and stands. Clearing the direction flag is what every function
+    // may expect.
     unsafe {
         asm!(
             "cld",
@@ -415,14 +426,15 @@ pub(crate) unsafe fn data_of(record: *const Record) -> *mut u8 {
     unsafe { (*record).rdi as *mut u8 }
 }
 
-/// Calls `function(data)` inside the domain `block`, for the kernel itself: entry points, threads, drops.
+/// Calls `function(data)` inside the domain `block`, for the kernel itself: entry points, threads,
+/// drops.
 ///
 /// # Errors
 /// [`RpcError::DomainCrashed`] if the domain was dead or died in the call, [`RpcError::StackLow`].
 ///
 /// # Safety
-/// `function` and `data` belong together and to that domain. If the domain dies in the call, the caller
-/// still owns whatever `data` points to.
+/// `function` and `data` belong together and to that domain. If the domain dies in the call, the
+/// caller still owns whatever `data` points to.
 pub unsafe fn guarded(
     block: &ControlBlock,
     method: &'static Method,
@@ -449,8 +461,8 @@ pub(crate) unsafe fn guarded_as(
 ) -> Result<(), RpcError> {
     let mut record = MaybeUninit::<Record>::uninit();
     let record = record.as_mut_ptr();
-    // SAFETY: the record is in this frame. The kernel calls this, so that a dead caller is found out later,
-    // when the kernel returns to it.
+    // SAFETY: the record is in this frame. The kernel calls this, so that a dead caller is found
+    // out later, when the kernel returns to it.
     unsafe {
         if !enter(record, block) {
             if stack_is_low(record) {
@@ -514,10 +526,11 @@ unsafe extern "C" fn guarded_stub() {
     naked_asm!("mov eax, 1", "ret")
 }
 
-/// Writes a proxy for one interface: a type over [`Proxy`](crate::Proxy) that implements the interface's trait.
+/// Writes a proxy for one interface: a type over [`Proxy`](crate::Proxy) that implements the
+/// interface's trait.
 ///
-/// `idlc` emits the invocations; see `kernel/proxies`. For each method: `moved` names the arguments that own
-/// something, `budget` is [`Method::budget`], `frees` is [`Method::frees`].
+/// `idlc` emits the invocations; see `kernel/proxies`. For each method: `moved` names the arguments
+/// that own something, `budget` is [`Method::budget`], `frees` is [`Method::frees`].
 #[macro_export]
 macro_rules! proxy {
     ($proxy:ident : $interface:path, $label:literal {
@@ -531,7 +544,8 @@ macro_rules! proxy {
             /// The method table of this proxy as a trait object.
             pub fn vtable() -> *const () {
                 let none: *const dyn $interface = core::ptr::null::<$proxy>();
-                // SAFETY: a trait object pointer is two words, data and method table (see `abi::handle`).
+                // SAFETY: a trait object pointer is two words, data and method table (see
+                // `abi::handle`).
                 let raw: $crate::abi::handle::RawHandle = unsafe { core::mem::transmute(none) };
                 raw.vtable
             }
@@ -573,9 +587,10 @@ macro_rules! proxy {
                     let block = proxy.domain();
                     let mut record = core::mem::MaybeUninit::<$crate::Record>::uninit();
                     let record = record.as_mut_ptr();
-                    // SAFETY: the record is in this frame, linked by `enter` and unlinked on every way out.
-                    // The trampoline has the signature that it is given here: it only saves registers and
-                    // jumps to `forward`. What is transferred really crosses, in the direction given.
+                    // SAFETY: the record is in this frame, linked by `enter` and unlinked on every
+                    // way out. The trampoline has the signature that it is given here: it only
+                    // saves registers and jumps to `forward`. What is transferred really crosses,
+                    // in the direction given.
                     unsafe {
                         if !$crate::call::enter(record, block)
                             && let Some(error) = $crate::call::admit(record, block, &METHOD)
@@ -583,9 +598,9 @@ macro_rules! proxy {
                             return Err(error.into());
                         }
                         (*block).count_call();
-                        // What crosses has one owner at every moment, and whoever that is stays in memory
-                        // as long as the record is linked: so everything is handed over, or dropped if that
-                        // cannot be done, between `enter` and `leave`.
+                        // What crosses has one owner at every moment, and whoever that is stays in
+                        // memory as long as the record is linked: so everything is handed over, or
+                        // dropped if that cannot be done, between `enter` and `leave`.
                         $(
                             let inward = $crate::handle::inward(record, block);
                             let _ = $crate::abi::Exchangeable::transfer(&mut $moved, &inward);
@@ -598,8 +613,9 @@ macro_rules! proxy {
                         }
                         let call: unsafe fn(&$crate::Proxy $(, $type)*) -> $result =
                             core::mem::transmute(trampoline as *const ());
-                        // Taken apart and put together again, so that no part is read wider than the
-                        // callee has written it: the processor cannot forward such a store to the load.
+                        // Taken apart and put together again, so that no part is read wider than
+                        // the callee has written it: the processor cannot forward such a store to
+                        // the load.
                         let result = match call(proxy $(, $argument)*) {
                             Ok(mut value) => {
                                 let outward = $crate::handle::outward(record);

@@ -1,8 +1,9 @@
-//! Control blocks: what the kernel knows of every domain, the table of them, and the events of their lives.
+//! Control blocks: what the kernel knows of every domain, the table of them, and the events of
+//! their lives.
 //!
-//! A domain instance is `Starting` while its start function runs, `Running` while it can be called, `Dying`
-//! from the moment it is dead until nobody is inside, and `Gone` when everything it owned is taken back.
-//! `alive` is the only word that calls look at.
+//! A domain instance is `Starting` while its start function runs, `Running` while it can be called,
+//! `Dying` from the moment it is dead until nobody is inside, and `Gone` when everything it owned
+//! is taken back. `alive` is the only word that calls look at.
 
 use crate::drops::Drops;
 use crate::group::{Group, GroupSpec, Seat};
@@ -30,7 +31,8 @@ pub const ALIVE: u32 = 1;
 /// [`ControlBlock::alive`]: the next call makes the domain panic.
 pub const CRASH_NEXT: u32 = 2;
 
-/// [`ControlBlock::alive`]: calls are let in one by one, because there is a budget for those under way.
+/// [`ControlBlock::alive`]: calls are let in one by one, because there is a budget for those under
+/// way.
 pub const ALIVE_COUNTED: u32 = 3;
 /// [`ControlBlock::alive`]: the domain lives on its reserve of memory; only calls that free are let
 /// in.
@@ -58,11 +60,12 @@ pub struct Limits {
     pub threads: u32,
     /// Calls from other domains that are under way in it at a time. 0: no limit.
     pub calls: u32,
-    /// Budget of a call, in milliseconds, where the interface says nothing or more; and how long a thread
-    /// that the domain creates may run without waiting. 0: the default where the interface says nothing, and
-    /// no limit for threads.
+    /// Budget of a call, in milliseconds, where the interface says nothing or more; and how long a
+    /// thread that the domain creates may run without waiting. 0: the default where the interface
+    /// says nothing, and no limit for threads.
     pub call_ms: u32,
-    /// While its group has less memory than this, in pages, it may use the reserve that is kept for recovery.
+    /// While its group has less memory than this, in pages, it may use the reserve that is kept for
+    /// recovery.
     pub reserve: usize,
     /// Bytes per second that it may write to the log in the long run. 0: the usual rate.
     pub log_rate: u32,
@@ -86,8 +89,8 @@ impl Limits {
 
 /// The kernel's record of one domain instance. Its number is never used again.
 ///
-/// What every call reads comes first and is written only at birth and death; what changes while the domain
-/// runs is on cache lines of its own.
+/// What every call reads comes first and is written only at birth and death; what changes while the
+/// domain runs is on cache lines of its own.
 #[repr(C, align(64))]
 pub struct ControlBlock {
     /// [`ALIVE`], [`ALIVE_COUNTED`], [`SHORT`], [`DEAD`] or [`CRASH_NEXT`].
@@ -105,7 +108,8 @@ pub struct ControlBlock {
     pub(crate) limits: Limits,
     /// The group it belongs to; `None`: it is the kernel.
     pub(crate) group: Option<Arc<Group>>,
-    /// Who is charged with this block as long as it exists: the group of the domain that started this one.
+    /// Who is charged with this block as long as it exists: the group of the domain that started
+    /// this one.
     payer: Option<Arc<Group>>,
     name: Text<32>,
     /// Counters.
@@ -143,11 +147,13 @@ pub struct Counters {
     pub threads: AtomicU32,
     /// Nanoseconds of processor time that were charged to its code, at ticks.
     own_ns: AtomicU64,
-    /// Nanoseconds of processor time that those of its threads used which have ended, wherever they were.
+    /// Nanoseconds of processor time that those of its threads used which have ended, wherever they
+    /// were.
     threads_ns: AtomicU64,
     /// Calls under way, where they are counted.
     pub(crate) calls_inside: AtomicU32,
-    /// What [`crate::budget`] knows of its shared memory: bytes that it may allocate before more are granted.
+    /// What [`crate::budget`] knows of its shared memory: bytes that it may allocate before more
+    /// are granted.
     pub(crate) allowance: AtomicUsize,
     /// And bytes that its group is charged with for it.
     pub(crate) granted: AtomicUsize,
@@ -217,7 +223,8 @@ impl ControlBlock {
         }
     }
 
-    /// Counts a call. Two threads that count at one place may lose a count; that is the price of no atomic operation.
+    /// Counts a call. Two threads that count at one place may lose a count; that is the price of no
+    /// atomic operation.
     #[inline(always)]
     pub fn count_call(&self) {
         let Calls(calls) = &self.calls[place()];
@@ -232,8 +239,8 @@ impl ControlBlock {
             .sum()
     }
 
-    /// Charges it with `ns` nanoseconds of processor time, at the end of which its code was met. The only place
-    /// that does is [`crate::kill::tick`].
+    /// Charges it with `ns` nanoseconds of processor time, at the end of which its code was met.
+    /// The only place that does is [`crate::kill::tick`].
     pub(crate) fn charge(&self, ns: u64) {
         self.counters.own_ns.fetch_add(ns, Ordering::Relaxed);
     }
@@ -249,16 +256,16 @@ impl ControlBlock {
         self.give_thread();
     }
 
-    /// Nanoseconds of processor time that those of its threads used which have ended, in it and in the domains that
-    /// they called.
+    /// Nanoseconds of processor time that those of its threads used which have ended, in it and in
+    /// the domains that they called.
     pub fn threads_ns(&self) -> u64 {
         self.counters.threads_ns.load(Ordering::Relaxed)
     }
 
     /// It as the owner of what it has on the shared heaps.
     pub fn owner(&self) -> Owner {
-        // SAFETY: the number was given to this instance; only the last one there is, which is never given, stands for
-        // what is not whole.
+        // SAFETY: the number was given to this instance; only the last one there is, which is never
+        // given, stands for what is not whole.
         unsafe { Owner::new(self.id) }
     }
 
@@ -308,8 +315,8 @@ impl ControlBlock {
         self.words.lock().take()
     }
 
-    /// Counts a line of `bytes` bytes that it writes to the log. How many were lost since the last one that was not;
-    /// `None` if this one is.
+    /// Counts a line of `bytes` bytes that it writes to the log. How many were lost since the last
+    /// one that was not; `None` if this one is.
     pub(crate) fn take_line(&self, bytes: usize) -> Option<u32> {
         let now = platform().now();
         self.quota.lock().take(now, bytes as u64)
@@ -490,8 +497,8 @@ impl ControlBlock {
         self.memory.lock().runs.remove(&(start.as_ptr() as usize))
     }
 
-    /// Keeps a file that it had verified, until it is forgotten or this domain is gone; its number. A thread that is in the
-    /// domain, or in a call of its, calls this.
+    /// Keeps a file that it had verified, until it is forgotten or this domain is gone; its number.
+    /// A thread that is in the domain, or in a call of its, calls this.
     pub(crate) fn note_file(&self, file: File) -> u64 {
         let file = Arc::new(file);
         let mut memory = self.memory.lock();
@@ -521,16 +528,17 @@ impl ControlBlock {
         self.memory.lock().image = Some(image);
     }
 
-    /// Overwrites code at `offset` of its image with `code`, for the fault campaign; whether there is an
-    /// image with so many bytes.
+    /// Overwrites code at `offset` of its image with `code`, for the fault campaign; whether there
+    /// is an image with so many bytes.
     ///
     /// # Safety
-    /// The place is in executable pages; nobody executes code of the domain, or ends it, meanwhile; and the
-    /// code can do no harm outside of the domain.
+    /// The place is in executable pages; nobody executes code of the domain, or ends it, meanwhile;
+    /// and the code can do no harm outside of the domain.
     #[cfg(feature = "faults")]
     pub unsafe fn plant(&self, offset: usize, code: &[u8]) -> bool {
         use crate::platform::Protection;
-        // The lock is not held while pages change their rights, for which processors wait for each other.
+        // The lock is not held while pages change their rights, for which processors wait for each
+        // other.
         let Some(mut loaded) = self.memory.lock().image.take() else {
             return false;
         };
@@ -553,8 +561,8 @@ impl ControlBlock {
         fits
     }
 
-    /// Frees private heap, verified files and image, unless that is kept for the next instance; bytes without those of files.
-    /// Nobody is inside.
+    /// Frees private heap, verified files and image, unless that is kept for the next instance;
+    /// bytes without those of files. Nobody is inside.
     pub(crate) fn free_memory(&self) -> usize {
         let (runs, image, files) = {
             let mut memory = self.memory.lock();
@@ -601,7 +609,8 @@ pub fn kernel_block() -> *const ControlBlock {
 /// What was charged to domains that are gone, in nanoseconds.
 static GONE_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Nanoseconds of processor time that were charged to the kernel itself, and to domains that are gone.
+/// Nanoseconds of processor time that were charged to the kernel itself, and to domains that are
+/// gone.
 pub fn other_ns() -> (u64, u64) {
     (KERNEL.own_ns(), GONE_NS.load(Ordering::Relaxed))
 }
@@ -651,7 +660,8 @@ struct Table {
     blocks: BTreeMap<u32, Arc<ControlBlock>>,
 }
 
-/// What a control block is charged with, in bytes: the block, its group, and their places in tables.
+/// What a control block is charged with, in bytes: the block, its group, and their places in
+/// tables.
 const BLOCK_BYTES: usize = size_of::<ControlBlock>() + size_of::<Group>() + 128;
 
 impl Drop for ControlBlock {
@@ -662,7 +672,8 @@ impl Drop for ControlBlock {
     }
 }
 
-/// The domain that starts another: the one whose code runs, or that called the kernel object whose code runs. `None`: the kernel.
+/// The domain that starts another: the one whose code runs, or that called the kernel object whose
+/// code runs. `None`: the kernel.
 pub(crate) fn starter() -> Option<Arc<ControlBlock>> {
     match crate::thread::current_id() {
         abi::shared::KERNEL_OWNER => caller(),
@@ -670,12 +681,13 @@ pub(crate) fn starter() -> Option<Arc<ControlBlock>> {
     }
 }
 
-/// A new domain in state `Starting` with `image`, which `starter` starts and which takes `seat` in a group. From the moment at
-/// which it can be found anybody may end it, so it has all by then that it was charged with.
+/// A new domain in state `Starting` with `image`, which `starter` starts and which takes `seat` in
+/// a group. From the moment at which it can be found anybody may end it, so it has all by then that
+/// it was charged with.
 ///
 /// # Errors
-/// [`RpcError::NoMemory`] when only the kernel's own reserve is left, the starter may have no more, or four thousand million
-/// instances have lived.
+/// [`RpcError::NoMemory`] when only the kernel's own reserve is left, the starter may have no more,
+/// or four thousand million instances have lived.
 pub(crate) fn create(
     name: &str,
     limits: Limits,
@@ -683,8 +695,8 @@ pub(crate) fn create(
     seat: Seat,
     image: Loaded,
 ) -> Result<Arc<ControlBlock>, RpcError> {
-    // The block lies in the kernel's heap, and stays as long as a handle names it. An image that was kept took no memory that
-    // could have been refused.
+    // The block lies in the kernel's heap, and stays as long as a handle names it. An image that
+    // was kept took no memory that could have been refused.
     let spare = || (platform().can_spare(1) && seat.may_take(1, &limits)).then_some(());
     relief::or_wait(PAGE, spare).ok_or(RpcError::NoMemory)?;
     let payer = starter.and_then(|starter| starter.group().cloned());

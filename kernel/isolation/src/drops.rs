@@ -1,22 +1,23 @@
 //! Where the drop of an object runs whose last handle goes in another domain.
 //!
-//! A drop is the exporter's code, and whoever drops a handle did not ask for it. Most drops never wait, and run on the
-//! thread of who drops, as a call would. But one may wait for ever, so:
+//! A drop is the exporter's code, and whoever drops a handle did not ask for it. Most drops never
+//! wait, and run on the thread of who drops, as a call would. But one may wait for ever, so:
 //!
-//! - a domain one of whose drops has ever waited for something ([`note_wait`]) *may wait*. From then on others do not run
-//!   its drops: they leave them to a helper of the [`undertaker`](crate::undertaker), one at a time and in their order, and wait
-//!   for it for [`PATIENCE`]. While a drop is late nobody waits at all. So who drops goes on, and of all helpers a domain
-//!   has one at most in its drops;
-//! - the first such drop has somebody else's thread. It is waited for as long as a call into the domain may run, and then
-//!   the domain is ended as one that hangs. Of a drop within a drop only the inner one's time runs: who hangs is ended, and
-//!   not who dropped something of his.
+//! - a domain one of whose drops has ever waited for something ([`note_wait`]) *may wait*. From
+//!   then on others do not run its drops: they leave them to a helper of the
+//!   [`undertaker`](crate::undertaker), one at a time and in their order, and wait for it for
+//!   [`PATIENCE`]. While a drop is late nobody waits at all. So who drops goes on, and of all
+//!   helpers a domain has one at most in its drops;
+//! - the first such drop has somebody else's thread. It is waited for as long as a call into the
+//!   domain may run, and then the domain is ended as one that hangs. Of a drop within a drop only
+//!   the inner one's time runs: who hangs is ended, and not who dropped something of his.
 //!
-//! A helper that is in a drop does not count as one: there can be another in its place. Its stack is charged to the domain
-//! whose drop it is.
+//! A helper that is in a drop does not count as one: there can be another in its place. Its stack
+//! is charged to the domain whose drop it is.
 //!
-//! What waits for a helper waits in its own [`Export`], which is charged to the exporter until the drop is over. So a row of
-//! such drops needs no memory, is as long as the exporter's budget lets it, and ends with the exporter; whoever drops
-//! neither fails nor waits for room in it.
+//! What waits for a helper waits in its own [`Export`], which is charged to the exporter until the
+//! drop is over. So a row of such drops needs no memory, is as long as the exporter's budget lets
+//! it, and ends with the exporter; whoever drops neither fails nor waits for room in it.
 
 use crate::call::{DROP, Method, guarded_as};
 use crate::domain::{BlockRef, ControlBlock, DEFAULT_BUDGET_MS, Reason, kernel_block};
@@ -224,7 +225,8 @@ struct Dropping {
     end: Option<u64>,
 }
 
-/// Gives up the reference `inner` of the domain at `block` to an object of its own, inside that domain.
+/// Gives up the reference `inner` of the domain at `block` to an object of its own, inside that
+/// domain.
 ///
 /// # Safety
 /// The block is in memory, and the reference is not used again.
@@ -263,22 +265,22 @@ unsafe fn release_until(end: Option<u64>, block: *const ControlBlock, inner: &Ra
 /// # Safety
 /// `data` is the `Dropping` of [`release_of`], whose record is the top one.
 unsafe extern "C" fn release_in_domain(data: *mut u8) {
-    // SAFETY: see `Orphan::release`; the domain was alive after the record was published, so its memory stays
-    // until the record is gone.
+    // SAFETY: see `Orphan::release`; the domain was alive after the record was published, so its
+    // memory stays until the record is gone.
     unsafe {
         let inner = (*data.cast::<Dropping>()).inner;
         ((*inner.head().as_ptr()).ops.release)(inner.data);
     }
 }
 
-/// The running thread is about to wait. If it does so in drops, their domains are such whose drops may wait; when the
-/// innermost of these has waited for too long, in nanoseconds since boot.
+/// The running thread is about to wait. If it does so in drops, their domains are such whose drops
+/// may wait; when the innermost of these has waited for too long, in nanoseconds since boot.
 pub(crate) fn note_wait() -> Option<u64> {
     note(|_| true)
 }
 
-/// As [`note_wait`], but the running thread only gives way. That is a wait if the drop goes on for long: anybody's heap may
-/// give way for a moment.
+/// As [`note_wait`], but the running thread only gives way. That is a wait if the drop goes on for
+/// long: anybody's heap may give way for a moment.
 pub(crate) fn note_yield() -> Option<u64> {
     note(|begun| platform().now().saturating_sub(begun) >= SLIGHT)
 }
@@ -308,7 +310,8 @@ pub(crate) fn end_late() {
     }
 }
 
-/// A drop that took `ns` nanoseconds is over: the one that it was part of, if any, has so much more time.
+/// A drop that took `ns` nanoseconds is over: the one that it was part of, if any, has so much more
+/// time.
 fn lengthen_outer(ns: u64) {
     // Most drops are over at once, and need no look at the records.
     if ns < SLIGHT {
@@ -326,7 +329,8 @@ fn lengthen_outer(ns: u64) {
 
 /// Nanoseconds that a drop may take on somebody else's thread.
 fn budget_ns(block: &ControlBlock) -> u64 {
-    // Twice the default where the domain has no budget of its own: it may wait for others who are slow.
+    // Twice the default where the domain has no budget of its own: it may wait for others who are
+    // slow.
     let ms = match block.call_ms() {
         DEFAULT_BUDGET_MS => 2 * DEFAULT_BUDGET_MS,
         own => own,
@@ -337,8 +341,9 @@ fn budget_ns(block: &ControlBlock) -> u64 {
 /// Shows `look` the drops that the running thread is in, the innermost first.
 fn each_drop(mut look: impl FnMut(&ControlBlock, &mut Dropping)) {
     let mut record = top();
-    // SAFETY: the chain of the running thread; the domains that it names are not freed. A record with the mark is that of
-    // a call in `release_until`, whose frame stands as long as it is linked and which does not use the data meanwhile.
+    // SAFETY: the chain of the running thread; the domains that it names are not freed. A record
+    // with the mark is that of a call in `release_until`, whose frame stands as long as it is
+    // linked and which does not use the data meanwhile.
     unsafe {
         while !record.is_null() {
             if (&raw const (*record).state).read_volatile() & DROP != 0 {

@@ -1,7 +1,8 @@
 //! Domain images as ELF files: static, position-independent, with nothing but relative relocations.
 //!
-//! The file is signed, so this is the second line of defence; all the same every number in it is checked
-//! before it is used. References: ELF-64 object file format 1.5; x86-64 psABI, section 4.4 (relocations).
+//! The file is signed, so this is the second line of defence; all the same every number in it is
+//! checked before it is used. References: ELF-64 object file format 1.5; x86-64 psABI, section 4.4
+//! (relocations).
 
 /// Most bytes that an image may take in memory.
 pub const LARGEST_IMAGE: u64 = 64 * 1024 * 1024;
@@ -108,8 +109,8 @@ impl<'a> Elf<'a> {
         &self.bytes[segment.offset as usize..(segment.offset + segment.file) as usize]
     }
 
-    /// The relocations: place and value, both counted from the start of the image. The place is eight bytes
-    /// inside a writable segment, the value inside the image.
+    /// The relocations: place and value, both counted from the start of the image. The place is
+    /// eight bytes inside a writable segment, the value inside the image.
     pub fn relocations(&self) -> impl Iterator<Item = Result<(u64, u64), ElfError>> + '_ {
         // In one piece, as `read_dynamic` saw to.
         let start = self.file_offset(self.rela.0, self.rela.1);

@@ -1,8 +1,9 @@
-//! The functions that the kernel offers to the runtime in every domain; `abi::api` has their contracts.
+//! The functions that the kernel offers to the runtime in every domain; `abi::api` has their
+//! contracts.
 //!
-//! They are called straight, without a proxy: the caller is whatever domain the top record names. Each looks
-//! first whether enough stack is left for the kernel; a domain that has used up its stack dies right there,
-//! so that the kernel never runs into a guard page.
+//! They are called straight, without a proxy: the caller is whatever domain the top record names.
+//! Each looks first whether enough stack is left for the kernel; a domain that has used up its
+//! stack dies right there, so that the kernel never runs into a guard page.
 
 use crate::domain::{self, ControlBlock, Reason};
 use crate::heap::OBJECTS;
@@ -42,9 +43,9 @@ pub const API: Api = Api {
     short_of_memory,
 };
 
-/// What every function does first that only a domain's own code calls: a thread of a dead domain leaves here,
-/// where it owns nothing of the kernel's, instead of waiting to be caught in its own code; so does one whose
-/// time is used up.
+/// What every function does first that only a domain's own code calls: a thread of a dead domain
+/// leaves here, where it owns nothing of the kernel's, instead of waiting to be caught in its own
+/// code; so does one whose time is used up.
 #[inline]
 fn check_in() {
     check_stack();
@@ -52,8 +53,8 @@ fn check_in() {
     leave_if_late();
 }
 
-/// Ends the running domain if too little stack is left for a kernel function. In the kernel itself (whose
-/// own depth is bounded) nothing is checked.
+/// Ends the running domain if too little stack is left for a kernel function. In the kernel itself
+/// (whose own depth is bounded) nothing is checked.
 #[inline]
 pub(crate) fn check_stack() {
     if stack_left() < KERNEL_RESERVE && !handle::in_kernel() {
@@ -194,8 +195,8 @@ unsafe extern "C" fn wait(
     loop {
         leave_if_dead();
         crate::thread::rests();
-        // SAFETY: the runtime passes a word of its own domain, which is alive as long as this thread is
-        // inside it.
+        // SAFETY: the runtime passes a word of its own domain, which is alive as long as this
+        // thread is inside it.
         let result = crate::platform::wait(unsafe { &*word }, expected, deadline);
         leave_if_dead();
         match result {

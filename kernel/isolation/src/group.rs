@@ -1,11 +1,13 @@
 //! Groups: domains that share one budget of memory, threads and processor time.
 //!
-//! A domain belongs to one group all its life. Its starter chooses which, by a number of the starter's own: 0 makes a group for
-//! that domain alone, any other number names the group which this very starter has under it. So nobody can get into, or use
-//! up, the group of another's domains. Whoever makes a group sets its limits; they never change. It is found by its number
+//! A domain belongs to one group all its life. Its starter chooses which, by a number of the
+//! starter's own: 0 makes a group for that domain alone, any other number names the group which
+//! this very starter has under it. So nobody can get into, or use up, the group of another's
+//! domains. Whoever makes a group sets its limits; they never change. It is found by its number
 //! until its last domain is gone; what still holds memory on its account keeps the record itself.
 //!
-//! The scheduler sees a group as a number, a weight and a share ([`Attributes`](crate::platform::Attributes)).
+//! The scheduler sees a group as a number, a weight and a share
+//! ([`Attributes`](crate::platform::Attributes)).
 
 use crate::account::may_take;
 use crate::budget;
@@ -56,7 +58,8 @@ pub const USUAL_WEIGHT: u32 = 1024;
 /// Least and greatest weight of a group. Whoever schedules may have narrower ends.
 const WEIGHTS: (u32, u32) = (1, 1 << 16);
 
-/// The greatest limit of a group's processor time, in percent of one processor: more than any machine has.
+/// The greatest limit of a group's processor time, in percent of one processor: more than any
+/// machine has.
 const MOST_PERCENT: u32 = 100 * 1024;
 
 /// An amount that is used and its limit.
@@ -103,7 +106,8 @@ impl Budget {
         self.change(|used| used.saturating_add(amount));
     }
 
-    /// Gives back `amount`. What is given back too often is nothing: a figure that wrapped would refuse everything for ever.
+    /// Gives back `amount`. What is given back too often is nothing: a figure that wrapped would
+    /// refuse everything for ever.
     fn give(&self, amount: usize) {
         self.change(|used| used.saturating_sub(amount));
     }
@@ -118,7 +122,8 @@ impl Budget {
 
 /// A set of domains with one budget.
 pub struct Group {
-    /// Its own number, never used again; what the scheduler knows it by. The kernel's own threads have 0.
+    /// Its own number, never used again; what the scheduler knows it by. The kernel's own threads
+    /// have 0.
     pub id: u64,
     /// The instance that made it, and that instance's number for it.
     starter: u32,
@@ -179,8 +184,8 @@ impl Group {
         self.threads.limit()
     }
 
-    /// Charges it with `bytes`, if its limit lets it; whether it does. What its domains own on the shared heap is counted anew if
-    /// there would not be enough otherwise.
+    /// Charges it with `bytes`, if its limit lets it; whether it does. What its domains own on the
+    /// shared heap is counted anew if there would not be enough otherwise.
     pub(crate) fn take_memory(&self, bytes: usize) -> bool {
         let fits = bytes <= self.memory.limit;
         self.memory.take(bytes) || fits && budget::count_group(self) && self.memory.take(bytes)
@@ -261,7 +266,8 @@ impl Seat {
         taken
     }
 
-    /// Whether the machine has `pages` pages, with which the group has been charged, for a domain with these limits.
+    /// Whether the machine has `pages` pages, with which the group has been charged, for a domain
+    /// with these limits.
     pub(crate) fn may_take(&self, pages: usize, limits: &Limits) -> bool {
         let used = self.group.as_deref().map_or(0, Group::memory_used);
         may_take(pages, limits.reserve, used)
@@ -282,8 +288,8 @@ impl Drop for Seat {
     }
 }
 
-/// The group that `spec` means when `starter` says it, with one domain more counted. Whoever gets it has to
-/// [`leave`](Group::leave) it.
+/// The group that `spec` means when `starter` says it, with one domain more counted. Whoever gets
+/// it has to [`leave`](Group::leave) it.
 ///
 /// # Errors
 /// [`RpcError::NoMemory`].

@@ -1,10 +1,12 @@
 //! Proxies as objects: what a handle to another domain points to, who holds it, and how it ends.
 //!
-//! An object that leaves its domain gets an [`Export`], which holds the one reference that crossed, and each
-//! holder gets a [`Proxy`] of its own that points to the export. Proxies lie in a heap of their own with the
-//! same owner tables as shared objects ([`heap::PROXIES`](crate::heap::PROXIES)), so that handing a proxy on
-//! is one store, and the proxies of a dead holder are found by their owner. When the last proxy of an export
-//! goes, the object's own drop runs inside its domain, guarded like any call; [`crate::drops`] says on which thread.
+//! An object that leaves its domain gets an [`Export`], which holds the one reference that crossed,
+//! and each holder gets a [`Proxy`] of its own that points to the export. Proxies lie in a heap of
+//! their own with the same owner tables as shared objects
+//! ([`heap::PROXIES`](crate::heap::PROXIES)), so that handing a proxy on is one store, and the
+//! proxies of a dead holder are found by their owner. When the last proxy of an export goes, the
+//! object's own drop runs inside its domain, guarded like any call; [`crate::drops`] says on which
+//! thread.
 
 use crate::account::{Charge, Kind};
 use crate::budget;
@@ -35,7 +37,8 @@ pub struct ProxyEntry {
 
 static mut REGISTRY: &[ProxyEntry] = &[];
 
-/// Makes the generated proxies known, sorted by number. Called once at boot, before any domain exists.
+/// Makes the generated proxies known, sorted by number. Called once at boot, before any domain
+/// exists.
 pub fn set_registry(registry: &'static [ProxyEntry]) {
     // SAFETY: at boot, before anything reads it.
     unsafe { REGISTRY = registry };
@@ -51,7 +54,8 @@ pub fn proxy_entry(interface: u64) -> Option<&'static ProxyEntry> {
         .map(|index| &registry[index])
 }
 
-/// An object that has left its domain. When its last proxy is gone it is the *orphan* that [`crate::drops`] takes care of.
+/// An object that has left its domain. When its last proxy is gone it is the *orphan* that
+/// [`crate::drops`] takes care of.
 pub(crate) struct Export {
     /// Proxies that point here.
     proxies: AtomicUsize,
@@ -61,16 +65,17 @@ pub(crate) struct Export {
     pub(crate) domain: BlockRef,
     /// Without proxies: the next one in a row.
     pub(crate) next: Option<NonNull<Export>>,
-    /// Whose memory this is, until the object's drop is over: the exporter's, or that of the domain which was given an
-    /// object of the kernel.
+    /// Whose memory this is, until the object's drop is over: the exporter's, or that of the domain
+    /// which was given an object of the kernel.
     _charge: Option<Charge>,
 }
 
-// SAFETY: what it holds is the one reference to an object that may be used from any thread inside its domain; the next one is
-// touched by whoever has the row alone.
+// SAFETY: what it holds is the one reference to an object that may be used from any thread inside
+// its domain; the next one is touched by whoever has the row alone.
 unsafe impl Send for Export {}
 
-/// What an export is charged with, in bytes. An object of the kernel's comes with it, so it is a little more than that.
+/// What an export is charged with, in bytes. An object of the kernel's comes with it, so it is a
+/// little more than that.
 const EXPORT_BYTES: usize = 256;
 
 /// What a handle to another domain's object points to: generated code puts the methods on it.
@@ -82,8 +87,8 @@ pub struct Proxy {
     interface: u64,
 }
 
-// SAFETY: what it points to is shared between all processors and lives as long as the proxy; the only thing
-// in it that changes is an atomic counter.
+// SAFETY: what it points to is shared between all processors and lives as long as the proxy; the
+// only thing in it that changes is an atomic counter.
 unsafe impl Send for Proxy {}
 // SAFETY: as above.
 unsafe impl Sync for Proxy {}
@@ -114,15 +119,16 @@ impl Proxy {
     }
 }
 
-/// The crossing of arguments into `callee`, which is that of `record`, the top record: it is given so that it
-/// need not be read again from where it was just written.
+/// The crossing of arguments into `callee`, which is that of `record`, the top record: it is given
+/// so that it need not be read again from where it was just written.
 ///
 /// # Safety
 /// For generated proxies, between `enter` and the call.
 #[inline(always)]
 pub unsafe fn inward(record: *const Record, callee: *const ControlBlock) -> Transfer {
     point();
-    // SAFETY: a linked record; its caller is the callee of the one below (every thread has a root record).
+    // SAFETY: a linked record; its caller is the callee of the one below (every thread has a root
+    // record).
     unsafe {
         let from = (*(*record).previous).domain;
         Transfer {
@@ -158,12 +164,14 @@ pub unsafe fn outward(record: *const Record) -> Transfer {
 
 /// Turns a handle of the giver into one that the receiver may hold; see [`Transfer::wrap`].
 ///
-/// It always gives one, so that no value is left half handed over: where it has to fail, it gives up the
-/// giver's handle, notes why in the record of the call, and answers [`nowhere`]. The proxy then drops the
-/// whole value, which belongs to the receiver by then, and gives an error to the caller.
+/// It always gives one, so that no value is left half handed over: where it has to fail, it gives
+/// up the giver's handle, notes why in the record of the call, and answers [`nowhere`]. The proxy
+/// then drops the whole value, which belongs to the receiver by then, and gives an error to the
+/// caller.
 ///
 /// # Safety
-/// That of [`Transfer::wrap`], for a crossing between [`inward`] or [`outward`] and the end of the call.
+/// That of [`Transfer::wrap`], for a crossing between [`inward`] or [`outward`] and the end of the
+/// call.
 unsafe fn wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult<RawHandle> {
     // SAFETY: the caller's duty is passed on unchanged.
     unsafe {
@@ -241,8 +249,8 @@ fn share(block: *const ControlBlock) -> RpcResult<BlockRef> {
 
 /// A new export of the local object behind `inner`, with its first proxy for `owner`.
 fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> RpcResult<RawHandle> {
-    // The proxy's slot may be one that others left, so it says nothing of how much memory there is. The same
-    // goes for objects of the kernel, which are made just before they come here.
+    // The proxy's slot may be one that others left, so it says nothing of how much memory there is.
+    // The same goes for objects of the kernel, which are made just before they come here.
     if !platform().can_note() {
         return Err(RpcError::NoMemory);
     }
@@ -345,8 +353,8 @@ unsafe extern "C" fn release_proxy(data: *mut u8) {
     }
 }
 
-/// Stack that must be left to drop an object right away. A drop may drop handles whose objects drop handles,
-/// and so on: whoever is at the end of such a chain must not die of its length.
+/// Stack that must be left to drop an object right away. A drop may drop handles whose objects drop
+/// handles, and so on: whoever is at the end of such a chain must not die of its length.
 const RELEASE_RESERVE: usize = crate::call::CALL_RESERVE + 8 * 1024;
 
 /// Proxies that are to be ended where there is more stack: a list through their `inner.data`.
@@ -362,8 +370,9 @@ unsafe impl Send for Buried {}
 /// # Safety
 /// As for [`end_proxy`].
 unsafe fn bury(proxy: *mut Proxy) {
-    // SAFETY: nobody uses the proxy any more; from here on its former owner's end does not reach it, and no search finds
-    // it. What ends an object is in the export, so the proxy's own pointer is free for the list.
+    // SAFETY: nobody uses the proxy any more; from here on its former owner's end does not reach
+    // it, and no search finds it. What ends an object is in the export, so the proxy's own pointer
+    // is free for the list.
     unsafe {
         let slot = NonNull::new_unchecked(proxy.cast::<u8>());
         abi::shared::owner_cell(slot).store(Owner::UNFINISHED.number(), Ordering::Relaxed);
@@ -407,7 +416,8 @@ unsafe fn end_proxy(proxy: *mut Proxy, dropper: Dropper) {
         let slot = proxy.cast::<u8>().sub(size_of::<Head>());
         PROXIES.free(NonNull::new_unchecked(slot));
         if take_one(&export.as_ref().proxies) == 1 {
-            // After all that others did with the export. A load, as ThreadSanitizer does not understand a fence.
+            // After all that others did with the export. A load, as ThreadSanitizer does not
+            // understand a fence.
             export.as_ref().proxies.load(Ordering::Acquire);
             drops::carry_out(Box::from_raw(export.as_ptr()), dropper);
         }
@@ -440,8 +450,8 @@ pub(crate) fn release_all_of(owner: Owner) -> usize {
             return count;
         }
         for slot in &slots[..found] {
-            // SAFETY: a slot of the proxy heap holds a `Slot`; its owner is dead and has no thread inside.
-            // Nobody else ends it, so it is still there after those before it were ended.
+            // SAFETY: a slot of the proxy heap holds a `Slot`; its owner is dead and has no thread
+            // inside. Nobody else ends it, so it is still there after those before it were ended.
             unsafe {
                 let proxy = &raw mut (*slot.cast::<Slot>().as_ptr()).proxy;
                 end_proxy(proxy, Dropper::Undertaker);
@@ -451,8 +461,8 @@ pub(crate) fn release_all_of(owner: Owner) -> usize {
     }
 }
 
-/// Passes `value` from the domain at `from` to the domain with number `to`. A handle that cannot pass leads
-/// [`nowhere`] afterwards, and an error says so; everything else has passed.
+/// Passes `value` from the domain at `from` to the domain with number `to`. A handle that cannot
+/// pass leads [`nowhere`] afterwards, and an error says so; everything else has passed.
 ///
 /// # Safety
 /// It really passes, and neither domain is cleared away meanwhile. The top record is linked.
@@ -478,9 +488,10 @@ pub fn count_of(owner: Owner) -> usize {
 /// Interface and serving domain of handle number `index` that `owner` holds.
 pub fn held(owner: Owner, index: usize) -> Option<(&'static str, abi::Text<32>)> {
     PROXIES.with_nth(owner, index, |slot| {
-        // SAFETY: a slot that somebody owns who can be looked for is whole, and it cannot be freed while `with_nth` looks
-        // at it: neither can its export, which holds a share in the block. Its owner may just be ending it, so only fields
-        // that nobody writes are read, and none is borrowed.
+        // SAFETY: a slot that somebody owns who can be looked for is whole, and it cannot be freed
+        // while `with_nth` looks at it: neither can its export, which holds a share in the block.
+        // Its owner may just be ending it, so only fields that nobody writes are read, and none is
+        // borrowed.
         let (interface, block) = unsafe {
             let proxy = &raw const (*slot.cast::<Slot>().as_ptr()).proxy;
             ((*proxy).interface, &*(*proxy).domain)

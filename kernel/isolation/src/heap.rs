@@ -1,16 +1,18 @@
 //! The shared heap: allocation, ownership, and reclaim by owner. The layout is in `abi::shared`.
 //!
-//! There are two instances: one for the objects of domains ([`OBJECTS`]) and one for the kernel's proxies
-//! ([`PROXIES`]), which are owned and moved in just the same way but need more than freeing when their owner
-//! dies.
+//! There are two instances: one for the objects of domains ([`OBJECTS`]) and one for the kernel's
+//! proxies ([`PROXIES`]), which are owned and moved in just the same way but need more than freeing
+//! when their owner dies.
 //!
-//! Guarded by one lock per size class: the list of chunks, and in each chunk `used`, `free` and the links of
-//! free slots. Interrupts are off meanwhile, so whoever goes through a heap holds it for one chunk at a time. The owner table is written without the lock by whoever owns the object (a move) and read
-//! without it by reclaim, which runs only when no thread can be inside the dead owner any more, so that no
-//! move from or to it can be under way.
+//! Guarded by one lock per size class: the list of chunks, and in each chunk `used`, `free` and the
+//! links of free slots. Interrupts are off meanwhile, so whoever goes through a heap holds it for
+//! one chunk at a time. The owner table is written without the lock by whoever owns the object (a
+//! move) and read without it by reclaim, which runs only when no thread can be inside the dead
+//! owner any more, so that no move from or to it can be under way.
 //!
-//! A chunk that is given back is replaced in its list by the last one, and a new one is added at the end. So whoever
-//! goes through a list backwards, with the lock for one chunk at a time, misses none that was there when it began.
+//! A chunk that is given back is replaced in its list by the last one, and a new one is added at
+//! the end. So whoever goes through a list backwards, with the lock for one chunk at a time, misses
+//! none that was there when it began.
 
 use crate::lock::Lock;
 use crate::owner::Owner;
@@ -79,7 +81,8 @@ impl SharedHeap {
         self.allocate_if(bytes, owner, |_| true)
     }
 
-    /// As [`allocate`](Self::allocate), but the heap grows only if `may_grow` says so for a number of pages.
+    /// As [`allocate`](Self::allocate), but the heap grows only if `may_grow` says so for a number
+    /// of pages.
     pub(crate) fn allocate_if(
         &self,
         bytes: usize,
@@ -192,10 +195,11 @@ impl SharedHeap {
         count
     }
 
-    /// Goes on with `search` and writes what it finds next into `found`; how much, 0 at its end. The caller frees all of
-    /// it before the search goes on.
+    /// Goes on with `search` and writes what it finds next into `found`; how much, 0 at its end.
+    /// The caller frees all of it before the search goes on.
     pub(crate) fn some_of(&self, search: &mut Search, found: &mut [NonNull<u8>]) -> usize {
-        // Of one chunk only: what was found and not freed would be found again if its chunk went to another place.
+        // Of one chunk only: what was found and not freed would be found again if its chunk went to
+        // another place.
         while let Some(class) = self.classes.get(search.class) {
             let count = search.look(&class.lock(), found);
             if count > 0 {
@@ -212,8 +216,9 @@ impl SharedHeap {
         count
     }
 
-    /// Shows object number `index` of `owner` to `look`, while it cannot be freed. Objects with a chunk of
-    /// their own are left out. What is made, freed or changes hands meanwhile may shift the numbers.
+    /// Shows object number `index` of `owner` to `look`, while it cannot be freed. Objects with a
+    /// chunk of their own are left out. What is made, freed or changes hands meanwhile may shift
+    /// the numbers.
     pub(crate) fn with_nth<R>(
         &self,
         owner: Owner,
@@ -237,9 +242,11 @@ impl SharedHeap {
         found.flatten()
     }
 
-    /// Shows every chunk of slots to `look` until that has seen enough, with the lock for this one alone.
+    /// Shows every chunk of slots to `look` until that has seen enough, with the lock for this one
+    /// alone.
     ///
-    /// Forwards: what is made or moves to another place meanwhile may be missed, but nothing is seen twice.
+    /// Forwards: what is made or moves to another place meanwhile may be missed, but nothing is
+    /// seen twice.
     fn search_slotted<R>(&self, mut look: impl FnMut(Chunk) -> ControlFlow<R>) -> Option<R> {
         for class in &self.classes {
             let mut index = 0;
@@ -291,8 +298,8 @@ impl SharedHeap {
         sum
     }
 
-    /// Tells `look` the owner and the bytes of every object. A lock is held for one chunk at a time, so what
-    /// is allocated or changes hands meanwhile is told or not.
+    /// Tells `look` the owner and the bytes of every object. A lock is held for one chunk at a
+    /// time, so what is allocated or changes hands meanwhile is told or not.
     pub(crate) fn for_each_owner(&self, mut look: impl FnMut(u32, usize)) {
         self.each_chunk(|chunk| chunk.owners().for_each(|(owner, bytes)| look(owner, bytes)));
     }
@@ -384,7 +391,8 @@ impl SharedHeap {
 
     fn take_pages(&self, pages: usize, head: ChunkHead) -> Option<Chunk> {
         let chunk = platform().pages(pages)?.cast::<ChunkHead>();
-        // SAFETY: fresh zeroed memory, larger than a head, aligned to a chunk (a power of two of pages).
+        // SAFETY: fresh zeroed memory, larger than a head, aligned to a chunk (a power of two of
+        // pages).
         unsafe {
             chunk.write(ChunkHead {
                 pages: pages as u32,
@@ -405,8 +413,9 @@ impl SharedHeap {
     }
 }
 
-/// How far a search for the objects (of at most [`LARGEST_SLOT`] bytes) of one owner has come, who is dead and has no
-/// thread inside. Each is found once if it is freed then, however chunks come and go meanwhile: it goes backwards.
+/// How far a search for the objects (of at most [`LARGEST_SLOT`] bytes) of one owner has come, who
+/// is dead and has no thread inside. Each is found once if it is freed then, however chunks come
+/// and go meanwhile: it goes backwards.
 pub(crate) struct Search {
     owner: Owner,
     class: usize,
@@ -436,7 +445,8 @@ impl Search {
             self.left = 0;
         }
         if self.left > class.chunks.len() {
-            // The class is new, or the chunk was its last and has gone to the place of another one since.
+            // The class is new, or the chunk was its last and has gone to the place of another one
+            // since.
             (self.left, self.slot) = (class.chunks.len(), 0);
         }
         let Some(index) = self.left.checked_sub(1) else {
@@ -466,17 +476,19 @@ impl Chunk {
     /// The head. It is shared with whoever asks for an owner; see [`ChunkHead`].
     ///
     /// # Safety
-    /// The chunk is live as long as the head is used: an object in it is, or its list's lock is held.
+    /// The chunk is live as long as the head is used: an object in it is, or its list's lock is
+    /// held.
     unsafe fn head<'a>(self) -> &'a ChunkHead {
-        // SAFETY: written when the chunk was made, by the caller's duty not given back yet, and only its atomics change.
+        // SAFETY: written when the chunk was made, by the caller's duty not given back yet, and
+        // only its atomics change.
         unsafe { self.0.as_ref() }
     }
 
     /// A free slot, if there is one. The lock of the class is held.
     fn take_slot(self) -> Option<NonNull<u8>> {
-        // SAFETY: the chunk is in its class's list, so it is live; the lock is held. Slots that were never
-        // used are those from `first + used` on as long as the free list is empty: `free` counts down only
-        // after `put_slot` counted it up.
+        // SAFETY: the chunk is in its class's list, so it is live; the lock is held. Slots that
+        // were never used are those from `first + used` on as long as the free list is empty:
+        // `free` counts down only after `put_slot` counted it up.
         unsafe {
             let head = self.head();
             let (used, free) = (
@@ -538,10 +550,11 @@ impl Chunk {
         }
     }
 
-    /// The owner cells of the slots from number `from` on, and the number of the first of them. The lock of the class
-    /// is held as long as they are used.
+    /// The owner cells of the slots from number `from` on, and the number of the first of them. The
+    /// lock of the class is held as long as they are used.
     fn cells<'a>(self, from: u32) -> (u32, &'a [AtomicU32]) {
-        // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every slot.
+        // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every
+        // slot.
         unsafe {
             let head = self.head();
             let from = from.clamp(head.first, head.end);
@@ -602,11 +615,11 @@ impl Chunk {
         owners.map(move |owner| (owner, bytes))
     }
 
-    /// Makes all slots free at once, without a look at the objects, whose memory is cold. The lock of the
-    /// class is held, and all slots in use are the caller's.
+    /// Makes all slots free at once, without a look at the objects, whose memory is cold. The lock
+    /// of the class is held, and all slots in use are the caller's.
     fn clear(self) {
-        // SAFETY: the chunk is in its class's list, so it is live. With no slot in use and an empty free list all slots
-        // count as never used.
+        // SAFETY: the chunk is in its class's list, so it is live. With no slot in use and an empty
+        // free list all slots count as never used.
         let head = unsafe { self.head() };
         head.used.store(0, Ordering::Relaxed);
         head.free.store(0, Ordering::Relaxed);

@@ -1,11 +1,13 @@
 //! Images in memory, and what is kept of them for the next instance.
 //!
-//! When an instance is gone its image stays mapped, with the verified file that it was made from ([`Kept`]), if no other is there
-//! yet: the next instance then need not be mapped, copied and relocated. What the dead one could write is
-//! filled anew by the loader; code and constants cannot have been changed, because they are mapped without the right
-//! to. So they are what was verified as much as the file is, which the kernel keeps in its own memory.
+//! When an instance is gone its image stays mapped, with the verified file that it was made from
+//! ([`Kept`]), if no other is there yet: the next instance then need not be mapped, copied and
+//! relocated. What the dead one could write is filled anew by the loader; code and constants cannot
+//! have been changed, because they are mapped without the right to. So they are what was verified
+//! as much as the file is, which the kernel keeps in its own memory.
 //!
-//! At most one is kept for each file, and no longer than the file, nor when somebody gets no memory ([`give_up`]).
+//! At most one is kept for each file, and no longer than the file, nor when somebody gets no memory
+//! ([`give_up`]).
 
 use crate::lock::Lock;
 use crate::platform::ImageSpace;
@@ -14,7 +16,8 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// What is kept, each with the number of its [`Kept`]. Unmapping waits for other processors, so it is not done under the lock.
+/// What is kept, each with the number of its [`Kept`]. Unmapping waits for other processors, so it
+/// is not done under the lock.
 static ALL: Lock<Vec<(u64, Box<dyn ImageSpace>)>> = Lock::new(Vec::new());
 
 /// Where the image of a former instance of one file is kept, if there is one.

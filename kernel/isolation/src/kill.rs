@@ -1,15 +1,16 @@
 //! How a domain dies, and how everything that it owned comes back.
 //!
 //! 1. *Death*: `alive` is cleared (the first reason wins). From now on calls into the domain fail.
-//! 2. *Leaving*: every thread that is inside leaves, its caller gets the error. The thread in which the
-//!    crash happened leaves at once. For the others the reaper stops the world, again and again until nobody
-//!    is inside: a thread whose instruction pointer is in the dead image is put into the error stub of its
-//!    top record; one that waits on the dead domain's behalf is woken; one that is deeper, in a domain that
-//!    the dead one called, finishes that call, and its proxy finds [`CALLER_DEAD`] when it returns.
-//!    A thread in kernel text is never touched: it may own something. It is met again on its way out.
-//! 3. *Reclaim* (in [`crate::undertaker`]), when no record of any thread names the domain: proxies that it held, shared objects, private
-//!    heap, image. The order matters: dropping proxies runs other domains' code and ends kernel objects (which
-//!    stops devices), freeing memory comes last.
+//! 2. *Leaving*: every thread that is inside leaves, its caller gets the error. The thread in which
+//!    the crash happened leaves at once. For the others the reaper stops the world, again and again
+//!    until nobody is inside: a thread whose instruction pointer is in the dead image is put into
+//!    the error stub of its top record; one that waits on the dead domain's behalf is woken; one
+//!    that is deeper, in a domain that the dead one called, finishes that call, and its proxy finds
+//!    [`CALLER_DEAD`] when it returns. A thread in kernel text is never touched: it may own
+//!    something. It is met again on its way out.
+//! 3. *Reclaim* (in [`crate::undertaker`]), when no record of any thread names the domain: proxies
+//!    that it held, shared objects, private heap, image. The order matters: dropping proxies runs
+//!    other domains' code and ends kernel objects (which stops devices), freeing memory comes last.
 
 use crate::call::{CALLEE_DEAD, CALLER_DEAD, Method, Record, UNBOUNDED, guarded, resume};
 use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, SHORT, State};
@@ -26,18 +27,21 @@ use core::sync::atomic::Ordering;
 
 /// Milliseconds that one scheduler tick stands for.
 pub const TICK_MS: u32 = 10;
-/// Nanoseconds between two looks at threads that have not left yet: at first, and when it takes long.
+/// Nanoseconds between two looks at threads that have not left yet: at first, and when it takes
+/// long.
 const LOOK_AGAIN: u64 = 1_000_000;
 const LOOK_AGAIN_LATER: u64 = 8_000_000;
-/// Nanoseconds between two looks for each thread that there is, at the least: some twenty times what a look at it takes.
+/// Nanoseconds between two looks for each thread that there is, at the least: some twenty times
+/// what a look at it takes.
 const LOOK_PAUSE: u64 = 2_000;
-/// Nanoseconds for which work waits for a helper to be idle before there is one more. The model's clock counts looks at it.
+/// Nanoseconds for which work waits for a helper to be idle before there is one more. The model's
+/// clock counts looks at it.
 const HELP_AFTER: u64 = if cfg!(test) { 2 } else { 10_000_000 };
 
 static DYING: Lock<Vec<Arc<ControlBlock>>> = Lock::new(Vec::new());
 static WORK: AtomicU32 = AtomicU32::new(0);
-/// Records that the last look found of calls into dead domains, less those that were left since. It only says when it is
-/// worth to look again: a wrong number costs time and nothing else.
+/// Records that the last look found of calls into dead domains, less those that were left since. It
+/// only says when it is worth to look again: a wrong number costs time and nothing else.
 static INSIDE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
 
 /// Starts the reaper. Called once at boot.
@@ -53,11 +57,12 @@ pub fn init() {
         .expect("memory for the first thread");
 }
 
-/// Ends `block` from outside, for `reason`. Returns when it is dead; it may be the caller's own domain, in
-/// which case the caller is unwound on its way out of the kernel.
+/// Ends `block` from outside, for `reason`. Returns when it is dead; it may be the caller's own
+/// domain, in which case the caller is unwound on its way out of the kernel.
 pub fn kill(block: &Arc<ControlBlock>, reason: Reason) {
     if block.die(reason) {
-        // That it was ended by right is told when it is cleared away: one line for each program that ends.
+        // That it was ended by right is told when it is cleared away: one line for each program
+        // that ends.
         if reason != Reason::Killed {
             klog!("{}: domain {} ended: {:?}", block.name(), block.id, reason);
         }
@@ -65,7 +70,8 @@ pub fn kill(block: &Arc<ControlBlock>, reason: Reason) {
     }
 }
 
-/// Threads that clear away what dead domains owned; there are more when much is to be done, and one at the least.
+/// Threads that clear away what dead domains owned; there are more when much is to be done, and one
+/// at the least.
 #[cfg(feature = "faults")]
 pub fn helpers() -> u32 {
     crate::undertaker::helpers()
@@ -77,7 +83,8 @@ fn begin_reclaim(block: &Arc<ControlBlock>) {
     let dead = Arc::as_ptr(block);
     mark(top(), &mut |domain| domain == dead);
     DYING.lock().push(block.clone());
-    // The caller is to have its error first. It goes on to whoever makes the next instance, and waits there.
+    // The caller is to have its error first. It goes on to whoever makes the next instance, and
+    // waits there.
     WORK.fetch_add(1, Ordering::Release);
     platform().wake_later(&WORK);
 }
@@ -88,7 +95,8 @@ pub(crate) fn look_again() {
     platform().wake(&WORK, 1);
 }
 
-/// Notes that the running thread has left a call into a dead domain. The last one to leave has the reaper look again.
+/// Notes that the running thread has left a call into a dead domain. The last one to leave has the
+/// reaper look again.
 pub(crate) fn has_left() {
     let one_less = |inside: u32| inside.checked_sub(1);
     let before = INSIDE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
@@ -125,8 +133,9 @@ fn die_at(record: *mut Record, reason: Reason, mut words: LastWords) {
     mark(record, &mut |domain| core::ptr::eq(domain, block));
 }
 
-/// Sets [`CALLEE_DEAD`] on every record from `record` down that names as callee a domain which `is_dead`, and
-/// [`CALLER_DEAD`] on those of calls that such a domain made; how many there are of the former.
+/// Sets [`CALLEE_DEAD`] on every record from `record` down that names as callee a domain which
+/// `is_dead`, and [`CALLER_DEAD`] on those of calls that such a domain made; how many there are of
+/// the former.
 fn mark(mut record: *mut Record, is_dead: &mut dyn FnMut(*const ControlBlock) -> bool) -> u32 {
     let mut inside = 0;
     // SAFETY: the chain of the running thread, or of one that is stopped. It ends with null.
@@ -168,7 +177,8 @@ pub(crate) fn chain_has_dead() -> bool {
 
 static CRASH: Method = Method::internal("crash", UNBOUNDED);
 
-/// Carries out [`ask_to_crash`]: makes the domain's own runtime panic. One caller does it, others go on.
+/// Carries out [`ask_to_crash`]: makes the domain's own runtime panic. One caller does it, others
+/// go on.
 pub(crate) fn crash_as_asked(block: &ControlBlock) {
     if block
         .alive
@@ -236,12 +246,13 @@ fn runs_code_of(block: &ControlBlock, frame: &dyn Frame) -> bool {
     !frame.is_user() && block.in_image(frame.ip())
 }
 
-/// A fault of the processor, with interrupts off, in the frame of the code that did it. If that is a
-/// domain's, the domain dies and the frame is changed so that the thread leaves it.
+/// A fault of the processor, with interrupts off, in the frame of the code that did it. If that is
+/// a domain's, the domain dies and the frame is changed so that the thread leaves it.
 ///
-/// A kernel function that a domain calls straight, or the proxy that it calls, may run into the guard page
-/// before it comes to look how much stack is left. It owns nothing then, and the domain is to blame. Where it
-/// did look, there is enough; and who holds a lock has interrupts off and is not taken for one of these.
+/// A kernel function that a domain calls straight, or the proxy that it calls, may run into the
+/// guard page before it comes to look how much stack is left. It owns nothing then, and the domain
+/// is to blame. Where it did look, there is enough; and who holds a lock has interrupts off and is
+/// not taken for one of these.
 ///
 /// Returns whether it was a domain's.
 pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
@@ -270,23 +281,24 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
     true
 }
 
-/// A scheduler tick found the running thread at `frame`, on a processor that was busy for `ns` nanoseconds since
-/// the tick before.
+/// A scheduler tick found the running thread at `frame`, on a processor that was busy for `ns`
+/// nanoseconds since the tick before.
 ///
-/// That time is charged to the domain that the thread is in; it may have been elsewhere in between, but who is
-/// met more often has run longer.
+/// That time is charged to the domain that the thread is in; it may have been elsewhere in between,
+/// but who is met more often has run longer.
 ///
-/// Ends a domain whose call has used up its budget, if its own code runs; in a kernel function it is found out
-/// at the next one ([`leave_if_late`]).
+/// Ends a domain whose call has used up its budget, if its own code runs; in a kernel function it
+/// is found out at the next one ([`leave_if_late`]).
 pub fn tick(frame: &mut dyn Frame, ns: u64) {
-    // SAFETY: the callee of the top record, or the kernel's own block: in memory as long as the thread is here.
+    // SAFETY: the callee of the top record, or the kernel's own block: in memory as long as the
+    // thread is here.
     unsafe { (*current()).charge(ns) };
     let record = top();
     if record.is_null() {
         return;
     }
-    // SAFETY: the running thread's top record; the tick interrupts it, so it does not change. The method is
-    // written once the callee's code runs.
+    // SAFETY: the running thread's top record; the tick interrupts it, so it does not change. The
+    // method is written once the callee's code runs.
     unsafe {
         let block = &*(*record).domain;
         if core::ptr::eq(block, domain::kernel_block()) {
@@ -315,7 +327,8 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
 #[inline]
 pub(crate) fn leave_if_late() {
     let record = top();
-    // SAFETY: the running thread's top record; a domain's code runs in its callee if ticks were counted.
+    // SAFETY: the running thread's top record; a domain's code runs in its callee if ticks were
+    // counted.
     unsafe {
         if !record.is_null()
             && (*record).ticks != 0
@@ -362,7 +375,8 @@ extern "C" fn reaper(_: usize) {
     })
 }
 
-/// How long the reaper rests between two looks, and since when it finds work for which nobody is idle.
+/// How long the reaper rests between two looks, and since when it finds work for which nobody is
+/// idle.
 #[derive(Default)]
 pub(crate) struct Patience {
     pause: u64,
@@ -371,7 +385,8 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Whether there is work that waits for a helper. If it has waited for a while, there is one more from now on.
+    /// Whether there is work that waits for a helper. If it has waited for a while, there is one
+    /// more from now on.
     fn look_after_helpers(&mut self) -> bool {
         if !crate::undertaker::is_behind() {
             self.behind = None;
@@ -403,8 +418,8 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
     platform().wait(&WORK, seen, deadline);
 }
 
-/// One round: lets threads leave, hands over those domains that nobody is inside of. If some are left, for how long
-/// nobody should look again at the least.
+/// One round: lets threads leave, hands over those domains that nobody is inside of. If some are
+/// left, for how long nobody should look again at the least.
 fn reap() -> Option<u64> {
     let mut dying: Vec<Arc<ControlBlock>> = DYING.lock().clone();
     if dying.is_empty() {
@@ -426,10 +441,12 @@ fn reap() -> Option<u64> {
     (!DYING.lock().is_empty()).then_some(pause)
 }
 
-/// Stops the world and lets threads leave the domains `dying`, which are in the order of their numbers; sets `busy` for
-/// each of them that somebody is inside of. How long nobody should look again, so that this takes little of all time.
+/// Stops the world and lets threads leave the domains `dying`, which are in the order of their
+/// numbers; sets `busy` for each of them that somebody is inside of. How long nobody should look
+/// again, so that this takes little of all time.
 fn look(dying: &[Arc<ControlBlock>], busy: &mut [bool]) -> u64 {
-    // Few threads are in a dead domain, and many domains may have died at once: so each record is looked at once.
+    // Few threads are in a dead domain, and many domains may have died at once: so each record is
+    // looked at once.
     let mut is_dying = |domain: *const ControlBlock| {
         // SAFETY: whoever calls this has it from a linked record, which keeps it in memory.
         let domain = unsafe { &*domain };
@@ -487,7 +504,8 @@ pub(crate) fn usher_out(
     inside
 }
 
-/// Frees everything that the dead domain owned. Nobody is inside. [`State::Gone`] is to be entered next.
+/// Frees everything that the dead domain owned. Nobody is inside. [`State::Gone`] is to be entered
+/// next.
 pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
     let handles = handle::release_all_of(block.owner());
     // SAFETY: it is dead, and nobody is inside.

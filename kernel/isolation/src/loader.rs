@@ -39,8 +39,8 @@ pub struct File {
 
 /// A file that has been verified and may be started any number of times.
 ///
-/// The file is its payer's: it ends with this, or with the domain that pays for it. Otherwise a domain could hand on what
-/// stands for it, end, and leave the memory on nobody's account.
+/// The file is its payer's: it ends with this, or with the domain that pays for it. Otherwise a
+/// domain could hand on what stands for it, end, and leave the memory on nobody's account.
 pub struct Prepared {
     payer: BlockRef,
     /// The payer's number for the file.
@@ -124,7 +124,8 @@ impl File {
             .expect("prepare checked it, and the file is owned by the kernel since")
     }
 
-    /// The image in memory as it is before it runs: what a former instance left, or a new copy if `may_take` says so.
+    /// The image in memory as it is before it runs: what a former instance left, or a new copy if
+    /// `may_take` says so.
     fn load(&self, elf: &Elf<'_>, may_take: impl Fn() -> bool) -> Option<Loaded> {
         let space = match self.kept.take() {
             Some(space) => {
@@ -168,13 +169,14 @@ impl Drop for Prepared {
 }
 
 impl Prepared {
-    /// The file, unless the domain that pays for it is gone. Whoever gets it keeps it in memory, so it is not to be kept
-    /// for long.
+    /// The file, unless the domain that pays for it is gone. Whoever gets it keeps it in memory, so
+    /// it is not to be kept for long.
     pub fn file(&self) -> Option<Arc<File>> {
         self.payer.block().file(self.number)
     }
 
-    /// Starts an instance with these grants (in the order of its wants), which belong to the kernel.
+    /// Starts an instance with these grants (in the order of its wants), which belong to the
+    /// kernel.
     ///
     /// # Errors
     /// Why it did not start; nothing of it is left then, or the reaper is at it.
@@ -233,7 +235,8 @@ pub fn pages(elf: &Elf<'_>) -> usize {
     elf.span().div_ceil(PAGE as u64) as usize
 }
 
-/// Copies, relocates and protects. What the space says of itself is believed, as all that the platform says.
+/// Copies, relocates and protects. What the space says of itself is believed, as all that the
+/// platform says.
 ///
 /// # Panics
 /// If the space has fewer than [`pages`].
@@ -245,7 +248,8 @@ pub fn place(elf: &Elf<'_>, space: &dyn ImageSpace) {
     let base = space.start().as_ptr();
     for segment in elf.segments() {
         let content = elf.content(segment);
-        // SAFETY: the segment lies within the span (checked by `Elf::parse`), and the space is ours alone.
+        // SAFETY: the segment lies within the span (checked by `Elf::parse`), and the space is ours
+        // alone.
         unsafe {
             base.add(segment.address as usize)
                 .copy_from_nonoverlapping(content.as_ptr(), content.len())
@@ -273,8 +277,8 @@ fn relocate(elf: &Elf<'_>, space: &dyn ImageSpace, done: &Range<u64>) {
     let base = space.start().as_ptr();
     let places = elf.relocations().flatten();
     for (place, value) in places.filter(|(place, _)| !done.contains(place)) {
-        // SAFETY: eight bytes within a writable segment (checked by `Elf::relocation`), in no page of `done`, so
-        // that they can be written.
+        // SAFETY: eight bytes within a writable segment (checked by `Elf::relocation`), in no page
+        // of `done`, so that they can be written.
         unsafe {
             base.add(place as usize)
                 .cast::<u64>()
@@ -283,8 +287,9 @@ fn relocate(elf: &Elf<'_>, space: &dyn ImageSpace, done: &Range<u64>) {
     }
 }
 
-/// Makes a space that [`place`] filled, and an instance has used since, what it was before: all pages that the
-/// instance could write are filled anew. The others are as they were, since nobody could write them.
+/// Makes a space that [`place`] filled, and an instance has used since, what it was before: all
+/// pages that the instance could write are filled anew. The others are as they were, since nobody
+/// could write them.
 ///
 /// # Panics
 /// If the space has fewer than [`pages`].
@@ -308,13 +313,15 @@ pub fn renew(elf: &Elf<'_>, space: &dyn ImageSpace) {
     relocate(elf, space, &relro);
 }
 
-/// Writes zeros to the addresses `part`, which lie in pages of the segment, and what the file has for them.
+/// Writes zeros to the addresses `part`, which lie in pages of the segment, and what the file has
+/// for them.
 fn refill(elf: &Elf<'_>, space: &dyn ImageSpace, segment: &Segment, part: Range<u64>) {
     if part.is_empty() {
         return;
     }
     let base = space.start().as_ptr();
-    // SAFETY: the part lies in writable pages of the segment, which the space has, and the space is ours alone.
+    // SAFETY: the part lies in writable pages of the segment, which the space has, and the space is
+    // ours alone.
     unsafe {
         base.add(part.start as usize)
             .write_bytes(0, (part.end - part.start) as usize)
@@ -356,7 +363,8 @@ struct Entry<'a> {
     result: Result<u64, RpcError>,
 }
 
-/// Milliseconds that a start function may run. It is long: a file system may have a journal to replay.
+/// Milliseconds that a start function may run. It is long: a file system may have a journal to
+/// replay.
 const START_BUDGET: u32 = 60_000;
 
 static ENTRY: Method = Method::internal("start", START_BUDGET);
@@ -378,8 +386,8 @@ fn enter(
         settled: true,
         result: Err(RpcError::DomainCrashed),
     });
-    // SAFETY: the function is the image's entry point, which takes `EntryArgs` (the fingerprint says so,
-    // and the image's runtime compares it first).
+    // SAFETY: the function is the image's entry point, which takes `EntryArgs` (the fingerprint
+    // says so, and the image's runtime compares it first).
     let called = unsafe { guarded(block, &ENTRY, call_entry, (&raw mut entry).cast()) };
     if !entry.settled {
         // It died with everything in hand: that is reclaimed with it, and perhaps has been by now.
@@ -438,8 +446,8 @@ fn judge(block: &ControlBlock, code: u64) -> Result<(), StartError> {
 /// # Safety
 /// `data` is the `Entry` in the frame of [`enter`], which nobody else uses meanwhile.
 unsafe extern "C" fn call_entry(data: *mut u8) {
-    // SAFETY: `data` is the `Entry` that `enter` keeps in its frame; the function is the image's entry.
-    // Everything passes as `settled` says: it is false while the domain may own some of it.
+    // SAFETY: `data` is the `Entry` that `enter` keeps in its frame; the function is the image's
+    // entry. Everything passes as `settled` says: it is false while the domain may own some of it.
     unsafe {
         let entry = &mut *data.cast::<Entry<'_>>();
         let function: unsafe extern "C" fn(*mut EntryArgs) -> u64 =
@@ -464,8 +472,9 @@ unsafe extern "C" fn call_entry(data: *mut u8) {
 }
 
 impl Entry<'_> {
-    /// Passes everything that is there from one domain to another, each given by control block and number.
-    /// What cannot pass is dropped by whom it belongs to; an error says that there was such.
+    /// Passes everything that is there from one domain to another, each given by control block and
+    /// number. What cannot pass is dropped by whom it belongs to; an error says that there was
+    /// such.
     ///
     /// # Safety
     /// It really passes; one of the two is the kernel, the other the callee of the top record.

@@ -1,8 +1,8 @@
 //! A spin lock that keeps its holder from being interrupted.
 //!
-//! On the bare machine taking it switches interrupts off. So a holder always runs to its end, which two
-//! things rely on: a thread that is stopped for a kill never holds one, and code that runs in an exception
-//! or interrupt handler may take one.
+//! On the bare machine taking it switches interrupts off. So a holder always runs to its end, which
+//! two things rely on: a thread that is stopped for a kill never holds one, and code that runs in
+//! an exception or interrupt handler may take one.
 
 use crate::sync::{AtomicBool, spin};
 use core::cell::UnsafeCell;
@@ -23,7 +23,8 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
     interrupts: bool,
-    /// Neither shared nor sent: the interrupts are those of this processor, and the data may be `!Sync`.
+    /// Neither shared nor sent: the interrupts are those of this processor, and the data may be
+    /// `!Sync`.
     _here: PhantomData<*mut T>,
 }
 
@@ -104,13 +105,15 @@ fn restore_interrupts(on: bool) {
     }
 }
 
-/// In a Linux process there are no interrupts. A thread may be stopped while it holds a lock, which is harmless:
-/// whoever stops it takes none, and moves it only if its instruction pointer is a domain's. What must be known
-/// is whether a fault came while a lock was held, so a word behind GS counts the locks.
+/// In a Linux process there are no interrupts. A thread may be stopped while it holds a lock, which
+/// is harmless: whoever stops it takes none, and moves it only if its instruction pointer is a
+/// domain's. What must be known is whether a fault came while a lock was held, so a word behind GS
+/// counts the locks.
 #[cfg(all(target_os = "none", feature = "hosted"))]
 #[inline(always)]
 fn disable_interrupts() -> bool {
-    // SAFETY: GS points to the thread's own words (see `crate::thread`), of which this one is the lock's.
+    // SAFETY: GS points to the thread's own words (see `crate::thread`), of which this one is the
+    // lock's.
     unsafe {
         core::arch::asm!("inc qword ptr gs:[{word}]", word = const abi::words::LOCKS, options(nostack))
     };

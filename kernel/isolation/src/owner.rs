@@ -1,8 +1,9 @@
 //! Whose an object on a shared heap is, for those who look for somebody's objects.
 //!
-//! Owner cells hold plain numbers, since a move must be one store. To *look for* objects takes more than a number: a
-//! search for number 0 would find free slots, and one for an object that is not whole would show its content to
-//! whoever asked. So a search takes an [`Owner`], which only a domain's control block gives.
+//! Owner cells hold plain numbers, since a move must be one store. To *look for* objects takes more
+//! than a number: a search for number 0 would find free slots, and one for an object that is not
+//! whole would show its content to whoever asked. So a search takes an [`Owner`], which only a
+//! domain's control block gives.
 
 use abi::shared::{KERNEL_OWNER, UNFINISHED_OWNER};
 
@@ -19,8 +20,8 @@ impl Owner {
     /// The owner with this number.
     ///
     /// # Safety
-    /// It is the number of an instance that lives or has lived, or one that no instance has ever had and that is neither
-    /// [`NO_OWNER`](abi::shared::NO_OWNER) nor [`UNFINISHED_OWNER`].
+    /// It is the number of an instance that lives or has lived, or one that no instance has ever
+    /// had and that is neither [`NO_OWNER`](abi::shared::NO_OWNER) nor [`UNFINISHED_OWNER`].
     pub const unsafe fn new(number: u32) -> Self {
         Owner(number)
     }

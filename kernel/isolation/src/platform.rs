@@ -59,7 +59,8 @@ pub struct Landing {
 pub trait Frame {
     /// Where it was.
     fn ip(&self) -> usize;
-    /// Whether interrupts were enabled there, so that no lock was held; false where nobody can tell.
+    /// Whether interrupts were enabled there, so that no lock was held; false where nobody can
+    /// tell.
     fn interruptible(&self) -> bool {
         false
     }
@@ -76,7 +77,8 @@ pub trait Frame {
 pub struct ThreadView<'a> {
     /// Its top call record (word 0 of its block).
     pub top: *mut crate::call::Record,
-    /// Its registers, if it was interrupted somewhere; `None` if it gave up the processor by itself.
+    /// Its registers, if it was interrupted somewhere; `None` if it gave up the processor by
+    /// itself.
     pub frame: Option<&'a mut dyn Frame>,
     /// It waits for a word or a time.
     pub blocked: bool,
@@ -114,7 +116,8 @@ impl Attributes {
 
 /// The machine.
 pub trait Platform: Sync {
-    /// `count` zeroed pages that are contiguous; aligned to `count` pages if that is a power of two.
+    /// `count` zeroed pages that are contiguous; aligned to `count` pages if that is a power of
+    /// two.
     fn pages(&self, count: usize) -> Option<NonNull<u8>>;
     /// Gives such pages back.
     ///
@@ -123,7 +126,8 @@ pub trait Platform: Sync {
     unsafe fn free_pages(&self, start: NonNull<u8>, count: usize);
     /// Space for an image of `pages` pages, zeroed, readable and writable.
     fn image_space(&self, pages: usize) -> Option<alloc::boxed::Box<dyn ImageSpace>>;
-    /// Starts a thread in `entry(argument)`; its number. The stack has at least [`STACK_BYTES`] bytes.
+    /// Starts a thread in `entry(argument)`; its number. The stack has at least [`STACK_BYTES`]
+    /// bytes.
     fn spawn(
         &self,
         name: &str,
@@ -133,7 +137,8 @@ pub trait Platform: Sync {
     ) -> Option<u64>;
     /// Charges the processor time of the running thread, from now on and for good, to this group.
     fn join_group(&self, _attributes: &Attributes) {}
-    /// Blocks while `*word == expected`; see [`WaitResult`]. `deadline` is in nanoseconds since boot.
+    /// Blocks while `*word == expected`; see [`WaitResult`]. `deadline` is in nanoseconds since
+    /// boot.
     fn wait(&self, word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult;
     /// Wakes up to `count` threads that wait for `word`; how many. May be called anywhere.
     fn wake(&self, word: &AtomicU32, count: u32) -> u32;
@@ -145,13 +150,13 @@ pub trait Platform: Sync {
     fn memory(&self) -> usize;
     /// Whether a domain could be given `pages` pages now.
     fn can_spare(&self, pages: usize) -> bool;
-    /// Whether `pages` pages can be given to a domain that is not needed for recovery. Some are kept for those that are when
-    /// this already says no.
+    /// Whether `pages` pages can be given to a domain that is not needed for recovery. Some are
+    /// kept for those that are when this already says no.
     fn is_ample(&self, _pages: usize) -> bool {
         true
     }
-    /// Whether the kernel can spend a little of its own memory on what a domain wishes. It can for a while when
-    /// [`can_spare`](Platform::can_spare) already says no.
+    /// Whether the kernel can spend a little of its own memory on what a domain wishes. It can for
+    /// a while when [`can_spare`](Platform::can_spare) already says no.
     fn can_note(&self) -> bool {
         true
     }
@@ -167,8 +172,8 @@ pub trait Platform: Sync {
     fn log(&self, line: fmt::Arguments<'_>);
     /// Stops every other thread, shows all of them (the caller, too), and lets them go on.
     fn stop_world(&self, visit: &mut dyn FnMut(&mut ThreadView<'_>));
-    /// Called when domain `id` has died and before anything that it owned is freed or restarted: devices
-    /// that work for it must not touch memory any more.
+    /// Called when domain `id` has died and before anything that it owned is freed or restarted:
+    /// devices that work for it must not touch memory any more.
     fn stop_devices(&self, id: u32);
 }
 
@@ -178,7 +183,8 @@ pub const STACK_BYTES: usize = 128 * 1024;
 static PLATFORM: Lock<Option<&'static dyn Platform>> = Lock::new(None);
 static mut CHOSEN: Option<&'static dyn Platform> = None;
 
-/// Tells the isolation half which machine it runs on. Called once at boot, before anything else here.
+/// Tells the isolation half which machine it runs on. Called once at boot, before anything else
+/// here.
 pub fn set(platform: &'static dyn Platform) {
     let mut chosen = PLATFORM.lock();
     assert!(chosen.is_none(), "the platform is set once");
@@ -198,12 +204,12 @@ pub fn platform() -> &'static dyn Platform {
     chosen.expect("the platform is set at boot")
 }
 
-/// Waits as [`Platform::wait`] does, and answers [`WaitResult::Interrupted`] only if there is a reason: some
-/// domain in the call chain of the running thread is dead. An interruption that comes too late, when the
-/// thread has left the dead domain already, is nobody else's affair.
+/// Waits as [`Platform::wait`] does, and answers [`WaitResult::Interrupted`] only if there is a
+/// reason: some domain in the call chain of the running thread is dead. An interruption that comes
+/// too late, when the thread has left the dead domain already, is nobody else's affair.
 ///
-/// In the drop of an object on somebody else's thread it waits no longer than such a drop may take; then the object's
-/// domain is ended (see [`crate::drops`]).
+/// In the drop of an object on somebody else's thread it waits no longer than such a drop may take;
+/// then the object's domain is ended (see [`crate::drops`]).
 pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult {
     loop {
         let patience = crate::drops::note_wait();
@@ -227,8 +233,8 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResul
     }
 }
 
-/// Lets another thread run, on behalf of a domain. A drop on somebody else's thread that does so for longer than it may take
-/// ends the object's domain, as in [`wait`].
+/// Lets another thread run, on behalf of a domain. A drop on somebody else's thread that does so
+/// for longer than it may take ends the object's domain, as in [`wait`].
 pub(crate) fn yield_now() {
     let patience = crate::drops::note_yield();
     platform().yield_now();

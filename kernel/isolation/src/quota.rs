@@ -1,8 +1,9 @@
 //! How much a domain may write to the log.
 //!
-//! The log keeps its last 64 KiB and goes over a serial line, and all domains share both. Each may write a burst, and
-//! then as much per second as the line can bear from several, unless its starter says otherwise. Who has used that up is silent until some of it is there
-//! again, so that what is lost is said once for many lines; it is counted to the line.
+//! The log keeps its last 64 KiB and goes over a serial line, and all domains share both. Each may
+//! write a burst, and then as much per second as the line can bear from several, unless its starter
+//! says otherwise. Who has used that up is silent until some of it is there again, so that what is
+//! lost is said once for many lines; it is counted to the line.
 
 /// Bytes per second that a domain may write in the long run whose starter says nothing.
 const USUAL: u32 = 8 * 1024;
@@ -49,8 +50,8 @@ impl Quota {
         self.rate * SAVED
     }
 
-    /// Whether a line that takes `bytes` may be written at `now`: if so, how many lines were lost since the last one
-    /// that was; otherwise it is lost as well.
+    /// Whether a line that takes `bytes` may be written at `now`: if so, how many lines were lost
+    /// since the last one that was; otherwise it is lost as well.
     pub fn take(&mut self, now: u64, bytes: u64) -> Option<u32> {
         self.refill(now);
         let wanted = match self.lost {

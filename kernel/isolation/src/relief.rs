@@ -1,9 +1,11 @@
 //! Memory that can be had back: who is asked when there is none, and how long is waited for it.
 //!
-//! A *listener* is a domain that keeps memory it could do without, a cache. A thread of it waits in [`listen`] until memory is
-//! short, gives back what it can, and comes again to say how much that was. Who gets no memory for a domain *rings* and waits for the listeners ([`or_wait`]): for a
-//! bounded time, and only as long as they give something back, so that a listener that hangs, or asks itself, costs time and
-//! nothing else. Nothing here is trusted: what counts is whether the next attempt finds memory.
+//! A *listener* is a domain that keeps memory it could do without, a cache. A thread of it waits in
+//! [`listen`] until memory is short, gives back what it can, and comes again to say how much that
+//! was. Who gets no memory for a domain *rings* and waits for the listeners ([`or_wait`]): for a
+//! bounded time, and only as long as they give something back, so that a listener that hangs, or
+//! asks itself, costs time and nothing else. Nothing here is trusted: what counts is whether the
+//! next attempt finds memory.
 //!
 //! | word | counts |
 //! | --- | --- |
@@ -16,7 +18,8 @@ use crate::sync::{AtomicU32, AtomicU64};
 use abi::RpcError;
 use core::sync::atomic::Ordering;
 
-/// The longest that somebody waits for memory, and after which a listener that has not answered counts no more, in nanoseconds.
+/// The longest that somebody waits for memory, and after which a listener that has not answered
+/// counts no more, in nanoseconds.
 const PATIENCE: u64 = 300_000_000;
 
 static SHORTAGES: AtomicU32 = AtomicU32::new(0);
@@ -38,7 +41,8 @@ pub struct Shortage {
     pub bytes: u64,
 }
 
-/// For listeners: says that `given` bytes were given back for shortage number `answered`, and waits for a later one.
+/// For listeners: says that `given` bytes were given back for shortage number `answered`, and waits
+/// for a later one.
 ///
 /// # Errors
 /// [`RpcError::Interrupted`] if a domain on whose behalf the thread waits was ended.
@@ -81,8 +85,8 @@ fn listeners() -> u32 {
     waiting + u32::from(at_work)
 }
 
-/// What `attempt` finds: `bytes` bytes of memory. While it finds none, images that are kept for instances to come are given up,
-/// and listeners are asked for some. To be called without a lock.
+/// What `attempt` finds: `bytes` bytes of memory. While it finds none, images that are kept for
+/// instances to come are given up, and listeners are asked for some. To be called without a lock.
 pub fn or_wait<T>(bytes: usize, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let mut found = attempt();
     // What the machine does not have at all is nobody's to give.
@@ -96,7 +100,8 @@ pub fn or_wait<T>(bytes: usize, mut attempt: impl FnMut() -> Option<T>) -> Optio
         return found;
     }
     let deadline = platform().now() + PATIENCE;
-    // Answers in a row that brought nothing: as many as there are listeners, and one that was under way.
+    // Answers in a row that brought nothing: as many as there are listeners, and one that was under
+    // way.
     let (mut fruitless, most) = (0, listeners() + 1);
     while found.is_none() && fruitless < most && platform().now() < deadline {
         let seen = ANSWERS.load(Ordering::Acquire);

@@ -1,9 +1,10 @@
-//! The atomic types that this crate's protocols are made of, and the places where their order matters.
+//! The atomic types that this crate's protocols are made of, and the places where their order
+//! matters.
 //!
-//! Everywhere but in this crate's own tests these are `core`'s types and empty functions: nothing is added to
-//! the code that runs. In the tests every access is a point where the scheduler of the model checker (see
-//! `crate::model`) may let another thread run, and the protocols can be broken on purpose, one place at a time, to
-//! show that the checks would notice.
+//! Everywhere but in this crate's own tests these are `core`'s types and empty functions: nothing
+//! is added to the code that runs. In the tests every access is a point where the scheduler of the
+//! model checker (see `crate::model`) may let another thread run, and the protocols can be broken
+//! on purpose, one place at a time, to show that the checks would notice.
 
 #[cfg(not(test))]
 pub use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
@@ -17,8 +18,8 @@ pub(crate) fn point() {}
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn spin() {
-    // A holder in a Linux process may have lost the processor to this very loop. On the bare machine no
-    // `spin_loop` hint: under emulation `pause` gives up far more than a moment.
+    // A holder in a Linux process may have lost the processor to this very loop. On the bare
+    // machine no `spin_loop` hint: under emulation `pause` gives up far more than a moment.
     #[cfg(feature = "hosted")]
     crate::platform::platform().yield_now();
 }
@@ -32,8 +33,8 @@ mod checked {
 
     pub(crate) use crate::model::threads::{point, spin};
 
-    /// A step of a protocol that a test leaves out or does in the wrong order. Where that opens a window, the thread
-    /// waits in it once, so that a few hundred schedules are enough to find it.
+    /// A step of a protocol that a test leaves out or does in the wrong order. Where that opens a
+    /// window, the thread waits in it once, so that a few hundred schedules are enough to find it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[repr(u8)]
     pub enum Broken {

@@ -1,5 +1,5 @@
-//! Text that comes from domains, made fit for the log: whoever writes a line cannot make it look like two, or
-//! like one that somebody else wrote, nor send the terminal commands.
+//! Text that comes from domains, made fit for the log: whoever writes a line cannot make it look
+//! like two, or like one that somebody else wrote, nor send the terminal commands.
 
 use abi::Text;
 use core::fmt::{self, Write};

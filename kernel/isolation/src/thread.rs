@@ -1,7 +1,8 @@
 //! The words that belong to the running thread, and the threads that domains create.
 //!
-//! The GS register points to a block that begins with [`abi::words::ThreadWords`], on every platform. The platform
-//! saves and loads the top call record and the end of the stack when it switches threads.
+//! The GS register points to a block that begins with [`abi::words::ThreadWords`], on every
+//! platform. The platform saves and loads the top call record and the end of the stack when it
+//! switches threads.
 
 use crate::account::THREAD_BYTES;
 use crate::call::{Method, Record, UNBOUNDED, guarded};
@@ -47,7 +48,8 @@ pub fn stack_low() -> usize {
     low
 }
 
-/// Places that counts are spread over, so that processors do not write the same cache line: a power of two.
+/// Places that counts are spread over, so that processors do not write the same cache line: a power
+/// of two.
 pub const PLACES: usize = 8;
 
 /// The place where the running thread counts.
@@ -72,7 +74,8 @@ pub fn stack_left() -> usize {
     sp.saturating_sub(stack_low())
 }
 
-/// The domain whose code runs: the callee of the top record. Null while a kernel thread has made no call.
+/// The domain whose code runs: the callee of the top record. Null while a kernel thread has made no
+/// call.
 #[inline(always)]
 pub fn current() -> *const ControlBlock {
     let top = top();
@@ -90,12 +93,13 @@ pub fn current_id() -> u32 {
     unsafe { (*current()).id }
 }
 
-/// Runs `body` on a thread that belongs to the kernel, with the root record that calls into domains need.
+/// Runs `body` on a thread that belongs to the kernel, with the root record that calls into domains
+/// need.
 pub fn with_root<R>(body: impl FnOnce() -> R) -> R {
     let mut root = MaybeUninit::<Record>::zeroed();
     let record = root.as_mut_ptr();
-    // SAFETY: zero is a valid `Record`; it stays on this frame until `body` has returned, when the chain is
-    // empty again.
+    // SAFETY: zero is a valid `Record`; it stays on this frame until `body` has returned, when the
+    // chain is empty again.
     unsafe {
         (*record).domain = kernel_block();
         set_top(record);
@@ -105,8 +109,9 @@ pub fn with_root<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Whether the code that runs is another's than a domain's of the group `group`: whether the thread with the top record
-/// `top` may hold what others wait for. For the platform, which asks with interrupts off.
+/// Whether the code that runs is another's than a domain's of the group `group`: whether the thread
+/// with the top record `top` may hold what others wait for. For the platform, which asks with
+/// interrupts off.
 ///
 /// # Safety
 /// `top` is the top record of a thread that is on this processor, and not null.
@@ -116,11 +121,12 @@ pub unsafe fn is_in_service(top: *const Record, group: u64) -> bool {
     domain.group().map_or(0, |own| own.id) != group
 }
 
-/// Charges the processor time of the running thread, from now on and for good, to the group of `block`.
+/// Charges the processor time of the running thread, from now on and for good, to the group of
+/// `block`.
 ///
 /// # Errors
-/// [`RpcError::Refused`] unless the caller, a domain that has called a kernel object, has created the thread
-/// itself: nobody can have those pay who call him.
+/// [`RpcError::Refused`] unless the caller, a domain that has called a kernel object, has created
+/// the thread itself: nobody can have those pay who call him.
 pub fn give_to(block: &ControlBlock) -> Result<(), RpcError> {
     // SAFETY: the running thread's records; that of a call is below that of the kernel object.
     let is_own = unsafe {
@@ -147,8 +153,8 @@ pub(crate) fn is_own_thread(method: *const Method) -> bool {
     core::ptr::eq(method, &raw const THREAD)
 }
 
-/// The running thread is about to wait. For a thread that its domain created the time until now counts no
-/// more: only how long it runs without waiting can be bounded.
+/// The running thread is about to wait. For a thread that its domain created the time until now
+/// counts no more: only how long it runs without waiting can be bounded.
 pub(crate) fn rests() {
     let top = top();
     // SAFETY: the running thread's top record; only the thread itself and its ticks use the count.

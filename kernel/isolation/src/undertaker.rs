@@ -1,11 +1,12 @@
-//! Clearing away what dead domains owned, ending objects for which there was no stack elsewhere, and looking
-//! who owns too much.
+//! Clearing away what dead domains owned, ending objects for which there was no stack elsewhere,
+//! and looking who owns too much.
 //!
-//! The first two run drops in domains that live, which may take their time or never return. So threads of their own do
-//! it, not the reaper's: whoever blocks one of them delays what that one clears away, and if he is ended in
-//! turn, the reaper gets the thread out of him. A helper is added when work waits for ten milliseconds and none is idle, and
-//! leaves when it finds no more. Who is in a drop of a living domain does not count ([`crate::drops`]): of those there may be
-//! as many as there are domains.
+//! The first two run drops in domains that live, which may take their time or never return. So
+//! threads of their own do it, not the reaper's: whoever blocks one of them delays what that one
+//! clears away, and if he is ended in turn, the reaper gets the thread out of him. A helper is
+//! added when work waits for ten milliseconds and none is idle, and leaves when it finds no more.
+//! Who is in a drop of a living domain does not count ([`crate::drops`]): of those there may be as
+//! many as there are domains.
 
 use crate::account::{Charge, Kind, THREAD_BYTES};
 use crate::domain::{ControlBlock, State};
@@ -70,8 +71,9 @@ pub(crate) fn drop_for(block: Arc<ControlBlock>) {
     work_waits();
 }
 
-/// Runs `body`, drops of the domain `block` that may never return, in a helper. Meanwhile it does not count as one, and `block`
-/// pays for it, whatever its limit says: an object must not stay because its domain is at its limit.
+/// Runs `body`, drops of the domain `block` that may never return, in a helper. Meanwhile it does
+/// not count as one, and `block` pays for it, whatever its limit says: an object must not stay
+/// because its domain is at its limit.
 pub(crate) fn away(block: &Arc<ControlBlock>, body: impl FnOnce()) {
     let _charge = Charge::anyway(block.clone(), Kind::Notes, THREAD_BYTES);
     let go = |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers - 1, queue.away + 1);
@@ -82,7 +84,8 @@ pub(crate) fn away(block: &Arc<ControlBlock>, body: impl FnOnce()) {
     come(&mut QUEUE.lock());
 }
 
-/// Whether there is more work than idle helpers, so that [`add_helper`] should be called if it stays so.
+/// Whether there is more work than idle helpers, so that [`add_helper`] should be called if it
+/// stays so.
 pub(crate) fn is_behind() -> bool {
     let queue = QUEUE.lock();
     let waits = queue.ready.len() + queue.dropping.len() + usize::from(other_work());
@@ -142,8 +145,8 @@ extern "C" fn help(_: usize) {
     })
 }
 
-/// Whether the helper that asks, who has no work, is not needed any more: one stays, the others give their
-/// stacks back.
+/// Whether the helper that asks, who has no work, is not needed any more: one stays, the others
+/// give their stacks back.
 fn leaves() -> bool {
     let mut queue = QUEUE.lock();
     // Work that came since it looked for some was not given to anybody else, who counted on it.
@@ -194,7 +197,8 @@ fn work() -> bool {
         }
     }
     QUEUE.lock().idle += 1;
-    // Idle first: whoever waits for this may have the next domain die at once, which needs no other helper.
+    // Idle first: whoever waits for this may have the next domain die at once, which needs no other
+    // helper.
     if let Piece::Dead(block) = piece {
         block.enter_state(State::Gone);
     }

@@ -1,5 +1,5 @@
-//! What the log says of a crash. It is put down where the crash happens and written to the log by the reaper: the
-//! caller waits for its error, and not for the log.
+//! What the log says of a crash. It is put down where the crash happens and written to the log by
+//! the reaper: the caller waits for its error, and not for the log.
 
 use crate::call::Method;
 use crate::text::Clean;

@@ -1,8 +1,9 @@
 //! The scheduler: the library `fairshare` behind the framework's trait.
 //!
-//! Only what one needs of the other is here: attributes in the library's words, locks around the queues. The
-//! framework admits a thread before it makes it, so there is room for each; should there be none all the same, the
-//! thread goes into a plain queue that is looked at when there is nobody else, for it must not be lost.
+//! Only what one needs of the other is here: attributes in the library's words, locks around the
+//! queues. The framework admits a thread before it makes it, so there is room for each; should
+//! there be none all the same, the thread goes into a plain queue that is looked at when there is
+//! nobody else, for it must not be lost.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -89,8 +90,8 @@ impl FairShare {
         }
     }
 
-    /// Keeps a thread for which there was no room. One that is in a queue already is not kept: a policy in
-    /// front of this one has given it away twice.
+    /// Keeps a thread for which there was no room. One that is in a queue already is not kept: a
+    /// policy in front of this one has given it away twice.
     #[cold]
     fn crowd(&self, thread: ThreadRef, at: Moment) -> Placement {
         let kept = self.crowd.lock().push_back(thread);

@@ -1,7 +1,9 @@
-//! The kernel's own objects behind `abi/interfaces/system.idl`: loader, images, domains, monitor, memory.
+//! The kernel's own objects behind `abi/interfaces/system.idl`: loader, images, domains, monitor,
+//! memory.
 //!
-//! They are ordinary interface objects whose domain is the kernel, so that calls to them go through the same
-//! proxies as all others. Everything here is safe code over `isolation`. The hosted platform uses it, too.
+//! They are ordinary interface objects whose domain is the kernel, so that calls to them go through
+//! the same proxies as all others. Everything here is safe code over `isolation`. The hosted
+//! platform uses it, too.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -16,7 +16,8 @@ use isolation::{Reason, handle, kill};
 pub trait Machine: Send + Sync + 'static {
     /// Bytes of memory: all, free.
     fn memory(&self) -> (u64, u64);
-    /// Text of the log from position `from` on into `buffer`; the position behind it and how many bytes.
+    /// Text of the log from position `from` on into `buffer`; the position behind it and how many
+    /// bytes.
     fn log(&self, from: u64, buffer: &mut [u8]) -> (u64, usize);
     /// Processors in use.
     fn processors(&self) -> u32;

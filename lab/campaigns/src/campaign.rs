@@ -1,5 +1,5 @@
-//! What campaigns of crashes have in common: seed and numbers of the runs, a ledger with a line of JSON for each,
-//! progress, and a summary.
+//! What campaigns of crashes have in common: seed and numbers of the runs, a ledger with a line of
+//! JSON for each, progress, and a summary.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -100,8 +100,9 @@ impl Record {
         self.start.elapsed() > Duration::from_secs(60 * self.plan.minutes)
     }
 
-    /// Adds run `number`. `details` is an object with what else is to be known of it. The images of a run that went
-    /// wrong are kept under names that say which it was. A run without images is not spoken of.
+    /// Adds run `number`. `details` is an object with what else is to be known of it. The images of
+    /// a run that went wrong are kept under names that say which it was. A run without images is
+    /// not spoken of.
     ///
     /// # Errors
     /// If the ledger cannot be written, or an image not be kept.

@@ -1,16 +1,20 @@
 //! `cargo xtask cuts`: power cuts under work on files, and what is on the disk afterwards.
 //!
-//! - `kill`: QEMU is killed at a random moment. What it wrote stays, since the host does not lose its power.
-//! - `drop`, `reorder`: the system works once on a disk that records all writes and flushes ([`machine::nbd`]). From the
-//!   record any number of images is made that a cut at some event may leave ([`medium`]).
-//! - `lie`: as `reorder`, but as if flushes did nothing. That shows that what is looked for would be found.
+//! - `kill`: QEMU is killed at a random moment. What it wrote stays, since the host does not lose
+//!   its power.
+//! - `drop`, `reorder`: the system works once on a disk that records all writes and flushes
+//!   ([`machine::nbd`]). From the record any number of images is made that a cut at some event may
+//!   leave ([`medium`]).
+//! - `lie`: as `reorder`, but as if flushes did nothing. That shows that what is looked for would
+//!   be found.
 //!
-//! After each cut the journal is replayed by the host's e2fsck, and beside it by Trefoil: by `lib/fs/ext2` here, and for every
-//! kill and some of the others by the booted system. After each replay `e2fsck -fn` must be content, and the files must be
-//! what `workload::History` allows: all that was acknowledged, byte for byte, and no name half renamed.
+//! After each cut the journal is replayed by the host's e2fsck, and beside it by Trefoil: by
+//! `lib/fs/ext2` here, and for every kill and some of the others by the booted system. After each
+//! replay `e2fsck -fn` must be content, and the files must be what `workload::History` allows: all
+//! that was acknowledged, byte for byte, and no name half renamed.
 //!
-//! Seed and number decide the work, the image and the point. How the guest's threads take turns they do not decide; so what was recorded
-//! of a failed run is kept.
+//! Seed and number decide the work, the image and the point. How the guest's threads take turns
+//! they do not decide; so what was recorded of a failed run is kept.
 
 pub mod guest;
 pub mod medium;
@@ -222,8 +226,8 @@ pub struct Examiner<'a> {
 }
 
 impl Examiner<'_> {
-    /// Whether what a cut left is as it must be, when `done` operations were done and acknowledged. The booted system
-    /// replays it as well if it `boots`.
+    /// Whether what a cut left is as it must be, when `done` operations were done and acknowledged.
+    /// The booted system replays it as well if it `boots`.
     pub fn examine(&self, left: &[u8], history: &History, done: usize, boots: bool) -> Outcome {
         let image = self.folder.join("replayed");
         let check = |by: &str, tree: &Tree| -> Result<()> {

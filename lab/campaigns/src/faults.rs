@@ -1,9 +1,9 @@
-//! `cargo xtask faults`: a campaign of faults against a driver (or the shadow in front of it), under clients
-//! that check every result.
+//! `cargo xtask faults`: a campaign of faults against a driver (or the shadow in front of it),
+//! under clients that check every result.
 //!
 //! The plan is drawn here, from the seed and the numbers of the runs; the kernel carries it out
-//! (`lab/faults`), on the hosted platform or in QEMU, and gives back one line a run. A kernel that ends or
-//! stands still is started again behind the run that did it.
+//! (`lab/faults`), on the hosted platform or in QEMU, and gives back one line a run. A kernel that
+//! ends or stands still is started again behind the run that did it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -118,7 +118,8 @@ pub fn faults(project: &Project, options: &Options) -> Result<i32> {
     Ok(i32::from(!is_good || summary.runs() as u64 != options.runs))
 }
 
-/// The instructions of a signed image that may be replaced: all in its executable segments but padding.
+/// The instructions of a signed image that may be replaced: all in its executable segments but
+/// padding.
 fn instructions(file: &[u8]) -> Result<Vec<Instruction>> {
     let image = Image::parse(file).map_err(|error| anyhow::anyhow!("the image: {error:?}"))?;
     let data = image.elf();
@@ -418,7 +419,8 @@ fn cycles(kernel: &Kernel<'_>, count: u64, options: &Options) -> Result<i32> {
         true => format!("{:#}\n", serde_json::Value::from(lines.clone())),
         false => text,
     });
-    // The first time that many instances wait to be cleared away, tables grow, by some pages. A leak goes on.
+    // The first time that many instances wait to be cleared away, tables grow, by some pages. A
+    // leak goes on.
     let grew = last["free"].as_u64() < middle["free"].as_u64()
         || last["heap"].as_u64() > middle["heap"].as_u64();
     Ok(i32::from(grew || last["cycles"] != count))

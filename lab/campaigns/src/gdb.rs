@@ -1,9 +1,9 @@
-//! A client of the GDB remote serial protocol, as QEMU's stub speaks it: just what it takes to stop processors,
-//! step them one by one, and read and write their memory.
+//! A client of the GDB remote serial protocol, as QEMU's stub speaks it: just what it takes to stop
+//! processors, step them one by one, and read and write their memory.
 //!
-//! Reference: *Debugging with GDB*, appendix "GDB Remote Serial Protocol" (sections "Overview", "Packets", "Stop
-//! Reply Packets", "General Query Packets"); QEMU's manual, "GDB usage". For the stub a processor is a thread;
-//! processor 0 is thread 1.
+//! Reference: *Debugging with GDB*, appendix "GDB Remote Serial Protocol" (sections "Overview",
+//! "Packets", "Stop Reply Packets", "General Query Packets"); QEMU's manual, "GDB usage". For the
+//! stub a processor is a thread; processor 0 is thread 1.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,12 +16,12 @@ use anyhow::{Context, Result, bail, ensure};
 /// How long the stub may take to answer what it answers at once.
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// Steps without an instruction, one after the other: QEMU now and then ends a step before it has begun, for instance when it
-/// looks at the interrupt controller.
+/// Steps without an instruction, one after the other: QEMU now and then ends a step before it has
+/// begun, for instance when it looks at the interrupt controller.
 const MOST_IDLE: usize = 20;
 
-/// A connection to the stub of one machine, which stands still but between [`go`](Gdb::go) and the stop that
-/// follows.
+/// A connection to the stub of one machine, which stands still but between [`go`](Gdb::go) and the
+/// stop that follows.
 pub struct Gdb<S = UnixStream> {
     stream: S,
     /// Read and not used yet.
@@ -67,7 +67,8 @@ pub enum Action {
 pub enum Steps {
     /// Interrupts wait, and the machine's clocks stand.
     Alone = 7,
-    /// An interrupt that is pending is taken; then the step ends at the first instruction of its handler.
+    /// An interrupt that is pending is taken; then the step ends at the first instruction of its
+    /// handler.
     WithInterrupts = 1,
 }
 
@@ -147,7 +148,8 @@ impl<S: Patient> Gdb<S> {
         self.send(&packet)
     }
 
-    /// Waits until the machine stands still; the processor that made it so, or `None` if it runs for longer.
+    /// Waits until the machine stands still; the processor that made it so, or `None` if it runs
+    /// for longer.
     ///
     /// # Errors
     /// If the connection is broken, or the stub says something else.
@@ -247,7 +249,8 @@ impl<S: Patient> Gdb<S> {
         Ok(u64::from_le_bytes(word))
     }
 
-    /// Writes `data` to `address`, as `processor` sees it; also where the processor itself may not write.
+    /// Writes `data` to `address`, as `processor` sees it; also where the processor itself may not
+    /// write.
     ///
     /// # Errors
     /// If there is no memory.
@@ -317,7 +320,8 @@ impl<S: Patient> Gdb<S> {
     }
 }
 
-/// The first packet in `bytes`, if it is whole, and where it ends. What comes before it are acknowledgements.
+/// The first packet in `bytes`, if it is whole, and where it ends. What comes before it are
+/// acknowledgements.
 fn first_packet(bytes: &[u8]) -> Result<Option<(String, usize)>> {
     let Some(start) = bytes.iter().position(|byte| *byte == b'$') else {
         ensure!(!bytes.contains(&b'-'), "the stub did not understand");
@@ -373,7 +377,8 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// A stub that gives these answers, one packet each, a few bytes at a time, and remembers what it was told.
+    /// A stub that gives these answers, one packet each, a few bytes at a time, and remembers what
+    /// it was told.
     struct Script {
         answers: VecDeque<Vec<u8>>,
         told: Vec<u8>,

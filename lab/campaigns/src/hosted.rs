@@ -1,7 +1,8 @@
 //! `cargo xtask host`: builds the hosted platform and runs `trefoil-host` with the arguments given.
 //!
-//! The core is compiled for the bare machine, with the fingerprint and the key of the domain images, which
-//! are the very files that the booted system uses; the launcher is compiled for Linux.
+//! The core is compiled for the bare machine, with the fingerprint and the key of the domain
+//! images, which are the very files that the booted system uses; the launcher is compiled for
+//! Linux.
 
 use std::fs;
 use std::path::PathBuf;
@@ -112,8 +113,8 @@ pub fn bench(project: &Project, names: &[String], json: bool) -> Result<i32> {
     host(project, &Options { arguments })
 }
 
-/// The launcher as a command, told where the build is. Domains run in its process, with nothing but the language between
-/// them and what their user may do: it does not find the key.
+/// The launcher as a command, told where the build is. Domains run in its process, with nothing but
+/// the language between them and what their user may do: it does not find the key.
 pub fn launcher(project: &Project, built: &Built) -> Command {
     let mut command = confine::command(project, &built.launcher);
     command
@@ -122,8 +123,8 @@ pub fn launcher(project: &Project, built: &Built) -> Command {
     command
 }
 
-/// Runs the isolation tests in a Linux process, and the example of the guide to plug-ins; how many passed
-/// and failed.
+/// Runs the isolation tests in a Linux process, and the example of the guide to plug-ins; how many
+/// passed and failed.
 ///
 /// # Errors
 /// If they cannot be built or started.

@@ -15,7 +15,8 @@ pub struct Entry {
     pub kind: String,
     /// Whether the fault came.
     pub reached: bool,
-    /// `unnoticed`, `error_returned`, `wrong_result`, `leak`, `hang`, `kernel_fault` or `not_reached`.
+    /// `unnoticed`, `error_returned`, `wrong_result`, `leak`, `hang`, `kernel_fault` or
+    /// `not_reached`.
     pub outcome: String,
     /// From the fault to the first good call, in microseconds.
     pub latency: Option<f64>,
@@ -104,8 +105,8 @@ impl Summary {
         all
     }
 
-    /// Whether nothing happened that must never happen, and if `shadowed`, whether at least 99.9 % of the
-    /// faults went unnoticed.
+    /// Whether nothing happened that must never happen, and if `shadowed`, whether at least 99.9 %
+    /// of the faults went unnoticed.
     pub fn is_good(&self, shadowed: bool) -> bool {
         let never = ["kernel_fault", "hang", "leak", "wrong_result"];
         never.iter().all(|outcome| self.count(outcome) == 0)

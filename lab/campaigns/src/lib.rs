@@ -1,12 +1,14 @@
 //! What is measured and broken on purpose: campaigns, benchmarks and fuzzers over the whole system.
 //!
-//! - [`bench`]: figures beside peers, with [`peer`] (Debian's kernel in the same QEMU) and [`plot`];
+//! - [`bench`]: figures beside peers, with [`peer`] (Debian's kernel in the same QEMU) and
+//!   [`plot`];
 //! - [`faults`], [`ledger`]: the fault campaign and what it says;
 //! - [`cuts`], [`storms`]: campaigns of power cuts and of crashes, with [`campaign`];
 //! - [`steps`]: kills at every instruction of a call, by a debugger ([`gdb`]);
 //! - [`fuzz`]: damaged input and hostile calls for what takes input from outside;
 //! - [`hosted`]: the system in a Linux process;
-//! - [`model`], [`sanitize`]: the kernel's protocols under a model checker, and tests under sanitizers.
+//! - [`model`], [`sanitize`]: the kernel's protocols under a model checker, and tests under
+//!   sanitizers.
 
 pub mod bench;
 pub mod campaign;

@@ -1,4 +1,5 @@
-//! `cargo xtask model`: calls, deaths and the shared heap under many more schedules than `make test` tries.
+//! `cargo xtask model`: calls, deaths and the shared heap under many more schedules than `make
+//! test` tries.
 //!
 //! The scenes, and what the model assumes, are in `kernel/isolation/src/model`.
 

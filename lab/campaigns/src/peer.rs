@@ -17,7 +17,8 @@ const KERNEL_PACKAGE: &str = "linux-image-cloud-amd64";
 const INIT: &str = "#!/bin/busybox sh\nexec /bin/busybox sh </dev/console >/dev/console 2>&1\n";
 const INIT_BEGIN: &str = "#!/bin/busybox sh\nbb=/bin/busybox\n$bb mount -t devtmpfs dev /dev\n";
 
-/// The kernel's modules for a virtio disk, in the order in which they can be loaded. One that is missing is built in.
+/// The kernel's modules for a virtio disk, in the order in which they can be loaded. One that is
+/// missing is built in.
 const MODULES: [&str; 6] = [
     "virtio_ring",
     "virtio",
@@ -110,8 +111,8 @@ fn keep_modules(unpacked: &Path, to: &Path) -> Result<()> {
 }
 
 impl Peer {
-    /// An initial disk whose first program loads the drivers, mounts the virtio disk as `kind` of file system on
-    /// `/disk`, runs `program` there, prints `end`, and stops the machine.
+    /// An initial disk whose first program loads the drivers, mounts the virtio disk as `kind` of
+    /// file system on `/disk`, runs `program` there, prints `end`, and stops the machine.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -133,8 +134,8 @@ impl Peer {
         Ok(archive.finish())
     }
 
-    /// An initial disk whose first program runs the lines of `script`, where `/program` is `program` and `$bb` is
-    /// busybox, prints `end`, and stops the machine.
+    /// An initial disk whose first program runs the lines of `script`, where `/program` is
+    /// `program` and `$bb` is busybox, prints `end`, and stops the machine.
     ///
     /// # Errors
     /// If a file cannot be read.

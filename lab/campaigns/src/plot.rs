@@ -43,7 +43,8 @@ pub fn bars(title: &str, values: &[(String, f64)], goal: f64) -> String {
 /// A bar: its name, its value, and whether it is ours and not a peer's.
 pub type Row = (String, f64, bool);
 
-/// Horizontal bars on a logarithmic scale; those of peers are paler. Values that are not above 0 are left out.
+/// Horizontal bars on a logarithmic scale; those of peers are paler. Values that are not above 0
+/// are left out.
 pub fn logarithmic(title: &str, rows: &[Row]) -> String {
     let rows: Vec<_> = rows.iter().filter(|(_, value, _)| *value > 0.0).collect();
     let (left, height) = (400.0, 50.0 + 20.0 * rows.len() as f64);

@@ -1,9 +1,10 @@
 //! `cargo xtask sanitize`: tests on the host with AddressSanitizer and ThreadSanitizer.
 //!
 //! What runs: the scenes of calls, deaths and the shared heap on threads of Linux
-//! (`kernel/isolation/src/model/stress.rs`), and the unit tests of the crates that hold the logic of the framework and of
-//! isolation. The bare-metal core of the hosted platform itself cannot: the sanitizers need a target that they know,
-//! and its own allocator. Leaks are not looked for: what a domain owned when it died is never freed by its code.
+//! (`kernel/isolation/src/model/stress.rs`), and the unit tests of the crates that hold the logic
+//! of the framework and of isolation. The bare-metal core of the hosted platform itself cannot: the
+//! sanitizers need a target that they know, and its own allocator. Leaks are not looked for: what a
+//! domain owned when it died is never freed by its code.
 
 use std::path::PathBuf;
 
@@ -83,7 +84,8 @@ pub fn sanitize(project: &Project, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that the toolchain has the sanitizer's runtime library: rustup's have, Debian's have not.
+/// Makes sure that the toolchain has the sanitizer's runtime library: rustup's have, Debian's have
+/// not.
 fn need_runtime(toolchain: &Toolchain, sanitizer: Sanitizer) -> Result<()> {
     let mut rustc = std::process::Command::new(toolchain.bin.join("rustc"));
     let folder = tool::output(rustc.args(["--print", "target-libdir", "--target", TARGET]))?;

@@ -1,16 +1,19 @@
 //! `cargo xtask steps`: a domain is killed at every instruction of a call, on the bare machine.
 //!
-//! A call is followed from the first instruction of its proxy to the one behind its return, by QEMU's debugger stub
-//! ([`stage`]). For every instruction there is a round: fresh domains, a call that is stopped just there, a kill on the other
-//! processor, and a look at what the call gives and what is left. What must hold in each:
+//! A call is followed from the first instruction of its proxy to the one behind its return, by
+//! QEMU's debugger stub ([`stage`]). For every instruction there is a round: fresh domains, a call
+//! that is stopped just there, a kill on the other processor, and a look at what the call gives and
+//! what is left. What must hold in each:
 //!
 //! - the call gives the right result or the error of a crashed domain, and the machine goes on;
 //! - the killed domain is dead, the other one answers as before, and all memory comes back;
-//! - there is one place on the path before which every kill gives the error, and behind which none does, and it is not before
-//!   the killed domain has returned; the driver behind a shadow may be killed anywhere, and the result is right.
+//! - there is one place on the path before which every kill gives the error, and behind which none
+//!   does, and it is not before the killed domain has returned; the driver behind a shadow may be
+//!   killed anywhere, and the result is right.
 //!
-//! The last one shows that the kernel does not take a result from the dead or return into them, even where that would do
-//! no harm this time. [`mutants`] breaks the kernel, to show that all this is noticed.
+//! The last one shows that the kernel does not take a result from the dead or return into them,
+//! even where that would do no harm this time. [`mutants`] breaks the kernel, to show that all this
+//! is noticed.
 
 pub mod mutants;
 pub mod stage;

@@ -1,13 +1,14 @@
-//! `cargo xtask storms`: the file system crashes again and again under programs that use it, at times the disk's driver
-//! with it, and what they did is compared with what the host makes of it.
+//! `cargo xtask storms`: the file system crashes again and again under programs that use it, at
+//! times the disk's driver with it, and what they did is compared with what the host makes of it.
 //!
-//! A storm is one boot in which several crashes come at random moments. Crashes that come when the program has
-//! ended already do not count. The kinds of work:
+//! A storm is one boot in which several crashes come at random moments. Crashes that come when the
+//! program has ended already do not count. The kinds of work:
 //! - `copy`: `cp -r` of a tree of 2,000 files;
 //! - `sort`: `sort` of a large file into another;
 //! - `build`: small files made, written, renamed, linked and removed (`lib/testing/workload`).
 //!
-//! After the machine is off, the result must be right to the byte and `e2fsck -fn` content, with a journal and without.
+//! After the machine is off, the result must be right to the byte and `e2fsck -fn` content, with a
+//! journal and without.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -156,7 +157,8 @@ struct Scene<'a> {
 type Crash = (u64, bool);
 
 impl Scene<'_> {
-    /// One boot. The crashes that came while the work was under way, and whether everything was right then.
+    /// One boot. The crashes that came while the work was under way, and whether everything was
+    /// right then.
     fn storm(&self, number: u64, image: &Path) -> Result<(Vec<Crash>, Outcome)> {
         let mut random = Random::new(self.options.plan.seed, number);
         let crashes = self.crashes(&mut random);
@@ -300,8 +302,8 @@ enum Expected {
     Work(Box<History>),
 }
 
-/// Shell commands that have a domain crash, or killed, by the program `how`. Where it has just crashed and is not there, they
-/// wait for the next instance.
+/// Shell commands that have a domain crash, or killed, by the program `how`. Where it has just
+/// crashed and is not there, they wait for the next instance.
 pub fn strike(how: &str, domain: &str) -> String {
     format!("until {how} {domain} 2> /dev/null; do sleep 0.01; done; ")
 }

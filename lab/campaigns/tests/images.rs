@@ -1,5 +1,5 @@
-//! Images that must not load: each damage by itself, signed as if it came from the build, and the reason that the
-//! kernel's loader gives.
+//! Images that must not load: each damage by itself, signed as if it came from the build, and the
+//! reason that the kernel's loader gives.
 
 use abi::image::{MOST_PORTS, PORT_LENGTH, Port, SIGNATURE_LENGTH};
 use ed25519_compact::{KeyPair, Seed};

@@ -1,4 +1,5 @@
-//! The clients: threads that write to sectors of their own, read them again, and know what must be there.
+//! The clients: threads that write to sectors of their own, read them again, and know what must be
+//! there.
 
 use crate::plan::Random;
 use crate::store::SECTOR;
@@ -22,7 +23,8 @@ const OPERATIONS: u32 = 8;
 /// Most sectors of one operation.
 const MOST_SECTORS: u64 = 8;
 
-/// What a client found in one run. Without memory of its own, so that none is missing while it is kept.
+/// What a client found in one run. Without memory of its own, so that none is missing while it is
+/// kept.
 #[derive(Clone, Default)]
 pub struct Outcome {
     /// Calls that it made.
@@ -33,7 +35,8 @@ pub struct Outcome {
     pub error: Option<Text<64>>,
     /// What was read and is not what was written.
     pub wrong: Option<Text<64>>,
-    /// Start and end of the first good call that ended after a driver was found dead, in nanoseconds.
+    /// Start and end of the first good call that ended after a driver was found dead, in
+    /// nanoseconds.
     pub first_good: Option<(u64, u64)>,
     /// The longest call, in nanoseconds.
     pub longest: u64,
@@ -85,7 +88,8 @@ impl Clients {
         platform().wake(&self.round, u32::MAX);
     }
 
-    /// Waits until they are done, at most until `deadline`; what they found, or `None` if they are not done.
+    /// Waits until they are done, at most until `deadline`; what they found, or `None` if they are
+    /// not done.
     pub fn finish(&self, deadline: u64) -> Option<[Outcome; CLIENTS]> {
         loop {
             let done = self.done.load(Ordering::Acquire);
@@ -128,8 +132,8 @@ extern "C" fn client(argument: usize) {
     })
 }
 
-/// What a sector may hold: the last version that was written without an error comes first; the others
-/// perhaps arrived although there was an error.
+/// What a sector may hold: the last version that was written without an error comes first; the
+/// others perhaps arrived although there was an error.
 #[derive(Clone, Debug, Default)]
 struct Versions {
     known: [u64; MOST_VERSIONS],

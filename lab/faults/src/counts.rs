@@ -10,7 +10,8 @@ use isolation::platform::{STACK_BYTES, platform};
 /// Counts at a moment when no driver lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Free memory, in bytes, with what the shared heaps keep and with the stacks of the undertaker.
+    /// Free memory, in bytes, with what the shared heaps keep and with the stacks of the
+    /// undertaker.
     pub free: u64,
     /// Bytes of the kernel's own heap.
     pub heap: u64,
@@ -44,8 +45,8 @@ impl Counts {
             && self.handles <= before.handles
     }
 
-    /// The counts, as soon as no more than `slack` bytes are missing compared with `before`, or when `patience`
-    /// nanoseconds have passed.
+    /// The counts, as soon as no more than `slack` bytes are missing compared with `before`, or
+    /// when `patience` nanoseconds have passed.
     pub fn settled(
         ground: &Ground,
         other: u32,

@@ -1,4 +1,5 @@
-//! One domain crashes and is restarted, again and again: memory stays, numbers rise, the time stays.
+//! One domain crashes and is restarted, again and again: memory stays, numbers rise, the time
+//! stays.
 
 use crate::counts::Counts;
 use crate::engine::{Ground, prepare, supervisor};
@@ -82,8 +83,8 @@ fn bury(dead: &mut Vec<Arc<ControlBlock>>, left: usize) -> Result<(), String> {
     }
 }
 
-/// The counts when the last instance has been cleared away. The stacks and the records of its threads come back
-/// a little later than it is said to be gone, much later on a busy machine.
+/// The counts when the last instance has been cleared away. The stacks and the records of its
+/// threads come back a little later than it is said to be gone, much later on a busy machine.
 fn settled(ground: &Ground, before: Option<&Counts>) -> Counts {
     match before {
         Some(before) => Counts::settled(ground, 0, before, 0, SETTLE),

@@ -1,4 +1,5 @@
-//! One run after the other: start what is needed, make a fault, let the clients work, look what came of it.
+//! One run after the other: start what is needed, make a fault, let the clients work, look what
+//! came of it.
 
 use crate::clients::{CLIENTS, Clients, Outcome, REGION};
 use crate::counts::Counts;
@@ -50,8 +51,8 @@ pub struct Ground {
     pub stretch: u64,
 }
 
-/// Carries out a plan: the first line names the domain that is to fail (`driver` or `shadow`), or says
-/// `cycles COUNT`; then one fault a line.
+/// Carries out a plan: the first line names the domain that is to fail (`driver` or `shadow`), or
+/// says `cycles COUNT`; then one fault a line.
 ///
 /// # Errors
 /// If it cannot begin or go on; what had to be reported was reported.
@@ -174,8 +175,8 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// The counts when what is dead has been cleared away. That before the baseline is there is no loss, and not
-    /// waited for as long.
+    /// The counts when what is dead has been cleared away. That before the baseline is there is no
+    /// loss, and not waited for as long.
     fn settled(&self, before: &Counts) -> Counts {
         let patience = self.baseline.map_or(WARM_UP_PATIENCE, |_| PATIENCE);
         Counts::settled(
@@ -314,7 +315,8 @@ impl<'a> Campaign<'a> {
         match fault.kind {
             Kind::Opcode => reason == Reason::InvalidOpcode,
             Kind::Overflow => reason == Reason::StackOverflow,
-            // A hang in the driver's own thread is found out by the driver: its device does not answer.
+            // A hang in the driver's own thread is found out by the driver: its device does not
+            // answer.
             Kind::Hang => matches!(reason, Reason::Hang | Reason::Exited),
             Kind::Kill => reason == Reason::Killed,
             Kind::Memory => {
@@ -324,8 +326,8 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// Ends the driver, and the shadow if it is dead or the one that is to fail, and waits until nothing of
-    /// them is left; how many drivers were replaced.
+    /// Ends the driver, and the shadow if it is dead or the one that is to fail, and waits until
+    /// nothing of them is left; how many drivers were replaced.
     fn clear_away(&mut self, fault: &Fault) -> Result<usize, String> {
         let ended = self.supervisor.end();
         let restarts = ended.len().saturating_sub(1);
@@ -352,15 +354,16 @@ impl<'a> Campaign<'a> {
 fn plant(victim: &ControlBlock, fault: &Fault) {
     let code = fault.kind.code(fault.at.length);
     if !code.is_empty() {
-        // SAFETY: the driver is idle: nobody calls it, and its own thread waits in the kernel. The bytes
-        // stay inside one instruction, so nothing but an exception or a loop can come of them. Only this
-        // thread ends domains of the campaign, and it does not now.
+        // SAFETY: the driver is idle: nobody calls it, and its own thread waits in the kernel. The
+        // bytes stay inside one instruction, so nothing but an exception or a loop can come of
+        // them. Only this thread ends domains of the campaign, and it does not now.
         unsafe { victim.plant(fault.at.place as usize, code) };
     }
 }
 
-/// Nanoseconds from the fault to the first good call after it. Where the moment of the fault is not known
-/// it is taken to be the start of the first call that it hit, so the figure is rather too large.
+/// Nanoseconds from the fault to the first good call after it. Where the moment of the fault is not
+/// known it is taken to be the start of the first call that it hit, so the figure is rather too
+/// large.
 fn latency(clients: &[Outcome], known: Option<u64>, fault: &Fault) -> Option<u64> {
     if fault.kind == Kind::Delay {
         return clients.iter().map(|client| client.longest).max();

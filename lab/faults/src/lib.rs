@@ -1,9 +1,9 @@
-//! The fault campaign: clients that check every result call a block device through the real block shadow,
-//! while the driver behind it is made to fail in every way that there is.
+//! The fault campaign: clients that check every result call a block device through the real block
+//! shadow, while the driver behind it is made to fail in every way that there is.
 //!
-//! The kernel runs the campaign itself, on the hosted platform and, with the feature `testing`, on the bare
-//! machine; it is never part of the system that users run. What is to happen comes as a plan, one fault a
-//! line ([`plan`]), and every run is reported as one line of JSON.
+//! The kernel runs the campaign itself, on the hosted platform and, with the feature `testing`, on
+//! the bare machine; it is never part of the system that users run. What is to happen comes as a
+//! plan, one fault a line ([`plan`]), and every run is reported as one line of JSON.
 //!
 //! - [`plan`]: faults, how they are drawn and written;
 //! - `store`: the medium, which outlives every driver;

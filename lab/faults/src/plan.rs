@@ -1,5 +1,5 @@
-//! A plan: which fault happens in which run. Drawn from a seed and the run's number alone, so that every
-//! run can be done again.
+//! A plan: which fault happens in which run. Drawn from a seed and the run's number alone, so that
+//! every run can be done again.
 
 use core::fmt;
 
@@ -60,8 +60,8 @@ impl Kind {
         }
     }
 
-    /// The bytes that replace an instruction of `length` bytes. They are never longer than it, so that no
-    /// other instruction is changed; empty if this kind plants nothing.
+    /// The bytes that replace an instruction of `length` bytes. They are never longer than it, so
+    /// that no other instruction is changed; empty if this kind plants nothing.
     pub fn code(self, length: u8) -> &'static [u8] {
         match self {
             // The one-byte instruction was taken out of 64-bit mode.
@@ -92,8 +92,8 @@ pub struct Fault {
     pub kind: Kind,
     /// The instruction that is replaced; of no meaning for other kinds.
     pub at: Instruction,
-    /// Kill: microseconds after the start. Memory: KiB that are missing. Delay: microseconds. Failure and
-    /// delay: see also `count`.
+    /// Kill: microseconds after the start. Memory: KiB that are missing. Delay: microseconds.
+    /// Failure and delay: see also `count`.
     pub amount: u32,
     /// Delay and failure: which request to the medium it is, from 1.
     pub count: u32,

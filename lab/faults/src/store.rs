@@ -1,8 +1,10 @@
-//! The medium: a block device of the kernel's own, which stands in for a disk and outlives every driver.
+//! The medium: a block device of the kernel's own, which stands in for a disk and outlives every
+//! driver.
 //!
-//! Every driver is granted a [`Medium`] of its own. Starting the next driver resets the device: from then on
-//! what an older one asks for is answered with a device error, as a thread of a dead driver that has not left
-//! it yet would see a device that was reset under it. No client may ever get to know of that.
+//! Every driver is granted a [`Medium`] of its own. Starting the next driver resets the device:
+//! from then on what an older one asks for is answered with a device error, as a thread of a dead
+//! driver that has not left it yet would see a device that was reset under it. No client may ever
+//! get to know of that.
 
 use abi::RVec;
 use alloc::vec::Vec;

@@ -13,11 +13,14 @@ use trefoil_gate::{stamp, tool};
 
 const SIZE: &str = "128M";
 const BIG_LENGTH: usize = 8 << 20;
-/// The journal of the default disk: the smallest for the blocks below. A larger one would be emptied less often.
+/// The journal of the default disk: the smallest for the blocks below. A larger one would be
+/// emptied less often.
 const JOURNAL: [&str; 3] = ["-j", "-J", "size=4"];
-/// Blocks of the size of a page, as on disks of today. With smaller ones a mount reads a block for every 256 of the journal, to find it.
+/// Blocks of the size of a page, as on disks of today. With smaller ones a mount reads a block for
+/// every 256 of the journal, to find it.
 const BLOCKS: [&str; 2] = ["-b", "4096"];
-/// Where an image says which features it has that others may ignore, and the bit there for a journal.
+/// Where an image says which features it has that others may ignore, and the bit there for a
+/// journal.
 const FEATURES_AT: u64 = 1024 + 0x5c;
 const HAS_JOURNAL: u32 = 4;
 
@@ -26,7 +29,8 @@ pub fn default_file(project: &Project) -> PathBuf {
     project.out.join("disk.img")
 }
 
-/// The default disk: made if there is none, with the programs of the present build on it, and with a journal.
+/// The default disk: made if there is none, with the programs of the present build on it, and with
+/// a journal.
 ///
 /// # Errors
 /// If it cannot be made.
@@ -121,7 +125,8 @@ fn fill(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes an ext2 file system of `size` (as mke2fs writes it) in the new file `disk`, with all that is in `root`.
+/// Makes an ext2 file system of `size` (as mke2fs writes it) in the new file `disk`, with all that
+/// is in `root`.
 ///
 /// # Errors
 /// If mke2fs fails.
@@ -153,8 +158,8 @@ pub fn make_with(root: &Path, disk: &Path, size: &str, options: &[&str]) -> Resu
     Ok(())
 }
 
-/// Makes the file system on `disk` clean: a machine that was killed may have left a journal to be replayed, or where there is none,
-/// blocks that belong to nobody.
+/// Makes the file system on `disk` clean: a machine that was killed may have left a journal to be
+/// replayed, or where there is none, blocks that belong to nobody.
 fn repair(disk: &Path) -> Result<()> {
     // Status 1 means "repaired".
     let repaired = tool::captured(

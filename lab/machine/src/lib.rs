@@ -1,4 +1,5 @@
-//! The machine that tests, campaigns and `cargo xtask run` drive: nothing in it is linked into the system.
+//! The machine that tests, campaigns and `cargo xtask run` drive: nothing in it is linked into the
+//! system.
 //!
 //! - [`qemu`] and [`session`]: a running system and typing at it;
 //! - [`preflight`]: what would keep it from booting, in words for people;

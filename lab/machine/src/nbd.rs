@@ -1,7 +1,8 @@
-//! A disk for one machine, over the protocol of network block devices on a Unix socket: enough of it for QEMU.
+//! A disk for one machine, over the protocol of network block devices on a Unix socket: enough of
+//! it for QEMU.
 //!
-//! All writes and flushes are recorded ([`Tape`]). A flush covers the writes that had been answered when it
-//! arrived; those that were still under way it may or may not reach.
+//! All writes and flushes are recorded ([`Tape`]). A flush covers the writes that had been answered
+//! when it arrived; those that were still under way it may or may not reach.
 //!
 //! Format reference: the NBD project's `doc/proto.md`, cited as "proto".
 

@@ -1,6 +1,6 @@
-//! What would keep the system from booting as it was asked to, said before QEMU or the system say it in
-//! words that only they understand: a disk image that is in use, cannot be written or cannot be mounted; too
-//! little memory; KVM that is not there.
+//! What would keep the system from booting as it was asked to, said before QEMU or the system say
+//! it in words that only they understand: a disk image that is in use, cannot be written or cannot
+//! be mounted; too little memory; KVM that is not there.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use ext2::{BlockDevice, DeviceError, FileSystem, SECTOR_SIZE};
 
-/// Opens a disk image and keeps other machines of ours from using it for as long as the result lives.
+/// Opens a disk image and keeps other machines of ours from using it for as long as the result
+/// lives.
 ///
 /// # Errors
 /// If it cannot be opened as is needed, or another machine uses it. The message says what to do.

@@ -115,8 +115,8 @@ impl Machine {
     }
 
     fn what_it_boots(&self) -> Vec<String> {
-        // The firmware leaves devices alone that it does not boot from. Otherwise it takes so much memory for several
-        // disks that there is none left for our archive where QEMU puts it.
+        // The firmware leaves devices alone that it does not boot from. Otherwise it takes so much
+        // memory for several disks that there is none left for our archive where QEMU puts it.
         let mut all = words(&["-boot", "strict=on"]);
         if has_quick_firmware() {
             all.extend(words(&["-bios", QUICK_FIRMWARE]));
@@ -236,8 +236,8 @@ fn disk(drive: &str, name: &str, settings: &str) -> Vec<String> {
     words(&["-drive", &drive, "-device", &device])
 }
 
-/// A firmware for kernels that QEMU loads itself. The usual one looks for other things to boot, which takes longer than our
-/// kernel does.
+/// A firmware for kernels that QEMU loads itself. The usual one looks for other things to boot,
+/// which takes longer than our kernel does.
 const QUICK_FIRMWARE: &str = "qboot.rom";
 
 /// Whether QEMU has [`QUICK_FIRMWARE`]; not all packages of it do.
@@ -373,7 +373,8 @@ impl Drop for Guest {
 pub enum Ended {
     /// The system powered off with this status.
     Status(i32),
-    /// The machine was powered off without a status (also by the user, with Ctrl-] x), or was reset.
+    /// The machine was powered off without a status (also by the user, with Ctrl-] x), or was
+    /// reset.
     Off,
     /// The kernel stopped itself over a bug of its own.
     KernelPanic,
@@ -382,8 +383,8 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// QEMU's exit code is `status * 2 + 1` modulo 256 if the debug-exit device was written. The log
-    /// has the whole status.
+    /// QEMU's exit code is `status * 2 + 1` modulo 256 if the debug-exit device was written. The
+    /// log has the whole status.
     fn new(code: Option<i32>, log: &str) -> Self {
         if log.contains("kernel panic") {
             return Ended::KernelPanic;

@@ -1,6 +1,7 @@
 //! A system that somebody types at: waits for its prompt, types lines, collects what is printed.
 //!
-//! Used for standard input that is no terminal, for the demonstration and by the whole-system tests.
+//! Used for standard input that is no terminal, for the demonstration and by the whole-system
+//! tests.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

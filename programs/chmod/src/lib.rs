@@ -1,5 +1,5 @@
-//! `chmod MODE FILE...`: changes the permission bits of files. They are kept and shown, not enforced; only a script
-//! must be executable to be started by its name.
+//! `chmod MODE FILE...`: changes the permission bits of files. They are kept and shown, not
+//! enforced; only a script must be executable to be started by its name.
 #![no_std]
 #![forbid(unsafe_code)]
 

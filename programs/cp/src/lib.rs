@@ -195,8 +195,8 @@ fn copy(
     }
 }
 
-/// Whether both describe one file. There is no device number: two files on two file systems with the same
-/// number, length, room and time of change would be taken for one.
+/// Whether both describe one file. There is no device number: two files on two file systems with
+/// the same number, length, room and time of change would be taken for one.
 fn is_same(one: &Metadata, other: &Metadata) -> bool {
     let key = |it: &Metadata| (it.inode, it.size, it.allocated, it.modified, it.links);
     key(one) == key(other)

@@ -1,4 +1,5 @@
-//! `echo [-n] [TEXT...]`: prints its arguments, separated by blanks; with `-n` without a line break behind.
+//! `echo [-n] [TEXT...]`: prints its arguments, separated by blanks; with `-n` without a line break
+//! behind.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! `env [-i] [-u NAME] [NAME=VALUE...] [COMMAND [ARGUMENT...]]`: runs a program in a changed environment.
+//! `env [-i] [-u NAME] [NAME=VALUE...] [COMMAND [ARGUMENT...]]`: runs a program in a changed
+//! environment.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -64,7 +64,8 @@ fn main(env: &Env) -> Result<i32, Stop> {
     Ok(if walk.failed { 1 } else { env.status() })
 }
 
-/// A byte before patterns and names alike: with it no name starts with a dot, which would be special.
+/// A byte before patterns and names alike: with it no name starts with a dot, which would be
+/// special.
 const BEFORE: u8 = b'/';
 
 /// A pattern in which a backslash takes the meaning from the byte behind it.

@@ -111,7 +111,8 @@ impl Search {
         self.patterns.iter().any(matching) != self.options.has('v')
     }
 
-    /// How many lines of a file were selected; an error of the file inside, one of the output outside.
+    /// How many lines of a file were selected; an error of the file inside, one of the output
+    /// outside.
     fn file(&self, env: &Env, file: &[u8], mut reader: Reader) -> Result<Result<u64, Error>, Stop> {
         let mut line = Vec::new();
         let (mut number, mut count) = (0_u64, 0);

@@ -67,7 +67,8 @@ fn row(disk: &DiskInfo, mounts: &[Mounted]) -> [String; 4] {
     ]
 }
 
-/// A size in the largest unit of which there is at least one, with one decimal place if that is not zero.
+/// A size in the largest unit of which there is at least one, with one decimal place if that is not
+/// zero.
 fn size(bytes: u64) -> String {
     let unit = (1..UNITS.len())
         .rev()

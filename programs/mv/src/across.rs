@@ -7,7 +7,8 @@ use ulib::{Env, Error};
 /// How deep directories may be nested.
 const MOST_DEPTH: usize = 100;
 
-/// Moves what is at `from` to `to`, where nothing is but perhaps a file. What is in the way of that leaves what was not moved where it was.
+/// Moves what is at `from` to `to`, where nothing is but perhaps a file. What is in the way of that
+/// leaves what was not moved where it was.
 ///
 /// # Errors
 /// The file systems'.

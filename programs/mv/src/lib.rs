@@ -1,4 +1,5 @@
-//! `mv SOURCE... TARGET`: moves or renames files and directories; to another file system by copying.
+//! `mv SOURCE... TARGET`: moves or renames files and directories; to another file system by
+//! copying.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,8 @@
-//! Lines that a person types: the editor of `lineedit` on the console, with a history in a file and completion.
+//! Lines that a person types: the editor of `lineedit` on the console, with a history in a file and
+//! completion.
 //!
-//! The console is raw only while a line is typed, and gives one byte at a time, so that what is typed ahead reaches
-//! the program that it is meant for.
+//! The console is raw only while a line is typed, and gives one byte at a time, so that what is
+//! typed ahead reaches the program that it is meant for.
 
 use alloc::vec::Vec;
 use interfaces::{Errno, OpenFlags, RVec};
@@ -66,7 +67,8 @@ impl Person {
         lines.map(<[u8]>::to_vec).collect()
     }
 
-    /// Reads the history. Without a disk, or with a damaged one, there is none, and that is no reason to complain.
+    /// Reads the history. Without a disk, or with a damaged one, there is none, and that is no
+    /// reason to complain.
     fn load(&mut self, env: &Env) {
         let read = env
             .open(&self.file)

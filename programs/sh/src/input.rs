@@ -1,7 +1,7 @@
 //! Lines from the shell's standard input.
 //!
-//! The programs that the shell starts read the same input. So from a file or pipe the shell takes one byte
-//! at a time and never more than its line; the console gives at most a line anyway.
+//! The programs that the shell starts read the same input. So from a file or pipe the shell takes
+//! one byte at a time and never more than its line; the console gives at most a line anyway.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -38,7 +38,8 @@ impl Input {
         !self.pending.is_empty()
     }
 
-    /// The next line. `interrupts` are counted by the process; a change while nothing comes is Ctrl-C.
+    /// The next line. `interrupts` are counted by the process; a change while nothing comes is
+    /// Ctrl-C.
     pub fn next_line(&mut self) -> Line {
         let before = self.interrupts();
         loop {
@@ -91,8 +92,8 @@ impl Input {
 /// Bytes that are read at once where what is too much can be given back.
 const FILE_CHUNK: usize = 512;
 
-/// A line from a descriptor, and whether a line break ended it. Nothing behind the line is taken: of a file what
-/// was read too far is given back, from a pipe it is read byte by byte.
+/// A line from a descriptor, and whether a line break ended it. Nothing behind the line is taken:
+/// of a file what was read too far is given back, from a pipe it is read byte by byte.
 pub fn line_of(process: &Handle<dyn Process>, descriptor: u32) -> (Vec<u8>, bool) {
     let mut line = Vec::new();
     let mut position = process.position(descriptor).ok();

@@ -1,8 +1,8 @@
 //! `sh [-c LINE [NAME [ARGUMENT...]]] [FILE [ARGUMENT...]]`: the shell.
 //!
-//! The language is in the library `shell`; here is what ties it to a process ([`unix`]) and to the lines of
-//! its standard input ([`input`]). With the console as standard input it is interactive: it prompts, and
-//! Ctrl-C ends what runs in the foreground but not the shell.
+//! The language is in the library `shell`; here is what ties it to a process ([`unix`]) and to the
+//! lines of its standard input ([`input`]). With the console as standard input it is interactive:
+//! it prompts, and Ctrl-C ends what runs in the foreground but not the shell.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -72,7 +72,8 @@ struct Switches {
     input: bool,
 }
 
-/// Takes the options off the front of the arguments. Like those of `set`, they may begin with `+` and stand together.
+/// Takes the options off the front of the arguments. Like those of `set`, they may begin with `+`
+/// and stand together.
 fn take_switches(mut arguments: &[Vec<u8>]) -> Result<(Switches, &[Vec<u8>]), Stop> {
     let mut switches = Switches::default();
     while let Some((first, rest)) = arguments.split_first() {

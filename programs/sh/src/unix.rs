@@ -161,7 +161,8 @@ impl System for Unix<'_> {
     }
 
     fn close(&mut self, descriptor: u32) {
-        // The descriptor is the shell's own, so the only error is one of a file system that is gone.
+        // The descriptor is the shell's own, so the only error is one of a file system that is
+        // gone.
         let _ = self.env.process().close(descriptor);
     }
 

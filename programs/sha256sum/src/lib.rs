@@ -1,4 +1,5 @@
-//! `sha256sum [-c] [FILE...]`: prints the SHA-256 sums of files, or checks those that it printed before.
+//! `sha256sum [-c] [FILE...]`: prints the SHA-256 sums of files, or checks those that it printed
+//! before.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! `sync`: returns when everything that was written, or what was written to some files, is on the disk.
+//! `sync`: returns when everything that was written, or what was written to some files, is on the
+//! disk.
 #![no_std]
 #![forbid(unsafe_code)]
 

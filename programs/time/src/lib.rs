@@ -1,4 +1,5 @@
-//! `time [-p] COMMAND [ARGUMENT...]`: runs a program and tells how long that took, and how much processor time.
+//! `time [-p] COMMAND [ARGUMENT...]`: runs a program and tells how long that took, and how much
+//! processor time.
 #![no_std]
 #![forbid(unsafe_code)]
 

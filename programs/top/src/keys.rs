@@ -17,7 +17,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Has the console give keys as they are typed, without showing them. It is cooked again when the process ends.
+    /// Has the console give keys as they are typed, without showing them. It is cooked again when
+    /// the process ends.
     ///
     /// # Errors
     /// There is no memory for the thread.

@@ -1,4 +1,5 @@
-//! `top [-n COUNT] [-d SECONDS]`: shows the domains and programs live, those first that use the processors most.
+//! `top [-n COUNT] [-d SECONDS]`: shows the domains and programs live, those first that use the
+//! processors most.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -36,7 +37,8 @@ const COLUMNS: [(&str, Side); 11] = [
     ("THREADS", Side::Right),
 ];
 
-/// Lines of the screen that are no rows: the head, the titles, and the last one, where the cursor is.
+/// Lines of the screen that are no rows: the head, the titles, and the last one, where the cursor
+/// is.
 const OTHER_LINES: usize = 3;
 /// The kernel's number among the domains.
 const KERNEL: u32 = 1;

@@ -1,4 +1,5 @@
-//! `touch [-c] [-d DATE|-t STAMP|-r FILE] FILE...`: sets the date of files, and makes those that are not there.
+//! `touch [-c] [-d DATE|-t STAMP|-r FILE] FILE...`: sets the date of files, and makes those that
+//! are not there.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -7,8 +7,8 @@ use interfaces::{ExitStatus, Job, RVec, SpawnRequest};
 /// Where programs are looked for if `PATH` is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/boot/bin";
 
-/// How many of the arguments in front of a command are options or their values; `valued` lists the letters of
-/// options that have one.
+/// How many of the arguments in front of a command are options or their values; `valued` lists the
+/// letters of options that have one.
 pub fn options_end(arguments: &[Vec<u8>], valued: &[u8]) -> usize {
     let mut end = 0;
     while let Some(argument) = arguments.get(end) {
@@ -22,8 +22,8 @@ pub fn options_end(arguments: &[Vec<u8>], valued: &[u8]) -> usize {
     end.min(arguments.len())
 }
 
-/// Runs a command with this program's environment, and waits for it; its status, as a shell shows it. 126 and 127
-/// come with a message: it could not be run, or was not found.
+/// Runs a command with this program's environment, and waits for it; its status, as a shell shows
+/// it. 126 and 127 come with a message: it could not be run, or was not found.
 ///
 /// # Errors
 /// There is no memory for it, or this program is being ended.

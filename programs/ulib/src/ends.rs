@@ -1,11 +1,12 @@
-//! What `head` and `tail` have in common: their arguments, and a heading over each of several files.
+//! What `head` and `tail` have in common: their arguments, and a heading over each of several
+//! files.
 
 use crate::{Env, Error, Reader, Stop};
 use alloc::vec::Vec;
 use textutil::options::Options;
 
-/// The arguments, with a first one such as `-5` (or `+5` if `plus` is true) as `-n5`. It must be the first, since behind
-/// an option it would be its value.
+/// The arguments, with a first one such as `-5` (or `+5` if `plus` is true) as `-n5`. It must be
+/// the first, since behind an option it would be its value.
 pub fn arguments(env: &Env, plus: bool) -> Vec<Vec<u8>> {
     let mut arguments = env.arguments().to_vec();
     if let Some(first) = arguments.first_mut() {
@@ -22,9 +23,9 @@ pub fn arguments(env: &Env, plus: bool) -> Vec<Vec<u8>> {
     arguments
 }
 
-/// Has `show` print a part of each file, or of the standard input if none is named; with headings for several, always with
-/// `-v`, and never with `-q`. The exit status. An error of a file is the inner one of `show`, and is told; one of the output
-/// the outer.
+/// Has `show` print a part of each file, or of the standard input if none is named; with headings
+/// for several, always with `-v`, and never with `-q`. The exit status. An error of a file is the
+/// inner one of `show`, and is told; one of the output the outer.
 ///
 /// # Errors
 /// Those of the output.

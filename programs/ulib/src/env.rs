@@ -102,8 +102,8 @@ impl Env {
     /// Takes the arguments apart; `known` as for [`Options::parse`]. `--help` prints `usage`.
     ///
     /// # Errors
-    /// A stop with status 2 and a message if an option is unknown or lacks its value; with status 0 after
-    /// `--help`.
+    /// A stop with status 2 and a message if an option is unknown or lacks its value; with status 0
+    /// after `--help`.
     pub fn options(&self, usage: &str, known: &str) -> Result<Options, Stop> {
         self.options_of(self.arguments(), usage, known)
     }
@@ -195,8 +195,8 @@ impl Env {
         self.output.borrow_mut().flush().map_err(write_error)
     }
 
-    /// Writes `NAME: text` to the standard error, behind what was printed so far. There is nobody to tell
-    /// if that fails.
+    /// Writes `NAME: text` to the standard error, behind what was printed so far. There is nobody
+    /// to tell if that fails.
     pub fn complain(&self, text: fmt::Arguments<'_>) {
         self.failed.set(true);
         self.report(format_args!("{}: {text}", self.name()));

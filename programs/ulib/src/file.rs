@@ -122,8 +122,8 @@ impl Reader {
         Ok(self.chunk.as_ref().filter(|chunk| !chunk.is_empty()))
     }
 
-    /// Appends the next line to `line`, with its line break if it has one; how many bytes, 0 at the end.
-    /// The line may be as long as there is memory.
+    /// Appends the next line to `line`, with its line break if it has one; how many bytes, 0 at the
+    /// end. The line may be as long as there is memory.
     ///
     /// # Errors
     /// The descriptor's, or that there is no memory for so long a line.

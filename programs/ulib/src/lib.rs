@@ -1,5 +1,5 @@
-//! What every program uses: its arguments, files, buffered input and output, and messages that a Unix user
-//! knows.
+//! What every program uses: its arguments, files, buffered input and output, and messages that a
+//! Unix user knows.
 //!
 //! A program is a crate with two functions. `start` is its entry, and always the same:
 //! ```ignore
@@ -8,8 +8,8 @@
 //! }
 //! fn main(env: &Env) -> Result<i32, Stop> { ... }
 //! ```
-//! `main` gives the exit status, or a [`Stop`]: then the program ends at once, with a message where there is
-//! something to say. So `?` is all the error handling that most programs need.
+//! `main` gives the exit status, or a [`Stop`]: then the program ends at once, with a message where
+//! there is something to say. So `?` is all the error handling that most programs need.
 #![no_std]
 #![forbid(unsafe_code)]
 

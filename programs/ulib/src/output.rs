@@ -5,8 +5,8 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use interfaces::{DescriptorKind, Errno, FsError, Handle, Process, RVec};
 
-/// Bytes that are collected before they are written: the largest object that shares a chunk of the shared
-/// heap with others.
+/// Bytes that are collected before they are written: the largest object that shares a chunk of the
+/// shared heap with others.
 const CAPACITY: usize = 32 * 1024;
 
 /// A buffered writer. To the console it writes whole lines at once, elsewhere whole buffers.

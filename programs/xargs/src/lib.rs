@@ -1,4 +1,5 @@
-//! `xargs [-0rt] [-n COUNT] [-I TEXT] [COMMAND [ARGUMENT...]]`: runs a program with arguments from its input.
+//! `xargs [-0rt] [-n COUNT] [-I TEXT] [COMMAND [ARGUMENT...]]`: runs a program with arguments from
+//! its input.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! The file system against images that lie, guided by coverage.
 //!
-//! An input is not an image, which libFuzzer would change in places that nobody reads, but a recipe: which of the
-//! good images to start from, which of its words to change and how, and what to do with the file system then.
-//! The good images lie in the folder that `TREFOIL_FUZZ_SEEDS` names. `TREFOIL_FUZZ_DUMP` names a file for
-//! the changed image of an input, to look at it.
+//! An input is not an image, which libFuzzer would change in places that nobody reads, but a
+//! recipe: which of the good images to start from, which of its words to change and how, and what
+//! to do with the file system then. The good images lie in the folder that `TREFOIL_FUZZ_SEEDS`
+//! names. `TREFOIL_FUZZ_DUMP` names a file for the changed image of an input, to look at it.
 #![no_main]
 
 mod disk;

@@ -1,5 +1,5 @@
-//! What is done with a file system that was mounted: everything is listed and read, up to a budget, and then
-//! the rest of the input says what is changed.
+//! What is done with a file system that was mounted: everything is listed and read, up to a budget,
+//! and then the rest of the input says what is changed.
 
 use ext2::{FileKind, FileSystem};
 

@@ -14,9 +14,11 @@ pub struct Attack {
     pub files: &'static [(&'static str, &'static str)],
     /// Links in its folder: name, and where they lead.
     pub links: &'static [(&'static str, &'static str)],
-    /// A part of what the build must say before it compiles anything; empty if the attack shows only later.
+    /// A part of what the build must say before it compiles anything; empty if the attack shows
+    /// only later.
     pub before: &'static str,
-    /// A part of what the build must say while it compiles the domain all the same; empty if it is not tried.
+    /// A part of what the build must say while it compiles the domain all the same; empty if it is
+    /// not tried.
     pub compiling: &'static str,
 }
 

@@ -280,7 +280,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         "`unsafe`",
         FORBIDDEN
     ),
-    // Characters that the compiler and the search, or the compiler and a reader, might take for different things.
+    // Characters that the compiler and the search, or the compiler and a reader, might take for
+    // different things.
     attack(
         "source-include-behind-a-direction-mark",
         &[

@@ -1,8 +1,9 @@
-//! Agreement with the host, for ext2 and ext3 and each block size: what the host put on an image is read the same, and what is
-//! written is what the host reads.
+//! Agreement with the host, for ext2 and ext3 and each block size: what the host put on an image is
+//! read the same, and what is written is what the host reads.
 //!
-//! The trees have odd and long names, symbolic links within and outside of the inode, hard links, deep directories, a large
-//! directory with an index, and files with indirect blocks of all levels, sparse where they are long.
+//! The trees have odd and long names, symbolic links within and outside of the inode, hard links,
+//! deep directories, a large directory with an index, and files with indirect blocks of all levels,
+//! sparse where they are long.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};

@@ -67,8 +67,9 @@ fn interrupt(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The key comes at all moments of a start: before the shell has read the line, while it looks for the program, while
-/// its image is read and verified (which is done once), while it is loaded, when it runs.
+/// The key comes at all moments of a start: before the shell has read the line, while it looks for
+/// the program, while its image is read and verified (which is done once), while it is loaded, when
+/// it runs.
 fn interrupt_at_once(bench: &Bench<'_>) -> Result<()> {
     let endless = [
         "sleep 1000",
@@ -156,8 +157,8 @@ fn typed_ahead(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `kill %1` ends all processes of a job: of a pipeline, of a list, of programs that start others, also
-/// when those are nobody's children any more, and while they start more and more.
+/// `kill %1` ends all processes of a job: of a pipeline, of a list, of programs that start others,
+/// also when those are nobody's children any more, and while they start more and more.
 fn whole_jobs(bench: &Bench<'_>) -> Result<()> {
     const JOBS: [&str; 6] = [
         "sleep 500 | sleep 501",

@@ -98,7 +98,8 @@ fn cycles(bench: &Bench<'_>) -> Result<()> {
     let lines: Vec<Value> = serde_json::from_slice(&output.stdout)?;
     let last = lines.last().context("no line")?;
     ensure!(last["cycles"] == 2000, "{last}");
-    // A sample may fall into a moment in which a stack is not given back yet; what is lost for good never is.
+    // A sample may fall into a moment in which a stack is not given back yet; what is lost for good
+    // never is.
     let best = |lines: &[Value]| lines.iter().filter_map(|line| line["free"].as_u64()).max();
     let (before, after) = lines.split_at(lines.len() / 2);
     ensure!(before.len() >= 2 && best(before).is_some(), "{lines:?}");

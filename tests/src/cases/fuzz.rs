@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use super::{Case, case};
 use crate::bench::Bench;
 
-/// Methods that are covered at least, also where the machine is so slow that the time is over before all
-/// have had their turn.
+/// Methods that are covered at least, also where the machine is so slow that the time is over
+/// before all have had their turn.
 const LEAST: u32 = 50;
 
 pub(super) const CASES: &[Case] = &[

@@ -1,4 +1,5 @@
-//! The guide `docs/guide/write-a-domain.md`: its code is the code that is built, and what it says to run works.
+//! The guide `docs/guide/write-a-domain.md`: its code is the code that is built, and what it says
+//! to run works.
 
 use std::fs;
 
@@ -49,7 +50,8 @@ fn verbatim(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The text `manifest` with the sections of `changes` in place of those of the same name, or behind all others.
+/// The text `manifest` with the sections of `changes` in place of those of the same name, or behind
+/// all others.
 fn changed(manifest: &str, changes: &str) -> String {
     let mut sections = sections(manifest);
     for new in self::sections(changes) {

@@ -1,7 +1,8 @@
-//! A program that takes all memory, all processor time and the log at once, and what others then still get.
+//! A program that takes all memory, all processor time and the log at once, and what others then
+//! still get.
 //!
-//! The test looks at six things ([`Check`]), also when one of them has failed. How long things take is
-//! printed, and bounded only so that a hang is found.
+//! The test looks at six things ([`Check`]), also when one of them has failed. How long things take
+//! is printed, and bounded only so that a hang is found.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,11 +45,13 @@ enum Check {
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long the memory may take to come back.
 const SETTLING: Duration = Duration::from_secs(20);
-/// So much less may be free than before: images of programs that were started, tables that have grown.
+/// So much less may be free than before: images of programs that were started, tables that have
+/// grown.
 const KEPT: u64 = 12 << 20;
 /// The same when it has been so before.
 const STRAY: u64 = 2 << 20;
-/// A job may have a quarter of the 256 MiB. Files in `/tmp`, and what services hold for it, come on top.
+/// A job may have a quarter of the 256 MiB. Files in `/tmp`, and what services hold for it, come on
+/// top.
 const TAKEN: u64 = 64 << 20;
 /// An answer that takes less is not felt to be broken, however short the idle time is.
 const FELT: Duration = Duration::from_secs(5);
@@ -85,7 +88,8 @@ fn hog(bench: &Bench<'_>, processors: u32, line: &str) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// The default manifest with next to no page cache: what is read comes from the disk, and takes no memory.
+/// The default manifest with next to no page cache: what is read comes from the disk, and takes no
+/// memory.
 fn without_cache(bench: &Bench<'_>) -> Result<String> {
     let text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     ensure!(text.contains("cache=40%"), "the manifest has no cache=40%");

@@ -60,7 +60,8 @@ fn good(bench: &Bench<'_>) -> Result<Vec<u8>> {
     fs::read(&path).with_context(|| path.display().to_string())
 }
 
-/// Starts each of `images`: each must be refused with a message that has one of `words`, and the shell goes on.
+/// Starts each of `images`: each must be refused with a message that has one of `words`, and the
+/// shell goes on.
 fn expect_refused(bench: &Bench<'_>, images: &[Vec<u8>], words: &[&str]) -> Result<()> {
     let disk = disk_with(bench, images)?;
     let line = format!(

@@ -1,4 +1,5 @@
-//! Limits: many processes, open files, arguments, names; a full disk; no memory; a device that fails.
+//! Limits: many processes, open files, arguments, names; a full disk; no memory; a device that
+//! fails.
 
 use std::fs;
 use std::path::Path;
@@ -124,7 +125,8 @@ fn names(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// A sparse file of more than 4 GiB, written and read back, cut, and as the host sees it; every block size.
+/// A sparse file of more than 4 GiB, written and read back, cut, and as the host sees it; every
+/// block size.
 fn large_files(bench: &Bench<'_>) -> Result<()> {
     for size in ["1024", "2048", "4096"] {
         let (machine, image) = beside(bench, "16M", &["-b", size])?;
@@ -209,8 +211,8 @@ fn memory(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// A job in the background whose children each take memory gets as much as one program may have. Another job has its own, and
-/// programs start as ever; when the job has ended, all of it is back.
+/// A job in the background whose children each take memory gets as much as one program may have.
+/// Another job has its own, and programs start as ever; when the job has ended, all of it is back.
 fn job(bench: &Bench<'_>) -> Result<()> {
     let free = "grep MemFree /proc/meminfo";
     let hold = format!("{STRAIN} hold 12 3 & ").repeat(8);
@@ -311,7 +313,8 @@ pub(super) fn greedy(bench: &Bench<'_>, disk: &std::path::Path) -> Result<Machin
     Ok(machine)
 }
 
-/// A machine whose second disk fails by `rules`, and the disk. `/data` on it has 64 KiB, `/other` a line.
+/// A machine whose second disk fails by `rules`, and the disk. `/data` on it has 64 KiB, `/other` a
+/// line.
 fn failing(
     bench: &Bench<'_>,
     rules: impl Fn(u64) -> String,

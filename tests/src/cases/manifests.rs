@@ -1,4 +1,5 @@
-//! Manifests with mistakes: the cause is named, by the tool before boot and by `init` when booted all the same.
+//! Manifests with mistakes: the cause is named, by the tool before boot and by `init` when booted
+//! all the same.
 
 use std::fs;
 use std::thread;

@@ -217,7 +217,8 @@ fn lying_disk(bench: &Bench<'_>) -> Result<()> {
     session.end(LIMIT).map(|_| ())
 }
 
-/// The third disk is `vdc` also when it is asked for first; mounting again and again leaves nothing behind.
+/// The third disk is `vdc` also when it is asked for first; mounting again and again leaves nothing
+/// behind.
 fn stable_names(bench: &Bench<'_>) -> Result<()> {
     let (mut machine, second) = two_disks(bench, &[])?;
     let third = bench.folder.join("third.img");

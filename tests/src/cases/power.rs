@@ -1,4 +1,5 @@
-//! Power cuts and crashes of the file system under work on files: short campaigns of `cargo xtask cuts` and `storms`.
+//! Power cuts and crashes of the file system under work on files: short campaigns of `cargo xtask
+//! cuts` and `storms`.
 
 use std::fs;
 use std::time::Duration;
@@ -65,7 +66,8 @@ fn lies_noticed(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A disk as `make run` makes it, whose machine is killed under work: early, in the middle and late.
+/// A disk as `make run` makes it, whose machine is killed under work: early, in the middle and
+/// late.
 fn default_disk(bench: &Bench<'_>) -> Result<()> {
     const OPERATIONS: usize = 400;
     const PAUSES: [u64; 3] = [0, 4, 25];

@@ -156,15 +156,15 @@ pub(super) fn free(line: &str) -> Option<u64> {
     row.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// Free memory may be this much less after all crashes than after the first rounds: one chunk of the
-/// shared heap that happens to be cut anew. A page lost in each of the 120 crashes between would be
-/// nearly twice as much.
+/// Free memory may be this much less after all crashes than after the first rounds: one chunk of
+/// the shared heap that happens to be cut anew. A page lost in each of the 120 crashes between
+/// would be nearly twice as much.
 const STRAY_BYTES: u64 = 256 << 10;
 
-/// Ten times twenty crashes. The personality's tables double in one of the first three rounds, whose
-/// programs end at once or linger as the host's load has it, and are kept; so the fourth reading
-/// counts as the first. Before each reading the last death has time to be cleared away. The manifest
-/// allows more restarts than usual.
+/// Ten times twenty crashes. The personality's tables double in one of the first three rounds,
+/// whose programs end at once or linger as the host's load has it, and are kept; so the fourth
+/// reading counts as the first. Before each reading the last death has time to be cleared away. The
+/// manifest allows more restarts than usual.
 fn hundred(bench: &Bench<'_>) -> Result<()> {
     let disk = bench.disk()?;
     let mut machine = bench.machine_by(&with_limits(bench, &["virtio-blk"], MANY_RESTARTS)?)?;
@@ -218,7 +218,8 @@ fn power_off(mut session: Session) -> Result<()> {
     session.end(LIMIT).map(|_| ())
 }
 
-/// Without the shadow in front of it: what was under way fails with a message, and the next command works.
+/// Without the shadow in front of it: what was under way fails with a message, and the next command
+/// works.
 fn file_system(bench: &Bench<'_>) -> Result<()> {
     const SHADOW: &str = "[domain.vfs]\nimage = \"vfs-shadow\"\ngrants = { fs = \"ext2.respawn\" }\n\
          limits = { reserve_pages = 256 }\n";
@@ -248,8 +249,8 @@ fn personality(bench: &Bench<'_>) -> Result<()> {
     after_crash(bench, "the personality crashed", "crash rv6").map(|_| ())
 }
 
-/// Types `line`, waits for the next prompt, and has the system prove that it still works. `happened` is what the log says of the
-/// crash.
+/// Types `line`, waits for the next prompt, and has the system prove that it still works.
+/// `happened` is what the log says of the crash.
 fn after_crash(bench: &Bench<'_>, happened: &str, line: &str) -> Result<String> {
     let disk = bench.disk()?;
     let mut session = bench.session(&bench.machine_with(&disk))?;
@@ -317,7 +318,8 @@ fn init(bench: &Bench<'_>) -> Result<()> {
     after_crash(bench, "init: back after a crash", "crash init; domains -q").map(|_| ())
 }
 
-/// More crashes than it may have: the driver stays down, the log says so, and reads fail with a message.
+/// More crashes than it may have: the driver stays down, the log says so, and reads fail with a
+/// message.
 fn budget(bench: &Bench<'_>) -> Result<()> {
     let disk = bench.disk()?;
     let mut machine = bench.machine_by(&with_limits(bench, &["virtio-blk"], "window_s = 3600")?)?;

@@ -1,5 +1,6 @@
-//! Scripts of ordinary work print byte for byte what Debian's dash with its tools prints, and end as they do there.
-//! Errors are in the scripts on purpose; what is written to the standard error is not compared.
+//! Scripts of ordinary work print byte for byte what Debian's dash with its tools prints, and end
+//! as they do there. Errors are in the scripts on purpose; what is written to the standard error is
+//! not compared.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -29,7 +30,8 @@ pub(super) const CASES: &[Case] = &[
 /// How long the system may take for one script.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What dash is started by: whoever runs the tests may ignore signals or keep modes from others, and dash would inherit that.
+/// What dash is started by: whoever runs the tests may ignore signals or keep modes from others,
+/// and dash would inherit that.
 const USUAL: &str = "umask 022; exec env --default-signal dash -c \"$1\" script";
 
 /// Runs `script` on the host and in the system, each in an empty folder, and compares.

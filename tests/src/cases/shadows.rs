@@ -35,8 +35,8 @@ const FILES: usize = 300;
 /// Options of mke2fs for a file system with a journal, that is ext3.
 pub(super) const JOURNAL: &[&str] = &["-j", "-J", "size=4"];
 
-/// The manifest with the shadow. `patient`: as many restarts as it takes; otherwise the usual number, however slowly the
-/// crashes come.
+/// The manifest with the shadow. `patient`: as many restarts as it takes; otherwise the usual
+/// number, however slowly the crashes come.
 fn machine(bench: &Bench<'_>, image: &Path, patient: bool) -> Result<Machine> {
     let limits = if patient {
         MANY_RESTARTS
@@ -184,7 +184,8 @@ fn reads(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&image)
 }
 
-/// Work without a `sync` in it, so that everything stands in the log only, with a crash in every round.
+/// Work without a `sync` in it, so that everything stands in the log only, with a crash in every
+/// round.
 fn names(bench: &Bench<'_>) -> Result<()> {
     let image = bench.small_disk("32M", JOURNAL, |root| {
         Ok(fs::write(root.join("keep"), "kept\n")?)

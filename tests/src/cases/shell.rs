@@ -202,8 +202,8 @@ fn process_programs(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Every program of the archive starts, ends with status 0 and says how it is used; these do what they are known for
-/// instead: name, output, status.
+/// Every program of the archive starts, ends with status 0 and says how it is used; these do what
+/// they are known for instead: name, output, status.
 const NO_USAGE: &[Line] = &[("echo", "--help\n", 0), ("false", "", 1), ("true", "", 0)];
 
 fn every_program(bench: &Bench<'_>) -> Result<()> {

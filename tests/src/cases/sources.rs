@@ -1,9 +1,9 @@
-//! Sources of domains that must not build: every attack of the table in [`crate::attacks`] is refused, and for
-//! the right reason.
+//! Sources of domains that must not build: every attack of the table in [`crate::attacks`] is
+//! refused, and for the right reason.
 //!
-//! Those that pass the search of manifests and sources, and those that are to meet a second defence, are
-//! compiled as the build compiles domains: all of them at once, in a workspace of their own with the real
-//! interfaces and the real runtime.
+//! Those that pass the search of manifests and sources, and those that are to meet a second
+//! defence, are compiled as the build compiles domains: all of them at once, in a workspace of
+//! their own with the real interfaces and the real runtime.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,8 +33,8 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The plain compiler takes all programs that break the language: what refuses them is the build. If this fails, a new
-/// compiler has closed a hole.
+/// The plain compiler takes all programs that break the language: what refuses them is the build.
+/// If this fails, a new compiler has closed a hole.
 fn open(bench: &Bench<'_>) -> Result<()> {
     let compiler = setup::toolchain()?.bin.join("rustc");
     for (name, text) in attacks::plain() {
@@ -197,7 +197,8 @@ fn write(file: &Path, text: &str) -> Result<()> {
     fs::write(file, text).with_context(|| file.display().to_string())
 }
 
-/// The second defence: all attacks that name one are compiled although the search would have refused them.
+/// The second defence: all attacks that name one are compiled although the search would have
+/// refused them.
 fn compiling(bench: &Bench<'_>) -> Result<BTreeMap<String, String>> {
     let root = bench.folder.join("all");
     let tried: Vec<Attack> = attacks::all()

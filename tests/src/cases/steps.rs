@@ -1,5 +1,5 @@
-//! Kills at every instruction, in small: at some instructions of every call, and three ways to break the kernel that the
-//! campaign must notice. `cargo xtask steps` does all of them.
+//! Kills at every instruction, in small: at some instructions of every call, and three ways to
+//! break the kernel that the campaign must notice. `cargo xtask steps` does all of them.
 
 use std::process::{Command, Output};
 
@@ -33,7 +33,8 @@ fn steps(bench: &Bench<'_>, words: &str) -> Result<Output> {
     Ok(command.output()?)
 }
 
-/// Every path, each with its own few places: some in domains, some in the kernel, the first one and the one behind the call.
+/// Every path, each with its own few places: some in domains, some in the kernel, the first one and
+/// the one behind the call.
 fn survived(bench: &Bench<'_>) -> Result<()> {
     let output = steps(bench, "--kills 4 --json")?;
     let errors = String::from_utf8_lossy(&output.stderr);

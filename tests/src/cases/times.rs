@@ -1,5 +1,6 @@
-//! Processor time as users see it. No test here asks how fast anything is: a machine whose host is busy loses time,
-//! but that is charged to whoever had the processor then, so shares stay what they are.
+//! Processor time as users see it. No test here asks how fast anything is: a machine whose host is
+//! busy loses time, but that is charged to whoever had the processor then, so shares stay what they
+//! are.
 
 use std::fs;
 
@@ -22,7 +23,8 @@ const LOOP: &str = "sh -c 'while :; do :; done'";
 /// One that asks for files again and again.
 const LOOKS: &str = "sh -c 'i=0; while [ $i -lt 3000 ]; do [ -e /deep/level0/level1/level2/level3/none ]; i=$((i+1)); done'";
 
-/// The number in column `column` (from 0) of the first line of `text` that ends with the word `name`.
+/// The number in column `column` (from 0) of the first line of `text` that ends with the word
+/// `name`.
 fn number(text: &str, name: &str, column: usize) -> Result<u64> {
     let rows = text.lines().map(|line| line.split_whitespace());
     let row = rows.clone().find(|row| row.clone().last() == Some(name));
@@ -32,7 +34,8 @@ fn number(text: &str, name: &str, column: usize) -> Result<u64> {
     Ok(word.parse()?)
 }
 
-/// What the line of `/proc/processes` about `name` says, in milliseconds: own code, others' on its behalf.
+/// What the line of `/proc/processes` about `name` says, in milliseconds: own code, others' on its
+/// behalf.
 fn process(text: &str, name: &str) -> Result<(u64, u64)> {
     Ok((number(text, name, 4)?, number(text, name, 5)?))
 }
@@ -93,8 +96,8 @@ fn busy_and_sleeping(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Four jobs with 250 spinning threads each have no more than their four parts. Where each thread had a part, `ls`
-/// took 17 seconds.
+/// Four jobs with 250 spinning threads each have no more than their four parts. Where each thread
+/// had a part, `ls` took 17 seconds.
 fn thousand(bench: &Bench<'_>) -> Result<()> {
     let spin = "/boot/testing/strain spin 250 &";
     let line = format!(

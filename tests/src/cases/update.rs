@@ -319,8 +319,8 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// Ten times eight updates; what is lost every time is a leak, what is allocated once and kept is none: tables grow in the first
-/// rounds.
+/// Ten times eight updates; what is lost every time is a leak, what is allocated once and kept is
+/// none: tables grow in the first rounds.
 fn eighty(bench: &Bench<'_>) -> Result<()> {
     let disk = bench.disk()?;
     let update = format!("update virtio-blk {}", image("virtio-blk-2"));
@@ -339,7 +339,8 @@ fn eighty(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// `init` dies while it has closed the gate and waits for a start that hangs: calls go on, and it starts everything anew.
+/// `init` dies while it has closed the gate and waits for a start that hangs: calls go on, and it
+/// starts everything anew.
 fn init_dies(bench: &Bench<'_>) -> Result<()> {
     let disk = bench.disk()?;
     let mut session = bench.session(&bench.machine_with(&disk))?;
@@ -377,7 +378,8 @@ fn restarts(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// An image that comes up and then crashes in every call uses its restarts up; then the one before serves again.
+/// An image that comes up and then crashes in every call uses its restarts up; then the one before
+/// serves again.
 fn undone(bench: &Bench<'_>) -> Result<()> {
     let disk = bench.disk()?;
     let line = format!(

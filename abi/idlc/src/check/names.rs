@@ -119,7 +119,8 @@ impl Names<'_> {
             }
         }
         self.unique("", items);
-        // That two names have the same number is as good as impossible; then one of them must change.
+        // That two names have the same number is as good as impossible; then one of them must
+        // change.
         let numbers = model
             .interfaces
             .iter()

@@ -24,7 +24,8 @@ pub fn check(model: &Model, errors: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Why a type is not plain data, or `None` if it is (or is wrong in a way that another rule reports).
+/// Why a type is not plain data, or `None` if it is (or is wrong in a way that another rule
+/// reports).
 pub fn not_plain(model: &Model, ty: &Type) -> Option<String> {
     match &ty.kind {
         Kind::Scalar(_) | Kind::Float(_) | Kind::RpcError | Kind::Text(_) => None,

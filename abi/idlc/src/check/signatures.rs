@@ -79,8 +79,8 @@ fn error_type(walker: &mut Walker<'_>, error: &Type) {
     }
 }
 
-/// All arguments together fit where one may: they lie on the stack at once, more than once on their way through a
-/// proxy, and a call promises its callee no more stack than is known beforehand.
+/// All arguments together fit where one may: they lie on the stack at once, more than once on their
+/// way through a proxy, and a call promises its callee no more stack than is known beforehand.
 fn all_fit(walker: &mut Walker<'_>, method: &Method) {
     let sizes = method
         .arguments

@@ -5,8 +5,9 @@ use crate::model::{Body, Kind, Model, Type};
 /// The most, in bytes.
 pub const LARGEST: u64 = 4096;
 
-/// An upper bound for the size of a value in bytes: every part is counted at a multiple of 8, or of 16 where
-/// the alignment may be 16. A type that contains itself counts as nothing, another rule reports it.
+/// An upper bound for the size of a value in bytes: every part is counted at a multiple of 8, or of
+/// 16 where the alignment may be 16. A type that contains itself counts as nothing, another rule
+/// reports it.
 pub fn of(model: &Model, ty: &Type) -> u64 {
     Sizes {
         model,

@@ -12,7 +12,8 @@ pub enum Place {
     Value,
     /// In an `RRef` or `RVec`.
     Shared,
-    /// Nothing says, because no interface reaches the type: only what is wrong everywhere is reported.
+    /// Nothing says, because no interface reaches the type: only what is wrong everywhere is
+    /// reported.
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! The module `interfaces::domains`: for every entry its ports, and the step from untyped grants to its
-//! typed `start` function and back.
+//! The module `interfaces::domains`: for every entry its ports, and the step from untyped grants to
+//! its typed `start` function and back.
 
 use super::{Code, INSIDE};
 use crate::model::{Argument, Entry, Kind, Model, Port, handle};

@@ -3,7 +3,8 @@
 use super::{Code, INSIDE, base, entries, grouped};
 use crate::model::{Body, Budget, Definition, Field, Interface, Kind, Method, Model, Variant};
 
-/// The text of `interfaces.rs`, which the crate includes. It uses the built-in types by their bare names.
+/// The text of `interfaces.rs`, which the crate includes. It uses the built-in types by their bare
+/// names.
 pub fn emit(model: &Model) -> String {
     let mut code = Code::default();
     code.line("// Written by idlc from the .idl files. Do not edit.");
@@ -64,8 +65,8 @@ fn emit_body(code: &mut Code, model: &Model, definition: &Definition) {
     code.close("}");
 }
 
-/// A plain enum without fields. It has numbers, from 0 on in the order of the source, since kernel and tools keep such
-/// values in words.
+/// A plain enum without fields. It has numbers, from 0 on in the order of the source, since kernel
+/// and tools keep such values in words.
 fn emit_numbered(code: &mut Code, definition: &Definition, variants: &[Variant]) {
     code.open("abi::numbered! {");
     code.docs(&definition.docs);

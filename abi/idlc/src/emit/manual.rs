@@ -1,5 +1,5 @@
-//! The reference manual of the interfaces, in Markdown: one chapter a file, then the entries of domains,
-//! the built-in types and the rules.
+//! The reference manual of the interfaces, in Markdown: one chapter a file, then the entries of
+//! domains, the built-in types and the rules.
 
 use super::{INSIDE, grouped};
 use crate::diagnostics::Rule;

@@ -1,8 +1,8 @@
-//! The crate `kernel/proxies`: one invocation of `isolation::proxy!` for every interface, and the registry
-//! in which the kernel looks proxies up by interface number.
+//! The crate `kernel/proxies`: one invocation of `isolation::proxy!` for every interface, and the
+//! registry in which the kernel looks proxies up by interface number.
 //!
-//! All code of the proxies is in that macro, written and audited by hand; what is generated is only its
-//! input.
+//! All code of the proxies is in that macro, written and audited by hand; what is generated is only
+//! its input.
 
 use super::{Code, Names};
 use crate::model::{Argument, Budget, Interface, Kind, Method, Model};

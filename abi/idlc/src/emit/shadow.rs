@@ -1,9 +1,10 @@
-//! Skeletons of shadows: safe domains that stand in front of another one, have the same interface, and
-//! have it restarted when it crashes.
+//! Skeletons of shadows: safe domains that stand in front of another one, have the same interface,
+//! and have it restarted when it crashes.
 //!
-//! A skeleton compiles as it is. It makes a call again on the new instance wherever all that the call needs
-//! is still there: arguments that are plain, that are lent, or that can be copied. Whether doing a call
-//! twice is right, and what must be set up again in a new instance, is for the author to decide.
+//! A skeleton compiles as it is. It makes a call again on the new instance wherever all that the
+//! call needs is still there: arguments that are plain, that are lent, or that can be copied.
+//! Whether doing a call twice is right, and what must be set up again in a new instance, is for the
+//! author to decide.
 
 use super::{Code, INSIDE};
 use crate::model::{Argument, Interface, Kind, Method, Model, snake_case};

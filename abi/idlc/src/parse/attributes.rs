@@ -104,8 +104,9 @@ impl Parser<'_> {
         }
     }
 
-    /// What is generated has these comments in it, and tools such as `cargo test` compile and run the code blocks that they
-    /// find in comments. What may begin one, however it is nested in lists and quotations, is refused.
+    /// What is generated has these comments in it, and tools such as `cargo test` compile and run
+    /// the code blocks that they find in comments. What may begin one, however it is nested in
+    /// lists and quotations, is refused.
     fn plain_text(&mut self, text: &str, pair: &syn::MetaNameValue) {
         let is_code = ["    ", "\t", "```", "~~~"]
             .iter()

@@ -1,5 +1,5 @@
-//! One negative test and more for every rule: the error names the rule, the place, what is wrong and what
-//! to write instead.
+//! One negative test and more for every rule: the error names the rule, the place, what is wrong
+//! and what to write instead.
 
 mod declarations;
 mod entries;

@@ -1,7 +1,7 @@
 //! The content on its way to the next version of this driver.
 //!
-//! Form 1: `head` is the number of sectors, as eight bytes, little-endian; part `n` of the runs, counted over all runs, is piece `n`
-//! of the disk, or missing if that was never written.
+//! Form 1: `head` is the number of sectors, as eight bytes, little-endian; part `n` of the runs,
+//! counted over all runs, is piece `n` of the disk, or missing if that was never written.
 
 use alloc::sync::Arc;
 use interfaces::{Estate, HandOver, HandOverError, Parts, RRef, RVec, Text};

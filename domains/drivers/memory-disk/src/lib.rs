@@ -1,8 +1,8 @@
 //! A block device in memory: for tests, and for scratch space.
 //!
 //! Memory is taken in pieces of 64 KiB when they are first written; what was never written reads as
-//! zeros. When there is no memory a write fails, and the disk stays as it is. The pieces are on the shared heap, so
-//! that a successor gets them without a copy (see [`estate`]).
+//! zeros. When there is no memory a write fails, and the disk stays as it is. The pieces are on the
+//! shared heap, so that a successor gets them without a copy (see [`estate`]).
 #![no_std]
 #![forbid(unsafe_code)]
 

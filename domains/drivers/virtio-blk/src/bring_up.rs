@@ -246,7 +246,8 @@ fn make_buffers(
     Ok((control, data))
 }
 
-/// Adds `count` rooms in one piece of memory: each piece is a handle, and a handle costs time when the driver dies.
+/// Adds `count` rooms in one piece of memory: each piece is a handle, and a handle costs time when
+/// the driver dies.
 fn add_rooms(
     rooms: &mut Vec<Room>,
     allocator: &Handle<dyn DmaAllocator>,

@@ -1,16 +1,18 @@
-//! Requests, and the slots that they take: many threads, each waiting for its own; one thread takes completions.
+//! Requests, and the slots that they take: many threads, each waiting for its own; one thread takes
+//! completions.
 //!
-//! A slot is the room for one request: a header, a status byte and data: a page, or [`SLOT_BYTES`](crate::bring_up::SLOT_BYTES). Its
-//! states, guarded by the lock of [`Disk::state`]:
+//! A slot is the room for one request: a header, a status byte and data: a page, or
+//! [`SLOT_BYTES`](crate::bring_up::SLOT_BYTES). Its states, guarded by the lock of [`Disk::state`]:
 //!
 //! ```text
 //! Free -> Taken -> WithDevice -> Done -> Free     as usual
 //!                  WithDevice -> Abandoned -> Free  the waiting thread was interrupted; the device still
 //!                                                   has the request, so the slot cannot be used before
 //! ```
-//! The memory of a slot belongs to the thread that took it, but for WithDevice and Abandoned, when it belongs to
-//! the device. The lock is held for queue work only, never while data is copied. Who has requests with the device and
-//! finds no free slot waits for its own requests, never for a slot: so nobody waits for somebody who waits.
+//! The memory of a slot belongs to the thread that took it, but for WithDevice and Abandoned, when
+//! it belongs to the device. The lock is held for queue work only, never while data is copied. Who
+//! has requests with the device and finds no free slot waits for its own requests, never for a
+//! slot: so nobody waits for somebody who waits.
 
 use crate::bring_up::{CONTROL_BYTES, Parts, Room, STATUS_OFFSET};
 use crate::window::{Rings, Window};
@@ -215,8 +217,8 @@ impl Disk {
         self.freed.notify_all();
     }
 
-    /// Puts the request in a slot into the queue. The device looks at it after [`notify`](Self::notify) at the latest.
-    /// On an error the slot is not the caller's any more.
+    /// Puts the request in a slot into the queue. The device looks at it after
+    /// [`notify`](Self::notify) at the latest. On an error the slot is not the caller's any more.
     pub(crate) fn submit(
         &self,
         slot: usize,
@@ -253,7 +255,8 @@ impl Disk {
         self.notify.write16(0, 0);
     }
 
-    /// Waits for a request; whether it did all that it was asked. The slot is then the caller's again; on an error it is not.
+    /// Waits for a request; whether it did all that it was asked. The slot is then the caller's
+    /// again; on an error it is not.
     pub(crate) fn wait(
         &self,
         slot: usize,

@@ -1,5 +1,5 @@
-//! Transfers: what a caller wants read or written, cut into requests, as many of them with the device at once as there are
-//! slots.
+//! Transfers: what a caller wants read or written, cut into requests, as many of them with the
+//! device at once as there are slots.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -39,7 +39,8 @@ impl<'a> Flight<'a> {
         }
     }
 
-    /// A free slot for so many bytes. While there is none, waits for the oldest request, and gives it to `done`.
+    /// A free slot for so many bytes. While there is none, waits for the oldest request, and gives
+    /// it to `done`.
     fn slot(
         &mut self,
         bytes: usize,
@@ -50,14 +51,16 @@ impl<'a> Flight<'a> {
             if let Some(slot) = self.disk.take_slot(bytes, patient)? {
                 return Ok(slot);
             }
-            // Half of them, so that the device is told of many new ones at once, and has the other half meanwhile.
+            // Half of them, so that the device is told of many new ones at once, and has the other
+            // half meanwhile.
             let half = self.requests.len().div_ceil(2);
             self.wait_for_first(half)?;
             (0..half).try_for_each(|_| self.finish_one(done))?;
         }
     }
 
-    /// Waits until the first `count` requests are likely to be back: for the last of them, which wakes this thread once and not for each.
+    /// Waits until the first `count` requests are likely to be back: for the last of them, which
+    /// wakes this thread once and not for each.
     fn wait_for_first(&mut self, count: usize) -> Result<(), BlockError> {
         if core::mem::take(&mut self.untold) {
             self.disk.notify();

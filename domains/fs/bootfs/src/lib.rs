@@ -1,7 +1,8 @@
 //! The boot file system: the files of the boot archive under `boot/`, read-only.
 //!
-//! The tree is built once, when the domain starts; contents are read from the archive when they are asked
-//! for. Nothing ever changes, so there are no locks, and a restarted instance has the same inode numbers.
+//! The tree is built once, when the domain starts; contents are read from the archive when they are
+//! asked for. Nothing ever changes, so there are no locks, and a restarted instance has the same
+//! inode numbers.
 #![no_std]
 #![forbid(unsafe_code)]
 

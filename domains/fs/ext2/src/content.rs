@@ -1,13 +1,14 @@
 //! Content of files: reading through the page cache, reading ahead, and keeping that true.
 //!
-//! Who reads what is cached takes the cache's lock for a moment and nothing else, so it neither waits for the disk nor for
-//! those who change something. What is missing is looked for under the volume's lock, but read from the device without
-//! one. Changes go to the library first and to the cache then, both under the volume's lock. Volume, then cache; never
-//! the other way round.
+//! Who reads what is cached takes the cache's lock for a moment and nothing else, so it neither
+//! waits for the disk nor for those who change something. What is missing is looked for under the
+//! volume's lock, but read from the device without one. Changes go to the library first and to the
+//! cache then, both under the volume's lock. Volume, then cache; never the other way round.
 //!
-//! What a sequential reader will want next is loaded by a thread of its own ([`Content::read_ahead_for_ever`]), so that the device and
-//! the reader work at the same time. A page that somebody loads is waited for, not loaded again. If the device fails while it is
-//! read ahead nobody is told: the reader, if it comes so far, tries itself.
+//! What a sequential reader will want next is loaded by a thread of its own
+//! ([`Content::read_ahead_for_ever`]), so that the device and the reader work at the same time. A
+//! page that somebody loads is waited for, not loaded again. If the device fails while it is read
+//! ahead nobody is told: the reader, if it comes so far, tries itself.
 
 use alloc::sync::Arc;
 
@@ -229,8 +230,9 @@ impl Content {
         }))
     }
 
-    /// A buffer for at most `length` bytes. If all of it is `filled` it may be one that is in use so far, so that its memory need not be cleared.
-    /// If there is no memory for one, half of the cache goes.
+    /// A buffer for at most `length` bytes. If all of it is `filled` it may be one that is in use
+    /// so far, so that its memory need not be cleared. If there is no memory for one, half of the
+    /// cache goes.
     fn buffer(&self, length: usize, filled: bool) -> Option<Page> {
         let may_grow = !self.pressure.is_short();
         let mut state = self.state.lock();
@@ -299,7 +301,8 @@ impl Content {
         self.state.lock().cache.resize(ino.into(), size);
     }
 
-    /// Forgets the content of files: they were removed, or nobody knows what they have now. The volume's lock is held.
+    /// Forgets the content of files: they were removed, or nobody knows what they have now. The
+    /// volume's lock is held.
     pub fn forget(&self, inodes: &[u32]) {
         if inodes.is_empty() {
             return;

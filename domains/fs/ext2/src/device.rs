@@ -14,7 +14,8 @@ const BATCH: usize = 128 * 1024;
 pub struct Disk {
     block: Arc<Handle<dyn Block>>,
     geometry: Geometry,
-    /// What the last write was put together in: large memory of the shared heap is cleared when it is taken.
+    /// What the last write was put together in: large memory of the shared heap is cleared when it
+    /// is taken.
     last: Arc<Mutex<Option<RVec<u8>>>>,
 }
 

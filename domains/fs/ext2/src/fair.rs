@@ -1,9 +1,9 @@
 //! A lock that is given in the order in which it was asked for.
 //!
-//! The runtime's `Mutex` goes to whoever comes first when it is free, so a thread that does one operation after
-//! the other can keep all others out. Here each asks for a turn, and turns come in their order. A thread that is
-//! interrupted while it waits (somebody it works for was ended) gives its turn up and goes the `Mutex`'s way, so
-//! that dead callers hold nobody up.
+//! The runtime's `Mutex` goes to whoever comes first when it is free, so a thread that does one
+//! operation after the other can keep all others out. Here each asks for a turn, and turns come in
+//! their order. A thread that is interrupted while it waits (somebody it works for was ended) gives
+//! its turn up and goes the `Mutex`'s way, so that dead callers hold nobody up.
 
 use alloc::collections::BTreeSet;
 use core::ops::{Deref, DerefMut};

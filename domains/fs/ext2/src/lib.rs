@@ -1,7 +1,9 @@
-//! The ext2 file system as a domain: the [`FileSystem`](interfaces::FileSystem) interface over `lib/fs/ext2`.
+//! The ext2 file system as a domain: the [`FileSystem`](interfaces::FileSystem) interface over
+//! `lib/fs/ext2`.
 //!
 //! - [`device`]: the block device as the library wants it;
-//! - [`volume`]: the mounted file system behind its lock, and the thread that writes back what was changed;
+//! - [`volume`]: the mounted file system behind its lock, and the thread that writes back what was
+//!   changed;
 //! - [`content`]: content of files, through the page cache, and the thread that reads ahead;
 //! - [`page`]: the buffers of that;
 //! - [`pressure`]: memory that others need, and the thread that gives some back;
@@ -9,10 +11,11 @@
 //! - [`service`]: the interface;
 //! - [`options`]: the options text.
 //!
-//! One lock guards the metadata of the whole file system, also while the disk is waited for, but is given in the order in which it
-//! is asked for. Content of files that is cached is read without it. When this domain crashes,
-//! what is on the disk is a consistent file system as of some moment of the last second (see [`volume`]);
-//! with a journal the next instance replays it, and says so in the log.
+//! One lock guards the metadata of the whole file system, also while the disk is waited for, but is
+//! given in the order in which it is asked for. Content of files that is cached is read without it.
+//! When this domain crashes, what is on the disk is a consistent file system as of some moment of
+//! the last second (see [`volume`]); with a journal the next instance replays it, and says so in
+//! the log.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -42,8 +45,8 @@ use volume::Volume;
 /// Mounts the file system on `device`.
 ///
 /// # Errors
-/// [`RpcError::Refused`] when there is no ext2 file system on the device or it cannot be mounted; the
-/// kernel's log says why. [`RpcError::NoMemory`] when that is all that was wanting.
+/// [`RpcError::Refused`] when there is no ext2 file system on the device or it cannot be mounted;
+/// the kernel's log says why. [`RpcError::NoMemory`] when that is all that was wanting.
 pub fn start(
     device: Handle<dyn Block>,
     memory: Option<Handle<dyn MemoryWatch>>,

@@ -5,7 +5,8 @@ use interfaces::{Handle, MemoryWatch};
 
 use crate::volume::Volume;
 
-/// The least memory that is to be left free, in bytes, if a quarter of what is free at the start is no less.
+/// The least memory that is to be left free, in bytes, if a quarter of what is free at the start is
+/// no less.
 const LEAST_RESERVE: u64 = 16 << 20;
 
 /// The machine's memory, as a cache has to see it.

@@ -1,12 +1,13 @@
 //! The mounted file system behind its lock, and the write-back of what was changed.
 //!
-//! A change is in memory first. It reaches the disk when somebody calls `sync` or `commit`, otherwise [`DELAY`] after the first change that is not on the
-//! disk. So when this domain crashes, at most the changes of that time are lost, and `lib/fs/ext2`'s journal,
-//! or its order of writes where there is none, leaves a consistent file system.
+//! A change is in memory first. It reaches the disk when somebody calls `sync` or `commit`,
+//! otherwise [`DELAY`] after the first change that is not on the disk. So when this domain crashes,
+//! at most the changes of that time are lost, and `lib/fs/ext2`'s journal, or its order of writes
+//! where there is none, leaves a consistent file system.
 //!
-//! The timer only commits, which with a journal is one write of all changes together. `sync`, and the
-//! timer when nothing changed for [`QUIET`], bring everything to its place and leave the disk marked as
-//! clean.
+//! The timer only commits, which with a journal is one write of all changes together. `sync`, and
+//! the timer when nothing changed for [`QUIET`], bring everything to its place and leave the disk
+//! marked as clean.
 
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
@@ -32,7 +33,8 @@ const QUIET: u64 = 5_000_000_000;
 /// A mounted file system.
 pub struct Volume {
     state: FairMutex<State>,
-    /// As [`State::level`], for the thread that waits for changes. Locked for moments, also while `state` is.
+    /// As [`State::level`], for the thread that waits for changes. Locked for moments, also while
+    /// `state` is.
     level: Mutex<Level>,
     /// Notified when `level` is raised to `Dirty`.
     changed: Condvar,
@@ -70,8 +72,8 @@ impl State {
 }
 
 impl Volume {
-    /// Puts a mounted file system behind a lock; at most `cache_bytes` of content of files are kept, and fewer under
-    /// `pressure`.
+    /// Puts a mounted file system behind a lock; at most `cache_bytes` of content of files are
+    /// kept, and fewer under `pressure`.
     pub fn new(mounted: Mounted, disk: Disk, cache_bytes: usize, pressure: Pressure) -> Self {
         Volume {
             state: FairMutex::new(State {
@@ -187,8 +189,8 @@ impl Volume {
         self.settle(Level::Rest)
     }
 
-    /// Brings all changes to `goal`. Much content of files goes to the medium first, while others may use the volume: what is
-    /// left to do under the lock is little.
+    /// Brings all changes to `goal`. Much content of files goes to the medium first, while others
+    /// may use the volume: what is left to do under the lock is little.
     fn settle(&self, goal: Level) -> Result<(), ext2::Error> {
         let mut state = self.state.lock();
         if state.level == Level::Dirty && state.mounted.write_content()? >= MUCH {
@@ -218,8 +220,8 @@ impl Volume {
         }
     }
 
-    /// Waits until something is to be written, and returns how far it is to go: there is a change that is
-    /// [`DELAY`] old, or after [`QUIET`] without one something is not in its place.
+    /// Waits until something is to be written, and returns how far it is to go: there is a change
+    /// that is [`DELAY`] old, or after [`QUIET`] without one something is not in its place.
     fn wait_for_work(&self) -> Level {
         let mut level = self.level.lock();
         while *level != Level::Dirty {

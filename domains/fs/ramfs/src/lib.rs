@@ -1,7 +1,8 @@
 //! The file system in memory as a domain: `lib/fs/ramfs` behind one lock.
 //!
-//! Nothing here waits for anything, so the lock is held for a copy at most. When the domain dies, what was in it is
-//! gone; the next instance is empty, and no inode number of before, other than the root's, leads to anything in it.
+//! Nothing here waits for anything, so the lock is held for a copy at most. When the domain dies,
+//! what was in it is gone; the next instance is empty, and no inode number of before, other than
+//! the root's, leads to anything in it.
 #![no_std]
 #![forbid(unsafe_code)]
 

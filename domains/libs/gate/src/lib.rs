@@ -1,8 +1,10 @@
-//! Where the calls that a shadow passes on can be made to wait while the domain behind it is replaced.
+//! Where the calls that a shadow passes on can be made to wait while the domain behind it is
+//! replaced.
 //!
-//! Every call takes a [`Pass`] first and keeps it until it has its answer, repeats included. `init` closes the gate
-//! through the interface [`Gate`]: new calls wait for a pass, and `init` waits until all passes are back. The gate is
-//! open again when the handle that came of closing it is dropped, so also when `init` dies.
+//! Every call takes a [`Pass`] first and keeps it until it has its answer, repeats included. `init`
+//! closes the gate through the interface [`Gate`]: new calls wait for a pass, and `init` waits
+//! until all passes are back. The gate is open again when the handle that came of closing it is
+//! dropped, so also when `init` dies.
 //!
 //! A call must not take a pass while it has one.
 #![no_std]
@@ -61,7 +63,8 @@ impl Passage {
         }
     }
 
-    /// Waits until all passes are back; whether they are. Interrupted, it looks once more and says what it saw.
+    /// Waits until all passes are back; whether they are. Interrupted, it looks once more and says
+    /// what it saw.
     fn drained(&self, deadline: u64) -> bool {
         let mut state = self.state.lock();
         while state.inside > 0 {
@@ -86,8 +89,8 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// A gate in front of `passage`. `settle` is run when nobody is inside, to bring to safety what the domain behind
-/// holds back.
+/// A gate in front of `passage`. `settle` is run when nobody is inside, to bring to safety what the
+/// domain behind holds back.
 ///
 /// # Errors
 /// No memory.

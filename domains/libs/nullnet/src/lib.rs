@@ -1,8 +1,9 @@
 //! A null network device: what it is to send it discards, and what it receives it makes up.
 //!
-//! It does what every driver does with a batch (it takes the lock of its queue, looks at every packet's length,
-//! counts), and nothing that would need a device. So it shows what calls into a driver cost. The driver
-//! `nullnet` serves it to others; the benchmark's program also has it linked into itself.
+//! It does what every driver does with a batch (it takes the lock of its queue, looks at every
+//! packet's length, counts), and nothing that would need a device. So it shows what calls into a
+//! driver cost. The driver `nullnet` serves it to others; the benchmark's program also has it
+//! linked into itself.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! File systems that cannot be written, over a tree of names that never changes: the boot archive, `/proc`.
+//! File systems that cannot be written, over a tree of names that never changes: the boot archive,
+//! `/proc`.
 //!
 //! Whoever has such a [`Tree`] says what is in it; [`ReadOnly`] is the file system.
 #![no_std]

@@ -1,7 +1,7 @@
 //! The present instance, shared by all threads of a domain.
 //!
-//! States, guarded by the lock: no instance, an instance, or one thread is asking for another. While
-//! one asks, the others wait; nobody holds the lock during a call.
+//! States, guarded by the lock: no instance, an instance, or one thread is asking for another.
+//! While one asks, the others wait; nobody holds the lock during a call.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -132,8 +132,8 @@ impl<I: ?Sized + Interface> Client<I> {
         self.call_checked(&mut operation, |_| false)
     }
 
-    /// Makes a call that must not be made twice. After a crash the next instance is asked for, so that
-    /// the next call finds it.
+    /// Makes a call that must not be made twice. After a crash the next instance is asked for, so
+    /// that the next call finds it.
     ///
     /// # Errors
     /// Those of the call, also that the instance crashed; as [`live`](Self::live).
@@ -150,7 +150,8 @@ impl<I: ?Sized + Interface> Client<I> {
         answer
     }
 
-    /// As [`call`](Self::call). An error of an instance for which `is_dead` holds is no answer either.
+    /// As [`call`](Self::call). An error of an instance for which `is_dead` holds is no answer
+    /// either.
     ///
     /// # Errors
     /// As [`call`](Self::call).

@@ -35,8 +35,8 @@ pub enum Absent<E> {
 }
 
 impl<E: Failure> Absent<E> {
-    /// What a caller is told. `down` stands for all that does not say more; then the reason is in the
-    /// log, under the name `what`.
+    /// What a caller is told. `down` stands for all that does not say more; then the reason is in
+    /// the log, under the name `what`.
     pub fn tell(self, what: &str, down: E) -> E {
         // `init` says it once, not at each call, that something crashed too often.
         if !matches!(

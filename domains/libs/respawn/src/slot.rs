@@ -30,8 +30,8 @@ impl<I: ?Sized + Interface> Slot<I> {
     /// has to answer `greet`.
     ///
     /// # Errors
-    /// [`Failure::gone`] if there is none to be had; the log says why. Or that of the greeting, or of
-    /// a call to who starts it.
+    /// [`Failure::gone`] if there is none to be had; the log says why. Or that of the greeting, or
+    /// of a call to who starts it.
     #[inline]
     pub fn service<E: Failure>(
         &mut self,

@@ -123,7 +123,8 @@ fn ask(client: &Client<dyn Block>) -> Result<u64, BlockError> {
     client.call(|device| Ok(device.geometry()?.sectors))
 }
 
-/// Both ways to the device, each of its own, asked once: the answers, and how many instances that took.
+/// Both ways to the device, each of its own, asked once: the answers, and how many instances that
+/// took.
 fn both(manners: &[Manner]) -> (Result<u64, BlockError>, u32) {
     let (started, respawn) = starter(manners);
     let of_client = ask(&Client::new(respawn, "device"));

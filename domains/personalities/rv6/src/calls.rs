@@ -1,5 +1,5 @@
-//! The system calls: the object that a program has in its hands. Each method checks what it was given and
-//! passes on; the work is done in the modules behind it.
+//! The system calls: the object that a program has in its hands. Each method checks what it was
+//! given and passes on; the work is done in the modules behind it.
 
 use alloc::sync::Arc;
 use interfaces::{
@@ -46,8 +46,8 @@ impl Calls {
         self.process.directory(&self.system.volumes)
     }
 
-    /// The job of a new process; `None`: a new one. Only the first process of a session can have new ones, so that a
-    /// program does not get out of its own by what it starts.
+    /// The job of a new process; `None`: a new one. Only the first process of a session can have
+    /// new ones, so that a program does not get out of its own by what it starts.
     fn job(&self, job: Job) -> Result<Option<u32>, Errno> {
         let table = &self.system.table;
         match job {

@@ -1,5 +1,5 @@
-//! What a descriptor leads to. Several descriptors, also of several processes, may share one description,
-//! and with it the position in the file.
+//! What a descriptor leads to. Several descriptors, also of several processes, may share one
+//! description, and with it the position in the file.
 
 use domain_rt::sync::Mutex;
 use interfaces::{DescriptorKind, Errno, FsError, Metadata, OpenFlags, RVec};
@@ -138,7 +138,8 @@ impl Description {
     /// Makes a file shorter, or longer by zeros.
     ///
     /// # Errors
-    /// Those of the file system; `Invalid` for what is no file, `BadDescriptor` if it is not open for writing.
+    /// Those of the file system; `Invalid` for what is no file, `BadDescriptor` if it is not open
+    /// for writing.
     pub fn truncate(&self, system: &System, size: u64) -> Result<(), Errno> {
         match self {
             Description::File(file) => file.truncate(system, size),

@@ -68,7 +68,8 @@ impl Descriptors {
                 Ok(free as u32)
             }
             Err(error) => {
-                // The lock is let go before the description is: that may be a call to a file system.
+                // The lock is let go before the description is: that may be a call to a file
+                // system.
                 drop(slots);
                 self.ledger.give(DESCRIPTOR);
                 Err(error)
@@ -76,7 +77,8 @@ impl Descriptors {
         }
     }
 
-    /// Closes a descriptor. What was written through it is brought to the disk later, as by a Unix system.
+    /// Closes a descriptor. What was written through it is brought to the disk later, as by a Unix
+    /// system.
     ///
     /// # Errors
     /// `BadDescriptor`.

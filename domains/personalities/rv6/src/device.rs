@@ -1,8 +1,8 @@
-//! The console device: its present instance, and how it is replaced when it crashes, so that programs do
-//! not notice.
+//! The console device: its present instance, and how it is replaced when it crashes, so that
+//! programs do not notice.
 //!
-//! Text that was on its way when the console crashed is written again, so some of it may be seen twice;
-//! keys that were typed at that moment may be lost.
+//! Text that was on its way when the console crashed is written again, so some of it may be seen
+//! twice; keys that were typed at that moment may be lost.
 
 use interfaces::{Console, Handle, Respawn, RpcResult};
 use respawn::Client;

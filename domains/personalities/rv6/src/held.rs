@@ -10,9 +10,9 @@ use crate::volumes::{Node, Volume, Volumes};
 
 /// A node and the hold on its inode.
 ///
-/// After a restart the hold is taken again by inode number, if there still is an inode of the same kind. If
-/// something was written through this before the restart, part of it may be lost: the first use afterwards
-/// says so with `FsError::Restarted`, and the next one works.
+/// After a restart the hold is taken again by inode number, if there still is an inode of the same
+/// kind. If something was written through this before the restart, part of it may be lost: the
+/// first use afterwards says so with `FsError::Restarted`, and the next one works.
 pub struct Held {
     node: Node,
     state: Mutex<State>,
@@ -71,7 +71,8 @@ impl Held {
         volumes.settle(self.node.volume, &live, result)
     }
 
-    /// Takes hold again, if the file system was restarted. What goes wrong is seen by the next call.
+    /// Takes hold again, if the file system was restarted. What goes wrong is seen by the next
+    /// call.
     pub fn keep(&self, volumes: &Volumes) {
         if let Ok(live) = volumes.live(self.node.volume) {
             let _ = self.refresh(volumes, &live);

@@ -1,4 +1,5 @@
-//! Verified images, kept so that the next start of a program need not read and verify its file again.
+//! Verified images, kept so that the next start of a program need not read and verify its file
+//! again.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,7 +20,8 @@ const SIZE_LIMIT: u64 = 16 << 20;
 const KEPT_LIMIT: usize = 32;
 const KEPT_BYTES: u64 = 16 << 20;
 
-/// A file that was changed within this many seconds may be changed again without another time stamp.
+/// A file that was changed within this many seconds may be changed again without another time
+/// stamp.
 const RACY_SECONDS: u64 = 2;
 
 /// Names one content of one file.

@@ -1,9 +1,10 @@
 //! Starting a program as a process, and seeing it to its end.
 //!
-//! A process lives like this: its file is read and verified ([`Images`](crate::images::Images)); it gets a
-//! number; its domain is started, on the thread of who asked; a thread of its own calls the program's `run`.
-//! When that returns, whatever the reason, the domain is ended, the descriptors are closed, and when the
-//! kernel has taken back all memory the status is noted and whoever waits for it goes on.
+//! A process lives like this: its file is read and verified ([`Images`](crate::images::Images)); it
+//! gets a number; its domain is started, on the thread of who asked; a thread of its own calls the
+//! program's `run`. When that returns, whatever the reason, the domain is ended, the descriptors
+//! are closed, and when the kernel has taken back all memory the status is noted and whoever waits
+//! for it goes on.
 
 use alloc::sync::Arc;
 use core::array;
@@ -213,7 +214,8 @@ fn see_to_the_end(
 /// Ends a domain and returns when nothing of it is left; why it ended.
 fn clear_away(running: &Running) -> CrashReason {
     loop {
-        // Again before each wait: a kill that failed for want of memory must not make us wait for ever.
+        // Again before each wait: a kill that failed for want of memory must not make us wait for
+        // ever.
         let _ = running.control.kill();
         match running.control.wait() {
             Ok(reason) => return reason,

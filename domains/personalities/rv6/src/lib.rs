@@ -1,7 +1,8 @@
 //! The rv6 personality: a Unix-like system of processes, without `fork`, as a domain.
 //!
 //! Each process is a domain of its own, with one object of this domain's in its hands: its
-//! `interfaces::Process`, whose methods are the system calls. A system call runs on the caller's thread.
+//! `interfaces::Process`, whose methods are the system calls. A system call runs on the caller's
+//! thread.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -20,11 +21,12 @@
 //! | [`terminal`], [`input`], [`device`] | the console: output, line editing, and its restarts |
 //!
 //! # Kills and locks
-//! The domain of a process may be killed while its thread is in here. The thread then goes on to its
-//! return; only waits end early, with `Wait::Interrupted`, and every place that waits has nothing half done
-//! at that moment. Locks are held over calls to other domains in two places only: disks are mounted one at a time, and the position of an open
-//! file is locked while the file is read or written, so that each byte is read or written once.
-//! Locks inside locks: position of a file, then the hold of its inode. All others are taken alone.
+//! The domain of a process may be killed while its thread is in here. The thread then goes on to
+//! its return; only waits end early, with `Wait::Interrupted`, and every place that waits has
+//! nothing half done at that moment. Locks are held over calls to other domains in two places only:
+//! disks are mounted one at a time, and the position of an open file is locked while the file is
+//! read or written, so that each byte is read or written once. Locks inside locks: position of a
+//! file, then the hold of its inode. All others are taken alone.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -78,8 +80,8 @@ use system::{Services, System};
 use terminal::Terminal;
 use volumes::Volumes;
 
-/// Starts the personality. The console and the file systems are not touched before they are needed, so
-/// that `init` may start them in any order.
+/// Starts the personality. The console and the file systems are not touched before they are needed,
+/// so that `init` may start them in any order.
 ///
 /// # Errors
 /// No memory or no thread.

@@ -1,4 +1,5 @@
-//! Listing a directory: what the file system has in it, and then the mount points that it does not have.
+//! Listing a directory: what the file system has in it, and then the mount points that it does not
+//! have.
 
 use alloc::vec::Vec;
 use interfaces::{FsError, RVec};
@@ -75,8 +76,9 @@ fn files(
     Ok((buffer.truncated(filled), next))
 }
 
-/// Packs as many of `names` as fit, and takes them out. They are listed with the inode of the directory that they are in: what is
-/// mounted there has numbers of its own, which mean nothing here.
+/// Packs as many of `names` as fit, and takes them out. They are listed with the inode of the
+/// directory that they are in: what is mounted there has numbers of its own, which mean nothing
+/// here.
 fn mounts(names: &mut Vec<Vec<u8>>, inode: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
     let mut packer = Packer::new(&mut buffer);
     while let Some(name) = names.last() {

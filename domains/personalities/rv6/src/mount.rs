@@ -1,7 +1,8 @@
 //! One file system: its present instance, and how it is replaced when it crashes.
 //!
-//! A call that meets a crash has the file system restarted, and fails with `FsError::Restarted`: what it
-//! was to do may have been done, half done or not done. Whoever calls next gets the new instance.
+//! A call that meets a crash has the file system restarted, and fails with `FsError::Restarted`:
+//! what it was to do may have been done, half done or not done. Whoever calls next gets the new
+//! instance.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -108,7 +109,8 @@ impl Mount {
     /// Passes on the result of a call to `live`. If that crashed, a new instance is mounted first.
     ///
     /// # Errors
-    /// [`FsError::Restarted`] in place of a crash, or [`FsError::Device`] if there is no new instance.
+    /// [`FsError::Restarted`] in place of a crash, or [`FsError::Device`] if there is no new
+    /// instance.
     pub fn settle<T>(&self, live: &Live, result: Result<T, FsError>) -> Result<T, FsError> {
         if !Mount::is_crash(&result) {
             return result;

@@ -1,7 +1,8 @@
 //! What is mounted where. Pure bookkeeping under one lock; no file system is called here.
 //!
-//! A mount is in use while something keeps an inode of it ([`MountTable::enter`]) or another file system is mounted over
-//! a name in it. Only what is not in use can be taken out, and that is decided under the same lock.
+//! A mount is in use while something keeps an inode of it ([`MountTable::enter`]) or another file
+//! system is mounted over a name in it. Only what is not in use can be taken out, and that is
+//! decided under the same lock.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -123,8 +124,8 @@ impl MountTable {
     /// Takes out what is mounted as `volume`; its device and the mount.
     ///
     /// # Errors
-    /// `Busy` if it is in use, or the root; `Unsupported` if it is there from the start; `Invalid` if nothing is mounted as
-    /// that.
+    /// `Busy` if it is in use, or the root; `Unsupported` if it is there from the start; `Invalid`
+    /// if nothing is mounted as that.
     pub fn take(&self, volume: Volume) -> Result<Taken, FsError> {
         let mut state = self.0.lock();
         let entries = &state.entries;
@@ -224,8 +225,8 @@ impl MountTable {
         found.map(|entry| entry.volume)
     }
 
-    /// What is mounted over `name` in `directory`; `is_top` is asked whether that is the root directory, if it
-    /// matters.
+    /// What is mounted over `name` in `directory`; `is_top` is asked whether that is the root
+    /// directory, if it matters.
     ///
     /// # Errors
     /// Those of `is_top`.
@@ -255,7 +256,8 @@ impl MountTable {
         }
     }
 
-    /// The names in `directory` over which something is mounted. `is_top`: it is the root directory.
+    /// The names in `directory` over which something is mounted. `is_top`: it is the root
+    /// directory.
     pub fn names_in(&self, directory: &Node, is_top: bool) -> Vec<Vec<u8>> {
         let state = self.0.lock();
         let entries = state.entries.iter();

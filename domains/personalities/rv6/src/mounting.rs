@@ -27,7 +27,8 @@ pub fn disk(system: &System, process: &Process, index: u32) -> Result<Option<Dis
 /// Mounts the file system on a disk over the directory at `path`.
 ///
 /// # Errors
-/// `NotGranted`; `Busy` if the disk is mounted or something is mounted there; `CannotMount`; those of the path.
+/// `NotGranted`; `Busy` if the disk is mounted or something is mounted there; `CannotMount`; those
+/// of the path.
 pub fn mount(
     system: &System,
     process: &Process,
@@ -64,11 +65,12 @@ pub fn mount(
     mounted.map_err(errors::fs)
 }
 
-/// Ends the file system that is mounted over the directory at `path`, or from the disk of this name.
+/// Ends the file system that is mounted over the directory at `path`, or from the disk of this
+/// name.
 ///
 /// # Errors
-/// `NotGranted`; `Invalid` if nothing is mounted there; `Busy` if it is in use; `Unsupported` if it is not on a disk; the file system's,
-/// if it cannot bring everything to the disk: then it stays.
+/// `NotGranted`; `Invalid` if nothing is mounted there; `Busy` if it is in use; `Unsupported` if it
+/// is not on a disk; the file system's, if it cannot bring everything to the disk: then it stays.
 pub fn unmount(
     system: &System,
     process: &Process,

@@ -64,7 +64,8 @@ impl Settings {
     }
 }
 
-/// Columns and lines of the terminal, if the machine's command line has the word `terminal=COLUMNSxLINES`.
+/// Columns and lines of the terminal, if the machine's command line has the word
+/// `terminal=COLUMNSxLINES`.
 pub fn terminal(command_line: &str) -> Option<(u16, u16)> {
     let mut words = command_line.split_whitespace();
     let size = words.find_map(|word| word.strip_prefix("terminal="))?;

@@ -30,7 +30,8 @@ impl Runner {
         Runner { system }
     }
 
-    /// The environment of the first program: with the size of the terminal, if the machine was told.
+    /// The environment of the first program: with the size of the terminal, if the machine was
+    /// told.
     fn environment(&self) -> Vec<u8> {
         let mut text = ENVIRONMENT.to_vec();
         if let Some((columns, lines)) = options::terminal(self.system.command_line()) {
@@ -56,8 +57,9 @@ impl Runner {
 
 impl Personality for Runner {
     fn run(&self, path: RVec<u8>, arguments: RVec<u8>) -> Result<ExitStatus, Errno> {
-        // Asked for now, so that a later crash of `init`, who hands them out, leaves the session what it needs.
-        // Whoever cannot be had is asked for again by who needs it, and reported there.
+        // Asked for now, so that a later crash of `init`, who hands them out, leaves the session
+        // what it needs. Whoever cannot be had is asked for again by who needs it, and reported
+        // there.
         let _ = self.system.terminal.device().prepare();
         for mount in self.system.volumes.mounts.all() {
             let _ = mount.live();

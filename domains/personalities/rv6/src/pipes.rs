@@ -1,4 +1,5 @@
-//! Pipes: the pure state of `lib/unix/pipe` with a lock and waits, and the two ends as descriptions.
+//! Pipes: the pure state of `lib/unix/pipe` with a lock and waits, and the two ends as
+//! descriptions.
 
 use alloc::sync::Arc;
 use domain_rt::memory;

@@ -1,7 +1,7 @@
 //! `/proc`: what the system knows of itself, as files that cannot be written.
 //!
-//! A file system of this domain's own, behind a handle like all others. A file has as many bytes as its text has at that moment; a
-//! reader that takes it in several pieces may see two moments.
+//! A file system of this domain's own, behind a handle like all others. A file has as many bytes as
+//! its text has at that moment; a reader that takes it in several pieces may see two moments.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -110,8 +110,8 @@ fn times(system: &System, text: &mut Text) -> fmt::Result {
     Ok(())
 }
 
-/// Number, parent's number, state, bytes of private heap and image, shared objects, handles, threads, calls,
-/// processor time of its own code in milliseconds, name.
+/// Number, parent's number, state, bytes of private heap and image, shared objects, handles,
+/// threads, calls, processor time of its own code in milliseconds, name.
 fn domains(system: &System, text: &mut Text) -> fmt::Result {
     let Some(monitor) = system.monitor() else {
         return Ok(());
@@ -193,8 +193,8 @@ fn escape(path: &[u8], text: &mut Text) -> fmt::Result {
     })
 }
 
-/// Number, parent's number, number of the domain, state, processor time in its own code and in others' in
-/// milliseconds, name.
+/// Number, parent's number, number of the domain, state, processor time in its own code and in
+/// others' in milliseconds, name.
 fn processes(system: &System, text: &mut Text) -> fmt::Result {
     for info in (0..).map_while(|index| system.process(index)) {
         let state = match (info.ended, info.stopped) {

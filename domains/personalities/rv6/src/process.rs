@@ -133,8 +133,8 @@ impl Process {
         self.background.load(Ordering::SeqCst)
     }
 
-    /// Ctrl-Z was pressed: stops it, unless it wants to be told of such keys itself. What is stopped is in the
-    /// background: Ctrl-C is meant for what runs then.
+    /// Ctrl-Z was pressed: stops it, unless it wants to be told of such keys itself. What is
+    /// stopped is in the background: Ctrl-C is meant for what runs then.
     pub fn suspend(&self) {
         if !self.catching.load(Ordering::SeqCst) {
             self.background.store(true, Ordering::SeqCst);
@@ -244,8 +244,8 @@ impl Process {
         count
     }
 
-    /// Whether it was ended, or told of a Ctrl-C that it does not know of yet. What it starts in the foreground
-    /// has come too late then: the key was meant for that.
+    /// Whether it was ended, or told of a Ctrl-C that it does not know of yet. What it starts in
+    /// the foreground has come too late then: the key was meant for that.
     pub fn is_cut_short(&self) -> bool {
         let unheeded = self.interrupts() != self.heeded.load(Ordering::SeqCst);
         unheeded || self.killed.load(Ordering::SeqCst)

@@ -1,5 +1,5 @@
-//! Scripts: a file that begins with `#!PROGRAM [ARGUMENT]` is started as `PROGRAM [ARGUMENT] FILE`, if its mode says
-//! that it may be executed.
+//! Scripts: a file that begins with `#!PROGRAM [ARGUMENT]` is started as `PROGRAM [ARGUMENT] FILE`,
+//! if its mode says that it may be executed.
 
 use alloc::vec::Vec;
 
@@ -24,12 +24,13 @@ const PROGRAMS: &[u8] = b"/boot/bin/";
 pub struct Interpreter {
     /// Path of the program.
     pub path: RVec<u8>,
-    /// Its arguments, each followed by a zero byte: its name, that of the script, and those of the script.
+    /// Its arguments, each followed by a zero byte: its name, that of the script, and those of the
+    /// script.
     pub arguments: RVec<u8>,
 }
 
-/// What is to be started if the file `node` at `path` is a script; `None` if it is none. `exists` tells whether
-/// there is something at a path.
+/// What is to be started if the file `node` at `path` is a script; `None` if it is none. `exists`
+/// tells whether there is something at a path.
 ///
 /// # Errors
 /// The file system's.

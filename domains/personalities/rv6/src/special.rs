@@ -1,7 +1,8 @@
-//! The two devices that every shell user expects, known by their full paths: `/dev/null` and `/dev/zero`.
+//! The two devices that every shell user expects, known by their full paths: `/dev/null` and
+//! `/dev/zero`.
 //!
-//! They are not on any disk: there is no directory `/dev` unless a disk has one, and what that holds under
-//! these two names is not seen.
+//! They are not on any disk: there is no directory `/dev` unless a disk has one, and what that
+//! holds under these two names is not seen.
 
 use interfaces::{FileKind, Metadata, RVec};
 

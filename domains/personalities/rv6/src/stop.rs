@@ -1,8 +1,8 @@
 //! Ctrl-Z: a process that is stopped waits at its next system call until it is told to go on.
 //!
-//! That is all: a program that only computes is not stopped before it calls, and one that waits in a call (for a
-//! pipe, a child, the disk) finishes the call first. For work at a prompt there is hardly a difference, and the
-//! kernel needs no way to halt a thread at any instruction.
+//! That is all: a program that only computes is not stopped before it calls, and one that waits in
+//! a call (for a pipe, a child, the disk) finishes the call first. For work at a prompt there is
+//! hardly a difference, and the kernel needs no way to halt a thread at any instruction.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

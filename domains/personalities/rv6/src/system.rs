@@ -174,17 +174,20 @@ impl System {
 
     /// Ctrl-C: ends all processes in the foreground, except those that want only to be told.
     pub fn interrupt(&self) {
-        // Those who want it are told under the table's lock: whoever is added later finds its parent told.
+        // Those who want it are told under the table's lock: whoever is added later finds its
+        // parent told.
         let ended = self
             .table
             .select(|process| !process.is_background() && !process.tell_interrupt());
-        // The youngest first: the reader of a pipe is not to find it at its end, as if the writer had been done.
+        // The youngest first: the reader of a pipe is not to find it at its end, as if the writer
+        // had been done.
         for process in ended.into_iter().rev() {
             process.kill();
         }
     }
 
-    /// Ctrl-Z: stops all processes in the foreground that do not catch Ctrl-C, and tells who waits for them.
+    /// Ctrl-Z: stops all processes in the foreground that do not catch Ctrl-C, and tells who waits
+    /// for them.
     pub fn suspend(&self) {
         for process in self.table.select(|process| !process.is_background()) {
             process.suspend();
@@ -213,8 +216,9 @@ impl System {
         }
     }
 
-    /// The first process of a session is gone: ends what it left in the foreground, so that the next
-    /// shell has the console for itself. In `exec` mode, where the machine is switched off next, all goes.
+    /// The first process of a session is gone: ends what it left in the foreground, so that the
+    /// next shell has the console for itself. In `exec` mode, where the machine is switched off
+    /// next, all goes.
     pub fn end_session(&self, first: &Process) {
         let all = self.settings.exec;
         let left = self.table.select(|process| {

@@ -96,7 +96,8 @@ impl State {
         }
     }
 
-    /// Takes out a child of `parent` that has ended, and adds what it has used to what the children of `parent` have.
+    /// Takes out a child of `parent` that has ended, and adds what it has used to what the children
+    /// of `parent` have.
     fn take_ended(&mut self, parent: u32, pid: u32) -> Option<Entry> {
         let child = self.entries.remove(&pid)?;
         if let Some(parent) = self.entries.get(&parent) {
@@ -293,7 +294,8 @@ impl Table {
         Ok(())
     }
 
-    /// Waits until the first process of a session is the only one that is left, at most until `deadline` (nanoseconds since boot).
+    /// Waits until the first process of a session is the only one that is left, at most until
+    /// `deadline` (nanoseconds since boot).
     pub fn drain(&self, first: &Process, deadline: u64) {
         let mut state = self.state.lock();
         let left = |entry: &Entry| {

@@ -1,4 +1,5 @@
-//! The console as processes see it: a terminal with line editing, or, in `exec` mode, a plain stream.
+//! The console as processes see it: a terminal with line editing, or, in `exec` mode, a plain
+//! stream.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -11,7 +12,8 @@ use crate::device::Device;
 use crate::errors;
 use crate::process::Process;
 
-/// Most bytes that are written to the console in one call, so that Ctrl-C is not kept waiting for long.
+/// Most bytes that are written to the console in one call, so that Ctrl-C is not kept waiting for
+/// long.
 const CHUNK: usize = 4096;
 
 /// Where text goes.
@@ -32,7 +34,8 @@ pub struct Terminal {
     /// A person sits there: lines end in CR LF, input is edited and echoed.
     interactive: bool,
     input: Mutex<Tty>,
-    /// The process that has switched to raw mode; 0 if it is off. Changed under the lock of `input`.
+    /// The process that has switched to raw mode; 0 if it is off. Changed under the lock of
+    /// `input`.
     raw_for: AtomicU32,
     /// Notified when there is something to read, and on Ctrl-C.
     ready: Condvar,
@@ -119,8 +122,8 @@ impl Terminal {
         self.device.call(|console| console.write(chunk))
     }
 
-    /// Takes a byte from the keyboard; what is to be echoed is appended to `echo`. Waits while more is
-    /// typed ahead than the terminal keeps.
+    /// Takes a byte from the keyboard; what is to be echoed is appended to `echo`. Waits while more
+    /// is typed ahead than the terminal keeps.
     pub fn feed(&self, byte: u8, echo: &mut Vec<u8>) -> Option<Event> {
         let mut input = self.input.lock();
         while input.is_full() {
@@ -130,8 +133,8 @@ impl Terminal {
         input.feed(byte, echo)
     }
 
-    /// Switches raw mode on or off for process `pid`. What comes of keys that are looked at again is appended
-    /// to `echo` and returned.
+    /// Switches raw mode on or off for process `pid`. What comes of keys that are looked at again
+    /// is appended to `echo` and returned.
     pub fn set_raw(&self, pid: u32, on: bool, echo: &mut Vec<u8>) -> Vec<Event> {
         let mut input = self.input.lock();
         let on = on && self.interactive;
@@ -157,8 +160,8 @@ impl Terminal {
         self.ready.notify_all();
     }
 
-    /// Reads at most a line; nothing at the end of input. For a process in the background, and in `exec`
-    /// mode, the input is always at its end.
+    /// Reads at most a line; nothing at the end of input. For a process in the background, and in
+    /// `exec` mode, the input is always at its end.
     ///
     /// # Errors
     /// `Killed` if the process asked to be told of Ctrl-C and it was pressed while this waited;

@@ -1,9 +1,9 @@
 //! How long processes have had a processor.
 //!
-//! The kernel knows two things. How long a thread ran is exact, wherever it was meanwhile: that is the time of a
-//! process, once the thread that runs it is asked for and those that its program made are added. How long the code of a
-//! domain ran is known by samples, which say what part of the former was the program's own (*user*) and what
-//! part others worked on its behalf (*system*).
+//! The kernel knows two things. How long a thread ran is exact, wherever it was meanwhile: that is
+//! the time of a process, once the thread that runs it is asked for and those that its program made
+//! are added. How long the code of a domain ran is known by samples, which say what part of the
+//! former was the program's own (*user*) and what part others worked on its behalf (*system*).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,8 +21,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of a process whose threads ran for `total`, and whose own code was sampled to run for `own`. The samples
-    /// may say more than there is, since each stands for the time since the one before.
+    /// Of a process whose threads ran for `total`, and whose own code was sampled to run for `own`.
+    /// The samples may say more than there is, since each stands for the time since the one before.
     pub fn split(total: u64, own: u64) -> Self {
         let user = own.min(total);
         Times {
@@ -60,7 +60,8 @@ pub struct Account {
     thread: Mutex<u64>,
     /// What it had used at its end.
     ended: Mutex<Option<Times>>,
-    /// What its children, and theirs, had used at their ends. Only those count that it has waited for.
+    /// What its children, and theirs, had used at their ends. Only those count that it has waited
+    /// for.
     children: Sum,
 }
 
@@ -83,7 +84,8 @@ impl Account {
         time.unwrap_or(0)
     }
 
-    /// Notes what it has used when it ends: its thread for `main`, and what its domain is known for then.
+    /// Notes what it has used when it ends: its thread for `main`, and what its domain is known for
+    /// then.
     pub fn end(&self, main: u64, domain: Option<DomainInfo>) {
         *self.ended.lock() = Some(of(main, domain));
     }

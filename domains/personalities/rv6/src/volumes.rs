@@ -1,8 +1,8 @@
 //! The file systems as one tree: the root file system, and others mounted over names in it.
 //!
-//! A mount point is a name in a directory; whether that directory has such a name itself makes no difference, so a
-//! root file system without `/boot` can have something mounted there all the same. Without a root file system `/`
-//! is an empty directory with nothing in it but mount points.
+//! A mount point is a name in a directory; whether that directory has such a name itself makes no
+//! difference, so a root file system without `/boot` can have something mounted there all the same.
+//! Without a root file system `/` is an empty directory with nothing in it but mount points.
 //!
 //! Each file system is mounted for itself: when one crashes or has an error, the others go on.
 
@@ -64,8 +64,8 @@ impl Volumes {
     /// The instance that serves a volume now.
     ///
     /// # Errors
-    /// [`FsError::Device`] if there is none or it is not mounted any more; [`FsError::Unsupported`] for the empty root
-    /// directory.
+    /// [`FsError::Device`] if there is none or it is not mounted any more; [`FsError::Unsupported`]
+    /// for the empty root directory.
     pub fn live(&self, volume: Volume) -> Result<Arc<Live>, FsError> {
         if volume == Volume::EMPTY {
             return Err(FsError::Unsupported);
@@ -143,7 +143,8 @@ impl Volumes {
         self.mounts.over(directory, name, top)
     }
 
-    /// The names in `directory` over which something is mounted, and that the directory itself does not have.
+    /// The names in `directory` over which something is mounted, and that the directory itself does
+    /// not have.
     ///
     /// # Errors
     /// The file system's.

@@ -10,15 +10,16 @@
 //!   the device (a restart resets the device's queues, not its cache), so the new flush covers it;
 //! - the geometry does not change.
 //!
-//! It helps against crashes of the other side, too: a [sequence](interfaces::WriteSequence) of writes that a file system has
-//! begun is carried out to its end by this domain, also when the file system dies in the middle of it.
+//! It helps against crashes of the other side, too: a [sequence](interfaces::WriteSequence) of
+//! writes that a file system has begun is carried out to its end by this domain, also when the file
+//! system dies in the middle of it.
 //!
-//! While the driver is replaced by another image, calls wait at the gate (see `domains/libs/gate`). What was under way for too
-//! long is unwound with the old driver and repeated like after a crash.
+//! While the driver is replaced by another image, calls wait at the gate (see `domains/libs/gate`).
+//! What was under way for too long is unwound with the old driver and repeated like after a crash.
 //!
 //! Whoever calls sees that it took longer, and nothing else. When the driver crashes again and
-//! again, [`respawn::ATTEMPTS`] bounds the repeats of one operation, and `init`'s restart budget bounds the
-//! restarts; then the answer is `BlockError::Gone`.
+//! again, [`respawn::ATTEMPTS`] bounds the repeats of one operation, and `init`'s restart budget
+//! bounds the restarts; then the answer is `BlockError::Gone`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -87,15 +88,16 @@ impl Way {
     }
 }
 
-/// Whether the driver behind `device` is dead by now. Until all threads have left a dead driver one of them
-/// may come back with an error of its own, since its device was reset under it: that is no answer.
+/// Whether the driver behind `device` is dead by now. Until all threads have left a dead driver one
+/// of them may come back with an error of its own, since its device was reset under it: that is no
+/// answer.
 fn is_dead(device: &Handle<dyn Block>) -> bool {
     let answer = device.geometry();
     matches!(answer, Err(BlockError::Rpc(RpcError::DomainCrashed)))
 }
 
-// What is not written here is passed on as it is: writes are only lent their data, and done twice they
-// are as if done once.
+// What is not written here is passed on as it is: writes are only lent their data, and done twice
+// they are as if done once.
 impl BlockBase for Shadow {
     fn pass<T>(
         &self,

@@ -1,7 +1,7 @@
 //! Sequences of writes that come to their end although whoever asked for them dies.
 //!
-//! What is added belongs to this domain from then on. One thread of its own carries sequences out, one at a time, so it is
-//! not touched by the death of a caller; the caller only waits for it.
+//! What is added belongs to this domain from then on. One thread of its own carries sequences out,
+//! one at a time, so it is not touched by the death of a caller; the caller only waits for it.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -12,7 +12,8 @@ use interfaces::{BlockError, Extent, RVec, RpcError, RpcResult, WriteSequence, e
 
 use crate::Way;
 
-/// Most requests in one sequence, and most bytes: so much that a file system should have brought it to the disk long before.
+/// Most requests in one sequence, and most bytes: so much that a file system should have brought it
+/// to the disk long before.
 const MOST: usize = 4096;
 const MOST_BYTES: usize = 64 << 20;
 

@@ -1,13 +1,13 @@
 //! The network shadow: a network device that goes on when the driver behind it crashes.
 //!
-//! A batch that is with the driver when that crashes dies with it. For packets to be sent this is as if they had
-//! been lost on the wire, which every protocol above reckons with: the caller gets an empty batch of the same
-//! room, as after any sending, and a new instance of the driver serves the next call. Packets are not sent again,
-//! since some of them may have been sent. What was on its way in is lost as well; the call is repeated with
-//! fresh room.
+//! A batch that is with the driver when that crashes dies with it. For packets to be sent this is
+//! as if they had been lost on the wire, which every protocol above reckons with: the caller gets
+//! an empty batch of the same room, as after any sending, and a new instance of the driver serves
+//! the next call. Packets are not sent again, since some of them may have been sent. What was on
+//! its way in is lost as well; the call is repeated with fresh room.
 //!
-//! The hardware address is the device's, so every instance has to have the same; a driver that comes up with
-//! another one is given up, since others have been told the old one.
+//! The hardware address is the device's, so every instance has to have the same; a driver that
+//! comes up with another one is given up, since others have been told the old one.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,8 @@ use interfaces::{
 };
 use respawn::Slot;
 
-/// Makes the shadow. The driver is asked for here, so that a missing device is noticed at the start.
+/// Makes the shadow. The driver is asked for here, so that a missing device is noticed at the
+/// start.
 ///
 /// # Errors
 /// [`RpcError::Refused`] if there is no working driver; the log says why.
@@ -41,8 +42,8 @@ pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Net>> {
 
 struct Shadow {
     address: [u8; 6],
-    /// Held during a call into the driver, which never waits for the wire: it costs less than a count of users,
-    /// and a driver has a lock around its queue in any case.
+    /// Held during a call into the driver, which never waits for the wire: it costs less than a
+    /// count of users, and a driver has a lock around its queue in any case.
     driver: Mutex<Slot<dyn Net>>,
 }
 
@@ -68,8 +69,8 @@ impl Shadow {
         Err(NetError::Gone)
     }
 
-    /// Calls the driver. `again` says whether a call that died with its driver is repeated with the next one; if
-    /// not, the answer is fresh room.
+    /// Calls the driver. `again` says whether a call that died with its driver is repeated with the
+    /// next one; if not, the answer is fresh room.
     #[inline]
     fn exchange(
         &self,

@@ -1,6 +1,7 @@
 //! The vfs shadow: a file system that goes on when the one behind it crashes.
 //!
-//! What is remembered and how it is done again is in `lib/fs/redo`; here are the calls, the locks, and the names that nobody sees.
+//! What is remembered and how it is done again is in `lib/fs/redo`; here are the calls, the locks,
+//! and the names that nobody sees.
 //!
 //! - [`instance`]: one instance of the file system, as the library wants it;
 //! - [`shadow`]: the shared state and its two locks;
@@ -9,19 +10,23 @@
 //! - [`start_up`]: what is done with the first instance.
 //!
 //! # Locks
-//! The engine's lock is held by whoever changes something, over the calls that this takes: changes happen one after the other, in
-//! the order of the log. The lock of the front is held for moments, never during a call. Who reads takes only that one, so reads run side
-//! by side, and beside a change. A reader that finds the instance dead takes the engine's lock, and so waits until the
-//! next instance is up to date; of all who find it dead the first one sees to that. Engine, then front; never the other way round.
+//! The engine's lock is held by whoever changes something, over the calls that this takes: changes
+//! happen one after the other, in the order of the log. The lock of the front is held for moments,
+//! never during a call. Who reads takes only that one, so reads run side by side, and beside a
+//! change. A reader that finds the instance dead takes the engine's lock, and so waits until the
+//! next instance is up to date; of all who find it dead the first one sees to that. Engine, then
+//! front; never the other way round.
 //!
 //! # Updates
-//! While the file system is replaced by another image, calls wait at the gate (`domains/libs/gate`), which is in front of both locks.
-//! When nobody is inside any more everything is brought to the disk. To the engine the rest is a crash after which nothing is to
-//! be done again. The release of an open file does not wait: who ends a program must not wait for a file system.
+//! While the file system is replaced by another image, calls wait at the gate
+//! (`domains/libs/gate`), which is in front of both locks. When nobody is inside any more
+//! everything is brought to the disk. To the engine the rest is a crash after which nothing is to
+//! be done again. The release of an open file does not wait: who ends a program must not wait for a
+//! file system.
 //!
 //! # What it costs
-//! One more call for each operation. A write copies its data once, into the log. A change of names that the client has not looked
-//! up just before takes a look-up.
+//! One more call for each operation. A write copies its data once, into the log. A change of names
+//! that the client has not looked up just before takes a look-up.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -41,7 +46,8 @@ use interfaces::{FileSystem, FsError, Handle, RVec, Respawn, RpcError, RpcResult
 use service::Service;
 use shadow::Shadow;
 
-/// Makes the shadow. The file system is asked for here, so that a disk without one is noticed at the start.
+/// Makes the shadow. The file system is asked for here, so that a disk without one is noticed at
+/// the start.
 ///
 /// # Errors
 /// [`RpcError::Refused`] if there is no working file system; the log says why.

@@ -130,7 +130,8 @@ impl Buffer {
     }
 }
 
-// Every method that reaches the file system takes a pass first, so that it waits while the file system is replaced.
+// Every method that reaches the file system takes a pass first, so that it waits while the file
+// system is replaced.
 impl FileSystem for Service {
     fn root(&self) -> Result<u64, FsError> {
         Ok(self.shadow.root())

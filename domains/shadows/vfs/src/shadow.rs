@@ -70,7 +70,8 @@ impl Shadow {
         self.respawn.attach(gate)
     }
 
-    /// Brings everything to the disk before another instance serves. What does not get there is in the log and is done again.
+    /// Brings everything to the disk before another instance serves. What does not get there is in
+    /// the log and is done again.
     pub fn settle(&self) {
         if let Err(error) = self.engine().sync(self) {
             log!("not everything is on the disk before the update: {error:?}");
@@ -121,8 +122,8 @@ impl Shadow {
         }
     }
 
-    /// As [`ask`](Self::ask); `tell` puts the answer in clients' numbers. Numbers of an instance that was replaced meanwhile mean
-    /// nothing: then the question is asked again.
+    /// As [`ask`](Self::ask); `tell` puts the answer in clients' numbers. Numbers of an instance
+    /// that was replaced meanwhile mean nothing: then the question is asked again.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).

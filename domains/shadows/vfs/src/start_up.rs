@@ -1,4 +1,5 @@
-//! What is done with the first instance: files that had only a hidden name are removed, since nobody holds them any more.
+//! What is done with the first instance: files that had only a hidden name are removed, since
+//! nobody holds them any more.
 
 use alloc::vec::Vec;
 use domain_rt::log;

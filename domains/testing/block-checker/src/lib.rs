@@ -1,7 +1,9 @@
-//! A client of a block device that works all the time and knows what must come back: see `block-checker.idl`.
+//! A client of a block device that works all the time and knows what must come back: see
+//! `block-checker.idl`.
 //!
-//! Each thread has a region of its own. Every sector of it holds its number and its generation; the thread knows the
-//! generations, and in every step writes some sectors anew or reads some and compares.
+//! Each thread has a region of its own. Every sector of it holds its number and its generation; the
+//! thread knows the generations, and in every step writes some sectors anew or reads some and
+//! compares.
 #![no_std]
 #![forbid(unsafe_code)]
 

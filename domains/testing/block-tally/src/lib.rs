@@ -1,4 +1,5 @@
-//! A block device that counts what passes through it: the example of `docs/guide/write-a-domain.md`.
+//! A block device that counts what passes through it: the example of
+//! `docs/guide/write-a-domain.md`.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! A stream through a file while the driver under it crashes: how much passes in each twentieth of a second.
+//! A stream through a file while the driver under it crashes: how much passes in each twentieth of
+//! a second.
 
 use alloc::string::String;
 use alloc::vec;

@@ -1,6 +1,7 @@
-//! `filebench`: does the work of `cargo xtask bench files` (see `lib/testing/filework`) in the working directory, and
-//! prints for each phase how much it did and in how many nanoseconds. With `-f` it reads or writes one file for some
-//! seconds, while it has a domain crash, for `cargo xtask bench crashes`: see [`flow`].
+//! `filebench`: does the work of `cargo xtask bench files` (see `lib/testing/filework`) in the
+//! working directory, and prints for each phase how much it did and in how many nanoseconds. With
+//! `-f` it reads or writes one file for some seconds, while it has a domain crash, for `cargo xtask
+//! bench crashes`: see [`flow`].
 #![no_std]
 #![forbid(unsafe_code)]
 

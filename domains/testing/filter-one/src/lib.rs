@@ -1,7 +1,7 @@
 //! A text filter as a plug-in, version one: puts text into capitals and counts the lines.
 //!
-//! The request `crash` makes it index out of bounds, `hang` makes it loop; `count` is answered with how many
-//! lines have passed.
+//! The request `crash` makes it index out of bounds, `hang` makes it loop; `count` is answered with
+//! how many lines have passed.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! A text filter as a plug-in, version two: puts the first letter of every word into capitals, and counts on
-//! where version one stopped.
+//! A text filter as a plug-in, version two: puts the first letter of every word into capitals, and
+//! counts on where version one stopped.
 //!
-//! The options are words that make it a version to which an update must not succeed: `start=HOW` or `take_over=HOW`, where HOW is
-//! `panic`, `hang` (loops) or `refuse`.
+//! The options are words that make it a version to which an update must not succeed: `start=HOW` or
+//! `take_over=HOW`, where HOW is `panic`, `hang` (loops) or `refuse`.
 //!
-//! The request `crash` makes it index out of bounds, `hang` makes it loop; `count` is answered with how many
-//! lines have passed.
+//! The request `crash` makes it index out of bounds, `hang` makes it loop; `count` is answered with
+//! how many lines have passed.
 #![no_std]
 #![forbid(unsafe_code)]
 

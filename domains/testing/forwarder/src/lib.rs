@@ -1,5 +1,6 @@
-//! A domain that forwards calls to the next one, as a shadow does when nothing goes wrong: for the benchmark
-//! of calls through two proxies (P3), and for calls that are followed step by step. What neither needs is refused.
+//! A domain that forwards calls to the next one, as a shadow does when nothing goes wrong: for the
+//! benchmark of calls through two proxies (P3), and for calls that are followed step by step. What
+//! neither needs is refused.
 #![no_std]
 #![forbid(unsafe_code)]
 

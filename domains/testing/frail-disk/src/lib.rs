@@ -1,8 +1,9 @@
 //! A block driver for the fault campaign: it does what drivers do, so that there is much to fail.
 //!
-//! Reads go through a cache with checksums. Writes are queued and carried out by a thread of the driver's
-//! own, as interrupts would do; the caller waits for that, but not for ever: a device that does not answer
-//! is gone. What was acknowledged is on the medium, so a new instance starts with an empty cache.
+//! Reads go through a cache with checksums. Writes are queued and carried out by a thread of the
+//! driver's own, as interrupts would do; the caller waits for that, but not for ever: a device that
+//! does not answer is gone. What was acknowledged is on the medium, so a new instance starts with
+//! an empty cache.
 #![no_std]
 #![forbid(unsafe_code)]
 

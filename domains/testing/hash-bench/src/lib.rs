@@ -1,4 +1,5 @@
-//! A hash table in a domain: for P7 of the benchmark list. `lab/peers/hash/table.c` does the same in C.
+//! A hash table in a domain: for P7 of the benchmark list. `lab/peers/hash/table.c` does the same
+//! in C.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,9 @@
-//! `hog [PART...]`: takes all memory, in every form in which a program can have it, all processor time and
-//! the log, at once and for as long as it is let live. For tests of what others then still get.
+//! `hog [PART...]`: takes all memory, in every form in which a program can have it, all processor
+//! time and the log, at once and for as long as it is let live. For tests of what others then still
+//! get.
 //!
-//! It is made to stay alive: what it needs itself it has before it begins, and being refused is no reason
-//! to end. It never gives anything back.
+//! It is made to stay alive: what it needs itself it has before it begins, and being refused is no
+//! reason to end. It never gives anything back.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -24,7 +24,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads `seed=1,first=0,count=100,method=7,seconds=60,stretch=1,loud`; what is missing has a default.
+    /// Reads `seed=1,first=0,count=100,method=7,seconds=60,stretch=1,loud`; what is missing has a
+    /// default.
     pub fn parse(text: &str) -> Self {
         let mut options = Options {
             seed: 1,

@@ -21,7 +21,8 @@ const MANIFESTS: [&str; 2] = [include_str!("bare.toml"), include_str!("hosted.to
 const PATIENCE: u64 = 30_000_000_000;
 /// Domains that are there to be ill-treated.
 const VICTIMS: usize = 3;
-/// The controller of the system management bus, which uses no memory by itself: DMA memory for it can do no harm.
+/// The controller of the system management bus, which uses no memory by itself: DMA memory for it
+/// can do no harm.
 const NOBODY: PciAddress = PciAddress {
     bus: 0,
     device: 31,

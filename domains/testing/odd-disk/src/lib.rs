@@ -1,5 +1,6 @@
-//! A block driver that does everything wrong that an update can meet, when it is told to: see `odd-disk.idl`. Where it is not told
-//! to it is an empty disk of 1 MiB that takes any state over and forgets it.
+//! A block driver that does everything wrong that an update can meet, when it is told to: see
+//! `odd-disk.idl`. Where it is not told to it is an empty disk of 1 MiB that takes any state over
+//! and forgets it.
 #![no_std]
 #![forbid(unsafe_code)]
 

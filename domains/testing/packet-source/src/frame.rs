@@ -10,7 +10,8 @@ const IP_LENGTH: usize = 20;
 /// Where the data starts, behind 8 bytes of UDP header.
 const DATA: usize = IP + IP_LENGTH + 8;
 
-/// All that is the same in every packet: documentation addresses (RFC 5737), the discard port (RFC 863).
+/// All that is the same in every packet: documentation addresses (RFC 5737), the discard port (RFC
+/// 863).
 const TEMPLATE: [u8; LENGTH] = template();
 
 const fn template() -> [u8; LENGTH] {

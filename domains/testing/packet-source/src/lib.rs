@@ -1,5 +1,5 @@
-//! A program that sends packets through the device that it was granted, or through one that is linked into it:
-//! the difference is what isolation costs (P8 and P9 of the benchmark list).
+//! A program that sends packets through the device that it was granted, or through one that is
+//! linked into it: the difference is what isolation costs (P8 and P9 of the benchmark list).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -21,8 +21,8 @@ pub fn start(device: Option<Handle<dyn Net>>) -> RpcResult<Handle<dyn PacketSour
     }
 }
 
-/// Where packets go. The two ways are separate types, so that the compiler can treat the linked one like any
-/// other code of this domain.
+/// Where packets go. The two ways are separate types, so that the compiler can treat the linked one
+/// like any other code of this domain.
 trait Way: Send + Sync {
     fn send(&self, batch: RRef<Batch>) -> Result<RRef<Batch>, NetError>;
 }

@@ -1,5 +1,6 @@
-//! More that a hostile domain can try: bombs, panics within panics, rings of three that break at any depth, proxies
-//! used long after, results that are not what they seem, numbers in place of capabilities, calls re-entered.
+//! More that a hostile domain can try: bombs, panics within panics, rings of three that break at
+//! any depth, proxies used long after, results that are not what they seem, numbers in place of
+//! capabilities, calls re-entered.
 
 use crate::lab::{Lab, Victim, say, wait_for};
 use crate::{Test, Verdict, ensure};
@@ -70,7 +71,8 @@ fn overflow_in_start(lab: &Lab) -> Verdict {
     }
 }
 
-/// `first` calls `second`, which calls `first` back; that call panics, so `second` returns into a dead domain.
+/// `first` calls `second`, which calls `first` back; that call panics, so `second` returns into a
+/// dead domain.
 fn called_back(lab: &Lab) -> Verdict {
     let second = lab.start()?;
     lab.conserves_memory(|| {
@@ -156,7 +158,8 @@ fn killed_ring(lab: &Lab) -> Verdict {
     })
 }
 
-/// A proxy is used when its domain is dead, when it is gone, and when many others have come and gone since.
+/// A proxy is used when its domain is dead, when it is gone, and when many others have come and
+/// gone since.
 fn long_after(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     let child = victim.subject.offspring().map_err(say)?;
@@ -202,8 +205,8 @@ fn handed_on(lab: &Lab) -> Verdict {
     holder.end()
 }
 
-/// A domain answers with a handle that leads to another domain. That is allowed; what is called is the other
-/// domain, with its authority and in its name, and the giver's death does not touch it.
+/// A domain answers with a handle that leads to another domain. That is allowed; what is called is
+/// the other domain, with its authority and in its name, and the giver's death does not touch it.
 fn forged_foreign(lab: &Lab) -> Verdict {
     let other = lab.start()?;
     let forger = lab.start_before(&other)?;
@@ -267,8 +270,8 @@ fn numbers(lab: &Lab) -> Verdict {
     Ok(())
 }
 
-/// Numbers that the owner tables hold but no domain has, asked for while two threads make and drop handles and
-/// objects, so that half-made ones are there to be found.
+/// Numbers that the owner tables hold but no domain has, asked for while two threads make and drop
+/// handles and objects, so that half-made ones are there to be found.
 fn owners(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     let (stop, stopped) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
@@ -336,8 +339,8 @@ fn re_entered(lab: &Lab) -> Verdict {
     victim.gone().map(drop)
 }
 
-/// A method calls its own domain while it holds the lock that the inner call waits for. Only its death helps,
-/// and that frees both calls.
+/// A method calls its own domain while it holds the lock that the inner call waits for. Only its
+/// death helps, and that frees both calls.
 fn re_entered_locked(lab: &Lab) -> Verdict {
     lab.conserves_memory(|| {
         let victim = lab.start()?;

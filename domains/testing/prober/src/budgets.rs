@@ -1,5 +1,5 @@
-//! Budgets of what others give or lend: shared memory, and calls under way. Whoever is over his budget gets an
-//! error, or ends; everybody else goes on.
+//! Budgets of what others give or lend: shared memory, and calls under way. Whoever is over his
+//! budget gets an error, or ends; everybody else goes on.
 
 use crate::lab::{Lab, Victim, say, unlimited, wait_for};
 use crate::{Test, Verdict, ensure};

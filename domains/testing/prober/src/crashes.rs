@@ -166,8 +166,8 @@ fn below(lab: &Lab) -> Verdict {
     above.end()
 }
 
-/// First calls second, second calls first back, and that call crashes first: second gets the error and
-/// survives, and its return into the dead first is turned into an error for us.
+/// First calls second, second calls first back, and that call crashes first: second gets the error
+/// and survives, and its return into the dead first is turned into an error for us.
 fn called_back(lab: &Lab) -> Verdict {
     let second = lab.start()?;
     let first = lab.start_before(&second)?;
@@ -197,8 +197,8 @@ fn called_back(lab: &Lab) -> Verdict {
     second.end()
 }
 
-/// The thread is in `lower`, called by `upper`, when `upper` is killed: it finishes below, and is unwound
-/// when it would return.
+/// The thread is in `lower`, called by `upper`, when `upper` is killed: it finishes below, and is
+/// unwound when it would return.
 fn middle(lab: &Lab) -> Verdict {
     let lower = lab.start()?;
     let upper = lab.start_before(&lower)?;

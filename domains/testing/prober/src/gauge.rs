@@ -1,7 +1,8 @@
 //! Gauges that see the loss of a single shared object or handle.
 //!
-//! Free memory is counted in chunks of the shared heap, which hold thousands of small objects. So the chunks of a size are
-//! filled up but for a little room; how many more fit in before there is a new chunk tells exactly how many are there.
+//! Free memory is counted in chunks of the shared heap, which hold thousands of small objects. So
+//! the chunks of a size are filled up but for a little room; how many more fit in before there is a
+//! new chunk tells exactly how many are there.
 
 use crate::lab::{Lab, say};
 use alloc::string::String;

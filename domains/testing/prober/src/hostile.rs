@@ -1,5 +1,5 @@
-//! Attacks that a domain of safe Rust can try on the kernel or on others: at the edge of its stack, by drops
-//! that block or go deep, and by dying while things pass from it or to it.
+//! Attacks that a domain of safe Rust can try on the kernel or on others: at the edge of its stack,
+//! by drops that block or go deep, and by dying while things pass from it or to it.
 
 use crate::lab::{Lab, Victim, say, settle, unlimited, wait_for};
 use crate::{Test, Verdict, ensure};
@@ -46,8 +46,8 @@ fn deep_peers(lab: &Lab) -> Verdict {
     peer.end()
 }
 
-/// A dead holder's handle leads to an object whose drop never returns: other domains are cleared away all the
-/// same, and the holder is, too, as soon as the culprit is ended.
+/// A dead holder's handle leads to an object whose drop never returns: other domains are cleared
+/// away all the same, and the holder is, too, as soon as the culprit is ended.
 fn blocking_drop(lab: &Lab) -> Verdict {
     let culprit = lab.start()?;
     let holder = lab.start()?;
@@ -68,8 +68,8 @@ fn blocking_drop(lab: &Lab) -> Verdict {
     holder.gone().map(drop)
 }
 
-/// A drop of the culprit's never returns. Whoever drops its other objects goes on, drops of others are carried out, and
-/// all comes back with its end.
+/// A drop of the culprit's never returns. Whoever drops its other objects goes on, drops of others
+/// are carried out, and all comes back with its end.
 fn drop_beside_blocked(lab: &Lab) -> Verdict {
     const CHILDREN: u32 = 20;
     let bystander = lab.start()?;
@@ -128,7 +128,8 @@ fn late_drop(lab: &Lab) -> Verdict {
     })
 }
 
-/// Objects of two domains by turns, each holding the next: far more of them than there is stack for drops.
+/// Objects of two domains by turns, each holding the next: far more of them than there is stack for
+/// drops.
 fn chain_of_drops(lab: &Lab) -> Verdict {
     const LENGTH: usize = 600;
     let pair = [lab.start()?, lab.start()?];
@@ -149,8 +150,8 @@ fn chain_of_drops(lab: &Lab) -> Verdict {
     two.end()
 }
 
-/// A domain writes far more to the log than there is room for. What others write is there all the same, and each of its
-/// lines is there or counted as lost.
+/// A domain writes far more to the log than there is room for. What others write is there all the
+/// same, and each of its lines is there or counted as lost.
 fn flooded_log(lab: &Lab) -> Verdict {
     // 16 KiB at once and 8 KiB in each of the few seconds that the flood may take.
     flood(lab, unlimited(), 800)
@@ -198,7 +199,8 @@ fn flood(lab: &Lab, spec: DomainSpec, most: u64) -> Verdict {
     Ok(())
 }
 
-/// Calls `act` on `victim` from `count` threads until it gives an error; the counter of those that are done.
+/// Calls `act` on `victim` from `count` threads until it gives an error; the counter of those that
+/// are done.
 fn call_until_dead(
     victim: &Victim,
     count: u32,

@@ -15,7 +15,8 @@ pub const TESTS: &[Test] = &[
 
 fn bit_flips(lab: &Lab) -> Verdict {
     let whole = lab.victim_file()?;
-    // A prime step, so that every part of header, code, data and signature is hit, at every bit position.
+    // A prime step, so that every part of header, code, data and signature is hit, at every bit
+    // position.
     let step = (whole.len() * 8 / 150) | 1;
     for bit in (0..whole.len() * 8)
         .step_by(step)

@@ -189,9 +189,9 @@ impl Lab {
         Ok(self.monitor.memory().map_err(say)?.shared)
     }
 
-    /// Runs `work` until free memory is the same before and after, a few times at most: what is allocated
-    /// once and kept (tables that grow, chunks of the shared heap) does not count, what is lost every time
-    /// does.
+    /// Runs `work` until free memory is the same before and after, a few times at most: what is
+    /// allocated once and kept (tables that grow, chunks of the shared heap) does not count, what
+    /// is lost every time does.
     pub fn conserves_memory(&self, mut work: impl FnMut() -> Verdict) -> Verdict {
         const TRIES: usize = 8;
         let mut lost = 0;

@@ -1,9 +1,10 @@
 //! Runs the isolation tests: starts domains that do harm (`victim`), and looks at what is left.
 //!
-//! Each of the seven promises of the isolation half, and each trap that others fell into, is a named test.
-//! The results are lines of the kernel's log, `test NAME ok` or `test NAME FAILED: why`, and a last line
-//! `N passed, N failed`; then the machine is switched off. `options` names the tests to run (a part of the
-//! name is enough); without it all are run. `options=steps` is no test but the guest's side of `cargo xtask steps`.
+//! Each of the seven promises of the isolation half, and each trap that others fell into, is a
+//! named test. The results are lines of the kernel's log, `test NAME ok` or `test NAME FAILED:
+//! why`, and a last line `N passed, N failed`; then the machine is switched off. `options` names
+//! the tests to run (a part of the name is enough); without it all are run. `options=steps` is no
+//! test but the guest's side of `cargo xtask steps`.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,6 @@
-//! Limits of memory of each kind and of threads, of one domain and of groups; what is charged is given back; and what is kept for
-//! recovery is not for everybody. Whoever is at a limit gets `NoMemory`, and nobody else does.
+//! Limits of memory of each kind and of threads, of one domain and of groups; what is charged is
+//! given back; and what is kept for recovery is not for everybody. Whoever is at a limit gets
+//! `NoMemory`, and nobody else does.
 
 use crate::lab::{Lab, Victim, say, unlimited, wait_for};
 use crate::{Test, Verdict, ensure};
@@ -149,7 +150,8 @@ fn images(lab: &Lab) -> Verdict {
                 Err(error) => break error,
             }
         };
-        // Either there was no room for the image, or none for what its start function takes, which is its own affair.
+        // Either there was no room for the image, or none for what its start function takes, which
+        // is its own affair.
         let is_right = matches!(
             refused,
             StartError::Rpc(RpcError::NoMemory)
@@ -293,8 +295,8 @@ fn handed_on(lab: &Lab) -> Verdict {
     })
 }
 
-/// Objects whose drops wait for the one before them are their domain's until they are dropped; so are the stacks of the threads
-/// that are in drops.
+/// Objects whose drops wait for the one before them are their domain's until they are dropped; so
+/// are the stacks of the threads that are in drops.
 fn waiting_drops(lab: &Lab) -> Verdict {
     const CHILDREN: u64 = 300;
     lab.conserves_memory(|| {
@@ -330,7 +332,8 @@ fn waiting_drops(lab: &Lab) -> Verdict {
     })
 }
 
-/// A device of the machine that never uses memory by itself: the controller of the system management bus.
+/// A device of the machine that never uses memory by itself: the controller of the system
+/// management bus.
 const IDLE: PciAddress = PciAddress {
     bus: 0,
     device: 31,
@@ -358,7 +361,8 @@ fn device_memory(lab: &Lab) -> Verdict {
     })
 }
 
-/// Addresses at which there is no device get no pool, so nobody fills the kernel's table of devices with them.
+/// Addresses at which there is no device get no pool, so nobody fills the kernel's table of devices
+/// with them.
 fn invented_devices(lab: &Lab) -> Verdict {
     let Some(hardware) = &lab.hardware else {
         return Ok(());
@@ -383,7 +387,8 @@ fn invented_devices(lab: &Lab) -> Verdict {
     hardware.dma(IDLE).map(drop).map_err(say)
 }
 
-/// What a device may still know of a dead driver's memory is charged to whoever takes memory for it before it is reset.
+/// What a device may still know of a dead driver's memory is charged to whoever takes memory for it
+/// before it is reset.
 fn left_device_memory(lab: &Lab) -> Verdict {
     let Some(hardware) = &lab.hardware else {
         return Ok(());

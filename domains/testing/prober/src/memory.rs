@@ -1,4 +1,5 @@
-//! Memory: what a dead domain owned comes back, budgets hold, and no domain takes the others' memory along.
+//! Memory: what a dead domain owned comes back, budgets hold, and no domain takes the others'
+//! memory along.
 
 use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
@@ -124,8 +125,9 @@ fn hundred_lives(lab: &Lab) -> Verdict {
     lab.conserves_memory(|| (0..100).try_for_each(|_| live()))
 }
 
-/// Has a new domain take all memory that there is, and ends it. In many calls, because one may run for so long only, and how
-/// long all memory takes depends on what else the machine under the emulator has to do.
+/// Has a new domain take all memory that there is, and ends it. In many calls, because one may run
+/// for so long only, and how long all memory takes depends on what else the machine under the
+/// emulator has to do.
 fn exhaust(lab: &Lab) -> Verdict {
     let victim = lab.start()?;
     while victim.subject.grow(256 << 10).is_ok() {}
@@ -154,8 +156,9 @@ fn kept_images(lab: &Lab) -> Verdict {
     Err(format!("only {freed} bytes were given up"))
 }
 
-/// A handle needs room among the handles and a little of the kernel's own memory for what it leads to. There may be
-/// much room where others were, while all other memory is used up: then the kernel must not spend what it needs itself.
+/// A handle needs room among the handles and a little of the kernel's own memory for what it leads
+/// to. There may be much room where others were, while all other memory is used up: then the kernel
+/// must not spend what it needs itself.
 fn many_handles(lab: &Lab) -> Verdict {
     const MOST: usize = 200_000;
     let victim = lab.start()?;
@@ -240,7 +243,8 @@ fn impossible(lab: &Lab) -> Verdict {
     Ok(())
 }
 
-/// Nothing is cleared a second time, so what was written before must have been cleared the first time.
+/// Nothing is cleared a second time, so what was written before must have been cleared the first
+/// time.
 fn zeroed(_: &Lab) -> Verdict {
     let around_a_slot = 32 << 10;
     for bytes in [

@@ -1,7 +1,9 @@
-//! Calls that the host stops at every instruction, to have a domain killed just there: `options=steps`.
+//! Calls that the host stops at every instruction, to have a domain killed just there:
+//! `options=steps`.
 //!
-//! The host (`cargo xtask steps`) follows the thread that runs here with a debugger. They meet in [`meet`], where
-//! the host has a breakpoint, and tell each other what is to be known in [`WORDS`], whose addresses are in the log:
+//! The host (`cargo xtask steps`) follows the thread that runs here with a debugger. They meet in
+//! [`meet`], where the host has a breakpoint, and tell each other what is to be known in [`WORDS`],
+//! whose addresses are in the log:
 //!
 //! ```text
 //!   meet           the host reads ANSWER, LOST and MISSING of the last round and writes ORDER
@@ -24,7 +26,8 @@ use interfaces::{Batch, Domain, Handle, NetError, RRef, RVec, RpcError, RpcResul
 
 /// What host and guest tell each other; the places are the constants below.
 static WORDS: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
-/// Which call (its number in [`CALLS`], from 1; [`END`]), and in the second byte whom to kill: [`FRONT`] or [`BACK`].
+/// Which call (its number in [`CALLS`], from 1; [`END`]), and in the second byte whom to kill:
+/// [`FRONT`] or [`BACK`].
 const ORDER: usize = 0;
 /// Not 0: the host follows from here on.
 const START: usize = 1;
@@ -189,9 +192,9 @@ fn kill_in_the_middle(lab: &Lab, make: fn() -> RpcResult<Call>, whom: u64) -> Re
     }
 }
 
-/// The killer's thread: keeps its processor busy until it is told what to do, so that nothing has to wake it. Then it leaves the
-/// processor to the reaper. It does not end before the call: that would wait for the processor that stands still to forget
-/// the stack.
+/// The killer's thread: keeps its processor busy until it is told what to do, so that nothing has
+/// to wake it. Then it leaves the processor to the reaper. It does not end before the call: that
+/// would wait for the processor that stands still to forget the stack.
 fn killer(target: Handle<dyn Domain>) {
     set(KILLER, SPINS);
     while word(GO) == 0 {}

@@ -28,7 +28,8 @@ pub const TESTS: &[Test] = &[
     ("time-of-own-threads-is-bounded", own_time),
 ];
 
-/// A caller waits for a lock whose holder, a thread of the domain's own, loops: the domain's limit ends it.
+/// A caller waits for a lock whose holder, a thread of the domain's own, loops: the domain's limit
+/// ends it.
 fn own_time(lab: &Lab) -> Verdict {
     lab.conserves_memory(|| {
         let spec = DomainSpec {
@@ -47,8 +48,8 @@ fn own_time(lab: &Lab) -> Verdict {
     })
 }
 
-/// Instances that eight threads use up, calls between two looks for a newer one, and nanoseconds of rest then, so
-/// that one processor is enough for all.
+/// Instances that eight threads use up, calls between two looks for a newer one, and nanoseconds of
+/// rest then, so that one processor is enough for all.
 const LIVES: u32 = 6;
 const STRIDE: u64 = 50;
 const REST: u64 = 500_000;
@@ -64,8 +65,8 @@ struct Callers {
     done: AtomicU32,
 }
 
-/// Eight threads call a domain that is ended and started again all the time: each call gives the right result or
-/// says that the domain crashed, and nothing is lost.
+/// Eight threads call a domain that is ended and started again all the time: each call gives the
+/// right result or says that the domain crashed, and nothing is lost.
 fn eight_callers(lab: &Lab) -> Verdict {
     lab.conserves_memory(|| {
         let mut victim = lab.start()?;

@@ -1,5 +1,5 @@
-//! Processor time: whoever uses it is charged with it, and the sums are right. Nothing here asks how fast anything
-//! is: a guest whose host is busy loses time anywhere, but never gains any.
+//! Processor time: whoever uses it is charged with it, and the sums are right. Nothing here asks
+//! how fast anything is: a guest whose host is busy loses time anywhere, but never gains any.
 
 use crate::lab::{Lab, Victim, say, unlimited, wait_for};
 use crate::{Test, Verdict, ensure};
@@ -26,7 +26,8 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// What a callee is charged with at the least until it is over a budget of 300 ms: that is 31 ticks.
+/// What a callee is charged with at the least until it is over a budget of 300 ms: that is 31
+/// ticks.
 const SPUN: u64 = 200_000_000;
 
 /// What the victim's code has used, also when it is gone.
@@ -130,8 +131,8 @@ fn sums(lab: &Lab) -> Verdict {
     Ok(())
 }
 
-/// Has a thread that loops in the victim, at the expense of the victim's group, until the victim is ended. `done` counts it
-/// when the thread was adopted and has left.
+/// Has a thread that loops in the victim, at the expense of the victim's group, until the victim is
+/// ended. `done` counts it when the thread was adopted and has left.
 fn spin_in(victim: &Arc<Victim>, done: &Arc<AtomicU32>) -> Verdict {
     let (victim, done) = (victim.clone(), done.clone());
     let spin = move || {
@@ -143,7 +144,8 @@ fn spin_in(victim: &Arc<Victim>, done: &Arc<AtomicU32>) -> Verdict {
     thread::spawn("spinner", spin).map_err(say)
 }
 
-/// 300 ms of processor time in a group that has a fifth of a processor take 1.5 s, however many processors there are.
+/// 300 ms of processor time in a group that has a fifth of a processor take 1.5 s, however many
+/// processors there are.
 fn adopted(lab: &Lab) -> Verdict {
     let spec = DomainSpec {
         cpu_percent: 20,
@@ -174,7 +176,8 @@ fn calls_in(victim: &Victim, ns: u64) -> Result<u64, String> {
     Ok(calls)
 }
 
-/// Half of one processor is a caller's right while a hundred threads of one group spin, and not the hundredth part.
+/// Half of one processor is a caller's right while a hundred threads of one group spin, and not the
+/// hundredth part.
 fn hundred(lab: &Lab) -> Verdict {
     const WINDOW: u64 = 300_000_000;
     let (served, spun) = (lab.start()?, Arc::new(lab.start()?));

@@ -1,4 +1,5 @@
-//! `strain WORD ...`: goes to the limits of files, names and memory, and says exactly what it met. For tests.
+//! `strain WORD ...`: goes to the limits of files, names and memory, and says exactly what it met.
+//! For tests.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -67,7 +67,8 @@ pub fn pipes(env: &Env, count: u64, size: u64, seconds: u64) -> Result<i32, Stop
     Ok(0)
 }
 
-/// Reads a file while all memory is taken and the domain `name` crashes; how many bytes, and a sum of them.
+/// Reads a file while all memory is taken and the domain `name` crashes; how many bytes, and a sum
+/// of them.
 pub fn reads(env: &Env, name: &[u8], path: &[u8]) -> Result<i32, Stop> {
     let monitor = env.service::<dyn Monitor>("monitor")?;
     let control = env.service::<dyn DomainControl>("control")?;
@@ -313,7 +314,8 @@ fn is_want_of_memory(error: &Errno) -> bool {
     )
 }
 
-/// Every call when there is no memory, many times, and then with memory. Prints which did what they must not.
+/// Every call when there is no memory, many times, and then with memory. Prints which did what they
+/// must not.
 pub fn calls(env: &Env) -> Result<i32, Stop> {
     const ROUNDS: usize = 50;
     let (process, things) = (env.process(), Things::new()?);

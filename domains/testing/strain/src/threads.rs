@@ -10,8 +10,9 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 /// How long a thread sleeps before it looks again whether all are there, in nanoseconds.
 const LOOK: u64 = 50_000_000;
 
-/// Runs `count` threads that compute for ever, this one among them. They begin when all are there and that was
-/// said: whoever makes threads beside those that compute already gets ever fewer turns.
+/// Runs `count` threads that compute for ever, this one among them. They begin when all are there
+/// and that was said: whoever makes threads beside those that compute already gets ever fewer
+/// turns.
 pub fn spin(env: &Env, count: u64) -> Result<i32, Stop> {
     for _ in 1..count {
         if thread::spawn("spinner", wait_and_compute).is_err() {

@@ -25,7 +25,8 @@ fn watch(tally: &Handle<dyn Tally>) {
                 seen = (counts.read, counts.written);
             }
             Ok(_) => {}
-            // The domain that counts has crashed. `init` starts both anew, so this instance just ends its thread.
+            // The domain that counts has crashed. `init` starts both anew, so this instance just
+            // ends its thread.
             Err(error) => return log!("nobody counts any more: {error}"),
         }
         time::sleep(PAUSE);

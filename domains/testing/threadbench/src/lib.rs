@@ -1,5 +1,5 @@
-//! `threadbench`: does the work of `cargo xtask bench schedule` (see `lib/testing/threadwork`), with threads and locks of
-//! the domain.
+//! `threadbench`: does the work of `cargo xtask bench schedule` (see `lib/testing/threadwork`),
+//! with threads and locks of the domain.
 #![no_std]
 #![forbid(unsafe_code)]
 

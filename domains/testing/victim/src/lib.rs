@@ -1,4 +1,5 @@
-//! A domain that does harm when it is asked to: for the isolation tests and the benchmarks of calls.
+//! A domain that does harm when it is asked to: for the isolation tests and the benchmarks of
+//! calls.
 //!
 //! `options`: `panic` makes the start function panic, `fail` makes it give an error, `!` and the
 //! number of an [`RpcError`] this one, `overflow` makes it use up its stack, `reserve` makes it set

@@ -1,5 +1,6 @@
-//! `workload SEED COUNT`: does the first operations of `lib/testing/workload` in the working directory, and prints after each
-//! that brings something to the disk how many were done and acknowledged.
+//! `workload SEED COUNT`: does the first operations of `lib/testing/workload` in the working
+//! directory, and prints after each that brings something to the disk how many were done and
+//! acknowledged.
 //!
 //! Files stay open over many operations, also those that are renamed and removed meanwhile.
 #![no_std]

@@ -19,8 +19,9 @@ use isolation::owner::Owner;
 const LIVES: usize = 400;
 /// Rounds of something that takes milliseconds to prepare.
 const HARVESTS: usize = 40;
-/// Bytes that may be kept for good: the stacks of up to 16 helpers that clear domains away, and chunks of the
-/// shared heap that have become permanent. Over a million lives that is 3 bytes a life.
+/// Bytes that may be kept for good: the stacks of up to 16 helpers that clear domains away, and
+/// chunks of the shared heap that have become permanent. Over a million lives that is 3 bytes a
+/// life.
 const MOST_KEPT: u64 = 3 << 20;
 
 /// Crash to error, restart to first good call (P4).
@@ -153,7 +154,8 @@ fn handles(id: &str, name: &str, count: usize) -> Result<(), String> {
         for _ in 0..count {
             let raw = ManuallyDrop::new(subject.duplicate().map_err(say)?).as_raw();
             let slot = NonNull::new(raw.data).ok_or("no handle")?;
-            // SAFETY: a live proxy, in a slot of a heap with owners. It is the holder's from now on.
+            // SAFETY: a live proxy, in a slot of a heap with owners. It is the holder's from now
+            // on.
             unsafe { owner_cell(slot).store(holder.block.id, Ordering::Release) };
         }
         let begin = tsc();
@@ -167,8 +169,8 @@ fn handles(id: &str, name: &str, count: usize) -> Result<(), String> {
     server.block.wait_gone().map(drop).map_err(say)
 }
 
-/// Starts and crashes one domain `count` times: no memory may be lost, no number used twice, and the last
-/// tenth of the lives may take no longer than the first (which is told, not judged).
+/// Starts and crashes one domain `count` times: no memory may be lost, no number used twice, and
+/// the last tenth of the lives may take no longer than the first (which is told, not judged).
 pub fn lives(count: usize) -> Result<(), String> {
     let image = prepare("domains/victim")?;
     let mut rounds = Vec::with_capacity(count);

@@ -1,8 +1,8 @@
-//! Throughput of a block device behind the block shadow while its driver crashes (P6, RedLeaf's figure 11):
-//! never, once a second, and ten times a second.
+//! Throughput of a block device behind the block shadow while its driver crashes (P6, RedLeaf's
+//! figure 11): never, once a second, and ten times a second.
 //!
-//! Driver and medium are those of the fault campaign (`lab/faults`): the medium outlives the driver, so that
-//! every sector that is read can be checked.
+//! Driver and medium are those of the fault campaign (`lab/faults`): the medium outlives the
+//! driver, so that every sector that is read can be checked.
 
 use super::{launch, prepare, say, tell};
 use abi::{Handle, RVec};
@@ -20,8 +20,8 @@ use isolation::platform::platform;
 /// Bytes of a transfer, and of what is transferred again and again.
 const TRANSFER: usize = 32 * 1024;
 const SPAN: usize = 8 << 20;
-/// Seconds that the device is watched for each figure, a second at a time in turns; and the nanoseconds that one
-/// value is the mean of.
+/// Seconds that the device is watched for each figure, a second at a time in turns; and the
+/// nanoseconds that one value is the mean of.
 const SECONDS: u64 = 10;
 const SECOND: u64 = 1_000_000_000;
 const SAMPLE: u64 = 100_000_000;

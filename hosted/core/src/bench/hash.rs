@@ -1,4 +1,5 @@
-//! A hash table in a domain, from 2^12 to 2^26 entries, three quarters full (P7). A program in C does the same.
+//! A hash table in a domain, from 2^12 to 2^26 entries, three quarters full (P7). A program in C
+//! does the same.
 
 use super::{launch, prepare, say, tell, tsc};
 use crate::host::host;

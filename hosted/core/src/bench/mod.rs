@@ -1,8 +1,9 @@
-//! Benchmarks (P1 to P9 of the benchmark list) on the hosted platform, in native ticks of the time-stamp
-//! counter: hot, on a pinned thread.
+//! Benchmarks (P1 to P9 of the benchmark list) on the hosted platform, in native ticks of the
+//! time-stamp counter: hot, on a pinned thread.
 //!
-//! A figure of a call is one call with the loop around it; the empty loop is a figure of its own. Every figure
-//! goes to the launcher round by round, and what comes of that is the launcher's affair.
+//! A figure of a call is one call with the loop around it; the empty loop is a figure of its own.
+//! Every figure goes to the launcher round by round, and what comes of that is the launcher's
+//! affair.
 //!
 //! - [`calls`]: calls (P1 to P3);
 //! - [`deaths`]: crash, restart, reclaim (P4, P5);
@@ -128,7 +129,8 @@ pub(crate) fn prepare(name: &str) -> Result<Prepared, String> {
     loader::prepare(RVec::from_slice(file.content).map_err(say)?).map_err(say)
 }
 
-/// Starts `image`, whose first port gets `grant`, with these options; the instance and what it offers.
+/// Starts `image`, whose first port gets `grant`, with these options; the instance and what it
+/// offers.
 fn launch<I: Interface + ?Sized>(
     image: &Prepared,
     grant: Option<AnyHandle>,

@@ -1,5 +1,5 @@
-//! Packets through a driver that discards them (P8 with one packet at a time, P9 with 32): driver and program
-//! linked into one domain, in a domain each, and with the network shadow between them.
+//! Packets through a driver that discards them (P8 with one packet at a time, P9 with 32): driver
+//! and program linked into one domain, in a domain each, and with the network shadow between them.
 
 use super::respawn::{Driver, respawner};
 use super::{launch, prepare, say, tell, tsc};
@@ -26,7 +26,8 @@ struct Way {
     program: abi::Handle<dyn PacketSource>,
 }
 
-/// All three ways, for both sizes, with packets that are written anew and with packets that are not.
+/// All three ways, for both sizes, with packets that are written anew and with packets that are
+/// not.
 pub fn nullnet() -> Result<(), String> {
     let image = prepare("domains/packet-source")?;
     let way = |letter, name, device: Option<AnyHandle>| {

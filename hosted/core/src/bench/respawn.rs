@@ -1,4 +1,5 @@
-//! Restarts the driver behind a shadow, as `init` does in the booted system, but without patience or budget.
+//! Restarts the driver behind a shadow, as `init` does in the booted system, but without patience
+//! or budget.
 
 use super::launch;
 use abi::{Handle, RpcError, Text};

@@ -1,7 +1,7 @@
 //! Calls from 1, 2, 4 and 8 threads at once.
 //!
-//! Each thread has a handle of its own, or all use one. Nothing that a call writes is shared between threads, so
-//! both should grow with the processors.
+//! Each thread has a handle of its own, or all use one. Nothing that a call writes is shared
+//! between threads, so both should grow with the processors.
 
 use super::{prepare, say, start, tell};
 use abi::Handle;

@@ -1,4 +1,5 @@
-//! The PVH entry point (the page `pvh.pandoc` of Xen's documentation): 32-bit protected mode to the higher half.
+//! The PVH entry point (the page `pvh.pandoc` of Xen's documentation): 32-bit protected mode to the
+//! higher half.
 //!
 //! The provisional page tables map the first GiB of physical memory three times: at 0 (for the
 //! jump itself), at the direct map and at the kernel's link address. They stay in memory because
@@ -49,8 +50,8 @@ extern "C" fn high_entry() -> ! {
     )
 }
 
-// Bits: CR4.PAE = 1 << 5; EFER.LME = 1 << 8, EFER.NXE = 1 << 11; CR0.PG = 1 << 31, CR0.WP = 1 << 16.
-// Page entries: 3 = present, writable; 0x83 = the same as a 2 MiB page.
+// Bits: CR4.PAE = 1 << 5; EFER.LME = 1 << 8, EFER.NXE = 1 << 11; CR0.PG = 1 << 31, CR0.WP = 1
+// << 16. Page entries: 3 = present, writable; 0x83 = the same as a 2 MiB page.
 global_asm!(
     ".section .note.pvh, \"a\", @note",
     ".balign 4",

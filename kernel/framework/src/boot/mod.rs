@@ -14,7 +14,8 @@ pub(crate) use entry::boot_page_table;
 pub(crate) use entry::boot_stack_guard;
 pub use start_info::{command_line, module};
 
-// SAFETY: the one image that links the framework defines it so, with the compiler and flags of this crate.
+// SAFETY: the one image that links the framework defines it so, with the compiler and flags of this
+// crate.
 unsafe extern "Rust" {
     /// The image crate's entry: runs on the boot stack with interrupts off and memory ready.
     fn kernel_main() -> !;

@@ -65,8 +65,9 @@ impl IoMem {
         self.window.bytes()
     }
 
-    /// Where the registers are mapped while `self` lives. Following the address is the `unsafe` code's
-    /// affair; the domain runtime does it with the checks of [`read`](Self::read) and [`write`](Self::write).
+    /// Where the registers are mapped while `self` lives. Following the address is the `unsafe`
+    /// code's affair; the domain runtime does it with the checks of [`read`](Self::read) and
+    /// [`write`](Self::write).
     pub fn address(&self) -> usize {
         self.window.address()
     }

@@ -48,8 +48,8 @@ static SLOTS: [Slot; VECTORS] = [const {
     }
 }; VECTORS];
 
-/// Guards who has which input: taken to look for an input among all slots and take it, to mask it in
-/// the handler, and to give it back.
+/// Guards who has which input: taken to look for an input among all slots and take it, to mask it
+/// in the handler, and to give it back.
 static INPUTS: SpinLock<()> = SpinLock::new(());
 
 /// Where the search for a free vector goes on, so that one is reused as late as possible.
@@ -82,8 +82,8 @@ fn handle(frame: &mut TrapFrame) {
 }
 
 impl Slot {
-    /// Masks its input, if it has one. The line may have been given up since it was seen in use, and the
-    /// input be another's, who would never hear of it: so it is looked at under the lock.
+    /// Masks its input, if it has one. The line may have been given up since it was seen in use,
+    /// and the input be another's, who would never hear of it: so it is looked at under the lock.
     fn mask(&self) {
         let _inputs = INPUTS.lock();
         let gsi = self.gsi.load(Ordering::Relaxed);

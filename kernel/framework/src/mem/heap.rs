@@ -2,8 +2,9 @@
 //!
 //! A slab is 4 KiB (slots of up to 256 bytes) or 16 KiB (up to 2048), naturally aligned, with its
 //! header in the last 64 bytes, so the slab of a slot is found by masking the address. Slabs with
-//! both used and free slots are in a list per class; an empty slab goes back to the frame allocator,
-//! except that one per class is kept as a spare. A failed allocation is a null pointer, never a panic.
+//! both used and free slots are in a list per class; an empty slab goes back to the frame
+//! allocator, except that one per class is kept as a spare. A failed allocation is a null pointer,
+//! never a panic.
 //!
 //! ```text
 //!   class lock guards: the list, the spare, the headers and the free slots of all slabs of that class

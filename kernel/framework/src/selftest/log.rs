@@ -27,7 +27,8 @@ fn settle() -> Result<(), String> {
     Ok(())
 }
 
-/// Logs so many lines of a hundred bytes with interrupts off, so that on this processor nobody sends; bytes unsent then.
+/// Logs so many lines of a hundred bytes with interrupts off, so that on this processor nobody
+/// sends; bytes unsent then.
 fn log_alone(lines: usize) -> u64 {
     let _irq = IrqOff::new();
     (0..lines).for_each(|line| kprintln!("line {line:5} {:70}", "of many"));
@@ -45,7 +46,8 @@ fn sent_by_its_thread() -> Result<(), String> {
     settle()
 }
 
-/// What the console has not got yet when it changes hands goes there a few bytes per hold of the lock.
+/// What the console has not got yet when it changes hands goes there a few bytes per hold of the
+/// lock.
 fn in_pieces() -> Result<(), String> {
     // With others the sender is at it at the same time.
     if smp::online() > 1 {
@@ -66,7 +68,8 @@ fn in_pieces() -> Result<(), String> {
     settle()
 }
 
-/// More than the ring holds, while nothing is sent: what is lost is said, and what comes then is sent.
+/// More than the ring holds, while nothing is sent: what is lost is said, and what comes then is
+/// sent.
 fn too_fast() -> Result<(), String> {
     if smp::online() > 1 {
         return Ok(());

@@ -414,7 +414,8 @@ fn input_race() -> Result<(), String> {
     Ok(())
 }
 
-/// The line that an interrupt is for is given up, and its input taken by another, when the handler has begun.
+/// The line that an interrupt is for is given up, and its input taken by another, when the handler
+/// has begun.
 fn late_handler() -> Result<(), String> {
     static LINE: SpinLock<Option<IrqLine>> = SpinLock::new(None);
     const INPUT: u32 = 11;

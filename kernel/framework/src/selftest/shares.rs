@@ -1,7 +1,7 @@
 //! Tests of how processor time is shared: between groups, under limits, by class and affinity.
 //!
-//! What counts is how long threads ran, not how fast; the bounds leave room for a machine that is stopped now and
-//! then. The exact figures are tested on the host, with the library.
+//! What counts is how long threads ran, not how fast; the bounds leave room for a machine that is
+//! stopped now and then. The exact figures are tested on the host, with the library.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -48,8 +48,8 @@ fn used(ids: &[ThreadId]) -> u64 {
     each.map(|thread| thread.processor_ns()).sum()
 }
 
-/// Runs threads that spin, `counts` of them in groups with these shares, for `ms` milliseconds once all have been
-/// made; how long each group ran meanwhile.
+/// Runs threads that spin, `counts` of them in groups with these shares, for `ms` milliseconds once
+/// all have been made; how long each group ran meanwhile.
 fn compete<const N: usize>(groups: [(usize, Share); N], ms: u64) -> Result<[u64; N], String> {
     let stop = AtomicBool::new(false);
     let keys = groups.map(|_| key());
@@ -85,7 +85,8 @@ fn compete<const N: usize>(groups: [(usize, Share); N], ms: u64) -> Result<[u64;
     })
 }
 
-/// One thread against a thousand of another group: half of a processor is its right, all of one where there are more.
+/// One thread against a thousand of another group: half of a processor is its right, all of one
+/// where there are more.
 fn thousand() -> Result<(), String> {
     let [many, one] = compete([(1000, NORMAL), (1, NORMAL)], 1500)?;
     // With four processors the thousand have three of them by right, so there is room above that.
@@ -205,7 +206,8 @@ fn reaper() -> Result<(), String> {
     Ok(())
 }
 
-/// A thread that goes to a group with a small limit is held there, with the time that it uses from then on.
+/// A thread that goes to a group with a small limit is held there, with the time that it uses from
+/// then on.
 fn joins() -> Result<(), String> {
     let share = Share {
         percent: 10,

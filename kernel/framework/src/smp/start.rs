@@ -19,8 +19,8 @@ use crate::{acpi, boot, kprintln, task, time};
 const PAGE: u8 = 8;
 /// Pages of a scheduler stack.
 const STACK_PAGES: usize = 4;
-/// How long a processor may take to show up after the first and the second STARTUP. The second is long: on
-/// a busy host an emulated processor may not run at all for a while.
+/// How long a processor may take to show up after the first and the second STARTUP. The second is
+/// long: on a busy host an emulated processor may not run at all for a while.
 const PATIENCE_NS: [u64; 2] = [20_000_000, 5_000_000_000];
 /// How long to wait between INIT and STARTUP; processors of this century need no 10 ms.
 const INIT_NS: u64 = 10_000;
@@ -31,7 +31,8 @@ static ARRIVED: AtomicUsize = AtomicUsize::new(0);
 static STACK_LOW: AtomicUsize = AtomicUsize::new(0);
 static STACK_TOP: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the assembly below defines them, one after the other. They are used as addresses; what lies between them is bytes.
+// SAFETY: the assembly below defines them, one after the other. They are used as addresses; what
+// lies between them is bytes.
 unsafe extern "C" {
     static start_code: u8;
     static start_code_end: u8;

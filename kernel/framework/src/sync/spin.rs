@@ -79,7 +79,8 @@ impl<T> SpinLock<T> {
 }
 
 impl<T: ?Sized> SpinLock<T> {
-    /// Disables interrupts and spins until the lock is free. Taking it twice on one processor hangs.
+    /// Disables interrupts and spins until the lock is free. Taking it twice on one processor
+    /// hangs.
     #[inline]
     pub fn lock(&self) -> SpinGuard<'_, T> {
         let irq = IrqOff::new();

@@ -36,7 +36,8 @@ pub(super) fn ends(here: usize, now: u64) {
     ACCOUNTS[here].watch.stop(now);
 }
 
-/// Nanoseconds that the running thread has used on processor `here`, the caller's, since this was asked last.
+/// Nanoseconds that the running thread has used on processor `here`, the caller's, since this was
+/// asked last.
 pub(super) fn take_used(here: usize, now: u64) -> u64 {
     let told = &ACCOUNTS[here].told;
     let used = now.saturating_sub(told.load(Ordering::Relaxed));

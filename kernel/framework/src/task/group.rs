@@ -1,7 +1,7 @@
 //! Groups of threads that share processor time: numbers for the policy, counted here.
 //!
-//! Outside the framework a group has a key that is never used again; inside, a small number, which is free for
-//! another key when its last thread and its last [`Group`] are gone.
+//! Outside the framework a group has a key that is never used again; inside, a small number, which
+//! is free for another key when its last thread and its last [`Group`] are gone.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -35,7 +35,8 @@ impl Group {
         Self(SYSTEM)
     }
 
-    /// The group with this key; if it has no threads, it begins with this share. 0 is the kernel's own.
+    /// The group with this key; if it has no threads, it begins with this share. 0 is the kernel's
+    /// own.
     ///
     /// Where there are too many groups, some share what one of them gets.
     pub fn of(key: u64, share: Share) -> Self {
@@ -92,8 +93,8 @@ pub(super) fn key_of(number: u32) -> u64 {
 
 /// Puts the running thread into `group` for good. What it has used until now may be counted there.
 ///
-/// It gives way at once: the slice that it has was its old group's right, and a hundred threads that go over one
-/// after the other would have a hundred slices before anybody else.
+/// It gives way at once: the slice that it has was its old group's right, and a hundred threads
+/// that go over one after the other would have a hundred slices before anybody else.
 pub fn join_group(group: Group) {
     {
         let _irq = IrqOff::new();

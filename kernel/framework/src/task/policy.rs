@@ -1,12 +1,13 @@
 //! What the framework asks of an injected scheduler, and the check of its answers.
 //!
-//! The policy keeps the ready threads in queues of its own and says which runs next, and until when. It is safe
-//! code and not trusted: a thread that it names is run only if a compare-and-swap moves that thread
-//! from READY to RUNNING; a processor number that it names is reduced to an existing one; a moment that it names
-//! is not before the shortest slice. A bad policy can thus be unfair, but cannot run a thread twice or run one
-//! that waits.
+//! The policy keeps the ready threads in queues of its own and says which runs next, and until
+//! when. It is safe code and not trusted: a thread that it names is run only if a compare-and-swap
+//! moves that thread from READY to RUNNING; a processor number that it names is reduced to an
+//! existing one; a moment that it names is not before the shortest slice. A bad policy can thus be
+//! unfair, but cannot run a thread twice or run one that waits.
 //!
-//! Time and processors are arguments ([`Moment`]), so that policies need nothing of the framework to be tested.
+//! Time and processors are arguments ([`Moment`]), so that policies need nothing of the framework
+//! to be tested.
 
 use super::thread::{Thread, ThreadRef};
 
@@ -73,7 +74,8 @@ pub enum Reason {
     New,
     /// It waited and was woken.
     Woken,
-    /// As [`Woken`](Self::Woken), for work that can wait: the running thread need not give way at once.
+    /// As [`Woken`](Self::Woken), for work that can wait: the running thread need not give way at
+    /// once.
     WokenLater,
     /// It ran and gave way or was preempted.
     Ran,
@@ -114,7 +116,8 @@ pub struct Choice {
 /// Chooses which thread runs where. Called with interrupts disabled, on any processor, also by
 /// several at once; must not block, and must not allocate but in `admit`.
 pub trait Scheduler: Sync {
-    /// Makes room for `threads` threads on `online` processors; whether there is. Called with interrupts enabled.
+    /// Makes room for `threads` threads on `online` processors; whether there is. Called with
+    /// interrupts enabled.
     fn admit(&self, threads: usize, online: usize) -> bool;
 
     /// A group begins, which has no threads yet.
@@ -126,17 +129,18 @@ pub trait Scheduler: Sync {
     /// Gives up the thread that the processor shall run now.
     fn pick(&self, at: Moment) -> Choice;
 
-    /// Whether nobody waits to whom a thread that gives way on processor `cpu` of `online` could give way: then
-    /// it goes on without having been taken off.
+    /// Whether nobody waits to whom a thread that gives way on processor `cpu` of `online` could
+    /// give way: then it goes on without having been taken off.
     fn is_alone(&self, _cpu: usize, _online: usize) -> bool {
         false
     }
 
-    /// A thread has run `used` nanoseconds since this was called, or it was picked, last. `in_service`: it is in
-    /// the code of another group's domain or of the kernel, and may hold what others wait for.
+    /// A thread has run `used` nanoseconds since this was called, or it was picked, last.
+    /// `in_service`: it is in the code of another group's domain or of the kernel, and may hold
+    /// what others wait for.
     fn ran(&self, thread: &Thread, used: u64, left: Left, in_service: bool, at: Moment);
 
-    /// The moment has come that `pick` gave, or this function; the thread's time has been counted. Until when the
-    /// thread goes on; `None`: it gives way.
+    /// The moment has come that `pick` gave, or this function; the thread's time has been counted.
+    /// Until when the thread goes on; `None`: it gives way.
     fn slice_over(&self, thread: &Thread, in_service: bool, at: Moment) -> Option<u64>;
 }

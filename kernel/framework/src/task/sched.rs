@@ -41,8 +41,9 @@ static REFUSALS: AtomicU64 = AtomicU64::new(0);
 /// Answers of the policy that are refused in a row before a busy processor goes idle.
 const MAX_REFUSALS: usize = 16;
 
-/// Says of a thread's top record, which is not 0, and the key of the thread's group whether the code that runs is
-/// another group's or the kernel's. Called with interrupts off, for a thread that is on a processor.
+/// Says of a thread's top record, which is not 0, and the key of the thread's group whether the
+/// code that runs is another group's or the kernel's. Called with interrupts off, for a thread that
+/// is on a processor.
 pub type ServiceHook = fn(usize, u64) -> bool;
 
 /// Makes `policy` the scheduler. Called once at boot, and by tests.
@@ -343,8 +344,8 @@ pub(crate) unsafe fn run_processor(stack_low: usize, stack_top: usize) -> ! {
     unsafe { switch::jump(stack_top, idle) }
 }
 
-/// The moment has come at which the policy wants to be asked on processor `here`, the caller's. Until when the
-/// running thread goes on; `None`: it gives way, or nothing runs.
+/// The moment has come at which the policy wants to be asked on processor `here`, the caller's.
+/// Until when the running thread goes on; `None`: it gives way, or nothing runs.
 pub(crate) fn slice_over(here: usize, now: u64) -> Option<u64> {
     let thread = current()?;
     let (at, in_service) = (moment(here, now), in_service(thread));

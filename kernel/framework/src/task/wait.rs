@@ -110,8 +110,9 @@ fn enqueue(
         .store(deadline.unwrap_or(u64::MAX), Ordering::Relaxed);
     thread.state.set(State::Blocking);
     if queue.push_back(thread.to_ref()).is_err() {
-        // A policy that lies keeps a running thread in a queue of its own. A spurious end of the wait is
-        // allowed, and the caller tries again; the policy's next offer of the thread is refused.
+        // A policy that lies keeps a running thread in a queue of its own. A spurious end of the
+        // wait is allowed, and the caller tries again; the policy's next offer of the thread is
+        // refused.
         thread.state.set(State::Running);
         thread.wait_bucket.store(0, Ordering::SeqCst);
         bucket.waiters.fetch_sub(1, Ordering::SeqCst);
@@ -158,7 +159,8 @@ pub fn wake(word: *const AtomicU32, n: usize) -> usize {
     woken
 }
 
-/// As [`wake`] for one thread, whose work can wait: the running thread goes on until it waits or its time slice ends.
+/// As [`wake`] for one thread, whose work can wait: the running thread goes on until it waits or
+/// its time slice ends.
 pub fn wake_later(word: *const AtomicU32) {
     wake_for(word, 1, Reason::WokenLater);
 }

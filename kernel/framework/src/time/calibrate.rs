@@ -50,7 +50,8 @@ pub(super) fn measure() -> Rates {
     }
 }
 
-/// The rate of the time-stamp counter from leaf 0x15 or from the hypervisor's timing leaf, if given.
+/// The rate of the time-stamp counter from leaf 0x15 or from the hypervisor's timing leaf, if
+/// given.
 fn told_by_cpuid() -> Option<u64> {
     let leaf = regs::cpuid(0x15, 0);
     if leaf.eax != 0 && leaf.ebx != 0 && leaf.ecx != 0 {

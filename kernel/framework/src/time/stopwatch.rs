@@ -1,8 +1,8 @@
 //! A sum of intervals that others may read while one of them runs.
 //!
-//! The whole state is one word, so no reader sees half a change: while it stands, the sum; while it runs, the
-//! moment at which it would have had to be started to show the same, with [`RUNS`]. One processor at a time
-//! starts and stops it.
+//! The whole state is one word, so no reader sees half a change: while it stands, the sum; while it
+//! runs, the moment at which it would have had to be started to show the same, with [`RUNS`]. One
+//! processor at a time starts and stops it.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

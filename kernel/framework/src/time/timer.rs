@@ -1,12 +1,13 @@
-//! Deadlines of waiting threads, the ends of slices and the sampling tick, on one one-shot timer per processor.
+//! Deadlines of waiting threads, the ends of slices and the sampling tick, on one one-shot timer
+//! per processor.
 //!
 //! A waiting thread stands in the queue of the processor where it went to sleep, sorted by
 //! deadline. The tick exists only while a thread runs: an idle processor's timer stays armed for
 //! the nearest deadline, or at most once more for a tick that is no longer wanted.
 //!
-//! Ticks fall on fixed moments, a grid, whether the processor was idle in between or not. Processor time is charged to
-//! whoever is met at a tick; if ticks counted from the end of idleness instead, work in pieces shorter than a tick
-//! would never be met.
+//! Ticks fall on fixed moments, a grid, whether the processor was idle in between or not. Processor
+//! time is charged to whoever is met at a tick; if ticks counted from the end of idleness instead,
+//! work in pieces shorter than a tick would never be met.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -29,7 +30,8 @@ struct Timer {
     queue: SpinLock<TimerQueue>,
     /// When the next tick is due; `NEVER` while the processor is idle. Its own processor's.
     next_tick: AtomicU64,
-    /// When the policy is to be asked about the running thread, or again by an idle processor. Its own processor's.
+    /// When the policy is to be asked about the running thread, or again by an idle processor. Its
+    /// own processor's.
     slice_end: AtomicU64,
     /// What the hardware is armed for; `NEVER` if it is not. Its own processor's.
     armed: AtomicU64,
@@ -111,15 +113,16 @@ pub(crate) fn cancel(thread: &Thread) {
     drop(removed);
 }
 
-/// The next moment of a tick after `now`. Each processor has moments of its own, so that they do not all want the
-/// scheduler's locks at once.
+/// The next moment of a tick after `now`. Each processor has moments of its own, so that they do
+/// not all want the scheduler's locks at once.
 fn next_tick(now: u64, processor: usize) -> u64 {
     let phase = TICK_NS / MAX_CPUS as u64 * (processor % MAX_CPUS) as u64;
     let ticks = (now + TICK_NS - phase) / TICK_NS;
     ticks * TICK_NS + phase
 }
 
-/// A thread is about to run here, at most until the moment `until` without the policy being asked. Interrupts are off.
+/// A thread is about to run here, at most until the moment `until` without the policy being asked.
+/// Interrupts are off.
 pub(crate) fn thread_runs(now: u64, until: u64) {
     let here = cpu_index();
     let timer = &TIMERS[here];
@@ -131,7 +134,8 @@ pub(crate) fn thread_runs(now: u64, until: u64) {
     }
 }
 
-/// This processor has nothing to run until the moment `until` at the earliest, unless it is told so. Interrupts are off.
+/// This processor has nothing to run until the moment `until` at the earliest, unless it is told
+/// so. Interrupts are off.
 pub(crate) fn processor_idles(until: u64) {
     let timer = &TIMERS[cpu_index()];
     timer.next_tick.store(NEVER, Ordering::Relaxed);

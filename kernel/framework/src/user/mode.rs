@@ -194,7 +194,8 @@ unsafe extern "C" fn enter_user(frame: *mut TrapFrame) {
 /// and the system-call entry jump here with the kernel's GS.
 ///
 /// # Safety
-/// Nothing calls it; who jumps here comes from ring 3, into which `enter_user` went on this very thread.
+/// Nothing calls it; who jumps here comes from ring 3, into which `enter_user` went on this very
+/// thread.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn user_trap_exit() {

@@ -1,8 +1,9 @@
 //! The scenes under the model checker.
 //!
-//! Each is run under many schedules, half of them chosen at random, half by PCT, which finds an error that takes
-//! `d` changes of thread with a known probability. `TREFOIL_MODEL_ROUNDS` sets how many of each, `TREFOIL_MODEL_SEED`
-//! which. The same seed gives the same schedules. A failure prints its schedule, with which `shuttle::replay` repeats it.
+//! Each is run under many schedules, half of them chosen at random, half by PCT, which finds an
+//! error that takes `d` changes of thread with a known probability. `TREFOIL_MODEL_ROUNDS` sets how
+//! many of each, `TREFOIL_MODEL_SEED` which. The same seed gives the same schedules. A failure
+//! prints its schedule, with which `shuttle::replay` repeats it.
 
 use super::scenes::{self, Scene, play};
 use super::threads::{MODEL_STACK, as_model};
@@ -67,8 +68,8 @@ fn run(scheduler: impl Scheduler + 'static, scene: fn(&mut Scene)) {
 
 scenes::each!(check);
 
-/// Runs the check `name` in a process of its own with `broken` broken: it must fail, by what it saw or because the
-/// heap's own count ran below zero.
+/// Runs the check `name` in a process of its own with `broken` broken: it must fail, by what it saw
+/// or because the heap's own count ran below zero.
 fn must_notice(name: &str, broken: Broken) {
     let name = std::format!("model::checks::{name}");
     let output = Command::new(std::env::current_exe().expect("a path"))

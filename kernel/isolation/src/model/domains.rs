@@ -1,5 +1,5 @@
-//! Domains for the tests: their code is here, what they own is tracked as the real one's is, and they are
-//! called through real proxies of one interface, [`Probe`].
+//! Domains for the tests: their code is here, what they own is tracked as the real one's is, and
+//! they are called through real proxies of one interface, [`Probe`].
 
 #![allow(dropping_copy_types)] // The macro drops results of every kind.
 
@@ -125,8 +125,8 @@ pub static REGISTRY: &[ProxyEntry] = &[ProxyEntry {
 
 const LIVES: u32 = 0x11fe_5afe;
 
-/// An object of a domain. It lies in the tests' own heap, where it stays when its domain dies; the page stands for
-/// the domain's memory.
+/// An object of a domain. It lies in the tests' own heap, where it stays when its domain dies; the
+/// page stands for the domain's memory.
 struct Part {
     block: *const ControlBlock,
     page: usize,
@@ -288,8 +288,8 @@ pub fn inside(block: &ControlBlock, mut body: impl FnMut()) -> RpcResult<()> {
     unsafe { guarded(block, &INSIDE, function, (&raw mut body).cast()) }
 }
 
-/// A new domain with an image and a page, which lets in `calls` calls at a time, and a handle of the kernel's to
-/// its first object.
+/// A new domain with an image and a page, which lets in `calls` calls at a time, and a handle of
+/// the kernel's to its first object.
 pub fn start(name: &str, calls: u32) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
     let limits = Limits {
         calls,
@@ -305,7 +305,8 @@ pub fn start(name: &str, calls: u32) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
     (block, handle)
 }
 
-/// Gives `holder`, to keep, a handle to a new object of `block` whose drop takes until `awaits` is gone.
+/// Gives `holder`, to keep, a handle to a new object of `block` whose drop takes until `awaits` is
+/// gone.
 pub fn endow(holder: &ControlBlock, block: &Arc<ControlBlock>, awaits: Arc<ControlBlock>) {
     let mut part = Part::new(block, 0);
     part.awaits = Some(awaits);

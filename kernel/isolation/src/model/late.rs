@@ -1,5 +1,6 @@
-//! Drops within drops that take too long. A service drops what it has from a client, and the client's drop hangs: the
-//! client is to blame. Or the service has been slow itself, and a third one's drop has just begun.
+//! Drops within drops that take too long. A service drops what it has from a client, and the
+//! client's drop hangs: the client is to blame. Or the service has been slow itself, and a third
+//! one's drop has just begun.
 
 use super::machine::pass;
 use super::rings::plays_well;

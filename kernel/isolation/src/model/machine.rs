@@ -1,5 +1,6 @@
-//! The machine of the tests. Pages that are given back are kept until the scene is over, poisoned, so that whoever
-//! looks at them afterwards is noticed; each must have been taken, and comes back once.
+//! The machine of the tests. Pages that are given back are kept until the scene is over, poisoned,
+//! so that whoever looks at them afterwards is noticed; each must have been taken, and comes back
+//! once.
 
 use super::threads;
 use crate::platform::{Attributes, ImageSpace, PAGE, Platform, Protection, ThreadView, WaitResult};

@@ -1,5 +1,5 @@
-//! What happens in the tests, and what must hold at every moment and at the end. Each scene runs once on fresh
-//! domains; the checker and the stress tests repeat it.
+//! What happens in the tests, and what must hold at every moment and at the end. Each scene runs
+//! once on fresh domains; the checker and the stress tests repeat it.
 
 use super::domains::{Nest, Probe, Tagged, as_client, endow, hand_over, inside, start};
 use super::machine::{live_runs, settle, verdict, wrong};
@@ -179,7 +179,8 @@ fn nest() -> RpcResult<RRef<Nest>> {
     })
 }
 
-/// A thread calls a domain while it is killed: the smallest scene, in which a wrong order is found soonest.
+/// A thread calls a domain while it is killed: the smallest scene, in which a wrong order is found
+/// soonest.
 pub fn a_call_and_a_kill(scene: &mut Scene) {
     let (block, handle) = scene.domain("callee");
     scene.reaper();
@@ -224,8 +225,8 @@ pub fn calls_and_a_kill(scene: &mut Scene) {
     scene.reaper();
 }
 
-/// Three threads call a domain that lets in two at a time, while it is killed; none of them is counted twice or
-/// for ever.
+/// Three threads call a domain that lets in two at a time, while it is killed; none of them is
+/// counted twice or for ever.
 pub fn counted_calls_and_a_kill(scene: &mut Scene) {
     let (block, handle) = scene.counting_domain("callee", 2);
     let handle: Shared = Arc::new(handle);
@@ -403,8 +404,8 @@ pub fn the_giver_dies(scene: &mut Scene) {
     exchange(scene, true);
 }
 
-/// The last handles to an object are dropped at once, by their holders and by reclaim, perhaps when its domain
-/// dies as well.
+/// The last handles to an object are dropped at once, by their holders and by reclaim, perhaps when
+/// its domain dies as well.
 fn last_drops(scene: &mut Scene, server_dies: bool) {
     let (server, handle) = scene.domain("server");
     let object: Handle<dyn Probe> = handle.give().expect("it lives");
@@ -461,7 +462,8 @@ fn mark_all(scene: &Scene) {
         .for_each(|block| block.drops.may_wait_now());
 }
 
-/// Objects are made and freed by two domains while a third, which shares their chunks, is reclaimed.
+/// Objects are made and freed by two domains while a third, which shares their chunks, is
+/// reclaimed.
 pub fn frees_beside_reclaim(scene: &mut Scene) {
     let (dying, handle) = scene.domain("dying");
     drop(handle);
@@ -490,8 +492,8 @@ pub fn frees_beside_reclaim(scene: &mut Scene) {
     scene.reaper();
 }
 
-/// The handles of a dead domain are ended while others drop those that fill the chunk in front, so that the chunk
-/// goes and another takes its place.
+/// The handles of a dead domain are ended while others drop those that fill the chunk in front, so
+/// that the chunk goes and another takes its place.
 pub fn drops_beside_reclaim(scene: &mut Scene) {
     let (_server, first) = scene.domain("server");
     let (dying, handle) = scene.domain("dying");
@@ -509,7 +511,8 @@ pub fn drops_beside_reclaim(scene: &mut Scene) {
     scene.reaper();
 }
 
-/// While handles are made, change hands and are dropped, somebody looks who holds what. He sees only whole ones.
+/// While handles are made, change hands and are dropped, somebody looks who holds what. He sees
+/// only whole ones.
 pub fn a_look_at_handles(scene: &mut Scene) {
     let (server, first) = scene.domain("server");
     let (client, client_handle) = scene.domain("client");
@@ -541,7 +544,8 @@ pub fn a_look_at_handles(scene: &mut Scene) {
     scene.reaper();
 }
 
-/// A drop that takes until another domain is cleared away does not keep that from being cleared away.
+/// A drop that takes until another domain is cleared away does not keep that from being cleared
+/// away.
 pub fn a_drop_that_blocks(scene: &mut Scene) {
     let (server, _handle) = scene.domain("server");
     let (holder, _handle) = scene.domain("holder");
@@ -558,8 +562,8 @@ pub fn a_drop_that_blocks(scene: &mut Scene) {
     }
 }
 
-/// A crash that was asked for meets callers and a kill. The domain has no runtime to panic, so the calls fail
-/// and it lives on, or dies of the kill.
+/// A crash that was asked for meets callers and a kill. The domain has no runtime to panic, so the
+/// calls fail and it lives on, or dies of the kill.
 pub fn asked_to_crash(scene: &mut Scene) {
     let (block, handle) = scene.domain("callee");
     let handle: Shared = Arc::new(handle);

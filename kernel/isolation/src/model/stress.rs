@@ -1,4 +1,5 @@
-//! The scenes on threads of Linux. `cargo xtask sanitize` runs these with AddressSanitizer and ThreadSanitizer.
+//! The scenes on threads of Linux. `cargo xtask sanitize` runs these with AddressSanitizer and
+//! ThreadSanitizer.
 
 use super::checks::ONE_AT_A_TIME;
 use super::scenes::{self, Scene, play};

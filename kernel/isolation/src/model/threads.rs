@@ -1,14 +1,14 @@
-//! Threads for tests, of two kinds behind one set of functions: those of the model checker, which runs one at a
-//! time and chooses at every [`point`] which goes on, and those of Linux.
+//! Threads for tests, of two kinds behind one set of functions: those of the model checker, which
+//! runs one at a time and chooses at every [`point`] which goes on, and those of Linux.
 //!
-//! Each has the words that GS points to, so that the very trampolines, proxies and error stubs run that the
-//! system runs. What the model assumes of the machine:
+//! Each has the words that GS points to, so that the very trampolines, proxies and error stubs run
+//! that the system runs. What the model assumes of the machine:
 //!
-//! - The processor delays stores (x86-TSO), but an interrupt makes a processor's earlier stores visible. So a
-//!   stop of the world sees each thread's top record as the thread itself does. With
+//! - The processor delays stores (x86-TSO), but an interrupt makes a processor's earlier stores
+//!   visible. So a stop of the world sees each thread's top record as the thread itself does. With
 //!   [`Broken::StopIsNoFence`](crate::sync::Broken) it sees one that may be old.
-//! - A stop finds a thread at one of its points: before an access to an atomic, a lock, or in a step of domain
-//!   code. Whatever lies between two points is one thread's own affair.
+//! - A stop finds a thread at one of its points: before an access to an atomic, a lock, or in a
+//!   step of domain code. Whatever lies between two points is one thread's own affair.
 //! - Domain code is at one known place. A thread that is stopped there goes on in the error stub.
 
 use crate::call::{Record, resume};
@@ -29,7 +29,8 @@ const NATIVE_STACK: usize = 4 * 1024 * 1024;
 
 /// What a thread is to those who stop the world.
 pub struct Thread {
-    /// What GS points to: top record, lowest address of the stack, and as word 4 the place where it counts.
+    /// What GS points to: top record, lowest address of the stack, and as word 4 the place where it
+    /// counts.
     words: [Cell<usize>; 5],
     /// The top record as another processor may see it.
     seen: Cell<usize>,
@@ -40,8 +41,8 @@ pub struct Thread {
     interrupted: Cell<bool>,
 }
 
-// SAFETY: another thread looks at it only while this one stands still: in the model always, otherwise as
-// `stop_native` has it.
+// SAFETY: another thread looks at it only while this one stands still: in the model always,
+// otherwise as `stop_native` has it.
 unsafe impl Sync for Thread {}
 // SAFETY: as above.
 unsafe impl Send for Thread {}
@@ -114,7 +115,8 @@ fn become_current(thread: *const Thread) {
     if CURRENT.replace(thread) == thread {
         return;
     }
-    // SAFETY: the words are those of the thread that runs; the kernel of the host only remembers the address.
+    // SAFETY: the words are those of the thread that runs; the kernel of the host only remembers
+    // the address.
     let done = unsafe { libc::syscall(libc::SYS_arch_prctl, 0x1001, thread) };
     assert_eq!(done, 0, "GS can be set");
 }
@@ -174,8 +176,8 @@ pub fn spin() {
     }
 }
 
-/// A step of the code of a domain whose image holds `place`. Does not return if the domain died: the thread
-/// leaves it as one does whose instruction pointer the reaper has found in the image.
+/// A step of the code of a domain whose image holds `place`. Does not return if the domain died:
+/// the thread leaves it as one does whose instruction pointer the reaper has found in the image.
 pub fn domain_step(place: usize, patient: bool) {
     let me = current().expect("a thread of the harness");
     me.place.set(place);
@@ -186,13 +188,14 @@ pub fn domain_step(place: usize, patient: bool) {
     };
     me.place.set(0);
     if me.landed.take() {
-        // SAFETY: the thread is inside the callee of the top record, and its frames there own nothing.
+        // SAFETY: the thread is inside the callee of the top record, and its frames there own
+        // nothing.
         unsafe { resume(top()) };
     }
 }
 
-/// Waits as [`Platform::wait`](crate::platform::Platform::wait) does, until `over` or, if `briefly`, a moment.
-/// Whoever makes it true calls [`unblock`].
+/// Waits as [`Platform::wait`](crate::platform::Platform::wait) does, until `over` or, if
+/// `briefly`, a moment. Whoever makes it true calls [`unblock`].
 pub fn block(over: &dyn Fn() -> bool, briefly: bool) -> WaitResult {
     let me = current().expect("a thread of the harness");
     if over() {
@@ -421,7 +424,8 @@ fn show(thread: &Thread, visit: &mut dyn FnMut(&mut ThreadView<'_>)) {
     thread.interrupted.set(thread.interrupted.get() | interrupt);
 }
 
-/// The top record of `thread` as another processor may see it as long as stores wait: an older one of the same chain.
+/// The top record of `thread` as another processor may see it as long as stores wait: an older one
+/// of the same chain.
 fn stale_top(thread: &Thread) -> usize {
     let newest = thread.words[0].get();
     let seen = thread.seen.get();

@@ -1,5 +1,6 @@
-//! Calls, recovery and reclaim in the booted kernel, under `-icount shift=0`, where the clock counts the guest's
-//! instructions exactly. The kernel prints lines `bench ID "NAME" VALUE UNIT` to its log.
+//! Calls, recovery and reclaim in the booted kernel, under `-icount shift=0`, where the clock
+//! counts the guest's instructions exactly. The kernel prints lines `bench ID "NAME" VALUE UNIT` to
+//! its log.
 
 use std::time::Duration;
 
@@ -13,9 +14,9 @@ use trefoil_gate::{build, tool};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// What the figures are held against. The goals are set in cycles and microseconds of a processor; here they
-/// are taken as instructions, at four a cycle and 2.3 GHz, the machine that the published trial ran on. The
-/// peers' figures are theirs, in cycles.
+/// What the figures are held against. The goals are set in cycles and microseconds of a processor;
+/// here they are taken as instructions, at four a cycle and 2.3 GHz, the machine that the published
+/// trial ran on. The peers' figures are theirs, in cycles.
 struct Goal {
     id: &'static str,
     instructions: f64,

@@ -1,5 +1,5 @@
-//! The time from the start of QEMU to the prompt (P14), in turns with Debian's kernel booting to a busybox shell
-//! in the same machine.
+//! The time from the start of QEMU to the prompt (P14), in turns with Debian's kernel booting to a
+//! busybox shell in the same machine.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,10 @@
-//! `bench crashes` (P6): how much passes through a file while the block driver crashes, as in figure 11 of the RedLeaf paper.
+//! `bench crashes` (P6): how much passes through a file while the block driver crashes, as in
+//! figure 11 of the RedLeaf paper.
 //!
-//! The page cache is made so small that what is read comes from the device. The same program reads or writes, without
-//! crashes, with one in each second and with ten, for the curves; it checks what it reads. For the loss it has crashes in every other
-//! second, and each such second is held against the one before it: so other work of the host does little harm.
+//! The page cache is made so small that what is read comes from the device. The same program reads
+//! or writes, without crashes, with one in each second and with ten, for the curves; it checks what
+//! it reads. For the loss it has crashes in every other second, and each such second is held
+//! against the one before it: so other work of the host does little harm.
 
 use std::fs;
 use std::path::Path;
@@ -105,7 +107,8 @@ pub fn crashes(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The manifest with room for crashes, next to no page cache, and the program's right to make crashes.
+/// The manifest with room for crashes, next to no page cache, and the program's right to make
+/// crashes.
 fn with_crashes(text: &str) -> Result<String> {
     let changes = [
         (

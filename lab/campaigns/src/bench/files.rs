@@ -1,7 +1,8 @@
 //! `bench files`: reading, writing, making and removing files, beside Debian's kernel.
 //!
-//! Both systems boot in the same machine, in turns, each time with a fresh copy of the same image, and do the
-//! work of `lib/testing/filework`; the times are taken inside, by the system's own clock.
+//! Both systems boot in the same machine, in turns, each time with a fresh copy of the same image,
+//! and do the work of `lib/testing/filework`; the times are taken inside, by the system's own
+//! clock.
 
 use std::collections::BTreeMap;
 use std::fs;

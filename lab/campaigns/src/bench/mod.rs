@@ -1,14 +1,15 @@
 //! `cargo xtask bench`: measures, and shows each figure beside its goal and what others have.
 //!
-//! - [`native`]: on the hosted platform, natively run, with the peers in the same rounds ([`peers`]);
+//! - [`native`]: on the hosted platform, natively run, with the peers in the same rounds
+//!   ([`peers`]);
 //! - [`bare`]: in the booted kernel, in guest instructions;
 //! - [`boot`]: the time to the prompt;
 //! - [`files`]: work on files, beside Debian's kernel;
 //! - [`schedule`]: threads that wake each other, give way and spin, beside Debian's kernel;
 //! - [`crashes`]: a stream through a file while the block driver crashes, booted.
 //!
-//! A missed goal is no error. Besides the table, each command leaves what it measured as JSON and as plots in
-//! `target/trefoil/bench`.
+//! A missed goal is no error. Besides the table, each command leaves what it measured as JSON and
+//! as plots in `target/trefoil/bench`.
 
 mod bare;
 mod boot;

@@ -75,7 +75,8 @@ pub fn measure(project: &Project, names: &[&str], count: usize, cpu: usize) -> R
     })
 }
 
-/// MiB that hash tables may have: half of what is free, at most what the largest table and the one before it take.
+/// MiB that hash tables may have: half of what is free, at most what the largest table and the one
+/// before it take.
 fn table_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let free = text
@@ -206,8 +207,9 @@ impl All<'_> {
         vec![figure, share]
     }
 
-    /// Throughput: the mean, and what crashes change in it. Each second with crashes is held against the one
-    /// without that came just before it, since other work on the machine weighs more than crashes do.
+    /// Throughput: the mean, and what crashes change in it. Each second with crashes is held
+    /// against the one without that came just before it, since other work on the machine weighs
+    /// more than crashes do.
     fn throughput(&self, raw: &Raw) -> Vec<Figure> {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let whole = mean(&raw.values);

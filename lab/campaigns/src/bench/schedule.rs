@@ -1,9 +1,10 @@
-//! `bench schedule`: threads that wake each other, send messages, give way and spin, beside Debian's kernel.
+//! `bench schedule`: threads that wake each other, send messages, give way and spin, beside
+//! Debian's kernel.
 //!
-//! Both systems boot in the same machine, with one and with two processors, in turns, and do the work of
-//! `lib/testing/threadwork`; the times are taken inside, by the system's own clock. What spins beside something is a
-//! second program: on Trefoil a job of the shell, on Linux a control group of its own, between which that kernel
-//! divides the processors.
+//! Both systems boot in the same machine, with one and with two processors, in turns, and do the
+//! work of `lib/testing/threadwork`; the times are taken inside, by the system's own clock. What
+//! spins beside something is a second program: on Trefoil a job of the shell, on Linux a control
+//! group of its own, between which that kernel divides the processors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -92,7 +93,8 @@ fn with_threads(text: &str) -> Result<String> {
     Ok(text.replacen(RV6, &format!("{RV6}options = \"threads 4000\"\n"), 1))
 }
 
-/// The lines for the peer's shell in front of the others. `$S` starts a program in a control group of its own.
+/// The lines for the peer's shell in front of the others. `$S` starts a program in a control group
+/// of its own.
 const GROUPS: &str = "T=/program S=/grouped
 $bb mkdir /cg && $bb mount -t cgroup2 cgroup /cg && echo +cpu >/cg/cgroup.subtree_control
 $bb cat >/grouped <<'end'
@@ -101,7 +103,8 @@ $bb cat >/grouped <<'end'
 end
 $bb chmod 755 /grouped";
 
-/// The lines for either shell, with `between` in between. `$T` is the program, `$S` starts one in a group.
+/// The lines for either shell, with `between` in between. `$T` is the program, `$S` starts one in a
+/// group.
 fn script(settings: &str, between: &str) -> String {
     let mut lines = vec![settings.to_string(), "$T alone".into()];
     let counts = BESIDE.map(|count| count.to_string()).join(" ");
@@ -192,7 +195,8 @@ fn ratio(own: f64, other: f64) -> f64 {
     }
 }
 
-/// A time as its ratio to the peer's; unfairness as it is, since a ratio of two that are next to nothing says nothing.
+/// A time as its ratio to the peer's; unfairness as it is, since a ratio of two that are next to
+/// nothing says nothing.
 fn figure(name: &str, processors: u32, both: &mut Both) -> Result<Figure> {
     if both.own.is_empty() || both.other.is_empty() {
         bail!("{name}: only one of the systems did it");

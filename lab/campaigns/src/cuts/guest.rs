@@ -28,7 +28,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// The image that the work starts on: ext3 with the smallest journal, so that it goes around often.
+    /// The image that the work starts on: ext3 with the smallest journal, so that it goes around
+    /// often.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -113,9 +114,9 @@ pub struct Recorded {
     pub acknowledged: Vec<(usize, usize)>,
 }
 
-/// Has the system do the work on a disk that records everything. It waits after each acknowledgement until we have seen
-/// it, so that it is known to the event what was acknowledged when. For that the line is typed: with `exec` programs have no
-/// input.
+/// Has the system do the work on a disk that records everything. It waits after each
+/// acknowledgement until we have seen it, so that it is known to the event what was acknowledged
+/// when. For that the line is typed: with `exec` programs have no input.
 ///
 /// # Errors
 /// If the work is not done to its end.
@@ -145,8 +146,8 @@ pub fn record(built: &Built, folder: &Path, job: &Job) -> Result<Recorded> {
     Ok(Recorded { tape, acknowledged })
 }
 
-/// Has the system do the work on the image, and kills its machine so long after so many acknowledgements. How many
-/// operations were acknowledged.
+/// Has the system do the work on the image, and kills its machine so long after so many
+/// acknowledgements. How many operations were acknowledged.
 ///
 /// # Errors
 /// If the machine cannot be started, or says nothing for too long.

@@ -1,7 +1,8 @@
 //! What a power cut leaves on the medium behind a volatile write cache.
 //!
-//! What a flush covers that was answered is there. Of what was written later each sector may be there or not, in any of the
-//! contents that it was given: a cache writes in any order, and only sectors are written whole.
+//! What a flush covers that was answered is there. Of what was written later each sector may be
+//! there or not, in any of the contents that it was given: a cache writes in any order, and only
+//! sectors are written whole.
 
 use machine::nbd::{Event, Tape};
 use workload::Random;
@@ -19,7 +20,8 @@ pub enum Loss {
     Lie,
 }
 
-/// The content of the medium after the first `position` events, and how many writes were lost, wholly or in part.
+/// The content of the medium after the first `position` events, and how many writes were lost,
+/// wholly or in part.
 pub fn after_cut(
     tape: &Tape,
     position: usize,

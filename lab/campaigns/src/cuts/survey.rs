@@ -1,4 +1,5 @@
-//! What is found on an image after a power cut: read by the host's tools, and by the system's own file system code.
+//! What is found on an image after a power cut: read by the host's tools, and by the system's own
+//! file system code.
 
 use std::cell::RefCell;
 use std::fs;

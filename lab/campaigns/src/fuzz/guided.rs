@@ -1,7 +1,8 @@
-//! Targets that libFuzzer runs, guided by which code an input reaches: the programs of `tests/fuzz`.
+//! Targets that libFuzzer runs, guided by which code an input reaches: the programs of
+//! `tests/fuzz`.
 //!
-//! What is found lies in the folder that the last line names; the program's own output says how to try it again.
-//! Inputs that reached something new are kept between runs, beside what was built.
+//! What is found lies in the folder that the last line names; the program's own output says how to
+//! try it again. Inputs that reached something new are kept between runs, beside what was built.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +17,8 @@ use trefoil_gate::{setup, tool};
 pub const NAMES: [&str; 1] = ["ext2"];
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// What makes the compiler count which code runs, for libFuzzer, and look at every access to memory.
+/// What makes the compiler count which code runs, for libFuzzer, and look at every access to
+/// memory.
 const FLAGS: &str = "-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing";
@@ -100,8 +102,8 @@ fn first_inputs(corpus: &Path, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Makes the good images, with a bit of everything in them. What files contain is zeros, so that what is not zero is
-/// metadata.
+/// Makes the good images, with a bit of everything in them. What files contain is zeros, so that
+/// what is not zero is metadata.
 fn make_seeds(folder: &Path) -> Result<()> {
     if folder.is_dir() {
         return Ok(());

@@ -1,7 +1,8 @@
 //! The loader of the kernel as a target: the very code, with memory of this process to load into.
 //!
-//! The damage is done before the image is signed (most of the time), so that it reaches what stands behind the
-//! signature. What is loaded all the same must be within its space, with no page both writable and executable.
+//! The damage is done before the image is signed (most of the time), so that it reaches what stands
+//! behind the signature. What is loaded all the same must be within its space, with no page both
+//! writable and executable.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -109,7 +110,8 @@ pub fn load(file: &[u8]) -> Result<Result<(), LoadError>> {
     Ok(Ok(()))
 }
 
-/// Overwrites all that an instance could, and compares what the next one gets with what this one got.
+/// Overwrites all that an instance could, and compares what the next one gets with what this one
+/// got.
 fn renew(elf: &Elf<'_>, space: &Space) -> Result<()> {
     let words = |page: usize| &space.words[(page + 1) * WORDS..(page + 2) * WORDS];
     let all = || (0..space.pages()).flat_map(words);

@@ -1,8 +1,10 @@
 //! `cargo xtask fuzz TARGET`: feeds a part of the system with damaged input, on the host.
 //!
-//! Input number `n` of a run with seed `s` depends on `s` and `n` alone, so whatever is found can be had again
-//! with `--seed S --only N`. A target fails an input by panicking or by an error; an input that takes longer
-//! than [`PATIENCE`] fails, too. The targets of [`guided`] run under libFuzzer instead, and [`interfaces`] in the running system. `make test` runs a few thousand inputs of each target (its unit tests).
+//! Input number `n` of a run with seed `s` depends on `s` and `n` alone, so whatever is found can
+//! be had again with `--seed S --only N`. A target fails an input by panicking or by an error; an
+//! input that takes longer than [`PATIENCE`] fails, too. The targets of [`guided`] run under
+//! libFuzzer instead, and [`interfaces`] in the running system. `make test` runs a few thousand
+//! inputs of each target (its unit tests).
 
 pub mod guided;
 pub mod interfaces;
@@ -62,7 +64,8 @@ pub struct Target {
     start: fn(Option<&Project>) -> Result<Trial>,
 }
 
-/// Tries one input that is made with the numbers given; what came of it, in a word or two, or what is wrong.
+/// Tries one input that is made with the numbers given; what came of it, in a word or two, or what
+/// is wrong.
 pub type Trial = Box<dyn FnMut(&mut Numbers) -> Result<String>>;
 
 /// All targets.

@@ -1,7 +1,7 @@
 //! Ways to break the kernel, to show that the campaign would notice.
 //!
-//! The debugger writes a few bytes of code over the beginning of a function of the kernel that runs. So nothing of it is
-//! in any build.
+//! The debugger writes a few bytes of code over the beginning of a function of the kernel that
+//! runs. So nothing of it is in any build.
 
 /// A way to break the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -20,7 +20,8 @@ const GIVE_ZERO: &[u8] = &[0x31, 0xc0, 0xc3];
 const DO_NOTHING: &[u8] = &[0xc3];
 
 impl Mutant {
-    /// A part of the function's mangled name that no other has, and what is written over its beginning.
+    /// A part of the function's mangled name that no other has, and what is written over its
+    /// beginning.
     pub fn patch(self) -> (&'static str, &'static [u8]) {
         match self {
             // `isolation::call::outcome`: 0 is `Outcome::Returned`.

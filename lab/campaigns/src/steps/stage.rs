@@ -1,10 +1,11 @@
-//! A machine under a debugger: one round after the other, in each of which a call is followed to a place, and a domain
-//! killed while the call stands there.
+//! A machine under a debugger: one round after the other, in each of which a call is followed to a
+//! place, and a domain killed while the call stands there.
 //!
-//! The machine has two processors. One of them, the *caller's*, is stepped while the other stands still. Then it
-//! stands still, and the other one alone goes on: its thread kills, the reaper runs there, and asks the caller's processor to
-//! stop. When that interrupt is pending both go on, so it hits the caller exactly where it stands, and that is looked at.
-//! The guest's side is `domains/testing/prober/src/steps.rs`.
+//! The machine has two processors. One of them, the *caller's*, is stepped while the other stands
+//! still. Then it stands still, and the other one alone goes on: its thread kills, the reaper runs
+//! there, and asks the caller's processor to stop. When that interrupt is pending both go on, so it
+//! hits the caller exactly where it stands, and that is looked at. The guest's side is
+//! `domains/testing/prober/src/steps.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -36,8 +37,8 @@ mod word {
 /// How long a boot may take, and a round without its steps.
 const BOOT: Duration = Duration::from_secs(60);
 const ROUND: Duration = Duration::from_secs(60);
-/// How long the other processor may take until it asks for the stop; and where interrupts are off, since a lock may be held
-/// that it needs.
+/// How long the other processor may take until it asks for the stop; and where interrupts are off,
+/// since a lock may be held that it needs.
 const STOP: Duration = Duration::from_secs(10);
 const STOP_LOCKED: Duration = Duration::from_millis(150);
 /// Most instructions from the meeting to the call, and of a call.
@@ -308,7 +309,8 @@ impl<'a> Stage<'a> {
         Ok(self.get(word::KILLER)? == word::SPINS && other.ip.abs_diff(self.meet) < IMAGE)
     }
 
-    /// Lets the other processor go on alone until it has asked the caller's to stop; whether it has.
+    /// Lets the other processor go on alone until it has asked the caller's to stop; whether it
+    /// has.
     fn let_kill(&mut self, caller: usize, place: Place) -> Result<bool> {
         let limit = if place.interruptible {
             STOP

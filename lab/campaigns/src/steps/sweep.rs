@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::Options;
 use super::stage::{Answer, Path, Place, Round, Stage, Whom};
 
-/// Rounds at one place until no memory is missing: what is allocated once and kept, a table that grows, does not count.
+/// Rounds at one place until no memory is missing: what is allocated once and kept, a table that
+/// grows, does not count.
 const TRIES: usize = 4;
 const PAGE: u64 = 4096;
-/// One place where interrupts are on may be missed, and one in so many: right behind `sti` the interrupt waits for one more
-/// instruction.
+/// One place where interrupts are on may be missed, and one in so many: right behind `sti` the
+/// interrupt waits for one more instruction.
 const MISSED: usize = 10;
 
 /// What is to be done.
@@ -58,7 +59,8 @@ impl Sweep {
         format!("{:?}, {:?}", self.path, self.whom).to_lowercase()
     }
 
-    /// Whether the call was stopped at another instruction than the first time it was followed: it took another way.
+    /// Whether the call was stopped at another instruction than the first time it was followed: it
+    /// took another way.
     fn is_elsewhere(&self, place: &Place) -> bool {
         self.surveyed.get(place.steps) != Some(&(place.ip % PAGE))
     }

@@ -1,5 +1,6 @@
-//! The work of `cargo xtask bench files` (see `lib/testing/filework`) on Linux: the peer of `domains/testing/filebench`.
-//! It is linked statically, and runs in the initial disk of the kernel that is measured.
+//! The work of `cargo xtask bench files` (see `lib/testing/filework`) on Linux: the peer of
+//! `domains/testing/filebench`. It is linked statically, and runs in the initial disk of the kernel
+//! that is measured.
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};

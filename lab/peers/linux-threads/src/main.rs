@@ -1,6 +1,6 @@
 //! The work of `cargo xtask bench schedule` (see `lib/testing/threadwork`) on Linux: the peer of
-//! `domains/testing/threadbench`. It is linked statically, and runs in the initial disk of the kernel that is
-//! measured.
+//! `domains/testing/threadbench`. It is linked statically, and runs in the initial disk of the
+//! kernel that is measured.
 #![forbid(unsafe_code)]
 
 use std::io;

@@ -1,5 +1,5 @@
-//! Measures calls from the host into a WebAssembly module, and prints a JSON array of figures in ticks of the
-//! time-stamp counter: a peer of the calls between domains.
+//! Measures calls from the host into a WebAssembly module, and prints a JSON array of figures in
+//! ticks of the time-stamp counter: a peer of the calls between domains.
 //!
 //! Usage: `wasmtime-peer CPU`
 
@@ -11,7 +11,8 @@ use wasmtime::{Engine, Instance, Module, Store};
 const ROUNDS: usize = 4000;
 const CALLS: u64 = 1000;
 
-/// A module with two functions: `null`, which does nothing, and `add`, which gives the sum of two numbers.
+/// A module with two functions: `null`, which does nothing, and `add`, which gives the sum of two
+/// numbers.
 #[rustfmt::skip]
 const MODULE: &[u8] = &[
     0x00, b'a', b's', b'm', 1, 0, 0, 0,

@@ -262,8 +262,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
     }
 
     /// A good place for what pointer `index` will point to: behind what the pointer before it
-    /// points to, else behind the array, else in the inode's group, there behind the file before it: so that many small
-    /// files are written together.
+    /// points to, else behind the array, else in the inode's group, there behind the file before
+    /// it: so that many small files are written together.
     fn goal(&mut self, inode: &Inode, array: Option<Block>, index: usize) -> Result<u32> {
         let before = match index {
             0 => 0,

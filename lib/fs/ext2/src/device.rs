@@ -71,8 +71,8 @@ pub trait BlockDevice {
     /// Any [`DeviceError`]; the sectors then hold anything.
     fn write(&self, sector: u64, buf: &[u8]) -> Result<(), DeviceError>;
 
-    /// Writes several extents, first sector and length in bytes, that do not overlap; `data` has their content
-    /// one behind the other. They may be written in any order.
+    /// Writes several extents, first sector and length in bytes, that do not overlap; `data` has
+    /// their content one behind the other. They may be written in any order.
     ///
     /// # Errors
     /// Any [`DeviceError`]; the sectors of all of them then hold anything.
@@ -86,8 +86,8 @@ pub trait BlockDevice {
         Ok(())
     }
 
-    /// As [`write_extents`](Self::write_extents), with the content in pieces one behind the other: for a device that puts them
-    /// together in memory of its own.
+    /// As [`write_extents`](Self::write_extents), with the content in pieces one behind the other:
+    /// for a device that puts them together in memory of its own.
     ///
     /// # Errors
     /// As there.
@@ -102,8 +102,8 @@ pub trait BlockDevice {
         self.write_extents(extents, &data)
     }
 
-    /// Writes groups of extents in their order, with a flush behind those that ask for it. A device that outlives the file
-    /// system's crash does all of it, once begun, or nothing.
+    /// Writes groups of extents in their order, with a flush behind those that ask for it. A device
+    /// that outlives the file system's crash does all of it, once begun, or nothing.
     ///
     /// # Errors
     /// Any [`DeviceError`]; some of the groups may be written.

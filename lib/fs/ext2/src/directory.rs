@@ -1,6 +1,6 @@
 //! Directories: entries looked up, listed, added and removed over all blocks of a directory.
-//! Directories with an index on disk are read linearly, which the format allows; large ones get one in
-//! memory (see `dirindex`).
+//! Directories with an index on disk are read linearly, which the format allows; large ones get one
+//! in memory (see `dirindex`).
 
 use alloc::vec::Vec;
 
@@ -194,8 +194,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         self.touch_directory(inode)
     }
 
-    /// A gap of `need` bytes in a directory of `blocks` blocks: in which of them, and where. The last
-    /// ones are tried first, where the room most often is.
+    /// A gap of `need` bytes in a directory of `blocks` blocks: in which of them, and where. The
+    /// last ones are tried first, where the room most often is.
     fn find_gap(
         &mut self,
         inode: &Inode,

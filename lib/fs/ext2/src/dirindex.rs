@@ -1,9 +1,9 @@
 //! Indexes of large directories, in memory: in which block a name may be, and where there is room.
 //!
-//! An index only ever says "perhaps": every answer is checked against the block itself. What it must
-//! never do is leave out a name. So a name enters it at once, also if its transaction is dropped later,
-//! and a removed name stays until the index is built anew; and it is built only by a transaction
-//! that has changed nothing yet. All indexes together have a budget of names; the least
+//! An index only ever says "perhaps": every answer is checked against the block itself. What it
+//! must never do is leave out a name. So a name enters it at once, also if its transaction is
+//! dropped later, and a removed name stays until the index is built anew; and it is built only by a
+//! transaction that has changed nothing yet. All indexes together have a budget of names; the least
 //! recently used one goes first.
 
 use alloc::collections::{BTreeMap, BTreeSet};

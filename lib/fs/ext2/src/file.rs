@@ -58,8 +58,9 @@ impl<D: BlockDevice> FileSystem<D> {
         Ok(length)
     }
 
-    /// Where content of a file lies, for a caller with a cache of its own: the size of the file, and where the bytes from `offset`
-    /// on, a multiple of the block size, are to be had. The answer is right until the file changes.
+    /// Where content of a file lies, for a caller with a cache of its own: the size of the file,
+    /// and where the bytes from `offset` on, a multiple of the block size, are to be had. The
+    /// answer is right until the file changes.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -83,12 +83,12 @@ impl<D: BlockDevice> FileSystem<D> {
     /// Mounts the file system on `device`. An image that was not unmounted cleanly is mounted too,
     /// see [`was_clean`](Self::was_clean): then free blocks and inodes are counted, and interrupted
     /// removals and truncations finished. A journal that needs it is replayed, see
-    /// [`replayed`](Self::replayed); for a read-only mount in memory only. Nothing else is changed by
-    /// mounting.
+    /// [`replayed`](Self::replayed); for a read-only mount in memory only. Nothing else is changed
+    /// by mounting.
     ///
     /// # Errors
-    /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable`, `Journal` say what is wrong
-    /// with the image; device errors.
+    /// `NotExt2`, `Corrupt`, `BlockSize`, `Unsupported`, `OnlyReadable`, `Journal` say what is
+    /// wrong with the image; device errors.
     pub fn mount(device: D, options: Options) -> Result<Self> {
         let room = Room {
             bytes: options.cache_budget_bytes,
@@ -191,8 +191,8 @@ impl<D: BlockDevice> FileSystem<D> {
     }
 
     /// Makes everything survive a power cut: the cheapest way to. With a journal that is one
-    /// transaction; without, everything goes to its place, in an order that keeps the image consistent. The
-    /// image is not marked as clean.
+    /// transaction; without, everything goes to its place, in an order that keeps the image
+    /// consistent. The image is not marked as clean.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
@@ -203,8 +203,9 @@ impl<D: BlockDevice> FileSystem<D> {
         }
     }
 
-    /// Has the device write the content of files, without waiting until that is on the medium; how many bytes there were.
-    /// What follows, a flush and [`commit`](Self::commit), then takes less time.
+    /// Has the device write the content of files, without waiting until that is on the medium; how
+    /// many bytes there were. What follows, a flush and [`commit`](Self::commit), then takes less
+    /// time.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
@@ -319,8 +320,8 @@ impl<D: BlockDevice> FileSystem<D> {
         }
     }
 
-    /// The inodes that were freed since this was last asked (and perhaps some that were not): what their content was
-    /// means nothing any more.
+    /// The inodes that were freed since this was last asked (and perhaps some that were not): what
+    /// their content was means nothing any more.
     pub fn take_freed(&mut self) -> Vec<u32> {
         core::mem::take(&mut self.store.freed)
     }

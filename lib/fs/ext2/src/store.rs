@@ -184,8 +184,8 @@ impl<D: BlockDevice> Store<D> {
         }
     }
 
-    /// The content of a file's block for change. `fresh` says that it is newly allocated: then it is
-    /// zeroes and not read.
+    /// The content of a file's block for change. `fresh` says that it is newly allocated: then it
+    /// is zeroes and not read.
     pub(crate) fn data_mut(&mut self, block: Block, fresh: bool) -> Result<&mut [u8]> {
         let number = block.number();
         if fresh {

@@ -6,8 +6,8 @@
 //! read failed, has done nothing. Life of one: `begin`, any number of
 //! `read`/`modify`/`fresh`/`freed`, `commit` or drop.
 //!
-//! The journal is behind this interface: `commit` has the full set of blocks that change
-//! together and the set of blocks that were freed (to be revoked). It does nothing if the journal has no
+//! The journal is behind this interface: `commit` has the full set of blocks that change together
+//! and the set of blocks that were freed (to be revoked). It does nothing if the journal has no
 //! room for the set; room is made before `begin`, where the store makes room in the cache.
 
 use alloc::boxed::Box;
@@ -170,8 +170,8 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
         }
     }
 
-    /// Stores a changed inode. One that is there as it is, because a file was written twice within a second, changes nothing:
-    /// its block need be neither copied nor written.
+    /// Stores a changed inode. One that is there as it is, because a file was written twice within
+    /// a second, changes nothing: its block need be neither copied nor written.
     pub(crate) fn put_inode(&mut self, inode: &Inode) -> Result<()> {
         let size = self.layout().inode_size;
         let (block, at) = self.inode_location(inode.ino)?;

@@ -11,9 +11,10 @@
 //!
 //! So whatever is pointed at was written before the pointer, and what is freed was forgotten by
 //! everyone before: a power cut at any point leaves at worst blocks and inodes that nobody owns,
-//! entries that name no inode, and wrong counters. All metadata goes to the device in one call, so where the device
-//! outlives a crash of the file system ([`BlockDevice::write_groups`]), the crash leaves the state before a write-back or
-//! the one after it. A file system with a journal has other phases, see `journal`.
+//! entries that name no inode, and wrong counters. All metadata goes to the device in one call, so
+//! where the device outlives a crash of the file system ([`BlockDevice::write_groups`]), the crash
+//! leaves the state before a write-back or the one after it. A file system with a journal has other
+//! phases, see `journal`.
 
 use alloc::vec::Vec;
 
@@ -98,7 +99,8 @@ impl<D: BlockDevice> Store<D> {
         Ok(())
     }
 
-    /// All dirty metadata, as it is to be written. `after_content`: content of files was written and not flushed.
+    /// All dirty metadata, as it is to be written. `after_content`: content of files was written
+    /// and not flushed.
     fn metadata_in_order(&self, after_content: bool) -> Result<Vec<Group>> {
         let mut groups = Vec::new();
         if after_content && self.cache.dirty_count(Kind::Bitmap) == 0 {
@@ -216,8 +218,8 @@ impl<D: BlockDevice> Store<D> {
         Ok(())
     }
 
-    /// Writes all dirty blocks of a kind, neighbours in one extent, many extents in one request. Returns whether
-    /// there were any.
+    /// Writes all dirty blocks of a kind, neighbours in one extent, many extents in one request.
+    /// Returns whether there were any.
     pub(crate) fn write_kind(&mut self, kind: Kind) -> Result<bool> {
         let mut from = 0;
         while let Some((runs, next)) = self.dirty_runs(kind, from) {
@@ -227,8 +229,8 @@ impl<D: BlockDevice> Store<D> {
         Ok(from > 0)
     }
 
-    /// Runs of dirty blocks of a kind from number `from` on, as many as make a request, and the number to go on from. None if
-    /// there are none.
+    /// Runs of dirty blocks of a kind from number `from` on, as many as make a request, and the
+    /// number to go on from. None if there are none.
     fn dirty_runs(&self, kind: Kind, from: u32) -> Option<(Vec<(u32, usize)>, u32)> {
         let most = REQUEST_BYTES / self.layout.block_size;
         let mut runs = Vec::new();

@@ -1,9 +1,10 @@
 //! A page cache: content of files in memory, bounded, shared by all readers.
 //!
-//! It knows nothing of devices and never waits: who asks gets what is there ([`Found::Hit`]), learns what to load
-//! ([`Found::Miss`]), loads it without a lock, and brings it ([`PageCache::insert`]), or learns that somebody else does
-//! ([`Found::Busy`]). The buffers are whatever the device filled; they are shared by count, so a reader copies from one (or, one
-//! day, maps it) after the lock is let go.
+//! It knows nothing of devices and never waits: who asks gets what is there ([`Found::Hit`]),
+//! learns what to load ([`Found::Miss`]), loads it without a lock, and brings it
+//! ([`PageCache::insert`]), or learns that somebody else does ([`Found::Busy`]). The buffers are
+//! whatever the device filled; they are shared by count, so a reader copies from one (or, one day,
+//! maps it) after the lock is let go.
 //!
 //! - [`file`]: what is cached of one file;
 //! - [`stream`]: its readers, and what is worth loading before they ask;
@@ -11,23 +12,25 @@
 //! - [`queue`]: which chunk goes when room is needed.
 //!
 //! # Reading ahead
-//! A reader says how far it went ([`PageCache::went`]). Somebody else, a thread of its own where there are threads, takes the windows that come
-//! of it ([`PageCache::take_ahead`]), loads what is missing in them ([`PageCache::begin`]), and says when it is done with each
-//! ([`PageCache::end_ahead`]), also when the device failed: who waited for a page that is still missing then loads it, and
-//! meets the error, if he wants the page at all.
+//! A reader says how far it went ([`PageCache::went`]). Somebody else, a thread of its own where
+//! there are threads, takes the windows that come of it ([`PageCache::take_ahead`]), loads what is
+//! missing in them ([`PageCache::begin`]), and says when it is done with each
+//! ([`PageCache::end_ahead`]), also when the device failed: who waited for a page that is still
+//! missing then loads it, and meets the error, if he wants the page at all.
 //!
 //! # Words
-//! A *page* has [`PAGE`] bytes. A *chunk* is one buffer: some pages of a file that follow each other, loaded or
-//! written together. Chunks of a file do not overlap. Bytes of a chunk behind the end of the file are zero.
+//! A *page* has [`PAGE`] bytes. A *chunk* is one buffer: some pages of a file that follow each
+//! other, loaded or written together. Chunks of a file do not overlap. Bytes of a chunk behind the
+//! end of the file are zero.
 //!
 //! # Stale loads
-//! Between a miss and its insertion the file may be changed, cut, or removed and its blocks given to another. So
-//! each file has a version, a number that is never used twice, which every change replaces. A load says which version it began
-//! with, and is refused when that is gone.
+//! Between a miss and its insertion the file may be changed, cut, or removed and its blocks given
+//! to another. So each file has a version, a number that is never used twice, which every change
+//! replaces. A load says which version it began with, and is refused when that is gone.
 //!
 //! # Who goes first
-//! See [`queue`]: a reader that streams through a large file uses each chunk once, and so takes no room from those
-//! that are used again.
+//! See [`queue`]: a reader that streams through a large file uses each chunk once, and so takes no
+//! room from those that are used again.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -92,7 +95,8 @@ pub enum Found<B> {
     Hit(Piece<B>),
     /// They have to be loaded, and nobody else does it.
     Miss(Miss),
-    /// They are on their way: wait until something was inserted, given up or read ahead, and ask again.
+    /// They are on their way: wait until something was inserted, given up or read ahead, and ask
+    /// again.
     Busy,
     /// They lie behind the end of the file.
     End,
@@ -140,8 +144,8 @@ impl<B: Buffer> PageCache<B> {
         self.budget
     }
 
-    /// How many of `bytes` bytes are to be in one chunk: as many as do not waste half of its memory, and leave room for
-    /// others in the budget.
+    /// How many of `bytes` bytes are to be in one chunk: as many as do not waste half of its
+    /// memory, and leave room for others in the budget.
     pub fn piece(&self, bytes: usize) -> usize {
         let most = (self.budget / 8 / PAGE * PAGE).clamp(PAGE, LARGE);
         let bytes = bytes.min(most);
@@ -151,13 +155,15 @@ impl<B: Buffer> PageCache<B> {
         }
     }
 
-    /// Drops what is worth least until no more than `bytes` bytes of memory are taken: memory is short.
+    /// Drops what is worth least until no more than `bytes` bytes of memory are taken: memory is
+    /// short.
     pub fn shrink(&mut self, bytes: usize) {
         while self.queue.bytes() > bytes && self.evict().is_some() {}
     }
 
-    /// A buffer of `bytes` bytes of what has to go to make room for it, with whatever is in it; `None` if there is room, or nothing of
-    /// this size that nobody is using. There is no room in the budget, or anywhere unless the cache may grow.
+    /// A buffer of `bytes` bytes of what has to go to make room for it, with whatever is in it;
+    /// `None` if there is room, or nothing of this size that nobody is using. There is no room in
+    /// the budget, or anywhere unless the cache may grow.
     pub fn recycle(&mut self, bytes: usize, may_grow: bool) -> Option<B> {
         let most = match may_grow {
             true => self.budget,
@@ -215,8 +221,8 @@ impl<B: Buffer> PageCache<B> {
         }
     }
 
-    /// Begins to load up to `bytes` bytes at `offset`, a page that is not cached and that nobody loads. `None` if the file is not known or
-    /// ends before.
+    /// Begins to load up to `bytes` bytes at `offset`, a page that is not cached and that nobody
+    /// loads. `None` if the file is not known or ends before.
     fn begin_load(&mut self, number: u64, offset: u64, bytes: usize) -> Option<Miss> {
         let file = self.files.get(&number)?;
         let left = file
@@ -235,8 +241,8 @@ impl<B: Buffer> PageCache<B> {
         })
     }
 
-    /// Brings what a [`Miss`] asked for, or the start of it: `buffer` has whole pages, at most as many bytes, zero behind the
-    /// end of the file, whose size is `size`.
+    /// Brings what a [`Miss`] asked for, or the start of it: `buffer` has whole pages, at most as
+    /// many bytes, zero behind the end of the file, whose size is `size`.
     pub fn insert(&mut self, miss: Miss, buffer: Arc<B>, size: u64) -> Inserted {
         self.plan.end(miss.load);
         let bytes = buffer.len();
@@ -293,9 +299,9 @@ impl<B: Buffer> PageCache<B> {
         self.plan.take()
     }
 
-    /// What is to be loaded next of a window that was taken, if something is missing there that nobody loads: behind
-    /// `from`, up to which it was loaded before. That may be gone again, when there is room for less than the window; who
-    /// then began anew would not come to an end.
+    /// What is to be loaded next of a window that was taken, if something is missing there that
+    /// nobody loads: behind `from`, up to which it was loaded before. That may be gone again, when
+    /// there is room for less than the window; who then began anew would not come to an end.
     pub fn begin(&mut self, ahead: Ahead, from: u64) -> Option<Miss> {
         let mut at = ahead.offset.max(from);
         while at < ahead.end {
@@ -316,8 +322,8 @@ impl<B: Buffer> PageCache<B> {
         self.plan.done(ahead);
     }
 
-    /// Notes that `data` was written at `offset`, any number. Whole pages that are not cached are cached now, if `make`
-    /// has a buffer of so many bytes for them.
+    /// Notes that `data` was written at `offset`, any number. Whole pages that are not cached are
+    /// cached now, if `make` has a buffer of so many bytes for them.
     pub fn write(
         &mut self,
         number: u64,

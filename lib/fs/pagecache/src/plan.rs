@@ -1,7 +1,9 @@
-//! What is on its way into the cache: loads that somebody has begun, and pages that are to be read ahead.
+//! What is on its way into the cache: loads that somebody has begun, and pages that are to be read
+//! ahead.
 //!
-//! Who needs a page that is on its way waits for it instead of loading it a second time. A load ends when it is inserted
-//! or given up, reading ahead when it is done, whatever came of it; then who waited looks again.
+//! Who needs a page that is on its way waits for it instead of loading it a second time. A load
+//! ends when it is inserted or given up, reading ahead when it is done, whatever came of it; then
+//! who waited looks again.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

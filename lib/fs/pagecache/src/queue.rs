@@ -1,16 +1,19 @@
 //! Which chunk goes when room is needed.
 //!
-//! Two queues and a memory of what has gone, after S3-FIFO (Yang and others, "FIFO queues are all you need for cache
-//! eviction", SOSP '23):
+//! Two queues and a memory of what has gone, after S3-FIFO (Yang and others, "FIFO queues are all
+//! you need for cache eviction", SOSP '23):
 //!
-//! - A new chunk comes to the end of the *small* queue. When room is needed and that has more than a tenth of the budget, its
-//!   first chunk goes; or, if it was used again since it came, moves to the end of the *main* queue.
-//! - Otherwise the first chunk of the main queue goes; or, if it was used since it came there, to its end again.
-//! - Places of chunks that went from the small queue are remembered for as long as as many chunks would take to pass
-//!   through the main queue. One that comes back comes to the main queue at once.
+//! - A new chunk comes to the end of the *small* queue. When room is needed and that has more than
+//!   a tenth of the budget, its first chunk goes; or, if it was used again since it came, moves to
+//!   the end of the *main* queue.
+//! - Otherwise the first chunk of the main queue goes; or, if it was used since it came there, to
+//!   its end again.
+//! - Places of chunks that went from the small queue are remembered for as long as as many chunks
+//!   would take to pass through the main queue. One that comes back comes to the main queue at
+//!   once.
 //!
-//! *Used again* means: bytes were read that had been read before. Someone who reads a chunk piece by piece from its start
-//! to its end uses it once.
+//! *Used again* means: bytes were read that had been read before. Someone who reads a chunk piece
+//! by piece from its start to its end uses it once.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;

@@ -1,9 +1,9 @@
 //! Where the readers of a file are, and what is worth loading before they ask for it.
 //!
-//! A reader is known by the place where it stopped. One that goes on there is *sequential*, and so is one that begins at
-//! the start of the file. For a sequential reader a window behind its place is asked for, and when less is left
-//! before it than half of the next window, that one, each twice as long as the last, up to a limit. A reader that jumps is a new one,
-//! without a window.
+//! A reader is known by the place where it stopped. One that goes on there is *sequential*, and so
+//! is one that begins at the start of the file. For a sequential reader a window behind its place
+//! is asked for, and when less is left before it than half of the next window, that one, each twice
+//! as long as the last, up to a limit. A reader that jumps is a new one, without a window.
 
 use crate::{LARGE, PAGE, page_end};
 
@@ -49,8 +49,8 @@ impl Readers {
         offset == 0 || self.all.iter().any(|reader| reader.next == offset)
     }
 
-    /// Notes that somebody read from `from` to `to` in a file of `size` bytes. What is worth loading now, in windows of
-    /// at most `most` bytes: where it starts and ends.
+    /// Notes that somebody read from `from` to `to` in a file of `size` bytes. What is worth
+    /// loading now, in windows of at most `most` bytes: where it starts and ends.
     pub(crate) fn went(
         &mut self,
         from: u64,
@@ -84,7 +84,8 @@ impl Readers {
         Some((start, end))
     }
 
-    /// Notes that what was asked for at `offset` is not there when its reader comes: it goes on from there with a shorter window.
+    /// Notes that what was asked for at `offset` is not there when its reader comes: it goes on
+    /// from there with a shorter window.
     pub(crate) fn missed(&mut self, offset: u64) {
         let waiting = |reader: &&mut Reader| (reader.next..reader.asked).contains(&offset);
         for reader in self.all.iter_mut().filter(waiting) {

@@ -69,7 +69,8 @@ fn read(cache: &mut Cache, file: u64, offset: u64, length: usize) -> (Vec<u8>, u
     (out, loaded)
 }
 
-/// As [`read`], and then reads ahead; how many bytes the reader waited for, and how many he did not.
+/// As [`read`], and then reads ahead; how many bytes the reader waited for, and how many he did
+/// not.
 fn read_ahead(cache: &mut Cache, file: u64, offset: u64, length: usize) -> (usize, usize) {
     let (bytes, waited) = read(cache, file, offset, length);
     assert_eq!(bytes, content(file, offset, length).0);
@@ -129,7 +130,8 @@ fn a_random_reader_gets_what_it_asked_for_and_no_more() {
     for n in [100, 7, 300, 21, 20, 5] {
         assert_eq!(read_ahead(&mut cache, 1, n * 65_536, 4096), (PAGE, 0));
     }
-    // Going on is sequential, jumping away ends it. Of the window the pages are left out that are there.
+    // Going on is sequential, jumping away ends it. Of the window the pages are left out that are
+    // there.
     let step = read_ahead(&mut cache, 1, 5 * 65_536 + 4096, 4096);
     assert_eq!(step, (SMALL, LARGE - (SMALL - PAGE) - PAGE));
     assert_eq!(read_ahead(&mut cache, 1, 200 * 65_536, 4096), (PAGE, 0));
@@ -520,7 +522,8 @@ fn loaded(file: &[u8], miss: &Miss) -> Arc<Pages> {
     Arc::new(Pages(buffer))
 }
 
-/// Reads and compares, and reads ahead. With `fails` the device does not answer, and nothing is brought.
+/// Reads and compares, and reads ahead. With `fails` the device does not answer, and nothing is
+/// brought.
 fn check(cache: &mut Cache, number: u64, file: &[u8], offset: u64, length: usize, fails: bool) {
     let mut at = offset;
     let size = file.len() as u64;

@@ -1,7 +1,8 @@
 //! The bytes of a file: pieces of up to [`PIECE`] bytes, with holes between them.
 //!
-//! A piece takes memory only up to its last byte that was written, in steps that double, so that small files are
-//! small. Large pieces are more than what small allocations share, so their memory goes back when they go.
+//! A piece takes memory only up to its last byte that was written, in steps that double, so that
+//! small files are small. Large pieces are more than what small allocations share, so their memory
+//! goes back when they go.
 
 use alloc::vec::Vec;
 
@@ -60,8 +61,8 @@ impl Content {
         left
     }
 
-    /// Writes `data`, which does not reach beyond the piece that `offset` is in, with at most `most` bytes more of memory; how much
-    /// more it took.
+    /// Writes `data`, which does not reach beyond the piece that `offset` is in, with at most
+    /// `most` bytes more of memory; how much more it took.
     ///
     /// # Errors
     /// `NoSpace`.

@@ -120,7 +120,8 @@ pub struct RamFs {
     limits: Limits,
     /// Bytes of the budget that are taken.
     used: u64,
-    /// Added to an inode's place, except the root's: so that numbers of another life of this file system lead to nothing here.
+    /// Added to an inode's place, except the root's: so that numbers of another life of this file
+    /// system lead to nothing here.
     base: u64,
     inodes: Vec<Option<Inode>>,
     free: Vec<usize>,
@@ -129,7 +130,8 @@ pub struct RamFs {
 }
 
 impl RamFs {
-    /// An empty file system. `base`: where numbers of inodes start, other than the root's, which is 1.
+    /// An empty file system. `base`: where numbers of inodes start, other than the root's, which
+    /// is 1.
     pub fn new(limits: Limits, base: u64, now: u64) -> Self {
         let body = Body::Directory {
             names: Names::default(),

@@ -1,7 +1,8 @@
 //! A file system in memory, with a budget: pure, safe, and of no operating system in particular.
 //!
-//! [`RamFs`] offers operations by inode number, as a virtual file system wants them. It is a single-threaded core
-//! (`&mut self`); who shares it wraps it in a lock. The time is an argument, so a test replays exactly.
+//! [`RamFs`] offers operations by inode number, as a virtual file system wants them. It is a
+//! single-threaded core (`&mut self`); who shares it wraps it in a lock. The time is an argument,
+//! so a test replays exactly.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -10,9 +11,10 @@
 //! | `fs`, `links` | the operations of [`RamFs`] |
 //!
 //! # Memory
-//! Everything that a file takes is charged to the budget: content by the memory that it takes, rounded up, inodes and
-//! names by fixed sums. What does not fit is refused with [`Error::NoSpace`], and so is what the machine has no memory
-//! for: all memory that grows with use is asked for in a way that can fail. Content goes back when it is cut off or removed.
+//! Everything that a file takes is charged to the budget: content by the memory that it takes,
+//! rounded up, inodes and names by fixed sums. What does not fit is refused with
+//! [`Error::NoSpace`], and so is what the machine has no memory for: all memory that grows with use
+//! is asked for in a way that can fail. Content goes back when it is cut off or removed.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

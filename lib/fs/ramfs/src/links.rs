@@ -52,8 +52,8 @@ impl RamFs {
         }
     }
 
-    /// Gives the entries of a directory from position `cookie` (0: the start) on to `take`, until that returns `false`
-    /// or there are no more; the position of the first that was not taken.
+    /// Gives the entries of a directory from position `cookie` (0: the start) on to `take`, until
+    /// that returns `false` or there are no more; the position of the first that was not taken.
     ///
     /// # Errors
     /// `NotFound`, `NotDirectory`.
@@ -91,7 +91,8 @@ impl RamFs {
     /// A new empty file or directory; its inode.
     ///
     /// # Errors
-    /// `Exists`, `NoSpace`, `TooManyLinks`, `Invalid` for a symbolic link; as [`lookup`](Self::lookup).
+    /// `Exists`, `NoSpace`, `TooManyLinks`, `Invalid` for a symbolic link; as
+    /// [`lookup`](Self::lookup).
     pub fn create(
         &mut self,
         directory: u64,
@@ -114,7 +115,8 @@ impl RamFs {
     /// A new symbolic link to `target`; its inode.
     ///
     /// # Errors
-    /// `Invalid` if the target is empty or has a zero byte; `NameTooLong` if it is too long; as [`create`](Self::create).
+    /// `Invalid` if the target is empty or has a zero byte; `NameTooLong` if it is too long; as
+    /// [`create`](Self::create).
     pub fn symlink(&mut self, directory: u64, name: &[u8], target: &[u8], now: u64) -> Result<u64> {
         if target.is_empty() || target.contains(&0) {
             return Err(Error::Invalid);
@@ -179,12 +181,13 @@ impl RamFs {
         self.drop_directory(inode, directory, now)
     }
 
-    /// Moves a name. What has the new name gives way: a file to what is no directory, an empty directory to a directory. If
-    /// both names lead to one inode nothing happens.
+    /// Moves a name. What has the new name gives way: a file to what is no directory, an empty
+    /// directory to a directory. If both names lead to one inode nothing happens.
     ///
     /// # Errors
-    /// `IsDirectory`, `NotDirectory`, `NotEmpty` if the target does not give way; `Invalid` if a directory would come to lie
-    /// in itself, or for `.` and `..`; `NoSpace`; as [`lookup`](Self::lookup).
+    /// `IsDirectory`, `NotDirectory`, `NotEmpty` if the target does not give way; `Invalid` if a
+    /// directory would come to lie in itself, or for `.` and `..`; `NoSpace`; as
+    /// [`lookup`](Self::lookup).
     pub fn rename(
         &mut self,
         from: u64,

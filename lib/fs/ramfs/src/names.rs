@@ -1,7 +1,8 @@
 //! The names of a directory: found by hash, listed in the order of making.
 //!
-//! An entry keeps its place until it is removed, and a place is used again only for an entry that is made later, so a listing
-//! that goes on from a place sees every entry that was there all the time exactly once.
+//! An entry keeps its place until it is removed, and a place is used again only for an entry that
+//! is made later, so a listing that goes on from a place sees every entry that was there all the
+//! time exactly once.
 
 use alloc::vec::Vec;
 
@@ -28,7 +29,8 @@ pub(crate) struct Entry {
 pub(crate) struct Names {
     places: Vec<Option<Entry>>,
     free: Vec<u32>,
-    /// Open addressing; a place's number plus 1, or one of the two marks. Its length is a power of two.
+    /// Open addressing; a place's number plus 1, or one of the two marks. Its length is a power of
+    /// two.
     index: Vec<u32>,
     /// Slots of the index that are not `EMPTY`.
     used: usize,
@@ -101,7 +103,8 @@ impl Names {
         if self.count == 0 {
             *self = Names::default();
         } else {
-            // There is room: `make_room` has reserved as much for places that are free as for those that are not.
+            // There is room: `make_room` has reserved as much for places that are free as for those
+            // that are not.
             self.free.push(place);
         }
     }

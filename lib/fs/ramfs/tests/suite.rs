@@ -1,4 +1,5 @@
-//! The file system in memory against the host's, with random operations; its budget; and what only it can show.
+//! The file system in memory against the host's, with random operations; its budget; and what only
+//! it can show.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -97,7 +98,8 @@ fn same(step: usize, ours: Result<(), Error>, host: io::Result<()>) {
     let found = host
         .err()
         .map_or(0, |error| error.raw_os_error().unwrap_or(-1));
-    // Linux says EPERM for links to directories, and ENOTEMPTY where something is moved over what it lies in.
+    // Linux says EPERM for links to directories, and ENOTEMPTY where something is moved over what
+    // it lies in.
     const SAME: [(i32, i32); 4] = [(21, 1), (22, 39), (39, 22), (21, 39)];
     let is_same = expected == found || SAME.contains(&(expected, found));
     assert!(is_same, "step {step}: {ours:?}, and the host {found}");

@@ -13,8 +13,8 @@ pub enum Kind {
     Other,
 }
 
-/// A change, without the inodes that it is about: they stand beside it as `[first, second]`. `S` is what can be set
-/// of an inode ([`Target::Setting`]).
+/// A change, without the inodes that it is about: they stand beside it as `[first, second]`. `S` is
+/// what can be set of an inode ([`Target::Setting`]).
 #[derive(Clone, Debug)]
 pub enum Action<D, S> {
     /// Writes into the file `first`.

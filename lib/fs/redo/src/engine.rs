@@ -43,7 +43,8 @@ enum Health {
     Dead,
 }
 
-/// The one place where changes are made. Guarded by a lock that is held over calls to the file system.
+/// The one place where changes are made. Guarded by a lock that is held over calls to the file
+/// system.
 pub struct Engine<T: Target> {
     fs: T,
     log: Log<T::Data, T::Setting>,
@@ -54,7 +55,8 @@ pub struct Engine<T: Target> {
 }
 
 impl<T: Target> Engine<T> {
-    /// Changes go to `fs`. When the log would have more than `budget` bytes, everything is brought to the disk.
+    /// Changes go to `fs`. When the log would have more than `budget` bytes, everything is brought
+    /// to the disk.
     pub fn new(fs: T, budget: usize) -> Self {
         Engine {
             fs,
@@ -70,7 +72,8 @@ impl<T: Target> Engine<T> {
         self.log.weight()
     }
 
-    /// Called by who found the instance `failed` dead: sees to it that another one serves and is up to date.
+    /// Called by who found the instance `failed` dead: sees to it that another one serves and is up
+    /// to date.
     ///
     /// # Errors
     /// There is none.
@@ -135,7 +138,8 @@ impl<T: Target> Engine<T> {
     /// Makes a change, exactly once in effect. All numbers are clients'.
     ///
     /// # Errors
-    /// The file system's answer; or there is no working instance, and nobody knows whether the change was made.
+    /// The file system's answer; or there is no working instance, and nobody knows whether the
+    /// change was made.
     pub fn change<H: Host<Target = T>>(
         &mut self,
         host: &H,
@@ -165,7 +169,8 @@ impl<T: Target> Engine<T> {
         Ok(())
     }
 
-    /// The file system's numbers for a change, and what its names lead to. `None` if there is nothing to do.
+    /// The file system's numbers for a change, and what its names lead to. `None` if there is
+    /// nothing to do.
     fn prepare<H: Host<Target = T>>(
         &self,
         host: &H,
@@ -438,7 +443,8 @@ impl<T: Target> Engine<T> {
         if facts.links > 1 {
             return self.change(host, rename, on).map(|_| ());
         }
-        // The hidden name comes first, so that the other one leads to one or the other file at all times.
+        // The hidden name comes first, so that the other one leads to one or the other file at all
+        // times.
         let (number, name) = self.hidden_name()?;
         let root = self.fs.root();
         self.change(host, Action::Link { name }, [root, replaced])?;
@@ -534,7 +540,8 @@ fn hidden_name<T: Target>(number: u64) -> Result<T::Data, T::Error> {
     T::data(&name)
 }
 
-/// Whether the inode that a client asks for may be asked of the file system, and under which number.
+/// Whether the inode that a client asks for may be asked of the file system, and under which
+/// number.
 ///
 /// # Errors
 /// It leads to nothing.

@@ -1,5 +1,5 @@
-//! What those who only read share with those who change: the instance, the numbers, what is held. Guarded by a lock that is never
-//! held during a call.
+//! What those who only read share with those who change: the instance, the numbers, what is held.
+//! Guarded by a lock that is never held during a call.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -63,8 +63,8 @@ impl<T: Target> Front<T> {
         }
     }
 
-    /// Counts a hold of an inode (a client's number). `false` if it may be losing its last name: wait until all changes are
-    /// done, and ask again.
+    /// Counts a hold of an inode (a client's number). `false` if it may be losing its last name:
+    /// wait until all changes are done, and ask again.
     #[must_use]
     pub fn hold(&mut self, inode: u64) -> bool {
         if self.going == Some(inode) {
@@ -106,7 +106,8 @@ impl<T: Target> Front<T> {
         self.going = None;
     }
 
-    /// Notes the hidden name of a held inode, or that it has none. `false` if it is not held any more.
+    /// Notes the hidden name of a held inode, or that it has none. `false` if it is not held any
+    /// more.
     pub fn set_orphan(&mut self, inode: u64, orphan: Option<u64>) -> bool {
         let hold = self.holds.get_mut(&inode);
         hold.map(|hold| hold.orphan = orphan).is_some()

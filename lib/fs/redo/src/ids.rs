@@ -1,5 +1,5 @@
-//! Inode numbers as clients know them, and as the file system knows them now: the same, until a file that was made again after a
-//! crash got another number than before.
+//! Inode numbers as clients know them, and as the file system knows them now: the same, until a
+//! file that was made again after a crash got another number than before.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -45,7 +45,8 @@ impl Ids {
         }
     }
 
-    /// The client's number for an inode that was made just now. What had the file system's number before is gone.
+    /// The client's number for an inode that was made just now. What had the file system's number
+    /// before is gone.
     pub fn born(&mut self, real: u64) -> u64 {
         if let Some(gone) = self.back.remove(&real) {
             self.forward.remove(&gone);
@@ -71,7 +72,8 @@ impl Ids {
         }
     }
 
-    /// The inodes with these numbers of the file system (first) have others now (second), or are lost.
+    /// The inodes with these numbers of the file system (first) have others now (second), or are
+    /// lost.
     pub fn renumber(&mut self, changes: &[(u64, Option<u64>)]) {
         let clients: Vec<u64> = changes.iter().map(|&(old, _)| self.client(old)).collect();
         for (&(old, _), client) in changes.iter().zip(&clients) {

@@ -61,15 +61,16 @@ pub(crate) struct Entry<D, S> {
 /// Changes in their order. The last one may still be under way.
 pub struct Log<D, S> {
     pub(crate) entries: Vec<Entry<D, S>>,
-    /// For numbers, the entry that made the inode that has it; by the numbers that were right before a recovery began.
+    /// For numbers, the entry that made the inode that has it; by the numbers that were right
+    /// before a recovery began.
     born: BTreeMap<u64, usize>,
     /// What the inodes are that were there before.
     kinds: BTreeMap<u64, Kinds>,
     weight: usize,
     /// Nobody knows yet what came of the last entry.
     pub(crate) pending: bool,
-    /// An entry that makes an inode and was being done again when the instance died: nobody knows whether it was, and
-    /// what number the inode then has.
+    /// An entry that makes an inode and was being done again when the instance died: nobody knows
+    /// whether it was, and what number the inode then has.
     pub(crate) redoing: Option<usize>,
 }
 
@@ -227,8 +228,8 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
         }
     }
 
-    /// The numbers that have changed, old and new, of inodes that still go by the old one; no new one if an inode could not be
-    /// made again. From now on the new ones are known.
+    /// The numbers that have changed, old and new, of inodes that still go by the old one; no new
+    /// one if an inode could not be made again. From now on the new ones are known.
     pub(crate) fn settle(&mut self) -> Vec<(u64, Option<u64>)> {
         let mut changes = Vec::new();
         for (&known, &entry) in &self.born {

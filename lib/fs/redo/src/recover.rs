@@ -1,4 +1,5 @@
-//! From what the next instance finds on its disk to what the last one acknowledged. How and why: see the crate.
+//! From what the next instance finds on its disk to what the last one acknowledged. How and why:
+//! see the crate.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -89,8 +90,8 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
     /// Does again on `fs` what is not on its disk.
     ///
     /// # Errors
-    /// Those of the file system that say that it is dead, or in trouble. Then this is to be called again, with the same
-    /// instance or the next one.
+    /// Those of the file system that say that it is dead, or in trouble. Then this is to be called
+    /// again, with the same instance or the next one.
     pub fn recover<T: Target<Data = D, Setting = S>>(
         &mut self,
         fs: &T,
@@ -104,7 +105,8 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         if self.pending && found == Some(self.entries.len()) {
             self.note_found(fs, self.entries.len() - 1)?;
         }
-        // Before anything is done again, because a change of content looks whether its inode's number was used again.
+        // Before anything is done again, because a change of content looks whether its inode's
+        // number was used again.
         if let Some(open) = self.redoing
             && found.is_some_and(|found| found > open)
         {
@@ -273,7 +275,8 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
             Fate::Found
         } else {
             if entry.action.makes() {
-                // Its number so far is that of a former life. If this one ends in the call, nobody hears the new one.
+                // Its number so far is that of a former life. If this one ends in the call, nobody
+                // hears the new one.
                 self.entries[number].made = None;
                 self.redoing = Some(number);
             }
@@ -312,7 +315,8 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         }
         match fate {
             Fate::Repeated(Outcome::Made(made)) => self.entries[number].made = Some(*made),
-            // Without an exact place in the log, what stands under the name is taken for what was made.
+            // Without an exact place in the log, what stands under the name is taken for what was
+            // made.
             Fate::Found if found.is_none() => {
                 if let Some(there) = self.disk_of_first(fs, number)? {
                     self.entries[number].made = Some(there);
@@ -324,7 +328,8 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         Ok(())
     }
 
-    /// Repeats a change of content, unless the inode's number went to another one among the entries that are on the disk.
+    /// Repeats a change of content, unless the inode's number went to another one among the entries
+    /// that are on the disk.
     fn redo_content<T: Target<Data = D, Setting = S>>(
         &self,
         fs: &T,
@@ -372,7 +377,8 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         }
     }
 
-    /// Learns the number of what entry `number` has made, if it has, which is the last one on the disk.
+    /// Learns the number of what entry `number` has made, if it has, which is the last one on the
+    /// disk.
     fn note_found<T: Target<Data = D, Setting = S>>(
         &mut self,
         fs: &T,

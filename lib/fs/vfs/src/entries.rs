@@ -1,5 +1,5 @@
-//! Directory entries packed into a buffer: for each inode number (8 bytes, little-endian), kind (1 byte),
-//! length of the name (1 byte), name.
+//! Directory entries packed into a buffer: for each inode number (8 bytes, little-endian), kind (1
+//! byte), length of the name (1 byte), name.
 
 /// Bytes in front of a name.
 pub const HEADER: usize = 10;

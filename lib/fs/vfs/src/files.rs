@@ -1,5 +1,5 @@
-//! A tree of files that never change, made from a list of paths: what the boot archive looks like as a
-//! file system. Inodes are numbered from 1, the root.
+//! A tree of files that never change, made from a list of paths: what the boot archive looks like
+//! as a file system. Inodes are numbered from 1, the root.
 
 use alloc::vec::Vec;
 

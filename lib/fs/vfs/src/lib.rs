@@ -1,7 +1,8 @@
 //! What file systems and their users have in common, without locks, handles or devices.
 //!
 //! - [`walk`]: from a path to a file, through symbolic links, over any [`walk::Tree`];
-//! - [`entries`]: directory entries packed into a buffer, as `FileSystem::read_directory` gives them;
+//! - [`entries`]: directory entries packed into a buffer, as `FileSystem::read_directory` gives
+//!   them;
 //! - [`files`]: a tree of files that never change, made from a list of paths.
 #![no_std]
 #![forbid(unsafe_code)]

@@ -79,7 +79,8 @@ pub struct Place<N> {
 pub struct Found<N> {
     /// The directory that the last name is in.
     pub directory: Place<N>,
-    /// The last name. Empty if the path ends in `.`, `..` or is the root: then `node` is `directory`'s.
+    /// The last name. Empty if the path ends in `.`, `..` or is the root: then `node` is
+    /// `directory`'s.
     pub name: Vec<u8>,
     /// What the name leads to; `None` if there is nothing in the directory under it.
     pub node: Option<N>,
@@ -98,8 +99,8 @@ impl<N> Found<N> {
     }
 }
 
-/// Follows `path` from `start` (or the root, if it is absolute). With `follow`, a symbolic link at its end
-/// is followed, too; otherwise only if a slash stands behind it.
+/// Follows `path` from `start` (or the root, if it is absolute). With `follow`, a symbolic link at
+/// its end is followed, too; otherwise only if a slash stands behind it.
 ///
 /// # Errors
 /// See [`WalkError`]. That the last name leads to nothing is no error.

@@ -33,7 +33,8 @@ impl Entry<'_> {
     }
 }
 
-/// The files of the archive, in order. Stops at the trailer or at the first thing that is not a file.
+/// The files of the archive, in order. Stops at the trailer or at the first thing that is not a
+/// file.
 pub fn entries(archive: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     let mut rest = archive;
     core::iter::from_fn(move || {

@@ -45,7 +45,8 @@ impl<C> Policy<C> {
         self.fetch(cpu, at, limit, Some((first.group, first.thread)))
     }
 
-    /// The processor where the one waits who has most right to run instead of `first`, if there is one.
+    /// The processor where the one waits who has most right to run instead of `first`, if there is
+    /// one.
     pub(crate) fn better(&self, at: Moment, first: &First) -> Option<usize> {
         let better = |cpu: &usize| {
             let there = &self.processors[*cpu];

@@ -1,7 +1,8 @@
-//! Leftist heaps of indices: insert and take the least in logarithmic time, without memory of their own.
+//! Leftist heaps of indices: insert and take the least in logarithmic time, without memory of their
+//! own.
 //!
-//! The links lie in the elements, which some [`Store`] keeps; a heap is no more than the index of its
-//! root. So as many heaps as one likes share a store, and none needs room set aside.
+//! The links lie in the elements, which some [`Store`] keeps; a heap is no more than the index of
+//! its root. So as many heaps as one likes share a store, and none needs room set aside.
 
 /// No element.
 pub const NIL: u32 = u32::MAX;
@@ -62,7 +63,8 @@ fn rank<S: Store>(store: &S, index: u32) -> u32 {
     }
 }
 
-/// One heap of two. Goes down the right edges alone, which have at most `log2(n + 1)` elements each.
+/// One heap of two. Goes down the right edges alone, which have at most `log2(n + 1)` elements
+/// each.
 fn meld<S: Store>(store: &mut S, one: u32, other: u32) -> u32 {
     if one == NIL || other == NIL {
         return one.min(other);

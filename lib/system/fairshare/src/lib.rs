@@ -1,21 +1,21 @@
 //! Who runs next, where, and until when.
 //!
-//! Processor time is divided in two steps: between *groups* by their weights, then between the threads
-//! of a group by theirs. Each group has a virtual time, which grows by what its threads have used,
-//! divided by its weight, on whatever processor they did; the ready group whose virtual time is least
-//! runs. Each thread has one within its group, in the same way. Who wakes up is put beside the present
-//! least, so that sleeping is no loss; but what was not used is not kept either. (This is start-time
-//! fair queueing, a relative of EEVDF.) Above the fair class are first-in first-out, round robin and
-//! earliest deadline first.
+//! Processor time is divided in two steps: between *groups* by their weights, then between the
+//! threads of a group by theirs. Each group has a virtual time, which grows by what its threads
+//! have used, divided by its weight, on whatever processor they did; the ready group whose virtual
+//! time is least runs. Each thread has one within its group, in the same way. Who wakes up is put
+//! beside the present least, so that sleeping is no loss; but what was not used is not kept either.
+//! (This is start-time fair queueing, a relative of EEVDF.) Above the fair class are first-in
+//! first-out, round robin and earliest deadline first.
 //!
-//! Every processor has a queue of its own. Since virtual times are the system's and not a queue's, a
-//! processor sees from one word of each of the others whether somebody waits there with more right
-//! than anybody has here, and takes him over. That balances load, groups and threads alike.
+//! Every processor has a queue of its own. Since virtual times are the system's and not a queue's,
+//! a processor sees from one word of each of the others whether somebody waits there with more
+//! right than anybody has here, and takes him over. That balances load, groups and threads alike.
 //!
-//! The crate has no clock, no processors and no locks: it is given them ([`Moment`], [`Guarded`]), so it
-//! is tested on the host with times and processors that the tests make up. Nothing is allocated but in
-//! [`Policy::admit`]. Work is logarithmic in the number of threads and groups, apart from what is said
-//! at [`Queue`].
+//! The crate has no clock, no processors and no locks: it is given them ([`Moment`], [`Guarded`]),
+//! so it is tested on the host with times and processors that the tests make up. Nothing is
+//! allocated but in [`Policy::admit`]. Work is logarithmic in the number of threads and groups,
+//! apart from what is said at [`Queue`].
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -73,8 +73,8 @@ const POLL: u64 = 100_000;
 const GROUP_WEIGHTS: (u32, u32) = (64, 65_536);
 /// Least and greatest weight of a thread in its group.
 const THREAD_WEIGHTS: (u32, u32) = (16, 90_000);
-/// Most that a group may be behind those who wait beside it. More than a slice of the least weight adds,
-/// which is rightful.
+/// Most that a group may be behind those who wait beside it. More than a slice of the least weight
+/// adds, which is rightful.
 const GROUP_LAG: u64 = 2 * SLICE * (NORMAL_WEIGHT / GROUP_WEIGHTS.0) as u64;
 /// The same of a thread in its group.
 const THREAD_LAG: u64 = 2 * SLICE * (NORMAL_WEIGHT / THREAD_WEIGHTS.0) as u64;

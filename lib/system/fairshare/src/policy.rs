@@ -106,8 +106,8 @@ fn part(runtime: u64, period: u64) -> Option<u32> {
 }
 
 impl<C> Policy<C> {
-    /// Makes room for so many threads on each of so many processors. The only function that allocates.
-    /// Whether there is room.
+    /// Makes room for so many threads on each of so many processors. The only function that
+    /// allocates. Whether there is room.
     pub fn admit<T>(&self, threads: usize, online: usize) -> bool
     where
         C: Guarded<Queue<T>>,
@@ -187,8 +187,8 @@ impl<C> Policy<C> {
         set(task, Word::Slice, 0);
     }
 
-    /// A thread has run `used` nanoseconds since it was counted last. `service`: it is in one, and may
-    /// hold what others wait for.
+    /// A thread has run `used` nanoseconds since it was counted last. `service`: it is in one, and
+    /// may hold what others wait for.
     pub fn ran<Q, T>(&self, task: &T, used: u64, left: Left, service: bool, at: Moment)
     where
         C: Guarded<Queue<Q>>,
@@ -239,8 +239,9 @@ fn standing<T: Task>(task: &T, asked: &Attributes) -> u64 {
 
 /// Notes how a thread left its processor.
 ///
-/// Who uses up slice after slice in a service does not hold something for a moment. After [`PATIENCE`] of them its
-/// siblings have their turn, the one among them that waits to end it, too; and so on from the start.
+/// Who uses up slice after slice in a service does not hold something for a moment. After
+/// [`PATIENCE`] of them its siblings have their turn, the one among them that waits to end it, too;
+/// and so on from the start.
 fn leave<T: Task>(task: &T, left: Left, service: bool, cut_short: bool) {
     let before = get(task, Word::Flags) / SLICES;
     let slices = match left {
@@ -264,8 +265,8 @@ fn leave<T: Task>(task: &T, left: Left, service: bool, cut_short: bool) {
 }
 
 impl<C> Policy<C> {
-    /// Takes over a thread that is ready. Gives it back if there is no room, which [`admit`](Self::admit)
-    /// was not asked for then.
+    /// Takes over a thread that is ready. Gives it back if there is no room, which
+    /// [`admit`](Self::admit) was not asked for then.
     ///
     /// # Errors
     /// The thread.
@@ -403,8 +404,8 @@ impl<C> Policy<C> {
         at.now.saturating_add(slice.max(least))
     }
 
-    /// The running thread's time is over, or somebody's rest; it has been counted. `None`: it gives way;
-    /// otherwise it goes on until then.
+    /// The running thread's time is over, or somebody's rest; it has been counted. `None`: it gives
+    /// way; otherwise it goes on until then.
     pub fn slice_over<Q, T>(&self, task: &T, service: bool, at: Moment) -> Option<u64>
     where
         C: Guarded<Queue<Q>>,
@@ -432,7 +433,8 @@ impl<C> Policy<C> {
         until.map(|until| until.min(returns.max(at.now + 1)))
     }
 
-    /// As [`slice_over`](Self::slice_over), for a fair thread; others wait at its processor if it `waits`.
+    /// As [`slice_over`](Self::slice_over), for a fair thread; others wait at its processor if it
+    /// `waits`.
     fn fair_slice_over<T: Task>(
         &self,
         task: &T,
@@ -480,8 +482,9 @@ fn bounded(at: Moment) -> Moment {
     Moment { online, cpu, ..at }
 }
 
-/// Gives a thread with a deadline its next period if the present one is over or cannot be kept; whether
-/// it has to rest until then. Who may hold what others wait for does not rest, and has a later deadline.
+/// Gives a thread with a deadline its next period if the present one is over or cannot be kept;
+/// whether it has to rest until then. Who may hold what others wait for does not rest, and has a
+/// later deadline.
 fn plan<T: Task>(task: &T, runtime: u64, period: u64, service: bool, ran: bool, now: u64) -> bool {
     let (deadline, budget) = (get(task, Word::Deadline), get(task, Word::Budget));
     let left = deadline.saturating_sub(now);

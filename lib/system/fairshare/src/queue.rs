@@ -1,9 +1,10 @@
 //! The ready threads of one processor.
 //!
-//! Deadlines, then real time, then groups. A group with ready threads here is an *entry* in the heap
-//! `ready`, sorted by the group's virtual time when it was put in; since that only grows, and grows on
-//! other processors too, the least is put back with the present value until it still is the least. That
-//! and the return of groups and deadlines whose time has come take a step for each group at the most.
+//! Deadlines, then real time, then groups. A group with ready threads here is an *entry* in the
+//! heap `ready`, sorted by the group's virtual time when it was put in; since that only grows, and
+//! grows on other processors too, the least is put back with the present value until it still is
+//! the least. That and the return of groups and deadlines whose time has come take a step for each
+//! group at the most.
 
 use alloc::vec::Vec;
 
@@ -453,7 +454,8 @@ impl<T: Task> Queue<T> {
         self.release(index)
     }
 
-    /// Puts a group back that a thread was taken of, if it has others; nobody is too far behind then.
+    /// Puts a group back that a thread was taken of, if it has others; nobody is too far behind
+    /// then.
     fn put_back(&mut self, group: usize, groups: &[Group], held: Option<u64>) {
         self.floor = self.floor.max(groups[group].now());
         if let Some((second, _)) = self.first_key() {
@@ -468,8 +470,8 @@ impl<T: Task> Queue<T> {
         }
     }
 
-    /// Takes a thread that another processor may run: one of a group that is before `limit` by more than
-    /// a margin, or of the group `same` if it is before `thread` itself.
+    /// Takes a thread that another processor may run: one of a group that is before `limit` by more
+    /// than a margin, or of the group `same` if it is before `thread` itself.
     pub(crate) fn take_for(
         &mut self,
         groups: &[Group],

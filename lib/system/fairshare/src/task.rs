@@ -13,7 +13,8 @@ pub enum Class {
     Fifo(u8),
     /// In turn with others of its priority.
     RoundRobin(u8),
-    /// The earliest deadline first: so much of each period, on the processor that its affinity names.
+    /// The earliest deadline first: so much of each period, on the processor that its affinity
+    /// names.
     Deadline {
         /// Nanoseconds that it may run in each period.
         runtime: u64,

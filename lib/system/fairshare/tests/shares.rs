@@ -235,7 +235,8 @@ fn a_limit_does_not_stop_who_is_in_a_service_but_is_made_up_for() {
     let inside = machine.spawn(of(1), Does::Sleep(3 * MS, MS), true);
     let outside = machine.spawn(of(1), Does::Spin, false);
     machine.run(10 * SECOND);
-    // Met in a service each time, so it runs; its group has a debt then, and the other gets nothing.
+    // Met in a service each time, so it runs; its group has a debt then, and the other gets
+    // nothing.
     assert!(ran(&inside) > 5 * SECOND, "{}", ran(&inside));
     assert!(ran(&outside) <= SECOND, "{}", ran(&outside));
 }
@@ -465,8 +466,8 @@ fn who_gives_way_lets_another_go_first() {
     assert!(machine.switches > 900_000, "{}", machine.switches);
 }
 
-/// A thread that has had less than its sibling waits for a moment and is woken. Whether it runs at once
-/// when it has waited for `slept` and the sibling has run that long, in group `group`.
+/// A thread that has had less than its sibling waits for a moment and is woken. Whether it runs at
+/// once when it has waited for `slept` and the sibling has run that long, in group `group`.
 fn preempts_after(slept: u64, group: u32) -> bool {
     let mut machine = Machine::new(1, 1);
     machine.group(1, 1024, 0);

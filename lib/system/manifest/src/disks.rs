@@ -1,8 +1,9 @@
 //! Disks, and the domains that a further disk needs.
 //!
-//! `[disk.NAME]` names the domain that is the device and the one that is the file system on it. A disk `like` another gets copies of all
-//! domains on the way from that file system down to the driver: whatever is reached by offers and respawns. What is only claimed from,
-//! the bus, is shared. The copies are called after the disk, and are started on demand.
+//! `[disk.NAME]` names the domain that is the device and the one that is the file system on it. A
+//! disk `like` another gets copies of all domains on the way from that file system down to the
+//! driver: whatever is reached by offers and respawns. What is only claimed from, the bus, is
+//! shared. The copies are called after the disk, and are started on demand.
 
 use crate::model::{Disk, Domain, Manifest, short, string, unknown};
 use crate::source::Source;

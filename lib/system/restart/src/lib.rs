@@ -1,9 +1,10 @@
 //! How often and how fast a domain that crashed is started again.
 //!
 //! A [`Budget`] counts crashes in a sliding window. The first crash is answered at once, the
-//! following ones after a pause that doubles each time (up to the gap at which the budget lasts), and when the window holds as many crashes
-//! as the budget allows, the domain stays down: a domain that crashes on the same input again and
-//! again must not keep the machine busy for ever. Time is an argument, so tests replay exactly.
+//! following ones after a pause that doubles each time (up to the gap at which the budget lasts),
+//! and when the window holds as many crashes as the budget allows, the domain stays down: a domain
+//! that crashes on the same input again and again must not keep the machine busy for ever. Time is
+//! an argument, so tests replay exactly.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -72,8 +73,8 @@ impl Budget {
         Verdict::RestartAfter(pause(self.recent.len()).min(self.gap()))
     }
 
-    /// The time between crashes at which the budget just lasts. No pause need be longer: who allows many
-    /// restarts wants them quickly.
+    /// The time between crashes at which the budget just lasts. No pause need be longer: who allows
+    /// many restarts wants them quickly.
     fn gap(&self) -> u64 {
         self.window / self.most.max(1) as u64
     }

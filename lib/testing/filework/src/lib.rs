@@ -1,10 +1,10 @@
-//! The work that `cargo xtask bench files` times, the same on every system: sequential and random reading
-//! and writing, making and removing many files.
+//! The work that `cargo xtask bench files` times, the same on every system: sequential and random
+//! reading and writing, making and removing many files.
 //!
-//! A system implements [`System`]; [`run`] does the phases in their order and reports each. Reading comes first,
-//! each on a file of its own: the machine has just been booted, so nothing is cached, and the
-//! second time everything is, as far as the system caches. What is written or removed counts as done when the
-//! system says that it is on the disk.
+//! A system implements [`System`]; [`run`] does the phases in their order and reports each. Reading
+//! comes first, each on a file of its own: the machine has just been booted, so nothing is cached,
+//! and the second time everything is, as far as the system caches. What is written or removed
+//! counts as done when the system says that it is on the disk.
 //!
 //! What is read is checked: each [`PAGE`] of the two files begins with [`mark`].
 #![no_std]

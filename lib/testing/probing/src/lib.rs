@@ -1,4 +1,5 @@
-//! A hash table of a fixed size from 64-bit keys to 64-bit values: open addressing, linear probing, FNV hash.
+//! A hash table of a fixed size from 64-bit keys to 64-bit values: open addressing, linear probing,
+//! FNV hash.
 //!
 //! Keys are not zero, so that an entry and the lack of one fit into 16 bytes. There is no removal.
 #![no_std]
@@ -39,7 +40,8 @@ fn hash(key: NonZeroU64) -> u64 {
 }
 
 impl Table {
-    /// An empty table with room for two to the power of `bits` entries. Its memory has been touched.
+    /// An empty table with room for two to the power of `bits` entries. Its memory has been
+    /// touched.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -128,8 +130,8 @@ mod tests {
 
     #[test]
     fn the_hash_is_fnv_1a() {
-        // The published value for the eight bytes "foobar\0\0" in little-endian order is the hash of "foobar"
-        // with two more rounds of the zero byte.
+        // The published value for the eight bytes "foobar\0\0" in little-endian order is the hash
+        // of "foobar" with two more rounds of the zero byte.
         let foobar = 0x8594_4171_f739_67e8u64;
         let prime = 0x100_0000_01b3u64;
         let expected = foobar.wrapping_mul(prime).wrapping_mul(prime);

@@ -134,7 +134,8 @@ fn line(unit: &str, name: &str, value: u64) -> String {
     format!("threadbench {unit} \"{name}\" {value}")
 }
 
-/// The unit, the name and the value in such a line as the programs print; `None` for any other line.
+/// The unit, the name and the value in such a line as the programs print; `None` for any other
+/// line.
 pub fn parse_line(text: &str) -> Option<(&str, &str, f64)> {
     let (_, rest) = text.split_once("threadbench ")?;
     let (unit, rest) = rest.split_once(" \"")?;

@@ -6,8 +6,8 @@ pub fn percentile(values: &[u64], percent: usize) -> u64 {
     values.get(rank - 1).copied().unwrap_or(0)
 }
 
-/// By how much the worst of `shares` differs from the mean, in millionths of the mean. All of it if nobody got
-/// anything.
+/// By how much the worst of `shares` differs from the mean, in millionths of the mean. All of it if
+/// nobody got anything.
 pub fn worst_deviation(shares: &[u64]) -> u64 {
     let count = shares.len().max(1) as u128;
     let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();

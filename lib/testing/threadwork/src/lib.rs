@@ -1,8 +1,9 @@
-//! The work that `cargo xtask bench schedule` times, the same on every system: threads that wake each
-//! other, send each other messages, give way, and spin.
+//! The work that `cargo xtask bench schedule` times, the same on every system: threads that wake
+//! each other, send each other messages, give way, and spin.
 //!
 //! - [`System`] and [`Shared`] are what a system brings: time, threads, a lock with places to wait.
-//! - [`team`] starts threads together; [`work`] has the loads; [`figures`] computes what is reported.
+//! - [`team`] starts threads together; [`work`] has the loads; [`figures`] computes what is
+//!   reported.
 //! - [`Command`] is what the programs on both systems understand, and carries it out.
 //!
 //! Every load takes its times inside, by the system's own clock.

@@ -13,7 +13,8 @@ struct State<R> {
     results: Vec<R>,
 }
 
-/// What a thread can hand in: it borrows nothing. (A bound by a lifetime may not stand at a struct.)
+/// What a thread can hand in: it borrows nothing. (A bound by a lifetime may not stand at a
+/// struct.)
 pub trait Given: Send + 'static {}
 
 impl<R: Send + 'static> Given for R {}

@@ -16,8 +16,8 @@ const BACKLOG: usize = 64;
 /// Steps of a spinning thread between two looks at the clock.
 const STEPS: u64 = 2_000;
 
-/// One thread wakes `workers` others in each of `rounds` rounds, and sleeps a little in between. Nanoseconds from
-/// before each was woken until it ran, sorted. The first round does not count.
+/// One thread wakes `workers` others in each of `rounds` rounds, and sleeps a little in between.
+/// Nanoseconds from before each was woken until it ran, sorted. The first round does not count.
 ///
 /// # Errors
 /// If a thread does not start.
@@ -56,8 +56,8 @@ pub fn wake_ups<S: System>(workers: usize, rounds: usize) -> Result<Vec<u64>, S:
     Ok(delays)
 }
 
-/// In each of `groups`, each of `fan` senders sends `loops` messages to each of `fan` receivers. Nanoseconds that
-/// all of it takes, for one message.
+/// In each of `groups`, each of `fan` senders sends `loops` messages to each of `fan` receivers.
+/// Nanoseconds that all of it takes, for one message.
 ///
 /// # Errors
 /// If a thread does not start.

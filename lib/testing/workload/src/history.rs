@@ -1,9 +1,10 @@
 //! All moments of a work, and what a crash may leave of them.
 //!
-//! After a crash the names must be those of one moment: the last acknowledged one or a later one. So a rename
-//! was done or not, and never half. The content of a file that did not change since it was acknowledged must be
-//! the same, byte for byte. Of a file that did change, the length must be that of one of the moments, and each byte
-//! that of one of them, or a zero that a truncation left: never what another file had.
+//! After a crash the names must be those of one moment: the last acknowledged one or a later one.
+//! So a rename was done or not, and never half. The content of a file that did not change since it
+//! was acknowledged must be the same, byte for byte. Of a file that did change, the length must be
+//! that of one of the moments, and each byte that of one of them, or a zero that a truncation left:
+//! never what another file had.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -73,15 +74,15 @@ impl History {
         self.acknowledged.len() - 1
     }
 
-    /// How many operations may have begun when nothing behind the first `done`, the last of which was
-    /// acknowledged, was acknowledged yet.
+    /// How many operations may have begun when nothing behind the first `done`, the last of which
+    /// was acknowledged, was acknowledged yet.
     pub fn begun(&self, done: usize) -> usize {
         let next = self.acknowledged.iter().find(|(number, _)| *number > done);
         next.map_or(self.moments.len() - 1, |(number, _)| *number)
     }
 
-    /// Whether `tree` is what a crash may leave when `done` operations, the last of which was acknowledged, were
-    /// done, and no more than `begun` had begun.
+    /// Whether `tree` is what a crash may leave when `done` operations, the last of which was
+    /// acknowledged, were done, and no more than `begun` had begun.
     ///
     /// # Errors
     /// What is wrong.

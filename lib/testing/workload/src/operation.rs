@@ -106,8 +106,8 @@ pub struct Workload {
     random: Random,
     model: Model,
     files: u32,
-    /// One of so many operations that close something or bring it to the disk is drawn as such: how rarely this
-    /// work does that.
+    /// One of so many operations that close something or bring it to the disk is drawn as such: how
+    /// rarely this work does that.
     rarely: u64,
 }
 

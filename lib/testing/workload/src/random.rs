@@ -1,4 +1,5 @@
-//! Random numbers that are the same for the same seed (Marsaglia's xorshift64): enough for test data.
+//! Random numbers that are the same for the same seed (Marsaglia's xorshift64): enough for test
+//! data.
 
 use alloc::vec::Vec;
 

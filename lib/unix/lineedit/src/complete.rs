@@ -6,15 +6,16 @@ use alloc::vec::Vec;
 pub struct Candidates {
     /// Where the word's last part (behind the last slash) begins in the line, in bytes.
     pub(crate) start: usize,
-    /// What could stand there, sorted, each with what follows it if it is the only one: a blank, or a slash.
+    /// What could stand there, sorted, each with what follows it if it is the only one: a blank, or
+    /// a slash.
     names: Vec<(Vec<u8>, u8)>,
 }
 
 /// Characters that end a word.
 const BREAKS: &[u8] = b" \t|&;<>()'\"`$=";
 
-/// Where the word that ends at byte `at` begins, and whether it is a command: it stands at the start of the line, or
-/// behind something that a command follows.
+/// Where the word that ends at byte `at` begins, and whether it is a command: it stands at the
+/// start of the line, or behind something that a command follows.
 pub fn word_start(line: &[u8], at: usize) -> (usize, bool) {
     let before = &line[..at.min(line.len())];
     let mut start = before.len();
@@ -34,8 +35,8 @@ pub fn word_start(line: &[u8], at: usize) -> (usize, bool) {
 }
 
 impl Candidates {
-    /// Those of `names` that begin as `typed` does, which begins at byte `start` of the line. Each comes with the
-    /// byte that follows it.
+    /// Those of `names` that begin as `typed` does, which begins at byte `start` of the line. Each
+    /// comes with the byte that follows it.
     pub fn new(start: usize, typed: &[u8], names: impl IntoIterator<Item = (Vec<u8>, u8)>) -> Self {
         let fitting = names
             .into_iter()

@@ -18,7 +18,8 @@ impl History {
         }
     }
 
-    /// Adds a line, unless it is blank, or the same as the one before; whether it was added. Line breaks in it become blanks.
+    /// Adds a line, unless it is blank, or the same as the one before; whether it was added. Line
+    /// breaks in it become blanks.
     pub fn add(&mut self, line: &[u8]) -> bool {
         let mut line = line.trim_ascii_end().to_vec();
         for byte in &mut line {

@@ -1,7 +1,9 @@
-//! A line editor with history and completion: bytes from a keyboard go in, what a terminal is to show comes out.
+//! A line editor with history and completion: bytes from a keyboard go in, what a terminal is to
+//! show comes out.
 //!
-//! An [`Editor`] has no terminal, no files and no clock. Its owner feeds it what is typed, writes what it appends
-//! to the screen's buffer, answers when it asks for completions, and stores the [`History`].
+//! An [`Editor`] has no terminal, no files and no clock. Its owner feeds it what is typed, writes
+//! what it appends to the screen's buffer, answers when it asks for completions, and stores the
+//! [`History`].
 //!
 //! | typed | what it does |
 //! | --- | --- |
@@ -14,9 +16,10 @@
 //! | Ctrl-L | clears the screen |
 //! | Ctrl-C | drops the line |
 //!
-//! What is shown needs a terminal that knows the commonest sequences of ECMA-48 (as all do) - but only for what
-//! cannot be done otherwise. As long as characters are only added at the end of a line that fits, they are all
-//! that is sent; so whoever types at the system through a pipe sees what a terminal without editing would show.
+//! What is shown needs a terminal that knows the commonest sequences of ECMA-48 (as all do) - but
+//! only for what cannot be done otherwise. As long as characters are only added at the end of a
+//! line that fits, they are all that is sent; so whoever types at the system through a pipe sees
+//! what a terminal without editing would show.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,5 @@
-//! The text of a line and a cursor in it. Characters are UTF-8; bytes that are none count for themselves.
+//! The text of a line and a cursor in it. Characters are UTF-8; bytes that are none count for
+//! themselves.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
 //! What the terminal shows of prompt and line, and how to change that.
 //!
-//! The cursor's place on the terminal is known as row and column behind the start of the prompt. After the last
-//! column a terminal waits with the cursor on it until the next character comes; a blank and a carriage return
-//! bring it to the next row for certain.
+//! The cursor's place on the terminal is known as row and column behind the start of the prompt.
+//! After the last column a terminal waits with the cursor on it until the next character comes; a
+//! blank and a carriage return bring it to the next row for certain.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -191,7 +191,8 @@ impl Screen {
         self.end = self.cursor;
     }
 
-    /// Puts the cursor behind the line, for what comes after it, with the prompt that belongs to it.
+    /// Puts the cursor behind the line, for what comes after it, with the prompt that belongs to
+    /// it.
     pub fn leave(&mut self, prompt: &[u8], line: &[u8], out: &mut Vec<u8>) {
         self.show(prompt, line, line.len(), out);
         self.begun = false;

@@ -1,7 +1,8 @@
 //! The state of a pipe: a bounded buffer, and who still has its ends open.
 //!
-//! No locks and no waits: [`Pipe::read`] and [`Pipe::write`] say when the caller has to wait, and the owner
-//! blocks it until something changed. Any call that changes something may end somebody's wait.
+//! No locks and no waits: [`Pipe::read`] and [`Pipe::write`] say when the caller has to wait, and
+//! the owner blocks it until something changed. Any call that changes something may end somebody's
+//! wait.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -62,7 +63,8 @@ impl Pipe {
         }
     }
 
-    /// Moves bytes out, as many as there are and fit; `Ok(0)` is the end: all read and no writer left.
+    /// Moves bytes out, as many as there are and fit; `Ok(0)` is the end: all read and no writer
+    /// left.
     ///
     /// # Errors
     /// [`Blocked::Wait`] when it is empty and somebody may still write.
@@ -82,8 +84,8 @@ impl Pipe {
     /// Moves bytes in; how many. At most [`ATOMIC`] bytes go in together or not at all.
     ///
     /// # Errors
-    /// [`Blocked::Wait`] when there is no room, [`Blocked::Broken`] when nobody can read it any more,
-    /// [`Blocked::NoMemory`] when the buffer cannot grow. Nothing was written then.
+    /// [`Blocked::Wait`] when there is no room, [`Blocked::Broken`] when nobody can read it any
+    /// more, [`Blocked::NoMemory`] when the buffer cannot grow. Nothing was written then.
     pub fn write(&mut self, data: &[u8]) -> Result<usize, Blocked> {
         self.write_charged(data, |_| true)
     }

@@ -1,7 +1,7 @@
 //! The value of `$((expression))`: 64-bit integers, C's operators.
 //!
-//! By precedence climbing. What is not evaluated (the other side of `&&`, `||` and `? :`) is still read, so that
-//! its errors of form are found, but changes and divisions in it have no effect.
+//! By precedence climbing. What is not evaluated (the other side of `&&`, `||` and `? :`) is still
+//! read, so that its errors of form are found, but changes and divisions in it have no effect.
 
 use crate::MOST_NESTING;
 use crate::word::leading_name;
@@ -285,7 +285,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number as in C: decimal, `0x` hexadecimal, `0` octal. One that is too large becomes the largest.
+/// A number as in C: decimal, `0x` hexadecimal, `0` octal. One that is too large becomes the
+/// largest.
 fn constant(text: &[u8]) -> Option<i64> {
     let (digits, base) = match text {
         [b'0', b'x' | b'X', digits @ ..] => (digits, 16),

@@ -1,5 +1,5 @@
-//! The commands that must run inside the shell, because they change it or know it, and a few that are run so
-//! often that a process for each would be felt.
+//! The commands that must run inside the shell, because they change it or know it, and a few that
+//! are run so often that a process for each would be felt.
 
 use crate::expand::Environment as _;
 use crate::function::{halves, variable_name};
@@ -310,7 +310,8 @@ impl<S: System> Shell<S> {
         Ok(self.put(&[&path, &b"\n"[..]].concat()))
     }
 
-    /// The working directory as the user went there, through symbolic links perhaps: `PWD`, if that is right.
+    /// The working directory as the user went there, through symbolic links perhaps: `PWD`, if that
+    /// is right.
     fn directory(&mut self) -> Result<Vec<u8>, String> {
         match self.variable("PWD") {
             Some(path) if path.starts_with(b"/") && self.system.same_file(&path, b".") => Ok(path),
@@ -318,8 +319,9 @@ impl<S: System> Shell<S> {
         }
     }
 
-    /// Where `path` leads from the directory `from`, with `..` taken for what stands before it (POSIX, `cd`, step 8).
-    /// `None` if that is no directory: then the system may say what is wrong.
+    /// Where `path` leads from the directory `from`, with `..` taken for what stands before it
+    /// (POSIX, `cd`, step 8). `None` if that is no directory: then the system may say what is
+    /// wrong.
     fn logical(&mut self, from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
         let whole = match path.starts_with(b"/") {
             true => path.to_vec(),
@@ -377,8 +379,8 @@ impl<S: System> Shell<S> {
         Ok(Flow::Next)
     }
 
-    /// `set` alone lists the variables; `set -- a b` replaces the positional parameters; letters of switches have
-    /// their opposites with `+`.
+    /// `set` alone lists the variables; `set -- a b` replaces the positional parameters; letters of
+    /// switches have their opposites with `+`.
     fn set(&mut self, arguments: &[Vec<u8>]) -> Outcome {
         if arguments.is_empty() {
             return Ok(self.print_variables("", |_| true));
@@ -428,7 +430,8 @@ impl<S: System> Shell<S> {
         Ok(Flow::Next)
     }
 
-    /// Switches what the arguments of `sh` say, as `set` does: letters behind `-` or `+`, and names behind an `o` alone.
+    /// Switches what the arguments of `sh` say, as `set` does: letters behind `-` or `+`, and names
+    /// behind an `o` alone.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -531,7 +534,8 @@ impl<S: System> Shell<S> {
         }
     }
 
-    /// `trap TEXT CONDITION...`. Of the conditions only `EXIT` comes; the others are kept to be shown.
+    /// `trap TEXT CONDITION...`. Of the conditions only `EXIT` comes; the others are kept to be
+    /// shown.
     fn trap(&mut self, arguments: &[Vec<u8>]) -> Outcome {
         let arguments = match arguments.split_first() {
             Some((first, rest)) if first == b"--" => rest,

@@ -19,8 +19,8 @@ impl<S: System> Shell<S> {
         Ok(Flow::Next)
     }
 
-    /// Whether the condition that `words` state holds. Like POSIX, decides by the number of words; more than
-    /// four are read with `-o` binding less than `-a`.
+    /// Whether the condition that `words` state holds. Like POSIX, decides by the number of words;
+    /// more than four are read with `-o` binding less than `-a`.
     fn test(&mut self, words: &[Vec<u8>]) -> Answer {
         match words {
             [] => Ok(false),

@@ -1,5 +1,5 @@
-//! Words to arguments: parameters, substitutions and arithmetic are replaced, unquoted results are split, and
-//! patterns become the paths that match them (POSIX, shell command language, 2.6).
+//! Words to arguments: parameters, substitutions and arithmetic are replaced, unquoted results are
+//! split, and patterns become the paths that match them (POSIX, shell command language, 2.6).
 
 use crate::MOST_EXPANDED;
 use crate::arithmetic::{self, Variables};
@@ -88,7 +88,8 @@ pub fn expand_one(word: &Word, environment: &mut dyn Environment) -> Result<Vec<
     Ok(plain(&expansion.fields.finish().concat()))
 }
 
-/// The value that `word` stands for in an assignment: as [`expand_one`], with a `~` also behind each `:` (POSIX, 2.6.1).
+/// The value that `word` stands for in an assignment: as [`expand_one`], with a `~` also behind
+/// each `:` (POSIX, 2.6.1).
 ///
 /// # Errors
 /// As [`expand_words`].
@@ -120,8 +121,8 @@ pub fn expand_value(
     }
 }
 
-/// An unquoted text, in which `home` takes the place of each `~` between the start of the word or a `:` and a `/`, a `:`
-/// or the end of the word.
+/// An unquoted text, in which `home` takes the place of each `~` between the start of the word or a
+/// `:` and a `/`, a `:` or the end of the word.
 fn with_homes(text: &[u8], is_first: bool, is_last: bool, home: &[u8]) -> Vec<Part> {
     let part = |bytes: &[u8], quoted| Part::Text {
         bytes: bytes.to_vec(),

@@ -2,10 +2,12 @@
 
 use alloc::vec::Vec;
 
-/// A byte of a pattern, and whether `* ? [` have their special meaning there (they have not in quotes).
+/// A byte of a pattern, and whether `* ? [` have their special meaning there (they have not in
+/// quotes).
 pub type PatternByte = (u8, bool);
 
-/// Whether the pattern has anything special in it. A `[` that nothing ends stands for itself, as in the command of that name.
+/// Whether the pattern has anything special in it. A `[` that nothing ends stands for itself, as in
+/// the command of that name.
 pub fn has_wildcard(pattern: &[PatternByte]) -> bool {
     let is_special = |(at, &(byte, active)): (usize, &PatternByte)| match byte {
         _ if !active => false,
@@ -17,15 +19,16 @@ pub fn has_wildcard(pattern: &[PatternByte]) -> bool {
     pattern.iter().enumerate().any(is_special)
 }
 
-/// Whether `name` matches the whole of `pattern`. A name that starts with a dot only matches a pattern that
-/// does. Takes at most pattern length times name length steps.
+/// Whether `name` matches the whole of `pattern`. A name that starts with a dot only matches a
+/// pattern that does. Takes at most pattern length times name length steps.
 pub fn matches(pattern: &[PatternByte], name: &[u8]) -> bool {
     let hidden = name.first() == Some(&b'.') && pattern.first().map(|first| first.0) != Some(b'.');
     !hidden && matches_text(pattern, name)
 }
 
-/// What is left of `text` when a part that matches `pattern` is cut off at its start or end: the longest, or
-/// the shortest. All of it if none matches. Takes at most pattern length times text length steps.
+/// What is left of `text` when a part that matches `pattern` is cut off at its start or end: the
+/// longest, or the shortest. All of it if none matches. Takes at most pattern length times text
+/// length steps.
 pub fn cut<'a>(pattern: &[PatternByte], text: &'a [u8], suffix: bool, longest: bool) -> &'a [u8] {
     let mut units = units(pattern);
     if suffix {
@@ -85,7 +88,8 @@ fn units(pattern: &[PatternByte]) -> Vec<&[PatternByte]> {
 /// Whether `name` matches the whole of `pattern`, dots being nothing special.
 pub fn matches_text(pattern: &[PatternByte], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // Where the last `*` was, and how much of the name it takes: on a mismatch it takes one byte more.
+    // Where the last `*` was, and how much of the name it takes: on a mismatch it takes one byte
+    // more.
     let mut star: Option<(usize, usize)> = None;
     while n < name.len() {
         if pattern.get(p) == Some(&(b'*', true)) {
@@ -121,11 +125,13 @@ struct Set<'a> {
     negated: bool,
 }
 
-/// The set that `pattern`, which starts with `[`, starts with, and its length; `None` if it is not closed.
+/// The set that `pattern`, which starts with `[`, starts with, and its length; `None` if it is not
+/// closed.
 fn bracket(pattern: &[PatternByte]) -> Option<(Set<'_>, usize)> {
     let negated = matches!(pattern.get(1), Some((b'!' | b'^', true)));
     let start = 1 + usize::from(negated);
-    // A `]` right at the start is a member, and one that ends a class like `[:alpha:]` is not the end.
+    // A `]` right at the start is a member, and one that ends a class like `[:alpha:]` is not the
+    // end.
     let mut end = start;
     loop {
         let rest = pattern.get(end..)?;
@@ -197,8 +203,8 @@ fn class(pattern: &[PatternByte]) -> Option<(Class, usize)> {
     found.map(|(name, is_in)| (is_in, name.len() + 4))
 }
 
-/// The paths that a pattern stands for, sorted; `None` if there are none. `list` gives the names in a
-/// directory (the empty path is the working directory), none if it cannot be read.
+/// The paths that a pattern stands for, sorted; `None` if there are none. `list` gives the names in
+/// a directory (the empty path is the working directory), none if it cannot be read.
 pub(crate) fn paths(
     pattern: &[PatternByte],
     list: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>,
@@ -241,8 +247,8 @@ fn matching(
         .collect()
 }
 
-/// Each path with the literal `component` behind it, as far as that is there. While there is only the
-/// start of the pattern (no wildcard was met yet), nothing needs to be looked up.
+/// Each path with the literal `component` behind it, as far as that is there. While there is only
+/// the start of the pattern (no wildcard was met yet), nothing needs to be looked up.
 fn extended(
     found: Vec<Vec<u8>>,
     component: &[PatternByte],

@@ -286,8 +286,9 @@ impl<S: System> Shell<S> {
                     Vec::from([pid.ok_or_else(illegal)?])
                 }
             };
-            // From the last to the first: killed the other way round, the reader of a pipe would find it at its end, as if
-            // the writer had been done, and end by itself. Where the job is one of the system's, the first call ends all.
+            // From the last to the first: killed the other way round, the reader of a pipe would
+            // find it at its end, as if the writer had been done, and end by itself. Where the job
+            // is one of the system's, the first call ends all.
             for pid in pids.into_iter().rev() {
                 // Signal 0 only asks.
                 let done = match signal {
@@ -308,7 +309,8 @@ impl<S: System> Shell<S> {
         Ok(Flow::Next)
     }
 
-    /// `kill -l`: the names of all signals, or of those that these numbers or exit statuses stand for.
+    /// `kill -l`: the names of all signals, or of those that these numbers or exit statuses stand
+    /// for.
     fn list_signals(&mut self, wanted: &[Vec<u8>]) -> Outcome {
         let mut text = String::new();
         for word in wanted {

@@ -1,7 +1,8 @@
 //! Starting programs: redirections, pipes, the search in `PATH`, waiting.
 //!
-//! Who closes what: a redirection or pipe end is opened for one command and closed by the shell as soon as
-//! the command has started (the new process has descriptors of its own by then) or, for a builtin, has run.
+//! Who closes what: a redirection or pipe end is opened for one command and closed by the shell as
+//! soon as the command has started (the new process has descriptors of its own by then) or, for a
+//! builtin, has run.
 
 use crate::ast::*;
 use crate::expand::{Environment, ExpandError, expand_one, expand_value, expand_words};
@@ -16,7 +17,8 @@ use alloc::vec::Vec;
 /// Where programs are looked for if `PATH` is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/boot/bin";
 
-/// Most bytes that the shell writes into a pipe whose reader has not started: less than any pipe holds.
+/// Most bytes that the shell writes into a pipe whose reader has not started: less than any pipe
+/// holds.
 const PIPED_AHEAD: usize = 16 * 1024;
 
 /// Where a command's descriptors lead.
@@ -60,7 +62,8 @@ impl<S: System> Shell<S> {
         }
     }
 
-    /// Opens what `redirects` name; `None`, with nothing left open, after a message about what failed.
+    /// Opens what `redirects` name; `None`, with nothing left open, after a message about what
+    /// failed.
     pub(crate) fn redirect(&mut self, redirects: &[Redirect]) -> Option<Box<Opened>> {
         let mut opened = Box::new(Opened {
             descriptors: self.descriptors,
@@ -160,10 +163,10 @@ impl<S: System> Shell<S> {
         }
     }
 
-    /// Expands a simple command and opens its redirections. `Err` if there is nothing more to do: it failed, or
-    /// has no name, or was `exec`.
-    // Not inlined, as others here: functions call each other on a small stack, and what this one needs is not
-    // needed any more then.
+    /// Expands a simple command and opens its redirections. `Err` if there is nothing more to do:
+    /// it failed, or has no name, or was `exec`.
+    // Not inlined, as others here: functions call each other on a small stack, and what this one
+    // needs is not needed any more then.
     #[inline(never)]
     fn make_ready(&mut self, simple: &Simple, command: &Command) -> Result<Box<Ready>, Flow> {
         self.substituted = None;
@@ -215,7 +218,8 @@ impl<S: System> Shell<S> {
         self.wait_in_foreground(Vec::from([started]), text)
     }
 
-    /// `x=1` without a command: the variables are set for good. The status is that of the last substitution.
+    /// `x=1` without a command: the variables are set for good. The status is that of the last
+    /// substitution.
     #[inline(never)]
     fn only_assignments(&mut self, simple: &Simple, command: &Command) -> Flow {
         let assignments = match self.expand_assignments(simple) {
@@ -519,8 +523,8 @@ impl<S: System> Shell<S> {
         done
     }
 
-    /// Starts a list's item without waiting for it. Its standard input, unless redirected, is empty, so
-    /// that it does not take the lines that are meant for the shell.
+    /// Starts a list's item without waiting for it. Its standard input, unless redirected, is
+    /// empty, so that it does not take the lines that are meant for the shell.
     #[inline(never)]
     pub(crate) fn start_in_background(&mut self, item: &Item) {
         let Ok((input, write_end)) = self.system.pipe() else {
@@ -644,7 +648,8 @@ impl<S: System> Shell<S> {
     }
 }
 
-/// The stages of `command` if it is one pipeline of simple commands, which needs no shell around it.
+/// The stages of `command` if it is one pipeline of simple commands, which needs no shell around
+/// it.
 fn simple_pipeline(command: &[u8]) -> Option<Vec<Command>> {
     let list = parse(command).ok()?;
     let [item] = <[Item; 1]>::try_from(list.items).ok()?;

@@ -1,5 +1,6 @@
-//! Cuts shell source into tokens. Words keep their inner structure ([`Part`](crate::ast::Part)s), so that quotes
-//! need not be looked at again when the word is expanded; they are read in [`word`](crate::word).
+//! Cuts shell source into tokens. Words keep their inner structure ([`Part`](crate::ast::Part)s),
+//! so that quotes need not be looked at again when the word is expanded; they are read in
+//! [`word`](crate::word).
 
 use crate::MOST_NESTING;
 use crate::ast::{Document, Part, Word};

@@ -1,12 +1,13 @@
-//! The shell's language, without a system under it: source text goes through [`parse`] to a [`List`], and a
-//! [`Shell`] runs that on anything that implements [`System`] (the program `sh` does, and so do the tests).
+//! The shell's language, without a system under it: source text goes through [`parse`] to a
+//! [`List`], and a [`Shell`] runs that on anything that implements [`System`] (the program `sh`
+//! does, and so do the tests).
 //!
-//! The language is the POSIX shell's. There is no `fork` on Trefoil, so what needs a copy of the shell (a
-//! subshell, a substitution of more than a pipeline, a compound command in a pipe or in the background) is given
-//! as text to a new `sh`, with the state of this one ([`Shell::restore`]).
+//! The language is the POSIX shell's. There is no `fork` on Trefoil, so what needs a copy of the
+//! shell (a subshell, a substitution of more than a pipeline, a compound command in a pipe or in
+//! the background) is given as text to a new `sh`, with the state of this one ([`Shell::restore`]).
 //!
-//! Everything is bytes, as file names are. Nesting is bounded by [`MOST_NESTING`], so that no input can use
-//! up the stack.
+//! Everything is bytes, as file names are. Nesting is bounded by [`MOST_NESTING`], so that no input
+//! can use up the stack.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -45,9 +46,9 @@ pub use system::{
 
 /// How deep commands, quotes and substitutions may nest.
 pub const MOST_NESTING: usize = 24;
-/// How many bytes of stack commands that run inside each other may use: of the 128 KiB that a thread of Trefoil has,
-/// so that there is enough for the system calls of the innermost.
+/// How many bytes of stack commands that run inside each other may use: of the 128 KiB that a
+/// thread of Trefoil has, so that there is enough for the system calls of the innermost.
 pub const MOST_STACK: usize = 80 * 1024;
-/// The most bytes that one command's words may expand to: far more than any program takes as arguments, far
-/// less than a shell has memory.
+/// The most bytes that one command's words may expand to: far more than any program takes as
+/// arguments, far less than a shell has memory.
 pub const MOST_EXPANDED: usize = 4 * 1024 * 1024;

@@ -35,8 +35,9 @@ pub fn parse(text: &[u8]) -> Result<List, SyntaxError> {
     Ok(list)
 }
 
-/// Parses the commands that begin in the first line at or behind byte `at` of `text`, and says where to go on;
-/// `None` at the end. If `whole`, there is no more text to come, so that its end also ends a here-document.
+/// Parses the commands that begin in the first line at or behind byte `at` of `text`, and says
+/// where to go on; `None` at the end. If `whole`, there is no more text to come, so that its end
+/// also ends a here-document.
 ///
 /// # Errors
 /// As [`parse`].

@@ -1,7 +1,7 @@
 //! Commands for whoever sits in front of the shell: `help`, `history`, `clear` and `which`.
 //!
-//! POSIX has none of them. They are builtins, because they tell what the shell knows, or because nobody who has just
-//! booted should have to look for them.
+//! POSIX has none of them. They are builtins, because they tell what the shell knows, or because
+//! nobody who has just booted should have to look for them.
 
 use crate::builtin::Outcome;
 use crate::launch::lossy;

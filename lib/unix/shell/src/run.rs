@@ -1,7 +1,8 @@
 //! The interpreter: walks the tree and has the system do the work.
 //!
-//! Statuses are those that a Unix user knows: 127 command not found, 126 found but cannot be run, 130 ended
-//! by Ctrl-C, 137 killed, 139 crashed, 141 nobody reads the output, 148 stopped, 2 syntax error.
+//! Statuses are those that a Unix user knows: 127 command not found, 126 found but cannot be run,
+//! 130 ended by Ctrl-C, 137 killed, 139 crashed, 141 nobody reads the output, 148 stopped, 2 syntax
+//! error.
 
 use crate::ast::*;
 use crate::expand::{Environment, ExpandError, expand_one, expand_pattern, expand_words};
@@ -66,7 +67,8 @@ pub(crate) struct Switches {
     pub check_only: bool,
 }
 
-/// Where the shell's descriptors 0 to 9 lead now: inside a command with redirections not where they usually do.
+/// Where the shell's descriptors 0 to 9 lead now: inside a command with redirections not where they
+/// usually do.
 pub(crate) type Descriptors = [Option<u32>; 10];
 
 /// A shell with its variables.
@@ -96,8 +98,8 @@ pub struct Shell<S: System> {
     pub(crate) traps: BTreeMap<usize, Vec<u8>>,
     /// How far `getopts` is in its argument.
     pub(crate) option_at: usize,
-    /// The last process that was waited for came to its own end, although Ctrl-C may have been pressed: it
-    /// was told of that itself, as another shell is.
+    /// The last process that was waited for came to its own end, although Ctrl-C may have been
+    /// pressed: it was told of that itself, as another shell is.
     pub(crate) unhurt: bool,
     pub(crate) descriptors: Descriptors,
     /// What `exec` has opened for good.
@@ -304,7 +306,8 @@ impl<S: System> Shell<S> {
         self.write_to(2, line.as_bytes());
     }
 
-    /// Writes to one of the shell's descriptors. Where nothing can be done about an error it need not be looked at.
+    /// Writes to one of the shell's descriptors. Where nothing can be done about an error it need
+    /// not be looked at.
     pub(crate) fn write_to(&mut self, descriptor: usize, text: &[u8]) -> Option<Unwritten> {
         match self.descriptors[descriptor] {
             Some(descriptor) => self.system.write(descriptor, text).err(),
@@ -325,8 +328,8 @@ impl<S: System> Shell<S> {
         pressed
     }
 
-    // Functions call each other on a small stack. So what is on the way from one to the next keeps little there: it is in
-    // functions of its own, and large values are in boxes.
+    // Functions call each other on a small stack. So what is on the way from one to the next keeps
+    // little there: it is in functions of its own, and large values are in boxes.
     #[inline(never)]
     pub(crate) fn list(&mut self, list: &List) -> Flow {
         for item in &list.items {
@@ -431,8 +434,8 @@ impl<S: System> Shell<S> {
         Flow::Next
     }
 
-    /// Whether so much of the stack is in use that nothing more may be nested. A function that calls itself
-    /// would otherwise end in a crash.
+    /// Whether so much of the stack is in use that nothing more may be nested. A function that
+    /// calls itself would otherwise end in a crash.
     pub(crate) fn is_deep(&self) -> bool {
         self.stack.abs_diff(stack_address()) > MOST_STACK
     }
@@ -636,7 +639,8 @@ fn leaves_round(flow: Flow) -> Option<Flow> {
     }
 }
 
-/// Whether `set -e` looks at the pipeline's status; in other compound commands it has looked inside already.
+/// Whether `set -e` looks at the pipeline's status; in other compound commands it has looked inside
+/// already.
 fn may_end(pipeline: &Pipeline) -> bool {
     match pipeline.stages.as_slice() {
         [only] => matches!(only.kind, CommandKind::Simple(_) | CommandKind::Subshell(_)),

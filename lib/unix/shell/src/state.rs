@@ -1,8 +1,8 @@
-//! What a new shell must know to stand in for this one: there is no `fork`, so a subshell is a new process that
-//! gets the state of the old one as text.
+//! What a new shell must know to stand in for this one: there is no `fork`, so a subshell is a new
+//! process that gets the state of the old one as text.
 //!
-//! The text's first line has numbers: `$$`, `$?`, `$!` (0: none), and the letters of `set` behind a `-`. What
-//! follows is shell source: the variables that are not exported, and the functions.
+//! The text's first line has numbers: `$$`, `$?`, `$!` (0: none), and the letters of `set` behind a
+//! `-`. What follows is shell source: the variables that are not exported, and the functions.
 
 use crate::builtin::number;
 use crate::expand::Environment as _;

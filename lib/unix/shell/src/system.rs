@@ -10,7 +10,8 @@ pub enum OpenMode {
     Read,
     /// To write from the start; made or emptied.
     Write,
-    /// As `Write`, but a file that is there already is an error; what is no file, such as `/dev/null`, is not.
+    /// As `Write`, but a file that is there already is an error; what is no file, such as
+    /// `/dev/null`, is not.
     Create,
     /// To write at the end; made if it is not there.
     Append,
@@ -58,7 +59,8 @@ pub struct SpawnOrder<'a> {
     pub arguments: &'a [Vec<u8>],
     /// Its environment.
     pub environment: &'a [(String, Vec<u8>)],
-    /// What become its descriptors 0, 1 and 2 ([`NO_DESCRIPTOR`]: not open). They stay the shell's to close.
+    /// What become its descriptors 0, 1 and 2 ([`NO_DESCRIPTOR`]: not open). They stay the shell's
+    /// to close.
     pub descriptors: [u32; 3],
     /// Ctrl-C does not reach it.
     pub background: bool,
@@ -148,7 +150,8 @@ pub trait System {
     /// # Errors
     /// Why not.
     fn kill_job(&mut self, child: u32) -> Result<(), String>;
-    /// Which of these children have ended and can be waited for at once; also those that are not known.
+    /// Which of these children have ended and can be waited for at once; also those that are not
+    /// known.
     fn finished(&mut self, pids: &[u32]) -> Vec<u32>;
     /// Lets a moment pass, before it is asked again whether something has happened.
     fn pause(&mut self);
@@ -167,17 +170,17 @@ pub trait System {
     /// # Errors
     /// Why not.
     fn document(&mut self, text: &[u8]) -> Result<u32, String>;
-    /// A line from a descriptor, as far as there is one, and whether a line break ended it (it is not part of
-    /// the text). Nothing behind the line is taken.
+    /// A line from a descriptor, as far as there is one, and whether a line break ended it (it is
+    /// not part of the text). Nothing behind the line is taken.
     fn read_from(&mut self, descriptor: u32) -> (Vec<u8>, bool);
     /// Writes all of `text`.
     ///
     /// # Errors
     /// Why not all of it went.
     fn write(&mut self, descriptor: u32, text: &[u8]) -> Result<(), Unwritten>;
-    /// The next line of standard input, with a prompt in front if the shell is interactive. `commands` are the
-    /// names of its builtins and functions, for completion; `columns` is how wide the terminal is, if the variable
-    /// `COLUMNS` tells.
+    /// The next line of standard input, with a prompt in front if the shell is interactive.
+    /// `commands` are the names of its builtins and functions, for completion; `columns` is how
+    /// wide the terminal is, if the variable `COLUMNS` tells.
     fn read_line(&mut self, prompt: &str, commands: &[Vec<u8>], columns: Option<usize>) -> Line;
     /// The lines that were typed before, oldest first; none if nobody types.
     fn history(&self) -> Vec<Vec<u8>>;
@@ -201,8 +204,8 @@ pub trait System {
     fn working_directory(&mut self) -> Result<Vec<u8>, String>;
     /// How often Ctrl-C was pressed; only the change from one call to the next counts.
     fn interrupts(&mut self) -> u32;
-    /// Processor time in milliseconds: of the shell itself, of others on its behalf, and the same of its children that
-    /// have ended.
+    /// Processor time in milliseconds: of the shell itself, of others on its behalf, and the same
+    /// of its children that have ended.
     fn times(&mut self) -> [u64; 4];
     /// The shell's own process number.
     fn pid(&self) -> u32;

@@ -16,8 +16,8 @@ use textutil::printf::{self, Printed};
 const BROKEN_PIPE: i32 = 141;
 
 impl<S: System> Shell<S> {
-    /// Writes to the standard output. If nobody reads it the shell ends, so that no loop runs for ever; a
-    /// person's shell goes on. Any other error is told, and is the command's.
+    /// Writes to the standard output. If nobody reads it the shell ends, so that no loop runs for
+    /// ever; a person's shell goes on. Any other error is told, and is the command's.
     pub(crate) fn put(&mut self, text: &[u8]) -> Flow {
         if text.is_empty() {
             return Flow::Next;
@@ -58,7 +58,8 @@ impl<S: System> Shell<S> {
         flow
     }
 
-    /// `read [-r] [-p PROMPT] NAME...`: a line of standard input into variables, the rest of it into the last.
+    /// `read [-r] [-p PROMPT] NAME...`: a line of standard input into variables, the rest of it
+    /// into the last.
     pub(crate) fn read(&mut self, arguments: &[Vec<u8>]) -> Outcome {
         let (mut raw, mut names) = (false, arguments);
         loop {
@@ -97,7 +98,8 @@ impl<S: System> Shell<S> {
         Ok(Flow::Next)
     }
 
-    /// A line as bytes, each with whether a backslash stood before it; one at the end joins the next line.
+    /// A line as bytes, each with whether a backslash stood before it; one at the end joins the
+    /// next line.
     fn read_logical_line(&mut self, input: u32, raw: bool) -> (Vec<(u8, bool)>, bool) {
         let mut line = Vec::new();
         loop {
@@ -237,8 +239,8 @@ fn split_line(line: &[(u8, bool)], separators: &[u8], count: usize) -> Vec<Vec<u
     fields
 }
 
-/// What the last variable gets: the rest without blanks at its end, and without one other separator if that
-/// ends the only field in it.
+/// What the last variable gets: the rest without blanks at its end, and without one other separator
+/// if that ends the only field in it.
 fn last_field<'a>(
     rest: &'a [(u8, bool)],
     first_end: usize,

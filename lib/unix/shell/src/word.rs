@@ -77,7 +77,8 @@ impl Lexer<'_> {
     fn double_quoted(&mut self, parts: &mut Parts) -> Result<(), SyntaxError> {
         let start = self.at;
         self.at += 1;
-        // Only quotes with nothing in them make a word of themselves: `"$@"` may stand for none at all.
+        // Only quotes with nothing in them make a word of themselves: `"$@"` may stand for none at
+        // all.
         if self.peek() == Some(b'"') {
             parts.quoted(b"");
         }
@@ -110,7 +111,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// `\` in double quotes: only in front of one of `special` and a line break does it mean anything.
+    /// `\` in double quotes: only in front of one of `special` and a line break does it mean
+    /// anything.
     fn escaped_in_quotes(&mut self, parts: &mut Parts, special: &[u8]) {
         self.at += 1;
         match self.peek() {
@@ -178,7 +180,8 @@ impl Lexer<'_> {
         Ok(text)
     }
 
-    /// At `$((` that is closed by `))`: where that stands. Otherwise it is a substitution that begins with `(`.
+    /// At `$((` that is closed by `))`: where that stands. Otherwise it is a substitution that
+    /// begins with `(`.
     fn arithmetic_end(&self) -> Option<usize> {
         if !self.looking_at(b"$((") {
             return None;
@@ -283,7 +286,8 @@ impl Lexer<'_> {
         })
     }
 
-    /// What stands behind `$`; `None` (and nothing read) if it is nothing that a `$` can stand before.
+    /// What stands behind `$`; `None` (and nothing read) if it is nothing that a `$` can stand
+    /// before.
     fn parameter(&mut self, braced: bool) -> Option<Parameter> {
         let rest = &self.text[self.at..];
         let (parameter, len) = match *rest.first()? {

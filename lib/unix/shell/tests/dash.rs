@@ -1,5 +1,5 @@
-//! Scripts and what dash 0.5.12 prints for them and ends with: ours must do the same. Where a dash is installed it
-//! is asked again, so that the table cannot drift from the truth.
+//! Scripts and what dash 0.5.12 prints for them and ends with: ours must do the same. Where a dash
+//! is installed it is asked again, so that the table cannot drift from the truth.
 
 mod common;
 
@@ -487,7 +487,8 @@ echo "$a""#,
     ),
 ];
 
-/// What dash is started by: whoever runs the tests may ignore signals or keep modes from others, and dash would inherit that.
+/// What dash is started by: whoever runs the tests may ignore signals or keep modes from others,
+/// and dash would inherit that.
 const USUAL: &str = "umask 022; exec env --default-signal dash -c \"$1\" sh";
 
 #[test]

@@ -1,5 +1,5 @@
-//! What a user sees when something is wrong. Each fault must say its cause, give the right status, and leave
-//! no descriptor open (which `common` checks after every run).
+//! What a user sees when something is wrong. Each fault must say its cause, give the right status,
+//! and leave no descriptor open (which `common` checks after every run).
 
 mod common;
 

@@ -88,7 +88,8 @@ fn lists_and_statuses() {
     assert_eq!(run("false; exit").status, 1);
 }
 
-/// The first process of each pipeline or background list is the first of a job, which the others of the pipeline join.
+/// The first process of each pipeline or background list is the first of a job, which the others of
+/// the pipeline join.
 #[test]
 fn jobs_of_processes() {
     assert_eq!(run("say a; say b").leaders, [None, None]);

@@ -27,8 +27,8 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The moment `seconds` after the start of 1970 in the words of `pattern`, with `%Y` and so on. `None` if a
-/// letter behind a `%` is not known, or `pattern` is no UTF-8.
+/// The moment `seconds` after the start of 1970 in the words of `pattern`, with `%Y` and so on.
+/// `None` if a letter behind a `%` is not known, or `pattern` is no UTF-8.
 pub fn format(pattern: &[u8], seconds: u64) -> Option<String> {
     let mut text = String::new();
     let mut letters = core::str::from_utf8(pattern).ok()?.chars();
@@ -41,7 +41,8 @@ pub fn format(pattern: &[u8], seconds: u64) -> Option<String> {
     Some(text)
 }
 
-/// What stands behind a `%`: perhaps `-` for no padding, `_` for blanks or `0` for zeros, and a letter.
+/// What stands behind a `%`: perhaps `-` for no padding, `_` for blanks or `0` for zeros, and a
+/// letter.
 fn conversion(letters: &mut core::str::Chars<'_>, seconds: u64) -> Option<String> {
     let (flag, letter) = match letters.next()? {
         flag @ ('-' | '_' | '0') => (Some(flag), letters.next()?),

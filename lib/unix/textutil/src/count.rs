@@ -57,8 +57,8 @@ impl core::ops::AddAssign for Counts {
     }
 }
 
-/// How wide `wc` prints its numbers: wide enough for the `total` length of all regular files, and for 7
-/// digits if there is an input whose length is not known in advance.
+/// How wide `wc` prints its numbers: wide enough for the `total` length of all regular files, and
+/// for 7 digits if there is an input whose length is not known in advance.
 pub fn width(total: u64, unknown_lengths: bool) -> usize {
     let digits = total.checked_ilog10().map_or(1, |log| log as usize + 1);
     if unknown_lengths {

@@ -50,8 +50,8 @@ impl Date {
         }
     }
 
-    /// As `ls -l` shows it when it is now `now`: with the time of day if it is less than half a year ago,
-    /// otherwise with the year.
+    /// As `ls -l` shows it when it is now `now`: with the time of day if it is less than half a
+    /// year ago, otherwise with the year.
     pub fn listed(seconds: u64, now: u64) -> String {
         const HALF_YEAR: u64 = 31_556_952 / 2;
         let date = Date::from_seconds(seconds);
@@ -63,8 +63,9 @@ impl Date {
     }
 }
 
-/// The seconds since 1970 of a date in UTC: `@SECONDS`, `now`, or `YYYY-MM-DD`, with `hh:mm` or `hh:mm:ss` behind a
-/// blank or `T`, and `Z` or `UTC` behind that. `None` if it is none, or before 1970.
+/// The seconds since 1970 of a date in UTC: `@SECONDS`, `now`, or `YYYY-MM-DD`, with `hh:mm` or
+/// `hh:mm:ss` behind a blank or `T`, and `Z` or `UTC` behind that. `None` if it is none, or
+/// before 1970.
 pub fn parse(text: &[u8], now: u64) -> Option<u64> {
     let text = core::str::from_utf8(text).ok()?.trim();
     if text == "now" {
@@ -92,7 +93,8 @@ pub fn parse(text: &[u8], now: u64) -> Option<u64> {
     seconds_of(numbers(date, '-')?, numbers(time, ':')?)
 }
 
-/// The seconds since 1970 of `[[CC]YY]MMDDhhmm[.ss]`; without a year that of `now`. `None` if it is none.
+/// The seconds since 1970 of `[[CC]YY]MMDDhhmm[.ss]`; without a year that of `now`. `None` if it is
+/// none.
 pub fn parse_stamp(text: &[u8], now: u64) -> Option<u64> {
     let text = core::str::from_utf8(text).ok()?;
     let (digits, second) = text.split_once('.').unwrap_or((text, "00"));

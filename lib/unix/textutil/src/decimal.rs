@@ -95,11 +95,12 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// From `first` to `last` in steps of `step`, all shown with the same number of places. `None` if the
-    /// step is zero.
+    /// From `first` to `last` in steps of `step`, all shown with the same number of places. `None`
+    /// if the step is zero.
     pub fn new(first: Decimal, step: Decimal, last: Decimal) -> Option<Self> {
         let places = first.places.max(step.places);
-        // The last may have more places than are shown: compare in its own, by rounding towards the start.
+        // The last may have more places than are shown: compare in its own, by rounding towards the
+        // start.
         let all = places.max(last.places);
         let scale = 10_i128.pow(all - places);
         let last = last.with_places(all).digits;

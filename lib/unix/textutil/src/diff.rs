@@ -1,12 +1,14 @@
 //! Differences between two texts, line by line, as `diff` and `diff -u` print them.
 //!
-//! Myers' algorithm ("An O(ND) difference algorithm and its variations", 1986) on what is left when equal starts and
-//! ends are taken off. Beyond [`MOST_CHANGES`] what is left counts as replaced as a whole: right, not smallest.
+//! Myers' algorithm ("An O(ND) difference algorithm and its variations", 1986) on what is left when
+//! equal starts and ends are taken off. Beyond [`MOST_CHANGES`] what is left counts as replaced as
+//! a whole: right, not smallest.
 
 use alloc::format;
 use alloc::vec::Vec;
 
-/// Most changed lines for which the smallest difference is looked for; the memory for it grows with the square.
+/// Most changed lines for which the smallest difference is looked for; the memory for it grows with
+/// the square.
 const MOST_CHANGES: usize = 2000;
 
 /// A piece of the texts: lines of the old one that become lines of the new one.

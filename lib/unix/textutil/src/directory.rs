@@ -1,5 +1,5 @@
-//! Directory entries as file systems pack them: inode (8 bytes, little-endian), kind (1), length of the
-//! name (1), name.
+//! Directory entries as file systems pack them: inode (8 bytes, little-endian), kind (1), length of
+//! the name (1), name.
 
 use alloc::vec::Vec;
 

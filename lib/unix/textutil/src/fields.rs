@@ -9,7 +9,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Reads numbers and ranges `3`, `2-5`, `2-`, `-5`, with commas between them. `None` if it is not that.
+    /// Reads numbers and ranges `3`, `2-5`, `2-`, `-5`, with commas between them. `None` if it is
+    /// not that.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let ranges = text.split(|&byte| byte == b',').map(range);
         Some(Selection {
@@ -30,7 +31,8 @@ impl Selection {
         selected.map(|(_, &byte)| byte).collect()
     }
 
-    /// The selected fields of `line`, with separators between them; `None` if there is no separator in it.
+    /// The selected fields of `line`, with separators between them; `None` if there is no separator
+    /// in it.
     pub fn fields(&self, line: &[u8], separator: u8) -> Option<Vec<u8>> {
         if !line.contains(&separator) {
             return None;

@@ -1,5 +1,6 @@
-//! What the system's programs compute, without the system: each module is the heart of one or two programs
-//! and knows nothing of files or processes. What the programs print agrees with their Unix namesakes.
+//! What the system's programs compute, without the system: each module is the heart of one or two
+//! programs and knows nothing of files or processes. What the programs print agrees with their Unix
+//! namesakes.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Command-line options as POSIX has them: `-a -b`, `-ab`, `-n 5`, `-n5`, `--`; options may also stand
-//! behind operands.
+//! Command-line options as POSIX has them: `-a -b`, `-ab`, `-n 5`, `-n5`, `--`; options may also
+//! stand behind operands.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -39,8 +39,8 @@ impl fmt::Display for OptionError {
 }
 
 impl Options {
-    /// Takes `arguments` (without the program's name) apart. `known` lists the option letters; a letter
-    /// with a colon behind it has a value. A lone `-` is an operand.
+    /// Takes `arguments` (without the program's name) apart. `known` lists the option letters; a
+    /// letter with a colon behind it has a value. A lone `-` is an operand.
     ///
     /// # Errors
     /// The first option that is not known or has no value.

@@ -24,7 +24,8 @@ pub struct Key {
     manner: Option<Manner>,
 }
 
-/// A field, counted from 1, and a byte in it, likewise; of a key's last place 0 is the end of the field.
+/// A field, counted from 1, and a byte in it, likewise; of a key's last place 0 is the end of the
+/// field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     field: usize,
@@ -44,7 +45,8 @@ impl Place {
 }
 
 impl Key {
-    /// Reads `FIRST[.BYTE][LETTERS][,LAST[.BYTE][LETTERS]]`, counted from 1, letters of `nrbf`. `None` if it is not that.
+    /// Reads `FIRST[.BYTE][LETTERS][,LAST[.BYTE][LETTERS]]`, counted from 1, letters of `nrbf`.
+    /// `None` if it is not that.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut parts = text.splitn(2, |&byte| byte == b',');
         let mut manner = Manner::default();
@@ -71,7 +73,8 @@ impl Key {
     }
 }
 
-/// The numbers before the letters, which go into `manner`; `byte` if there is only that of the field.
+/// The numbers before the letters, which go into `manner`; `byte` if there is only that of the
+/// field.
 fn place(text: &[u8], manner: &mut Manner, byte: usize) -> Option<Place> {
     let (field, mut rest) = leading_number(text)?;
     let mut place = Place { field, byte };
@@ -98,7 +101,8 @@ fn leading_number(text: &[u8]) -> Option<(usize, &[u8])> {
     (number < 1 << 24).then_some((number, rest))
 }
 
-/// Where the field that starts at `at` ends: before a separator, or before blanks behind what is none.
+/// Where the field that starts at `at` ends: before a separator, or before blanks behind what is
+/// none.
 fn field_end(line: &[u8], at: usize, separator: Option<u8>) -> usize {
     let rest = &line[at..];
     let length = match separator {
@@ -183,7 +187,8 @@ fn compare(a: &[u8], b: &[u8], manner: Manner) -> Ordering {
     }
 }
 
-/// A number as it is written: negative, digits without zeros at the left, decimals without zeros at the right.
+/// A number as it is written: negative, digits without zeros at the left, decimals without zeros at
+/// the right.
 fn number(text: &[u8]) -> (bool, &[u8], &[u8]) {
     let text = without_blanks(text);
     let (negative, text) = match text {

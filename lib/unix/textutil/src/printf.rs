@@ -1,7 +1,7 @@
 //! What `printf` and the shell's `echo` print.
 //!
-//! `printf` (POSIX, XCU): the format is used again while arguments are left; missing ones are empty or 0. Of floating
-//! point there is `%f` alone.
+//! `printf` (POSIX, XCU): the format is used again while arguments are left; missing ones are empty
+//! or 0. Of floating point there is `%f` alone.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -283,8 +283,8 @@ impl Printer<'_> {
         self.padded(directive, &text);
     }
 
-    /// A number as in C, or a character behind a quote. What cannot be read is an error and counts as far as it
-    /// can be.
+    /// A number as in C, or a character behind a quote. What cannot be read is an error and counts
+    /// as far as it can be.
     fn integer(&mut self, argument: &[u8]) -> i128 {
         if let [b'\'' | b'"', rest @ ..] = argument {
             let text = String::from_utf8_lossy(rest);

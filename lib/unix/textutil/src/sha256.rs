@@ -126,8 +126,8 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// A line as `sha256sum` prints it. A name with a backslash or a line break in it is escaped, and the line
-/// then starts with a backslash.
+/// A line as `sha256sum` prints it. A name with a backslash or a line break in it is escaped, and
+/// the line then starts with a backslash.
 pub fn sum_line(digest: &[u8; 32], name: &[u8]) -> alloc::vec::Vec<u8> {
     let special = name
         .iter()

@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-/// Reads a set of bytes: single ones, ranges `a-z`, classes `[:upper:]`, and `\n`, `\t`, `\\`, `\012`.
-/// `None` if a range runs backwards, a class is not known, or there is a lone backslash at the end.
+/// Reads a set of bytes: single ones, ranges `a-z`, classes `[:upper:]`, and `\n`, `\t`, `\\`,
+/// `\012`. `None` if a range runs backwards, a class is not known, or there is a lone backslash at
+/// the end.
 pub fn parse_set(text: &[u8]) -> Option<Vec<u8>> {
     let mut set = Vec::new();
     let mut rest = text;
@@ -39,7 +40,8 @@ pub fn parse_set(text: &[u8]) -> Option<Vec<u8>> {
     Some(set)
 }
 
-/// `[x*N]`: a byte, how often (0: not said), and what is behind it. `[=x=]`, all that is equal to x, is x once.
+/// `[x*N]`: a byte, how often (0: not said), and what is behind it. `[=x=]`, all that is equal to
+/// x, is x once.
 fn repetition(text: &[u8]) -> Option<(u8, usize, &[u8])> {
     let inner = text.strip_prefix(b"[")?;
     if let [b'=', equal, b'=', b']', rest @ ..] = inner {
@@ -141,8 +143,8 @@ impl Default for Translation {
 }
 
 impl Translation {
-    /// Each byte of `from` becomes the one in its place in `to`, or the last one there. Nothing happens if
-    /// `to` is empty.
+    /// Each byte of `from` becomes the one in its place in `to`, or the last one there. Nothing
+    /// happens if `to` is empty.
     pub fn translate(&mut self, from: &[u8], to: &[u8]) {
         for (at, &byte) in from.iter().enumerate() {
             if let Some(&new) = to.get(at).or(to.last()) {

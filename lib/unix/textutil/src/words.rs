@@ -12,8 +12,8 @@ pub fn lines(text: &[u8]) -> Vec<Vec<u8>> {
     starts.collect()
 }
 
-/// Words between blanks and line breaks; quotes and backslashes keep those in a word. `None` if a quote is not
-/// closed in its line.
+/// Words between blanks and line breaks; quotes and backslashes keep those in a word. `None` if a
+/// quote is not closed in its line.
 pub fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut open: Option<Vec<u8>> = None;

@@ -1,7 +1,7 @@
 //! The line discipline of a terminal: bytes typed at a keyboard go in, edited lines come out.
 //!
-//! A [`Tty`] has no locks, no waits and no device. Its owner feeds it what the device delivers, writes
-//! back what it wants echoed, and blocks readers while [`Tty::read`] has nothing for them.
+//! A [`Tty`] has no locks, no waits and no device. Its owner feeds it what the device delivers,
+//! writes back what it wants echoed, and blocks readers while [`Tty::read`] has nothing for them.
 //!
 //! | typed | what it does |
 //! | --- | --- |
@@ -14,8 +14,8 @@
 //! | Ctrl-Z | throws away the line that is being typed, and is reported |
 //! | escape sequences, other control characters | nothing |
 //!
-//! In raw mode ([`Tty::set_raw`]) none of this holds: readers get every byte as it is typed, and nothing is
-//! echoed. That is for a program that edits lines itself.
+//! In raw mode ([`Tty::set_raw`]) none of this holds: readers get every byte as it is typed, and
+//! nothing is echoed. That is for a program that edits lines itself.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -35,7 +35,8 @@ pub const LINE_LIMIT: usize = 4095;
 /// Bytes of finished lines above which [`Tty::is_full`] asks the owner to stop feeding.
 pub const READY_LIMIT: usize = 64 * 1024;
 
-/// Finished lines (also empty ends of input) above which [`Tty::is_full`] asks the owner to stop feeding.
+/// Finished lines (also empty ends of input) above which [`Tty::is_full`] asks the owner to stop
+/// feeding.
 const LINES_LIMIT: usize = 4096;
 
 const BELL: &[u8] = b"\x07";
@@ -100,9 +101,9 @@ impl Tty {
         self.raw
     }
 
-    /// Switches raw mode on or off. Nothing that was typed is lost: a line that is being typed can be read
-    /// raw, and raw bytes that nobody has read are taken as if they were typed again. What comes of them is
-    /// appended to `echo` and returned.
+    /// Switches raw mode on or off. Nothing that was typed is lost: a line that is being typed can
+    /// be read raw, and raw bytes that nobody has read are taken as if they were typed again. What
+    /// comes of them is appended to `echo` and returned.
     pub fn set_raw(&mut self, on: bool, echo: &mut Vec<u8>) -> Vec<Event> {
         if on == self.raw {
             return Vec::new();
@@ -152,8 +153,8 @@ impl Tty {
         None
     }
 
-    /// Copies out of the first finished line, at most to its end; how many bytes. `Some(0)` is the end of
-    /// input, which is then consumed; `None`: nothing there yet.
+    /// Copies out of the first finished line, at most to its end; how many bytes. `Some(0)` is the
+    /// end of input, which is then consumed; `None`: nothing there yet.
     pub fn read(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let line = self.ready.front()?;
         let rest = &line[self.taken..];
@@ -174,7 +175,8 @@ impl Tty {
         self.ready_bytes >= READY_LIMIT || self.ready.len() >= LINES_LIMIT
     }
 
-    /// Whether the byte belongs to an escape sequence (arrow keys and the like), which means nothing here.
+    /// Whether the byte belongs to an escape sequence (arrow keys and the like), which means
+    /// nothing here.
     fn skip_escape(&mut self, byte: u8) -> bool {
         let (next, skip) = match (self.escape, byte) {
             (_, 0x1b) => (Escape::Start, true),

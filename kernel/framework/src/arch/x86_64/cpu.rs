@@ -65,8 +65,8 @@ pub fn features() -> Features {
 #[inline]
 pub fn this_cpu() -> &'static PerCpu {
     let block: *const PerCpu;
-    // SAFETY: `install_block` put the address of a static block into its own word before any code that
-    // calls this ran on this processor.
+    // SAFETY: `install_block` put the address of a static block into its own word before any code
+    // that calls this ran on this processor.
     unsafe {
         core::arch::asm!("mov {}, gs:[{own}]", out(reg) block, own = const abi::words::OWN, options(nostack, readonly, preserves_flags));
         &*block

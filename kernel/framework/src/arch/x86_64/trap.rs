@@ -81,8 +81,8 @@ extern "C" fn trap_dispatch(frame: &mut TrapFrame) {
     }
 }
 
-// SAFETY: the first is in the assembly below and takes a frame as `return_to` has it; the second is in `user::mode`, and
-// only its address is used.
+// SAFETY: the first is in the assembly below and takes a frame as `return_to` has it; the second is
+// in `user::mode`, and only its address is used.
 unsafe extern "C" {
     fn trap_return(frame: *const TrapFrame) -> !;
     fn syscall_entry();

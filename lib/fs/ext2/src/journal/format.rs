@@ -1,9 +1,9 @@
-//! The journal's blocks on disk: JBD2 without checksums and with 32-bit block numbers, which is what
-//! ext3 has. All numbers are big-endian, unlike those of the file system. Everything here works on
-//! bytes alone.
+//! The journal's blocks on disk: JBD2 without checksums and with 32-bit block numbers, which is
+//! what ext3 has. All numbers are big-endian, unlike those of the file system. Everything here
+//! works on bytes alone.
 //!
-//! Format reference: the Linux kernel's documentation, "ext4 data structures and algorithms", chapter
-//! "Journal (jbd2)", cited as "jbd2".
+//! Format reference: the Linux kernel's documentation, "ext4 data structures and algorithms",
+//! chapter "Journal (jbd2)", cited as "jbd2".
 
 use alloc::vec::Vec;
 

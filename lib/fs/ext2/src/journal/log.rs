@@ -84,8 +84,8 @@ impl<D: BlockDevice> Store<D> {
 }
 
 impl<D: BlockDevice> Transaction<'_, D> {
-    /// The runs of the journal's file, and how many blocks they have: no more than a journal may have,
-    /// so the work is bounded.
+    /// The runs of the journal's file, and how many blocks they have: no more than a journal may
+    /// have, so the work is bounded.
     fn map_log(&mut self) -> Result<(Vec<Run>, u32)> {
         let layout = self.layout();
         let inode = match self.inode_record(INODE)? {

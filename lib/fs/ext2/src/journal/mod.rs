@@ -20,18 +20,18 @@
 //! - Leaving rest: the superblock's `needs_recovery` flag; flush.
 //! - Commit: content of files, and into the log revokes, descriptors and copies; flush; the commit
 //!   block; flush. From there on what was committed survives, and what was freed can be used again.
-//! - Checkpoint: all logged blocks go home; flush; the journal's superblock lets the log start where
-//!   the next transaction will; flush. Only now the log's old blocks may be overwritten.
+//! - Checkpoint: all logged blocks go home; flush; the journal's superblock lets the log start
+//!   where the next transaction will; flush. Only now the log's old blocks may be overwritten.
 //! - Rest: commit and checkpoint, but the log starts nowhere; then the flag is cleared; flush.
 //!
 //! # Revokes
-//! A freed block of which the log has a copy is revoked in the same transaction, so that replay does
-//! not put the copy over what the block holds by then. It cannot be used again before that
+//! A freed block of which the log has a copy is revoked in the same transaction, so that replay
+//! does not put the copy over what the block holds by then. It cannot be used again before that
 //! transaction is committed, so no transaction both revokes a block and has a copy of it.
 //!
 //! # Failures
-//! A commit that fails leaves the running transaction as it is. If its commit block may have reached
-//! the medium, that block is overwritten before the next commit is begun (`torn`): it will
+//! A commit that fails leaves the running transaction as it is. If its commit block may have
+//! reached the medium, that block is overwritten before the next commit is begun (`torn`): it will
 //! have the same sequence, and an old commit block must not complete half of a new transaction.
 
 mod checkpoint;

@@ -1,5 +1,5 @@
-//! Power cuts at random points of random work: after each, our replay and the host's agree, the host
-//! finds nothing wrong, and everything that was acknowledged is there.
+//! Power cuts at random points of random work: after each, our replay and the host's agree, the
+//! host finds nothing wrong, and everything that was acknowledged is there.
 
 use ext2::{DeviceError, Error, FileSystem};
 
@@ -42,7 +42,8 @@ impl History {
     }
 }
 
-/// Commits while one request to the device fails; says whether the commit did. It may be on the medium.
+/// Commits while one request to the device fails; says whether the commit did. It may be on the
+/// medium.
 fn commit_in_doubt(fs: &mut Fs<'_>, disk: &Disk, random: &mut Random) -> Result<bool, Error> {
     disk.doubt_in.set(Some(random.below(6) as u32));
     let result = fs.commit();

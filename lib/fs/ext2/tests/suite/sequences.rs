@@ -1,5 +1,6 @@
-//! Any sequence of operations, with remounts and a power cut anywhere, which `proptest` makes shorter when it fails:
-//! each operation is chosen by a number of its own, so that the others stay when one is left out.
+//! Any sequence of operations, with remounts and a power cut anywhere, which `proptest` makes
+//! shorter when it fails: each operation is chosen by a number of its own, so that the others stay
+//! when one is left out.
 
 use std::sync::LazyLock;
 
@@ -76,7 +77,8 @@ static EXT2: LazyLock<Vec<u8>> = LazyLock::new(|| empty(1024, 6 << 10));
 proptest! {
     #![proptest_config(few(60))]
 
-    /// With a journal, what was acknowledged is there after a power cut, and the rest is that of one moment.
+    /// With a journal, what was acknowledged is there after a power cut, and the rest is that of
+    /// one moment.
     #[test]
     fn a_power_cut_loses_nothing_that_was_acknowledged(
         steps in vec((any::<u64>(), then()), 1..120),

@@ -221,8 +221,8 @@ fn thousands_of_entries_come_and_go() {
     }
 }
 
-/// A directory that is large enough for an index, under a cache that has room for it and one that has
-/// not; failed operations in between.
+/// A directory that is large enough for an index, under a cache that has room for it and one that
+/// has not; failed operations in between.
 #[test]
 fn large_directories_keep_their_names() {
     for (budget, count) in [(8 << 20, 6_000), (0, 1000)] {

@@ -1,4 +1,5 @@
-//! Crashes at every point of random work, with every state that the disk may be in, against a file system that never crashes.
+//! Crashes at every point of random work, with every state that the disk may be in, against a file
+//! system that never crashes.
 
 use crate::model::pair::Pair;
 use crate::model::{Choice, Crash, Error, NOW, Random};
@@ -213,7 +214,8 @@ fn a_disk_that_is_no_prefix_is_completed_as_well_as_can_be() {
     );
 }
 
-/// A change that was acknowledged and that the next instance refuses is counted, and the others are made.
+/// A change that was acknowledged and that the next instance refuses is counted, and the others are
+/// made.
 #[test]
 fn what_is_refused_is_said() {
     let mut pair: Pair = Pair::new(1, 1 << 20);
@@ -239,7 +241,8 @@ fn what_is_refused_is_said() {
         offset: 0,
         data: data.to_vec(),
     };
-    // The number of the one leads to nothing; the other one has the number on the disk that the first had.
+    // The number of the one leads to nothing; the other one has the number on the disk that the
+    // first had.
     assert_eq!(pair.result_of(write(b"x"), lost), Err(Error::Missing));
     assert!(pair.result_of(write(b"y"), kept).is_ok());
     let tree = pair.disk(|disk| disk.live.tree());

@@ -1,6 +1,6 @@
-//! Crashes of the real file system, `lib/fs/ext2` with a journal and without on a disk in memory, at every request to the disk: what it
-//! had asked the disk to write is there, and nothing else. A sequence of writes is one request, since the disk's shadow
-//! outlives the file system.
+//! Crashes of the real file system, `lib/fs/ext2` with a journal and without on a disk in memory,
+//! at every request to the disk: what it had asked the disk to write is there, and nothing else. A
+//! sequence of writes is one request, since the disk's shadow outlives the file system.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -338,7 +338,8 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
     }
 }
 
-/// Work whose operations are chosen by these numbers, one each, with crashes after so many requests to the disk.
+/// Work whose operations are chosen by these numbers, one each, with crashes after so many requests
+/// to the disk.
 pub fn run_chosen<const JOURNAL: bool>(steps: &[u64], crashes: &[usize], budget: usize) {
     let mut pair: Pair<Mounted<JOURNAL>> = Pair::new(1, budget);
     let disk = pair.site.last.borrow().disk.clone();

@@ -1,5 +1,5 @@
-//! Any sequence of operations with any crashes, which `proptest` makes shorter when it fails: each operation is
-//! chosen by a number of its own, so that the others stay when one is left out.
+//! Any sequence of operations with any crashes, which `proptest` makes shorter when it fails: each
+//! operation is chosen by a number of its own, so that the others stay when one is left out.
 
 use crate::few::few;
 use crate::model::pair::Pair;
@@ -38,8 +38,8 @@ proptest! {
     }
 }
 
-/// Found by `proptest`: an instance died when it had made a directory again under another number, and nobody had heard
-/// that number. The next one's disk then was as after no number of changes.
+/// Found by `proptest`: an instance died when it had made a directory again under another number,
+/// and nobody had heard that number. The next one's disk then was as after no number of changes.
 #[test]
 fn a_crash_while_something_is_made_again() {
     let crash = |calls, done| Crash { calls, done };

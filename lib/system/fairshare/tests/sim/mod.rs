@@ -1,4 +1,5 @@
-//! A machine made up for the policy: processors, a clock, and threads that spin, sleep or keep time.
+//! A machine made up for the policy: processors, a clock, and threads that spin, sleep or keep
+//! time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,6 @@
-//! A little Unix in memory for the shell's tests: files, pipes, a handful of programs that run to their end
-//! as soon as they are started, and a check that the shell closes every descriptor that it opens.
+//! A little Unix in memory for the shell's tests: files, pipes, a handful of programs that run to
+//! their end as soon as they are started, and a check that the shell closes every descriptor that
+//! it opens.
 #![allow(dead_code)]
 
 use shell::*;
@@ -31,7 +32,8 @@ pub struct World {
     pub stoppers: BTreeMap<u32, ()>,
     /// Children that do not end.
     pub endless: Vec<u32>,
-    /// Programs that were started: arguments joined by blanks, with ` &` behind if in the background.
+    /// Programs that were started: arguments joined by blanks, with ` &` behind if in the
+    /// background.
     pub started: Vec<String>,
     /// What each line was asked for with: how wide the terminal is.
     pub columns: Vec<Option<usize>>,

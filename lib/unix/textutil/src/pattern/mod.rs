@@ -1,8 +1,9 @@
-//! Regular expressions for `grep`: POSIX basic and extended syntax over bytes, without back-references.
+//! Regular expressions for `grep`: POSIX basic and extended syntax over bytes, without
+//! back-references.
 //!
-//! An expression is [parsed](parse) to a tree and compiled to a small [program] whose possible states are all
-//! followed at once, so that the time is at most the length of the line times the length of the program,
-//! whatever the expression.
+//! An expression is [parsed](parse) to a tree and compiled to a small [program] whose possible
+//! states are all followed at once, so that the time is at most the length of the line times the
+//! length of the program, whatever the expression.
 
 mod parse;
 mod program;
@@ -32,7 +33,8 @@ pub enum PatternError {
     Bracket,
     /// A group that is not closed, or closed and not opened.
     Group,
-    /// `{` with something else than counts behind it, or counts that are too large or the wrong way round.
+    /// `{` with something else than counts behind it, or counts that are too large or the wrong way
+    /// round.
     Count,
     /// A backslash at the end.
     Backslash,
@@ -125,7 +127,8 @@ impl Pattern {
         Self::compile(&node)
     }
 
-    /// Compiles `text` so that it matches only where no letter, digit or `_` stands beside the match.
+    /// Compiles `text` so that it matches only where no letter, digit or `_` stands beside the
+    /// match.
     ///
     /// # Errors
     /// Why it is not an expression.
@@ -154,8 +157,8 @@ impl Pattern {
         Ok(Pattern { program, literal })
     }
 
-    /// Where in `line` the leftmost match is that starts at byte `from` or later, and of those that start
-    /// there the longest.
+    /// Where in `line` the leftmost match is that starts at byte `from` or later, and of those that
+    /// start there the longest.
     pub fn find(&self, line: &[u8], from: usize) -> Option<core::ops::Range<usize>> {
         if let Some(text) = &self.literal {
             let start = from + find_text(line.get(from..)?, text)?;
@@ -177,8 +180,8 @@ impl Pattern {
         self.run(line, 0, true) == Some(line.len())
     }
 
-    /// Follows all states from `start`; the end of the longest match. If not `anchored`, matches that start
-    /// later are followed as well, and the first end found is given.
+    /// Follows all states from `start`; the end of the longest match. If not `anchored`, matches
+    /// that start later are followed as well, and the first end found is given.
     fn run(&self, line: &[u8], start: usize, anchored: bool) -> Option<usize> {
         let mut now = States::new(self.program.len());
         let mut next = States::new(self.program.len());

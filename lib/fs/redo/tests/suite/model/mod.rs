@@ -1,5 +1,6 @@
-//! A simple file system in memory, and a disk under it on which any prefix of the changes since the last `sync` may be when it
-//! crashes. Free numbers are given out again at once, lowest first, so that reuse is the rule.
+//! A simple file system in memory, and a disk under it on which any prefix of the changes since the
+//! last `sync` may be when it crashes. Free numbers are given out again at once, lowest first, so
+//! that reuse is the rule.
 
 pub mod pair;
 
