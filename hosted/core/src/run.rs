@@ -7,6 +7,7 @@ use abi::image::PORT_OFFER;
 use alloc::format;
 use alloc::string::String;
 use isolation::domain::Limits;
+use isolation::group::{FIRST_WEIGHT, GroupSpec};
 use isolation::loader::{self, Instance, MOST_GRANTS, Prepared};
 use isolation::{Reason, klog};
 
@@ -52,6 +53,10 @@ fn start(prepared: &Prepared, options: &[u8]) -> Result<Instance, String> {
     let limits = Limits {
         // It looks at others that take all there is.
         reserve: usize::MAX,
+        group: GroupSpec {
+            weight: FIRST_WEIGHT,
+            ..GroupSpec::NONE
+        },
         ..Limits::NONE
     };
     prepared

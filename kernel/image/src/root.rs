@@ -11,6 +11,7 @@ use interfaces::{
     Archive, CommandLine, DomainControl, Hardware, Loader, MemoryWatch, Monitor, Power,
 };
 use isolation::domain::{ControlBlock, Limits};
+use isolation::group::{FIRST_WEIGHT, GroupSpec};
 use isolation::loader::{self, MOST_GRANTS, Prepared, StartError};
 use services::{Control, ImageLoader, KernelMemory, KernelMonitor};
 
@@ -83,6 +84,10 @@ fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
         .map_err(|_| StartError::Rpc(RpcError::NoMemory))?;
     let limits = Limits {
         reserve: INIT_RESERVE,
+        group: GroupSpec {
+            weight: FIRST_WEIGHT,
+            ..GroupSpec::NONE
+        },
         ..Limits::NONE
     };
     let instance = prepared.start(image.name(), limits, grants, options)?;

@@ -3,15 +3,16 @@
 //! A domain belongs to one group all its life. Its starter chooses which, by a number of the
 //! starter's own: 0 makes a group for that domain alone, any other number names the group which
 //! this very starter has under it. So nobody can get into, or use up, the group of another's
-//! domains. Whoever makes a group sets its limits; they never change. It is found by its number
-//! until its last domain is gone; what still holds memory on its account keeps the record itself.
+//! domains. Whoever makes a group sets its limits; they never change. Its weight is at most that of
+//! the starter's own group. It is found by its number until its last domain is gone; what still
+//! holds memory on its account keeps the record itself.
 //!
 //! The scheduler sees a group as a number, a weight and a share
 //! ([`Attributes`](crate::platform::Attributes)).
 
 use crate::account::may_take;
 use crate::budget;
-use crate::domain::Limits;
+use crate::domain::{ControlBlock, Limits};
 use crate::lock::Lock;
 use crate::platform::{PAGE, platform};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize};
@@ -29,7 +30,8 @@ pub struct GroupSpec {
     pub pages: usize,
     /// Threads that its domains have created. 0: no limit.
     pub threads: u32,
-    /// Its share of the processors, beside those of others. 0: the usual one.
+    /// Its share of the processors, beside those of others; at most the starter's. 0: the usual
+    /// one.
     pub weight: u32,
     /// Processor time that it may have in all, in percent of one processor. 0: no limit.
     pub percent: u32,
@@ -57,6 +59,9 @@ pub const USUAL_WEIGHT: u32 = 1024;
 
 /// Least and greatest weight of a group. Whoever schedules may have narrower ends.
 const WEIGHTS: (u32, u32) = (1, 1 << 16);
+
+/// The weight of the first domain, and so the greatest that others can have.
+pub const FIRST_WEIGHT: u32 = 4 * USUAL_WEIGHT;
 
 /// The greatest limit of a group's processor time, in percent of one processor: more than any
 /// machine has.
@@ -132,12 +137,40 @@ pub struct Group {
     pub weight: u32,
     /// Most processor time, in percent of one processor; 0: no limit.
     pub percent: u32,
-    /// Processor time that its threads have used, in nanoseconds; kept by whoever schedules.
-    pub used_ns: AtomicU64,
+    /// Nanoseconds of processor time that were charged to its threads, wherever they were, at
+    /// ticks.
+    used_ns: AtomicU64,
     memory: Budget,
     threads: Budget,
     /// Domains that are not gone. Changes under the lock of [`ALL`].
     members: AtomicU32,
+}
+
+/// Who makes a group.
+#[derive(Clone, Copy)]
+struct Starter {
+    /// The instance.
+    id: u32,
+    /// The greatest weight that it can give.
+    weight: u32,
+}
+
+impl Starter {
+    /// `None`: the kernel, whom nothing bounds.
+    fn of(block: Option<&ControlBlock>) -> Self {
+        let group = block.and_then(|block| block.group());
+        Starter {
+            id: block.map_or(abi::shared::KERNEL_OWNER, |block| block.id),
+            weight: group.map_or(WEIGHTS.1, |group| group.weight),
+        }
+    }
+
+    /// The weight of a group for which it asks for `asked`. Otherwise who may start domains could
+    /// take the processors from all others by a domain that it starts.
+    fn bound(self, asked: u32) -> u32 {
+        let asked = if asked == 0 { USUAL_WEIGHT } else { asked };
+        asked.clamp(WEIGHTS.0, WEIGHTS.1).min(self.weight)
+    }
 }
 
 /// All groups that have a number of their starter's, in no order.
@@ -147,21 +180,29 @@ static ALL: Lock<Vec<Arc<Group>>> = Lock::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Group {
-    fn new(starter: u32, spec: &GroupSpec) -> Self {
+    fn new(starter: Starter, spec: &GroupSpec) -> Self {
         Group {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            starter,
+            starter: starter.id,
             number: spec.number,
-            weight: match spec.weight {
-                0 => USUAL_WEIGHT,
-                weight => weight.clamp(WEIGHTS.0, WEIGHTS.1),
-            },
+            weight: starter.bound(spec.weight),
             percent: spec.percent.min(MOST_PERCENT),
             used_ns: AtomicU64::new(0),
             memory: Budget::new(spec.pages.saturating_mul(PAGE)),
             threads: Budget::new(spec.threads as usize),
             members: AtomicU32::new(1),
         }
+    }
+
+    /// Charges it with `ns` nanoseconds of processor time of a thread of its.
+    pub(crate) fn charge_time(&self, ns: u64) {
+        self.used_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// Nanoseconds of processor time that its threads have used so far, by samples: see
+    /// [`crate::kill::tick`].
+    pub fn time_used(&self) -> u64 {
+        self.used_ns.load(Ordering::Relaxed)
     }
 
     /// Bytes of memory that are charged to it.
@@ -243,17 +284,17 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// A seat in the group that `spec` means when `starter` says it.
+    /// A seat in the group that `spec` means when `starter` says it; `None`: the kernel does.
     ///
     /// # Errors
     /// [`RpcError::NoMemory`].
-    pub(crate) fn new(starter: u32, spec: &GroupSpec) -> Result<Self, RpcError> {
+    pub(crate) fn new(starter: Option<&ControlBlock>, spec: &GroupSpec) -> Result<Self, RpcError> {
         // The group lies in the kernel's heap.
         if !platform().can_note() {
             return Err(RpcError::NoMemory);
         }
         Ok(Seat {
-            group: Some(join(starter, spec)?),
+            group: Some(join(Starter::of(starter), spec)?),
             charged: 0,
         })
     }
@@ -293,14 +334,14 @@ impl Drop for Seat {
 ///
 /// # Errors
 /// [`RpcError::NoMemory`].
-fn join(starter: u32, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> {
+fn join(starter: Starter, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> {
     if spec.number == 0 {
         return Ok(Arc::new(Group::new(starter, spec)));
     }
     let mut all = ALL.lock();
     let known = all
         .iter()
-        .find(|group| (group.starter, group.number) == (starter, spec.number));
+        .find(|group| (group.starter, group.number) == (starter.id, spec.number));
     if let Some(group) = known {
         group.members.fetch_add(1, Ordering::Relaxed);
         return Ok(group.clone());
@@ -324,8 +365,12 @@ mod tests {
         }
     }
 
+    fn of_weight(id: u32, weight: u32) -> Starter {
+        Starter { id, weight }
+    }
+
     fn group(starter: u32, number: u32, pages: usize) -> Arc<Group> {
-        join(starter, &spec(number, pages)).expect("memory")
+        join(of_weight(starter, WEIGHTS.1), &spec(number, pages)).expect("memory")
     }
 
     #[test]
@@ -389,7 +434,7 @@ mod tests {
                 percent,
                 ..GroupSpec::NONE
             };
-            let group = join(1, &spec).expect("memory");
+            let group = join(Starter::of(None), &spec).expect("memory");
             (group.weight, group.percent)
         };
         assert_eq!(of(0, 0), (USUAL_WEIGHT, 0));
@@ -399,8 +444,23 @@ mod tests {
     }
 
     #[test]
+    fn a_weight_is_bounded_by_the_starters() {
+        let of = |starter: u32, weight: u32| {
+            let spec = GroupSpec {
+                weight,
+                ..GroupSpec::NONE
+            };
+            join(of_weight(1, starter), &spec).expect("memory").weight
+        };
+        assert_eq!((of(4096, 4096), of(4096, 4097)), (4096, 4096));
+        assert_eq!((of(4096, u32::MAX), of(USUAL_WEIGHT, 65_536)), (4096, 1024));
+        assert_eq!(of(512, 0), 512, "saying nothing is not asking for nothing");
+        assert_eq!((of(512, 511), of(1, 2)), (511, 1));
+    }
+
+    #[test]
     fn no_limit_is_no_limit() {
-        let group = join(1, &GroupSpec::NONE).expect("memory");
+        let group = join(Starter::of(None), &GroupSpec::NONE).expect("memory");
         assert!(group.take_memory(1 << 40));
         assert_eq!((group.memory_limit(), group.threads_limit()), (0, 0));
         assert_eq!(group.weight, USUAL_WEIGHT);

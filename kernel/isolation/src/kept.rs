@@ -145,7 +145,7 @@ mod tests {
         let (mapped, home) = (Arc::new(AtomicUsize::new(1)), Arc::new(Kept::new()));
         Loaded::new(Box::new(Space(mapped.clone())), &home).retire();
         let own = Loaded::for_once(Box::new(Space(Arc::new(AtomicUsize::new(1)))));
-        let seat = Seat::new(0, &Limits::NONE.group).expect("memory");
+        let seat = Seat::new(None, &Limits::NONE.group).expect("memory");
         machine::SHORT.set(true);
         let refused = domain::create("late", Limits::NONE, None, seat, own);
         machine::SHORT.set(false);

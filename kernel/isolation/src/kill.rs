@@ -285,7 +285,8 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
 /// nanoseconds since the tick before.
 ///
 /// That time is charged to the domain that the thread is in; it may have been elsewhere in between,
-/// but who is met more often has run longer.
+/// but who is met more often has run longer. It is also charged to the group that pays for the
+/// thread.
 ///
 /// Ends a domain whose call has used up its budget, if its own code runs; in a kernel function it
 /// is found out at the next one ([`leave_if_late`]).
@@ -293,6 +294,7 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
     // SAFETY: the callee of the top record, or the kernel's own block: in memory as long as the
     // thread is here.
     unsafe { (*current()).charge(ns) };
+    crate::thread::charge(ns);
     let record = top();
     if record.is_null() {
         return;

@@ -149,8 +149,7 @@ impl File {
         let image = self.image();
         let elf = Elf::parse(image.elf()).expect("prepare checked it");
         let starter = domain::starter();
-        let number = starter.as_ref().map_or(KERNEL_OWNER, |starter| starter.id);
-        let mut seat = Seat::new(number, &limits.group).ok()?;
+        let mut seat = Seat::new(starter.as_deref(), &limits.group).ok()?;
         let pages = pages(&elf);
         if !seat.charge(pages * PAGE) {
             return None;

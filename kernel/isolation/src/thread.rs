@@ -7,12 +7,15 @@
 use crate::account::THREAD_BYTES;
 use crate::call::{Method, Record, UNBOUNDED, guarded};
 use crate::domain::{ControlBlock, kernel_block};
+use crate::group::Group;
 use crate::platform::{PAGE, STACK_BYTES, platform};
 use crate::relief;
 use abi::{RpcError, words};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// The top call record of the running thread.
 #[inline(always)]
@@ -93,19 +96,72 @@ pub fn current_id() -> u32 {
     unsafe { (*current()).id }
 }
 
+/// The lowest record of every chain, which stands for the kernel, and who pays for the thread.
+#[repr(C)]
+struct Root {
+    record: Record,
+    /// The group that is charged with the thread's time, of which this has a share; null: the
+    /// kernel. Only the thread itself and the ticks that interrupt it use it.
+    payer: AtomicPtr<Group>,
+}
+
+impl Root {
+    /// Has `payer` pay from now on.
+    fn set_payer(&self, payer: Option<Arc<Group>>) {
+        let new = payer.map_or(null_mut(), |payer| Arc::into_raw(payer).cast_mut());
+        let old = self.payer.swap(new, Ordering::Relaxed);
+        if !old.is_null() {
+            // SAFETY: a share that an earlier call put there. No tick of this thread is at it: one
+            // that interrupted the thread before the swap is over.
+            drop(unsafe { Arc::from_raw(old) });
+        }
+    }
+}
+
 /// Runs `body` on a thread that belongs to the kernel, with the root record that calls into domains
 /// need.
 pub fn with_root<R>(body: impl FnOnce() -> R) -> R {
-    let mut root = MaybeUninit::<Record>::zeroed();
-    let record = root.as_mut_ptr();
-    // SAFETY: zero is a valid `Record`; it stays on this frame until `body` has returned, when the
+    with_payer(None, body)
+}
+
+/// As [`with_root`], on a thread whose time is charged to `payer`.
+pub(crate) fn with_payer<R>(payer: Option<Arc<Group>>, body: impl FnOnce() -> R) -> R {
+    let mut root = MaybeUninit::<Root>::zeroed();
+    let root = root.as_mut_ptr();
+    // SAFETY: zero is a valid `Root`; it stays on this frame until `body` has returned, when the
     // chain is empty again.
     unsafe {
-        (*record).domain = kernel_block();
-        set_top(record);
+        (*root).record.domain = kernel_block();
+        (*root).set_payer(payer);
+        set_top(root.cast());
         let result = body();
-        set_top(core::ptr::null_mut());
+        set_top(null_mut());
+        (*root).set_payer(None);
         result
+    }
+}
+
+/// The lowest record of the running thread; `None`: it has made no call.
+fn root() -> Option<*const Root> {
+    let mut record = top();
+    // SAFETY: the running thread's records. There are no more than fit on its stack.
+    unsafe {
+        while !record.is_null() && !(*record).previous.is_null() {
+            record = (*record).previous;
+        }
+    }
+    (!record.is_null()).then_some(record.cast_const().cast())
+}
+
+/// Charges the group that pays for the running thread with `ns` nanoseconds of processor time. For
+/// ticks.
+pub(crate) fn charge(ns: u64) {
+    let Some(root) = root() else { return };
+    // SAFETY: nobody calls a domain without a root below, and the root has a share of the group.
+    unsafe {
+        if let Some(payer) = (*root).payer.load(Ordering::Relaxed).as_ref() {
+            payer.charge_time(ns);
+        }
     }
 }
 
@@ -126,7 +182,8 @@ pub unsafe fn is_in_service(top: *const Record, group: u64) -> bool {
 ///
 /// # Errors
 /// [`RpcError::Refused`] unless the caller, a domain that has called a kernel object, has created
-/// the thread itself: nobody can have those pay who call him.
+/// the thread itself: nobody can have those pay who call him. And if the group has more weight than
+/// the caller's, who would get more than its part by it.
 pub fn give_to(block: &ControlBlock) -> Result<(), RpcError> {
     // SAFETY: the running thread's records; that of a call is below that of the kernel object.
     let is_own = unsafe {
@@ -135,6 +192,15 @@ pub fn give_to(block: &ControlBlock) -> Result<(), RpcError> {
     };
     if !is_own {
         return Err(RpcError::Refused);
+    }
+    let weight = |block: &ControlBlock| block.group().map_or(u32::MAX, |group| group.weight);
+    let own = crate::domain::caller().map_or(0, |caller| weight(&caller));
+    if own < weight(block) {
+        return Err(RpcError::Refused);
+    }
+    if let Some(root) = root() {
+        // SAFETY: nobody calls a domain without a root below.
+        unsafe { (*root).set_payer(block.group().cloned()) };
     }
     platform().join_group(&block.attributes());
     Ok(())
@@ -200,7 +266,7 @@ pub fn spawn_in(
 extern "C" fn run(argument: usize) {
     // SAFETY: `spawn_in` made the box and gave it to this thread alone.
     let start = unsafe { Box::from_raw(argument as *mut Start) };
-    with_root(|| {
+    with_payer(start.block.group().cloned(), || {
         // A crash of the domain ends the thread like a return does; there is nobody to tell.
         // SAFETY: entry and data come from the domain's runtime, which made them for each other.
         let _ = unsafe { guarded(&start.block, &THREAD, start.entry, start.data) };

@@ -43,6 +43,8 @@ fn info(block: &ControlBlock) -> DomainInfo {
         group_limit: group.map_or(0, Group::memory_limit) as u64,
         group_threads: group.map_or(0, Group::threads_used) as u32,
         group_thread_limit: group.map_or(0, Group::threads_limit) as u32,
+        group_weight: group.map_or(0, |group| group.weight),
+        group_ns: group.map_or(0, Group::time_used),
         thread_limit: block.thread_limit(),
         id: block.id,
         parent: block.parent,

@@ -16,8 +16,8 @@ usage: domains [-aiq]
 Lists the domains: number, name, state, number of the domain that started it, memory of all kinds, threads with their
 limit; the group that it shares a budget with, that group's memory and threads with their limits; restarts since boot.
 -q: instead, all that is known: private heap, image, stacks, the kernel's notes, memory of devices, objects on the shared heap and
-their bytes, threads, calls into it, processor time of its code, crashes, restarts and updates since boot. -a: with the
-interfaces that it holds, too, and the domain behind each. -i: with the name in its image. Domains that crashed too often are shown as
+their bytes, threads, calls into it, processor time of its code, weight and processor time of its group, crashes, restarts and
+updates since boot. -a: with the interfaces that it holds, too, and the domain behind each. -i: with the name in its image. Domains that crashed too often are shown as
 `down`.";
 
 /// What is shown, unless more is asked for. It fits a line of 80 characters.
@@ -33,7 +33,7 @@ const SHORT: [(&str, Side); 9] = [
     ("RESTARTS", Side::Right),
 ];
 
-const ALL: [(&str, Side); 17] = [
+const ALL: [(&str, Side); 19] = [
     ("ID", Side::Right),
     ("NAME", Side::Left),
     ("STATE", Side::Left),
@@ -48,6 +48,8 @@ const ALL: [(&str, Side); 17] = [
     ("THREADS", Side::Right),
     ("CALLS", Side::Right),
     ("TIME", Side::Right),
+    ("WEIGHT", Side::Right),
+    ("GROUP-TIME", Side::Right),
     ("CRASHES", Side::Right),
     ("RESTARTS", Side::Right),
     ("UPDATES", Side::Right),
@@ -173,6 +175,8 @@ fn all_cells(info: &DomainInfo, owned: Holdings, service: Option<&ServiceInfo>) 
         info.threads.to_string(),
         info.calls.to_string(),
         processor_time(info.own_ns),
+        info.group_weight.to_string(),
+        processor_time(info.group_ns),
         counted(service, |service| service.crashes),
         counted(service, |service| service.restarts),
         counted(service, |service| service.updates),

@@ -20,6 +20,8 @@ pub const TESTS: &[Test] = &[
     ("times-own-threads-are-counted", own_threads),
     ("times-sums-are-right", sums),
     ("times-adopted-thread-has-the-limit-of-the-group", adopted),
+    ("times-of-a-thread-are-its-payers", payer),
+    ("times-weight-is-at-most-the-starters", weights),
     (
         "times-hundred-spinning-threads-leave-a-caller-its-part",
         hundred,
@@ -163,6 +165,48 @@ fn adopted(lab: &Lab) -> Verdict {
         !is_bare || took >= 900_000_000,
         "over its budget after {took} ns"
     );
+    Ok(())
+}
+
+/// A thread that was given to one victim loops in another: the first one's group pays. The other's
+/// code is charged, as ever.
+fn payer(lab: &Lab) -> Verdict {
+    let (payer, busy) = (lab.start()?, Arc::new(lab.start()?));
+    let info = |victim: &Victim| victim.domain.info().map_err(say);
+    let domain = payer.domain.duplicate().map_err(say)?;
+    let (looped, done) = (busy.clone(), Arc::new(AtomicU32::new(0)));
+    let told = done.clone();
+    let spin = move || {
+        let adopted = domain.adopt_thread();
+        let answer = looped.subject.misbehave(Misdeed::Spin);
+        let right = adopted.is_ok() && answer == Err(RpcError::DomainCrashed);
+        told.fetch_add(u32::from(right), Ordering::SeqCst);
+    };
+    thread::spawn("spinner", spin).map_err(say)?;
+    wait_for("the thread", || done.load(Ordering::SeqCst) == 1)?;
+    let (paid, spun) = (info(&payer)?.group_ns, info(&busy)?);
+    ensure!(spun.own_ns >= SPUN, "{} ns in its code", spun.own_ns);
+    ensure!(paid >= SPUN, "its payer: {paid} of {} ns", spun.own_ns);
+    ensure!(spun.group_ns < paid / 2, "its group: {} ns", spun.group_ns);
+    payer.end()
+}
+
+/// A starter gives no more weight than it has.
+fn weights(lab: &Lab) -> Verdict {
+    let mine = lab.info(domain_rt::self_id())?;
+    let mine = mine.ok_or("this domain is gone")?.group_weight;
+    let cases = [(0, 1024), (1, 1), (mine, mine)];
+    let beyond = [mine + 1, 65_536, u32::MAX].map(|asked| (asked, mine));
+    for (weight, expected) in cases.into_iter().chain(beyond) {
+        let spec = DomainSpec {
+            weight,
+            ..unlimited()
+        };
+        let victim = lab.start_as(None, spec, b"")?.map_err(say)?;
+        let got = victim.domain.info().map_err(say)?.group_weight;
+        ensure!(got == expected, "asked for {weight}, got {got}");
+        victim.end()?;
+    }
     Ok(())
 }
 

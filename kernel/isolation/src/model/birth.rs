@@ -20,7 +20,7 @@ fn end_it() {
 fn nobody_pays_for_a_domain_that_was_ended_at_birth() {
     plays_well(|scene| {
         scene.reaper();
-        let mut seat = Seat::new(0, &Limits::NONE.group).expect("memory");
+        let mut seat = Seat::new(None, &Limits::NONE.group).expect("memory");
         assert!(seat.charge(PAGE), "there is no limit");
         let image = Loaded::for_once(platform().image_space(1).expect("memory"));
         // The first whom its birth wakes.

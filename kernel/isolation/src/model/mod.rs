@@ -19,6 +19,7 @@ mod checks;
 mod domains;
 mod late;
 pub(crate) mod machine;
+mod payers;
 mod rings;
 mod scenes;
 mod stress;
