@@ -8,28 +8,36 @@ use super::{Chunk, FreeSlot, SharedHeap};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+#[cfg(feature = "audit")]
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering;
 
-/// So often a heap in use is looked at before what does not fit is believed.
+/// So long a heap in use is looked at before what does not fit is believed, in nanoseconds. The
+/// thread that is between the two halves of its work may wait for a processor.
 #[cfg(feature = "audit")]
-const LOOKS: usize = 100;
+const PATIENCE: u64 = 10_000_000_000;
+/// Nanoseconds between two looks.
+#[cfg(feature = "audit")]
+const PAUSE: u64 = 1_000_000;
 
 impl SharedHeap {
     /// As [`audit`](Self::audit), of a heap that may be in use.
     ///
     /// # Errors
-    /// What did not fit in the last of a hundred looks.
+    /// What did not fit in the last look, after ten seconds of looking.
     #[cfg(feature = "audit")]
     pub fn is_sound(&self) -> Result<(), String> {
-        let mut outcome = Ok(());
-        for _ in 0..LOOKS {
-            outcome = self.audit().map(drop);
-            if outcome.is_ok() {
-                break;
+        let platform = crate::platform::platform();
+        let until = platform.now() + PATIENCE;
+        let never = AtomicU32::new(0);
+        loop {
+            let outcome = self.audit().map(drop);
+            let now = platform.now();
+            if outcome.is_ok() || now >= until {
+                return outcome;
             }
-            crate::platform::platform().yield_now();
+            platform.wait(&never, 0, Some(now + PAUSE));
         }
-        outcome
     }
 
     /// How many objects there are, and what does not fit.
