@@ -12,8 +12,9 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const WAITED_FOR: u32 = 2;
 
-/// Data behind a lock. Waiting for it is not interrupted by kills: holders are expected to be
-/// quick.
+/// Data behind a lock. Waiting for it by [`lock`](Self::lock) is not interrupted by kills: holders
+/// are expected to be quick. Where they are not, wait by
+/// [`lock_interruptible`](Self::lock_interruptible).
 pub struct Mutex<T> {
     state: AtomicU32,
     data: UnsafeCell<T>,
@@ -50,6 +51,25 @@ impl<T> Mutex<T> {
             }
         }
         MutexGuard::new(self)
+    }
+
+    /// Waits for the lock; `None` if a domain on whose behalf the thread waits is ended meanwhile.
+    ///
+    /// For a lock that is held while others are called, who may themselves wait for what the dead
+    /// domain leaves only when this thread has left it.
+    pub fn lock_interruptible(&self) -> Option<MutexGuard<'_, T>> {
+        if let Some(guard) = self.try_lock() {
+            return Some(guard);
+        }
+        while self.state.swap(WAITED_FOR, Ordering::Acquire) != FREE {
+            // SAFETY: a word of our own.
+            let result = unsafe { (api().wait)(&self.state, WAITED_FOR, NO_DEADLINE, 1) };
+            if result == WAIT_INTERRUPTED {
+                // That the lock is waited for stays said: it costs its holder one needless wake-up.
+                return None;
+            }
+        }
+        Some(MutexGuard::new(self))
     }
 
     /// The lock, if it is free.

@@ -10,7 +10,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
-    Block, DiskError, DiskInfo, Disks, FileSystem, Geometry, Handle, Respawn, RpcResult, Text,
+    Block, DiskError, DiskInfo, Disks, FileSystem, Geometry, Handle, Respawn, RpcError, RpcResult,
+    Text,
 };
 use manifest::{Disk, Grant};
 
@@ -56,7 +57,7 @@ impl Disks for DiskList {
 
     fn mount(&self, name: Text<32>, read_only: bool) -> Result<Handle<dyn Respawn>, DiskError> {
         let disk = self.named(name.as_str())?;
-        self.system.stop_disk(disk);
+        self.system.stop_disk(disk)?;
         let mut of_disk = self.system.read_only_disks.lock();
         of_disk.retain(|other| *other != disk.name);
         if read_only {
@@ -64,7 +65,7 @@ impl Disks for DiskList {
         }
         drop(of_disk);
         if let Err(failure) = self.system.with_instance(disk.files, 0, |_| ()) {
-            self.system.stop_disk(disk);
+            self.system.stop_disk(disk)?;
             return Err(DiskError::Failed(Text::new(&cause(&failure))));
         }
         let respawner = Respawner {
@@ -78,8 +79,7 @@ impl Disks for DiskList {
 
     fn unmount(&self, name: Text<32>) -> Result<(), DiskError> {
         let disk = self.named(name.as_str())?;
-        self.system.stop_disk(disk);
-        Ok(())
+        Ok(self.system.stop_disk(disk)?)
     }
 }
 
@@ -94,8 +94,10 @@ fn cause(failure: &Failure) -> String {
 
 impl System {
     /// Ends the domains of a disk, those first that need others, and forgets their crashes.
-    fn stop_disk(&self, disk: &Disk) {
-        for offer in self.services[disk.files].offers() {
+    ///
+    /// `Interrupted` if the caller is ended while he waits for a start to end.
+    fn stop_disk(&self, disk: &Disk) -> RpcResult<()> {
+        for offer in self.services[disk.files].offers()? {
             // Nothing to be done but once more, if a former personality has left it running.
             if let Ok(files) = offer.downcast::<dyn FileSystem>()
                 && let Err(error) = files.sync()
@@ -107,7 +109,8 @@ impl System {
             |&index: &usize| self.manifest.domains[index].disk.as_ref() == Some(&disk.name);
         for index in self.order.iter().rev().copied().filter(of_disk) {
             let service = &self.services[index];
-            let mut state = service.state.lock();
+            let state = service.state.lock_interruptible();
+            let mut state = state.ok_or(RpcError::Interrupted)?;
             // From here on nobody starts it unasked.
             service.status.lock().forget();
             if let Some(running) = state.running.take() {
@@ -117,6 +120,7 @@ impl System {
             state.refused = None;
             service.detach_all();
         }
+        Ok(())
     }
 
     /// The disk whose file system the domain is granted from the start.

@@ -16,6 +16,8 @@ pub enum Failure {
     Cause(String),
     /// There is no memory to start it with; its name. There may be later.
     NoMemory(String),
+    /// Whoever asked was ended while he waited.
+    Interrupted,
 }
 
 impl Failure {
@@ -25,6 +27,7 @@ impl Failure {
             Failure::GaveUp(name) => format!("{name}: crashed too often and stays down"),
             Failure::Cause(text) => text.clone(),
             Failure::NoMemory(name) => format!("{name}: {}", RpcError::NoMemory),
+            Failure::Interrupted => RpcError::Interrupted.to_string(),
         }
     }
 }
@@ -62,6 +65,7 @@ impl From<Failure> for RespawnError {
             Failure::GaveUp(_) => RespawnError::GaveUp,
             Failure::Cause(text) => RespawnError::CannotStart(Text::new(&text)),
             Failure::NoMemory(_) => RespawnError::Rpc(RpcError::NoMemory),
+            Failure::Interrupted => RespawnError::Rpc(RpcError::Interrupted),
         }
     }
 }

@@ -3,7 +3,9 @@
 //! States, guarded by the lock of [`Service::state`]: no instance; an instance that serves. Work on
 //! the domain itself (start, end, replace) is done under that lock, so that of all who find the
 //! same instance dead only the first one replaces it; the others wait for the lock and then find
-//! another instance there.
+//! another instance there. That may take long, so a caller who is ended meanwhile waits no more: a
+//! start can depend on what the caller's domain holds until its threads have left it, such as a
+//! gate that it has closed.
 
 use crate::failure::{self, Failure};
 use crate::grants;
@@ -182,13 +184,17 @@ impl Service {
     }
 
     /// What its instance offers, if there is one; nothing is started.
-    pub fn offers(&self) -> Vec<AnyHandle> {
-        let state = self.state.lock();
+    ///
+    /// # Errors
+    /// `Interrupted` if the caller is ended while he waits.
+    pub fn offers(&self) -> RpcResult<Vec<AnyHandle>> {
+        let state = self.state.lock_interruptible();
+        let state = state.ok_or(RpcError::Interrupted)?;
         let offers = state
             .running
             .iter()
             .flat_map(|running| running.offers.iter().flatten());
-        offers.filter_map(|offer| offer.duplicate().ok()).collect()
+        Ok(offers.filter_map(|offer| offer.duplicate().ok()).collect())
     }
 }
 
@@ -217,7 +223,10 @@ impl System {
         work: impl FnOnce(&Running) -> R,
     ) -> Result<R, Failure> {
         let service = &self.services[index];
-        let mut state = service.state.lock();
+        let mut state = service
+            .state
+            .lock_interruptible()
+            .ok_or(Failure::Interrupted)?;
         let unusable = |running: &mut Running| {
             running.id == failed || !is_alive(&running.control) || !self.is_served(running)
         };

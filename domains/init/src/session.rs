@@ -212,7 +212,9 @@ fn say(system: &System, text: &str) {
 /// The console, or the place for error output.
 fn console(system: &System, errors: bool) -> Option<Handle<dyn Console>> {
     let name = system.manifest.boot.console.as_ref()?;
-    let mut offers = system.services[system.manifest.index_of(name)?].offers();
+    let mut offers = system.services[system.manifest.index_of(name)?]
+        .offers()
+        .ok()?;
     let wanted = if errors {
         offers.len().min(2).checked_sub(1)?
     } else {
@@ -227,7 +229,7 @@ fn console(system: &System, errors: bool) -> Option<Handle<dyn Console>> {
 fn shut_down(system: &System, status: u8) {
     for &index in system.order.iter().rev() {
         let name = &system.manifest.domains[index].name;
-        for offer in system.services[index].offers() {
+        for offer in system.services[index].offers().unwrap_or_default() {
             if let Ok(files) = offer.downcast::<dyn FileSystem>()
                 && let Err(error) = files.sync()
             {

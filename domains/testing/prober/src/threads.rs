@@ -23,6 +23,10 @@ pub const TESTS: &[Test] = &[
     ("threads-budget", budget),
     ("threads-eight-panic-at-once", eight_panics),
     ("threads-unwind-apart", apart),
+    (
+        "threads-waiting-for-a-lock-leave-with-their-caller",
+        lock_waiter,
+    ),
     ("threads-eight-call-while-it-dies", eight_callers),
     ("time-blocked-is-not-counted", blocked_time),
     ("time-of-own-threads-is-bounded", own_time),
@@ -206,6 +210,28 @@ fn apart(lab: &Lab) -> Verdict {
     );
     two.end()?;
     wait_for("the second caller", || left_two.load(Ordering::SeqCst) == 1)?;
+    settle(lab)
+}
+
+/// Where a lock is held for long, who waits for it leaves with the domain that called, although the
+/// lock is never free.
+fn lock_waiter(lab: &Lab) -> Verdict {
+    let holder = lab.start()?;
+    let caller = lab.start_before(&holder)?;
+    let left = Arc::new(AtomicU32::new(0));
+    let (subject, counter) = (caller.subject.duplicate().map_err(say)?, left.clone());
+    thread::spawn("caller", move || {
+        if subject.pass_on(Misdeed::WaitForHeldLock) == Err(RpcError::DomainCrashed) {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    })
+    .map_err(say)?;
+    time::sleep(5_000_000);
+    caller.domain.kill().map_err(say)?;
+    wait_for("the thread that waits", || left.load(Ordering::SeqCst) == 1)?;
+    caller.gone()?;
+    ensure!(!holder.has_died()?, "the domain with the lock died");
+    holder.end()?;
     settle(lab)
 }
 

@@ -66,6 +66,10 @@ struct Shared {
     offspring: AtomicU32,
     lock: Mutex<u64>,
     bell: Condvar,
+    /// Held without end by a thread.
+    held: Mutex<()>,
+    /// It is held.
+    holds: AtomicBool,
     spun: AtomicU64,
     /// Offspring is the next subject.
     forges: AtomicBool,
@@ -166,6 +170,7 @@ impl Rogue {
                 (0..LINES).for_each(|line| log!("flood {line:5} {:80}|", ""));
                 Ok(LINES)
             }
+            Misdeed::WaitForHeldLock => self.wait_for_holder(),
         }
     }
 
@@ -183,6 +188,22 @@ impl Rogue {
         }
         drop(self.shared.lock.lock());
         Ok(0)
+    }
+
+    /// Waits for a lock that a sleeping thread of this domain's own holds, until the caller is
+    /// ended.
+    fn wait_for_holder(&self) -> RpcResult<u64> {
+        let shared = self.shared.clone();
+        thread::spawn("holder", move || {
+            let _guard = shared.held.lock();
+            shared.holds.store(true, Ordering::Relaxed);
+            time::sleep(u64::MAX / 2);
+        })?;
+        while !self.shared.holds.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        let guard = self.shared.held.lock_interruptible();
+        guard.map(|_| 0).ok_or(RpcError::Interrupted)
     }
 
     fn block(&self) -> RpcResult<u64> {
