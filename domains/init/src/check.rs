@@ -25,11 +25,13 @@ pub fn check(manifest: &Manifest, images: &[Checked]) -> Result<(), String> {
             unwanted(domain, &image.wants)?;
             missing(domain, &image.wants)?;
         }
+        let who = format!("domain `{}` is", domain.name);
         for grant in &domain.grants {
-            offered(manifest, images, domain, grant)?;
+            offered(manifest, images, &who, grant)?;
         }
     }
-    Ok(())
+    let mut services = manifest.services.iter();
+    services.try_for_each(|service| offered(manifest, images, "programs are", service))
 }
 
 fn names(ports: &[Port]) -> String {
@@ -75,7 +77,7 @@ fn missing(domain: &Domain, wants: &[Port]) -> Result<(), String> {
 fn offered(
     manifest: &Manifest,
     images: &[Checked],
-    domain: &Domain,
+    who: &str,
     grant: &Grant,
 ) -> Result<(), String> {
     let (from, port) = match &grant.source {
@@ -94,9 +96,8 @@ fn offered(
     match offer_index(&image.offers, port) {
         Some(_) => Ok(()),
         None => Err(format!(
-            "manifest.toml, line {}: domain `{}` is to be granted {} of `{from}`, which offers {}",
+            "manifest.toml, line {}: {who} to be granted {} of `{from}`, which offers {}",
             grant.line,
-            domain.name,
             port.map_or(String::from("the first offer"), |port| format!(
                 "the offer `{port}`"
             )),

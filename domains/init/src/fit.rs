@@ -77,6 +77,10 @@ pub fn gates(system: &System, index: usize) -> Result<Vec<Arc<Handle<dyn Gate>>>
             ));
         }
     }
+    let mut services = system.manifest.services.iter();
+    if services.any(|service| service.source.domain() == Some(name.as_str())) {
+        return Err(String::from("programs call it without a shadow in between"));
+    }
     match gates.is_empty() {
         true => Err(String::from("no shadow stands in front of it")),
         false => Ok(gates.into_iter().map(|(_, gate)| gate).collect()),

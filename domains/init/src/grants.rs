@@ -3,6 +3,7 @@
 use crate::check::offer_index;
 use crate::disks::DiskList;
 use crate::failure::Failure;
+use crate::programs::ServiceList;
 use crate::supervise::{Overview, Respawner};
 use crate::system::System;
 use crate::update::Replacer;
@@ -10,8 +11,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use interfaces::{
-    AnyHandle, Disks, Handle, HardwareError, Interface, PciBus, Respawn, RpcError, Supervisor,
-    Updater,
+    AnyHandle, Disks, Handle, HardwareError, Interface, PciBus, Respawn, RpcError, Services,
+    Supervisor, Updater,
 };
 use manifest::{DeviceMatch, Grant, Source};
 
@@ -38,36 +39,43 @@ impl Granted {
 /// # Errors
 /// Why it is not to be had.
 pub fn resolve(system: &Arc<System>, index: usize, number: usize) -> Result<Granted, Failure> {
-    let domain = &system.manifest.domains[index];
-    let grant = &domain.grants[number];
-    let what = format!("grant `{}`: ", grant.port);
-    let rpc = |error: RpcError| Failure::of_call(&domain.name, error, &what);
+    let grant = &system.manifest.domains[index].grants[number];
     match &grant.source {
-        Source::Kernel(service) => Ok(Granted::free(system.kernel.service(*service).map_err(rpc)?)),
-        Source::Ports { .. } | Source::Interrupt(_) | Source::Mmio { .. } => {
-            let hardware = |error| Failure::of_hardware(&domain.name, &error, &what);
-            Ok(Granted::free(machine(system, grant).map_err(hardware)?))
-        }
-        Source::Offer { domain, port } => offer(system, domain, port.as_deref()),
-        Source::Respawn { domain, port } => respawn(system, index, domain, port.as_deref()),
         Source::Claim { domain, devices } => claim(system, domain, devices, (index, number)),
-        Source::Supervisor => {
-            let overview = Handle::<dyn Supervisor>::new(Overview(system.clone()));
-            Ok(Granted::free(overview.map_err(rpc)?.into_any()))
-        }
-        Source::Disks => {
-            let disks = DiskList {
-                system: system.clone(),
-                holder: index,
-            };
-            let disks = Handle::<dyn Disks>::new(disks);
-            Ok(Granted::free(disks.map_err(rpc)?.into_any()))
-        }
-        Source::Updater => {
-            let updater = Handle::<dyn Updater>::new(Replacer(system.clone()));
-            Ok(Granted::free(updater.map_err(rpc)?.into_any()))
-        }
+        _ => find(system, index, grant),
     }
+}
+
+/// Finds what `grant` leads to, unless that is a claim, for domain number `holder`.
+///
+/// # Errors
+/// Why it is not to be had.
+pub fn find(system: &Arc<System>, holder: usize, grant: &Grant) -> Result<Granted, Failure> {
+    let name = &system.manifest.domains[holder].name;
+    let what = format!("grant `{}`: ", grant.port);
+    let rpc = |error: RpcError| Failure::of_call(name, error, &what);
+    let handle = match &grant.source {
+        Source::Offer { domain, port } => return offer(system, domain, port.as_deref()),
+        Source::Respawn { domain, port } => {
+            return respawn(system, holder, domain, port.as_deref());
+        }
+        Source::Kernel(service) => system.kernel.service(*service),
+        Source::Supervisor => Handle::<dyn Supervisor>::new(Overview(system.clone())).map(erase),
+        Source::Updater => Handle::<dyn Updater>::new(Replacer(system.clone())).map(erase),
+        Source::Disks => {
+            let system = system.clone();
+            Handle::<dyn Disks>::new(DiskList { system, holder }).map(erase)
+        }
+        Source::Services => {
+            let system = system.clone();
+            Handle::<dyn Services>::new(ServiceList { system, holder }).map(erase)
+        }
+        _ => {
+            let hardware = |error| Failure::of_hardware(name, &error, &what);
+            return Ok(Granted::free(machine(system, grant).map_err(hardware)?));
+        }
+    };
+    Ok(Granted::free(handle.map_err(rpc)?))
 }
 
 fn erase<I: ?Sized + Interface>(handle: Handle<I>) -> AnyHandle {

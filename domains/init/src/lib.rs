@@ -10,6 +10,7 @@
 //! | [`service`] | one supervised domain: its state, and how it is started, ended and replaced |
 //! | [`grants`], [`claims`] | where a grant comes from; which driver has which PCI function |
 //! | [`disks`] | disks that are mounted on demand |
+//! | [`programs`] | what programs may ask their personality for |
 //! | [`restarts`] | the threads that restart what has died |
 //! | [`supervise`] | the thread that watches, and what others see: `Respawn`, `Supervisor` |
 //! | [`update`], [`estate`], [`fit`] | replacing a domain by another image; its state; does the image fit? |
@@ -48,6 +49,7 @@ mod kernel;
 mod last_resort;
 mod last_words;
 mod limit;
+mod programs;
 mod restarts;
 mod service;
 mod session;

@@ -12,12 +12,13 @@ use crate::bench::Bench;
 pub(super) const CASES: &[Case] = &[
     case("guide-shows-the-files-that-are-built", verbatim),
     case("guide-domains-count-and-come-back", runs),
+    case("guide-program-uses-the-service", program),
 ];
 
 const GUIDE: &str = "docs/guide/write-a-domain.md";
 
 /// The fenced blocks of a Markdown text: what stands behind the opening fence, and the lines.
-fn blocks(text: &str) -> Vec<(&str, String)> {
+pub(super) fn blocks(text: &str) -> Vec<(&str, String)> {
     let mut found = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -46,7 +47,7 @@ fn verbatim(bench: &Bench<'_>) -> Result<()> {
         ensure!(block == file, "{GUIDE} does not show {path} as it is");
         compared += 1;
     }
-    ensure!(compared == 5, "{compared} files are shown, not 5");
+    ensure!(compared == 7, "{compared} files are shown, not 7");
     Ok(())
 }
 
@@ -86,22 +87,35 @@ fn shell_lines(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The blocks with this label, one behind the other.
+pub(super) fn labelled(text: &str, wanted: &str) -> String {
+    let blocks = blocks(text).into_iter();
+    blocks
+        .filter(|(label, _)| *label == wanted)
+        .map(|(_, block)| block)
+        .collect()
+}
+
+/// The default manifest, changed as the guide says.
+fn manifest(bench: &Bench<'_>, text: &str) -> Result<String> {
+    let default = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let header = "[services]\n";
+    let services = format!("{header}{}", labelled(text, "toml services"));
+    ensure!(default.contains(header), "no section for services");
+    let default = default.replace(header, &services);
+    Ok(changed(&default, &labelled(text, "toml manifest")))
+}
+
 /// Changes the default manifest as the guide says, and runs what it runs.
 fn runs(bench: &Bench<'_>) -> Result<()> {
     let text = guide(bench)?;
-    let changes: String = blocks(&text)
-        .into_iter()
-        .filter(|(label, _)| *label == "toml manifest")
-        .map(|(_, block)| block)
-        .collect();
-    let default = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
-    let manifest = changed(&default, &changes);
+    let manifest = manifest(bench, &text)?;
     let file = bench.folder.join("tally.toml");
     fs::write(&file, &manifest)?;
     build::build(&bench.site.project, Some(&file))?;
     let lines = shell_lines(&text);
-    let [count, crash] = lines.as_slice() else {
-        anyhow::bail!("the guide runs {} lines, not 2", lines.len());
+    let [count, crash, _] = lines.as_slice() else {
+        anyhow::bail!("the guide runs {} lines, not 3", lines.len());
     };
     let disk = bench.disk()?;
     let mut machine = bench.machine_by(&manifest)?;
@@ -122,6 +136,37 @@ fn runs(bench: &Bench<'_>) -> Result<()> {
         .shows("restart 1 after 1 crashes")?
         .shows("tally-watch: ")?;
     bench.expect_clean(&disk)
+}
+
+/// The program gets the service from the instance that serves, also from the next one; where the
+/// manifest does not give it, it gets nothing.
+fn program(bench: &Bench<'_>) -> Result<()> {
+    let text = guide(bench)?;
+    let line = *shell_lines(&text).last().context("no line is run")?;
+    let disk = bench.disk()?;
+    let mut machine = bench.machine_by(&manifest(bench, &text)?)?;
+    machine.disk = Some(disk.clone());
+    let answer = bench.exec_on(machine, line)?.status(0)?;
+    let counted = |line: &str| {
+        let (read, _) = line.split_once(" sectors read, ")?;
+        read.parse::<u64>().ok()
+    };
+    let counts: Vec<_> = answer.stdout.lines().map(counted).collect();
+    match counts.as_slice() {
+        [Some(before), Some(after)] if before > after => {}
+        _ => anyhow::bail!(
+            "not two counts, the second of a fresh start: {}",
+            answer.stdout
+        ),
+    }
+    bench.expect_clean(&disk)?;
+    let refused = bench.exec_on(bench.machine(), "/boot/testing/tally")?;
+    let refused = refused.status(1)?;
+    ensure!(
+        refused.stderr.contains("not granted that service"),
+        "it got the service, or another error: {refused:?}"
+    );
+    Ok(())
 }
 
 #[cfg(test)]

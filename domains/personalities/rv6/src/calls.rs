@@ -308,7 +308,7 @@ impl interfaces::Process for Calls {
     }
 
     fn service(&self, name: Text<32>) -> Result<AnyHandle, Errno> {
-        self.system.service(&self.process, name.as_str())
+        self.system.service(&self.process, name)
     }
 
     fn catch_interrupts(&self, on: bool) -> Result<(), Errno> {

@@ -6,7 +6,8 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`system`] | everything that there is once; the services that programs may ask for |
+//! | [`system`] | everything that there is once |
+//! | [`services`] | what programs may ask for by name |
 //! | [`personality`] | what `init` sees |
 //! | [`calls`] | the system calls of a process: checks, then the modules below |
 //! | [`process`], [`table`] | one process; all of them, who waits for whom, who is interrupted |
@@ -55,6 +56,7 @@ mod proc;
 mod proc_text;
 mod process;
 mod script;
+mod services;
 mod special;
 mod stop;
 mod system;
@@ -66,8 +68,8 @@ mod volumes;
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    Console, Disks, DomainControl, FileSystem, FsError, Handle, Loader, Monitor, Personality,
-    Power, RVec, Respawn, RpcError, RpcResult, Supervisor, Updater,
+    Console, Disks, FileSystem, FsError, Handle, Loader, Monitor, Personality, RVec, Respawn,
+    RpcError, RpcResult, Services,
 };
 
 use mount::Mount;
@@ -76,7 +78,8 @@ use options::Settings;
 use personality::Runner;
 use proc::Proc;
 use readonly::ReadOnly;
-use system::{Services, System};
+use services::Named;
+use system::{Granted, System};
 use terminal::Terminal;
 use volumes::Volumes;
 
@@ -94,11 +97,8 @@ pub fn start(
     boot: Handle<dyn Respawn>,
     tmp: Option<Handle<dyn Respawn>>,
     monitor: Option<Handle<dyn Monitor>>,
-    control: Option<Handle<dyn DomainControl>>,
-    power: Option<Handle<dyn Power>>,
-    supervisor: Option<Handle<dyn Supervisor>>,
     disks: Option<Handle<dyn Disks>>,
-    updater: Option<Handle<dyn Updater>>,
+    services: Option<Handle<dyn Services>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
     memory::reserve(512)?;
@@ -106,19 +106,16 @@ pub fn start(
     for line in &settings.unknown {
         log!("option not understood: {line}");
     }
-    let services = Services {
+    let granted = Granted {
         monitor,
-        control,
-        power,
-        supervisor,
         disks,
-        updater,
+        services: Named::new(services),
     };
     let terminal = Terminal::new(console, errors, !settings.exec);
     let volumes = mount_all(root, boot, tmp, settings.root_disk.as_deref())
         .map_err(|_| RpcError::NoMemory)?;
     let interactive = !settings.exec;
-    let system = Arc::new(System::new(loader, services, terminal, volumes, settings));
+    let system = Arc::new(System::new(loader, granted, terminal, volumes, settings));
     mount_proc(&system).map_err(|_| RpcError::NoMemory)?;
     if interactive {
         let reader = system.clone();

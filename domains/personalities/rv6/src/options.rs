@@ -18,7 +18,7 @@ pub struct Settings {
     pub command_line: String,
     /// The disk that the root file system is on.
     pub root_disk: Option<String>,
-    /// Names of program images and the services they may ask for.
+    /// Names of program images and the services that they may ask for.
     pub grants: Vec<(String, Vec<String>)>,
     /// Lines that mean nothing.
     pub unknown: Vec<String>,

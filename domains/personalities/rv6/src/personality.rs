@@ -61,6 +61,7 @@ impl Personality for Runner {
         // what it needs. Whoever cannot be had is asked for again by who needs it, and reported
         // there.
         let _ = self.system.terminal.device().prepare();
+        self.system.prepare_services();
         for mount in self.system.volumes.mounts.all() {
             let _ = mount.live();
         }

@@ -1,19 +1,17 @@
-//! Everything that there is once, and the services that programs may ask for.
+//! Everything that there is once.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::{log, time};
-use interfaces::{
-    AnyHandle, Disks, DomainControl, Errno, Handle, Loader, Monitor, Power, ProcessInfo, RpcResult,
-    Supervisor, Updater,
-};
+use interfaces::{AnyHandle, Disks, Errno, Handle, Loader, Monitor, ProcessInfo, Text};
 
 use crate::images::Images;
 use crate::input;
 use crate::ledger::Ledger;
 use crate::options::Settings;
 use crate::process::Process;
+use crate::services::Named;
 use crate::table::Table;
 use crate::terminal::Terminal;
 use crate::volumes::Volumes;
@@ -35,49 +33,14 @@ const JOB_SHARE: u64 = 32;
 /// What it may have at the least then, in bytes.
 const LEAST_JOB: u64 = 1 << 20;
 
-/// The services of the system that `init` granted.
-pub struct Services {
+/// What this domain was granted of the system, for itself and for programs.
+pub struct Granted {
     /// A view of all domains.
     pub monitor: Option<Handle<dyn Monitor>>,
-    /// Authority over all domains.
-    pub control: Option<Handle<dyn DomainControl>>,
-    /// The power switch.
-    pub power: Option<Handle<dyn Power>>,
-    /// What `init` supervises.
-    pub supervisor: Option<Handle<dyn Supervisor>>,
     /// The disks.
     pub disks: Option<Handle<dyn Disks>>,
-    /// The right to replace what `init` supervises.
-    pub updater: Option<Handle<dyn Updater>>,
-}
-
-impl Services {
-    /// A new handle to a service; `None` if there is none of this name.
-    fn duplicate(&self, name: &str) -> Option<RpcResult<AnyHandle>> {
-        match name {
-            "monitor" => self
-                .monitor
-                .as_ref()
-                .map(|h| h.duplicate().map(Handle::into_any)),
-            "control" => self
-                .control
-                .as_ref()
-                .map(|h| h.duplicate().map(Handle::into_any)),
-            "power" => self
-                .power
-                .as_ref()
-                .map(|h| h.duplicate().map(Handle::into_any)),
-            "supervisor" => self
-                .supervisor
-                .as_ref()
-                .map(|h| h.duplicate().map(Handle::into_any)),
-            "updater" => self
-                .updater
-                .as_ref()
-                .map(|h| h.duplicate().map(Handle::into_any)),
-            _ => None,
-        }
-    }
+    /// What programs may ask for.
+    pub services: Named,
 }
 
 /// The personality.
@@ -98,7 +61,7 @@ pub struct System {
     job_limit: usize,
     /// Held while a disk is mounted, or that is ended.
     pub mounting: Mutex<()>,
-    services: Services,
+    granted: Granted,
     settings: Settings,
 }
 
@@ -106,12 +69,12 @@ impl System {
     /// The disks, for a process whose image may have `service`.
     pub fn disks(&self, process: &Process, service: &str) -> Option<&Handle<dyn Disks>> {
         let granted = self.settings.granted(process.image.as_str(), service);
-        self.services.disks.as_ref().filter(|_| granted)
+        self.granted.disks.as_ref().filter(|_| granted)
     }
 
     /// A view of all domains, if there is one.
     pub fn monitor(&self) -> Option<&Handle<dyn Monitor>> {
-        self.services.monitor.as_ref()
+        self.granted.monitor.as_ref()
     }
 
     /// Process number `index`, counted by numbers.
@@ -133,12 +96,12 @@ impl System {
     /// A system without processes.
     pub fn new(
         loader: Handle<dyn Loader>,
-        services: Services,
+        granted: Granted,
         terminal: Terminal,
         volumes: Volumes,
         settings: Settings,
     ) -> Self {
-        let memory = services
+        let memory = granted
             .monitor
             .as_ref()
             .and_then(|monitor| monitor.memory().ok());
@@ -155,7 +118,7 @@ impl System {
             thread_limit: settings.threads.unwrap_or(DEFAULT_THREADS),
             job_limit: usize::try_from(job_limit).unwrap_or(usize::MAX),
             mounting: Mutex::new(()),
-            services,
+            granted,
             settings,
         }
     }
@@ -164,12 +127,22 @@ impl System {
     ///
     /// # Errors
     /// `NotGranted` if its image may not have it, or there is none.
-    pub fn service(&self, process: &Process, name: &str) -> Result<AnyHandle, Errno> {
-        if !self.settings.granted(process.image.as_str(), name) {
+    pub fn service(&self, process: &Process, name: Text<32>) -> Result<AnyHandle, Errno> {
+        if !self.settings.granted(process.image.as_str(), name.as_str()) {
             return Err(Errno::NotGranted);
         }
-        let service = self.services.duplicate(name).ok_or(Errno::NotGranted)?;
-        service.map_err(Errno::Rpc)
+        self.granted.services.get(name)
+    }
+
+    /// Asks for all services that programs may have, so that those that outlive `init` are there
+    /// when that is not.
+    pub fn prepare_services(&self) {
+        for (_, names) in &self.settings.grants {
+            for name in names {
+                // Who needs one that is not to be had asks again, and is told.
+                let _ = self.granted.services.get(Text::new(name));
+            }
+        }
     }
 
     /// Ctrl-C: ends all processes in the foreground, except those that want only to be told.

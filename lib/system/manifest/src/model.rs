@@ -23,6 +23,8 @@ pub struct Manifest {
     pub domains: Vec<Domain>,
     /// The disks, the one that is there from the start first.
     pub disks: Vec<Disk>,
+    /// What programs can be given, by name.
+    pub services: Vec<Grant>,
     /// The programs that are granted services.
     pub programs: Vec<Program>,
 }
@@ -139,7 +141,7 @@ impl Default for Limits {
 pub struct Program {
     /// Its name: the last component of its path.
     pub name: String,
-    /// Names of grants of the personality.
+    /// Names of [`Manifest::services`], or of grants that the personality uses for it.
     pub services: Vec<String>,
     /// The line of its header.
     pub line: u32,
@@ -156,6 +158,7 @@ impl Manifest {
             boot: Boot::default(),
             domains: Vec::new(),
             disks: Vec::new(),
+            services: Vec::new(),
             programs: Vec::new(),
         };
         let sections = syntax::parse(text)?;
@@ -185,9 +188,10 @@ impl Manifest {
             ["boot"] => self.boot = boot(section)?,
             ["domain", name] => self.domains.push(domain(name, section)?),
             ["domain", name, part @ ("grants" | "limits")] => self.add_part(name, part, section)?,
+            ["services"] => self.services = services(&section.entries)?,
             ["program", name] => self.programs.push(program(name, section)?),
             _ => {
-                let expected = "expected [boot], [domain.NAME], [domain.NAME.grants], [domain.NAME.limits], [disk.NAME] or [program.NAME]";
+                let expected = "expected [boot], [domain.NAME], [domain.NAME.grants], [domain.NAME.limits], [disk.NAME], [services] or [program.NAME]";
                 return Err(Error::new(
                     section.line,
                     format!("{expected}, found [{}]", section.path.join(".")),
@@ -215,14 +219,17 @@ impl Manifest {
 
     fn check(&self) -> Result<(), Error> {
         for domain in &self.domains {
+            let who = format!("domain `{}` is", domain.name);
             for grant in &domain.grants {
-                self.check_grant(domain, grant)?;
+                self.check_grant(&who, grant)?;
             }
         }
-        Ok(())
+        let mut services = self.services.iter();
+        services.try_for_each(|service| self.check_grant("programs are", service))
     }
 
-    fn check_grant(&self, domain: &Domain, grant: &Grant) -> Result<(), Error> {
+    /// `who` is the beginning of what is said of a name that leads nowhere.
+    fn check_grant(&self, who: &str, grant: &Grant) -> Result<(), Error> {
         let Some(wanted) = grant.source.domain() else {
             return Ok(());
         };
@@ -235,8 +242,7 @@ impl Manifest {
             .map(|domain| domain.name.as_str())
             .collect();
         let message = format!(
-            "domain `{}` is to be granted `{}` from domain `{wanted}`, but there is no [domain.{wanted}]; there are {}",
-            domain.name,
+            "{who} to be granted `{}` from domain `{wanted}`, but there is no [domain.{wanted}]; there are {}",
             grant.port,
             known.join(", ")
         );
@@ -266,23 +272,25 @@ impl Manifest {
         };
         self.programs
             .iter()
-            .try_for_each(|program| check_services(program, personality))
+            .try_for_each(|program| check_services(program, &self.services, personality))
     }
 }
 
-fn check_services(program: &Program, personality: &Domain) -> Result<(), Error> {
+fn check_services(
+    program: &Program,
+    services: &[Grant],
+    personality: &Domain,
+) -> Result<(), Error> {
     let granted = |service: &String| {
-        personality
-            .grants
-            .iter()
-            .any(|grant| grant.port == *service)
+        let mut known = services.iter().chain(&personality.grants);
+        known.any(|grant| grant.port == *service)
     };
     match program.services.iter().find(|service| !granted(service)) {
         None => Ok(()),
         Some(service) => {
             let (program, line) = (&program.name, program.line);
             let message = format!(
-                "program `{program}` is given `{service}`, which `{}` is not granted itself",
+                "program `{program}` is given `{service}`, which is neither in [services] nor granted to `{}`",
                 personality.name
             );
             Err(Error::new(line, message))
@@ -387,6 +395,21 @@ fn grants(entries: &[Entry]) -> Result<Vec<Grant>, Error> {
         })
     };
     entries.iter().map(grant).collect()
+}
+
+/// The section `[services]`: any number of grants, for programs.
+fn services(entries: &[Entry]) -> Result<Vec<Grant>, Error> {
+    let services = grants(entries)?;
+    match services.iter().find(|it| !it.source.is_for_programs()) {
+        None => Ok(services),
+        Some(service) => Err(Error::new(
+            service.line,
+            format!(
+                "`{}` cannot be a service of programs: expected a service of the kernel or of `init`, `NAME` or `NAME.OFFER`",
+                service.port
+            ),
+        )),
+    }
 }
 
 fn limits(entries: &[Entry]) -> Result<Limits, Error> {
@@ -615,10 +638,42 @@ services = ["root"]
     #[test]
     fn a_program_gets_only_what_the_personality_has() {
         let text = WHOLE.replace("services = [\"root\"]", "services = [\"power\"]");
+        assert!(fails(&text).message.contains(
+            "program `ls` is given `power`, which is neither in [services] nor granted to `rv6`"
+        ));
+    }
+
+    #[test]
+    fn services_are_named_once_for_all_programs() {
+        let text = WHOLE.replace("services = [\"root\"]", "services = [\"store\", \"root\"]");
+        let with = |source: &str| format!("{text}[services]\nstore = \"{source}\"\n");
+        let manifest = Manifest::parse(&with("disk.whole")).expect("well-formed");
+        assert_eq!(manifest.services[0].port, "store");
+        assert_eq!(manifest.services[0].source.domain(), Some("disk"));
+        for (source, wanted) in [
+            (
+                "disc",
+                "programs are to be granted `store` from domain `disc`, but",
+            ),
+            ("disk.respawn", "`store` cannot be a service of programs"),
+            (
+                "kernel.ports(1,2)",
+                "`store` cannot be a service of programs",
+            ),
+            (
+                "pci.claim(1af4:1042)",
+                "`store` cannot be a service of programs",
+            ),
+            ("init.services", "`store` cannot be a service of programs"),
+        ] {
+            let error = fails(&with(source));
+            assert!(error.message.contains(wanted), "{source}: {error}");
+            assert_eq!(error.line, 17, "{source}");
+        }
         assert!(
             fails(&text)
                 .message
-                .contains("program `ls` is given `power`, which `rv6` is not granted")
+                .contains("given `store`, which is neither")
         );
     }
 

@@ -15,6 +15,7 @@
 //! | `init.supervisor` | what `init` knows of its domains |
 //! | `init.updater` | the right to replace them by other images |
 //! | `init.disks` | the disks, and the right to have file systems on them started and ended |
+//! | `init.services` | what the section `[services]` names: for a personality, which hands it on |
 
 use crate::syntax::integer;
 use alloc::borrow::ToOwned;
@@ -100,6 +101,8 @@ pub enum Source {
     Updater,
     /// The disks.
     Disks,
+    /// What programs may ask for.
+    Services,
 }
 
 impl Source {
@@ -120,8 +123,9 @@ impl Source {
             (["init", "supervisor"], None) => Ok(Source::Supervisor),
             (["init", "updater"], None) => Ok(Source::Updater),
             (["init", "disks"], None) => Ok(Source::Disks),
+            (["init", "services"], None) => Ok(Source::Services),
             (["init" | "kernel", ..], _) => Err(format!(
-                "expected `init.supervisor`, `init.updater`, `init.disks` or `kernel.` with a service, found `{text}`"
+                "expected `init.supervisor`, `init.updater`, `init.disks`, `init.services` or `kernel.` with a service, found `{text}`"
             )),
             ([domain, "claim"], Some(devices)) => Ok(Source::Claim {
                 domain: (*domain).to_owned(),
@@ -141,6 +145,19 @@ impl Source {
                 "expected `NAME`, `NAME.OFFER` or `NAME.respawn`, found `{text}`"
             )),
         }
+    }
+
+    /// Whether programs can have it. A device is not shared, and who holds the right to restart a
+    /// domain is known to it by number, which a program has not.
+    pub fn is_for_programs(&self) -> bool {
+        matches!(
+            self,
+            Source::Kernel(_)
+                | Source::Offer { .. }
+                | Source::Supervisor
+                | Source::Updater
+                | Source::Disks
+        )
     }
 
     /// The domain that has to be there before this grant can be given.
