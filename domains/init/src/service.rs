@@ -560,19 +560,14 @@ impl System {
     }
 }
 
-/// Why an instance ended, in a word or two.
-pub fn reason(reason: CrashReason) -> &'static str {
-    match reason {
-        CrashReason::None => "no reason known",
-        CrashReason::Panic => "panic",
-        CrashReason::PageFault => "page fault",
-        CrashReason::StackOverflow => "stack overflow",
-        CrashReason::DivideError => "divide error",
-        CrashReason::InvalidOpcode => "invalid opcode",
-        CrashReason::Exception => "processor exception",
-        CrashReason::Hang => "hang",
-        CrashReason::Killed => "killed",
-        CrashReason::Exited => "exited",
-        CrashReason::OverBudget => "far over its budget of shared memory",
+/// Why an instance ended: the name of the reason in words, `page fault` for `PageFault`.
+pub fn reason(reason: CrashReason) -> String {
+    let mut words = String::new();
+    for letter in format!("{reason:?}").chars() {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
     }
+    words
 }

@@ -33,7 +33,7 @@ mod root;
 mod kernel {
     //! From the framework's boot to the first domain.
 
-    static SCHEDULER: policy::FairShare = policy::FairShare::new();
+    static SCHEDULER: policy::KernelScheduler = policy::KernelScheduler::new();
     static FRAMES: policy::BuddyFrames = policy::BuddyFrames::new();
 
     /// The framework calls this on the boot stack once memory and traps work.

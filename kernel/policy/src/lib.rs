@@ -18,4 +18,4 @@ mod scheduler;
 #[cfg(target_os = "none")]
 pub use frames::BuddyFrames;
 #[cfg(target_os = "none")]
-pub use scheduler::FairShare;
+pub use scheduler::KernelScheduler;

@@ -180,3 +180,6 @@ impl Scheduler for FairShare {
             .slice_over(&Seen(thread), in_service, moment(at))
     }
 }
+
+/// The scheduler that the kernel runs.
+pub type KernelScheduler = FairShare;

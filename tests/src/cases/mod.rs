@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::bench::Bench;
 
 mod agreement;
+mod changes;
 mod console;
 mod disks;
 mod exec;
@@ -62,6 +63,7 @@ pub fn all() -> Vec<Case> {
         exec::CASES,
         console::CASES,
         manifests::CASES,
+        changes::CASES,
         guide::CASES,
     ];
     let mut all = tables.concat();
