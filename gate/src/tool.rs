@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
-use std::{env, io};
+use std::{env, io, panic, process};
 
 use anyhow::{Context, Result, bail};
 
@@ -50,6 +50,32 @@ pub fn timed<T>(text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
 pub fn print(text: &str) {
     let mut out = io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Has this program end without a word, as `head` makes other programs end, when nobody reads its
+/// standard output any more. `println!` panics then, since Rust's programs ignore the signal.
+pub fn end_with_the_reader() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |why| {
+        if is_lost_reader(why.payload_as_str().unwrap_or_default()) {
+            process::exit(BROKEN_PIPE_STATUS.into());
+        }
+        usual(why);
+    }));
+}
+
+/// The exit status that a shell shows for a program which the signal ended.
+pub const BROKEN_PIPE_STATUS: u8 = 128 + 13;
+
+/// Whether a panic with this message says that nobody reads standard output.
+fn is_lost_reader(message: &str) -> bool {
+    message.starts_with("failed printing to stdout") && message.contains("Broken pipe")
+}
+
+/// Whether an error says that nobody reads what we write.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let is_it = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.downcast_ref::<io::Error>().is_some_and(is_it)
 }
 
 /// Runs `command` to its end with our standard streams.
@@ -142,4 +168,21 @@ pub fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata()
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_has_gone_is_known_by_the_panic_of_println() {
+        // The library's words, which are not promised: `xtask-ends-with-its-reader` tries them.
+        let words = "failed printing to stdout: Broken pipe (os error 32)";
+        assert!(is_lost_reader(words));
+        assert!(!is_lost_reader("failed printing to stdout: No space left"));
+        assert!(!is_lost_reader("Broken pipe"));
+        let broken = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(is_broken_pipe(&broken));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("Broken pipe")));
+    }
 }

@@ -7,6 +7,7 @@ fn main() -> ExitCode {
     if let Some(code) = trefoil_gate::signer::called().or_else(trefoil_gate::guard::called) {
         return code;
     }
+    trefoil_gate::tool::end_with_the_reader();
     match tests::runner::main(std::env::args().skip(1).collect()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

@@ -74,9 +74,11 @@ fn main() -> ExitCode {
     if let Some(code) = signer::called().or_else(guard::called) {
         return code;
     }
+    tool::end_with_the_reader();
     let project = Project::here();
     match execute(&project, Arguments::parse().command) {
         Ok(status) => ExitCode::from(u8::try_from(status & 0xff).unwrap_or(1)),
+        Err(error) if tool::is_broken_pipe(&error) => ExitCode::from(tool::BROKEN_PIPE_STATUS),
         Err(error) => {
             eprintln!("error: {error:#}");
             match error.is::<tool::UsageError>() {

@@ -1,8 +1,9 @@
 //! `--exec`: one shell line, its output, its errors, its status; and the tool around it.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use trefoil_gate::tool;
 
 use super::{Case, case};
 use crate::bench::Bench;
@@ -15,6 +16,7 @@ pub(super) const CASES: &[Case] = &[
     case("exec-timeout-has-a-message", timeout),
     case("exec-names-that-there-are-not", no_such_names),
     case("exec-lines-from-standard-input", piped),
+    case("exec-tool-ends-with-its-reader", lost_reader),
 ];
 
 fn streams(bench: &Bench<'_>) -> Result<()> {
@@ -56,7 +58,7 @@ fn exact(bench: &Bench<'_>) -> Result<()> {
 }
 
 /// The tool itself, as the test run knows it by an environment variable.
-fn tool(bench: &Bench<'_>) -> Result<Command> {
+fn run_by_tool(bench: &Bench<'_>) -> Result<Command> {
     let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
     let mut command = Command::new(program);
     command
@@ -85,8 +87,28 @@ fn no_such_names(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
+/// `cargo xtask test --list | head -1`, with a `head` that has gone before anything comes.
+fn lost_reader(bench: &Bench<'_>) -> Result<()> {
+    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
+    let mut child = Command::new(program)
+        .args(["test", "--list"])
+        .current_dir(&bench.site.project.root)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    drop(child.stdout.take());
+    let output = child.wait_with_output()?;
+    ensure!(
+        output.status.code() == Some(tool::BROKEN_PIPE_STATUS.into()) && output.stderr.is_empty(),
+        "expected a quiet end: {:?} {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
 fn by_the_tool(bench: &Bench<'_>) -> Result<()> {
-    let output = tool(bench)?
+    let output = run_by_tool(bench)?
         .args(["--exec", "echo out; echo err >&2; exit 3", "--smp", "2"])
         .output()?;
     let (stdout, stderr) = (
@@ -106,7 +128,7 @@ fn by_the_tool(bench: &Bench<'_>) -> Result<()> {
 }
 
 fn timeout(bench: &Bench<'_>) -> Result<()> {
-    let output = tool(bench)?
+    let output = run_by_tool(bench)?
         .args(["--exec", "sleep 1000", "--timeout", "5"])
         .output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -125,7 +147,7 @@ fn timeout(bench: &Bench<'_>) -> Result<()> {
 fn piped(bench: &Bench<'_>) -> Result<()> {
     use std::io::Write;
     use std::process::Stdio;
-    let mut command = tool(bench)?;
+    let mut command = run_by_tool(bench)?;
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
