@@ -1,12 +1,13 @@
 //! Runs the tests of the table, two at a time, and counts.
 
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::bench::{Bench, Site};
 use crate::cases::{self, Case};
@@ -53,7 +54,12 @@ pub fn main(arguments: Vec<String>) -> Result<bool> {
 /// Runs one test and says how it went; whether it passed.
 fn run(site: &Site, case: &Case, output: &Mutex<()>) -> bool {
     let start = Instant::now();
-    let attempt = || Bench::new(site, case.name).and_then(|bench| (case.run)(&bench));
+    let attempt = || {
+        let bench = Bench::new(site, case.name)?;
+        (case.run)(&bench)?;
+        // What stays is for those who look into a failure; disks of all tests are gigabytes.
+        fs::remove_dir_all(&bench.folder).context("cannot remove the test's folder")
+    };
     let result = catch_unwind(AssertUnwindSafe(attempt))
         .unwrap_or_else(|_| Err(anyhow!("the test panicked")));
     let seconds = start.elapsed().as_secs_f64();
