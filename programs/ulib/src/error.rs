@@ -98,6 +98,7 @@ fn fs_error(error: &FsError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         FsError::CrossDevice => "Invalid cross-device link",
         FsError::Busy => "Device or resource busy",
         FsError::Device => "Input/output error",
+        FsError::Down => "the file system or its disk is down (see dmesg and domains)",
         FsError::Corrupt(place) => {
             return write!(
                 f,

@@ -28,6 +28,8 @@ pub(super) const CASES: &[Case] = &[
         "recovery-file-system-crash-without-memory",
         file_system_without_memory,
     ),
+    case("recovery-block-shadow-crash", block_shadow),
+    case("recovery-boot-archive-crash", boot_archive),
     case("recovery-personality-crash", personality),
     case("recovery-shell-crash", shell),
     case("recovery-console-crash", console),
@@ -245,6 +247,28 @@ fn file_system(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
+/// The shadow of the disk dies, and the file system with it, since its handle is dead for good. The
+/// shadow of the file system asks the next instance.
+fn block_shadow(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let line = "PATH=/boot/bin; crash block; sha256sum /big; crash block; echo new > /new; sync; cat /new; domains -q";
+    let answer = bench.exec(&disk, line)?.status(0)?.silently()?;
+    let answer = answer.shows(&format!("{}  /big\nnew\n", big_sum(bench)?))?;
+    expect_restarts(&answer.stdout, "block", 2)?;
+    bench.expect_clean(&disk)
+}
+
+/// The boot archive is the same under the next instance, so what was asked is asked again: a name,
+/// a program that is started, a file that is being read.
+fn boot_archive(bench: &Bench<'_>) -> Result<()> {
+    let line = "crash bootfs; ls /boot; cd /boot/bin; crash bootfs; ./echo on; \
+                { dd bs=4096 count=1 > /tmp/a 2> /dev/null; crash bootfs; cat > /tmp/b; } < ls; \
+                cat /tmp/a /tmp/b > /tmp/c; cmp /tmp/c ls && echo same; domains -q";
+    let answer = bench.exec(&bench.disk()?, line)?.status(0)?.silently()?;
+    let answer = answer.shows("bin\ntesting\nupdates\non\nsame\n")?;
+    expect_restarts(&answer.stdout, "bootfs", 3)
+}
+
 fn personality(bench: &Bench<'_>) -> Result<()> {
     after_crash(bench, "the personality crashed", "crash rv6").map(|_| ())
 }
@@ -326,6 +350,7 @@ fn budget(bench: &Bench<'_>) -> Result<()> {
     machine.disk = Some(disk);
     let line = "PATH=/boot/bin; for i in 1 2 3 4 5 6 7; do crash virtio-blk; echo $i > /round; sync; done; sha256sum /big; echo \"status $?\"; domains -q";
     let answer = bench.exec_on(machine, line)?;
+    let answer = answer.complains("/big: the file system or its disk is down")?;
     ensure!(
         answer.stdout.contains("status 1"),
         "reading from a dead disk worked, or hung: {answer:?}"

@@ -192,6 +192,8 @@ fn device_error(error: BlockError) -> DeviceError {
         BlockError::OutOfRange => DeviceError::OutOfRange,
         BlockError::Device | BlockError::ReadOnly | BlockError::Unsupported => DeviceError::Io,
         BlockError::Rpc(RpcError::NoMemory) => DeviceError::NoMemory,
-        BlockError::Rpc(_) | BlockError::Gone => DeviceError::Unavailable,
+        BlockError::Rpc(RpcError::DomainCrashed) => DeviceError::Lost,
+        BlockError::Rpc(_) => DeviceError::Io,
+        BlockError::Gone => DeviceError::Unavailable,
     }
 }

@@ -316,6 +316,9 @@ fn fs_error(error: ext2::Error) -> FsError {
         Error::ReadOnly => FsError::ReadOnly,
         Error::Invalid(_) => FsError::Invalid,
         Error::Device(DeviceError::NoMemory) => FsError::Rpc(RpcError::NoMemory),
+        // Its handle is dead for good, so this instance is, too: whoever asked may ask the next.
+        Error::Device(DeviceError::Lost) => FsError::Rpc(RpcError::DomainCrashed),
+        Error::Device(DeviceError::Unavailable) => FsError::Down,
         Error::Device(_) => FsError::Device,
         Error::Corrupt(what) | Error::NotExt2(what) => FsError::Corrupt(Text::new(what)),
         Error::Unsupported(_)

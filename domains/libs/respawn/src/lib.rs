@@ -3,6 +3,7 @@
 //! - [`fetch`]: an instance other than the one that failed, and one that answers;
 //! - [`Absent`]: why there is none, and what a caller is told then;
 //! - [`Client`]: the present instance, shared by all threads of a domain;
+//! - [`Buffer`]: what a call fills, for each of its attempts;
 //! - [`Slot`]: the present instance, for who has a lock around it anyway;
 //! - [`until_answered`]: the rule that they share.
 //!
@@ -18,6 +19,7 @@
 
 extern crate alloc;
 
+mod buffer;
 mod client;
 mod fetch;
 mod slot;
@@ -26,6 +28,7 @@ mod tests;
 
 use interfaces::Failure;
 
+pub use buffer::Buffer;
 pub use client::Client;
 pub use fetch::{Absent, Live, fetch};
 pub use slot::Slot;

@@ -3,6 +3,7 @@
 
 use domain_rt::sync::Mutex;
 use interfaces::{DescriptorKind, Errno, FsError, Metadata, OpenFlags, RVec};
+use respawn::Buffer;
 
 use crate::errors;
 use crate::held::Held;
@@ -130,7 +131,7 @@ impl Description {
         let volumes = &system.volumes;
         let metadata = match held.node().volume {
             Volume::EMPTY => volumes.metadata(held.node()),
-            _ => held.call(volumes, |live| live.fs.metadata(held.node().inode)),
+            _ => held.ask(volumes, |live| live.fs.metadata(held.node().inode)),
         };
         metadata.map_err(errors::fs)
     }
@@ -187,8 +188,9 @@ impl OpenFile {
         }
         let inode = self.held.node().inode;
         let mut position = self.position.lock();
-        let read = self.held.call(&system.volumes, |live| {
-            live.fs.read(inode, *position, buffer)
+        let mut buffer = Buffer::new(buffer);
+        let read = self.held.ask(&system.volumes, |live| {
+            live.fs.read(inode, *position, buffer.take()?)
         });
         let buffer = read.map_err(errors::fs)?;
         *position = position.saturating_add(buffer.len() as u64);

@@ -81,7 +81,7 @@ fn open_node(system: &System, node: Node, flags: OpenFlags) -> Result<Descriptio
         FileKind::Symlink | FileKind::Other => Err(FsError::Unsupported),
         FileKind::Regular => {
             let held = Held::new(volumes, node)?;
-            if flags.write && held.call(volumes, |live| live.fs.statistics())?.read_only {
+            if flags.write && held.ask(volumes, |live| live.fs.statistics())?.read_only {
                 return Err(FsError::ReadOnly);
             }
             if flags.truncate {

@@ -38,7 +38,7 @@ impl Held {
             volume => {
                 let in_use = volumes.mounts.enter(volume)?;
                 let hold = |live: &Live| Ok((live.id, live.fs.hold(node.inode)?));
-                (Some(in_use), Some(volumes.call(volume, hold)?))
+                (Some(in_use), Some(volumes.ask(volume, hold)?))
             }
         };
         Ok(Held {
@@ -69,6 +69,19 @@ impl Held {
         self.refresh(volumes, &live)?;
         let result = operation(&live);
         volumes.settle(self.node.volume, &live, result)
+    }
+
+    /// As [`call`](Self::call), and again where that makes sense; see [`Volumes::ask`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ask<T>(
+        &self,
+        volumes: &Volumes,
+        mut question: impl FnMut(&Live) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        let attempt = || self.call(volumes, &mut question);
+        volumes.again(self.node.volume, attempt)
     }
 
     /// Takes hold again, if the file system was restarted. What goes wrong is seen by the next

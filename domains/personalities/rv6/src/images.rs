@@ -101,8 +101,10 @@ impl Images {
         }
         let held = Held::new(volumes, node).map_err(errors::fs)?;
         // The limit fits into any size.
-        let buffer = RVec::filled(0, metadata.size as usize)?;
-        let read = held.call(volumes, |live| live.fs.read(node.inode, 0, buffer));
+        let read = held.ask(volumes, |live| {
+            let buffer = RVec::filled(0, metadata.size as usize)?;
+            live.fs.read(node.inode, 0, buffer)
+        });
         let file = read.map_err(errors::fs)?;
         let image = self.loader.prepare(file).map_err(errors::load)?;
         let name = image.name()?;

@@ -152,14 +152,13 @@ fn mount_all(
             Mount::new("/", root),
         )?;
     }
-    let top = |device, path: &str, respawn| {
+    let top = |device, path: &str, mount| {
         let name = Point::Top(path.trim_start_matches('/').into());
-        let mount = Mount::new(path, respawn);
         mounts.add(device, Origin::System, name, path.as_bytes(), mount)
     };
-    top("bootfs", "/boot", boot)?;
+    top("bootfs", "/boot", Mount::new("/boot", boot).unchanging())?;
     if let Some(tmp) = tmp {
-        top("ramfs", "/tmp", tmp)?;
+        top("ramfs", "/tmp", Mount::new("/tmp", tmp))?;
     }
     Ok(volumes)
 }

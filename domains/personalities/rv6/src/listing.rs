@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 use interfaces::{FsError, RVec};
+use respawn::Buffer;
 use vfs::entries::{DIRECTORY, Packer};
 
 use crate::held::Held;
@@ -60,8 +61,9 @@ fn files(
 ) -> Result<(RVec<u8>, u64), FsError> {
     let node = held.node();
     if node.volume != Volume::EMPTY {
-        return held.call(volumes, |live| {
-            live.fs.read_directory(node.inode, position, buffer)
+        let mut buffer = Buffer::new(buffer);
+        return held.ask(volumes, |live| {
+            live.fs.read_directory(node.inode, position, buffer.take()?)
         });
     }
     // The empty root directory.

@@ -35,6 +35,7 @@ pub struct Mount {
     name: String,
     /// Who starts the next instance; `None`: nobody.
     respawn: Option<Handle<dyn Respawn>>,
+    unchanging: bool,
     state: Mutex<State>,
 }
 
@@ -44,8 +45,23 @@ impl Mount {
         Mount {
             name: name.to_string(),
             respawn: Some(respawn),
+            unchanging: false,
             state: Mutex::new(State::Never),
         }
+    }
+
+    /// This file system has the same content under the same numbers after each restart, so that
+    /// whoever asks it something may ask again.
+    pub fn unchanging(self) -> Self {
+        Mount {
+            unchanging: true,
+            ..self
+        }
+    }
+
+    /// Whether it was said to be [`unchanging`](Self::unchanging).
+    pub fn is_unchanging(&self) -> bool {
+        self.unchanging
     }
 
     /// A file system that is never restarted.
@@ -58,6 +74,7 @@ impl Mount {
         Ok(Mount {
             name: name.to_string(),
             respawn: None,
+            unchanging: false,
             state: Mutex::new(State::Serving(Arc::new(live))),
         })
     }
@@ -86,7 +103,7 @@ impl Mount {
     /// The instance that served last. `None` if there never was one.
     ///
     /// # Errors
-    /// [`FsError::Device`] if it crashed and cannot be started again.
+    /// [`FsError::Down`] if it crashed and cannot be started again.
     pub fn live(&self) -> Result<Option<Arc<Live>>, FsError> {
         match &*self.state.lock() {
             State::Serving(live) => return Ok(Some(live.clone())),
@@ -109,7 +126,7 @@ impl Mount {
     /// Passes on the result of a call to `live`. If that crashed, a new instance is mounted first.
     ///
     /// # Errors
-    /// [`FsError::Restarted`] in place of a crash, or [`FsError::Device`] if there is no new
+    /// [`FsError::Restarted`] in place of a crash, or [`FsError::Down`] if there is no new
     /// instance.
     pub fn settle<T>(&self, live: &Live, result: Result<T, FsError>) -> Result<T, FsError> {
         if !Mount::is_crash(&result) {
@@ -127,7 +144,7 @@ impl Mount {
             }
             Err(error) => {
                 log!("{} stays down: {error}", self.name);
-                Err(FsError::Device)
+                Err(FsError::Down)
             }
         }
     }

@@ -94,6 +94,7 @@ pub fn unmount(
     };
     if let Err(
         error @ (FsError::Device
+        | FsError::Down
         | FsError::NoSpace
         | FsError::Restarted
         | FsError::Rpc(RpcError::NoMemory)),

@@ -1,6 +1,7 @@
 //! Directories and the names in them.
 
 use interfaces::{Errno, FileKind, FsError, FsStatistics, Metadata, RVec};
+use respawn::Buffer;
 use vfs::walk::{Found, Place, walk};
 
 use crate::errors;
@@ -85,9 +86,10 @@ pub fn read_link(
     if node.kind != FileKind::Symlink {
         return Err(Errno::Invalid);
     }
-    let target = system
-        .volumes
-        .call(node.volume, |live| live.fs.read_link(node.inode, buffer));
+    let mut buffer = Buffer::new(buffer);
+    let target = system.volumes.ask(node.volume, |live| {
+        live.fs.read_link(node.inode, buffer.take()?)
+    });
     target.map_err(errors::fs)
 }
 
@@ -223,9 +225,7 @@ pub fn set_modified(
 /// Those of the file system.
 pub fn statistics(system: &System, at: &Place<Node>, path: &[u8]) -> Result<FsStatistics, Errno> {
     let (_, node) = existing(system, at, path, true)?;
-    let room = system
-        .volumes
-        .call(node.volume, |live| live.fs.statistics());
+    let room = system.volumes.ask(node.volume, |live| live.fs.statistics());
     room.map_err(errors::fs)
 }
 

@@ -46,8 +46,9 @@ pub fn interpreter(
         return Ok(None);
     }
     let held = Held::new(&system.volumes, node).map_err(errors::fs)?;
-    let buffer = RVec::filled(0, LINE)?;
-    let read = held.call(&system.volumes, |live| live.fs.read(node.inode, 0, buffer));
+    let read = held.ask(&system.volumes, |live| {
+        live.fs.read(node.inode, 0, RVec::filled(0, LINE)?)
+    });
     let start = read.map_err(errors::fs)?;
     let Some((program, argument)) = first_line(&start) else {
         return Ok(None);

@@ -64,14 +64,14 @@ impl Volumes {
     /// The instance that serves a volume now.
     ///
     /// # Errors
-    /// [`FsError::Device`] if there is none or it is not mounted any more; [`FsError::Unsupported`]
-    /// for the empty root directory.
+    /// [`FsError::Down`] if there is none; [`FsError::Device`] if it is not mounted any more;
+    /// [`FsError::Unsupported`] for the empty root directory.
     pub fn live(&self, volume: Volume) -> Result<Arc<Live>, FsError> {
         if volume == Volume::EMPTY {
             return Err(FsError::Unsupported);
         }
         let mount = self.mounts.get(volume).ok_or(FsError::Device)?;
-        mount.live()?.ok_or(FsError::Device)
+        mount.live()?.ok_or(FsError::Down)
     }
 
     /// Passes on the result of a call to an instance of a volume; see [`Mount::settle`].
@@ -107,6 +107,40 @@ impl Volumes {
         self.settle(volume, &live, result)
     }
 
+    /// Asks the file system of a volume, and asks its next instance again if that has the same
+    /// files under the same numbers; see [`Mount::unchanging`].
+    ///
+    /// # Errors
+    /// As [`call`](Self::call); [`FsError::Down`] if instance after instance dies.
+    pub fn ask<T>(
+        &self,
+        volume: Volume,
+        mut question: impl FnMut(&Live) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        self.again(volume, || self.call(volume, &mut question))
+    }
+
+    /// Makes `attempt` again as long as it meets a crash after which the same files are there under
+    /// the same numbers.
+    ///
+    /// # Errors
+    /// Those of `attempt`; [`FsError::Down`] if instance after instance dies.
+    pub fn again<T>(
+        &self,
+        volume: Volume,
+        mut attempt: impl FnMut() -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        let unchanging = |volume| {
+            let mount = self.mounts.get(volume);
+            mount.is_some_and(|mount| mount.is_unchanging())
+        };
+        let answer = respawn::until_answered(|| match attempt() {
+            Err(FsError::Restarted) if unchanging(volume) => None,
+            answer => Some(answer),
+        });
+        answer.unwrap_or(Err(FsError::Down))
+    }
+
     /// What is known of a node.
     ///
     /// # Errors
@@ -115,7 +149,7 @@ impl Volumes {
         if node.volume == Volume::EMPTY {
             return Ok(empty_metadata());
         }
-        self.call(node.volume, |live| live.fs.metadata(node.inode))
+        self.ask(node.volume, |live| live.fs.metadata(node.inode))
     }
 
     /// Brings everything on all volumes to their disks.
@@ -185,7 +219,7 @@ impl Volumes {
             return Ok(None);
         }
         let name = RVec::from_slice(name)?;
-        let found = self.call(volume, |live| {
+        let found = self.ask(volume, |live| {
             let inode = live.fs.lookup(directory.inode, &name)?;
             live.fs.metadata(inode)
         });
@@ -239,8 +273,10 @@ impl Tree for Volumes {
         if node.kind != FileKind::Symlink {
             return Ok(None);
         }
-        let buffer = RVec::filled(0, TARGET_LIMIT)?;
-        let target = self.call(node.volume, |live| live.fs.read_link(node.inode, buffer))?;
+        let target = self.ask(node.volume, |live| {
+            let buffer = RVec::filled(0, TARGET_LIMIT)?;
+            live.fs.read_link(node.inode, buffer)
+        })?;
         Ok(Some(target.to_vec()))
     }
 

@@ -21,10 +21,10 @@ impl Instance {
 /// An instance other than `failed` (0: any), one that says where its root is.
 ///
 /// # Errors
-/// [`FsError::Device`] if there is none to be had, [`FsError::Rpc`] if nobody could be asked.
+/// [`FsError::Down`] if there is none to be had, [`FsError::Rpc`] if nobody could be asked.
 pub fn fetch(respawn: &Handle<dyn Respawn>, failed: u32) -> Result<Instance, FsError> {
     let found = respawn::fetch(respawn, failed, |fs: &Handle<dyn FileSystem>| fs.root());
-    let found = found.map_err(|why| why.tell("file system", FsError::Device))?;
+    let found = found.map_err(|why| why.tell("file system", FsError::Down))?;
     Ok(Instance(Arc::new(found)))
 }
 
@@ -119,7 +119,7 @@ impl Target for Instance {
         match error {
             error if error.is_gone() => Severity::Dead,
             FsError::Restarted => Severity::Dead,
-            FsError::Rpc(_) | FsError::Device => Severity::Trouble,
+            FsError::Rpc(_) | FsError::Device | FsError::Down => Severity::Trouble,
             FsError::NotFound => Severity::Missing,
             _ => Severity::Answer,
         }

@@ -7,6 +7,7 @@ use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
 };
 use redo::{Action, Host, Kind, Outcome};
+use respawn::Buffer;
 
 use crate::listing;
 use crate::shadow::Shadow;
@@ -104,28 +105,6 @@ impl Setting {
         match *self {
             Setting::Mode(mode) => fs.set_mode(real, mode),
             Setting::Times { accessed, modified } => fs.set_times(real, accessed, modified),
-        }
-    }
-}
-
-/// A buffer for a question that may have to be asked again: the first time the client's own.
-struct Buffer {
-    given: Option<RVec<u8>>,
-    length: usize,
-}
-
-impl Buffer {
-    fn new(given: RVec<u8>) -> Self {
-        Buffer {
-            length: given.len(),
-            given: Some(given),
-        }
-    }
-
-    fn take(&mut self) -> Result<RVec<u8>, FsError> {
-        match self.given.take() {
-            Some(buffer) => Ok(buffer),
-            None => Ok(RVec::filled(0, self.length)?),
         }
     }
 }

@@ -91,7 +91,7 @@ impl Shadow {
     /// Asks the file system about an inode (a client's number), again if it dies.
     ///
     /// # Errors
-    /// The file system's; [`FsError::Device`] if instance after instance dies.
+    /// The file system's; [`FsError::Down`] if instance after instance dies.
     pub fn ask<R>(
         &self,
         inode: u64,
@@ -103,7 +103,7 @@ impl Shadow {
                 "gave a question up after {} file systems",
                 respawn::ATTEMPTS
             );
-            Err(FsError::Device)
+            Err(FsError::Down)
         })
     }
 

@@ -14,6 +14,8 @@ pub enum DeviceError {
     OutOfRange,
     /// The device is gone or was restarted in the middle of the call. Trying again may help.
     Unavailable,
+    /// The device is gone and does not come back under this handle. Trying again does not help.
+    Lost,
     /// There is no memory for the call. Trying again may help.
     NoMemory,
 }
@@ -24,6 +26,7 @@ impl core::fmt::Display for DeviceError {
             DeviceError::Io => "input/output error",
             DeviceError::OutOfRange => "access beyond the end of the device",
             DeviceError::Unavailable => "the device is gone",
+            DeviceError::Lost => "the device is gone for good",
             DeviceError::NoMemory => "no memory",
         })
     }
