@@ -19,6 +19,7 @@ pub(super) const CASES: &[Case] = &[
     case("tmp-is-lost-alone", tmp_is_lost),
     case("tmp-full-and-emptied", tmp_full),
     case("proc-tells-of-the-system", proc),
+    case("devices-are-files-of-a-directory", devices),
 ];
 
 /// A machine with the standard disk and a small one, whose image is the second result.
@@ -289,6 +290,19 @@ fn tmp_full(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
+/// `/dev` can be gone to and listed, and its files are the same by whatever path.
+fn devices(bench: &Bench<'_>) -> Result<()> {
+    let line = "ls /dev; cd /dev; echo lost > null; head -c 3 zero | wc -c; cat ../dev/null; \
+                find /dev | sort; rm null; touch new; ls";
+    let answer = bench
+        .exec(&bench.disk()?, line)?
+        .complains("null: Read-only file system")?
+        .complains("new: Read-only file system")?;
+    answer
+        .prints("null\nzero\n3\n/dev\n/dev/null\n/dev/zero\nnull\nzero\n")
+        .map(drop)
+}
+
 fn proc(bench: &Bench<'_>) -> Result<()> {
     let line = "ls /proc; cat /proc/mounts /proc/version; wc -l < /proc/meminfo; cut -d ' ' -f 11 /proc/domains | head -3; \
                 grep -c exec= /proc/cmdline; grep cat /proc/processes | wc -l; echo x > /proc/version; rm /proc/version; touch /proc/x";
@@ -296,7 +310,7 @@ fn proc(bench: &Bench<'_>) -> Result<()> {
         .exec(&bench.disk()?, line)?
         .complains("Read-only file system")?;
     answer.shows(
-        "cmdline\ndomains\nmeminfo\nmounts\nprocesses\ntimes\nuptime\nversion\nvda / ext2 rw 0 0\nbootfs /boot bootfs ro 0 0\nramfs /tmp ramfs rw 0 0\nproc /proc proc ro 0 0\nTrefoil",
+        "cmdline\ndomains\nmeminfo\nmounts\nprocesses\ntimes\nuptime\nversion\nvda / ext2 rw 0 0\nbootfs /boot bootfs ro 0 0\nramfs /tmp ramfs rw 0 0\ndev /dev dev ro 0 0\nproc /proc proc ro 0 0\nTrefoil",
     )?
     .shows("\n3\ninit\nconsole\nbootfs\n1\n")
     .map(drop)

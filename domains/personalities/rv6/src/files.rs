@@ -42,6 +42,9 @@ pub fn open(
     if found.must_be_directory && node.kind != FileKind::Directory {
         return Err(Errno::Fs(FsError::NotDirectory));
     }
+    if let Some(special) = system.volumes.special(&node) {
+        return Ok(Description::Special(special));
+    }
     open_node(system, node, flags).map_err(errors::fs)
 }
 

@@ -18,6 +18,7 @@
 //! | [`files`], [`names`] | opening files; directories and names |
 //! | [`volumes`], [`mount_table`], [`mount`], [`mounting`], [`held`] | the file systems, where they are mounted, their restarts, and inodes that are kept |
 //! | [`proc`], [`proc_text`] | `/proc` |
+//! | [`special`] | `/dev` |
 //! | [`listing`] | entries of directories, mount points among them |
 //! | [`terminal`], [`input`], [`device`] | the console: output, line editing, and its restarts |
 //!
@@ -79,6 +80,7 @@ use personality::Runner;
 use proc::Proc;
 use readonly::ReadOnly;
 use services::Named;
+use special::Devices;
 use system::{Granted, System};
 use terminal::Terminal;
 use volumes::Volumes;
@@ -130,7 +132,8 @@ fn mount_proc(system: &Arc<System>) -> Result<(), FsError> {
     let mount = Mount::fixed("/proc", files)?;
     let point = Point::Top(b"proc".to_vec());
     let mounts = &system.volumes.mounts;
-    mounts.add("proc", Origin::System, point, b"/proc", mount)
+    mounts.add("proc", Origin::System, point, b"/proc", mount)?;
+    Ok(())
 }
 
 /// Mounts what there is at the start.
@@ -140,7 +143,7 @@ fn mount_all(
     tmp: Option<Handle<dyn Respawn>>,
     root_disk: Option<&str>,
 ) -> Result<Volumes, FsError> {
-    let volumes = Volumes::new();
+    let mut volumes = Volumes::new();
     let mounts = &volumes.mounts;
     if let Some(root) = root {
         let disk = root_disk.unwrap_or("root");
@@ -160,5 +163,7 @@ fn mount_all(
     if let Some(tmp) = tmp {
         top("ramfs", "/tmp", Mount::new("/tmp", tmp))?;
     }
+    let devices = Handle::<dyn FileSystem>::new(ReadOnly(Devices))?;
+    volumes.mount_devices(Mount::fixed("/dev", devices)?)?;
     Ok(volumes)
 }

@@ -88,7 +88,7 @@ impl MountTable {
         }))
     }
 
-    /// Adds a mount of `device` at `point`, whose path is `path`.
+    /// Adds a mount of `device` at `point`, whose path is `path`; its number.
     ///
     /// # Errors
     /// `Busy` if something is mounted there already; `NoSpace` if there are too many.
@@ -99,7 +99,7 @@ impl MountTable {
         point: Point,
         path: &[u8],
         mount: Mount,
-    ) -> Result<(), FsError> {
+    ) -> Result<Volume, FsError> {
         let mut state = self.0.lock();
         if state.entries.len() >= LIMIT {
             return Err(FsError::NoSpace);
@@ -108,8 +108,9 @@ impl MountTable {
             return Err(FsError::Busy);
         }
         state.last += 1;
+        let volume = Volume(state.last);
         let entry = Entry {
-            volume: Volume(state.last),
+            volume,
             origin,
             point,
             device: Text::new(device),
@@ -118,7 +119,7 @@ impl MountTable {
             users: Arc::new(AtomicU32::new(0)),
         };
         state.entries.push(entry);
-        Ok(())
+        Ok(volume)
     }
 
     /// Takes out what is mounted as `volume`; its device and the mount.

@@ -62,7 +62,7 @@ pub fn mount(
     if mounted.is_err() {
         let _ = disks.unmount(disk);
     }
-    mounted.map_err(errors::fs)
+    mounted.map(drop).map_err(errors::fs)
 }
 
 /// Ends the file system that is mounted over the directory at `path`, or from the disk of this

@@ -1,10 +1,11 @@
-//! The two devices that every shell user expects, known by their full paths: `/dev/null` and
-//! `/dev/zero`.
+//! `/dev`: the two devices that every shell user expects, `null` and `zero`.
 //!
-//! They are not on any disk: there is no directory `/dev` unless a disk has one, and what that
-//! holds under these two names is not seen.
+//! They are known by their full paths, without a walk, since scripts open `/dev/null` all the time.
+//! Who goes there by another path, or lists the directory, finds them in a file system of this
+//! domain's own, like `/proc`.
 
-use interfaces::{FileKind, Metadata, RVec};
+use interfaces::{FileKind, FsError, FsStatistics, Metadata, RVec, Text};
+use readonly::{ROOT, Tree};
 
 /// One of the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +16,25 @@ pub enum Special {
     Zero,
 }
 
+/// All of them, with the names that they have in the directory.
+const ALL: [(&str, Special); 2] = [("null", Special::Null), ("zero", Special::Zero)];
+
 impl Special {
     /// The device at this path, if it is one's.
     pub fn at(path: &[u8]) -> Option<Self> {
-        match path {
-            b"/dev/null" => Some(Special::Null),
-            b"/dev/zero" => Some(Special::Zero),
-            _ => None,
-        }
+        let name = path.strip_prefix(b"/dev/")?;
+        let found = ALL.iter().find(|(known, _)| known.as_bytes() == name);
+        found.map(|(_, special)| *special)
+    }
+
+    /// The device with this inode in the directory.
+    pub fn numbered(inode: u64) -> Option<Self> {
+        let all = ALL.iter().map(|(_, special)| *special);
+        all.into_iter().find(|special| special.inode() == inode)
+    }
+
+    fn inode(self) -> u64 {
+        ROOT + 1 + self as u64
     }
 
     /// What is read into `buffer`.
@@ -38,18 +50,77 @@ impl Special {
 
     /// What is known of it.
     pub fn metadata(self) -> Metadata {
-        Metadata {
-            inode: self as u64 + 1,
-            kind: FileKind::Other,
-            mode: 0o666,
-            links: 1,
-            size: 0,
-            allocated: 0,
-            modified: 0,
-            accessed: 0,
-            changed: 0,
-            user: 0,
-            group: 0,
+        metadata(self.inode(), FileKind::Other, 0o666, 1)
+    }
+}
+
+fn metadata(inode: u64, kind: FileKind, mode: u16, links: u32) -> Metadata {
+    Metadata {
+        inode,
+        kind,
+        mode,
+        links,
+        size: 0,
+        allocated: 0,
+        modified: 0,
+        accessed: 0,
+        changed: 0,
+        user: 0,
+        group: 0,
+    }
+}
+
+/// The directory.
+pub struct Devices;
+
+impl Tree for Devices {
+    fn is_directory(&self, inode: u64) -> Result<bool, FsError> {
+        match (inode, Special::numbered(inode)) {
+            (ROOT, _) => Ok(true),
+            (_, Some(_)) => Ok(false),
+            (_, None) => Err(FsError::NotFound),
+        }
+    }
+
+    fn entry(&self, _directory: u64, position: u64) -> Option<(u64, &[u8])> {
+        let at = match position {
+            0 => return Some((ROOT, b".")),
+            1 => return Some((ROOT, b"..")),
+            _ => usize::try_from(position - 2).ok()?,
+        };
+        let (name, special) = ALL.get(at)?;
+        Some((special.inode(), name.as_bytes()))
+    }
+
+    fn look_up(&self, directory: u64, name: &[u8]) -> Result<u64, FsError> {
+        let mut all = (0..).map_while(|position| self.entry(directory, position));
+        let found = all.find(|(_, known)| *known == name);
+        found.map(|(inode, _)| inode).ok_or(FsError::NotFound)
+    }
+
+    fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
+        match (inode, Special::numbered(inode)) {
+            (ROOT, _) => Ok(metadata(ROOT, FileKind::Directory, 0o555, 2)),
+            (_, Some(special)) => Ok(special.metadata()),
+            (_, None) => Err(FsError::NotFound),
+        }
+    }
+
+    /// What is opened here is a device and not read through this.
+    fn read(&self, file: u64, _offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        let special = Special::numbered(file).ok_or(FsError::NotFound)?;
+        Ok(special.read(buffer))
+    }
+
+    fn statistics(&self) -> FsStatistics {
+        FsStatistics {
+            kind: Text::new("dev"),
+            block_size: 4096,
+            blocks: 0,
+            free_blocks: 0,
+            inodes: ALL.len() as u64 + 1,
+            free_inodes: 0,
+            read_only: true,
         }
     }
 }

@@ -12,7 +12,8 @@ use interfaces::{FileKind, FsError, Metadata, RVec};
 use vfs::walk::Tree;
 
 use crate::mount::{Live, Mount};
-use crate::mount_table::{MountTable, Point};
+use crate::mount_table::{MountTable, Origin, Point};
+use crate::special::Special;
 
 /// The inode of the empty root directory.
 const EMPTY_ROOT: u64 = 1;
@@ -51,6 +52,8 @@ const EMPTY: Node = Node {
 pub struct Volumes {
     /// What is mounted where.
     pub mounts: MountTable,
+    /// The directory of devices.
+    devices: Volume,
 }
 
 impl Volumes {
@@ -58,7 +61,27 @@ impl Volumes {
     pub fn new() -> Self {
         Volumes {
             mounts: MountTable::new(),
+            devices: Volume::EMPTY,
         }
+    }
+
+    /// Mounts the directory of [`Special`] files.
+    ///
+    /// # Errors
+    /// The table's.
+    pub fn mount_devices(&mut self, devices: Mount) -> Result<(), FsError> {
+        let point = Point::Top(b"dev".as_slice().into());
+        let mounted = self
+            .mounts
+            .add("dev", Origin::System, point, b"/dev", devices);
+        self.devices = mounted?;
+        Ok(())
+    }
+
+    /// The device that a node stands for.
+    pub fn special(&self, node: &Node) -> Option<Special> {
+        let here = node.volume == self.devices;
+        Special::numbered(node.inode).filter(|_| here)
     }
 
     /// The instance that serves a volume now.
