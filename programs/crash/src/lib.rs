@@ -3,11 +3,15 @@
 #![forbid(unsafe_code)]
 
 use interfaces::{DomainControl, Monitor};
-use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
+use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop, println};
 
 const USAGE: &str = "
 usage: crash NAME
-Makes the domain with this name (or number; see `domains`) panic inside the next call that reaches it.";
+Makes the domain with this name (or number; see `domains`) panic inside the next call that reaches it,
+and nothing before that: `kill-domain NAME` ends it at once.";
+
+/// Set for what is started from a prompt. Scripts have nobody who wants to be told.
+const LEVEL: &str = "SHLVL";
 
 /// The entry of the program.
 ///
@@ -28,6 +32,12 @@ fn main(env: &Env) -> Result<i32, Stop> {
     match control.domain(info.id)? {
         Some(domain) => domain.crash_next_call()?,
         None => return Err(Stop::about(name, Error::text("it has just ended"))),
+    }
+    if env.environment()?.iter().any(|(name, _)| name == LEVEL) {
+        println!(
+            env,
+            "{} (domain {}) will crash in its next call", info.name, info.id
+        )?;
     }
     Ok(0)
 }

@@ -334,6 +334,7 @@ fn pci(bench: &Bench<'_>) -> Result<()> {
         "crash pci; kill-domain virtio-blk; sha256sum /big",
     )?;
     ensure!(text.contains(&big_sum(bench)?), "the sum is wrong:\n{text}");
+    ensure!(text.contains(") will crash in its next call"), "{text}");
     expect_restarts(&text, "pci", 1)
 }
 
