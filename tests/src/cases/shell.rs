@@ -173,6 +173,11 @@ fn file_programs(bench: &Bench<'_>) -> Result<()> {
             ("wc -l < /d/y", "7\n", 0),
             ("cat /link | wc -l", "7\n", 0),
             ("rm /d/y && ls /d", "", 0),
+            (
+                "uname; uname -sm; uname -a",
+                "Trefoil\nTrefoil x86_64\nTrefoil trefoil 0.1.0 x86_64\n",
+                0,
+            ),
             ("rm -r /d && ls / | grep -c '^d$'", "0\n", 1),
             (
                 "cp /text/a.txt /copy && sha256sum < /text/a.txt > /s1 && sha256sum < /copy > /s2 && cat /s1 /s2 | wc -l",
