@@ -3,6 +3,7 @@
 
 mod declarations;
 mod entries;
+mod marks;
 mod types;
 
 use idlc::{Report, Rule, Source};
@@ -66,7 +67,12 @@ macro_rules! cases {
 
 pub(crate) use cases;
 
-const CASES: [&[Case]; 3] = [declarations::CASES, types::CASES, entries::CASES];
+const CASES: [&[Case]; 4] = [
+    declarations::CASES,
+    types::CASES,
+    entries::CASES,
+    marks::CASES,
+];
 
 #[test]
 fn every_rule_has_a_case() {
