@@ -26,9 +26,7 @@ pub const WAIT_INTERRUPTED: u32 = 3;
 /// The table of kernel functions.
 ///
 /// # Safety
-/// Of those that are `unsafe`: addresses of texts and words are valid for the call, what is given
-/// back came from the function's counterpart and is not used any more, `entry` may be called with
-/// `data` by another thread, and `data` of a handle is that of a live one. What a function does on
+/// Each function that is `unsafe` says what its caller has to see to. What a function does on
 /// behalf of a domain it does for whoever calls it, so that the table itself is no secret.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -39,13 +37,23 @@ pub struct Api {
     /// content.
     pub shared_alloc: extern "C" fn(bytes: usize) -> *mut u8,
     /// Frees such an object.
+    ///
+    /// # Safety
+    /// `object` came from [`shared_alloc`](Self::shared_alloc), here or in a domain that moved it
+    /// here, and nobody uses it any more.
     pub shared_free: unsafe extern "C" fn(object: *mut u8),
     /// `count` pages of 4,096 zero bytes for the private heap; null if there is no memory or
     /// budget.
     pub pages_alloc: extern "C" fn(count: usize) -> *mut u8,
     /// Gives such pages back, as many as were asked for.
+    ///
+    /// # Safety
+    /// `pages` came from one call for `count` pages, and nobody uses them any more.
     pub pages_free: unsafe extern "C" fn(pages: *mut u8, count: usize),
     /// Ends the domain: `message` is what the panic said, `file` and `line` where.
+    ///
+    /// # Safety
+    /// `message` is valid for reading `len` bytes, `file` for `file_len`.
     pub panic: unsafe extern "C" fn(
         message: *const u8,
         len: usize,
@@ -54,6 +62,9 @@ pub struct Api {
         line: u32,
     ) -> !,
     /// Writes a line to the kernel's log, after the domain's name.
+    ///
+    /// # Safety
+    /// `text` is valid for reading `len` bytes during the call.
     pub log: unsafe extern "C" fn(text: *const u8, len: usize),
     /// Nanoseconds since boot.
     pub now: extern "C" fn() -> u64,
@@ -62,6 +73,9 @@ pub struct Api {
     /// Blocks while `*word == expected`, until woken or until `deadline` (nanoseconds since boot).
     /// If `interruptible` is not 0 the wait also ends when a domain on whose behalf it is done
     /// dies.
+    ///
+    /// # Safety
+    /// `word` points to an atomic word that stays during the call.
     pub wait: unsafe extern "C" fn(
         word: *const AtomicU32,
         expected: u32,
@@ -69,11 +83,18 @@ pub struct Api {
         interruptible: u32,
     ) -> u32,
     /// Wakes up to `count` threads that wait for `word`; how many.
+    ///
+    /// # Safety
+    /// `word` points to an atomic word that stays during the call.
     pub wake: unsafe extern "C" fn(word: *const AtomicU32, count: u32) -> u32,
     /// Lets another thread run.
     pub yield_now: extern "C" fn(),
     /// Starts a thread of this domain in `entry(data)`; its id, or 0 if there is no memory or
     /// budget.
+    ///
+    /// # Safety
+    /// `entry` may be called with `data`, once and by another thread, at any later time, unless the
+    /// result is 0. `name` is valid for reading `len` bytes during the call.
     pub spawn: unsafe extern "C" fn(
         entry: extern "C" fn(*mut u8),
         data: *mut u8,
@@ -81,6 +102,9 @@ pub struct Api {
         len: usize,
     ) -> u64,
     /// 1 if `data` is the data pointer of a handle to an object of the kernel itself, otherwise 0.
+    ///
+    /// # Safety
+    /// `data` is the data pointer of a live handle.
     pub is_kernel_object: unsafe extern "C" fn(data: *const u8) -> u32,
     /// The number of this domain instance.
     pub self_id: extern "C" fn() -> u32,
