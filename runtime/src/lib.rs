@@ -27,15 +27,15 @@ pub mod thread;
 pub mod time;
 
 use abi::api::{ENTRY_FAILED, ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, api, set_api};
-use abi::{AnyHandle, RVec, Text};
+use abi::{AnyHandle, RVec, Text, hex};
 use core::fmt::{self, Write};
 use interfaces::EntryError;
 
-/// The ABI fingerprint that this image is built with, as 64 hexadecimal digits.
-const FINGERPRINT: &str = match option_env!("TREFOIL_FINGERPRINT") {
+/// The ABI fingerprint that this image is built with.
+const FINGERPRINT: [u8; 32] = hex::digits(match option_env!("TREFOIL_FINGERPRINT") {
     Some(text) => text,
-    None => "0000000000000000000000000000000000000000000000000000000000000000",
-};
+    None => hex::ZEROS,
+});
 
 /// Writes the entry point of a domain image: the module that `idlc` made of the domain's
 /// declaration, and the domain's start function.
@@ -75,7 +75,7 @@ pub unsafe fn enter(
     // fits are the others what this image takes them for. The kernel lends the arrays for this
     // call.
     unsafe {
-        if (*args).fingerprint != fingerprint() {
+        if (*args).fingerprint != FINGERPRINT {
             return ENTRY_FINGERPRINT;
         }
         set_api((*args).api);
@@ -92,26 +92,6 @@ pub unsafe fn enter(
             Err(EntryError::Failed(error)) => ENTRY_FAILED | u64::from(error.number()) << 8,
         }
     }
-}
-
-/// The fingerprint as bytes.
-const fn fingerprint() -> [u8; 32] {
-    const fn digit(byte: u8) -> u8 {
-        match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ => panic!("the fingerprint is not in hexadecimal digits"),
-        }
-    }
-    let text = FINGERPRINT.as_bytes();
-    assert!(text.len() == 64, "the fingerprint has 64 digits");
-    let mut bytes = [0; 32];
-    let mut index = 0;
-    while index < 32 {
-        bytes[index] = digit(text[2 * index]) << 4 | digit(text[2 * index + 1]);
-        index += 1;
-    }
-    bytes
 }
 
 /// What the kernel calls to make this domain crash when an operator asked for it.

@@ -11,6 +11,7 @@
 //! - [`RpcError`]: why a call did not come to its end;
 //! - [`api`]: the functions that the kernel offers to the runtime inside every domain, and the
 //!   entry block;
+//! - [`hex`]: numbers that the build passes;
 //! - [`image`]: the header in front of every domain image;
 //! - [`words`]: the words of the running thread, behind the GS register.
 //!
@@ -24,6 +25,7 @@ extern crate alloc;
 pub mod api;
 pub mod exchange;
 pub mod handle;
+pub mod hex;
 pub mod image;
 mod numbered;
 pub mod rpc;

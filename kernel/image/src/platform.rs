@@ -2,6 +2,7 @@
 //! the world.
 
 use abi::api::{Api, api, set_api};
+use abi::hex::{ZEROS, digits};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ptr::NonNull;
@@ -68,28 +69,6 @@ static IDENTITY: Identity = Identity {
         None => ZEROS,
     }),
 };
-
-const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-
-/// 32 bytes from 64 hexadecimal digits.
-const fn digits(text: &str) -> [u8; 32] {
-    const fn digit(byte: u8) -> u8 {
-        match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ => panic!("not a hexadecimal digit"),
-        }
-    }
-    let text = text.as_bytes();
-    assert!(text.len() == 64, "not 64 hexadecimal digits");
-    let mut bytes = [0; 32];
-    let mut index = 0;
-    while index < 32 {
-        bytes[index] = digit(text[2 * index]) << 4 | digit(text[2 * index + 1]);
-        index += 1;
-    }
-    bytes
-}
 
 /// Puts the isolation half on top of the framework. Called once, by the first thread.
 pub fn init() {
