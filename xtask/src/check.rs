@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::test::runs_on_the_host;
-use crate::{folders, texts};
+use crate::{folders, sources, texts};
 use trefoil_gate::packages::{self, Package, Packages};
 use trefoil_gate::project::Project;
 use trefoil_gate::rules::{self, Zone};
@@ -76,14 +76,14 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
     let zone = rules::zone(project, package);
     let may_be_unsafe = matches!(zone, Zone::Abi | Zone::Runtime | Zone::Kernel);
     let mut found = rules::dependencies(project, package);
-    found.extend(rules::generated(package));
+    found.extend(sources::generated(package));
     if zone.is_safe() {
         found.extend(trust::package(package)?);
     }
     // The launcher of the hosted platform is the one tool that needs unsafe code.
     let is_launcher = package.name == "hosted";
     if zone.is_safe() || zone == Zone::Host && !is_launcher {
-        found.extend(rules::forbids_unsafe(package));
+        found.extend(sources::forbids_unsafe(package));
     }
     for file in trust::rust_files(&package.folder)?
         .iter()
@@ -94,10 +94,10 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
             continue;
         }
         let text = fs::read_to_string(file)?;
-        found.extend(rules::header(file, &text));
+        found.extend(sources::header(file, &text));
         found.extend(fallible::breaches(project.relative(file), &text));
         if may_be_unsafe || is_launcher {
-            found.extend(rules::safety_comments(file, &text));
+            found.extend(sources::safety_comments(file, &text));
         }
     }
     Ok(found)
@@ -314,11 +314,11 @@ mod tests {
             ..Package::default()
         };
         fs::write(folder.join("Cargo.toml"), "[lib]\n").expect("written");
-        assert_eq!(rules::generated(&package), None);
+        assert_eq!(sources::generated(&package), None);
         package.dependencies.push(build);
-        assert!(rules::generated(&package).is_some());
+        assert!(sources::generated(&package).is_some());
         fs::write(folder.join("Cargo.toml"), "[lib]\ndoctest = false\n").expect("written");
-        assert_eq!(rules::generated(&package), None);
+        assert_eq!(sources::generated(&package), None);
         fs::remove_dir_all(&folder).expect("removed");
     }
 

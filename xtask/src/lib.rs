@@ -1,9 +1,10 @@
 //! The project's own tool: the commands that developers type.
 //!
 //! One file per command ([`run`], [`test`], [`check`], [`tcb`], [`doc`], [`demo`]), with [`texts`]
-//! (what the documents quote), [`columns`] (how wide prose may be), [`folders`] (what stands at the
-//! top) and [`linked`] (what is really in an image). The build is in `gate`, a machine to boot on
-//! in `lab/machine`, campaigns and benchmarks in `lab/campaigns`.
+//! (what the documents quote), [`columns`] (how wide prose may be), [`sources`] (what each source
+//! file has), [`folders`] (what stands at the top) and [`linked`] (what is really in an image). The
+//! build is in `gate`, a machine to boot on in `lab/machine`, campaigns and benchmarks in
+//! `lab/campaigns`.
 
 pub mod check;
 pub mod columns;
@@ -12,6 +13,7 @@ pub mod doc;
 pub mod folders;
 pub mod linked;
 pub mod run;
+pub mod sources;
 pub mod tcb;
 pub mod test;
 pub mod texts;
