@@ -1,0 +1,157 @@
+//! Drivers that die, are reset or are not, and what is kept of them.
+
+use super::*;
+
+const DISK: u32 = 0x18;
+
+/// A driver with a piece of memory, that has come so far.
+fn driver(ledger: &mut Ledger<&'static str>) -> Birth {
+    let birth = ledger.begin(DISK).unwrap();
+    ledger.reset(DISK, birth).unwrap();
+    birth
+}
+
+#[test]
+fn memory_of_the_dead_is_kept_until_the_next_reset() {
+    let mut ledger = Ledger::new();
+    let first = driver(&mut ledger);
+    let at = ledger.stop(DISK);
+    assert!(ledger.end(DISK, first, Some(at), vec!["ring"]).is_empty());
+    // A successor exists, and hangs, for as long as it likes.
+    let hung = ledger.begin(DISK).unwrap();
+    let at = ledger.stop(DISK);
+    assert_eq!(ledger.end(DISK, hung, Some(at), vec!["new"]), ["new"]);
+    // The next one has reset the device.
+    let next = ledger.begin(DISK).unwrap();
+    assert_eq!(ledger.reset(DISK, next).unwrap(), ["ring"]);
+    assert!(ledger.reset(DISK, next).unwrap().is_empty());
+}
+
+#[test]
+fn who_ends_after_the_reset_of_a_successor_leaves_nothing() {
+    let mut ledger = Ledger::new();
+    let first = driver(&mut ledger);
+    let at = ledger.stop(DISK);
+    let second = driver(&mut ledger);
+    assert_eq!(ledger.end(DISK, first, Some(at), vec!["old"]), ["old"]);
+    let at = ledger.stop(DISK);
+    assert!(ledger.end(DISK, second, Some(at), vec!["new"]).is_empty());
+}
+
+#[test]
+fn drivers_that_never_reset_the_device_add_nothing() {
+    let mut ledger = Ledger::new();
+    for _ in 0..100 {
+        let birth = ledger.begin(DISK).unwrap();
+        let at = ledger.stop(DISK);
+        assert_eq!(ledger.end(DISK, birth, Some(at), vec!["x"]), ["x"]);
+    }
+}
+
+#[test]
+fn a_second_pool_beside_a_running_device_is_known_to_it() {
+    let mut ledger = Ledger::new();
+    let first = driver(&mut ledger);
+    let second = ledger.begin(DISK).unwrap();
+    // Not stopped, since the first one still serves.
+    assert!(ledger.end(DISK, second, None, vec!["second"]).is_empty());
+    let at = ledger.stop(DISK);
+    assert!(ledger.end(DISK, first, Some(at), vec!["first"]).is_empty());
+    assert_eq!(ledger.reset(DISK, second).unwrap(), ["second", "first"]);
+}
+
+#[test]
+fn what_cannot_be_stopped_is_not_quiet() {
+    let mut ledger = Ledger::new();
+    let first = driver(&mut ledger);
+    let at = ledger.stop(DISK);
+    ledger.runs_on(DISK);
+    assert!(ledger.end(DISK, first, Some(at), vec!["first"]).is_empty());
+    let second = ledger.begin(DISK).unwrap();
+    assert!(ledger.end(DISK, second, None, vec!["second"]).is_empty());
+}
+
+#[test]
+fn what_is_in_use_has_a_place_to_come_back_to() {
+    let mut spares = Spares::new();
+    let mut used = Vec::new();
+    for piece in 0..5_000 {
+        let reused = spares.take(|it| it % 3 == piece % 3);
+        if reused.is_none() {
+            spares.lend().unwrap();
+        }
+        used.push(reused.unwrap_or(piece));
+        let room = spares.pieces.capacity();
+        assert!(room >= spares.pieces.len() + used.len());
+        if piece % 7 == 0 {
+            spares.put_back(used.swap_remove(0));
+        }
+    }
+    let room = spares.pieces.capacity();
+    used.into_iter().for_each(|it| spares.put_back(it));
+    assert_eq!(spares.pieces.capacity(), room, "a drop took memory");
+    spares.lend().unwrap();
+    spares.never_mind();
+    assert_eq!((spares.lent, spares.end().is_empty()), (0, false));
+}
+
+#[test]
+fn devices_are_apart() {
+    let mut ledger = Ledger::new();
+    let first = driver(&mut ledger);
+    let at = ledger.stop(DISK);
+    assert!(ledger.end(DISK, first, Some(at), vec!["disk"]).is_empty());
+    let other = ledger.begin(DISK + 1).unwrap();
+    assert!(ledger.reset(DISK + 1, other).unwrap().is_empty());
+    assert!(ledger.reset(DISK + 2, other).unwrap().is_empty());
+    assert_eq!(ledger.reset(DISK, first).unwrap(), ["disk"]);
+}
+
+#[test]
+fn a_late_word_of_an_older_driver_frees_nothing() {
+    let mut ledger = Ledger::new();
+    let first = driver(&mut ledger);
+    let beside = ledger.begin(DISK).unwrap();
+    ledger.stop(DISK);
+    let second = driver(&mut ledger);
+    let at = ledger.stop(DISK);
+    assert!(ledger.end(DISK, second, Some(at), vec!["ring"]).is_empty());
+    // The first one's word comes now, through either of its pools.
+    assert_eq!(ledger.reset(DISK, first), Err(Outdated));
+    assert_eq!(ledger.reset(DISK, beside), Err(Outdated));
+    let third = ledger.begin(DISK).unwrap();
+    assert_eq!(ledger.reset(DISK, second), Err(Outdated));
+    assert_eq!(ledger.reset(DISK, third), Ok(vec!["ring"]));
+}
+
+#[test]
+fn what_is_looked_at_is_kept_unless_the_device_was_reset_meanwhile() {
+    let mut ledger = Ledger::new();
+    let first = driver(&mut ledger);
+    let at = ledger.stop(DISK);
+    ledger.end(DISK, first, Some(at), vec!["ring"]);
+    let second = ledger.begin(DISK).unwrap();
+    let taken = ledger.take_kept(DISK);
+    assert_eq!(taken.memory, ["ring"]);
+    let third = ledger.begin(DISK).unwrap();
+    ledger.reset(DISK, third).unwrap();
+    let at = ledger.stop(DISK);
+    ledger.end(DISK, third, Some(at), vec!["later"]);
+    assert_eq!(ledger.put_back(DISK, taken), ["ring"]);
+    let taken = ledger.take_kept(DISK);
+    assert_eq!(taken.memory, ["later"]);
+    ledger.end(DISK, second, Some(at), vec!["second"]);
+    assert!(ledger.put_back(DISK, taken).is_empty());
+    assert_eq!(ledger.take_kept(DISK).memory, ["later", "second"]);
+    assert!(ledger.take_kept(DISK + 1).memory.is_empty());
+}
+
+#[test]
+fn there_is_an_end_of_devices() {
+    let mut ledger = Ledger::<()>::new();
+    for number in 0..MOST_DEVICES as u32 {
+        ledger.begin(number).unwrap();
+    }
+    assert!(ledger.begin(u32::MAX).is_err());
+    assert!(ledger.begin(0).is_ok());
+}
