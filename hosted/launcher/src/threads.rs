@@ -1,5 +1,5 @@
-//! Threads that run core and domain code: their blocks behind the GS register, waiting, and
-//! stopping the world.
+//! Threads that run core and domain code: their blocks behind the GS register, waiting
+//! ([`wait()`]), and stopping the world ([`park`], [`stop_world`]).
 //!
 //! The word `state` of a thread says how it stands to somebody who wants the world to stand still:
 //! - `BLOCKED`: it waits, or is about to; it touches nothing that a visitor looks at until it has
@@ -13,15 +13,21 @@
 //! thread in such a place is only looked at, never moved, since its instruction pointer is outside
 //! of every domain.
 
+mod stop;
+mod wait;
+
 use crate::launch::processor_time;
 use crate::memory;
 use crate::signals::{self, AlternateStack};
-use hosted_core::{INTERRUPTED, MISMATCH, NO_DEADLINE, TIMED_OUT, ThreadWords, View, WOKEN};
+use hosted_core::ThreadWords;
 use std::cell::Cell;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+pub use stop::{park, stop_world};
+pub use wait::{now, wait, wake, wall};
 
 const BLOCKED: u32 = 1;
 const HOLD: u32 = 2;
@@ -41,7 +47,7 @@ pub struct Thread {
     pub words: ThreadWords,
     /// Bits; see above.
     state: AtomicU32,
-    /// Its wait is to end with [`INTERRUPTED`].
+    /// Its wait is to end with [`INTERRUPTED`](hosted_core::INTERRUPTED).
     interrupt: AtomicU32,
     /// Address of its registers while it is parked.
     registers: AtomicUsize,
@@ -249,245 +255,9 @@ pub unsafe extern "C" fn spawn(entry: usize, argument: usize) -> u64 {
     }
 }
 
-// ------------------------------------------------------------------------------- waiting
-
-fn start_of_time() -> u64 {
-    static START: OnceLock<u64> = OnceLock::new();
-    *START.get_or_init(monotonic)
-}
-
-fn monotonic() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the system writes the time there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// See [`hosted_core::Host::now`].
-pub extern "C" fn now() -> u64 {
-    let start = start_of_time();
-    monotonic() - start
-}
-
-/// See [`hosted_core::Host::wait`].
-///
-/// # Safety
-/// `word` is the address of four bytes that stay mapped.
-pub unsafe extern "C" fn wait(word: usize, expected: u32, deadline: u64) -> u32 {
-    let deadline = (deadline != NO_DEADLINE).then(|| {
-        let at = start_of_time()
-            .saturating_add(deadline)
-            .min(i64::MAX as u64);
-        libc::timespec {
-            tv_sec: (at / 1_000_000_000) as i64,
-            tv_nsec: (at % 1_000_000_000) as i64,
-        }
-    });
-    let Some(thread) = current() else {
-        return WOKEN;
-    };
-    loop {
-        thread.begin_block();
-        let interrupted = thread.interrupt.swap(0, Ordering::SeqCst) != 0;
-        let waiters = waiters_for(word);
-        waiters.fetch_add(1, Ordering::SeqCst);
-        let error = if interrupted {
-            0
-        } else {
-            // SAFETY: by the caller's duty.
-            unsafe { futex_wait(word, expected, deadline.as_ref()) }
-        };
-        waiters.fetch_sub(1, Ordering::SeqCst);
-        thread.end_block();
-        match error {
-            _ if interrupted || thread.interrupt.swap(0, Ordering::SeqCst) != 0 => {
-                return INTERRUPTED;
-            }
-            libc::EAGAIN => return MISMATCH,
-            libc::ETIMEDOUT => return TIMED_OUT,
-            libc::EINTR => {}
-            _ => return WOKEN,
-        }
-    }
-}
-
-/// See [`hosted_core::Host::wake`].
-pub extern "C" fn wake(word: usize, count: u32) -> u32 {
-    // The word was changed before this is looked at, and a waiter counts itself before the system
-    // compares the word: whoever is not counted here will find it changed.
-    fence(Ordering::SeqCst);
-    if waiters_for(word).load(Ordering::SeqCst) == 0 {
-        return 0;
-    }
-    futex_wake(word, count)
-}
-
-/// Counts of waiting threads, for words by their addresses; several words share one.
-static WAITERS: [AtomicU32; WAITER_COUNTS] = [const { AtomicU32::new(0) }; WAITER_COUNTS];
-const WAITER_COUNTS: usize = 256;
-
-fn waiters_for(word: usize) -> &'static AtomicU32 {
-    &WAITERS[(word >> 2 ^ word >> 12) % WAITER_COUNTS]
-}
-
-impl Thread {
-    fn begin_block(&self) {
-        loop {
-            let state = self.state.load(Ordering::SeqCst);
-            // Whoever holds this thread has sent it a signal, which comes any moment.
-            if state & HOLD != 0 {
-                std::hint::spin_loop();
-            } else if self.swap_state(state, state | BLOCKED) {
-                return;
-            }
-        }
-    }
-
-    fn end_block(&self) {
-        loop {
-            let state = self.state.load(Ordering::SeqCst);
-            if state & HOLD != 0 {
-                // SAFETY: the word is a field of this thread's own block.
-                unsafe { futex_wait(address_of(&self.state), state, None) };
-            } else if self.swap_state(state, state & !BLOCKED) {
-                return;
-            }
-        }
-    }
-
-    fn swap_state(&self, from: u32, to: u32) -> bool {
-        self.state
-            .compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst)
-            .is_ok()
-    }
-}
-
-// ------------------------------------------------------------------------------- stopping
-
-/// Called by the handler of the stop signal: stands still as long as somebody wants it.
-pub fn park(thread: &Thread, registers: usize) {
-    if thread.state.load(Ordering::SeqCst) & HOLD == 0 {
-        return;
-    }
-    let outer = thread.registers.swap(registers, Ordering::SeqCst);
-    loop {
-        let state = thread.state.load(Ordering::SeqCst);
-        if state & HOLD == 0 {
-            break;
-        }
-        if state & PARKED == 0 {
-            thread.swap_state(state, state | PARKED);
-            ARRIVALS.fetch_add(1, Ordering::SeqCst);
-            futex_wake(address_of(&ARRIVALS), 1);
-        } else {
-            // SAFETY: the word is a field of this thread's own block.
-            unsafe { futex_wait(address_of(&thread.state), state, None) };
-        }
-    }
-    thread.registers.store(outer, Ordering::SeqCst);
-}
-
-/// See [`hosted_core::Host::stop_world`].
-///
-/// # Safety
-/// `visit` is the address of an `extern "C" fn(usize, usize)` for the addresses of its context and
-/// of a [`View`]; it takes no lock and allocates nothing.
-pub unsafe extern "C" fn stop_world(visit: usize, context: usize) {
-    // SAFETY: by the caller's duty.
-    let visit: extern "C" fn(usize, usize) = unsafe { std::mem::transmute(visit) };
-    let own = CURRENT.get();
-    // Held until the world goes on: no thread comes or goes meanwhile, and there is one stopper at
-    // a time.
-    let registry = registry();
-    let others = || {
-        let all = registry.iter().filter(|entry| entry.0 != own);
-        // SAFETY: what is in the registry is alive as long as its lock is held.
-        all.map(|entry| unsafe { &*entry.0 })
-    };
-    others().for_each(Thread::hold);
-    others().for_each(Thread::await_stop);
-    for entry in registry.iter() {
-        // SAFETY: as above.
-        show(unsafe { &*entry.0 }, entry.0 == own, visit, context);
-    }
-    others().for_each(Thread::let_go);
-}
-
-/// Shows one thread, which stands still or is the caller, to the visitor.
-fn show(thread: &Thread, is_caller: bool, visit: extern "C" fn(usize, usize), context: usize) {
-    let blocked = thread.state.load(Ordering::SeqCst) & BLOCKED != 0;
-    let registers = if blocked || is_caller {
-        0
-    } else {
-        thread.registers.load(Ordering::SeqCst)
-    };
-    let mut view = View {
-        // The thread writes it through GS; it does not now.
-        top: thread.words.top.load(Ordering::Relaxed),
-        registers,
-        blocked: u32::from(blocked),
-        interrupt: 0,
-    };
-    visit(context, (&raw mut view) as usize);
-    if view.interrupt != 0 {
-        thread.interrupt.store(1, Ordering::SeqCst);
-        // A blocked thread that does not sleep yet is met again in the next round.
-        signals::send_wake(thread.number);
-    }
-}
-
-impl Thread {
-    /// Whether somebody wants it to stand still.
-    pub fn is_held(&self) -> bool {
-        self.state.load(Ordering::SeqCst) & HOLD != 0
-    }
-
-    fn hold(&self) {
-        let before = self.state.fetch_or(HOLD, Ordering::SeqCst);
-        if before & BLOCKED == 0 {
-            signals::send_stop(self.number);
-        }
-    }
-
-    fn stands_still(&self) -> bool {
-        self.state.load(Ordering::SeqCst) & (BLOCKED | PARKED) != 0
-    }
-
-    fn await_stop(&self) {
-        for _ in 0..PATIENCE {
-            if self.stands_still() {
-                return;
-            }
-            std::hint::spin_loop();
-        }
-        loop {
-            let arrivals = ARRIVALS.load(Ordering::SeqCst);
-            if self.stands_still() {
-                return;
-            }
-            // SAFETY: a static.
-            unsafe { futex_wait(address_of(&ARRIVALS), arrivals, None) };
-        }
-    }
-
-    fn let_go(&self) {
-        self.state.fetch_and(!(HOLD | PARKED), Ordering::SeqCst);
-        futex_wake(address_of(&self.state), u32::MAX);
-    }
-}
-
 /// How many threads run core code.
 pub fn count() -> usize {
     registry().len()
-}
-
-/// Seconds since 1970-01-01 UTC; see [`hosted_core::Host::wall`].
-pub extern "C" fn wall() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 /// Waits until only `most` threads run core code, or until the time is up; whether it is so.
