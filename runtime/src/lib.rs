@@ -119,6 +119,19 @@ pub fn self_id() -> u32 {
     (api().self_id)()
 }
 
+/// In place of a line, in what the log says of a domain that got no memory. The line that the
+/// compiler gives is one of the library's, and who called that is not known here.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+const UNFALLIBLE: &str = "an allocation that cannot fail";
+
+/// What `message` says, if that is the library's word for an allocation which failed.
+#[cfg_attr(not(target_os = "none"), allow(dead_code))]
+fn without_memory(message: &str) -> Option<&str> {
+    message
+        .starts_with("memory allocation of ")
+        .then_some(message)
+}
+
 /// Ends the domain with what the panic says.
 #[cfg(target_os = "none")]
 #[panic_handler]
@@ -129,6 +142,10 @@ fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
         .location()
         .map_or(("?", 0), |place| (place.file(), place.line()));
     let message = message.as_str();
+    let (message, file, line) = match without_memory(message) {
+        Some(message) => (message, UNFALLIBLE, 0),
+        None => (message, file, line),
+    };
     // SAFETY: texts of our own.
     unsafe {
         (api().panic)(

@@ -208,6 +208,8 @@ fn memory(bench: &Bench<'_>) -> Result<()> {
         let died = answer.log.contains(&format!("] {domain}: domain"));
         ensure!(!died, "{domain} crashed:\n{}", answer.log);
     }
+    let named = answer.log.contains("at an allocation that cannot fail");
+    ensure!(named && !answer.log.contains("alloc.rs"), "{}", answer.log);
     bench.expect_clean(&disk)
 }
 
