@@ -7,7 +7,9 @@ extern crate alloc;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use interfaces::{DomainInfo, DomainState, Holdings, Monitor, ServiceInfo, Supervisor};
+use interfaces::{
+    DescriptorKind, DomainInfo, DomainState, Holdings, Monitor, ServiceInfo, Supervisor,
+};
 use textutil::table::{Side, Table, human_bytes, processor_time};
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop, println};
 
@@ -20,7 +22,7 @@ their bytes, threads, calls into it, processor time of its code, weight and proc
 updates since boot. -a: with the interfaces that it holds, too, and the domain behind each. -i: with the name in its image. Domains that crashed too often are shown as
 `down`.";
 
-/// What is shown, unless more is asked for. It fits a line of 80 characters.
+/// What is shown, unless more is asked for: some 85 characters.
 const SHORT: [(&str, Side); 9] = [
     ("ID", Side::Right),
     ("NAME", Side::Left),
@@ -32,6 +34,9 @@ const SHORT: [(&str, Side); 9] = [
     ("ITS-THREADS", Side::Right),
     ("RESTARTS", Side::Right),
 ];
+
+/// What of that is left out, one after the other, where the terminal is too narrow.
+const DISPENSABLE: [&str; 3] = ["ITS-THREADS", "BY", "THREADS"];
 
 const ALL: [(&str, Side); 19] = [
     ("ID", Side::Right),
@@ -93,10 +98,21 @@ fn main(env: &Env) -> Result<i32, Stop> {
         cells.extend(image.then(|| service.image.to_string()));
         table.row(cells);
     }
+    if let Some(width) = width(env).filter(|_| !all) {
+        table.fit(width, &DISPENSABLE);
+    }
     for line in table.lines() {
         println!(env, "{line}")?;
     }
     Ok(0)
+}
+
+/// How wide the terminal is, if what is printed goes there and somebody has said it.
+fn width(env: &Env) -> Option<usize> {
+    let is_shown = matches!(env.process().kind(1), Ok(DescriptorKind::Console));
+    let environment = env.environment().ok().filter(|_| is_shown)?;
+    let (_, text) = environment.iter().find(|(name, _)| name == "COLUMNS")?;
+    core::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// What `init` knows of the domains that it supervises; nothing if it does not answer.

@@ -184,12 +184,12 @@ impl Picture {
         let processors = monitor.processors()?;
         let busy = self.busy.saturating_sub(before.busy);
         let head = format!(
-            "up {} s, {} domains, {} processes; memory {} of which {} free; {processors} processors, {}% busy",
+            "up {} s, {} domains, {} processes; {} of {} free; {processors} CPU, {}% busy",
             self.since_boot / 1_000_000_000,
             self.rows.len() - 1,
             self.processes.len(),
-            human_bytes(memory.total),
             human_bytes(memory.free),
+            human_bytes(memory.total),
             percent(busy, self.passed(before) * u64::from(processors)),
         );
         println!(env, "{}", screen.cut(&head))

@@ -36,6 +36,29 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Leaves a column out.
+    pub fn remove(&mut self, title: &str) {
+        let Some(at) = self.columns.iter().position(|(other, _)| other == title) else {
+            return;
+        };
+        self.columns.remove(at);
+        for row in self.rows.iter_mut().filter(|row| at < row.len()) {
+            row.remove(at);
+        }
+    }
+
+    /// Leaves columns out, in this order, until what is left is at most `width` characters wide, or
+    /// none of them is left.
+    pub fn fit(&mut self, width: usize, dispensable: &[&str]) {
+        for title in dispensable {
+            let widest = self.lines().iter().map(|line| line.chars().count()).max();
+            if widest.unwrap_or(0) <= width {
+                return;
+            }
+            self.remove(title);
+        }
+    }
+
     /// The lines, the heading first, without line breaks and without blanks at their ends.
     pub fn lines(&self) -> Vec<String> {
         let titles: Vec<String> = self
@@ -126,6 +149,29 @@ mod tests {
             " 3  x",
         ];
         assert_eq!(table.lines(), expected);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_in_order() {
+        let table = || {
+            let mut table = Table::new(&[
+                ("ID", Side::Right),
+                ("NAME", Side::Left),
+                ("N", Side::Right),
+            ]);
+            table.row(["7", "init", "1"].map(ToString::to_string).to_vec());
+            table.row(Vec::from(["8".to_string()]));
+            table
+        };
+        let fitted = |width: usize, dispensable: &[&str]| {
+            let mut table = table();
+            table.fit(width, dispensable);
+            table.lines().swap_remove(0)
+        };
+        assert_eq!(fitted(11, &["N", "ID"]), "ID  NAME  N");
+        assert_eq!(fitted(10, &["N", "ID"]), "ID  NAME");
+        assert_eq!(fitted(1, &["N", "ID"]), "NAME");
+        assert_eq!(fitted(1, &["X"]), "ID  NAME  N");
     }
 
     #[test]
