@@ -21,6 +21,8 @@ pub(super) const CASES: &[Case] = &[
     case("console-ctrl-z-stops-and-fg-resumes", stopped),
     case("console-kill-ends-a-whole-job", whole_jobs),
     case("console-history-outlives-a-reboot", history),
+    case("console-first-minutes", first_minutes),
+    case("console-what-follows-a-file-ends-by-a-key", followers),
 ];
 
 const CTRL_C: &[u8] = &[3];
@@ -44,6 +46,93 @@ fn typed(bench: &Bench<'_>) -> Result<()> {
         matches!(ended, Ended::Status(0) | Ended::Off),
         "poweroff ended with {ended:?}"
     );
+    Ok(())
+}
+
+/// What somebody tries who has just booted it: the greeting, help, the size of the terminal, and
+/// pictures that fit it.
+fn first_minutes(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.small_disk("8M", &[], |root| {
+        std::fs::create_dir(root.join("etc"))?;
+        Ok(std::fs::write(root.join("etc/motd"), "Good morning.\n")?)
+    })?;
+    let mut machine = bench.machine_with(&disk);
+    machine.words.push("terminal=100x30".into());
+    let mut session = bench.session(&machine)?;
+    ensure!(
+        session.screen().contains("Good morning.\n"),
+        "{}",
+        session.report()
+    );
+    let mut run = |line: &str| session.run(line, LIMIT);
+    ensure!(run("echo $COLUMNS $LINES")? == "100 30\n", "the size");
+    let help = run("help")?;
+    ensure!(
+        help.contains("history") && help.contains("/boot/bin"),
+        "{help}"
+    );
+    ensure!(run("history")?.contains("  help\n"), "the history");
+    ensure!(run("which cat cd")?.contains("/boot/bin/cat\n"), "which");
+    for (line, most) in [("domains", 100), ("COLUMNS=80", 80), ("domains", 80)] {
+        let picture = run(line)?;
+        ensure!(widest(&picture) <= most, "`{line}`:\n{picture}");
+    }
+    let before = session.screen().len();
+    session.type_line(b"top")?;
+    session.settle(Duration::from_millis(700));
+    let screen = session.screen();
+    let picture = screen.get(before..).unwrap_or_default();
+    ensure!(
+        picture.contains("% busy") && picture.contains("%CPU") && widest(picture) <= 80,
+        "`top`:\n{picture}"
+    );
+    let from = session.printed();
+    session.guest.send(b"xq")?;
+    session.wait_for(from, "$ ", LIMIT)?;
+    let printed = session.run("echo back", LIMIT)?;
+    ensure!(printed.ends_with("back\n"), "after `top`: {printed:?}");
+    Ok(())
+}
+
+/// Columns of the widest line, without what steers the terminal: ESC, `[`, and all up to a letter.
+fn widest(picture: &str) -> usize {
+    let width = |line: &str| {
+        let mut parts = line.split('\x1b');
+        let first = parts.next().unwrap_or_default().chars().count();
+        let shown = |part: &str| {
+            let end = part.find(|letter: char| letter.is_ascii_alphabetic());
+            end.map_or(0, |at| part[at + 1..].chars().count())
+        };
+        first + parts.map(shown).sum::<usize>()
+    };
+    picture.lines().map(width).max().unwrap_or(0)
+}
+
+/// `dmesg -w` and `tail -f` show what comes, until Ctrl-C.
+fn followers(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let mut session = bench.session(&bench.machine_with(&disk))?;
+    session.run("echo first > /grows", LIMIT)?;
+    for (line, expected) in [
+        (
+            "(sleep 0.5; echo second >> /grows) & tail -f /grows",
+            "second",
+        ),
+        (
+            "(sleep 0.5; wc /grows > /dev/null) & dmesg -w",
+            "wc: domain ",
+        ),
+    ] {
+        let from = session.printed();
+        session.type_line(line.as_bytes())?;
+        let from = session.wait_for(from, "\n", LIMIT)?;
+        session.wait_for(from, expected, LIMIT)?;
+        session.guest.send(CTRL_C)?;
+        let from = session.wait_for(from, "^C", LIMIT)?;
+        session.wait_for(from, "$ ", LIMIT)?;
+        let printed = session.run("echo back", LIMIT)?;
+        ensure!(printed.contains("back\n"), "{line}: {printed:?}");
+    }
     Ok(())
 }
 
