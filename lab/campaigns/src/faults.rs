@@ -6,11 +6,9 @@
 //! ends or stands still is started again behind the run that did it.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use abi::image::Image;
@@ -22,8 +20,8 @@ use object::{Endianness, elf};
 
 use crate::hosted;
 use crate::ledger::{self, Summary};
+use crate::running::{Running, Said};
 use machine::qemu::Machine;
-use machine::session::Session;
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, tool};
 
@@ -179,8 +177,7 @@ impl<'a> Kernel<'a> {
                 command.arg("faults").arg(&file).stdout(Stdio::piped());
                 let mut child = command.spawn().context("the launcher does not start")?;
                 let out = child.stdout.take().context("its output is piped")?;
-                let lines = in_background(BufReader::new(out).lines().map_while(Result::ok));
-                Ok(Running::Hosted(child, lines))
+                Ok(Running::hosted(child, out))
             }
             Kernel::Bare(project, built, folder, processors) => {
                 let archive = folder.join(format!("plan-{id}.cpio"));
@@ -189,83 +186,10 @@ impl<'a> Kernel<'a> {
                 machine.archive = Some(archive);
                 machine.processors = *processors;
                 machine.words.extend(["faults".into(), "panic=off".into()]);
-                Ok(Running::Bare(Box::new(Session::start(&machine, false)?), 0))
+                Running::bare(&machine, "] fault ")
             }
         }
     }
-}
-
-/// Sends what comes from `lines` to a channel.
-fn in_background(lines: impl Iterator<Item = String> + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = mpsc::sync_channel(1024);
-    thread::spawn(move || {
-        for line in lines {
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
-}
-
-/// A kernel at work.
-enum Running {
-    Hosted(Child, Receiver<String>),
-    /// And how much of its log was read.
-    Bare(Box<Session>, usize),
-}
-
-/// What a kernel says.
-enum Said {
-    Lines(Vec<String>),
-    Nothing,
-    /// It has ended; how.
-    End(String),
-}
-
-impl Running {
-    /// Waits for at most a second.
-    fn listen(&mut self) -> Result<Said> {
-        match self {
-            Running::Hosted(child, lines) => Ok(match lines.recv_timeout(Duration::from_secs(1)) {
-                Ok(line) => Said::Lines(std::iter::once(line).chain(lines.try_iter()).collect()),
-                Err(RecvTimeoutError::Timeout) => Said::Nothing,
-                Err(RecvTimeoutError::Disconnected) => Said::End(child.wait()?.to_string()),
-            }),
-            Running::Bare(session, read) => {
-                let has_ended = session.end(Duration::from_secs(1)).is_ok() || session.has_ended();
-                let log = session.guest.log();
-                let whole = log.rfind('\n').map_or(0, |at| at + 1);
-                let new = log.get(*read..whole).unwrap_or_default();
-                *read = whole;
-                let lines = new.lines().filter_map(|line| line.split_once("] fault "));
-                let lines: Vec<_> = lines.map(|(_, line)| line.trim_end().to_string()).collect();
-                Ok(if !lines.is_empty() {
-                    Said::Lines(lines)
-                } else if has_ended {
-                    Said::End(last_line(&log))
-                } else {
-                    Said::Nothing
-                })
-            }
-        }
-    }
-
-    /// Ends it, whatever it does.
-    fn stop(self) {
-        match self {
-            Running::Hosted(mut child, _) => {
-                // It may have ended by itself.
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-            Running::Bare(mut session, _) => session.guest.kill(),
-        }
-    }
-}
-
-fn last_line(log: &str) -> String {
-    log.lines().last().unwrap_or("without a word").to_string()
 }
 
 struct Campaign<'a> {

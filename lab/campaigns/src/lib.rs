@@ -6,7 +6,7 @@
 //! - [`cuts`], [`storms`]: campaigns of power cuts and of crashes, with [`campaign`];
 //! - [`steps`]: kills at every instruction of a call, by a debugger ([`gdb`]);
 //! - [`fuzz`]: damaged input and hostile calls for what takes input from outside;
-//! - [`hosted`]: the system in a Linux process;
+//! - [`hosted`]: the system in a Linux process; [`running`]: a kernel at work, there or in QEMU;
 //! - [`model`], [`sanitize`]: the kernel's protocols under a model checker, and tests under
 //!   sanitizers.
 
@@ -21,6 +21,7 @@ pub mod ledger;
 pub mod model;
 pub mod peer;
 pub mod plot;
+pub mod running;
 pub mod sanitize;
 pub mod steps;
 pub mod storms;

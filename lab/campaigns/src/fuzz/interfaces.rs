@@ -7,20 +7,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
 use super::{Options, standstill};
 use crate::hosted;
+use crate::running::{Running, Said};
 use machine::disk;
 use machine::qemu::Machine;
-use machine::session::Session;
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
 
@@ -367,18 +364,7 @@ impl<'a> Ground<'a> {
                     .spawn()
                     .context("the launcher does not start")?;
                 let log = child.stderr.take().context("its log is piped")?;
-                let (sender, lines) = mpsc::sync_channel(1 << 14);
-                thread::spawn(move || {
-                    for line in BufReader::new(log).split(b'\n').map_while(Result::ok) {
-                        if sender
-                            .send(String::from_utf8_lossy(&line).into_owned())
-                            .is_err()
-                        {
-                            break;
-                        }
-                    }
-                });
-                Ok(Running::Hosted(child, lines))
+                Ok(Running::hosted(child, log))
             }
             Ground::Bare(built, folder, processors) => {
                 let name = bare_name(*processors);
@@ -393,7 +379,7 @@ impl<'a> Ground<'a> {
                     format!("options={words}"),
                     "panic=off".into(),
                 ]);
-                Ok(Running::Bare(Box::new(Session::start(&machine, false)?), 0))
+                Running::bare(&machine, "")
             }
         }
     }
@@ -416,59 +402,6 @@ fn disk_image(folder: &Path, name: &str) -> Result<PathBuf> {
     }
     disk::make(&tree, &file, "8M")?;
     Ok(file)
-}
-
-/// A kernel at work.
-enum Running {
-    Hosted(Child, Receiver<String>),
-    Bare(Box<Session>, usize),
-}
-
-/// What it says.
-enum Said {
-    Lines(Vec<String>),
-    Nothing,
-    End(String),
-}
-
-impl Running {
-    /// Waits for at most a second.
-    fn listen(&mut self) -> Result<Said> {
-        match self {
-            Running::Hosted(child, lines) => Ok(match lines.recv_timeout(Duration::from_secs(1)) {
-                Ok(line) => Said::Lines(std::iter::once(line).chain(lines.try_iter()).collect()),
-                Err(RecvTimeoutError::Timeout) => Said::Nothing,
-                Err(RecvTimeoutError::Disconnected) => Said::End(child.wait()?.to_string()),
-            }),
-            Running::Bare(session, read) => {
-                let ended = session.end(Duration::from_secs(1));
-                let has_ended = ended.is_ok() || session.has_ended();
-                let how = ended.map_or_else(|_| "QEMU goes on".into(), |how| format!("{how:?}"));
-                let log = session.guest.log();
-                let whole = log.rfind('\n').map_or(0, |at| at + 1);
-                let new = log.get(*read..whole).unwrap_or_default();
-                *read = whole;
-                let lines: Vec<_> = new.lines().map(|it| it.trim_end().to_string()).collect();
-                Ok(match (lines.is_empty(), has_ended) {
-                    (false, _) => Said::Lines(lines),
-                    (true, true) => Said::End(format!("the machine is off ({how})")),
-                    (true, false) => Said::Nothing,
-                })
-            }
-        }
-    }
-
-    /// Ends it, whatever it does.
-    fn stop(self) {
-        match self {
-            Running::Hosted(mut child, _) => {
-                // It may have ended by itself.
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-            Running::Bare(mut session, _) => session.guest.kill(),
-        }
-    }
 }
 
 #[cfg(test)]

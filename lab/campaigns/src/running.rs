@@ -1,0 +1,145 @@
+//! A kernel that a campaign has started, in a Linux process or on the bare machine, and what it
+//! says while it works.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Child;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use machine::qemu::Machine;
+use machine::session::Session;
+
+/// How long one look at what it says takes at most.
+const LOOK: Duration = Duration::from_secs(1);
+/// Lines that wait to be looked at; the kernel waits when there are more.
+const LINES: usize = 1 << 14;
+
+/// A kernel at work.
+pub enum Running {
+    /// The launcher, and the lines that it prints.
+    Hosted(Child, Receiver<String>),
+    /// A machine.
+    Bare {
+        /// Its terminal and its log.
+        session: Box<Session>,
+        /// How much of the log was read.
+        read: usize,
+        /// What stands in front of the lines that are meant; empty: all are.
+        mark: &'static str,
+    },
+}
+
+/// What a kernel says.
+pub enum Said {
+    /// These lines, of which there is at least one.
+    Lines(Vec<String>),
+    /// Nothing new.
+    Nothing,
+    /// It has ended; how.
+    End(String),
+}
+
+impl Running {
+    /// The launcher `child`, which writes its lines to `output`.
+    pub fn hosted(child: Child, output: impl Read + Send + 'static) -> Self {
+        let (sender, lines) = mpsc::sync_channel(LINES);
+        thread::spawn(move || {
+            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Running::Hosted(child, lines)
+    }
+
+    /// Starts `machine`; the lines of its log behind `mark` are meant, or all if that is empty.
+    ///
+    /// # Errors
+    /// If QEMU cannot be started.
+    pub fn bare(machine: &Machine, mark: &'static str) -> Result<Self> {
+        Ok(Running::Bare {
+            session: Box::new(Session::start(machine, false)?),
+            read: 0,
+            mark,
+        })
+    }
+
+    /// Waits for at most a second.
+    ///
+    /// # Errors
+    /// If the process cannot be waited for.
+    pub fn listen(&mut self) -> Result<Said> {
+        match self {
+            Running::Hosted(child, lines) => Ok(match lines.recv_timeout(LOOK) {
+                Ok(line) => Said::Lines(std::iter::once(line).chain(lines.try_iter()).collect()),
+                Err(RecvTimeoutError::Timeout) => Said::Nothing,
+                Err(RecvTimeoutError::Disconnected) => Said::End(child.wait()?.to_string()),
+            }),
+            Running::Bare {
+                session,
+                read,
+                mark,
+            } => {
+                let ended = session.end(LOOK);
+                let has_ended = ended.is_ok() || session.has_ended();
+                let how = ended.map_or_else(|_| "QEMU goes on".into(), |how| format!("{how:?}"));
+                let log = session.guest.log();
+                let lines = new_lines(&log, read, mark);
+                Ok(match (lines.is_empty(), has_ended) {
+                    (false, _) => Said::Lines(lines),
+                    (true, true) => {
+                        let last = log.lines().last().unwrap_or("without a word");
+                        Said::End(format!("the machine is off ({how}): {last}"))
+                    }
+                    (true, false) => Said::Nothing,
+                })
+            }
+        }
+    }
+
+    /// Ends it, whatever it does.
+    pub fn stop(self) {
+        match self {
+            Running::Hosted(mut child, _) => {
+                // It may have ended by itself.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            Running::Bare { mut session, .. } => session.guest.kill(),
+        }
+    }
+}
+
+/// What stands behind `mark` in the whole lines of `log` from byte `read` on, which is moved behind
+/// them.
+fn new_lines(log: &str, read: &mut usize, mark: &str) -> Vec<String> {
+    let whole = log.rfind('\n').map_or(0, |at| at + 1);
+    let new = log.get(*read..whole).unwrap_or_default();
+    *read = whole;
+    let meant = new.lines().filter_map(|line| match mark {
+        "" => Some(line),
+        mark => line.split_once(mark).map(|(_, line)| line),
+    });
+    meant.map(|line| line.trim_end().to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_lines_are_read_once() {
+        let mut read = 0;
+        let log = "[ 0.1] booting\r\n[ 0.2] fault 1 done\r\n[ 0.3] fau";
+        assert_eq!(new_lines(log, &mut read, "] fault "), ["1 done"]);
+        assert!(new_lines(log, &mut read, "] fault ").is_empty());
+        let log = format!("{log}lt 2 done\r\n");
+        assert_eq!(new_lines(&log, &mut read, ""), ["[ 0.3] fault 2 done"]);
+        assert_eq!(read, log.len());
+    }
+}
