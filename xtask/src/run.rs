@@ -4,12 +4,12 @@
 //! the lines of standard input are typed at the system's prompts, and it is powered off at their
 //! end. With `--exec LINE` the system runs one shell line, and we end with its status.
 
+mod typed;
+
 use std::fs::{self, File};
-use std::io::{self, BufRead, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::mpsc::{self, Receiver, TryRecvError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -17,7 +17,6 @@ use anyhow::{Result, bail};
 use machine::disk;
 use machine::preflight;
 use machine::qemu::{Ended, Event, Guest, Machine, exec_word};
-use machine::session::Session;
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
 use trefoil_gate::{setup, tool};
@@ -109,7 +108,7 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
     let ended = match &options.exec {
         Some(line) => exec(machine, line, limit, options.log),
         None if on_terminal => interactive(machine, options),
-        None => type_lines(machine, limit, options.log),
+        None => typed::type_lines(machine, limit, options.log),
     };
     drop((claimed, default));
     match ended {
@@ -285,87 +284,6 @@ fn terminal_word() -> Option<String> {
     let (lines, columns) = size.trim().split_once(' ')?;
     let is_number = |text: &str| text.parse::<u16>().is_ok_and(|number| number > 0);
     (is_number(lines) && is_number(columns)).then(|| format!("terminal={columns}x{lines}"))
-}
-
-/// How long a program may be silent before the next line is typed although there is no prompt: the
-/// line may be meant for the program.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long we wait for a last prompt before the program in front is told that its input has ended.
-const LAST_PATIENCE: Duration = Duration::from_secs(15);
-
-fn type_lines(mut machine: Machine, limit: Duration, show_log: bool) -> Result<i32> {
-    machine.words.push("panic=off".into());
-    let mut session = Session::start(&machine, true)?;
-    let mut followers = followers(&session.guest, show_log);
-    let lines = lines_in_background();
-    let deadline = Instant::now() + limit;
-    let mut typed = Typed::Nothing;
-    while !session.has_ended() && Instant::now() < deadline && typed != Typed::All {
-        followers.iter_mut().for_each(Follower::copy);
-        typed = match type_next(&mut session, &lines, typed) {
-            Ok(typed) => typed,
-            Err(_) if session.has_ended() => break,
-            Err(error) => return Err(error),
-        };
-    }
-    let ended = session
-        .end(deadline.saturating_duration_since(Instant::now()))
-        .ok();
-    followers.iter_mut().for_each(Follower::copy);
-    match ended {
-        Some(Ended::Off) => Ok(0),
-        ended => report(ended, &session.guest, limit),
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Typed {
-    /// No line yet: the first is typed only at a prompt.
-    Nothing,
-    /// Some lines.
-    Some,
-    /// All lines, and the end of input for the program that did not give the terminal back.
-    EndOfInput,
-    /// All lines and `poweroff`.
-    All,
-}
-
-/// Waits for a prompt and types what is next.
-fn type_next(session: &mut Session, lines: &Receiver<Vec<u8>>, typed: Typed) -> Result<Typed> {
-    let is_ready = session.settle(PATIENCE);
-    if !is_ready && typed == Typed::Nothing {
-        return Ok(typed);
-    }
-    match lines.try_recv() {
-        Ok(line) => session.type_line(&line).map(|()| Typed::Some),
-        Err(TryRecvError::Empty) => {
-            thread::sleep(Duration::from_millis(20));
-            Ok(typed)
-        }
-        Err(TryRecvError::Disconnected) if session.settle(LAST_PATIENCE) => {
-            session.type_line(b"poweroff").map(|()| Typed::All)
-        }
-        Err(TryRecvError::Disconnected) if typed != Typed::EndOfInput => session
-            .guest
-            .send(&[END_OF_INPUT])
-            .map(|()| Typed::EndOfInput),
-        Err(TryRecvError::Disconnected) => Ok(typed),
-    }
-}
-
-/// Ctrl-D.
-const END_OF_INPUT: u8 = 4;
-
-fn lines_in_background() -> Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        for line in io::stdin().lock().split(b'\n').map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
 }
 
 /// Copies what is appended to a file to our standard error.

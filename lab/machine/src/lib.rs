@@ -1,11 +1,12 @@
 //! The machine that tests, campaigns and `cargo xtask run` drive: nothing in it is linked into the
 //! system.
 //!
-//! - [`qemu`] and [`session`]: a running system and typing at it;
+//! - [`qemu`], [`guest`] and [`session`]: a machine, one that runs, and typing at it;
 //! - [`preflight`]: what would keep it from booting, in words for people;
 //! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU.
 
 pub mod disk;
+pub mod guest;
 pub mod nbd;
 pub mod preflight;
 pub mod qemu;

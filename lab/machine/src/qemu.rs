@@ -1,21 +1,19 @@
-//! A machine in QEMU: how it is put together, started, read, typed at and ended.
+//! A machine in QEMU: how it is put together and started. What runs then is a [`Guest`].
 //!
 //! Serial ports: COM1 is the terminal, COM2 gets every line of the kernel's log at once, COM3 gets
 //! what the system writes to its standard error. COM2 and COM3 go to files. The system ends the
 //! machine by ACPI or through the `isa-debug-exit` device, which carries a status out.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use trefoil_gate::tool;
+
+pub use crate::guest::{Ended, Event, Guest};
 
 /// What the machine consists of and what it boots.
 #[derive(Clone, Debug)]
@@ -209,16 +207,8 @@ impl Machine {
         if !self.interactive {
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
         }
-        let mut child = command.spawn().context("cannot start QEMU")?;
-        let output = child.stdout.take().map(read_in_background);
-        let input = child.stdin.take();
-        Ok(Guest {
-            child,
-            input,
-            output,
-            log: self.log.clone(),
-            errors: self.errors.clone(),
-        })
+        let child = command.spawn().context("cannot start QEMU")?;
+        Ok(Guest::of(child, &self.log, &self.errors))
     }
 }
 
@@ -260,151 +250,6 @@ fn escaped(file: &Path) -> String {
     file.display().to_string().replace(',', ",,")
 }
 
-fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(length @ 1..) = pipe.read(&mut buffer) {
-            if sender.send(buffer[..length].to_vec()).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
-}
-
-/// What came next from the terminal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// Nothing, up to the deadline.
-    Silence,
-    /// The machine has ended.
-    End,
-}
-
-/// A running machine. Dropping it ends it.
-pub struct Guest {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: Option<Receiver<Vec<u8>>>,
-    /// The file with the kernel's log.
-    pub log: PathBuf,
-    /// The file with what came on standard error.
-    pub errors: PathBuf,
-}
-
-impl Guest {
-    /// Types `bytes`.
-    ///
-    /// # Errors
-    /// If the machine has ended.
-    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        let input = self.input.as_mut().context("the terminal is not ours")?;
-        input
-            .write_all(bytes)
-            .and_then(|()| input.flush())
-            .context("the machine has ended")
-    }
-
-    /// Nothing more is typed.
-    pub fn close_input(&mut self) {
-        self.input = None;
-    }
-
-    /// What comes from the terminal until `deadline`.
-    pub fn receive(&mut self, deadline: Instant) -> Event {
-        let Some(output) = &self.output else {
-            return Event::End;
-        };
-        match output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(bytes) => Event::Bytes(bytes),
-            Err(RecvTimeoutError::Timeout) => Event::Silence,
-            Err(RecvTimeoutError::Disconnected) => Event::End,
-        }
-    }
-
-    /// Waits until the machine ends by itself; `None` if it has not at `deadline`.
-    ///
-    /// # Errors
-    /// If it cannot be waited for.
-    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Option<Ended>> {
-        let Some(deadline) = deadline else {
-            let code = self.child.wait()?.code();
-            return Ok(Some(self.ended(code)));
-        };
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(Some(self.ended(status.code())));
-            }
-            if Instant::now() >= deadline {
-                return Ok(None);
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn ended(&self, code: Option<i32>) -> Ended {
-        let log = fs::read(&self.log).unwrap_or_default();
-        Ended::new(code, &String::from_utf8_lossy(&log))
-    }
-
-    /// The kernel's log so far.
-    pub fn log(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
-    }
-
-    /// Ends the machine at once.
-    pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// How a machine ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The system powered off with this status.
-    Status(i32),
-    /// The machine was powered off without a status (also by the user, with Ctrl-] x), or was
-    /// reset.
-    Off,
-    /// The kernel stopped itself over a bug of its own.
-    KernelPanic,
-    /// QEMU failed or was killed.
-    Failed(Option<i32>),
-}
-
-impl Ended {
-    /// QEMU's exit code is `status * 2 + 1` modulo 256 if the debug-exit device was written. The
-    /// log has the whole status.
-    fn new(code: Option<i32>, log: &str) -> Self {
-        if log.contains("kernel panic") {
-            return Ended::KernelPanic;
-        }
-        let logged = log.rsplit_once("power off, status ");
-        let logged = logged.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
-        match (code, logged) {
-            (Some(code), Some(status)) if code == (status * 2 + 1) & 0xff => Ended::Status(status),
-            (Some(code), _) if code & 1 == 1 && !is_failure(code, log) => Ended::Status(code >> 1),
-            (Some(0), _) => Ended::Off,
-            (code, _) => Ended::Failed(code),
-        }
-    }
-}
-
-/// QEMU itself exits with 1 when it cannot start; then nothing was logged.
-fn is_failure(code: i32, log: &str) -> bool {
-    code == 1 && log.is_empty()
-}
-
 /// The word of the kernel's command line that makes the system run `line` and end.
 pub fn exec_word(line: &str) -> String {
     let mut word = String::from("exec=");
@@ -434,22 +279,5 @@ mod tests {
         assert!(text.contains("-append debug-exit log=com2") && !text.contains("-initrd"));
         machine.interactive = true;
         assert!(machine.arguments().join(" ").contains("-serial mon:stdio"));
-    }
-
-    #[test]
-    fn every_way_to_end_is_told_apart() {
-        assert_eq!(Ended::new(Some(1), "[ 0.1] booting"), Ended::Status(0));
-        assert_eq!(Ended::new(Some(7), "[ 0.1] booting"), Ended::Status(3));
-        assert_eq!(
-            Ended::new(Some(5), "[ 1.0] power off, status 130\n"),
-            Ended::Status(130)
-        );
-        assert_eq!(Ended::new(Some(0), "[ 0.1] booting"), Ended::Off);
-        assert_eq!(Ended::new(Some(1), ""), Ended::Failed(Some(1)));
-        assert_eq!(Ended::new(None, "[ 0.1] booting"), Ended::Failed(None));
-        assert_eq!(
-            Ended::new(Some(0), "[ 0.1] kernel panic: x"),
-            Ended::KernelPanic
-        );
     }
 }

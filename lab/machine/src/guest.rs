@@ -1,0 +1,189 @@
+//! A machine that runs: it is read, typed at and ended.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = pipe.read(&mut buffer) {
+            if sender.send(buffer[..length].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// What came next from the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Nothing, up to the deadline.
+    Silence,
+    /// The machine has ended.
+    End,
+}
+
+/// A running machine. Dropping it ends it.
+pub struct Guest {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<Receiver<Vec<u8>>>,
+    /// The file with the kernel's log.
+    pub log: PathBuf,
+    /// The file with what came on standard error.
+    pub errors: PathBuf,
+}
+
+impl Guest {
+    /// What runs as `child`, whose terminal is ours as far as it is piped.
+    pub(crate) fn of(mut child: Child, log: &Path, errors: &Path) -> Self {
+        Guest {
+            output: child.stdout.take().map(read_in_background),
+            input: child.stdin.take(),
+            child,
+            log: log.to_path_buf(),
+            errors: errors.to_path_buf(),
+        }
+    }
+
+    /// Types `bytes`.
+    ///
+    /// # Errors
+    /// If the machine has ended.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        let input = self.input.as_mut().context("the terminal is not ours")?;
+        input
+            .write_all(bytes)
+            .and_then(|()| input.flush())
+            .context("the machine has ended")
+    }
+
+    /// Nothing more is typed.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// What comes from the terminal until `deadline`.
+    pub fn receive(&mut self, deadline: Instant) -> Event {
+        let Some(output) = &self.output else {
+            return Event::End;
+        };
+        match output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(bytes) => Event::Bytes(bytes),
+            Err(RecvTimeoutError::Timeout) => Event::Silence,
+            Err(RecvTimeoutError::Disconnected) => Event::End,
+        }
+    }
+
+    /// Waits until the machine ends by itself; `None` if it has not at `deadline`.
+    ///
+    /// # Errors
+    /// If it cannot be waited for.
+    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Option<Ended>> {
+        let Some(deadline) = deadline else {
+            let code = self.child.wait()?.code();
+            return Ok(Some(self.ended(code)));
+        };
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(self.ended(status.code())));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn ended(&self, code: Option<i32>) -> Ended {
+        let log = fs::read(&self.log).unwrap_or_default();
+        Ended::new(code, &String::from_utf8_lossy(&log))
+    }
+
+    /// The kernel's log so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Ends the machine at once.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How a machine ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The system powered off with this status.
+    Status(i32),
+    /// The machine was powered off without a status (also by the user, with Ctrl-] x), or was
+    /// reset.
+    Off,
+    /// The kernel stopped itself over a bug of its own.
+    KernelPanic,
+    /// QEMU failed or was killed.
+    Failed(Option<i32>),
+}
+
+impl Ended {
+    /// QEMU's exit code is `status * 2 + 1` modulo 256 if the debug-exit device was written. The
+    /// log has the whole status.
+    fn new(code: Option<i32>, log: &str) -> Self {
+        if log.contains("kernel panic") {
+            return Ended::KernelPanic;
+        }
+        let logged = log.rsplit_once("power off, status ");
+        let logged = logged.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+        match (code, logged) {
+            (Some(code), Some(status)) if code == (status * 2 + 1) & 0xff => Ended::Status(status),
+            (Some(code), _) if code & 1 == 1 && !is_failure(code, log) => Ended::Status(code >> 1),
+            (Some(0), _) => Ended::Off,
+            (code, _) => Ended::Failed(code),
+        }
+    }
+}
+
+/// QEMU itself exits with 1 when it cannot start; then nothing was logged.
+fn is_failure(code: i32, log: &str) -> bool {
+    code == 1 && log.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_end_is_told_apart() {
+        assert_eq!(Ended::new(Some(1), "[ 0.1] booting"), Ended::Status(0));
+        assert_eq!(Ended::new(Some(7), "[ 0.1] booting"), Ended::Status(3));
+        assert_eq!(
+            Ended::new(Some(5), "[ 1.0] power off, status 130\n"),
+            Ended::Status(130)
+        );
+        assert_eq!(Ended::new(Some(0), "[ 0.1] booting"), Ended::Off);
+        assert_eq!(Ended::new(Some(1), ""), Ended::Failed(Some(1)));
+        assert_eq!(Ended::new(None, "[ 0.1] booting"), Ended::Failed(None));
+        assert_eq!(
+            Ended::new(Some(0), "[ 0.1] kernel panic: x"),
+            Ended::KernelPanic
+        );
+    }
+}
