@@ -22,7 +22,7 @@ use trefoil_gate::{build, guard, tool};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Options {
     /// Only tests of the whole system whose name contains this, or one of the groups `host`,
-    /// `kernel`, `isolation` (or a part of these two: `isolation=attack`) and `hosted`
+    /// `kernel`, `isolation` (or a part of these: `host=ext2`, `isolation=attack`) and `hosted`
     pub name: Option<String>,
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
@@ -63,11 +63,11 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     if let Some(name) = name.filter(|name| !is_group(name)) {
         expect_named(name, &system_names(project, &toolchain)?)?;
     }
-    if matches!(name, None | Some("host")) {
-        count.add(host(project, &toolchain)?);
+    if let Some(package) = part_of("host", name) {
+        count.add(host(project, &toolchain, package)?);
     }
     for tests in [&SELFTEST, &ISOLATION] {
-        if let Some(part) = part_of(tests, name) {
+        if let Some(part) = part_of(tests.name, name) {
             let inside = inside(project, tests, part)?;
             if !part.is_empty() && inside == Count::default() {
                 return Err(no_test(part));
@@ -93,16 +93,17 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
 
 /// Whether this asks for other tests than those of the whole system.
 fn is_group(name: &str) -> bool {
-    matches!(name, "host" | "hosted")
-        || [&SELFTEST, &ISOLATION]
+    let divided = ["host", SELFTEST.name, ISOLATION.name];
+    name == "hosted"
+        || divided
             .iter()
-            .any(|tests| part_of(tests, Some(name)).is_some())
+            .any(|group| part_of(group, Some(name)).is_some())
 }
 
-/// The part of a table's names that is asked for, empty for all; `None` if it is not asked for.
-fn part_of<'a>(tests: &Inside, name: Option<&'a str>) -> Option<&'a str> {
+/// The part of a group that is asked for, empty for all; `None` if it is not asked for.
+fn part_of<'a>(group: &str, name: Option<&'a str>) -> Option<&'a str> {
     let Some(name) = name else { return Some("") };
-    let rest = name.strip_prefix(tests.name)?;
+    let rest = name.strip_prefix(group)?;
     match rest.is_empty() {
         true => Some(""),
         false => rest.strip_prefix('='),
@@ -122,17 +123,23 @@ fn no_test(name: &str) -> anyhow::Error {
     tool::UsageError(text).into()
 }
 
-/// The unit tests of everything that can be built for the host.
-fn host(project: &Project, toolchain: &Toolchain) -> Result<Count> {
-    tool::step("testing on the host");
+/// The unit tests of everything that can be built for the host, or of one package.
+fn host(project: &Project, toolchain: &Toolchain, package: &str) -> Result<Count> {
     let packages = packages::ours(project, toolchain)?;
-    let mut command = toolchain.cargo(project);
-    command.args(["test", "--quiet", "--no-fail-fast"]);
-    for package in packages
+    let is_meant = |name: &str| package.is_empty() || name == package;
+    let chosen: Vec<&Package> = packages
         .list
         .iter()
-        .filter(|package| runs_on_the_host(project, package))
-    {
+        .filter(|package| runs_on_the_host(project, package) && is_meant(&package.name))
+        .collect();
+    if chosen.is_empty() {
+        let text = format!("no package `{package}` has tests that run on the host");
+        return Err(tool::UsageError(text).into());
+    }
+    tool::step("testing on the host");
+    let mut command = toolchain.cargo(project);
+    command.args(["test", "--quiet", "--no-fail-fast"]);
+    for package in chosen {
         command.args(["--package", &package.name]);
     }
     let mut count = Count::default();
@@ -151,12 +158,12 @@ fn host(project: &Project, toolchain: &Toolchain) -> Result<Count> {
 /// Whether the package can be compiled for the host: it brings no panic handler of its own.
 pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
     match rules::zone(project, package) {
-        Zone::Library | Zone::Host | Zone::Abi | Zone::Interfaces => true,
+        Zone::Library | Zone::Host | Zone::Abi | Zone::Interfaces | Zone::Runtime => true,
         Zone::Kernel => matches!(package.name.as_str(), "isolation" | "framework" | "faults"),
         Zone::Policy => true,
         // Its tests call no function of the kernel, which is not there on the host.
         Zone::DomainLibrary => package.name == "respawn",
-        Zone::Runtime | Zone::Domain | Zone::Foreign => false,
+        Zone::Domain | Zone::Foreign => false,
     }
 }
 
@@ -353,6 +360,9 @@ mod tests {
         let error = expect_named("nosuch", &names).expect_err("no such test");
         assert!(error.is::<tool::UsageError>(), "{error:#}");
         assert!(is_group("isolation=attack") && is_group("host") && !is_group("hosts"));
+        assert!(is_group("hosted") && is_group("host=ext2"));
+        assert_eq!(part_of("host", Some("host=ext2")), Some("ext2"));
+        assert_eq!(part_of("host", Some("hosted")), None);
         assert!(is_group("kernel=user") && is_group("kernel") && !is_group("kernels"));
     }
 

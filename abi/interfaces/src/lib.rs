@@ -3,8 +3,8 @@
 //! The files in this folder hold what domains have in common; each domain declares its entry in an
 //! `.idl` file beside its own source. `idlc` checks all of them and generates this crate's content:
 //! the types that cross, the traits that domains implement and call (through [`Handle`]), and in
-//! [`domains`] one module for each entry. To read it as a manual, run `cargo run -p idlc --
-//! manual`.
+//! [`domains`] one module for each entry. To read it as a manual, run
+//! `cargo xtask idlc manual`.
 //!
 //! The only `unsafe` here is generated: it states that a type may cross, which `idlc` has proved.
 #![no_std]

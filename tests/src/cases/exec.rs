@@ -72,15 +72,19 @@ fn run_by_tool(bench: &Bench<'_>) -> Result<Command> {
 /// A name that means nothing is an error of usage, not a failure of what was asked for.
 fn no_such_names(bench: &Bench<'_>) -> Result<()> {
     let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
-    for (command, complaint) in [("bench", "no benchmark `nosuch`"), ("test", "no test has")] {
+    for (command, name, complaint) in [
+        ("bench", "nosuch", "no benchmark `nosuch`"),
+        ("test", "nosuch", "no test has"),
+        ("test", "host=nosuch", "no package"),
+    ] {
         let output = Command::new(&program)
-            .args([command, "nosuch"])
+            .args([command, name])
             .current_dir(&bench.site.project.root)
             .output()?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.code() == Some(2) && stderr.contains(complaint),
-            "{command} nosuch: {:?} {stderr}",
+            "{command} {name}: {:?} {stderr}",
             output.status
         );
     }
