@@ -7,20 +7,20 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use interfaces::Port;
-use manifest::{Domain, Grant, Manifest, Source};
+use manifest::{ByDomain, Domain, Grant, Manifest, Source};
 
 /// An image, or why the kernel refused it. A refused one is not checked: its domain does not start,
 /// and the reason is said then.
 type Checked = Result<Arc<Prepared>, String>;
 
-/// Checks all grants against the ports of the images, which are in the order of the manifest's
-/// domains.
+/// Checks all grants against the ports of the images.
 ///
 /// # Errors
 /// The first grant that the image does not want, want that is not granted, or offer that is not
 /// there.
-pub fn check(manifest: &Manifest, images: &[Checked]) -> Result<(), String> {
-    for (domain, image) in manifest.domains.iter().zip(images) {
+pub fn check(manifest: &Manifest, images: &ByDomain<Checked>) -> Result<(), String> {
+    for (index, image) in images.iter() {
+        let domain = &manifest[index];
         if let Ok(image) = image {
             unwanted(domain, &image.wants)?;
             missing(domain, &image.wants)?;
@@ -76,7 +76,7 @@ fn missing(domain: &Domain, wants: &[Port]) -> Result<(), String> {
 
 fn offered(
     manifest: &Manifest,
-    images: &[Checked],
+    images: &ByDomain<Checked>,
     who: &str,
     grant: &Grant,
 ) -> Result<(), String> {

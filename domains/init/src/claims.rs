@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{Handle, PciAddress, PciBus, PciDevice, PciError, PciInfo};
-use manifest::DeviceMatch;
+use manifest::{DeviceMatch, DomainIndex};
 
 /// How long a function that its former driver has just left is waited for, in nanoseconds.
 const PATIENCE: u64 = 2_000_000_000;
@@ -19,7 +19,7 @@ const PATIENCE: u64 = 2_000_000_000;
 const PAUSE: u64 = 1_000_000;
 
 /// Number of a domain in the manifest, and of its grant.
-pub type Owner = (usize, usize);
+pub type Owner = (DomainIndex, usize);
 
 /// Who has what.
 #[derive(Default)]

@@ -13,17 +13,17 @@ use interfaces::{
     Block, DiskError, DiskInfo, Disks, FileSystem, Geometry, Handle, Respawn, RpcError, RpcResult,
     Text,
 };
-use manifest::{Disk, Grant};
+use manifest::{Disk, DomainIndex, Grant};
 
 /// What a domain is told that is to read only.
 const READ_ONLY: &str = "ro";
 
-/// The disks, as the domain with number `holder` has them.
+/// The disks, as the domain `holder` has them.
 pub struct DiskList {
     /// The system.
     pub system: Arc<System>,
     /// Who holds this.
-    pub holder: usize,
+    pub holder: DomainIndex,
 }
 
 impl DiskList {
@@ -105,8 +105,7 @@ impl System {
                 log!("{}: not everything is on the disk: {error:?}", disk.name);
             }
         }
-        let of_disk =
-            |&index: &usize| self.manifest.domains[index].disk.as_ref() == Some(&disk.name);
+        let of_disk = |&index: &DomainIndex| self.manifest[index].disk.as_ref() == Some(&disk.name);
         for index in self.order.iter().rev().copied().filter(of_disk) {
             let service = &self.services[index];
             let state = service.state.lock_interruptible();
@@ -116,7 +115,7 @@ impl System {
             if let Some(running) = state.running.take() {
                 self.retire(index, running);
             }
-            state.budget = service::budget(self.manifest.domains[index].limits);
+            state.budget = service::budget(self.manifest[index].limits);
             state.refused = None;
             service.detach_all();
         }
@@ -124,10 +123,10 @@ impl System {
     }
 
     /// The disk whose file system the domain is granted from the start.
-    pub fn root_disk(&self, index: usize) -> Option<&str> {
-        let grants = &self.manifest.domains[index].grants;
+    pub fn root_disk(&self, index: DomainIndex) -> Option<&str> {
+        let grants = &self.manifest[index].grants;
         let has = |disk: &&Disk| {
-            let files = &self.manifest.domains[disk.files].name;
+            let files = &self.manifest[disk.files].name;
             let from = |grant: &Grant| grant.source.domain() == Some(files.as_str());
             !disk.on_demand && grants.iter().any(from)
         };
@@ -137,8 +136,8 @@ impl System {
 
     /// What a word in the `pass` of a domain adds to its options. The words of the command line are
     /// for what is there from the start; a disk that is mounted later is told by who mounts it.
-    pub fn passed<'a>(&'a self, index: usize, word: &'a str) -> Option<&'a str> {
-        match &self.manifest.domains[index].disk {
+    pub fn passed<'a>(&'a self, index: DomainIndex, word: &'a str) -> Option<&'a str> {
+        match &self.manifest[index].disk {
             None => self.words.passed(word),
             Some(disk) => {
                 let is_read_only = self.read_only_disks.lock().contains(disk);

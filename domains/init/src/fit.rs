@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use interfaces::{Gate, Handle, Port};
-use manifest::{Domain, Source};
+use manifest::{Domain, DomainIndex, Source};
 
 /// Compares the ports of `new` with what the manifest grants and with those of `old`: it must do
 /// with the same grants, and offer at least the same.
@@ -56,14 +56,15 @@ fn offers(old: &Prepared, new: &Prepared) -> Result<(), String> {
     Ok(())
 }
 
-/// The gates of all who call domain number `index`.
+/// The gates of all who call the domain `index`.
 ///
 /// # Errors
 /// Who calls it past every gate.
-pub fn gates(system: &System, index: usize) -> Result<Vec<Arc<Handle<dyn Gate>>>, String> {
-    let name = &system.manifest.domains[index].name;
+pub fn gates(system: &System, index: DomainIndex) -> Result<Vec<Arc<Handle<dyn Gate>>>, String> {
+    let name = &system.manifest[index].name;
     let gates = system.services[index].gates();
-    for (holder, domain) in system.manifest.domains.iter().enumerate() {
+    for holder in system.manifest.indices() {
+        let domain = &system.manifest[holder];
         let passes = |source: &Source| match source {
             Source::Respawn { .. } => !gates.iter().any(|(other, _)| *other == holder),
             _ => true,

@@ -92,14 +92,11 @@ fn is_connected(system: &System, found: &[DomainInfo]) -> bool {
 fn lacks<'a>(system: &'a System, user: &DomainInfo, found: &[DomainInfo]) -> Option<&'a str> {
     let index = system.manifest.index_of(user.name.as_str())?;
     let wants = &system.services[index].image.as_ref().ok()?.wants;
-    let needed = system.manifest.domains[index]
-        .grants
-        .iter()
-        .filter(|grant| {
-            wants
-                .iter()
-                .any(|port| port.name.as_str() == grant.port && !port.optional)
-        });
+    let needed = system.manifest[index].grants.iter().filter(|grant| {
+        wants
+            .iter()
+            .any(|port| port.name.as_str() == grant.port && !port.optional)
+    });
     let mut servers = needed.filter_map(|grant| used(&grant.source));
     servers.find(|server| found.iter().all(|info| info.name.as_str() != *server))
 }
@@ -116,7 +113,7 @@ fn used(source: &Source) -> Option<&str> {
 /// Whether the manifest grants one domain what another offers.
 fn should_use(system: &System, user: &DomainInfo, server: &DomainInfo) -> bool {
     let index = system.manifest.index_of(user.name.as_str());
-    let grants = index.map(|index| system.manifest.domains[index].grants.iter());
+    let grants = index.map(|index| system.manifest[index].grants.iter());
     grants.is_some_and(|mut grants| {
         grants.any(|grant| used(&grant.source) == Some(server.name.as_str()))
     })

@@ -14,14 +14,14 @@ use interfaces::{
     AnyHandle, Disks, Handle, HardwareError, Interface, PciBus, Respawn, RpcError, Services,
     Supervisor, Updater,
 };
-use manifest::{DeviceMatch, Grant, Source};
+use manifest::{DeviceMatch, DomainIndex, Grant, Source};
 
 /// A grant that was found.
 pub struct Granted {
     /// What the domain gets.
     pub handle: AnyHandle,
     /// The domain and instance that serve it, if it is dead when they are.
-    pub served_by: Option<(usize, u32)>,
+    pub served_by: Option<(DomainIndex, u32)>,
 }
 
 impl Granted {
@@ -33,25 +33,29 @@ impl Granted {
     }
 }
 
-/// Finds what grant number `number` of domain number `index` leads to. Domains that it comes from
+/// Finds what grant number `number` of the domain `index` leads to. Domains that it comes from
 /// are started if they are not running.
 ///
 /// # Errors
 /// Why it is not to be had.
-pub fn resolve(system: &Arc<System>, index: usize, number: usize) -> Result<Granted, Failure> {
-    let grant = &system.manifest.domains[index].grants[number];
+pub fn resolve(
+    system: &Arc<System>,
+    index: DomainIndex,
+    number: usize,
+) -> Result<Granted, Failure> {
+    let grant = &system.manifest[index].grants[number];
     match &grant.source {
         Source::Claim { domain, devices } => claim(system, domain, devices, (index, number)),
         _ => find(system, index, grant),
     }
 }
 
-/// Finds what `grant` leads to, unless that is a claim, for domain number `holder`.
+/// Finds what `grant` leads to, unless that is a claim, for the domain `holder`.
 ///
 /// # Errors
 /// Why it is not to be had.
-pub fn find(system: &Arc<System>, holder: usize, grant: &Grant) -> Result<Granted, Failure> {
-    let name = &system.manifest.domains[holder].name;
+pub fn find(system: &Arc<System>, holder: DomainIndex, grant: &Grant) -> Result<Granted, Failure> {
+    let name = &system.manifest[holder].name;
     let what = format!("grant `{}`: ", grant.port);
     let rpc = |error: RpcError| Failure::of_call(name, error, &what);
     let handle = match &grant.source {
@@ -94,7 +98,7 @@ fn machine(system: &System, grant: &Grant) -> Result<AnyHandle, HardwareError> {
 }
 
 /// The number of the domain that a grant names.
-fn index_of(system: &System, name: &str) -> usize {
+fn index_of(system: &System, name: &str) -> DomainIndex {
     system
         .manifest
         .index_of(name)
@@ -117,11 +121,11 @@ fn offer(system: &Arc<System>, name: &str, port: Option<&str>) -> Result<Granted
 /// Why there is none.
 pub fn instance_offer(
     system: &Arc<System>,
-    index: usize,
+    index: DomainIndex,
     failed: u32,
     port: Option<&str>,
 ) -> Result<(u32, AnyHandle), Failure> {
-    let name = &system.manifest.domains[index].name;
+    let name = &system.manifest[index].name;
     let image = system.services[index]
         .image
         .as_ref()
@@ -144,7 +148,7 @@ pub fn instance_offer(
 /// do without it does not start.
 fn respawn(
     system: &Arc<System>,
-    holder: usize,
+    holder: DomainIndex,
     name: &str,
     port: Option<&str>,
 ) -> Result<Granted, Failure> {
@@ -167,10 +171,10 @@ fn claim(
     system: &Arc<System>,
     name: &str,
     devices: &[DeviceMatch],
-    owner: (usize, usize),
+    owner: (DomainIndex, usize),
 ) -> Result<Granted, Failure> {
     let rank = rank(system, devices, owner);
-    let claimer = &system.manifest.domains[owner.0].name;
+    let claimer = &system.manifest[owner.0].name;
     let mut failed = 0;
     loop {
         let (id, bus) = instance_offer(system, index_of(system, name), failed, None)?;
@@ -189,10 +193,9 @@ fn claim(
 
 /// How many claims of the same devices come before this one in the manifest. So each claim leads to
 /// the same function, whichever is asked for first.
-fn rank(system: &System, devices: &[DeviceMatch], (domain, number): (usize, usize)) -> usize {
-    let domains = system.manifest.domains.iter().enumerate();
-    let claims = domains.flat_map(|(index, of)| {
-        let grants = of.grants.iter().enumerate();
+fn rank(system: &System, devices: &[DeviceMatch], (domain, number): (DomainIndex, usize)) -> usize {
+    let claims = system.manifest.indices().flat_map(|index| {
+        let grants = system.manifest[index].grants.iter().enumerate();
         grants.map(move |(number, grant)| ((index, number), &grant.source))
     });
     let before = claims.take_while(|(at, _)| *at < (domain, number));

@@ -8,13 +8,14 @@ use crate::grants;
 use crate::system::System;
 use alloc::sync::Arc;
 use interfaces::{AnyHandle, RespawnError, Services, Text};
+use manifest::DomainIndex;
 
-/// The services, as the domain with number `holder` has them.
+/// The services, as the domain `holder` has them.
 pub struct ServiceList {
     /// The system.
     pub system: Arc<System>,
     /// Who holds this.
-    pub holder: usize,
+    pub holder: DomainIndex,
 }
 
 impl Services for ServiceList {

@@ -9,10 +9,10 @@ use crate::supervise::revive;
 use crate::system::System;
 use alloc::sync::Arc;
 use alloc::vec;
-use alloc::vec::Vec;
 use domain_rt::sync::{Condvar, Mutex};
 use domain_rt::{thread, time};
 use interfaces::RpcResult;
+use manifest::{ByDomain, DomainIndex};
 
 /// Threads that restart domains. A start may take long, and another domain is not to wait for it;
 /// but one that needs the former has to, whoever starts it.
@@ -23,7 +23,7 @@ const RETRY_AFTER: u64 = 1_000_000_000;
 
 struct State {
     /// The instance of each domain that has died; 0: none.
-    dead: Vec<u32>,
+    dead: ByDomain<u32>,
     /// Deaths were missed: all are to be looked at.
     all: bool,
 }
@@ -31,7 +31,7 @@ struct State {
 /// What there is to be done.
 enum Work {
     /// The domain with this number; the instance that died.
-    One(usize, u32),
+    One(DomainIndex, u32),
     /// All.
     All,
 }
@@ -45,7 +45,7 @@ pub struct Restarts {
 impl Restarts {
     /// An empty list for so many domains.
     pub fn new(count: usize) -> Self {
-        let dead = vec![0; count];
+        let dead = ByDomain::new(vec![0; count]);
         Restarts {
             state: Mutex::new(State { dead, all: false }),
             more: Condvar::new(),
@@ -53,7 +53,7 @@ impl Restarts {
     }
 
     /// Has the domain `index` restarted whose instance `id` has died.
-    pub fn died(&self, index: usize, id: u32) {
+    pub fn died(&self, index: DomainIndex, id: u32) {
         let mut state = self.state.lock();
         let place = &mut state.dead[index];
         *place = id.max(*place);
@@ -73,7 +73,9 @@ impl Restarts {
             if core::mem::take(&mut state.all) {
                 return Work::All;
             }
-            if let Some(index) = state.dead.iter().position(|id| *id != 0) {
+            let dead = state.dead.iter().find(|(_, id)| **id != 0);
+            let dead = dead.map(|(index, _)| index);
+            if let Some(index) = dead {
                 return Work::One(index, core::mem::take(&mut state.dead[index]));
             }
             (state, _) = self.more.wait(state);

@@ -24,7 +24,7 @@ use interfaces::{
     RpcResult, StartError, Text,
 };
 use manifest::model::MOST_GRANTS;
-use manifest::{Limits, order};
+use manifest::{DomainIndex, Limits, order};
 use restart::{Budget, Verdict};
 
 /// In `pass`: how much memory is free, in bytes, which is no word of the command line.
@@ -57,7 +57,7 @@ pub struct Running {
     /// To watch and end it.
     pub control: Handle<dyn Domain>,
     /// Domains and instances without which it cannot work.
-    served_by: Vec<(usize, u32)>,
+    served_by: Vec<(DomainIndex, u32)>,
 }
 
 /// What the lock of a domain guards.
@@ -112,7 +112,7 @@ impl Status {
 }
 
 /// A gate, and the number of the domain whose calls it lets through.
-pub type Attached = (usize, Arc<Handle<dyn Gate>>);
+pub type Attached = (DomainIndex, Arc<Handle<dyn Gate>>);
 
 /// A supervised domain.
 pub struct Service {
@@ -151,9 +151,9 @@ impl Service {
         }
     }
 
-    /// Notes where the domain number `holder` can have its calls wait, instead of what its former
+    /// Notes where the domain `holder` can have its calls wait, instead of what its former
     /// instance said.
-    pub fn attach(&self, holder: usize, gate: Handle<dyn Gate>) {
+    pub fn attach(&self, holder: DomainIndex, gate: Handle<dyn Gate>) {
         let mut gates = self.gates.lock();
         let former = gates.iter().position(|(other, _)| *other == holder);
         let former = former.map(|at| gates.swap_remove(at));
@@ -211,14 +211,14 @@ pub fn is_alive(control: &Handle<dyn Domain>) -> bool {
 }
 
 impl System {
-    /// Has `work` done with the instance that serves domain number `index`, after starting one if
+    /// Has `work` done with the instance that serves the domain `index`, after starting one if
     /// there is none. If the instance `failed` (0: none) serves, it is taken for dead and replaced.
     ///
     /// # Errors
     /// Why there is no instance.
     pub fn with_instance<R>(
         self: &Arc<Self>,
-        index: usize,
+        index: DomainIndex,
         failed: u32,
         work: impl FnOnce(&Running) -> R,
     ) -> Result<R, Failure> {
@@ -253,14 +253,14 @@ impl System {
 
     /// Ends an instance with all domains that it started, and waits until what it owned is free
     /// again.
-    pub fn retire(&self, index: usize, running: Running) {
+    pub fn retire(&self, index: DomainIndex, running: Running) {
         self.services[index].status.lock().id = 0;
         self.end(index, running);
     }
 
     /// As [`retire`](Self::retire), for an instance that does not serve.
-    pub fn end(&self, index: usize, running: Running) {
-        let name = &self.manifest.domains[index].name;
+    pub fn end(&self, index: DomainIndex, running: Running) {
+        let name = &self.manifest[index].name;
         let Running {
             id,
             control,
@@ -294,8 +294,8 @@ impl System {
     }
 
     /// Counts a crash, and pauses as the budget says.
-    fn count_crash(&self, index: usize, state: &mut State) -> Result<(), Failure> {
-        let domain = &self.manifest.domains[index];
+    fn count_crash(&self, index: DomainIndex, state: &mut State) -> Result<(), Failure> {
+        let domain = &self.manifest[index];
         let service = &self.services[index];
         service.status.lock().crashes += 1;
         match state.budget.crashed(time::now()) {
@@ -328,8 +328,8 @@ impl System {
     }
 
     /// Starts an instance, again if it crashes while it starts.
-    fn launch(self: &Arc<Self>, index: usize, state: &mut State) -> Result<Running, Failure> {
-        let name = &self.manifest.domains[index].name;
+    fn launch(self: &Arc<Self>, index: DomainIndex, state: &mut State) -> Result<Running, Failure> {
+        let name = &self.manifest[index].name;
         if state.budget.gave_up() {
             return Err(Failure::GaveUp(name.clone()));
         }
@@ -370,7 +370,7 @@ impl System {
 
     /// The instances of the domains that this one needs, started if need be; 0 for one that is not
     /// to be had.
-    fn needs(self: &Arc<Self>, index: usize) -> Vec<u32> {
+    fn needs(self: &Arc<Self>, index: DomainIndex) -> Vec<u32> {
         let needs = order::needs(&self.manifest, index);
         let instance = |need| {
             self.with_instance(need, 0, |running| running.id)
@@ -381,7 +381,7 @@ impl System {
 
     /// Makes a new instance known. Whether it is still alive: if it died before it was known,
     /// nobody saw it die.
-    fn publish(&self, index: usize, running: &Running, began: u64) -> bool {
+    fn publish(&self, index: DomainIndex, running: &Running, began: u64) -> bool {
         let status = {
             let mut status = self.services[index].status.lock();
             status.id = running.id;
@@ -389,7 +389,7 @@ impl System {
             status.starts += 1;
             *status
         };
-        let name = &self.manifest.domains[index].name;
+        let name = &self.manifest[index].name;
         let microseconds = (time::now() - began) / 1000;
         match status.starts {
             1 => log!(
@@ -412,10 +412,10 @@ impl System {
     /// How it ended.
     pub fn start_once(
         self: &Arc<Self>,
-        index: usize,
+        index: DomainIndex,
         version: Option<&Version>,
     ) -> Result<Running, Unstarted> {
-        let domain = &self.manifest.domains[index];
+        let domain = &self.manifest[index];
         let cause =
             |text: String| Unstarted::Failed(Failure::Cause(format!("{}: {text}", domain.name)));
         let no_memory = || Unstarted::Failed(Failure::NoMemory(domain.name.clone()));
@@ -458,10 +458,10 @@ impl System {
     #[allow(clippy::type_complexity, reason = "two halves of one answer")]
     fn grants(
         self: &Arc<Self>,
-        index: usize,
+        index: DomainIndex,
         image: &Prepared,
-    ) -> Result<([Option<AnyHandle>; MOST_GRANTS], Vec<(usize, u32)>), Failure> {
-        let domain = &self.manifest.domains[index];
+    ) -> Result<([Option<AnyHandle>; MOST_GRANTS], Vec<(DomainIndex, u32)>), Failure> {
+        let domain = &self.manifest[index];
         let mut grants = [const { None }; MOST_GRANTS];
         let mut served_by = Vec::new();
         for (port, place) in image.wants.iter().zip(&mut grants) {
@@ -489,8 +489,8 @@ impl System {
         Ok((grants, served_by))
     }
 
-    fn spec(&self, index: usize) -> DomainSpec {
-        let domain = &self.manifest.domains[index];
+    fn spec(&self, index: DomainIndex) -> DomainSpec {
+        let domain = &self.manifest[index];
         let memory = self.kernel.monitor.memory();
         let total = memory.map_or(0, |memory| memory.total / PAGE);
         let half = total / 2;
@@ -533,8 +533,8 @@ impl System {
     /// The domain's options, one setting in a line: `own`, which are those of the manifest or of an
     /// update, the words passed on from the command line, how much memory is free, if it is to
     /// know, and for the personality what each program may ask for.
-    fn options(&self, index: usize, own: &str) -> RpcResult<RVec<u8>> {
-        let domain = &self.manifest.domains[index];
+    fn options(&self, index: DomainIndex, own: &str) -> RpcResult<RVec<u8>> {
+        let domain = &self.manifest[index];
         let mut lines = Vec::from([String::from(own)]);
         let passed = |word: &String| match word.as_str() {
             FREE_MEMORY => Some(format!(

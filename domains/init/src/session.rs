@@ -18,6 +18,7 @@ use interfaces::{
     Console, Errno, ExitStatus, FileSystem, FsError, Handle, LoadError, Personality, RVec,
     RpcError, RpcResult, StartError,
 };
+use manifest::DomainIndex;
 
 /// The status of a program that crashed or whose personality did.
 const STATUS_CRASHED: u8 = 134;
@@ -60,9 +61,9 @@ pub fn run(system: &Arc<System>) {
 /// Starts all domains. What does not start is said on the console, once for each cause.
 fn start_all(system: &Arc<System>) {
     let mut down: Vec<(String, Vec<&str>)> = Vec::new();
-    let at_boot = |index: &&usize| system.manifest.domains[**index].disk.is_none();
+    let at_boot = |index: &&DomainIndex| system.manifest[**index].disk.is_none();
     for &index in system.order.iter().filter(at_boot) {
-        let name = system.manifest.domains[index].name.as_str();
+        let name = system.manifest[index].name.as_str();
         let Err(failure) = system.with_instance(index, 0, |_| ()) else {
             continue;
         };
@@ -85,7 +86,7 @@ fn start_all(system: &Arc<System>) {
 ///
 /// # Errors
 /// There is no personality or no shell, in words.
-fn serve(system: &Arc<System>, index: usize) -> Result<u8, String> {
+fn serve(system: &Arc<System>, index: DomainIndex) -> Result<u8, String> {
     let once = system.words.exec.is_some();
     let mut failed = 0;
     loop {
@@ -228,7 +229,7 @@ fn console(system: &System, errors: bool) -> Option<Handle<dyn Console>> {
 /// machine off.
 fn shut_down(system: &System, status: u8) {
     for &index in system.order.iter().rev() {
-        let name = &system.manifest.domains[index].name;
+        let name = &system.manifest[index].name;
         for offer in system.services[index].offers().unwrap_or_default() {
             if let Ok(files) = offer.downcast::<dyn FileSystem>()
                 && let Err(error) = files.sync()

@@ -16,6 +16,7 @@ use interfaces::{
     DomainEvent, DomainState, Gate, Handle, Incarnation, Respawn, RespawnError, RpcError,
     RpcResult, ServiceInfo, Supervisor, Text,
 };
+use manifest::DomainIndex;
 
 /// Starts the thread that watches.
 ///
@@ -65,7 +66,7 @@ fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
 /// Has the domain with this number replaced, and then all that cannot go on without the instance
 /// that died, or did not start again before because they needed it. Whether there was memory for
 /// all of them.
-pub fn revive(system: &Arc<System>, dead: Option<(usize, u32)>) -> bool {
+pub fn revive(system: &Arc<System>, dead: Option<(DomainIndex, u32)>) -> bool {
     let mut memory = true;
     if let Some((index, id)) = dead {
         memory &= report(system, index, system.with_instance(index, id, |_| ()));
@@ -79,13 +80,13 @@ pub fn revive(system: &Arc<System>, dead: Option<(usize, u32)>) -> bool {
 }
 
 /// Says why a domain is down; whether it is not for want of memory.
-fn report(system: &System, index: usize, result: Result<(), Failure>) -> bool {
+fn report(system: &System, index: DomainIndex, result: Result<(), Failure>) -> bool {
     let Err(failure) = result else {
         return true;
     };
     log!(
         "{} is down: {}",
-        system.manifest.domains[index].name,
+        system.manifest[index].name,
         failure.text()
     );
     !matches!(failure, Failure::NoMemory(_))
@@ -96,9 +97,9 @@ pub struct Respawner {
     /// The system.
     pub system: Arc<System>,
     /// The number of the domain.
-    pub index: usize,
+    pub index: DomainIndex,
     /// The number of the domain that has this authority.
-    pub holder: usize,
+    pub holder: DomainIndex,
     /// The name of the offer that comes with it; the first if there is none.
     pub port: Option<String>,
 }
@@ -121,7 +122,8 @@ pub struct Overview(pub Arc<System>);
 
 impl Supervisor for Overview {
     fn service(&self, index: u32) -> RpcResult<Option<ServiceInfo>> {
-        let services = self.0.services.iter().zip(&self.0.manifest.domains);
+        let services = self.0.services.iter();
+        let services = services.map(|(index, service)| (service, &self.0.manifest[index]));
         // Domains of disks are shown only while somebody wants them.
         let mut shown =
             services.filter(|(service, of)| of.disk.is_none() || service.status().starts > 0);

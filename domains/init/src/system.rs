@@ -13,7 +13,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
-use manifest::{Manifest, order};
+use manifest::{ByDomain, DomainIndex, Manifest, order};
 
 /// The system that a manifest describes.
 pub struct System {
@@ -24,11 +24,11 @@ pub struct System {
     /// The kernel's command line.
     pub words: Words,
     /// The supervised domains, in the order of the manifest.
-    pub services: Vec<Service>,
+    pub services: ByDomain<Service>,
     /// Which of them are to be restarted.
     pub restarts: Restarts,
     /// Their numbers, each after those that it needs.
-    pub order: Vec<usize>,
+    pub order: Vec<DomainIndex>,
     /// Which driver has which PCI function.
     pub claims: Claims,
     /// Names of disks that are mounted on demand, and only read.
@@ -61,11 +61,13 @@ impl System {
                 )
             })?);
         }
-        check::check(&manifest, &of_domains)?;
-        let services = of_domains.into_iter().zip(&manifest.domains);
+        let images = ByDomain::new(of_domains);
+        check::check(&manifest, &images)?;
+        let services = images.into_rows().zip(&manifest.domains);
         let services = services
             .map(|(image, domain)| Service::new(image, domain.limits))
             .collect();
+        let services = ByDomain::new(services);
         Ok(System {
             kernel,
             restarts: Restarts::new(manifest.domains.len()),
@@ -80,9 +82,9 @@ impl System {
     }
 
     /// The number of the domain that instance `id` serves.
-    pub fn served_by(&self, id: u32) -> Option<usize> {
-        self.services
-            .iter()
-            .position(|service| service.status().id == id)
+    pub fn served_by(&self, id: u32) -> Option<DomainIndex> {
+        let mut services = self.services.iter();
+        let (index, _) = services.find(|(_, service)| service.status().id == id)?;
+        Some(index)
     }
 }

@@ -32,7 +32,7 @@ use interfaces::{
     Closed, DomainState, Estate, Gate, Handle, RRef, RVec, RpcError, RpcResult, Text, UpdateError,
     Updated, Updater,
 };
-use manifest::Source;
+use manifest::{DomainIndex, Source};
 
 /// How long calls that run are waited for, in nanoseconds.
 const PATIENCE: u64 = 2_000_000_000;
@@ -154,7 +154,7 @@ impl System {
     fn replace_behind(
         self: &Arc<Self>,
         gates: &[Arc<Handle<dyn Gate>>],
-        index: usize,
+        index: DomainIndex,
         version: Version,
     ) -> Result<Updated, Trouble> {
         let image = version.image.name;
@@ -183,7 +183,7 @@ impl System {
     }
 
     /// Whether the present instance hands its state over.
-    fn hands_over(&self, index: usize) -> bool {
+    fn hands_over(&self, index: DomainIndex) -> bool {
         let state = self.services[index].state.lock();
         state.running.as_ref().and_then(Keeper::of).is_some()
     }
@@ -191,7 +191,7 @@ impl System {
     /// The new version, checked.
     fn version(
         &self,
-        index: usize,
+        index: DomainIndex,
         file: RVec<u8>,
         options: Option<RVec<u8>>,
     ) -> Result<Version, Trouble> {
@@ -199,7 +199,7 @@ impl System {
         let image = image.map_err(Trouble::BadImage)?;
         let old = self.services[index].image.as_ref();
         let old = old.map_err(|why| Trouble::Unfit(why.clone()))?;
-        fit::check(&self.manifest.domains[index], old, &image).map_err(Trouble::Unfit)?;
+        fit::check(&self.manifest[index], old, &image).map_err(Trouble::Unfit)?;
         let options = options.map(|text| String::from_utf8_lossy(&text).into_owned());
         Ok(Version {
             image: Arc::new(image),
@@ -211,7 +211,7 @@ impl System {
     /// present one; its number, and whether it got the state.
     fn replace(
         self: &Arc<Self>,
-        index: usize,
+        index: DomainIndex,
         version: Version,
         early: Option<Running>,
         is_quiet: bool,
@@ -239,7 +239,7 @@ impl System {
     /// As [`replace`](Self::replace), without an instance that was started early.
     fn replace_alone(
         self: &Arc<Self>,
-        index: usize,
+        index: DomainIndex,
         state: &mut State,
         version: Version,
         keeper: Option<Keeper>,
@@ -254,8 +254,8 @@ impl System {
     }
 
     /// Whether the domain was granted what only one instance can have.
-    fn has_hardware(&self, index: usize) -> bool {
-        let mut grants = self.manifest.domains[index].grants.iter();
+    fn has_hardware(&self, index: DomainIndex) -> bool {
+        let mut grants = self.manifest[index].grants.iter();
         grants.any(|grant| {
             matches!(
                 grant.source,
@@ -270,7 +270,7 @@ impl System {
     /// With both instances alive until the new one has agreed to the state.
     fn replace_beside(
         self: &Arc<Self>,
-        index: usize,
+        index: DomainIndex,
         state: &mut State,
         version: Version,
         old: &Keeper,
@@ -298,7 +298,7 @@ impl System {
 
     /// After the state was lost the old instance must not go on as if it had it: to all others it
     /// crashed.
-    fn lose(&self, index: usize, state: &mut State, why: String) -> Trouble {
+    fn lose(&self, index: DomainIndex, state: &mut State, why: String) -> Trouble {
         if let Some(old) = state.running.take() {
             self.services[index].status.lock().crashes += 1;
             self.retire(index, old);
@@ -309,7 +309,7 @@ impl System {
     /// With the old instance ended before the new one starts.
     fn replace_in_turn(
         self: &Arc<Self>,
-        index: usize,
+        index: DomainIndex,
         state: &mut State,
         version: Version,
         old: Option<Keeper>,
@@ -337,11 +337,11 @@ impl System {
     /// Starts the old image again and gives it its state back; what is then to be said.
     fn go_back(
         self: &Arc<Self>,
-        index: usize,
+        index: DomainIndex,
         state: &mut State,
         Unmoved { estate, why }: Unmoved,
     ) -> Trouble {
-        let name = &self.manifest.domains[index].name;
+        let name = &self.manifest[index].name;
         let lost = |second: String| Trouble::Lost(format!("{why}; the old one: {second}"));
         if state.budget.gave_up() {
             return lost(String::from("it stays down"));
@@ -361,8 +361,8 @@ impl System {
     }
 
     /// Starts an instance that may take [`START_LIMIT`] for it.
-    fn begin(self: &Arc<Self>, index: usize, version: &Version) -> Result<Running, String> {
-        let name = &self.manifest.domains[index].name;
+    fn begin(self: &Arc<Self>, index: DomainIndex, version: &Version) -> Result<Running, String> {
+        let name = &self.manifest[index].name;
         let (system, starting) = (self.clone(), Text::new(name));
         let end = move || system.end_starting(starting);
         let started = limit::within(START_LIMIT, end, || self.start_once(index, Some(version)));
@@ -394,7 +394,7 @@ impl System {
     }
 
     /// Makes a new instance known as the one that serves.
-    fn put_in_place(&self, index: usize, running: &Running) {
+    fn put_in_place(&self, index: DomainIndex, running: &Running) {
         let mut status = self.services[index].status.lock();
         status.id = running.id;
         status.image = running.image;
@@ -404,14 +404,20 @@ impl System {
 
     /// As [`put_in_place`](Self::put_in_place), and restarts use `version` from now on; the number
     /// of the instance.
-    fn adopt(&self, index: usize, state: &mut State, version: Version, running: Running) -> u32 {
+    fn adopt(
+        &self,
+        index: DomainIndex,
+        state: &mut State,
+        version: Version,
+        running: Running,
+    ) -> u32 {
         let id = running.id;
         self.put_in_place(index, &running);
         let mut status = self.services[index].status.lock();
         status.updates += 1;
         status.gave_up = false;
         drop(status);
-        state.budget = service::budget(self.manifest.domains[index].limits);
+        state.budget = service::budget(self.manifest[index].limits);
         state.refused = None;
         state.versions.adopt(version);
         state.running = Some(running);

@@ -5,6 +5,7 @@
 //! driver: whatever is reached by offers and respawns. What is only claimed from, the bus, is
 //! shared. The copies are called after the disk, and are started on demand.
 
+use crate::index::DomainIndex;
 use crate::model::{Disk, Domain, Manifest, short, string, unknown};
 use crate::source::Source;
 use crate::syntax::{Error, Section};
@@ -76,7 +77,7 @@ impl Manifest {
         })
     }
 
-    fn known(&self, disk: &Written, domain: &str) -> Result<usize, Error> {
+    fn known(&self, disk: &Written, domain: &str) -> Result<DomainIndex, Error> {
         let missing = || {
             let text = format!(
                 "disk `{}` names `{domain}`, but there is no [domain.{domain}]",
@@ -108,28 +109,28 @@ impl Manifest {
         let first = self.domains.len();
         let names: Vec<(String, String)> = stack
             .iter()
-            .map(|&index| &self.domains[index].name)
+            .map(|&index| &self[index].name)
             .map(|name| (name.clone(), format!("{name}-{}", disk.name)))
             .collect();
         for (&index, (_, name)) in stack.iter().zip(&names) {
-            let copy = copied(&self.domains[index], short(name, disk.line)?, disk, &names);
+            let copy = copied(&self[index], short(name, disk.line)?, disk, &names);
             self.domains.push(copy);
         }
         Ok(Disk {
             name: disk.name.clone(),
-            device: first + device,
+            device: DomainIndex(first + device),
             // The stack begins with it.
-            files: first,
+            files: DomainIndex(first),
             on_demand: true,
         })
     }
 
     /// The domain and all that it reaches by offers and respawns, itself first.
-    fn stack(&self, top: usize) -> Vec<usize> {
+    fn stack(&self, top: DomainIndex) -> Vec<DomainIndex> {
         let mut stack = Vec::from([top]);
         let mut at = 0;
         while let Some(&index) = stack.get(at) {
-            for grant in &self.domains[index].grants {
+            for grant in &self[index].grants {
                 let below = server(&grant.source).and_then(|name| self.index_of(name));
                 if let Some(below) = below.filter(|below| !stack.contains(below)) {
                     stack.push(below);
@@ -202,8 +203,12 @@ files = \"vfs\"
             panic!("two disks");
         };
         assert!(!first.on_demand && second.on_demand);
-        assert_eq!((first.device, first.files), (2, 4));
-        assert_eq!((second.device, second.files), (7, 5));
+        let named = |name| manifest.index_of(name).expect("there");
+        assert_eq!((first.device, first.files), (named("block"), named("vfs")));
+        assert_eq!(
+            (second.device, second.files),
+            (named("block-vdb"), named("vfs-vdb"))
+        );
         assert_eq!(
             manifest.domains[5].grants[0].source.domain(),
             Some("ext2-vdb")

@@ -37,11 +37,13 @@
 extern crate alloc;
 
 mod disks;
+mod index;
 pub mod model;
 pub mod order;
 pub mod source;
 pub mod syntax;
 
+pub use index::{ByDomain, DomainIndex};
 pub use model::{Boot, Disk, Domain, Grant, Limits, Manifest, Program};
 pub use source::{DeviceMatch, KernelService, Source};
 pub use syntax::Error;

@@ -1,6 +1,7 @@
 //! The typed model of a manifest, and the checks that need nothing but the manifest.
 
 use crate::disks;
+use crate::index::DomainIndex;
 use crate::order;
 use crate::source::Source;
 use crate::syntax::{self, Entry, Error, Section, Value};
@@ -42,15 +43,15 @@ pub struct Boot {
     pub console: Option<String>,
 }
 
-/// A disk. Domains are told by their numbers.
+/// A disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
     /// Its name.
     pub name: String,
     /// The domain that is the device.
-    pub device: usize,
+    pub device: DomainIndex,
     /// The domain that is the file system on it.
-    pub files: usize,
+    pub files: DomainIndex,
     /// Its domains are started when they are asked for, and ended again.
     pub on_demand: bool,
 }
@@ -177,11 +178,6 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The number of the domain with this name.
-    pub fn index_of(&self, name: &str) -> Option<usize> {
-        self.domains.iter().position(|domain| domain.name == name)
-    }
-
     fn add(&mut self, section: &Section) -> Result<(), Error> {
         let path: Vec<&str> = section.path.iter().map(String::as_str).collect();
         match path.as_slice() {
@@ -267,7 +263,7 @@ impl Manifest {
             .personality
             .as_ref()
             .and_then(|name| self.index_of(name));
-        let Some(personality) = personality.map(|index| &self.domains[index]) else {
+        let Some(personality) = personality.map(|index| &self[index]) else {
             return Ok(());
         };
         self.programs

@@ -4,16 +4,17 @@
 //! domain while the asking one is starting, and if each of two could wait for the other to start,
 //! both would for ever.
 
+use crate::index::{ByDomain, DomainIndex};
 use crate::model::Manifest;
 use crate::syntax::Error;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The numbers of the domains that domain number `index` needs, as its grants name them.
-pub fn needs(manifest: &Manifest, index: usize) -> Vec<usize> {
-    let grants = manifest.domains[index].grants.iter();
-    let mut needs: Vec<usize> = grants
+/// The domains that this one needs, as its grants name them.
+pub fn needs(manifest: &Manifest, index: DomainIndex) -> Vec<DomainIndex> {
+    let grants = manifest[index].grants.iter();
+    let mut needs: Vec<_> = grants
         .filter_map(|grant| manifest.index_of(grant.source.domain()?))
         .collect();
     needs.sort_unstable();
@@ -21,20 +22,20 @@ pub fn needs(manifest: &Manifest, index: usize) -> Vec<usize> {
     needs
 }
 
-/// The numbers of the domains in an order in which each comes after what it needs; among those that
+/// The domains in an order in which each comes after what it needs; among those that
 /// could be next, the one that the file has first.
 ///
 /// # Errors
 /// A cycle, with the names of the domains on it.
-pub fn start_order(manifest: &Manifest) -> Result<Vec<usize>, Error> {
+pub fn start_order(manifest: &Manifest) -> Result<Vec<DomainIndex>, Error> {
     let count = manifest.domains.len();
-    let needs: Vec<Vec<usize>> = (0..count).map(|index| needs(manifest, index)).collect();
-    let mut placed = vec![false; count];
+    let needs = ByDomain::new(manifest.indices().map(|it| needs(manifest, it)).collect());
+    let mut placed = ByDomain::new(vec![false; count]);
     let mut order = Vec::with_capacity(count);
     while order.len() < count {
         let ready =
-            |&index: &usize| !placed[index] && needs[index].iter().all(|&need| placed[need]);
-        let Some(next) = (0..count).find(ready) else {
+            |&index: &DomainIndex| !placed[index] && needs[index].iter().all(|&need| placed[need]);
+        let Some(next) = manifest.indices().find(ready) else {
             return Err(cycle(manifest, &needs, &placed));
         };
         placed[next] = true;
@@ -45,11 +46,15 @@ pub fn start_order(manifest: &Manifest) -> Result<Vec<usize>, Error> {
 
 /// Names a cycle among the domains that could not be placed. Each of them needs another one of
 /// them, so following the needs from any comes back to one that was passed.
-fn cycle(manifest: &Manifest, needs: &[Vec<usize>], placed: &[bool]) -> Error {
-    let mut path: Vec<usize> = Vec::new();
-    let mut at = placed
-        .iter()
-        .position(|&placed| !placed)
+fn cycle(
+    manifest: &Manifest,
+    needs: &ByDomain<Vec<DomainIndex>>,
+    placed: &ByDomain<bool>,
+) -> Error {
+    let mut path: Vec<DomainIndex> = Vec::new();
+    let mut at = manifest
+        .indices()
+        .find(|&index| !placed[index])
         .expect("called when some are not placed");
     while !path.contains(&at) {
         path.push(at);
@@ -65,13 +70,13 @@ fn cycle(manifest: &Manifest, needs: &[Vec<usize>], placed: &[bool]) -> Error {
     let names = path[start..]
         .iter()
         .chain([&at])
-        .map(|&index| manifest.domains[index].name.as_str());
+        .map(|&index| manifest[index].name.as_str());
     let names: Vec<&str> = names.collect();
     let message = format!(
         "the grants go in a circle, so none of these can start first: {}",
         names.join(" needs ")
     );
-    Error::new(manifest.domains[at].line, message)
+    Error::new(manifest[at].line, message)
 }
 
 #[cfg(test)]
@@ -85,7 +90,7 @@ mod tests {
         let names: Vec<_> = start_order(&manifest)
             .expect("no cycle")
             .into_iter()
-            .map(|at| manifest.domains[at].name.as_str())
+            .map(|at| manifest[at].name.as_str())
             .collect();
         assert_eq!(names, ["d", "a", "b", "c"]);
     }
