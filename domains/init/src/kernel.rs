@@ -24,6 +24,8 @@ pub struct Kernel {
     pub command_line: Handle<dyn CommandLine>,
     /// Tells how much memory is left.
     pub memory: Handle<dyn MemoryWatch>,
+    /// How often `init` has ended before.
+    pub deaths: u32,
 }
 
 impl Kernel {

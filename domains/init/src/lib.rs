@@ -65,7 +65,7 @@ use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
     Archive, CommandLine, DomainControl, Handle, Hardware, Loader, MemoryWatch, Monitor, Power,
-    RpcResult,
+    RVec, RpcResult,
 };
 use manifest::Manifest;
 
@@ -93,6 +93,7 @@ pub fn start(
     archive: Handle<dyn Archive>,
     command_line: Handle<dyn CommandLine>,
     memory: Handle<dyn MemoryWatch>,
+    options: RVec<u8>,
 ) -> RpcResult<()> {
     memory::reserve(256)?;
     let kernel = Arc::new(Kernel {
@@ -104,6 +105,7 @@ pub fn start(
         archive,
         command_line,
         memory,
+        deaths: deaths(&options),
     });
     match boot(&kernel) {
         Ok(()) => Ok(()),
@@ -114,6 +116,15 @@ pub fn start(
             kernel.power.off(1)
         }
     }
+}
+
+/// How often this domain has ended before.
+fn deaths(options: &[u8]) -> u32 {
+    let text = core::str::from_utf8(options).unwrap_or_default();
+    let count = text
+        .strip_prefix("deaths ")
+        .and_then(|count| count.parse().ok());
+    count.unwrap_or(0)
 }
 
 fn boot(kernel: &Arc<Kernel>) -> Result<(), String> {

@@ -120,6 +120,22 @@ impl Respawn for Respawner {
 /// What `init` knows of its domains.
 pub struct Overview(pub Arc<System>);
 
+impl Overview {
+    /// `init` itself, whom the kernel supervises.
+    fn own(&self) -> ServiceInfo {
+        let deaths = self.0.kernel.deaths;
+        ServiceInfo {
+            name: Text::new("init"),
+            id: domain_rt::self_id(),
+            crashes: deaths,
+            restarts: deaths,
+            gave_up: false,
+            updates: 0,
+            image: Text::new("init"),
+        }
+    }
+}
+
 impl Supervisor for Overview {
     fn service(&self, index: u32) -> RpcResult<Option<ServiceInfo>> {
         let services = self.0.services.iter();
@@ -127,7 +143,10 @@ impl Supervisor for Overview {
         // Domains of disks are shown only while somebody wants them.
         let mut shown =
             services.filter(|(service, of)| of.disk.is_none() || service.status().starts > 0);
-        let Some((service, of)) = shown.nth(index as usize) else {
+        let Some(before) = index.checked_sub(1) else {
+            return Ok(Some(self.own()));
+        };
+        let Some((service, of)) = shown.nth(before as usize) else {
             return Ok(None);
         };
         let status = service.status();

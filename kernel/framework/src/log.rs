@@ -233,6 +233,11 @@ pub(crate) fn use_console(on: bool) {
     log.com1.turn(on, &log.ring);
 }
 
+/// From now on the log goes to COM1 as well, whoever has its ports: for the way down.
+pub fn take_console() {
+    use_console(true);
+}
+
 /// Sends a port what was logged until now, a transmitter's worth of bytes per hold of the lock; how
 /// many holds that took. Gives up on a port that takes nothing for long.
 pub(crate) fn send_rest(which: Which) -> usize {

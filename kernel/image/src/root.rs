@@ -4,8 +4,9 @@
 use crate::hardware::MachineHardware;
 use crate::machine::{BareMachine, BootArchive, BootLine, PowerSwitch, files, switch_off};
 use abi::image::PORT_OFFER;
-use abi::{AnyHandle, Handle, RVec, RpcError};
+use abi::{AnyHandle, Handle, RVec, RpcError, Text};
 use alloc::sync::Arc;
+use core::fmt::Write as _;
 use framework::kprintln;
 use interfaces::{
     Archive, CommandLine, DomainControl, Hardware, Loader, MemoryWatch, Monitor, Power,
@@ -30,7 +31,7 @@ pub fn start() {
         Err(why) => give_up(&why),
     };
     for life in 0..MOST_LIVES {
-        match start_init(&prepared) {
+        match start_init(&prepared, life) {
             Ok(block) => {
                 // The kernel's own thread is never interrupted.
                 let _ = block.wait_gone();
@@ -42,7 +43,9 @@ pub fn start() {
     give_up("init crashed too often")
 }
 
+/// Says why on the terminal as well: whoever sits there has nobody else to tell it.
 fn give_up(why: &str) -> ! {
+    framework::log::take_console();
     kprintln!("Trefoil cannot go on: {why}");
     switch_off(1)
 }
@@ -69,7 +72,8 @@ fn word(name: &str) -> Option<&'static str> {
 /// recovers.
 const INIT_RESERVE: usize = usize::MAX;
 
-fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
+/// Starts `init`, which has ended `deaths` times before.
+fn start_init(prepared: &Prepared, deaths: usize) -> Result<Arc<ControlBlock>, StartError> {
     let mut grants = [const { None }; MOST_GRANTS];
     let file = prepared
         .file()
@@ -79,9 +83,15 @@ fn start_init(prepared: &Prepared) -> Result<Arc<ControlBlock>, StartError> {
     for (grant, port) in grants.iter_mut().zip(wants) {
         *grant = service(port.name).map_err(|_| StartError::Rpc(RpcError::NoMemory))?;
     }
-    let options = word("root=").and_then(|_| word("options="));
-    let options = RVec::from_slice(options.unwrap_or_default().as_bytes())
-        .map_err(|_| StartError::Rpc(RpcError::NoMemory))?;
+    let mut of_init = Text::<32>::empty();
+    // It has room for every number.
+    let _ = write!(of_init, "deaths {deaths}");
+    let options = match word("root=") {
+        Some(_) => word("options=").unwrap_or_default(),
+        None => of_init.as_str(),
+    };
+    let options =
+        RVec::from_slice(options.as_bytes()).map_err(|_| StartError::Rpc(RpcError::NoMemory))?;
     let limits = Limits {
         reserve: INIT_RESERVE,
         group: GroupSpec {

@@ -35,6 +35,8 @@ pub(super) const CASES: &[Case] = &[
     case("recovery-console-crash", console),
     case("recovery-pci-crash", pci),
     case("recovery-init-crash", init),
+    case("recovery-init-crash-counted", init_counted),
+    case("recovery-init-gone-for-good", init_gone),
     case("recovery-restart-budget", budget),
     case("recovery-program-killed", program),
 ];
@@ -341,6 +343,34 @@ fn pci(bench: &Bench<'_>) -> Result<()> {
 fn init(bench: &Bench<'_>) -> Result<()> {
     // It is `domains` that calls it.
     after_crash(bench, "init: back after a crash", "crash init; domains -q").map(|_| ())
+}
+
+/// After a crash of `init` and of a driver everything is started anew, and the first is counted.
+fn init_counted(bench: &Bench<'_>) -> Result<()> {
+    let line = "kill-domain init; kill-domain virtio-blk; /boot/bin/sleep 60";
+    let printed = after_crash(bench, "init crashed: everything was started anew", line)?;
+    // In front of it `init` says what happened, and that looks like a row.
+    let (_, table) = printed.split_once("ID ").context("no table")?;
+    let table = format!("ID {table}");
+    for title in ["CRASHES", "RESTARTS"] {
+        let count = cell(&table, "init", title);
+        ensure!(
+            count == Some("1"),
+            "{title} {count:?}, expected 1:\n{table}"
+        );
+    }
+    Ok(())
+}
+
+/// The last life of `init` ends: the machine goes off, and the terminal says why.
+fn init_gone(bench: &Bench<'_>) -> Result<()> {
+    let line = "for i in 1 2 3 4 5; do echo $i; kill-domain init; sleep 1; done; sleep 60";
+    bench
+        .exec_on(bench.machine(), line)?
+        .status(1)?
+        .shows("5\n")?
+        .shows("Trefoil cannot go on: init crashed too often")?;
+    Ok(())
 }
 
 /// More crashes than it may have: the driver stays down, the log says so, and reads fail with a
