@@ -216,10 +216,8 @@ fn report(ended: Option<Ended>, guest: &Guest, limit: Duration) -> Result<i32> {
             );
             Ok(NO_STATUS)
         }
-        Some(Ended::Failed(code)) => bail!(
-            "QEMU failed (exit code {})",
-            code.map_or("none".into(), |code| code.to_string())
-        ),
+        Some(Ended::Failed(code)) => bail!("QEMU failed (exit code {code})"),
+        Some(Ended::Killed(signal)) => bail!("QEMU was ended by signal {signal}"),
         None => {
             eprintln!(
                 "no end after {} s: the system was stopped; the end of its log ({log}):",

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin};
+use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -92,12 +93,12 @@ impl Guest {
     /// If it cannot be waited for.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Option<Ended>> {
         let Some(deadline) = deadline else {
-            let code = self.child.wait()?.code();
-            return Ok(Some(self.ended(code)));
+            let status = self.child.wait()?;
+            return Ok(Some(self.ended(status)));
         };
         loop {
             if let Some(status) = self.child.try_wait()? {
-                return Ok(Some(self.ended(status.code())));
+                return Ok(Some(self.ended(status)));
             }
             if Instant::now() >= deadline {
                 return Ok(None);
@@ -106,9 +107,9 @@ impl Guest {
         }
     }
 
-    fn ended(&self, code: Option<i32>) -> Ended {
+    fn ended(&self, status: ExitStatus) -> Ended {
         let log = fs::read(&self.log).unwrap_or_default();
-        Ended::new(code, &String::from_utf8_lossy(&log))
+        Ended::new(status, &String::from_utf8_lossy(&log))
     }
 
     /// The kernel's log so far.
@@ -139,24 +140,29 @@ pub enum Ended {
     Off,
     /// The kernel stopped itself over a bug of its own.
     KernelPanic,
-    /// QEMU failed or was killed.
-    Failed(Option<i32>),
+    /// QEMU failed, with this exit code.
+    Failed(i32),
+    /// QEMU was ended by this signal: somebody killed it, or it crashed itself.
+    Killed(i32),
 }
 
 impl Ended {
     /// QEMU's exit code is `status * 2 + 1` modulo 256 if the debug-exit device was written. The
     /// log has the whole status.
-    fn new(code: Option<i32>, log: &str) -> Self {
+    fn new(status: ExitStatus, log: &str) -> Self {
         if log.contains("kernel panic") {
             return Ended::KernelPanic;
         }
+        let Some(code) = status.code() else {
+            return Ended::Killed(status.signal().unwrap_or_default());
+        };
         let logged = log.rsplit_once("power off, status ");
         let logged = logged.and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
-        match (code, logged) {
-            (Some(code), Some(status)) if code == (status * 2 + 1) & 0xff => Ended::Status(status),
-            (Some(code), _) if code & 1 == 1 && !is_failure(code, log) => Ended::Status(code >> 1),
-            (Some(0), _) => Ended::Off,
-            (code, _) => Ended::Failed(code),
+        match logged {
+            Some(status) if code == (status * 2 + 1) & 0xff => Ended::Status(status),
+            _ if code & 1 == 1 && !is_failure(code, log) => Ended::Status(code >> 1),
+            _ if code == 0 => Ended::Off,
+            _ => Ended::Failed(code),
         }
     }
 }
@@ -172,18 +178,17 @@ mod tests {
 
     #[test]
     fn every_way_to_end_is_told_apart() {
-        assert_eq!(Ended::new(Some(1), "[ 0.1] booting"), Ended::Status(0));
-        assert_eq!(Ended::new(Some(7), "[ 0.1] booting"), Ended::Status(3));
+        let ended = |code: i32, log: &str| Ended::new(ExitStatus::from_raw(code << 8), log);
+        assert_eq!(ended(1, "[ 0.1] booting"), Ended::Status(0));
+        assert_eq!(ended(7, "[ 0.1] booting"), Ended::Status(3));
         assert_eq!(
-            Ended::new(Some(5), "[ 1.0] power off, status 130\n"),
+            ended(5, "[ 1.0] power off, status 130\n"),
             Ended::Status(130)
         );
-        assert_eq!(Ended::new(Some(0), "[ 0.1] booting"), Ended::Off);
-        assert_eq!(Ended::new(Some(1), ""), Ended::Failed(Some(1)));
-        assert_eq!(Ended::new(None, "[ 0.1] booting"), Ended::Failed(None));
-        assert_eq!(
-            Ended::new(Some(0), "[ 0.1] kernel panic: x"),
-            Ended::KernelPanic
-        );
+        assert_eq!(ended(0, "[ 0.1] booting"), Ended::Off);
+        assert_eq!(ended(1, ""), Ended::Failed(1));
+        assert_eq!(ended(0, "[ 0.1] kernel panic: x"), Ended::KernelPanic);
+        let killed = Ended::new(ExitStatus::from_raw(11), "[ 0.1] booting");
+        assert_eq!(killed, Ended::Killed(11));
     }
 }
