@@ -52,6 +52,8 @@ pub struct Machine {
     pub log: PathBuf,
     /// The file for standard error.
     pub errors: PathBuf,
+    /// A file in which QEMU notes each region of a device that it begins or ceases to map.
+    pub mappings: Option<PathBuf>,
 }
 
 impl Machine {
@@ -75,6 +77,7 @@ impl Machine {
             interactive: false,
             log: folder.join("kernel.log"),
             errors: folder.join("errors"),
+            mappings: None,
         }
     }
 
@@ -94,6 +97,10 @@ impl Machine {
         }
         if self.count_instructions {
             all.extend(words(&["-icount", "shift=0,sleep=off"]));
+        }
+        if let Some(file) = &self.mappings {
+            all.extend(words(&["-trace", "pci_update_mappings_*"]));
+            all.extend(words(&["-D", &file.display().to_string()]));
         }
         all
     }

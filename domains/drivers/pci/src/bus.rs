@@ -12,8 +12,8 @@ use pci_config::{Address, Function};
 
 /// Bytes of the window that each function may use for its regions. A function's part follows from
 /// its place in the list, so a restarted instance, which does not remember, gives out no address
-/// twice.
-const WINDOW_PART: u64 = 2 << 20;
+/// twice, and finds what the one before has placed.
+const WINDOW_PART: u64 = 4 << 20;
 
 /// The bus.
 pub struct Bus {

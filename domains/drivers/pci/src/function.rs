@@ -45,10 +45,7 @@ impl Claimed {
             table: Mutex::new(None),
         };
         claimed.stop();
-        let space = &claimed.bus.space;
-        claimed.regions = region::size(space, address);
-        change_command(space, address, 0, COMMAND_MEMORY);
-        claimed.place();
+        claimed.find_regions();
         change_command(
             &claimed.bus.space,
             address,
@@ -58,21 +55,33 @@ impl Claimed {
         claimed
     }
 
-    fn place(&mut self) {
-        let Some(window) = self.bus.window_of(self.function.address) else {
+    /// What this domain has placed, also in an earlier life, it leaves alone: registers that go
+    /// away and come back change the memory map of the whole machine while other processors run,
+    /// which emulators bear less well than machines (decision 0027).
+    fn find_regions(&mut self) {
+        let (space, address) = (&self.bus.space, self.function.address);
+        let window = self.bus.window_of(address);
+        let known = window.and_then(|window| region::known(space, address, window));
+        if let Some(known) = known {
+            self.regions = known;
             return;
-        };
-        let homeless = region::place(
-            &self.bus.space,
-            self.function.address,
-            &mut self.regions,
-            window,
-        );
+        }
+        self.regions = region::size(space, address);
+        if let Some(window) = window {
+            self.place(window);
+        }
+    }
+
+    /// Gives the regions without an address one.
+    fn place(&mut self, window: (u64, u64)) {
+        let (space, address) = (&self.bus.space, self.function.address);
+        if self.regions.iter().flatten().all(|region| region.base != 0) {
+            return;
+        }
+        change_command(space, address, 0, COMMAND_MEMORY);
+        let homeless = region::place(space, address, &mut self.regions, window);
         if homeless > 0 {
-            log!(
-                "{homeless} regions of {:?} found no room in the window",
-                self.function.address
-            );
+            log!("{homeless} regions of {address:?} found no room in the window");
         }
     }
 

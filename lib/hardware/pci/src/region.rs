@@ -1,5 +1,10 @@
 //! Memory regions (base address registers, BARs): reading, sizing, placing (PCI 3.0, section
 //! 6.2.5).
+//!
+//! The only way to learn how long a region is takes it away for a moment: the function is told not
+//! to answer, and the register is overwritten. So a region is [placed](place) where its address
+//! says it - at an odd multiple of its length - and whoever comes later [knows](known) it by
+//! reading.
 
 use crate::{Address, COMMAND_IO, COMMAND_MEMORY, Configuration, change_command, command};
 
@@ -39,26 +44,60 @@ fn register(number: usize) -> u16 {
     FIRST + 4 * number as u16
 }
 
-fn size_one(space: &impl Configuration, address: Address, number: usize) -> Option<Region> {
+/// The address in register `number`, and whether it is a wide one; `None` if the register is not
+/// that of a memory region.
+fn base(space: &impl Configuration, address: Address, number: usize) -> Option<(u64, bool)> {
     let low = space.read(address, register(number));
     let wide = low & 0b110 == 0b100;
     if low & 1 != 0 || (wide && number + 1 == COUNT) {
         return None;
     }
+    let high = match wide {
+        true => space.read(address, register(number + 1)),
+        false => 0,
+    };
+    Some((u64::from(high) << 32 | u64::from(low & !0xf), wide))
+}
+
+/// The memory regions of a function that answers at them, if they were placed inside `window` (as
+/// by [`place`]) and nothing else was. Nothing is written.
+pub fn known(
+    space: &impl Configuration,
+    address: Address,
+    window: (u64, u64),
+) -> Option<[Option<Region>; COUNT]> {
+    if command(space, address) & COMMAND_MEMORY == 0 {
+        return None;
+    }
+    let end = window.0.saturating_add(window.1);
+    let mut regions = [None; COUNT];
+    let mut number = 0;
+    while number < COUNT {
+        let found = base(space, address, number);
+        if let Some((base, wide)) = found.filter(|(base, _)| *base != 0) {
+            let length = 1 << base.trailing_zeros();
+            if base < window.0 || base.checked_add(length)? > end {
+                return None;
+            }
+            regions[number] = Some(Region { base, length, wide });
+        }
+        number += if found.is_some_and(|it| it.1) { 2 } else { 1 };
+    }
+    regions.iter().any(Option::is_some).then_some(regions)
+}
+
+fn size_one(space: &impl Configuration, address: Address, number: usize) -> Option<Region> {
+    let (base, wide) = base(space, address, number)?;
     let low_mask = probe(space, address, number);
-    let (high, high_mask) = match wide {
-        true => (
-            space.read(address, register(number + 1)),
-            probe(space, address, number + 1),
-        ),
-        false => (0, u32::MAX),
+    let high_mask = match wide {
+        true => probe(space, address, number + 1),
+        false => u32::MAX,
     };
     let mask = u64::from(high_mask) << 32 | u64::from(low_mask & !0xf);
     if low_mask & !0xf == 0 && (!wide || high_mask == 0) {
         return None;
     }
     let length = (!mask).wrapping_add(1);
-    let base = u64::from(high) << 32 | u64::from(low & !0xf);
     length
         .is_power_of_two()
         .then_some(Region { base, length, wide })
@@ -74,8 +113,8 @@ fn probe(space: &impl Configuration, address: Address, number: usize) -> u32 {
 }
 
 /// Gives every region without an address one inside `window` (physical start, length), largest
-/// first, each at a multiple of its length. The function must not answer at its regions meanwhile.
-/// How many regions found no room.
+/// first, each at an odd multiple of its length, so that the address says the length. The function
+/// must not answer at its regions meanwhile. How many regions found no room.
 pub fn place(
     space: &impl Configuration,
     address: Address,
@@ -92,17 +131,23 @@ pub fn place(
         let Some(region) = regions[number].as_mut().filter(|region| region.base == 0) else {
             continue;
         };
-        let base = next.next_multiple_of(region.length);
-        let reachable = region.wide || base + region.length <= 1 << 32;
-        if base + region.length > end || !reachable {
+        let last = if region.wide { end } else { end.min(1 << 32) };
+        let Some(base) = odd_multiple(next, last, region.length) else {
             homeless += 1;
             continue;
-        }
+        };
         write_base(space, address, number, base, region.wide);
         region.base = base;
         next = base + region.length;
     }
     homeless
+}
+
+/// The first odd multiple of `length` from `start` on behind which there is so much room up to
+/// `end`.
+fn odd_multiple(start: u64, end: u64, length: u64) -> Option<u64> {
+    let base = (start.div_ceil(length) | 1).checked_mul(length)?;
+    (base.checked_add(length)? <= end).then_some(base)
 }
 
 fn write_base(space: &impl Configuration, address: Address, number: usize, base: u64, wide: bool) {
@@ -172,7 +217,7 @@ mod tests {
             0
         );
         assert_eq!(regions[4].map(|region| region.base), Some(0xc000_4000));
-        assert_eq!(regions[1].map(|region| region.base), Some(0xc000_8000));
+        assert_eq!(regions[1].map(|region| region.base), Some(0xc000_9000));
         assert_eq!(space.read(DEVICE, 0x20), 0xc000_400c);
         assert_eq!(size(&space, DEVICE), regions);
     }
@@ -194,7 +239,45 @@ mod tests {
             1
         );
         assert_eq!(regions[4].map(|region| region.base), Some(0));
-        assert_eq!(regions[1].map(|region| region.base), Some(0xc000_0000));
+        assert_eq!(regions[1].map(|region| region.base), Some(0xc000_1000));
+    }
+
+    const WINDOW: (u64, u64) = (0xc000_0000, 0x10_0000);
+
+    #[test]
+    fn what_was_placed_is_known_by_reading() {
+        let space = space([0, 0]);
+        change_command(&space, DEVICE, 0, COMMAND_MEMORY);
+        let mut regions = size(&space, DEVICE);
+        assert_eq!(place(&space, DEVICE, &mut regions, WINDOW), 0);
+        assert_eq!(known(&space, DEVICE, WINDOW), None, "it does not answer");
+        change_command(&space, DEVICE, COMMAND_MEMORY, 0);
+        let before = space.words.borrow().clone();
+        assert_eq!(known(&space, DEVICE, WINDOW), Some(regions));
+        assert_eq!(*space.words.borrow(), before);
+    }
+
+    #[test]
+    fn what_firmware_placed_is_not_known() {
+        for bases in [
+            [0xfebd_1000, 0],
+            [0xfebd_1000, 0xc000_4000],
+            [0xc000_1000, 0xc00f_8000],
+            [0, 0],
+        ] {
+            let space = space(bases);
+            let inside = (WINDOW.0, 0xf_a000);
+            assert_eq!(known(&space, DEVICE, inside), None, "{bases:x?}");
+        }
+        assert_eq!(known(&Space::default(), DEVICE, WINDOW), None);
+    }
+
+    #[test]
+    fn a_region_longer_than_all_memory_finds_no_room() {
+        assert_eq!(odd_multiple(0xc000_0000, u64::MAX, 1 << 63), None);
+        assert_eq!(odd_multiple(u64::MAX - 5, u64::MAX, 4096), None);
+        assert_eq!(odd_multiple(0x5000, 0x6000, 0x1000), Some(0x5000));
+        assert_eq!(odd_multiple(0x5001, 0x8000, 0x1000), Some(0x7000));
     }
 
     #[test]
