@@ -256,8 +256,26 @@ impl<S: Patient> Gdb<S> {
     /// If there is no memory.
     pub fn write(&mut self, processor: usize, address: u64, data: &[u8]) -> Result<()> {
         self.choose(processor)?;
-        let digits: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.order(&format!("M{address:x},{:x}:{digits}", data.len()))
+        self.order(&format!("M{address:x},{:x}:{}", data.len(), digits(data)))
+    }
+
+    /// What QEMU's monitor answers to `command`.
+    ///
+    /// # Errors
+    /// If the stub refuses, or does not answer.
+    pub fn monitor(&mut self, command: &str) -> Result<String> {
+        self.send(&format!("qRcmd,{}", digits(command.as_bytes())))?;
+        let mut text = String::new();
+        loop {
+            let answer = self.receive(ANSWER)?;
+            let answer = answer.with_context(|| format!("{command}: no answer"))?;
+            if answer == "OK" {
+                return Ok(text);
+            }
+            let part = answer.strip_prefix('O').and_then(bytes);
+            let part = part.with_context(|| format!("{command}: the stub says {answer:?}"))?;
+            text += &String::from_utf8_lossy(&part);
+        }
     }
 
     fn choose(&mut self, processor: usize) -> Result<()> {
@@ -349,6 +367,11 @@ fn sum(bytes: &[u8]) -> u8 {
     bytes
         .iter()
         .fold(0, |sum: u8, byte| sum.wrapping_add(*byte))
+}
+
+/// `data` in hexadecimal digits.
+fn digits(data: &[u8]) -> String {
+    data.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes that `text` gives in hexadecimal digits.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use machine::qemu::Machine;
+use machine::qemu::{Ended, Machine};
 use machine::session::Session;
 
 /// How long one look at what it says takes at most.
@@ -87,14 +87,14 @@ impl Running {
             } => {
                 let ended = session.end(LOOK);
                 let has_ended = ended.is_ok() || session.has_ended();
-                let how = ended.map_or_else(|_| "QEMU goes on".into(), |how| format!("{how:?}"));
+                let how = ended.map_or_else(|_| "QEMU goes on".into(), end_in_words);
                 let log = session.guest.log();
                 let lines = new_lines(&log, read, mark);
                 Ok(match (lines.is_empty(), has_ended) {
                     (false, _) => Said::Lines(lines),
                     (true, true) => {
                         let last = log.lines().last().unwrap_or("without a word");
-                        Said::End(format!("the machine is off ({how}): {last}"))
+                        Said::End(format!("{how}: {last}"))
                     }
                     (true, false) => Said::Nothing,
                 })
@@ -111,6 +111,19 @@ impl Running {
                 let _ = child.wait();
             }
             Running::Bare { mut session, .. } => session.guest.kill(),
+        }
+    }
+}
+
+/// How a machine ended.
+fn end_in_words(ended: Ended) -> String {
+    match ended {
+        Ended::Status(status) => format!("the machine is off, status {status}"),
+        Ended::Off => "the machine is off, or was reset".into(),
+        Ended::KernelPanic => "the kernel panicked".into(),
+        Ended::Failed(code) => format!("QEMU failed, exit code {code}"),
+        Ended::Killed(signal) => {
+            format!("QEMU itself was ended by signal {signal}, which no kernel should be able to")
         }
     }
 }

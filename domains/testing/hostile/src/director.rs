@@ -164,8 +164,11 @@ impl Director {
     fn one_world(&mut self, mut next: u64, end: u64, begin: u64) -> Result<u64, String> {
         let before = self.living();
         let world = World::start(&self.kernel)?;
-        let last = next.saturating_add(WORLD).min(end);
-        while next < last && time::now() - begin < self.options.time && !world.is_over() {
+        let (first, last) = (next, next.saturating_add(WORLD).min(end));
+        // One at least: a machine may be so slow that the time is over when the system has started.
+        let limit = self.options.time;
+        let is_time = |next| next == first || time::now() - begin < limit;
+        while next < last && is_time(next) && !world.is_over() {
             self.tell(next);
             let outcome = self.sequence(&world, next);
             let is_bad = outcome.is_err();

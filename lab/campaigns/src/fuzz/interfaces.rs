@@ -136,12 +136,11 @@ fn one_kernel(ground: &Ground<'_>, words: &str, from: u64, report: &mut Report) 
             }
             Said::Nothing if heard.elapsed() < SILENCE[usize::from(ground.is_bare())] => {}
             Said::Nothing => {
-                report.lose("the kernel stands still");
-                print!("{}", ground.calls());
+                report.lose("the kernel stands still", &ground.calls());
                 break report.at + STRIDE;
             }
             Said::End(how) => {
-                report.lose(&format!("the kernel ended: {how}"));
+                report.lose(&format!("the kernel ended: {how}"), "");
                 break report.at + STRIDE;
             }
         }
@@ -200,7 +199,7 @@ impl Report {
             }
             "sequence" => self.at = rest.split(',').next()?.parse().ok()?,
             "counts" => self.count(rest)?,
-            "FINDING" => self.find(rest),
+            "FINDING" => self.find(rest, ""),
             "ended:" => return rest.split(' ').next()?.parse().ok(),
             _ => {}
         }
@@ -219,17 +218,18 @@ impl Report {
         Some(())
     }
 
-    fn find(&mut self, text: &str) {
-        println!("FINDING {text}");
+    /// What was found comes first, then where the processors stand, then the end of the log.
+    fn find(&mut self, text: &str, calls: &str) {
+        print!("FINDING {text}\n{calls}");
         for line in &self.last {
             println!("    {line}");
         }
         self.findings.push(text.to_string());
     }
 
-    fn lose(&mut self, how: &str) {
+    fn lose(&mut self, how: &str, calls: &str) {
         let text = format!("in or soon after sequence {}: {how}", self.at);
-        self.find(&text);
+        self.find(&text, calls);
     }
 
     /// Methods that nobody called and that are neither excluded nor missing on this platform.
@@ -262,6 +262,22 @@ impl Report {
         !self.excluded.contains_key(name) && (self.is_bare || !BARE_ONLY.contains(&of))
     }
 
+    /// Methods that nobody called and that have had their turn, a line for each reason. After a
+    /// finding nobody asks for them.
+    fn missing(&self, tried: u64) -> String {
+        let mut by_reason = BTreeMap::<_, Vec<_>>::new();
+        if self.findings.is_empty() && tried >= self.methods.len() as u64 {
+            for name in self.uncovered() {
+                by_reason.entry(self.why(name)).or_default().push(name);
+            }
+        }
+        let line = |(why, names): (&str, Vec<&str>)| {
+            let names = names.join(", ");
+            format!("NOT COVERED, as {why}: {names}\n")
+        };
+        by_reason.into_iter().map(line).collect()
+    }
+
     /// Each method has its turn in the first sequences, so a run that is long enough must reach
     /// all.
     fn is_good(&self, tried: u64) -> bool {
@@ -290,9 +306,7 @@ impl Report {
                 absent.join(", ")
             );
         }
-        for name in self.uncovered() {
-            text += &format!("NOT COVERED: {name}: {}\n", self.why(name));
-        }
+        text += &self.missing(tried);
         let counts = self.methods.iter().zip(&self.counts);
         let failing = counts.filter(|(_, [begun, _, done])| *begun > 0 && *done == 0);
         let failing: Vec<_> = failing.map(|(name, _)| name.as_str()).collect();
@@ -466,7 +480,20 @@ mod tests {
         report.take("[    0.1] hostile: FINDING in sequence 3: ext2 (9) died: Panic");
         assert!(!report.is_good(1));
         let mut report = self::report();
-        report.lose("the kernel stands still");
+        report.lose("the kernel stands still", "");
         assert!(!report.is_good(1));
+    }
+
+    #[test]
+    fn what_is_not_covered_is_told_once_it_had_its_turn_and_nothing_was_found() {
+        let mut report = report();
+        report.take("[    0.1] hostile: excluded Power.off: ends the run");
+        report.take("[    0.3] hostile: counts 0 5/4/3 0/0/0");
+        assert_eq!(report.missing(3), "");
+        let why = "no foe had an object with this interface";
+        let expected = format!("NOT COVERED, as {why}: Net.send\n");
+        assert_eq!(report.missing(4), expected);
+        report.lose("the kernel stands still", "");
+        assert_eq!(report.missing(4), "");
     }
 }

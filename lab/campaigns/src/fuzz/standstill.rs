@@ -13,10 +13,14 @@ use crate::steps::symbols::Symbols;
 const ANSWER: Duration = Duration::from_secs(10);
 /// Most calls that are shown of a processor.
 const DEEPEST: usize = 24;
+/// Lines of what QEMU says of an interrupt controller: what is being handled, what waits, the last
+/// request to another processor, the timer.
+const CONTROLLER: [&str; 5] = ["ISR", "IRR", "ICR", "ICR2", "Timer"];
 /// The number of the register `rbp` in GDB's order, which leads to the caller's frame.
 const FRAME: usize = 6;
 
-/// The calls in which each of `count` processors is, from the innermost on.
+/// The state of the interrupt controller of each of `count` processors, and the calls in which it
+/// is, from the innermost on.
 ///
 /// # Errors
 /// If the stub behind `socket` does not answer.
@@ -31,6 +35,12 @@ pub fn calls(socket: &Path, kernel: &Path, count: usize) -> Result<String> {
             "    processor {processor}, flags {:#x}:",
             registers.flags
         )?;
+        for line in gdb.monitor(&format!("info lapic {processor}"))?.lines() {
+            let name = line.split_whitespace().next();
+            if name.is_some_and(|name| CONTROLLER.contains(&name)) {
+                writeln!(text, "        {}", line.trim().replace('\t', " "))?;
+            }
+        }
         let (mut at, mut frame) = (registers.ip, registers.general[FRAME]);
         for _ in 0..DEEPEST {
             let name = symbols.name(at).unwrap_or("?");

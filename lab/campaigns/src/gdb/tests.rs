@@ -62,20 +62,28 @@ fn told(gdb: &Gdb<Script>) -> String {
 }
 
 /// Registers of which the instruction pointer is `ip`, as the stub says them.
-fn digits(ip: u64) -> String {
+fn registers(ip: u64) -> String {
     let general = (0..16u64).map(|number| number << 32);
-    let long = general.chain([ip]).flat_map(u64::to_le_bytes);
-    let digits: String = long.map(|byte| format!("{byte:02x}")).collect();
-    digits + "46020000000000000000"
+    let long: Vec<u8> = general.chain([ip]).flat_map(u64::to_le_bytes).collect();
+    digits(&long) + "46020000000000000000"
+}
+
+#[test]
+fn the_monitor_answers_in_parts() {
+    let parts = ["ISR 2", "40\n"].map(|part| format!("O{}", digits(part.as_bytes())));
+    let mut gdb = client(&[&parts[0], &parts[1], "OK", "E22"]);
+    assert_eq!(gdb.monitor("info").unwrap(), "ISR 240\n");
+    assert!(told(&gdb).contains("$qRcmd,696e666f#"));
+    assert!(gdb.monitor("info").is_err());
 }
 
 #[test]
 fn processors_are_named_one_by_one() {
     let mut gdb = client(&[
         "OK",
-        &digits(1),
+        &registers(1),
         "T05thread:02;",
-        &digits(2),
+        &registers(2),
         "T05thread:01;",
     ]);
     let registers = gdb.registers(1).unwrap();
@@ -90,7 +98,7 @@ fn processors_are_named_one_by_one() {
 
 #[test]
 fn a_step_without_an_instruction_is_done_again() {
-    let (one, two) = (digits(1), digits(2));
+    let (one, two) = (registers(1), registers(2));
     let stopped = "T05thread:01;";
     let mut gdb = client(&["OK", &one, stopped, &one, stopped, &one, stopped, &two]);
     let registers = gdb.registers(0).unwrap();
@@ -100,7 +108,7 @@ fn a_step_without_an_instruction_is_done_again() {
 
 #[test]
 fn registers_and_words_are_read() {
-    let mut gdb = client(&["OK", &digits(99), "0100000000000080", "OK"]);
+    let mut gdb = client(&["OK", &registers(99), "0100000000000080", "OK"]);
     let registers = gdb.registers(0).unwrap();
     assert_eq!((registers.sp(), registers.ip), (7 << 32, 99));
     assert_eq!(registers.second_argument(), 4 << 32);
@@ -118,7 +126,7 @@ fn what_is_not_right_is_an_error() {
     assert!(refused.to_string().contains("Z1,10,1"), "{refused}");
     assert!(client(&["OK", "0011"]).registers(0).is_err());
     assert!(client(&["OK", "E14"]).read(0, 16).is_err());
-    let mut other = client(&["OK", &digits(1), "T05thread:01;"]);
+    let mut other = client(&["OK", &registers(1), "T05thread:01;"]);
     let registers = other.registers(1).unwrap();
     assert!(other.step(1, &registers).is_err());
     assert!(client(&["W00"]).stopped(ANSWER).is_err());
