@@ -67,7 +67,7 @@ fi
 # Says why nothing is seen for a while.
 announce() {
     if [ ! -e "${CARGO_TARGET_DIR:-target}/debug/xtask" ]; then
-        echo "==> building the project's own tool; a first build takes two to four minutes in all" >&2
+        echo "==> building the project's own tool; a first build takes two to five minutes in all" >&2
     fi
 }
 
