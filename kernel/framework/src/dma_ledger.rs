@@ -28,17 +28,26 @@ struct Device<M> {
     resets: u64,
     /// Pools that there ever were.
     pools: u64,
-    kept: Vec<M>,
+    /// What each pool left. There is room for [`places`](Self::places) more, so that the end of a
+    /// pool takes no memory.
+    kept: Vec<Vec<M>>,
+    /// Pools that have not ended, and what is on its way to be looked at.
+    places: usize,
 }
 
-/// An older driver says that it has reset a device which a younger one has.
+/// Why a reset does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outdated;
+pub enum NoReset {
+    /// An older driver says that it has reset a device which a younger one has.
+    Outdated,
+    /// There is no memory to note it.
+    NoMemory,
+}
 
 /// What was kept for a device, on its way to be looked at.
 pub struct Taken<M> {
-    /// The pieces.
-    pub memory: Vec<M>,
+    /// The pieces, as each pool left them.
+    pub memory: Vec<Vec<M>>,
     resets: u64,
 }
 
@@ -81,9 +90,13 @@ impl<M> Ledger<M> {
                 resets: 0,
                 pools: 0,
                 kept: Vec::new(),
+                places: 0,
             });
         }
         let device = self.device(number).ok_or(NoMemory)?;
+        let places = device.places + 1;
+        device.kept.try_reserve(places).map_err(|_| NoMemory)?;
+        device.places = places;
         device.pools += 1;
         Ok(Birth {
             resets: device.resets,
@@ -96,39 +109,49 @@ impl<M> Ledger<M> {
     /// what may be freed now.
     ///
     /// # Errors
-    /// [`Outdated`]: there is a younger pool, whose memory the device may know.
-    pub fn reset(&mut self, number: u32, birth: Birth) -> Result<Vec<M>, Outdated> {
+    /// [`NoReset::Outdated`]: there is a younger pool, whose memory the device may know.
+    /// [`NoReset::NoMemory`].
+    pub fn reset(&mut self, number: u32, birth: Birth) -> Result<Vec<Vec<M>>, NoReset> {
         let Some(device) = self.device(number) else {
             return Ok(Vec::new());
         };
         if birth.pool != device.pools {
-            return Err(Outdated);
+            return Err(NoReset::Outdated);
         }
+        let free = device.replace(0).map_err(|_| NoReset::NoMemory)?;
         device.resets += 1;
         device.running = true;
-        Ok(core::mem::take(&mut device.kept))
+        Ok(free)
     }
 
     /// What is kept for the device, to be given back to [`put_back`](Self::put_back).
-    pub fn take_kept(&mut self, number: u32) -> Taken<M> {
-        let device = self.device(number);
-        device.map_or(Taken::nothing(), |device| Taken {
-            memory: core::mem::take(&mut device.kept),
+    ///
+    /// # Errors
+    /// If there is no memory to note it.
+    pub fn take_kept(&mut self, number: u32) -> Result<Taken<M>, NoMemory> {
+        let Some(device) = self.device(number) else {
+            return Ok(Taken::nothing());
+        };
+        let memory = device.replace(device.kept.len())?;
+        device.places += memory.len();
+        Ok(Taken {
+            memory,
             resets: device.resets,
         })
     }
 
     /// Keeps again what was taken. Returns what may be freed, as the device was reset meanwhile.
-    pub fn put_back(&mut self, number: u32, taken: Taken<M>) -> Vec<M> {
+    pub fn put_back(&mut self, number: u32, taken: Taken<M>) -> Vec<Vec<M>> {
         let Taken { memory, resets } = taken;
-        match self.device(number) {
-            Some(device) if device.resets == resets => {
-                let later = core::mem::replace(&mut device.kept, memory);
-                device.keep(later);
-                Vec::new()
-            }
-            _ => memory,
+        let Some(device) = self.device(number) else {
+            return memory;
+        };
+        device.places -= memory.len();
+        if device.resets != resets {
+            return memory;
         }
+        device.kept.extend(memory);
+        Vec::new()
     }
 
     /// The device is going to be stopped. Returns the moment: how many resets there were until now.
@@ -147,7 +170,7 @@ impl<M> Ledger<M> {
     }
 
     /// A pool ends. Its device was stopped at `stopped`, if at all. Returns what of the memory may
-    /// be freed now; the rest is kept. If there is no memory to note that, it is lost for ever.
+    /// be freed now; the rest is kept.
     pub fn end(
         &mut self,
         number: u32,
@@ -158,24 +181,24 @@ impl<M> Ledger<M> {
         let Some(device) = self.device(number) else {
             return memory;
         };
+        device.places -= 1;
         let never_used = birth.quiet && birth.resets == device.resets;
         let forgotten = stopped.is_some_and(|at| device.resets > at);
-        if never_used || forgotten {
+        if never_used || forgotten || memory.is_empty() {
             return memory;
         }
-        device.keep(memory);
+        device.kept.push(memory);
         Vec::new()
     }
 }
 
 impl<M> Device<M> {
-    /// Keeps `memory`. If there is no memory to note that, it is lost for ever.
-    fn keep(&mut self, mut memory: Vec<M>) {
-        if self.kept.try_reserve(memory.len()).is_ok() {
-            self.kept.append(&mut memory);
-        } else {
-            memory.drain(..).for_each(core::mem::forget);
-        }
+    /// What is kept, which is not any more. There is room for `more` besides what there must be.
+    fn replace(&mut self, more: usize) -> Result<Vec<Vec<M>>, NoMemory> {
+        let mut room = Vec::new();
+        let places = self.places + more;
+        room.try_reserve(places).map_err(|_| NoMemory)?;
+        Ok(core::mem::replace(&mut self.kept, room))
     }
 }
 

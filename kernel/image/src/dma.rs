@@ -16,7 +16,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use framework::dma::DmaCoherent;
-use framework::dma_ledger::{Birth, Ledger, Spares};
+use framework::dma_ledger::{Birth, Ledger, NoReset, Spares};
 use framework::mem::{PAGE_SIZE, phys_to_virt};
 use framework::pci::StopError;
 use framework::sync::SpinLock;
@@ -89,8 +89,12 @@ fn number(device: PciAddress) -> u32 {
 }
 
 /// How much it is.
-fn bytes(memory: &[Lent]) -> usize {
-    memory.iter().map(|lent| lent.memory.bytes()).sum()
+fn bytes(memory: &[Vec<Lent>]) -> usize {
+    memory
+        .iter()
+        .flatten()
+        .map(|lent| lent.memory.bytes())
+        .sum()
 }
 
 /// An allocator of memory for a device.
@@ -104,6 +108,10 @@ pub fn allocator(device: PciAddress) -> Result<Handle<dyn DmaAllocator>, Hardwar
         function,
     } = device;
     framework::pci::answers(bus, place, function).map_err(stop_refusal)?;
+    // The pool lies in the kernel's heap.
+    if !isolation::platform::platform().can_note() {
+        return Err(RpcError::NoMemory.into());
+    }
     let pool = {
         let mut ledger = LEDGER.lock();
         let mut pools = POOLS.lock();
@@ -194,7 +202,10 @@ impl Pool {
                 return Err(HardwareError::NoSuchResource);
             }
             let free = ledger.reset(number(self.device), self.birth);
-            let free = free.map_err(|_| HardwareError::NoSuchResource)?;
+            let free = free.map_err(|why| match why {
+                NoReset::Outdated => HardwareError::NoSuchResource,
+                NoReset::NoMemory => HardwareError::Rpc(RpcError::NoMemory),
+            })?;
             (free, framework::pci::start(bus, device, function))
         };
         if !free.is_empty() {
@@ -222,8 +233,10 @@ impl Pool {
 
     /// Charges `user` with what the device may still know of memory whose payer is dead.
     fn take_over(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
-        let mut taken = LEDGER.lock().take_kept(number(self.device));
-        let mut unpaid = taken.memory.iter_mut().filter(|lent| lent.is_unpaid());
+        let taken = LEDGER.lock().take_kept(number(self.device));
+        let mut taken = taken.map_err(|_| RpcError::NoMemory)?;
+        let all = taken.memory.iter_mut().flatten();
+        let mut unpaid = all.filter(|lent| lent.is_unpaid());
         let result = unpaid.try_for_each(|lent| {
             lent.charge = charge(user, lent.pages())?;
             Ok(())

@@ -23,7 +23,7 @@ fn memory_of_the_dead_is_kept_until_the_next_reset() {
     assert_eq!(ledger.end(DISK, hung, Some(at), vec!["new"]), ["new"]);
     // The next one has reset the device.
     let next = ledger.begin(DISK).unwrap();
-    assert_eq!(ledger.reset(DISK, next).unwrap(), ["ring"]);
+    assert_eq!(ledger.reset(DISK, next).unwrap().concat(), ["ring"]);
     assert!(ledger.reset(DISK, next).unwrap().is_empty());
 }
 
@@ -57,7 +57,8 @@ fn a_second_pool_beside_a_running_device_is_known_to_it() {
     assert!(ledger.end(DISK, second, None, vec!["second"]).is_empty());
     let at = ledger.stop(DISK);
     assert!(ledger.end(DISK, first, Some(at), vec!["first"]).is_empty());
-    assert_eq!(ledger.reset(DISK, second).unwrap(), ["second", "first"]);
+    let free = ledger.reset(DISK, second).unwrap().concat();
+    assert_eq!(free, ["second", "first"]);
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn devices_are_apart() {
     let other = ledger.begin(DISK + 1).unwrap();
     assert!(ledger.reset(DISK + 1, other).unwrap().is_empty());
     assert!(ledger.reset(DISK + 2, other).unwrap().is_empty());
-    assert_eq!(ledger.reset(DISK, first).unwrap(), ["disk"]);
+    assert_eq!(ledger.reset(DISK, first).unwrap().concat(), ["disk"]);
 }
 
 #[test]
@@ -117,11 +118,11 @@ fn a_late_word_of_an_older_driver_frees_nothing() {
     let at = ledger.stop(DISK);
     assert!(ledger.end(DISK, second, Some(at), vec!["ring"]).is_empty());
     // The first one's word comes now, through either of its pools.
-    assert_eq!(ledger.reset(DISK, first), Err(Outdated));
-    assert_eq!(ledger.reset(DISK, beside), Err(Outdated));
+    assert_eq!(ledger.reset(DISK, first), Err(NoReset::Outdated));
+    assert_eq!(ledger.reset(DISK, beside), Err(NoReset::Outdated));
     let third = ledger.begin(DISK).unwrap();
-    assert_eq!(ledger.reset(DISK, second), Err(Outdated));
-    assert_eq!(ledger.reset(DISK, third), Ok(vec!["ring"]));
+    assert_eq!(ledger.reset(DISK, second), Err(NoReset::Outdated));
+    assert_eq!(ledger.reset(DISK, third), Ok(vec![vec!["ring"]]));
 }
 
 #[test]
@@ -131,19 +132,46 @@ fn what_is_looked_at_is_kept_unless_the_device_was_reset_meanwhile() {
     let at = ledger.stop(DISK);
     ledger.end(DISK, first, Some(at), vec!["ring"]);
     let second = ledger.begin(DISK).unwrap();
-    let taken = ledger.take_kept(DISK);
-    assert_eq!(taken.memory, ["ring"]);
+    let taken = ledger.take_kept(DISK).unwrap();
+    assert_eq!(taken.memory.concat(), ["ring"]);
     let third = ledger.begin(DISK).unwrap();
     ledger.reset(DISK, third).unwrap();
     let at = ledger.stop(DISK);
     ledger.end(DISK, third, Some(at), vec!["later"]);
-    assert_eq!(ledger.put_back(DISK, taken), ["ring"]);
-    let taken = ledger.take_kept(DISK);
-    assert_eq!(taken.memory, ["later"]);
+    assert_eq!(ledger.put_back(DISK, taken).concat(), ["ring"]);
+    let taken = ledger.take_kept(DISK).unwrap();
+    assert_eq!(taken.memory.concat(), ["later"]);
     ledger.end(DISK, second, Some(at), vec!["second"]);
     assert!(ledger.put_back(DISK, taken).is_empty());
-    assert_eq!(ledger.take_kept(DISK).memory, ["later", "second"]);
-    assert!(ledger.take_kept(DISK + 1).memory.is_empty());
+    let all = ledger.take_kept(DISK).unwrap().memory.concat();
+    assert_eq!(all, ["second", "later"]);
+    assert!(ledger.take_kept(DISK + 1).unwrap().memory.is_empty());
+}
+
+#[test]
+fn the_end_of_a_pool_takes_no_memory() {
+    let mut ledger = Ledger::new();
+    let first = driver(&mut ledger);
+    let births: Vec<_> = (0..50).map(|_| ledger.begin(DISK).unwrap()).collect();
+    let room = |ledger: &Ledger<&str>| ledger.devices[0].kept.capacity();
+    assert!(room(&ledger) >= 51);
+    // What one has left is looked at while all others end.
+    let at = ledger.stop(DISK);
+    ledger.end(DISK, first, Some(at), vec!["first"]);
+    let taken = ledger.take_kept(DISK).unwrap();
+    ledger.runs_on(DISK);
+    let later = ledger.begin(DISK).unwrap();
+    let before = room(&ledger);
+    for birth in births {
+        assert!(ledger.end(DISK, birth, None, vec!["x"]).is_empty());
+    }
+    assert!(ledger.put_back(DISK, taken).is_empty());
+    ledger.end(DISK, later, None, vec!["later"]);
+    assert_eq!(room(&ledger), before, "an end took memory");
+    let last = ledger.begin(DISK).unwrap();
+    assert_eq!(ledger.reset(DISK, last).unwrap().concat().len(), 52);
+    // The reset has left room for the last one.
+    assert!(room(&ledger) >= 1);
 }
 
 #[test]
