@@ -236,16 +236,22 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Maps `bytes` bytes at `physical`, in large pages where the range allows it throughout.
+    /// Maps `bytes` bytes at `physical`, in large pages where the range allows it throughout and
+    /// there were no small ones before.
     pub fn map(physical: u64, bytes: usize, cache: Cache) -> Result<Self, NoMemory> {
         let offset = physical as usize % PAGE_SIZE;
         let length = (bytes + offset).next_multiple_of(PAGE_SIZE);
         let base = physical - offset as u64;
         let large_bytes = LARGE_PAGES * PAGE_SIZE;
-        let large =
+        let aligned =
             (base as usize).is_multiple_of(large_bytes) && length.is_multiple_of(large_bytes);
-        let align = if large { LARGE_PAGES } else { 1 };
+        let align = if aligned { LARGE_PAGES } else { 1 };
         let addresses = Addresses::take(length / PAGE_SIZE, align)?;
+        // Tables of kernel space are never freed, so one may be in the place of a large page. The
+        // addresses that it is for are this window's alone.
+        let has_table = |page| paging::leaf(kernel_table(), addresses.page(page)).is_some();
+        let mut places = (0..addresses.pages).step_by(LARGE_PAGES);
+        let large = aligned && !places.any(has_table);
         let flags = match cache {
             Cache::FirmwareTable => Prot::Read.flags(),
             Cache::Device => Prot::ReadWrite.flags() | UNCACHED,
@@ -258,8 +264,25 @@ impl Window {
         };
         let largest = if large { 2 } else { 1 };
         // On an error the half-made window is dropped, which clears what was mapped.
-        map(window.addresses.start, base, length, flags, largest)?;
+        for pages in window.pieces() {
+            let address = window.addresses.page(pages.start);
+            let physical = base + (pages.start * PAGE_SIZE) as u64;
+            map(address, physical, pages.len() * PAGE_SIZE, flags, largest)?;
+        }
         Ok(window)
+    }
+
+    /// Pages that are mapped, or cleared, under one hold of the lock, with interrupts off: as many
+    /// as one table has entries.
+    fn pieces(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (pages, step) = (self.addresses.pages, LARGE_PAGES * self.step());
+        let piece = move |first| first..pages.min(first + step);
+        (0..pages).step_by(step).map(piece)
+    }
+
+    /// Small pages for each entry.
+    fn step(&self) -> usize {
+        if self.large { LARGE_PAGES } else { 1 }
     }
 
     /// Address of the first byte asked for.
@@ -275,10 +298,9 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        let step = if self.large { LARGE_PAGES } else { 1 };
-        {
+        for pages in self.pieces() {
             let _tables = SPACE.lock();
-            for page in (0..self.addresses.pages).step_by(step) {
+            for page in pages.step_by(self.step()) {
                 paging::clear(kernel_table(), self.addresses.page(page));
             }
         }

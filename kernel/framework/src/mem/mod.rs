@@ -22,7 +22,7 @@ pub mod meta;
 #[cfg(target_os = "none")]
 pub(crate) mod paging;
 #[cfg(target_os = "none")]
-mod setup;
+pub(crate) mod setup;
 #[cfg(target_os = "none")]
 pub(crate) mod spaces;
 #[cfg(test)]

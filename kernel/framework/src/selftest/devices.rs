@@ -8,7 +8,8 @@ use crate::acpi::platform;
 use crate::check;
 use crate::dma::DmaCoherent;
 use crate::io::{IoError, IoMem, IoPort};
-use crate::mem::{self, PAGE_SIZE};
+use crate::mem::setup::kernel_table;
+use crate::mem::{self, PAGE_SIZE, paging};
 use crate::pci::{self, StopError};
 
 /// The tests of this file.
@@ -16,6 +17,7 @@ pub(super) static TESTS: &[Test] = &[
     ("io-memory-refuses-ram", memory_refuses_ram),
     ("io-memory-refuses-controllers", memory_refuses_controllers),
     ("io-memory-has-one-owner", memory_has_one_owner),
+    ("io-memory-of-many-pages", memory_of_many_pages),
     (
         "io-memory-refuses-configuration",
         memory_refuses_configuration,
@@ -84,6 +86,34 @@ fn memory_has_one_owner() -> Result<(), String> {
     refused(NOTHING - 0x1000, 0x1008, IoError::Taken)?;
     drop(owner);
     check!(IoMem::acquire(NOTHING, 8).is_ok(), "not free again");
+    Ok(())
+}
+
+/// Windows that are longer than what is mapped in one go are there from the first register to the
+/// last, and gone as a whole, in small pages and in large ones.
+fn memory_of_many_pages() -> Result<(), String> {
+    let physical =
+        |address| paging::translate(kernel_table(), address).map(|(physical, _)| physical);
+    const MIB: usize = 1 << 20;
+    for (start, bytes) in [
+        (NOTHING + 0x1000, 8 * MIB - 0x1000),
+        (NOTHING + 0x1000, 2 * MIB),
+        (NOTHING + 0x1000, 4 * MIB + 0x1000),
+        (NOTHING, 64 * MIB),
+    ] {
+        let window = IoMem::acquire(start, bytes).map_err(|why| format!("{why:?}"))?;
+        let address = window.address();
+        for offset in (0..bytes).step_by(0x1000) {
+            let known = physical(address + offset);
+            let expected = start + offset as u64;
+            check!(known == Some(expected), "{offset:#x}: {known:x?}");
+        }
+        drop(window);
+        for offset in (0..bytes).step_by(0x1000) {
+            let known = physical(address + offset);
+            check!(known.is_none(), "{offset:#x} is still at {known:x?}");
+        }
+    }
     Ok(())
 }
 
