@@ -664,8 +664,22 @@ struct Table {
 /// tables.
 const BLOCK_BYTES: usize = size_of::<ControlBlock>() + size_of::<Group>() + 128;
 
+/// Control blocks that there are, also of domains that are gone, without the kernel's own.
+static BLOCKS: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+
+/// Counts one more block, and makes room for it wherever a dead domain waits; whether there is.
+fn make_room() -> bool {
+    let count = BLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
+    let is_room = crate::kill::make_room(count) && crate::undertaker::make_room(count);
+    if !is_room {
+        BLOCKS.fetch_sub(1, Ordering::Relaxed);
+    }
+    is_room
+}
+
 impl Drop for ControlBlock {
     fn drop(&mut self) {
+        BLOCKS.fetch_sub(1, Ordering::Relaxed);
         if let Some(payer) = &self.payer {
             payer.give_memory(BLOCK_BYTES);
         }
@@ -706,14 +720,21 @@ pub(crate) fn create(
     {
         return Err(RpcError::NoMemory);
     }
+    let refuse = |payer: Option<Arc<Group>>| {
+        payer.inspect(|payer| payer.give_memory(BLOCK_BYTES));
+        Err(RpcError::NoMemory)
+    };
+    if !make_room() {
+        return refuse(payer);
+    }
     let parent = starter.map_or(abi::shared::KERNEL_OWNER, |starter| starter.id);
     let name = crate::text::clean(name);
     let mut table = TABLE.lock();
     let id = table.next;
     let Some(next) = id.checked_add(1) else {
         drop(table);
-        payer.inspect(|payer| payer.give_memory(BLOCK_BYTES));
-        return Err(RpcError::NoMemory);
+        BLOCKS.fetch_sub(1, Ordering::Relaxed);
+        return refuse(payer);
     };
     // The last number is never given: it stands for what is not whole.
     table.next = next;

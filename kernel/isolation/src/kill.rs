@@ -50,7 +50,6 @@ static INSIDE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::ne
 /// If there is no memory for its thread.
 pub fn init() {
     domain::prepare_events();
-    DYING.lock().reserve(64);
     crate::undertaker::init();
     platform()
         .spawn("reaper", reaper, 0, &Attributes::URGENT)
@@ -75,6 +74,19 @@ pub fn kill(block: &Arc<ControlBlock>, reason: Reason) {
 #[cfg(feature = "faults")]
 pub fn helpers() -> u32 {
     crate::undertaker::helpers()
+}
+
+/// Makes room among the dead for `domains` domains; whether there is. A death needs no memory.
+pub(crate) fn make_room(domains: usize) -> bool {
+    let mut dying = DYING.lock();
+    let more = domains.saturating_sub(dying.len());
+    dying.try_reserve(more).is_ok()
+}
+
+/// For how many dead there is room.
+#[cfg(test)]
+pub(crate) fn room() -> usize {
+    DYING.lock().capacity()
 }
 
 /// Hands a dead domain to the reaper.
@@ -371,16 +383,24 @@ unsafe fn budget_of(block: &ControlBlock, method: *const Method) -> u32 {
 extern "C" fn reaper(_: usize) {
     with_root(|| {
         let mut patience = Patience::default();
+        patience.dying.reserve(LOOKED_AT);
+        patience.busy.reserve(LOOKED_AT);
         loop {
             reaper_round(&mut patience);
         }
     })
 }
 
+/// How many dead domains the reaper can look at together where there is no memory for more.
+const LOOKED_AT: usize = 64;
+
 /// How long the reaper rests between two looks, and since when it finds work for which nobody is
 /// idle.
 #[derive(Default)]
 pub(crate) struct Patience {
+    /// The dead that it looks at, and whether somebody is inside; empty between two looks.
+    dying: Vec<Arc<ControlBlock>>,
+    busy: Vec<bool>,
     pause: u64,
     last: u32,
     behind: Option<u64>,
@@ -413,7 +433,7 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
         LOOK_AGAIN
     };
     patience.last = seen;
-    let left = reap();
+    let left = reap(patience);
     let helpers_wait = patience.look_after_helpers();
     let pause = left.unwrap_or(0).max(patience.pause);
     let deadline = (left.is_some() || helpers_wait).then(|| platform().now() + pause);
@@ -422,25 +442,37 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
 
 /// One round: lets threads leave, hands over those domains that nobody is inside of. If some are
 /// left, for how long nobody should look again at the least.
-fn reap() -> Option<u64> {
-    let mut dying: Vec<Arc<ControlBlock>> = DYING.lock().clone();
+fn reap(patience: &mut Patience) -> Option<u64> {
+    let Patience { dying, busy, .. } = patience;
+    gather(dying, busy);
     if dying.is_empty() {
         return None;
     }
     dying.iter().for_each(begin_to_die);
     dying.sort_unstable_by_key(|block| block.id);
-    let mut busy = Vec::with_capacity(dying.len());
-    busy.resize(dying.len(), false);
-    let pause = look(&dying, &mut busy);
+    let pause = look(dying, busy);
     #[cfg(test)]
     if crate::sync::is_broken(crate::sync::Broken::NobodyLooks) {
         busy.fill(false);
     }
-    for (block, _) in dying.iter().zip(&busy).filter(|(_, busy)| !**busy) {
+    for (block, _) in dying.iter().zip(&*busy).filter(|(_, busy)| !**busy) {
         DYING.lock().retain(|other| !Arc::ptr_eq(other, block));
         crate::undertaker::clear_away(block.clone());
     }
+    dying.clear();
+    busy.clear();
     (!DYING.lock().is_empty()).then_some(pause)
+}
+
+/// Shares in all dead domains, or in the first of them if there is no memory for all.
+fn gather(dying: &mut Vec<Arc<ControlBlock>>, busy: &mut Vec<bool>) {
+    let all = DYING.lock();
+    // What fails leaves the room that there was.
+    let _ = dying.try_reserve(all.len());
+    let _ = busy.try_reserve(all.len());
+    let room = dying.capacity().min(busy.capacity());
+    dying.extend(all.iter().take(room).cloned());
+    busy.resize(dying.len(), false);
 }
 
 /// Stops the world and lets threads leave the domains `dying`, which are in the order of their

@@ -241,6 +241,10 @@ pub fn spawn_in(
     entry: extern "C" fn(*mut u8),
     data: *mut u8,
 ) -> Result<u64, RpcError> {
+    // What is noted of it lies in the kernel's heap.
+    if !platform().can_note() {
+        return Err(RpcError::NoMemory);
+    }
     block.take_thread()?;
     let start = Box::into_raw(Box::new(Start {
         block: block.clone(),

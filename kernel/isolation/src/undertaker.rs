@@ -21,9 +21,6 @@ use core::sync::atomic::Ordering;
 
 /// Most helpers.
 const MOST_HELPERS: u32 = 16;
-/// Room for dead domains that is reserved at boot.
-const RESERVED: usize = 64;
-
 static QUEUE: Lock<Queue> = Lock::new(Queue {
     ready: VecDeque::new(),
     dropping: VecDeque::new(),
@@ -51,12 +48,27 @@ struct Queue {
 /// # Panics
 /// If there is no memory for its thread.
 pub(crate) fn init() {
-    {
-        let mut queue = QUEUE.lock();
-        queue.ready.reserve(RESERVED);
-        queue.dropping.reserve(RESERVED);
-    }
     assert!(add_helper(), "memory for the first helper");
+}
+
+/// Makes room in the queues for `domains` domains, each of which is in each of them once at most;
+/// whether there is. Who waits here later needs no memory for it.
+pub(crate) fn make_room(domains: usize) -> bool {
+    let mut queue = QUEUE.lock();
+    let Queue {
+        ready, dropping, ..
+    } = &mut *queue;
+    [ready, dropping].into_iter().all(|line| {
+        let more = domains.saturating_sub(line.len());
+        line.try_reserve(more).is_ok()
+    })
+}
+
+/// For how many domains there is room.
+#[cfg(test)]
+pub(crate) fn room() -> usize {
+    let queue = QUEUE.lock();
+    queue.ready.capacity().min(queue.dropping.capacity())
 }
 
 /// Has everything freed that the dead domain `block` owned. Nobody is inside.

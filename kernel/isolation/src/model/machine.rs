@@ -164,6 +164,10 @@ impl Platform for Machine {
         !SHORT.get()
     }
 
+    fn can_note(&self) -> bool {
+        !SHORT.get()
+    }
+
     fn yield_now(&self) {
         threads::spin();
     }

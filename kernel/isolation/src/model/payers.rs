@@ -1,6 +1,7 @@
 //! Who pays for a thread's processor time, and whom it can be given to.
 
 use super::domains::{inside, start_as};
+use super::machine::SHORT;
 use super::rings::plays_well;
 use super::scenes::Scene;
 use crate::Reason;
@@ -12,6 +13,7 @@ use crate::sync::spin;
 use crate::thread::{charge, give_to, spawn_in};
 use abi::RpcError;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A domain whose group has this weight.
@@ -85,6 +87,39 @@ fn a_thread_is_charged_to_its_makers_group_wherever_it_is() {
             charge(1);
             assert_eq!((time(&errand.own), time(&errand.other)), (11, 7));
         });
+    });
+}
+
+extern "C" fn nothing(_: *mut u8) {}
+
+#[test]
+fn a_thread_takes_nothing_of_the_kernels_own_memory() {
+    plays_well(|scene| {
+        let block = scene.domain_with_reaper();
+        SHORT.set(true);
+        let refused = spawn_in(&block, "none", nothing, core::ptr::null_mut());
+        SHORT.set(false);
+        assert_eq!(refused, Err(RpcError::NoMemory));
+        assert_eq!(block.stack_bytes(), 0);
+    });
+}
+
+/// More domains than there was ever room for at boot.
+const MANY: usize = 200;
+
+#[test]
+fn a_domain_has_a_place_among_the_dead_from_its_birth() {
+    plays_well(|scene| {
+        scene.reaper();
+        let blocks: Vec<_> = (0..MANY).map(|_| of_weight(0)).collect();
+        let room = crate::kill::room().min(crate::undertaker::room());
+        assert!(room >= MANY, "room for {room} of {MANY}");
+        for block in &blocks {
+            kill(block, Reason::Killed);
+        }
+        for block in &blocks {
+            block.wait_gone().expect("the kernel waits");
+        }
     });
 }
 
