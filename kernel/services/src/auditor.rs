@@ -9,10 +9,7 @@ pub struct Auditor;
 impl HeapAudit for Auditor {
     fn audit(&self) -> RpcResult<Option<Text<160>>> {
         let wrong = [&OBJECTS, &PROXIES].map(|heap| heap.is_sound().err());
-        Ok(wrong
-            .into_iter()
-            .flatten()
-            .next()
-            .map(|what| Text::new(&what)))
+        let wrong = wrong.into_iter().flatten().next();
+        Ok(wrong.map(|what| Text::new(what.as_str())))
     }
 }

@@ -5,9 +5,9 @@
 //! [`SharedHeap::is_sound`] looks again then.
 
 use super::{Chunk, FreeSlot, SharedHeap};
-use alloc::format;
-use alloc::string::String;
-use alloc::vec;
+use abi::Text;
+use abi::shared::{CHUNK_BYTES, SMALLEST_SLOT};
+use core::fmt::{self, Write};
 #[cfg(feature = "audit")]
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering;
@@ -20,13 +20,39 @@ const PATIENCE: u64 = 10_000_000_000;
 #[cfg(feature = "audit")]
 const PAUSE: u64 = 1_000_000;
 
+/// What does not fit. No text of the heap: this is said under the lock of a class.
+type Wrong = Text<96>;
+
+/// Slots of a chunk, at the most.
+const MOST_SLOTS: usize = CHUNK_BYTES / SMALLEST_SLOT;
+
+fn wrong(what: fmt::Arguments<'_>) -> Wrong {
+    let mut text = Wrong::empty();
+    let _ = text.write_fmt(what);
+    text
+}
+
+/// A bit for each slot of a chunk.
+struct Slots([u64; MOST_SLOTS / 64]);
+
+impl Slots {
+    /// Sets the bit of `slot`, which is below `end`; whether it was set, `None` if there is none.
+    fn set(&mut self, slot: u32, end: u32) -> Option<bool> {
+        let word = self.0.get_mut(slot as usize / 64).filter(|_| slot < end)?;
+        let bit = 1 << (slot % 64);
+        let was_set = *word & bit != 0;
+        *word |= bit;
+        Some(was_set)
+    }
+}
+
 impl SharedHeap {
     /// As [`audit`](Self::audit), of a heap that may be in use.
     ///
     /// # Errors
     /// What did not fit in the last look, after ten seconds of looking.
     #[cfg(feature = "audit")]
-    pub fn is_sound(&self) -> Result<(), String> {
+    pub fn is_sound(&self) -> Result<(), Wrong> {
         let platform = crate::platform::platform();
         let until = platform.now() + PATIENCE;
         let never = AtomicU32::new(0);
@@ -45,7 +71,7 @@ impl SharedHeap {
     /// # Errors
     /// The first chunk whose free list, owner table and count of used slots contradict each other,
     /// which is what an object that was freed twice, or freed and used, leaves behind.
-    pub(crate) fn audit(&self) -> Result<usize, String> {
+    pub(crate) fn audit(&self) -> Result<usize, Wrong> {
         let mut objects = self.large.lock().len();
         for class in &self.classes {
             let class = class.lock();
@@ -58,26 +84,26 @@ impl SharedHeap {
 }
 
 impl Chunk {
-    fn audit(self) -> Result<usize, String> {
+    fn audit(self) -> Result<usize, Wrong> {
         // SAFETY: the chunk is in its class's list, so it is live, and the lock is held.
         let head = unsafe { self.head() };
-        let mut free = vec![false; head.end as usize];
+        let mut free = Slots([0; MOST_SLOTS / 64]);
         let mut next = head.free.load(Ordering::Relaxed);
         while next != 0 {
-            let known = free.get_mut(next as usize);
-            let known = known.ok_or_else(|| format!("the list of free slots leads to {next}"))?;
-            if core::mem::replace(known, true) {
-                return Err(format!("slot {next} is free twice"));
+            let known = free.set(next, head.end);
+            let astray = || wrong(format_args!("the list of free slots leads to {next}"));
+            if known.ok_or_else(astray)? {
+                return Err(wrong(format_args!("slot {next} is free twice")));
             }
             // SAFETY: a free slot of the chunk; its content is the list's.
             next = unsafe { self.slot(next).cast::<FreeSlot>().as_ref().next };
         }
         let owned = self.owners().count();
         if owned != self.used() as usize {
-            return Err(format!(
+            return Err(wrong(format_args!(
                 "{} slots are used, {owned} have owners",
                 self.used()
-            ));
+            )));
         }
         Ok(owned)
     }
