@@ -292,6 +292,18 @@ fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<R
         .allocate_if(size_of::<Slot>(), Owner::UNFINISHED, may_grow)
         .ok_or(RpcError::NoMemory)?
         .cast::<Slot>();
+    #[cfg(test)]
+    if crate::sync::is_broken(crate::sync::Broken::OwnerEarly) {
+        // What a former proxy left there would look whole.
+        // SAFETY: the slot is this thread's alone.
+        unsafe {
+            (&raw mut (*slot.as_ptr()).proxy.interface).write(0);
+            (&raw mut (*slot.as_ptr()).proxy.domain).write(kernel_block());
+            abi::shared::owner_cell(slot.cast()).store(owner, Ordering::Release);
+        }
+        crate::sync::spin();
+    }
+    crate::sync::point();
     // SAFETY: the caller has the export; it stays at least until its last proxy goes.
     unsafe {
         export.as_ref().proxies.fetch_add(1, Ordering::Relaxed);

@@ -54,6 +54,8 @@ mod checked {
         OwnerLate,
         /// A search takes a chunk that has gone to another place for one that was given back.
         ChunkLost,
+        /// A proxy has its owner before it is whole.
+        OwnerEarly,
         /// A domain that is no longer short of memory is opened by a load and a store.
         OpenedBlindly,
     }

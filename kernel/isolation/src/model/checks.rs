@@ -22,7 +22,7 @@ const ROUNDS: usize = 25;
 /// Changes of thread that PCT looks for.
 const DEPTH: usize = 3;
 
-const BROKEN: [Broken; 8] = [
+const BROKEN: [Broken; 9] = [
     Broken::TestFirst,
     Broken::StopIsNoFence,
     Broken::NobodyLooks,
@@ -30,6 +30,7 @@ const BROKEN: [Broken; 8] = [
     Broken::TornCount,
     Broken::OwnerLate,
     Broken::ChunkLost,
+    Broken::OwnerEarly,
     Broken::OpenedBlindly,
 ];
 
@@ -105,5 +106,6 @@ mutants! {
     a_torn_count_is_noticed: the_last_drop, TornCount;
     an_owner_cleared_late_is_noticed: frees_beside_reclaim, OwnerLate;
     a_chunk_that_a_search_loses_is_noticed: drops_beside_reclaim, ChunkLost;
+    a_proxy_owned_before_it_is_whole_is_noticed: a_look_at_handles, OwnerEarly;
     a_domain_opened_blindly_is_noticed: short_of_memory_and_a_kill, OpenedBlindly;
 }

@@ -529,9 +529,11 @@ pub fn a_look_at_handles(scene: &mut Scene) {
     });
     scene.thread(move || {
         let owners = blocks.iter().map(|block| block.owner());
-        for owner in owners.chain([Owner::KERNEL]).cycle().take(12) {
+        let owners = owners.chain([Owner::KERNEL]).cycle();
+        // Also behind the first, which is there all the time.
+        for (owner, index) in owners.zip([0, 0, 0, 1, 1, 1].into_iter().cycle()).take(18) {
             threads::point();
-            if let Some((interface, server)) = handle::held(owner, 0)
+            if let Some((interface, server)) = handle::held(owner, index)
                 && (interface, server.as_str()) != ("Probe", "server")
             {
                 wrong(format_args!(
