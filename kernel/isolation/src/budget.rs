@@ -167,8 +167,12 @@ pub(crate) fn count_group(group: &Group) -> bool {
 
 /// Whether the heap, which has `bytes` now, has grown enough for an audit.
 fn has_grown(bytes: usize) -> bool {
-    let audited = AUDITED.fetch_min(bytes, Ordering::Relaxed).min(bytes);
-    bytes - audited >= AUDIT_EVERY
+    // Every allocation comes here, and next to none makes it less: only that one pays for it.
+    let mut audited = AUDITED.load(Ordering::Relaxed);
+    if bytes < audited {
+        audited = AUDITED.fetch_min(bytes, Ordering::Relaxed).min(bytes);
+    }
+    bytes.saturating_sub(audited) >= AUDIT_EVERY
 }
 
 /// Whether [`audit`] has something to do.

@@ -87,12 +87,23 @@ fn listeners() -> u32 {
 
 /// What `attempt` finds: `bytes` bytes of memory. While it finds none, images that are kept for
 /// instances to come are given up, and listeners are asked for some. To be called without a lock.
+#[inline]
 pub fn or_wait<T>(bytes: usize, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
-    let mut found = attempt();
-    // What the machine does not have at all is nobody's to give.
-    if found.is_some() || bytes.div_ceil(PAGE) > platform().memory() {
+    let found = attempt();
+    if found.is_some() {
         return found;
     }
+    wait_for(bytes, &mut attempt)
+}
+
+/// What [`or_wait`] does when there was none.
+#[cold]
+fn wait_for<T>(bytes: usize, attempt: &mut impl FnMut() -> Option<T>) -> Option<T> {
+    // What the machine does not have at all is nobody's to give.
+    if bytes.div_ceil(PAGE) > platform().memory() {
+        return None;
+    }
+    let mut found = None;
     if kept::give_up() {
         found = attempt();
     }
