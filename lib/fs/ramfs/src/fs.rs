@@ -115,6 +115,15 @@ impl Inode {
     }
 }
 
+/// Has `list` keep room for no more than `room` items, if there is memory to move it.
+fn tighten<T>(list: &mut Vec<T>, room: usize) {
+    let mut smaller = Vec::new();
+    if smaller.try_reserve_exact(room.max(list.len())).is_ok() {
+        smaller.append(list);
+        *list = smaller;
+    }
+}
+
 /// A file system in memory.
 pub struct RamFs {
     limits: Limits,
@@ -368,6 +377,26 @@ impl RamFs {
         self.refund(INODE_COST + extra);
         self.free.push(place);
         self.count -= 1;
+        self.shrink();
+    }
+
+    /// Gives back the places behind the last inode when few are used: otherwise whoever once made
+    /// many files leaves their places behind for good. Looked at seldom, since it reads the list of
+    /// free places.
+    fn shrink(&mut self) {
+        let most = self.inodes.len() as u64 / 4;
+        if !self.count.is_power_of_two() || self.count > most {
+            return;
+        }
+        let end = self.inodes.iter().rposition(Option::is_some);
+        let end = end.map_or(0, |last| last + 1);
+        if end < self.inodes.len() {
+            self.inodes.truncate(end);
+            self.free.retain(|place| *place < end);
+            tighten(&mut self.inodes, end);
+            // Each inode has room to become free.
+            tighten(&mut self.free, end);
+        }
     }
 
     pub(crate) fn get(&self, inode: u64) -> Result<&Inode> {
@@ -402,5 +431,42 @@ impl RamFs {
         };
         let is_one = place < self.inodes.len() && self.number(place) == inode;
         is_one.then_some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn many_files_leave_no_places_behind() {
+        let limits = Limits {
+            bytes: 1 << 30,
+            inodes: 1 << 20,
+        };
+        let mut files = RamFs::new(limits, 7, 0);
+        let root = files.root();
+        let name = |number: u32| format!("file {number}");
+        let rooms = |files: &RamFs| files.inodes.capacity().max(files.free.capacity());
+        for _ in 0..2 {
+            for number in 0..10_000 {
+                let made = files.create(root, name(number).as_bytes(), Kind::Regular, 0o644, 0);
+                made.expect("there is room");
+            }
+            assert!(rooms(&files) >= 10_000);
+            for number in (3..10_000).rev() {
+                let gone = files.unlink(root, name(number).as_bytes(), 0);
+                gone.expect("it is there");
+            }
+            assert!(rooms(&files) < 100, "room for {}", rooms(&files));
+            for number in 0..3 {
+                assert!(files.lookup(root, name(number).as_bytes()).is_ok());
+                files
+                    .unlink(root, name(number).as_bytes(), 0)
+                    .expect("it is there");
+            }
+        }
+        assert_eq!(files.count, 1);
     }
 }
