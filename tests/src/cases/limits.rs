@@ -26,6 +26,9 @@ pub(super) const CASES: &[Case] = &[
     case("limits-caches-give-way", caches),
     case("limits-pipes", pipes),
     case("limits-pipes-of-one-program", many_pipes),
+    case("limits-hostile-environments", environments),
+    case("limits-hostile-descriptors", descriptors),
+    case("limits-hostile-many-files-in-tmp", many_files),
     case("limits-calls-without-memory", calls_without_memory),
     case("limits-read-errors-of-the-device", read_errors),
     case("limits-write-errors-of-the-device", write_errors),
@@ -287,6 +290,78 @@ fn many_pipes(bench: &Bench<'_>) -> Result<()> {
     ensure!(refused == 2, "{}", answer.stdout);
     expect_no_restart(&answer.stdout, "rv6")?;
     answer.shows("here\n").map(drop)
+}
+
+/// Runs `offence` as a job in the background that complains of `error`, while others work. Nothing
+/// crashes, and the memory is back after `mend`.
+fn offend(bench: &Bench<'_>, offence: &str, error: &str, mend: &str) -> Result<String> {
+    let free = "grep MemFree /proc/meminfo";
+    let line = format!(
+        "{free}; sh -c '{offence}' > /said 2> /complaint & \
+         for i in 1 2 3 4 5; do echo here | cat; ls /text | wc -l; done; wait; head -n 3 /said; grep -c '{error}' /complaint; \
+         rm /said /complaint; {mend}; sleep 1; {free}; domains -q"
+    );
+    let disk = bench.disk()?;
+    let answer = bench.exec_within(LIMIT * 2, bench.machine_with(&disk), &line)?;
+    let answer = answer.status(0)?.silently()?;
+    expect_memory_back(&answer.stdout)?;
+    for domain in [
+        "rv6",
+        "vfs",
+        "ext2",
+        "ramfs",
+        "block",
+        "virtio-blk",
+        "console",
+    ] {
+        expect_no_restart(&answer.stdout, domain)?;
+    }
+    let served = answer.stdout.matches("here\n").count();
+    ensure!(served == 5, "{}", answer.stdout);
+    bench.expect_clean(&disk)?;
+    Ok(answer.stdout)
+}
+
+/// Fails unless what [`offend`] shows has a line with a number of complaints above 0 right behind
+/// `said`.
+fn expect_complaints(shown: &str, said: &str) -> Result<()> {
+    let (_, rest) = shown.split_once(said).with_context(|| shown.to_string())?;
+    let count = rest
+        .lines()
+        .next()
+        .and_then(|line| line.parse::<u32>().ok());
+    ensure!(count.is_some_and(|count| count > 0), "{shown}");
+    Ok(())
+}
+
+/// Each child has a megabyte of environment, or of arguments; the personality holds a few.
+fn environments(bench: &Bench<'_>) -> Result<()> {
+    let offence = "X=$(seq 1 150000); export X; for i in $(seq 30); do sleep 4 & done; echo made; wait; \
+                   /bin/echo $(seq 1 500000) | wc -c; unset X; /bin/echo alive";
+    let shown = offend(bench, offence, "Cannot allocate memory", ":")?;
+    ensure!(shown.contains("made\n"), "{shown}");
+    expect_complaints(&shown, "alive\n")
+}
+
+/// Children that each open all files that they can have: the job's account ends that.
+fn descriptors(bench: &Bench<'_>) -> Result<()> {
+    let open = format!("{STRAIN} open 16000 /text/a.txt & ").repeat(6);
+    let offence = format!(
+        "{{ {open} wait; }} > /tmp/opened; grep memory /tmp/opened >&2; rm /tmp/opened; echo opened"
+    );
+    let shown = offend(bench, &offence, "Cannot allocate memory", ":")?;
+    expect_complaints(&shown, "opened\n")
+}
+
+/// More files than `/tmp` has room for, with and without content.
+fn many_files(bench: &Bench<'_>) -> Result<()> {
+    let offence = format!(
+        "mkdir /tmp/many /tmp/full; {STRAIN} make /tmp/many 1000000; {STRAIN} fill /tmp/full/it; echo filled"
+    );
+    let mend = format!("{STRAIN} clear /tmp/many; rm -r /tmp/many /tmp/full");
+    let shown = offend(bench, &offence, "No space left", &mend)?;
+    ensure!(shown.contains("filled"), "{shown}");
+    Ok(())
 }
 
 /// Nothing but errors comes of any system call when all memory is taken, and all of them work when
