@@ -10,8 +10,8 @@
 //! An object larger than [`LARGEST_SLOT`] has a chunk of its own, of as many bytes as it needs,
 //! with a shift so large that its slot number is 0.
 //!
-//! The kernel allocates chunks and slots (`isolation::heap`); only the owner lookup is here,
-//! because the generated proxies inline it.
+//! The kernel allocates chunks and slots (`isolation::memory::heap`); only the owner lookup is
+//! here, because the generated proxies inline it.
 
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;

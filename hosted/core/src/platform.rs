@@ -12,10 +12,10 @@ use hosted_core::{
     INTERRUPTED, MISMATCH, NO_DEADLINE, READ, READ_EXECUTE, READ_WRITE, Registers, TIMED_OUT, View,
 };
 use isolation::Reason;
+use isolation::load::verify::Identity;
 use isolation::platform::{
     Attributes, Frame, ImageSpace, Landing, PAGE, Platform, Protection, ThreadView, WaitResult,
 };
-use isolation::verify::Identity;
 
 /// The process.
 struct Process;
@@ -36,13 +36,13 @@ static IDENTITY: Identity = Identity {
 
 /// Puts the isolation half on top of the process. Called once, by the first thread.
 pub fn init() {
-    const API: Api = isolation::entry::API;
+    const API: Api = isolation::load::entry::API;
     // SAFETY: nothing of the core has used the shared heap yet, and no domain exists.
     unsafe { set_api(API) };
     isolation::platform::set(&PROCESS);
-    isolation::verify::set_identity(&IDENTITY);
-    isolation::handle::set_registry(proxies::REGISTRY);
-    isolation::kill::init();
+    isolation::load::verify::set_identity(&IDENTITY);
+    isolation::call::handle::set_registry(proxies::REGISTRY);
+    isolation::death::kill::init();
 }
 
 impl Platform for Process {
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn fault(registers: usize, reason: u32, address: usize) ->
     let reason = Reason::from_number(reason.into()).unwrap_or(Reason::Exception);
     // SAFETY: by the caller's duty.
     let mut frame = Interrupted(unsafe { &mut *(registers as *mut Registers) });
-    u32::from(isolation::kill::fault(&mut frame, reason, address))
+    u32::from(isolation::death::kill::fault(&mut frame, reason, address))
 }
 
 /// See [`hosted_core::Core::tick`].
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn fault(registers: usize, reason: u32, address: usize) ->
 pub unsafe extern "C" fn tick(registers: usize, ns: u64) {
     // SAFETY: by the caller's duty.
     let mut frame = Interrupted(unsafe { &mut *(registers as *mut Registers) });
-    isolation::kill::tick(&mut frame, ns);
+    isolation::death::kill::tick(&mut frame, ns);
 }
 
 /// Space for an image.

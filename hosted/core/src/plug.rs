@@ -18,9 +18,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use hosted_core::{CRASHED, DONE, FAILED, NO_MEMORY, PlugWish, REFUSED};
 use interfaces::{PlugIn, PlugInError};
 use isolation::Reason;
+use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
-use isolation::kill::kill;
-use isolation::loader::{self, MOST_GRANTS, Prepared};
+use isolation::load::loader::{self, MOST_GRANTS, Prepared};
 use isolation::lock::Lock;
 use isolation::platform::{WaitResult, platform};
 
@@ -258,7 +258,7 @@ unsafe fn grant(
         )
     };
     let sink = Sink(wish.sink[0], wish.sink[1]);
-    isolation::thread::with_root(|| work(&mut wish.number, input, options, &sink))
+    isolation::domain::thread::with_root(|| work(&mut wish.number, input, options, &sink))
 }
 
 /// See [`hosted_core::Core::plug_load`].
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn update(wish: *mut PlugWish) -> u32 {
 
 /// See [`hosted_core::Core::plug_end`].
 pub extern "C" fn end(number: u32) {
-    isolation::thread::with_root(|| {
+    isolation::domain::thread::with_root(|| {
         let index = (number as usize).wrapping_sub(1);
         let plug = PLUGS.lock().get_mut(index).and_then(Option::take);
         if let Some(plug) = plug {

@@ -7,8 +7,8 @@ use abi::image::PORT_OFFER;
 use alloc::format;
 use alloc::string::String;
 use isolation::domain::Limits;
-use isolation::group::{FIRST_WEIGHT, GroupSpec};
-use isolation::loader::{self, Instance, MOST_GRANTS, Prepared};
+use isolation::domain::group::{FIRST_WEIGHT, GroupSpec};
+use isolation::load::loader::{self, Instance, MOST_GRANTS, Prepared};
 use isolation::{Reason, klog};
 
 /// See [`hosted_core::Core::run`].
@@ -18,7 +18,7 @@ use isolation::{Reason, klog};
 pub unsafe extern "C" fn run(options: usize, len: usize) -> u32 {
     // SAFETY: by the caller's duty.
     let options = unsafe { bytes(options, len) };
-    isolation::thread::with_root(|| match start_first(options) {
+    isolation::domain::thread::with_root(|| match start_first(options) {
         Ok(instance) => {
             // The core's own thread is never interrupted.
             let _ = instance.block.wait_gone();

@@ -17,11 +17,11 @@ use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 use hosted_core::{REACHED_ALONE, REACHED_LOCKED};
 use interfaces::Subject;
-use isolation::heap::{OBJECTS, PROXIES};
-use isolation::kill::{helpers, kill};
-use isolation::loader::Prepared;
+use isolation::death::kill::{helpers, kill};
+use isolation::load::loader::Prepared;
 use isolation::lock::Lock;
-use isolation::owner::Owner;
+use isolation::memory::heap::{OBJECTS, PROXIES};
+use isolation::memory::owner::Owner;
 use isolation::platform::{Attributes, STACK_BYTES, platform};
 use isolation::{ControlBlock, Reason};
 
@@ -80,7 +80,7 @@ struct Counts {
 
 /// See [`hosted_core::Core::steps`].
 pub extern "C" fn run() -> u32 {
-    isolation::thread::with_root(|| {
+    isolation::domain::thread::with_root(|| {
         let mut failed = 0;
         for call in CALLS {
             match sweep(call) {

@@ -4,7 +4,7 @@ use crate::memory::{self, PAGE};
 use crate::{signals, threads};
 use anyhow::{Context, Result, anyhow, bail};
 use hosted_core::{Core, Figure, File, Host, READ, READ_EXECUTE, READ_WRITE, VERSION};
-use isolation::elf::Elf;
+use isolation::load::elf::Elf;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};

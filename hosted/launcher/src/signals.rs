@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 /// Bytes of a thread's alternate stack.
 const ALTERNATE: usize = 64 * 1024;
 /// Nanoseconds of processor time between two ticks.
-const TICK: i64 = isolation::kill::TICK_MS as i64 * 1_000_000;
+const TICK: i64 = isolation::death::kill::TICK_MS as i64 * 1_000_000;
 
 fn stop_signal() -> i32 {
     libc::SIGRTMIN() + 1

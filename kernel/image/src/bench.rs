@@ -10,10 +10,10 @@ use core::hint::black_box;
 use framework::kprintln;
 use framework::time::tsc;
 use interfaces::{Misdeed, Subject};
+use isolation::death::kill::kill;
 use isolation::domain::Limits;
-use isolation::kill::kill;
-use isolation::loader::{self, Instance, MOST_GRANTS, Prepared};
-use isolation::owner::Owner;
+use isolation::load::loader::{self, Instance, MOST_GRANTS, Prepared};
+use isolation::memory::owner::Owner;
 use isolation::{Reason, platform::platform};
 
 /// Calls in one round.
@@ -211,7 +211,7 @@ fn deaths() -> Result<(), String> {
 fn reclaim() -> u64 {
     // SAFETY: so many domains never live in a benchmark.
     const OWNER: Owner = unsafe { Owner::new(u32::MAX - 1) };
-    let heap = &isolation::heap::OBJECTS;
+    let heap = &isolation::memory::heap::OBJECTS;
     (0..100_000).for_each(|_| _ = heap.allocate(64, OWNER));
     let begin = tsc();
     // SAFETY: nobody uses what was allocated for the owner that is none.

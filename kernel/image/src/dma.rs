@@ -22,7 +22,7 @@ use framework::pci::StopError;
 use framework::sync::SpinLock;
 use interfaces::{DmaAllocator, DmaMemory, Handle, HardwareError, PciAddress, RpcError, RpcResult};
 use isolation::ControlBlock;
-use isolation::account::{Charge, Kind};
+use isolation::domain::account::{Charge, Kind};
 use isolation::lock::Lock;
 
 use crate::hardware::refusal;
@@ -372,7 +372,7 @@ fn new_memory(pages: usize, user: Option<&Arc<ControlBlock>>) -> RpcResult<Lent>
             .then(|| DmaCoherent::alloc(pages).ok())
             .flatten()
     };
-    let memory = isolation::relief::or_wait(pages * PAGE_SIZE, attempt);
+    let memory = isolation::memory::relief::or_wait(pages * PAGE_SIZE, attempt);
     Ok(Lent {
         memory: memory.ok_or(RpcError::NoMemory)?,
         charge,

@@ -12,11 +12,11 @@ use framework::fault::{Fault, FaultKind, FaultOutcome};
 use framework::mem::kspace::{self, Prot, Region};
 use framework::{smp, task, time};
 use isolation::Reason;
+use isolation::load::verify::Identity;
 use isolation::platform::{
     Attributes, Frame, ImageSpace, Landing, PAGE, Platform, Protection, STACK_BYTES, ThreadView,
     WaitResult,
 };
-use isolation::verify::Identity;
 
 /// Pages that only the kernel itself may use: domains are refused before memory is so short that
 /// the kernel could not do its own bookkeeping.
@@ -41,7 +41,7 @@ pub fn can_spare(count: usize) -> bool {
     let left = framework::mem::frames::stats().free.checked_sub(count);
     let scarce = RESERVE_PAGES + recovery_pages() + SCARCE_PAGES;
     if left.is_some_and(|left| left < scarce) && !SCARCE.swap(true, Ordering::Relaxed) {
-        isolation::relief::ring(count * PAGE);
+        isolation::memory::relief::ring(count * PAGE);
     } else if left.is_some_and(|left| left > scarce + SCARCE_PAGES)
         && SCARCE.load(Ordering::Relaxed)
     {
@@ -72,13 +72,13 @@ static IDENTITY: Identity = Identity {
 
 /// Puts the isolation half on top of the framework. Called once, by the first thread.
 pub fn init() {
-    const API: Api = isolation::entry::API;
+    const API: Api = isolation::load::entry::API;
     // SAFETY: nothing of the kernel has used the shared heap yet, and no domain exists.
     unsafe { set_api(API) };
     debug_assert!(api().now as usize == API.now as usize);
     isolation::platform::set(&MACHINE);
-    isolation::verify::set_identity(&IDENTITY);
-    isolation::handle::set_registry(proxies::REGISTRY);
+    isolation::load::verify::set_identity(&IDENTITY);
+    isolation::call::handle::set_registry(proxies::REGISTRY);
     // SAFETY: isolation redirects a frame only to the landing of the call record that the faulting
     // domain was entered by, with the registers saved there.
     unsafe { framework::fault::set_hook(on_fault) };
@@ -86,7 +86,7 @@ pub fn init() {
     unsafe { framework::time::set_tick_hook(on_tick) };
     // SAFETY: looks at the top record alone, and at the domain that it names.
     unsafe { task::set_service_hook(is_in_service) };
-    isolation::kill::init();
+    isolation::death::kill::init();
 }
 
 /// The group of threads with these attributes.
@@ -99,7 +99,7 @@ fn group_of(attributes: &Attributes) -> task::Group {
 
 fn is_in_service(top_record: usize, group: u64) -> bool {
     // SAFETY: the framework asks for the top record of a thread on this processor, if it has one.
-    unsafe { isolation::thread::is_in_service(top_record as *const _, group) }
+    unsafe { isolation::domain::thread::is_in_service(top_record as *const _, group) }
 }
 
 impl Platform for Machine {
@@ -289,14 +289,14 @@ fn on_fault(frame: &mut TrapFrame, fault: Fault) -> FaultOutcome {
         FaultKind::InvalidOpcode => Reason::InvalidOpcode,
         _ => Reason::Exception,
     };
-    match isolation::kill::fault(&mut Registers(frame), reason, fault.address as usize) {
+    match isolation::death::kill::fault(&mut Registers(frame), reason, fault.address as usize) {
         true => FaultOutcome::Handled,
         false => FaultOutcome::Unhandled,
     }
 }
 
 fn on_tick(frame: &mut TrapFrame) {
-    isolation::kill::tick(&mut Registers(frame), task::take_busy_ns());
+    isolation::death::kill::tick(&mut Registers(frame), task::take_busy_ns());
 }
 
 /// Space for an image.

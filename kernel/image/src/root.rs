@@ -11,9 +11,9 @@ use framework::kprintln;
 use interfaces::{
     Archive, CommandLine, DomainControl, Hardware, Loader, MemoryWatch, Monitor, Power,
 };
+use isolation::domain::group::{FIRST_WEIGHT, GroupSpec};
 use isolation::domain::{ControlBlock, Limits};
-use isolation::group::{FIRST_WEIGHT, GroupSpec};
-use isolation::loader::{self, MOST_GRANTS, Prepared, StartError};
+use isolation::load::loader::{self, MOST_GRANTS, Prepared, StartError};
 use services::{Control, ImageLoader, KernelMemory, KernelMonitor};
 
 /// Where the image of `init` is in the archive. The word `root=PATH` on the command line has

@@ -112,8 +112,8 @@ fn restore_interrupts(on: bool) {
 #[cfg(all(target_os = "none", feature = "hosted"))]
 #[inline(always)]
 fn disable_interrupts() -> bool {
-    // SAFETY: GS points to the thread's own words (see `crate::thread`), of which this one is the
-    // lock's.
+    // SAFETY: GS points to the thread's own words (see `crate::domain::thread`), of which this one
+    // is the lock's.
     unsafe {
         core::arch::asm!("inc qword ptr gs:[{word}]", word = const abi::words::LOCKS, options(nostack))
     };

@@ -103,7 +103,7 @@ impl Attributes {
     /// Of a thread of the kernel's own.
     pub const KERNEL: Attributes = Attributes {
         group: 0,
-        weight: crate::group::USUAL_WEIGHT,
+        weight: crate::domain::group::USUAL_WEIGHT,
         percent: 0,
         urgent: false,
     };
@@ -209,25 +209,25 @@ pub fn platform() -> &'static dyn Platform {
 /// too late, when the thread has left the dead domain already, is nobody else's affair.
 ///
 /// In the drop of an object on somebody else's thread it waits no longer than such a drop may take;
-/// then the object's domain is ended (see [`crate::drops`]).
+/// then the object's domain is ended (see [`crate::death::drops`]).
 pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult {
     loop {
-        let patience = crate::drops::note_wait();
+        let patience = crate::death::drops::note_wait();
         let soonest = [deadline, patience].into_iter().flatten().min();
         let result = platform().wait(word, expected, soonest);
         let is_early = deadline.is_none_or(|deadline| soonest < Some(deadline));
         let is_late = patience.is_some_and(|patience| platform().now() >= patience);
         if is_late {
             // Also where each of its waits is short.
-            crate::drops::end_late();
+            crate::death::drops::end_late();
         }
         if result == WaitResult::TimedOut && is_early {
-            if crate::kill::chain_has_dead() {
+            if crate::death::kill::chain_has_dead() {
                 return WaitResult::Interrupted;
             }
             continue;
         }
-        if result != WaitResult::Interrupted || crate::kill::chain_has_dead() {
+        if result != WaitResult::Interrupted || crate::death::kill::chain_has_dead() {
             return result;
         }
     }
@@ -236,10 +236,10 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResul
 /// Lets another thread run, on behalf of a domain. A drop on somebody else's thread that does so
 /// for longer than it may take ends the object's domain, as in [`wait`].
 pub(crate) fn yield_now() {
-    let patience = crate::drops::note_yield();
+    let patience = crate::death::drops::note_yield();
     platform().yield_now();
     if patience.is_some_and(|patience| platform().now() >= patience) {
-        crate::drops::end_late();
+        crate::death::drops::end_late();
     }
 }
 

@@ -1,7 +1,7 @@
 //! `HeapAudit`: a look at the heaps, in kernels for tests.
 
 use interfaces::{HeapAudit, RpcResult, Text};
-use isolation::heap::{OBJECTS, PROXIES};
+use isolation::memory::heap::{OBJECTS, PROXIES};
 
 /// Looks at the heaps of shared objects and of handles.
 pub struct Auditor;

@@ -6,9 +6,9 @@ use interfaces::{
     AnyHandle, DomainSpec, Handle, Image, LoadError, Loader, Port, RVec, RpcError, RpcResult,
     StartError, Started, Text,
 };
+use isolation::domain::group::GroupSpec;
 use isolation::domain::{self, BlockRef, Limits};
-use isolation::group::GroupSpec;
-use isolation::loader::{self, File, MOST_GRANTS, Prepared};
+use isolation::load::loader::{self, File, MOST_GRANTS, Prepared};
 
 /// Verifies images.
 pub struct ImageLoader;

@@ -2,7 +2,7 @@
 
 use crate::Machine;
 use interfaces::{MemoryWatch, RpcResult, Shortage};
-use isolation::relief;
+use isolation::memory::relief;
 
 /// The machine's memory as those see it who can give some back.
 pub struct KernelMemory<M>(pub M);

@@ -6,11 +6,13 @@ use interfaces::{
     CrashReason, Domain, DomainControl, DomainEvent, DomainInfo, Handle, Holdings, MemoryInfo,
     Monitor, RVec, RpcResult, Text, TimeInfo,
 };
-use isolation::budget;
+use isolation::Reason;
+use isolation::call::handle;
+use isolation::death::kill;
+use isolation::domain::group::Group;
 use isolation::domain::{self, ControlBlock};
-use isolation::group::Group;
-use isolation::heap::{OBJECTS, PROXIES};
-use isolation::{Reason, handle, kill};
+use isolation::memory::budget;
+use isolation::memory::heap::{OBJECTS, PROXIES};
 
 /// What the monitor shows of the machine.
 pub trait Machine: Send + Sync + 'static {
@@ -80,7 +82,7 @@ impl Domain for DomainObject {
     }
 
     fn adopt_thread(&self) -> RpcResult<()> {
-        isolation::thread::give_to(&self.0)
+        isolation::domain::thread::give_to(&self.0)
     }
 
     fn wait_until(&self, deadline: u64) -> RpcResult<bool> {

@@ -3,7 +3,7 @@
 
 use abi::image::{MOST_PORTS, PORT_LENGTH, Port, SIGNATURE_LENGTH};
 use ed25519_compact::{KeyPair, Seed};
-use isolation::loader::LoadError;
+use isolation::load::loader::LoadError;
 use lab::fuzz::loader::load;
 use lab::fuzz::sample::{
     self, COUNT, DYNAMIC, ENTRY, FINGERPRINT, HEADER, HEADERS, LENGTH, RELOCATIONS, put,

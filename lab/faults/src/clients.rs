@@ -10,9 +10,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use interfaces::{Block, BlockError};
+use isolation::domain::thread::with_root;
 use isolation::lock::Lock;
 use isolation::platform::{Attributes, platform};
-use isolation::thread::with_root;
 
 /// Clients.
 pub const CLIENTS: usize = 3;

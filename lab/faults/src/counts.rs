@@ -2,9 +2,9 @@
 
 use crate::engine::Ground;
 use crate::store::pause;
-use isolation::heap::{OBJECTS, PROXIES};
-use isolation::kill::helpers;
-use isolation::owner::Owner;
+use isolation::death::kill::helpers;
+use isolation::memory::heap::{OBJECTS, PROXIES};
+use isolation::memory::owner::Owner;
 use isolation::platform::{STACK_BYTES, platform};
 
 /// Counts at a moment when no driver lives.

@@ -10,8 +10,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use interfaces::{Block, Incarnation};
 use isolation::State;
+use isolation::death::kill::ask_to_crash;
 use isolation::domain::ControlBlock;
-use isolation::kill::ask_to_crash;
 use isolation::platform::platform;
 
 /// Lines that are reported over all cycles.

@@ -12,9 +12,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use interfaces::{Block, Respawn};
+use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
-use isolation::kill::kill;
-use isolation::loader::{self, MOST_GRANTS, Prepared};
+use isolation::load::loader::{self, MOST_GRANTS, Prepared};
 use isolation::platform::platform;
 use isolation::{Reason, State};
 

@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use interfaces::{Block, Gate, Incarnation, Respawn, RespawnError};
 use isolation::Reason;
+use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
-use isolation::kill::kill;
-use isolation::loader::{MOST_GRANTS, Prepared, StartError};
+use isolation::load::loader::{MOST_GRANTS, Prepared, StartError};
 use isolation::lock::Lock;
 use isolation::platform::{WaitResult, platform, wait};
 

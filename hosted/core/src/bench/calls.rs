@@ -7,7 +7,7 @@ use core::arch::asm;
 use core::hint::black_box;
 use interfaces::Subject;
 use isolation::Reason;
-use isolation::kill::kill;
+use isolation::death::kill::kill;
 
 /// An object of the core, called through its method table without a proxy.
 struct Plain;

@@ -11,9 +11,9 @@ use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 use interfaces::Misdeed;
 use isolation::Reason;
-use isolation::heap::OBJECTS;
-use isolation::kill::kill;
-use isolation::owner::Owner;
+use isolation::death::kill::kill;
+use isolation::memory::heap::OBJECTS;
+use isolation::memory::owner::Owner;
 
 /// Rounds of something that takes microseconds.
 const LIVES: usize = 400;

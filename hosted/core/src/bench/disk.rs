@@ -14,7 +14,7 @@ use faults::store::{SECTOR, Store};
 use faults::supervisor::{Respawner, Supervisor};
 use interfaces::{Block, Respawn};
 use isolation::Reason;
-use isolation::kill::{ask_to_crash, kill};
+use isolation::death::kill::{ask_to_crash, kill};
 use isolation::platform::platform;
 
 /// Bytes of a transfer, and of what is transferred again and again.

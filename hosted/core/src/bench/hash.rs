@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use interfaces::TableBench;
 use isolation::Reason;
-use isolation::kill::kill;
+use isolation::death::kill::kill;
 
 /// Two to the power of these is how many entries there is room for.
 const BITS: [u32; 8] = [12, 14, 16, 18, 20, 22, 24, 26];

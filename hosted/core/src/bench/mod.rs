@@ -31,7 +31,7 @@ use core::arch::x86_64::{_mm_lfence, _rdtsc};
 use hosted_core::Figure;
 use interfaces::{Interface, Subject};
 use isolation::domain::Limits;
-use isolation::loader::{self, Instance, MOST_GRANTS, Prepared};
+use isolation::load::loader::{self, Instance, MOST_GRANTS, Prepared};
 
 /// Calls in one round.
 const CALLS: u64 = 1000;
@@ -58,7 +58,7 @@ const ALL: [Bench; 7] = [
 pub unsafe extern "C" fn run(names: usize, len: usize) -> u32 {
     // SAFETY: by the caller's duty.
     let names = core::str::from_utf8(unsafe { bytes(names, len) }).unwrap_or("");
-    isolation::thread::with_root(|| match run_all(names) {
+    isolation::domain::thread::with_root(|| match run_all(names) {
         Ok(()) => 0,
         Err(why) => {
             crate::log::print(format_args!("bench {why}"));

@@ -9,8 +9,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use interfaces::{Making, Net, PacketSource};
 use isolation::Reason;
-use isolation::kill::kill;
-use isolation::loader::Instance;
+use isolation::death::kill::kill;
+use isolation::load::loader::Instance;
 
 /// Rounds of every figure.
 const ROUNDS: usize = 1000;

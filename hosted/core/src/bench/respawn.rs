@@ -7,9 +7,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use interfaces::{Gate, Incarnation, Interface, Respawn, RespawnError, RpcResult};
 use isolation::Reason;
+use isolation::death::kill::kill;
 use isolation::domain::ControlBlock;
-use isolation::kill::kill;
-use isolation::loader::Prepared;
+use isolation::load::loader::Prepared;
 use isolation::lock::Lock;
 
 /// A driver through all its instances.

@@ -13,7 +13,7 @@ use core::hint::black_box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use interfaces::Subject;
 use isolation::Reason;
-use isolation::kill::kill;
+use isolation::death::kill::kill;
 use isolation::platform::{Attributes, platform};
 
 /// Threads that call at once.
@@ -149,5 +149,5 @@ impl Round {
 extern "C" fn caller(share: usize) {
     // SAFETY: `rate` gave this thread a share of the round.
     let round = unsafe { Arc::from_raw(share as *const Round) };
-    isolation::thread::with_root(|| round.take_part());
+    isolation::domain::thread::with_root(|| round.take_part());
 }

@@ -3,10 +3,10 @@
 use super::machine::AT_WAKE;
 use super::rings::plays_well;
 use crate::Reason;
+use crate::death::kill::kill;
+use crate::domain::group::Seat;
 use crate::domain::{self, Limits};
-use crate::group::Seat;
-use crate::kept::Loaded;
-use crate::kill::kill;
+use crate::load::kept::Loaded;
 use crate::platform::{PAGE, platform};
 
 /// Ends the only domain, and waits until it is gone.

@@ -5,16 +5,16 @@
 
 use super::machine::{is_live, wrong};
 use super::threads::domain_step;
+use crate::call::handle::{ProxyEntry, pass};
 use crate::call::{Method, guarded};
+use crate::death::kill::crash_here;
+use crate::domain::group::Seat;
+use crate::domain::thread::current;
+use crate::domain::words::LastWords;
 use crate::domain::{self, ControlBlock, Limits, State};
-use crate::group::Seat;
-use crate::handle::{ProxyEntry, pass};
-use crate::kept::Loaded;
-use crate::kill::crash_here;
+use crate::load::kept::Loaded;
 use crate::lock::Lock;
 use crate::platform::{PAGE, platform};
-use crate::thread::current;
-use crate::words::LastWords;
 use crate::{Reason, proxy};
 use abi::handle::{Handle, Interface, ObjectOf};
 use abi::shared::KERNEL_OWNER;

@@ -5,8 +5,8 @@
 use super::machine::pass;
 use super::rings::plays_well;
 use crate::Reason;
-use crate::drops::{end_late, in_drop, note_wait};
-use crate::entry::API;
+use crate::death::drops::{end_late, in_drop, note_wait};
+use crate::load::entry::API;
 use crate::platform::wait as wait_for;
 use crate::sync::AtomicU32;
 

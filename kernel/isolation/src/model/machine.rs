@@ -71,9 +71,9 @@ pub fn set_up() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: nothing has used the shared heap yet, and no domain exists.
-        unsafe { abi::api::set_api(crate::entry::API) };
+        unsafe { abi::api::set_api(crate::load::entry::API) };
         crate::platform::set(&MACHINE);
-        crate::handle::set_registry(super::domains::REGISTRY);
+        crate::call::handle::set_registry(super::domains::REGISTRY);
     });
 }
 

@@ -7,10 +7,10 @@ use super::checks::ONE_AT_A_TIME;
 use super::domains::inside;
 use super::scenes::{Scene, play};
 use crate::Reason;
+use crate::death::kill::{self, TICK_MS};
+use crate::domain::thread::top;
 use crate::domain::{ControlBlock, DEFAULT_BUDGET_MS};
-use crate::kill::{self, TICK_MS};
 use crate::platform::{Frame, Landing, ThreadView};
-use crate::thread::top;
 use std::sync::PoisonError;
 
 /// A frame whose instruction pointer lies in the image.

@@ -4,12 +4,12 @@
 use super::domains::{Nest, Probe, Tagged, as_client, endow, hand_over, inside, start};
 use super::machine::{live_runs, settle, verdict, wrong};
 use super::threads::{self, Join, spawn};
+use crate::call::handle;
+use crate::death::kill::{Patience, ask_to_crash, kill, reaper_round};
+use crate::domain::thread::with_root;
 use crate::domain::{self, ControlBlock, Reason, State};
-use crate::handle;
-use crate::heap::{OBJECTS, PROXIES};
-use crate::kill::{Patience, ask_to_crash, kill, reaper_round};
-use crate::owner::Owner;
-use crate::thread::with_root;
+use crate::memory::heap::{OBJECTS, PROXIES};
+use crate::memory::owner::Owner;
 use abi::handle::Handle;
 use abi::{RRef, RpcError, RpcResult};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -100,7 +100,7 @@ impl Scene {
         }
         OVER.store(true, Ordering::Release);
         // This wakes the reaper as well.
-        crate::undertaker::work_waits();
+        crate::death::undertaker::work_waits();
         loop {
             let join = DETACHED.lock().expect("not poisoned").pop();
             let Some(join) = join else { break };

@@ -12,9 +12,9 @@
 //! - Domain code is at one known place. A thread that is stopped there goes on in the error stub.
 
 use crate::call::{Record, resume};
+use crate::domain::thread::top;
 use crate::platform::{Frame, Landing, ThreadView, WaitResult};
 use crate::sync::{Broken, is_broken};
-use crate::thread::top;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 use shuttle::rand::Rng;

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
 use anyhow::{Result, ensure};
-use isolation::elf::{Elf, LARGEST_IMAGE};
-use isolation::loader::{self, LoadError};
+use isolation::load::elf::{Elf, LARGEST_IMAGE};
+use isolation::load::loader::{self, LoadError};
+use isolation::load::verify::{Identity, set_identity};
 use isolation::platform::{ImageSpace, PAGE, Protection};
-use isolation::verify::{Identity, set_identity};
 
 use super::sample::{self, FINGERPRINT};
 use super::{Numbers, Trial};

@@ -1,5 +1,5 @@
 //! What memory and threads a domain is charged with. All of it counts in its group's budget, too;
-//! what it owns on the shared heap is kept in [`crate::budget`].
+//! what it owns on the shared heap is kept in [`crate::memory::budget`].
 //!
 //! | kind | charged | given back |
 //! | --- | --- | --- |
@@ -10,9 +10,9 @@
 //! | device memory | DMA buffers | when they are dropped |
 
 use crate::domain::ControlBlock;
-use crate::group::Group;
+use crate::domain::group::Group;
+use crate::memory::relief;
 use crate::platform::{Attributes, PAGE, STACK_BYTES, platform};
-use crate::relief;
 use abi::RpcError;
 use alloc::sync::Arc;
 use core::ptr::NonNull;

@@ -5,18 +5,25 @@
 //! `Dying` from the moment it is dead until nobody is inside, and `Gone` when everything it owned
 //! is taken back. `alive` is the only word that calls look at.
 
-use crate::drops::Drops;
-use crate::group::{Group, GroupSpec, Seat};
-use crate::kept::Loaded;
-use crate::loader::File;
+pub mod account;
+pub mod group;
+pub(crate) mod quota;
+pub(crate) mod text;
+pub mod thread;
+pub(crate) mod words;
+
+use crate::death::drops::Drops;
+use crate::domain::group::{Group, GroupSpec, Seat};
+use crate::domain::quota::Quota;
+use crate::domain::thread::{PLACES, place};
+use crate::domain::words::LastWords;
+use crate::load::kept::Loaded;
+use crate::load::loader::File;
 use crate::lock::Lock;
-use crate::owner::Owner;
+use crate::memory::owner::Owner;
+use crate::memory::relief;
 use crate::platform::{PAGE, WaitResult, platform, wait};
-use crate::quota::Quota;
-use crate::relief;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
-use crate::thread::{PLACES, place};
-use crate::words::LastWords;
 use abi::RpcError;
 use abi::Text;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -152,8 +159,8 @@ pub struct Counters {
     threads_ns: AtomicU64,
     /// Calls under way, where they are counted.
     pub(crate) calls_inside: AtomicU32,
-    /// What [`crate::budget`] knows of its shared memory: bytes that it may allocate before more
-    /// are granted.
+    /// What [`crate::memory::budget`] knows of its shared memory: bytes that it may allocate before
+    /// more are granted.
     pub(crate) allowance: AtomicUsize,
     /// And bytes that its group is charged with for it.
     pub(crate) granted: AtomicUsize,
@@ -240,12 +247,13 @@ impl ControlBlock {
     }
 
     /// Charges it with `ns` nanoseconds of processor time, at the end of which its code was met.
-    /// The only place that does is [`crate::kill::tick`].
+    /// The only place that does is [`crate::death::kill::tick`].
     pub(crate) fn charge(&self, ns: u64) {
         self.counters.own_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// Nanoseconds of processor time that its code has used, by samples: see [`crate::kill::tick`].
+    /// Nanoseconds of processor time that its code has used, by samples: see
+    /// [`crate::death::kill::tick`].
     pub fn own_ns(&self) -> u64 {
         self.counters.own_ns.load(Ordering::Relaxed)
     }
@@ -670,7 +678,8 @@ static BLOCKS: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize
 /// Counts one more block, and makes room for it wherever a dead domain waits; whether there is.
 fn make_room() -> bool {
     let count = BLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
-    let is_room = crate::kill::make_room(count) && crate::undertaker::make_room(count);
+    let is_room =
+        crate::death::kill::make_room(count) && crate::death::undertaker::make_room(count);
     if !is_room {
         BLOCKS.fetch_sub(1, Ordering::Relaxed);
     }
@@ -689,7 +698,7 @@ impl Drop for ControlBlock {
 /// The domain that starts another: the one whose code runs, or that called the kernel object whose
 /// code runs. `None`: the kernel.
 pub(crate) fn starter() -> Option<Arc<ControlBlock>> {
-    match crate::thread::current_id() {
+    match crate::domain::thread::current_id() {
         abi::shared::KERNEL_OWNER => caller(),
         id => find(id),
     }
@@ -728,7 +737,7 @@ pub(crate) fn create(
         return refuse(payer);
     }
     let parent = starter.map_or(abi::shared::KERNEL_OWNER, |starter| starter.id);
-    let name = crate::text::clean(name);
+    let name = crate::domain::text::clean(name);
     let mut table = TABLE.lock();
     let id = table.next;
     let Some(next) = id.checked_add(1) else {
@@ -754,7 +763,7 @@ pub fn caller_id() -> u32 {
 
 /// The domain that called the kernel object whose code runs.
 pub fn caller() -> Option<Arc<ControlBlock>> {
-    let top = crate::thread::top();
+    let top = crate::domain::thread::top();
     // SAFETY: records of the running thread; the block that one names is not freed.
     let id = unsafe {
         let previous = (!top.is_null()).then(|| (*top).previous)?;

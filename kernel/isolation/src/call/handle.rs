@@ -3,22 +3,22 @@
 //! An object that leaves its domain gets an [`Export`], which holds the one reference that crossed,
 //! and each holder gets a [`Proxy`] of its own that points to the export. Proxies lie in a heap of
 //! their own with the same owner tables as shared objects
-//! ([`heap::PROXIES`](crate::heap::PROXIES)), so that handing a proxy on is one store, and the
-//! proxies of a dead holder are found by their owner. When the last proxy of an export goes, the
-//! object's own drop runs inside its domain, guarded like any call; [`crate::drops`] says on which
-//! thread.
+//! ([`heap::PROXIES`](crate::memory::heap::PROXIES)), so that handing a proxy on is one store, and
+//! the proxies of a dead holder are found by their owner. When the last proxy of an export goes,
+//! the object's own drop runs inside its domain, guarded like any call; [`crate::death::drops`]
+//! says on which thread.
 
-use crate::account::{Charge, Kind};
-use crate::budget;
 use crate::call::Record;
+use crate::death::drops::{self, Dropper};
+use crate::domain::account::{Charge, Kind};
+use crate::domain::thread::{current, current_id, top};
 use crate::domain::{BlockRef, ControlBlock, kernel_block};
-use crate::drops::{self, Dropper};
-use crate::heap::{PROXIES, Search, SharedHeap};
 use crate::lock::Lock;
-use crate::owner::Owner;
+use crate::memory::budget;
+use crate::memory::heap::{PROXIES, Search, SharedHeap};
+use crate::memory::owner::Owner;
 use crate::platform::platform;
 use crate::sync::{AtomicUsize, point};
-use crate::thread::{current, current_id, top};
 use abi::handle::{HandleOps, Head, RawHandle};
 use abi::{RpcError, RpcResult, Transfer};
 use alloc::boxed::Box;
@@ -55,7 +55,7 @@ pub fn proxy_entry(interface: u64) -> Option<&'static ProxyEntry> {
 }
 
 /// An object that has left its domain. When its last proxy is gone it is the *orphan* that
-/// [`crate::drops`] takes care of.
+/// [`crate::death::drops`] takes care of.
 pub(crate) struct Export {
     /// Proxies that point here.
     proxies: AtomicUsize,
@@ -148,7 +148,7 @@ pub unsafe fn outward(record: *const Record) -> Transfer {
     #[cfg(test)]
     if crate::sync::is_broken(crate::sync::Broken::LeaveFirst) {
         // SAFETY: wrong on purpose, but the chain is intact.
-        unsafe { crate::thread::set_top((*record).previous) };
+        unsafe { crate::domain::thread::set_top((*record).previous) };
         crate::sync::spin();
     }
     point();
@@ -345,7 +345,7 @@ pub unsafe fn is_kernel_object(data: *const u8) -> bool {
 
 /// Another proxy for the same object, for the domain whose code runs.
 unsafe extern "C" fn retain_proxy(data: *mut u8) -> *mut u8 {
-    crate::entry::check_stack();
+    crate::load::entry::check_stack();
     // SAFETY: the data pointer of a live proxy.
     let proxy = unsafe { &*data.cast::<Proxy>() };
     new_proxy(proxy.export, proxy.interface, current_id())
@@ -354,10 +354,10 @@ unsafe extern "C" fn retain_proxy(data: *mut u8) -> *mut u8 {
 
 /// Drops a proxy.
 unsafe extern "C" fn release_proxy(data: *mut u8) {
-    crate::entry::check_stack();
+    crate::load::entry::check_stack();
     // SAFETY: the data pointer of a live proxy whose handle is being dropped.
     unsafe {
-        if crate::thread::stack_left() < RELEASE_RESERVE {
+        if crate::domain::thread::stack_left() < RELEASE_RESERVE {
             bury(data.cast());
         } else {
             end_proxy(data.cast(), Dropper::Anybody);
@@ -392,7 +392,7 @@ unsafe fn bury(proxy: *mut Proxy) {
         (*proxy).inner.data = buried.0.cast();
         buried.0 = proxy;
     }
-    crate::undertaker::work_waits();
+    crate::death::undertaker::work_waits();
 }
 
 /// Whether [`end_buried`] has something to do.

@@ -8,19 +8,21 @@
 //!    that is deeper, in a domain that the dead one called, finishes that call, and its proxy finds
 //!    [`CALLER_DEAD`] when it returns. A thread in kernel text is never touched: it may own
 //!    something. It is met again on its way out.
-//! 3. *Reclaim* (in [`crate::undertaker`]), when no record of any thread names the domain: proxies
-//!    that it held, shared objects, private heap, image. The order matters: dropping proxies runs
-//!    other domains' code and ends kernel objects (which stops devices), freeing memory comes last.
+//! 3. *Reclaim* (in [`crate::death::undertaker`]), when no record of any thread names the domain:
+//!    proxies that it held, shared objects, private heap, image. The order matters: dropping
+//!    proxies runs other domains' code and ends kernel objects (which stops devices), freeing
+//!    memory comes last.
 
+use crate::call::handle;
 use crate::call::{CALLEE_DEAD, CALLER_DEAD, Method, Record, UNBOUNDED, guarded, resume};
+use crate::domain::thread::{current, top, with_root};
+use crate::domain::words::LastWords;
 use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, SHORT, State};
-use crate::heap::OBJECTS;
+use crate::klog;
 use crate::lock::Lock;
+use crate::memory::heap::OBJECTS;
 use crate::platform::{Attributes, Frame, ThreadView, platform};
 use crate::sync::AtomicU32;
-use crate::thread::{current, top, with_root};
-use crate::words::LastWords;
-use crate::{handle, klog};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -50,7 +52,7 @@ static INSIDE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::ne
 /// If there is no memory for its thread.
 pub fn init() {
     domain::prepare_events();
-    crate::undertaker::init();
+    crate::death::undertaker::init();
     platform()
         .spawn("reaper", reaper, 0, &Attributes::URGENT)
         .expect("memory for the first thread");
@@ -73,7 +75,7 @@ pub fn kill(block: &Arc<ControlBlock>, reason: Reason) {
 /// at the least.
 #[cfg(feature = "faults")]
 pub fn helpers() -> u32 {
-    crate::undertaker::helpers()
+    crate::death::undertaker::helpers()
 }
 
 /// Makes room among the dead for `domains` domains; whether there is. A death needs no memory.
@@ -306,7 +308,7 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
     // SAFETY: the callee of the top record, or the kernel's own block: in memory as long as the
     // thread is here.
     unsafe { (*current()).charge(ns) };
-    crate::thread::charge(ns);
+    crate::domain::thread::charge(ns);
     let record = top();
     if record.is_null() {
         return;
@@ -372,7 +374,7 @@ unsafe fn exceeded(record: *const Record) -> Option<u32> {
 /// `method` was written by the trampoline, as it is once the callee's code runs.
 unsafe fn budget_of(block: &ControlBlock, method: *const Method) -> u32 {
     // SAFETY: by the caller's duty, a static.
-    match crate::thread::is_own_thread(method) {
+    match crate::domain::thread::is_own_thread(method) {
         true => block.thread_ms(),
         // SAFETY: as above.
         false => block.budget_of(unsafe { (*method).budget }),
@@ -410,14 +412,14 @@ impl Patience {
     /// Whether there is work that waits for a helper. If it has waited for a while, there is one
     /// more from now on.
     fn look_after_helpers(&mut self) -> bool {
-        if !crate::undertaker::is_behind() {
+        if !crate::death::undertaker::is_behind() {
             self.behind = None;
             return false;
         }
         let now = platform().now();
         // Another processor's clock may be a little behind.
         if now.saturating_sub(*self.behind.get_or_insert(now)) >= HELP_AFTER {
-            crate::undertaker::add_helper();
+            crate::death::undertaker::add_helper();
             self.behind = None;
         }
         true
@@ -457,7 +459,7 @@ fn reap(patience: &mut Patience) -> Option<u64> {
     }
     for (block, _) in dying.iter().zip(&*busy).filter(|(_, busy)| !**busy) {
         DYING.lock().retain(|other| !Arc::ptr_eq(other, block));
-        crate::undertaker::clear_away(block.clone());
+        crate::death::undertaker::clear_away(block.clone());
     }
     dying.clear();
     busy.clear();
@@ -545,9 +547,9 @@ pub(crate) fn reclaim(block: &Arc<ControlBlock>) {
     // SAFETY: it is dead, and nobody is inside.
     let objects = unsafe { OBJECTS.free_all_of(block.owner()) };
     let bytes = block.free_memory();
-    crate::budget::close(block);
+    crate::memory::budget::close(block);
     domain::forget(block.id);
-    crate::entry::tell_lost(block, block.take_lost_lines());
+    crate::load::entry::tell_lost(block, block.take_lost_lines());
     let how = match block.reason() {
         Reason::Killed => "ended, ",
         _ => "",

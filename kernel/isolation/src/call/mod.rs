@@ -9,13 +9,16 @@
 //! the method's own type. There is no unwinder and no function that returns twice.
 //!
 //! States of a record: linked (from [`enter`] to [`leave`]); while linked, [`CALLER_DEAD`] and
-//! [`CALLEE_DEAD`] may be set on it by the thread itself (in [`crate::kill`]) or while the world is
-//! stopped. Then the proxy drops the result, and goes on unwinding ([`unwind_further`]) instead of
-//! returning into a dead domain, or gives an error instead of what a dead domain returned.
+//! [`CALLEE_DEAD`] may be set on it by the thread itself (in [`crate::death::kill`]) or while the
+//! world is stopped. Then the proxy drops the result, and goes on unwinding ([`unwind_further`])
+//! instead of returning into a dead domain, or gives an error instead of what a dead domain
+//! returned.
 
+pub mod handle;
+
+use crate::domain::thread::{set_top, stack_low, top};
 use crate::domain::{ALIVE, CRASH_NEXT, ControlBlock};
 use crate::platform::Landing;
-use crate::thread::{set_top, stack_low, top};
 use abi::{Exchangeable, RpcError};
 use core::arch::{asm, naked_asm};
 use core::mem::{MaybeUninit, offset_of};
@@ -227,7 +230,7 @@ off_the_path! {
             let error = admit_linked(record, block, method)?;
             // Not linked any more. Who is refused for want of memory has the domain look for some,
             // now and then.
-            let again = error == RpcError::NoMemory && crate::kill::restock(&*block);
+            let again = error == RpcError::NoMemory && crate::death::kill::restock(&*block);
             if !again || enter(record, block) {
                 return (!again).then_some(error);
             }
@@ -261,7 +264,7 @@ unsafe fn admit_linked(
             unwind_further(record);
         }
         if (*block).alive.load(Ordering::Relaxed) == CRASH_NEXT {
-            crate::kill::crash_as_asked(&*block);
+            crate::death::kill::crash_as_asked(&*block);
         }
         Some(error)
     }
@@ -281,7 +284,7 @@ off_the_path! {
                 (*(*record).domain).give_call();
             }
             if state & CALLEE_DEAD != 0 {
-                crate::kill::has_left();
+                crate::death::kill::has_left();
             }
             match state {
                 _ if state & CALLER_DEAD != 0 => Outcome::CallerDied,
@@ -602,7 +605,7 @@ macro_rules! proxy {
                         // memory as long as the record is linked: so everything is handed over, or
                         // dropped if that cannot be done, between `enter` and `leave`.
                         $(
-                            let inward = $crate::handle::inward(record, block);
+                            let inward = $crate::call::handle::inward(record, block);
                             let _ = $crate::abi::Exchangeable::transfer(&mut $moved, &inward);
                         )*
                         if (false $(|| $crate::call::has_handles(&$moved))*)
@@ -618,12 +621,12 @@ macro_rules! proxy {
                         // the load.
                         let result = match call(proxy $(, $argument)*) {
                             Ok(mut value) => {
-                                let outward = $crate::handle::outward(record);
+                                let outward = $crate::call::handle::outward(record);
                                 let _ = $crate::abi::Exchangeable::transfer(&mut value, &outward);
                                 Ok(value)
                             }
                             Err(mut error) => {
-                                let outward = $crate::handle::outward(record);
+                                let outward = $crate::call::handle::outward(record);
                                 let _ = $crate::abi::Exchangeable::transfer(&mut error, &outward);
                                 Err(error)
                             }

@@ -1,8 +1,8 @@
 //! Searches and reclaim in a heap whose chunks come and go meanwhile.
 
 use super::{OBJECTS, Search};
+use crate::memory::owner::Owner;
 use crate::model::{ONE_AT_A_TIME, machine};
-use crate::owner::Owner;
 use abi::shared::{CHUNK_BYTES, LARGEST_SLOT, owner_cell};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;

@@ -5,16 +5,16 @@
 //! threads of their own do it, not the reaper's: whoever blocks one of them delays what that one
 //! clears away, and if he is ended in turn, the reaper gets the thread out of him. A helper is
 //! added when work waits for ten milliseconds and none is idle, and leaves when it finds no more.
-//! Who is in a drop of a living domain does not count ([`crate::drops`]): of those there may be as
-//! many as there are domains.
+//! Who is in a drop of a living domain does not count ([`crate::death::drops`]): of those there may
+//! be as many as there are domains.
 
-use crate::account::{Charge, Kind, THREAD_BYTES};
+use crate::call::handle;
+use crate::domain::account::{Charge, Kind, THREAD_BYTES};
+use crate::domain::thread::with_root;
 use crate::domain::{ControlBlock, State};
-use crate::handle;
 use crate::lock::Lock;
 use crate::platform::{Attributes, platform};
 use crate::sync::AtomicU32;
-use crate::thread::with_root;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
@@ -106,14 +106,14 @@ pub(crate) fn is_behind() -> bool {
 
 /// Whether there is work that is not in the queue.
 fn other_work() -> bool {
-    handle::any_buried() || crate::budget::audit_waits()
+    handle::any_buried() || crate::memory::budget::audit_waits()
 }
 
 /// Wakes a helper.
 pub(crate) fn work_waits() {
     WORK.fetch_add(1, Ordering::Release);
     platform().wake(&WORK, 1);
-    crate::kill::look_again();
+    crate::death::kill::look_again();
 }
 
 /// Threads that there are.
@@ -201,11 +201,11 @@ fn work() -> bool {
         return false;
     };
     match &piece {
-        Piece::Dead(block) => crate::kill::reclaim(block),
-        Piece::Drops(block) => away(block, || crate::drops::help(block)),
+        Piece::Dead(block) => crate::death::kill::reclaim(block),
+        Piece::Drops(block) => away(block, || crate::death::drops::help(block)),
         Piece::Other => {
             handle::end_buried();
-            crate::budget::audit();
+            crate::memory::budget::audit();
         }
     }
     QUEUE.lock().idle += 1;

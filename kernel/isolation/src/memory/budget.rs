@@ -11,11 +11,11 @@
 //! [`AUDIT_EVERY`], all domains are counted in one pass, and who owns more than twice its limit is
 //! ended: it accepted what it got, and whoever gave it is not to suffer.
 
+use crate::domain::group::Group;
 use crate::domain::{self, ControlBlock, Reason};
-use crate::group::Group;
-use crate::heap::{OBJECTS, PROXIES, SharedHeap};
-use crate::owner::Owner;
-use crate::relief;
+use crate::memory::heap::{OBJECTS, PROXIES, SharedHeap};
+use crate::memory::owner::Owner;
+use crate::memory::relief;
 use crate::sync::{AtomicBool, AtomicUsize};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -46,7 +46,7 @@ pub(crate) fn allocate(
         heap.allocate_if(bytes, owner.owner(), |pages| owner.may_take(pages))
     });
     if has_grown(OBJECTS.bytes() + PROXIES.bytes()) && !WAITS.swap(true, Ordering::Relaxed) {
-        crate::undertaker::work_waits();
+        crate::death::undertaker::work_waits();
     }
     object
 }
@@ -189,7 +189,7 @@ pub(crate) fn audit() {
     AUDITED.store(OBJECTS.bytes() + PROXIES.bytes(), Ordering::Relaxed);
     for Sum { block, bytes } in sums(|block| block.shared_limit() != 0) {
         if bytes / 2 > block.shared_limit() {
-            crate::kill::kill(&block, Reason::OverBudget);
+            crate::death::kill::kill(&block, Reason::OverBudget);
         }
     }
 }

@@ -10,10 +10,10 @@
 //! The scheduler sees a group as a number, a weight and a share
 //! ([`Attributes`](crate::platform::Attributes)).
 
-use crate::account::may_take;
-use crate::budget;
+use crate::domain::account::may_take;
 use crate::domain::{ControlBlock, Limits};
 use crate::lock::Lock;
+use crate::memory::budget;
 use crate::platform::{PAGE, platform};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize};
 use abi::RpcError;
@@ -200,7 +200,7 @@ impl Group {
     }
 
     /// Nanoseconds of processor time that its threads have used so far, by samples: see
-    /// [`crate::kill::tick`].
+    /// [`crate::death::kill::tick`].
     pub fn time_used(&self) -> u64 {
         self.used_ns.load(Ordering::Relaxed)
     }

@@ -2,7 +2,7 @@
 //! the reaper: the caller waits for its error, and not for the log.
 
 use crate::call::Method;
-use crate::text::Clean;
+use crate::domain::text::Clean;
 use abi::Text;
 use core::fmt::{self, Write};
 

@@ -15,7 +15,7 @@
 //! none that was there when it began.
 
 use crate::lock::Lock;
-use crate::owner::Owner;
+use crate::memory::owner::Owner;
 use crate::platform::{PAGE, platform};
 use crate::sync::{AtomicUsize, point};
 use abi::shared::{

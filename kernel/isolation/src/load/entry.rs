@@ -5,15 +5,16 @@
 //! Each looks first whether enough stack is left for the kernel; a domain that has used up its
 //! stack dies right there, so that the kernel never runs into a guard page.
 
+use crate::call::handle;
+use crate::death::kill::{crash_here, leave_if_dead, leave_if_late};
+use crate::domain::quota::LINE;
+use crate::domain::text::Clean;
+use crate::domain::thread::{current, current_id, spawn_in, stack_left};
+use crate::domain::words::LastWords;
 use crate::domain::{self, ControlBlock, Reason};
-use crate::heap::OBJECTS;
-use crate::kill::{crash_here, leave_if_dead, leave_if_late};
+use crate::klog;
+use crate::memory::heap::OBJECTS;
 use crate::platform::{WaitResult, platform};
-use crate::quota::LINE;
-use crate::text::Clean;
-use crate::thread::{current, current_id, spawn_in, stack_left};
-use crate::words::LastWords;
-use crate::{handle, klog};
 use abi::api::{Api, NO_DEADLINE, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::AtomicU32;
@@ -77,7 +78,7 @@ extern "C" fn shared_alloc(bytes: usize) -> *mut u8 {
     check_in();
     // SAFETY: a domain that a record names is not freed.
     let block = unsafe { &*current() };
-    crate::budget::allocate(&OBJECTS, bytes, block).map_or(null_mut(), NonNull::as_ptr)
+    crate::memory::budget::allocate(&OBJECTS, bytes, block).map_or(null_mut(), NonNull::as_ptr)
 }
 
 unsafe extern "C" fn shared_free(object: *mut u8) {
@@ -194,7 +195,7 @@ unsafe extern "C" fn wait(
     let deadline = (deadline != NO_DEADLINE).then_some(deadline);
     loop {
         leave_if_dead();
-        crate::thread::rests();
+        crate::domain::thread::rests();
         // SAFETY: the runtime passes a word of its own domain, which is alive as long as this
         // thread is inside it.
         let result = crate::platform::wait(unsafe { &*word }, expected, deadline);

@@ -105,8 +105,8 @@ impl Loaded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::group::Seat;
     use crate::domain::{self, Limits};
-    use crate::group::Seat;
     use crate::model::machine;
     use crate::platform::Protection;
     use abi::RpcError;

@@ -1,16 +1,17 @@
 //! From a signed image file to a running domain.
 
-use crate::account::{Charge, Kind};
+use crate::call::handle;
 use crate::call::{Method, guarded};
+use crate::domain::account::{Charge, Kind};
+use crate::domain::group::Seat;
 use crate::domain::{self, BlockRef, ControlBlock, Limits, Reason};
-use crate::elf::{Elf, Segment};
-use crate::group::Seat;
-use crate::heap::LARGEST_OBJECT;
-use crate::kept::{Kept, Loaded};
+use crate::klog;
+use crate::load::elf::{Elf, Segment};
+use crate::load::kept::{Kept, Loaded};
+use crate::load::verify::{fingerprint_fits, identity, signature_fits};
+use crate::memory::heap::LARGEST_OBJECT;
+use crate::memory::relief;
 use crate::platform::{ImageSpace, PAGE, Protection, platform};
-use crate::relief;
-use crate::verify::{fingerprint_fits, identity, signature_fits};
-use crate::{handle, klog};
 use abi::api::{ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, EntryArgs};
 use abi::image::{Image, ImageError, PORT_OFFER, PORT_OPTIONAL};
 use abi::shared::KERNEL_OWNER;
@@ -201,7 +202,7 @@ impl Prepared {
                 Ok(Instance { block, offers })
             }
             Err(error) => {
-                crate::kill::kill(&block, Reason::Exited);
+                crate::death::kill::kill(&block, Reason::Exited);
                 Err(error)
             }
         }
@@ -410,7 +411,7 @@ fn enter(
 fn no_args() -> EntryArgs {
     EntryArgs {
         fingerprint: identity().fingerprint,
-        api: crate::entry::API,
+        api: crate::load::entry::API,
         grants: null_mut(),
         grant_count: 0,
         options: null_mut(),

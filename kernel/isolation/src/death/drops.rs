@@ -5,8 +5,8 @@
 //!
 //! - a domain one of whose drops has ever waited for something ([`note_wait`]) *may wait*. From
 //!   then on others do not run its drops: they leave them to a helper of the
-//!   [`undertaker`](crate::undertaker), one at a time and in their order, and wait for it for
-//!   [`PATIENCE`]. While a drop is late nobody waits at all. So who drops goes on, and of all
+//!   [`undertaker`](crate::death::undertaker), one at a time and in their order, and wait for it
+//!   for [`PATIENCE`]. While a drop is late nobody waits at all. So who drops goes on, and of all
 //!   helpers a domain has one at most in its drops;
 //! - the first such drop has somebody else's thread. It is waited for as long as a call into the
 //!   domain may run, and then the domain is ended as one that hangs. Of a drop within a drop only
@@ -19,13 +19,13 @@
 //! drop is over. So a row of such drops needs no memory, is as long as the exporter's budget lets
 //! it, and ends with the exporter; whoever drops neither fails nor waits for room in it.
 
+use crate::call::handle::Export;
 use crate::call::{DROP, Method, guarded_as};
+use crate::death::kill;
+use crate::domain::thread::{current, top};
 use crate::domain::{BlockRef, ControlBlock, DEFAULT_BUDGET_MS, Reason, kernel_block};
-use crate::handle::Export;
-use crate::kill;
 use crate::platform::{WaitResult, platform};
 use crate::sync::{AtomicBool, AtomicU32};
-use crate::thread::{current, top};
 use abi::handle::RawHandle;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -141,7 +141,7 @@ pub(crate) fn carry_out(orphan: Orphan, dropper: Dropper) {
     if is_own || !block.is_alive() || !block.drops.may_wait.load(Ordering::Relaxed) {
         return match dropper {
             Dropper::Anybody => orphan.release(),
-            Dropper::Undertaker => crate::undertaker::away(&block, || orphan.release()),
+            Dropper::Undertaker => crate::death::undertaker::away(&block, || orphan.release()),
         };
     }
     let number = leave_to_helper(&block, orphan);
@@ -160,7 +160,7 @@ fn leave_to_helper(block: &Arc<ControlBlock>, orphan: Orphan) -> u32 {
         (queue.left, calls)
     };
     if calls {
-        crate::undertaker::drop_for(block.clone());
+        crate::death::undertaker::drop_for(block.clone());
     }
     number
 }

@@ -4,12 +4,12 @@
 //! platform. The platform saves and loads the top call record and the end of the stack when it
 //! switches threads.
 
-use crate::account::THREAD_BYTES;
 use crate::call::{Method, Record, UNBOUNDED, guarded};
+use crate::domain::account::THREAD_BYTES;
+use crate::domain::group::Group;
 use crate::domain::{ControlBlock, kernel_block};
-use crate::group::Group;
+use crate::memory::relief;
 use crate::platform::{PAGE, STACK_BYTES, platform};
-use crate::relief;
 use abi::{RpcError, words};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
