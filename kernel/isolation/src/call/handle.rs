@@ -8,7 +8,14 @@
 //! the object's own drop runs inside its domain, guarded like any call; [`crate::death::drops`]
 //! says on which thread.
 
-use crate::call::Record;
+mod crossing;
+mod registry;
+
+pub use registry::{ProxyEntry, proxy_entry, set_registry};
+
+use crossing::wrap;
+pub use crossing::{inward, outward};
+
 use crate::death::drops::{self, Dropper};
 use crate::domain::account::{Charge, Kind};
 use crate::domain::thread::{current, current_id, top};
@@ -18,41 +25,12 @@ use crate::memory::budget;
 use crate::memory::heap::{PROXIES, Search, SharedHeap};
 use crate::memory::owner::Owner;
 use crate::platform::platform;
-use crate::sync::{AtomicUsize, point};
+use crate::sync::AtomicUsize;
 use abi::handle::{HandleOps, Head, RawHandle};
 use abi::{RpcError, RpcResult, Transfer};
 use alloc::boxed::Box;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
-
-/// What `idlc` registers for each interface.
-pub struct ProxyEntry {
-    /// The interface's number.
-    pub number: u64,
-    /// Its name.
-    pub name: &'static str,
-    /// The method table of its proxy.
-    pub vtable: fn() -> *const (),
-}
-
-static mut REGISTRY: &[ProxyEntry] = &[];
-
-/// Makes the generated proxies known, sorted by number. Called once at boot, before any domain
-/// exists.
-pub fn set_registry(registry: &'static [ProxyEntry]) {
-    // SAFETY: at boot, before anything reads it.
-    unsafe { REGISTRY = registry };
-}
-
-/// The proxy of the interface with this number.
-pub fn proxy_entry(interface: u64) -> Option<&'static ProxyEntry> {
-    // SAFETY: written once at boot.
-    let registry = unsafe { REGISTRY };
-    registry
-        .binary_search_by_key(&interface, |entry| entry.number)
-        .ok()
-        .map(|index| &registry[index])
-}
 
 /// An object that has left its domain. When its last proxy is gone it is the *orphan* that
 /// [`crate::death::drops`] takes care of.
@@ -117,122 +95,6 @@ impl Proxy {
     pub fn domain(&self) -> *const ControlBlock {
         self.domain
     }
-}
-
-/// The crossing of arguments into `callee`, which is that of `record`, the top record: it is given
-/// so that it need not be read again from where it was just written.
-///
-/// # Safety
-/// For generated proxies, between `enter` and the call.
-#[inline(always)]
-pub unsafe fn inward(record: *const Record, callee: *const ControlBlock) -> Transfer {
-    point();
-    // SAFETY: a linked record; its caller is the callee of the one below (every thread has a root
-    // record).
-    unsafe {
-        let from = (*(*record).previous).domain;
-        Transfer {
-            from: from.cast(),
-            to: (*callee).id,
-            wrap,
-        }
-    }
-}
-
-/// The crossing of the result out of the callee of `record`, the top record, to its caller.
-///
-/// # Safety
-/// For generated proxies, between the call and `leave`.
-#[inline(always)]
-pub unsafe fn outward(record: *const Record) -> Transfer {
-    #[cfg(test)]
-    if crate::sync::is_broken(crate::sync::Broken::LeaveFirst) {
-        // SAFETY: wrong on purpose, but the chain is intact.
-        unsafe { crate::domain::thread::set_top((*record).previous) };
-        crate::sync::spin();
-    }
-    point();
-    // SAFETY: as for `inward`.
-    unsafe {
-        Transfer {
-            from: (*record).domain.cast(),
-            to: (*(*(*record).previous).domain).id,
-            wrap,
-        }
-    }
-}
-
-/// Turns a handle of the giver into one that the receiver may hold; see [`Transfer::wrap`].
-///
-/// It always gives one, so that no value is left half handed over: where it has to fail, it gives
-/// up the giver's handle, notes why in the record of the call, and answers [`nowhere`]. The proxy
-/// then drops the whole value, which belongs to the receiver by then, and gives an error to the
-/// caller.
-///
-/// # Safety
-/// That of [`Transfer::wrap`], for a crossing between [`inward`] or [`outward`] and the end of the
-/// call.
-unsafe fn wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult<RawHandle> {
-    // SAFETY: the caller's duty is passed on unchanged.
-    unsafe {
-        try_wrap(transfer, raw, interface).or_else(|error| {
-            crate::call::note_failure(error);
-            drops::release_of(transfer.from.cast(), &raw);
-            Ok(nowhere(raw.vtable))
-        })
-    }
-}
-
-/// As [`wrap`], but with an error as error; the giver's handle is unchanged then.
-///
-/// # Safety
-/// As for [`wrap`].
-unsafe fn try_wrap(transfer: &Transfer, raw: RawHandle, interface: u64) -> RpcResult<RawHandle> {
-    if is_proxy(raw.data) {
-        // SAFETY: a live proxy, in a slot of the proxy heap.
-        unsafe {
-            let slot = NonNull::new_unchecked(raw.data);
-            // Whoever finds it in its new owner's name sees all of it.
-            abi::shared::owner_cell(slot).store(transfer.to, Ordering::Release);
-        }
-        return Ok(raw);
-    }
-    let from: *const ControlBlock = transfer.from.cast();
-    export(raw, interface, share(from)?, transfer.to)
-}
-
-/// What a handle that could not cross points to: nothing. It can only be dropped.
-#[repr(C)]
-struct Nowhere {
-    head: Head,
-    object: [u8; 16],
-}
-
-static NOWHERE: Nowhere = Nowhere {
-    head: Head {
-        ops: &HandleOps {
-            release: release_nothing,
-            retain: retain_nothing,
-        },
-        references: core::sync::atomic::AtomicUsize::new(1),
-    },
-    object: [0; 16],
-};
-
-/// A handle to [`NOWHERE`]. The method table is there only to be one.
-fn nowhere(vtable: *const ()) -> RawHandle {
-    RawHandle {
-        data: (&raw const NOWHERE.object).cast_mut().cast(),
-        vtable,
-    }
-}
-
-/// Any pointer will do, here and below; they are `unsafe` because [`HandleOps`] has such functions.
-unsafe extern "C" fn release_nothing(_: *mut u8) {}
-
-/// See [`release_nothing`].
-unsafe extern "C" fn retain_nothing(_: *mut u8) -> *mut u8 {
-    core::ptr::null_mut()
 }
 
 /// A share in the block at `block`, which a record or a proxy names.

@@ -14,14 +14,21 @@
 //! instead of returning into a dead domain, or gives an error instead of what a dead domain
 //! returned.
 
+mod guarded;
 pub mod handle;
+mod method;
+mod proxy;
+
+pub use guarded::guarded;
+pub(crate) use guarded::{data_of, guarded_as};
+pub use method::Method;
 
 use crate::domain::thread::{set_top, stack_low, top};
 use crate::domain::{ALIVE, CRASH_NEXT, ControlBlock};
 use crate::platform::Landing;
 use abi::{Exchangeable, RpcError};
-use core::arch::{asm, naked_asm};
-use core::mem::{MaybeUninit, offset_of};
+use core::arch::asm;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// One call from a domain (or the kernel) into a domain, on the stack of the calling thread.
@@ -65,58 +72,6 @@ pub(crate) const DROP: u32 = 8;
 
 /// A budget of no limit.
 pub const UNBOUNDED: u32 = u32::MAX;
-
-/// What is known of a method at compile time.
-#[derive(Debug)]
-pub struct Method {
-    /// Returns `Err(DomainCrashed)` of the method's own result type.
-    stub: *const (),
-    /// The interface's name.
-    pub interface: &'static str,
-    /// The method's name.
-    pub name: &'static str,
-    /// How long the callee's own code may run, in milliseconds; 0: as the domain's default says.
-    pub budget: u32,
-    /// It is let into a domain that is short of memory: it takes next to none, and perhaps gives
-    /// some back.
-    pub frees: bool,
-}
-
-// SAFETY: immutable; the pointer is a function's address.
-unsafe impl Sync for Method {}
-
-impl Method {
-    /// For the generated proxies. `stub` is a function of the method's signature without arguments.
-    pub const fn new(
-        stub: *const (),
-        interface: &'static str,
-        name: &'static str,
-        budget: u32,
-        frees: bool,
-    ) -> Self {
-        Method {
-            stub,
-            interface,
-            name,
-            budget,
-            frees,
-        }
-    }
-
-    /// What stands for the interface in calls that the kernel itself makes.
-    pub(crate) const KERNEL: &'static str = "kernel";
-
-    /// For calls that the kernel itself makes through [`guarded`].
-    pub const fn internal(name: &'static str, budget: u32) -> Self {
-        Method {
-            stub: guarded_stub as *const (),
-            interface: Self::KERNEL,
-            name,
-            budget,
-            frees: true,
-        }
-    }
-}
 
 /// Stack that must be left for a call. A callee that needs no more than this less what the kernel's
 /// own functions need cannot be made to overflow by a caller who has used up the rest; and every
@@ -418,240 +373,4 @@ pub mod offsets {
     pub const R15: usize = offset_of!(Record, r15);
     pub const RDI: usize = offset_of!(Record, rdi);
     pub const METHOD: usize = offset_of!(Record, method);
-}
-
-/// What was passed to [`guarded_as`] with the mark that `record` has.
-///
-/// # Safety
-/// The record is linked, and has a mark.
-pub(crate) unsafe fn data_of(record: *const Record) -> *mut u8 {
-    // SAFETY: by the caller's duty.
-    unsafe { (*record).rdi as *mut u8 }
-}
-
-/// Calls `function(data)` inside the domain `block`, for the kernel itself: entry points, threads,
-/// drops.
-///
-/// # Errors
-/// [`RpcError::DomainCrashed`] if the domain was dead or died in the call, [`RpcError::StackLow`].
-///
-/// # Safety
-/// `function` and `data` belong together and to that domain. If the domain dies in the call, the
-/// caller still owns whatever `data` points to.
-pub unsafe fn guarded(
-    block: &ControlBlock,
-    method: &'static Method,
-    function: unsafe extern "C" fn(*mut u8),
-    data: *mut u8,
-) -> Result<(), RpcError> {
-    // SAFETY: by the caller's duty.
-    unsafe { guarded_as(0, block, method, function, data) }
-}
-
-/// As [`guarded`], with `mark` in the record's state while the call is under way.
-///
-/// # Errors
-/// As [`guarded`].
-///
-/// # Safety
-/// As for [`guarded`].
-pub(crate) unsafe fn guarded_as(
-    mark: u32,
-    block: &ControlBlock,
-    method: &'static Method,
-    function: unsafe extern "C" fn(*mut u8),
-    data: *mut u8,
-) -> Result<(), RpcError> {
-    let mut record = MaybeUninit::<Record>::uninit();
-    let record = record.as_mut_ptr();
-    // SAFETY: the record is in this frame. The kernel calls this, so that a dead caller is found
-    // out later, when the kernel returns to it.
-    unsafe {
-        if !enter(record, block) {
-            if stack_is_low(record) {
-                return Err(RpcError::StackLow);
-            }
-            // A crash that was asked for is for the next call of a domain.
-            if block.alive.load(Ordering::Relaxed) == crate::domain::DEAD {
-                leave(record);
-                return Err(RpcError::DomainCrashed);
-            }
-        }
-        if mark != 0 {
-            // What a mark says of the data holds from here on. One instruction, as in `admit`.
-            (*record).rdi = data as usize;
-            AtomicU32::from_ptr(&raw mut (*record).state).fetch_or(mark, Ordering::Relaxed);
-        }
-        let crashed = guarded_trampoline(data, function, method);
-        if !leave(record) {
-            outcome(record);
-        }
-        if crashed == 0 {
-            Ok(())
-        } else {
-            Err(RpcError::DomainCrashed)
-        }
-    }
-}
-
-/// Fills the top record and calls `function(data)`; 0. Through the stub it returns 1.
-///
-/// # Safety
-/// The top record was linked by [`enter`] for this call, and that of [`guarded`] holds.
-#[unsafe(naked)]
-unsafe extern "C" fn guarded_trampoline(
-    data: *mut u8,
-    function: unsafe extern "C" fn(*mut u8),
-    method: *const Method,
-) -> u64 {
-    naked_asm!(
-        "mov rax, gs:[{top}]",
-        "mov [rax + {sp}], rsp", "mov [rax + {rbx}], rbx", "mov [rax + {rbp}], rbp",
-        "mov [rax + {r12}], r12", "mov [rax + {r13}], r13", "mov [rax + {r14}], r14",
-        "mov [rax + {r15}], r15", "mov [rax + {rdi}], rdi", "mov [rax + {method}], rdx",
-        "sub rsp, 8",
-        "call rsi",
-        "add rsp, 8",
-        "xor eax, eax",
-        "ret",
-        top = const abi::words::TOP, sp = const offsets::SP, rbx = const offsets::RBX, rbp = const offsets::RBP,
-        r12 = const offsets::R12, r13 = const offsets::R13, r14 = const offsets::R14,
-        r15 = const offsets::R15, rdi = const offsets::RDI, method = const offsets::METHOD,
-    )
-}
-
-/// The error stub of [`guarded_trampoline`].
-///
-/// # Safety
-/// Only [`resume`] and landings lead here, with the registers that the trampoline saved.
-#[unsafe(naked)]
-unsafe extern "C" fn guarded_stub() {
-    naked_asm!("mov eax, 1", "ret")
-}
-
-/// Writes a proxy for one interface: a type over [`Proxy`](crate::Proxy) that implements the
-/// interface's trait.
-///
-/// `idlc` emits the invocations; see `kernel/proxies`. For each method: `moved` names the arguments
-/// that own something, `budget` is [`Method::budget`], `frees` is [`Method::frees`].
-#[macro_export]
-macro_rules! proxy {
-    ($proxy:ident : $interface:path, $label:literal {
-        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; frees $frees:expr ; )*
-    }) => {
-        /// The proxy of the interface; generated.
-        #[repr(transparent)]
-        pub struct $proxy($crate::Proxy);
-
-        impl $proxy {
-            /// The method table of this proxy as a trait object.
-            pub fn vtable() -> *const () {
-                let none: *const dyn $interface = core::ptr::null::<$proxy>();
-                // SAFETY: a trait object pointer is two words, data and method table (see
-                // `abi::handle`).
-                let raw: $crate::abi::handle::RawHandle = unsafe { core::mem::transmute(none) };
-                raw.vtable
-            }
-        }
-
-        impl $interface for $proxy {
-            $(
-                #[allow(unused_mut)]
-                #[inline(never)]
-                fn $method(&self $(, mut $argument: $type)*) -> $result {
-                    fn stub() -> $result {
-                        Err($crate::abi::RpcError::DomainCrashed.into())
-                    }
-                    static METHOD: $crate::Method =
-                        $crate::Method::new(stub as *const (), $label, stringify!($method), $budget, $frees);
-                    fn forward(proxy: &$crate::Proxy $(, $argument: $type)*) -> $result {
-                        // SAFETY: the proxy was made for an object of this interface.
-                        let object: &dyn $interface = unsafe { core::mem::transmute(proxy.inner()) };
-                        object.$method($($argument),*)
-                    }
-                    #[unsafe(naked)]
-                    unsafe extern "C" fn trampoline() {
-                        core::arch::naked_asm!(
-                            "mov rax, gs:[{top}]",
-                            "lea r11, [rip + {info}]",
-                            "mov [rax + {sp}], rsp", "mov [rax + {rbx}], rbx", "mov [rax + {rbp}], rbp",
-                            "mov [rax + {r12}], r12", "mov [rax + {r13}], r13", "mov [rax + {r14}], r14",
-                            "mov [rax + {r15}], r15", "mov [rax + {rdi}], rdi", "mov [rax + {method}], r11",
-                            "jmp {forward}",
-                            info = sym METHOD, forward = sym forward, top = const $crate::abi::words::TOP,
-                            sp = const $crate::call::offsets::SP, rbx = const $crate::call::offsets::RBX,
-                            rbp = const $crate::call::offsets::RBP, r12 = const $crate::call::offsets::R12,
-                            r13 = const $crate::call::offsets::R13, r14 = const $crate::call::offsets::R14,
-                            r15 = const $crate::call::offsets::R15, rdi = const $crate::call::offsets::RDI,
-                            method = const $crate::call::offsets::METHOD,
-                        )
-                    }
-                    let proxy = &self.0;
-                    let block = proxy.domain();
-                    let mut record = core::mem::MaybeUninit::<$crate::Record>::uninit();
-                    let record = record.as_mut_ptr();
-                    // SAFETY: the record is in this frame, linked by `enter` and unlinked on every
-                    // way out. The trampoline has the signature that it is given here: it only
-                    // saves registers and jumps to `forward`. What is transferred really crosses,
-                    // in the direction given.
-                    unsafe {
-                        if !$crate::call::enter(record, block)
-                            && let Some(error) = $crate::call::admit(record, block, &METHOD)
-                        {
-                            return Err(error.into());
-                        }
-                        (*block).count_call();
-                        // What crosses has one owner at every moment, and whoever that is stays in
-                        // memory as long as the record is linked: so everything is handed over, or
-                        // dropped if that cannot be done, between `enter` and `leave`.
-                        $(
-                            let inward = $crate::call::handle::inward(record, block);
-                            let _ = $crate::abi::Exchangeable::transfer(&mut $moved, &inward);
-                        )*
-                        if (false $(|| $crate::call::has_handles(&$moved))*)
-                            && $crate::call::has_failed(record)
-                        {
-                            $( drop($moved); )*
-                            return Err($crate::call::give_up(record).into());
-                        }
-                        let call: unsafe fn(&$crate::Proxy $(, $type)*) -> $result =
-                            core::mem::transmute(trampoline as *const ());
-                        // Taken apart and put together again, so that no part is read wider than
-                        // the callee has written it: the processor cannot forward such a store to
-                        // the load.
-                        let result = match call(proxy $(, $argument)*) {
-                            Ok(mut value) => {
-                                let outward = $crate::call::handle::outward(record);
-                                let _ = $crate::abi::Exchangeable::transfer(&mut value, &outward);
-                                Ok(value)
-                            }
-                            Err(mut error) => {
-                                let outward = $crate::call::handle::outward(record);
-                                let _ = $crate::abi::Exchangeable::transfer(&mut error, &outward);
-                                Err(error)
-                            }
-                        };
-                        if $crate::call::has_handles(&result) && $crate::call::has_failed(record) {
-                            drop(result);
-                            return Err($crate::call::give_up(record).into());
-                        }
-                        if $crate::call::leave(record) {
-                            return result;
-                        }
-                        match $crate::call::outcome(record) {
-                            $crate::call::Outcome::Returned => result,
-                            $crate::call::Outcome::CalleeDied => {
-                                drop(result);
-                                Err($crate::abi::RpcError::DomainCrashed.into())
-                            }
-                            $crate::call::Outcome::CallerDied => {
-                                drop(result);
-                                $crate::call::unwind_further(record)
-                            }
-                        }
-                    }
-                }
-            )*
-        }
-    };
 }

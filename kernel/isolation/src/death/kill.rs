@@ -13,15 +13,25 @@
 //!    proxies runs other domains' code and ends kernel objects (which stops devices), freeing
 //!    memory comes last.
 
+mod reaper;
+mod watchdog;
+
+#[cfg(test)]
+pub(crate) use reaper::usher_out;
+pub(crate) use reaper::{Patience, reaper_round};
+pub(crate) use watchdog::leave_if_late;
+use watchdog::runs_code_of;
+pub use watchdog::{fault, tick};
+
 use crate::call::handle;
 use crate::call::{CALLEE_DEAD, CALLER_DEAD, Method, Record, UNBOUNDED, guarded, resume};
 use crate::domain::thread::{current, top, with_root};
 use crate::domain::words::LastWords;
-use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, SHORT, State};
+use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, SHORT};
 use crate::klog;
 use crate::lock::Lock;
 use crate::memory::heap::OBJECTS;
-use crate::platform::{Attributes, Frame, ThreadView, platform};
+use crate::platform::{Attributes, platform};
 use crate::sync::AtomicU32;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -254,133 +264,6 @@ pub fn ask_to_crash(block: &ControlBlock) -> bool {
         .is_ok()
 }
 
-/// Whether the thread was in the code of the image. Ring 3 can jump to any address, and is in
-/// nobody's code.
-fn runs_code_of(block: &ControlBlock, frame: &dyn Frame) -> bool {
-    !frame.is_user() && block.in_image(frame.ip())
-}
-
-/// A fault of the processor, with interrupts off, in the frame of the code that did it. If that is
-/// a domain's, the domain dies and the frame is changed so that the thread leaves it.
-///
-/// A kernel function that a domain calls straight, or the proxy that it calls, may run into the
-/// guard page before it comes to look how much stack is left. It owns nothing then, and the domain
-/// is to blame. Where it did look, there is enough; and who holds a lock has interrupts off and is
-/// not taken for one of these.
-///
-/// Returns whether it was a domain's.
-pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
-    let record = top();
-    if record.is_null() {
-        return false;
-    }
-    // SAFETY: the running thread's top record.
-    let block = unsafe { &*(*record).domain };
-    let in_kernel = core::ptr::eq(block, domain::kernel_block());
-    let overrun = reason == Reason::StackOverflow && frame.interruptible() && !in_kernel;
-    if frame.is_user() || !(block.in_image(frame.ip()) || overrun) {
-        return false;
-    }
-    let offset = frame.ip().wrapping_sub(block.image_start());
-    let what = format_args!("{reason:?} (address {address:#x})");
-    let place = if block.in_image(frame.ip()) {
-        format_args!("image offset {offset:#x}")
-    } else {
-        format_args!("a call of the kernel")
-    };
-    die_at(record, reason, LastWords::new(what, place));
-    // SAFETY: as above; the thread is inside the callee.
-    let landing = unsafe { (*record).landing() };
-    frame.redirect(&landing);
-    true
-}
-
-/// A scheduler tick found the running thread at `frame`, on a processor that was busy for `ns`
-/// nanoseconds since the tick before.
-///
-/// That time is charged to the domain that the thread is in; it may have been elsewhere in between,
-/// but who is met more often has run longer. It is also charged to the group that pays for the
-/// thread.
-///
-/// Ends a domain whose call has used up its budget, if its own code runs; in a kernel function it
-/// is found out at the next one ([`leave_if_late`]).
-pub fn tick(frame: &mut dyn Frame, ns: u64) {
-    // SAFETY: the callee of the top record, or the kernel's own block: in memory as long as the
-    // thread is here.
-    unsafe { (*current()).charge(ns) };
-    crate::domain::thread::charge(ns);
-    let record = top();
-    if record.is_null() {
-        return;
-    }
-    // SAFETY: the running thread's top record; the tick interrupts it, so it does not change. The
-    // method is written once the callee's code runs.
-    unsafe {
-        let block = &*(*record).domain;
-        if core::ptr::eq(block, domain::kernel_block()) {
-            return;
-        }
-        // A program in ring 3 may take as long as it likes: the call that runs it is not late for
-        // that.
-        if frame.is_user() {
-            return;
-        }
-        (*record).ticks += 1;
-        if !runs_code_of(block, frame) {
-            return;
-        }
-        if let Some(budget) = exceeded(record) {
-            let offset = frame.ip() - block.image_start();
-            let what = format_args!("over its budget of {budget} ms");
-            let place = format_args!("image offset {offset:#x}");
-            die_at(record, Reason::Hang, LastWords::new(what, place));
-            frame.redirect(&(*record).landing());
-        }
-    }
-}
-
-/// Ends the domain that called the kernel function that runs, if its call has used up its budget.
-#[inline]
-pub(crate) fn leave_if_late() {
-    let record = top();
-    // SAFETY: the running thread's top record; a domain's code runs in its callee if ticks were
-    // counted.
-    unsafe {
-        if !record.is_null()
-            && (*record).ticks != 0
-            && let Some(budget) = exceeded(record)
-        {
-            let what = format_args!("over its budget of {budget} ms");
-            let words = LastWords::new(what, format_args!("a kernel function"));
-            crash_here(Reason::Hang, words);
-        }
-    }
-}
-
-/// The budget of the record's call in milliseconds, if it is used up.
-///
-/// # Safety
-/// The record's callee is a domain, and its code has begun to run.
-unsafe fn exceeded(record: *const Record) -> Option<u32> {
-    // SAFETY: by the caller's duty.
-    let (budget, ticks) = unsafe {
-        let budget = budget_of(&*(*record).domain, (*record).method);
-        (budget, (*record).ticks)
-    };
-    (budget != UNBOUNDED && ticks.saturating_mul(TICK_MS) > budget).then_some(budget)
-}
-
-/// # Safety
-/// `method` was written by the trampoline, as it is once the callee's code runs.
-unsafe fn budget_of(block: &ControlBlock, method: *const Method) -> u32 {
-    // SAFETY: by the caller's duty, a static.
-    match crate::domain::thread::is_own_thread(method) {
-        true => block.thread_ms(),
-        // SAFETY: as above.
-        false => block.budget_of(unsafe { (*method).budget }),
-    }
-}
-
 /// The first function of the reaper's thread.
 extern "C" fn reaper(_: usize) {
     with_root(|| {
@@ -395,150 +278,6 @@ extern "C" fn reaper(_: usize) {
 
 /// How many dead domains the reaper can look at together where there is no memory for more.
 const LOOKED_AT: usize = 64;
-
-/// How long the reaper rests between two looks, and since when it finds work for which nobody is
-/// idle.
-#[derive(Default)]
-pub(crate) struct Patience {
-    /// The dead that it looks at, and whether somebody is inside; empty between two looks.
-    dying: Vec<Arc<ControlBlock>>,
-    busy: Vec<bool>,
-    pause: u64,
-    last: u32,
-    behind: Option<u64>,
-}
-
-impl Patience {
-    /// Whether there is work that waits for a helper. If it has waited for a while, there is one
-    /// more from now on.
-    fn look_after_helpers(&mut self) -> bool {
-        if !crate::death::undertaker::is_behind() {
-            self.behind = None;
-            return false;
-        }
-        let now = platform().now();
-        // Another processor's clock may be a little behind.
-        if now.saturating_sub(*self.behind.get_or_insert(now)) >= HELP_AFTER {
-            crate::death::undertaker::add_helper();
-            self.behind = None;
-        }
-        true
-    }
-}
-
-/// What the reaper does again and again: it looks, and rests until there is reason to look again.
-pub(crate) fn reaper_round(patience: &mut Patience) {
-    let seen = WORK.load(Ordering::Acquire);
-    patience.pause = if seen == patience.last {
-        (patience.pause * 2).clamp(LOOK_AGAIN, LOOK_AGAIN_LATER)
-    } else {
-        LOOK_AGAIN
-    };
-    patience.last = seen;
-    let left = reap(patience);
-    let helpers_wait = patience.look_after_helpers();
-    let pause = left.unwrap_or(0).max(patience.pause);
-    let deadline = (left.is_some() || helpers_wait).then(|| platform().now() + pause);
-    platform().wait(&WORK, seen, deadline);
-}
-
-/// One round: lets threads leave, hands over those domains that nobody is inside of. If some are
-/// left, for how long nobody should look again at the least.
-fn reap(patience: &mut Patience) -> Option<u64> {
-    let Patience { dying, busy, .. } = patience;
-    gather(dying, busy);
-    if dying.is_empty() {
-        return None;
-    }
-    dying.iter().for_each(begin_to_die);
-    dying.sort_unstable_by_key(|block| block.id);
-    let pause = look(dying, busy);
-    #[cfg(test)]
-    if crate::sync::is_broken(crate::sync::Broken::NobodyLooks) {
-        busy.fill(false);
-    }
-    for (block, _) in dying.iter().zip(&*busy).filter(|(_, busy)| !**busy) {
-        DYING.lock().retain(|other| !Arc::ptr_eq(other, block));
-        crate::death::undertaker::clear_away(block.clone());
-    }
-    dying.clear();
-    busy.clear();
-    (!DYING.lock().is_empty()).then_some(pause)
-}
-
-/// Shares in all dead domains, or in the first of them if there is no memory for all.
-fn gather(dying: &mut Vec<Arc<ControlBlock>>, busy: &mut Vec<bool>) {
-    let all = DYING.lock();
-    // What fails leaves the room that there was.
-    let _ = dying.try_reserve(all.len());
-    let _ = busy.try_reserve(all.len());
-    let room = dying.capacity().min(busy.capacity());
-    dying.extend(all.iter().take(room).cloned());
-    busy.resize(dying.len(), false);
-}
-
-/// Stops the world and lets threads leave the domains `dying`, which are in the order of their
-/// numbers; sets `busy` for each of them that somebody is inside of. How long nobody should look
-/// again, so that this takes little of all time.
-fn look(dying: &[Arc<ControlBlock>], busy: &mut [bool]) -> u64 {
-    // Few threads are in a dead domain, and many domains may have died at once: so each record is
-    // looked at once.
-    let mut is_dying = |domain: *const ControlBlock| {
-        // SAFETY: whoever calls this has it from a linked record, which keeps it in memory.
-        let domain = unsafe { &*domain };
-        let index = match domain.is_alive() {
-            true => return false,
-            false => dying.binary_search_by_key(&domain.id, |block| block.id),
-        };
-        if let Ok(index) = index {
-            busy[index] = true;
-        }
-        index.is_ok()
-    };
-    let (mut inside, mut threads) = (0, 0);
-    platform().stop_world(&mut |view| {
-        threads += 1;
-        inside += usher_out(view, &mut is_dying);
-        // Before the world goes on, since they begin to leave then.
-        INSIDE.store(inside, Ordering::Relaxed);
-    });
-    LOOK_PAUSE * threads
-}
-
-/// Tells the log and those who wait for events of a death that the reaper sees for the first time.
-fn begin_to_die(block: &Arc<ControlBlock>) {
-    if !block.has_entered(State::Dying) {
-        if let Some(words) = block.take_words() {
-            let caller = match words.has_caller() {
-                true => "; its caller gets an error",
-                false => "",
-            };
-            klog!("{}: domain {} {words}{caller}", block.name(), block.id);
-        }
-        block.enter_state(State::Dying);
-    }
-}
-
-/// Helps a stopped thread out of domains that are dead; how many of its records name such.
-pub(crate) fn usher_out(
-    view: &mut ThreadView<'_>,
-    is_dead: &mut dyn FnMut(*const ControlBlock) -> bool,
-) -> u32 {
-    let inside = mark(view.top, is_dead);
-    if inside == 0 {
-        return 0;
-    }
-    view.interrupt |= view.blocked;
-    // SAFETY: the thread is stopped, its top record does not change. That names its callee.
-    let (top, block) = unsafe { (&*view.top, &*(*view.top).domain) };
-    if let Some(frame) = &mut view.frame
-        && is_dead(block)
-        && runs_code_of(block, &**frame)
-    {
-        frame.redirect(&top.landing());
-    }
-    inside
-}
 
 /// Frees everything that the dead domain owned. Nobody is inside. [`State::Gone`] is to be entered
 /// next.

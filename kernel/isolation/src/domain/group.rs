@@ -10,6 +10,9 @@
 //! The scheduler sees a group as a number, a weight and a share
 //! ([`Attributes`](crate::platform::Attributes)).
 
+#[cfg(test)]
+mod tests;
+
 use crate::domain::account::may_take;
 use crate::domain::{ControlBlock, Limits};
 use crate::lock::Lock;
@@ -350,119 +353,4 @@ fn join(starter: Starter, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> {
     let group = Arc::new(Group::new(starter, spec));
     all.push(group.clone());
     Ok(group)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spec(number: u32, pages: usize) -> GroupSpec {
-        GroupSpec {
-            number,
-            pages,
-            threads: 2,
-            ..GroupSpec::NONE
-        }
-    }
-
-    fn of_weight(id: u32, weight: u32) -> Starter {
-        Starter { id, weight }
-    }
-
-    fn group(starter: u32, number: u32, pages: usize) -> Arc<Group> {
-        join(of_weight(starter, WEIGHTS.1), &spec(number, pages)).expect("memory")
-    }
-
-    #[test]
-    fn a_number_means_something_to_its_starter_only() {
-        // Numbers of instances that no other test has.
-        const ONE: u32 = u32::MAX - 1;
-        const OTHER: u32 = u32::MAX - 2;
-        let first = group(ONE, 7, 1);
-        let same = group(ONE, 7, 99);
-        let foreign = group(OTHER, 7, 3);
-        assert_eq!(first.id, same.id);
-        assert_eq!(
-            same.memory_limit(),
-            4096,
-            "the first to make it sets its limit"
-        );
-        assert_ne!(first.id, foreign.id);
-        assert_ne!(group(ONE, 0, 1).id, group(ONE, 0, 1).id);
-        first.leave();
-        assert_eq!(group(ONE, 7, 1).id, first.id, "one was left");
-        same.leave();
-        first.leave();
-        foreign.leave();
-        let later = group(ONE, 7, 1);
-        assert_ne!(later.id, first.id, "its last domain was gone");
-        later.leave();
-    }
-
-    #[test]
-    fn a_limit_is_reached_exactly() {
-        let group = group(1, 0, 2);
-        assert!(group.take_memory(8191) && group.take_memory(1));
-        assert!(!group.take_memory(1) && group.take_memory(0));
-        assert!(!group.take_memory(usize::MAX));
-        group.give_memory(4096);
-        assert!(!group.take_memory(4097) && group.take_memory(4096));
-        assert!(group.take_thread() && group.take_thread() && !group.take_thread());
-        group.give_thread();
-        assert_eq!((group.memory_used(), group.threads_used()), (8192, 1));
-    }
-
-    #[test]
-    fn what_is_given_back_twice_is_nothing() {
-        let group = group(1, 0, 2);
-        assert!(group.take_memory(100));
-        group.give_memory(100);
-        group.give_memory(100);
-        group.give_thread();
-        assert_eq!((group.memory_used(), group.threads_used()), (0, 0));
-        assert!(group.take_memory(8192) && group.take_thread());
-        group.add_memory(usize::MAX);
-        assert_eq!(group.memory_used(), usize::MAX);
-        assert!(!group.take_memory(1));
-    }
-
-    #[test]
-    fn weights_and_shares_have_ends() {
-        let of = |weight, percent| {
-            let spec = GroupSpec {
-                weight,
-                percent,
-                ..GroupSpec::NONE
-            };
-            let group = join(Starter::of(None), &spec).expect("memory");
-            (group.weight, group.percent)
-        };
-        assert_eq!(of(0, 0), (USUAL_WEIGHT, 0));
-        assert_eq!(of(1, 1), (1, 1));
-        assert_eq!(of(65_537, 102_401), (65_536, 102_400));
-        assert_eq!(of(u32::MAX, u32::MAX), (65_536, 102_400));
-    }
-
-    #[test]
-    fn a_weight_is_bounded_by_the_starters() {
-        let of = |starter: u32, weight: u32| {
-            let spec = GroupSpec {
-                weight,
-                ..GroupSpec::NONE
-            };
-            join(of_weight(1, starter), &spec).expect("memory").weight
-        };
-        assert_eq!((of(4096, 4096), of(4096, 4097)), (4096, 4096));
-        assert_eq!((of(4096, u32::MAX), of(USUAL_WEIGHT, 65_536)), (4096, 1024));
-        assert_eq!(of(512, 0), 512, "saying nothing is not asking for nothing");
-        assert_eq!((of(512, 511), of(1, 2)), (511, 1));
-    }
-
-    #[test]
-    fn no_limit_is_no_limit() {
-        let group = join(Starter::of(None), &GroupSpec::NONE).expect("memory");
-        assert!(group.take_memory(1 << 40));
-        assert_eq!((group.memory_limit(), group.threads_limit()), (0, 0));
-        assert_eq!(group.weight, USUAL_WEIGHT);
-    }
 }

@@ -14,6 +14,10 @@
 //! the end. So whoever goes through a list backwards, with the lock for one chunk at a time, misses
 //! none that was there when it began.
 
+mod chunk;
+mod looks;
+mod search;
+
 use crate::lock::Lock;
 use crate::memory::owner::Owner;
 use crate::platform::{PAGE, platform};
@@ -23,7 +27,6 @@ use abi::shared::{
     chunk_of, owner_cell, slot_size,
 };
 use alloc::vec::Vec;
-use core::ops::ControlFlow;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -31,6 +34,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 mod audit;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use search::Search;
 
 /// Slot sizes 64, 128, ... 32 KiB.
 const CLASSES: usize = (LARGEST_SLOT / SMALLEST_SLOT).trailing_zeros() as usize + 1;
@@ -135,13 +140,6 @@ impl SharedHeap {
         }
     }
 
-    /// Bytes of memory in chunks that hold no object and are kept for the next one.
-    pub fn spare_bytes(&self) -> usize {
-        let mut bytes = 0;
-        self.each_slotted(|chunk| bytes += CHUNK_BYTES * usize::from(chunk.used() == 0));
-        bytes
-    }
-
     /// Bytes of memory that the heap holds.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -209,99 +207,9 @@ impl SharedHeap {
         0
     }
 
-    /// How many objects `owner` owns, as far as they do not change hands meanwhile.
-    pub fn count_of(&self, owner: Owner) -> usize {
-        let mut count = 0;
-        self.each_chunk(|chunk| count += chunk.count_of(owner));
-        count
-    }
-
-    /// Shows object number `index` of `owner` to `look`, while it cannot be freed. Objects with a
-    /// chunk of their own are left out. What is made, freed or changes hands meanwhile may shift
-    /// the numbers.
-    pub(crate) fn with_nth<R>(
-        &self,
-        owner: Owner,
-        index: usize,
-        look: impl FnOnce(NonNull<u8>) -> R,
-    ) -> Option<R> {
-        let mut left = index;
-        let mut look = Some(look);
-        let found = self.search_slotted(|chunk| {
-            let count = chunk.count_of(owner);
-            if left >= count {
-                left -= count;
-                return ControlFlow::Continue(());
-            }
-            // It may have changed hands since it was counted.
-            match (chunk.objects_of(owner).nth(left), look.take()) {
-                (Some(object), Some(look)) => ControlFlow::Break(Some(look(object))),
-                _ => ControlFlow::Break(None),
-            }
-        });
-        found.flatten()
-    }
-
-    /// Shows every chunk of slots to `look` until that has seen enough, with the lock for this one
-    /// alone.
-    ///
-    /// Forwards: what is made or moves to another place meanwhile may be missed, but nothing is
-    /// seen twice.
-    fn search_slotted<R>(&self, mut look: impl FnMut(Chunk) -> ControlFlow<R>) -> Option<R> {
-        for class in &self.classes {
-            let mut index = 0;
-            loop {
-                let class = class.lock();
-                let Some(&chunk) = class.chunks.get(index) else {
-                    break;
-                };
-                if let ControlFlow::Break(found) = look(chunk) {
-                    return Some(found);
-                }
-                index += 1;
-            }
-        }
-        None
-    }
-
-    /// Shows every chunk of slots to `look`, as [`search_slotted`](Self::search_slotted) does.
-    fn each_slotted(&self, mut look: impl FnMut(Chunk)) {
-        self.search_slotted::<()>(|chunk| {
-            look(chunk);
-            ControlFlow::Continue(())
-        });
-    }
-
-    /// Shows every chunk to `look`, with the lock for this one alone.
-    fn each_chunk(&self, mut look: impl FnMut(Chunk)) {
-        self.each_slotted(&mut look);
-        let mut index = 0;
-        loop {
-            let large = self.large.lock();
-            let Some(&chunk) = large.get(index) else {
-                break;
-            };
-            look(chunk);
-            index += 1;
-        }
-    }
-
     /// Bytes of memory that an object of `bytes` bytes takes.
     pub(crate) fn footprint(bytes: usize) -> usize {
         abi::shared::footprint(bytes)
-    }
-
-    /// Bytes of memory of the objects of `owner`, as far as they do not change hands meanwhile.
-    pub(crate) fn bytes_of(&self, owner: Owner) -> usize {
-        let mut sum = 0;
-        self.each_chunk(|chunk| sum += chunk.count_of(owner) * chunk.object_bytes());
-        sum
-    }
-
-    /// Tells `look` the owner and the bytes of every object. A lock is held for one chunk at a
-    /// time, so what is allocated or changes hands meanwhile is told or not.
-    pub(crate) fn for_each_owner(&self, mut look: impl FnMut(u32, usize)) {
-        self.each_chunk(|chunk| chunk.owners().for_each(|(owner, bytes)| look(owner, bytes)));
     }
 
     fn allocate_slot(&self, slot: usize, may_grow: impl Fn(usize) -> bool) -> Option<NonNull<u8>> {
@@ -410,240 +318,5 @@ impl SharedHeap {
             self.bytes.fetch_sub(pages * PAGE, Ordering::Relaxed);
             platform().free_pages(chunk.0.cast(), pages);
         }
-    }
-}
-
-/// How far a search for the objects (of at most [`LARGEST_SLOT`] bytes) of one owner has come, who
-/// is dead and has no thread inside. Each is found once if it is freed then, however chunks come
-/// and go meanwhile: it goes backwards.
-pub(crate) struct Search {
-    owner: Owner,
-    class: usize,
-    /// Of so many chunks, from the first on, something may not have been seen yet.
-    left: usize,
-    /// The slot from which on it was not seen in the last of them.
-    slot: u32,
-}
-
-impl Search {
-    /// A search that has seen nothing.
-    pub(crate) fn new(owner: Owner) -> Self {
-        Search {
-            owner,
-            class: 0,
-            left: usize::MAX,
-            slot: 0,
-        }
-    }
-
-    /// Looks at one chunk of `class`, the one where the search is; how many objects it found.
-    fn look(&mut self, class: &Class, found: &mut [NonNull<u8>]) -> usize {
-        #[cfg(test)]
-        if (class.chunks.len() + 1..usize::MAX).contains(&self.left)
-            && crate::sync::is_broken(crate::sync::Broken::ChunkLost)
-        {
-            self.left = 0;
-        }
-        if self.left > class.chunks.len() {
-            // The class is new, or the chunk was its last and has gone to the place of another one
-            // since.
-            (self.left, self.slot) = (class.chunks.len(), 0);
-        }
-        let Some(index) = self.left.checked_sub(1) else {
-            (self.class, self.left) = (self.class + 1, usize::MAX);
-            return 0;
-        };
-        for (count, place) in found.iter_mut().enumerate() {
-            let Some(slot) = class.chunks[index].find(self.owner, self.slot) else {
-                (self.left, self.slot) = (index, 0);
-                return count;
-            };
-            *place = class.chunks[index].object(slot);
-            self.slot = slot + 1;
-        }
-        found.len()
-    }
-}
-
-/// The content of a free slot.
-#[repr(C)]
-struct FreeSlot {
-    /// Slot number of the next free one; 0: none.
-    next: u32,
-}
-
-impl Chunk {
-    /// The head. It is shared with whoever asks for an owner; see [`ChunkHead`].
-    ///
-    /// # Safety
-    /// The chunk is live as long as the head is used: an object in it is, or its list's lock is
-    /// held.
-    unsafe fn head<'a>(self) -> &'a ChunkHead {
-        // SAFETY: written when the chunk was made, by the caller's duty not given back yet, and
-        // only its atomics change.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// A free slot, if there is one. The lock of the class is held.
-    fn take_slot(self) -> Option<NonNull<u8>> {
-        // SAFETY: the chunk is in its class's list, so it is live; the lock is held. Slots that
-        // were never used are those from `first + used` on as long as the free list is empty:
-        // `free` counts down only after `put_slot` counted it up.
-        unsafe {
-            let head = self.head();
-            let (used, free) = (
-                head.used.load(Ordering::Relaxed),
-                head.free.load(Ordering::Relaxed),
-            );
-            let slot = if free != 0 {
-                let next = self.slot(free).cast::<FreeSlot>().as_ref().next;
-                head.free.store(next, Ordering::Relaxed);
-                free
-            } else if head.first + used < head.end {
-                head.first + used
-            } else {
-                return None;
-            };
-            head.used.store(used + 1, Ordering::Relaxed);
-            Some(self.slot(slot))
-        }
-    }
-
-    /// Puts a slot back; how many are in use then. The lock of the class is held.
-    fn put_slot(self, object: NonNull<u8>) -> u32 {
-        // SAFETY: as in `take_slot`; the slot is free now, so its content is ours.
-        unsafe {
-            let head = self.head();
-            let slot = (object.addr().get() & (CHUNK_BYTES - 1)) >> head.shift;
-            let next = head.free.load(Ordering::Relaxed);
-            object.cast::<FreeSlot>().write(FreeSlot { next });
-            head.free.store(slot as u32, Ordering::Relaxed);
-            let used = head.used.load(Ordering::Relaxed) - 1;
-            head.used.store(used, Ordering::Relaxed);
-            used
-        }
-    }
-
-    /// # Safety
-    /// `number` is a slot of this chunk of many.
-    unsafe fn slot(self, number: u32) -> NonNull<u8> {
-        // SAFETY: inside the chunk, by the caller's duty.
-        unsafe {
-            let offset = (number as usize) << self.head().shift;
-            self.0.cast::<u8>().add(offset)
-        }
-    }
-
-    /// Slots in use. The lock of the class is held.
-    fn used(self) -> u32 {
-        // SAFETY: the chunk is in its class's list, so it is live.
-        unsafe { self.head().used.load(Ordering::Relaxed) }
-    }
-
-    /// Bytes of memory that each object takes. The lock of the list is held.
-    fn object_bytes(self) -> usize {
-        // SAFETY: the chunk is in its list, so it is live.
-        let head = unsafe { self.head() };
-        match head.shift {
-            LARGE_SHIFT => head.pages as usize * PAGE,
-            shift => 1 << shift,
-        }
-    }
-
-    /// The owner cells of the slots from number `from` on, and the number of the first of them. The
-    /// lock of the class is held as long as they are used.
-    fn cells<'a>(self, from: u32) -> (u32, &'a [AtomicU32]) {
-        // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every
-        // slot.
-        unsafe {
-            let head = self.head();
-            let from = from.clamp(head.first, head.end);
-            let table = self.0.add(1).cast::<AtomicU32>();
-            let cells =
-                NonNull::slice_from_raw_parts(table.add(from as usize), (head.end - from) as usize);
-            (from, cells.as_ref())
-        }
-    }
-
-    /// The first slot from `from` on that `owner` owns. The lock as for `cells`.
-    fn find(self, owner: Owner, from: u32) -> Option<u32> {
-        point();
-        let is_owners = |cell: &AtomicU32| cell.load(Ordering::Acquire) == owner.number();
-        let (first, cells) = self.cells(from);
-        // By eights, because most that is looked at belongs to others.
-        let (eights, _) = cells.as_chunks::<8>();
-        let others = eights
-            .iter()
-            .take_while(|eight| !eight.iter().any(is_owners));
-        let skipped = 8 * others.count();
-        let index = cells[skipped..].iter().position(is_owners)?;
-        Some(first + (skipped + index) as u32)
-    }
-
-    /// The object in slot `number`, which the chunk has.
-    fn object(self, number: u32) -> NonNull<u8> {
-        // SAFETY: the chunk is in its class's list, so it is live, and the slot lies in it.
-        unsafe {
-            match self.head().shift {
-                LARGE_SHIFT => self.0.cast::<u8>().add(LARGE_OFFSET),
-                _ => self.slot(number),
-            }
-        }
-    }
-
-    /// The objects of `owner`. The lock of the class is held as long as the iterator is used.
-    fn objects_of(self, owner: Owner) -> impl Iterator<Item = NonNull<u8>> {
-        let mut from = 0;
-        core::iter::from_fn(move || {
-            let slot = self.find(owner, from)?;
-            from = slot + 1;
-            Some(self.object(slot))
-        })
-    }
-
-    fn count_of(self, owner: Owner) -> usize {
-        let is_owners = |cell: &&AtomicU32| cell.load(Ordering::Relaxed) == owner.number();
-        self.cells(0).1.iter().filter(is_owners).count()
-    }
-
-    /// Owner and bytes of every object. The lock as for `objects_of`.
-    fn owners(self) -> impl Iterator<Item = (u32, usize)> {
-        let bytes = self.object_bytes();
-        let owners = self.cells(0).1.iter();
-        let owners = owners.map(|cell| cell.load(Ordering::Relaxed));
-        let owners = owners.filter(|owner| *owner != NO_OWNER);
-        owners.map(move |owner| (owner, bytes))
-    }
-
-    /// Makes all slots free at once, without a look at the objects, whose memory is cold. The lock
-    /// of the class is held, and all slots in use are the caller's.
-    fn clear(self) {
-        // SAFETY: the chunk is in its class's list, so it is live. With no slot in use and an empty
-        // free list all slots count as never used.
-        let head = unsafe { self.head() };
-        head.used.store(0, Ordering::Relaxed);
-        head.free.store(0, Ordering::Relaxed);
-        let free = |cell: &AtomicU32| cell.store(NO_OWNER, Ordering::Relaxed);
-        let (eights, rest) = self.cells(0).1.as_chunks::<8>();
-        eights.iter().for_each(|eight| eight.iter().for_each(free));
-        rest.iter().for_each(free);
-    }
-
-    /// Puts back every slot of `owner`; how many. The lock of the class is held.
-    fn put_all_of(self, owner: Owner) -> usize {
-        if self.find(owner, 0).is_none() {
-            return 0;
-        }
-        let count = self.count_of(owner);
-        if count == self.used() as usize {
-            self.clear();
-            return count;
-        }
-        for object in self.objects_of(owner) {
-            // SAFETY: a live object of the dead owner.
-            unsafe { owner_cell(object).store(NO_OWNER, Ordering::Relaxed) };
-            self.put_slot(object);
-        }
-        count
     }
 }

@@ -26,8 +26,8 @@ impl Mutant {
         match self {
             // `isolation::call::outcome`: 0 is `Outcome::Returned`.
             Mutant::TakesFromTheDead => ("9isolation4call7outcome", GIVE_ZERO),
-            // `isolation::death::kill::look::{closure#1}`: looks at one thread.
-            Mutant::NobodyLooks => ("9isolation4kill4looks_0B", DO_NOTHING),
+            // `isolation::death::kill::reaper::look::{closure#1}`: looks at one thread.
+            Mutant::NobodyLooks => ("6reaper4looks_0B", DO_NOTHING),
             // `<isolation::memory::heap::SharedHeap>::free_all_of`: how many were freed.
             Mutant::ObjectsStay => ("10SharedHeap11free_all_of", GIVE_ZERO),
         }

@@ -4,7 +4,8 @@
 //! sets its owner without the lock, so that a count may be one off for a moment;
 //! [`SharedHeap::is_sound`] looks again then.
 
-use super::{Chunk, FreeSlot, SharedHeap};
+use super::chunk::FreeSlot;
+use super::{Chunk, SharedHeap};
 use abi::Text;
 use abi::shared::{CHUNK_BYTES, SMALLEST_SLOT};
 use core::fmt::{self, Write};

@@ -1,0 +1,128 @@
+//! The macro that writes a proxy.
+
+/// Writes a proxy for one interface: a type over [`Proxy`](crate::Proxy) that implements the
+/// interface's trait.
+///
+/// `idlc` emits the invocations; see `kernel/proxies`. For each method: `moved` names the arguments
+/// that own something, `budget` is [`Method::budget`], `frees` is [`Method::frees`].
+#[macro_export]
+macro_rules! proxy {
+    ($proxy:ident : $interface:path, $label:literal {
+        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; frees $frees:expr ; )*
+    }) => {
+        /// The proxy of the interface; generated.
+        #[repr(transparent)]
+        pub struct $proxy($crate::Proxy);
+
+        impl $proxy {
+            /// The method table of this proxy as a trait object.
+            pub fn vtable() -> *const () {
+                let none: *const dyn $interface = core::ptr::null::<$proxy>();
+                // SAFETY: a trait object pointer is two words, data and method table (see
+                // `abi::handle`).
+                let raw: $crate::abi::handle::RawHandle = unsafe { core::mem::transmute(none) };
+                raw.vtable
+            }
+        }
+
+        impl $interface for $proxy {
+            $(
+                #[allow(unused_mut)]
+                #[inline(never)]
+                fn $method(&self $(, mut $argument: $type)*) -> $result {
+                    fn stub() -> $result {
+                        Err($crate::abi::RpcError::DomainCrashed.into())
+                    }
+                    static METHOD: $crate::Method =
+                        $crate::Method::new(stub as *const (), $label, stringify!($method), $budget, $frees);
+                    fn forward(proxy: &$crate::Proxy $(, $argument: $type)*) -> $result {
+                        // SAFETY: the proxy was made for an object of this interface.
+                        let object: &dyn $interface = unsafe { core::mem::transmute(proxy.inner()) };
+                        object.$method($($argument),*)
+                    }
+                    #[unsafe(naked)]
+                    unsafe extern "C" fn trampoline() {
+                        core::arch::naked_asm!(
+                            "mov rax, gs:[{top}]",
+                            "lea r11, [rip + {info}]",
+                            "mov [rax + {sp}], rsp", "mov [rax + {rbx}], rbx", "mov [rax + {rbp}], rbp",
+                            "mov [rax + {r12}], r12", "mov [rax + {r13}], r13", "mov [rax + {r14}], r14",
+                            "mov [rax + {r15}], r15", "mov [rax + {rdi}], rdi", "mov [rax + {method}], r11",
+                            "jmp {forward}",
+                            info = sym METHOD, forward = sym forward, top = const $crate::abi::words::TOP,
+                            sp = const $crate::call::offsets::SP, rbx = const $crate::call::offsets::RBX,
+                            rbp = const $crate::call::offsets::RBP, r12 = const $crate::call::offsets::R12,
+                            r13 = const $crate::call::offsets::R13, r14 = const $crate::call::offsets::R14,
+                            r15 = const $crate::call::offsets::R15, rdi = const $crate::call::offsets::RDI,
+                            method = const $crate::call::offsets::METHOD,
+                        )
+                    }
+                    let proxy = &self.0;
+                    let block = proxy.domain();
+                    let mut record = core::mem::MaybeUninit::<$crate::Record>::uninit();
+                    let record = record.as_mut_ptr();
+                    // SAFETY: the record is in this frame, linked by `enter` and unlinked on every
+                    // way out. The trampoline has the signature that it is given here: it only
+                    // saves registers and jumps to `forward`. What is transferred really crosses,
+                    // in the direction given.
+                    unsafe {
+                        if !$crate::call::enter(record, block)
+                            && let Some(error) = $crate::call::admit(record, block, &METHOD)
+                        {
+                            return Err(error.into());
+                        }
+                        (*block).count_call();
+                        // What crosses has one owner at every moment, and whoever that is stays in
+                        // memory as long as the record is linked: so everything is handed over, or
+                        // dropped if that cannot be done, between `enter` and `leave`.
+                        $(
+                            let inward = $crate::call::handle::inward(record, block);
+                            let _ = $crate::abi::Exchangeable::transfer(&mut $moved, &inward);
+                        )*
+                        if (false $(|| $crate::call::has_handles(&$moved))*)
+                            && $crate::call::has_failed(record)
+                        {
+                            $( drop($moved); )*
+                            return Err($crate::call::give_up(record).into());
+                        }
+                        let call: unsafe fn(&$crate::Proxy $(, $type)*) -> $result =
+                            core::mem::transmute(trampoline as *const ());
+                        // Taken apart and put together again, so that no part is read wider than
+                        // the callee has written it: the processor cannot forward such a store to
+                        // the load.
+                        let result = match call(proxy $(, $argument)*) {
+                            Ok(mut value) => {
+                                let outward = $crate::call::handle::outward(record);
+                                let _ = $crate::abi::Exchangeable::transfer(&mut value, &outward);
+                                Ok(value)
+                            }
+                            Err(mut error) => {
+                                let outward = $crate::call::handle::outward(record);
+                                let _ = $crate::abi::Exchangeable::transfer(&mut error, &outward);
+                                Err(error)
+                            }
+                        };
+                        if $crate::call::has_handles(&result) && $crate::call::has_failed(record) {
+                            drop(result);
+                            return Err($crate::call::give_up(record).into());
+                        }
+                        if $crate::call::leave(record) {
+                            return result;
+                        }
+                        match $crate::call::outcome(record) {
+                            $crate::call::Outcome::Returned => result,
+                            $crate::call::Outcome::CalleeDied => {
+                                drop(result);
+                                Err($crate::abi::RpcError::DomainCrashed.into())
+                            }
+                            $crate::call::Outcome::CallerDied => {
+                                drop(result);
+                                $crate::call::unwind_further(record)
+                            }
+                        }
+                    }
+                }
+            )*
+        }
+    };
+}

@@ -1,0 +1,47 @@
+//! The processor time and the calls of a domain.
+
+use super::{Calls, ControlBlock};
+use crate::domain::thread::place;
+use core::sync::atomic::Ordering;
+
+impl ControlBlock {
+    /// Counts a call. Two threads that count at one place may lose a count; that is the price of no
+    /// atomic operation.
+    #[inline(always)]
+    pub fn count_call(&self) {
+        let Calls(calls) = &self.calls[place()];
+        calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Calls into it since its start.
+    pub fn calls(&self) -> u64 {
+        let calls = self.calls.iter();
+        calls
+            .map(|Calls(calls)| calls.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Charges it with `ns` nanoseconds of processor time, at the end of which its code was met.
+    /// The only place that does is [`crate::death::kill::tick`].
+    pub(crate) fn charge(&self, ns: u64) {
+        self.counters.own_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// Nanoseconds of processor time that its code has used, by samples: see
+    /// [`crate::death::kill::tick`].
+    pub fn own_ns(&self) -> u64 {
+        self.counters.own_ns.load(Ordering::Relaxed)
+    }
+
+    /// A thread that it created has ended after `ns` nanoseconds on processors.
+    pub(crate) fn thread_ended(&self, ns: u64) {
+        self.counters.threads_ns.fetch_add(ns, Ordering::Relaxed);
+        self.give_thread();
+    }
+
+    /// Nanoseconds of processor time that those of its threads used which have ended, in it and in
+    /// the domains that they called.
+    pub fn threads_ns(&self) -> u64 {
+        self.counters.threads_ns.load(Ordering::Relaxed)
+    }
+}
