@@ -2,14 +2,14 @@
 //!
 //! Some authority ends other domains, has them wait, or drives devices, by right. A foe that used
 //! it at random would only show that; so such handles are not kept: authority over a domain that it
-//! has not started, closed gates, ports and DMA memory of devices.
+//! has not started, closed gates (called once instead), ports and DMA memory of devices.
 
 use crate::random::Random;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use hostile_calls::{METHODS, Method};
 use interfaces::{
-    AnyHandle, Closed, DmaAllocator, Domain, DomainControl, Image, Interface, Ports, Subject,
+    AnyHandle, DmaAllocator, Domain, DomainControl, Image, Interface, Ports, Subject,
 };
 
 /// Most handles that are kept; a further one replaces another.
@@ -132,6 +132,5 @@ fn may_keep(handle: &AnyHandle, method: &Method) -> bool {
     let of_devices = given == number::<dyn Ports>() || given == number::<dyn DmaAllocator>();
     // Started with any limits: what it hoards would be all memory.
     let unlimited = given == number::<dyn Subject>() && by == number::<dyn Image>();
-    let of_gates = given == number::<dyn Closed>();
-    !(of_others || of_devices || of_gates || unlimited)
+    !(of_others || of_devices || unlimited)
 }

@@ -14,7 +14,7 @@ use core::fmt::{Debug, Display, Write};
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::{log, thread};
 use hostile_calls::{METHODS, Mind, Source};
-use interfaces::{AnyHandle, Foe, Handle, Order, Referee, RpcError, RpcResult};
+use interfaces::{AnyHandle, Closed, Foe, Handle, Interface, Order, Referee, RpcError, RpcResult};
 
 /// Most characters of the arguments of a call that a line of the log shows.
 const SHOWN: usize = 160;
@@ -130,18 +130,33 @@ impl Hand {
 
     /// Calls a method on one of the handles; whether there was one.
     fn call(&mut self, method: usize) -> bool {
-        let shared = self.shared.clone();
-        let what = &METHODS[method];
-        let Some(target) = shared.arsenal.copy(what.interface, &mut self.random) else {
+        let interface = METHODS[method].interface;
+        let Some(target) = self.shared.arsenal.copy(interface, &mut self.random) else {
             return false;
         };
+        self.call_on(target, method);
+        true
+    }
+
+    /// Calls a method on this handle.
+    fn call_on(&mut self, target: AnyHandle, method: usize) {
+        let (shared, what) = (self.shared.clone(), &METHODS[method]);
         let outside = core::mem::replace(&mut self.method, method);
         let outcome = (what.call)(target, self);
         let _ = shared
             .referee
             .ended(self.thread, method as u32, outcome as u32);
         self.method = outside;
-        true
+    }
+
+    /// Calls each method of a handle that is not kept.
+    fn use_once(&mut self, handle: &AnyHandle) {
+        let interface = handle.interface();
+        for method in (0..METHODS.len()).filter(|it| METHODS[*it].interface == interface) {
+            if let Ok(twin) = handle.duplicate() {
+                self.call_on(twin, method);
+            }
+        }
     }
 
     fn is_loud(&self) -> bool {
@@ -182,6 +197,9 @@ impl Source for Hand {
     }
 
     fn keep_handle(&mut self, handle: AnyHandle) {
+        if handle.interface() == <dyn Closed>::NUMBER {
+            return self.use_once(&handle);
+        }
         if let Some(method) = METHODS.get(self.method) {
             self.shared.arsenal.keep(handle, method, &mut self.random);
         }

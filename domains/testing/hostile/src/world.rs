@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use domain_rt::{log, time};
 use interfaces::{
     AnyHandle, Archive, CommandLine, DomainSpec, Handle, Hardware, Image, Loader, MemoryWatch,
-    PciAddress, PciBus, Power, Process, RVec, RpcError, Started, Text,
+    PciAddress, PciBus, Power, Process, RVec, RpcError, Services, Started, Text,
 };
 
 /// The system where there are devices, and where there are none.
@@ -89,7 +89,18 @@ impl World {
             time::sleep(1_000_000);
         }
         world.claim_a_device();
+        world.ask_for_the_updater();
         Ok(world)
+    }
+
+    /// Programs get it by its name, which a foe would not guess.
+    fn ask_for_the_updater(&self) {
+        let services = self.net.newest::<dyn Services>();
+        let updater = services.and_then(|it| it.service(Text::new("updater")).ok()?);
+        match updater {
+            Some(updater) => self.net.keep(updater),
+            None => log!("there is no updater"),
+        }
     }
 
     /// Foes may have a device that nobody uses.
