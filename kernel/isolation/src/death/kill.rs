@@ -62,6 +62,9 @@ static INSIDE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::ne
 /// If there is no memory for its thread.
 pub fn init() {
     domain::prepare_events();
+    // Room for the usual number from the start, so that no death leaves the queues larger.
+    let is_room = make_room(LOOKED_AT) && crate::death::undertaker::make_room(LOOKED_AT);
+    assert!(is_room, "there is memory for the first domains at boot");
     crate::death::undertaker::init();
     platform()
         .spawn("reaper", reaper, 0, &Attributes::URGENT)
