@@ -50,8 +50,9 @@ extern "C" fn high_entry() -> ! {
     )
 }
 
-// Bits: CR4.PAE = 1 << 5; EFER.LME = 1 << 8, EFER.NXE = 1 << 11; CR0.PG = 1 << 31, CR0.WP = 1
-// << 16. Page entries: 3 = present, writable; 0x83 = the same as a 2 MiB page.
+// Bits: CR4.PAE = 1 << 5; EFER.LME = 1 << 8, EFER.NXE = 1 << 11;
+// CR0.PG = 1 << 31, CR0.WP = 1 << 16.
+// Page entries: 3 = present, writable; 0x83 = the same as a 2 MiB page.
 global_asm!(
     ".section .note.pvh, \"a\", @note",
     ".balign 4",
