@@ -34,7 +34,7 @@ use interfaces::{
     Block, BlockBase, BlockError, Geometry, Handle, RVec, Respawn, RpcError, RpcResult,
     WriteSequence,
 };
-use respawn::Client;
+use respawn::{Buffer, Client};
 
 use sequence::{Sequence, Writer};
 
@@ -112,15 +112,8 @@ impl BlockBase for Shadow {
     }
 
     fn read(&self, sector: u64, buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        let length = buffer.len();
-        let mut buffer = Some(buffer);
-        self.way.run(|device| {
-            let buffer = match buffer.take() {
-                Some(buffer) => buffer,
-                None => RVec::filled(0, length)?,
-            };
-            device.read(sector, buffer)
-        })
+        let mut buffer = Buffer::new(buffer);
+        self.way.run(|device| device.read(sector, buffer.take()?))
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
