@@ -45,6 +45,19 @@ impl Named {
         }
     }
 
+    /// Asks for the service `name`, unless that was done before.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn prepare(&self, name: Text<32>) -> Result<(), Errno> {
+        let is_known = self.kept.lock().iter().any(|(other, _)| *other == name);
+        if is_known {
+            Ok(())
+        } else {
+            self.get(name).map(drop)
+        }
+    }
+
     fn keep(&self, name: Text<32>, service: AnyHandle) {
         let mut kept = self.kept.lock();
         let former = kept.iter().position(|(other, _)| *other == name);

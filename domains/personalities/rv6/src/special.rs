@@ -54,7 +54,8 @@ impl Special {
     }
 }
 
-fn metadata(inode: u64, kind: FileKind, mode: u16, links: u32) -> Metadata {
+/// That of something without content, owner and times, with this number, mode and so many links.
+pub fn metadata(inode: u64, kind: FileKind, mode: u16, links: u32) -> Metadata {
     Metadata {
         inode,
         kind,

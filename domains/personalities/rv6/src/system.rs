@@ -140,7 +140,7 @@ impl System {
         for (_, names) in &self.settings.grants {
             for name in names {
                 // Who needs one that is not to be had asks again, and is told.
-                let _ = self.granted.services.get(Text::new(name));
+                let _ = self.granted.services.prepare(Text::new(name));
             }
         }
     }

@@ -13,7 +13,7 @@ use vfs::walk::Tree;
 
 use crate::mount::{Live, Mount};
 use crate::mount_table::{MountTable, Origin, Point};
-use crate::special::Special;
+use crate::special::{self, Special};
 
 /// The inode of the empty root directory.
 const EMPTY_ROOT: u64 = 1;
@@ -170,7 +170,7 @@ impl Volumes {
     /// The file system's.
     pub fn metadata(&self, node: &Node) -> Result<Metadata, FsError> {
         if node.volume == Volume::EMPTY {
-            return Ok(empty_metadata());
+            return Ok(special::metadata(EMPTY_ROOT, FileKind::Directory, 0o555, 3));
         }
         self.ask(node.volume, |live| live.fs.metadata(node.inode))
     }
@@ -305,21 +305,5 @@ impl Tree for Volumes {
 
     fn is_directory(&self, node: &Node) -> bool {
         node.kind == FileKind::Directory
-    }
-}
-
-fn empty_metadata() -> Metadata {
-    Metadata {
-        inode: EMPTY_ROOT,
-        kind: FileKind::Directory,
-        mode: 0o555,
-        links: 3,
-        size: 0,
-        allocated: 0,
-        modified: 0,
-        accessed: 0,
-        changed: 0,
-        user: 0,
-        group: 0,
     }
 }
