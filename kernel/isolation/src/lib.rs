@@ -21,7 +21,8 @@
 //!   the undertaker that then frees everything.
 //! - [`load`]: from a signed image file to a running domain, and what the kernel offers it.
 //!
-//! Below them lie [`lock`], [`sync`] and [`platform`]. The subjects need each other: a call asks
+//! Below them lie [`lock`], [`sync`] and [`platform`]; that one looks up at them only for when a
+//! wait is to end, and for types that it passes on. The subjects need each other: a call asks
 //! whether its domain is dead, a death goes through calls.
 #![no_std]
 #![cfg_attr(target_os = "none", feature(rust_cold_cc))]
