@@ -9,7 +9,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `boot` | PVH entry, what the loader says |
-//! | `arch` | registers, descriptor tables, trap entry, per-processor block |
+//! | `arch` | the interface of the machine, and x86-64 behind it |
 //! | `mem` | frames and their metadata, page tables, kernel space, heap |
 //! | `fault`, `log`, `power` | faults in ring 0, the kernel log, off and reset |
 //! | `acpi`, `pci` | what the firmware says; stopping a device |

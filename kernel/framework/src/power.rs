@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::acpi::platform;
-use crate::arch::regs;
+use crate::arch::{interrupts, regs};
 
 /// PM1 control: the sleep-enable bit (ACPI 6.5, 4.8.3.2.1).
 const SLEEP_ENABLE: u16 = 1 << 13;
@@ -38,7 +38,7 @@ pub fn off_with_status(status: u8) -> ! {
     sleep_s5();
     crate::kprintln!("power: the machine cannot be turned off; halted");
     crate::log::flush();
-    regs::halt_forever()
+    interrupts::halt_forever()
 }
 
 /// Enters sleep state S5 (soft off), by the PM1 control registers or, on hardware-reduced machines,
@@ -89,7 +89,7 @@ pub fn reset() -> ! {
     }
     // SAFETY: port 0xcf9 is the reset control register of PC chipsets; it does not reach memory.
     unsafe { regs::outb(0xcf9, 6) };
-    regs::halt_forever()
+    interrupts::halt_forever()
 }
 
 /// Chooses whether a panic turns the machine off (`true`: test runs) or halts it, so that its last
@@ -105,5 +105,5 @@ pub(crate) fn stop_after_panic() -> ! {
     }
     crate::kprintln!("halted");
     crate::smp::halt_others();
-    regs::halt_forever()
+    interrupts::halt_forever()
 }

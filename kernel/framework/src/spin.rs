@@ -87,16 +87,16 @@ impl<T> Drop for IrqGuard<'_, T> {
 #[cfg(target_os = "none")]
 mod interrupts {
     //! Interrupt masking on the machine.
-    use crate::arch::regs;
+    use crate::arch::interrupts;
     pub use crate::sync::relax;
 
     pub fn disable() -> bool {
-        regs::interrupts_disable()
+        interrupts::disable()
     }
 
     pub fn restore(on: bool) {
         if on {
-            regs::interrupts_enable();
+            interrupts::enable();
         }
     }
 }

@@ -26,7 +26,7 @@ extern "C" fn boot_main(start_info: u64) -> ! {
     log::init();
     if arch::init_cpu(0).is_err() {
         kprintln!("boot: no memory for the boot processor");
-        arch::regs::halt_forever();
+        arch::interrupts::halt_forever();
     }
     arch::cpu::this_cpu().words.stack_low.store(
         entry::boot_stack_low(),

@@ -10,10 +10,11 @@ use core::sync::atomic::Ordering;
 
 use super::frames::{FrameKind, Frames, alloc_table, stats};
 use super::holes::Holes;
-use super::paging::{self, MapError, NO_EXECUTE, PRESENT, UNCACHED, WRITABLE};
+use super::paging::{self, MapError};
 use super::setup::kernel_table;
 use super::{KSPACE, NoMemory, PAGE_SIZE, tlb};
-use crate::arch::cpu::{Features, features};
+use crate::arch::page;
+use crate::arch::types::Rights;
 use crate::spin::IrqLock;
 
 /// Pages of kernel space: one top-level entry, 512 GiB.
@@ -38,18 +39,20 @@ pub enum Prot {
 }
 
 impl Prot {
-    /// The page-table bits.
-    fn flags(self) -> u64 {
-        let nx = if features().has(Features::NX) {
-            NO_EXECUTE
-        } else {
-            0
-        };
+    /// As the rights of a mapping; what permits nothing has none that differ from reading.
+    fn rights(self) -> Rights {
+        Rights {
+            write: self == Self::ReadWrite,
+            execute: self == Self::ReadExecute,
+            ..Rights::default()
+        }
+    }
+
+    /// The entry of a page at `frame`.
+    fn entry(self, frame: u64) -> u64 {
         match self {
-            Self::None => 0,
-            Self::Read => PRESENT | nx,
-            Self::ReadWrite => PRESENT | WRITABLE | nx,
-            Self::ReadExecute => PRESENT,
+            Self::None => page::hidden(frame),
+            _ => page::leaf(frame, 1, self.rights()),
         }
     }
 }
@@ -125,8 +128,8 @@ impl Region {
     fn map_next(&mut self) -> Result<(), NoMemory> {
         let frame = Frames::alloc_zeroed(1, FrameKind::Kspace).ok_or(NoMemory)?;
         let address = self.addresses.page(self.mapped);
-        let flags = Prot::ReadWrite.flags();
-        map(address, frame.physical(), PAGE_SIZE, flags, 1)?;
+        let rights = Prot::ReadWrite.rights();
+        map(address, frame.physical(), PAGE_SIZE, rights, 1)?;
         frame.into_raw();
         self.mapped += 1;
         Ok(())
@@ -162,10 +165,10 @@ impl Region {
         assert!(range.start <= range.end && range.end <= self.addresses.pages);
         {
             let _tables = SPACE.lock();
-            for page in range.clone() {
-                let entry = leaf(self.addresses.page(page));
-                let frame = entry.load(Ordering::Relaxed) & paging::ADDRESS_MASK;
-                entry.store(frame | prot.flags(), Ordering::Release);
+            for index in range.clone() {
+                let entry = leaf(self.addresses.page(index));
+                let frame = page::address(entry.load(Ordering::Relaxed));
+                entry.store(prot.entry(frame), Ordering::Release);
             }
         }
         tlb::flush_everywhere(self.addresses.page(range.start), range.len());
@@ -174,12 +177,13 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        for page in 0..self.mapped {
-            leaf(self.addresses.page(page)).fetch_and(paging::ADDRESS_MASK, Ordering::AcqRel);
+        for index in 0..self.mapped {
+            page::hide(leaf(self.addresses.page(index)));
         }
         tlb::flush_everywhere(self.addresses.start, self.mapped);
-        for page in 0..self.mapped {
-            let frame = leaf(self.addresses.page(page)).swap(0, Ordering::AcqRel);
+        for index in 0..self.mapped {
+            let hidden = leaf(self.addresses.page(index)).swap(0, Ordering::AcqRel);
+            let frame = page::address(hidden);
             // SAFETY: `map_next` left the ownership of this frame in the entry, the entry is
             // cleared, and no processor has the translation any more.
             drop(unsafe { Frames::from_raw(frame, 1, FrameKind::Kspace) });
@@ -197,7 +201,7 @@ fn map(
     address: usize,
     physical: u64,
     bytes: usize,
-    flags: u64,
+    rights: Rights,
     largest: u32,
 ) -> Result<(), NoMemory> {
     let _tables = SPACE.lock();
@@ -206,7 +210,7 @@ fn map(
         address,
         physical,
         bytes as u64,
-        flags,
+        rights,
         largest,
         &mut alloc_table,
     );
@@ -252,9 +256,12 @@ impl Window {
         let has_table = |page| paging::leaf(kernel_table(), addresses.page(page)).is_some();
         let mut places = (0..addresses.pages).step_by(LARGE_PAGES);
         let large = aligned && !places.any(has_table);
-        let flags = match cache {
-            Cache::FirmwareTable => Prot::Read.flags(),
-            Cache::Device => Prot::ReadWrite.flags() | UNCACHED,
+        let rights = match cache {
+            Cache::FirmwareTable => Prot::Read.rights(),
+            Cache::Device => Rights {
+                device: true,
+                ..Prot::ReadWrite.rights()
+            },
         };
         let window = Self {
             addresses,
@@ -267,7 +274,7 @@ impl Window {
         for pages in window.pieces() {
             let address = window.addresses.page(pages.start);
             let physical = base + (pages.start * PAGE_SIZE) as u64;
-            map(address, physical, pages.len() * PAGE_SIZE, flags, largest)?;
+            map(address, physical, pages.len() * PAGE_SIZE, rights, largest)?;
         }
         Ok(window)
     }

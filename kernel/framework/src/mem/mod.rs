@@ -88,5 +88,5 @@ pub(crate) fn alloc_stack(pages: usize) -> Result<Stack, NoMemory> {
 /// Whether the active page table maps an address.
 #[cfg(target_os = "none")]
 pub fn is_mapped(address: usize) -> bool {
-    paging::translate(crate::arch::regs::cr3() & paging::ADDRESS_MASK, address).is_some()
+    paging::translate(crate::arch::page::root(), address).is_some()
 }

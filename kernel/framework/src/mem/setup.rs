@@ -5,10 +5,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::early::Early;
 use super::map::{MemoryMap, Range};
-use super::paging::{self, GLOBAL, NO_EXECUTE, WRITABLE};
+use super::paging;
 use super::{DIRECT_MAP, KERNEL_BASE, KSPACE, PAGE_SIZE, frames};
-use crate::arch::cpu::{Features, features};
-use crate::arch::{gdt, regs};
+use crate::arch::types::Rights;
+use crate::arch::{guard_pages, page};
 use crate::boot;
 
 // SAFETY: the linker script defines them. Only their addresses are used.
@@ -20,6 +20,24 @@ unsafe extern "C" {
     static __data_start: u8;
     static __kernel_end: u8;
 }
+
+/// The rights of what the kernel's own table maps. All translations but those of kernel space,
+/// which change, stay when a program's table is loaded.
+const CONSTANTS: Rights = Rights {
+    write: false,
+    execute: false,
+    user: false,
+    device: false,
+    global: true,
+};
+const DATA: Rights = Rights {
+    write: true,
+    ..CONSTANTS
+};
+const CODE: Rights = Rights {
+    execute: true,
+    ..CONSTANTS
+};
 
 static KERNEL_TABLE: AtomicU64 = AtomicU64::new(0);
 
@@ -73,7 +91,7 @@ pub(crate) fn init() {
 /// table.
 fn activate_kernel_table() {
     // SAFETY: the table maps the kernel image, the direct map and kernel space, and is never freed.
-    unsafe { regs::set_cr3(kernel_table()) };
+    unsafe { page::load_root(kernel_table()) };
 }
 
 /// Builds the kernel's page table: direct map, kernel image, an empty kernel space.
@@ -82,25 +100,15 @@ fn build_kernel_table(usable: &MemoryMap, early: &mut Early) -> u64 {
         .take_zeroed()
         .expect("memory for the first page table");
     let mut tables = || early.take_zeroed();
-    let nx = if features().has(Features::NX) {
-        NO_EXECUTE
-    } else {
-        0
-    };
-    let largest = if features().has(Features::PAGE_1G) {
-        3
-    } else {
-        2
-    };
-    let mut map = |address: usize, physical: u64, end: u64, flags: u64, largest: u32| {
+    let largest = page::largest_level();
+    let mut map = |address: usize, physical: u64, end: u64, rights: Rights, largest: u32| {
         if physical < end {
-            let flags = flags | GLOBAL;
             paging::map_range(
                 root,
                 address,
                 physical,
                 end - physical,
-                flags,
+                rights,
                 largest,
                 &mut tables,
             )
@@ -112,19 +120,23 @@ fn build_kernel_table(usable: &MemoryMap, early: &mut Early) -> u64 {
         ..physical_of((&raw const __rodata_end) as usize);
     for range in usable.ranges() {
         let parts = [
-            (range.start, range.end.min(fixed.start), nx | WRITABLE),
-            (range.start.max(fixed.start), range.end.min(fixed.end), nx),
-            (range.start.max(fixed.end), range.end, nx | WRITABLE),
+            (range.start, range.end.min(fixed.start), DATA),
+            (
+                range.start.max(fixed.start),
+                range.end.min(fixed.end),
+                CONSTANTS,
+            ),
+            (range.start.max(fixed.end), range.end, DATA),
         ];
-        for (start, end, flags) in parts {
-            map(DIRECT_MAP + start as usize, start, end, flags, largest);
+        for (start, end, rights) in parts {
+            map(DIRECT_MAP + start as usize, start, end, rights, largest);
         }
     }
-    for (start, end, flags) in kernel_sections(nx) {
-        map(start, physical_of(start), physical_of(end), flags, 1);
+    for (start, end, rights) in kernel_sections() {
+        map(start, physical_of(start), physical_of(end), rights, 1);
     }
     paging::prepare_top_level(root, KSPACE, &mut tables).expect("memory for kernel space");
-    for guard in gdt::static_guard_pages().chain([boot::boot_stack_guard()]) {
+    for guard in guard_pages() {
         paging::leaf(root, guard)
             .expect("guard pages lie in the kernel's data")
             .store(0, Ordering::Relaxed);
@@ -134,19 +146,19 @@ fn build_kernel_table(usable: &MemoryMap, early: &mut Early) -> u64 {
 
 /// The kernel image's sections and their rights. They are mapped in small pages, so that guard
 /// pages can be taken out.
-fn kernel_sections(nx: u64) -> [(usize, usize, u64); 3] {
+fn kernel_sections() -> [(usize, usize, Rights); 3] {
     let at = |symbol: *const u8| symbol as usize;
     [
-        (at(&raw const __text_start), at(&raw const __text_end), 0),
+        (at(&raw const __text_start), at(&raw const __text_end), CODE),
         (
             at(&raw const __rodata_start),
             at(&raw const __rodata_end),
-            nx,
+            CONSTANTS,
         ),
         (
             at(&raw const __data_start),
             at(&raw const __kernel_end),
-            nx | WRITABLE,
+            DATA,
         ),
     ]
 }

@@ -5,7 +5,7 @@
 //! know where it may be in use:
 //!
 //! ```text
-//!   load:    coming = new -> (fence) -> CR3 = new -> loaded = new
+//!   load:    coming = new -> (fence) -> in use = new -> loaded = new
 //!   change:  store the entry -> (fence) -> read coming, then loaded, of each processor -> flush where either is it
 //!   free:    (nobody can load it any more) read likewise -> have those load the kernel's -> free
 //! ```
@@ -19,7 +19,7 @@
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::arch::cpu::cpu_index;
-use crate::arch::{MAX_CPUS, regs};
+use crate::arch::{MAX_CPUS, page};
 
 /// Physical addresses of top-level tables, 0 before the first: what a processor is about to load,
 /// or has loaded.
@@ -40,7 +40,7 @@ pub(crate) unsafe fn load(root: u64) {
     COMING[here].store(root, Ordering::SeqCst);
     fence(Ordering::SeqCst);
     // SAFETY: the caller vouches for the table.
-    unsafe { regs::set_cr3(root) };
+    unsafe { page::load_root(root) };
     LOADED[here].store(root, Ordering::SeqCst);
 }
 

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::PAGE_SIZE;
-use crate::arch::regs;
+use crate::arch::page;
 
 /// Beyond this many pages the whole TLB is dropped instead.
 const ONE_BY_ONE: usize = 32;
@@ -24,11 +24,11 @@ pub(crate) fn set_shootdown(flush: Shootdown) {
 /// Kernel image and direct map are global and never change, so dropping the rest is enough.
 pub(crate) fn flush_local(start: usize, pages: usize) {
     if pages > ONE_BY_ONE {
-        regs::flush_tlb();
+        page::flush_all();
         return;
     }
-    for page in 0..pages {
-        regs::invlpg(start + page * PAGE_SIZE);
+    for index in 0..pages {
+        page::flush_page(start + index * PAGE_SIZE);
     }
 }
 

@@ -18,11 +18,11 @@ static CAUGHT: IrqLock<Option<Fault>> = IrqLock::new(None);
 pub fn catch(f: fn()) -> Option<Fault> {
     *CAUGHT.lock() = None;
     let previous = fault::replace_hook(Some(hook));
-    let interrupts_were_on = crate::arch::regs::interrupts_enabled();
+    let interrupts_were_on = crate::arch::interrupts::enabled();
     guarded_call(f);
     fault::replace_hook(previous);
     if interrupts_were_on {
-        crate::arch::regs::interrupts_enable();
+        crate::arch::interrupts::enable();
     }
     *CAUGHT.lock()
 }

@@ -10,7 +10,7 @@ use crate::check;
 use crate::log;
 use crate::mem::frames::{self, FrameKind, FramePolicy, Frames, MetaError};
 use crate::mem::kspace::{self, Prot, Region};
-use crate::mem::paging::{self, NO_EXECUTE, USER, WRITABLE};
+use crate::mem::paging;
 use crate::mem::{self, PAGE_SIZE};
 
 /// The tests of this file.
@@ -132,10 +132,9 @@ fn no_page_writable_and_executable() -> Result<(), String> {
     let (mut pages, mut wrong) = (0, None);
     paging::visit_rights(mem::kernel_table(), &mut |address, rights| {
         pages += 1;
-        let writable_code = rights & (WRITABLE | NO_EXECUTE) == WRITABLE;
-        let executable_data =
-            rights & NO_EXECUTE == 0 && address < mem::KERNEL_BASE && address < mem::KSPACE;
-        if writable_code || executable_data || rights & USER != 0 {
+        let writable_code = rights.write && rights.execute;
+        let executable_data = rights.execute && address < mem::KERNEL_BASE && address < mem::KSPACE;
+        if writable_code || executable_data || rights.user {
             wrong = Some((address, rights));
         }
     });

@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use super::Test;
 use super::threads::{alongside, eventually, in_threads, sleep_ms, this_cpu_words};
 use crate::arch::cpu::cpu_index;
-use crate::arch::regs;
 use crate::arch::trap::TrapFrame;
+use crate::arch::{interrupts, regs};
 use crate::check;
 use crate::irq::{self, IrqError, IrqLine, Polarity, Trigger};
 use crate::mem::kspace;
@@ -41,7 +41,7 @@ fn call_all() -> Result<(), String> {
     for _ in 0..100 {
         smp::call_all(&|index| {
             calls.fetch_add(1, Ordering::Relaxed);
-            let elsewhere = index != cpu_index() || regs::interrupts_enabled();
+            let elsewhere = index != cpu_index() || interrupts::enabled();
             wrong.fetch_add(usize::from(elsewhere), Ordering::Relaxed);
         });
     }

@@ -8,9 +8,8 @@ use super::Test;
 use super::threads::{alongside, eventually, in_threads, sleep_ms};
 use super::user::{STACK, hello_and_loop, run, space};
 use crate::arch::cpu::cpu_index;
-use crate::arch::regs;
+use crate::arch::page;
 use crate::check;
-use crate::mem::paging::ADDRESS_MASK;
 use crate::mem::{self, kspace, spaces};
 use crate::sync::relax;
 use crate::task::{self, PreemptOff};
@@ -32,7 +31,7 @@ pub(super) static TESTS: &[Test] = &[
 
 /// The top-level table that this processor has loaded.
 fn loaded() -> u64 {
-    regs::cr3() & ADDRESS_MASK
+    page::root()
 }
 
 /// How many processors have the table loaded, by their own word.

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 
 use super::{others, request};
 use crate::arch::cpu::cpu_index;
-use crate::arch::{MAX_CPUS, regs};
+use crate::arch::{MAX_CPUS, page};
 use crate::mem::{spaces, tlb};
 use crate::sync::{IrqOff, relax};
 use crate::task;
@@ -105,7 +105,7 @@ fn ask(mask: u32, wish: Wish) {
 pub(super) fn catch_up() {
     let missed = &MISSED[cpu_index()];
     if missed.load(Ordering::SeqCst) && missed.swap(false, Ordering::SeqCst) {
-        regs::flush_tlb();
+        page::flush_all();
     }
 }
 

@@ -9,7 +9,7 @@ use core::arch::{global_asm, naked_asm};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{APIC_IDS, ONLINE, request};
-use crate::arch::{self, MAX_CPUS, regs};
+use crate::arch::{self, MAX_CPUS, interrupts, page};
 use crate::irq::lapic;
 use crate::mem::{self, PAGE_SIZE, Stack, phys_to_virt};
 use crate::sync::relax;
@@ -113,7 +113,7 @@ fn copy_code(stack_top: usize) {
         boot_page_table: boot::boot_page_table(),
         entry: enter as *const () as u64,
         stack_top: stack_top as u64,
-        page_table: regs::cr3(),
+        page_table: page::root(),
     };
     // SAFETY: the page lies in the first MiB, which the frame allocator never hands out; source
     // and length are those of the code; the parameters lie inside it, 8-byte aligned.
@@ -141,7 +141,7 @@ extern "C" fn enter() -> ! {
 extern "C" fn arrive() -> ! {
     let index = super::online();
     if arch::init_cpu(index).is_err() {
-        regs::halt_forever();
+        interrupts::halt_forever();
     }
     lapic::enable();
     time::enable_on_this_processor();

@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use super::{others, poll_flush, request};
 use crate::arch::trap::{self, TrapFrame};
-use crate::arch::{MAX_CPUS, cpu, regs};
+use crate::arch::{MAX_CPUS, cpu, interrupts};
 use crate::sync::{IrqOff, relax};
 use crate::task::{self, State, Thread, ThreadId};
 
@@ -169,5 +169,5 @@ unsafe fn view(thread: &Arc<Thread>, here: usize) -> ThreadView<'_> {
 
 /// From now on a non-maskable interrupt halts the processor that receives it.
 pub(super) fn halt_on_nmi() {
-    trap::set_handler(2, |_| regs::halt_forever());
+    trap::set_handler(2, |_| interrupts::halt_forever());
 }

@@ -9,7 +9,7 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::relax;
-use crate::arch::regs;
+use crate::arch::interrupts;
 use crate::smp;
 
 /// Keeps interrupts disabled on this processor while it lives; dropping it restores what it found.
@@ -25,7 +25,7 @@ impl IrqOff {
     #[inline]
     pub fn new() -> Self {
         Self {
-            were_on: regs::interrupts_disable(),
+            were_on: interrupts::disable(),
             not_send: PhantomData,
         }
     }
@@ -46,7 +46,7 @@ impl Drop for IrqOff {
     #[inline]
     fn drop(&mut self) {
         if self.were_on {
-            regs::interrupts_enable();
+            interrupts::enable();
         }
     }
 }

@@ -5,9 +5,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::group::Group;
 use super::policy::{Attributes, Reason, Scheduler};
-use super::switch::{self, PREPARED_WORDS};
 use super::thread::{RunQueue, State, Thread, ThreadId, ThreadRef};
 use super::{sched, table, wait};
+use crate::arch::switch::{self, PREPARED_WORDS};
 use crate::mem::NoMemory;
 use crate::mem::kspace::{self, Region};
 use crate::smp;
@@ -101,7 +101,7 @@ pub fn exit() -> ! {
 }
 
 /// Where a thread lands when its entry returns.
-pub(super) extern "C" fn exit_from_entry() -> ! {
+pub(crate) extern "C" fn exit_from_entry() -> ! {
     exit()
 }
 

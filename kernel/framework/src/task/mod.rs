@@ -28,7 +28,6 @@ mod policy;
 mod preempt;
 mod queue;
 mod sched;
-mod switch;
 mod table;
 mod thread;
 mod wait;
@@ -47,6 +46,7 @@ pub use wait::{
     wake_later,
 };
 
+pub(crate) use life::exit_from_entry;
 pub(crate) use preempt::preempt_from;
 #[cfg(feature = "selftest")]
 pub(crate) use sched::{inject, policy as scheduler};

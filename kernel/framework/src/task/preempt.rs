@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use super::sched;
 use crate::arch::trap::TrapFrame;
-use crate::arch::{cpu, regs};
+use crate::arch::{cpu, interrupts};
 
 /// Why the caller may not sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub enum AtomicContext {
 
 /// Whether the caller may sleep.
 pub fn may_sleep() -> Result<(), AtomicContext> {
-    if !regs::interrupts_enabled() {
+    if !interrupts::enabled() {
         return Err(AtomicContext::InterruptsOff);
     }
     let thread = sched::current().ok_or(AtomicContext::NoThread)?;
@@ -83,8 +83,7 @@ pub(crate) fn preempt_from(frame: &TrapFrame) {
     let Some(thread) = sched::current() else {
         return;
     };
-    let atomic = frame.rflags & regs::RFLAGS_IF == 0;
-    if atomic || thread.preempt_off.load(Ordering::Relaxed) != 0 {
+    if !frame.interrupts_were_on() || thread.preempt_off.load(Ordering::Relaxed) != 0 {
         return;
     }
     // SAFETY: the context belongs to the processor that runs the thread, this one, and interrupts

@@ -7,17 +7,15 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::arch::asm;
-use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
 use super::policy::{Choice, Left, Moment, Placement, Reason, Scheduler};
 use super::preempt::may_sleep;
 use super::thread::{State, Thread, ThreadRef};
-use super::{busy, life, switch};
+use super::{busy, life};
 use crate::arch::cpu::{self, PerCpu};
-use crate::arch::{regs, trap};
+use crate::arch::{interrupts, switch, trap};
 use crate::sync::IrqOff;
 use crate::{kprintln, smp, time};
 
@@ -96,20 +94,12 @@ pub(crate) fn policy() -> &'static dyn Scheduler {
 /// The running thread, or `None` on the scheduler stack of an idle processor and during boot.
 #[inline]
 pub(super) fn current() -> Option<&'static Thread> {
-    let thread: *const Thread;
-    // SAFETY: reads this processor's CURRENT word in one instruction, so that a preemption cannot
-    // fall between finding the block and reading it. A thread that asks stays alive while it
-    // runs, because the word owns a count; the reference must not be kept beyond its end, which
-    // the callers, all in this module tree, respect by not storing it.
-    unsafe {
-        asm!(
-            "mov {}, gs:[{offset}]",
-            out(reg) thread,
-            offset = const offset_of!(PerCpu, sched) + 8 * word::CURRENT,
-            options(nostack, readonly, preserves_flags),
-        );
-        thread.as_ref()
-    }
+    // In one step, so that a preemption cannot fall between finding the block and reading it.
+    let thread = cpu::sched_word::<{ word::CURRENT }>() as *const Thread;
+    // SAFETY: the word is 0 or the address of the thread that runs here, which is the one that
+    // asks. It stays alive while it runs, because the word owns a count; the reference must not be
+    // kept beyond its end, which the callers, all in this module tree, respect by not storing it.
+    unsafe { thread.as_ref() }
 }
 
 /// Whether processor `index` has nothing to run. It then runs no thread, and touches no memory of
@@ -325,8 +315,8 @@ extern "C" fn idle() -> ! {
         }
         time::processor_idles(until);
         // An interrupt that makes a thread ready is taken here and wakes the processor.
-        regs::wait_for_interrupt();
-        regs::interrupts_disable();
+        interrupts::wait();
+        interrupts::disable();
     }
 }
 

@@ -1,9 +1,10 @@
 //! User address spaces: page tables whose lower half maps untyped frames only.
 
 use super::USER_END;
-use crate::arch::cpu::{Features, features};
+use crate::arch::page;
+use crate::arch::types::Rights;
 use crate::mem::frames::{FrameKind, Frames, alloc_table};
-use crate::mem::paging::{self, ADDRESS_MASK, MapError, NO_EXECUTE, PRESENT, USER, WRITABLE};
+use crate::mem::paging::{self, MapError};
 use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, spaces, untyped};
 use crate::smp;
 use crate::spin::IrqLock;
@@ -18,16 +19,14 @@ pub struct UserProt {
 }
 
 impl UserProt {
-    /// The page-table bits.
-    fn flags(self) -> u64 {
-        let mut flags = PRESENT | USER;
-        if self.write {
-            flags |= WRITABLE;
+    /// As the rights of a mapping.
+    fn rights(self) -> Rights {
+        Rights {
+            write: self.write,
+            execute: self.execute,
+            user: true,
+            ..Rights::default()
         }
-        if !self.execute && features().has(Features::NX) {
-            flags |= NO_EXECUTE;
-        }
-        flags
     }
 }
 
@@ -74,14 +73,14 @@ impl VmSpace {
         if pages().any(|page| is_occupied(*root, page)) {
             return Err(VmError::Occupied);
         }
-        let (mut to, flags) = (frames.physical(), prot.flags());
+        let (mut to, rights) = (frames.physical(), prot.rights());
         for page in pages() {
             let result = paging::map_range(
                 *root,
                 page,
                 to,
                 PAGE_SIZE as u64,
-                flags,
+                rights,
                 1,
                 &mut alloc_table,
             );
@@ -111,13 +110,13 @@ impl VmSpace {
             let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
             (*root, slot.swap(0, core::sync::atomic::Ordering::AcqRel))
         };
-        if entry & PRESENT == 0 {
+        if !page::is_present(entry) {
             return Err(VmError::NotMapped);
         }
         smp::flush_table(root, address, 1);
         // SAFETY: `map` left the ownership of this untyped frame in the entry, which is cleared
         // and flushed; nobody else can have taken it, since the swap is atomic.
-        Ok(unsafe { Frames::from_raw(entry & ADDRESS_MASK, 1, FrameKind::Untyped) })
+        Ok(unsafe { Frames::from_raw(page::address(entry), 1, FrameKind::Untyped) })
     }
 
     /// Changes what the program may do with the page at `address`.
@@ -127,10 +126,10 @@ impl VmSpace {
             let root = self.root.lock();
             let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
             let entry = slot.load(core::sync::atomic::Ordering::Acquire);
-            if entry & PRESENT == 0 {
+            if !page::is_present(entry) {
                 return Err(VmError::NotMapped);
             }
-            let changed = entry & ADDRESS_MASK | prot.flags();
+            let changed = page::leaf(page::address(entry), 1, prot.rights());
             slot.store(changed, core::sync::atomic::Ordering::Release);
             *root
         };
@@ -144,7 +143,7 @@ impl VmSpace {
         while done < bytes.len() {
             let at = address.checked_add(done).ok_or(VmError::BadAddress)?;
             let count = (PAGE_SIZE - at % PAGE_SIZE).min(bytes.len() - done);
-            self.with_page(at, 0, |from| {
+            self.with_page(at, false, |from| {
                 // SAFETY: the page is a mapped untyped frame while the lock is held, and `count`
                 // bytes from `from` lie in it.
                 unsafe { untyped::copy_out(from, &mut bytes[done..done + count]) };
@@ -161,7 +160,7 @@ impl VmSpace {
         while done < bytes.len() {
             let at = address.checked_add(done).ok_or(VmError::BadAddress)?;
             let count = (PAGE_SIZE - at % PAGE_SIZE).min(bytes.len() - done);
-            self.with_page(at, WRITABLE, |to| {
+            self.with_page(at, true, |to| {
                 // SAFETY: as in `read`.
                 unsafe { untyped::copy_in(to, &bytes[done..done + count]) };
             })?;
@@ -171,13 +170,18 @@ impl VmSpace {
     }
 
     /// Calls `access` with the direct-map address of user address `at`, with the tables locked.
-    fn with_page(&self, at: usize, needed: u64, access: impl FnOnce(usize)) -> Result<(), VmError> {
+    fn with_page(
+        &self,
+        at: usize,
+        writes: bool,
+        access: impl FnOnce(usize),
+    ) -> Result<(), VmError> {
         if at >= USER_END {
             return Err(VmError::BadAddress);
         }
         let root = self.root.lock();
-        let (physical, flags) = paging::translate(*root, at).ok_or(VmError::NotMapped)?;
-        if flags & needed != needed {
+        let (physical, rights) = paging::translate(*root, at).ok_or(VmError::NotMapped)?;
+        if writes && !rights.write {
             return Err(VmError::NotMapped);
         }
         access(phys_to_virt(physical));

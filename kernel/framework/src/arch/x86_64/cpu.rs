@@ -1,11 +1,33 @@
-//! Processor features and access to the per-processor block.
+//! Processor features, and the block of a processor by its register, GS.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-pub use super::percpu::PerCpu;
-use super::{MAX_CPUS, regs};
+use super::regs;
+use crate::arch::cpu::{PerCpu, SCHED_WORDS, block};
+use crate::arch::upcalls::kprintln;
 
-static BLOCKS: [PerCpu; MAX_CPUS] = [const { PerCpu::new() }; MAX_CPUS];
+/// What is kept in the block for this machine alone.
+#[repr(C)]
+pub(in crate::arch) struct Own {
+    /// The user stack pointer while the system-call entry switches stacks.
+    pub(super) user_rsp: AtomicUsize,
+    /// Kernel stack pointer to return to when user mode traps.
+    pub(super) kernel_rsp: AtomicUsize,
+    /// Register area of the user context that runs on this processor, or 0.
+    pub(super) user_context: AtomicUsize,
+}
+
+impl Own {
+    /// Of a processor that runs no program.
+    pub(in crate::arch) const fn new() -> Self {
+        Self {
+            user_rsp: AtomicUsize::new(0),
+            kernel_rsp: AtomicUsize::new(0),
+            user_context: AtomicUsize::new(0),
+        }
+    }
+}
 
 const MSR_EFER: u32 = 0xc000_0080;
 const MSR_STAR: u32 = 0xc000_0081;
@@ -73,20 +95,36 @@ pub fn this_cpu() -> &'static PerCpu {
     }
 }
 
-/// Index of the processor this code runs on.
+/// The stack pointer.
 #[inline]
-pub fn cpu_index() -> usize {
-    this_cpu().words.number.load(Ordering::Relaxed)
+pub(crate) fn stack_pointer() -> u64 {
+    let value;
+    // SAFETY: reads a register only.
+    unsafe { core::arch::asm!("mov {}, rsp", out(reg) value, options(nomem, nostack)) };
+    value
 }
 
-/// The block of processor `index`, also from another processor.
-pub fn block(index: usize) -> &'static PerCpu {
-    &BLOCKS[index]
+/// Word `WORD` of [`PerCpu::sched`] of the processor this code runs on, read in one instruction, so
+/// that a preemption cannot fall between finding the block and reading it.
+#[inline]
+pub(crate) fn sched_word<const WORD: usize>() -> usize {
+    const { assert!(WORD < SCHED_WORDS) };
+    let value;
+    // SAFETY: GS points to a block of `PerCpu` from `install_block` on, and the word lies in it.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, gs:[{offset}]",
+            out(reg) value,
+            offset = const offset_of!(PerCpu, sched) + 8 * WORD,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    value
 }
 
 /// Points GS at the block of processor `cpu_index`.
 pub(super) fn install_block(cpu_index: usize) {
-    let block = &BLOCKS[cpu_index];
+    let block = block(cpu_index);
     let address = core::ptr::from_ref(block) as usize;
     block.words.own.store(address, Ordering::Relaxed);
     block.words.number.store(cpu_index, Ordering::Relaxed);
@@ -165,10 +203,10 @@ pub fn log_features() {
         (Features::UMIP, "UMIP"),
     ] {
         if !found.has(feature) {
-            crate::kprintln!("cpu: WARNING: no {name}; the kernel runs without this protection");
+            kprintln!("cpu: WARNING: no {name}; the kernel runs without this protection");
         }
     }
     if found.has(Features(15)) {
-        crate::kprintln!("cpu: NX SMEP SMAP UMIP on");
+        kprintln!("cpu: NX SMEP SMAP UMIP on");
     }
 }

@@ -10,6 +10,7 @@
 
 use super::regs;
 use super::trap::{self, TrapFrame};
+use crate::arch::upcalls;
 
 /// Vector of debug exceptions.
 const DEBUG: u8 = 1;
@@ -42,7 +43,7 @@ fn handle(frame: &mut TrapFrame) {
     regs::clear_dr6();
     if !frame.is_user() {
         if met & armed_ones(armed) == 0 {
-            crate::fault::handle(frame);
+            upcalls::fault(frame);
         }
         // Where it is the next instruction that is watched, that shall run now.
         frame.rflags |= regs::RFLAGS_RF;

@@ -6,8 +6,8 @@
 use core::arch::asm;
 use core::cell::UnsafeCell;
 
-use super::MAX_CPUS;
-use crate::mem::NoMemory;
+use crate::arch::MAX_CPUS;
+use crate::arch::upcalls::{NoMemory, alloc_stack};
 
 /// Selector of ring-0 code.
 pub const KERNEL_CODE: u16 = 0x08;
@@ -152,7 +152,7 @@ fn ist_stacks(cpu_index: usize) -> Result<[u64; ist::COUNT], NoMemory> {
         *top = if cpu_index == 0 {
             BOOT_IST[i].top() as u64
         } else {
-            crate::mem::alloc_stack(IST_STACK_BYTES / PAGE)?.top as u64
+            alloc_stack(IST_STACK_BYTES / PAGE)?.top as u64
         };
     }
     Ok(tops)

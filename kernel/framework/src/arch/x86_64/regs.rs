@@ -5,32 +5,6 @@
 
 use core::arch::asm;
 
-/// Reads the interrupt flag and disables interrupts. Returns whether they were enabled.
-#[inline]
-pub fn interrupts_disable() -> bool {
-    let flags: u64;
-    // SAFETY: masking interrupts breaks no invariant; the stack use of pushfq is balanced.
-    unsafe { asm!("pushfq", "pop {}", "cli", out(reg) flags) };
-    flags & RFLAGS_IF != 0
-}
-
-/// Enables interrupts.
-#[inline]
-pub fn interrupts_enable() {
-    // SAFETY: the IDT is loaded before the first caller can run (boot order), and every vector
-    // has an entry.
-    unsafe { asm!("sti") };
-}
-
-/// Whether interrupts are enabled on this processor.
-#[inline]
-pub fn interrupts_enabled() -> bool {
-    let flags: u64;
-    // SAFETY: reads the flags only.
-    unsafe { asm!("pushfq", "pop {}", out(reg) flags) };
-    flags & RFLAGS_IF != 0
-}
-
 /// The interrupt-enable bit of RFLAGS.
 pub const RFLAGS_IF: u64 = 1 << 9;
 /// The resume bit: the instruction returned to does not raise its own breakpoint again.
@@ -55,21 +29,6 @@ pub fn set_ac(on: bool) {
     let flags = flags() & !RFLAGS_AC | if on { RFLAGS_AC } else { 0 };
     // SAFETY: only AC changes (and interrupts are as they were): the tests follow no user address.
     unsafe { asm!("push {}", "popfq", in(reg) flags) };
-}
-
-/// Enables interrupts and halts until the next one; no interrupt is lost in between.
-#[inline]
-pub fn wait_for_interrupt() {
-    // SAFETY: `sti; hlt` is atomic with respect to interrupts and touches no memory.
-    unsafe { asm!("sti", "hlt") };
-}
-
-/// Stops this processor for ever.
-pub fn halt_forever() -> ! {
-    loop {
-        // SAFETY: with interrupts masked nothing runs on this processor any more.
-        unsafe { asm!("cli", "hlt") };
-    }
 }
 
 /// Reads a byte from an I/O port.

@@ -5,10 +5,18 @@
 //! thread copies the frame and leaves through [`return_to`] or a context switch; the IST stack is
 //! then simply abandoned, since the next trap starts again at its top. Frames from ring 3
 //! ([`TrapFrame::is_user`]) must not be switched away from inside a handler: set
-//! [`super::cpu::PerCpu::need_resched`] instead, and the thread gives way in ring 0.
+//! [`crate::arch::cpu::PerCpu::need_resched`] instead, and the thread gives way in ring 0.
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicUsize, Ordering};
+
+use super::regs::{self, RFLAGS_IF};
+use super::ring3;
+use crate::arch::types::{Fault, FaultKind};
+use crate::arch::upcalls::{self, kprintln};
+
+/// Vector of page faults.
+pub(super) const PAGE_FAULT: u64 = 14;
 
 /// The registers of interrupted code, in the order the entry stubs push them.
 #[repr(C)]
@@ -46,6 +54,81 @@ impl TrapFrame {
     pub fn is_user(&self) -> bool {
         self.cs & 3 != 0
     }
+
+    /// Whether the interrupted code ran with interrupts enabled.
+    pub(crate) fn interrupts_were_on(&self) -> bool {
+        self.rflags & RFLAGS_IF != 0
+    }
+
+    /// The number of the exception or interrupt.
+    pub(crate) fn number(&self) -> u64 {
+        self.vector
+    }
+
+    /// What the processor says of the exception besides its number.
+    pub(crate) fn detail(&self) -> u64 {
+        self.error_code
+    }
+
+    /// The stack pointer of the interrupted code.
+    pub(crate) fn stack(&self) -> u64 {
+        self.rsp
+    }
+
+    /// What went wrong, for the frame of an exception that was raised just now. Interrupts are off,
+    /// so CR2 is still this exception's.
+    pub(crate) fn fault(&self) -> Fault {
+        let kind = match self.vector {
+            0 => FaultKind::Divide,
+            3 => FaultKind::Breakpoint,
+            6 => FaultKind::InvalidOpcode,
+            12 | 13 => FaultKind::GeneralProtection,
+            PAGE_FAULT => FaultKind::PageFault {
+                write: self.error_code & 2 != 0,
+                execute: self.error_code & 16 != 0,
+            },
+            other => FaultKind::Other(other as u8),
+        };
+        let address = match self.vector {
+            PAGE_FAULT => regs::cr2(),
+            _ => self.rip,
+        };
+        Fault { kind, address }
+    }
+
+    /// Prints all registers.
+    pub(crate) fn print(&self) {
+        let f = self;
+        kprintln!(
+            "rip {:016x} rsp {:016x} rflags {:08x} cs {:x}",
+            f.rip,
+            f.rsp,
+            f.rflags,
+            f.cs
+        );
+        kprintln!(
+            "rax {:016x} rbx {:016x} rcx {:016x} rdx {:016x}",
+            f.rax,
+            f.rbx,
+            f.rcx,
+            f.rdx
+        );
+        kprintln!(
+            "rsi {:016x} rdi {:016x} rbp {:016x} r8  {:016x}",
+            f.rsi,
+            f.rdi,
+            f.rbp,
+            f.r8
+        );
+        kprintln!(
+            "r9  {:016x} r10 {:016x} r11 {:016x} r12 {:016x}",
+            f.r9,
+            f.r10,
+            f.r11,
+            f.r12
+        );
+        kprintln!("r13 {:016x} r14 {:016x} r15 {:016x}", f.r13, f.r14, f.r15);
+    }
 }
 
 /// A function that handles one vector.
@@ -74,18 +157,16 @@ extern "C" fn trap_dispatch(frame: &mut TrapFrame) {
     } else if frame.vector >= 32 {
         SPURIOUS.fetch_add(1, Ordering::Relaxed);
     } else if !frame.is_user() {
-        crate::fault::handle(frame);
+        upcalls::fault(frame);
     }
     if frame.is_user() {
-        crate::user::save_frame(frame);
+        ring3::save_frame(frame);
     }
 }
 
-// SAFETY: the first is in the assembly below and takes a frame as `return_to` has it; the second is
-// in `user::mode`, and only its address is used.
+// SAFETY: it is in the assembly below and takes a frame as `return_to` has it.
 unsafe extern "C" {
     fn trap_return(frame: *const TrapFrame) -> !;
-    fn syscall_entry();
 }
 
 /// Loads all registers from `frame` and resumes ring-0 code there.
@@ -101,7 +182,7 @@ pub(crate) unsafe fn return_to(frame: &TrapFrame) -> ! {
 
 /// Where SYSCALL enters.
 pub(crate) fn syscall_entry_address() -> u64 {
-    syscall_entry as *const () as u64
+    ring3::syscall_entry as *const () as u64
 }
 
 // The stubs: push a zero where the processor pushed no error code, push the vector, go on.

@@ -1,9 +1,19 @@
 //! The registers of a user program. Only what cannot harm the kernel can be set.
 
-use super::USER_END;
-use crate::arch::gdt::{USER_CODE, USER_DATA};
-use crate::arch::regs::RFLAGS_IF;
-use crate::arch::trap::TrapFrame;
+use core::arch::asm;
+
+use super::gdt::{USER_CODE, USER_DATA};
+use super::regs::{self, RFLAGS_IF};
+use super::ring3::{SYSCALL, enter_user};
+use super::trap::{PAGE_FAULT, TrapFrame};
+use crate::arch::types::UserEvent;
+
+/// User addresses are below this. The last page before the hole in the middle of the address space
+/// is left out: SYSCALL at its end would have to return into the hole.
+pub const USER_END: usize = 0x0000_7fff_ffff_f000;
+
+const MSR_FS_BASE: u32 = 0xc000_0100;
+const MSR_KERNEL_GS_BASE: u32 = 0xc000_0102;
 
 /// Flags a user program may have set: carry, parity, adjust, zero, sign, trap, direction, overflow,
 /// alignment check, identification.
@@ -12,7 +22,7 @@ const USER_FLAGS: u64 = 0x0024_0dd5;
 /// The x87 and SSE state in the layout of FXSAVE64 (SDM volume 1, 10.5.1).
 #[repr(C, align(16))]
 #[derive(Clone)]
-pub(super) struct FpState(pub(super) [u8; 512]);
+struct FpState([u8; 512]);
 
 impl FpState {
     /// The state after FNINIT, with all SSE exceptions masked.
@@ -53,8 +63,8 @@ pub struct Registers {
 /// All registers of a user program while it does not run.
 #[derive(Clone)]
 pub struct UserContext {
-    pub(super) frame: TrapFrame,
-    pub(super) fp: FpState,
+    frame: TrapFrame,
+    fp: FpState,
     fs_base: u64,
     gs_base: u64,
 }
@@ -148,11 +158,63 @@ impl UserContext {
         (self.fs_base, self.gs_base)
     }
 
-    /// Whether the return to ring 3 itself cannot fault, and puts the fixed parts right.
-    pub(super) fn prepare(&mut self) -> bool {
+    /// Sees to it that the return to ring 3 itself cannot fault, and puts the fixed parts right.
+    ///
+    /// # Errors
+    /// With what the program would have raised, had it got so far.
+    pub(crate) fn prepare(&mut self) -> Result<(), UserEvent> {
         self.frame.cs = USER_CODE.into();
         self.frame.ss = USER_DATA.into();
         self.frame.rflags = self.frame.rflags & USER_FLAGS | RFLAGS_IF;
-        self.frame.rip < USER_END as u64
+        match self.frame.rip < USER_END as u64 {
+            true => Ok(()),
+            false => Err(UserEvent::PageFault {
+                address: self.frame.rip,
+                write: false,
+                execute: true,
+            }),
+        }
+    }
+
+    /// Runs the program until it traps; says what the trap was.
+    ///
+    /// # Safety
+    /// Interrupts are off, and stay so until the caller has the answer. [`prepare`](Self::prepare)
+    /// had nothing against the context as it is. The page table in use is the program's.
+    pub(crate) unsafe fn enter(&mut self) -> UserEvent {
+        // SAFETY: interrupts are off until ring 3 runs. The segment bases were checked to be user
+        // addresses; the floating-point area is only ever written by FXSAVE64 or `FpState::new`;
+        // `prepare` made the frame one that IRETQ to ring 3 accepts. The trap comes back here with
+        // all callee-saved registers restored, on this stack.
+        unsafe {
+            regs::clear_segments();
+            regs::wrmsr(MSR_FS_BASE, self.fs_base);
+            regs::wrmsr(MSR_KERNEL_GS_BASE, self.gs_base);
+            let fp = self.fp.0.as_mut_ptr();
+            // FNINIT, since FXRSTOR64 leaves the pointers to the last x87 instruction of another
+            // program on some processors (AMD APM volume 2, 11.4.4).
+            asm!("fninit", "fxrstor64 [{}]", in(reg) fp, options(nostack));
+            enter_user(&raw mut self.frame);
+            asm!("fxsave64 [{}]", in(reg) fp, options(nostack));
+        }
+        self.event()
+    }
+
+    /// What the trap that came back was. Interrupts are off, so CR2 is still the trap's.
+    fn event(&self) -> UserEvent {
+        let frame = &self.frame;
+        match frame.vector {
+            SYSCALL => UserEvent::Syscall,
+            PAGE_FAULT => UserEvent::PageFault {
+                address: regs::cr2(),
+                write: frame.error_code & 2 != 0,
+                execute: frame.error_code & 16 != 0,
+            },
+            2 | 18 | 32.. => UserEvent::Interrupt,
+            vector => UserEvent::Exception {
+                vector: vector as u8,
+                error_code: frame.error_code,
+            },
+        }
     }
 }

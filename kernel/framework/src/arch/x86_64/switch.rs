@@ -6,6 +6,8 @@
 
 use core::arch::naked_asm;
 
+use crate::arch::upcalls;
+
 /// Saves the caller's context through `save_rsp` and calls `next` on the stack that ends at
 /// `stack_top`. Returns when [`resume`] is given the saved stack pointer.
 ///
@@ -13,7 +15,7 @@ use core::arch::naked_asm;
 /// `save_rsp` is valid for a write; `stack_top` is the 16-byte aligned end of a stack that nobody
 /// uses; interrupts are disabled.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn leave(
+pub(crate) unsafe extern "C" fn leave(
     save_rsp: *mut usize,
     stack_top: usize,
     next: extern "C" fn() -> !,
@@ -39,7 +41,7 @@ pub(super) unsafe extern "C" fn leave(
 /// `rsp` was saved by `leave` or made by `prepare`, and has not been resumed since; interrupts are
 /// disabled.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn resume(rsp: usize) -> ! {
+pub(crate) unsafe extern "C" fn resume(rsp: usize) -> ! {
     naked_asm!(
         "mov rsp, rdi",
         "pop r15",
@@ -57,7 +59,7 @@ pub(super) unsafe extern "C" fn resume(rsp: usize) -> ! {
 /// # Safety
 /// As for [`leave`], and nothing on the present stack is needed any more.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn jump(stack_top: usize, next: extern "C" fn() -> !) -> ! {
+pub(crate) unsafe extern "C" fn jump(stack_top: usize, next: extern "C" fn() -> !) -> ! {
     naked_asm!("mov rsp, rdi", "xor ebp, ebp", "call rsi", "ud2")
 }
 
@@ -71,15 +73,15 @@ extern "C" fn begin() -> ! {
         "call r12",
         "call {exit}",
         "ud2",
-        exit = sym super::life::exit_from_entry,
+        exit = sym upcalls::thread_returned,
     )
 }
 
 /// Words that [`prepare`] writes at the top of a new stack.
-pub(super) const PREPARED_WORDS: usize = 7;
+pub(crate) const PREPARED_WORDS: usize = 7;
 
 /// What the top of a new thread's stack must hold so that [`resume`] enters `entry(arg)`: R15,
 /// R14, R13, R12, RBP, RBX and the return address, which leaves the stack pointer at the top.
-pub(super) fn prepare(entry: extern "C" fn(usize), arg: usize) -> [usize; PREPARED_WORDS] {
+pub(crate) fn prepare(entry: extern "C" fn(usize), arg: usize) -> [usize; PREPARED_WORDS] {
     [0, 0, arg, entry as usize, 0, 0, begin as *const () as usize]
 }

@@ -1,0 +1,69 @@
+//! The functions that a machine gives, with their types. One that is missing or declared otherwise
+//! does not compile. What each does, and what a caller owes, stands at the function.
+
+use super::cpu::PerCpu;
+use super::trap::TrapFrame;
+use super::types::Rights;
+use super::types::{Fault, UserEvent};
+use super::user::UserContext;
+use super::{interrupts, page, switch};
+use core::sync::atomic::AtomicU64;
+
+const _: () = {
+    let _: fn() -> &'static PerCpu = super::cpu::this_cpu;
+    let _: fn() -> usize = super::cpu::sched_word::<0>;
+    let _: fn() -> u64 = super::cpu::stack_pointer;
+    let _: fn() = super::cpu::log_features;
+    let _: fn(usize) -> Result<(), crate::mem::NoMemory> = super::init_cpu;
+};
+
+const _: () = {
+    let _: fn() -> bool = interrupts::disable;
+    let _: fn() = interrupts::enable;
+    let _: fn() -> bool = interrupts::enabled;
+    let _: fn() = interrupts::wait;
+    let _: fn() -> ! = interrupts::halt_forever;
+};
+
+const _: () = {
+    let _: fn() -> u32 = page::largest_level;
+    let _: fn(u64, u32, Rights) -> u64 = page::leaf;
+    let _: fn(u64, bool) -> u64 = page::table;
+    let _: fn(u64) -> u64 = page::hidden;
+    let _: fn(&AtomicU64) = page::hide;
+    let _: fn(u64) -> bool = page::is_present;
+    let _: fn(u64, u32) -> bool = page::is_leaf;
+    let _: fn(u64) -> u64 = page::address;
+    let _: fn(u64) -> Rights = page::rights;
+    let _: fn() -> u64 = page::root;
+    let _: unsafe fn(u64) = page::load_root;
+    let _: fn(usize) = page::flush_page;
+    let _: fn() = page::flush_all;
+    // The address space of the kernel has two halves of 128 TiB, and pages of 4 KiB.
+    assert!(page::PAGE_BITS + page::INDEX_BITS * page::LEVELS == 48);
+    assert!(1 << page::PAGE_BITS == crate::mem::PAGE_SIZE);
+};
+
+const _: () = {
+    let _: unsafe extern "C" fn(*mut usize, usize, extern "C" fn() -> !) = switch::leave;
+    let _: unsafe extern "C" fn(usize) -> ! = switch::resume;
+    let _: unsafe extern "C" fn(usize, extern "C" fn() -> !) -> ! = switch::jump;
+    let _: fn(extern "C" fn(usize), usize) -> [usize; switch::PREPARED_WORDS] = switch::prepare;
+};
+
+const _: () = {
+    let _: unsafe fn(&TrapFrame) -> ! = super::trap::return_to;
+    let _: fn(&TrapFrame) -> bool = TrapFrame::is_user;
+    let _: fn(&TrapFrame) -> bool = TrapFrame::interrupts_were_on;
+    let _: fn(&TrapFrame) -> Fault = TrapFrame::fault;
+    let _: fn(&TrapFrame) -> u64 = TrapFrame::number;
+    let _: fn(&TrapFrame) -> u64 = TrapFrame::detail;
+    let _: fn(&TrapFrame) -> u64 = TrapFrame::stack;
+    let _: fn(&TrapFrame) = TrapFrame::print;
+};
+
+const _: () = {
+    let _: fn(usize, usize) -> UserContext = UserContext::new;
+    let _: fn(&mut UserContext) -> Result<(), UserEvent> = UserContext::prepare;
+    let _: unsafe fn(&mut UserContext) -> UserEvent = UserContext::enter;
+};

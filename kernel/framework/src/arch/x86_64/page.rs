@@ -1,0 +1,134 @@
+//! The format of four-level page tables (SDM volume 3, 4.5), and the table that is in use.
+
+use super::cpu::{Features, features};
+use super::regs;
+use crate::arch::types::Rights;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Levels of tables. The lowest is level 1; an entry of it maps one page.
+pub const LEVELS: u32 = 4;
+/// Bits of an address that are an index into one table.
+pub const INDEX_BITS: u32 = 9;
+/// Bits of an address inside a page.
+pub const PAGE_BITS: u32 = 12;
+
+/// The entry is valid.
+const PRESENT: u64 = 1;
+/// Writes are allowed.
+const WRITABLE: u64 = 1 << 1;
+/// Ring 3 may use it.
+const USER: u64 = 1 << 2;
+/// Write-through and uncached together: device registers.
+const UNCACHED: u64 = 1 << 3 | 1 << 4;
+/// The entry maps a large page.
+const LARGE: u64 = 1 << 7;
+/// Survives a change of address space.
+const GLOBAL: u64 = 1 << 8;
+/// Instructions are not fetched.
+const NO_EXECUTE: u64 = 1 << 63;
+/// The physical address in an entry.
+const ADDRESS_MASK: u64 = 0x000f_ffff_ffff_f000;
+
+/// The highest level whose entries may map a page by themselves.
+pub fn largest_level() -> u32 {
+    if features().has(Features::PAGE_1G) {
+        3
+    } else {
+        2
+    }
+}
+
+/// An entry of `level` that maps the page at `physical`, which can be read, with these rights.
+#[inline]
+pub fn leaf(physical: u64, level: u32, rights: Rights) -> u64 {
+    let bit = |on: bool, bits: u64| if on { bits } else { 0 };
+    let no_execute = !rights.execute && features().has(Features::NX);
+    physical
+        | PRESENT
+        | bit(rights.write, WRITABLE)
+        | bit(rights.user, USER)
+        | bit(rights.device, UNCACHED)
+        | bit(rights.global, GLOBAL)
+        | bit(no_execute, NO_EXECUTE)
+        | bit(level > 1, LARGE)
+}
+
+/// An entry that leads to the table at `physical` and takes no right away from the pages below it;
+/// programs reach them only if `user`.
+#[inline]
+pub fn table(physical: u64, user: bool) -> u64 {
+    physical | PRESENT | WRITABLE | if user { USER } else { 0 }
+}
+
+/// An entry of level 1 that maps nothing and keeps the address of a page.
+#[inline]
+pub fn hidden(physical: u64) -> u64 {
+    physical
+}
+
+/// Makes an entry of level 1 a [`hidden`] one.
+#[inline]
+pub fn hide(entry: &AtomicU64) {
+    entry.fetch_and(ADDRESS_MASK, Ordering::AcqRel);
+}
+
+/// Whether the entry maps a page or leads to a table.
+#[inline]
+pub fn is_present(entry: u64) -> bool {
+    entry & PRESENT != 0
+}
+
+/// Whether the entry, if it is present, maps a page. One of the lowest level always does.
+#[inline]
+pub fn is_leaf(entry: u64, level: u32) -> bool {
+    level == 1 || entry & LARGE != 0
+}
+
+/// The physical address of the page or table of an entry, a hidden one too. Bits below the size of
+/// a large page may be set.
+#[inline]
+pub fn address(entry: u64) -> u64 {
+    entry & ADDRESS_MASK
+}
+
+/// The rights that a present entry gives, or that a table lets through.
+#[inline]
+pub fn rights(entry: u64) -> Rights {
+    Rights {
+        write: entry & WRITABLE != 0,
+        execute: entry & NO_EXECUTE == 0,
+        user: entry & USER != 0,
+        device: entry & UNCACHED != 0,
+        global: entry & GLOBAL != 0,
+    }
+}
+
+/// The physical address of the top-level table in use.
+#[inline]
+pub fn root() -> u64 {
+    regs::cr3() & ADDRESS_MASK
+}
+
+/// Puts a top-level table in use on this processor. All translations of the one before are
+/// forgotten but the global ones.
+///
+/// # Safety
+/// `table` is the physical address of a top-level table that maps the kernel half as the kernel's
+/// own table does, and stays allocated while it is in use.
+#[inline]
+pub unsafe fn load_root(table: u64) {
+    // SAFETY: the caller vouches for the table.
+    unsafe { regs::set_cr3(table) };
+}
+
+/// Forgets the translation of one page on this processor.
+#[inline]
+pub fn flush_page(address: usize) {
+    regs::invlpg(address);
+}
+
+/// Forgets all translations but the global ones on this processor.
+#[inline]
+pub fn flush_all() {
+    regs::flush_tlb();
+}
