@@ -6,17 +6,20 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-
-use machine::qemu::Machine;
-use machine::session::Session;
+use machine::second;
 use trefoil_gate::packages::{self, Package};
 use trefoil_gate::project::Project;
 use trefoil_gate::rules::{self, Zone};
 use trefoil_gate::setup::{self, Toolchain};
 use trefoil_gate::{build, guard, tool};
+
+use self::inside::{ISOLATION, SELFTEST};
+use self::notes::Notes;
+
+mod inside;
+mod notes;
 
 /// What to test.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -27,6 +30,9 @@ pub struct Options {
     /// Show the names of the tests of the whole system, and the groups
     #[arg(long)]
     pub list: bool,
+    /// Do not try a failed test a second time, by itself (decision 0028)
+    #[arg(long)]
+    pub once: bool,
 }
 
 /// How many tests passed and failed.
@@ -43,10 +49,6 @@ impl Count {
     }
 }
 
-/// Numbers of processors that the kernel's own tests run with.
-const PROCESSORS: [u32; 3] = [1, 2, 4];
-const KERNEL_LIMIT: Duration = Duration::from_secs(480);
-
 /// The command; its result is our exit status.
 ///
 /// # Errors
@@ -56,19 +58,19 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     setup::machine()?;
     if options.list {
         println!("host\nkernel\nisolation\nhosted");
-        return system(project, &toolchain, &["--list"]).map(|_| 0);
+        return system(project, &toolchain, &["--list"], &mut Notes::default()).map(|_| 0);
     }
-    let mut count = Count::default();
-    let name = options.name.as_deref();
+    let (mut count, mut notes) = (Count::default(), Notes::default());
+    let (name, once) = (options.name.as_deref(), options.once);
     if let Some(name) = name.filter(|name| !is_group(name)) {
         expect_named(name, &system_names(project, &toolchain)?)?;
     }
     if let Some(package) = part_of("host", name) {
-        count.add(host(project, &toolchain, package)?);
+        count.add(host(project, &toolchain, package, &mut notes)?);
     }
     for tests in [&SELFTEST, &ISOLATION] {
         if let Some(part) = part_of(tests.name, name) {
-            let inside = inside(project, tests, part)?;
+            let inside = inside::all(project, tests, part, once, &mut notes)?;
             if !part.is_empty() && inside == Count::default() {
                 return Err(no_test(part));
             }
@@ -76,19 +78,39 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
         }
     }
     if matches!(name, None | Some("hosted")) {
-        let (passed, failed) = lab::hosted::test(project)?;
-        count.add(Count { passed, failed });
+        count.add(hosted(project, once, &mut notes)?);
     }
     if !name.is_some_and(is_group) {
         build::build(project, None)?;
-        count.add(system(
-            project,
-            &toolchain,
-            &name.into_iter().collect::<Vec<_>>(),
-        )?);
+        let once = once.then_some("--once");
+        let arguments: Vec<_> = name.into_iter().chain(once).collect();
+        count.add(system(project, &toolchain, &arguments, &mut notes)?);
     }
+    print!("{}", notes.text());
     println!("{} passed, {} failed", count.passed, count.failed);
     Ok(i32::from(count.failed > 0))
+}
+
+/// The tests in a Linux process; all of them once more if some failed, unless `once`.
+fn hosted(project: &Project, once: bool, notes: &mut Notes) -> Result<Count> {
+    let mut results = lab::hosted::test(project)?;
+    results
+        .failed
+        .iter()
+        .for_each(|why| notes.fail(&format!("hosted: {why}")));
+    let failures = results.failed.iter().map(String::as_str);
+    if !once && !results.failed.is_empty() && second::are_due(failures) {
+        let second = lab::hosted::test(project)?;
+        if second.failed.is_empty() {
+            notes.unsteady("hosted");
+            results = second;
+        }
+    }
+    let failed = results.failed.len() as u32;
+    Ok(Count {
+        passed: results.passed,
+        failed,
+    })
 }
 
 /// Whether this asks for other tests than those of the whole system.
@@ -124,7 +146,12 @@ fn no_test(name: &str) -> anyhow::Error {
 }
 
 /// The unit tests of everything that can be built for the host, or of one package.
-fn host(project: &Project, toolchain: &Toolchain, package: &str) -> Result<Count> {
+fn host(
+    project: &Project,
+    toolchain: &Toolchain,
+    package: &str,
+    notes: &mut Notes,
+) -> Result<Count> {
     let packages = packages::ours(project, toolchain)?;
     let is_meant = |name: &str| package.is_empty() || name == package;
     let chosen: Vec<&Package> = packages
@@ -146,6 +173,7 @@ fn host(project: &Project, toolchain: &Toolchain, package: &str) -> Result<Count
     let succeeded = each_line(&mut command, |line| {
         let result = host_result(line);
         count.add(result.unwrap_or_default());
+        notes.take(line);
         println!("{line}");
     })?;
     if !succeeded && count.failed == 0 {
@@ -181,100 +209,6 @@ fn host_result(line: &str) -> Option<Count> {
     })
 }
 
-/// A table of tests that runs inside the booted machine and reports in the kernel's log.
-struct Inside {
-    /// What it is called in messages.
-    name: &'static str,
-    /// The word on the command line that asks for it.
-    word: &'static str,
-    /// What stands in front of a part of the names, in a word of its own.
-    part: &'static str,
-    /// What stands in front of a test's name in the log.
-    mark: &'static str,
-}
-
-/// The framework's own tests.
-const SELFTEST: Inside = Inside {
-    name: "kernel",
-    word: "selftest",
-    part: "selftest=",
-    mark: "] selftest ",
-};
-
-/// The isolation tests: the domain `prober` starts others that do harm.
-const ISOLATION: Inside = Inside {
-    name: "isolation",
-    word: "root=domains/prober",
-    part: "options=",
-    mark: "] prober: test ",
-};
-
-/// Runs such a table with several numbers of processors, or only the tests that have `part` in
-/// their name.
-fn inside(project: &Project, tests: &Inside, part: &str) -> Result<Count> {
-    let built = build::build_for_tests(project)?;
-    let mut count = Count::default();
-    for processors in PROCESSORS {
-        tool::step(format_args!(
-            "testing the {} on {processors} processors",
-            tests.name
-        ));
-        let mut machine = Machine::new(
-            &built.kernel,
-            &project.out.join(format!("{}-{processors}", tests.name)),
-        );
-        machine.archive = Some(built.archive.clone());
-        machine.processors = processors;
-        // The first word that asks for tests is the one that counts.
-        if !part.is_empty() {
-            machine.words.push(format!("{}{part}", tests.part));
-        }
-        machine
-            .words
-            .extend([tests.word.into(), "panic=off".into()]);
-        let mut session = Session::start(&machine, false)?;
-        let ended = session.end(KERNEL_LIMIT);
-        let log = session.guest.log();
-        let mut result = log_results(&log, tests.mark);
-        // What the machine counted itself, at the very end, must be what was read.
-        let told = log.lines().rev().find_map(summary);
-        if ended.is_err() || told != Some(result) {
-            println!(
-                "the machine did not end its tests properly\n{}",
-                session.report()
-            );
-            result.failed += 1;
-        }
-        count.add(result);
-    }
-    Ok(count)
-}
-
-/// The counts in a line of the log such as `[    1.2] prober: 64 passed, 0 failed`.
-fn summary(line: &str) -> Option<Count> {
-    let (_, text) = line.split_once("] ")?;
-    let text = text.rsplit_once(": ").map_or(text, |(_, text)| text);
-    system_result(text.trim_end())
-}
-
-/// Counts the lines `MARK NAME ok` and `MARK NAME FAILED: why` of a log, and shows the latter.
-fn log_results(log: &str, mark: &str) -> Count {
-    let mut count = Count::default();
-    for line in log
-        .lines()
-        .filter_map(|line| line.split_once(mark))
-        .map(|(_, line)| line.trim_end())
-    {
-        if line.ends_with(" ok") {
-            count.passed += 1;
-        } else if line.contains(" FAILED") {
-            count.failed += 1;
-            println!("test {line}");
-        }
-    }
-    count
-}
-
 /// The names of the tests of the whole system.
 fn system_names(project: &Project, toolchain: &Toolchain) -> Result<Vec<String>> {
     let mut command = toolchain.cargo(project);
@@ -284,7 +218,12 @@ fn system_names(project: &Project, toolchain: &Toolchain) -> Result<Vec<String>>
 }
 
 /// Runs the program of the package `tests`, whose last line has its counts.
-fn system(project: &Project, toolchain: &Toolchain, arguments: &[&str]) -> Result<Count> {
+fn system(
+    project: &Project,
+    toolchain: &Toolchain,
+    arguments: &[&str],
+    notes: &mut Notes,
+) -> Result<Count> {
     tool::step("testing the whole system");
     let mut command = toolchain.cargo_with_key(project);
     command
@@ -295,7 +234,10 @@ fn system(project: &Project, toolchain: &Toolchain, arguments: &[&str]) -> Resul
     let mut count = None;
     each_line(&mut command, |line| match system_result(line) {
         Some(result) => count = Some(result),
-        None => println!("{line}"),
+        None => {
+            notes.take(line);
+            println!("{line}");
+        }
     })?;
     match arguments.contains(&"--list") {
         true => Ok(Count::default()),
@@ -364,30 +306,5 @@ mod tests {
         assert_eq!(part_of("host", Some("host=ext2")), Some("ext2"));
         assert_eq!(part_of("host", Some("hosted")), None);
         assert!(is_group("kernel=user") && is_group("kernel") && !is_group("kernels"));
-    }
-
-    #[test]
-    fn a_log_that_breaks_off_has_no_summary() {
-        let line = "[    0.4] prober: 1 passed, 1 failed\r";
-        let count = Count {
-            passed: 1,
-            failed: 1,
-        };
-        assert_eq!(summary(line), Some(count));
-        assert_eq!(summary("[    0.4] 1 passed, 1 failed"), Some(count));
-        assert_eq!(summary("[    0.4] PANIC: a queue"), None);
-    }
-
-    #[test]
-    fn the_kernels_results_are_read_from_its_log() {
-        let log = "[    0.1] Trefoil\r\n[    0.2] selftest frames ok\r\n[    0.3] selftest irq FAILED: late\r\n[    0.4] 1 passed, 1 failed\r\n";
-        assert_eq!(
-            log_results(log, SELFTEST.mark),
-            Count {
-                passed: 1,
-                failed: 1
-            }
-        );
-        assert_eq!(log_results("", SELFTEST.mark), Count::default());
     }
 }

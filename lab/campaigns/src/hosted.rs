@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context, Result};
 
@@ -123,49 +123,69 @@ pub fn launcher(project: &Project, built: &Built) -> Command {
     command
 }
 
-/// Runs the isolation tests in a Linux process, and the example of the guide to plug-ins; how many
-/// passed and failed.
+/// What came of the tests in a Linux process.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// How many passed.
+    pub passed: u32,
+    /// What failed, and how.
+    pub failed: Vec<String>,
+}
+
+impl Results {
+    /// Counts a line such as `test NAME ok` or `test NAME FAILED: why`, and shows it.
+    fn take(&mut self, line: &str) {
+        println!("{line}");
+        if line.contains(" FAILED") {
+            self.failed.push(line.to_string());
+        } else if line.contains(" ok") {
+            self.passed += 1;
+        }
+    }
+}
+
+/// Runs the isolation tests in a Linux process, the steps, and the example of the guide to
+/// plug-ins.
 ///
 /// # Errors
 /// If they cannot be built or started.
-pub fn test(project: &Project) -> Result<(u32, u32)> {
+pub fn test(project: &Project) -> Result<Results> {
     let built = build(project)?;
     tool::step("testing in a Linux process");
+    let mut results = Results::default();
     let mut prober = launcher(project, &built);
     prober.args(["run", "domains/prober", "domains/victim"]);
     prober.args(["domains/nullnet", "domains/net-shadow"]);
     let output = tool::captured(&mut prober)?;
-    let (mut passed, mut failed) = (0, 0);
-    for line in String::from_utf8_lossy(&output.stderr).lines() {
-        let Some((_, result)) = line.split_once(" prober: ") else {
-            continue;
-        };
-        if result.starts_with("test ") {
-            println!("{result}");
-            passed += u32::from(result.ends_with(" ok"));
-            failed += u32::from(result.contains(" FAILED"));
-        }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = text.lines().filter_map(|line| line.split_once(" prober: "));
+    for (_, result) in told.filter(|(_, result)| result.starts_with("test ")) {
+        results.take(result);
     }
-    // The status says whether the prober came to its end.
-    failed += u32::from(!output.status.success() && failed == 0);
-    let mut steps = launcher(project, &built);
-    let output = tool::captured(steps.arg("steps"))?;
-    let mut stepped = 0;
-    for line in String::from_utf8_lossy(&output.stderr).lines() {
-        if let Some(at) = line.find("test step-") {
-            println!("{}", &line[at..]);
-            stepped += 1;
-            passed += u32::from(line[at..].contains(" ok"));
-            failed += u32::from(line[at..].contains(" FAILED"));
-        }
+    if !output.status.success() && results.failed.is_empty() {
+        results.take(&broken_off("the prober", &output));
     }
-    failed += u32::from(stepped == 0);
-    let example = example(project)?;
-    println!(
-        "test plug-ins-live-update {}",
-        if example { "ok" } else { "FAILED" }
-    );
-    Ok((passed + u32::from(example), failed + u32::from(!example)))
+    let output = tool::captured(launcher(project, &built).arg("steps"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let steps: Vec<_> = text
+        .lines()
+        .filter_map(|line| Some(&line[line.find("test step-")?..]))
+        .collect();
+    steps.iter().for_each(|line| results.take(line));
+    if steps.is_empty() {
+        results.take(&broken_off("the steps", &output));
+    }
+    let example = if example(project)? { "ok" } else { "FAILED" };
+    results.take(&format!("test plug-ins-live-update {example}"));
+    Ok(results)
+}
+
+/// The line for tests that did not come to their end, with the last that was printed.
+fn broken_off(what: &str, output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<_> = text.lines().collect();
+    let last = lines[lines.len().saturating_sub(5)..].join("\n");
+    format!("test {what} FAILED: {}\n{last}", output.status)
 }
 
 /// Runs the example of the guide to plug-ins; whether all went as the guide says.

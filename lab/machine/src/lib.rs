@@ -3,6 +3,7 @@
 //!
 //! - [`qemu`], [`guest`] and [`session`]: a machine, one that runs, and typing at it;
 //! - [`preflight`]: what would keep it from booting, in words for people;
+//! - [`second`]: which failed tests are tried again;
 //! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU.
 
 pub mod disk;
@@ -10,4 +11,5 @@ pub mod guest;
 pub mod nbd;
 pub mod preflight;
 pub mod qemu;
+pub mod second;
 pub mod session;

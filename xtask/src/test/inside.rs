@@ -1,0 +1,209 @@
+//! Tests inside the booted machine: the framework's own, and those of the isolation, which report
+//! in the kernel's log.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use machine::qemu::Machine;
+use machine::second;
+use machine::session::Session;
+use trefoil_gate::project::Project;
+use trefoil_gate::{build, tool};
+
+use super::notes::Notes;
+use super::{Count, system_result};
+
+/// Numbers of processors that they run with.
+const PROCESSORS: [u32; 3] = [1, 2, 4];
+const LIMIT: Duration = Duration::from_secs(480);
+
+/// A table of tests that runs inside the booted machine and reports in the kernel's log.
+pub struct Inside {
+    /// What it is called in messages.
+    pub name: &'static str,
+    /// The word on the command line that asks for it.
+    word: &'static str,
+    /// What stands in front of a part of the names, in a word of its own.
+    part: &'static str,
+    /// What stands in front of a test's name in the log.
+    mark: &'static str,
+}
+
+/// The framework's own tests.
+pub const SELFTEST: Inside = Inside {
+    name: "kernel",
+    word: "selftest",
+    part: "selftest=",
+    mark: "] selftest ",
+};
+
+/// The isolation tests: the domain `prober` starts others that do harm.
+pub const ISOLATION: Inside = Inside {
+    name: "isolation",
+    word: "root=domains/prober",
+    part: "options=",
+    mark: "] prober: test ",
+};
+
+/// What one run of such a table gave.
+#[derive(Clone, Debug, Default)]
+struct Ran {
+    passed: u32,
+    /// The lines of those that failed.
+    failed: Vec<String>,
+    /// What the machine showed if it did not come to its end.
+    broken: Option<String>,
+}
+
+impl Ran {
+    fn count(&self) -> Count {
+        Count {
+            passed: self.passed,
+            failed: self.failed.len() as u32 + u32::from(self.broken.is_some()),
+        }
+    }
+}
+
+/// Runs such a table with several numbers of processors, or only the tests that have `part` in
+/// their name. Those that failed are tried again, unless `once`.
+pub fn all(
+    project: &Project,
+    tests: &Inside,
+    part: &str,
+    once: bool,
+    notes: &mut Notes,
+) -> Result<Count> {
+    let built = build::build_for_tests(project)?;
+    let mut count = Count::default();
+    for processors in PROCESSORS {
+        tool::step(format_args!(
+            "testing the {} on {processors} processors",
+            tests.name
+        ));
+        let place = format!("{} on {processors} processors", tests.name);
+        let machine = machine(project, &built, tests, processors);
+        let mut ran = run(&machine, tests, part)?;
+        for why in ran.failed.iter().chain(&ran.broken) {
+            notes.fail(&format!("{place}: {why}"));
+        }
+        let failures = ran.failed.iter().chain(&ran.broken).map(String::as_str);
+        if !once && second::are_due(failures.collect::<Vec<_>>().into_iter()) {
+            again(&machine, tests, part, &mut ran, |name| {
+                notes.unsteady(&format!("{place}: {name}"))
+            })?;
+        }
+        count.add(ran.count());
+    }
+    Ok(count)
+}
+
+/// Tries what failed a second time, and counts it as passed if it does then.
+fn again(
+    machine: &Machine,
+    tests: &Inside,
+    part: &str,
+    ran: &mut Ran,
+    mut passed: impl FnMut(&str),
+) -> Result<()> {
+    if ran.broken.is_some() {
+        let whole = run(machine, tests, part)?;
+        if whole.count().failed == 0 {
+            passed("all");
+            *ran = whole;
+        }
+        return Ok(());
+    }
+    for line in std::mem::take(&mut ran.failed) {
+        let name = line.split(' ').next().unwrap_or_default();
+        let alone = run(machine, tests, name)?.count();
+        if alone.failed == 0 && alone.passed > 0 {
+            passed(name);
+            ran.passed += 1;
+        } else {
+            ran.failed.push(line);
+        }
+    }
+    Ok(())
+}
+
+fn machine(project: &Project, built: &build::Built, tests: &Inside, processors: u32) -> Machine {
+    let folder = project.out.join(format!("{}-{processors}", tests.name));
+    let mut machine = Machine::new(&built.kernel, &folder);
+    machine.archive = Some(built.archive.clone());
+    machine.processors = processors;
+    machine
+}
+
+/// Boots a machine that runs the tests with `part` in their name.
+fn run(machine: &Machine, tests: &Inside, part: &str) -> Result<Ran> {
+    let mut machine = machine.clone();
+    // The first word that asks for tests is the one that counts.
+    if !part.is_empty() {
+        machine.words.push(format!("{}{part}", tests.part));
+    }
+    machine
+        .words
+        .extend([tests.word.into(), "panic=off".into()]);
+    let mut session = Session::start(&machine, false)?;
+    let ended = session.end(LIMIT);
+    let log = session.guest.log();
+    let mut ran = log_results(&log, tests.mark);
+    // What the machine counted itself, at the very end, must be what was read.
+    let told = log.lines().rev().find_map(summary);
+    if ended.is_err() || told != Some(ran.count()) {
+        let report = session.report();
+        ran.broken = Some(format!(
+            "the machine did not end its tests properly\n{report}"
+        ));
+    }
+    Ok(ran)
+}
+
+/// The counts in a line of the log such as `[    1.2] prober: 64 passed, 0 failed`.
+fn summary(line: &str) -> Option<Count> {
+    let (_, text) = line.split_once("] ")?;
+    let text = text.rsplit_once(": ").map_or(text, |(_, text)| text);
+    system_result(text.trim_end())
+}
+
+/// Sorts the lines `MARK NAME ok` and `MARK NAME FAILED: why` of a log.
+fn log_results(log: &str, mark: &str) -> Ran {
+    let mut ran = Ran::default();
+    let told = log.lines().filter_map(|line| line.split_once(mark));
+    for line in told.map(|(_, line)| line.trim_end()) {
+        if line.ends_with(" ok") {
+            ran.passed += 1;
+        } else if line.contains(" FAILED") {
+            ran.failed.push(line.to_string());
+        }
+    }
+    ran
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_breaks_off_has_no_summary() {
+        let line = "[    0.4] prober: 1 passed, 1 failed\r";
+        let count = Count {
+            passed: 1,
+            failed: 1,
+        };
+        assert_eq!(summary(line), Some(count));
+        assert_eq!(summary("[    0.4] 1 passed, 1 failed"), Some(count));
+        assert_eq!(summary("[    0.4] PANIC: a queue"), None);
+    }
+
+    #[test]
+    fn the_kernels_results_are_read_from_its_log() {
+        let log = "[    0.1] Trefoil\r\n[    0.2] selftest frames ok\r\n[    0.3] selftest irq FAILED: late\r\n[    0.4] 1 passed, 1 failed\r\n";
+        let ran = log_results(log, SELFTEST.mark);
+        assert_eq!(
+            (ran.passed, ran.failed),
+            (1, vec!["irq FAILED: late".to_string()])
+        );
+        assert_eq!(log_results("", SELFTEST.mark).count(), Count::default());
+    }
+}
