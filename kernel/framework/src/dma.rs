@@ -4,9 +4,10 @@
 //! device does to it cannot break a Rust invariant. Without an active IOMMU a device can reach all
 //! other memory as well; the kernel says so at boot.
 
+use crate::arch::untyped;
 use crate::io::{IoError, Word, check_access};
 use crate::mem::frames::{FrameKind, Frames};
-use crate::mem::{NoMemory, PAGE_SIZE, untyped};
+use crate::mem::{NoMemory, PAGE_SIZE};
 
 /// Whether an IOMMU confines devices. There is no driver for one yet.
 pub fn confined() -> bool {

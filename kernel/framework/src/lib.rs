@@ -8,7 +8,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `boot` | PVH entry, what the loader says |
+//! | `boot` | what the loader says, and the way to `kernel_main` |
 //! | `arch` | the interface of the machine, and x86-64 behind it |
 //! | `mem` | frames and their metadata, page tables, kernel space, heap |
 //! | `fault`, `log`, `power` | faults in ring 0, the kernel log, off and reset |

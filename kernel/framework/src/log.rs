@@ -13,13 +13,11 @@
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use crate::arch::regs;
+use crate::arch::serial::{CONSOLE, MIRROR, Uart};
 use crate::ring::{Left, Line, Ring, Sent};
 use crate::spin::IrqLock;
 use crate::{task, time};
 
-const COM1: u16 = 0x3f8;
-const COM2: u16 = 0x2f8;
 const RING_BYTES: usize = 64 * 1024;
 /// Bytes that [`read`] copies per hold of the lock.
 const READ_AT_ONCE: usize = 4096;
@@ -59,8 +57,8 @@ pub(crate) enum Which {
 
 static LOG: IrqLock<Log> = IrqLock::new(Log {
     ring: Ring::new(),
-    com1: Port::new(COM1),
-    com2: Port::new(COM2),
+    com1: Port::new(CONSOLE),
+    com2: Port::new(MIRROR),
     com2_only: false,
 });
 
@@ -72,9 +70,9 @@ static SENDER: AtomicBool = AtomicBool::new(false);
 static WORK: AtomicU32 = AtomicU32::new(0);
 
 impl Port {
-    const fn new(first: u16) -> Self {
+    const fn new(uart: Uart) -> Self {
         Port {
-            uart: Uart(first),
+            uart,
             on: false,
             sent: Sent::new(),
         }
@@ -140,8 +138,8 @@ impl Log {
 /// Programs the serial ports that exist.
 pub(crate) fn init() {
     let mut log = LOG.lock();
-    log.com1.on = serial_init(COM1);
-    log.com2.on = serial_init(COM2);
+    log.com1.on = CONSOLE.init();
+    log.com2.on = MIRROR.init();
 }
 
 /// Has a thread of its own send what is logged, from now on. Without memory for it, whoever logs
@@ -203,7 +201,7 @@ pub(crate) fn flush() {
 /// Programs COM1 anew after a driver had it, and prints there again.
 pub(crate) fn init_console() {
     let mut log = LOG.lock();
-    let on = serial_init(COM1) && !log.com2_only;
+    let on = CONSOLE.init() && !log.com2_only;
     let log = &mut *log;
     log.com1.turn(on, &log.ring);
 }
@@ -215,9 +213,9 @@ pub(crate) fn use_mirror_only() {
     log.com1.on &= !log.com2.on;
 }
 
-/// The first port of the mirror, if there is one.
-pub(crate) fn mirror_port() -> Option<u16> {
-    LOG.lock().com2.on.then_some(COM2)
+/// Whether there is a second port, which is the log's.
+pub(crate) fn has_mirror() -> bool {
+    LOG.lock().com2.on
 }
 
 /// Gives log lines their time: nanoseconds since boot.
@@ -330,7 +328,7 @@ fn print_panicking(line: fmt::Arguments) {
         }
         core::hint::spin_loop();
     }
-    let _ = Uart(COM1).write_fmt(line);
+    let _ = { CONSOLE }.write_fmt(line);
 }
 
 /// Writes text on the console port as it is, without time stamp and newline.
@@ -346,28 +344,13 @@ impl Write for Log {
     }
 }
 
-/// A serial port by its first register; it has one.
-struct Uart(u16);
-
 impl Line for Uart {
-    /// 16 if the transmitter is empty and the FIFO works that `serial_init` switched on (bits 6 and
-    /// 7 of the interrupt identification register), one if it does not.
     fn room(&mut self) -> usize {
-        // SAFETY: as in `serial_init`.
-        unsafe {
-            if regs::inb(self.0 + 5) & 0x20 == 0 {
-                return 0;
-            }
-            match regs::inb(self.0 + 2) & 0xc0 == 0xc0 {
-                true => 16,
-                false => 1,
-            }
-        }
+        Uart::room(*self)
     }
 
     fn put(&mut self, byte: u8) {
-        // SAFETY: as in `serial_init`.
-        unsafe { regs::outb(self.0, byte) };
+        Uart::put(*self, byte);
     }
 }
 
@@ -384,21 +367,6 @@ impl Write for Uart {
         }
         Ok(())
     }
-}
-
-/// Sets a 16550 to 115200 8N1 without interrupts. Returns whether there is one.
-fn serial_init(port: u16) -> bool {
-    // SAFETY: these are the standard ports of the two serial lines; a 16550 cannot reach memory.
-    unsafe {
-        regs::outb(port + 7, 0x5a);
-        if regs::inb(port + 7) != 0x5a {
-            return false;
-        }
-        for (register, value) in [(1, 0), (3, 0x80), (0, 1), (1, 0), (3, 3), (2, 7), (4, 3)] {
-            regs::outb(port + register, value);
-        }
-    }
-    true
 }
 
 /// Logs one line, formatted as by `println!`.

@@ -4,9 +4,10 @@
 use super::cpu::PerCpu;
 use super::trap::TrapFrame;
 use super::types::Rights;
-use super::types::{Fault, UserEvent};
+use super::types::{Fault, Polarity, Rates, Trigger, UserEvent};
 use super::user::UserContext;
-use super::{interrupts, page, switch};
+use super::{clock, controller, interrupts, page, power, serial, start, switch, untyped};
+use crate::mem::NoMemory;
 use core::sync::atomic::AtomicU64;
 
 const _: () = {
@@ -14,7 +15,9 @@ const _: () = {
     let _: fn() -> usize = super::cpu::sched_word::<0>;
     let _: fn() -> u64 = super::cpu::stack_pointer;
     let _: fn() = super::cpu::log_features;
-    let _: fn(usize) -> Result<(), crate::mem::NoMemory> = super::init_cpu;
+    let _: fn() -> bool = super::cpu::is_emulated;
+    let _: fn() -> usize = super::boot_stack_low;
+    let _: fn(usize) -> Result<(), NoMemory> = super::init_cpu;
 };
 
 const _: () = {
@@ -66,4 +69,41 @@ const _: () = {
     let _: fn(usize, usize) -> UserContext = UserContext::new;
     let _: fn(&mut UserContext) -> Result<(), UserEvent> = UserContext::prepare;
     let _: unsafe fn(&mut UserContext) -> UserEvent = UserContext::enter;
+};
+
+const _: () = {
+    let _: fn() = controller::init;
+    let _: fn() = controller::enable;
+    let _: fn() = controller::end;
+    let _: fn(usize) -> u8 = controller::vector;
+    let _: fn(usize, usize) -> (u64, u32) = controller::message;
+    let _: fn(u32) -> bool = controller::has_input;
+    let _: fn(u32, usize, usize, Trigger, Polarity) = controller::connect;
+    let _: fn(u32, bool) = controller::set_masked;
+    let _: fn(u8) -> (u32, Trigger, Polarity) = controller::legacy_input;
+    let _: fn(usize) = controller::request;
+    let _: fn() = controller::expect_halt;
+    let _: fn(usize) = controller::halt;
+    assert!(controller::LINES > 0);
+};
+
+const _: () = {
+    let _: fn() -> Rates = clock::measure;
+    let _: fn() -> u64 = clock::now;
+    let _: fn() -> u64 = clock::wall_seconds;
+    let _: fn() = clock::enable;
+    let _: fn(u64, u32) = clock::arm;
+    let _: unsafe fn(usize, u32, usize, &dyn Fn() -> bool) -> bool = start::start;
+};
+
+const _: () = {
+    let _: fn(serial::Uart) -> bool = serial::Uart::init;
+    let _: fn(serial::Uart) -> usize = serial::Uart::room;
+    let _: fn(serial::Uart, u8) = serial::Uart::put;
+    let _: fn(u8) = power::tell;
+    let _: fn() = power::off;
+    let _: fn() = power::reset;
+    let _: fn(u16, u16) -> bool = super::ports::could_break;
+    let _: unsafe fn(usize, &mut [u8]) = untyped::copy_out;
+    let _: unsafe fn(usize, &[u8]) = untyped::copy_in;
 };

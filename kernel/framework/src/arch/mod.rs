@@ -12,6 +12,12 @@
 //! | `switch` | leaving one stack for another, and what a new stack begins with |
 //! | `trap` | the registers of interrupted code, and resuming it |
 //! | `user` | the registers of a program, and running it until it traps |
+//! | `controller` | interrupt lines, requests to other processors, acknowledging |
+//! | `clock` | the clock, the time of day at boot, the timer of each processor |
+//! | `start` | starting the other processors |
+//! | `serial`, `power` | the lines that the log goes to; off and reset |
+//! | `ports`, `reserved` | access to I/O ports; what no driver may have |
+//! | `untyped` | copies in and out of memory that others change meanwhile |
 
 mod contract;
 pub mod cpu;
@@ -21,10 +27,15 @@ mod x86_64;
 
 use x86_64 as machine;
 
+pub(crate) use machine::{
+    boot_stack_low, clock, controller, guard_pages, init_cpu, interrupts, page, power, reserved,
+    serial, start, switch, untyped,
+};
+pub use machine::{ports, trap, user};
+
+// The tests look into this machine.
 #[cfg(feature = "selftest")]
-pub(crate) use machine::{debug, idt};
-pub(crate) use machine::{gdt, guard_pages, init_cpu, interrupts, page, regs, switch};
-pub use machine::{trap, user};
+pub(crate) use machine::{debug, gdt, idt, regs};
 
 /// The largest number of processors the kernel runs on.
 pub const MAX_CPUS: usize = 8;

@@ -72,3 +72,32 @@ pub struct Fault {
     /// Where.
     pub address: u64,
 }
+
+/// When a wire interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trigger {
+    /// When its level changes.
+    Edge,
+    /// As long as it is active.
+    Level,
+}
+
+/// Which level of a wire is active.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Polarity {
+    /// The high level.
+    High,
+    /// The low level.
+    Low,
+}
+
+/// How fast the machine counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Counts of the clock per second.
+    pub clock: u64,
+    /// Counts of a processor's timer per second.
+    pub timer: u64,
+    /// Where the rate of the clock comes from.
+    pub source: &'static str,
+}

@@ -1,17 +1,14 @@
 //! From the boot loader to `kernel_main`.
 //!
-//! The loader enters [`entry`] by the PVH protocol (32-bit protected mode, paging off, the
-//! physical address of the start-info block in EBX). The assembly switches to long mode with
-//! provisional page tables and calls `boot_main` in the higher half, which brings up the log, the
-//! processor, memory and the heap in that order and calls `kernel_main` of the image crate.
+//! The loader enters the machine's own code, which makes provisional page tables and calls
+//! `boot_main` in the higher half with the address of what the loader says. `boot_main` brings up
+//! the log, the processor, memory and the heap in that order and calls `kernel_main` of the image
+//! crate.
 
-mod entry;
 pub mod start_info;
 
 use crate::{acpi, arch, dma, kprintln, log, mem};
 
-pub(crate) use entry::boot_page_table;
-pub(crate) use entry::boot_stack_guard;
 pub use start_info::{command_line, module};
 
 // SAFETY: the one image that links the framework defines it so, with the compiler and flags of this
@@ -21,15 +18,15 @@ unsafe extern "Rust" {
     fn kernel_main() -> !;
 }
 
-/// Called by the entry assembly on the boot stack.
-extern "C" fn boot_main(start_info: u64) -> ! {
+/// Called by the machine on the boot stack, with interrupts off.
+pub(crate) extern "C" fn boot_main(start_info: u64) -> ! {
     log::init();
     if arch::init_cpu(0).is_err() {
         kprintln!("boot: no memory for the boot processor");
         arch::interrupts::halt_forever();
     }
     arch::cpu::this_cpu().words.stack_low.store(
-        entry::boot_stack_low(),
+        arch::boot_stack_low(),
         core::sync::atomic::Ordering::Relaxed,
     );
     start_info::read(start_info);

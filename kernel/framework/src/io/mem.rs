@@ -2,6 +2,7 @@
 
 use super::claim::{Claim, Claims};
 use super::{IoError, Word, check_access};
+use crate::arch::reserved::{LOW_MEMORY, PLATFORM};
 use crate::mem::kspace::{Cache, Window};
 use crate::mem::map::Range;
 
@@ -9,16 +10,6 @@ static CLAIMS: Claims = Claims::new();
 
 /// No range may be larger: 1 GiB.
 const LARGEST: u64 = 1 << 30;
-/// I/O APICs, timers and the chipset's own registers, interrupt messages and local APICs (SDM
-/// volume 3, 11.11.1), and the firmware's memory: by convention of all PCs above the regions of
-/// devices, up to 4 GiB. The tables do not name all of it.
-const PLATFORM: Range = Range {
-    start: 0xfec0_0000,
-    end: 0x1_0000_0000,
-};
-/// Everything below belongs to the firmware and to processor start-up.
-const LOW_MEMORY: u64 = 1 << 20;
-
 /// A range of device registers, mapped uncached. Dropping it unmaps it and lets others acquire it.
 pub struct IoMem {
     window: Window,

@@ -5,27 +5,22 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use super::ioapic::{self, Polarity, Trigger};
-use super::lapic;
-use crate::arch::trap::{self, TrapFrame};
+use super::{Polarity, Trigger};
+use crate::arch::controller::{self, LINES};
+use crate::arch::trap::TrapFrame;
+use crate::irq;
 use crate::smp;
 use crate::sync::SpinLock;
 use crate::task::{self, WaitResult};
-use crate::{acpi, irq};
 
-const FIRST_VECTOR: usize = 0x30;
-const VECTORS: usize = 0xf0 - FIRST_VECTOR;
-/// In `Slot::gsi`: not connected to an I/O APIC.
+/// In `Slot::gsi`: not connected to an input.
 const NO_GSI: u32 = u32::MAX;
-/// Where devices send message-signalled interrupts (SDM volume 3, 11.11.1).
-const MSI_BASE: u64 = 0xfee0_0000;
-
 /// Why a line could not be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IrqError {
     /// All vectors are in use.
     NoVector,
-    /// No I/O APIC has this input.
+    /// No controller has this input.
     NoSuchInput,
     /// The input already belongs to a line.
     InputInUse,
@@ -39,14 +34,14 @@ struct Slot {
     level: AtomicBool,
 }
 
-static SLOTS: [Slot; VECTORS] = [const {
+static SLOTS: [Slot; LINES] = [const {
     Slot {
         used: AtomicBool::new(false),
         count: AtomicU32::new(0),
         gsi: AtomicU32::new(NO_GSI),
         level: AtomicBool::new(false),
     }
-}; VECTORS];
+}; LINES];
 
 /// Guards who has which input: taken to look for an input among all slots and take it, to mask it
 /// in the handler, and to give it back.
@@ -55,19 +50,12 @@ static INPUTS: SpinLock<()> = SpinLock::new(());
 /// Where the search for a free vector goes on, so that one is reused as late as possible.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Installs the handler of all device vectors.
-pub(super) fn init() {
-    for index in 0..VECTORS {
-        trap::set_handler((FIRST_VECTOR + index) as u8, handle);
-    }
-}
-
-/// A device interrupt.
-fn handle(frame: &mut TrapFrame) {
-    let slot = &SLOTS[frame.vector as usize - FIRST_VECTOR];
+/// A device interrupt, of the line with this index.
+pub(crate) fn handle(line: usize, frame: &mut TrapFrame) {
+    let slot = &SLOTS[line];
     if !slot.used.load(Ordering::Acquire) {
         irq::count_unexpected();
-        lapic::end_of_interrupt();
+        controller::end();
         return;
     }
     if slot.level.load(Ordering::Relaxed) {
@@ -76,7 +64,7 @@ fn handle(frame: &mut TrapFrame) {
         slot.mask();
     }
     slot.count.fetch_add(1, Ordering::SeqCst);
-    lapic::end_of_interrupt();
+    controller::end();
     task::wake(&slot.count, usize::MAX);
     task::preempt_from(frame);
 }
@@ -88,7 +76,7 @@ impl Slot {
         let _inputs = INPUTS.lock();
         let gsi = self.gsi.load(Ordering::Relaxed);
         if gsi != NO_GSI && self.level.load(Ordering::Relaxed) {
-            ioapic::set_masked(gsi, true);
+            controller::set_masked(gsi, true);
         }
     }
 }
@@ -109,28 +97,28 @@ fn before_masking() {
 #[derive(Debug)]
 pub struct IrqLine {
     index: usize,
-    /// APIC id of the processor that handles it.
-    apic_id: u32,
+    /// The processor that handles it.
+    processor: usize,
 }
 
 impl IrqLine {
     /// Takes a free vector, for message-signalled interrupts.
     pub fn alloc() -> Result<Self, IrqError> {
         let start = NEXT.fetch_add(1, Ordering::Relaxed);
-        let index = (0..VECTORS)
-            .map(|step| (start + step) % VECTORS)
+        let index = (0..LINES)
+            .map(|step| (start + step) % LINES)
             .find(|index| !SLOTS[*index].used.swap(true, Ordering::AcqRel))
             .ok_or(IrqError::NoVector)?;
         NEXT.store(index + 1, Ordering::Relaxed);
         Ok(Self {
             index,
-            apic_id: smp::apic_id(index % smp::online()),
+            processor: index % smp::online(),
         })
     }
 
-    /// Takes a free vector and connects it to a global system interrupt of an I/O APIC.
+    /// Takes a free vector and connects it to a global system interrupt of a controller.
     pub fn for_gsi(gsi: u32, trigger: Trigger, polarity: Polarity) -> Result<Self, IrqError> {
-        if !ioapic::has(gsi) {
+        if !controller::has_input(gsi) {
             return Err(IrqError::NoSuchInput);
         }
         let line = Self::alloc()?;
@@ -146,7 +134,7 @@ impl IrqLine {
             slot.gsi.store(gsi, Ordering::Relaxed);
             slot.level
                 .store(trigger == Trigger::Level, Ordering::Relaxed);
-            ioapic::route(gsi, line.vector(), line.apic_id, trigger, polarity);
+            controller::connect(gsi, line.index, line.processor, trigger, polarity);
         }
         Ok(line)
     }
@@ -154,14 +142,8 @@ impl IrqLine {
     /// Like [`for_gsi`](Self::for_gsi), for one of the 16 ISA interrupts: honours the overrides in
     /// the ACPI tables, and is edge-triggered and active high without one.
     pub fn for_isa(irq: u8) -> Result<Self, IrqError> {
-        let overrides = &acpi::platform().overrides;
-        match overrides.iter().find(|entry| entry.isa == irq) {
-            Some(entry) => {
-                let (trigger, polarity) = as_on_isa(entry);
-                Self::for_gsi(entry.gsi, trigger, polarity)
-            }
-            None => Self::for_gsi(u32::from(irq), Trigger::Edge, Polarity::High),
-        }
+        let (gsi, trigger, polarity) = controller::legacy_input(irq);
+        Self::for_gsi(gsi, trigger, polarity)
     }
 
     fn slot(&self) -> &'static Slot {
@@ -170,15 +152,12 @@ impl IrqLine {
 
     /// Its vector.
     pub fn vector(&self) -> u8 {
-        (FIRST_VECTOR + self.index) as u8
+        controller::vector(self.index)
     }
 
     /// The address and the value that a device must write to raise it by MSI or MSI-X.
     pub fn msi_message(&self) -> (u64, u32) {
-        (
-            MSI_BASE | u64::from(self.apic_id) << 12,
-            u32::from(self.vector()),
-        )
+        controller::message(self.index, self.processor)
     }
 
     /// How many interrupts came so far, modulo 2^32.
@@ -201,7 +180,7 @@ impl IrqLine {
     pub fn ack(&self) {
         let slot = self.slot();
         if slot.level.load(Ordering::Relaxed) {
-            ioapic::set_masked(slot.gsi.load(Ordering::Relaxed), false);
+            controller::set_masked(slot.gsi.load(Ordering::Relaxed), false);
         }
     }
 }
@@ -214,7 +193,7 @@ impl Drop for IrqLine {
             let _inputs = INPUTS.lock();
             let gsi = slot.gsi.load(Ordering::Relaxed);
             if gsi != NO_GSI {
-                ioapic::set_masked(gsi, true);
+                controller::set_masked(gsi, true);
                 slot.gsi.store(NO_GSI, Ordering::Relaxed);
             }
             slot.level.store(false, Ordering::Relaxed);
@@ -224,17 +203,4 @@ impl Drop for IrqLine {
         slot.count.fetch_add(1, Ordering::SeqCst);
         task::wake(&slot.count, usize::MAX);
     }
-}
-
-/// Trigger and polarity of an override; ISA's own where it says "as the bus does".
-fn as_on_isa(entry: &acpi::Override) -> (Trigger, Polarity) {
-    let trigger = match entry.trigger {
-        acpi::Trigger::Level => Trigger::Level,
-        _ => Trigger::Edge,
-    };
-    let polarity = match entry.polarity {
-        acpi::Polarity::Low => Polarity::Low,
-        _ => Polarity::High,
-    };
-    (trigger, polarity)
 }

@@ -29,8 +29,6 @@ pub(crate) mod spaces;
 mod spaces_model;
 #[cfg(target_os = "none")]
 pub(crate) mod tlb;
-#[cfg(target_os = "none")]
-pub(crate) mod untyped;
 
 #[cfg(target_os = "none")]
 pub use frames::{alloc_pages, free_pages, stats};

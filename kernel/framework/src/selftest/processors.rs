@@ -9,7 +9,7 @@ use super::Test;
 use super::threads::{alongside, eventually, in_threads, sleep_ms, this_cpu_words};
 use crate::arch::cpu::cpu_index;
 use crate::arch::trap::TrapFrame;
-use crate::arch::{interrupts, regs};
+use crate::arch::{controller, interrupts, regs};
 use crate::check;
 use crate::irq::{self, IrqError, IrqLine, Polarity, Trigger};
 use crate::mem::kspace;
@@ -305,7 +305,7 @@ fn stray() -> Result<(), String> {
 /// Raises the line's vector on this processor, as a device would.
 fn raise(line: &IrqLine) {
     let _irq = IrqOff::new();
-    irq::lapic::send_interrupt(smp::apic_id(cpu_index()), line.vector());
+    controller::raise(cpu_index(), line.vector());
 }
 
 fn line_wakes() -> Result<(), String> {
@@ -433,7 +433,7 @@ fn late_handler() -> Result<(), String> {
     *irq::line::BEFORE_MASKING.lock() = Some(change_hands);
     {
         let _irq = IrqOff::new();
-        irq::lapic::send_interrupt(smp::apic_id(cpu_index()), vector);
+        controller::raise(cpu_index(), vector);
     }
     let end = time::now_ns() + 10_000_000_000;
     while irq::line::BEFORE_MASKING.lock().is_some() {
@@ -445,7 +445,7 @@ fn late_handler() -> Result<(), String> {
     let line = LINE.lock().take().ok_or("nobody has the input")?;
     check!(line.vector() != vector, "it has the same vector again");
     check!(
-        !irq::ioapic::is_masked(INPUT),
+        !controller::is_masked(INPUT),
         "the next owner's input is masked"
     );
     Ok(())

@@ -23,27 +23,21 @@ pub use flush::flush_everywhere;
 pub use stop::{ThreadView, World, stop_world};
 
 pub(crate) use flush::{flush_table, leave_table, poll_flush};
-pub(crate) use request::request_reschedule;
-pub(crate) use start::{enter_boot_processor, start_processors};
+pub(crate) use request::{handle as request_arrived, request_reschedule};
+pub(crate) use start::{arrive, enter_boot_processor, start_processors};
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::arch::MAX_CPUS;
+use crate::arch::controller;
 use crate::arch::cpu::cpu_index;
 
 /// Processors that run threads; they have the indices below this number.
 static ONLINE: AtomicUsize = AtomicUsize::new(1);
-static APIC_IDS: [AtomicU32; MAX_CPUS] = [const { AtomicU32::new(0) }; MAX_CPUS];
 
 /// How many processors run threads. Their indices are 0 up to this number.
 #[inline]
 pub fn online() -> usize {
     ONLINE.load(Ordering::SeqCst)
-}
-
-/// The APIC id of a processor.
-pub(crate) fn apic_id(index: usize) -> u32 {
-    APIC_IDS[index].load(Ordering::Relaxed)
 }
 
 /// The indices of all processors that run threads, but the calling one. Interrupts must be off.
@@ -64,7 +58,7 @@ pub(crate) fn catch_up() {
 pub fn halt_others() {
     let _irq = crate::sync::IrqOff::new();
     if online() > 1 {
-        stop::halt_on_nmi();
-        others().for_each(|index| crate::irq::lapic::send_nmi(apic_id(index)));
+        controller::expect_halt();
+        others().for_each(controller::halt);
     }
 }

@@ -6,10 +6,9 @@
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::{apic_id, call, flush, stop};
-use crate::arch::trap::{self, TrapFrame};
-use crate::arch::{MAX_CPUS, cpu};
-use crate::irq::{self, lapic};
+use super::{call, flush, stop};
+use crate::arch::trap::TrapFrame;
+use crate::arch::{MAX_CPUS, controller, cpu};
 use crate::sync::IrqOff;
 use crate::task;
 
@@ -24,15 +23,10 @@ pub(super) const RESCHEDULE: u32 = 8;
 
 static PENDING: [AtomicU32; MAX_CPUS] = [const { AtomicU32::new(0) }; MAX_CPUS];
 
-/// Installs the handler of requests.
-pub(super) fn init() {
-    trap::set_handler(irq::REQUEST, handle);
-}
-
 /// Asks the processor `index`, another one, for `what`. Interrupts must be off.
 pub(super) fn send(index: usize, what: u32) {
     if PENDING[index].fetch_or(what, Ordering::SeqCst) == 0 {
-        lapic::send_interrupt(apic_id(index), irq::REQUEST);
+        controller::request(index);
     }
 }
 
@@ -50,8 +44,8 @@ pub(crate) fn request_reschedule(index: usize) {
 }
 
 /// The request interrupt.
-fn handle(frame: &mut TrapFrame) {
-    lapic::end_of_interrupt();
+pub(crate) fn handle(frame: &mut TrapFrame) {
+    controller::end();
     loop {
         let taken = PENDING[cpu::cpu_index()].swap(0, Ordering::SeqCst);
         if taken == 0 {

@@ -19,8 +19,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use super::{others, poll_flush, request};
-use crate::arch::trap::{self, TrapFrame};
-use crate::arch::{MAX_CPUS, cpu, interrupts};
+use crate::arch::trap::TrapFrame;
+use crate::arch::{MAX_CPUS, cpu};
 use crate::sync::{IrqOff, relax};
 use crate::task::{self, State, Thread, ThreadId};
 
@@ -165,9 +165,4 @@ unsafe fn view(thread: &Arc<Thread>, here: usize) -> ThreadView<'_> {
         is_caller,
         blocked: state == State::Blocked,
     }
-}
-
-/// From now on a non-maskable interrupt halts the processor that receives it.
-pub(super) fn halt_on_nmi() {
-    trap::set_handler(2, |_| interrupts::halt_forever());
 }

@@ -1,10 +1,8 @@
-//! Time: nanoseconds since boot from the time-stamp counter, the wall clock, deadlines and ticks.
+//! Time: nanoseconds since boot from the machine's clock, the wall clock, deadlines and ticks.
 //!
 //! The counter is taken to run at one rate and in step on all processors, as it does on every
 //! processor of the last fifteen years and in QEMU.
 
-mod calibrate;
-mod rtc;
 mod stopwatch;
 mod timer;
 
@@ -14,12 +12,14 @@ pub(crate) use stopwatch::Stopwatch;
 #[cfg(feature = "selftest")]
 pub(crate) use timer::swap_tick_hook;
 pub use timer::{TICK_NS, TickHook, set_tick_hook};
-pub(crate) use timer::{cancel, enable_on_this_processor, processor_idles, schedule, thread_runs};
+pub(crate) use timer::{
+    cancel, enable_on_this_processor, handle as timer_fired, processor_idles, schedule, thread_runs,
+};
 
-use crate::arch::regs;
+use crate::arch::clock;
 use crate::{kprintln, log};
 
-/// The counter's value at boot.
+/// The clock's value at boot.
 static START: AtomicU64 = AtomicU64::new(0);
 /// Nanoseconds per count, times 2^32; 0 before calibration.
 static NS_PER_COUNT: AtomicU64 = AtomicU64::new(0);
@@ -28,13 +28,13 @@ static FREQUENCY: AtomicU64 = AtomicU64::new(0);
 /// Wall-clock time at boot, in seconds since 1970.
 static WALL_AT_START: AtomicU64 = AtomicU64::new(0);
 
-/// The time-stamp counter.
+/// The machine's clock, in counts; on x86-64 the time-stamp counter.
 #[inline]
 pub fn tsc() -> u64 {
-    regs::rdtsc()
+    clock::now()
 }
 
-/// Counts of the time-stamp counter per second.
+/// Counts of the clock per second.
 pub fn tsc_frequency() -> u64 {
     FREQUENCY.load(Ordering::Relaxed)
 }
@@ -62,18 +62,18 @@ fn tsc_at(ns: u64) -> u64 {
 
 /// Measures the counters, reads the real-time clock and enables the timer of this processor.
 pub(crate) fn init() {
-    let rates = calibrate::measure();
+    let rates = clock::measure();
     START.store(tsc(), Ordering::Relaxed);
-    FREQUENCY.store(rates.tsc, Ordering::Relaxed);
-    let ns = (1_000_000_000_u128 << 32) / u128::from(rates.tsc);
+    FREQUENCY.store(rates.clock, Ordering::Relaxed);
+    let ns = (1_000_000_000_u128 << 32) / u128::from(rates.clock);
     NS_PER_COUNT.store(ns as u64, Ordering::Relaxed);
     timer::set_rate(rates.timer);
-    WALL_AT_START.store(rtc::read_seconds(), Ordering::Relaxed);
+    WALL_AT_START.store(clock::wall_seconds(), Ordering::Relaxed);
     log::set_clock(now_ns);
-    timer::init();
+    enable_on_this_processor();
     kprintln!(
         "time: tsc {} kHz (from {}), timer {} kHz, {} wall",
-        rates.tsc / 1000,
+        rates.clock / 1000,
         rates.source,
         rates.timer / 1000,
         wall_seconds(),

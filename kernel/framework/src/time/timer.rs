@@ -13,8 +13,8 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::arch::MAX_CPUS;
 use crate::arch::cpu::cpu_index;
-use crate::arch::trap::{self, TrapFrame};
-use crate::irq::{TIMER, lapic};
+use crate::arch::trap::TrapFrame;
+use crate::arch::{clock, controller};
 use crate::sync::SpinLock;
 use crate::task::{self, Thread, TimerQueue};
 use crate::time::{now_ns, tsc_at};
@@ -46,7 +46,7 @@ static TIMERS: [Timer; MAX_CPUS] = [const {
     }
 }; MAX_CPUS];
 
-/// Counts of the local APIC's timer per second.
+/// Counts of a processor's timer per second.
 static RATE: AtomicU64 = AtomicU64::new(0);
 static HOOK: AtomicUsize = AtomicUsize::new(0);
 
@@ -72,14 +72,9 @@ pub(super) fn set_rate(rate: u64) {
     RATE.store(rate, Ordering::Relaxed);
 }
 
-pub(super) fn init() {
-    trap::set_handler(TIMER, handle);
-    enable_on_this_processor();
-}
-
 /// Makes the calling processor's timer ready.
 pub(crate) fn enable_on_this_processor() {
-    lapic::enable_timer();
+    clock::enable();
 }
 
 /// Arms this processor's timer for `deadline`, unless it fires earlier anyway. Interrupts are off.
@@ -90,7 +85,7 @@ fn arm(timer: &Timer, deadline: u64) {
     timer.armed.store(deadline, Ordering::Relaxed);
     let left = u128::from(deadline.saturating_sub(now_ns()));
     let count = left * u128::from(RATE.load(Ordering::Relaxed)) / 1_000_000_000 + 1;
-    lapic::arm(tsc_at(deadline), u32::try_from(count).unwrap_or(u32::MAX));
+    clock::arm(tsc_at(deadline), u32::try_from(count).unwrap_or(u32::MAX));
 }
 
 /// Puts the running thread, whose deadline is set, into this processor's queue. Interrupts are off.
@@ -149,8 +144,8 @@ fn set_slice_end(timer: &Timer, now: u64, until: u64) {
 }
 
 /// The timer interrupt.
-fn handle(frame: &mut TrapFrame) {
-    lapic::end_of_interrupt();
+pub(crate) fn handle(frame: &mut TrapFrame) {
+    controller::end();
     let here = cpu_index();
     let timer = &TIMERS[here];
     timer.armed.store(NEVER, Ordering::Relaxed);

@@ -1,11 +1,11 @@
 //! User address spaces: page tables whose lower half maps untyped frames only.
 
 use super::USER_END;
-use crate::arch::page;
 use crate::arch::types::Rights;
+use crate::arch::{page, untyped};
 use crate::mem::frames::{FrameKind, Frames, alloc_table};
 use crate::mem::paging::{self, MapError};
-use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, spaces, untyped};
+use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, spaces};
 use crate::smp;
 use crate::spin::IrqLock;
 

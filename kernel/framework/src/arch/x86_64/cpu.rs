@@ -104,6 +104,19 @@ pub(crate) fn stack_pointer() -> u64 {
     value
 }
 
+/// Whether this is QEMU's software emulation.
+pub(crate) fn is_emulated() -> bool {
+    let under_hypervisor = regs::cpuid(1, 0).ecx >> 31 != 0;
+    let name = regs::cpuid(0x4000_0000, 0);
+    under_hypervisor
+        && [name.ebx, name.ecx, name.edx]
+            == [
+                u32::from_le_bytes(*b"TCGT"),
+                u32::from_le_bytes(*b"CGTC"),
+                u32::from_le_bytes(*b"GTCG"),
+            ]
+}
+
 /// Word `WORD` of [`PerCpu::sched`] of the processor this code runs on, read in one instruction, so
 /// that a preemption cannot fall between finding the block and reading it.
 #[inline]

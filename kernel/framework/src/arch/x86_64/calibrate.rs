@@ -3,17 +3,9 @@
 //! CPUID may tell; otherwise both are compared for about a millisecond with a clock of known rate:
 //! the ACPI power-management timer, or channel 2 of the 8254 where there is none.
 
-use crate::arch::regs;
-use crate::irq::lapic;
-use crate::{acpi, time};
-
-/// Counts per second.
-pub(super) struct Rates {
-    pub tsc: u64,
-    pub timer: u64,
-    /// Where the rate of the time-stamp counter comes from.
-    pub source: &'static str,
-}
+use super::{lapic, regs};
+use crate::arch::types::Rates;
+use crate::arch::upcalls::firmware;
 
 /// Counts per second of the ACPI timer (ACPI 6.5, 4.8.3.3).
 const PM_RATE: u64 = 3_579_545;
@@ -31,7 +23,7 @@ const TRIES: usize = 8;
 ///
 /// # Panics
 /// If the machine has no clock of known rate at all.
-pub(super) fn measure() -> Rates {
+pub(crate) fn measure() -> Rates {
     lapic::start_counting();
     let before = read_at(|| u64::from(lapic::counted()));
     let (measured, source) = match by_pm_timer() {
@@ -44,7 +36,7 @@ pub(super) fn measure() -> Rates {
     let after = read_at(|| u64::from(lapic::counted()));
     let (tsc, source) = told_by_cpuid().map_or((measured, source), |tsc| (tsc, "CPUID"));
     Rates {
-        tsc,
+        clock: tsc,
         timer: rate(before, after, measured).max(1_000_000),
         source,
     }
@@ -76,9 +68,9 @@ struct Reading {
 fn read_at(mut read: impl FnMut() -> u64) -> Reading {
     let mut best = (u64::MAX, Reading { clock: 0, tsc: 0 });
     for _ in 0..TRIES {
-        let start = time::tsc();
+        let start = regs::rdtsc();
         let clock = read();
-        let took = time::tsc() - start;
+        let took = regs::rdtsc() - start;
         if took < best.0 {
             let tsc = start + took / 2;
             best = (took, Reading { clock, tsc });
@@ -106,7 +98,7 @@ fn by_clock(clock_rate: u64, mut read: impl FnMut() -> u64) -> Option<u64> {
 
 /// Measures with the ACPI timer, a free-running counter of 24 bits or more.
 fn by_pm_timer() -> Option<u64> {
-    let port = acpi::platform().fadt?.pm_timer?;
+    let port = firmware().fadt?.pm_timer?;
     // SAFETY: reading the timer port that the FADT names has no side effect.
     let read = || u64::from(unsafe { regs::inl(port) });
     let mut last = read();

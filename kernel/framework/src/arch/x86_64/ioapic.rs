@@ -2,28 +2,10 @@
 //!
 //! Reference: Intel 82093AA data sheet, section 3.
 
-use super::map_registers;
-use crate::arch::regs;
-use crate::mem::NoMemory;
-use crate::sync::SpinLock;
-
-/// When a wire interrupts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trigger {
-    /// When its level changes.
-    Edge,
-    /// As long as it is active.
-    Level,
-}
-
-/// Which level of a wire is active.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Polarity {
-    /// The high level.
-    High,
-    /// The low level.
-    Low,
-}
+use super::controller::map_registers;
+use super::regs;
+use crate::arch::types::{Polarity, Trigger};
+use crate::arch::upcalls::{NoMemory, SpinLock};
 
 const MAX_CONTROLLERS: usize = 8;
 const SELECT: usize = 0;
@@ -100,7 +82,7 @@ fn with_input<R>(gsi: u32, act: impl FnOnce(&Controller, u32) -> R) -> Option<R>
 }
 
 /// Whether some controller has this input.
-pub(super) fn has(gsi: u32) -> bool {
+pub(crate) fn has(gsi: u32) -> bool {
     with_input(gsi, |_, _| ()).is_some()
 }
 
@@ -120,7 +102,7 @@ pub(super) fn route(gsi: u32, vector: u8, apic_id: u32, trigger: Trigger, polari
 }
 
 /// Masks or unmasks the input.
-pub(super) fn set_masked(gsi: u32, masked: bool) {
+pub(crate) fn set_masked(gsi: u32, masked: bool) {
     with_input(gsi, |controller, input| {
         let entry = controller.read(TABLE + 2 * input);
         let entry = if masked {

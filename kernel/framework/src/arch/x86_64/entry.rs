@@ -8,19 +8,20 @@
 
 use core::arch::global_asm;
 
-use crate::arch::gdt::GuardedStack;
+use super::gdt::GuardedStack;
+use crate::arch::upcalls;
 
 const BOOT_STACK_BYTES: usize = 64 * 1024;
 
 static BOOT_STACK: GuardedStack<BOOT_STACK_BYTES> = GuardedStack::new();
 
 /// The guard page below the boot stack.
-pub(crate) fn boot_stack_guard() -> usize {
+pub(super) fn boot_stack_guard() -> usize {
     BOOT_STACK.guard_page()
 }
 
 /// Lowest usable address of the boot stack.
-pub(super) fn boot_stack_low() -> usize {
+pub(crate) fn boot_stack_low() -> usize {
     BOOT_STACK.low()
 }
 
@@ -32,7 +33,7 @@ unsafe extern "C" {
 /// Physical address (below 4 GiB) of the provisional top-level page table, for the start-up code
 /// of application processors. It maps the first GiB at 0, at the direct map and at the kernel's
 /// link address, all writable and executable: leave it as soon as possible.
-pub(crate) fn boot_page_table() -> u64 {
+pub(super) fn boot_page_table() -> u64 {
     (&raw const boot_pml4) as u64
 }
 
@@ -46,7 +47,7 @@ extern "C" fn high_entry() -> ! {
         "ud2",
         stack = sym BOOT_STACK,
         top = const 4096 + BOOT_STACK_BYTES,
-        main = sym super::boot_main,
+        main = sym upcalls::boot_main,
     )
 }
 

@@ -5,9 +5,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::{SPURIOUS, TIMER, map_registers};
-use crate::arch::regs;
-use crate::sync::relax;
+use super::controller::{SPURIOUS, TIMER, map_registers};
+use super::regs;
+use crate::arch::upcalls::relax;
 
 /// Register offsets (SDM volume 3, table 11-1).
 mod reg {
@@ -92,7 +92,7 @@ pub(crate) fn enable() {
 }
 
 /// The calling processor's APIC id.
-pub(crate) fn id() -> u32 {
+pub(super) fn id() -> u32 {
     read(reg::ID) >> 24
 }
 
@@ -112,38 +112,38 @@ fn send(apic_id: u32, command: u32) {
 }
 
 /// Interrupts another processor on `vector`. Interrupts must be off.
-pub(crate) fn send_interrupt(apic_id: u32, vector: u8) {
+pub(super) fn send_interrupt(apic_id: u32, vector: u8) {
     send(apic_id, u32::from(vector));
 }
 
 /// Sends another processor a non-maskable interrupt.
-pub(crate) fn send_nmi(apic_id: u32) {
+pub(super) fn send_nmi(apic_id: u32) {
     send(apic_id, DELIVER_NMI);
 }
 
 /// Resets another processor; it waits for [`send_startup`] (SDM volume 3, 9.4).
-pub(crate) fn send_init(apic_id: u32) {
+pub(super) fn send_init(apic_id: u32) {
     send(apic_id, DELIVER_INIT);
 }
 
 /// Lets a reset processor begin in real mode at physical address `page * 4096`.
-pub(crate) fn send_startup(apic_id: u32, page: u8) {
+pub(super) fn send_startup(apic_id: u32, page: u8) {
     send(apic_id, DELIVER_STARTUP | u32::from(page));
 }
 
 /// Whether the timer takes a TSC value rather than a count.
-pub(crate) fn has_tsc_deadline() -> bool {
+pub(super) fn has_tsc_deadline() -> bool {
     TSC_DEADLINE.load(Ordering::Relaxed)
 }
 
 /// Lets the timer's counter run down from its maximum, without an interrupt, to measure its rate.
-pub(crate) fn start_counting() {
+pub(super) fn start_counting() {
     write(reg::LVT_TIMER, MASKED | u32::from(TIMER));
     write(reg::INITIAL_COUNT, u32::MAX);
 }
 
 /// Ticks since [`start_counting`].
-pub(crate) fn counted() -> u32 {
+pub(super) fn counted() -> u32 {
     u32::MAX - read(reg::CURRENT_COUNT)
 }
 

@@ -1,6 +1,6 @@
 //! The real-time clock of the PC (MC146818 data sheet), read once at boot.
 
-use crate::arch::regs;
+use super::regs;
 
 const SECONDS: u8 = 0;
 const MINUTES: u8 = 2;
@@ -30,7 +30,7 @@ fn read_all() -> [u8; 6] {
 }
 
 /// The clock's time in seconds since 1970; 0 if it cannot be read.
-pub(super) fn read_seconds() -> u64 {
+pub(crate) fn read_seconds() -> u64 {
     for _ in 0..ATTEMPTS {
         if read(STATUS_A) & UPDATING != 0 {
             continue;
