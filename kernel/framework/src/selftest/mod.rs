@@ -50,6 +50,27 @@ macro_rules! check {
     };
 }
 
+/// So often may `gives_back` see that memory is missing.
+const LOOKS: usize = 20;
+
+/// Fails unless `work` leaves as many frames free as it found. Another processor, or a thread of
+/// the kernel, may take a frame meanwhile and keep it: what is missing counts if it is missing each
+/// time.
+fn gives_back(work: impl Fn() -> Result<(), String>) -> Result<(), String> {
+    let (mut before, mut after) = (0, 0);
+    for _ in 0..LOOKS {
+        before = crate::mem::stats().free;
+        work()?;
+        after = crate::mem::stats().free;
+        if after == before {
+            return Ok(());
+        }
+    }
+    Err(alloc::format!(
+        "{before} frames before, {after} after, {LOOKS} times"
+    ))
+}
+
 /// What the command line asks for: `None` for no tests, else the part of the name to run.
 pub fn requested(command_line: &str) -> Option<&str> {
     command_line.split_whitespace().find_map(|word| {
