@@ -10,7 +10,8 @@
 //! the rest. The reserve is filled again, and the domain opened, as soon as there is memory: that
 //! is looked for when something is freed, and now and then when a call is refused.
 
-use crate::lists::{LARGEST, Lists, PAGE, RUN, RUN_PAGES, class_of};
+use crate::lists::{LARGEST, Lists, PAGE, RUN, RUN_PAGES, Spare, class_of};
+use abi::RpcError;
 use abi::api::api;
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -111,7 +112,7 @@ impl Heap {
             if run.is_null() {
                 break;
             }
-            if !self.with(|lists| lists.keep_spare(run)) {
+            if self.with(|lists| lists.keep_spare(run)) == Spare::NotWanted {
                 // Others filled it meanwhile.
                 // SAFETY: the run that came just now.
                 unsafe { (api().pages_free)(run, RUN_PAGES) };
@@ -159,20 +160,23 @@ impl Heap {
     }
 }
 
-/// Has `runs` runs in reserve from now on; whether there is so much memory.
-pub fn reserve(runs: usize) -> bool {
+/// Has `runs` runs in reserve from now on.
+///
+/// # Errors
+/// [`RpcError::NoMemory`]; what there is stays in reserve.
+pub fn reserve(runs: usize) -> Result<(), RpcError> {
     HEAP.with(|lists| lists.want_spare(runs));
     while HEAP.with(|lists| lists.lacks_spare()) {
         let run = HEAP.run();
         if run.is_null() {
-            return false;
+            return Err(RpcError::NoMemory);
         }
-        if !HEAP.with(|lists| lists.keep_spare(run)) {
+        if HEAP.with(|lists| lists.keep_spare(run)) == Spare::NotWanted {
             // SAFETY: the run that came just now.
             unsafe { (api().pages_free)(run, RUN_PAGES) };
         }
     }
-    true
+    Ok(())
 }
 
 /// Whether some of the reserve is used.

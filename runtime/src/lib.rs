@@ -124,12 +124,10 @@ pub fn self_id() -> u32 {
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 const UNFALLIBLE: &str = "an allocation that cannot fail";
 
-/// What `message` says, if that is the library's word for an allocation which failed.
+/// Whether `message` is the library's word for an allocation which failed.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
-fn without_memory(message: &str) -> Option<&str> {
-    message
-        .starts_with("memory allocation of ")
-        .then_some(message)
+fn is_want_of_memory(message: &str) -> bool {
+    message.starts_with("memory allocation of ")
 }
 
 /// Ends the domain with what the panic says.
@@ -142,9 +140,9 @@ fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
         .location()
         .map_or(("?", 0), |place| (place.file(), place.line()));
     let message = message.as_str();
-    let (message, file, line) = match without_memory(message) {
-        Some(message) => (message, UNFALLIBLE, 0),
-        None => (message, file, line),
+    let (file, line) = match is_want_of_memory(message) {
+        true => (UNFALLIBLE, 0),
+        false => (file, line),
     };
     // SAFETY: texts of our own.
     unsafe {

@@ -52,6 +52,16 @@ const fn size_of_class(class: usize) -> usize {
     SMALLEST << class
 }
 
+/// What becomes of a run that is offered to the reserve.
+#[must_use = "a run that is not wanted goes back to the kernel, or to a list"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spare {
+    /// It is part of the reserve.
+    Kept,
+    /// The reserve is full; it is the caller's still.
+    NotWanted,
+}
+
 /// Where small objects come from.
 pub struct Lists {
     /// First free object of each class; each holds the address of the next.
@@ -257,7 +267,7 @@ impl Lists {
         unsafe {
             if class < CLASSES {
                 self.link(class, object);
-            } else if !self.keep_spare(object) {
+            } else if self.keep_spare(object) == Spare::NotWanted {
                 push(&mut self.whole, object);
             }
         }
@@ -300,14 +310,14 @@ impl Lists {
         self.wanted = wanted.min(MOST_SPARE);
     }
 
-    /// Keeps a run; whether it was wanted.
-    pub fn keep_spare(&mut self, run: *mut u8) -> bool {
-        let wanted = self.spares < self.wanted;
-        if wanted {
-            self.spare[self.spares] = run;
-            self.spares += 1;
+    /// Keeps a run, if it is wanted.
+    pub fn keep_spare(&mut self, run: *mut u8) -> Spare {
+        if self.spares >= self.wanted {
+            return Spare::NotWanted;
         }
-        wanted
+        self.spare[self.spares] = run;
+        self.spares += 1;
+        Spare::Kept
     }
 
     fn take_spare(&mut self) -> Option<*mut u8> {

@@ -26,9 +26,7 @@ pub const SERVICE: usize = 128;
 /// There is not so much memory.
 pub fn reserve(kib: usize) -> Result<(), RpcError> {
     #[cfg(target_os = "none")]
-    if !crate::heap::reserve((kib * 1024).div_ceil(crate::lists::RUN)) {
-        return Err(RpcError::NoMemory);
-    }
+    crate::heap::reserve((kib * 1024).div_ceil(crate::lists::RUN))?;
     let _ = kib;
     Ok(())
 }

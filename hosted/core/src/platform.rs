@@ -12,6 +12,7 @@ use hosted_core::{
     INTERRUPTED, MISMATCH, NO_DEADLINE, READ, READ_EXECUTE, READ_WRITE, Registers, TIMED_OUT, View,
 };
 use isolation::Reason;
+use isolation::death::kill::Culprit;
 use isolation::load::verify::Identity;
 use isolation::platform::{
     Attributes, Frame, ImageSpace, Landing, PAGE, Platform, Protection, ThreadView, WaitResult,
@@ -199,7 +200,8 @@ pub unsafe extern "C" fn fault(registers: usize, reason: u32, address: usize) ->
     let reason = Reason::from_number(reason.into()).unwrap_or(Reason::Exception);
     // SAFETY: by the caller's duty.
     let mut frame = Interrupted(unsafe { &mut *(registers as *mut Registers) });
-    u32::from(isolation::death::kill::fault(&mut frame, reason, address))
+    let culprit = isolation::death::kill::fault(&mut frame, reason, address);
+    u32::from(culprit == Culprit::Domain)
 }
 
 /// See [`hosted_core::Core::tick`].

@@ -12,6 +12,7 @@ use framework::fault::{Fault, FaultKind, FaultOutcome};
 use framework::mem::kspace::{self, Prot, Region};
 use framework::{smp, task, time};
 use isolation::Reason;
+use isolation::death::kill::{self, Culprit};
 use isolation::load::verify::Identity;
 use isolation::platform::{
     Attributes, Frame, ImageSpace, Landing, PAGE, Platform, Protection, STACK_BYTES, ThreadView,
@@ -86,7 +87,7 @@ pub fn init() {
     unsafe { framework::time::set_tick_hook(on_tick) };
     // SAFETY: looks at the top record alone, and at the domain that it names.
     unsafe { task::set_service_hook(is_in_service) };
-    isolation::death::kill::init();
+    kill::init();
 }
 
 /// The group of threads with these attributes.
@@ -289,14 +290,14 @@ fn on_fault(frame: &mut TrapFrame, fault: Fault) -> FaultOutcome {
         FaultKind::InvalidOpcode => Reason::InvalidOpcode,
         _ => Reason::Exception,
     };
-    match isolation::death::kill::fault(&mut Registers(frame), reason, fault.address as usize) {
-        true => FaultOutcome::Handled,
-        false => FaultOutcome::Unhandled,
+    match kill::fault(&mut Registers(frame), reason, fault.address as usize) {
+        Culprit::Domain => FaultOutcome::Handled,
+        Culprit::Other => FaultOutcome::Unhandled,
     }
 }
 
 fn on_tick(frame: &mut TrapFrame) {
-    isolation::death::kill::tick(&mut Registers(frame), task::take_busy_ns());
+    kill::tick(&mut Registers(frame), task::take_busy_ns());
 }
 
 /// Space for an image.

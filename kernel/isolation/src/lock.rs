@@ -86,6 +86,7 @@ impl<T> Drop for Guard<'_, T> {
 /// Switches interrupts off; whether they were on.
 #[cfg(all(target_os = "none", not(feature = "hosted")))]
 #[inline(always)]
+#[must_use = "they must be restored as they were"]
 fn disable_interrupts() -> bool {
     let flags: u64;
     // SAFETY: reading the flags and clearing IF touches no memory but one stack word.
@@ -111,6 +112,7 @@ fn restore_interrupts(on: bool) {
 /// counts the locks.
 #[cfg(all(target_os = "none", feature = "hosted"))]
 #[inline(always)]
+#[must_use = "they must be restored as they were"]
 fn disable_interrupts() -> bool {
     // SAFETY: GS points to the thread's own words (see `crate::domain::thread`), of which this one
     // is the lock's.
@@ -145,6 +147,7 @@ pub fn held() -> u64 {
 
 /// On the host, for tests, nothing interrupts.
 #[cfg(not(target_os = "none"))]
+#[must_use = "they must be restored as they were"]
 fn disable_interrupts() -> bool {
     false
 }

@@ -10,7 +10,7 @@ use isolation::Reason;
 use isolation::call::handle;
 use isolation::death::kill;
 use isolation::domain::group::Group;
-use isolation::domain::{self, ControlBlock};
+use isolation::domain::{self, ControlBlock, Ended};
 use isolation::memory::budget;
 use isolation::memory::heap::{OBJECTS, PROXIES};
 
@@ -73,7 +73,8 @@ impl Domain for DomainObject {
     }
 
     fn crash_next_call(&self) -> RpcResult<()> {
-        kill::ask_to_crash(&self.0);
+        // It crashes, or has done so: the caller wants no more.
+        let _ = kill::ask_to_crash(&self.0);
         Ok(())
     }
 
@@ -86,7 +87,7 @@ impl Domain for DomainObject {
     }
 
     fn wait_until(&self, deadline: u64) -> RpcResult<bool> {
-        self.0.wait_gone_until(deadline)
+        Ok(self.0.wait_gone_until(deadline)? == Ended::Gone)
     }
 }
 

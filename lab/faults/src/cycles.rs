@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use interfaces::{Block, Incarnation};
 use isolation::State;
-use isolation::death::kill::ask_to_crash;
+use isolation::death::kill::{CrashRequest, ask_to_crash};
 use isolation::domain::ControlBlock;
 use isolation::platform::platform;
 
@@ -50,7 +50,9 @@ pub fn run(count: u64, ground: &Ground) -> Result<(), String> {
         }
         last = id;
         let block = supervisor.current().ok_or("no driver")?;
-        ask_to_crash(&block);
+        if ask_to_crash(&block) == CrashRequest::TooLate {
+            return Err(format!("cycle {cycle}: the driver is dead already"));
+        }
         if device.geometry().is_ok() {
             return Err(format!("cycle {cycle}: the driver survived"));
         }

@@ -37,7 +37,7 @@ fn heap(runs: &mut Runs, reserve: usize) -> Lists {
     lists.want_spare(reserve);
     while lists.lacks_spare() {
         let run = runs.add();
-        assert!(lists.keep_spare(run));
+        assert_eq!(lists.keep_spare(run), Spare::Kept);
     }
     // SAFETY: a run of ours.
     unsafe { lists.add_run(runs.add()) };

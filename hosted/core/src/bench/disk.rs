@@ -14,7 +14,7 @@ use faults::store::{SECTOR, Store};
 use faults::supervisor::{Respawner, Supervisor};
 use interfaces::{Block, Respawn};
 use isolation::Reason;
-use isolation::death::kill::{ask_to_crash, kill};
+use isolation::death::kill::{CrashRequest, ask_to_crash, kill};
 use isolation::platform::platform;
 
 /// Bytes of a transfer, and of what is transferred again and again.
@@ -96,7 +96,7 @@ fn watch(
             crashed += 1;
             if !supervisor
                 .current()
-                .is_some_and(|block| ask_to_crash(&block))
+                .is_some_and(|block| ask_to_crash(&block) == CrashRequest::Noted)
             {
                 return Err("the driver is dead already".into());
             }

@@ -1,6 +1,6 @@
 //! Calls that the kernel itself makes into a domain: entry points, threads, drops.
 
-use super::{Method, Record, enter, leave, offsets, outcome, stack_is_low};
+use super::{Entered, Left, Method, Record, enter, leave, offsets, outcome, stack_is_low};
 use crate::domain::ControlBlock;
 use abi::RpcError;
 use core::arch::naked_asm;
@@ -54,13 +54,14 @@ pub(crate) unsafe fn guarded_as(
     // SAFETY: the record is in this frame. The kernel calls this, so that a dead caller is found
     // out later, when the kernel returns to it.
     unsafe {
-        if !enter(record, block) {
+        if enter(record, block) == Entered::AskAdmit {
             if stack_is_low(record) {
                 return Err(RpcError::StackLow);
             }
             // A crash that was asked for is for the next call of a domain.
             if block.alive.load(Ordering::Relaxed) == crate::domain::DEAD {
-                leave(record);
+                // Nobody was called, so nothing has ended.
+                let _ = leave(record);
                 return Err(RpcError::DomainCrashed);
             }
         }
@@ -70,8 +71,9 @@ pub(crate) unsafe fn guarded_as(
             AtomicU32::from_ptr(&raw mut (*record).state).fetch_or(mark, Ordering::Relaxed);
         }
         let crashed = guarded_trampoline(data, function, method);
-        if !leave(record) {
-            outcome(record);
+        if leave(record) == Left::AskOutcome {
+            // The kernel goes on in any case, and what it called gives nothing back.
+            let _ = outcome(record);
         }
         if crashed == 0 {
             Ok(())

@@ -19,7 +19,7 @@ pub use crossing::{inward, outward};
 use crate::death::drops::{self, Dropper};
 use crate::domain::account::{Charge, Kind};
 use crate::domain::thread::{current, current_id, top};
-use crate::domain::{BlockRef, ControlBlock, kernel_block};
+use crate::domain::{BlockRef, Claim, ControlBlock, kernel_block};
 use crate::lock::Lock;
 use crate::memory::budget;
 use crate::memory::heap::{PROXIES, Search, SharedHeap};
@@ -144,7 +144,7 @@ fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<R
     let holder = crate::domain::find(owner);
     let bytes = SharedHeap::footprint(size_of::<Slot>());
     if let Some(holder) = &holder
-        && !budget::charge(holder, bytes)
+        && budget::charge(holder, bytes) == Claim::Refused
     {
         return Err(RpcError::NoMemory);
     }
@@ -262,13 +262,13 @@ pub(crate) fn any_buried() -> bool {
     !BURIED.lock().0.is_null()
 }
 
-/// Ends a proxy that was buried; whether there was one.
-pub(crate) fn end_buried() -> bool {
+/// Ends a proxy that was buried, if there is one.
+pub(crate) fn end_buried() {
     let proxy = {
         let mut buried = BURIED.lock();
         let proxy = buried.0;
         if proxy.is_null() {
-            return false;
+            return;
         }
         // SAFETY: in the list, so it is live and ours.
         buried.0 = unsafe { (*proxy).inner.data.cast() };
@@ -276,7 +276,6 @@ pub(crate) fn end_buried() -> bool {
     };
     // SAFETY: off the list, so nobody else has it.
     unsafe { end_proxy(proxy, Dropper::Undertaker) };
-    true
 }
 
 /// Ends the proxy and, if it was the last of its export, the object behind it.

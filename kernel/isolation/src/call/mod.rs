@@ -23,8 +23,9 @@ pub use guarded::guarded;
 pub(crate) use guarded::{data_of, guarded_as};
 pub use method::Method;
 
+use crate::death::kill::Restock;
 use crate::domain::thread::{set_top, stack_low, top};
-use crate::domain::{ALIVE, CRASH_NEXT, ControlBlock};
+use crate::domain::{ALIVE, Admitted, CRASH_NEXT, ControlBlock};
 use crate::platform::Landing;
 use abi::{Exchangeable, RpcError};
 use core::arch::asm;
@@ -97,16 +98,36 @@ macro_rules! off_the_path {
     };
 }
 
-/// Links `record` for a call into `block`. Returns whether the call may be made; if not, [`admit`]
-/// must follow, which has the last word. [`leave`] ends it.
+/// What [`enter`] says of a call.
+#[must_use = "only a call that is `Free` may be made at once"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// It may be made.
+    Free,
+    /// [`admit`] must follow, which has the last word.
+    AskAdmit,
+}
+
+impl Entered {
+    #[inline(always)]
+    fn when(is_free: bool) -> Self {
+        if is_free {
+            Entered::Free
+        } else {
+            Entered::AskAdmit
+        }
+    }
+}
+
+/// Links `record` for a call into `block`. [`leave`] ends it.
 ///
 /// # Safety
 /// `record` is valid for writes, in the caller's frame, until `leave`.
 #[inline(always)]
-pub unsafe fn enter(record: *mut Record, block: *const ControlBlock) -> bool {
+pub unsafe fn enter(record: *mut Record, block: *const ControlBlock) -> Entered {
     // Before anything is linked: if what follows runs into the guard page, the caller is to blame.
     if stack_is_low(record) {
-        return false;
+        return Entered::AskAdmit;
     }
     // SAFETY: see above; `block` is alive in memory as long as the proxy that names it.
     unsafe {
@@ -120,13 +141,13 @@ pub unsafe fn enter(record: *mut Record, block: *const ControlBlock) -> bool {
             let alive = (*block).alive.load(Ordering::Relaxed) == ALIVE;
             crate::sync::spin();
             set_top(record);
-            return alive;
+            return Entered::when(alive);
         }
         set_top(record);
         // A killer clears `alive` and then stops every processor; whoever published before that
         // stop is seen by it, whoever publishes after it sees `alive` cleared. So plain accesses
         // are enough.
-        (*block).alive.load(Ordering::Relaxed) == ALIVE
+        Entered::when((*block).alive.load(Ordering::Relaxed) == ALIVE)
     }
 }
 
@@ -138,6 +159,7 @@ fn stack_is_low(record: *const Record) -> bool {
 }
 
 /// How a call has ended.
+#[must_use = "what the dead return counts for nothing, and nobody may return into them"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
@@ -149,52 +171,77 @@ pub enum Outcome {
     CallerDied,
 }
 
-/// Unlinks `record`. Returns whether that is all; if not, [`outcome`] must follow.
+/// What [`leave`] says of a call.
+#[must_use = "a call that is not `Clean` has an outcome to be asked for"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It ended as it should, and there is no more to do.
+    Clean,
+    /// [`outcome`] must follow.
+    AskOutcome,
+}
+
+/// Unlinks `record`.
 ///
 /// # Safety
 /// `record` is the top record, linked by [`enter`].
 #[inline(always)]
-pub unsafe fn leave(record: *mut Record) -> bool {
+pub unsafe fn leave(record: *mut Record) -> Left {
     // SAFETY: see above. Volatile, because another processor may have written it while the world
     // stood.
     unsafe {
         set_top((*record).previous);
         crate::sync::point();
-        (&raw const (*record).state).read_volatile() == 0
+        if (&raw const (*record).state).read_volatile() == 0 {
+            Left::Clean
+        } else {
+            Left::AskOutcome
+        }
     }
 }
 
 off_the_path! {
-    /// Looks again at what [`enter`] said no to: why the call of `method` cannot be made, or
-    /// nothing if it can, because it only has to be counted, or frees memory in a domain that is
-    /// short of it. Also carries out a crash that was asked for.
+    /// Looks again at what [`enter`] did not let in at once. The call of `method` can be made
+    /// nevertheless if it only has to be counted, or frees memory in a domain that is short of it.
+    /// Also carries out a crash that was asked for.
+    ///
+    /// # Errors
+    /// Why the call cannot be made; the record is not linked then.
     ///
     /// # Safety
-    /// `enter` said no to just these. The record is linked afterwards if the call can be made,
-    /// otherwise not.
+    /// `enter` said [`Entered::AskAdmit`] of just these.
     pub unsafe fn admit(
         record: *mut Record,
         block: *const ControlBlock,
         method: &'static Method,
-    ) -> Option<RpcError> {
+    ) -> Result<(), RpcError> {
         if stack_is_low(record) {
-            return Some(RpcError::StackLow);
+            return Err(RpcError::StackLow);
         }
         // SAFETY: the record is linked and the block in memory, by the caller's duty.
         unsafe {
-            let error = admit_linked(record, block, method)?;
+            let Err(error) = admit_linked(record, block, method) else {
+                return Ok(());
+            };
             // Not linked any more. Who is refused for want of memory has the domain look for some,
             // now and then.
-            let again = error == RpcError::NoMemory && crate::death::kill::restock(&*block);
-            if !again || enter(record, block) {
-                return (!again).then_some(error);
+            if error != RpcError::NoMemory
+                || crate::death::kill::restock(&*block) == Restock::NotTried
+            {
+                return Err(error);
             }
-            admit_linked(record, block, method)
+            match enter(record, block) {
+                Entered::Free => Ok(()),
+                Entered::AskAdmit => admit_linked(record, block, method),
+            }
         }
     }
 }
 
-/// Why the call of `record` cannot be made; the record is not linked any more then.
+/// What [`admit`] does once there is enough stack.
+///
+/// # Errors
+/// As [`admit`]; the record is not linked any more then.
 ///
 /// # Safety
 /// As that of [`admit`], and enough stack is left.
@@ -202,26 +249,26 @@ unsafe fn admit_linked(
     record: *mut Record,
     block: *const ControlBlock,
     method: &Method,
-) -> Option<RpcError> {
+) -> Result<(), RpcError> {
     // SAFETY: the record is linked and the block in memory, by the caller's duty.
     unsafe {
         let error = match (*block).admit(method.frees) {
-            Ok(false) => return None,
-            Ok(true) => {
+            Ok(Admitted::Uncounted) => return Ok(()),
+            Ok(Admitted::Counted) => {
                 // One instruction, because the world may be stopped before or after it, and the
                 // state changed.
                 AtomicU32::from_ptr(&raw mut (*record).state).fetch_or(COUNTED, Ordering::Relaxed);
-                return None;
+                return Ok(());
             }
             Err(error) => error,
         };
-        if !leave(record) && outcome(record) == Outcome::CallerDied {
+        if leave(record) == Left::AskOutcome && outcome(record) == Outcome::CallerDied {
             unwind_further(record);
         }
         if (*block).alive.load(Ordering::Relaxed) == CRASH_NEXT {
             crate::death::kill::crash_as_asked(&*block);
         }
-        Some(error)
+        Err(error)
     }
 }
 
@@ -299,7 +346,7 @@ off_the_path! {
         // SAFETY: by the caller's duty.
         unsafe {
             let error = failure(record).unwrap_or(RpcError::Refused);
-            if !leave(record) && outcome(record) == Outcome::CallerDied {
+            if leave(record) == Left::AskOutcome && outcome(record) == Outcome::CallerDied {
                 unwind_further(record);
             }
             error

@@ -66,8 +66,8 @@ macro_rules! proxy {
                     // saves registers and jumps to `forward`. What is transferred really crosses,
                     // in the direction given.
                     unsafe {
-                        if !$crate::call::enter(record, block)
-                            && let Some(error) = $crate::call::admit(record, block, &METHOD)
+                        if $crate::call::enter(record, block) == $crate::call::Entered::AskAdmit
+                            && let Err(error) = $crate::call::admit(record, block, &METHOD)
                         {
                             return Err(error.into());
                         }
@@ -106,7 +106,7 @@ macro_rules! proxy {
                             drop(result);
                             return Err($crate::call::give_up(record).into());
                         }
-                        if $crate::call::leave(record) {
+                        if $crate::call::leave(record) == $crate::call::Left::Clean {
                             return result;
                         }
                         match $crate::call::outcome(record) {

@@ -21,18 +21,19 @@ pub(crate) use reaper::usher_out;
 pub(crate) use reaper::{Patience, reaper_round};
 pub(crate) use watchdog::leave_if_late;
 use watchdog::runs_code_of;
-pub use watchdog::{fault, tick};
+pub use watchdog::{Culprit, fault, tick};
 
 use crate::call::handle;
 use crate::call::{CALLEE_DEAD, CALLER_DEAD, Method, Record, UNBOUNDED, guarded, resume};
 use crate::domain::thread::{current, top, with_root};
 use crate::domain::words::LastWords;
-use crate::domain::{self, CRASH_NEXT, ControlBlock, Reason, SHORT};
+use crate::domain::{self, CRASH_NEXT, ControlBlock, Died, Reason, SHORT};
 use crate::klog;
 use crate::lock::Lock;
 use crate::memory::heap::OBJECTS;
 use crate::platform::{Attributes, platform};
 use crate::sync::AtomicU32;
+use abi::RpcError;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -63,8 +64,9 @@ static INSIDE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::ne
 pub fn init() {
     domain::prepare_events();
     // Room for the usual number from the start, so that no death leaves the queues larger.
-    let is_room = make_room(LOOKED_AT) && crate::death::undertaker::make_room(LOOKED_AT);
-    assert!(is_room, "there is memory for the first domains at boot");
+    make_room(LOOKED_AT)
+        .and_then(|()| crate::death::undertaker::make_room(LOOKED_AT))
+        .expect("there is memory for the first domains at boot");
     crate::death::undertaker::init();
     platform()
         .spawn("reaper", reaper, 0, &Attributes::URGENT)
@@ -74,7 +76,7 @@ pub fn init() {
 /// Ends `block` from outside, for `reason`. Returns when it is dead; it may be the caller's own
 /// domain, in which case the caller is unwound on its way out of the kernel.
 pub fn kill(block: &Arc<ControlBlock>, reason: Reason) {
-    if block.die(reason) {
+    if block.die(reason) == Died::Now {
         // That it was ended by right is told when it is cleared away: one line for each program
         // that ends.
         if reason != Reason::Killed {
@@ -91,11 +93,14 @@ pub fn helpers() -> u32 {
     crate::death::undertaker::helpers()
 }
 
-/// Makes room among the dead for `domains` domains; whether there is. A death needs no memory.
-pub(crate) fn make_room(domains: usize) -> bool {
+/// Makes room among the dead for `domains` domains, so that a death needs no memory.
+///
+/// # Errors
+/// [`RpcError::NoMemory`].
+pub(crate) fn make_room(domains: usize) -> Result<(), RpcError> {
     let mut dying = DYING.lock();
     let more = domains.saturating_sub(dying.len());
-    dying.try_reserve(more).is_ok()
+    dying.try_reserve(more).map_err(|_| RpcError::NoMemory)
 }
 
 /// For how many dead there is room.
@@ -151,7 +156,7 @@ fn die_at(record: *mut Record, reason: Reason, mut words: LastWords) {
         !core::ptr::eq(block, domain::kernel_block()),
         "the kernel itself {words}"
     );
-    if block.die(reason)
+    if block.die(reason) == Died::Now
         && let Some(block) = domain::find(block.id)
     {
         block.put_down(words);
@@ -235,9 +240,18 @@ static RESTOCK: Method = Method::internal("restock", 0);
 /// that are refused.
 const RESTOCK_EVERY: u64 = 10_000_000;
 
-/// Has the runtime of a domain that is short of memory look whether there is some now; whether it
-/// looked.
-pub(crate) fn restock(block: &ControlBlock) -> bool {
+/// Whether a domain that is short of memory has looked for some.
+#[must_use = "after a look a call that was refused may come in"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Restock {
+    /// It has.
+    Looked,
+    /// It has not: it did so a moment ago, or has died meanwhile.
+    NotTried,
+}
+
+/// Has the runtime of a domain that is short of memory look whether there is some now.
+pub(crate) fn restock(block: &ControlBlock) -> Restock {
     let entry = block.restock_entry.load(Ordering::Relaxed);
     let last = block.counters.restocked.load(Ordering::Relaxed);
     let now = platform().now();
@@ -249,22 +263,38 @@ pub(crate) fn restock(block: &ControlBlock) -> bool {
             .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
             .is_err()
     {
-        return false;
+        return Restock::NotTried;
     }
     // SAFETY: the address was given by the runtime of this very domain for this.
     unsafe {
         let look: unsafe extern "C" fn(*mut u8) = core::mem::transmute(entry);
-        guarded(block, &RESTOCK, look, core::ptr::null_mut()).is_ok()
+        match guarded(block, &RESTOCK, look, core::ptr::null_mut()) {
+            Ok(()) => Restock::Looked,
+            Err(_) => Restock::NotTried,
+        }
     }
 }
 
-/// Makes the domain panic inside its next call; whether it is alive.
-pub fn ask_to_crash(block: &ControlBlock) -> bool {
+/// What becomes of [`ask_to_crash`].
+#[must_use = "a domain that is dead, or is to crash already, does not crash once more"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashRequest {
+    /// Its next call makes it panic.
+    Noted,
+    /// It is dead, or somebody has asked before.
+    TooLate,
+}
+
+/// Makes the domain panic inside its next call.
+pub fn ask_to_crash(block: &ControlBlock) -> CrashRequest {
     let next = |alive| (alive == block.open() || alive == SHORT).then_some(CRASH_NEXT);
-    block
+    match block
         .alive
         .fetch_update(Ordering::SeqCst, Ordering::Relaxed, next)
-        .is_ok()
+    {
+        Ok(_) => CrashRequest::Noted,
+        Err(_) => CrashRequest::TooLate,
+    }
 }
 
 /// The first function of the reaper's thread.

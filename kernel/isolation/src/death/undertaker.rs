@@ -15,6 +15,7 @@ use crate::domain::{ControlBlock, State};
 use crate::lock::Lock;
 use crate::platform::{Attributes, platform};
 use crate::sync::AtomicU32;
+use abi::RpcError;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
@@ -48,19 +49,23 @@ struct Queue {
 /// # Panics
 /// If there is no memory for its thread.
 pub(crate) fn init() {
-    assert!(add_helper(), "memory for the first helper");
+    let first = add_helper();
+    assert!(first == NewHelper::Added, "memory for the first helper");
 }
 
-/// Makes room in the queues for `domains` domains, each of which is in each of them once at most;
-/// whether there is. Who waits here later needs no memory for it.
-pub(crate) fn make_room(domains: usize) -> bool {
+/// Makes room in the queues for `domains` domains, each of which is in each of them once at most.
+/// Who waits here later needs no memory for it.
+///
+/// # Errors
+/// [`RpcError::NoMemory`].
+pub(crate) fn make_room(domains: usize) -> Result<(), RpcError> {
     let mut queue = QUEUE.lock();
     let Queue {
         ready, dropping, ..
     } = &mut *queue;
-    [ready, dropping].into_iter().all(|line| {
+    [ready, dropping].into_iter().try_for_each(|line| {
         let more = domains.saturating_sub(line.len());
-        line.try_reserve(more).is_ok()
+        line.try_reserve(more).map_err(|_| RpcError::NoMemory)
     })
 }
 
@@ -123,24 +128,34 @@ pub(crate) fn helpers() -> u32 {
     queue.helpers + queue.away
 }
 
-/// One more helper, unless there are enough, or no memory for it; whether one was added.
-pub(crate) fn add_helper() -> bool {
+/// What becomes of a wish for one more helper.
+#[must_use = "work may wait without one"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NewHelper {
+    /// It looks for work from here on.
+    Added,
+    /// There are as many as there may be, or there is no memory for its thread.
+    NotNow,
+}
+
+/// One more helper, unless there are enough, or no memory for it.
+pub(crate) fn add_helper() -> NewHelper {
     {
         let mut queue = QUEUE.lock();
         if queue.helpers >= MOST_HELPERS {
-            return false;
+            return NewHelper::NotNow;
         }
         queue.helpers += 1;
         queue.idle += 1;
     }
     let added = platform().spawn("undertaker", help, 0, &Attributes::KERNEL);
-    let added = added.is_some();
-    if !added {
-        let mut queue = QUEUE.lock();
-        queue.helpers -= 1;
-        queue.idle -= 1;
+    if added.is_some() {
+        return NewHelper::Added;
     }
-    added
+    let mut queue = QUEUE.lock();
+    queue.helpers -= 1;
+    queue.idle -= 1;
+    NewHelper::NotNow
 }
 
 /// The first function of every helper.
@@ -148,8 +163,8 @@ extern "C" fn help(_: usize) {
     with_root(|| {
         loop {
             let seen = WORK.load(Ordering::Acquire);
-            while work() {}
-            if leaves() {
+            while work() == Work::Done {}
+            if leave_or_stay() == Idle::Leaves {
                 return;
             }
             platform().wait(&WORK, seen, None);
@@ -157,20 +172,31 @@ extern "C" fn help(_: usize) {
     })
 }
 
-/// Whether the helper that asks, who has no work, is not needed any more: one stays, the others
-/// give their stacks back.
-fn leaves() -> bool {
+/// What a helper without work does.
+#[must_use = "a helper that leaves is not counted any more"]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Idle {
+    /// Its thread ends.
+    Leaves,
+    /// It waits for work.
+    Stays,
+}
+
+/// Counts off the helper that asks, who has no work, if it is not needed any more: one stays, the
+/// others give their stacks back.
+fn leave_or_stay() -> Idle {
     let mut queue = QUEUE.lock();
     // Work that came since it looked for some was not given to anybody else, who counted on it.
     let work = !queue.ready.is_empty() || !queue.dropping.is_empty() || other_work();
     let leaves = queue.helpers > 1 && !work;
     #[cfg(test)]
     let leaves = leaves || crate::model::is_over();
-    if leaves {
-        queue.helpers -= 1;
-        queue.idle -= 1;
+    if !leaves {
+        return Idle::Stays;
     }
-    leaves
+    queue.helpers -= 1;
+    queue.idle -= 1;
+    Idle::Leaves
 }
 
 /// A piece of work.
@@ -195,10 +221,20 @@ fn next() -> Option<Piece> {
     Some(piece)
 }
 
-/// Does a piece of work; whether there was one.
-fn work() -> bool {
+/// Whether there was work.
+#[must_use = "who finds none rests"]
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// One piece of it is done.
+    Done,
+    /// There is none.
+    None,
+}
+
+/// Does a piece of work, if there is one.
+fn work() -> Work {
     let Some(piece) = next() else {
-        return false;
+        return Work::None;
     };
     match &piece {
         Piece::Dead(block) => crate::death::kill::reclaim(block),
@@ -214,5 +250,5 @@ fn work() -> bool {
     if let Piece::Dead(block) = piece {
         block.enter_state(State::Gone);
     }
-    true
+    Work::Done
 }

@@ -9,8 +9,8 @@
 //! | notes | what the kernel keeps for it: exports, objects of the kernel that it asked for, verified files; a thread that helps it with its drops | with the object; when the drops are over |
 //! | device memory | DMA buffers | when they are dropped |
 
-use crate::domain::ControlBlock;
 use crate::domain::group::Group;
+use crate::domain::{Claim, ControlBlock};
 use crate::memory::relief;
 use crate::platform::{Attributes, PAGE, STACK_BYTES, platform};
 use abi::RpcError;
@@ -71,11 +71,11 @@ impl ControlBlock {
         self.limits.shared != 0 || self.group.as_ref().is_some_and(limited)
     }
 
-    /// Charges its group with `bytes`, if the limit lets it; whether it does.
-    pub(crate) fn take_memory(&self, bytes: usize) -> bool {
+    /// Charges its group with `bytes`, if the limit lets it.
+    pub(crate) fn take_memory(&self, bytes: usize) -> Claim {
         self.group
             .as_ref()
-            .is_none_or(|group| group.take_memory(bytes))
+            .map_or(Claim::Granted, |group| group.take_memory(bytes))
     }
 
     /// Gives back what its group was charged with.
@@ -92,21 +92,21 @@ impl ControlBlock {
     pub(crate) fn take_thread(&self) -> Result<(), RpcError> {
         let before = self.counters.threads.fetch_add(1, Ordering::Relaxed);
         let within = self.limits.threads == 0 || before < self.limits.threads;
-        if within && self.take_thread_of_group() {
+        if within && self.take_thread_of_group().is_granted() {
             return Ok(());
         }
         self.counters.threads.fetch_sub(1, Ordering::Relaxed);
         Err(RpcError::NoMemory)
     }
 
-    fn take_thread_of_group(&self) -> bool {
+    fn take_thread_of_group(&self) -> Claim {
         let Some(group) = &self.group else {
-            return true;
+            return Claim::Granted;
         };
         let counted = group.take_thread();
-        if counted && !group.take_memory(THREAD_BYTES) {
+        if counted.is_granted() && group.take_memory(THREAD_BYTES) == Claim::Refused {
             group.give_thread();
-            return false;
+            return Claim::Refused;
         }
         counted
     }
@@ -148,7 +148,7 @@ impl ControlBlock {
         }
         let before = self.counters.pages.fetch_add(count, Ordering::Relaxed);
         let allowed = self.limits.pages == 0 || before.saturating_add(count) <= self.limits.pages;
-        let charged = allowed && self.take_memory(count * PAGE + RUN_BYTES);
+        let charged = allowed && self.take_memory(count * PAGE + RUN_BYTES).is_granted();
         if let Some(start) = charged.then(take).flatten() {
             self.note_run(start, count);
             return Some(start);
@@ -232,7 +232,7 @@ pub struct Charge {
 impl Charge {
     /// Charges `block` with `bytes`; `None` if its group's limit does not let it.
     pub fn new(block: Arc<ControlBlock>, kind: Kind, bytes: usize) -> Option<Self> {
-        if !block.take_memory(bytes) {
+        if block.take_memory(bytes) == Claim::Refused {
             return None;
         }
         block.charged(kind).fetch_add(bytes, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Which calls are let in.
 
-use super::{ALIVE, ALIVE_COUNTED, ControlBlock, Limits, SHORT};
+use super::{ALIVE, ALIVE_COUNTED, Claim, ControlBlock, Limits, SHORT};
 use abi::RpcError;
 use core::sync::atomic::Ordering;
 
@@ -10,6 +10,17 @@ pub(super) const fn open(limits: &Limits) -> u32 {
         0 => ALIVE,
         _ => ALIVE_COUNTED,
     }
+}
+
+/// How a call is let in that was not let in at once.
+#[must_use = "the end of a call that was counted must be counted, too"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    /// Without more ado.
+    Uncounted,
+    /// As one of those under way in a domain with a budget for them:
+    /// [`give_call`](ControlBlock::give_call) must follow.
+    Counted,
 }
 
 impl ControlBlock {
@@ -37,31 +48,33 @@ impl ControlBlock {
             .compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed);
     }
 
-    /// Whether a call that begins now may come in, where it does not do so at once; if it was
-    /// counted.
+    /// Lets a call in that begins now, where it does not come in at once.
     ///
     /// # Errors
-    /// Why not. What follows from [`CRASH_NEXT`] is the caller's affair.
-    pub(crate) fn admit(&self, frees: bool) -> Result<bool, RpcError> {
+    /// Why it may not come in. What follows from [`CRASH_NEXT`](super::CRASH_NEXT) is the caller's
+    /// affair.
+    pub(crate) fn admit(&self, frees: bool) -> Result<Admitted, RpcError> {
         match self.alive.load(Ordering::Relaxed) {
             // Opened between `enter` and here.
-            ALIVE => Ok(false),
+            ALIVE => Ok(Admitted::Uncounted),
             SHORT if !frees => Err(RpcError::NoMemory),
-            SHORT if self.limits.calls == 0 => Ok(false),
-            ALIVE_COUNTED | SHORT if self.take_call() => Ok(true),
-            ALIVE_COUNTED | SHORT => Err(RpcError::Busy),
+            SHORT if self.limits.calls == 0 => Ok(Admitted::Uncounted),
+            ALIVE_COUNTED | SHORT => {
+                self.take_call().or(RpcError::Busy)?;
+                Ok(Admitted::Counted)
+            }
             _ => Err(RpcError::DomainCrashed),
         }
     }
 
-    /// Counts a call that begins, if there may be one more; whether there may.
-    pub(crate) fn take_call(&self) -> bool {
+    /// Counts a call that begins, if there may be one more.
+    pub(crate) fn take_call(&self) -> Claim {
         let before = self.counters.calls_inside.fetch_add(1, Ordering::Relaxed);
-        let taken = before < self.limits.calls;
-        if !taken {
-            self.give_call();
+        if before < self.limits.calls {
+            return Claim::Granted;
         }
-        taken
+        self.give_call();
+        Claim::Refused
     }
 
     /// Counts the end of a call that was counted.

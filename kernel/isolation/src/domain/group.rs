@@ -14,9 +14,9 @@
 mod tests;
 
 use crate::domain::account::may_take;
-use crate::domain::{ControlBlock, Limits};
+use crate::domain::{Claim, ControlBlock, Limits};
 use crate::lock::Lock;
-use crate::memory::budget;
+use crate::memory::budget::{self, Recount};
 use crate::platform::{PAGE, platform};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize};
 use abi::RpcError;
@@ -100,13 +100,13 @@ impl Budget {
         }
     }
 
-    /// Takes `amount` if that leaves the limit kept; whether it does.
-    fn take(&self, amount: usize) -> bool {
+    /// Takes `amount` if that leaves the limit kept.
+    fn take(&self, amount: usize) -> Claim {
         let within = |used: usize| used.checked_add(amount).filter(|sum| *sum <= self.limit);
         let taken = self
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
-        taken.is_ok()
+        taken.is_ok().into()
     }
 
     /// Counts `amount`, whatever the limit says.
@@ -228,15 +228,21 @@ impl Group {
         self.threads.limit()
     }
 
-    /// Charges it with `bytes`, if its limit lets it; whether it does. What its domains own on the
-    /// shared heap is counted anew if there would not be enough otherwise.
-    pub(crate) fn take_memory(&self, bytes: usize) -> bool {
-        let fits = bytes <= self.memory.limit;
-        self.memory.take(bytes) || fits && budget::count_group(self) && self.memory.take(bytes)
+    /// Charges it with `bytes`, if its limit lets it. What its domains own on the shared heap is
+    /// counted anew if there would not be enough otherwise.
+    pub(crate) fn take_memory(&self, bytes: usize) -> Claim {
+        let at_once = self.memory.take(bytes);
+        if at_once.is_granted() || bytes > self.memory.limit {
+            return at_once;
+        }
+        match budget::count_group(self) {
+            Recount::Less => self.memory.take(bytes),
+            Recount::Same => at_once,
+        }
     }
 
     /// As [`take_memory`](Self::take_memory), but nothing is counted.
-    pub(crate) fn take_at_once(&self, bytes: usize) -> bool {
+    pub(crate) fn take_at_once(&self, bytes: usize) -> Claim {
         self.memory.take(bytes)
     }
 
@@ -255,8 +261,8 @@ impl Group {
         self.memory.give(bytes);
     }
 
-    /// Counts one more thread, if its limit lets it; whether it does.
-    pub(crate) fn take_thread(&self) -> bool {
+    /// Counts one more thread, if its limit lets it.
+    pub(crate) fn take_thread(&self) -> Claim {
         self.threads.take(1)
     }
 
@@ -302,12 +308,14 @@ impl Seat {
         })
     }
 
-    /// Charges the group with `bytes`, if its limit lets it; whether it does.
-    pub(crate) fn charge(&mut self, bytes: usize) -> bool {
+    /// Charges the group with `bytes`, if its limit lets it.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Claim {
         let group = self.group.as_ref();
-        let taken = group.is_some_and(|group| group.take_memory(bytes));
-        self.charged += if taken { bytes } else { 0 };
-        taken
+        let claim = group.map_or(Claim::Refused, |group| group.take_memory(bytes));
+        if claim.is_granted() {
+            self.charged += bytes;
+        }
+        claim
     }
 
     /// Whether the machine has `pages` pages, with which the group has been charged, for a domain

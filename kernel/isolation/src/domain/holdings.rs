@@ -61,20 +61,22 @@ impl ControlBlock {
         self.memory.lock().image = Some(image);
     }
 
-    /// Overwrites code at `offset` of its image with `code`, for the fault campaign; whether there
-    /// is an image with so many bytes.
+    /// Overwrites code at `offset` of its image with `code`, for the fault campaign.
+    ///
+    /// # Errors
+    /// [`Refused`](abi::RpcError::Refused) if there is no image with so many bytes. It is as it was
+    /// then.
     ///
     /// # Safety
     /// The place is in executable pages; nobody executes code of the domain, or ends it, meanwhile;
     /// and the code can do no harm outside of the domain.
     #[cfg(feature = "faults")]
-    pub unsafe fn plant(&self, offset: usize, code: &[u8]) -> bool {
+    pub unsafe fn plant(&self, offset: usize, code: &[u8]) -> Result<(), abi::RpcError> {
         use crate::platform::Protection;
         // The lock is not held while pages change their rights, for which processors wait for each
         // other.
-        let Some(mut loaded) = self.memory.lock().image.take() else {
-            return false;
-        };
+        let image = self.memory.lock().image.take();
+        let mut loaded = image.ok_or(abi::RpcError::Refused)?;
         loaded.is_altered();
         let image = loaded.space();
         let end = offset.saturating_add(code.len());
@@ -91,7 +93,7 @@ impl ControlBlock {
             image.protect(first, count, Protection::ReadExecute);
         }
         self.memory.lock().image = Some(loaded);
-        fits
+        fits.then_some(()).ok_or(abi::RpcError::Refused)
     }
 
     /// Frees private heap, verified files and image, unless that is kept for the next instance;

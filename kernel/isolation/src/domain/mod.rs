@@ -7,6 +7,7 @@
 
 pub mod account;
 mod admission;
+mod claim;
 mod events;
 pub mod group;
 mod holdings;
@@ -19,7 +20,9 @@ pub mod thread;
 mod times;
 pub(crate) mod words;
 
+pub(crate) use admission::Admitted;
 use admission::open;
+pub use claim::Claim;
 use events::announce;
 pub(crate) use events::prepare_events;
 pub use events::{Event, wait_event};
@@ -319,15 +322,15 @@ impl ControlBlock {
         }
     }
 
-    /// Marks it dead for `reason`; whether this was the first to do so.
-    pub(crate) fn die(&self, reason: Reason) -> bool {
+    /// Marks it dead for `reason`, unless somebody has done so before.
+    pub(crate) fn die(&self, reason: Reason) -> Died {
         if self.alive.swap(DEAD, Ordering::SeqCst) == DEAD {
-            return false;
+            return Died::Before;
         }
         self.counters
             .reason
             .store(reason.number(), Ordering::Relaxed);
-        true
+        Died::Now
     }
 
     /// Blocks until it is gone.
@@ -338,24 +341,44 @@ impl ControlBlock {
         self.await_end(None).map(|_| self.reason())
     }
 
-    /// Blocks until it is gone, until `deadline` (nanoseconds since boot) at most; whether it is.
+    /// Blocks until it is gone, until `deadline` (nanoseconds since boot) at most.
     ///
     /// # Errors
     /// As [`wait_gone`](Self::wait_gone).
-    pub fn wait_gone_until(&self, deadline: u64) -> Result<bool, RpcError> {
+    pub fn wait_gone_until(&self, deadline: u64) -> Result<Ended, RpcError> {
         self.await_end(Some(deadline))
     }
 
-    fn await_end(&self, deadline: Option<u64>) -> Result<bool, RpcError> {
+    fn await_end(&self, deadline: Option<u64>) -> Result<Ended, RpcError> {
         while self.counters.gone.load(Ordering::Acquire) == 0 {
             match wait(&self.counters.gone, 0, deadline) {
                 WaitResult::Interrupted => return Err(RpcError::Interrupted),
-                WaitResult::TimedOut => return Ok(false),
+                WaitResult::TimedOut => return Ok(Ended::TimedOut),
                 _ => {}
             }
         }
-        Ok(true)
+        Ok(Ended::Gone)
     }
+}
+
+/// Whose deed a death is.
+#[must_use = "who made a domain die hands it to the reaper; nobody else does"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Died {
+    /// It dies by this.
+    Now,
+    /// It was dead, and keeps the reason that it has.
+    Before,
+}
+
+/// How a wait for the end of a domain ended.
+#[must_use = "a domain is not gone because its end was waited for"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing is left of it.
+    Gone,
+    /// The deadline passed.
+    TimedOut,
 }
 
 /// What a control block is charged with, in bytes: the block, its group, and their places in
@@ -365,15 +388,15 @@ const BLOCK_BYTES: usize = size_of::<ControlBlock>() + size_of::<Group>() + 128;
 /// Control blocks that there are, also of domains that are gone, without the kernel's own.
 static BLOCKS: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
 
-/// Counts one more block, and makes room for it wherever a dead domain waits; whether there is.
-fn make_room() -> bool {
+/// Counts one more block, and makes room for it wherever a dead domain waits.
+///
+/// # Errors
+/// [`RpcError::NoMemory`]; it is not counted then.
+fn make_room() -> Result<(), RpcError> {
     let count = BLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
-    let is_room =
-        crate::death::kill::make_room(count) && crate::death::undertaker::make_room(count);
-    if !is_room {
-        BLOCKS.fetch_sub(1, Ordering::Relaxed);
-    }
-    is_room
+    let room = crate::death::kill::make_room(count)
+        .and_then(|()| crate::death::undertaker::make_room(count));
+    room.inspect_err(|_| _ = BLOCKS.fetch_sub(1, Ordering::Relaxed))
 }
 
 impl Drop for ControlBlock {

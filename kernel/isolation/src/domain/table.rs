@@ -1,6 +1,6 @@
 //! The table of all domains, and how one gets there.
 
-use super::{BLOCK_BYTES, BLOCKS, ControlBlock, KERNEL, Limits, announce, make_room};
+use super::{BLOCK_BYTES, BLOCKS, Claim, ControlBlock, KERNEL, Limits, announce, make_room};
 use crate::domain::group::{Group, Seat};
 use crate::load::kept::Loaded;
 use crate::lock::Lock;
@@ -62,7 +62,7 @@ pub(crate) fn create(
     let payer = starter.and_then(|starter| starter.group().cloned());
     if payer
         .as_ref()
-        .is_some_and(|payer| !payer.take_memory(BLOCK_BYTES))
+        .is_some_and(|payer| payer.take_memory(BLOCK_BYTES) == Claim::Refused)
     {
         return Err(RpcError::NoMemory);
     }
@@ -70,7 +70,7 @@ pub(crate) fn create(
         payer.inspect(|payer| payer.give_memory(BLOCK_BYTES));
         Err(RpcError::NoMemory)
     };
-    if !make_room() {
+    if make_room().is_err() {
         return refuse(payer);
     }
     let parent = starter.map_or(abi::shared::KERNEL_OWNER, |starter| starter.id);

@@ -56,10 +56,23 @@ impl Drop for Kept {
     }
 }
 
-/// Frees all that is kept; whether there was something. To be called without a lock.
-pub(crate) fn give_up() -> bool {
+/// What [`give_up`] has brought.
+#[must_use = "where nothing was kept it is in vain to try again"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    /// Memory.
+    Something,
+    /// Nothing was kept.
+    Nothing,
+}
+
+/// Frees all that is kept. To be called without a lock.
+pub(crate) fn give_up() -> GivenUp {
     let all = core::mem::take(&mut *ALL.lock());
-    !all.is_empty()
+    match all.is_empty() {
+        true => GivenUp::Nothing,
+        false => GivenUp::Something,
+    }
 }
 
 /// An image in memory that an instance uses.
@@ -178,7 +191,8 @@ mod tests {
         are_mapped(0);
         load(&home).retire();
         are_mapped(1);
-        assert!(give_up() && !give_up());
+        assert_eq!(give_up(), GivenUp::Something);
+        assert_eq!(give_up(), GivenUp::Nothing);
         are_mapped(0);
         assert!(home.take().is_none());
     }

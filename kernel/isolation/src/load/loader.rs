@@ -8,7 +8,7 @@ use crate::call::handle;
 use crate::call::{Method, guarded};
 use crate::domain::account::{Charge, Kind};
 use crate::domain::group::Seat;
-use crate::domain::{self, BlockRef, ControlBlock, Limits, Reason};
+use crate::domain::{self, BlockRef, Claim, ControlBlock, Limits, Reason};
 use crate::klog;
 use crate::load::elf::Elf;
 use crate::load::kept::{Kept, Loaded};
@@ -155,7 +155,7 @@ impl File {
         let starter = domain::starter();
         let mut seat = Seat::new(starter.as_deref(), &limits.group).ok()?;
         let pages = pages(&elf);
-        if !seat.charge(pages * PAGE) {
+        if seat.charge(pages * PAGE) == Claim::Refused {
             return None;
         }
         let loaded = self.load(&elf, || seat.may_take(pages, &limits))?;

@@ -12,7 +12,7 @@
 //! ended: it accepted what it got, and whoever gave it is not to suffer.
 
 use crate::domain::group::Group;
-use crate::domain::{self, ControlBlock, Reason};
+use crate::domain::{self, Claim, ControlBlock, Reason};
 use crate::memory::heap::{OBJECTS, PROXIES, SharedHeap};
 use crate::memory::owner::Owner;
 use crate::memory::relief;
@@ -39,7 +39,7 @@ pub(crate) fn allocate(
     bytes: usize,
     owner: &ControlBlock,
 ) -> Option<NonNull<u8>> {
-    if !charge(owner, SharedHeap::footprint(bytes)) {
+    if charge(owner, SharedHeap::footprint(bytes)) == Claim::Refused {
         return None;
     }
     let object = relief::or_wait(SharedHeap::footprint(bytes), || {
@@ -51,36 +51,40 @@ pub(crate) fn allocate(
     object
 }
 
-/// Takes `bytes` from the allowance of `owner`; whether the limits let it.
-pub(crate) fn charge(owner: &ControlBlock, bytes: usize) -> bool {
+/// Takes `bytes` from the allowance of `owner`, if the limits let it.
+pub(crate) fn charge(owner: &ControlBlock, bytes: usize) -> Claim {
     if !owner.is_bounded() {
-        return true;
+        return Claim::Granted;
     }
     let spend = |left: usize| left.checked_sub(bytes);
     let allowance = &owner.counters.allowance;
     let spent = allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend);
-    spent.is_ok() || grant(owner, bytes)
+    match spent {
+        Ok(_) => Claim::Granted,
+        Err(_) => grant(owner, bytes),
+    }
 }
 
-/// Grants `owner` another step, of which `bytes` are spent; whether the limits let it.
-fn grant(owner: &ControlBlock, bytes: usize) -> bool {
+/// Grants `owner` another step, of which `bytes` are spent, if the limits let it.
+fn grant(owner: &ControlBlock, bytes: usize) -> Claim {
     let Some(group) = owner.group() else {
-        return true;
+        return Claim::Granted;
     };
     let mut step = bytes.max(STEP);
     if own_left(owner) < step {
         settle(owner, group, owned_by(owner.owner()));
         step = step.min(own_left(owner));
     }
-    if step >= bytes && !group.take_at_once(step) {
-        count_group(group);
+    if step >= bytes && group.take_at_once(step) == Claim::Refused {
+        // What is left says all.
+        let _ = count_group(group);
         step = step.min(group.memory_left());
-        if step >= bytes && !group.take_at_once(step) {
-            return false;
+        if step >= bytes && group.take_at_once(step) == Claim::Refused {
+            return Claim::Refused;
         }
     }
     if step < bytes {
-        return false;
+        return Claim::Refused;
     }
     let counters = &owner.counters;
     counters.granted.fetch_add(step, Ordering::AcqRel);
@@ -89,7 +93,7 @@ fn grant(owner: &ControlBlock, bytes: usize) -> bool {
     counters
         .allowance
         .fetch_add(step - bytes, Ordering::Relaxed);
-    true
+    Claim::Granted
 }
 
 /// Bytes that `owner` may still be granted by its own limit.
@@ -153,8 +157,18 @@ struct Sum {
     bytes: usize,
 }
 
-/// Counts what the domains of `group` own on the shared heap; whether less is charged for it now.
-pub(crate) fn count_group(group: &Group) -> bool {
+/// What [`count_group`] has found.
+#[must_use = "only if there is less can what was refused be asked for again"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recount {
+    /// Less is charged for the group now.
+    Less,
+    /// As much as before, or more.
+    Same,
+}
+
+/// Counts what the domains of `group` own on the shared heap, and charges it for that.
+pub(crate) fn count_group(group: &Group) -> Recount {
     let before = group.memory_used();
     for Sum { block, bytes } in sums(|block| {
         let own = block.group();
@@ -162,7 +176,10 @@ pub(crate) fn count_group(group: &Group) -> bool {
     }) {
         settle(&block, group, bytes);
     }
-    group.memory_used() < before
+    match group.memory_used() < before {
+        true => Recount::Less,
+        false => Recount::Same,
+    }
 }
 
 /// Whether the heap, which has `bytes` now, has grown enough for an audit.

@@ -12,7 +12,7 @@
 //! | `SHORTAGES` | rings; listeners wait for it to change |
 //! | `ANSWERS` | returns of listeners; who rang waits for it to change |
 
-use crate::load::kept;
+use crate::load::kept::{self, GivenUp};
 use crate::platform::{self, PAGE, WaitResult, platform};
 use crate::sync::{AtomicU32, AtomicU64};
 use abi::RpcError;
@@ -104,7 +104,7 @@ fn wait_for<T>(bytes: usize, attempt: &mut impl FnMut() -> Option<T>) -> Option<
         return None;
     }
     let mut found = None;
-    if kept::give_up() {
+    if kept::give_up() == GivenUp::Something {
         found = attempt();
     }
     if found.is_some() || listeners() == 0 {

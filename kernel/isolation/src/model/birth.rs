@@ -21,7 +21,7 @@ fn nobody_pays_for_a_domain_that_was_ended_at_birth() {
     plays_well(|scene| {
         scene.reaper();
         let mut seat = Seat::new(None, &Limits::NONE.group).expect("memory");
-        assert!(seat.charge(PAGE), "there is no limit");
+        assert!(seat.charge(PAGE).is_granted(), "there is no limit");
         let image = Loaded::for_once(platform().image_space(1).expect("memory"));
         // The first whom its birth wakes.
         AT_WAKE.set(Some(end_it));

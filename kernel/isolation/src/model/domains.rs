@@ -301,7 +301,7 @@ pub fn start(name: &str, calls: u32) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
 /// As [`start`], with these limits.
 pub fn start_as(name: &str, limits: Limits) -> (Arc<ControlBlock>, Handle<dyn Probe>) {
     let mut seat = Seat::new(None, &limits.group).expect("memory");
-    assert!(seat.charge(PAGE), "there is no limit");
+    assert!(seat.charge(PAGE).is_granted(), "there is no limit");
     let image = Loaded::for_once(platform().image_space(1).expect("memory"));
     let block = domain::create(name, limits, None, seat, image).expect("there are numbers left");
     let page = block.take_pages(1).expect("memory").as_ptr() as usize;

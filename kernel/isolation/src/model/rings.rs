@@ -7,7 +7,7 @@ use super::checks::ONE_AT_A_TIME;
 use super::domains::inside;
 use super::scenes::{Scene, play};
 use crate::Reason;
-use crate::death::kill::{self, TICK_MS};
+use crate::death::kill::{self, Culprit, TICK_MS};
 use crate::domain::thread::top;
 use crate::domain::{ControlBlock, DEFAULT_BUDGET_MS};
 use crate::platform::{Frame, Landing, ThreadView};
@@ -91,11 +91,12 @@ fn an_exception_of_ring_3_is_no_crash_of_the_domain() {
             for reason in [Reason::PageFault, Reason::StackOverflow] {
                 let mut user = Interrupted::new(&block, true);
                 let place = user.place;
-                assert!(!kill::fault(&mut user, reason, place));
+                assert_eq!(kill::fault(&mut user, reason, place), Culprit::Other);
                 assert!(!user.redirected && block.is_alive());
             }
             let mut own = Interrupted::new(&block, false);
-            assert!(kill::fault(&mut own, Reason::PageFault, 0));
+            let culprit = kill::fault(&mut own, Reason::PageFault, 0);
+            assert_eq!(culprit, Culprit::Domain);
             assert!(own.redirected && !block.is_alive());
         });
     });

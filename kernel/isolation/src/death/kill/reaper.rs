@@ -33,7 +33,8 @@ impl Patience {
         let now = platform().now();
         // Another processor's clock may be a little behind.
         if now.saturating_sub(*self.behind.get_or_insert(now)) >= HELP_AFTER {
-            crate::death::undertaker::add_helper();
+            // If there is none now, there may be after the next wait.
+            let _ = crate::death::undertaker::add_helper();
             self.behind = None;
         }
         true

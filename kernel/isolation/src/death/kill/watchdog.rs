@@ -14,6 +14,16 @@ pub(super) fn runs_code_of(block: &ControlBlock, frame: &dyn Frame) -> bool {
     !frame.is_user() && block.in_image(frame.ip())
 }
 
+/// Whose fault a fault of the processor is.
+#[must_use = "after a fault of the kernel's own nothing may go on"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Culprit {
+    /// A domain's, which is dead now.
+    Domain,
+    /// The kernel's, or that of a program in ring 3. Nothing has changed.
+    Other,
+}
+
 /// A fault of the processor, with interrupts off, in the frame of the code that did it. If that is
 /// a domain's, the domain dies and the frame is changed so that the thread leaves it.
 ///
@@ -21,19 +31,17 @@ pub(super) fn runs_code_of(block: &ControlBlock, frame: &dyn Frame) -> bool {
 /// guard page before it comes to look how much stack is left. It owns nothing then, and the domain
 /// is to blame. Where it did look, there is enough; and who holds a lock has interrupts off and is
 /// not taken for one of these.
-///
-/// Returns whether it was a domain's.
-pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
+pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> Culprit {
     let record = top();
     if record.is_null() {
-        return false;
+        return Culprit::Other;
     }
     // SAFETY: the running thread's top record.
     let block = unsafe { &*(*record).domain };
     let in_kernel = core::ptr::eq(block, domain::kernel_block());
     let overrun = reason == Reason::StackOverflow && frame.interruptible() && !in_kernel;
     if frame.is_user() || !(block.in_image(frame.ip()) || overrun) {
-        return false;
+        return Culprit::Other;
     }
     let offset = frame.ip().wrapping_sub(block.image_start());
     let what = format_args!("{reason:?} (address {address:#x})");
@@ -46,7 +54,7 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> bool {
     // SAFETY: as above; the thread is inside the callee.
     let landing = unsafe { (*record).landing() };
     frame.redirect(&landing);
-    true
+    Culprit::Domain
 }
 
 /// A scheduler tick found the running thread at `frame`, on a processor that was busy for `ns`

@@ -48,12 +48,16 @@ fn a_number_means_something_to_its_starter_only() {
 #[test]
 fn a_limit_is_reached_exactly() {
     let group = group(1, 0, 2);
-    assert!(group.take_memory(8191) && group.take_memory(1));
-    assert!(!group.take_memory(1) && group.take_memory(0));
-    assert!(!group.take_memory(usize::MAX));
+    assert!(group.take_memory(8191).is_granted() && group.take_memory(1).is_granted());
+    assert!(group.take_memory(1) == Claim::Refused && group.take_memory(0).is_granted());
+    assert!(group.take_memory(usize::MAX) == Claim::Refused);
     group.give_memory(4096);
-    assert!(!group.take_memory(4097) && group.take_memory(4096));
-    assert!(group.take_thread() && group.take_thread() && !group.take_thread());
+    assert!(group.take_memory(4097) == Claim::Refused && group.take_memory(4096).is_granted());
+    assert!(
+        group.take_thread().is_granted()
+            && group.take_thread().is_granted()
+            && group.take_thread() == Claim::Refused
+    );
     group.give_thread();
     assert_eq!((group.memory_used(), group.threads_used()), (8192, 1));
 }
@@ -61,15 +65,15 @@ fn a_limit_is_reached_exactly() {
 #[test]
 fn what_is_given_back_twice_is_nothing() {
     let group = group(1, 0, 2);
-    assert!(group.take_memory(100));
+    assert!(group.take_memory(100).is_granted());
     group.give_memory(100);
     group.give_memory(100);
     group.give_thread();
     assert_eq!((group.memory_used(), group.threads_used()), (0, 0));
-    assert!(group.take_memory(8192) && group.take_thread());
+    assert!(group.take_memory(8192).is_granted() && group.take_thread().is_granted());
     group.add_memory(usize::MAX);
     assert_eq!(group.memory_used(), usize::MAX);
-    assert!(!group.take_memory(1));
+    assert!(group.take_memory(1) == Claim::Refused);
 }
 
 #[test]
@@ -107,7 +111,7 @@ fn a_weight_is_bounded_by_the_starters() {
 #[test]
 fn no_limit_is_no_limit() {
     let group = join(Starter::of(None), &GroupSpec::NONE).expect("memory");
-    assert!(group.take_memory(1 << 40));
+    assert!(group.take_memory(1 << 40).is_granted());
     assert_eq!((group.memory_limit(), group.threads_limit()), (0, 0));
     assert_eq!(group.weight, USUAL_WEIGHT);
 }
