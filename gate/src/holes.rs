@@ -19,10 +19,15 @@
 //! compiler and refused here. What no shape shows, and holes that nobody has found, stay open: see
 //! `CAVEATS.md`.
 
+mod bounds;
+mod names;
+
 use std::collections::BTreeSet;
 
+use bounds::{Given, Lifetimes, has_lifetime_bounds, relaxes_size};
+use names::{Names, inside};
 use syn::visit::{self, Visit};
-use syn::{GenericParam, Generics, ReturnType, Type, TypeParamBound, WherePredicate};
+use syn::{Generics, ReturnType, Type};
 
 /// What is wrong with `text`, the expansion of a crate; each shape once.
 ///
@@ -38,48 +43,6 @@ pub fn find(text: &str) -> Result<Vec<String>, String> {
     };
     search.visit_file(&file);
     Ok(search.found.into_iter().collect())
-}
-
-/// The names of type parameters and aliases in a crate: behind each, a lifetime can be hidden.
-#[derive(Default)]
-struct Names {
-    found: BTreeSet<String>,
-    /// What `use` calls otherwise: the name and the other one.
-    renamed: Vec<(String, String)>,
-}
-
-impl Names {
-    /// All of them, also those by another name.
-    fn all(self) -> BTreeSet<String> {
-        let Names { mut found, renamed } = self;
-        for _ in 0..renamed.len() {
-            let others = renamed.iter().filter(|(name, _)| found.contains(name));
-            let others: Vec<String> = others.map(|(_, other)| other.clone()).collect();
-            found.extend(others);
-        }
-        found
-    }
-}
-
-impl<'ast> Visit<'ast> for Names {
-    fn visit_type_param(&mut self, parameter: &'ast syn::TypeParam) {
-        self.found.insert(parameter.ident.to_string());
-        visit::visit_type_param(self, parameter);
-    }
-
-    fn visit_item_type(&mut self, alias: &'ast syn::ItemType) {
-        self.found.insert(alias.ident.to_string());
-        visit::visit_item_type(self, alias);
-    }
-
-    fn visit_use_rename(&mut self, rename: &'ast syn::UseRename) {
-        let (name, other) = (rename.ident.to_string(), rename.rename.to_string());
-        self.renamed.push((name, other));
-    }
-
-    fn visit_macro(&mut self, invocation: &'ast syn::Macro) {
-        inside(self, invocation);
-    }
 }
 
 /// What is looked at now, and what was found.
@@ -359,82 +322,6 @@ impl Search {
         if generics.lifetimes().count() > 0 {
             self.refuse("an associated type with a lifetime of its own");
         }
-    }
-}
-
-/// Visits the expressions that the arguments of a macro are, as those of `format_args!`, which an
-/// expansion leaves as it is. Definitions of macros are no code. Whether they could be read.
-fn inside<V: for<'ast> Visit<'ast> + ?Sized>(visitor: &mut V, invocation: &syn::Macro) -> bool {
-    if invocation.path.is_ident("macro_rules") {
-        return true;
-    }
-    let parser = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
-    let arguments = invocation.parse_body_with(parser);
-    if let Ok(arguments) = &arguments {
-        arguments.iter().for_each(|it| visitor.visit_expr(it));
-    }
-    arguments.is_ok()
-}
-
-/// Whether a bound names a lifetime, as `T: 'a`, `'a: 'b` and `T: Trait + 'static` do.
-fn has_lifetime_bounds(generics: &Generics) -> bool {
-    let names_one = |bound: &TypeParamBound| matches!(bound, TypeParamBound::Lifetime(_));
-    let in_list = generics.params.iter().any(|parameter| match parameter {
-        GenericParam::Lifetime(it) => !it.bounds.is_empty(),
-        GenericParam::Type(it) => it.bounds.iter().any(names_one),
-        GenericParam::Const(_) => false,
-    });
-    in_list
-        || predicates(generics).any(|it| match it {
-            WherePredicate::Lifetime(it) => !it.bounds.is_empty(),
-            WherePredicate::Type(it) => it.bounds.iter().any(names_one),
-            _ => true,
-        })
-}
-
-/// Whether `?Sized` stands in `generics`.
-fn relaxes_size(generics: &Generics) -> bool {
-    let relaxes = |bound: &TypeParamBound| match bound {
-        TypeParamBound::Trait(it) => matches!(it.modifier, syn::TraitBoundModifier::Maybe(_)),
-        _ => false,
-    };
-    let in_list = generics
-        .type_params()
-        .any(|it| it.bounds.iter().any(relaxes));
-    in_list
-        || predicates(generics).any(|it| match it {
-            WherePredicate::Type(it) => it.bounds.iter().any(relaxes),
-            _ => false,
-        })
-}
-
-fn predicates(generics: &Generics) -> impl Iterator<Item = &WherePredicate> {
-    let clause = generics.where_clause.iter();
-    clause.flat_map(|clause| clause.predicates.iter())
-}
-
-/// Whether there is a lifetime anywhere.
-struct Lifetimes(bool);
-
-impl<'ast> Visit<'ast> for Lifetimes {
-    fn visit_lifetime(&mut self, _: &'ast syn::Lifetime) {
-        self.0 = true;
-    }
-}
-
-/// Whether a bound says what something gives: `Fn() -> T`, `Iterator<Item = T>`.
-struct Given(bool);
-
-impl<'ast> Visit<'ast> for Given {
-    fn visit_assoc_type(&mut self, _: &'ast syn::AssocType) {
-        self.0 = true;
-    }
-
-    fn visit_parenthesized_generic_arguments(
-        &mut self,
-        _: &'ast syn::ParenthesizedGenericArguments,
-    ) {
-        self.0 = true;
     }
 }
 

@@ -4,6 +4,7 @@
 mod declarations;
 mod entries;
 mod marks;
+mod places;
 mod types;
 
 use idlc::{Report, Rule, Source};
@@ -67,9 +68,10 @@ macro_rules! cases {
 
 pub(crate) use cases;
 
-const CASES: [&[Case]; 4] = [
+const CASES: [&[Case]; 5] = [
     declarations::CASES,
     types::CASES,
+    places::CASES,
     entries::CASES,
     marks::CASES,
 ];

@@ -1,0 +1,342 @@
+//! The memory that one device may use: who has it, who pays for it, and when nobody may have it.
+//!
+//! [`crate::dma`] says what happens under which lock.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use framework::dma::DmaCoherent;
+use framework::dma_ledger::{Birth, Ledger, NoReset, Spares};
+use framework::mem::PAGE_SIZE;
+use framework::pci::StopError;
+use framework::sync::SpinLock;
+use interfaces::{HardwareError, PciAddress, RpcError, RpcResult};
+use isolation::ControlBlock;
+use isolation::domain::account::{Charge, Kind};
+use isolation::lock::Lock;
+
+use crate::hardware::refusal;
+
+/// All pools that are in use, with their devices.
+static POOLS: Lock<Vec<(PciAddress, Weak<Pool>)>> = Lock::new(Vec::new());
+
+/// What each device may still know. Its holder may map and unmap memory, as those who wait for this
+/// kind of lock answer to that.
+static LEDGER: SpinLock<Ledger<Lent>> = SpinLock::new(Ledger::new());
+
+/// In [`Pool::stopped_at`]: not stopped yet.
+const RUNS: u64 = u64::MAX;
+
+/// The memory that one device may use.
+pub(super) struct Pool {
+    device: PciAddress,
+    birth: Birth,
+    /// It serves nobody any more: a user died, and the device was stopped.
+    stopped: AtomicBool,
+    /// When the device was stopped, as the ledger counts; [`RUNS`] before.
+    stopped_at: AtomicU64,
+    state: Lock<PoolState>,
+}
+
+struct PoolState {
+    /// Domains that were given memory, or have started the device.
+    users: Vec<u32>,
+    /// Memory that is not in use, but that the device may still know. Whoever had it last pays for
+    /// it.
+    spare: Spares<Lent>,
+}
+
+/// Device memory, and what its user is charged with for it.
+pub(super) struct Lent {
+    pub(super) memory: DmaCoherent,
+    charge: Option<Charge>,
+}
+
+impl Lent {
+    fn pages(&self) -> usize {
+        self.memory.bytes() / PAGE_SIZE
+    }
+
+    /// Whether somebody paid for it who is dead.
+    fn is_unpaid(&self) -> bool {
+        let payer = self.charge.as_ref().map(Charge::block);
+        payer.is_some_and(|payer| !payer.is_alive())
+    }
+}
+
+/// Charges `user`, unless it is the kernel, with `pages` pages.
+fn charge(user: Option<&Arc<ControlBlock>>, pages: usize) -> RpcResult<Option<Charge>> {
+    let bytes = pages.checked_mul(PAGE_SIZE).ok_or(RpcError::NoMemory)?;
+    let charged = |user: &Arc<ControlBlock>| {
+        Charge::new(user.clone(), Kind::Dma, bytes).ok_or(RpcError::NoMemory)
+    };
+    user.map(charged).transpose()
+}
+
+/// A device's number in the ledger.
+fn number(device: PciAddress) -> u32 {
+    u32::from(device.bus) << 16 | u32::from(device.device) << 8 | u32::from(device.function)
+}
+
+/// How much it is.
+fn bytes(memory: &[Vec<Lent>]) -> usize {
+    memory
+        .iter()
+        .flatten()
+        .map(|lent| lent.memory.bytes())
+        .sum()
+}
+
+/// Why a device could not be started, as it crosses to others.
+pub(super) fn stop_refusal(error: StopError) -> HardwareError {
+    match error {
+        StopError::NoMemory => HardwareError::Rpc(RpcError::NoMemory),
+        _ => HardwareError::NoSuchResource,
+    }
+}
+
+impl Pool {
+    /// A pool for `device`, whose memory is noted in the ledger from here on.
+    pub(super) fn begin(device: PciAddress) -> RpcResult<Arc<Pool>> {
+        let mut ledger = LEDGER.lock();
+        let mut pools = POOLS.lock();
+        pools.retain(|(_, pool)| pool.strong_count() > 0);
+        pools.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
+        let birth = ledger.begin(number(device));
+        let pool = Arc::new(Pool {
+            device,
+            birth: birth.map_err(|_| RpcError::NoMemory)?,
+            stopped: AtomicBool::new(false),
+            stopped_at: AtomicU64::new(RUNS),
+            state: Lock::new(PoolState {
+                users: Vec::new(),
+                spare: Spares::new(),
+            }),
+        });
+        pools.push((device, Arc::downgrade(&pool)));
+        Ok(pool)
+    }
+
+    /// Whether it serves nobody any more.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Whether the domain `id` was given memory of it, or has started the device.
+    pub(super) fn serves(&self, id: u32) -> bool {
+        self.state.lock().users.contains(&id)
+    }
+
+    /// Takes back what a user had.
+    pub(super) fn put_back(&self, lent: Lent) {
+        self.state.lock().spare.put_back(lent);
+    }
+
+    /// Makes the device leave memory alone, once.
+    pub(super) fn stop(&self) {
+        if !self.stopped.swap(true, Ordering::SeqCst) {
+            self.quiesce(&mut LEDGER.lock());
+        }
+    }
+
+    /// Makes the device leave memory alone; whether it does now.
+    fn quiesce(&self, ledger: &mut Ledger<Lent>) -> bool {
+        let PciAddress {
+            bus,
+            device,
+            function,
+        } = self.device;
+        let now = ledger.stop(number(self.device));
+        match framework::pci::quiesce(bus, device, function) {
+            Ok(()) | Err(StopError::Absent) => {
+                // The first time counts: what the device was told later is no business of this
+                // pool.
+                let stopped_at = &self.stopped_at;
+                let _ = stopped_at.compare_exchange(RUNS, now, Ordering::SeqCst, Ordering::SeqCst);
+                true
+            }
+            Err(error) => {
+                ledger.runs_on(number(self.device));
+                framework::kprintln!(
+                    "pci {bus:02x}:{device:02x}.{function}: cannot be stopped: {error:?}"
+                );
+                false
+            }
+        }
+    }
+
+    /// Whether somebody else has a pool for the same device by now. For the last holder of this
+    /// one.
+    fn is_shared(&self) -> bool {
+        let pools = POOLS.lock();
+        let mut others = pools.iter().filter(|(device, _)| *device == self.device);
+        others.any(|(_, pool)| pool.strong_count() > 0)
+    }
+
+    /// `user` says that it has reset the device: memory that it may have known before is free, and
+    /// it may run.
+    pub(super) fn start(&self, user: Option<&Arc<ControlBlock>>) -> Result<(), HardwareError> {
+        // Noted before its life is looked at: whoever ends it after that finds it among the users,
+        // and waits for the ledger to stop the device.
+        self.note(user)?;
+        let PciAddress {
+            bus,
+            device,
+            function,
+        } = self.device;
+        let (free, started) = {
+            let mut ledger = LEDGER.lock();
+            let is_dead = user.is_some_and(|user| !user.is_alive());
+            if is_dead || self.stopped.load(Ordering::SeqCst) {
+                return Err(HardwareError::NoSuchResource);
+            }
+            let free = ledger.reset(number(self.device), self.birth);
+            let free = free.map_err(|why| match why {
+                NoReset::Outdated => HardwareError::NoSuchResource,
+                NoReset::NoMemory => HardwareError::Rpc(RpcError::NoMemory),
+            })?;
+            (free, framework::pci::start(bus, device, function))
+        };
+        if !free.is_empty() {
+            framework::kprintln!(
+                "pci {bus:02x}:{device:02x}.{function} was reset: {} bytes that it knew are free",
+                bytes(&free)
+            );
+        }
+        started.map_err(stop_refusal)
+    }
+
+    /// Notes a user, at whose death the device is to be stopped.
+    pub(super) fn note(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
+        let Some(user) = user else {
+            return Ok(());
+        };
+        let mut state = self.state.lock();
+        if !state.users.contains(&user.id) {
+            let room = state.users.try_reserve(1);
+            room.map_err(|_| RpcError::NoMemory)?;
+            state.users.push(user.id);
+        }
+        Ok(())
+    }
+
+    /// Charges `user` with what the device may still know of memory whose payer is dead.
+    pub(super) fn take_over(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
+        let taken = LEDGER.lock().take_kept(number(self.device));
+        let mut taken = taken.map_err(|_| RpcError::NoMemory)?;
+        let all = taken.memory.iter_mut().flatten();
+        let mut unpaid = all.filter(|lent| lent.is_unpaid());
+        let result = unpaid.try_for_each(|lent| {
+            lent.charge = charge(user, lent.pages())?;
+            Ok(())
+        });
+        let free = LEDGER.lock().put_back(number(self.device), taken);
+        drop(free);
+        result
+    }
+
+    /// Gives a user what another had, if there is a piece of that length.
+    pub(super) fn reuse(
+        &self,
+        pages: usize,
+        user: Option<&Arc<ControlBlock>>,
+    ) -> Result<Option<Lent>, HardwareError> {
+        let Some(mut lent) = self.take(pages) else {
+            return Ok(None);
+        };
+        let payer = lent.charge.as_ref();
+        let payer = payer.map(|charge| Arc::as_ptr(charge.block()));
+        if payer != user.map(Arc::as_ptr) {
+            match charge(user, pages) {
+                Ok(charge) => lent.charge = charge,
+                Err(error) => {
+                    self.state.lock().spare.put_back(lent);
+                    return Err(error.into());
+                }
+            }
+        }
+        if let Err(error) = clear(&lent.memory) {
+            self.state.lock().spare.put_back(lent);
+            return Err(error);
+        }
+        Ok(Some(lent))
+    }
+
+    fn take(&self, pages: usize) -> Option<Lent> {
+        let mut state = self.state.lock();
+        state.spare.take(|lent| lent.pages() == pages)
+    }
+
+    /// Memory for `user` that nobody had.
+    pub(super) fn extend(&self, pages: usize, user: Option<&Arc<ControlBlock>>) -> RpcResult<Lent> {
+        let place = self.state.lock().spare.lend();
+        place.map_err(|_| RpcError::NoMemory)?;
+        new_memory(pages, user).inspect_err(|_| self.state.lock().spare.never_mind())
+    }
+}
+
+impl Drop for Pool {
+    /// Stops the device, unless somebody else drives it by now, and leaves the memory to the
+    /// ledger.
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        let memory = self.state.lock().spare.end();
+        let mut ledger = LEDGER.lock();
+        // It may have been stopped before, when a user died, but a thread of his that had not left
+        // yet may have reached the device since.
+        if !self.is_shared() && !self.quiesce(&mut ledger) {
+            // Lost for ever, since the device may still write to it.
+            memory.into_iter().for_each(core::mem::forget);
+            return;
+        }
+        let at = self.stopped_at.load(Ordering::SeqCst);
+        let stopped = (at != RUNS).then_some(at);
+        let free = ledger.end(number(self.device), self.birth, stopped, memory);
+        drop(ledger);
+        drop(free);
+    }
+}
+
+/// Shows all pools that are in use to `look`, without the lock: stopping a device maps its
+/// configuration space, and this may turn out to be the last share in a pool.
+///
+/// Backwards: what is taken off the list meanwhile brings those before it no closer to the end. It
+/// takes no memory, as it is part of clearing the dead away.
+pub(super) fn each_pool(mut look: impl FnMut(&Pool)) {
+    let mut index = POOLS.lock().len();
+    while index > 0 {
+        index -= 1;
+        let pool = {
+            let pools = POOLS.lock();
+            pools.get(index).and_then(|(_, pool)| pool.upgrade())
+        };
+        if let Some(pool) = pool {
+            look(&pool);
+        }
+    }
+}
+
+/// Memory for `user` that nobody had.
+fn new_memory(pages: usize, user: Option<&Arc<ControlBlock>>) -> RpcResult<Lent> {
+    let charge = charge(user, pages)?;
+    let attempt = || {
+        let may_take = user.is_none_or(|user| user.may_take(pages));
+        (may_take && crate::platform::can_spare(pages))
+            .then(|| DmaCoherent::alloc(pages).ok())
+            .flatten()
+    };
+    let memory = isolation::memory::relief::or_wait(pages * PAGE_SIZE, attempt);
+    Ok(Lent {
+        memory: memory.ok_or(RpcError::NoMemory)?,
+        charge,
+    })
+}
+
+/// Fills used memory with zeros.
+fn clear(memory: &DmaCoherent) -> Result<(), HardwareError> {
+    let zeros = [0; 512];
+    let mut places = (0..memory.bytes()).step_by(zeros.len());
+    places
+        .try_for_each(|at| memory.write_bytes(at, &zeros))
+        .map_err(refusal)
+}
