@@ -6,7 +6,8 @@ use super::trap::TrapFrame;
 use super::types::Rights;
 use super::types::{Fault, Polarity, Rates, Trigger, UserEvent};
 use super::user::UserContext;
-use super::{clock, controller, interrupts, page, power, serial, start, switch, untyped};
+use super::{clock, controller, interrupts, loader, page, power, serial, start, switch, untyped};
+use crate::boot::start_info::Boot;
 use crate::mem::NoMemory;
 use core::sync::atomic::AtomicU64;
 
@@ -88,6 +89,7 @@ const _: () = {
 };
 
 const _: () = {
+    let _: fn(u64, &mut Boot) = loader::read;
     let _: fn() -> Rates = clock::measure;
     let _: fn() -> u64 = clock::now;
     let _: fn() -> u64 = clock::wall_seconds;

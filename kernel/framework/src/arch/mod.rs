@@ -14,6 +14,7 @@
 //! | `user` | the registers of a program, and running it until it traps |
 //! | `controller` | interrupt lines, requests to other processors, acknowledging |
 //! | `clock` | the clock, the time of day at boot, the timer of each processor |
+//! | `loader` | reading what the boot loader says |
 //! | `start` | starting the other processors |
 //! | `serial`, `power` | the lines that the log goes to; off and reset |
 //! | `ports`, `reserved` | access to I/O ports; what no driver may have |
@@ -28,8 +29,8 @@ mod x86_64;
 use x86_64 as machine;
 
 pub(crate) use machine::{
-    boot_stack_low, clock, controller, guard_pages, init_cpu, interrupts, page, power, reserved,
-    serial, start, switch, untyped,
+    boot_stack_low, clock, controller, guard_pages, init_cpu, interrupts, loader, page, power,
+    reserved, serial, start, switch, untyped,
 };
 pub use machine::{ports, trap, user};
 

@@ -13,10 +13,11 @@ pub(super) use crate::time::timer_fired;
 
 pub(super) use crate::acpi::platform as firmware;
 pub(super) use crate::acpi::{Override, Polarity as OverridePolarity, Trigger as OverrideTrigger};
+pub(super) use crate::boot::start_info::Boot;
 pub(super) use crate::io::Word;
 pub(super) use crate::kprintln;
 pub(super) use crate::mem::kspace::{Cache, Window};
-pub(super) use crate::mem::map::Range;
+pub(super) use crate::mem::map::{Kind, MemoryMap, Range};
 pub(super) use crate::mem::{NoMemory, PAGE_SIZE, alloc_stack, phys_to_virt};
 pub(super) use crate::sync::{SpinLock, relax};
 pub(super) use crate::time::now_ns;

@@ -1,120 +1,54 @@
-//! What the boot loader says: the `hvm_start_info` block (Xen `start_info.h`, version 1).
-//!
-//! All of it is copied or recorded before the kernel's own page tables replace the provisional
-//! ones. The block and its lists lie below 1 GiB with every loader we know; anything higher is
-//! refused rather than read through a missing mapping.
+//! What the boot loader says. The machine reads it, in the loader's own format, before the kernel's
+//! own page tables replace the provisional ones.
 
-use crate::mem::map::{Kind, MemoryMap, Range};
+use crate::arch::loader;
+use crate::mem::map::{MemoryMap, Range};
 use crate::mem::phys_to_virt;
 use crate::spin::IrqLock;
 
-const MAGIC: u32 = 0x336e_c578;
-/// How far the provisional page tables reach.
-const READABLE: u64 = 1 << 30;
 /// Longest command line that is kept.
 const COMMAND_LINE_BYTES: usize = 2048;
 
-/// The fixed part of the block.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct StartInfo {
-    magic: u32,
-    version: u32,
-    flags: u32,
-    modules: u32,
-    module_list: u64,
-    command_line: u64,
-    rsdp: u64,
-    memory_map: u64,
-    memory_map_entries: u32,
-    reserved: u32,
-}
-
-/// One entry of the module list.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct ModuleEntry {
-    address: u64,
-    size: u64,
-    command_line: u64,
-    reserved: u64,
-}
-
-/// One entry of the memory map; kinds are those of E820.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct MapEntry {
-    address: u64,
-    size: u64,
-    kind: u32,
-    reserved: u32,
-}
-
 /// What is kept.
-struct Boot {
+pub(crate) struct Boot {
     command_line: [u8; COMMAND_LINE_BYTES],
     command_line_length: usize,
-    module: Option<Range>,
-    rsdp: u64,
-    map: MemoryMap,
+    /// Where the first module lies in physical memory.
+    pub module: Option<Range>,
+    /// Physical address of the root of the firmware's tables, 0 if the loader gave none.
+    pub firmware: u64,
+    /// What memory there is.
+    pub map: MemoryMap,
+}
+
+impl Boot {
+    /// Adds a byte to the command line; says whether there was room.
+    pub fn push(&mut self, byte: u8) -> bool {
+        let end = self.command_line.get_mut(self.command_line_length);
+        let has_room = end.is_some();
+        if let Some(end) = end {
+            *end = byte;
+            self.command_line_length += 1;
+        }
+        has_room
+    }
 }
 
 static BOOT: IrqLock<Boot> = IrqLock::new(Boot {
     command_line: [0; COMMAND_LINE_BYTES],
     command_line_length: 0,
     module: None,
-    rsdp: 0,
+    firmware: 0,
     map: MemoryMap::new(),
 });
 
-/// Copies a plain structure out of physical memory; `None` if it is out of reach.
-fn peek<T: Copy>(address: u64) -> Option<T> {
-    let end = address.checked_add(core::mem::size_of::<T>() as u64)?;
-    if address == 0 || end > READABLE {
-        return None;
-    }
-    // SAFETY: the provisional tables map this memory; `T` here is one of the plain structures of
-    // this file (or a byte), for which every bit pattern is valid.
-    Some(unsafe { core::ptr::read_unaligned(phys_to_virt(address) as *const T) })
-}
-
-/// Reads the start-info block at physical address `address`. Runs once, at boot.
+/// Has the machine read what the loader left for it at physical address `address`. Runs once, at
+/// boot.
 ///
 /// # Panics
-/// If the block is not one, or holds no memory map: there is nothing to run on then.
+/// If that is not what it should be: there is nothing to run on then.
 pub(super) fn read(address: u64) {
-    let info: StartInfo = peek(address).expect("start info within reach");
-    assert!(info.magic == MAGIC, "no PVH start info");
-    assert!(info.version >= 1, "the loader gives no memory map");
-    let mut boot = BOOT.lock();
-    boot.rsdp = info.rsdp;
-    boot.command_line_length = 0;
-    while boot.command_line_length < COMMAND_LINE_BYTES {
-        let at = boot.command_line_length;
-        match peek::<u8>(info.command_line.saturating_add(at as u64)) {
-            Some(byte) if byte != 0 && info.command_line != 0 => boot.command_line[at] = byte,
-            _ => break,
-        }
-        boot.command_line_length += 1;
-    }
-    if info.modules > 0 {
-        boot.module = peek::<ModuleEntry>(info.module_list)
-            .and_then(|module| Range::from_size(module.address, module.size));
-    }
-    read_map(&info, &mut boot.map);
-}
-
-/// Collects the memory map: first what is usable, then whatever takes from it.
-fn read_map(info: &StartInfo, map: &mut MemoryMap) {
-    for kind in [Kind::Usable, Kind::Reserved] {
-        for i in 0..u64::from(info.memory_map_entries) {
-            let entry_address = info.memory_map.saturating_add(i * 24);
-            let entry: MapEntry = peek(entry_address).expect("memory map within reach");
-            if Kind::from_e820(entry.kind) == kind {
-                map.record(entry.address, entry.size, kind);
-            }
-        }
-    }
+    loader::read(address, &mut BOOT.lock());
 }
 
 /// The normalised map of usable memory, as the loader gave it.
@@ -124,7 +58,7 @@ pub(crate) fn memory_map() -> MemoryMap {
 
 /// Physical address of the ACPI root pointer, 0 if the loader gave none.
 pub(crate) fn rsdp() -> u64 {
-    BOOT.lock().rsdp
+    BOOT.lock().firmware
 }
 
 /// Where the first module lies in physical memory.

@@ -18,17 +18,6 @@ pub enum Kind {
     Reserved,
 }
 
-impl Kind {
-    /// From an E820 type: 1 is usable memory, everything else is not.
-    pub fn from_e820(number: u32) -> Self {
-        if number == 1 {
-            Self::Usable
-        } else {
-            Self::Reserved
-        }
-    }
-}
-
 /// Physical addresses from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {

@@ -48,13 +48,13 @@ pub fn spawn_as(
 ) -> Result<ThreadId, NoMemory> {
     free_dead_first();
     let stack = kspace::map_region(stack_pages.max(1))?;
-    let (low, rsp) = write_first_context(&stack, entry, arg);
+    let (low, sp) = write_first_context(&stack, entry, arg);
     let id = table::reserve()?;
     if !sched::policy().admit(table::count(), smp::online()) {
         table::release(id);
         return Err(NoMemory);
     }
-    let thread = Thread::new(id, name, stack, low, rsp, attributes, group);
+    let thread = Thread::new(id, name, stack, low, sp, attributes, group);
     let Ok(thread) = Arc::try_new(thread) else {
         table::release(id);
         return Err(NoMemory);
@@ -82,12 +82,12 @@ fn free_dead_first() {
 fn write_first_context(stack: &Region, entry: extern "C" fn(usize), arg: usize) -> (usize, usize) {
     let low = stack.start();
     let top = stack.end();
-    let rsp = top - PREPARED_WORDS * size_of::<usize>();
+    let sp = top - PREPARED_WORDS * size_of::<usize>();
     let words = switch::prepare(entry, arg);
     // SAFETY: the region is fresh, writable memory that only this function knows; the words fit
     // below its end, which is page-aligned.
-    unsafe { (rsp as *mut [usize; PREPARED_WORDS]).write(words) };
-    (low, rsp)
+    unsafe { (sp as *mut [usize; PREPARED_WORDS]).write(words) };
+    (low, sp)
 }
 
 /// Ends the running thread. What its stack refers to is not dropped.

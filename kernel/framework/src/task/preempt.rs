@@ -89,7 +89,7 @@ pub(crate) fn preempt_from(frame: &TrapFrame) {
     // SAFETY: the context belongs to the processor that runs the thread, this one, and interrupts
     // are off.
     let context = unsafe { &mut *thread.context.get() };
-    context.rsp = 0;
+    context.sp = 0;
     context.frame = *frame;
     sched::release_current();
     sched::dispatch()

@@ -144,7 +144,7 @@ pub(super) fn leave_processor() {
     // processor that runs the thread, this one; the scheduler stack is in use only between a
     // `leave` or `jump` and the next `resume`, so it is free.
     unsafe {
-        let save = &raw mut (*thread.context.get()).rsp;
+        let save = &raw mut (*thread.context.get()).sp;
         switch::leave(save, stack_top, after_leave);
     }
 }
@@ -275,9 +275,9 @@ fn run(thread: ThreadRef, until: u64) -> ! {
     // is resumed for the first time since it was saved, and nobody else touches it. The count in
     // CURRENT keeps it alive. Interrupts are off.
     unsafe {
-        match (*context).rsp {
+        match (*context).sp {
             0 => trap::return_to(&(*context).frame),
-            rsp => switch::resume(rsp),
+            sp => switch::resume(sp),
         }
     }
 }

@@ -88,7 +88,7 @@ impl StateWord {
 /// How to resume a thread that is not running.
 pub(super) struct Context {
     /// Stack pointer of a voluntary switch, or 0 if `frame` is what to resume.
-    pub rsp: usize,
+    pub sp: usize,
     /// Registers of a preempted thread.
     pub frame: TrapFrame,
 }
@@ -140,13 +140,13 @@ unsafe impl Send for Thread {}
 unsafe impl Sync for Thread {}
 
 impl Thread {
-    /// A thread that will resume at stack pointer `rsp` of `stack`.
+    /// A thread that will resume at stack pointer `sp` of `stack`.
     pub(super) fn new(
         id: ThreadId,
         name: &str,
         stack: Region,
         stack_low: usize,
-        rsp: usize,
+        sp: usize,
         attributes: Attributes,
         group: Group,
     ) -> Self {
@@ -161,7 +161,7 @@ impl Thread {
             cpu: AtomicUsize::new(0),
             preempt_off: AtomicU32::new(0),
             context: UnsafeCell::new(Context {
-                rsp,
+                sp,
                 frame: TrapFrame::default(),
             }),
             top_record: AtomicUsize::new(0),
@@ -249,8 +249,8 @@ impl Thread {
         let context = self.context.get();
         // SAFETY: forms the address of a field, and reads the other one, which is written only on
         // the way off a processor; a torn or stale value would only be a wrong answer.
-        let (rsp, frame) = unsafe { ((*context).rsp, &raw mut (*context).frame) };
-        let frame = if rsp == 0 { frame } else { ptr::null_mut() };
+        let (sp, frame) = unsafe { ((*context).sp, &raw mut (*context).frame) };
+        let frame = if sp == 0 { frame } else { ptr::null_mut() };
         (self.top_record.load(Ordering::Relaxed), frame)
     }
 

@@ -14,6 +14,7 @@ pub(crate) mod idt;
 pub(crate) mod interrupts;
 mod ioapic;
 mod lapic;
+pub(crate) mod loader;
 pub(crate) mod page;
 pub mod ports;
 pub(crate) mod power;
