@@ -19,6 +19,14 @@ fn the_share_is_trusted_lines_over_all_lines() {
 }
 
 #[test]
+fn the_tests_of_the_framework_stand_apart() {
+    // As debug information has the path of a file that `#[path]` names.
+    let is_apart = |file: &str| is_measuring(&Path::new("/x/kernel/framework").join(file));
+    assert!(is_apart("src/../selftest/lines.rs"));
+    assert!(!is_apart("src/irq/line.rs"));
+}
+
+#[test]
 fn a_library_without_a_reason_is_refused() {
     let row = |name: &str| Row {
         name: name.into(),

@@ -1,23 +1,21 @@
 //! Physical frames: who may use which, checked, whatever the allocator policy answers.
 //!
-//! Every frame of RAM has a metadata [`Slot`]; the slots of one 2 MiB section fill one page, which
-//! is written when the first frame of the section is claimed, so that boot does not depend on the
-//! size of memory. A [`FramePolicy`] proposes frames; [`Frames`] come into being only through
-//! `from_unused`, which claims each slot by compare-and-swap.
+//! Every frame of RAM has a metadata [`Slot`]. A [`FramePolicy`] proposes frames; [`Frames`] come
+//! into being only through `from_unused`, which claims each slot by compare-and-swap.
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use buddy::{Buddy, Group, SECTION_PAGES, Section};
 
 use super::early::Early;
-use super::map::{MemoryMap, Range};
+use super::map::Range;
 use super::meta::Slot;
 pub use super::meta::{FrameKind, MetaError};
+use super::slots::{self, slot};
 use super::{PAGE_SIZE, phys_to_virt, virt_to_phys};
 use crate::kprintln;
 use crate::spin::IrqLock;
-use crate::sync::Once;
 
 /// A frame allocator: proposes runs of free frames. It is not trusted: an answer that is not
 /// really free is refused and counted, and memory it loses is only lost.
@@ -30,21 +28,6 @@ pub trait FramePolicy: Sync {
     fn free(&self, first: usize, count: usize);
 }
 
-/// Section states.
-const UNTOUCHED: u8 = 0;
-const PREPARING: u8 = 1;
-const READY: u8 = 2;
-
-/// All metadata; set up once at boot, before other processors run.
-struct Tables {
-    /// One page of slots for each section.
-    slots: usize,
-    states: &'static [AtomicU8],
-    /// Frames that the allocator owns; all others are reserved.
-    owned: MemoryMap,
-}
-
-static TABLES: Once<Tables> = Once::new();
 static BUILT_IN: IrqLock<Option<Buddy<'static>>> = IrqLock::new(None);
 static POLICY: IrqLock<&'static dyn FramePolicy> = IrqLock::new(&BuiltIn);
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
@@ -96,7 +79,7 @@ pub fn policy_lies() -> usize {
 pub(super) fn init(mut early: Early, end: u64) {
     let sections = (end as usize).div_ceil(SECTION_PAGES * PAGE_SIZE);
     let slots = early.take(sections).expect("memory for frame metadata");
-    let states = take_array(&mut early, sections, || AtomicU8::new(UNTOUCHED));
+    let states = take_array(&mut early, sections, slots::untouched);
     let book = take_array(&mut early, sections, || Section::EMPTY);
     let groups = take_array(&mut early, buddy::groups_for(sections), || Group::EMPTY);
     early.map.remove(Range {
@@ -112,12 +95,8 @@ pub(super) fn init(mut early: Early, end: u64) {
     }
     TOTAL.store(buddy.free_pages(), Ordering::Relaxed);
     *BUILT_IN.lock() = Some(buddy);
-    let tables = Tables {
-        slots: phys_to_virt(slots),
-        states,
-        owned: early.map,
-    };
-    TABLES.call_once(|| tables);
+    // SAFETY: the pages, one for each section, were taken for this alone and are in the direct map.
+    unsafe { slots::init(phys_to_virt(slots), states, early.map) };
 }
 
 /// Takes memory for `count` values and fills it.
@@ -139,65 +118,6 @@ fn take_array<T>(early: &mut Early, count: usize, value: impl Fn() -> T) -> &'st
 /// The frame number of a physical address (or the count of pages in a size).
 fn frame_of(physical: u64) -> usize {
     (physical / PAGE_SIZE as u64) as usize
-}
-
-fn tables() -> &'static Tables {
-    TABLES
-        .get()
-        .expect("memory is set up before frames are used")
-}
-
-/// The slot of a frame; `None` if the number is beyond memory.
-fn slot(frame: usize) -> Option<&'static Slot> {
-    let tables = tables();
-    let section = frame / SECTION_PAGES;
-    let state = tables.states.get(section)?;
-    if state.load(Ordering::Acquire) != READY {
-        prepare(tables, section, state);
-    }
-    Some(slot_in_ready_section(tables, frame))
-}
-
-/// The slot of a frame whose section's slots have been written.
-fn slot_in_ready_section(tables: &'static Tables, frame: usize) -> &'static Slot {
-    // SAFETY: `init` took a page for each section's slots; the section was prepared, so the slot
-    // is initialised, and it is only ever accessed as an atomic.
-    unsafe { &*((tables.slots + frame * core::mem::size_of::<Slot>()) as *const Slot) }
-}
-
-/// Writes the slots of a section, or waits for the processor that does.
-fn prepare(tables: &'static Tables, section: usize, state: &AtomicU8) {
-    if state
-        .compare_exchange(UNTOUCHED, PREPARING, Ordering::Acquire, Ordering::Relaxed)
-        .is_err()
-    {
-        while state.load(Ordering::Acquire) != READY {
-            core::hint::spin_loop();
-        }
-        return;
-    }
-    let first = section * SECTION_PAGES;
-    let at = |frame: usize| (frame * PAGE_SIZE) as u64;
-    let whole = Range {
-        start: at(first),
-        end: at(first + SECTION_PAGES),
-    };
-    let all_owned = tables.owned.contains(&whole);
-    for frame in first..first + SECTION_PAGES {
-        let range = Range {
-            start: at(frame),
-            end: at(frame + 1),
-        };
-        let value = if all_owned || tables.owned.contains(&range) {
-            Slot::unused()
-        } else {
-            Slot::reserved()
-        };
-        let address = tables.slots + frame * core::mem::size_of::<Slot>();
-        // SAFETY: the page of this section's slots is ours alone in state PREPARING.
-        unsafe { (address as *mut Slot).write(value) };
-    }
-    state.store(READY, Ordering::Release);
 }
 
 /// Owned frames in a row. Dropping them gives them back.
@@ -359,7 +279,7 @@ fn policy() -> &'static dyn FramePolicy {
 
 /// One more than the highest frame number there can be, for a policy to size its books.
 pub fn end() -> usize {
-    tables().states.len() * SECTION_PAGES
+    slots::sections() * SECTION_PAGES
 }
 
 /// Puts in another allocator policy and hands it all frames that the present one has. To be used

@@ -24,6 +24,8 @@ pub(crate) mod paging;
 #[cfg(target_os = "none")]
 pub(crate) mod setup;
 #[cfg(target_os = "none")]
+mod slots;
+#[cfg(target_os = "none")]
 pub(crate) mod spaces;
 #[cfg(test)]
 mod spaces_model;

@@ -10,6 +10,8 @@ mod devices;
 mod entries;
 mod faults;
 mod hostile;
+mod hostile_values;
+mod lines;
 mod log;
 mod memory;
 mod processors;
@@ -33,10 +35,12 @@ pub static TESTS: &[&[Test]] = &[
     threads::TESTS,
     waits::TESTS,
     processors::TESTS,
+    lines::TESTS,
     log::TESTS,
     entries::TESTS,
     spaces::TESTS,
     hostile::TESTS,
+    hostile_values::TESTS,
     shares::TESTS,
 ];
 

@@ -1,4 +1,4 @@
-//! Programs in ring 3 that try each instruction and each value that could harm the kernel.
+//! Programs in ring 3 that try each instruction that could harm the kernel.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,18 +9,13 @@ use super::user::{CODE, STACK_TOP, hello_and_loop, run, space, space_with};
 use crate::arch::cpu::{Features, features};
 use crate::arch::regs;
 use crate::check;
-use crate::mem::frames::{FrameKind, Frames};
-use crate::mem::{self, PAGE_SIZE};
-use crate::user::{USER_END, UserContext, UserEvent, UserProt, VmSpace};
+use crate::user::{UserContext, UserEvent, VmSpace};
 
 /// The tests of this file.
 pub(super) static TESTS: &[Test] = &[
     ("user-hostile-instructions", instructions),
     ("user-hostile-flags", flags),
-    ("user-hostile-registers", hostile_registers),
     ("user-segments-do-not-pass-on", segments_do_not_pass_on),
-    ("user-segment-bases-are-users", segment_bases),
-    ("user-at-the-end-of-its-space", end_of_space),
     ("user-float-exception-pends", float_exception),
 ];
 
@@ -265,48 +260,6 @@ fn flags() -> Result<(), String> {
     Ok(())
 }
 
-/// Registers as a personality, or a signal frame, may set them.
-fn hostile_registers() -> Result<(), String> {
-    let space = space()?;
-    let (mut hello, mut other) = hello_and_loop();
-    let good = hello.registers();
-    for rip in [
-        USER_END as u64,
-        1 << 47,
-        1 << 63,
-        u64::MAX,
-        mem::KSPACE as u64,
-    ] {
-        let mut registers = good;
-        registers.rip = rip;
-        hello.set_registers(&registers);
-        let event = run(&mut hello, &space);
-        let faulted =
-            matches!(event, UserEvent::PageFault { address, execute: true, .. } if address == rip);
-        check!(faulted, "{rip:#x}: {event:?}");
-    }
-    for rsp in [mem::DIRECT_MAP as u64, 1 << 63, 1 << 47, u64::MAX, 7] {
-        let mut registers = good;
-        registers.rsp = rsp;
-        hello.set_registers(&registers);
-        let event = run(&mut hello, &space);
-        check!(event == UserEvent::Syscall, "stack {rsp:#x}: {event:?}");
-        check!(
-            hello.registers().rsp == rsp,
-            "the stack pointer was changed"
-        );
-    }
-    let mut registers = other.registers();
-    registers.rflags = u64::MAX;
-    other.set_registers(&registers);
-    let event = run(&mut other, &space);
-    let stepped = matches!(event, UserEvent::Exception { vector: 1, .. });
-    check!(stepped, "all flags: {event:?}");
-    let rflags = other.registers().rflags;
-    check!(rflags & !0x0025_0fd7 == 0, "flags {rflags:#x}");
-    Ok(())
-}
-
 fn segments_do_not_pass_on() -> Result<(), String> {
     let start = &raw const segment_set;
     let length = (&raw const segment_end) as usize - start as usize;
@@ -322,63 +275,6 @@ fn segments_do_not_pass_on() -> Result<(), String> {
     let r = get.registers();
     let seen = [r.rax, r.rbx, r.rdx, r.rsi];
     check!(seen == [0; 4], "selectors of another program: {seen:x?}");
-    Ok(())
-}
-
-fn segment_bases() -> Result<(), String> {
-    let mut context = UserContext::new(CODE, STACK_TOP);
-    for base in [
-        USER_END as u64,
-        1 << 47,
-        1 << 63,
-        u64::MAX,
-        mem::DIRECT_MAP as u64,
-    ] {
-        check!(!context.set_segment_bases(base, 0), "FS base {base:#x}");
-        check!(!context.set_segment_bases(0, base), "GS base {base:#x}");
-    }
-    check!(context.segment_bases() == (0, 0), "a refused base was set");
-    Ok(())
-}
-
-/// The last bytes that a program can have are a system call, a breakpoint, or nothing in
-/// particular; where it would go on is not its own any more.
-fn end_of_space() -> Result<(), String> {
-    let page = USER_END - PAGE_SIZE;
-    let fault = UserEvent::PageFault {
-        address: USER_END as u64,
-        write: false,
-        execute: true,
-    };
-    let int3 = UserEvent::Exception {
-        vector: 3,
-        error_code: 0,
-    };
-    for (code, first) in [
-        (&[0x0f, 0x05][..], UserEvent::Syscall),
-        (&[0xcc], int3),
-        (&[0x90], fault),
-    ] {
-        let space = space()?;
-        let frame = Frames::alloc_zeroed(1, FrameKind::Untyped).ok_or("no memory")?;
-        let mut prot = UserProt {
-            write: true,
-            execute: true,
-        };
-        let at = USER_END - code.len();
-        let mapped = space.map(page, frame, prot);
-        let written = space.write(at, code);
-        check!(mapped.is_ok() && written.is_ok(), "{mapped:?} {written:?}");
-        prot.write = false;
-        check!(space.protect(page, prot).is_ok(), "not protected");
-        let mut context = UserContext::new(at, STACK_TOP);
-        let event = run(&mut context, &space);
-        check!(event == first, "{code:x?}: {event:?}");
-        let rip = context.registers().rip;
-        check!(rip == USER_END as u64, "{code:x?}: goes on at {rip:#x}");
-        let event = run(&mut context, &space);
-        check!(event == fault, "after {code:x?}: {event:?}");
-    }
     Ok(())
 }
 
