@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::test::runs_on_the_host;
-use crate::{folders, sources, texts};
+use crate::{arch, folders, sources, texts};
 use trefoil_gate::packages::{self, Package, Packages};
 use trefoil_gate::project::Project;
 use trefoil_gate::rules::{self, Zone};
@@ -96,6 +96,9 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
         let text = fs::read_to_string(file)?;
         found.extend(sources::header(file, &text));
         found.extend(fallible::breaches(project.relative(file), &text));
+        if let Ok(in_framework) = project.relative(file).strip_prefix(arch::FRAMEWORK) {
+            found.extend(arch::breaches(file, in_framework, &text));
+        }
         if may_be_unsafe || is_launcher {
             found.extend(sources::safety_comments(file, &text));
         }
@@ -292,6 +295,15 @@ mod tests {
             .len(),
             1
         );
+    }
+
+    #[test]
+    fn the_framework_leaves_instructions_to_the_machine() {
+        let text = "//! A crate.\nfn a() {\n    core::arch::asm!(\"cli\");\n}\n";
+        let found = checked("kernel/framework", text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].1, 3);
+        assert_eq!(checked("kernel/image", text), []);
     }
 
     #[test]
