@@ -31,9 +31,10 @@ const _: () = {
 
 const _: () = {
     let _: fn() -> u32 = page::largest_level;
-    let _: fn(u64, u32, Rights) -> u64 = page::leaf;
+    let _: fn(Rights) -> page::Bits = page::bits;
+    let _: page::Bits = page::HIDDEN;
+    let _: fn(u64, u32, page::Bits) -> u64 = page::leaf;
     let _: fn(u64, bool) -> u64 = page::table;
-    let _: fn(u64) -> u64 = page::hidden;
     let _: fn(&AtomicU64) = page::hide;
     let _: fn(u64) -> bool = page::is_present;
     let _: fn(u64, u32) -> bool = page::is_leaf;

@@ -48,11 +48,11 @@ impl Prot {
         }
     }
 
-    /// The entry of a page at `frame`.
-    fn entry(self, frame: u64) -> u64 {
+    /// As it stands in the entry of a page.
+    fn bits(self) -> page::Bits {
         match self {
-            Self::None => page::hidden(frame),
-            _ => page::leaf(frame, 1, self.rights()),
+            Self::None => page::HIDDEN,
+            _ => page::bits(self.rights()),
         }
     }
 }
@@ -164,11 +164,12 @@ impl Region {
     pub fn protect(&self, range: Range<usize>, prot: Prot) {
         assert!(range.start <= range.end && range.end <= self.addresses.pages);
         {
+            let bits = prot.bits();
             let _tables = SPACE.lock();
             for index in range.clone() {
                 let entry = leaf(self.addresses.page(index));
                 let frame = page::address(entry.load(Ordering::Relaxed));
-                entry.store(prot.entry(frame), Ordering::Release);
+                entry.store(page::leaf(frame, 1, bits), Ordering::Release);
             }
         }
         tlb::flush_everywhere(self.addresses.page(range.start), range.len());

@@ -58,25 +58,26 @@ fn descend(slot: &AtomicU64, level: u32, user: bool, tables: TableSource) -> Res
     Ok(table)
 }
 
-/// Maps one page of `level`.
+/// Puts `value` into the entry of `level` for `address`; tables that it makes are for pages of
+/// programs if `user`.
 fn map_page(
     root: u64,
     address: usize,
-    physical: u64,
-    rights: Rights,
+    value: u64,
+    user: bool,
     level: u32,
     tables: TableSource,
 ) -> Result<(), MapError> {
     let mut table = root;
     for above in (level + 1..=LEVELS).rev() {
         let slot = entry(table, address, above);
-        table = descend(slot, above, rights.user, tables)?;
+        table = descend(slot, above, user, tables)?;
     }
     let slot = entry(table, address, level);
     if slot.load(Ordering::Relaxed) != 0 {
         return Err(MapError::Occupied);
     }
-    slot.store(page::leaf(physical, level, rights), Ordering::Release);
+    slot.store(value, Ordering::Release);
     Ok(())
 }
 
@@ -92,6 +93,7 @@ pub fn map_range(
     largest: u32,
     tables: TableSource,
 ) -> Result<(), MapError> {
+    let bits = page::bits(rights);
     let mut done = 0;
     while done < bytes {
         let (at, to) = (address + done as usize, physical + done);
@@ -99,7 +101,8 @@ pub fn map_range(
             (at as u64 | to).is_multiple_of(span(*level)) && bytes - done >= span(*level)
         };
         let level = (2..=largest).rev().find(fits).unwrap_or(1);
-        map_page(root, at, to, rights, level, tables)?;
+        let value = page::leaf(to, level, bits);
+        map_page(root, at, value, rights.user, level, tables)?;
         done += span(level);
     }
     Ok(())

@@ -129,7 +129,7 @@ impl VmSpace {
             if !page::is_present(entry) {
                 return Err(VmError::NotMapped);
             }
-            let changed = page::leaf(page::address(entry), 1, prot.rights());
+            let changed = page::leaf(page::address(entry), 1, page::bits(prot.rights()));
             slot.store(changed, core::sync::atomic::Ordering::Release);
             *root
         };

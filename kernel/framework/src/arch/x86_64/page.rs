@@ -38,19 +38,32 @@ pub fn largest_level() -> u32 {
     }
 }
 
-/// An entry of `level` that maps the page at `physical`, which can be read, with these rights.
+/// Rights as they stand in the entry of a page.
+#[derive(Clone, Copy)]
+pub struct Bits(u64);
+
+/// What stands in an entry of level 1 that maps nothing and keeps the address of a page.
+pub const HIDDEN: Bits = Bits(0);
+
+/// These rights, and that of reading.
 #[inline]
-pub fn leaf(physical: u64, level: u32, rights: Rights) -> u64 {
+pub fn bits(rights: Rights) -> Bits {
     let bit = |on: bool, bits: u64| if on { bits } else { 0 };
     let no_execute = !rights.execute && features().has(Features::NX);
-    physical
-        | PRESENT
-        | bit(rights.write, WRITABLE)
-        | bit(rights.user, USER)
-        | bit(rights.device, UNCACHED)
-        | bit(rights.global, GLOBAL)
-        | bit(no_execute, NO_EXECUTE)
-        | bit(level > 1, LARGE)
+    Bits(
+        PRESENT
+            | bit(rights.write, WRITABLE)
+            | bit(rights.user, USER)
+            | bit(rights.device, UNCACHED)
+            | bit(rights.global, GLOBAL)
+            | bit(no_execute, NO_EXECUTE),
+    )
+}
+
+/// An entry of `level` for the page at `physical`.
+#[inline]
+pub fn leaf(physical: u64, level: u32, bits: Bits) -> u64 {
+    physical | bits.0 | if level > 1 { LARGE } else { 0 }
 }
 
 /// An entry that leads to the table at `physical` and takes no right away from the pages below it;
@@ -60,13 +73,7 @@ pub fn table(physical: u64, user: bool) -> u64 {
     physical | PRESENT | WRITABLE | if user { USER } else { 0 }
 }
 
-/// An entry of level 1 that maps nothing and keeps the address of a page.
-#[inline]
-pub fn hidden(physical: u64) -> u64 {
-    physical
-}
-
-/// Makes an entry of level 1 a [`hidden`] one.
+/// Makes an entry of level 1 a [`HIDDEN`] one.
 #[inline]
 pub fn hide(entry: &AtomicU64) {
     entry.fetch_and(ADDRESS_MASK, Ordering::AcqRel);
@@ -84,8 +91,8 @@ pub fn is_leaf(entry: u64, level: u32) -> bool {
     level == 1 || entry & LARGE != 0
 }
 
-/// The physical address of the page or table of an entry, a hidden one too. Bits below the size of
-/// a large page may be set.
+/// The physical address of the page or table of an entry, one that is [`HIDDEN`] too. Bits below
+/// the size of a large page may be set.
 #[inline]
 pub fn address(entry: u64) -> u64 {
     entry & ADDRESS_MASK
