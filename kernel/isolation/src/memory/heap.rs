@@ -156,21 +156,34 @@ impl SharedHeap {
             let mut index = class.lock().chunks.len();
             while index > 0 {
                 index -= 1;
-                let mut class = class.lock();
-                let Some(&chunk) = class.chunks.get(index) else {
-                    continue;
-                };
-                let freed = chunk.put_all_of(owner);
-                count += freed;
-                if freed > 0 && chunk.used() == 0 && class.chunks.len() > 1 {
-                    class.chunks.swap_remove(index);
-                    class.hint = 0;
-                    drop(class);
-                    self.give_back(chunk);
-                }
+                count += self.free_in_chunk(class, index, owner);
             }
         }
         count + self.free_large_of(owner)
+    }
+
+    /// Frees every object of `owner` in chunk number `index` of `class`; how many. A chunk in which
+    /// nothing is left goes back as it is, if there are others: whoever gets its pages gets zeros.
+    fn free_in_chunk(&self, class: &Lock<Class>, index: usize, owner: Owner) -> usize {
+        let mut class = class.lock();
+        let Some(&chunk) = class.chunks.get(index) else {
+            return 0;
+        };
+        let count = chunk.count_of(owner);
+        if count == 0 {
+            return 0;
+        }
+        if count != chunk.used() as usize {
+            chunk.put_all_of(owner);
+        } else if class.chunks.len() == 1 {
+            chunk.clear();
+        } else {
+            class.chunks.swap_remove(index);
+            class.hint = 0;
+            drop(class);
+            self.give_back(chunk);
+        }
+        count
     }
 
     fn free_large_of(&self, owner: Owner) -> usize {
@@ -215,23 +228,23 @@ impl SharedHeap {
     fn allocate_slot(&self, slot: usize, may_grow: impl Fn(usize) -> bool) -> Option<NonNull<u8>> {
         let shift = slot.trailing_zeros();
         let mut class = self.classes[(shift - SMALLEST_SLOT.trailing_zeros()) as usize].lock();
-        loop {
-            let count = class.chunks.len();
-            for step in 0..count {
-                let index = (class.hint + step) % count;
-                if let Some(object) = class.chunks[index].take_slot() {
-                    class.hint = index;
-                    return Some(object);
-                }
-            }
-            if !may_grow(CHUNK_BYTES / PAGE) {
-                return None;
-            }
-            class.chunks.try_reserve(1).ok()?;
-            let chunk = self.new_chunk(shift)?;
-            class.chunks.push(chunk);
-            class.hint = count;
+        if let Some(object) = class.take_slot() {
+            return Some(object);
         }
+        if !may_grow(CHUNK_BYTES / PAGE) {
+            return None;
+        }
+        self.grow(&mut class, shift)
+    }
+
+    /// A slot in a new chunk of `class`, whose slots have this shift.
+    #[cold]
+    fn grow(&self, class: &mut Class, shift: u32) -> Option<NonNull<u8>> {
+        class.chunks.try_reserve(1).ok()?;
+        let chunk = self.new_chunk(shift)?;
+        class.hint = class.chunks.len();
+        class.chunks.push(chunk);
+        chunk.take_slot()
     }
 
     fn free_slot(&self, chunk: Chunk, object: NonNull<u8>, shift: u32) {
@@ -318,5 +331,22 @@ impl SharedHeap {
             self.bytes.fetch_sub(pages * PAGE, Ordering::Relaxed);
             platform().free_pages(chunk.0.cast(), pages);
         }
+    }
+}
+
+impl Class {
+    /// A free slot of one of its chunks.
+    #[inline]
+    fn take_slot(&mut self) -> Option<NonNull<u8>> {
+        let hinted = self.chunks.get(self.hint).copied();
+        hinted.and_then(Chunk::take_slot).or_else(|| self.search())
+    }
+
+    #[cold]
+    fn search(&mut self) -> Option<NonNull<u8>> {
+        let found = |(index, chunk): (usize, &Chunk)| Some((index, chunk.take_slot()?));
+        let (index, object) = self.chunks.iter().enumerate().find_map(found)?;
+        self.hint = index;
+        Some(object)
     }
 }

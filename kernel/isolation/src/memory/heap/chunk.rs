@@ -144,9 +144,22 @@ impl Chunk {
         })
     }
 
+    /// How many objects `owner` has. The lock as for `cells`.
     pub(super) fn count_of(self, owner: Owner) -> usize {
-        let is_owners = |cell: &&AtomicU32| cell.load(Ordering::Relaxed) == owner.number();
-        self.cells(0).1.iter().filter(is_owners).count()
+        let Some(first) = self.find(owner, 0) else {
+            return 0;
+        };
+        let is_owners = |cell: &AtomicU32| cell.load(Ordering::Relaxed) == owner.number();
+        let count = |cells: &[AtomicU32]| cells.iter().filter(|cell| is_owners(cell)).count();
+        // By eights, because many chunks belong to one owner from end to end.
+        let (eights, rest) = self.cells(first).1.as_chunks::<8>();
+        let all = eights
+            .iter()
+            .map(|eight| match eight.iter().all(is_owners) {
+                true => 8,
+                false => count(eight),
+            });
+        all.sum::<usize>() + count(rest)
     }
 
     /// Owner and bytes of every object. The lock as for `objects_of`.
@@ -160,7 +173,7 @@ impl Chunk {
 
     /// Makes all slots free at once, without a look at the objects, whose memory is cold. The lock
     /// of the class is held, and all slots in use are the caller's.
-    fn clear(self) {
+    pub(super) fn clear(self) {
         // SAFETY: the chunk is in its class's list, so it is live. With no slot in use and an empty
         // free list all slots count as never used.
         let head = unsafe { self.head() };
@@ -172,21 +185,12 @@ impl Chunk {
         rest.iter().for_each(free);
     }
 
-    /// Puts back every slot of `owner`; how many. The lock of the class is held.
-    pub(super) fn put_all_of(self, owner: Owner) -> usize {
-        if self.find(owner, 0).is_none() {
-            return 0;
-        }
-        let count = self.count_of(owner);
-        if count == self.used() as usize {
-            self.clear();
-            return count;
-        }
+    /// Puts back every slot of `owner`. The lock of the class is held.
+    pub(super) fn put_all_of(self, owner: Owner) {
         for object in self.objects_of(owner) {
             // SAFETY: a live object of the dead owner.
             unsafe { owner_cell(object).store(NO_OWNER, Ordering::Relaxed) };
             self.put_slot(object);
         }
-        count
     }
 }

@@ -124,4 +124,6 @@ fn reclaim_takes_what_the_dead_owner_has_and_nothing_else() {
         (0, of(OTHER))
     );
     assert_eq!(free_all_of(OTHER), of(OTHER));
+    // Chunks in which nothing is left are given back.
+    assert_eq!(OBJECTS.bytes(), OBJECTS.spare_bytes());
 }
