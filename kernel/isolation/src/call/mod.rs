@@ -25,7 +25,7 @@ pub use method::Method;
 
 use crate::death::kill::Restock;
 use crate::domain::thread::{set_top, stack_low, top};
-use crate::domain::{ALIVE, Admitted, CRASH_NEXT, ControlBlock};
+use crate::domain::{ALIVE, Admitted, CRASH_NEXT, ControlBlock, DEAD};
 use crate::platform::Landing;
 use abi::{Exchangeable, RpcError};
 use core::arch::asm;
@@ -83,18 +83,18 @@ pub const CALL_RESERVE: usize = 32 * 1024;
 /// so that the way around it, which every call goes, need not keep anything in places that survive
 /// it.
 macro_rules! off_the_path {
-    ($(#[$attribute:meta])* pub unsafe fn $name:ident($($argument:tt)*) -> $result:ty $body:block) => {
+    ($(#[$attribute:meta])* $visible:vis unsafe fn $name:ident($($argument:tt)*) -> $result:ty $body:block) => {
         $(#[$attribute])*
         #[cfg(target_os = "none")]
         #[cold]
         #[inline(never)]
-        pub unsafe extern "rust-cold" fn $name($($argument)*) -> $result $body
+        $visible unsafe extern "rust-cold" fn $name($($argument)*) -> $result $body
 
         $(#[$attribute])*
         #[cfg(not(target_os = "none"))]
         #[cold]
         #[inline(never)]
-        pub unsafe fn $name($($argument)*) -> $result $body
+        $visible unsafe fn $name($($argument)*) -> $result $body
     };
 }
 
@@ -220,6 +220,32 @@ off_the_path! {
         }
         // SAFETY: the record is linked and the block in memory, by the caller's duty.
         unsafe {
+            // First, and with no register in use that would have to be preserved: it is what
+            // callers meet most, and nothing can change it.
+            if (*block).alive.load(Ordering::Relaxed) == DEAD {
+                abandon(record);
+                return Err(RpcError::DomainCrashed);
+            }
+            admit_living(record, block, method)
+        }
+    }
+}
+
+off_the_path! {
+    /// [`admit`] for a callee that was not dead a moment ago.
+    ///
+    /// # Errors
+    /// As [`admit`].
+    ///
+    /// # Safety
+    /// As that of [`admit`], and enough stack is left.
+    unsafe fn admit_living(
+        record: *mut Record,
+        block: *const ControlBlock,
+        method: &'static Method,
+    ) -> Result<(), RpcError> {
+        // SAFETY: the record is linked and the block in memory, by the caller's duty.
+        unsafe {
             let Err(error) = admit_linked(record, block, method) else {
                 return Ok(());
             };
@@ -234,6 +260,20 @@ off_the_path! {
                 Entered::Free => Ok(()),
                 Entered::AskAdmit => admit_linked(record, block, method),
             }
+        }
+    }
+}
+
+/// Unlinks `record`, whose call is not made. If the caller has died the thread goes on to leave it.
+///
+/// # Safety
+/// `record` is the top record, and nothing was handed over that has not been dropped.
+#[inline(always)]
+unsafe fn abandon(record: *mut Record) {
+    // SAFETY: by the caller's duty.
+    unsafe {
+        if leave(record) == Left::AskOutcome && outcome(record) == Outcome::CallerDied {
+            unwind_further(record);
         }
     }
 }
@@ -262,9 +302,7 @@ unsafe fn admit_linked(
             }
             Err(error) => error,
         };
-        if leave(record) == Left::AskOutcome && outcome(record) == Outcome::CallerDied {
-            unwind_further(record);
-        }
+        abandon(record);
         if (*block).alive.load(Ordering::Relaxed) == CRASH_NEXT {
             crate::death::kill::crash_as_asked(&*block);
         }
@@ -346,9 +384,7 @@ off_the_path! {
         // SAFETY: by the caller's duty.
         unsafe {
             let error = failure(record).unwrap_or(RpcError::Refused);
-            if leave(record) == Left::AskOutcome && outcome(record) == Outcome::CallerDied {
-                unwind_further(record);
-            }
+            abandon(record);
             error
         }
     }
