@@ -4,6 +4,8 @@
 //! checked before it is used. References: ELF-64 object file format 1.5; x86-64 psABI, section 4.4
 //! (relocations).
 
+use core::ops::Range;
+
 /// Most bytes that an image may take in memory.
 pub const LARGEST_IMAGE: u64 = 64 * 1024 * 1024;
 /// Most segments that are kept.
@@ -92,6 +94,19 @@ impl<'a> Elf<'a> {
         }
     }
 
+    /// What the headers say, without the file.
+    pub(crate) fn detached(&self) -> Elf<'static> {
+        Elf {
+            bytes: &[],
+            ..*self
+        }
+    }
+
+    /// The file again: `bytes` are those of which [`detached`](Self::detached) made this.
+    pub(crate) fn attached<'b>(&self, bytes: &'b [u8]) -> Elf<'b> {
+        Elf { bytes, ..*self }
+    }
+
     /// The loaded parts, by ascending address, no two on one page.
     pub fn segments(&self) -> &[Segment] {
         &self.segments[..self.count]
@@ -112,6 +127,14 @@ impl<'a> Elf<'a> {
     /// The relocations: place and value, both counted from the start of the image. The place is
     /// eight bytes inside a writable segment, the value inside the image.
     pub fn relocations(&self) -> impl Iterator<Item = Result<(u64, u64), ElfError>> + '_ {
+        self.relocations_outside(0..0)
+    }
+
+    /// As [`relocations`](Self::relocations), without a look at those of the places `done`.
+    pub fn relocations_outside(
+        &self,
+        done: Range<u64>,
+    ) -> impl Iterator<Item = Result<(u64, u64), ElfError>> + '_ {
         // In one piece, as `read_dynamic` saw to.
         let start = self.file_offset(self.rela.0, self.rela.1);
         let table = start.and_then(|start| self.bytes.get(start as usize..));
@@ -122,12 +145,20 @@ impl<'a> Elf<'a> {
             .0
             .as_chunks::<3>();
         let span = self.span();
+        // The segment of the last place: the next one nearly always lies in it, too.
+        let mut home = Segment::default();
         entries
             .iter()
-            .map(move |entry| self.relocation(entry, span))
+            .filter(move |[place, ..]| !done.contains(&u64::from_le_bytes(*place)))
+            .map(move |entry| self.relocation(entry, span, &mut home))
     }
 
-    fn relocation(&self, entry: &[[u8; 8]; 3], span: u64) -> Result<(u64, u64), ElfError> {
+    fn relocation(
+        &self,
+        entry: &[[u8; 8]; 3],
+        span: u64,
+        home: &mut Segment,
+    ) -> Result<(u64, u64), ElfError> {
         let [place, info, value] = entry.map(u64::from_le_bytes);
         if info as u32 != R_X86_64_RELATIVE {
             return Err("relocation of an unknown type");
@@ -135,12 +166,11 @@ impl<'a> Elf<'a> {
         if place % 8 != 0 {
             return Err("relocation at a place that is not aligned");
         }
-        if !self
-            .segments()
-            .iter()
-            .any(|s| s.write && within(place, 8, s.address, s.memory))
-        {
-            return Err("relocation outside the writable part");
+        if !within(place, 8, home.address, home.memory) {
+            let mut segments = self.segments().iter();
+            *home = *segments
+                .find(|s| s.write && within(place, 8, s.address, s.memory))
+                .ok_or("relocation outside the writable part")?;
         }
         if value > span {
             Err("relocation to outside the image")

@@ -36,6 +36,8 @@ pub use interfaces::{LoadError, StartError};
 /// A verified file.
 pub struct File {
     bytes: RVec<u8>,
+    /// What the headers of the ELF file in it say, which was checked once for all instances.
+    layout: Elf<'static>,
     kept: Arc<Kept>,
     /// Of the domain that had it verified; `None`: the kernel did.
     _charge: Option<Charge>,
@@ -73,17 +75,18 @@ pub fn prepare(file: RVec<u8>) -> Result<Prepared, LoadError> {
 /// [`LoadError::Rpc`] with [`RpcError::NoMemory`], then as for [`prepare`].
 pub fn prepare_for(payer: BlockRef, file: RVec<u8>) -> Result<Prepared, LoadError> {
     let charge = payer.domain().map(|payer| {
-        let bytes = abi::shared::footprint(file.len());
+        let bytes = abi::shared::footprint(file.len()) + size_of::<File>();
         Charge::new(payer.clone(), Kind::Notes, bytes).ok_or(LoadError::Rpc(RpcError::NoMemory))
     });
     let charge = charge.transpose()?;
-    verify(&file)?;
+    let layout = verify(&file)?.detached();
     // What notes the file lies in the kernel's heap.
     if !platform().can_note() {
         return Err(LoadError::Rpc(RpcError::NoMemory));
     }
     let number = payer.block().note_file(File {
         bytes: file,
+        layout,
         kept: Arc::new(Kept::new()),
         _charge: charge,
     });
@@ -148,10 +151,15 @@ impl File {
         Some(Loaded::new(space, &self.kept))
     }
 
-    /// A new domain with its image, which has not run yet, and the address of its entry.
-    fn create(&self, name: &str, limits: Limits) -> Option<(Arc<ControlBlock>, usize)> {
-        let image = self.image();
-        let elf = Elf::parse(image.elf()).expect("prepare checked it");
+    /// A new domain with `image`, which is this file's and has not run yet, and the address of its
+    /// entry.
+    fn create(
+        &self,
+        image: &Image<'_>,
+        name: &str,
+        limits: Limits,
+    ) -> Option<(Arc<ControlBlock>, usize)> {
+        let elf = self.layout.attached(image.elf());
         let starter = domain::starter();
         let mut seat = Seat::new(starter.as_deref(), &limits.group).ok()?;
         let pages = pages(&elf);
@@ -195,8 +203,9 @@ impl Prepared {
             let file = self
                 .file()
                 .ok_or(StartError::Rpc(RpcError::DomainCrashed))?;
-            check_grants(&file.image(), &grants)?;
-            file.create(name, limits)
+            let image = file.image();
+            check_grants(&image, &grants)?;
+            file.create(&image, name, limits)
                 .ok_or(StartError::Rpc(RpcError::NoMemory))?
         };
         match enter(&block, entry, grants, options) {

@@ -29,7 +29,7 @@ pub fn place(elf: &Elf<'_>, space: &dyn ImageSpace) {
                 .copy_from_nonoverlapping(content.as_ptr(), content.len())
         };
     }
-    relocate(elf, space, &(0..0));
+    relocate(elf, space, 0..0);
     elf.segments()
         .iter()
         .for_each(|segment| protect(space, segment));
@@ -47,10 +47,9 @@ fn read_only_later(elf: &Elf<'_>) -> Range<u64> {
 }
 
 /// Relocates, but for the places in `done`.
-fn relocate(elf: &Elf<'_>, space: &dyn ImageSpace, done: &Range<u64>) {
+fn relocate(elf: &Elf<'_>, space: &dyn ImageSpace, done: Range<u64>) {
     let base = space.start().as_ptr();
-    let places = elf.relocations().flatten();
-    for (place, value) in places.filter(|(place, _)| !done.contains(place)) {
+    for (place, value) in elf.relocations_outside(done).flatten() {
         // SAFETY: eight bytes within a writable segment (checked by `Elf::relocation`), in no page
         // of `done`, so that they can be written.
         unsafe {
@@ -84,7 +83,7 @@ pub fn renew(elf: &Elf<'_>, space: &dyn ImageSpace) {
             refill(elf, space, segment, start.max(relro.end)..end);
         }
     }
-    relocate(elf, space, &relro);
+    relocate(elf, space, relro);
 }
 
 /// Writes zeros to the addresses `part`, which lie in pages of the segment, and what the file has
