@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::test::runs_on_the_host;
-use crate::{arch, folders, sources, texts};
+use crate::{arch, folders, sources, subjects, texts};
 use trefoil_gate::packages::{self, Package, Packages};
 use trefoil_gate::project::Project;
 use trefoil_gate::rules::{self, Zone};
@@ -99,6 +99,7 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
         if let Ok(in_framework) = project.relative(file).strip_prefix(arch::FRAMEWORK) {
             found.extend(arch::breaches(file, in_framework, &text));
         }
+        found.extend(subjects::breaches(project.relative(file), &text));
         if may_be_unsafe || is_launcher {
             found.extend(sources::safety_comments(file, &text));
         }

@@ -2,9 +2,10 @@
 //!
 //! One file per command ([`run`], [`test`], [`check`], [`tcb`], [`doc`], [`demo`]), with [`texts`]
 //! (what the documents quote), [`columns`] (how wide prose may be), [`sources`] (what each source
-//! file has), [`folders`] (what stands at the top), [`arch`] (where x86-64 may be named) and
-//! [`linked`] (what is really in an image). The build is in `gate`, a machine to boot on in
-//! `lab/machine`, campaigns and benchmarks in `lab/campaigns`.
+//! file has), [`folders`] (what stands at the top), [`arch`] (where x86-64 may be named),
+//! [`subjects`] (which part of isolation may know which) and [`linked`] (what is really in an
+//! image). The build is in `gate`, a machine to boot on in `lab/machine`, campaigns and benchmarks
+//! in `lab/campaigns`.
 
 pub mod arch;
 pub mod check;
@@ -15,6 +16,7 @@ pub mod folders;
 pub mod linked;
 pub mod run;
 pub mod sources;
+pub mod subjects;
 pub mod tcb;
 pub mod test;
 pub mod texts;

@@ -23,7 +23,7 @@ pub unsafe extern "C" fn run(plan: usize, len: usize, report: usize) -> u32 {
         slack: 0,
         stretch: 1,
     };
-    isolation::domain::thread::with_root(|| match faults::run(plan, &ground) {
+    isolation::call::thread::with_root(|| match faults::run(plan, &ground) {
         Ok(()) => 0,
         Err(why) => {
             crate::log::print(format_args!("faults: {why}"));

@@ -40,7 +40,7 @@ pub fn init() {
     const API: Api = isolation::load::entry::API;
     // SAFETY: nothing of the core has used the shared heap yet, and no domain exists.
     unsafe { set_api(API) };
-    isolation::platform::set(&PROCESS);
+    isolation::set_platform(&PROCESS);
     isolation::load::verify::set_identity(&IDENTITY);
     isolation::call::handle::set_registry(proxies::REGISTRY);
     isolation::death::kill::init();

@@ -258,7 +258,7 @@ unsafe fn grant(
         )
     };
     let sink = Sink(wish.sink[0], wish.sink[1]);
-    isolation::domain::thread::with_root(|| work(&mut wish.number, input, options, &sink))
+    isolation::call::thread::with_root(|| work(&mut wish.number, input, options, &sink))
 }
 
 /// See [`hosted_core::Core::plug_load`].
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn update(wish: *mut PlugWish) -> u32 {
 
 /// See [`hosted_core::Core::plug_end`].
 pub extern "C" fn end(number: u32) {
-    isolation::domain::thread::with_root(|| {
+    isolation::call::thread::with_root(|| {
         let index = (number as usize).wrapping_sub(1);
         let plug = PLUGS.lock().get_mut(index).and_then(Option::take);
         if let Some(plug) = plug {

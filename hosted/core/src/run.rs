@@ -18,7 +18,7 @@ use isolation::{Reason, klog};
 pub unsafe extern "C" fn run(options: usize, len: usize) -> u32 {
     // SAFETY: by the caller's duty.
     let options = unsafe { bytes(options, len) };
-    isolation::domain::thread::with_root(|| match start_first(options) {
+    isolation::call::thread::with_root(|| match start_first(options) {
         Ok(instance) => {
             // The core's own thread is never interrupted.
             let _ = instance.block.wait_gone();

@@ -80,7 +80,7 @@ struct Counts {
 
 /// See [`hosted_core::Core::steps`].
 pub extern "C" fn run() -> u32 {
-    isolation::domain::thread::with_root(|| {
+    isolation::call::thread::with_root(|| {
         let mut failed = 0;
         for call in CALLS {
             match sweep(call) {

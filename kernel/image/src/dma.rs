@@ -52,7 +52,7 @@ struct AllocatorObject(Arc<Pool>);
 
 impl DmaAllocator for AllocatorObject {
     fn reset_done(&self) -> Result<(), HardwareError> {
-        self.0.start(isolation::domain::caller().as_ref())
+        self.0.start(isolation::call::thread::caller().as_ref())
     }
 
     fn allocate(&self, pages: u32) -> Result<Handle<dyn DmaMemory>, HardwareError> {
@@ -60,7 +60,7 @@ impl DmaAllocator for AllocatorObject {
         if pages == 0 || self.0.is_stopped() {
             return Err(HardwareError::NoSuchResource);
         }
-        let user = isolation::domain::caller();
+        let user = isolation::call::thread::caller();
         self.0.note(user.as_ref())?;
         self.0.take_over(user.as_ref())?;
         let lent = match self.0.reuse(pages, user.as_ref())? {

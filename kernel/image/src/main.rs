@@ -52,7 +52,7 @@ mod kernel {
         run_selftests();
         framework::log::start_sender();
         crate::platform::init();
-        isolation::domain::thread::with_root(|| {
+        isolation::call::thread::with_root(|| {
             #[cfg(feature = "testing")]
             if crate::bench::requested() {
                 crate::bench::run();

@@ -77,7 +77,7 @@ pub fn init() {
     // SAFETY: nothing of the kernel has used the shared heap yet, and no domain exists.
     unsafe { set_api(API) };
     debug_assert!(api().now as usize == API.now as usize);
-    isolation::platform::set(&MACHINE);
+    isolation::set_platform(&MACHINE);
     isolation::load::verify::set_identity(&IDENTITY);
     isolation::call::handle::set_registry(proxies::REGISTRY);
     // SAFETY: isolation redirects a frame only to the landing of the call record that the faulting
@@ -100,7 +100,7 @@ fn group_of(attributes: &Attributes) -> task::Group {
 
 fn is_in_service(top_record: usize, group: u64) -> bool {
     // SAFETY: the framework asks for the top record of a thread on this processor, if it has one.
-    unsafe { isolation::domain::thread::is_in_service(top_record as *const _, group) }
+    unsafe { isolation::call::thread::is_in_service(top_record as *const _, group) }
 }
 
 impl Platform for Machine {

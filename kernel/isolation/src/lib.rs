@@ -3,27 +3,30 @@
 //! The promises are RedLeaf's five principles (RedLeaf, section 3), enforced: heap isolation,
 //! exchangeable types, ownership tracking, interface validation, cross-domain call proxying. This
 //! crate is trusted and platform-neutral: it knows the machine only through [`platform::Platform`]
-//! and one per-CPU (or per-thread) block behind the GS register, whose first three words are fixed
-//! ([`thread`]).
+//! and one per-CPU (or per-thread) block behind the GS register, whose first words are fixed
+//! ([`abi::words`]).
 //!
-//! By subject, each a folder:
+//! By subject, each a folder, from the lowest:
 //!
-//! - [`call`]: the call chain. Every call into a domain has a [`call::Record`] on the caller's
-//!   stack, which is how a crash finds its way back. The macro [`proxy!`] writes a whole proxy;
-//!   [`call::handle`] has the proxies themselves as objects, who holds them, and what happens when
-//!   they are dropped.
-//! - [`domain`]: control blocks, the table of all domains, events; [`domain::group`]: domains that
-//!   share one budget; [`domain::account`]: what memory and threads a domain is charged with;
-//!   `quota` says how much of the log it may fill.
-//! - [`memory`]: the shared heap and its owner tables, who may own how much, and what is done when
+//! - [`memory`]: the shared heap and its owner tables, images that are kept, and what is done when
 //!   there is no memory.
-//! - [`death`]: the crash itself, the watchdog, the reaper that waits until nobody is inside, and
-//!   the undertaker that then frees everything.
+//! - [`domain`]: control blocks, the table of all domains, events; [`domain::group`]: domains that
+//!   share one budget; [`domain::account`] and [`domain::budget`]: what memory and threads a domain
+//!   is charged with; `quota` says how much of the log it may fill; `queues`, where the dead and
+//!   their drops wait for those who work on them.
+//! - [`call`]: the call chain. Every call into a domain has a [`call::Record`] on the caller's
+//!   stack, which is how a crash finds its way back; [`call::thread`] has the chain of the running
+//!   thread, `end` the ways out of it. The macro [`proxy!`] writes a whole proxy; [`call::handle`]
+//!   has the proxies themselves as objects, who holds them, and `drops` what happens when they are
+//!   dropped.
+//! - [`death`]: who is ended and why, the watchdog, the reaper that waits until nobody is inside,
+//!   and the undertaker that then frees everything.
 //! - [`load`]: from a signed image file to a running domain, and what the kernel offers it.
 //!
-//! Below them lie [`lock`], [`sync`] and [`platform`]; that one looks up at them only for when a
-//! wait is to end, and for types that it passes on. The subjects need each other: a call asks
-//! whether its domain is dead, a death goes through calls.
+//! In this order each knows those before it and none behind it, and below them lie [`platform`],
+//! [`sync`] and [`lock`], so there are circles of files only inside a subject. `cargo xtask check`
+//! holds the table of that (decision 0030). Where something below has to reach up, it is given what
+//! to call: a wait asks `platform::Chain`, and [`set_platform`] says who answers.
 #![no_std]
 #![cfg_attr(target_os = "none", feature(rust_cold_cc))]
 
@@ -50,3 +53,11 @@ pub use platform::Platform;
 
 #[doc(hidden)]
 pub use abi;
+
+/// Tells this crate which machine it runs on. Called once at boot, before anything else here.
+///
+/// # Panics
+/// If it was called before.
+pub fn set_platform(machine: &'static dyn Platform) {
+    platform::set(machine, &death::Waits);
+}

@@ -114,7 +114,7 @@ fn restore_interrupts(on: bool) {
 #[inline(always)]
 #[must_use = "they must be restored as they were"]
 fn disable_interrupts() -> bool {
-    // SAFETY: GS points to the thread's own words (see `crate::domain::thread`), of which this one
+    // SAFETY: GS points to the thread's own words (see `crate::call::thread`), of which this one
     // is the lock's.
     unsafe {
         core::arch::asm!("inc qword ptr gs:[{word}]", word = const abi::words::LOCKS, options(nostack))

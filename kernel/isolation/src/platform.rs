@@ -1,9 +1,8 @@
 //! What the isolation half asks of the machine: pages, threads, time, and a way to stop the world.
 
-use crate::lock::Lock;
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;
@@ -75,8 +74,8 @@ pub trait Frame {
 
 /// A thread as [`Platform::stop_world`] shows it: it does not run while it is looked at.
 pub struct ThreadView<'a> {
-    /// Its top call record (word 0 of its block).
-    pub top: *mut crate::call::Record,
+    /// Its top call record (word 0 of its block), which only calls look into.
+    pub top: *mut (),
     /// Its registers, if it was interrupted somewhere; `None` if it gave up the processor by
     /// itself.
     pub frame: Option<&'a mut dyn Frame>,
@@ -99,11 +98,14 @@ pub struct Attributes {
     pub urgent: bool,
 }
 
+/// The weight of a group whose starter says nothing.
+pub const USUAL_WEIGHT: u32 = 1024;
+
 impl Attributes {
     /// Of a thread of the kernel's own.
     pub const KERNEL: Attributes = Attributes {
         group: 0,
-        weight: crate::domain::group::USUAL_WEIGHT,
+        weight: USUAL_WEIGHT,
         percent: 0,
         urgent: false,
     };
@@ -180,28 +182,43 @@ pub trait Platform: Sync {
 /// Bytes of stack that every thread has.
 pub const STACK_BYTES: usize = 128 * 1024;
 
-static PLATFORM: Lock<Option<&'static dyn Platform>> = Lock::new(None);
-static mut CHOSEN: Option<&'static dyn Platform> = None;
+/// What a wait has to know of the calls that the running thread is in.
+pub(crate) trait Chain: Sync {
+    /// The thread is about to wait: until when it may at the latest, in nanoseconds since boot.
+    fn note_wait(&self) -> Option<u64>;
+    /// As [`note_wait`](Chain::note_wait), for a thread that lets another one run.
+    fn note_yield(&self) -> Option<u64>;
+    /// Ends whoever had the thread wait for longer than that.
+    fn end_late(&self);
+    /// Whether some domain in the call chain is dead.
+    fn has_dead(&self) -> bool;
+}
 
-/// Tells the isolation half which machine it runs on. Called once at boot, before anything else
-/// here.
-pub fn set(platform: &'static dyn Platform) {
-    let mut chosen = PLATFORM.lock();
-    assert!(chosen.is_none(), "the platform is set once");
-    *chosen = Some(platform);
-    // SAFETY: written once, under the lock, before any other thread of this crate exists.
-    unsafe { CHOSEN = Some(platform) };
+static IS_SET: AtomicBool = AtomicBool::new(false);
+static mut CHOSEN: Option<(&'static dyn Platform, &'static dyn Chain)> = None;
+
+/// Tells the isolation half which machine it runs on, and who knows the calls of a thread.
+pub(crate) fn set(platform: &'static dyn Platform, chain: &'static dyn Chain) {
+    let is_first = !IS_SET.swap(true, Ordering::Relaxed);
+    assert!(is_first, "the platform is set once");
+    // SAFETY: whoever is first writes it, once, before any other thread of this crate exists.
+    unsafe { CHOSEN = Some((platform, chain)) };
+}
+
+#[inline]
+fn chosen() -> (&'static dyn Platform, &'static dyn Chain) {
+    // SAFETY: written once before any reader exists (see `set`).
+    let chosen = unsafe { CHOSEN };
+    chosen.expect("the platform is set at boot")
 }
 
 /// The machine.
 ///
 /// # Panics
-/// If [`set`] was not called.
+/// If [`set_platform`](crate::set_platform) was not called.
 #[inline]
 pub fn platform() -> &'static dyn Platform {
-    // SAFETY: written once before any reader exists (see `set`).
-    let chosen = unsafe { CHOSEN };
-    chosen.expect("the platform is set at boot")
+    chosen().0
 }
 
 /// Waits as [`Platform::wait`] does, and answers [`WaitResult::Interrupted`] only if there is a
@@ -209,25 +226,26 @@ pub fn platform() -> &'static dyn Platform {
 /// too late, when the thread has left the dead domain already, is nobody else's affair.
 ///
 /// In the drop of an object on somebody else's thread it waits no longer than such a drop may take;
-/// then the object's domain is ended (see [`crate::death::drops`]).
+/// then the object's domain is ended (see [`crate::call::drops`]).
 pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResult {
+    let (platform, chain) = chosen();
     loop {
-        let patience = crate::death::drops::note_wait();
+        let patience = chain.note_wait();
         let soonest = [deadline, patience].into_iter().flatten().min();
-        let result = platform().wait(word, expected, soonest);
+        let result = platform.wait(word, expected, soonest);
         let is_early = deadline.is_none_or(|deadline| soonest < Some(deadline));
-        let is_late = patience.is_some_and(|patience| platform().now() >= patience);
+        let is_late = patience.is_some_and(|patience| platform.now() >= patience);
         if is_late {
             // Also where each of its waits is short.
-            crate::death::drops::end_late();
+            chain.end_late();
         }
         if result == WaitResult::TimedOut && is_early {
-            if crate::death::kill::chain_has_dead() {
+            if chain.has_dead() {
                 return WaitResult::Interrupted;
             }
             continue;
         }
-        if result != WaitResult::Interrupted || crate::death::kill::chain_has_dead() {
+        if result != WaitResult::Interrupted || chain.has_dead() {
             return result;
         }
     }
@@ -236,10 +254,11 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResul
 /// Lets another thread run, on behalf of a domain. A drop on somebody else's thread that does so
 /// for longer than it may take ends the object's domain, as in [`wait`].
 pub(crate) fn yield_now() {
-    let patience = crate::death::drops::note_yield();
-    platform().yield_now();
-    if patience.is_some_and(|patience| platform().now() >= patience) {
-        crate::death::drops::end_late();
+    let (platform, chain) = chosen();
+    let patience = chain.note_yield();
+    platform.yield_now();
+    if patience.is_some_and(|patience| platform.now() >= patience) {
+        chain.end_late();
     }
 }
 

@@ -6,8 +6,9 @@ use interfaces::{
     AnyHandle, DomainSpec, Handle, Image, LoadError, Loader, Port, RVec, RpcError, RpcResult,
     StartError, Started, Text,
 };
+use isolation::call::thread::caller;
 use isolation::domain::group::GroupSpec;
-use isolation::domain::{self, BlockRef, Limits};
+use isolation::domain::{BlockRef, Limits};
 use isolation::load::loader::{self, File, MOST_GRANTS, Prepared};
 
 /// Verifies images.
@@ -15,7 +16,7 @@ pub struct ImageLoader;
 
 impl Loader for ImageLoader {
     fn prepare(&self, file: RVec<u8>) -> Result<Handle<dyn Image>, LoadError> {
-        let payer = domain::caller().map_or(BlockRef::Kernel, BlockRef::Domain);
+        let payer = caller().map_or(BlockRef::Kernel, BlockRef::Domain);
         let prepared = loader::prepare_for(payer, file)?;
         Ok(Handle::new(ImageObject(prepared))?)
     }

@@ -9,9 +9,9 @@ use interfaces::{
 use isolation::Reason;
 use isolation::call::handle;
 use isolation::death::kill;
+use isolation::domain::budget;
 use isolation::domain::group::Group;
 use isolation::domain::{self, ControlBlock, Ended};
-use isolation::memory::budget;
 use isolation::memory::heap::{OBJECTS, PROXIES};
 
 /// What the monitor shows of the machine.
@@ -83,7 +83,7 @@ impl Domain for DomainObject {
     }
 
     fn adopt_thread(&self) -> RpcResult<()> {
-        isolation::domain::thread::give_to(&self.0)
+        isolation::call::thread::give_to(&self.0)
     }
 
     fn wait_until(&self, deadline: u64) -> RpcResult<bool> {

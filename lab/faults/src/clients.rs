@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use interfaces::{Block, BlockError};
-use isolation::domain::thread::with_root;
+use isolation::call::thread::with_root;
 use isolation::lock::Lock;
 use isolation::platform::{Attributes, platform};
 

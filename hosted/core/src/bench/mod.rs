@@ -58,7 +58,7 @@ const ALL: [Bench; 7] = [
 pub unsafe extern "C" fn run(names: usize, len: usize) -> u32 {
     // SAFETY: by the caller's duty.
     let names = core::str::from_utf8(unsafe { bytes(names, len) }).unwrap_or("");
-    isolation::domain::thread::with_root(|| match run_all(names) {
+    isolation::call::thread::with_root(|| match run_all(names) {
         Ok(()) => 0,
         Err(why) => {
             crate::log::print(format_args!("bench {why}"));

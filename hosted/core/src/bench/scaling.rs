@@ -149,5 +149,5 @@ impl Round {
 extern "C" fn caller(share: usize) {
     // SAFETY: `rate` gave this thread a share of the round.
     let round = unsafe { Arc::from_raw(share as *const Round) };
-    isolation::domain::thread::with_root(|| round.take_part());
+    isolation::call::thread::with_root(|| round.take_part());
 }

@@ -2,10 +2,16 @@
 
 use super::{Entered, Left, Method, Record, enter, leave, offsets, outcome, stack_is_low};
 use crate::domain::ControlBlock;
+use crate::domain::words::KERNEL;
 use abi::RpcError;
 use core::arch::naked_asm;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
+
+/// What a call that the kernel itself makes through [`guarded`] is called.
+pub const fn internal(name: &'static str, budget: u32) -> Method {
+    Method::new(guarded_stub as *const (), KERNEL, name, budget, true)
+}
 
 /// What was passed to [`guarded_as`] with the mark that `record` has.
 ///

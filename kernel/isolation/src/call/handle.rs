@@ -5,7 +5,7 @@
 //! their own with the same owner tables as shared objects
 //! ([`heap::PROXIES`](crate::memory::heap::PROXIES)), so that handing a proxy on is one store, and
 //! the proxies of a dead holder are found by their owner. When the last proxy of an export goes,
-//! the object's own drop runs inside its domain, guarded like any call; [`crate::death::drops`]
+//! the object's own drop runs inside its domain, guarded like any call; [`crate::call::drops`]
 //! says on which thread.
 
 mod crossing;
@@ -16,12 +16,14 @@ pub use registry::{ProxyEntry, proxy_entry, set_registry};
 use crossing::wrap;
 pub use crossing::{inward, outward};
 
-use crate::death::drops::{self, Dropper};
+use super::end::check_stack;
+use crate::call::drops::{self, Dropper};
+use crate::call::thread::{current, current_id, top};
 use crate::domain::account::{Charge, Kind};
-use crate::domain::thread::{current, current_id, top};
-use crate::domain::{BlockRef, Claim, ControlBlock, kernel_block};
+use crate::domain::budget;
+use crate::domain::exports::Export;
+use crate::domain::{BlockRef, Claim, ControlBlock, kernel_block, queues};
 use crate::lock::Lock;
-use crate::memory::budget;
 use crate::memory::heap::{PROXIES, Search, SharedHeap};
 use crate::memory::owner::Owner;
 use crate::platform::platform;
@@ -31,26 +33,6 @@ use abi::{RpcError, RpcResult, Transfer};
 use alloc::boxed::Box;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
-
-/// An object that has left its domain. When its last proxy is gone it is the *orphan* that
-/// [`crate::death::drops`] takes care of.
-pub(crate) struct Export {
-    /// Proxies that point here.
-    proxies: AtomicUsize,
-    /// The object, by the one reference that crossed.
-    pub(crate) object: RawHandle,
-    /// Its domain.
-    pub(crate) domain: BlockRef,
-    /// Without proxies: the next one in a row.
-    pub(crate) next: Option<NonNull<Export>>,
-    /// Whose memory this is, until the object's drop is over: the exporter's, or that of the domain
-    /// which was given an object of the kernel.
-    _charge: Option<Charge>,
-}
-
-// SAFETY: what it holds is the one reference to an object that may be used from any thread inside
-// its domain; the next one is touched by whoever has the row alone.
-unsafe impl Send for Export {}
 
 /// What an export is charged with, in bytes. An object of the kernel's comes with it, so it is a
 /// little more than that.
@@ -122,13 +104,7 @@ fn export(inner: RawHandle, interface: u64, domain: BlockRef, owner: u32) -> Rpc
     if charge.as_ref().is_some_and(Option::is_none) {
         return Err(RpcError::NoMemory);
     }
-    let export = Box::new(Export {
-        proxies: AtomicUsize::new(0),
-        object: inner,
-        domain,
-        next: None,
-        _charge: charge.flatten(),
-    });
+    let export = Box::new(Export::new(inner, domain, charge.flatten()));
     let export = NonNull::from(Box::leak(export));
     let made = new_proxy(export, interface, owner);
     if made.is_err() {
@@ -207,7 +183,7 @@ pub unsafe fn is_kernel_object(data: *const u8) -> bool {
 
 /// Another proxy for the same object, for the domain whose code runs.
 unsafe extern "C" fn retain_proxy(data: *mut u8) -> *mut u8 {
-    crate::load::entry::check_stack();
+    check_stack();
     // SAFETY: the data pointer of a live proxy.
     let proxy = unsafe { &*data.cast::<Proxy>() };
     new_proxy(proxy.export, proxy.interface, current_id())
@@ -216,10 +192,10 @@ unsafe extern "C" fn retain_proxy(data: *mut u8) -> *mut u8 {
 
 /// Drops a proxy.
 unsafe extern "C" fn release_proxy(data: *mut u8) {
-    crate::load::entry::check_stack();
+    check_stack();
     // SAFETY: the data pointer of a live proxy whose handle is being dropped.
     unsafe {
-        if crate::domain::thread::stack_left() < RELEASE_RESERVE {
+        if crate::call::thread::stack_left() < RELEASE_RESERVE {
             bury(data.cast());
         } else {
             end_proxy(data.cast(), Dropper::Anybody);
@@ -254,7 +230,7 @@ unsafe fn bury(proxy: *mut Proxy) {
         (*proxy).inner.data = buried.0.cast();
         buried.0 = proxy;
     }
-    crate::death::undertaker::work_waits();
+    queues::work_waits();
 }
 
 /// Whether [`end_buried`] has something to do.

@@ -1,7 +1,5 @@
 //! What a proxy tells of a method.
 
-use super::guarded::guarded_stub;
-
 /// What is known of a method at compile time.
 #[derive(Debug)]
 pub struct Method {
@@ -36,20 +34,6 @@ impl Method {
             name,
             budget,
             frees,
-        }
-    }
-
-    /// What stands for the interface in calls that the kernel itself makes.
-    pub(crate) const KERNEL: &'static str = "kernel";
-
-    /// For calls that the kernel itself makes through [`guarded`].
-    pub const fn internal(name: &'static str, budget: u32) -> Self {
-        Method {
-            stub: guarded_stub as *const (),
-            interface: Self::KERNEL,
-            name,
-            budget,
-            frees: true,
         }
     }
 }

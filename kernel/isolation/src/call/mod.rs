@@ -9,28 +9,33 @@
 //! the method's own type. There is no unwinder and no function that returns twice.
 //!
 //! States of a record: linked (from [`enter`] to [`leave`]); while linked, [`CALLER_DEAD`] and
-//! [`CALLEE_DEAD`] may be set on it by the thread itself (in [`crate::death::kill`]) or while the
+//! [`CALLEE_DEAD`] may be set on it by the thread itself (in [`end`]) or while the
 //! world is stopped. Then the proxy drops the result, and goes on unwinding ([`unwind_further`])
 //! instead of returning into a dead domain, or gives an error instead of what a dead domain
 //! returned.
 
+mod asked;
+pub(crate) mod drops;
+pub(crate) mod end;
 mod guarded;
 pub mod handle;
+mod landing;
 mod method;
 mod proxy;
+pub mod thread;
 
-pub use guarded::guarded;
 pub(crate) use guarded::{data_of, guarded_as};
+pub use guarded::{guarded, internal};
+pub use landing::{offsets, resume};
 pub use method::Method;
 
-use crate::death::kill::Restock;
-use crate::domain::thread::{set_top, stack_low, top};
+pub use crate::domain::UNBOUNDED;
+use crate::domain::queues;
 use crate::domain::{ALIVE, Admitted, CRASH_NEXT, ControlBlock, DEAD};
-use crate::platform::Landing;
 use abi::{Exchangeable, RpcError};
-use core::arch::asm;
-use core::mem::offset_of;
+use asked::Restock;
 use core::sync::atomic::{AtomicU32, Ordering};
+use thread::{set_top, stack_low, top};
 
 /// One call from a domain (or the kernel) into a domain, on the stack of the calling thread.
 #[derive(Debug)]
@@ -70,9 +75,6 @@ pub const CALLEE_DEAD: u32 = 4;
 pub const COUNTED: u32 = 2;
 /// Record state: the call is the drop of an object whose last handle went elsewhere.
 pub(crate) const DROP: u32 = 8;
-
-/// A budget of no limit.
-pub const UNBOUNDED: u32 = u32::MAX;
 
 /// Stack that must be left for a call. A callee that needs no more than this less what the kernel's
 /// own functions need cannot be made to overflow by a caller who has used up the rest; and every
@@ -252,7 +254,7 @@ off_the_path! {
             // Not linked any more. Who is refused for want of memory has the domain look for some,
             // now and then.
             if error != RpcError::NoMemory
-                || crate::death::kill::restock(&*block) == Restock::NotTried
+                || asked::restock(&*block) == Restock::NotTried
             {
                 return Err(error);
             }
@@ -304,7 +306,7 @@ unsafe fn admit_linked(
         };
         abandon(record);
         if (*block).alive.load(Ordering::Relaxed) == CRASH_NEXT {
-            crate::death::kill::crash_as_asked(&*block);
+            asked::crash_as_asked(&*block);
         }
         Err(error)
     }
@@ -324,7 +326,7 @@ off_the_path! {
                 (*(*record).domain).give_call();
             }
             if state & CALLEE_DEAD != 0 {
-                crate::death::kill::has_left();
+                queues::has_left();
             }
             match state {
                 _ if state & CALLER_DEAD != 0 => Outcome::CallerDied,
@@ -400,60 +402,4 @@ pub unsafe fn unwind_further(record: *mut Record) -> ! {
     // SAFETY: the caller is a dead domain, so it was entered through a record, which is now the
     // top.
     unsafe { resume((*record).previous) }
-}
-
-impl Record {
-    /// The registers with which the thread leaves the callee through the error stub.
-    pub fn landing(&self) -> Landing {
-        // SAFETY: the trampoline wrote the method before the callee could run.
-        let ip = unsafe { (*self.method).stub } as usize;
-        let saved = [self.rbx, self.rbp, self.r12, self.r13, self.r14, self.r15];
-        Landing {
-            ip,
-            sp: self.sp,
-            rdi: self.rdi,
-            saved,
-        }
-    }
-}
-
-/// Leaves the callee of `record`, the top record, through its error stub.
-///
-/// # Safety
-/// The thread is inside the callee, or in kernel code on its behalf that owns nothing.
-pub unsafe fn resume(record: *mut Record) -> ! {
-    // SAFETY: the trampoline filled the record; the frames above `sp` are the callee's and dead,
-    // the one at `sp` is the proxy's and stands. Clearing the direction flag is what every function
-    // may expect.
-    unsafe {
-        asm!(
-            "cld",
-            "mov rbx, [rax + {rbx}]", "mov rbp, [rax + {rbp}]", "mov r12, [rax + {r12}]",
-            "mov r13, [rax + {r13}]", "mov r14, [rax + {r14}]", "mov r15, [rax + {r15}]",
-            "mov rdi, [rax + {rdi}]", "mov rsp, [rax + {sp}]", "mov rax, [rax + {method}]",
-            "jmp [rax + {stub}]",
-            in("rax") record,
-            rbx = const offset_of!(Record, rbx), rbp = const offset_of!(Record, rbp),
-            r12 = const offset_of!(Record, r12), r13 = const offset_of!(Record, r13),
-            r14 = const offset_of!(Record, r14), r15 = const offset_of!(Record, r15),
-            rdi = const offset_of!(Record, rdi), sp = const offset_of!(Record, sp),
-            method = const offset_of!(Record, method), stub = const offset_of!(Method, stub),
-            options(noreturn),
-        )
-    }
-}
-
-#[doc(hidden)]
-pub mod offsets {
-    //! Offsets in [`Record`](super::Record) for the trampolines of [`proxy!`](crate::proxy).
-    use super::{Record, offset_of};
-    pub const SP: usize = offset_of!(Record, sp);
-    pub const RBX: usize = offset_of!(Record, rbx);
-    pub const RBP: usize = offset_of!(Record, rbp);
-    pub const R12: usize = offset_of!(Record, r12);
-    pub const R13: usize = offset_of!(Record, r13);
-    pub const R14: usize = offset_of!(Record, r14);
-    pub const R15: usize = offset_of!(Record, r15);
-    pub const RDI: usize = offset_of!(Record, rdi);
-    pub const METHOD: usize = offset_of!(Record, method);
 }

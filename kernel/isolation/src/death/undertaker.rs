@@ -5,45 +5,20 @@
 //! threads of their own do it, not the reaper's: whoever blocks one of them delays what that one
 //! clears away, and if he is ended in turn, the reaper gets the thread out of him. A helper is
 //! added when work waits for ten milliseconds and none is idle, and leaves when it finds no more.
-//! Who is in a drop of a living domain does not count ([`crate::death::drops`]): of those there may
+//! Who is in a drop of a living domain does not count ([`crate::call::drops`]): of those there may
 //! be as many as there are domains.
 
-use crate::call::handle;
-use crate::domain::account::{Charge, Kind, THREAD_BYTES};
-use crate::domain::thread::with_root;
-use crate::domain::{ControlBlock, State};
-use crate::lock::Lock;
+use super::kill;
+use crate::call::thread::with_root;
+use crate::call::{drops, handle};
+use crate::domain::queues::{HELPERS_WORK, QUEUE, away};
+use crate::domain::{ControlBlock, Reason, State, budget};
 use crate::platform::{Attributes, platform};
-use crate::sync::AtomicU32;
-use abi::RpcError;
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 /// Most helpers.
 const MOST_HELPERS: u32 = 16;
-static QUEUE: Lock<Queue> = Lock::new(Queue {
-    ready: VecDeque::new(),
-    dropping: VecDeque::new(),
-    helpers: 0,
-    away: 0,
-    idle: 0,
-});
-static WORK: AtomicU32 = AtomicU32::new(0);
-
-struct Queue {
-    /// Dead domains that nobody is inside of.
-    ready: VecDeque<Arc<ControlBlock>>,
-    /// Domains with drops that others left to a helper; each is there once.
-    dropping: VecDeque<Arc<ControlBlock>>,
-    /// Threads that there are, without those that are away.
-    helpers: u32,
-    /// Threads that are in a drop, which may never return. Their places are taken by others.
-    away: u32,
-    /// Those of them that look for work.
-    idle: u32,
-}
-
 /// Starts the first helper. Called once at boot.
 ///
 /// # Panics
@@ -51,54 +26,6 @@ struct Queue {
 pub(crate) fn init() {
     let first = add_helper();
     assert!(first == NewHelper::Added, "memory for the first helper");
-}
-
-/// Makes room in the queues for `domains` domains, each of which is in each of them once at most.
-/// Who waits here later needs no memory for it.
-///
-/// # Errors
-/// [`RpcError::NoMemory`].
-pub(crate) fn make_room(domains: usize) -> Result<(), RpcError> {
-    let mut queue = QUEUE.lock();
-    let Queue {
-        ready, dropping, ..
-    } = &mut *queue;
-    [ready, dropping].into_iter().try_for_each(|line| {
-        let more = domains.saturating_sub(line.len());
-        line.try_reserve(more).map_err(|_| RpcError::NoMemory)
-    })
-}
-
-/// For how many domains there is room.
-#[cfg(test)]
-pub(crate) fn room() -> usize {
-    let queue = QUEUE.lock();
-    queue.ready.capacity().min(queue.dropping.capacity())
-}
-
-/// Has everything freed that the dead domain `block` owned. Nobody is inside.
-pub(crate) fn clear_away(block: Arc<ControlBlock>) {
-    QUEUE.lock().ready.push_back(block);
-    work_waits();
-}
-
-/// Has a helper carry out the drops that were left to it in `block`, which none does yet.
-pub(crate) fn drop_for(block: Arc<ControlBlock>) {
-    QUEUE.lock().dropping.push_back(block);
-    work_waits();
-}
-
-/// Runs `body`, drops of the domain `block` that may never return, in a helper. Meanwhile it does
-/// not count as one, and `block` pays for it, whatever its limit says: an object must not stay
-/// because its domain is at its limit.
-pub(crate) fn away(block: &Arc<ControlBlock>, body: impl FnOnce()) {
-    let _charge = Charge::anyway(block.clone(), Kind::Notes, THREAD_BYTES);
-    let go = |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers - 1, queue.away + 1);
-    let come =
-        |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers + 1, queue.away - 1);
-    go(&mut QUEUE.lock());
-    body();
-    come(&mut QUEUE.lock());
 }
 
 /// Whether there is more work than idle helpers, so that [`add_helper`] should be called if it
@@ -111,14 +38,7 @@ pub(crate) fn is_behind() -> bool {
 
 /// Whether there is work that is not in the queue.
 fn other_work() -> bool {
-    handle::any_buried() || crate::memory::budget::audit_waits()
-}
-
-/// Wakes a helper.
-pub(crate) fn work_waits() {
-    WORK.fetch_add(1, Ordering::Release);
-    platform().wake(&WORK, 1);
-    crate::death::kill::look_again();
+    handle::any_buried() || budget::audit_waits()
 }
 
 /// Threads that there are.
@@ -162,12 +82,12 @@ pub(crate) fn add_helper() -> NewHelper {
 extern "C" fn help(_: usize) {
     with_root(|| {
         loop {
-            let seen = WORK.load(Ordering::Acquire);
+            let seen = HELPERS_WORK.load(Ordering::Acquire);
             while work() == Work::Done {}
             if leave_or_stay() == Idle::Leaves {
                 return;
             }
-            platform().wait(&WORK, seen, None);
+            platform().wait(&HELPERS_WORK, seen, None);
         }
     })
 }
@@ -237,11 +157,11 @@ fn work() -> Work {
         return Work::None;
     };
     match &piece {
-        Piece::Dead(block) => crate::death::kill::reclaim(block),
-        Piece::Drops(block) => away(block, || crate::death::drops::help(block)),
+        Piece::Dead(block) => kill::reclaim(block),
+        Piece::Drops(block) => away(block, || drops::help(block)),
         Piece::Other => {
             handle::end_buried();
-            crate::memory::budget::audit();
+            budget::audit(|block| kill::kill(block, Reason::OverBudget));
         }
     }
     QUEUE.lock().idle += 1;

@@ -1,5 +1,5 @@
 //! What memory and threads a domain is charged with. All of it counts in its group's budget, too;
-//! what it owns on the shared heap is kept in [`crate::memory::budget`].
+//! what it owns on the shared heap is kept in [`crate::domain::budget`].
 //!
 //! | kind | charged | given back |
 //! | --- | --- | --- |

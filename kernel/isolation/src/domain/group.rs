@@ -14,9 +14,10 @@
 mod tests;
 
 use crate::domain::account::may_take;
+use crate::domain::budget::{self, Recount};
 use crate::domain::{Claim, ControlBlock, Limits};
 use crate::lock::Lock;
-use crate::memory::budget::{self, Recount};
+pub use crate::platform::USUAL_WEIGHT;
 use crate::platform::{PAGE, platform};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize};
 use abi::RpcError;
@@ -56,9 +57,6 @@ impl Default for GroupSpec {
         GroupSpec::NONE
     }
 }
-
-/// The weight of a group whose starter says nothing.
-pub const USUAL_WEIGHT: u32 = 1024;
 
 /// Least and greatest weight of a group. Whoever schedules may have narrower ends.
 const WEIGHTS: (u32, u32) = (1, 1 << 16);

@@ -1,20 +1,23 @@
 //! What a domain has beside shared objects: its private heap, its image, verified files.
 
 use super::ControlBlock;
-use crate::load::kept::Loaded;
-use crate::load::loader::File;
+use crate::memory::kept::Loaded;
 use crate::platform::{PAGE, platform};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use core::any::Any;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
+
+/// A verified file. Only the loader, who knows its type, looks into it.
+pub(crate) type HeldFile = Arc<dyn Any + Send + Sync>;
 
 pub(super) struct Memory {
     /// Private heap: start address and pages of each run.
     pub(super) runs: BTreeMap<usize, usize>,
     pub(super) image: Option<Loaded>,
     /// Files that it had verified, and the number of the next one.
-    pub(super) files: BTreeMap<u64, Arc<File>>,
+    pub(super) files: BTreeMap<u64, HeldFile>,
     pub(super) next_file: u64,
 }
 
@@ -32,8 +35,7 @@ impl ControlBlock {
 
     /// Keeps a file that it had verified, until it is forgotten or this domain is gone; its number.
     /// A thread that is in the domain, or in a call of its, calls this.
-    pub(crate) fn note_file(&self, file: File) -> u64 {
-        let file = Arc::new(file);
+    pub(crate) fn note_file(&self, file: HeldFile) -> u64 {
         let mut memory = self.memory.lock();
         let number = memory.next_file;
         memory.next_file += 1;
@@ -42,12 +44,12 @@ impl ControlBlock {
     }
 
     /// The file with this number, if it is still kept.
-    pub(crate) fn file(&self, number: u64) -> Option<Arc<File>> {
+    pub(crate) fn file(&self, number: u64) -> Option<HeldFile> {
         self.memory.lock().files.get(&number).cloned()
     }
 
     /// Takes back the note of a file. To be dropped without a lock.
-    pub(crate) fn forget_file(&self, number: u64) -> Option<Arc<File>> {
+    pub(crate) fn forget_file(&self, number: u64) -> Option<HeldFile> {
         self.memory.lock().files.remove(&number)
     }
 

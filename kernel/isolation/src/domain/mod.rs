@@ -7,16 +7,20 @@
 
 pub mod account;
 mod admission;
+pub mod budget;
 mod claim;
 mod events;
+pub(crate) mod exports;
 pub mod group;
 mod holdings;
+mod life;
 mod limits;
+mod log;
+pub(crate) mod queues;
 pub(crate) mod quota;
 mod reference;
 mod table;
 pub(crate) mod text;
-pub mod thread;
 mod times;
 pub(crate) mod words;
 
@@ -27,23 +31,24 @@ use events::announce;
 pub(crate) use events::prepare_events;
 pub use events::{Event, wait_event};
 use holdings::Memory;
+pub(crate) use life::Died;
+pub use life::Ended;
 pub use limits::Limits;
 use reference::KERNEL;
 pub use reference::{BlockRef, kernel_block};
-pub use table::{caller, caller_id, find, next, other_ns};
-pub(crate) use table::{create, forget, starter};
+pub(crate) use table::{create, forget};
+pub use table::{find, next, other_ns};
+use times::{Calls, PLACES};
 
-use crate::death::drops::Drops;
+use crate::domain::exports::Drops;
 use crate::domain::group::Group;
 use crate::domain::quota::Quota;
-use crate::domain::thread::PLACES;
 use crate::domain::words::LastWords;
 use crate::lock::Lock;
 use crate::memory::owner::Owner;
-use crate::platform::{PAGE, WaitResult, platform, wait};
+use crate::platform::PAGE;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
-use abi::RpcError;
-use abi::Text;
+use abi::{RpcError, Text};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
@@ -66,6 +71,9 @@ pub const ALIVE_COUNTED: u32 = 3;
 /// `SHORT` to [`CRASH_NEXT`] by an operator; `CRASH_NEXT` to open by who makes it crash; anything
 /// to [`DEAD`].
 pub const SHORT: u32 = 4;
+
+/// A budget of no limit, in milliseconds.
+pub const UNBOUNDED: u32 = u32::MAX;
 
 /// Budget of a call where neither interface nor domain says anything, in milliseconds.
 pub const DEFAULT_BUDGET_MS: u32 = 5_000;
@@ -107,10 +115,6 @@ pub struct ControlBlock {
     calls: [Calls; PLACES],
 }
 
-/// Calls into a domain from one place. Alone on its cache line.
-#[repr(align(64))]
-struct Calls(AtomicU64);
-
 /// What changes while a domain runs.
 #[repr(align(64))]
 pub struct Counters {
@@ -130,7 +134,7 @@ pub struct Counters {
     threads_ns: AtomicU64,
     /// Calls under way, where they are counted.
     pub(crate) calls_inside: AtomicU32,
-    /// What [`crate::memory::budget`] knows of its shared memory: bytes that it may allocate before
+    /// What [`crate::domain::budget`] knows of its shared memory: bytes that it may allocate before
     /// more are granted.
     pub(crate) allowance: AtomicUsize,
     /// And bytes that its group is charged with for it.
@@ -220,49 +224,6 @@ impl ControlBlock {
         self.image_start.load(Ordering::Relaxed)
     }
 
-    /// What it is doing.
-    pub fn state(&self) -> State {
-        let state = u64::from(self.counters.state.load(Ordering::Acquire));
-        match State::from_number(state).expect("only numbers of states are stored") {
-            // The reaper has not got to it yet.
-            State::Starting | State::Running if !self.is_alive() => State::Dying,
-            state => state,
-        }
-    }
-
-    /// Whether the start of `state`, or of a later one, was announced.
-    pub(crate) fn has_entered(&self, state: State) -> bool {
-        self.counters.state.load(Ordering::Acquire) >= state.number()
-    }
-
-    /// Keeps what the log is to say of its crash.
-    pub(crate) fn put_down(&self, words: LastWords) {
-        *self.words.lock() = Some(words);
-    }
-
-    /// What the log has not said yet of its crash.
-    pub(crate) fn take_words(&self) -> Option<LastWords> {
-        self.words.lock().take()
-    }
-
-    /// Counts a line of `bytes` bytes that it writes to the log. How many were lost since the last
-    /// one that was not; `None` if this one is.
-    pub(crate) fn take_line(&self, bytes: usize) -> Option<u32> {
-        let now = platform().now();
-        self.quota.lock().take(now, bytes as u64)
-    }
-
-    /// Lines of its that the log has lost and does not tell of yet; they count as told.
-    pub(crate) fn take_lost_lines(&self) -> u32 {
-        self.quota.lock().take_lost()
-    }
-
-    /// Why it ended.
-    pub fn reason(&self) -> Reason {
-        let reason = u64::from(self.counters.reason.load(Ordering::Relaxed));
-        Reason::from_number(reason).expect("only numbers of reasons are stored")
-    }
-
     /// Bytes that it may own on the shared heap; 0: no limit.
     pub fn shared_limit(&self) -> usize {
         self.limits.shared.saturating_mul(PAGE)
@@ -276,7 +237,7 @@ impl ControlBlock {
     /// Milliseconds that a call may run for which the interface says `budget`; 0: it says nothing.
     pub fn budget_of(&self, budget: u32) -> u32 {
         match (budget, self.limits.call_ms) {
-            (crate::call::UNBOUNDED, _) => budget,
+            (UNBOUNDED, _) => budget,
             (0, _) => self.call_ms(),
             (_, 0) => budget,
             (_, own) => budget.min(own),
@@ -286,7 +247,7 @@ impl ControlBlock {
     /// Milliseconds that a thread which it created may run in it without waiting.
     pub fn thread_ms(&self) -> u32 {
         match self.limits.call_ms {
-            0 => crate::call::UNBOUNDED,
+            0 => UNBOUNDED,
             own => own,
         }
     }
@@ -299,86 +260,6 @@ impl ControlBlock {
             self.limits.call_ms
         }
     }
-
-    /// Announces the start of a new state and tells those who wait for events.
-    pub(crate) fn enter_state(self: &Arc<Self>, state: State) {
-        self.counters.state.store(state.number(), Ordering::Release);
-        announce(self, state);
-        if state == State::Gone {
-            self.counters.gone.store(1, Ordering::Release);
-            platform().wake(&self.counters.gone, u32::MAX);
-        }
-    }
-
-    /// Announces that it has started, unless it died in doing so.
-    pub(crate) fn enter_running(&self) {
-        let (from, to) = (State::Starting.number(), State::Running.number());
-        let changed =
-            self.counters
-                .state
-                .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
-        if changed.is_ok() {
-            announce(self, State::Running);
-        }
-    }
-
-    /// Marks it dead for `reason`, unless somebody has done so before.
-    pub(crate) fn die(&self, reason: Reason) -> Died {
-        if self.alive.swap(DEAD, Ordering::SeqCst) == DEAD {
-            return Died::Before;
-        }
-        self.counters
-            .reason
-            .store(reason.number(), Ordering::Relaxed);
-        Died::Now
-    }
-
-    /// Blocks until it is gone.
-    ///
-    /// # Errors
-    /// [`RpcError::Interrupted`] if a domain that waits here dies meanwhile.
-    pub fn wait_gone(&self) -> Result<Reason, RpcError> {
-        self.await_end(None).map(|_| self.reason())
-    }
-
-    /// Blocks until it is gone, until `deadline` (nanoseconds since boot) at most.
-    ///
-    /// # Errors
-    /// As [`wait_gone`](Self::wait_gone).
-    pub fn wait_gone_until(&self, deadline: u64) -> Result<Ended, RpcError> {
-        self.await_end(Some(deadline))
-    }
-
-    fn await_end(&self, deadline: Option<u64>) -> Result<Ended, RpcError> {
-        while self.counters.gone.load(Ordering::Acquire) == 0 {
-            match wait(&self.counters.gone, 0, deadline) {
-                WaitResult::Interrupted => return Err(RpcError::Interrupted),
-                WaitResult::TimedOut => return Ok(Ended::TimedOut),
-                _ => {}
-            }
-        }
-        Ok(Ended::Gone)
-    }
-}
-
-/// Whose deed a death is.
-#[must_use = "who made a domain die hands it to the reaper; nobody else does"]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Died {
-    /// It dies by this.
-    Now,
-    /// It was dead, and keeps the reason that it has.
-    Before,
-}
-
-/// How a wait for the end of a domain ended.
-#[must_use = "a domain is not gone because its end was waited for"]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Nothing is left of it.
-    Gone,
-    /// The deadline passed.
-    TimedOut,
 }
 
 /// What a control block is charged with, in bytes: the block, its group, and their places in
@@ -394,9 +275,7 @@ static BLOCKS: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize
 /// [`RpcError::NoMemory`]; it is not counted then.
 fn make_room() -> Result<(), RpcError> {
     let count = BLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
-    let room = crate::death::kill::make_room(count)
-        .and_then(|()| crate::death::undertaker::make_room(count));
-    room.inspect_err(|_| _ = BLOCKS.fetch_sub(1, Ordering::Relaxed))
+    queues::make_room(count).inspect_err(|_| _ = BLOCKS.fetch_sub(1, Ordering::Relaxed))
 }
 
 impl Drop for ControlBlock {

@@ -2,8 +2,8 @@
 
 use super::{BLOCK_BYTES, BLOCKS, Claim, ControlBlock, KERNEL, Limits, announce, make_room};
 use crate::domain::group::{Group, Seat};
-use crate::load::kept::Loaded;
 use crate::lock::Lock;
+use crate::memory::kept::Loaded;
 use crate::memory::relief;
 use crate::platform::{PAGE, platform};
 use crate::sync::AtomicU64;
@@ -30,15 +30,6 @@ static TABLE: Lock<Table> = Lock::new(Table {
 struct Table {
     next: u32,
     blocks: BTreeMap<u32, Arc<ControlBlock>>,
-}
-
-/// The domain that starts another: the one whose code runs, or that called the kernel object whose
-/// code runs. `None`: the kernel.
-pub(crate) fn starter() -> Option<Arc<ControlBlock>> {
-    match crate::domain::thread::current_id() {
-        abi::shared::KERNEL_OWNER => caller(),
-        id => find(id),
-    }
 }
 
 /// A new domain in state `Starting` with `image`, which `starter` starts and which takes `seat` in
@@ -91,22 +82,6 @@ pub(crate) fn create(
     drop(table);
     announce(&block, State::Starting);
     Ok(block)
-}
-
-/// The number of the domain that called the kernel object whose code runs; 0: the kernel itself.
-pub fn caller_id() -> u32 {
-    caller().map_or(0, |block| block.id)
-}
-
-/// The domain that called the kernel object whose code runs.
-pub fn caller() -> Option<Arc<ControlBlock>> {
-    let top = crate::domain::thread::top();
-    // SAFETY: records of the running thread; the block that one names is not freed.
-    let id = unsafe {
-        let previous = (!top.is_null()).then(|| (*top).previous)?;
-        (!previous.is_null()).then(|| (*(*previous).domain).id)?
-    };
-    find(id)
 }
 
 /// The domain with this number, if it is not gone.

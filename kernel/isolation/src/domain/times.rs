@@ -1,8 +1,29 @@
 //! The processor time and the calls of a domain.
 
-use super::{Calls, ControlBlock};
-use crate::domain::thread::place;
+use super::ControlBlock;
+use crate::sync::AtomicU64;
+use abi::words;
 use core::sync::atomic::Ordering;
+
+/// Places that counts are spread over, so that processors do not write the same cache line: a power
+/// of two.
+pub(super) const PLACES: usize = 8;
+
+/// Calls into a domain from one place. Alone on its cache line.
+#[repr(align(64))]
+pub(super) struct Calls(pub(super) AtomicU64);
+
+/// The place where the running thread counts.
+#[inline(always)]
+fn place() -> usize {
+    let number: usize;
+    // SAFETY: GS points to the words of the running thread (see `abi::words`) whenever kernel or
+    // domain code runs.
+    unsafe {
+        core::arch::asm!("mov {}, gs:[{word}]", out(reg) number, word = const words::NUMBER, options(nostack, preserves_flags, pure, readonly))
+    };
+    number % PLACES
+}
 
 impl ControlBlock {
     /// Counts a call. Two threads that count at one place may lose a count; that is the price of no

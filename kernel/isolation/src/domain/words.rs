@@ -1,10 +1,12 @@
 //! What the log says of a crash. It is put down where the crash happens and written to the log by
 //! the reaper: the caller waits for its error, and not for the log.
 
-use crate::call::Method;
 use crate::domain::text::Clean;
 use abi::Text;
 use core::fmt::{self, Write};
+
+/// What stands for the interface in calls that the kernel itself makes.
+pub(crate) const KERNEL: &str = "kernel";
 
 /// What is known of a crash.
 pub struct LastWords {
@@ -12,8 +14,8 @@ pub struct LastWords {
     place: Text<120>,
     /// In the source file that `place` names; 0: `place` says everything.
     line: u32,
-    /// What was called.
-    pub(crate) method: Option<&'static Method>,
+    /// What was called: the names of interface and method.
+    pub(crate) called: Option<(&'static str, &'static str)>,
 }
 
 impl LastWords {
@@ -23,14 +25,14 @@ impl LastWords {
             what: Text::new(message),
             place: Text::new(file),
             line,
-            method: None,
+            called: None,
         }
     }
 
     /// Whether another domain waits for the call that failed: the kernel makes some of its own.
     pub(crate) fn has_caller(&self) -> bool {
-        self.method
-            .is_some_and(|method| method.interface != Method::KERNEL)
+        self.called
+            .is_some_and(|(interface, _)| interface != KERNEL)
     }
 
     /// Of anything else.
@@ -45,9 +47,7 @@ impl LastWords {
 
 impl fmt::Display for LastWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (interface, method) = self
-            .method
-            .map_or(("?", "?"), |method| (method.interface, method.name));
+        let (interface, method) = self.called.unwrap_or(("?", "?"));
         let (what, place) = (Clean(self.what.as_str()), Clean(self.place.as_str()));
         write!(f, "crashed in {interface}.{method}: {what} at {place}")?;
         match self.line {
@@ -63,12 +63,10 @@ mod tests {
     extern crate std;
     use std::string::ToString;
 
-    static METHOD: Method = Method::internal("thread", 0);
-
     #[test]
     fn they_say_what_and_where_in_one_line() {
         let mut panic = LastWords::of_panic("no\nway", "a.rs", 7);
-        panic.method = Some(&METHOD);
+        panic.called = Some((KERNEL, "thread"));
         assert_eq!(
             panic.to_string(),
             "crashed in kernel.thread: no?way at a.rs:7"

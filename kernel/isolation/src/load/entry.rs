@@ -5,11 +5,13 @@
 //! Each looks first whether enough stack is left for the kernel; a domain that has used up its
 //! stack dies right there, so that the kernel never runs into a guard page.
 
+use crate::call::end::{KERNEL_RESERVE, check_stack, crash_here, leave_if_dead, out_of_stack};
 use crate::call::handle;
-use crate::death::kill::{crash_here, leave_if_dead, leave_if_late};
+use crate::call::thread::{current, current_id, spawn_in, stack_left};
+use crate::death::kill::leave_if_late;
+use crate::domain::budget;
 use crate::domain::quota::LINE;
 use crate::domain::text::Clean;
-use crate::domain::thread::{current, current_id, spawn_in, stack_left};
 use crate::domain::words::LastWords;
 use crate::domain::{self, ControlBlock, Reason};
 use crate::klog;
@@ -19,8 +21,6 @@ use abi::api::{Api, NO_DEADLINE, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::AtomicU32;
 
-/// Stack that the functions here may use.
-const KERNEL_RESERVE: usize = 10 * 1024;
 /// Longest message of a panic or log line that is kept, in bytes.
 const LONGEST_TEXT: usize = 1024;
 
@@ -54,31 +54,11 @@ fn check_in() {
     leave_if_late();
 }
 
-/// Ends the running domain if too little stack is left for a kernel function. In the kernel itself
-/// (whose own depth is bounded) nothing is checked.
-#[inline]
-pub(crate) fn check_stack() {
-    if stack_left() < KERNEL_RESERVE && !handle::in_kernel() {
-        out_of_stack();
-    }
-}
-
-#[cold]
-fn out_of_stack() -> ! {
-    crash_here(
-        Reason::StackOverflow,
-        LastWords::new(
-            format_args!("stack overflow"),
-            format_args!("a kernel function"),
-        ),
-    )
-}
-
 extern "C" fn shared_alloc(bytes: usize) -> *mut u8 {
     check_in();
     // SAFETY: a domain that a record names is not freed.
     let block = unsafe { &*current() };
-    crate::memory::budget::allocate(&OBJECTS, bytes, block).map_or(null_mut(), NonNull::as_ptr)
+    budget::allocate(&OBJECTS, bytes, block).map_or(null_mut(), NonNull::as_ptr)
 }
 
 unsafe extern "C" fn shared_free(object: *mut u8) {
@@ -162,15 +142,8 @@ fn say(block: &ControlBlock, line: &str) {
     let Some(lost) = block.take_line(bytes) else {
         return;
     };
-    tell_lost(block, lost);
+    block.tell_lost(lost);
     klog!("{name}: {}", Clean(line));
-}
-
-/// Tells the log how many of a domain's lines it has lost, if any.
-pub(crate) fn tell_lost(block: &ControlBlock, lost: u32) {
-    if lost > 0 {
-        klog!("{}: {lost} lines lost", block.name());
-    }
 }
 
 extern "C" fn now() -> u64 {
@@ -195,7 +168,7 @@ unsafe extern "C" fn wait(
     let deadline = (deadline != NO_DEADLINE).then_some(deadline);
     loop {
         leave_if_dead();
-        crate::domain::thread::rests();
+        crate::call::thread::rests();
         // SAFETY: the runtime passes a word of its own domain, which is alive as long as this
         // thread is inside it.
         let result = crate::platform::wait(unsafe { &*word }, expected, deadline);

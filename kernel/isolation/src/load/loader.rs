@@ -5,15 +5,16 @@ mod place;
 pub use place::{pages, place, renew};
 
 use crate::call::handle;
-use crate::call::{Method, guarded};
+use crate::call::thread::starter;
+use crate::call::{Method, guarded, internal};
 use crate::domain::account::{Charge, Kind};
 use crate::domain::group::Seat;
 use crate::domain::{self, BlockRef, Claim, ControlBlock, Limits, Reason};
 use crate::klog;
 use crate::load::elf::Elf;
-use crate::load::kept::{Kept, Loaded};
 use crate::load::verify::{fingerprint_fits, identity, signature_fits};
 use crate::memory::heap::LARGEST_OBJECT;
+use crate::memory::kept::{Kept, Loaded};
 use crate::memory::relief;
 use crate::platform::{PAGE, platform};
 use abi::api::{ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, EntryArgs};
@@ -84,12 +85,12 @@ pub fn prepare_for(payer: BlockRef, file: RVec<u8>) -> Result<Prepared, LoadErro
     if !platform().can_note() {
         return Err(LoadError::Rpc(RpcError::NoMemory));
     }
-    let number = payer.block().note_file(File {
+    let number = payer.block().note_file(Arc::new(File {
         bytes: file,
         layout,
         kept: Arc::new(Kept::new()),
         _charge: charge,
-    });
+    }));
     Ok(Prepared { payer, number })
 }
 
@@ -160,7 +161,7 @@ impl File {
         limits: Limits,
     ) -> Option<(Arc<ControlBlock>, usize)> {
         let elf = self.layout.attached(image.elf());
-        let starter = domain::starter();
+        let starter = starter();
         let mut seat = Seat::new(starter.as_deref(), &limits.group).ok()?;
         let pages = pages(&elf);
         if seat.charge(pages * PAGE) == Claim::Refused {
@@ -183,7 +184,8 @@ impl Prepared {
     /// The file, unless the domain that pays for it is gone. Whoever gets it keeps it in memory, so
     /// it is not to be kept for long.
     pub fn file(&self) -> Option<Arc<File>> {
-        self.payer.block().file(self.number)
+        let held = self.payer.block().file(self.number)?;
+        held.downcast().ok()
     }
 
     /// Starts an instance with these grants (in the order of its wants), which belong to the
@@ -259,7 +261,7 @@ struct Entry<'a> {
 /// replay.
 const START_BUDGET: u32 = 60_000;
 
-static ENTRY: Method = Method::internal("start", START_BUDGET);
+static ENTRY: Method = internal("start", START_BUDGET);
 
 /// Calls the entry of the new domain; what it offers, owned by the kernel.
 fn enter(

@@ -1,9 +1,8 @@
-//! From a signed image file to a running domain ([`loader`]; [`elf`] and [`verify`] are its parts,
-//! [`kept`] has images that may be wanted again), and the functions that the kernel offers to the
+//! From a signed image file to a running domain ([`loader`]; [`elf`] and [`verify`] are its parts),
+//! and the functions that the kernel offers to the
 //! runtime in it ([`entry`]).
 
 pub mod elf;
 pub mod entry;
-pub(crate) mod kept;
 pub mod loader;
 pub mod verify;

@@ -1,8 +1,8 @@
 //! Objects that belong to domains: [`heap`] has them and their owner tables, [`owner`] says who may
-//! be looked for there, [`budget`] how much a domain may own. [`relief`] is what is done when there
-//! is no memory: domains that keep some for speed alone are asked for it.
+//! be looked for there. [`relief`] is what is done when there is no memory: images that are kept
+//! for instances to come are given up, and domains that keep some for speed alone are asked for it.
 
-pub mod budget;
 pub mod heap;
+pub(crate) mod kept;
 pub mod owner;
 pub mod relief;

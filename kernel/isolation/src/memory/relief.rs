@@ -12,7 +12,7 @@
 //! | `SHORTAGES` | rings; listeners wait for it to change |
 //! | `ANSWERS` | returns of listeners; who rang waits for it to change |
 
-use crate::load::kept::{self, GivenUp};
+use crate::memory::kept::{self, GivenUp};
 use crate::platform::{self, PAGE, WaitResult, platform};
 use crate::sync::{AtomicU32, AtomicU64};
 use abi::RpcError;

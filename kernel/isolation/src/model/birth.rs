@@ -6,7 +6,7 @@ use crate::Reason;
 use crate::death::kill::kill;
 use crate::domain::group::Seat;
 use crate::domain::{self, Limits};
-use crate::load::kept::Loaded;
+use crate::memory::kept::Loaded;
 use crate::platform::{PAGE, platform};
 
 /// Ends the only domain, and waits until it is gone.

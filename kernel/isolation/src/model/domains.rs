@@ -5,15 +5,15 @@
 
 use super::machine::{is_live, wrong};
 use super::threads::domain_step;
+use crate::call::end::crash_here;
 use crate::call::handle::{ProxyEntry, pass};
-use crate::call::{Method, guarded};
-use crate::death::kill::crash_here;
+use crate::call::thread::current;
+use crate::call::{Method, guarded, internal};
 use crate::domain::group::Seat;
-use crate::domain::thread::current;
 use crate::domain::words::LastWords;
 use crate::domain::{self, ControlBlock, Limits, State};
-use crate::load::kept::Loaded;
 use crate::lock::Lock;
+use crate::memory::kept::Loaded;
 use crate::platform::{PAGE, platform};
 use crate::{Reason, proxy};
 use abi::handle::{Handle, Interface, ObjectOf};
@@ -269,7 +269,7 @@ impl Probe for Part {
     }
 }
 
-static INSIDE: Method = Method::internal("test", 0);
+static INSIDE: Method = internal("test", 0);
 
 /// Runs `body` as code of `block`.
 ///

@@ -5,7 +5,8 @@
 use super::machine::pass;
 use super::rings::plays_well;
 use crate::Reason;
-use crate::death::drops::{end_late, in_drop, note_wait};
+use crate::call::drops::{in_drop, note_wait};
+use crate::death::end_late;
 use crate::load::entry::API;
 use crate::platform::wait as wait_for;
 use crate::sync::AtomicU32;

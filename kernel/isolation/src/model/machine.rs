@@ -72,7 +72,7 @@ pub fn set_up() {
     ONCE.call_once(|| {
         // SAFETY: nothing has used the shared heap yet, and no domain exists.
         unsafe { abi::api::set_api(crate::load::entry::API) };
-        crate::platform::set(&MACHINE);
+        crate::set_platform(&MACHINE);
         crate::call::handle::set_registry(super::domains::REGISTRY);
     });
 }

@@ -5,9 +5,9 @@ use super::machine::SHORT;
 use super::rings::plays_well;
 use super::scenes::Scene;
 use crate::Reason;
+use crate::call::thread::{charge, give_to, spawn_in};
 use crate::death::kill::kill;
 use crate::domain::group::GroupSpec;
-use crate::domain::thread::{charge, give_to, spawn_in};
 use crate::domain::{ControlBlock, Limits};
 use crate::platform::platform;
 use crate::sync::spin;
@@ -112,7 +112,7 @@ fn a_domain_has_a_place_among_the_dead_from_its_birth() {
     plays_well(|scene| {
         scene.reaper();
         let blocks: Vec<_> = (0..MANY).map(|_| of_weight(0)).collect();
-        let room = crate::death::kill::room().min(crate::death::undertaker::room());
+        let room = crate::domain::queues::room();
         assert!(room >= MANY, "room for {room} of {MANY}");
         for block in &blocks {
             kill(block, Reason::Killed);

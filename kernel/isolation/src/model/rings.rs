@@ -7,8 +7,8 @@ use super::checks::ONE_AT_A_TIME;
 use super::domains::inside;
 use super::scenes::{Scene, play};
 use crate::Reason;
+use crate::call::thread::top;
 use crate::death::kill::{self, Culprit, TICK_MS};
-use crate::domain::thread::top;
 use crate::domain::{ControlBlock, DEFAULT_BUDGET_MS};
 use crate::platform::{Frame, Landing, ThreadView};
 use std::sync::PoisonError;
@@ -110,7 +110,7 @@ fn who_is_in_ring_3_is_not_taken_for_one_in_the_dead_domain() {
             for is_user in [true, false] {
                 let mut frame = Interrupted::new(&block, is_user);
                 let mut view = ThreadView {
-                    top: top(),
+                    top: top().cast(),
                     frame: Some(&mut frame),
                     blocked: false,
                     interrupt: false,

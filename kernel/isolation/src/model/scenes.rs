@@ -14,8 +14,8 @@ pub use drops::{
 use super::domains::{Nest, Probe, Tagged, as_client, endow, hand_over, inside, start};
 use super::machine::{live_runs, settle, verdict, wrong};
 use super::threads::{self, Join, spawn};
+use crate::call::thread::with_root;
 use crate::death::kill::{Patience, kill, reaper_round};
-use crate::domain::thread::with_root;
 use crate::domain::{self, ControlBlock, Reason, State};
 use crate::memory::heap::{OBJECTS, PROXIES};
 use abi::handle::Handle;
@@ -108,7 +108,7 @@ impl Scene {
         }
         OVER.store(true, Ordering::Release);
         // This wakes the reaper as well.
-        crate::death::undertaker::work_waits();
+        crate::domain::queues::work_waits();
         loop {
             let join = DETACHED.lock().expect("not poisoned").pop();
             let Some(join) = join else { break };

@@ -16,7 +16,7 @@ mod stop;
 pub use stop::stop;
 
 use crate::call::resume;
-use crate::domain::thread::top;
+use crate::call::thread::top;
 use crate::platform::WaitResult;
 use crate::sync::{Broken, is_broken};
 use core::cell::Cell;

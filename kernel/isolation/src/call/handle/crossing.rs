@@ -2,7 +2,7 @@
 
 use super::{export, is_proxy, share};
 use crate::call::Record;
-use crate::death::drops;
+use crate::call::drops;
 use crate::domain::ControlBlock;
 use crate::sync::point;
 use abi::handle::{HandleOps, Head, RawHandle};
@@ -39,7 +39,7 @@ pub unsafe fn outward(record: *const Record) -> Transfer {
     #[cfg(test)]
     if crate::sync::is_broken(crate::sync::Broken::LeaveFirst) {
         // SAFETY: wrong on purpose, but the chain is intact.
-        unsafe { crate::domain::thread::set_top((*record).previous) };
+        unsafe { crate::call::thread::set_top((*record).previous) };
         crate::sync::spin();
     }
     point();

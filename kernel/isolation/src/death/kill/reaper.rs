@@ -1,8 +1,9 @@
 //! The reaper: it stops the world, again and again, until nobody is inside a dead domain.
 
-use super::{
-    DYING, HELP_AFTER, INSIDE, LOOK_AGAIN, LOOK_AGAIN_LATER, LOOK_PAUSE, WORK, mark, runs_code_of,
-};
+use super::{HELP_AFTER, LOOK_AGAIN, LOOK_AGAIN_LATER, LOOK_PAUSE, runs_code_of};
+use crate::call::Record;
+use crate::call::end::mark;
+use crate::domain::queues::{self, DYING, INSIDE, REAPERS_WORK};
 use crate::domain::{ControlBlock, State};
 use crate::klog;
 use crate::platform::{ThreadView, platform};
@@ -43,7 +44,7 @@ impl Patience {
 
 /// What the reaper does again and again: it looks, and rests until there is reason to look again.
 pub(crate) fn reaper_round(patience: &mut Patience) {
-    let seen = WORK.load(Ordering::Acquire);
+    let seen = REAPERS_WORK.load(Ordering::Acquire);
     patience.pause = if seen == patience.last {
         (patience.pause * 2).clamp(LOOK_AGAIN, LOOK_AGAIN_LATER)
     } else {
@@ -54,7 +55,7 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
     let helpers_wait = patience.look_after_helpers();
     let pause = left.unwrap_or(0).max(patience.pause);
     let deadline = (left.is_some() || helpers_wait).then(|| platform().now() + pause);
-    platform().wait(&WORK, seen, deadline);
+    platform().wait(&REAPERS_WORK, seen, deadline);
 }
 
 /// One round: lets threads leave, hands over those domains that nobody is inside of. If some are
@@ -74,7 +75,7 @@ fn reap(patience: &mut Patience) -> Option<u64> {
     }
     for (block, _) in dying.iter().zip(&*busy).filter(|(_, busy)| !**busy) {
         DYING.lock().retain(|other| !Arc::ptr_eq(other, block));
-        crate::death::undertaker::clear_away(block.clone());
+        queues::clear_away(block.clone());
     }
     dying.clear();
     busy.clear();
@@ -139,13 +140,14 @@ pub(crate) fn usher_out(
     view: &mut ThreadView<'_>,
     is_dead: &mut dyn FnMut(*const ControlBlock) -> bool,
 ) -> u32 {
-    let inside = mark(view.top, is_dead);
+    let chain: *mut Record = view.top.cast();
+    let inside = mark(chain, is_dead);
     if inside == 0 {
         return 0;
     }
     view.interrupt |= view.blocked;
     // SAFETY: the thread is stopped, its top record does not change. That names its callee.
-    let (top, block) = unsafe { (&*view.top, &*(*view.top).domain) };
+    let (top, block) = unsafe { (&*chain, &*(*chain).domain) };
     if let Some(frame) = &mut view.frame
         && is_dead(block)
         && runs_code_of(block, &**frame)

@@ -1,9 +1,10 @@
 //! Faults, and threads that are inside for too long.
 
-use super::{TICK_MS, crash_here, die_at};
+use super::TICK_MS;
+use crate::call::end::{crash_here, die_at};
+use crate::call::thread::{current, top};
 use crate::call::{Method, Record, UNBOUNDED};
 use crate::domain;
-use crate::domain::thread::{current, top};
 use crate::domain::words::LastWords;
 use crate::domain::{ControlBlock, Reason};
 use crate::platform::Frame;
@@ -70,7 +71,7 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
     // SAFETY: the callee of the top record, or the kernel's own block: in memory as long as the
     // thread is here.
     unsafe { (*current()).charge(ns) };
-    crate::domain::thread::charge(ns);
+    crate::call::thread::charge(ns);
     let record = top();
     if record.is_null() {
         return;
@@ -136,7 +137,7 @@ unsafe fn exceeded(record: *const Record) -> Option<u32> {
 /// `method` was written by the trampoline, as it is once the callee's code runs.
 unsafe fn budget_of(block: &ControlBlock, method: *const Method) -> u32 {
     // SAFETY: by the caller's duty, a static.
-    match crate::domain::thread::is_own_thread(method) {
+    match crate::call::thread::is_own_thread(method) {
         true => block.thread_ms(),
         // SAFETY: as above.
         false => block.budget_of(unsafe { (*method).budget }),

@@ -12,7 +12,7 @@
 //! ended: it accepted what it got, and whoever gave it is not to suffer.
 
 use crate::domain::group::Group;
-use crate::domain::{self, Claim, ControlBlock, Reason};
+use crate::domain::{self, Claim, ControlBlock, queues};
 use crate::memory::heap::{OBJECTS, PROXIES, SharedHeap};
 use crate::memory::owner::Owner;
 use crate::memory::relief;
@@ -46,7 +46,7 @@ pub(crate) fn allocate(
         heap.allocate_if(bytes, owner.owner(), |pages| owner.may_take(pages))
     });
     if has_grown(OBJECTS.bytes() + PROXIES.bytes()) && !WAITS.swap(true, Ordering::Relaxed) {
-        crate::death::undertaker::work_waits();
+        queues::work_waits();
     }
     object
 }
@@ -197,16 +197,16 @@ pub(crate) fn audit_waits() -> bool {
     WAITS.load(Ordering::Relaxed)
 }
 
-/// Counts what every domain with a limit owns, if it is time for that, and ends those that own far
-/// too much.
-pub(crate) fn audit() {
+/// Counts what every domain with a limit owns, if it is time for that, and has `end` end those that
+/// own far too much.
+pub(crate) fn audit(end: impl Fn(&Arc<ControlBlock>)) {
     if !WAITS.swap(false, Ordering::Relaxed) {
         return;
     }
     AUDITED.store(OBJECTS.bytes() + PROXIES.bytes(), Ordering::Relaxed);
     for Sum { block, bytes } in sums(|block| block.shared_limit() != 0) {
         if bytes / 2 > block.shared_limit() {
-            crate::death::kill::kill(&block, Reason::OverBudget);
+            end(&block);
         }
     }
 }

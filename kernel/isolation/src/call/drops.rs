@@ -19,21 +19,14 @@
 //! drop is over. So a row of such drops needs no memory, is as long as the exporter's budget lets
 //! it, and ends with the exporter; whoever drops neither fails nor waits for room in it.
 
-use crate::call::handle::Export;
-use crate::call::{DROP, Method, guarded_as};
-use crate::death::kill;
-use crate::domain::thread::{current, top};
-use crate::domain::{BlockRef, ControlBlock, DEFAULT_BUDGET_MS, Reason, kernel_block};
+use super::thread::{current, top};
+use super::{DROP, Method, guarded_as, internal};
+use crate::domain::exports::{Export, Orphan};
+use crate::domain::{BlockRef, ControlBlock, DEFAULT_BUDGET_MS, kernel_block, queues};
 use crate::platform::{WaitResult, platform};
-use crate::sync::{AtomicBool, AtomicU32};
 use abi::handle::RawHandle;
-use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
-
-/// An object that no handle leads to any more.
-type Orphan = Box<Export>;
 
 /// Who drops.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,87 +43,6 @@ const PATIENCE: u64 = if cfg!(test) { 2 } else { 10_000_000 };
 /// Nanoseconds that a drop may take at the cost of the one that it is part of.
 const SLIGHT: u64 = 1_000_000;
 
-/// What a domain's control block knows of its drops.
-pub(crate) struct Drops {
-    /// One has waited.
-    may_wait: AtomicBool,
-    /// Somebody has waited in vain for the one that is under way.
-    late: AtomicBool,
-    /// How many helpers have carried out, modulo 2^32.
-    done: AtomicU32,
-    queue: crate::lock::Lock<Queue>,
-}
-
-struct Queue {
-    waiting: Row,
-    /// How many were ever left to helpers, modulo 2^32.
-    left: u32,
-    /// A helper is in the drops, or called for.
-    has_helper: bool,
-}
-
-/// Orphans in their order, linked through themselves.
-struct Row {
-    first: Option<NonNull<Export>>,
-    last: Option<NonNull<Export>>,
-}
-
-// SAFETY: the orphans in a row belong to it alone, and may be sent.
-unsafe impl Send for Row {}
-
-impl Row {
-    const EMPTY: Row = Row {
-        first: None,
-        last: None,
-    };
-
-    fn push(&mut self, orphan: Orphan) {
-        let orphan = NonNull::from(Box::leak(orphan));
-        match self.last.replace(orphan) {
-            None => self.first = Some(orphan),
-            // SAFETY: the last one belongs to the row.
-            Some(last) => unsafe { (*last.as_ptr()).next = Some(orphan) },
-        }
-    }
-
-    fn pop(&mut self) -> Option<Orphan> {
-        // SAFETY: from `push`, and off the row from here on.
-        let mut orphan = unsafe { Box::from_raw(self.first?.as_ptr()) };
-        self.first = orphan.next.take();
-        if self.first.is_none() {
-            self.last = None;
-        }
-        Some(orphan)
-    }
-}
-
-impl Drops {
-    pub(crate) const fn new() -> Self {
-        Drops {
-            may_wait: AtomicBool::new(false),
-            late: AtomicBool::new(false),
-            done: AtomicU32::new(0),
-            queue: crate::lock::Lock::new(Queue {
-                waiting: Row::EMPTY,
-                left: 0,
-                has_helper: false,
-            }),
-        }
-    }
-
-    /// Whether a drop has waited.
-    #[cfg(test)]
-    pub(crate) fn may_wait(&self) -> bool {
-        self.may_wait.load(Ordering::Relaxed)
-    }
-
-    /// As if a drop had waited.
-    #[cfg(test)]
-    pub(crate) fn may_wait_now(&self) {
-        self.may_wait.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Drops the object inside its own domain. If that is dead, reclaim takes it.
 pub(crate) fn carry_out(orphan: Orphan, dropper: Dropper) {
     let BlockRef::Domain(block) = &orphan.domain else {
@@ -141,7 +53,7 @@ pub(crate) fn carry_out(orphan: Orphan, dropper: Dropper) {
     if is_own || !block.is_alive() || !block.drops.may_wait.load(Ordering::Relaxed) {
         return match dropper {
             Dropper::Anybody => orphan.release(),
-            Dropper::Undertaker => crate::death::undertaker::away(&block, || orphan.release()),
+            Dropper::Undertaker => queues::away(&block, || orphan.release()),
         };
     }
     let number = leave_to_helper(&block, orphan);
@@ -160,7 +72,7 @@ fn leave_to_helper(block: &Arc<ControlBlock>, orphan: Orphan) -> u32 {
         (queue.left, calls)
     };
     if calls {
-        crate::death::undertaker::drop_for(block.clone());
+        queues::drop_for(block.clone());
     }
     number
 }
@@ -200,6 +112,7 @@ pub(crate) fn help(block: &ControlBlock) {
     }
 }
 
+/// How the object goes, once no handle leads to it.
 impl Export {
     /// On a thread that has other things to do.
     fn release(&self) {
@@ -214,7 +127,7 @@ impl Export {
     }
 }
 
-static RELEASE: Method = Method::internal("drop", 0);
+static RELEASE: Method = internal("drop", 0);
 
 /// What a drop's record leads to.
 struct Dropping {
@@ -298,16 +211,13 @@ fn note(waits: impl Fn(u64) -> bool) -> Option<u64> {
     innermost.flatten()
 }
 
-/// Ends the domain in whose drop, the innermost, the running thread has waited for too long.
-pub(crate) fn end_late() {
+/// The domain in whose drop, the innermost, the running thread has waited for too long, if it has.
+pub(crate) fn late() -> Option<Arc<ControlBlock>> {
     let mut innermost = None;
     each_drop(|block, dropping| _ = innermost.get_or_insert((block.id, dropping.end)));
-    if let Some((id, Some(end))) = innermost
-        && platform().now() >= end
-        && let Some(block) = crate::domain::find(id)
-    {
-        kill::kill(&block, Reason::Hang);
-    }
+    let (id, end) = innermost?;
+    let is_late = end.is_some_and(|end| platform().now() >= end);
+    is_late.then(|| crate::domain::find(id)).flatten()
 }
 
 /// A drop that took `ns` nanoseconds is over: the one that it was part of, if any, has so much more

@@ -4,10 +4,10 @@
 //! platform. The platform saves and loads the top call record and the end of the stack when it
 //! switches threads.
 
-use crate::call::{Method, Record, UNBOUNDED, guarded};
+use crate::call::{Method, Record, UNBOUNDED, guarded, internal};
 use crate::domain::account::THREAD_BYTES;
 use crate::domain::group::Group;
-use crate::domain::{ControlBlock, kernel_block};
+use crate::domain::{self, ControlBlock, kernel_block};
 use crate::memory::relief;
 use crate::platform::{PAGE, STACK_BYTES, platform};
 use abi::{RpcError, words};
@@ -51,21 +51,6 @@ pub fn stack_low() -> usize {
     low
 }
 
-/// Places that counts are spread over, so that processors do not write the same cache line: a power
-/// of two.
-pub const PLACES: usize = 8;
-
-/// The place where the running thread counts.
-#[inline(always)]
-pub fn place() -> usize {
-    let number: usize;
-    // SAFETY: as for `top`.
-    unsafe {
-        core::arch::asm!("mov {}, gs:[{word}]", out(reg) number, word = const words::NUMBER, options(nostack, preserves_flags, pure, readonly))
-    };
-    number % PLACES
-}
-
 /// Bytes of stack between here and the end.
 #[inline(always)]
 pub fn stack_left() -> usize {
@@ -94,6 +79,31 @@ pub fn current() -> *const ControlBlock {
 pub fn current_id() -> u32 {
     // SAFETY: a domain that a record names is not freed.
     unsafe { (*current()).id }
+}
+
+/// The domain that starts another: the one whose code runs, or that called the kernel object whose
+/// code runs. `None`: the kernel.
+pub(crate) fn starter() -> Option<Arc<ControlBlock>> {
+    match current_id() {
+        abi::shared::KERNEL_OWNER => caller(),
+        id => domain::find(id),
+    }
+}
+
+/// The number of the domain that called the kernel object whose code runs; 0: the kernel itself.
+pub fn caller_id() -> u32 {
+    caller().map_or(0, |block| block.id)
+}
+
+/// The domain that called the kernel object whose code runs.
+pub fn caller() -> Option<Arc<ControlBlock>> {
+    let top = top();
+    // SAFETY: records of the running thread; the block that one names is not freed.
+    let id = unsafe {
+        let previous = (!top.is_null()).then(|| (*top).previous)?;
+        (!previous.is_null()).then(|| (*(*previous).domain).id)?
+    };
+    domain::find(id)
 }
 
 /// The lowest record of every chain, which stands for the kernel, and who pays for the thread.
@@ -194,7 +204,7 @@ pub fn give_to(block: &ControlBlock) -> Result<(), RpcError> {
         return Err(RpcError::Refused);
     }
     let weight = |block: &ControlBlock| block.group().map_or(u32::MAX, |group| group.weight);
-    let own = crate::domain::caller().map_or(0, |caller| weight(&caller));
+    let own = caller().map_or(0, |caller| weight(&caller));
     if own < weight(block) {
         return Err(RpcError::Refused);
     }
@@ -212,7 +222,7 @@ struct Start {
     data: *mut u8,
 }
 
-static THREAD: Method = Method::internal("thread", UNBOUNDED);
+static THREAD: Method = internal("thread", UNBOUNDED);
 
 /// Whether `method` stands for a thread that runs in the domain that created it.
 pub(crate) fn is_own_thread(method: *const Method) -> bool {
