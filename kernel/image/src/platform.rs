@@ -252,18 +252,13 @@ fn show(thread: smp::ThreadView<'_>, visit: &mut dyn FnMut(&mut ThreadView<'_>))
 /// The registers of an interrupted thread.
 struct Registers<'a>(&'a mut TrapFrame);
 
-/// Interrupt flag.
-const RFLAGS_IF: u64 = 1 << 9;
-/// Direction flag.
-const RFLAGS_DF: u64 = 1 << 10;
-
 impl Frame for Registers<'_> {
     fn ip(&self) -> usize {
-        self.0.rip as usize
+        self.0.instruction()
     }
 
     fn interruptible(&self) -> bool {
-        self.0.rflags & RFLAGS_IF != 0
+        self.0.interrupts_were_on()
     }
 
     fn is_user(&self) -> bool {
@@ -271,14 +266,8 @@ impl Frame for Registers<'_> {
     }
 
     fn redirect(&mut self, landing: &Landing) {
-        let frame = &mut *self.0;
-        frame.rip = landing.ip as u64;
-        frame.rsp = landing.sp as u64;
-        frame.rdi = landing.rdi as u64;
-        let [rbx, rbp, r12, r13, r14, r15] = landing.saved.map(|word| word as u64);
-        (frame.rbx, frame.rbp, frame.r12) = (rbx, rbp, r12);
-        (frame.r13, frame.r14, frame.r15) = (r13, r14, r15);
-        frame.rflags &= !RFLAGS_DF;
+        self.0
+            .redirect(landing.ip, landing.sp, landing.rdi, landing.saved);
     }
 }
 

@@ -9,6 +9,7 @@ use super::user::UserContext;
 use super::{clock, controller, interrupts, loader, page, power, serial, start, switch, untyped};
 use crate::boot::start_info::Boot;
 use crate::mem::NoMemory;
+use crate::mem::map::Range;
 use core::sync::atomic::AtomicU64;
 
 const _: () = {
@@ -60,6 +61,9 @@ const _: () = {
     let _: unsafe fn(&TrapFrame) -> ! = super::trap::return_to;
     let _: fn(&TrapFrame) -> bool = TrapFrame::is_user;
     let _: fn(&TrapFrame) -> bool = TrapFrame::interrupts_were_on;
+    let _: fn(&TrapFrame) -> usize = TrapFrame::instruction;
+    let _: fn(&mut TrapFrame, usize, usize, usize, [usize; super::trap::SAVED]) =
+        TrapFrame::redirect;
     let _: fn(&TrapFrame) -> Fault = TrapFrame::fault;
     let _: fn(&TrapFrame) -> u64 = TrapFrame::number;
     let _: fn(&TrapFrame) -> u64 = TrapFrame::detail;
@@ -71,6 +75,8 @@ const _: () = {
     let _: fn(usize, usize) -> UserContext = UserContext::new;
     let _: fn(&mut UserContext) -> Result<(), UserEvent> = UserContext::prepare;
     let _: unsafe fn(&mut UserContext) -> UserEvent = UserContext::enter;
+    // Programs have no more than the lower half.
+    assert!(super::user::USER_END < 1 << 47);
 };
 
 const _: () = {
@@ -100,6 +106,7 @@ const _: () = {
 };
 
 const _: () = {
+    let _: [serial::Uart; 2] = [serial::CONSOLE, serial::MIRROR];
     let _: fn(serial::Uart) -> bool = serial::Uart::init;
     let _: fn(serial::Uart) -> usize = serial::Uart::room;
     let _: fn(serial::Uart, u8) = serial::Uart::put;
@@ -107,6 +114,8 @@ const _: () = {
     let _: fn() = power::off;
     let _: fn() = power::reset;
     let _: fn(u16, u16) -> bool = super::ports::could_break;
+    let _: Range = super::reserved::PLATFORM;
+    let _: u64 = super::reserved::LOW_MEMORY;
     let _: unsafe fn(usize, &mut [u8]) = untyped::copy_out;
     let _: unsafe fn(usize, &[u8]) = untyped::copy_in;
 };

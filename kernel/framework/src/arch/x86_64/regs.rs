@@ -7,6 +7,8 @@ use core::arch::asm;
 
 /// The interrupt-enable bit of RFLAGS.
 pub const RFLAGS_IF: u64 = 1 << 9;
+/// The direction bit, which is clear when a function is called.
+pub const RFLAGS_DF: u64 = 1 << 10;
 /// The resume bit: the instruction returned to does not raise its own breakpoint again.
 pub const RFLAGS_RF: u64 = 1 << 16;
 /// The bit that lets ring 0 reach user pages in spite of SMAP.

@@ -12,7 +12,6 @@ use core::sync::atomic::Ordering;
 use super::cpu::this_cpu;
 use super::gdt::{USER_CODE, USER_DATA};
 use super::trap::TrapFrame;
-use super::user::USER_END;
 use crate::arch::cpu::PerCpu;
 
 /// What the system-call entry notes as the vector.
@@ -176,5 +175,3 @@ pub(super) unsafe extern "C" fn syscall_entry() {
         ss = const offset_of!(TrapFrame, ss),
     )
 }
-
-const _: () = assert!(USER_END < 1 << 47);

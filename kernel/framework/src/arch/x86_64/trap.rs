@@ -10,10 +10,13 @@
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::regs::{self, RFLAGS_IF};
+use super::regs::{self, RFLAGS_DF, RFLAGS_IF};
 use super::ring3;
 use crate::arch::types::{Fault, FaultKind};
 use crate::arch::upcalls::{self, kprintln};
+
+/// How many registers a function keeps for its caller, the stack pointer aside.
+pub const SAVED: usize = 6;
 
 /// Vector of page faults.
 pub(super) const PAGE_FAULT: u64 = 14;
@@ -21,32 +24,31 @@ pub(super) const PAGE_FAULT: u64 = 14;
 /// The registers of interrupted code, in the order the entry stubs push them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct TrapFrame {
-    pub r15: u64,
-    pub r14: u64,
-    pub r13: u64,
-    pub r12: u64,
-    pub r11: u64,
-    pub r10: u64,
-    pub r9: u64,
-    pub r8: u64,
-    pub rbp: u64,
-    pub rdi: u64,
-    pub rsi: u64,
-    pub rdx: u64,
-    pub rcx: u64,
-    pub rbx: u64,
-    pub rax: u64,
+    pub(crate) r15: u64,
+    pub(crate) r14: u64,
+    pub(crate) r13: u64,
+    pub(crate) r12: u64,
+    pub(crate) r11: u64,
+    pub(crate) r10: u64,
+    pub(crate) r9: u64,
+    pub(crate) r8: u64,
+    pub(crate) rbp: u64,
+    pub(crate) rdi: u64,
+    pub(crate) rsi: u64,
+    pub(crate) rdx: u64,
+    pub(crate) rcx: u64,
+    pub(crate) rbx: u64,
+    pub(crate) rax: u64,
     /// Vector number, 0 to 255.
-    pub vector: u64,
+    pub(crate) vector: u64,
     /// The processor's error code, 0 where the vector has none.
-    pub error_code: u64,
-    pub rip: u64,
-    pub cs: u64,
-    pub rflags: u64,
-    pub rsp: u64,
-    pub ss: u64,
+    pub(crate) error_code: u64,
+    pub(crate) rip: u64,
+    pub(crate) cs: u64,
+    pub(crate) rflags: u64,
+    pub(crate) rsp: u64,
+    pub(crate) ss: u64,
 }
 
 impl TrapFrame {
@@ -56,8 +58,26 @@ impl TrapFrame {
     }
 
     /// Whether the interrupted code ran with interrupts enabled.
-    pub(crate) fn interrupts_were_on(&self) -> bool {
+    pub fn interrupts_were_on(&self) -> bool {
         self.rflags & RFLAGS_IF != 0
+    }
+
+    /// The address of the next instruction of the interrupted code.
+    pub fn instruction(&self) -> usize {
+        self.rip as usize
+    }
+
+    /// Has the interrupted code go on at `ip`, on the stack at `sp`, as if a function had been
+    /// called with `argument`: `saved` are the registers that it keeps for its caller, in the order
+    /// RBX, RBP, R12 to R15.
+    pub fn redirect(&mut self, ip: usize, sp: usize, argument: usize, saved: [usize; SAVED]) {
+        self.rip = ip as u64;
+        self.rsp = sp as u64;
+        self.rdi = argument as u64;
+        let [rbx, rbp, r12, r13, r14, r15] = saved.map(|word| word as u64);
+        (self.rbx, self.rbp, self.r12) = (rbx, rbp, r12);
+        (self.r13, self.r14, self.r15) = (r13, r14, r15);
+        self.rflags &= !RFLAGS_DF;
     }
 
     /// The number of the exception or interrupt.
