@@ -17,15 +17,15 @@ pub(crate) const KERNEL_RESERVE: usize = 10 * 1024;
 /// Ends the domain whose code runs, and leaves it.
 ///
 /// The thread runs on the domain's behalf and owns nothing of the kernel's.
-pub(crate) fn crash_here(reason: Reason, words: LastWords) -> ! {
+pub(crate) fn crash_here(reason: Reason, mut words: LastWords) -> ! {
     let record = top();
-    die_at(record, reason, words);
+    die_at(record, reason, &mut words);
     // SAFETY: the code that runs belongs to the callee of the top record, which is dead now.
     unsafe { resume(record) }
 }
 
 /// The death itself, for a crash in the code of `record`'s callee.
-pub(crate) fn die_at(record: *mut Record, reason: Reason, mut words: LastWords) {
+pub(crate) fn die_at(record: *mut Record, reason: Reason, words: &mut LastWords) {
     // SAFETY: the top record of the running thread; its callee is in memory as long as it names it.
     let (block, method) = unsafe { (&*(*record).domain, &*(*record).method) };
     words.called = Some((method.interface, method.name));

@@ -7,8 +7,8 @@ use crate::platform::platform;
 
 impl ControlBlock {
     /// Keeps what the log is to say of its crash.
-    pub(crate) fn put_down(&self, words: LastWords) {
-        *self.words.lock() = Some(words);
+    pub(crate) fn put_down(&self, words: &LastWords) {
+        *self.words.lock() = Some(words.clone());
     }
 
     /// What the log has not said yet of its crash.

@@ -8,7 +8,8 @@ use core::fmt::{self, Write};
 /// What stands for the interface in calls that the kernel itself makes.
 pub(crate) const KERNEL: &str = "kernel";
 
-/// What is known of a crash.
+/// What is known of a crash. Half a kilobyte, so it is lent on the way to where it is put down.
+#[derive(Clone)]
 pub struct LastWords {
     what: Text<400>,
     place: Text<120>,
