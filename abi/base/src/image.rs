@@ -195,10 +195,14 @@ fn name(field: &[u8]) -> Option<&str> {
         .iter()
         .position(|&byte| byte == 0)
         .unwrap_or(field.len());
-    let is_padded = field[end..].iter().all(|&byte| byte == 0);
-    core::str::from_utf8(&field[..end])
-        .ok()
-        .filter(|name| is_padded && !name.is_empty() && !name.contains(char::is_control))
+    let (text, padding) = field.split_at(end);
+    // Each start of a domain reads its names. Most are ASCII, of which this is the fast check.
+    let is_plain = || text.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    core::str::from_utf8(text).ok().filter(|name| {
+        !name.is_empty()
+            && padding.iter().all(|&byte| byte == 0)
+            && (is_plain() || !name.contains(char::is_control))
+    })
 }
 
 fn word(bytes: &[u8], at: usize) -> usize {
@@ -240,6 +244,26 @@ mod tests {
             .map(|port| (port.name, port.interface, port.flags))
             .collect();
         assert_eq!(ports, [("device", 7, 0), ("files", 9, PORT_OFFER)]);
+    }
+
+    #[test]
+    fn a_name_is_text_without_control_characters() {
+        for good in [
+            "a",
+            "virtio-blk",
+            "~ ",
+            "gr\u{fc}n",
+            &"x".repeat(NAME_LENGTH),
+        ] {
+            assert_eq!(name(&padded(good)), Some(good));
+        }
+        for bad in ["", "\n", "a\u{7f}", "a\u{85}b", "\u{1f}x"] {
+            assert_eq!(name(&padded(bad)), None, "{bad:?}");
+        }
+        let not_text: [&[u8]; 4] = [b"a\0b", b"a\0\0\x01", &[0xff, 0], &[b'a', 0xc3]];
+        for field in not_text {
+            assert_eq!(name(field), None, "{field:?}");
+        }
     }
 
     #[test]

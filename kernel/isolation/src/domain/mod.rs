@@ -269,13 +269,22 @@ const BLOCK_BYTES: usize = size_of::<ControlBlock>() + size_of::<Group>() + 128;
 /// Control blocks that there are, also of domains that are gone, without the kernel's own.
 static BLOCKS: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
 
+/// For so many blocks room has been made wherever a dead domain waits. What waits there keeps its
+/// memory, so there is never less.
+static ROOM: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+
 /// Counts one more block, and makes room for it wherever a dead domain waits.
 ///
 /// # Errors
 /// [`RpcError::NoMemory`]; it is not counted then.
 fn make_room() -> Result<(), RpcError> {
     let count = BLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
-    queues::make_room(count).inspect_err(|_| _ = BLOCKS.fetch_sub(1, Ordering::Relaxed))
+    if count <= ROOM.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    queues::make_room(count)
+        .inspect(|()| _ = ROOM.fetch_max(count, Ordering::Relaxed))
+        .inspect_err(|_| _ = BLOCKS.fetch_sub(1, Ordering::Relaxed))
 }
 
 impl Drop for ControlBlock {
