@@ -2,9 +2,8 @@
 //! them), and are started and ended here.
 
 use crate::failure::Failure;
-use crate::grants;
+use crate::instances::{Respawner, grants};
 use crate::service;
-use crate::supervise::Respawner;
 use crate::system::System;
 use alloc::string::String;
 use alloc::sync::Arc;

@@ -7,12 +7,14 @@
 //! | [`files`], [`images`] | the boot archive; verified images, each read and checked once |
 //! | [`check`] | does the manifest fit the images? |
 //! | [`system`] | everything that there is once |
-//! | [`service`] | one supervised domain: its state, and how it is started, ended and replaced |
-//! | [`grants`], [`claims`] | where a grant comes from; which driver has which PCI function |
+//! | [`service`] | one supervised domain: its state, and its instance |
+//! | [`instances`] | how instances are started, ended and replaced, and where their grants come from |
+//! | [`claims`] | which driver has which PCI function |
+//! | [`own`] | what `init` itself offers to others |
 //! | [`disks`] | disks that are mounted on demand |
 //! | [`programs`] | what programs may ask their personality for |
-//! | [`restarts`] | the threads that restart what has died |
-//! | [`supervise`] | the thread that watches, and what others see: `Respawn`, `Supervisor` |
+//! | [`restarts`] | what has died and is to be restarted |
+//! | [`supervise`] | the threads that watch and restart, and what others see: `Supervisor` |
 //! | [`update`], [`estate`], [`fit`] | replacing a domain by another image; its state; does the image fit? |
 //! | [`version`] | which image a domain is started from, and which one if that fails |
 //! | [`session`] | the personality and its shell, from the first prompt to power-off |
@@ -43,12 +45,13 @@ mod failure;
 mod files;
 mod fit;
 mod former;
-mod grants;
 mod images;
+mod instances;
 mod kernel;
 mod last_resort;
 mod last_words;
 mod limit;
+mod own;
 mod programs;
 mod restarts;
 mod service;
@@ -134,8 +137,13 @@ fn boot(kernel: &Arc<Kernel>) -> Result<(), String> {
     let text = files.read(&kernel.archive, MANIFEST)?;
     let text = core::str::from_utf8(&text).map_err(|_| format!("{MANIFEST}: not UTF-8"))?;
     let manifest = Manifest::parse(text).map_err(|error| format!("{MANIFEST}, {error}"))?;
-    let system = Arc::new(System::new(kernel.clone(), manifest, words, &files)?);
-    restarts::start(&system).map_err(|error| format!("no thread: {error}"))?;
+    let system = Arc::new(System::new(
+        kernel.clone(),
+        manifest,
+        words,
+        &files,
+        own::service,
+    )?);
     supervise::start(&system).map_err(|error| format!("no thread: {error}"))?;
     let of_thread = system.clone();
     // In a thread of its own, so that the kernel sees `init` running while the others start.

@@ -4,7 +4,7 @@
 //! personality that is granted `init.services` asks for them one by one, whenever a program wants
 //! one, so that a domain that offers one can crash and come back in between.
 
-use crate::grants;
+use crate::instances::grants;
 use crate::system::System;
 use alloc::sync::Arc;
 use interfaces::{AnyHandle, RespawnError, Services, Text};

@@ -1,25 +1,14 @@
-//! Who restarts what has died: threads that are there from the start, with a list that never grows.
+//! What has died and is to be restarted: a list that never grows. The threads that work on it are
+//! in [`supervise`](crate::supervise).
 //!
-//! When a domain dies there may be no memory for a thread, or for anything else; so both are made
-//! when `init` starts. Each supervised domain has a place in the list for the number of the
-//! instance that died. A number that is overwritten by a later one was of an instance before it,
-//! which is replaced by then.
+//! When a domain dies there may be no memory for a thread, or for anything else; so list and
+//! threads are made when `init` starts. Each supervised domain has a place in the list for the
+//! number of the instance that died. A number that is overwritten by a later one was of an instance
+//! before it, which is replaced by then.
 
-use crate::supervise::revive;
-use crate::system::System;
-use alloc::sync::Arc;
 use alloc::vec;
 use domain_rt::sync::{Condvar, Mutex};
-use domain_rt::{thread, time};
-use interfaces::RpcResult;
 use manifest::{ByDomain, DomainIndex};
-
-/// Threads that restart domains. A start may take long, and another domain is not to wait for it;
-/// but one that needs the former has to, whoever starts it.
-const WORKERS: usize = 4;
-
-/// When there was no memory, how long until all domains are looked at again, in nanoseconds.
-const RETRY_AFTER: u64 = 1_000_000_000;
 
 struct State {
     /// The instance of each domain that has died; 0: none.
@@ -29,7 +18,7 @@ struct State {
 }
 
 /// What there is to be done.
-enum Work {
+pub enum Work {
     /// The domain with this number; the instance that died.
     One(DomainIndex, u32),
     /// All.
@@ -67,7 +56,8 @@ impl Restarts {
         self.more.notify_one();
     }
 
-    fn next(&self) -> Work {
+    /// What is to be done next; waits until there is something.
+    pub fn next(&self) -> Work {
         let mut state = self.state.lock();
         loop {
             if core::mem::take(&mut state.all) {
@@ -79,32 +69,6 @@ impl Restarts {
                 return Work::One(index, core::mem::take(&mut state.dead[index]));
             }
             (state, _) = self.more.wait(state);
-        }
-    }
-}
-
-/// Starts the threads.
-///
-/// # Errors
-/// No memory.
-pub fn start(system: &Arc<System>) -> RpcResult<()> {
-    for _ in 0..WORKERS {
-        let system = system.clone();
-        thread::spawn("restart", move || work(&system))?;
-    }
-    Ok(())
-}
-
-fn work(system: &Arc<System>) {
-    loop {
-        let done = match system.restarts.next() {
-            Work::One(index, id) => revive(system, Some((index, id))),
-            Work::All => revive(system, None),
-        };
-        // Nobody may call the domain that there was no memory for.
-        if !done {
-            time::sleep(RETRY_AFTER);
-            system.restarts.look_at_all();
         }
     }
 }

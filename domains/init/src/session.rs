@@ -6,7 +6,7 @@
 
 use crate::failure::{self, Failure};
 use crate::former::{self, Former};
-use crate::grants;
+use crate::instances::grants;
 use crate::last_resort;
 use crate::system::System;
 use alloc::format;

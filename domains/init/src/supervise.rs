@@ -1,28 +1,32 @@
-//! The thread that watches, and what others see: `Respawn`, `Supervisor`.
+//! The thread that watches, those that restart what has died, and what others see: `Supervisor`.
 //!
 //! A crash is noticed twice: by a caller, who asks for another instance through his `Respawn`, and
 //! by the watching thread, which also sees the death of a domain that nobody calls. Whoever comes
 //! first restarts it. The watching thread itself never starts anything, since a start can take
-//! long: it has each done by one of the threads in [`restarts`](crate::restarts).
+//! long: it has each done by one of the others, by the list in [`restarts`](crate::restarts).
 
 use crate::failure::Failure;
-use crate::grants;
+use crate::restarts::Work;
 use crate::service;
 use crate::system::System;
-use alloc::string::String;
 use alloc::sync::Arc;
-use domain_rt::{log, thread};
-use interfaces::{
-    DomainEvent, DomainState, Gate, Handle, Incarnation, Respawn, RespawnError, RpcError,
-    RpcResult, ServiceInfo, Supervisor, Text,
-};
+use domain_rt::{log, thread, time};
+use interfaces::{DomainEvent, DomainState, RpcError, RpcResult, ServiceInfo, Supervisor, Text};
 use manifest::DomainIndex;
 
-/// Starts the thread that watches.
+/// Threads that restart domains. A start may take long, and another domain is not to wait for it;
+/// but one that needs the former has to, whoever starts it.
+const WORKERS: usize = 4;
+
+/// When there was no memory, how long until all domains are looked at again, in nanoseconds.
+const RETRY_AFTER: u64 = 1_000_000_000;
+
+/// Starts the thread that watches, and those that restart.
 ///
 /// # Errors
 /// No memory.
 pub fn start(system: &Arc<System>) -> RpcResult<()> {
+    start_workers(system)?;
     let system = system.clone();
     thread::spawn("watch", move || watch(&system))
 }
@@ -66,7 +70,7 @@ fn notice(system: &Arc<System>, event: &DomainEvent, missed: bool) {
 /// Has the domain with this number replaced, and then all that cannot go on without the instance
 /// that died, or did not start again before because they needed it. Whether there was memory for
 /// all of them.
-pub fn revive(system: &Arc<System>, dead: Option<(DomainIndex, u32)>) -> bool {
+fn revive(system: &Arc<System>, dead: Option<(DomainIndex, u32)>) -> bool {
     let mut memory = true;
     if let Some((index, id)) = dead {
         memory &= report(system, index, system.with_instance(index, id, |_| ()));
@@ -92,28 +96,26 @@ fn report(system: &System, index: DomainIndex, result: Result<(), Failure>) -> b
     !matches!(failure, Failure::NoMemory(_))
 }
 
-/// Authority to have one domain restarted.
-pub struct Respawner {
-    /// The system.
-    pub system: Arc<System>,
-    /// The number of the domain.
-    pub index: DomainIndex,
-    /// The number of the domain that has this authority.
-    pub holder: DomainIndex,
-    /// The name of the offer that comes with it; the first if there is none.
-    pub port: Option<String>,
+/// Starts the threads that restart what has died.
+fn start_workers(system: &Arc<System>) -> RpcResult<()> {
+    for _ in 0..WORKERS {
+        let system = system.clone();
+        thread::spawn("restart", move || work(&system))?;
+    }
+    Ok(())
 }
 
-impl Respawn for Respawner {
-    fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
-        let (id, service) =
-            grants::instance_offer(&self.system, self.index, failed, self.port.as_deref())?;
-        Ok(Incarnation { id, service })
-    }
-
-    fn attach(&self, gate: Handle<dyn Gate>) -> RpcResult<()> {
-        self.system.services[self.index].attach(self.holder, gate);
-        Ok(())
+fn work(system: &Arc<System>) {
+    loop {
+        let done = match system.restarts.next() {
+            Work::One(index, id) => revive(system, Some((index, id))),
+            Work::All => revive(system, None),
+        };
+        // Nobody may call the domain that there was no memory for.
+        if !done {
+            time::sleep(RETRY_AFTER);
+            system.restarts.look_at_all();
+        }
     }
 }
 

@@ -13,10 +13,16 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
-use manifest::{ByDomain, DomainIndex, Manifest, order};
+use interfaces::{AnyHandle, RpcResult};
+use manifest::{ByDomain, DomainIndex, Manifest, Source, order};
+
+/// Makes the service of `init`'s own that a source names, for a domain.
+pub type Own = fn(&Arc<System>, DomainIndex, &Source) -> RpcResult<AnyHandle>;
 
 /// The system that a manifest describes.
 pub struct System {
+    /// Makes what `init` itself offers: who makes it needs all of this, and so is passed in.
+    pub own: Own,
     /// The kernel's services.
     pub kernel: Arc<Kernel>,
     /// The manifest.
@@ -48,6 +54,7 @@ impl System {
         manifest: Manifest,
         words: Words,
         files: &Files,
+        own: Own,
     ) -> Result<Self, String> {
         let order = order::start_order(&manifest).map_err(|error| error.to_string())?;
         let mut images = Images::default();
@@ -69,6 +76,7 @@ impl System {
             .collect();
         let services = ByDomain::new(services);
         Ok(System {
+            own,
             kernel,
             restarts: Restarts::new(manifest.domains.len()),
             manifest,

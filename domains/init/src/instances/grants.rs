@@ -1,19 +1,13 @@
 //! Where a grant comes from.
 
+use super::Respawner;
 use crate::check::offer_index;
-use crate::disks::DiskList;
 use crate::failure::Failure;
-use crate::programs::ServiceList;
-use crate::supervise::{Overview, Respawner};
 use crate::system::System;
-use crate::update::Replacer;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use interfaces::{
-    AnyHandle, Disks, Handle, HardwareError, Interface, PciBus, Respawn, RpcError, Services,
-    Supervisor, Updater,
-};
+use interfaces::{AnyHandle, Handle, HardwareError, Interface, PciBus, Respawn, RpcError};
 use manifest::{DeviceMatch, DomainIndex, Grant, Source};
 
 /// A grant that was found.
@@ -64,15 +58,8 @@ pub fn find(system: &Arc<System>, holder: DomainIndex, grant: &Grant) -> Result<
             return respawn(system, holder, domain, port.as_deref());
         }
         Source::Kernel(service) => system.kernel.service(*service),
-        Source::Supervisor => Handle::<dyn Supervisor>::new(Overview(system.clone())).map(erase),
-        Source::Updater => Handle::<dyn Updater>::new(Replacer(system.clone())).map(erase),
-        Source::Disks => {
-            let system = system.clone();
-            Handle::<dyn Disks>::new(DiskList { system, holder }).map(erase)
-        }
-        Source::Services => {
-            let system = system.clone();
-            Handle::<dyn Services>::new(ServiceList { system, holder }).map(erase)
+        Source::Supervisor | Source::Updater | Source::Disks | Source::Services => {
+            (system.own)(system, holder, &grant.source)
         }
         _ => {
             let hardware = |error| Failure::of_hardware(name, &error, &what);

@@ -1,0 +1,228 @@
+//! Instances of the supervised domains: how the one that serves is found, started, ended, and
+//! followed by another when it has crashed. [`start`] starts one, [`grants`] finds what it is
+//! granted, and [`respawn`] lets others ask for one: a start may need another domain's instance, so
+//! these need each other.
+
+pub mod grants;
+mod respawn;
+mod start;
+
+pub use respawn::Respawner;
+
+use crate::failure::Failure;
+use crate::service::{Running, State, Unstarted, budget, is_alive};
+use crate::system::System;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use domain_rt::{log, time};
+use manifest::{DomainIndex, Limits, order};
+use restart::Verdict;
+
+/// A domain that does not start is not tried again before so many nanoseconds.
+const RETRY_AFTER: u64 = 1_000_000_000;
+/// How long a start waits for memory, and how long it rests before it looks again, at first and at
+/// most; in nanoseconds.
+const MEMORY_PATIENCE: u64 = 5_000_000_000;
+const MEMORY_PAUSE: u64 = 1_000_000;
+const MEMORY_PAUSE_LATER: u64 = 50_000_000;
+/// So often a start is tried again because a domain that it needs crashed meanwhile.
+const ATTEMPTS: u32 = 3;
+/// How long the remains of an ended instance are waited for, in nanoseconds.
+const PATIENCE: u64 = 5_000_000_000;
+
+impl System {
+    /// Has `work` done with the instance that serves the domain `index`, after starting one if
+    /// there is none. If the instance `failed` (0: none) serves, it is taken for dead and replaced.
+    ///
+    /// # Errors
+    /// Why there is no instance.
+    pub fn with_instance<R>(
+        self: &Arc<Self>,
+        index: DomainIndex,
+        failed: u32,
+        work: impl FnOnce(&Running) -> R,
+    ) -> Result<R, Failure> {
+        let service = &self.services[index];
+        let mut state = service
+            .state
+            .lock_interruptible()
+            .ok_or(Failure::Interrupted)?;
+        let unusable = |running: &mut Running| {
+            running.id == failed || !is_alive(&running.control) || !self.is_served(running)
+        };
+        if let Some(running) = state.running.take_if(unusable) {
+            let crashed = running.id == failed || !is_alive(&running.control);
+            self.retire(index, running);
+            if crashed {
+                self.count_crash(index, &mut state)?;
+            }
+        }
+        if state.running.is_none() {
+            state.running = Some(self.launch(index, &mut state)?);
+        }
+        Ok(work(state.running.as_ref().expect("launched just now")))
+    }
+
+    /// Whether the instances that this one cannot do without are still those that serve.
+    fn is_served(&self, running: &Running) -> bool {
+        running
+            .served_by
+            .iter()
+            .all(|&(index, id)| self.services[index].status().id == id)
+    }
+
+    /// Ends an instance with all domains that it started, and waits until what it owned is free
+    /// again.
+    pub fn retire(&self, index: DomainIndex, running: Running) {
+        self.services[index].status.lock().id = 0;
+        self.end(index, running);
+    }
+
+    /// As [`retire`](Self::retire), for an instance that does not serve.
+    pub fn end(&self, index: DomainIndex, running: Running) {
+        let name = &self.manifest[index].name;
+        let Running {
+            id,
+            control,
+            offers,
+            ..
+        } = running;
+        drop(offers);
+        if let Err(error) = control.kill() {
+            log!("{name}: instance {id} cannot be ended: {error}");
+        }
+        self.end_children(id);
+        if control.wait_until(time::now() + PATIENCE) == Ok(false) {
+            log!("{name}: something of instance {id} does not go away");
+        }
+    }
+
+    /// Ends all domains that instance `parent` started, and those that they started.
+    pub fn end_children(&self, parent: u32) {
+        let mut ended = Vec::from([parent]);
+        let mut from = parent;
+        while let Ok(Some(info)) = self.kernel.monitor.next(from + 1) {
+            from = info.id;
+            if !ended.contains(&info.parent) {
+                continue;
+            }
+            ended.push(info.id);
+            if let Ok(Some(child)) = self.kernel.control.domain(info.id) {
+                let _ = child.kill();
+            }
+        }
+    }
+
+    /// Counts a crash, and pauses as the budget says.
+    fn count_crash(&self, index: DomainIndex, state: &mut State) -> Result<(), Failure> {
+        let domain = &self.manifest[index];
+        let service = &self.services[index];
+        service.status.lock().crashes += 1;
+        match state.budget.crashed(time::now()) {
+            Verdict::RestartAfter(pause) => {
+                if pause > 0 {
+                    time::sleep(pause);
+                }
+                Ok(())
+            }
+            Verdict::GiveUp if state.versions.fall_back() => {
+                log!(
+                    "{}: the image of the update crashes too often; going back to the one before",
+                    domain.name
+                );
+                state.budget = budget(domain.limits);
+                Ok(())
+            }
+            Verdict::GiveUp => {
+                service.status.lock().gave_up = true;
+                let Limits {
+                    restarts, window_s, ..
+                } = domain.limits;
+                log!(
+                    "{}: {restarts} crashes within {window_s} s; it stays down",
+                    domain.name
+                );
+                Err(Failure::GaveUp(domain.name.clone()))
+            }
+        }
+    }
+
+    /// Starts an instance, again if it crashes while it starts.
+    fn launch(self: &Arc<Self>, index: DomainIndex, state: &mut State) -> Result<Running, Failure> {
+        let name = &self.manifest[index].name;
+        if state.budget.gave_up() {
+            return Err(Failure::GaveUp(name.clone()));
+        }
+        if let Some((when, failure)) = &state.refused
+            && time::now() < when + RETRY_AFTER
+        {
+            return Err(failure.clone());
+        }
+        let mut attempts = 1;
+        let (patient_until, mut pause) = (time::now() + MEMORY_PATIENCE, MEMORY_PAUSE);
+        loop {
+            let began = time::now();
+            let needs = self.needs(index);
+            match self.start_once(index, state.versions.present.as_ref()) {
+                Ok(running) if self.publish(index, &running, began) => return Ok(running),
+                Ok(running) => self.retire(index, running),
+                Err(Unstarted::Crashed) => log!("{name}: crashed while it started"),
+                Err(Unstarted::Failed(_)) if attempts < ATTEMPTS && self.needs(index) != needs => {
+                    attempts += 1;
+                    continue;
+                }
+                Err(Unstarted::Failed(Failure::NoMemory(_))) if began < patient_until => {
+                    // What the former instance had is on its way back, and caches are asked for
+                    // some.
+                    time::sleep(pause);
+                    pause = (pause * 2).min(MEMORY_PAUSE_LATER);
+                    continue;
+                }
+                Err(Unstarted::Failed(failure @ Failure::NoMemory(_))) => return Err(failure),
+                Err(Unstarted::Failed(failure)) => {
+                    state.refused = Some((time::now(), failure.clone()));
+                    return Err(failure);
+                }
+            }
+            self.count_crash(index, state)?;
+        }
+    }
+
+    /// The instances of the domains that this one needs, started if need be; 0 for one that is not
+    /// to be had.
+    fn needs(self: &Arc<Self>, index: DomainIndex) -> Vec<u32> {
+        let needs = order::needs(&self.manifest, index);
+        let instance = |need| {
+            self.with_instance(need, 0, |running| running.id)
+                .unwrap_or(0)
+        };
+        needs.into_iter().map(instance).collect()
+    }
+
+    /// Makes a new instance known. Whether it is still alive: if it died before it was known,
+    /// nobody saw it die.
+    fn publish(&self, index: DomainIndex, running: &Running, began: u64) -> bool {
+        let status = {
+            let mut status = self.services[index].status.lock();
+            status.id = running.id;
+            status.image = running.image;
+            status.starts += 1;
+            *status
+        };
+        let name = &self.manifest[index].name;
+        let microseconds = (time::now() - began) / 1000;
+        match status.starts {
+            1 => log!(
+                "{name}: instance {} started in {microseconds} us",
+                running.id
+            ),
+            _ => log!(
+                "{name}: instance {} started in {microseconds} us: restart {} after {} crashes",
+                running.id,
+                status.restarts(),
+                status.crashes
+            ),
+        }
+        is_alive(&running.control)
+    }
+}
