@@ -2,6 +2,7 @@
 //! and what to write instead.
 
 mod declarations;
+mod documentation;
 mod entries;
 mod marks;
 mod places;
@@ -68,8 +69,9 @@ macro_rules! cases {
 
 pub(crate) use cases;
 
-const CASES: [&[Case]; 5] = [
+const CASES: [&[Case]; 6] = [
     declarations::CASES,
+    documentation::CASES,
     types::CASES,
     places::CASES,
     entries::CASES,

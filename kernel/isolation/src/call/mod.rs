@@ -23,16 +23,19 @@ mod landing;
 mod method;
 mod proxy;
 pub mod thread;
+mod uncrossed;
 
 pub(crate) use guarded::{data_of, guarded_as};
 pub use guarded::{guarded, internal};
 pub use landing::{offsets, resume};
 pub use method::Method;
+pub(crate) use uncrossed::{clear_failure, note_failure};
+pub use uncrossed::{failure, has_failed, has_handles};
 
 pub use crate::domain::UNBOUNDED;
 use crate::domain::queues;
 use crate::domain::{ALIVE, Admitted, CRASH_NEXT, ControlBlock, DEAD};
-use abi::{Exchangeable, RpcError};
+use abi::RpcError;
 use asked::Restock;
 use core::sync::atomic::{AtomicU32, Ordering};
 use thread::{set_top, stack_low, top};
@@ -335,45 +338,6 @@ off_the_path! {
             }
         }
     }
-}
-
-/// Notes that something could not cross in the call of the top record.
-pub(crate) fn note_failure(error: RpcError) {
-    let top = top();
-    // SAFETY: values cross only while the record of their call is linked; only its own thread uses
-    // the field.
-    unsafe { (*top).failure = u32::from(error.number()) };
-}
-
-/// Forgets what [`note_failure`] noted in the top record.
-pub(crate) fn clear_failure() {
-    // SAFETY: as in `note_failure`.
-    unsafe { (*top()).failure = 0 };
-}
-
-/// What [`note_failure`] noted in `record`, if anything.
-///
-/// # Safety
-/// `record` is linked.
-pub unsafe fn failure(record: *const Record) -> Option<RpcError> {
-    // SAFETY: see above. Only `note_failure` writes the field, and 0 is no error's number.
-    RpcError::from_number(u64::from(unsafe { (*record).failure }))
-}
-
-/// Whether values of this type can hold handles, so that not all of one may be able to cross.
-#[inline(always)]
-pub const fn has_handles<T: Exchangeable>(_: &T) -> bool {
-    T::HANDLES
-}
-
-/// Whether [`note_failure`] noted something in `record`.
-///
-/// # Safety
-/// `record` is linked.
-#[inline(always)]
-pub unsafe fn has_failed(record: *const Record) -> bool {
-    // SAFETY: see above.
-    unsafe { (*record).failure != 0 }
 }
 
 off_the_path! {
