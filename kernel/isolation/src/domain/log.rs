@@ -8,7 +8,7 @@ use crate::platform::platform;
 impl ControlBlock {
     /// Keeps what the log is to say of its crash.
     pub(crate) fn put_down(&self, words: &LastWords) {
-        *self.words.lock() = Some(words.clone());
+        *self.words.lock() = Some(*words);
     }
 
     /// What the log has not said yet of its crash.

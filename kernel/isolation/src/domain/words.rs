@@ -9,7 +9,7 @@ use core::fmt::{self, Write};
 pub(crate) const KERNEL: &str = "kernel";
 
 /// What is known of a crash. Half a kilobyte, so it is lent on the way to where it is put down.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct LastWords {
     what: Text<400>,
     place: Text<120>,
