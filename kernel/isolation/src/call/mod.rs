@@ -9,10 +9,9 @@
 //! the method's own type. There is no unwinder and no function that returns twice.
 //!
 //! States of a record: linked (from [`enter`] to [`leave`]); while linked, [`CALLER_DEAD`] and
-//! [`CALLEE_DEAD`] may be set on it by the thread itself (in [`end`]) or while the
-//! world is stopped. Then the proxy drops the result, and goes on unwinding ([`unwind_further`])
-//! instead of returning into a dead domain, or gives an error instead of what a dead domain
-//! returned.
+//! [`CALLEE_DEAD`] may be set on it by the thread itself (in [`end`]) or while the world is
+//! stopped. Then the proxy drops the result, and goes on unwinding ([`unwind_further`]) instead of
+//! returning into a dead domain, or gives an error instead of what a dead domain returned.
 
 mod asked;
 pub(crate) mod drops;

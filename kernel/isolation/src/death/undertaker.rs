@@ -19,6 +19,7 @@ use core::sync::atomic::Ordering;
 
 /// Most helpers.
 const MOST_HELPERS: u32 = 16;
+
 /// Starts the first helper. Called once at boot.
 ///
 /// # Panics

@@ -23,6 +23,7 @@ pub(crate) static REAPERS_WORK: AtomicU32 = AtomicU32::new(0);
 /// only says when it is worth to look again: a wrong number costs time and nothing else.
 pub(crate) static INSIDE: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
 
+/// What waits for the undertaker.
 pub(crate) static QUEUE: Lock<Queue> = Lock::new(Queue {
     ready: VecDeque::new(),
     dropping: VecDeque::new(),
@@ -33,6 +34,7 @@ pub(crate) static QUEUE: Lock<Queue> = Lock::new(Queue {
 /// The helpers of the undertaker wait for it to change.
 pub(crate) static HELPERS_WORK: AtomicU32 = AtomicU32::new(0);
 
+/// Work for helpers, and how many of them there are.
 pub(crate) struct Queue {
     /// Dead domains that nobody is inside of.
     pub(crate) ready: VecDeque<Arc<ControlBlock>>,
