@@ -9,12 +9,12 @@ use alloc::sync::Arc;
 use core::fmt::Write as _;
 use framework::kprintln;
 use interfaces::{
-    Archive, CommandLine, DomainControl, Hardware, Loader, MemoryWatch, Monitor, Power,
+    Archive, CommandLine, DomainControl, Hardware, Legacy, Loader, MemoryWatch, Monitor, Power,
 };
 use isolation::domain::group::{FIRST_WEIGHT, GroupSpec};
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared, StartError};
-use services::{Control, ImageLoader, KernelMemory, KernelMonitor};
+use services::{Bequest, Control, ImageLoader, KernelMemory, KernelMonitor, Left};
 
 /// Where the image of `init` is in the archive. The word `root=PATH` on the command line has
 /// another domain started in its place, with the same grants and the options that the word
@@ -23,6 +23,8 @@ const INIT: &str = "domains/init";
 /// Lives that `init` gets: a restarted one finds the other domains still running, but if it keeps
 /// crashing the machine is of no use.
 const MOST_LIVES: usize = 5;
+/// What one life leaves to the next.
+static LEFT: Left = Left::new(None);
 
 /// Starts `init` and watches it: when it crashes it is started again.
 pub fn start() {
@@ -114,6 +116,7 @@ fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
         "hardware" => Handle::<dyn Hardware>::new(MachineHardware)?.into_any(),
         "power" => Handle::<dyn Power>::new(PowerSwitch)?.into_any(),
+        "legacy" => Handle::<dyn Legacy>::new(Bequest(&LEFT))?.into_any(),
         "archive" => Handle::<dyn Archive>::new(BootArchive)?.into_any(),
         #[cfg(feature = "testing")]
         "auditor" => Handle::<dyn interfaces::HeapAudit>::new(services::Auditor)?.into_any(),

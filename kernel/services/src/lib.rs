@@ -1,5 +1,5 @@
 //! The kernel's own objects behind `abi/interfaces/system.idl`: loader, images, domains, monitor,
-//! memory.
+//! memory, what the first domain leaves to its next instance.
 //!
 //! They are ordinary interface objects whose domain is the kernel, so that calls to them go through
 //! the same proxies as all others. Everything here is safe code over `isolation`. The hosted
@@ -11,12 +11,14 @@ extern crate alloc;
 
 #[cfg(feature = "audit")]
 mod auditor;
+mod legacy;
 mod loader;
 mod memory;
 mod monitor;
 
 #[cfg(feature = "audit")]
 pub use auditor::Auditor;
+pub use legacy::{Bequest, Left};
 pub use loader::ImageLoader;
 pub use memory::KernelMemory;
 pub use monitor::{Control, KernelMonitor, Machine};

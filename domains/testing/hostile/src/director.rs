@@ -13,7 +13,7 @@ use domain_rt::{log, time};
 use hostile_calls::METHODS;
 use interfaces::{
     AnyHandle, Archive, CommandLine, Domain, DomainControl, DomainState, Foe, Handle, Hardware,
-    HeapAudit, Image, Loader, MemoryWatch, Monitor, Order, RVec, Referee, RpcError,
+    HeapAudit, Image, Legacy, Loader, MemoryWatch, Monitor, Order, RVec, Referee, RpcError,
 };
 
 /// What the kernel grants to the director.
@@ -32,6 +32,8 @@ pub struct Kernel {
     pub memory: Option<Handle<dyn MemoryWatch>>,
     /// The command line.
     pub command_line: Option<Handle<dyn CommandLine>>,
+    /// Keeps a handle; not on the hosted platform.
+    pub legacy: Option<Handle<dyn Legacy>>,
     /// Looks at the heaps; in kernels for tests.
     pub auditor: Option<Handle<dyn HeapAudit>>,
 }
@@ -53,7 +55,7 @@ const TELL_COUNTS: u64 = 20_000 * MS;
 /// Findings, and it ends.
 const MOST_FINDINGS: u32 = 10;
 /// The number of the foe's grant.
-const REFEREE: usize = 9;
+const REFEREE: usize = 10;
 
 /// The run.
 pub struct Director {

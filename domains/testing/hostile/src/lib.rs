@@ -37,7 +37,7 @@ mod world;
 
 use domain_rt::thread;
 use interfaces::{
-    Archive, CommandLine, Console, DomainControl, Foe, Handle, Hardware, HeapAudit, Loader,
+    Archive, CommandLine, Console, DomainControl, Foe, Handle, Hardware, HeapAudit, Legacy, Loader,
     MemoryWatch, Monitor, Power, RVec, Referee, RpcError, RpcResult,
 };
 
@@ -59,6 +59,7 @@ pub fn start(
     hardware: Option<Handle<dyn Hardware>>,
     memory: Option<Handle<dyn MemoryWatch>>,
     command_line: Option<Handle<dyn CommandLine>>,
+    legacy: Option<Handle<dyn Legacy>>,
     auditor: Option<Handle<dyn HeapAudit>>,
     referee: Option<Handle<dyn Referee>>,
     options: RVec<u8>,
@@ -80,6 +81,7 @@ pub fn start(
         hardware,
         memory,
         command_line,
+        legacy,
         auditor,
     };
     let options = Options::parse(core::str::from_utf8(&options).unwrap_or(""));

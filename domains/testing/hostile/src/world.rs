@@ -223,6 +223,9 @@ impl World {
         if let Some(memory) = &kernel.memory {
             net.keep(memory.duplicate()?.into_any());
         }
+        if let Some(legacy) = &kernel.legacy {
+            net.keep(legacy.duplicate()?.into_any());
+        }
         if let Some(hardware) = &kernel.hardware {
             net.keep(hardware.duplicate()?.into_any());
             let ports = hardware.ports(SCRATCH.0, SCRATCH.1).map(Handle::into_any);

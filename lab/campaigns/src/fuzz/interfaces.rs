@@ -48,7 +48,7 @@ const IMAGES: [&str; 20] = [
     "boot/bin/echo",
 ];
 /// Interfaces of which there are no objects on the hosted platform.
-const BARE_ONLY: [&str; 9] = [
+const BARE_ONLY: [&str; 10] = [
     "Hardware",
     "Mmio",
     "Ports",
@@ -58,6 +58,7 @@ const BARE_ONLY: [&str; 9] = [
     "PciBus",
     "PciDevice",
     "MemoryWatch",
+    "Legacy",
 ];
 /// Longest silence of a kernel that is at work: the director waits 20 seconds for what must happen,
 /// 8 times longer in QEMU.
