@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::Port;
+use interfaces::{Interface, Port, Steward};
 use manifest::{ByDomain, Domain, Grant, Manifest, Source};
 
 /// An image, or why the kernel refused it. A refused one is not checked: its domain does not start,
@@ -32,6 +32,13 @@ pub fn check(manifest: &Manifest, images: &ByDomain<Checked>) -> Result<(), Stri
     }
     let mut services = manifest.services.iter();
     services.try_for_each(|service| offered(manifest, images, "programs are", service))
+}
+
+/// Whether an image offers to be the steward.
+pub fn offers_a_steward(image: &Checked) -> bool {
+    let offers = image.as_ref().map(|image| &image.offers[..]);
+    let first = offers.unwrap_or_default().first();
+    first.is_some_and(|port| port.interface == <dyn Steward>::NUMBER)
 }
 
 fn names(ports: &[Port]) -> String {

@@ -38,14 +38,14 @@ impl Claims {
         devices: &[DeviceMatch],
         owner: Owner,
         rank: usize,
-    ) -> Result<Handle<dyn PciDevice>, Failure> {
+    ) -> Result<(Handle<dyn PciDevice>, PciAddress), Failure> {
         let address = self
             .choose(&fitting(name, bus, devices)?, owner, rank)
             .ok_or_else(|| Failure::Cause(format!("{name}: {}", none(devices))))?;
         let deadline = time::now() + PATIENCE;
         loop {
             match bus.claim(address) {
-                Ok(device) => return Ok(device),
+                Ok(device) => return Ok((device, address)),
                 Err(PciError::InUse) if time::now() < deadline => time::sleep(PAUSE),
                 Err(error) => {
                     let what = format!("PCI function {}: ", place(address));
@@ -53,6 +53,11 @@ impl Claims {
                 }
             }
         }
+    }
+
+    /// Remembers what a former life of `init` gave to `owner`.
+    pub fn restore(&self, address: PciAddress, owner: Owner) {
+        self.0.lock().push((address, owner));
     }
 
     fn choose(&self, candidates: &[PciInfo], owner: Owner, rank: usize) -> Option<PciAddress> {
@@ -77,6 +82,26 @@ impl Claims {
         claims.retain(|(_, holder)| *holder != owner);
         claims.push((address, owner));
         Some(address)
+    }
+}
+
+/// What the claim of grant number `grant` of a domain is kept under.
+pub fn key(name: &str, grant: usize) -> String {
+    format!("claim {name} {grant}")
+}
+
+/// An address as a number,
+pub fn pack(address: PciAddress) -> u64 {
+    u64::from_be_bytes([0, 0, 0, 0, 0, address.bus, address.device, address.function])
+}
+
+/// and back.
+pub fn unpack(packed: u64) -> PciAddress {
+    let [.., bus, device, function] = packed.to_be_bytes();
+    PciAddress {
+        bus,
+        device,
+        function,
     }
 }
 

@@ -2,15 +2,16 @@
 //! them), and are started and ended here.
 
 use crate::failure::Failure;
-use crate::instances::{Respawner, grants};
+use crate::instances::grants;
 use crate::service;
+use crate::steward;
 use crate::system::System;
 use alloc::string::String;
 use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
-    Block, DiskError, DiskInfo, Disks, FileSystem, Geometry, Handle, Respawn, RpcError, RpcResult,
-    Text,
+    Block, DiskError, DiskInfo, Disks, FileSystem, Geometry, Handle, Office, Respawn, RpcError,
+    RpcResult, Text,
 };
 use manifest::{Disk, DomainIndex, Grant};
 
@@ -67,13 +68,14 @@ impl Disks for DiskList {
             self.system.stop_disk(disk)?;
             return Err(DiskError::Failed(Text::new(&cause(&failure))));
         }
-        let respawner = Respawner {
-            system: self.system.clone(),
-            index: disk.files,
-            holder: self.holder,
-            port: None,
-        };
-        Ok(Handle::<dyn Respawn>::new(respawner)?)
+        let key = steward::read_only_key(&disk.name);
+        self.system.note(&key, u64::from(read_only));
+        let granted = self
+            .system
+            .lasting(Office::Respawn, self.holder, Some(disk.files), None);
+        let granted = granted.map_err(|failure| DiskError::Failed(Text::new(&cause(&failure))))?;
+        let handle = granted.handle.downcast();
+        handle.map_err(|_| DiskError::Rpc(RpcError::Refused))
     }
 
     fn unmount(&self, name: Text<32>) -> Result<(), DiskError> {

@@ -1,157 +1,218 @@
-//! What a restarted `init` finds: the domains of its former life.
+//! What a restarted `init` finds: the domains of its former life, which have gone on without it.
 //!
-//! They go on without `init`. What cannot be had back are the handles to them, so none of them can
-//! be restarted alone any more. The new `init` therefore leaves them in peace for as long as all of
-//! them live and the shell runs, and then ends what is left and starts everything anew, like at
-//! boot.
+//! If the steward lives, `init` takes over what serves and goes on as if nothing had been; what the
+//! former life was just starting or replacing is ended. Without a steward, or if that died together
+//! with `init`, nothing can be had back: everything is ended and started anew, as at boot.
 
+use crate::claims;
+use crate::service::Running;
+use crate::steward;
 use crate::system::System;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::{log, time};
-use interfaces::{DomainInfo, DomainState};
-use manifest::Source;
+use interfaces::{
+    DomainInfo, DomainState, ExitStatus, Handle, Kept, RpcError, RpcResult, Steward, Text,
+};
+use manifest::{DomainIndex, Source};
 
 /// How long the remains of a domain are waited for, in nanoseconds.
 const PATIENCE: u64 = 5_000_000_000;
+/// No instance has this number.
+const NOBODY: u32 = u32::MAX;
 
 /// How the domains of a former life came to their end.
 pub enum Former {
     /// There were none: this is the first life.
     None,
+    /// They serve on under this life.
+    TakenOver,
     /// They are ended, and everything can be started.
     Ended,
-    /// The line that the shell was to run has ended; nobody knows how.
+    /// They are ended, and with them the one line that was to be run.
     LineEnded,
 }
 
-/// Waits until the domains of a former life cannot go on, and ends them.
-pub fn outlive(system: &System) -> Former {
-    let found = living(system);
+/// Takes the domains of a former life over, or ends them.
+pub fn outlive(system: &Arc<System>) -> Former {
+    let found = former(system);
     if found.is_empty() {
         return Former::None;
     }
-    log!(
-        "back after a crash: {} domains go on, but none can be restarted alone until all are",
-        found.len()
-    );
-    let all_live = is_connected(system, &found) && wait_for_change(system, &found);
-    if all_live && system.words.exec.is_some() {
-        return Former::LineEnded;
+    match take_over(system, &found) {
+        Ok(count) => {
+            log!("back after a crash: {count} domains go on");
+            return Former::TakenOver;
+        }
+        Err(why) => log!("back after a crash, and nothing can be taken over: {why}"),
     }
-    log!("starting everything anew");
     found.iter().for_each(|info| end(system, info));
-    Former::Ended
+    match system.words.exec {
+        // Starting anew would run it a second time.
+        Some(_) => Former::LineEnded,
+        None => Former::Ended,
+    }
 }
 
-/// The live domains that have the name of one of the manifest's.
-fn living(system: &System) -> Vec<DomainInfo> {
-    all(system, |info| {
-        info.state == DomainState::Running && system.manifest.index_of(info.name.as_str()).is_some()
-    })
+/// The domains that a former life has started: they have the name of one of the manifest's, and who
+/// started them is gone.
+fn former(system: &System) -> Vec<DomainInfo> {
+    let all = all(system);
+    let is_former = |info: &&DomainInfo| {
+        matches!(info.state, DomainState::Starting | DomainState::Running)
+            && system.manifest.index_of(info.name.as_str()).is_some()
+            && all
+                .iter()
+                .all(|other| other.id != info.parent || other.state == DomainState::Dying)
+    };
+    all.iter().filter(is_former).copied().collect()
 }
 
-/// All domains but this one that fit.
-fn all(system: &System, fits: impl Fn(&DomainInfo) -> bool) -> Vec<DomainInfo> {
+/// All domains but this one.
+fn all(system: &System) -> Vec<DomainInfo> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Ok(Some(info)) = system.kernel.monitor.next(from) {
         from = info.id + 1;
-        found.extend(Some(info).filter(|info| info.id != domain_rt::self_id() && fits(info)));
+        found.extend(Some(info).filter(|info| info.id != domain_rt::self_id()));
     }
     found
 }
 
-/// Whether every domain that another one needs is there and still in use. One that died together
-/// with `init`, or that the former `init` was just starting, is lost to its users. When there is
-/// one line to run, that is left as it is: starting anew would run the line a second time.
-fn is_connected(system: &System, found: &[DomainInfo]) -> bool {
-    if system.words.exec.is_some() {
-        return true;
+/// Takes over what serves, and ends what does not; how many go on.
+///
+/// # Errors
+/// Why nothing can be taken over, in words; nothing was done.
+fn take_over(system: &Arc<System>, found: &[DomainInfo]) -> Result<usize, String> {
+    let own = system.steward.ok_or("the manifest has no steward")?;
+    let (steward, notes) = left(system).map_err(|error| format!("the steward: {error}"))?;
+    for (key, value) in notes {
+        remember(system, key.as_str(), value);
     }
-    if let Some(name) = found.iter().find_map(|user| lacks(system, user, found)) {
-        log!("{name} is not there, but is needed");
-        return false;
+    let mut taken = Vec::new();
+    // Each after those that it needs.
+    for &index in &system.order {
+        let kept = steward.kept(Text::new(&system.manifest[index].name));
+        let Ok(Some(mut kept)) = kept else {
+            continue;
+        };
+        if index == own {
+            kept.offers[0] = steward.duplicate().ok().map(Handle::into_any);
+        }
+        taken.extend(take(system, index, kept, found));
     }
-    let unused = |server: &&DomainInfo| {
-        let mut users = found
-            .iter()
-            .filter(|user| should_use(system, user, server))
-            .peekable();
-        users.peek().is_some() && !users.any(|user| holds(system, user, server))
+    for index in 0.. {
+        let Ok(Some(attached)) = steward.gate(index) else {
+            break;
+        };
+        let named = |name: Text<32>| system.manifest.index_of(name.as_str());
+        if let (Some(domain), Some(holder)) = (named(attached.domain), named(attached.holder)) {
+            system.services[domain].attach(holder, attached.gate);
+        }
+    }
+    let others = found.iter().filter(|info| !taken.contains(&info.id));
+    others.for_each(|info| end(system, info));
+    system
+        .take_office(&steward)
+        .map_err(|error| format!("the steward: {error}"))?;
+    Ok(taken.len())
+}
+
+type Notes = Vec<(Text<64>, u64)>;
+
+/// The steward, if it lives, and all that it has noted.
+fn left(system: &System) -> RpcResult<(Handle<dyn Steward>, Notes)> {
+    let legacy = system.kernel.legacy.as_ref();
+    let handle = legacy.map_or(Ok(None), |legacy| legacy.left())?;
+    let handle = handle.ok_or(RpcError::DomainCrashed)?;
+    let steward = handle.downcast::<dyn Steward>();
+    let steward = steward.map_err(|_| RpcError::Refused)?;
+    let mut notes = Vec::new();
+    while let Some(note) = steward.noted(notes.len() as u32)? {
+        notes.push(note);
+    }
+    Ok((steward, notes))
+}
+
+/// Believes what a former life has noted.
+fn remember(system: &System, key: &str, value: u64) {
+    for index in system.manifest.indices() {
+        let domain = &system.manifest[index];
+        for (number, _) in domain.grants.iter().enumerate() {
+            if key == claims::key(&domain.name, number) {
+                let owner = (index, number);
+                return system.claims.restore(claims::unpack(value), owner);
+            }
+        }
+    }
+    let mut disks = system.manifest.disks.iter();
+    let disk = disks.find(|disk| key == steward::read_only_key(&disk.name));
+    if let Some(disk) = disk.filter(|_| value != 0) {
+        system.read_only_disks.lock().push(disk.name.clone());
+    }
+}
+
+/// Takes over one domain; the number of its instance, unless that is dead.
+fn take(system: &System, index: DomainIndex, kept: Kept, found: &[DomainInfo]) -> Option<u32> {
+    let serving = kept.serving;
+    let service = &system.services[index];
+    let info = found.iter().find(|info| info.id == serving.id);
+    let info = info.filter(|info| info.state == DomainState::Running);
+    let control = info.and_then(|info| system.kernel.control.domain(info.id).ok().flatten());
+    let mut status = service.status.lock();
+    status.id = control.as_ref().map_or(0, |_| serving.id);
+    status.crashes = serving.crashes + u32::from(control.is_none());
+    status.starts = serving.starts;
+    status.updates = serving.updates;
+    status.by_update = serving.by_update;
+    status.image = serving.image;
+    drop(status);
+    let running = Running {
+        id: serving.id,
+        image: serving.image,
+        offers: kept.offers,
+        control: control?,
+        served_by: served_by(system, index),
     };
-    match found.iter().find(unused) {
-        Some(server) => {
-            log!("{} is there, but nobody has a way to it", server.name);
-            false
-        }
-        None => true,
-    }
+    service.state.lock().running = Some(running);
+    Some(serving.id)
 }
 
-/// The name of a domain that `user` cannot do without, and that is not among the live ones.
-fn lacks<'a>(system: &'a System, user: &DomainInfo, found: &[DomainInfo]) -> Option<&'a str> {
-    let index = system.manifest.index_of(user.name.as_str())?;
-    let wants = &system.services[index].image.as_ref().ok()?.wants;
-    let needed = system.manifest[index].grants.iter().filter(|grant| {
-        wants
-            .iter()
-            .any(|port| port.name.as_str() == grant.port && !port.optional)
-    });
-    let mut servers = needed.filter_map(|grant| used(&grant.source));
-    servers.find(|server| found.iter().all(|info| info.name.as_str() != *server))
-}
-
-/// The domain that whoever has this grant calls. A claimed function is not counted: a driver goes
-/// on without the domain of its bus.
-fn used(source: &Source) -> Option<&str> {
-    match source {
-        Source::Offer { domain, .. } | Source::Respawn { domain, .. } => Some(domain),
+/// The instances that a domain cannot do without. One that is dead by now has no number.
+fn served_by(system: &System, index: DomainIndex) -> Vec<(DomainIndex, u32)> {
+    let Ok(image) = &system.services[index].image else {
+        return Vec::new();
+    };
+    let optional = |port: &str| {
+        let mut wants = image.wants.iter();
+        wants.any(|want| want.name.as_str() == port && want.optional)
+    };
+    let grants = system.manifest[index].grants.iter();
+    let needed = grants.filter(|grant| !optional(&grant.port));
+    let server = |source: &Source| match source {
+        Source::Offer { domain, .. } => system.manifest.index_of(domain),
+        Source::Respawn { .. }
+        | Source::Supervisor
+        | Source::Updater
+        | Source::Disks
+        | Source::Services => system.steward,
         _ => None,
-    }
+    };
+    let servers = needed.filter_map(|grant| server(&grant.source));
+    let present = |index| match system.services[index].status().id {
+        0 => NOBODY,
+        id => id,
+    };
+    servers.map(|index| (index, present(index))).collect()
 }
 
-/// Whether the manifest grants one domain what another offers.
-fn should_use(system: &System, user: &DomainInfo, server: &DomainInfo) -> bool {
-    let index = system.manifest.index_of(user.name.as_str());
-    let grants = index.map(|index| system.manifest[index].grants.iter());
-    grants.is_some_and(|mut grants| {
-        grants.any(|grant| used(&grant.source) == Some(server.name.as_str()))
-    })
-}
-
-fn holds(system: &System, user: &DomainInfo, server: &DomainInfo) -> bool {
-    let monitor = &system.kernel.monitor;
-    let mut held = (0..).map_while(|index| monitor.holds(user.id, index).ok().flatten());
-    held.any(|(_, by)| by == server.name)
-}
-
-/// Waits until one of the domains has died or the personality's last program has ended; whether all
-/// still live.
-fn wait_for_change(system: &System, found: &[DomainInfo]) -> bool {
-    let personality = system.manifest.boot.personality.as_deref();
-    let personality = found
-        .iter()
-        .find(|info| Some(info.name.as_str()) == personality);
-    let mut seen = 0;
-    loop {
-        let now = living(system);
-        let all_live = found
-            .iter()
-            .all(|one| now.iter().any(|info| info.id == one.id));
-        let has_programs = personality.is_some_and(|parent| {
-            !all(system, |info| {
-                info.parent == parent.id && info.state != DomainState::Gone
-            })
-            .is_empty()
-        });
-        if !all_live || !has_programs {
-            return all_live;
-        }
-        match system.kernel.monitor.event(seen) {
-            Ok(event) => seen = event.number,
-            Err(_) => time::sleep(PATIENCE),
-        }
-    }
+/// Waits for the end of the shell that the personality runs since a former life; how it ended, if
+/// anybody knows.
+pub fn shell(system: &System) -> Option<ExitStatus> {
+    let (steward, _) = left(system).ok()?;
+    steward.ended().ok().flatten()
 }
 
 /// Ends a domain with those that it started, and waits for it to be gone.

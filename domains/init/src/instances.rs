@@ -201,7 +201,7 @@ impl System {
 
     /// Makes a new instance known. Whether it is still alive: if it died before it was known,
     /// nobody saw it die.
-    fn publish(&self, index: DomainIndex, running: &Running, began: u64) -> bool {
+    fn publish(self: &Arc<Self>, index: DomainIndex, running: &Running, began: u64) -> bool {
         let status = {
             let mut status = self.services[index].status.lock();
             status.id = running.id;
@@ -223,6 +223,7 @@ impl System {
                 status.crashes
             ),
         }
+        self.leave(index, running);
         is_alive(&running.control)
     }
 }

@@ -1,8 +1,8 @@
 //! What the kernel grants to `init`, and through it to others.
 
 use interfaces::{
-    AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Loader, MemoryWatch, Monitor,
-    Power, RpcResult,
+    AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader, MemoryWatch,
+    Monitor, Power, RpcResult,
 };
 use manifest::KernelService;
 
@@ -24,6 +24,8 @@ pub struct Kernel {
     pub command_line: Handle<dyn CommandLine>,
     /// Tells how much memory is left.
     pub memory: Handle<dyn MemoryWatch>,
+    /// Keeps what the next instance of `init` is to have.
+    pub legacy: Option<Handle<dyn Legacy>>,
     /// How often `init` has ended before.
     pub deaths: u32,
 }

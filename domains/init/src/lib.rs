@@ -19,6 +19,7 @@
 //! | [`version`] | which image a domain is started from, and which one if that fails |
 //! | [`session`] | the personality and its shell, from the first prompt to power-off |
 //! | [`former`] | the domains of a former life, when `init` itself was restarted |
+//! | [`steward`] | what is left to the next life, and objects that outlive this one |
 //! | [`words`] | the kernel's command line |
 //! | [`failure`], [`last_words`] | why something did not start, in words |
 //! | [`last_resort`] | how the user is told when there is no console |
@@ -56,6 +57,7 @@ mod programs;
 mod restarts;
 mod service;
 mod session;
+mod steward;
 mod supervise;
 mod system;
 mod update;
@@ -67,8 +69,8 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    Archive, CommandLine, DomainControl, Handle, Hardware, Loader, MemoryWatch, Monitor, Power,
-    RVec, RpcResult,
+    Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader, MemoryWatch, Monitor,
+    Power, RVec, RpcResult,
 };
 use manifest::Manifest;
 
@@ -96,6 +98,7 @@ pub fn start(
     archive: Handle<dyn Archive>,
     command_line: Handle<dyn CommandLine>,
     memory: Handle<dyn MemoryWatch>,
+    legacy: Option<Handle<dyn Legacy>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
     memory::reserve(256)?;
@@ -108,6 +111,7 @@ pub fn start(
         archive,
         command_line,
         memory,
+        legacy,
         deaths: deaths(&options),
     });
     match boot(&kernel) {
@@ -142,7 +146,7 @@ fn boot(kernel: &Arc<Kernel>) -> Result<(), String> {
         manifest,
         words,
         &files,
-        own::service,
+        own::make,
     )?);
     supervise::start(&system).map_err(|error| format!("no thread: {error}"))?;
     let of_thread = system.clone();

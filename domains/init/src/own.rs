@@ -1,29 +1,44 @@
 //! What `init` itself offers to those to whom the manifest grants it.
 
 use crate::disks::DiskList;
+use crate::instances::Respawner;
 use crate::programs::ServiceList;
 use crate::supervise::Overview;
 use crate::system::System;
 use crate::update::Replacer;
+use alloc::string::String;
 use alloc::sync::Arc;
-use interfaces::{AnyHandle, Disks, Handle, RpcError, RpcResult, Services, Supervisor, Updater};
-use manifest::{DomainIndex, Source};
+use interfaces::{
+    AnyHandle, Disks, Handle, Mandate, Office, Respawn, RpcError, RpcResult, Services, Supervisor,
+    Text, Updater,
+};
 
-/// The service of `init`'s own that `source` names, for the domain `holder`.
+/// What the mandate says, good for this life of `init`.
 ///
 /// # Errors
-/// No memory. [`RpcError::Refused`] for what is not `init`'s.
-pub fn service(system: &Arc<System>, holder: DomainIndex, source: &Source) -> RpcResult<AnyHandle> {
-    let system = system.clone();
-    match source {
-        Source::Supervisor => Handle::<dyn Supervisor>::new(Overview(system)).map(Handle::into_any),
-        Source::Updater => Handle::<dyn Updater>::new(Replacer(system)).map(Handle::into_any),
-        Source::Disks => {
-            Handle::<dyn Disks>::new(DiskList { system, holder }).map(Handle::into_any)
+/// No memory. [`RpcError::Refused`] if the manifest has no such domain.
+pub fn make(system: &Arc<System>, mandate: &Mandate) -> RpcResult<AnyHandle> {
+    let named = |name: &Text<32>| {
+        let index = system.manifest.index_of(name.as_str());
+        index.ok_or(RpcError::Refused)
+    };
+    let (system, holder) = (system.clone(), named(&mandate.holder)?);
+    Ok(match mandate.office {
+        Office::Respawn => {
+            let index = named(&mandate.domain)?;
+            let port = mandate.port.as_str();
+            let port = (!port.is_empty()).then(|| String::from(port));
+            let respawner = Respawner {
+                system,
+                index,
+                holder,
+                port,
+            };
+            Handle::<dyn Respawn>::new(respawner)?.into_any()
         }
-        Source::Services => {
-            Handle::<dyn Services>::new(ServiceList { system, holder }).map(Handle::into_any)
-        }
-        _ => Err(RpcError::Refused),
-    }
+        Office::Supervisor => Handle::<dyn Supervisor>::new(Overview(system))?.into_any(),
+        Office::Updater => Handle::<dyn Updater>::new(Replacer(system))?.into_any(),
+        Office::Disks => Handle::<dyn Disks>::new(DiskList { system, holder })?.into_any(),
+        Office::Services => Handle::<dyn Services>::new(ServiceList { system, holder })?.into_any(),
+    })
 }

@@ -36,8 +36,17 @@ pub fn run(system: &Arc<System>) {
             start_all(system);
             say(system, "init crashed: everything was started anew");
         }
+        Former::TakenOver => {
+            // Those that died together with `init`.
+            system.restarts.look_at_all();
+            start_all(system);
+            let status = former::shell(system);
+            if system.words.exec.is_some() {
+                return shut_down(system, status.map_or(STATUS_CRASHED, code));
+            }
+        }
         Former::LineEnded => {
-            log!("the command line ended while nobody watched; its status is lost");
+            say(system, "init crashed, and the command line with it");
             return shut_down(system, STATUS_CRASHED);
         }
     }
@@ -139,7 +148,10 @@ enum Ended {
 
 /// Runs the shell, or the other one if it cannot be started. A disk without a shell is nothing
 /// unusual, so that is only said in the log; other causes are said to the user.
-fn run_shell(system: &System, personality: &Handle<dyn Personality>) -> Result<ExitStatus, Ended> {
+fn run_shell(
+    system: &Arc<System>,
+    personality: &Handle<dyn Personality>,
+) -> Result<ExitStatus, Ended> {
     let boot = &system.manifest.boot;
     let mut causes = Vec::new();
     for path in [&boot.shell, &boot.fallback].into_iter().flatten() {
@@ -170,7 +182,7 @@ fn run_shell(system: &System, personality: &Handle<dyn Personality>) -> Result<E
 }
 
 fn try_shell(
-    system: &System,
+    system: &Arc<System>,
     personality: &Handle<dyn Personality>,
     path: &str,
 ) -> Result<ExitStatus, Errno> {
@@ -182,10 +194,12 @@ fn try_shell(
         arguments.extend_from_slice(line);
         arguments.push(0);
     }
-    personality.run(
-        RVec::from_slice(path.as_bytes())?,
-        RVec::from_slice(&arguments)?,
-    )
+    let path = RVec::from_slice(path.as_bytes())?;
+    let arguments = RVec::from_slice(&arguments)?;
+    match system.steward() {
+        Ok(Some((_, steward))) => steward.run(personality.duplicate()?, path, arguments),
+        _ => personality.run(path, arguments),
+    }
 }
 
 fn code(status: ExitStatus) -> u8 {

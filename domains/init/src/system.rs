@@ -13,11 +13,11 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
-use interfaces::{AnyHandle, RpcResult};
-use manifest::{ByDomain, DomainIndex, Manifest, Source, order};
+use interfaces::{AnyHandle, Mandate, RpcResult};
+use manifest::{ByDomain, DomainIndex, Manifest, order};
 
-/// Makes the service of `init`'s own that a source names, for a domain.
-pub type Own = fn(&Arc<System>, DomainIndex, &Source) -> RpcResult<AnyHandle>;
+/// Makes what a mandate says, one of `init`'s own services for a domain.
+pub type Own = fn(&Arc<System>, &Mandate) -> RpcResult<AnyHandle>;
 
 /// The system that a manifest describes.
 pub struct System {
@@ -39,6 +39,8 @@ pub struct System {
     pub claims: Claims,
     /// Names of disks that are mounted on demand, and only read.
     pub read_only_disks: Mutex<Vec<String>>,
+    /// The domain that outlives `init`, if the manifest has one: who offers to be the steward.
+    pub steward: Option<DomainIndex>,
     /// Held while a domain is replaced by another image.
     pub updating: Mutex<()>,
 }
@@ -70,6 +72,10 @@ impl System {
         }
         let images = ByDomain::new(of_domains);
         check::check(&manifest, &images)?;
+        let steward = images
+            .iter()
+            .find(|(_, image)| check::offers_a_steward(image));
+        let steward = steward.map(|(index, _)| index);
         let services = images.into_rows().zip(&manifest.domains);
         let services = services
             .map(|(image, domain)| Service::new(image, domain.limits))
@@ -85,6 +91,7 @@ impl System {
             order,
             claims: Claims::default(),
             read_only_disks: Mutex::default(),
+            steward,
             updating: Mutex::default(),
         })
     }

@@ -14,6 +14,7 @@ mod fuzz;
 mod guide;
 mod hog;
 mod images;
+mod init;
 mod limits;
 mod manifests;
 mod mounts;
@@ -45,6 +46,7 @@ const fn case(name: &'static str, run: fn(&Bench<'_>) -> Result<()>) -> Case {
 pub fn all() -> Vec<Case> {
     let tables = [
         recovery::CASES,
+        init::CASES,
         power::CASES,
         shadows::CASES,
         update::CASES,

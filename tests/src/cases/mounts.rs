@@ -23,7 +23,10 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// A machine with the standard disk and a small one, whose image is the second result.
-fn two_disks(bench: &Bench<'_>, options: &[&str]) -> Result<(Machine, std::path::PathBuf)> {
+pub(super) fn two_disks(
+    bench: &Bench<'_>,
+    options: &[&str],
+) -> Result<(Machine, std::path::PathBuf)> {
     let second = bench.small_disk("32M", options, |root| {
         fs::create_dir(root.join("sub"))?;
         fs::write(root.join("data"), disk::noise(3 << 20, 11))?;
@@ -312,6 +315,6 @@ fn proc(bench: &Bench<'_>) -> Result<()> {
     answer.shows(
         "cmdline\ndomains\nmeminfo\nmounts\nprocesses\ntimes\nuptime\nversion\nvda / ext2 rw 0 0\nbootfs /boot bootfs ro 0 0\nramfs /tmp ramfs rw 0 0\ndev /dev dev ro 0 0\nproc /proc proc ro 0 0\nTrefoil",
     )?
-    .shows("\n3\ninit\nconsole\nbootfs\n1\n")
+    .shows("\n3\ninit\nsteward\nconsole\n1\n")
     .map(drop)
 }

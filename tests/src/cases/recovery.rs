@@ -35,14 +35,11 @@ pub(super) const CASES: &[Case] = &[
     case("recovery-console-crash", console),
     case("recovery-pci-crash", pci),
     case("recovery-regions-stay-mapped", regions_stay),
-    case("recovery-init-crash", init),
-    case("recovery-init-crash-counted", init_counted),
-    case("recovery-init-gone-for-good", init_gone),
     case("recovery-restart-budget", budget),
     case("recovery-program-killed", program),
 ];
 
-fn big_sum(bench: &Bench<'_>) -> Result<String> {
+pub(super) fn big_sum(bench: &Bench<'_>) -> Result<String> {
     host_sum(&bench.site.root.join("big"))
 }
 
@@ -86,7 +83,7 @@ pub(super) fn expect_no_restart(table: &str, domain: &str) -> Result<()> {
     expect_restarts(table, domain, 0)
 }
 
-fn expect_restarts(table: &str, domain: &str, count: u32) -> Result<()> {
+pub(super) fn expect_restarts(table: &str, domain: &str, count: u32) -> Result<()> {
     let restarts = cell(table, domain, "RESTARTS");
     ensure!(
         restarts == Some(count.to_string().as_str()),
@@ -278,7 +275,7 @@ fn personality(bench: &Bench<'_>) -> Result<()> {
 
 /// Types `line`, waits for the next prompt, and has the system prove that it still works.
 /// `happened` is what the log says of the crash.
-fn after_crash(bench: &Bench<'_>, happened: &str, line: &str) -> Result<String> {
+pub(super) fn after_crash(bench: &Bench<'_>, happened: &str, line: &str) -> Result<String> {
     let disk = bench.disk()?;
     let mut session = bench.session(&bench.machine_with(&disk))?;
     let printed = session
@@ -358,39 +355,6 @@ fn regions_stay(bench: &Bench<'_>) -> Result<()> {
     let text = fs::read_to_string(&mappings).context("QEMU notes no mappings")?;
     ensure!(text.contains("pci_update_mappings_add"), "none: {text}");
     ensure!(!text.contains("pci_update_mappings_del"), "moved:\n{text}");
-    Ok(())
-}
-
-fn init(bench: &Bench<'_>) -> Result<()> {
-    // It is `domains` that calls it.
-    after_crash(bench, "init: back after a crash", "crash init; domains -q").map(|_| ())
-}
-
-/// After a crash of `init` and of a driver everything is started anew, and the first is counted.
-fn init_counted(bench: &Bench<'_>) -> Result<()> {
-    let line = "kill-domain init; kill-domain virtio-blk; /boot/bin/sleep 60";
-    let printed = after_crash(bench, "init crashed: everything was started anew", line)?;
-    // In front of it `init` says what happened, and that looks like a row.
-    let (_, table) = printed.split_once("ID ").context("no table")?;
-    let table = format!("ID {table}");
-    for title in ["CRASHES", "RESTARTS"] {
-        let count = cell(&table, "init", title);
-        ensure!(
-            count == Some("1"),
-            "{title} {count:?}, expected 1:\n{table}"
-        );
-    }
-    Ok(())
-}
-
-/// The last life of `init` ends: the machine goes off, and the terminal says why.
-fn init_gone(bench: &Bench<'_>) -> Result<()> {
-    let line = "for i in 1 2 3 4 5; do echo $i; kill-domain init; sleep 1; done; sleep 60";
-    bench
-        .exec_on(bench.machine(), line)?
-        .status(1)?
-        .shows("5\n")?
-        .shows("Trefoil cannot go on: init crashed too often")?;
     Ok(())
 }
 

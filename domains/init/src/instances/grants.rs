@@ -1,13 +1,12 @@
 //! Where a grant comes from.
 
-use super::Respawner;
 use crate::check::offer_index;
+use crate::claims;
 use crate::failure::Failure;
 use crate::system::System;
 use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
-use interfaces::{AnyHandle, Handle, HardwareError, Interface, PciBus, Respawn, RpcError};
+use interfaces::{AnyHandle, Handle, HardwareError, Interface, Office, PciBus, RpcError};
 use manifest::{DeviceMatch, DomainIndex, Grant, Source};
 
 /// A grant that was found.
@@ -19,7 +18,8 @@ pub struct Granted {
 }
 
 impl Granted {
-    fn free(handle: AnyHandle) -> Self {
+    /// One that nobody but the kernel, or `init`, serves.
+    pub fn free(handle: AnyHandle) -> Self {
         Granted {
             handle,
             served_by: None,
@@ -58,9 +58,10 @@ pub fn find(system: &Arc<System>, holder: DomainIndex, grant: &Grant) -> Result<
             return respawn(system, holder, domain, port.as_deref());
         }
         Source::Kernel(service) => system.kernel.service(*service),
-        Source::Supervisor | Source::Updater | Source::Disks | Source::Services => {
-            (system.own)(system, holder, &grant.source)
-        }
+        Source::Supervisor => return system.lasting(Office::Supervisor, holder, None, None),
+        Source::Updater => return system.lasting(Office::Updater, holder, None, None),
+        Source::Disks => return system.lasting(Office::Disks, holder, None, None),
+        Source::Services => return system.lasting(Office::Services, holder, None, None),
         _ => {
             let hardware = |error| Failure::of_hardware(name, &error, &what);
             return Ok(Granted::free(machine(system, grant).map_err(hardware)?));
@@ -141,15 +142,7 @@ fn respawn(
 ) -> Result<Granted, Failure> {
     let index = index_of(system, name);
     system.with_instance(index, 0, |_| ())?;
-    let respawner = Respawner {
-        system: system.clone(),
-        index,
-        holder,
-        port: port.map(String::from),
-    };
-    let handle = Handle::<dyn Respawn>::new(respawner);
-    let handle = handle.map_err(|error| Failure::of_call(name, error, ""))?;
-    Ok(Granted::free(handle.into_any()))
+    system.lasting(Office::Respawn, holder, Some(index), port)
 }
 
 /// A PCI function. What a driver gets from it are objects of the kernel, so it goes on when the PCI
@@ -169,7 +162,10 @@ fn claim(
         let bus = bus
             .map_err(|_| Failure::Cause(format!("{claimer}: `{name}` does not offer a PCI bus")))?;
         match system.claims.claim(claimer, &bus, devices, owner, rank) {
-            Ok(device) => return Ok(Granted::free(device.into_any())),
+            Ok((device, address)) => {
+                system.note(&claims::key(claimer, owner.1), claims::pack(address));
+                return Ok(Granted::free(device.into_any()));
+            }
             // The bus itself crashed under the claim: ask its successor. Its restart budget ends
             // this.
             Err(_) if bus.function(0) == Err(RpcError::DomainCrashed) => failed = id,

@@ -230,18 +230,20 @@ impl System {
     }
 
     /// Makes a new instance known as the one that serves.
-    fn put_in_place(&self, index: DomainIndex, running: &Running) {
+    fn put_in_place(self: &Arc<Self>, index: DomainIndex, running: &Running) {
         let mut status = self.services[index].status.lock();
         status.id = running.id;
         status.image = running.image;
         status.starts += 1;
         status.by_update += 1;
+        drop(status);
+        self.leave(index, running);
     }
 
     /// As [`put_in_place`](Self::put_in_place), and restarts use `version` from now on; the number
     /// of the instance.
     fn adopt(
-        &self,
+        self: &Arc<Self>,
         index: DomainIndex,
         state: &mut State,
         version: Version,
