@@ -60,6 +60,11 @@ impl Claims {
         self.0.lock().push((address, owner));
     }
 
+    /// Who has what.
+    pub fn all(&self) -> Vec<(PciAddress, Owner)> {
+        self.0.lock().clone()
+    }
+
     fn choose(&self, candidates: &[PciInfo], owner: Owner, rank: usize) -> Option<PciAddress> {
         let mut claims = self.0.lock();
         let holder = |address: PciAddress| {

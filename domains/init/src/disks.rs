@@ -97,7 +97,7 @@ impl System {
     /// Ends the domains of a disk, those first that need others, and forgets their crashes.
     ///
     /// `Interrupted` if the caller is ended while he waits for a start to end.
-    fn stop_disk(&self, disk: &Disk) -> RpcResult<()> {
+    fn stop_disk(self: &Arc<Self>, disk: &Disk) -> RpcResult<()> {
         for offer in self.services[disk.files].offers()? {
             // Nothing to be done but once more, if a former personality has left it running.
             if let Ok(files) = offer.downcast::<dyn FileSystem>()
@@ -119,6 +119,8 @@ impl System {
             state.budget = service::budget(self.manifest[index].limits);
             state.refused = None;
             service.detach_all();
+            drop(state);
+            self.leave_nobody(index);
         }
         Ok(())
     }

@@ -20,6 +20,8 @@ use manifest::{DomainIndex, Source};
 
 /// How long the remains of a domain are waited for, in nanoseconds.
 const PATIENCE: u64 = 5_000_000_000;
+/// The pause between two calls for which there is no memory, in nanoseconds.
+const PAUSE: u64 = 10_000_000;
 /// No instance has this number.
 const NOBODY: u32 = u32::MAX;
 
@@ -37,6 +39,9 @@ pub enum Former {
 
 /// Takes the domains of a former life over, or ends them.
 pub fn outlive(system: &Arc<System>) -> Former {
+    if system.kernel.deaths == 0 {
+        return Former::None;
+    }
     let found = former(system);
     if found.is_empty() {
         return Former::None;
@@ -56,13 +61,12 @@ pub fn outlive(system: &Arc<System>) -> Former {
     }
 }
 
-/// The domains that a former life has started: they have the name of one of the manifest's, and who
+/// The domains that a former life has started, and programs of a personality that died with it: who
 /// started them is gone.
 fn former(system: &System) -> Vec<DomainInfo> {
     let all = all(system);
     let is_former = |info: &&DomainInfo| {
         matches!(info.state, DomainState::Starting | DomainState::Running)
-            && system.manifest.index_of(info.name.as_str()).is_some()
             && all
                 .iter()
                 .all(|other| other.id != info.parent || other.state == DomainState::Dying)
@@ -87,24 +91,25 @@ fn all(system: &System) -> Vec<DomainInfo> {
 /// Why nothing can be taken over, in words; nothing was done.
 fn take_over(system: &Arc<System>, found: &[DomainInfo]) -> Result<usize, String> {
     let own = system.steward.ok_or("the manifest has no steward")?;
-    let (steward, notes) = left(system).map_err(|error| format!("the steward: {error}"))?;
+    let (steward, notes) =
+        patiently(|| left(system)).map_err(|error| format!("the steward: {error}"))?;
     for (key, value) in notes {
         remember(system, key.as_str(), value);
     }
     let mut taken = Vec::new();
     // Each after those that it needs.
     for &index in &system.order {
-        let kept = steward.kept(Text::new(&system.manifest[index].name));
-        let Ok(Some(mut kept)) = kept else {
+        let name = Text::new(&system.manifest[index].name);
+        let Ok(Some(mut kept)) = patiently(|| steward.kept(name)) else {
             continue;
         };
         if index == own {
-            kept.offers[0] = steward.duplicate().ok().map(Handle::into_any);
+            kept.offers[0] = patiently(|| steward.duplicate()).ok().map(Handle::into_any);
         }
         taken.extend(take(system, index, kept, found));
     }
     for index in 0.. {
-        let Ok(Some(attached)) = steward.gate(index) else {
+        let Ok(Some(attached)) = patiently(|| steward.gate(index)) else {
             break;
         };
         let named = |name: Text<32>| system.manifest.index_of(name.as_str());
@@ -118,6 +123,17 @@ fn take_over(system: &Arc<System>, found: &[DomainInfo]) -> Result<usize, String
         .take_office(&steward)
         .map_err(|error| format!("the steward: {error}"))?;
     Ok(taken.len())
+}
+
+/// Calls again while there is no memory for the answer.
+fn patiently<R>(call: impl Fn() -> RpcResult<R>) -> RpcResult<R> {
+    let deadline = time::now() + PATIENCE;
+    loop {
+        match call() {
+            Err(RpcError::NoMemory) if time::now() < deadline => time::sleep(PAUSE),
+            answer => return answer,
+        }
+    }
 }
 
 type Notes = Vec<(Text<64>, u64)>;
@@ -161,6 +177,10 @@ fn take(system: &System, index: DomainIndex, kept: Kept, found: &[DomainInfo]) -
     let info = found.iter().find(|info| info.id == serving.id);
     let info = info.filter(|info| info.state == DomainState::Running);
     let control = info.and_then(|info| system.kernel.control.domain(info.id).ok().flatten());
+    if serving.starts == 0 {
+        return None;
+    }
+    let mut state = service.state.lock();
     let mut status = service.status.lock();
     status.id = control.as_ref().map_or(0, |_| serving.id);
     status.crashes = serving.crashes + u32::from(control.is_none());
@@ -174,14 +194,15 @@ fn take(system: &System, index: DomainIndex, kept: Kept, found: &[DomainInfo]) -
         image: serving.image,
         offers: kept.offers,
         control: control?,
-        served_by: served_by(system, index),
+        served_by: served_by(system, index, serving.id),
     };
-    service.state.lock().running = Some(running);
+    state.running = Some(running);
     Some(serving.id)
 }
 
-/// The instances that a domain cannot do without. One that is dead by now has no number.
-fn served_by(system: &System, index: DomainIndex) -> Vec<(DomainIndex, u32)> {
+/// The instances that instance `id` of a domain cannot do without. One that is dead by now has no
+/// number, and one that is younger is another than that which the domain was given.
+fn served_by(system: &System, index: DomainIndex, id: u32) -> Vec<(DomainIndex, u32)> {
     let Ok(image) = &system.services[index].image else {
         return Vec::new();
     };
@@ -203,7 +224,8 @@ fn served_by(system: &System, index: DomainIndex) -> Vec<(DomainIndex, u32)> {
     let servers = needed.filter_map(|grant| server(&grant.source));
     let present = |index| match system.services[index].status().id {
         0 => NOBODY,
-        id => id,
+        server if server > id => NOBODY,
+        server => server,
     };
     servers.map(|index| (index, present(index))).collect()
 }
@@ -211,8 +233,8 @@ fn served_by(system: &System, index: DomainIndex) -> Vec<(DomainIndex, u32)> {
 /// Waits for the end of the shell that the personality runs since a former life; how it ended, if
 /// anybody knows.
 pub fn shell(system: &System) -> Option<ExitStatus> {
-    let (steward, _) = left(system).ok()?;
-    steward.ended().ok().flatten()
+    let (steward, _) = patiently(|| left(system)).ok()?;
+    patiently(|| steward.ended()).ok().flatten()
 }
 
 /// Ends a domain with those that it started, and waits for it to be gone.

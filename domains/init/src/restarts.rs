@@ -15,6 +15,8 @@ struct State {
     dead: ByDomain<u32>,
     /// Deaths were missed: all are to be looked at.
     all: bool,
+    /// Nothing is done before.
+    open: bool,
 }
 
 /// What there is to be done.
@@ -36,7 +38,11 @@ impl Restarts {
     pub fn new(count: usize) -> Self {
         let dead = ByDomain::new(vec![0; count]);
         Restarts {
-            state: Mutex::new(State { dead, all: false }),
+            state: Mutex::new(State {
+                dead,
+                all: false,
+                open: false,
+            }),
             more: Condvar::new(),
         }
     }
@@ -56,10 +62,20 @@ impl Restarts {
         self.more.notify_one();
     }
 
+    /// From now on there is something to be done: before that a former life is taken over.
+    pub fn open(&self) {
+        self.state.lock().open = true;
+        self.more.notify_all();
+    }
+
     /// What is to be done next; waits until there is something.
     pub fn next(&self) -> Work {
         let mut state = self.state.lock();
         loop {
+            if !state.open {
+                (state, _) = self.more.wait(state);
+                continue;
+            }
             if core::mem::take(&mut state.all) {
                 return Work::All;
             }

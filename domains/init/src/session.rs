@@ -30,7 +30,9 @@ const SHORT_LIFE: u64 = 200_000_000;
 
 /// Starts all domains and then runs the shell until the machine is switched off.
 pub fn run(system: &Arc<System>) {
-    match former::outlive(system) {
+    let former = former::outlive(system);
+    system.restarts.open();
+    match former {
         Former::None => start_all(system),
         Former::Ended => {
             start_all(system);

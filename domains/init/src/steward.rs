@@ -7,6 +7,7 @@
 //!
 //! Who has a stand-in cannot go on without the steward: when that dies, they are started anew.
 
+use crate::claims;
 use crate::failure::Failure;
 use crate::instances::grants::{self, Granted};
 use crate::service::Running;
@@ -95,6 +96,44 @@ impl System {
                 self.manifest[index].name,
                 failure.text()
             );
+        }
+    }
+
+    /// Leaves to the next life that no instance of this domain serves.
+    pub fn leave_nobody(self: &Arc<Self>, index: DomainIndex) {
+        let name = &self.manifest[index].name;
+        let kept = Kept {
+            serving: Serving {
+                id: 0,
+                ..self.serving(index)
+            },
+            offers: [const { None }; 4],
+        };
+        let rpc = |error| Failure::of_call(name, error, "");
+        let left = self.steward().and_then(|steward| match steward {
+            Some((_, steward)) => steward.keep(Text::new(name), kept).map_err(rpc),
+            None => Ok(()),
+        });
+        if let Err(failure) = left {
+            log!("{name}: cannot be left to a next life: {}", failure.text());
+        }
+    }
+
+    /// Leaves everything to a new steward, which knows nothing yet.
+    pub fn leave_all(self: &Arc<Self>) {
+        for &index in &self.order {
+            if self.services[index].status().is_wanted() {
+                // Why it is down has been said.
+                let _ = self.with_instance(index, 0, |running| self.leave(index, running));
+            }
+        }
+        for (address, (owner, grant)) in self.claims.all() {
+            let key = claims::key(&self.manifest[owner].name, grant);
+            self.note(&key, claims::pack(address));
+        }
+        let read_only = self.read_only_disks.lock().clone();
+        for disk in read_only {
+            self.note(&read_only_key(&disk), 1);
         }
     }
 

@@ -80,6 +80,9 @@ fn revive(system: &Arc<System>, dead: Option<(DomainIndex, u32)>) -> bool {
             memory &= report(system, index, system.with_instance(index, 0, |_| ()));
         }
     }
+    if dead.is_some_and(|(index, _)| system.steward == Some(index)) {
+        system.leave_all();
+    }
     memory
 }
 

@@ -58,7 +58,7 @@ impl System {
         files: &Files,
         own: Own,
     ) -> Result<Self, String> {
-        let order = order::start_order(&manifest).map_err(|error| error.to_string())?;
+        let mut order = order::start_order(&manifest).map_err(|error| error.to_string())?;
         let mut images = Images::default();
         let mut of_domains = Vec::new();
         for domain in &manifest.domains {
@@ -76,6 +76,11 @@ impl System {
             .iter()
             .find(|(_, image)| check::offers_a_steward(image));
         let steward = steward.map(|(index, _)| index);
+        if let Some(index) = steward {
+            // Whoever starts is left to it, so it must not need anybody itself.
+            order.retain(|other| *other != index);
+            order.insert(0, index);
+        }
         let services = images.into_rows().zip(&manifest.domains);
         let services = services
             .map(|(image, domain)| Service::new(image, domain.limits))

@@ -1,5 +1,7 @@
 //! `init` crashes, alone and together with others: its next life goes on where it was.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use machine::session::Session;
 
@@ -19,6 +21,8 @@ pub(super) const CASES: &[Case] = &[
     case("recovery-init-gone-for-good", gone),
     case("recovery-steward-crash", steward),
     case("recovery-steward-and-init-crash", both),
+    case("recovery-steward-then-init-crash", one_after_the_other),
+    case("recovery-init-and-personality-crash", with_personality),
 ];
 
 /// What `domains` says when `init` has ended so often.
@@ -123,10 +127,12 @@ fn keeps_mounts(bench: &Bench<'_>) -> Result<()> {
     );
     let again = run("umount /mnt && mount vdb /mnt && kill-domain init; cp /text/b.txt /mnt/b")?;
     ensure!(!again.contains("mount:"), "{again}");
-    let sums = run("sha256sum < /mnt/b; umount vdb; domains -q")?;
+    let sums = run("sha256sum < /mnt/b; umount vdb; kill-domain init; lsblk; domains -q")?;
     let expected = host_sum(&bench.site.root.join("text/b.txt"))?;
     ensure!(sums.contains(&expected), "{sums}");
-    expect_lives(&sums, "2")?;
+    ensure!(!sums.contains("ext2-vdb"), "nobody wants it:\n{sums}");
+    let (_, table) = sums.split_once("ID ").context("no table")?;
+    expect_lives(&format!("ID {table}"), "3")?;
     power_off(session)?;
     bench.expect_clean(&second)
 }
@@ -156,13 +162,43 @@ fn gone(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The steward ends, and the personality is started anew. Until then the old shell may still read
+/// what is typed.
+fn kill_steward(session: &mut Session) -> Result<()> {
+    session.type_line(b"kill-domain steward; sleep 60")?;
+    let deadline = Instant::now() + LIMIT;
+    while session.guest.log().matches("init: rv6: instance ").count() < 2 {
+        ensure!(
+            Instant::now() < deadline,
+            "no new personality:\n{}",
+            session.report()
+        );
+        session.settle(Duration::from_millis(50));
+    }
+    let from = session.printed();
+    session.type_line(b"echo fresh")?;
+    session
+        .wait_for(from, "fresh\r\nfresh\r\n", LIMIT)
+        .map(drop)?;
+    session.prompt(LIMIT)
+}
+
 /// Who holds a stand-in cannot go on without the steward, the personality neither.
 fn steward(bench: &Bench<'_>) -> Result<()> {
-    let happened = "init: steward: instance";
-    let text = after_crash(bench, happened, "kill-domain steward; /boot/bin/sleep 60")?;
-    ensure!(text.contains("the shell starts again"), "{text}");
-    let (_, table) = text.split_once("ID ").context("no table")?;
-    expect_restarts(&format!("ID {table}"), "steward", 1)
+    let disk = bench.disk()?;
+    let mut session = bench.session(&bench.machine_with(&disk))?;
+    kill_steward(&mut session)?;
+    let screen = session.screen();
+    ensure!(screen.contains("the shell starts again"), "{screen}");
+    let table = session.run("wc -l < /text/a.txt > /count; domains -q", LIMIT)?;
+    for domain in ["steward", "block", "vfs", "rv6"] {
+        expect_restarts(&table, domain, 1)?;
+    }
+    power_off(session)?;
+    bench.expect_clean(&disk)?;
+    let count = bench.host_read(&disk, "/count")?;
+    ensure!(count == b"5000\n", "{count:?} lines");
+    Ok(())
 }
 
 /// Nothing is left that could be taken over.
@@ -172,4 +208,32 @@ fn both(bench: &Bench<'_>) -> Result<()> {
     let text = after_crash(bench, happened, line)?;
     let (_, table) = text.split_once("ID ").context("no table")?;
     expect_lives(&format!("ID {table}"), "1")
+}
+
+/// A new steward is told of those that went on without the old one.
+fn one_after_the_other(bench: &Bench<'_>) -> Result<()> {
+    let mut session = bench.session(&bench.machine_with(&bench.disk()?))?;
+    session.run("echo kept > /tmp/file", LIMIT)?;
+    kill_steward(&mut session)?;
+    let text = session.run("kill-domain init; cat /tmp/file; domains -q", LIMIT)?;
+    ensure!(text.contains("kept\n"), "{text}\n{}", session.report());
+    let (_, table) = text.split_once("ID ").context("no table")?;
+    let table = format!("ID {table}");
+    expect_lives(&table, "1")?;
+    for domain in ["console", "ramfs", "virtio-blk"] {
+        expect_restarts(&table, domain, 0)?;
+    }
+    power_off(session)
+}
+
+/// Programs of a personality that died with `init` are ended, too.
+fn with_personality(bench: &Bench<'_>) -> Result<()> {
+    let happened = "init: back after a crash";
+    let line = "/boot/bin/sleep 1000 & kill-domain init rv6; /boot/bin/sleep 60";
+    let text = after_crash(bench, happened, line)?;
+    let (_, table) = text.split_once("ID ").context("no table")?;
+    let table = format!("ID {table}");
+    ensure!(!table.contains("sleep"), "{table}");
+    expect_lives(&table, "1")?;
+    expect_restarts(&table, "rv6", 1)
 }

@@ -108,6 +108,8 @@ impl System {
         old: &Keeper,
         new: Running,
     ) -> Result<(u32, bool), Trouble> {
+        // If `init` dies from here on, neither of them may serve as if it had all of the state.
+        self.leave_nobody(index);
         let moved = old.give().map_err(|why| Unmoved { estate: None, why });
         // The old one still has its state if it did not give it.
         let has_given = moved.is_ok();
@@ -124,7 +126,17 @@ impl System {
             Some(Err(second)) => {
                 Err(self.lose(index, state, format!("{why}; the old one: {second}")))
             }
-            None | Some(Ok(())) => Err(Trouble::Kept(why)),
+            None | Some(Ok(())) => {
+                self.leave_again(index, state);
+                Err(Trouble::Kept(why))
+            }
+        }
+    }
+
+    /// The old instance goes on, with its state.
+    fn leave_again(self: &Arc<Self>, index: DomainIndex, state: &State) {
+        if let Some(old) = &state.running {
+            self.leave(index, old);
         }
     }
 
@@ -146,8 +158,14 @@ impl System {
         version: Version,
         old: Option<Keeper>,
     ) -> Result<(u32, bool), Trouble> {
+        if old.is_some() {
+            self.leave_nobody(index);
+        }
         let estate = old.map(|old| old.give()).transpose();
-        let estate = estate.map_err(Trouble::Kept)?;
+        let estate = estate.map_err(|why| {
+            self.leave_again(index, state);
+            Trouble::Kept(why)
+        })?;
         let has_state = estate.is_some();
         if let Some(old) = state.running.take() {
             self.retire(index, old);
@@ -250,11 +268,11 @@ impl System {
         running: Running,
     ) -> u32 {
         let id = running.id;
-        self.put_in_place(index, &running);
         let mut status = self.services[index].status.lock();
         status.updates += 1;
         status.gave_up = false;
         drop(status);
+        self.put_in_place(index, &running);
         state.budget = service::budget(self.manifest[index].limits);
         state.refused = None;
         state.versions.adopt(version);
