@@ -146,6 +146,13 @@ impl<T: Plain> RVec<T> {
         crate::shared::footprint(len.saturating_mul(size_of::<T>()))
     }
 
+    /// Bytes of memory that it takes, which is more than its length needs if it was
+    /// [`truncated`](Self::truncated). Whoever keeps what others sent counts this.
+    pub fn taken(&self) -> usize {
+        // SAFETY: an `RVec` points to a live shared object.
+        unsafe { crate::shared::taken(self.start.cast()) }
+    }
+
     /// The run with its first `len` values only; a `len` beyond its end changes nothing. The memory
     /// behind the cut is freed with the rest.
     pub fn truncated(mut self, len: usize) -> Self {

@@ -52,6 +52,16 @@ pub struct ChunkHead {
     pub pages: u32,
 }
 
+impl ChunkHead {
+    /// Bytes of memory that each object in the chunk takes.
+    pub fn object_bytes(&self) -> usize {
+        match self.shift {
+            LARGE_SHIFT => self.pages as usize * 4096,
+            shift => 1 << shift,
+        }
+    }
+}
+
 /// The chunk that the object at `object` lies in.
 ///
 /// # Safety
@@ -110,6 +120,16 @@ pub const fn footprint(bytes: usize) -> usize {
             _ => usize::MAX,
         },
     }
+}
+
+/// Bytes of memory that the object at `object` takes: what [`footprint`] says of the bytes that it
+/// was made with.
+///
+/// # Safety
+/// As for [`owner_cell`].
+pub unsafe fn taken(object: NonNull<u8>) -> usize {
+    // SAFETY: a live object lies in a chunk, whose head does not change but for its atomics.
+    unsafe { chunk_of(object).as_ref() }.object_bytes()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub const TESTS: &[Test] = &[
     ("limits-private-heap-of-a-group", private),
     ("limits-shared-heap-of-a-group", shared),
     ("limits-verified-files-are-charged", files),
+    ("limits-verified-files-count-what-was-cut-off", cut_off),
     ("limits-verified-files-end-with-their-payer", handed_on),
     ("limits-waiting-drops-are-charged", waiting_drops),
     ("limits-device-memory-is-charged", device_memory),
@@ -252,20 +253,39 @@ fn shared(lab: &Lab) -> Verdict {
     })
 }
 
+/// Bytes that the kernel keeps on the prober's account.
+fn own_notes(lab: &Lab) -> Result<u64, String> {
+    let info = lab.info(domain_rt::self_id())?.ok_or("it is me")?;
+    Ok(info.note_bytes)
+}
+
 /// The kernel keeps the file of a verified image on the account of whoever gave it.
 fn files(lab: &Lab) -> Verdict {
-    let mine = || -> Result<u64, String> {
-        let info = lab.info(domain_rt::self_id())?.ok_or("it is me")?;
-        Ok(info.note_bytes)
-    };
-    let before = mine()?;
+    let before = own_notes(lab)?;
     let file = lab.victim_file()?;
     let bytes = file.len() as u64;
     let image = lab.loader.prepare(file).map_err(say)?;
-    let charged = mine()? - before;
+    let charged = own_notes(lab)? - before;
     ensure!(charged >= bytes, "{charged} bytes for a file of {bytes}");
     drop(image);
-    let after = mine()?;
+    let after = own_notes(lab)?;
+    ensure!(after == before, "{} bytes are left", after - before);
+    Ok(())
+}
+
+/// A file that was cut off from something long still takes all of its memory.
+fn cut_off(lab: &Lab) -> Verdict {
+    const LONG: usize = 8 << 20;
+    let before = own_notes(lab)?;
+    let whole = lab.victim_file()?;
+    let mut file = RVec::zeroed(LONG - 4096).map_err(say)?;
+    file[..whole.len()].copy_from_slice(&whole);
+    let image = lab.loader.prepare(file.truncated(whole.len()));
+    let image = image.map_err(say)?;
+    let charged = own_notes(lab)? - before;
+    ensure!(charged >= LONG as u64, "{charged} bytes are charged");
+    drop(image);
+    let after = own_notes(lab)?;
     ensure!(after == before, "{} bytes are left", after - before);
     Ok(())
 }

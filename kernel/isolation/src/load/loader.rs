@@ -76,7 +76,8 @@ pub fn prepare(file: RVec<u8>) -> Result<Prepared, LoadError> {
 /// [`LoadError::Rpc`] with [`RpcError::NoMemory`], then as for [`prepare`].
 pub fn prepare_for(payer: BlockRef, file: RVec<u8>) -> Result<Prepared, LoadError> {
     let charge = payer.domain().map(|payer| {
-        let bytes = abi::shared::footprint(file.len()) + size_of::<File>();
+        // Not its length: more of it may be in memory than it shows.
+        let bytes = file.taken() + size_of::<File>();
         Charge::new(payer.clone(), Kind::Notes, bytes).ok_or(LoadError::Rpc(RpcError::NoMemory))
     });
     let charge = charge.transpose()?;

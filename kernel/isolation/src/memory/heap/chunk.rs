@@ -2,7 +2,6 @@
 
 use super::Chunk;
 use crate::memory::owner::Owner;
-use crate::platform::PAGE;
 use crate::sync::point;
 use abi::shared::{CHUNK_BYTES, ChunkHead, LARGE_OFFSET, LARGE_SHIFT, NO_OWNER, owner_cell};
 use core::ptr::NonNull;
@@ -86,11 +85,7 @@ impl Chunk {
     /// Bytes of memory that each object takes. The lock of the list is held.
     pub(super) fn object_bytes(self) -> usize {
         // SAFETY: the chunk is in its list, so it is live.
-        let head = unsafe { self.head() };
-        match head.shift {
-            LARGE_SHIFT => head.pages as usize * PAGE,
-            shift => 1 << shift,
-        }
+        unsafe { self.head() }.object_bytes()
     }
 
     /// The owner cells of the slots from number `from` on, and the number of the first of them. The
