@@ -178,8 +178,7 @@ impl SharedHeap {
         } else if class.chunks.len() == 1 {
             chunk.clear();
         } else {
-            class.chunks.swap_remove(index);
-            class.hint = 0;
+            class.remove(index);
             drop(class);
             self.give_back(chunk);
         }
@@ -253,8 +252,7 @@ impl SharedHeap {
             return;
         }
         if let Some(index) = class.chunks.iter().position(|other| *other == chunk) {
-            class.chunks.swap_remove(index);
-            class.hint = 0;
+            class.remove(index);
         }
         drop(class);
         self.give_back(chunk);
@@ -342,10 +340,21 @@ impl Class {
         hinted.and_then(Chunk::take_slot).or_else(|| self.search())
     }
 
+    /// Takes chunk number `index` out of the list. The last one takes its place.
+    fn remove(&mut self, index: usize) {
+        self.chunks.swap_remove(index);
+        if self.hint == self.chunks.len() {
+            self.hint = index;
+        }
+    }
+
     #[cold]
     fn search(&mut self) -> Option<NonNull<u8>> {
-        let found = |(index, chunk): (usize, &Chunk)| Some((index, chunk.take_slot()?));
-        let (index, object) = self.chunks.iter().enumerate().find_map(found)?;
+        // From the hint on and round: what is before it was full when the hint came there.
+        let count = self.chunks.len();
+        let from = self.hint.min(count);
+        let found = |index: usize| Some((index, self.chunks[index].take_slot()?));
+        let (index, object) = (from..count).chain(0..from).find_map(found)?;
         self.hint = index;
         Some(object)
     }
