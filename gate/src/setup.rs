@@ -104,7 +104,23 @@ pub fn setup() -> Result<()> {
         "machine:  {}",
         tool::need("qemu-system-x86_64", "qemu-system-x86")?.display()
     );
+    // The system is built, booted and tested without it.
+    match debugger() {
+        Ok(gdb) => println!("debugger: {}", gdb.display()),
+        Err(error) => eprintln!("debugger: none; {error:#}"),
+    }
     Ok(())
+}
+
+/// gdb, installed if need be.
+///
+/// # Errors
+/// If there is none and it cannot be installed; the message has the command to run.
+pub fn debugger() -> Result<PathBuf> {
+    if tool::find("gdb").is_none() {
+        apt_install(&["gdb"])?;
+    }
+    tool::need("gdb", "gdb")
 }
 
 /// The compiler, installed if need be.

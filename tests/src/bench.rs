@@ -202,9 +202,10 @@ impl<'a> Bench<'a> {
                 Event::Silence => {
                     let (printed, log) = (String::from_utf8_lossy(&stdout), guest.log());
                     bail!(
-                        "no end of `{line}`; it printed\n{}\nlog:\n{}",
+                        "no end of `{line}`; it printed\n{}\nlog:\n{}\nstacks:\n{}",
                         last(&printed, 20),
-                        last(&log, 20)
+                        last(&log, 20),
+                        guest.stacks()
                     );
                 }
             }

@@ -224,6 +224,10 @@ fn report(ended: Option<Ended>, guest: &Guest, limit: Duration) -> Result<i32> {
                 limit.as_secs()
             );
             eprintln!("{}", tail(&guest.log(), 10));
+            let stacks = guest.stacks();
+            if !stacks.is_empty() {
+                eprint!("where it stood:\n{stacks}");
+            }
             Ok(TIMED_OUT)
         }
     }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -85,9 +85,9 @@ impl Running {
                 read,
                 mark,
             } => {
-                let ended = session.end(LOOK);
-                let has_ended = ended.is_ok() || session.has_ended();
-                let how = ended.map_or_else(|_| "QEMU goes on".into(), end_in_words);
+                let ended = session.end_by(Instant::now() + LOOK)?;
+                let has_ended = ended.is_some() || session.has_ended();
+                let how = ended.map_or_else(|| "QEMU goes on".into(), end_in_words);
                 let log = session.guest.log();
                 let lines = new_lines(&log, read, mark);
                 Ok(match (lines.is_empty(), has_ended) {

@@ -263,9 +263,13 @@ impl Scene<'_> {
             printed += &String::from_utf8_lossy(&bytes);
         }
         let ended = guest.wait(Some(deadline))?;
+        let stacks = match ended {
+            None => guest.stacks(),
+            Some(_) => String::new(),
+        };
         let (errors, log) = (fs::read_to_string(&guest.errors)?, guest.log());
         let lines: Vec<_> = log.lines().collect();
-        let log_end = lines[lines.len().saturating_sub(12)..].join("\n");
+        let log_end = lines[lines.len().saturating_sub(12)..].join("\n") + "\n" + &stacks;
         let outcome = match ended {
             Some(Ended::Status(0)) if errors.is_empty() && !log.contains("are lost") => Ok(()),
             ended => Err(format!("{ended:?}; {errors}{printed}log:\n{log_end}")),

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use crate::stacks;
+
 fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -44,6 +46,8 @@ pub struct Guest {
     pub log: PathBuf,
     /// The file with what came on standard error.
     pub errors: PathBuf,
+    /// The socket of its stub, if nobody else uses that, and its kernel.
+    pub(crate) stub: Option<(PathBuf, PathBuf)>,
 }
 
 impl Guest {
@@ -55,6 +59,7 @@ impl Guest {
             child,
             log: log.to_path_buf(),
             errors: errors.to_path_buf(),
+            stub: None,
         }
     }
 
@@ -117,6 +122,13 @@ impl Guest {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
+    /// Where all its threads stand, for messages: a machine that does nothing any more says so
+    /// itself in no other way. It stands still meanwhile. Nothing if somebody else has its stub.
+    pub fn stacks(&self) -> String {
+        let stub = self.stub.as_ref();
+        stub.map_or_else(String::new, |(socket, kernel)| stacks::of(socket, kernel))
+    }
+
     /// Ends the machine at once.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
@@ -127,6 +139,9 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         self.kill();
+        if let Some((socket, _)) = &self.stub {
+            let _ = fs::remove_file(socket);
+        }
     }
 }
 

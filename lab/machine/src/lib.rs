@@ -3,6 +3,7 @@
 //!
 //! - [`qemu`], [`guest`] and [`session`]: a machine, one that runs, and typing at it;
 //! - [`preflight`]: what would keep it from booting, in words for people;
+//! - [`stacks`]: where a machine stands that says nothing any more;
 //! - [`second`]: which failed tests are tried again;
 //! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU.
 
@@ -13,3 +14,4 @@ pub mod preflight;
 pub mod qemu;
 pub mod second;
 pub mod session;
+pub mod stacks;

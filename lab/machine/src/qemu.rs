@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use trefoil_gate::tool;
 
 pub use crate::guest::{Ended, Event, Guest};
+use crate::stacks;
 
 /// What the machine consists of and what it boots.
 #[derive(Clone, Debug)]
@@ -91,10 +92,7 @@ impl Machine {
         if self.debugger {
             all.extend(words(&["-gdb", "tcp::1234", "-S"]));
         }
-        if let Some(socket) = &self.stub {
-            let socket = format!("socket,path={},server=on,wait=off,id=stub", escaped(socket));
-            all.extend(words(&["-chardev", &socket, "-gdb", "chardev:stub"]));
-        }
+        all.extend(self.stub.iter().flat_map(|socket| stub_of(socket)));
         if self.count_instructions {
             all.extend(words(&["-icount", "shift=0,sleep=off"]));
         }
@@ -210,12 +208,18 @@ impl Machine {
             fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
             File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
         }
+        // Who has a stub of their own would find it taken; a person sees where the machine stands.
+        let is_free = self.stub.is_none() && !self.debugger && !self.interactive;
+        let stub = is_free.then(stacks::socket);
         let mut command = self.command()?;
+        command.args(stub.iter().flat_map(|socket| stub_of(socket)));
         if !self.interactive {
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
         }
         let child = command.spawn().context("cannot start QEMU")?;
-        Ok(Guest::of(child, &self.log, &self.errors))
+        let mut guest = Guest::of(child, &self.log, &self.errors);
+        guest.stub = stub.map(|socket| (socket, self.kernel.clone()));
+        Ok(guest)
     }
 }
 
@@ -224,6 +228,12 @@ const ESCAPE: &str = "29";
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| word.to_string()).collect()
+}
+
+/// A stub for a debugger behind the Unix socket `socket`.
+fn stub_of(socket: &Path) -> Vec<String> {
+    let socket = format!("socket,path={},server=on,wait=off,id=stub", escaped(socket));
+    words(&["-chardev", &socket, "-gdb", "chardev:stub"])
 }
 
 /// A virtio block device called `name`, with what is behind it.

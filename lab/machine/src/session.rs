@@ -108,9 +108,11 @@ impl Session {
         while !done(&self.screen[from..]) {
             match self.guest.receive(deadline) {
                 Event::Bytes(bytes) => self.take(&bytes),
-                Event::Silence => {
-                    bail!("waited {} s for {what}\n{}", limit.as_secs(), self.report())
-                }
+                Event::Silence => bail!(
+                    "waited {} s for {what}\n{}",
+                    limit.as_secs(),
+                    self.report_standstill()
+                ),
                 Event::End => {
                     self.ended = true;
                     bail!(
@@ -159,20 +161,31 @@ impl Session {
     /// # Errors
     /// If it does not within `limit`.
     pub fn end(&mut self, limit: Duration) -> Result<Ended> {
-        let deadline = Instant::now() + limit;
+        match self.end_by(Instant::now() + limit)? {
+            Some(ended) => Ok(ended),
+            None => bail!(
+                "the machine did not end within {} s\n{}",
+                limit.as_secs(),
+                self.report_standstill()
+            ),
+        }
+    }
+
+    /// As [`end`](Session::end), where it is as usual that the machine goes on: `None`.
+    ///
+    /// # Errors
+    /// If it cannot be waited for.
+    pub fn end_by(&mut self, deadline: Instant) -> Result<Option<Ended>> {
         loop {
             match self.guest.receive(deadline) {
                 Event::Bytes(bytes) => self.take(&bytes),
-                Event::Silence => bail!(
-                    "the machine did not end within {} s\n{}",
-                    limit.as_secs(),
-                    self.report()
-                ),
+                Event::Silence => return Ok(None),
                 Event::End => break,
             }
         }
         let ended = self.guest.wait(Some(deadline + Duration::from_secs(5)))?;
-        ended.context("QEMU closed the terminal but goes on")
+        let ended = ended.context("QEMU closed the terminal but goes on")?;
+        Ok(Some(ended))
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -182,6 +195,14 @@ impl Session {
             // A reader that has gone away does not keep the system from being shut down.
             let _ = out.write_all(bytes).and_then(|()| out.flush());
         }
+    }
+
+    /// As [`report`](Session::report), with the stacks of all threads of a machine that should have
+    /// gone on.
+    pub fn report_standstill(&self) -> String {
+        let stacks = self.guest.stacks();
+        let lines: String = stacks.lines().map(|line| format!("\n    {line}")).collect();
+        format!("{}\n  stacks:{lines}", self.report())
     }
 
     /// The last lines of screen and kernel log, for messages.

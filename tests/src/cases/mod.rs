@@ -11,6 +11,7 @@ mod disks;
 mod exec;
 mod faults;
 mod fuzz;
+mod gdb;
 mod guide;
 mod hog;
 mod images;
@@ -57,6 +58,7 @@ pub fn all() -> Vec<Case> {
         times::CASES,
         mounts::CASES,
         faults::CASES,
+        gdb::CASES,
         fuzz::CASES,
         steps::CASES,
         images::CASES,

@@ -36,9 +36,7 @@ pub(super) fn type_lines(mut machine: Machine, limit: Duration, show_log: bool) 
             Err(error) => return Err(error),
         };
     }
-    let ended = session
-        .end(deadline.saturating_duration_since(Instant::now()))
-        .ok();
+    let ended = session.end_by(deadline).ok().flatten();
     followers.iter_mut().for_each(Follower::copy);
     match ended {
         Some(Ended::Off) => Ok(0),

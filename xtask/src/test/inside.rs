@@ -151,7 +151,7 @@ fn run(machine: &Machine, tests: &Inside, part: &str) -> Result<Ran> {
     // What the machine counted itself, at the very end, must be what was read.
     let told = log.lines().rev().find_map(summary);
     if ended.is_err() || told != Some(ran.count()) {
-        let report = session.report();
+        let report = ended.map_or_else(|error| error.to_string(), |_| session.report());
         ran.broken = Some(format!(
             "the machine did not end its tests properly\n{report}"
         ));

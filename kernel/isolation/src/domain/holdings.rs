@@ -1,6 +1,7 @@
 //! What a domain has beside shared objects: its private heap, its image, verified files.
 
 use super::ControlBlock;
+use super::debugger::{Change, image_changes};
 use crate::memory::kept::Loaded;
 use crate::platform::{PAGE, platform};
 use alloc::collections::BTreeMap;
@@ -116,6 +117,7 @@ impl ControlBlock {
                 unsafe { platform().free_pages(start, count) };
             }
         }
+        image_changes(Change::Left, self);
         self.counters.pages.store(0, Ordering::Relaxed);
         self.image_start.store(0, Ordering::Relaxed);
         self.image_end.store(0, Ordering::Relaxed);

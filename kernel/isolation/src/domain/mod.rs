@@ -9,6 +9,7 @@ pub mod account;
 mod admission;
 pub mod budget;
 mod claim;
+pub(crate) mod debugger;
 mod events;
 pub(crate) mod exports;
 pub mod group;

@@ -8,6 +8,7 @@ use crate::call::handle;
 use crate::call::thread::starter;
 use crate::call::{Method, guarded, internal};
 use crate::domain::account::{Charge, Kind};
+use crate::domain::debugger::{Change, image_changes};
 use crate::domain::group::Seat;
 use crate::domain::{self, BlockRef, Claim, ControlBlock, Limits, Reason};
 use crate::klog;
@@ -170,6 +171,7 @@ impl File {
         }
         let loaded = self.load(&elf, || seat.may_take(pages, &limits))?;
         let block = domain::create(name, limits, starter.as_ref(), seat, loaded).ok()?;
+        image_changes(Change::Placed, &block);
         let entry = block.image_start() + elf.entry as usize;
         Some((block, entry))
     }

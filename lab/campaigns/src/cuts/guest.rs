@@ -100,7 +100,11 @@ impl Listener {
             match self.guest.receive(deadline) {
                 Event::Bytes(bytes) => self.text += &String::from_utf8_lossy(&bytes),
                 Event::End => return Ok(None),
-                Event::Silence => bail!("the work does not end; log:\n{}", self.guest.log()),
+                Event::Silence => bail!(
+                    "the work does not end; log:\n{}\nstacks:\n{}",
+                    self.guest.log(),
+                    self.guest.stacks()
+                ),
             }
         }
     }
