@@ -34,6 +34,12 @@ enum Task {
     },
     /// Boot the system with its console in this terminal
     Run(run::Options),
+    /// gdb on the machine that `run` has started in another terminal
+    Gdb {
+        /// What gdb is called with besides
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Run all tests: on the host, inside the kernel, and of the whole system
     Test(test::Options),
     /// Check format, lints, folder rules and what domain code must not contain
@@ -98,6 +104,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
             0
         }),
         Task::Run(options) => run::run(project, &options),
+        Task::Gdb { arguments } => run::gdb(project, &arguments),
         Task::Test(options) => test::test(project, &options),
         Task::Check(options) => check::check(project, &options),
         Task::Tcb(options) => tcb::tcb(project, &options).map(|()| 0),

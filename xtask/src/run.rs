@@ -8,6 +8,7 @@ mod typed;
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use anyhow::{Result, bail};
 use machine::disk;
 use machine::preflight;
 use machine::qemu::{Ended, Event, Guest, Machine, exec_word};
+use machine::stacks;
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
 use trefoil_gate::{setup, tool};
@@ -27,6 +29,7 @@ pub const TIMED_OUT: i32 = 124;
 pub const NO_STATUS: i32 = 125;
 
 const DEFAULT_TIMEOUT: u64 = 600;
+const A_DAY: u64 = 24 * 3600;
 
 /// How to boot.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -52,7 +55,7 @@ pub struct Options {
     /// Memory, such as 512M or 1.5G
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = preflight::memory)]
     pub memory: String,
-    /// Stop before the first instruction and wait for gdb on TCP port 1234
+    /// Stop before the first instruction and wait for `cargo xtask gdb` in another terminal
     #[arg(long)]
     pub gdb: bool,
     /// Let the host's processor run the system directly
@@ -97,13 +100,10 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
             "warning: this processor shows neither vmx nor svm; KVM may be very slow or fail"
         );
     }
-    if options.gdb {
-        eprintln!(
-            "waiting for: gdb {} -ex 'target remote :1234'",
-            build::products(project).join("trefoil").display()
-        );
-    }
-    let limit = Duration::from_secs(options.timeout.unwrap_or(DEFAULT_TIMEOUT));
+    machine.meeting = debugger_meets(project, options.gdb)?;
+    // Nobody knows how long a person thinks.
+    let usual = if options.gdb { A_DAY } else { DEFAULT_TIMEOUT };
+    let limit = Duration::from_secs(options.timeout.unwrap_or(usual));
     let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let ended = match &options.exec {
         Some(line) => exec(machine, line, limit, options.log),
@@ -115,6 +115,37 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         Err(error) if options.kvm => bail!("{error:#}; {}", preflight::KVM_FAILED),
         ended => ended,
     }
+}
+
+/// Where `cargo xtask gdb` finds the machine. It waits there if `is_wanted`; else whoever comes at
+/// any time is served.
+fn debugger_meets(project: &Project, is_wanted: bool) -> Result<Option<PathBuf>> {
+    let meeting = stacks::meeting(&project.out);
+    let is_taken = stacks::is_taken(&meeting);
+    if is_wanted {
+        if is_taken {
+            bail!("another machine waits at {}", meeting.display());
+        }
+        tool::need("gdb", "gdb")?;
+        eprintln!("waiting for `cargo xtask gdb`, to be typed in another terminal");
+    }
+    Ok((!is_taken).then_some(meeting))
+}
+
+/// `cargo xtask gdb`: gdb, in this terminal, on the machine that `cargo xtask run` has started in
+/// another.
+///
+/// # Errors
+/// If there is no such machine, or no gdb; otherwise gdb runs in our place.
+pub fn gdb(project: &Project, arguments: &[String]) -> Result<i32> {
+    let gdb = tool::need("gdb", "gdb")?;
+    let meeting = stacks::meeting(&project.out);
+    if !stacks::is_taken(&meeting) {
+        bail!("no machine runs: `cargo xtask run`, or `run --gdb` for one that waits for you");
+    }
+    let mut command = stacks::debugger(&gdb, &meeting, &project.kernel());
+    // In our place, so that Ctrl-C stops the machine and not us.
+    Err(command.args(arguments).exec().into())
 }
 
 /// The disks that were named: ours as long as the result lives, and fit to be mounted.

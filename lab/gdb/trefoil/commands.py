@@ -14,14 +14,18 @@ class Command(gdb.Command):
         super().__init__(name, kind, gdb.COMPLETE_NONE, prefix)
 
     def invoke(self, argument, _from_tty):
-        self.function(argument.strip())
+        try:
+            self.function(argument.strip())
+        except gdb.MemoryError as error:
+            raise gdb.GdbError(f"the kernel's tables cannot be read, as before it has booted: {error}")
 
 
 def info_domains(_argument):
     """All domains: number, name, state, where the image is, threads, symbols."""
     images.refresh()
+    there = kernel.domains()
     gdb.write(f"{'No':<5}{'Name':<16}{'State':<10}{'Base':<20}{'Threads':<9}Symbols\n")
-    for domain in kernel.domains():
+    for domain in there:
         image = images.images.get(domain.start)
         symbols = "no image" if image is None else image.file.path if image.file else f"none: {image.why}"
         base = f"{domain.start:#x}" if domain.start else "-"
@@ -73,13 +77,11 @@ def calls(_argument):
 
 
 def symbols(argument):
-    """Has symbols of domains looked for in this folder, too, before the usual ones."""
-    if not argument:
+    """Has symbols of domains looked for in these folders, and nowhere else."""
+    names = gdb.string_to_argv(argument)
+    if not names:
         raise gdb.GdbError("which folder?")
-    images.use(argument)
-    for start in list(images.images):
-        images.left(start)
-    images.refresh()
+    images.use(names)
 
 
 class Named(FrameDecorator):

@@ -130,15 +130,16 @@ def refresh():
 class Hook(gdb.Breakpoint):
     """Stands on the function that the kernel calls; never stops anybody."""
 
-    def __init__(self):
-        super().__init__(HOOK, internal=True)
+    def __init__(self, address):
+        # At its first instruction, where the arguments are in their registers.
+        super().__init__(f"*{address:#x}", internal=True)
         self.silent = True
 
     def stop(self):
         frame = gdb.newest_frame()
         change, block = (int(frame.read_register(name)) for name in ("rdi", "rsi"))
         try:
-            domain = kernel.Domain(kernel.at(block & (1 << 64) - 1, kernel.BLOCK))
+            domain = kernel.Domain(kernel.block(block & (1 << 64) - 1))
             if change & 0xFF == PLACED:
                 placed(domain)
             else:
@@ -148,9 +149,12 @@ class Hook(gdb.Breakpoint):
         return False
 
 
-def use(folder):
-    """Has symbols looked for in `folder`, before all others."""
-    folders.insert(0, elf.Folder(os.path.abspath(folder)))
+def use(names):
+    """Has symbols looked for in these folders, and nowhere else."""
+    for start in list(images):
+        left(start)
+    folders[:] = [elf.Folder(os.path.abspath(name)) for name in names]
+    refresh()
 
 
 def usual_folders():
@@ -165,4 +169,6 @@ def install():
     folders.extend(elf.Folder(folder) for folder in dict.fromkeys(usual_folders()))
     gdb.events.stop.connect(lambda _event: refresh())
     gdb.events.exited.connect(lambda _event: [left(start) for start in list(images)])
-    Hook()
+    hook = kernel.function(HOOK)
+    if hook:
+        Hook(hook)

@@ -47,6 +47,20 @@ class Domain:
         return f"{self.name} {self.number}" if self.name else "kernel"
 
 
+def function(name):
+    """The address of the function `name`; 0: there is none."""
+    found = gdb.lookup_global_symbol(name) or gdb.lookup_static_symbol(name, gdb.SYMBOL_VAR_DOMAIN)
+    return number(found.value().address) if found else 0
+
+
+def block(address):
+    """The control block at `address`."""
+    # By its own name gdb finds the module that its methods are in.
+    shared = gdb.lookup_type(f"alloc::sync::ArcInner<{BLOCK}>")
+    kind = next(field.type for field in shared.fields() if field.name == "data")
+    return gdb.Value(address).cast(kind.pointer()).dereference()
+
+
 def domains():
     """All domains in the kernel's table, by number."""
     table = static("isolation::domain::table::TABLE")

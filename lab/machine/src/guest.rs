@@ -48,6 +48,8 @@ pub struct Guest {
     pub errors: PathBuf,
     /// The socket of its stub, if nobody else uses that, and its kernel.
     pub(crate) stub: Option<(PathBuf, PathBuf)>,
+    /// A person has a debugger on it.
+    pub(crate) is_debugged: bool,
 }
 
 impl Guest {
@@ -60,6 +62,7 @@ impl Guest {
             log: log.to_path_buf(),
             errors: errors.to_path_buf(),
             stub: None,
+            is_debugged: false,
         }
     }
 
@@ -125,7 +128,7 @@ impl Guest {
     /// Where all its threads stand, for messages: a machine that does nothing any more says so
     /// itself in no other way. It stands still meanwhile. Nothing if somebody else has its stub.
     pub fn stacks(&self) -> String {
-        let stub = self.stub.as_ref();
+        let stub = self.stub.as_ref().filter(|_| !self.is_debugged);
         stub.map_or_else(String::new, |(socket, kernel)| stacks::of(socket, kernel))
     }
 

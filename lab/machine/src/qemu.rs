@@ -39,10 +39,12 @@ pub struct Machine {
     pub processors: u32,
     /// Memory, as QEMU writes it: "256M".
     pub memory: String,
-    /// Wait for a debugger on TCP port 1234.
+    /// Wait for a debugger before the first instruction.
     pub debugger: bool,
-    /// Where a debugger may connect to the machine that runs: the Unix socket of QEMU's stub.
+    /// Where a debugger that somebody brings along may connect: the Unix socket of QEMU's stub.
     pub stub: Option<PathBuf>,
+    /// In place of a socket that only [`Guest::stacks`] knows: where a person's gdb finds the stub.
+    pub meeting: Option<PathBuf>,
     /// Use the host's processor directly.
     pub kvm: bool,
     /// Count instructions: the guest's clock goes one nanosecond forward with each.
@@ -73,6 +75,7 @@ impl Machine {
             memory: "256M".into(),
             debugger: false,
             stub: None,
+            meeting: None,
             kvm: false,
             count_instructions: false,
             interactive: false,
@@ -90,7 +93,7 @@ impl Machine {
         all.extend(self.further_disks());
         all.extend(self.ports());
         if self.debugger {
-            all.extend(words(&["-gdb", "tcp::1234", "-S"]));
+            all.push("-S".into());
         }
         all.extend(self.stub.iter().flat_map(|socket| stub_of(socket)));
         if self.count_instructions {
@@ -208,9 +211,9 @@ impl Machine {
             fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
             File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
         }
-        // Who has a stub of their own would find it taken; a person sees where the machine stands.
-        let is_free = self.stub.is_none() && !self.debugger && !self.interactive;
-        let stub = is_free.then(stacks::socket);
+        // Who has a stub of their own would find it taken.
+        let is_free = self.stub.is_none();
+        let stub = is_free.then(|| self.meeting.clone().unwrap_or_else(stacks::socket));
         let mut command = self.command()?;
         command.args(stub.iter().flat_map(|socket| stub_of(socket)));
         if !self.interactive {
@@ -219,6 +222,7 @@ impl Machine {
         let child = command.spawn().context("cannot start QEMU")?;
         let mut guest = Guest::of(child, &self.log, &self.errors);
         guest.stub = stub.map(|socket| (socket, self.kernel.clone()));
+        guest.is_debugged = self.debugger;
         Ok(guest)
     }
 }

@@ -3,6 +3,8 @@
 //! processors.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ use trefoil_gate::tool;
 
 /// How long gdb may take: it reads the symbols of all that is loaded.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Bytes of a socket's name that fit everywhere.
+const LONGEST_SOCKET: usize = 100;
 /// How long QEMU may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -30,6 +34,36 @@ pub(crate) fn socket() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     std::env::temp_dir().join(format!("trefoil-stub-{}-{number}", std::process::id()))
+}
+
+/// Where the gdb of a person finds the machine that `cargo xtask run` has started, with what it
+/// builds in `out`. A socket's name must be short.
+pub fn meeting(out: &Path) -> PathBuf {
+    let usual = out.join("gdb.socket");
+    if usual.as_os_str().len() < LONGEST_SOCKET {
+        return usual;
+    }
+    let mut hasher = DefaultHasher::new();
+    out.hash(&mut hasher);
+    std::env::temp_dir().join(format!("trefoil-gdb-{:016x}", hasher.finish()))
+}
+
+/// Whether a machine listens there. To connect would stop it.
+pub fn is_taken(socket: &Path) -> bool {
+    let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let name = socket.display().to_string();
+    sockets
+        .lines()
+        .any(|line| line.split(' ').next_back() == Some(&name))
+}
+
+/// gdb with the script, for the machine whose stub is behind `socket` and which runs `kernel`.
+pub fn debugger(gdb: &Path, socket: &Path, kernel: &Path) -> Command {
+    let mut command = Command::new(gdb);
+    command.args(["-nx", "-q", "-x"]).arg(script()).arg(kernel);
+    command.arg("-ex");
+    command.arg(format!("target remote {}", socket.display()));
+    command
 }
 
 /// The stacks of all threads of the machine whose stub is behind `socket` and which runs `kernel`,
@@ -50,12 +84,8 @@ pub fn of(socket: &Path, kernel: &Path) -> String {
 }
 
 fn by_gdb(gdb: &Path, socket: &Path, kernel: &Path) -> Result<String> {
-    let mut command = Command::new(gdb);
-    command.args(["-nx", "-batch", "-x"]).arg(script());
-    command
-        .arg("-ex")
-        .arg(format!("target remote {}", socket.display()));
-    command.args(["-ex", "trefoil stacks"]).arg(kernel);
+    let mut command = debugger(gdb, socket, kernel);
+    command.args(["-batch", "-ex", "trefoil stacks"]);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -170,6 +200,14 @@ mod tests {
     #[test]
     fn each_machine_has_a_socket_of_its_own() {
         assert_ne!(socket(), socket());
+        let socket = socket();
+        assert!(!is_taken(&socket));
+        let listener = std::os::unix::net::UnixListener::bind(&socket).expect("a new name");
+        assert!(is_taken(&socket));
+        drop(listener);
+        fs::remove_file(&socket).expect("it was made here");
+        assert!(!is_taken(&socket));
+        assert!(meeting(Path::new(&"/long".repeat(30))).as_os_str().len() < LONGEST_SOCKET);
         assert!(script().is_file());
     }
 }

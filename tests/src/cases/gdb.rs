@@ -1,15 +1,24 @@
 //! What gdb knows of the system by the script in `lab/gdb`.
 
-use std::time::Duration;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use machine::session::Session;
+use machine::stacks;
+use trefoil_gate::build;
 use trefoil_gate::tool;
 
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};
 
-pub(super) const CASES: &[Case] = &[case("gdb-a-standstill-shows-every-stack", standstill)];
+pub(super) const CASES: &[Case] = &[
+    case("gdb-a-standstill-shows-every-stack", standstill),
+    case("gdb-a-breakpoint-holds-in-every-instance", breakpoint),
+    case("gdb-comes-late-and-finds-other-symbols", late),
+];
 
 /// Whether gdb is there. It is no part of what the system needs, so without it these tests say
 /// loudly that they have tested nothing.
@@ -83,6 +92,192 @@ fn standstill(bench: &Bench<'_>) -> Result<()> {
         &[
             "proxies::",
             "virtio-blk 7: virtio_blk::completions at domains/drivers/virtio-blk/src/lib.rs:",
+        ],
+    )
+}
+
+/// gdb at work on a machine, with what it prints in a file.
+struct Gdb {
+    child: Child,
+    printed: PathBuf,
+}
+
+impl Gdb {
+    /// gdb that carries out `commands` on the machine behind `socket`.
+    fn start(bench: &Bench<'_>, socket: &Path, commands: &str) -> Result<Self> {
+        let (file, printed) = (bench.folder.join("commands"), bench.folder.join("printed"));
+        fs::write(&file, commands)?;
+        let gdb = tool::need("gdb", "gdb")?;
+        let out = fs::File::create(&printed)?;
+        let mut command = stacks::debugger(&gdb, socket, &bench.site.built.kernel);
+        command.arg("-batch").arg("-x").arg(&file);
+        command.stdin(Stdio::null());
+        command.stdout(out.try_clone()?).stderr(out);
+        let child = command.spawn().context("gdb does not start")?;
+        Ok(Gdb { child, printed })
+    }
+
+    /// What it printed until it ended.
+    fn printed(mut self) -> Result<String> {
+        let end = Instant::now() + LIMIT;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > end {
+                bail!("gdb does not end:\n{}", self.so_far());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(self.so_far())
+    }
+
+    fn so_far(&self) -> String {
+        fs::read_to_string(&self.printed).unwrap_or_default()
+    }
+}
+
+impl Drop for Gdb {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A socket for the stub of a test's own machine.
+fn socket(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("trefoil-{name}-{}", std::process::id()))
+}
+
+const BREAKPOINT: &str = "\
+break ext2_domain::service::{impl#1}::create
+commands
+silent
+echo MET\\n
+backtrace
+info domains
+continue
+end
+info breakpoints
+continue
+";
+
+fn breakpoint(bench: &Bench<'_>) -> Result<()> {
+    if !has_gdb("gdb-a-breakpoint-holds-in-every-instance") {
+        return Ok(());
+    }
+    let mut machine = bench.machine_with(&bench.disk()?);
+    let socket = socket("break");
+    machine.stub = Some(socket.clone());
+    machine.debugger = true;
+    let mut session = Session::start(&machine, false)?;
+    let wait = Instant::now() + LIMIT;
+    while !socket.exists() && Instant::now() < wait {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let gdb = Gdb::start(bench, &socket, BREAKPOINT)?;
+    session.prompt(LIMIT)?;
+    session.run("mkdir /one", LIMIT)?;
+    session.run("crash ext2", LIMIT)?;
+    let seen = session.run("mkdir /two; ls -d /one /two", LIMIT)?;
+    ensure!(seen == "/one\n/two\n", "{seen:?}");
+    session.type_line(b"poweroff")?;
+    session.end(LIMIT)?;
+    let text = gdb.printed()?;
+    let _ = fs::remove_file(&socket);
+    let mut parts = text.split("MET\n");
+    let before = parts.next().unwrap_or_default();
+    ensure!(
+        before.contains("<PENDING>"),
+        "it was there at once:\n{text}"
+    );
+    // The shell makes files of its own.
+    let parts: Vec<&str> = parts.filter(|part| part.contains(" in mkdir ")).collect();
+    ensure!(parts.len() == 2, "met {} times:\n{text}", parts.len());
+    let mut numbers = Vec::new();
+    for part in &parts {
+        let lines: Vec<&str> = part.lines().collect();
+        let program = "in mkdir ";
+        in_order(
+            &lines,
+            &[
+                "ext2_domain::service::",
+                "proxies::",
+                "in vfs ",
+                "proxies::",
+                "in rv6 ",
+                "proxies::",
+                program,
+            ],
+        )?;
+        // The whole stack, to the thread's first function.
+        in_order(
+            &lines,
+            &[
+                program,
+                "guarded_trampoline",
+                "isolation::call::thread::run",
+            ],
+        )?;
+        let row = lines
+            .iter()
+            .find(|line| line.contains(" ext2 ") && line.ends_with("/ext2"));
+        let row = row.with_context(|| format!("no ext2 with symbols in\n{part}"))?;
+        ensure!(row.contains(" running "), "{row}");
+        numbers.push(row.split(' ').next().unwrap_or_default().to_string());
+    }
+    ensure!(
+        numbers[0] != numbers[1],
+        "the same instance twice: {numbers:?}"
+    );
+    Ok(())
+}
+
+fn late(bench: &Bench<'_>) -> Result<()> {
+    if !has_gdb("gdb-comes-late-and-finds-other-symbols") {
+        return Ok(());
+    }
+    // ext2 as another build could have left it: one byte of its code is another. Of the others
+    // there are no symbols at all.
+    let symbols = bench.folder.join("symbols");
+    fs::create_dir_all(&symbols)?;
+    let mut other = fs::read(build::products(&bench.site.project).join("ext2"))?;
+    let byte = other.get_mut(0x8000).context("ext2 is longer")?;
+    *byte ^= 1;
+    fs::write(symbols.join("ext2"), other)?;
+    let mut machine = bench.machine_with(&bench.disk()?);
+    let socket = socket("late");
+    machine.stub = Some(socket.clone());
+    let mut session = Session::start(&machine, false)?;
+    session.prompt(LIMIT)?;
+    session.type_line(b"sleep 1000")?;
+    session.wait_for(0, "sleep 1000\r\n", LIMIT)?;
+    std::thread::sleep(Duration::from_secs(1));
+    let commands = format!(
+        "info domains\ntrefoil symbols {}\necho OTHER\\n\ninfo domains\ntrefoil threads\n",
+        symbols.display()
+    );
+    let text = Gdb::start(bench, &socket, &commands)?.printed()?;
+    let _ = fs::remove_file(&socket);
+    let (first, then) = text.split_once("OTHER\n").with_context(|| text.clone())?;
+    for name in ["init", "ext2", "rv6", "sleep"] {
+        let has = first
+            .lines()
+            .any(|line| line.ends_with(&format!("/{name}")));
+        ensure!(has, "no symbols of {name} in\n{text}");
+    }
+    ensure!(
+        then.contains("none: ext2 is of another build (code differs at 0x"),
+        "{then}"
+    );
+    ensure!(then.contains("none: no file fits it"), "{then}");
+    // The call records lead out of what has no symbols.
+    in_order(
+        &stack(then, " sleep: blocked")?,
+        &[
+            "rv6 12: ??",
+            "proxies::",
+            "sleep 14: ??",
+            "proxies::",
+            "rv6 12: ??",
+            "isolation::call::thread::run",
         ],
     )
 }
