@@ -82,6 +82,7 @@ pub fn load(image: &[u8], options: Options) -> Result<()> {
         .map_err(|_| anyhow!("the core is loaded already"))?;
     let elf = Elf::parse(image).map_err(|what| anyhow!("the core: {what}"))?;
     let start = place(&elf)?;
+    core_is_placed(start);
     let mut core = MaybeUninit::<Core>::uninit();
     signals::install();
     threads::now();
@@ -98,6 +99,13 @@ pub fn load(image: &[u8], options: Options) -> Result<()> {
     LOADED
         .set(Loaded { start, core })
         .map_err(|_| anyhow!("the core is loaded already"))
+}
+
+/// Does nothing but be called when the core is in its place: the script of a debugger (`lab/gdb`)
+/// has a breakpoint here.
+#[inline(never)]
+extern "C" fn core_is_placed(start: usize) {
+    std::hint::black_box(start);
 }
 
 /// Maps, copies, relocates and protects; where it starts.

@@ -5,17 +5,22 @@
 //! Linux.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result};
 
+use machine::stacks;
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, confine, keys, packages, setup, signer, stamp, tool};
 
 /// Arguments of the command.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
+    /// Under gdb, in this terminal; `run` starts it there
+    #[arg(long)]
+    pub gdb: bool,
     /// What `trefoil-host` is called with, such as `run domains/prober domains/victim`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
@@ -95,6 +100,11 @@ fn core(project: &Project, toolchain: &setup::Toolchain) -> Result<()> {
 /// If it cannot be built or started.
 pub fn host(project: &Project, options: &Options) -> Result<i32> {
     let built = build(project)?;
+    if options.gdb {
+        let mut command = debugged(project, &built, &[], &options.arguments)?;
+        // In our place, so that Ctrl-C stops the program and not us.
+        return Err(command.exec().into());
+    }
     let status = launcher(project, &built).args(&options.arguments).status();
     Ok(status
         .context("the launcher does not start")?
@@ -110,7 +120,8 @@ pub fn bench(project: &Project, names: &[String], json: bool) -> Result<i32> {
     let mut arguments = vec!["bench".to_string()];
     arguments.extend(json.then(|| "--json".to_string()));
     arguments.extend_from_slice(names);
-    host(project, &Options { arguments })
+    let gdb = false;
+    host(project, &Options { gdb, arguments })
 }
 
 /// The launcher as a command, told where the build is. Domains run in its process, with nothing but
@@ -121,6 +132,27 @@ pub fn launcher(project: &Project, built: &Built) -> Command {
         .env("TREFOIL_OUT", &project.out)
         .current_dir(&project.root);
     command
+}
+
+/// gdb, with the arguments `first`, on the launcher with `arguments`. It is confined as the
+/// launcher is.
+///
+/// # Errors
+/// If there is no gdb.
+pub fn debugged(
+    project: &Project,
+    built: &Built,
+    first: &[String],
+    arguments: &[String],
+) -> Result<Command> {
+    let mut command = confine::command(project, &tool::need("gdb", "gdb")?);
+    command
+        .env("TREFOIL_OUT", &project.out)
+        .current_dir(&project.root);
+    command.args(["-nx", "-q", "-x"]).arg(stacks::script());
+    command.args(first).arg("--args").arg(&built.launcher);
+    command.args(arguments);
+    Ok(command)
 }
 
 /// What came of the tests in a Linux process.

@@ -13,7 +13,12 @@ from . import elf, kernel
 from .values import memory
 
 HOOK = "isolation::domain::debugger::image_changes"
+LAUNCHER = "hosted::launch::core_is_placed"
+#: What the launcher uses: faults of domains, ticks, stops of all threads.
+SIGNALS = "SIGSEGV SIGBUS SIGFPE SIGILL SIG35 SIG36 SIG37"
 PLACED, LEFT = 1, 2
+#: The instruction that gdb writes into a process where a breakpoint is.
+TRAP = 0xCC
 PAGE = 4096
 #: Bytes of code that are compared in one go.
 PIECE = 1 << 16
@@ -59,11 +64,16 @@ class Image:
         for address, wanted in file.code_bytes():
             for at in range(0, len(wanted), PIECE):
                 part = wanted[at : at + PIECE]
-                if memory(self.start + address + at, len(part)) == part:
+                start = self.start + address + at
+                found = memory(start, len(part))
+                if found == part:
                     continue
-                found = memory(self.start + address + at, len(part))
-                first = next(i for i, (a, b) in enumerate(zip(found, part)) if a != b)
-                return address + at + first
+                for offset in (i for i, (a, b) in enumerate(zip(found, part)) if a != b):
+                    if kernel.is_bare() or found[offset] != TRAP:
+                        return address + at + offset
+                    # A breakpoint of ours that outlived its symbols, in an image that was kept.
+                    original = bytes([part[offset]])
+                    gdb.selected_inferior().write_memory(start + offset, original)
         return None
 
     def add(self):
@@ -130,9 +140,8 @@ def refresh():
 class Hook(gdb.Breakpoint):
     """Stands on the function that the kernel calls; never stops anybody."""
 
-    def __init__(self, address):
-        # At its first instruction, where the arguments are in their registers.
-        super().__init__(f"*{address:#x}", internal=True)
+    def __init__(self, place):
+        super().__init__(place, internal=True)
         self.silent = True
 
     def stop(self):
@@ -149,6 +158,23 @@ class Hook(gdb.Breakpoint):
         return False
 
 
+class Core(gdb.Breakpoint):
+    """Stands where the launcher of a Linux process has placed the core; never stops anybody."""
+
+    def __init__(self):
+        super().__init__(LAUNCHER, internal=True)
+        self.silent = True
+
+    def stop(self):
+        start = int(gdb.newest_frame().read_register("rdi")) & (1 << 64) - 1
+        core = os.path.join(os.environ.get("TREFOIL_OUT", "target/trefoil"), "hosted-core")
+        try:
+            gdb.execute(f"add-symbol-file {core} -o {start:#x}", to_string=True)
+        except gdb.error as error:
+            gdb.write(f"trefoil: no symbols of the core: {error}\n")
+        return False
+
+
 def use(names):
     """Has symbols looked for in these folders, and nowhere else."""
     for start in list(images):
@@ -159,8 +185,8 @@ def use(names):
 
 def usual_folders():
     """Where the build leaves symbols, as seen from the kernel's own file."""
-    for file in gdb.objfiles():
-        out = os.path.dirname(file.filename or "")
+    outs = [os.path.dirname(file.filename or "") for file in gdb.objfiles()]
+    for out in [os.environ.get("TREFOIL_OUT", "")] + outs:
         yield os.path.join(out, "cargo/x86_64-unknown-none/release")
 
 
@@ -169,6 +195,10 @@ def install():
     folders.extend(elf.Folder(folder) for folder in dict.fromkeys(usual_folders()))
     gdb.events.stop.connect(lambda _event: refresh())
     gdb.events.exited.connect(lambda _event: [left(start) for start in list(images)])
+    # At the first instruction, where the arguments are in their registers. In a Linux process it is
+    # not there yet, and gdb looks for it by its name.
     hook = kernel.function(HOOK)
-    if hook:
-        Hook(hook)
+    Hook(f"*{hook:#x}" if hook else HOOK)
+    if not hook:
+        Core()
+        gdb.execute(f"handle {SIGNALS} nostop noprint pass", to_string=True)

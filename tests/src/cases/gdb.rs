@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use lab::hosted;
 use machine::session::Session;
 use machine::stacks;
 use trefoil_gate::build;
@@ -18,6 +19,7 @@ pub(super) const CASES: &[Case] = &[
     case("gdb-a-standstill-shows-every-stack", standstill),
     case("gdb-a-breakpoint-holds-in-every-instance", breakpoint),
     case("gdb-comes-late-and-finds-other-symbols", late),
+    case("gdb-knows-domains-in-a-linux-process", in_a_process),
 ];
 
 /// Whether gdb is there. It is no part of what the system needs, so without it these tests say
@@ -280,4 +282,58 @@ fn late(bench: &Bench<'_>) -> Result<()> {
             "isolation::call::thread::run",
         ],
     )
+}
+
+const IN_A_PROCESS: &str = "\
+break victim::start
+run
+backtrace
+info domains
+echo AGAIN\\n
+continue
+backtrace
+info domains
+kill
+";
+
+fn in_a_process(bench: &Bench<'_>) -> Result<()> {
+    if !has_gdb("gdb-knows-domains-in-a-linux-process") {
+        return Ok(());
+    }
+    let project = &bench.site.project;
+    let built = hosted::build(project)?;
+    let file = bench.folder.join("commands");
+    fs::write(&file, IN_A_PROCESS)?;
+    let first = ["-batch".into(), "-x".into(), file.display().to_string()];
+    let words = ["run", "domains/prober", "domains/victim"].map(String::from);
+    let mut command = hosted::debugged(project, &built, &first, &words)?;
+    let output = tool::captured(command.stdin(Stdio::null()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(text.contains("(victim::start) pending"), "{text}\n{errors}");
+    let (one, two) = text
+        .split_once("AGAIN\n")
+        .with_context(|| format!("{text}\n{errors}"))?;
+    let mut numbers = Vec::new();
+    for part in [one, two] {
+        let lines: Vec<&str> = part.lines().collect();
+        in_order(
+            &lines,
+            &[
+                "victim::start ",
+                "isolation::load::loader::",
+                "proxies::",
+                "prober::",
+            ],
+        )?;
+        let row = lines.iter().find(|line| line.ends_with("/victim"));
+        let row = row.with_context(|| format!("no victim with symbols in\n{part}\n{errors}"))?;
+        ensure!(row.contains(" starting "), "{row}");
+        numbers.push(row.split(' ').next().unwrap_or_default().to_string());
+    }
+    ensure!(
+        numbers[0] != numbers[1],
+        "the same instance twice: {numbers:?}"
+    );
+    Ok(())
 }
