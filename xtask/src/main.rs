@@ -34,6 +34,14 @@ enum Task {
     },
     /// Boot the system with its console in this terminal
     Run(run::Options),
+    /// gdb on the dump of a domain
+    Dump {
+        /// What `trefoil dump` has written
+        file: std::path::PathBuf,
+        /// What gdb is called with besides
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// gdb on the machine that `run` has started in another terminal
     Gdb {
         /// What gdb is called with besides
@@ -104,6 +112,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
             0
         }),
         Task::Run(options) => run::run(project, &options),
+        Task::Dump { file, arguments } => run::dump(project, &file, &arguments),
         Task::Gdb { arguments } => run::gdb(project, &arguments),
         Task::Test(options) => test::test(project, &options),
         Task::Check(options) => check::check(project, &options),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use machine::disk;
 use machine::preflight;
@@ -145,6 +145,17 @@ pub fn gdb(project: &Project, arguments: &[String]) -> Result<i32> {
     }
     let mut command = stacks::debugger(&gdb, &meeting, &project.kernel());
     // In our place, so that Ctrl-C stops the machine and not us.
+    Err(command.args(arguments).exec().into())
+}
+
+/// `cargo xtask dump FILE`: gdb, in this terminal, on a dump.
+///
+/// # Errors
+/// If there is no gdb, or no file; otherwise gdb runs in our place.
+pub fn dump(project: &Project, file: &Path, arguments: &[String]) -> Result<i32> {
+    let gdb = tool::need("gdb", "gdb")?;
+    File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut command = stacks::reader(&gdb, file, &project.kernel());
     Err(command.args(arguments).exec().into())
 }
 

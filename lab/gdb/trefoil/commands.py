@@ -3,7 +3,7 @@
 import gdb
 from gdb.FrameDecorator import FrameDecorator
 
-from . import images, kernel, stacks, unwind
+from . import dump, images, kernel, stacks, unwind
 
 
 class Command(gdb.Command):
@@ -84,6 +84,24 @@ def symbols(argument):
     images.use(names)
 
 
+def write_dump(argument):
+    """Writes a dump of the domain with this name or number to a file: trefoil dump ext2 FILE."""
+    names = gdb.string_to_argv(argument)
+    if len(names) != 2:
+        raise gdb.GdbError("which domain, to which file?")
+    if not kernel.is_bare():
+        raise gdb.GdbError("only of the booted system; gdb's `gcore` dumps a Linux process")
+    dump.write(*names)
+
+
+def dump_at_death(argument):
+    """Has a dump written when a domain of this name dies: trefoil dump-at-death ext2 FILE."""
+    names = gdb.string_to_argv(argument)
+    if len(names) != 2:
+        raise gdb.GdbError("which domain, to which file?")
+    images.dumps[names[0]] = names[1]
+
+
 class Named(FrameDecorator):
     """A frame with its domain in front of the function."""
 
@@ -119,5 +137,7 @@ def install():
     Command("trefoil thread", thread)
     Command("trefoil calls", calls)
     Command("trefoil symbols", symbols)
+    Command("trefoil dump", write_dump)
+    Command("trefoil dump-at-death", dump_at_death)
     gdb.frame_filters[Filter.name] = Filter()
     gdb.events.cont.connect(forget_view)

@@ -16,7 +16,7 @@ HOOK = "isolation::domain::debugger::image_changes"
 LAUNCHER = "hosted::launch::core_is_placed"
 #: What the launcher uses: faults of domains, ticks, stops of all threads.
 SIGNALS = "SIGSEGV SIGBUS SIGFPE SIGILL SIG35 SIG36 SIG37"
-PLACED, LEFT = 1, 2
+PLACED, LEFT, DIED = 1, 2, 3
 #: The instruction that gdb writes into a process where a breakpoint is.
 TRAP = 0xCC
 PAGE = 4096
@@ -25,6 +25,8 @@ PIECE = 1 << 16
 
 #: Folders with symbols; the first that has a fitting file is taken.
 folders = []
+#: Where dumps of domains go when they die, by their names.
+dumps = {}
 #: The images that are there, by their start.
 images = {}
 
@@ -151,11 +153,22 @@ class Hook(gdb.Breakpoint):
             domain = kernel.Domain(kernel.block(block & (1 << 64) - 1))
             if change & 0xFF == PLACED:
                 placed(domain)
+            elif change & 0xFF == DIED:
+                died(domain)
             else:
                 left(domain.start)
-        except (gdb.error, RuntimeError) as error:
+        except (gdb.error, RuntimeError, OSError, ValueError) as error:
             gdb.write(f"trefoil: an image has changed, but it cannot be read: {error}\n")
         return False
+
+
+def died(domain):
+    """`domain` has died, and nobody has left it yet."""
+    path = dumps.get(domain.name)
+    if path:
+        from . import dump
+
+        dump.write(str(domain.number), path)
 
 
 class Core(gdb.Breakpoint):

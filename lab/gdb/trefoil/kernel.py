@@ -55,9 +55,14 @@ def function(name):
 
 def block(address):
     """The control block at `address`."""
+    return shared(address, BLOCK)
+
+
+def shared(address, name):
+    """The value of the type `name`, which somewhere is in an `Arc`, at `address`."""
     # By its own name gdb finds the module that its methods are in.
-    shared = gdb.lookup_type(f"alloc::sync::ArcInner<{BLOCK}>")
-    kind = next(field.type for field in shared.fields() if field.name == "data")
+    arc = gdb.lookup_type(f"alloc::sync::ArcInner<{name}>")
+    kind = next(field.type for field in arc.fields() if field.name == "data")
     return gdb.Value(address).cast(kind.pointer()).dereference()
 
 
@@ -157,6 +162,7 @@ class Thread:
         self.state = THREAD_STATES[state] if state < 6 else f"state {state}"
         self.processor = number(thread["cpu"])
         self.top = number(thread["top_record"])
+        self.top_address = number(thread["top_record"].address)
         self.waits_for = number(thread["wait_key"]) if number(thread["wait_bucket"]) else 0
         self.deadline = number(thread["deadline"])
         context = inside(thread["context"], "sp")
@@ -205,5 +211,5 @@ def running():
     for index in range(first, last + 1):
         thread = number(blocks[index]["sched"][0])
         if thread:
-            found[index] = Thread(at(thread, THREAD))
+            found[index] = Thread(shared(thread, THREAD))
     return found

@@ -6,6 +6,7 @@ import re
 import gdb
 
 from . import images, kernel, unwind
+from .dump import FIRST_THREAD
 
 #: Most frames that are shown of a stack.
 DEEPEST = 64
@@ -108,6 +109,9 @@ def processors():
     on = kernel.running()
     chosen = gdb.selected_thread()
     for processor in sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num):
+        # In a dump threads that do not run have registers, too.
+        if processor.ptid[1] >= FIRST_THREAD:
+            continue
         processor.switch()
         index = processor.num - 1
         thread = on.get(index)

@@ -100,7 +100,7 @@ class Records(gdb.unwinder.Unwinder):
             image = images.image_at(pc)
             if image is not None:
                 return self._out_of(pending, sp, pc) if image.file is None else None
-            if sp and self._is_guarded(pc):
+            if sp and pc > 2 and self._is_guarded(pc):
                 # The trampoline has eight bytes of its own below the address it returns to.
                 caller = {"rsp": sp + 16, "rip": word(sp + 8)}
                 return answer(pending, caller | self._kept(pending), sp + 16, pc)

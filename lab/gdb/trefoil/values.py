@@ -72,8 +72,18 @@ def content(arc):
     return pointer.dereference()["data"]
 
 
+#: Address and length of the nodes of maps that were read, for who wants them all.
+visited = []
+
+
 def map_values(tree, key, value):
     """The values of a `BTreeMap` with keys of the type `key`, in order; both types by name."""
+    for _, content_ in map_items(tree, key, value):
+        yield content_
+
+
+def map_items(tree, key, value):
+    """Its keys, each with its value."""
     node = "alloc::collections::btree::node::{}<" + f"{key}, {value}>"
     leaf, internal = (gdb.lookup_type(node.format(kind)) for kind in ("LeafNode", "InternalNode"))
     root = tree["root"]
@@ -86,10 +96,11 @@ def _node(address, height, leaf, internal):
     if height > 8:
         raise gdb.error("a tree that is too high: it is being changed")
     node = gdb.Value(address).cast(leaf.pointer()).dereference()
+    visited.append((address, (internal if height else leaf).sizeof))
     length = min(number(node["len"]), 11)
     edges = gdb.Value(address).cast(internal.pointer()).dereference()["edges"] if height else None
     for index in range(length + 1):
         if edges is not None:
             yield from _node(number(edges[index]), height - 1, leaf, internal)
         if index < length:
-            yield node["vals"][index]
+            yield node["keys"][index], node["vals"][index]

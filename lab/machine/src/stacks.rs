@@ -66,6 +66,20 @@ pub fn debugger(gdb: &Path, socket: &Path, kernel: &Path) -> Command {
     command
 }
 
+/// gdb with the script, for the dump in `file` of a machine that ran `kernel`.
+pub fn reader(gdb: &Path, file: &Path, kernel: &Path) -> Command {
+    let mut command = Command::new(gdb);
+    command.args(["-nx", "-q", "-x"]).arg(script());
+    // Dumps have the form that Linux gives them.
+    command.args(["-ex", "set osabi GNU/Linux"]).arg(kernel);
+    command
+        .arg("-ex")
+        .arg(format!("core-file {}", file.display()));
+    // Nothing stops when a file is opened, so the symbols are looked for here.
+    command.args(["-ex", "info domains"]);
+    command
+}
+
 /// The stacks of all threads of the machine whose stub is behind `socket` and which runs `kernel`,
 /// in lines for people; if they cannot be had, why, and what there is instead.
 pub fn of(socket: &Path, kernel: &Path) -> String {

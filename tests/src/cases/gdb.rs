@@ -20,6 +20,7 @@ pub(super) const CASES: &[Case] = &[
     case("gdb-a-breakpoint-holds-in-every-instance", breakpoint),
     case("gdb-comes-late-and-finds-other-symbols", late),
     case("gdb-knows-domains-in-a-linux-process", in_a_process),
+    case("gdb-opens-the-dump-of-a-dead-domain", dump),
 ];
 
 /// Whether gdb is there. It is no part of what the system needs, so without it these tests say
@@ -336,4 +337,58 @@ fn in_a_process(bench: &Bench<'_>) -> Result<()> {
         "the same instance twice: {numbers:?}"
     );
     Ok(())
+}
+
+fn dump(bench: &Bench<'_>) -> Result<()> {
+    if !has_gdb("gdb-opens-the-dump-of-a-dead-domain") {
+        return Ok(());
+    }
+    let file = bench.folder.join("dump");
+    let mut machine = bench.machine_with(&bench.disk()?);
+    let socket = socket("dump");
+    machine.stub = Some(socket.clone());
+    let mut session = Session::start(&machine, false)?;
+    session.prompt(LIMIT)?;
+    let commands = format!(
+        "trefoil dump-at-death ext2 {}\necho READY\\n\ncontinue\n",
+        file.display()
+    );
+    let gdb = Gdb::start(bench, &socket, &commands)?;
+    let wait = Instant::now() + LIMIT;
+    while !gdb.so_far().contains("READY") && Instant::now() < wait {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    session.run("crash ext2", LIMIT)?;
+    let seen = session.run("mkdir /two; ls -d /two", LIMIT)?;
+    ensure!(seen == "/two\n", "{seen:?}");
+    session.type_line(b"poweroff")?;
+    session.end(LIMIT)?;
+    let told = gdb.printed()?;
+    let _ = fs::remove_file(&socket);
+    ensure!(told.contains("trefoil: ") && file.exists(), "{told}");
+    let program = tool::need("gdb", "gdb")?;
+    let mut command = stacks::reader(&program, &file, &bench.site.built.kernel);
+    command.args(["-batch", "-ex", "backtrace"]);
+    command.args(["-ex", "trefoil calls", "-ex", "trefoil threads"]);
+    let output = tool::captured(command.stdin(Stdio::null()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    // Who died, in the call that crashed it, and who called.
+    in_order(
+        &lines,
+        &[
+            "in ext2 ",
+            "in vfs ",
+            "in rv6 ",
+            "isolation::call::thread::run",
+        ],
+    )?;
+    let row = lines
+        .iter()
+        .find(|line| line.contains(" ext2 ") && line.ends_with("/ext2"));
+    ensure!(row.is_some(), "no ext2 with symbols in\n{text}");
+    in_order(
+        &stack(&text, " completions: blocked")?,
+        &["virtio-blk 7: virtio_blk::completions at domains/drivers/virtio-blk/src/lib.rs:"],
+    )
 }

@@ -15,6 +15,8 @@ pub(crate) enum Change {
     Placed = 1,
     /// Its domain is gone, and it is about to be kept or unmapped.
     Left = 2,
+    /// Its domain has died, and all that it had is still there.
+    Died = 3,
 }
 
 /// Does nothing but be called, when the image of `block` has changed.

@@ -1,5 +1,6 @@
 //! How a domain goes through its states, from the first to the last, and how its end is waited for.
 
+use super::debugger::{Change, image_changes};
 use super::{ControlBlock, DEAD, announce};
 use crate::platform::{WaitResult, platform, wait};
 use abi::RpcError;
@@ -79,6 +80,7 @@ impl ControlBlock {
         self.counters
             .reason
             .store(reason.number(), Ordering::Relaxed);
+        image_changes(Change::Died, self);
         Died::Now
     }
 
