@@ -9,7 +9,7 @@
 use interfaces::CrashReason;
 
 /// Changes whenever one of the structures here does.
-pub const VERSION: u64 = 8;
+pub const VERSION: u64 = 9;
 
 /// `deadline` of [`Host::wait`] that means: none.
 pub const NO_DEADLINE: u64 = u64::MAX;
@@ -61,7 +61,7 @@ pub const REACHED_LOCKED: u32 = 2;
 pub const REACHED_ALONE: u32 = 3;
 
 /// What GS points to on every thread that runs core or domain code.
-pub use abi::words::ThreadWords;
+pub use abi::words::{self, Counts, ThreadWords};
 
 /// The registers of an interrupted thread, in the order in which Linux keeps them (`gregs` of
 /// `mcontext_t`, x86-64); what follows the flags is left out.
@@ -195,6 +195,8 @@ pub struct Host {
     /// fn(context: usize, view: usize)`, and lets them go on. The visitor must not ask the host for
     /// anything.
     pub stop_world: unsafe extern "C" fn(visit: usize, context: usize),
+    /// Calls that all threads have counted in their cell number `cell`, also those that have ended.
+    pub counted: extern "C" fn(cell: usize) -> u64,
     /// Bytes of memory for domains: all (0) or free (1).
     pub memory: extern "C" fn(which: u32) -> u64,
     /// Processors.

@@ -117,6 +117,10 @@ impl Platform for Process {
         (host().wall)()
     }
 
+    fn counted(&self, cell: usize) -> u64 {
+        (host().counted)(cell)
+    }
+
     fn log(&self, line: fmt::Arguments<'_>) {
         crate::log::line(line);
     }

@@ -197,6 +197,7 @@ static HOST: Host = Host {
     step: crate::step::arm,
     write,
     stop_world: threads::stop_world,
+    counted: threads::counted,
     memory: memory_of,
     processors,
     processor_time,

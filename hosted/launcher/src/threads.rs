@@ -19,7 +19,7 @@ mod wait;
 use crate::launch::processor_time;
 use crate::memory;
 use crate::signals::{self, AlternateStack};
-use hosted_core::ThreadWords;
+use hosted_core::{Counts, ThreadWords, words};
 use std::cell::Cell;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -57,7 +57,14 @@ pub struct Thread {
     stack: usize,
     /// Its processor time at its last tick, in nanoseconds. Its own.
     at_tick: AtomicU64,
+    /// Calls that it has counted.
+    counts: Counts,
 }
+
+const _: () = assert!(std::mem::offset_of!(Thread, counts) == words::COUNTS);
+
+/// Calls that were counted by threads that have ended.
+static ENDED: Counts = Counts::new();
 
 /// The address of a thread that is in the registry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -172,6 +179,7 @@ impl Membership {
             number: unsafe { libc::gettid() },
             stack,
             at_tick: AtomicU64::new(processor_time(1)),
+            counts: Counts::new(),
         });
         let own = (&raw const *thread) as usize;
         thread.words.own.store(own, Ordering::Relaxed);
@@ -195,7 +203,13 @@ impl Drop for Membership {
             unsafe { libc::timer_delete(timer) };
         }
         let own = Entry(&raw const *self.thread);
-        registry().retain(|entry| *entry != own);
+        {
+            let mut registry = registry();
+            for (sum, count) in ENDED.0.iter().zip(&self.thread.counts.0) {
+                sum.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            registry.retain(|entry| *entry != own);
+        }
         // From here on signals for it are ignored.
         CURRENT.set(null());
     }
@@ -253,6 +267,17 @@ pub unsafe extern "C" fn spawn(entry: usize, argument: usize) -> u64 {
             0
         }
     }
+}
+
+/// See [`hosted_core::Host::counted`].
+pub extern "C" fn counted(cell: usize) -> u64 {
+    let registry = registry();
+    // SAFETY: a thread takes its entry off, under the lock, before its block goes.
+    let threads = registry.iter().map(|entry| unsafe { &(*entry.0).counts });
+    let all = threads
+        .chain([&ENDED])
+        .filter_map(|counts| counts.0.get(cell));
+    all.map(|count| count.load(Ordering::Relaxed)).sum()
 }
 
 /// How many threads run core code.

@@ -9,7 +9,8 @@ use alloc::string::String;
 use core::hint::black_box;
 use framework::kprintln;
 use framework::time::tsc;
-use interfaces::{Misdeed, Subject};
+use interfaces::{Counting, Misdeed, Subject};
+use isolation::call::count;
 use isolation::death::kill::kill;
 use isolation::domain::Limits;
 use isolation::load::loader::{self, Instance, MOST_GRANTS, Prepared};
@@ -142,6 +143,7 @@ fn calls() -> Result<(), String> {
         moved(&*shadow)?,
         "instructions",
     );
+    counting(&*subject, &*shadow)?;
     let object = per_call(|| drop(black_box(RRef::new(1u64))));
     print(
         "P2a",
@@ -154,6 +156,25 @@ fn calls() -> Result<(), String> {
     let dead = per_call(|| _ = black_box(subject.null()));
     print("P1d", "call on a dead domain", dead, "instructions");
     Ok(())
+}
+
+/// The same while calls are counted.
+fn counting(subject: &dyn Subject, shadow: &dyn Subject) -> Result<(), String> {
+    count::set(Counting::On).map_err(say)?;
+    // Methods that were looked up before are not those that count.
+    let (subject, shadow) = (black_box(subject), black_box(shadow));
+    let null = per_call(|| _ = black_box(subject.null()));
+    print("P1c", "proxied null call, counted", null, "instructions");
+    let there_and_back = moved(subject)?;
+    print(
+        "P2c",
+        "object moved in and back, counted",
+        there_and_back,
+        "instructions",
+    );
+    let via = per_call(|| _ = black_box(shadow.null()));
+    print("P3c", "via a shadow, null, counted", via, "instructions");
+    count::set(Counting::Off).map_err(say)
 }
 
 fn moved(subject: &dyn Subject) -> Result<u64, String> {

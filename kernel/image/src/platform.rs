@@ -197,6 +197,13 @@ impl Platform for Machine {
         time::wall_seconds()
     }
 
+    fn counted(&self, cell: usize) -> u64 {
+        let blocks = (0..smp::online()).map(framework::arch::cpu::block);
+        blocks
+            .map(|block| block.counts.0[cell].load(Ordering::Relaxed))
+            .sum()
+    }
+
     fn log(&self, line: fmt::Arguments<'_>) {
         framework::kprintln!("{line}");
     }

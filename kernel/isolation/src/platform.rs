@@ -170,6 +170,11 @@ pub trait Platform: Sync {
     fn now(&self) -> u64;
     /// Seconds since 1970-01-01 UTC.
     fn wall(&self) -> u64;
+    /// Calls that all processors (or threads) have counted in their cell number `cell`; see
+    /// [`abi::words::Counts`]. It never falls.
+    fn counted(&self, _cell: usize) -> u64 {
+        0
+    }
     /// Writes a line to the log.
     fn log(&self, line: fmt::Arguments<'_>);
     /// Stops every other thread, shows all of them (the caller, too), and lets them go on.

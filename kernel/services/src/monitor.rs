@@ -3,11 +3,11 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use interfaces::{
-    CrashReason, Domain, DomainControl, DomainEvent, DomainInfo, Handle, Holdings, MemoryInfo,
-    Monitor, RVec, RpcResult, Text, TimeInfo,
+    CallCount, CallSample, Counting, CrashReason, Domain, DomainControl, DomainEvent, DomainInfo,
+    Handle, Holdings, MemoryInfo, Monitor, RVec, RpcResult, Text, TimeInfo,
 };
 use isolation::Reason;
-use isolation::call::handle;
+use isolation::call::{count, handle};
 use isolation::death::kill;
 use isolation::domain::budget;
 use isolation::domain::group::Group;
@@ -171,6 +171,18 @@ impl<M: Machine> Monitor for KernelMonitor<M> {
             kernel,
             gone,
         })
+    }
+
+    fn count_calls(&self, how: Counting) -> RpcResult<()> {
+        count::set(how)
+    }
+
+    fn call_count(&self, from: u32) -> RpcResult<Option<CallCount>> {
+        Ok(count::counted(from as usize))
+    }
+
+    fn call_sample(&self, from: u64) -> RpcResult<Option<CallSample>> {
+        Ok(count::met(from))
     }
 
     fn thread_time(&self, id: u64) -> RpcResult<Option<u64>> {

@@ -17,8 +17,26 @@ pub fn emit(model: &Model) -> String {
         emit_interface(&mut code, model, interface);
     }
     code.line("");
+    emit_names(&mut code, model);
+    code.line("");
     entries::emit(&mut code, model);
     code.text
+}
+
+/// The names of what can be called, for those who show calls. A constant, so that it is in no image
+/// that does not use it.
+fn emit_names(code: &mut Code, model: &Model) {
+    code.line("/// Every interface: its number, its name, and the names of its methods in the order of their numbers.");
+    code.open("pub const INTERFACES: &[(u64, &str, &[&str])] = &[");
+    for interface in &model.interfaces {
+        let (number, name) = (interface.number(), &interface.name);
+        code.open(format!("({number:#018x}, \"{name}\", &["));
+        for method in &interface.methods {
+            code.line(format!("\"{}\",", method.name));
+        }
+        code.close("]),");
+    }
+    code.close("];");
 }
 
 fn emit_definition(code: &mut Code, model: &Model, definition: &Definition) {

@@ -40,9 +40,10 @@ fn emit_proxy(code: &mut Code, model: &Model, interface: &Interface) {
         );
         let moved = moved(model, method).join(", ");
         code.line(format!(
-            "    moved [{moved}]; budget {}; frees {};",
+            "    moved [{moved}]; budget {}; frees {}; fails ({});",
             budget(method.budget),
-            method.frees
+            method.frees,
+            fails(method)
         ));
     }
     code.close("} }");
@@ -57,6 +58,16 @@ fn moved<'a>(model: &Model, method: &'a Method) -> Vec<&'a str> {
         .filter(owning)
         .map(|it| it.name.as_str())
         .collect()
+}
+
+/// The pattern of an error that is an `RpcError`.
+fn fails(method: &Method) -> String {
+    match &method.result.kind {
+        Kind::Result(_, error) if !matches!(error.kind, Kind::RpcError) => {
+            format!("{}::Rpc(_)", OUTSIDE.ty(error))
+        }
+        _ => "_".to_string(),
+    }
 }
 
 /// The budget as the macro takes it: 0 is the domain's default, the largest number is none.
@@ -75,9 +86,7 @@ fn emit_registry(code: &mut Code, model: &Model) {
     code.open("pub static REGISTRY: &[isolation::ProxyEntry] = &[");
     for interface in interfaces {
         let (name, number) = (&interface.name, interface.number());
-        code.line(format!(
-            "isolation::ProxyEntry {{ number: {number:#018x}, name: \"{name}\", vtable: {name}Proxy::vtable }},"
-        ));
+        code.line(format!("{name}Proxy::entry({number:#018x}),"));
     }
     code.close("];");
 }

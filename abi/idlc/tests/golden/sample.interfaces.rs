@@ -344,6 +344,20 @@ impl<T: WholeBase> Whole for T {
     }
 }
 
+/// Every interface: its number, its name, and the names of its methods in the order of their numbers.
+pub const INTERFACES: &[(u64, &str, &[&str])] = &[
+    (0x06c03537748bdea6, "Part", &[
+        "number",
+        "join",
+    ]),
+    (0x5774a41b761c175b, "Whole", &[
+        "nothing",
+        "plain",
+        "work",
+        "link",
+    ]),
+];
+
 /// The entries of domains, one module each.
 pub mod domains {
     /// A domain that wants and offers nothing.

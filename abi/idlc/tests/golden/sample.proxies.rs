@@ -2,28 +2,28 @@
 
 isolation::proxy! { PartProxy: interfaces::Part, "Part" {
     fn number(&self) -> Result<u32, interfaces::RpcError>;
-        moved []; budget 0; frees false;
+        moved []; budget 0; frees false; fails (_);
     fn join(&self, other: interfaces::Handle<dyn interfaces::Part>) -> Result<u32, interfaces::RpcError>;
-        moved [other]; budget 0; frees false;
+        moved [other]; budget 0; frees false; fails (_);
 } }
 
 isolation::proxy! { WholeProxy: interfaces::Whole, "Whole" {
     fn nothing(&self) -> Result<(), interfaces::RpcError>;
-        moved []; budget 0; frees false;
+        moved []; budget 0; frees false; fails (_);
     fn plain(
         &self,
         measure: interfaces::Measure,
         state: interfaces::State,
         flag: bool,
     ) -> Result<interfaces::State, interfaces::SampleError>;
-        moved []; budget 0; frees false;
+        moved []; budget 0; frees false; fails (interfaces::SampleError::Rpc(_));
     fn work(
         &self,
         lent: &interfaces::RRef<interfaces::Sample>,
         bytes: &interfaces::RVec<interfaces::Measure>,
         buffer: interfaces::RVec<u8>,
     ) -> Result<(interfaces::RVec<u8>, u64), interfaces::SampleError>;
-        moved [buffer]; budget 1500; frees false;
+        moved [buffer]; budget 1500; frees false; fails (interfaces::SampleError::Rpc(_));
     fn link(
         &self,
         part: interfaces::Handle<dyn interfaces::Part>,
@@ -31,11 +31,11 @@ isolation::proxy! { WholeProxy: interfaces::Whole, "Whole" {
         parcel: interfaces::Parcel,
         number: u128,
     ) -> Result<interfaces::Handle<dyn interfaces::Whole>, interfaces::SampleError>;
-        moved [part, more, parcel]; budget 0xffffffff; frees true;
+        moved [part, more, parcel]; budget 0xffffffff; frees true; fails (interfaces::SampleError::Rpc(_));
 } }
 
 /// Every interface with its proxy, in ascending order of the interface numbers.
 pub static REGISTRY: &[isolation::ProxyEntry] = &[
-    isolation::ProxyEntry { number: 0x06c03537748bdea6, name: "Part", vtable: PartProxy::vtable },
-    isolation::ProxyEntry { number: 0x5774a41b761c175b, name: "Whole", vtable: WholeProxy::vtable },
+    PartProxy::entry(0x06c03537748bdea6),
+    WholeProxy::entry(0x5774a41b761c175b),
 ];

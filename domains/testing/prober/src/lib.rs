@@ -13,6 +13,7 @@ extern crate alloc;
 mod attacks;
 mod budgets;
 mod calls;
+mod counts;
 mod crashes;
 mod gauge;
 mod handles;
@@ -77,8 +78,9 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 13] = [
+    let groups: [&[Test]; 14] = [
         calls::TESTS,
+        counts::TESTS,
         crashes::TESTS,
         handles::TESTS,
         images::TESTS,

@@ -5,8 +5,9 @@ use abi::{RRef, RpcResult};
 use alloc::string::String;
 use core::arch::asm;
 use core::hint::black_box;
-use interfaces::Subject;
+use interfaces::{Counting, Subject};
 use isolation::Reason;
+use isolation::call::count;
 use isolation::death::kill::kill;
 
 /// An object of the core, called through its method table without a proxy.
@@ -56,12 +57,33 @@ pub fn calls() -> Result<(), String> {
     });
     measure("P3", "via a shadow, null", || _ = black_box(shadow.null()));
     moved("P3r", "via a shadow, object moved in and back", shadow)?;
+    counting(subject, shadow)?;
     kill(&forwarder.block, Reason::Exited);
     kill(&victim.block, Reason::Exited);
     measure("P1d", "call on a dead domain", || {
         _ = black_box(subject.null())
     });
     Ok(())
+}
+
+/// The same while calls are counted.
+fn counting(subject: &dyn Subject, shadow: &dyn Subject) -> Result<(), String> {
+    count::set(Counting::On).map_err(say)?;
+    // Methods that were looked up before are not those that count.
+    let (subject, shadow) = (black_box(subject), black_box(shadow));
+    measure("P1c", "proxied null call, counted", || {
+        _ = black_box(subject.null())
+    });
+    moved("P2c", "object moved in and back, counted", subject)?;
+    measure("P3c", "via a shadow, null, counted", || {
+        _ = black_box(shadow.null())
+    });
+    moved(
+        "P3rc",
+        "via a shadow, object moved in and back, counted",
+        shadow,
+    )?;
+    count::set(Counting::Off).map_err(say)
 }
 
 fn moved(id: &str, name: &str, subject: &dyn Subject) -> Result<(), String> {

@@ -3,7 +3,7 @@
 //! It begins with the words of the running thread, which trampolines and runtime reach through that
 //! register.
 
-use abi::words::ThreadWords;
+use abi::words::{self, Counts, ThreadWords};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::MAX_CPUS;
@@ -33,6 +33,8 @@ pub struct PerCpu {
     pub need_resched: AtomicBool,
     /// Words for the task module's use.
     pub(crate) sched: [AtomicUsize; SCHED_WORDS],
+    /// Calls that were counted here.
+    pub counts: Counts,
 }
 
 impl PerCpu {
@@ -44,12 +46,14 @@ impl PerCpu {
             fault_depth: AtomicUsize::new(0),
             need_resched: AtomicBool::new(false),
             sched: [const { AtomicUsize::new(0) }; SCHED_WORDS],
+            counts: Counts::new(),
         }
     }
 }
 
 // What points to the block points to the words.
 const _: () = assert!(core::mem::offset_of!(PerCpu, words) == 0);
+const _: () = assert!(core::mem::offset_of!(PerCpu, counts) == words::COUNTS);
 
 /// Index of the processor this code runs on.
 #[inline]

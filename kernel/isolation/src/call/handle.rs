@@ -11,7 +11,8 @@
 mod crossing;
 mod registry;
 
-pub use registry::{ProxyEntry, proxy_entry, set_registry};
+pub(crate) use registry::registry;
+pub use registry::{ProxyEntry, TABLE_HEAD, proxy_entry, set_registry};
 
 use crossing::wrap;
 pub use crossing::{inward, outward};
@@ -27,7 +28,7 @@ use crate::lock::Lock;
 use crate::memory::heap::{PROXIES, Search, SharedHeap};
 use crate::memory::owner::Owner;
 use crate::platform::platform;
-use crate::sync::AtomicUsize;
+use crate::sync::{AtomicU64, AtomicUsize};
 use abi::handle::{HandleOps, Head, RawHandle};
 use abi::{RpcError, RpcResult, Transfer};
 use alloc::boxed::Box;
@@ -44,11 +45,13 @@ pub struct Proxy {
     inner: RawHandle,
     domain: *const ControlBlock,
     export: NonNull<Export>,
-    interface: u64,
+    pub(super) interface: u64,
+    /// Where calls through it are counted; see [`crate::call::count`].
+    pub(super) place: AtomicU64,
 }
 
 // SAFETY: what it points to is shared between all processors and lives as long as the proxy; the
-// only thing in it that changes is an atomic counter.
+// only things in it that change are atomic.
 unsafe impl Send for Proxy {}
 // SAFETY: as above.
 unsafe impl Sync for Proxy {}
@@ -155,13 +158,14 @@ fn new_proxy(export: NonNull<Export>, interface: u64, owner: u32) -> RpcResult<R
             domain,
             export,
             interface,
+            place: AtomicU64::new(crate::call::count::NOWHERE),
         };
         slot.write(Slot { head, proxy });
         abi::shared::owner_cell(slot.cast()).store(owner, Ordering::Release);
         let data = (&raw mut (*slot.as_ptr()).proxy).cast();
         Ok(RawHandle {
             data,
-            vtable: (entry.vtable)(),
+            vtable: entry.vtable(),
         })
     }
 }

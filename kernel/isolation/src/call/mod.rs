@@ -14,6 +14,7 @@
 //! returning into a dead domain, or gives an error instead of what a dead domain returned.
 
 mod asked;
+pub mod count;
 pub(crate) mod drops;
 pub(crate) mod end;
 mod guarded;

@@ -4,24 +4,66 @@
 /// interface's trait.
 ///
 /// `idlc` emits the invocations; see `kernel/proxies`. For each method: `moved` names the arguments
-/// that own something, `budget` is [`Method::budget`], `frees` is [`Method::frees`].
+/// that own something, `budget` is [`Method::budget`], `frees` is [`Method::frees`], and `fails` is
+/// the pattern of an error that is an `RpcError`.
 #[macro_export]
 macro_rules! proxy {
     ($proxy:ident : $interface:path, $label:literal {
-        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; frees $frees:expr ; )*
+        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; frees $frees:expr ; fails ($fails:pat) ; )*
     }) => {
         /// The proxy of the interface; generated.
         #[repr(transparent)]
         pub struct $proxy($crate::Proxy);
 
         impl $proxy {
-            /// The method table of this proxy as a trait object.
-            pub fn vtable() -> *const () {
-                let none: *const dyn $interface = core::ptr::null::<$proxy>();
-                // SAFETY: a trait object pointer is two words, data and method table (see
-                // `abi::handle`).
-                let raw: $crate::abi::handle::RawHandle = unsafe { core::mem::transmute(none) };
-                raw.vtable
+            /// What the registry has of it. `number` is that of the interface.
+            pub const fn entry(number: u64) -> $crate::ProxyEntry {
+                /// A proxy whose calls are counted.
+                #[repr(transparent)]
+                struct Counting($proxy);
+                #[allow(non_camel_case_types)]
+                enum Index { $($method),* }
+                // The pattern of a plain `RpcError` is `_`.
+                #[allow(clippy::redundant_pattern_matching)]
+                impl $interface for Counting {
+                    $(
+                        #[inline(never)]
+                        fn $method(&self $(, $argument: $type)*) -> $result {
+                            use $crate::call::count;
+                            // SAFETY: this is a generated proxy.
+                            let (place, is_timed) =
+                                unsafe { count::begin::<{ Index::$method as usize }>(&self.0.0) };
+                            // Two calls, so that the usual one keeps no time.
+                            if is_timed {
+                                let begun = count::now();
+                                let result = <$proxy as $interface>::$method(&self.0 $(, $argument)*);
+                                count::end(place, begun, matches!(result, Err($fails)));
+                                return result;
+                            }
+                            let result = <$proxy as $interface>::$method(&self.0 $(, $argument)*);
+                            if matches!(result, Err($fails)) {
+                                count::end(place, 0, true);
+                            }
+                            result
+                        }
+                    )*
+                }
+                const WORDS: usize = [$(stringify!($method)),*].len() + $crate::call::handle::TABLE_HEAD;
+                static LIVE: [core::sync::atomic::AtomicUsize; WORDS] =
+                    [const { core::sync::atomic::AtomicUsize::new(0) }; WORDS];
+                const fn table(none: *const dyn $interface) -> *const usize {
+                    // SAFETY: a trait object pointer is two words, data and method table (see
+                    // `abi::handle`).
+                    let raw: $crate::abi::handle::RawHandle = unsafe { core::mem::transmute(none) };
+                    raw.vtable.cast()
+                }
+                $crate::ProxyEntry {
+                    number,
+                    name: $label,
+                    live: &LIVE,
+                    plain: table(core::ptr::null::<$proxy>()),
+                    counting: table(core::ptr::null::<Counting>()),
+                }
             }
         }
 

@@ -103,25 +103,21 @@ unsafe impl<T: Probe> ObjectOf<T> for dyn Probe {
 }
 
 proxy!(ProbeProxy: Probe, "Probe" {
-    fn work(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false;
-    fn stay(&self) -> RpcResult<()>; moved []; budget 0; frees false;
-    fn crash(&self, steps: u32) -> RpcResult<()>; moved []; budget 0; frees false;
-    fn release(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees true;
-    fn run_short(&self, short: bool, steps: u32) -> RpcResult<()>; moved []; budget 0; frees true;
-    fn exchange(&self, nest: RRef<Nest>) -> RpcResult<RRef<Nest>>; moved [nest]; budget 0; frees false;
-    fn keep(&self, nest: RRef<Nest>) -> RpcResult<()>; moved [nest]; budget 0; frees false;
-    fn lend(&self, object: &RRef<Tagged>, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false;
-    fn befriend(&self, friend: Option<Handle<dyn Probe>>) -> RpcResult<()>; moved [friend]; budget 0; frees false;
-    fn relay(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false;
-    fn stay_there(&self) -> RpcResult<()>; moved []; budget 0; frees false;
-    fn give(&self) -> RpcResult<Handle<dyn Probe>>; moved []; budget 0; frees false;
+    fn work(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; fails (_);
+    fn stay(&self) -> RpcResult<()>; moved []; budget 0; frees false; fails (_);
+    fn crash(&self, steps: u32) -> RpcResult<()>; moved []; budget 0; frees false; fails (_);
+    fn release(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees true; fails (_);
+    fn run_short(&self, short: bool, steps: u32) -> RpcResult<()>; moved []; budget 0; frees true; fails (_);
+    fn exchange(&self, nest: RRef<Nest>) -> RpcResult<RRef<Nest>>; moved [nest]; budget 0; frees false; fails (_);
+    fn keep(&self, nest: RRef<Nest>) -> RpcResult<()>; moved [nest]; budget 0; frees false; fails (_);
+    fn lend(&self, object: &RRef<Tagged>, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; fails (_);
+    fn befriend(&self, friend: Option<Handle<dyn Probe>>) -> RpcResult<()>; moved [friend]; budget 0; frees false; fails (_);
+    fn relay(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; fails (_);
+    fn stay_there(&self) -> RpcResult<()>; moved []; budget 0; frees false; fails (_);
+    fn give(&self) -> RpcResult<Handle<dyn Probe>>; moved []; budget 0; frees false; fails (_);
 });
 
-pub static REGISTRY: &[ProxyEntry] = &[ProxyEntry {
-    number: <dyn Probe as Interface>::NUMBER,
-    name: <dyn Probe as Interface>::NAME,
-    vtable: ProbeProxy::vtable,
-}];
+pub static REGISTRY: &[ProxyEntry] = &[ProbeProxy::entry(<dyn Probe as Interface>::NUMBER)];
 
 const LIVES: u32 = 0x11fe_5afe;
 

@@ -1,4 +1,11 @@
-//! The proxies that there are, one type for each interface.
+//! The proxies that there are, one type for each interface, and their method tables.
+
+use super::Proxy;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Words of a method table in front of the methods: drop, size, alignment. That is how the compiler
+/// of this very version lays it out for a trait without supertraits that have methods.
+pub const TABLE_HEAD: usize = 3;
 
 /// What `idlc` registers for each interface.
 pub struct ProxyEntry {
@@ -6,23 +13,70 @@ pub struct ProxyEntry {
     pub number: u64,
     /// Its name.
     pub name: &'static str,
-    /// The method table of its proxy.
-    pub vtable: fn() -> *const (),
+    /// The method table that handles have: a copy of one of the other two.
+    pub live: &'static [AtomicUsize],
+    /// That of its proxy.
+    pub plain: *const usize,
+    /// That of its proxy with methods that count.
+    pub counting: *const usize,
+}
+
+// SAFETY: the tables are read only, and what is copied is atomic.
+unsafe impl Sync for ProxyEntry {}
+
+impl ProxyEntry {
+    /// How many methods the interface has.
+    pub(crate) fn methods(&self) -> usize {
+        self.live.len() - TABLE_HEAD
+    }
+
+    /// The table that handles have.
+    pub(super) fn vtable(&self) -> *const () {
+        self.live.as_ptr().cast()
+    }
+
+    /// Whether its table is laid out as [`TABLE_HEAD`] says.
+    fn fits(&self) -> bool {
+        // SAFETY: a method table of any type is longer.
+        let head = unsafe { [self.plain.add(1).read(), self.plain.add(2).read()] };
+        head == [size_of::<Proxy>(), align_of::<Proxy>()]
+    }
+
+    /// Has all handles use the table at `source`, one of the two, from now on. Each word is either,
+    /// and either does.
+    pub(crate) fn install(&self, source: *const usize) {
+        for (index, word) in self.live.iter().enumerate() {
+            // SAFETY: a method table of the interface has as many words.
+            word.store(unsafe { source.add(index).read() }, Ordering::Relaxed);
+        }
+    }
 }
 
 pub(super) static mut REGISTRY: &[ProxyEntry] = &[];
 
 /// Makes the generated proxies known, sorted by number. Called once at boot, before any domain
 /// exists.
+///
+/// # Panics
+/// The compiler lays method tables out in another way.
 pub fn set_registry(registry: &'static [ProxyEntry]) {
     // SAFETY: at boot, before anything reads it.
     unsafe { REGISTRY = registry };
+    for entry in registry {
+        assert!(entry.fits(), "a method table has another layout");
+        entry.install(entry.plain);
+    }
+}
+
+/// All of them.
+pub(crate) fn registry() -> &'static [ProxyEntry] {
+    // SAFETY: written once at boot.
+    unsafe { REGISTRY }
 }
 
 /// The proxy of the interface with this number.
 pub fn proxy_entry(interface: u64) -> Option<&'static ProxyEntry> {
-    // SAFETY: written once at boot.
-    let registry = unsafe { REGISTRY };
+    let registry = registry();
     registry
         .binary_search_by_key(&interface, |entry| entry.number)
         .ok()

@@ -72,6 +72,7 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
     // thread is here.
     unsafe { (*current()).charge(ns) };
     crate::call::thread::charge(ns);
+    crate::call::count::meet(ns);
     let record = top();
     if record.is_null() {
         return;

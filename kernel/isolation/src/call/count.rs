@@ -1,0 +1,284 @@
+//! Counts of calls, by caller, callee and method: nothing until somebody switches them on.
+//!
+//! Every interface has two proxies: one that carries out a call, and one that counts and then has
+//! the first carry it out. A handle's method table is a copy of one of theirs
+//! ([`ProxyEntry`](crate::ProxyEntry)), and switching copies the other over it. So a call pays
+//! nothing while calls are not counted. (A caller that has looked up a method before a loop goes on
+//! with the one that it found.)
+//!
+//! While calls are counted, one instruction relative to GS adds to the count of this processor
+//! ([`abi::words::Counts`]). Which count that is depends on the names of caller and callee and on
+//! the method: the first call through a proxy by its holder looks for it in the [`Book`] and notes
+//! the place in the proxy. One call in [`EVERY`] is timed, on each processor the first. What does
+//! not fit into the book is counted together, under no name.
+//!
+//! [`met`] is apart from that and always there: at each tick, which domain was inside which.
+
+use super::end::KERNEL_RESERVE;
+use super::handle::{Proxy, proxy_entry, registry};
+use super::thread::{current, current_id, stack_left, top};
+use crate::lock::Lock;
+use crate::platform::{PAGE, platform};
+use abi::words::{CELLS, COUNTS};
+use abi::{RpcError, RpcResult, Text};
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+use interfaces::{CallCount, CallSample, Counting};
+
+/// [`Proxy::place`] before the first call. Its lower half is nobody's number.
+pub(super) const NOWHERE: u64 = u32::MAX as u64;
+/// Of so many calls one is timed.
+const EVERY: u64 = 512;
+/// Calls are timed whose number has none of these bits.
+static UNTIMED: AtomicU64 = AtomicU64::new(EVERY - 1);
+
+/// Counts a call of method number `METHOD` through `proxy`, which is about to begin: where, from
+/// GS, and whether it is to be timed.
+///
+/// # Safety
+/// For generated proxies: the thread has a root record, and the interface has such a method.
+#[inline(always)]
+pub unsafe fn begin<const METHOD: usize>(proxy: &Proxy) -> (usize, bool) {
+    let mut place = proxy.place.load(Relaxed);
+    // SAFETY: not null, by the caller's duty; the domain that runs this is in memory.
+    let caller = unsafe { (*(*top()).domain).id };
+    if place as u32 != caller {
+        place = first_place(proxy);
+    }
+    let place = (place >> 32) as usize + METHOD * 8;
+    let mut rest: u64;
+    // SAFETY: a place in the book's count of cells, which lie behind GS on every platform. Only
+    // code on this processor (or thread) writes there, and only one instruction does.
+    unsafe {
+        core::arch::asm!(
+            "mov {rest}, gs:[{place}]", "inc qword ptr gs:[{place}]", "and {rest}, [rip + {untimed}]",
+            rest = out(reg) rest, place = in(reg) place, untimed = sym UNTIMED, options(nostack))
+    };
+    (place, rest == 0)
+}
+
+/// The time at which a call begins that is timed, in nanoseconds; not 0.
+#[cold]
+#[inline(never)]
+pub fn now() -> u64 {
+    platform().now() | 1
+}
+
+/// The lower half is the caller's number, the upper half where its calls of the proxy's first
+/// method are counted.
+#[cold]
+#[inline(never)]
+fn first_place(proxy: &Proxy) -> u64 {
+    // SAFETY: both are in memory: one runs this, the other is named by the proxy.
+    let (caller, callee) = unsafe { (&*current(), &*proxy.domain()) };
+    let mut cell = 0;
+    if stack_left() >= KERNEL_RESERVE {
+        let names = [caller.name(), callee.name()];
+        cell = BOOK.lock().first_cell(names, proxy.interface);
+    }
+    let place = ((COUNTS + cell * 8) as u64) << 32 | u64::from(caller.id);
+    proxy.place.store(place, Relaxed);
+    place
+}
+
+/// Notes the end of a call that was counted at `place` and began at `begun` if that is not 0, or
+/// failed with an `RpcError`.
+#[cold]
+#[inline(never)]
+pub fn end(place: usize, begun: u64, failed: bool) {
+    let Some(sheet) = sheets().and_then(|sheets| sheets.get((place - COUNTS) / 8)) else {
+        return;
+    };
+    sheet.errors.fetch_add(failed.into(), Relaxed);
+    if begun != 0 {
+        let took = platform().now().saturating_sub(begun);
+        let bits = (took | 1).ilog2() as usize;
+        sheet.timed.fetch_add(1, Relaxed);
+        sheet.ns.fetch_add(took, Relaxed);
+        sheet.latency[bits.min(LATENCIES - 1)].fetch_add(1, Relaxed);
+    }
+}
+
+/// Powers of two of nanoseconds that are told apart.
+const LATENCIES: usize = 32;
+
+/// What is known of the calls in one cell besides their number. All zero is a valid one.
+struct Sheet {
+    errors: AtomicU64,
+    timed: AtomicU64,
+    ns: AtomicU64,
+    latency: [AtomicU32; LATENCIES],
+    /// Calls that were counted before the last reset: others write the counts themselves.
+    before: AtomicU64,
+}
+
+/// [`CELLS`] of them, from the first time that counting is switched on, for good: a call may still
+/// be under way.
+static SHEETS: AtomicPtr<Sheet> = AtomicPtr::new(null_mut());
+const SHEET_PAGES: usize = (CELLS * size_of::<Sheet>()).div_ceil(PAGE);
+
+fn sheets() -> Option<&'static [Sheet]> {
+    // SAFETY: null, or zeroed pages with room for so many, which are never given back.
+    NonNull::new(SHEETS.load(Relaxed))
+        .map(|sheets| unsafe { core::slice::from_raw_parts(sheets.as_ptr(), CELLS) })
+}
+
+/// Cells that are together: the methods of one interface, between two domains.
+#[derive(Clone, Copy)]
+struct Row {
+    names: [Text<32>; 2],
+    interface: u64,
+    first: usize,
+}
+
+/// Which cells count what. The first row is for calls that have none.
+struct Book {
+    rows: [Row; 512],
+    count: usize,
+    cells: usize,
+}
+
+/// Cells of the first row: as many as an interface has methods at the most.
+const OTHERS: usize = 64;
+
+static BOOK: Lock<Book> = Lock::new(Book {
+    rows: [Row {
+        names: [Text::empty(); 2],
+        interface: 0,
+        first: 0,
+    }; 512],
+    count: 1,
+    cells: OTHERS,
+});
+
+impl Book {
+    /// The first cell of the row for this interface between domains of these names.
+    fn first_cell(&mut self, names: [Text<32>; 2], interface: u64) -> usize {
+        let mut rows = self.rows[1..self.count].iter();
+        if let Some(row) = rows.find(|row| row.interface == interface && row.names == names) {
+            return row.first;
+        }
+        let methods = proxy_entry(interface).map_or(0, |entry| entry.methods());
+        let first = self.cells;
+        if self.count == self.rows.len() || first + methods > CELLS {
+            return 0;
+        }
+        self.rows[self.count] = Row {
+            names,
+            interface,
+            first,
+        };
+        self.count += 1;
+        self.cells += methods;
+        first
+    }
+}
+
+/// Switches counting on or off, or begins anew.
+///
+/// # Errors
+/// [`RpcError::NoMemory`] for what is noted.
+pub fn set(how: Counting) -> RpcResult<()> {
+    if how != Counting::Off && sheets().is_none() {
+        let pages = platform().pages(SHEET_PAGES).ok_or(RpcError::NoMemory)?;
+        let new = pages.cast().as_ptr();
+        if SHEETS
+            .compare_exchange(null_mut(), new, Relaxed, Relaxed)
+            .is_err()
+        {
+            // SAFETY: somebody was faster, so nobody has seen them.
+            unsafe { platform().free_pages(pages, SHEET_PAGES) };
+        }
+    }
+    // One after the other.
+    let _book = BOOK.lock();
+    let every = match how {
+        Counting::Reset => {
+            reset();
+            return Ok(());
+        }
+        Counting::Timed => 1,
+        _ => EVERY,
+    };
+    UNTIMED.store(every - 1, Relaxed);
+    for entry in registry() {
+        entry.install(if how == Counting::Off {
+            entry.plain
+        } else {
+            entry.counting
+        });
+    }
+    Ok(())
+}
+
+fn reset() {
+    for (cell, sheet) in sheets().unwrap_or_default().iter().enumerate() {
+        sheet.before.store(platform().counted(cell), Relaxed);
+        let sums = [&sheet.errors, &sheet.timed, &sheet.ns];
+        sums.iter().for_each(|sum| sum.store(0, Relaxed));
+        sheet
+            .latency
+            .iter()
+            .for_each(|count| count.store(0, Relaxed));
+    }
+}
+
+/// What was counted in the first cell from number `from` on in which something was.
+pub fn counted(from: usize) -> Option<CallCount> {
+    let mut cells = sheets()?.iter().enumerate().skip(from);
+    let (cell, sheet, calls) = cells.find_map(|(cell, sheet)| {
+        let calls = platform().counted(cell) - sheet.before.load(Relaxed);
+        (calls != 0).then_some((cell, sheet, calls))
+    })?;
+    let book = BOOK.lock();
+    let rows = &book.rows[..book.count];
+    let row = rows[rows.partition_point(|row| row.first <= cell) - 1];
+    Some(CallCount {
+        index: cell as u32,
+        caller: row.names[0],
+        callee: row.names[1],
+        interface: row.interface,
+        method: (cell - row.first) as u32,
+        calls,
+        errors: sheet.errors.load(Relaxed),
+        timed: sheet.timed.load(Relaxed),
+        ns: sheet.ns.load(Relaxed),
+        latency: core::array::from_fn(|power| sheet.latency[power].load(Relaxed)),
+    })
+}
+
+/// Samples that are kept.
+const SAMPLES: usize = 1024;
+/// Caller and callee, and nanoseconds. A reader may meet one half of two samples: it counts many.
+static MET: [[AtomicU64; 2]; SAMPLES] = [const { [const { AtomicU64::new(0) }; 2] }; SAMPLES];
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// A tick has met the running thread where it is, on a processor that was busy for `ns`
+/// nanoseconds.
+pub(crate) fn meet(ns: u64) {
+    let top = top();
+    // SAFETY: records of the running thread, which the tick interrupts, and the domains they name.
+    let ids = unsafe {
+        match top.is_null() || (*top).previous.is_null() {
+            true => u64::from(current_id()),
+            false => u64::from((*(*(*top).previous).domain).id) << 32 | u64::from(current_id()),
+        }
+    };
+    let [both, time] = &MET[TAKEN.fetch_add(1, Relaxed) as usize % SAMPLES];
+    both.store(ids, Relaxed);
+    time.store(ns, Relaxed);
+}
+
+/// The first sample that is kept of those from number `from` on.
+pub fn met(from: u64) -> Option<CallSample> {
+    let taken = TAKEN.load(Relaxed);
+    let number = from.max(taken.saturating_sub(SAMPLES as u64));
+    let [both, ns] = &MET[number as usize % SAMPLES];
+    let both = both.load(Relaxed);
+    (number < taken).then_some(CallSample {
+        number,
+        caller: (both >> 32) as u32,
+        callee: both as u32,
+        ns: ns.load(Relaxed),
+    })
+}
