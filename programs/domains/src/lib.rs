@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+mod dot;
+
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -15,12 +17,14 @@ use ulib::{Env, Handle, Process, Program, RpcResult, Stop, println};
 
 const USAGE: &str = "
 usage: domains [-aiq]
+       domains --dot
 Lists the domains: number, name, state, number of the domain that started it, memory of all kinds, threads with their
 limit; the group that it shares a budget with, that group's memory and threads with their limits; restarts since boot.
 -q: instead, all that is known: private heap, image, stacks, the kernel's notes, memory of devices, objects on the shared heap and
 their bytes, threads, calls into it, processor time of its code, weight and processor time of its group, crashes, restarts and
 updates since boot. -a: with the interfaces that it holds, too, and the domain behind each. -i: with the name in its image. Domains that crashed too often are shown as
-`down`.";
+`down`.
+--dot: instead, who holds handles to whom, and how often who called whom while `calls` counted, as a graph for Graphviz.";
 
 /// What is shown, unless more is asked for: some 85 characters.
 const SHORT: [(&str, Side); 9] = [
@@ -69,6 +73,11 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
+    if matches!(env.arguments(), [only] if only == b"--dot") {
+        let monitor = env.service::<dyn Monitor>("monitor")?;
+        env.write(dot::graph(&monitor)?.as_bytes())?;
+        return Ok(0);
+    }
     let options = env.options_alone(USAGE, "aiqv")?;
     let monitor = env.service::<dyn Monitor>("monitor")?;
     let services = services(env);

@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::bench::Bench;
 
 mod agreement;
+mod calls;
 mod changes;
 mod console;
 mod disks;
@@ -56,6 +57,7 @@ pub fn all() -> Vec<Case> {
         limits::CASES,
         agreement::CASES,
         times::CASES,
+        calls::CASES,
         mounts::CASES,
         faults::CASES,
         gdb::CASES,

@@ -200,9 +200,10 @@ fn process_programs(bench: &Bench<'_>) -> Result<()> {
     }
     bench.exec(&disk, "dmesg | grep -c virtio-blk")?.status(0)?;
     // What is not understood is said, and the status is 2.
-    let line = "for p in dmesg domains free ps uptime top lsblk; do $p more > /out; echo $p $?; done; cat /out";
+    let line = "for p in calls dmesg domains free ps uptime top lsblk; do $p more > /out; echo $p $?; done; cat /out";
     let answer = bench.exec(&disk, line)?.status(0)?;
-    let answer = answer.prints("dmesg 2\ndomains 2\nfree 2\nps 2\nuptime 2\ntop 2\nlsblk 2\n")?;
+    let answer =
+        answer.prints("calls 2\ndmesg 2\ndomains 2\nfree 2\nps 2\nuptime 2\ntop 2\nlsblk 2\n")?;
     answer.complains("lsblk: `more` is not understood")?;
     Ok(())
 }
