@@ -63,6 +63,8 @@ fn standstill(bench: &Bench<'_>) -> Result<()> {
     machine.processors = 2;
     let mut session = Session::start(&machine, false)?;
     session.prompt(LIMIT)?;
+    // A thread that runs all the time: somewhere it is met on a processor.
+    session.run("while true; do :; done &", LIMIT)?;
     let late = session.run("sleep 1000", Duration::from_secs(2));
     let text = late
         .err()
@@ -71,6 +73,12 @@ fn standstill(bench: &Bench<'_>) -> Result<()> {
     ensure!(
         text.contains("processor 0: ") && text.contains("processor 1: "),
         "{text}"
+    );
+    let runs = "(Program.run) <- rv6 12 (kernel.thread)";
+    let mut processors = text.lines().filter(|line| line.contains("processor "));
+    ensure!(
+        processors.any(|line| line.contains(runs)),
+        "no program runs in\n{text}"
     );
     // From the program's own line through the personality's, by two proxies, to the thread's first.
     let lines = stack(&text, " sleep: blocked")?;
@@ -87,7 +95,7 @@ fn standstill(bench: &Bench<'_>) -> Result<()> {
             "framework::arch::x86_64::switch::begin",
         ],
     )?;
-    let chain = "(Process.sleep) <- sleep 14 (Program.run) <- rv6 12 (kernel.thread)";
+    let chain = "(Process.sleep) <- sleep 15 (Program.run) <- rv6 12 (kernel.thread)";
     ensure!(text.contains(chain), "no {chain:?} in\n{text}");
     // Each thread that the kernel starts has one, and the driver's waits for its device.
     in_order(
