@@ -22,7 +22,8 @@ use crate::platform::{PAGE, platform};
 use abi::words::{CELLS, COUNTS};
 use abi::{RpcError, RpcResult, Text};
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use interfaces::{CallCount, CallSample, Counting};
 
 /// [`Proxy::place`] before the first call. Its lower half is nobody's number.
@@ -119,7 +120,7 @@ const SHEET_PAGES: usize = (CELLS * size_of::<Sheet>()).div_ceil(PAGE);
 
 fn sheets() -> Option<&'static [Sheet]> {
     // SAFETY: null, or zeroed pages with room for so many, which are never given back.
-    NonNull::new(SHEETS.load(Relaxed))
+    NonNull::new(SHEETS.load(Acquire))
         .map(|sheets| unsafe { core::slice::from_raw_parts(sheets.as_ptr(), CELLS) })
 }
 
@@ -183,23 +184,20 @@ pub fn set(how: Counting) -> RpcResult<()> {
         let pages = platform().pages(SHEET_PAGES).ok_or(RpcError::NoMemory)?;
         let new = pages.cast().as_ptr();
         if SHEETS
-            .compare_exchange(null_mut(), new, Relaxed, Relaxed)
+            .compare_exchange(null_mut(), new, AcqRel, Acquire)
             .is_err()
         {
             // SAFETY: somebody was faster, so nobody has seen them.
             unsafe { platform().free_pages(pages, SHEET_PAGES) };
         }
     }
-    // One after the other.
+    if how == Counting::Reset {
+        reset();
+        return Ok(());
+    }
+    // One after the other: else half of the tables could be left as the other wanted them.
     let _book = BOOK.lock();
-    let every = match how {
-        Counting::Reset => {
-            reset();
-            return Ok(());
-        }
-        Counting::Timed => 1,
-        _ => EVERY,
-    };
+    let every = if how == Counting::Timed { 1 } else { EVERY };
     UNTIMED.store(every - 1, Relaxed);
     for entry in registry() {
         entry.install(if how == Counting::Off {
@@ -211,6 +209,7 @@ pub fn set(how: Counting) -> RpcResult<()> {
     Ok(())
 }
 
+/// Without a lock, because it takes long. What is counted meanwhile may be lost.
 fn reset() {
     for (cell, sheet) in sheets().unwrap_or_default().iter().enumerate() {
         sheet.before.store(platform().counted(cell), Relaxed);
@@ -227,7 +226,9 @@ fn reset() {
 pub fn counted(from: usize) -> Option<CallCount> {
     let mut cells = sheets()?.iter().enumerate().skip(from);
     let (cell, sheet, calls) = cells.find_map(|(cell, sheet)| {
-        let calls = platform().counted(cell) - sheet.before.load(Relaxed);
+        // This first: the other never falls.
+        let before = sheet.before.load(Relaxed);
+        let calls = platform().counted(cell).saturating_sub(before);
         (calls != 0).then_some((cell, sheet, calls))
     })?;
     let book = BOOK.lock();
