@@ -350,7 +350,7 @@ impl Class {
 
     #[cold]
     fn search(&mut self) -> Option<NonNull<u8>> {
-        // From the hint on and round: what is before it was full when the hint came there.
+        // From the hint on and round: it goes on only past chunks that were full.
         let count = self.chunks.len();
         let from = self.hint.min(count);
         let found = |index: usize| Some((index, self.chunks[index].take_slot()?));
