@@ -48,16 +48,12 @@ pub fn free() -> usize {
     total().saturating_sub(USED.load(Ordering::Relaxed))
 }
 
-/// Counts `bytes` as used; whether there are as many.
+/// Counts `bytes` as used; whether there are as many. What is refused is at no moment counted, or
+/// it would be others who get nothing meanwhile.
 pub fn reserve(bytes: usize) -> bool {
-    let before = USED.fetch_add(bytes, Ordering::Relaxed);
-    let fits = before
-        .checked_add(bytes)
-        .is_some_and(|used| used <= total());
-    if !fits {
-        release(bytes);
-    }
-    fits
+    let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= total());
+    USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+        .is_ok()
 }
 
 /// Takes back what [`reserve`] counted.
@@ -266,6 +262,28 @@ mod tests {
         assert_eq!(pages(usize::MAX / PAGE), 0);
         assert_eq!(image_take(0), 0);
         assert_eq!(image_take(usize::MAX / PAGE), 0);
+    }
+
+    #[test]
+    fn who_asks_for_too_much_takes_nothing_from_others() {
+        let ends = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while ends.load(Ordering::Relaxed) == 0 {
+                    assert!(!reserve(usize::MAX / 2));
+                }
+            });
+            let refused = (0..1_000_000).filter(|_| {
+                let got = reserve(PAGE);
+                if got {
+                    release(PAGE);
+                }
+                !got
+            });
+            let refused = refused.count();
+            ends.store(1, Ordering::Relaxed);
+            assert_eq!(refused, 0);
+        });
     }
 
     #[test]
