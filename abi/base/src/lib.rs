@@ -11,6 +11,7 @@
 //! - [`RpcError`]: why a call did not come to its end;
 //! - [`api`]: the functions that the kernel offers to the runtime inside every domain, and the
 //!   entry block;
+//! - [`events`]: what the kernel notes while calls are traced;
 //! - [`hex`]: numbers that the build passes;
 //! - [`image`]: the header in front of every domain image;
 //! - [`words`]: the words of the running thread, behind the GS register.
@@ -23,6 +24,7 @@
 extern crate alloc;
 
 pub mod api;
+pub mod events;
 pub mod exchange;
 pub mod handle;
 pub mod hex;

@@ -17,6 +17,7 @@
 //! | `dma_ledger` | which memory a device may still know |
 //! | `user` | ring 3: address spaces, registers, running until a trap |
 //! | `task`, `sync`, `irq`, `smp`, `time` | threads, locks, interrupts, processors, clocks |
+//! | `trace` | who is told what threads and interrupts do |
 //! | `selftest` | the cases that run on the booted machine; beside `src`, as they are not trusted |
 
 #![cfg_attr(not(test), no_std)]
@@ -62,5 +63,7 @@ pub mod sync;
 pub mod task;
 #[cfg(target_os = "none")]
 pub mod time;
+#[cfg(target_os = "none")]
+pub mod trace;
 #[cfg(target_os = "none")]
 pub mod user;

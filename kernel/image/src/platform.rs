@@ -204,6 +204,10 @@ impl Platform for Machine {
             .sum()
     }
 
+    fn watch(&self, watcher: Option<fn(u32, u64)>) {
+        framework::trace::set_watcher(watcher);
+    }
+
     fn log(&self, line: fmt::Arguments<'_>) {
         framework::kprintln!("{line}");
     }

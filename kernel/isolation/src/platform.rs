@@ -175,6 +175,9 @@ pub trait Platform: Sync {
     fn counted(&self, _cell: usize) -> u64 {
         0
     }
+    /// Calls `watcher` for what threads and interrupts do, with a kind of [`abi::events`] and its
+    /// value; or nobody.
+    fn watch(&self, _watcher: Option<fn(u32, u64)>) {}
     /// Writes a line to the log.
     fn log(&self, line: fmt::Arguments<'_>);
     /// Stops every other thread, shows all of them (the caller, too), and lets them go on.

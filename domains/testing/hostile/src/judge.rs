@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use domain_rt::sync::Mutex;
 use domain_rt::{thread, time};
 use interfaces::{
-    Block, CrashReason, Disks, Domain, DomainState, FileSystem, Handle, Net, PciBus, Process,
-    Supervisor,
+    Block, Counting, CrashReason, Disks, Domain, DomainState, FileSystem, Handle, Net, PciBus,
+    Process, Supervisor,
 };
 
 /// Memory that may be missing at the end of a system in which others have lived, in bytes: tables
@@ -224,6 +224,15 @@ impl Director {
     /// Waits until memory is back.
     fn weigh(&mut self) -> Result<(), String> {
         let deadline = time::now() + PATIENCE * self.options.stretch;
+        if self.baseline.is_none() {
+            // What the kernel takes for good when somebody traces first.
+            let monitor = &self.kernel.monitor;
+            let switched = [Counting::Traced, Counting::Off].map(|how| monitor.count_calls(how));
+            switched
+                .into_iter()
+                .collect::<Result<(), _>>()
+                .map_err(say)?;
+        }
         loop {
             let free = self.kernel.monitor.memory().map_err(say)?.free;
             let baseline = *self.baseline.get_or_insert(free);

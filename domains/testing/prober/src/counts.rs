@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     ("counts-equal-the-calls-made", equal),
     ("counts-of-errors-and-of-a-domain-that-dies", errors),
     ("counts-of-timed-calls-are-all-in-the-histogram", timed),
+    ("counts-traced-calls-come-back", traced),
     ("counts-are-switched-on-off-and-reset", switched),
     ("counts-without-room-are-counted-together", without_room),
     ("counts-samples-meet-the-callee", samples),
@@ -194,6 +195,30 @@ fn timed(lab: &Lab) -> Verdict {
     );
     let long: u32 = blocked.latency[pause.ilog2() as usize..].iter().sum();
     ensure!(long == 1, "{:?}", blocked.latency);
+    victim.end()
+}
+
+/// Traced calls are counted as others, when the ring is full, too; and who dies in one, also of a
+/// stack that is used up wherever it happens to be, is all that dies.
+fn traced(lab: &Lab) -> Verdict {
+    let (own, victim) = (own(lab)?, named(lab, "traced", None)?);
+    let _on = On::new(lab, Counting::Traced)?;
+    let subject: &dyn Subject = black_box(&*victim.subject);
+    // Each has two events, so this is more than a ring holds.
+    for _ in 0..2 * CALLS {
+        subject.null().map_err(say)?;
+    }
+    let null = count(lab, &own, "traced", "null")?.ok_or("nothing was counted")?;
+    let (found, expected) = ((null.calls, null.timed), (2 * CALLS, 2 * CALLS));
+    ensure!(found == expected, "{found:?}");
+    for misdeed in [Misdeed::Panic, Misdeed::DeepRecursion, Misdeed::DeepCalls] {
+        let dying = named(lab, "traced-dead", None)?;
+        let answer = black_box(&*dying.subject).misbehave(misdeed);
+        ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
+        dying.gone()?;
+    }
+    let dead = count(lab, &own, "traced-dead", "misbehave")?.ok_or("nothing was counted")?;
+    ensure!((dead.calls, dead.errors) == (3, 3), "{dead:?}");
     victim.end()
 }
 

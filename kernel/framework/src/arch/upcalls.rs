@@ -10,6 +10,7 @@ pub(super) use crate::irq::line::handle as line_raised;
 pub(super) use crate::smp::{arrive, request_arrived};
 pub(super) use crate::task::exit_from_entry as thread_returned;
 pub(super) use crate::time::timer_fired;
+pub(super) use crate::trace::tell;
 
 pub(super) use crate::acpi::platform as firmware;
 pub(super) use crate::acpi::{Override, Polarity as OverridePolarity, Trigger as OverrideTrigger};

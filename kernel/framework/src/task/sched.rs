@@ -17,7 +17,8 @@ use super::{busy, life};
 use crate::arch::cpu::{self, PerCpu};
 use crate::arch::{interrupts, switch, trap};
 use crate::sync::IrqOff;
-use crate::{kprintln, smp, time};
+use crate::{kprintln, smp, time, trace};
+use abi::events;
 
 /// Indices into [`PerCpu::sched`].
 mod word {
@@ -178,7 +179,8 @@ pub(super) fn release_current() {
     }
 }
 
-/// Tells the policy what a thread that leaves processor `here` has used, and why it leaves.
+/// Tells the policy, and who traces, what a thread that leaves processor `here` has used, and why
+/// it leaves.
 fn tell(thread: &Thread, here: usize, now: u64) {
     let gives_way = thread.gives_way.load(Ordering::Relaxed);
     let left = match thread.state.get() {
@@ -188,6 +190,7 @@ fn tell(thread: &Thread, here: usize, now: u64) {
         _ => Left::Waits,
     };
     thread.gives_way.store(false, Ordering::Relaxed);
+    trace::tell(events::LEAVES, left as u64);
     let used = busy::take_used(here, now);
     policy().ran(thread, used, left, in_service(thread), moment(here, now));
 }
@@ -196,6 +199,7 @@ fn tell(thread: &Thread, here: usize, now: u64) {
 pub(super) fn ready(thread: ThreadRef, why: Reason) {
     let here = cpu::cpu_index();
     thread.state.set(State::Ready);
+    trace::tell(events::READY, thread.id().0);
     let at = moment(here, time::now_ns());
     let Placement { cpu, preempt } = policy().enqueue(thread, why, at);
     let cpu = cpu % smp::online();
@@ -267,10 +271,12 @@ fn run(thread: ThreadRef, until: u64) -> ! {
     thread.watch.start(now);
     busy::begins(here, now);
     load_words(block, &thread);
+    let id = thread.id().0;
     let context = thread.context.get();
     let pointer = Arc::into_raw(thread) as usize;
     block.sched[word::CURRENT].store(pointer, Ordering::Relaxed);
     time::thread_runs(now, until);
+    trace::tell(events::RUNS, id);
     // SAFETY: this processor moved the thread from READY to RUNNING, so the context is complete,
     // is resumed for the first time since it was saved, and nobody else touches it. The count in
     // CURRENT keeps it alive. Interrupts are off.

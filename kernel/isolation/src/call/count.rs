@@ -17,8 +17,10 @@
 use super::end::KERNEL_RESERVE;
 use super::handle::{Proxy, proxy_entry, registry};
 use super::thread::{current, current_id, stack_left, top};
+use crate::domain::trace;
 use crate::lock::Lock;
 use crate::platform::{PAGE, platform};
+use abi::events::{CALL, RETURN};
 use abi::words::{CELLS, COUNTS};
 use abi::{RpcError, RpcResult, Text};
 use core::ptr::{NonNull, null_mut};
@@ -58,11 +60,15 @@ pub unsafe fn begin<const METHOD: usize>(proxy: &Proxy) -> (usize, bool) {
     (place, rest == 0)
 }
 
-/// The time at which a call begins that is timed, in nanoseconds; not 0.
+/// The time at which a call of method `method` through `proxy` begins that is timed, in
+/// nanoseconds; not 0.
 #[cold]
 #[inline(never)]
-pub fn now() -> u64 {
-    platform().now() | 1
+pub fn begun(proxy: &Proxy, method: u32) -> u64 {
+    // SAFETY: the proxy names it, so it is in memory.
+    let callee = unsafe { (*proxy.domain()).id };
+    let domains = [current_id(), callee];
+    trace::note(CALL, method, domains, proxy.interface, "")
 }
 
 /// The lower half is the caller's number, the upper half where its calls of the proxy's first
@@ -87,6 +93,9 @@ fn first_place(proxy: &Proxy) -> u64 {
 #[cold]
 #[inline(never)]
 pub fn end(place: usize, begun: u64, failed: bool) {
+    if begun != 0 {
+        trace::note(RETURN, failed.into(), [current_id(), 0], begun, "");
+    }
     let Some(sheet) = sheets().and_then(|sheets| sheets.get((place - COUNTS) / 8)) else {
         return;
     };
@@ -180,24 +189,23 @@ impl Book {
 /// # Errors
 /// [`RpcError::NoMemory`] for what is noted.
 pub fn set(how: Counting) -> RpcResult<()> {
-    if how != Counting::Off && sheets().is_none() {
-        let pages = platform().pages(SHEET_PAGES).ok_or(RpcError::NoMemory)?;
-        let new = pages.cast().as_ptr();
-        if SHEETS
-            .compare_exchange(null_mut(), new, AcqRel, Acquire)
-            .is_err()
-        {
-            // SAFETY: somebody was faster, so nobody has seen them.
-            unsafe { platform().free_pages(pages, SHEET_PAGES) };
-        }
+    if how != Counting::Off {
+        make(&SHEETS, SHEET_PAGES)?;
+    }
+    if how == Counting::Traced {
+        make(&trace::RING, trace::PAGES)?;
     }
     if how == Counting::Reset {
         reset();
         return Ok(());
     }
     // One after the other: else half of the tables could be left as the other wanted them.
-    let _book = BOOK.lock();
-    let every = if how == Counting::Timed { 1 } else { EVERY };
+    let book = BOOK.lock();
+    let every = if matches!(how, Counting::Timed | Counting::Traced) {
+        1
+    } else {
+        EVERY
+    };
     UNTIMED.store(every - 1, Relaxed);
     for entry in registry() {
         entry.install(if how == Counting::Off {
@@ -205,6 +213,24 @@ pub fn set(how: Counting) -> RpcResult<()> {
         } else {
             entry.counting
         });
+    }
+    drop(book);
+    trace::switch(how == Counting::Traced, |kind, value| {
+        trace::note(kind, 0, [current_id(), 0], value, "");
+    });
+    Ok(())
+}
+
+/// Has `place` point to zeroed pages, for good, if it is null.
+fn make<T>(place: &AtomicPtr<T>, count: usize) -> RpcResult<()> {
+    if place.load(Acquire).is_null() {
+        let pages = platform().pages(count).ok_or(RpcError::NoMemory)?;
+        let new = pages.cast().as_ptr();
+        let old = place.compare_exchange(null_mut(), new, AcqRel, Acquire);
+        if old.is_err() {
+            // SAFETY: somebody was faster, so nobody has seen them.
+            unsafe { platform().free_pages(pages, count) };
+        }
     }
     Ok(())
 }

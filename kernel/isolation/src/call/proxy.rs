@@ -35,7 +35,7 @@ macro_rules! proxy {
                                 unsafe { count::begin::<{ Index::$method as usize }>(&self.0.0) };
                             // Two calls, so that the usual one keeps no time.
                             if is_timed {
-                                let begun = count::now();
+                                let begun = count::begun(&self.0.0, Index::$method as u32);
                                 let result = <$proxy as $interface>::$method(&self.0 $(, $argument)*);
                                 count::end(place, begun, matches!(result, Err($fails)));
                                 return result;

@@ -7,6 +7,7 @@
 use crate::call::{Method, Record, UNBOUNDED, guarded, internal};
 use crate::domain::account::THREAD_BYTES;
 use crate::domain::group::Group;
+use crate::domain::times::word;
 use crate::domain::{self, ControlBlock, kernel_block};
 use crate::memory::relief;
 use crate::platform::{PAGE, STACK_BYTES, platform};
@@ -43,12 +44,7 @@ pub unsafe fn set_top(record: *mut Record) {
 /// The lowest address of the running thread's stack.
 #[inline(always)]
 pub fn stack_low() -> usize {
-    let low;
-    // SAFETY: as for `top`.
-    unsafe {
-        core::arch::asm!("mov {}, gs:[{word}]", out(reg) low, word = const words::STACK_LOW, options(nostack, preserves_flags, pure, readonly))
-    };
-    low
+    word::<{ words::STACK_LOW }>()
 }
 
 /// Bytes of stack between here and the end.

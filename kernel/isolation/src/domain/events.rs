@@ -1,6 +1,7 @@
 //! The events of the lives of domains: the last ones are kept, and can be waited for.
 
 use super::ControlBlock;
+use super::trace::note_state;
 use crate::lock::Lock;
 use crate::platform::{WaitResult, platform, wait};
 use crate::sync::{AtomicU32, AtomicU64};
@@ -34,6 +35,7 @@ static EVENT_COUNT: AtomicU32 = AtomicU32::new(0);
 static EVENT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 pub(super) fn announce(block: &ControlBlock, state: State) {
+    note_state(block, state);
     let mut events = EVENTS.lock();
     if events.len() == KEPT_EVENTS {
         events.pop_front();

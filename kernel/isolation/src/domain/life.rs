@@ -1,6 +1,7 @@
 //! How a domain goes through its states, from the first to the last, and how its end is waited for.
 
 use super::debugger::{Change, image_changes};
+use super::trace::note_state;
 use super::{ControlBlock, DEAD, announce};
 use crate::platform::{WaitResult, platform, wait};
 use abi::RpcError;
@@ -80,6 +81,7 @@ impl ControlBlock {
         self.counters
             .reason
             .store(reason.number(), Ordering::Relaxed);
+        note_state(self, State::Dying);
         image_changes(Change::Died, self);
         Died::Now
     }

@@ -22,7 +22,8 @@ pub(crate) mod quota;
 mod reference;
 mod table;
 pub(crate) mod text;
-mod times;
+pub(crate) mod times;
+pub(crate) mod trace;
 pub(crate) mod words;
 
 pub(crate) use admission::Admitted;

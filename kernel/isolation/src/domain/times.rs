@@ -13,16 +13,21 @@ pub(super) const PLACES: usize = 8;
 #[repr(align(64))]
 pub(super) struct Calls(pub(super) AtomicU64);
 
+/// The word of the running thread at this offset; see [`abi::words`].
+#[inline(always)]
+pub(crate) fn word<const AT: usize>() -> usize {
+    let word: usize;
+    // SAFETY: GS points to the words of the running thread whenever kernel or domain code runs.
+    unsafe {
+        core::arch::asm!("mov {}, gs:[{at}]", out(reg) word, at = const AT, options(nostack, preserves_flags, pure, readonly))
+    };
+    word
+}
+
 /// The place where the running thread counts.
 #[inline(always)]
-fn place() -> usize {
-    let number: usize;
-    // SAFETY: GS points to the words of the running thread (see `abi::words`) whenever kernel or
-    // domain code runs.
-    unsafe {
-        core::arch::asm!("mov {}, gs:[{word}]", out(reg) number, word = const words::NUMBER, options(nostack, preserves_flags, pure, readonly))
-    };
-    number % PLACES
+pub(super) fn place() -> usize {
+    word::<{ words::NUMBER }>() % PLACES
 }
 
 impl ControlBlock {

@@ -10,6 +10,8 @@
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use abi::events::{INTERRUPT, INTERRUPT_OVER};
+
 use super::regs::{self, RFLAGS_DF, RFLAGS_IF};
 use super::ring3;
 use crate::arch::types::{Fault, FaultKind};
@@ -173,7 +175,9 @@ extern "C" fn trap_dispatch(frame: &mut TrapFrame) {
     if handler != 0 {
         // SAFETY: only `set_handler` stores non-zero values, and those are `Handler`s.
         let handler: Handler = unsafe { core::mem::transmute(handler) };
+        upcalls::tell(INTERRUPT, frame.vector);
         handler(frame);
+        upcalls::tell(INTERRUPT_OVER, frame.vector);
     } else if frame.vector >= 32 {
         SPURIOUS.fetch_add(1, Ordering::Relaxed);
     } else if !frame.is_user() {

@@ -1,0 +1,80 @@
+//! The ring of events from which a time line is made, outside of the system: who called whom, what
+//! threads and interrupts did, who died and who came. [`abi::events`] has its form.
+//!
+//! Nothing in the system reads it: whoever runs the machine reads its memory, and sees by
+//! [`WRITTEN`] for how many events they came too late. Off, a switch of threads and an interrupt
+//! test one word, and calls pay nothing ([`count`](crate::call::count)).
+//!
+//! Writers take no lock, since interrupts write, too. All processors have one ring, so one is as
+//! good as any to write to for a thread that is just moved to another.
+
+use super::times::{place, word};
+use super::{ControlBlock, next};
+use crate::platform::{PAGE, platform};
+use abi::events::{EVENT_BYTES, EVENTS, STATE};
+use abi::words::STACK_LOW;
+use core::iter::repeat;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64};
+use interfaces::DomainState as State;
+
+/// What stands in the ring.
+#[repr(C)]
+pub(crate) struct Event {
+    head: AtomicU64,
+    words: [AtomicU64; 3],
+    text: [AtomicU8; 32],
+}
+
+/// [`EVENTS`] of them, from the first time that tracing is switched on, for good. The reader knows
+/// this and the next by their names.
+pub(crate) static RING: AtomicPtr<Event> = AtomicPtr::new(null_mut());
+pub(crate) const PAGES: usize = (EVENTS * size_of::<Event>()).div_ceil(PAGE);
+const _: () = assert!(size_of::<Event>() == EVENT_BYTES);
+
+/// How many events were ever begun.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Has events be noted from now on, all domains at once, and what the platform tells `watcher`; or
+/// nothing more. There is a ring.
+pub(crate) fn switch(on: bool, watcher: fn(u32, u64)) {
+    IS_ON.store(on, Relaxed);
+    platform().watch(on.then_some(watcher));
+    let mut from = 0;
+    while let Some(block) = next(from) {
+        from = block.id + 1;
+        note_state(&block, block.state());
+    }
+}
+
+/// Notes an event of the running thread, if that is wanted; `domains` are one and another, which
+/// the kind names. The time; not 0.
+pub(crate) fn note(kind: u32, small: u32, domains: [u32; 2], value: u64, text: &str) -> u64 {
+    let time = platform().now() | 1;
+    if IS_ON.load(Relaxed) {
+        let domains = u64::from(domains[0]) | u64::from(domains[1]) << 32;
+        let number = WRITTEN.fetch_add(1, Relaxed) as usize;
+        let here =
+            place() << 4 | ((number / EVENTS) & 0xff) << 8 | (word::<STACK_LOW>() / PAGE) << 32;
+        // SAFETY: there are so many of them, and they are never given back.
+        let event = unsafe { &*RING.load(Acquire).add(number % EVENTS) };
+        for (to, word) in event.words.iter().zip([time, domains, value]) {
+            to.store(word, Relaxed);
+        }
+        for (to, byte) in event.text.iter().zip(text.bytes().chain(repeat(0))) {
+            to.store(byte, Relaxed);
+        }
+        let head = u64::from(kind | small << 16) | here as u64;
+        event.head.store(head, Release);
+    }
+    time
+}
+
+/// Notes that a domain enters `state`, or is in it.
+pub(crate) fn note_state(block: &ControlBlock, state: State) {
+    let small = u32::from(state.number()) | u32::from(block.reason().number()) << 8;
+    note(STATE, small, [0, block.id], 0, block.name().as_str());
+}
