@@ -20,3 +20,4 @@ pub mod subjects;
 pub mod tcb;
 pub mod test;
 pub mod texts;
+pub mod trace;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use lab::{bench, cuts, faults, fuzz, hosted, model, sanitize, steps, storms};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, guard, setup, signer, tool};
-use xtask::{check, demo, doc, run, tcb, test};
+use xtask::{check, demo, doc, run, tcb, test, trace};
 
 /// Builds, runs, tests, checks and measures Trefoil
 #[derive(Parser)]
@@ -48,6 +48,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Boot the system, run a shell line, and write a time line of what all domains did
+    Trace(trace::Options),
     /// Run all tests: on the host, inside the kernel, and of the whole system
     Test(test::Options),
     /// Check format, lints, folder rules and what domain code must not contain
@@ -114,6 +116,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Run(options) => run::run(project, &options),
         Task::Dump { file, arguments } => run::dump(project, &file, &arguments),
         Task::Gdb { arguments } => run::gdb(project, &arguments),
+        Task::Trace(options) => trace::trace(project, &options),
         Task::Test(options) => test::test(project, &options),
         Task::Check(options) => check::check(project, &options),
         Task::Tcb(options) => tcb::tcb(project, &options).map(|()| 0),

@@ -77,6 +77,18 @@ pub struct Options {
 /// # Errors
 /// If the system cannot be built or booted.
 pub fn run(project: &Project, options: &Options) -> Result<i32> {
+    run_with(project, options, |_| Ok(()))
+}
+
+/// As [`run`], on a machine that `change` may change before it is started.
+///
+/// # Errors
+/// As [`run`], and those of `change`.
+pub(crate) fn run_with(
+    project: &Project,
+    options: &Options,
+    change: impl FnOnce(&mut Machine) -> Result<()>,
+) -> Result<i32> {
     setup::machine()?;
     if options.kvm {
         preflight::expect_kvm()?;
@@ -101,6 +113,7 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         );
     }
     machine.meeting = debugger_meets(project, options.gdb)?;
+    change(&mut machine)?;
     // Nobody knows how long a person thinks.
     let usual = if options.gdb { A_DAY } else { DEFAULT_TIMEOUT };
     let limit = Duration::from_secs(options.timeout.unwrap_or(usual));

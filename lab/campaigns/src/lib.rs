@@ -7,6 +7,7 @@
 //! - [`steps`]: kills at every instruction of a call, by a debugger ([`gdb`]);
 //! - [`fuzz`]: damaged input and hostile calls for what takes input from outside;
 //! - [`hosted`]: the system in a Linux process; [`running`]: a kernel at work, there or in QEMU;
+//! - [`trace`]: a time line of calls, threads, interrupts, deaths and restarts;
 //! - [`model`], [`sanitize`]: the kernel's protocols under a model checker, and tests under
 //!   sanitizers.
 
@@ -25,3 +26,4 @@ pub mod running;
 pub mod sanitize;
 pub mod steps;
 pub mod storms;
+pub mod trace;

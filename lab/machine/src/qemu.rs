@@ -39,6 +39,8 @@ pub struct Machine {
     pub processors: u32,
     /// Memory, as QEMU writes it: "256M".
     pub memory: String,
+    /// The file that is this memory, for whoever looks into it from outside.
+    pub memory_file: Option<PathBuf>,
     /// Wait for a debugger before the first instruction.
     pub debugger: bool,
     /// Where a debugger that somebody brings along may connect: the Unix socket of QEMU's stub.
@@ -73,6 +75,7 @@ impl Machine {
             disk_faults: None,
             processors: 1,
             memory: "256M".into(),
+            memory_file: None,
             debugger: false,
             stub: None,
             meeting: None,
@@ -111,7 +114,16 @@ impl Machine {
             true => ("kvm", "host"),
             false => ("tcg", "max"),
         };
-        let mut all = words(&["-machine", "q35", "-cpu", model]);
+        let mut all = match &self.memory_file {
+            None => words(&["-machine", "q35"]),
+            Some(file) => {
+                let (size, file) = (&self.memory, escaped(file));
+                let memory =
+                    format!("memory-backend-file,id=ram,size={size},mem-path={file},share=on");
+                words(&["-machine", "q35,memory-backend=ram", "-object", &memory])
+            }
+        };
+        all.extend(words(&["-cpu", model]));
         all.extend(words(&["-nodefaults", "-no-user-config"]));
         all.extend(words(&["-display", "none", "-no-reboot"]));
         let processors = self.processors.to_string();

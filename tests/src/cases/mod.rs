@@ -28,6 +28,7 @@ mod shell;
 mod sources;
 mod steps;
 mod times;
+mod trace;
 mod update;
 
 /// A test: its name and what it does.
@@ -58,6 +59,7 @@ pub fn all() -> Vec<Case> {
         agreement::CASES,
         times::CASES,
         calls::CASES,
+        trace::CASES,
         mounts::CASES,
         faults::CASES,
         gdb::CASES,

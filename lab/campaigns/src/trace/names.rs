@@ -1,0 +1,113 @@
+//! What people call the things that the kernel gives numbers to.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use abi::events::{CALL, STATE};
+use abi::shared::KERNEL_OWNER;
+use interfaces::INTERFACES;
+
+use super::event::Event;
+
+/// Numbers of interrupts that the kernel uses itself; below them are those of devices.
+const TIMER: u64 = 0xf0;
+const REQUEST: u64 = 0xf1;
+const FIRST_LINE: u64 = 0x30;
+
+/// The interrupt with this number.
+pub fn interrupt(number: u64) -> String {
+    match number {
+        TIMER => "timer".into(),
+        REQUEST => "asked by another processor".into(),
+        FIRST_LINE..TIMER => format!("device line {}", number - FIRST_LINE),
+        _ => format!("interrupt {number:#x}"),
+    }
+}
+
+/// The names of domains.
+#[derive(Clone, Debug, Default)]
+pub struct Domains {
+    names: BTreeMap<u32, String>,
+    /// Names that several instances have.
+    shared: BTreeSet<String>,
+    /// Those that start others.
+    starters: BTreeSet<u32>,
+}
+
+impl Domains {
+    /// Those that the events tell.
+    pub fn of(events: &[Event]) -> Self {
+        let mut names = BTreeMap::new();
+        let told = events.iter().filter(|event| event.kind == STATE);
+        for event in told.filter(|event| !event.text.is_empty()) {
+            names.insert(event.other, event.text.clone());
+        }
+        let (mut seen, mut shared) = (BTreeSet::new(), BTreeSet::new());
+        for name in names.values().filter(|name| !seen.insert(*name)) {
+            shared.insert(name.clone());
+        }
+        let interfaces = Interfaces::all();
+        let is_start = |event: &&Event| {
+            event.kind == CALL && interfaces.method(event.value, event.small) == "Image.start"
+        };
+        let starters = events.iter().filter(is_start);
+        Domains {
+            names,
+            shared,
+            starters: starters.map(|event| event.domain).collect(),
+        }
+    }
+
+    /// The name alone, which all its instances have.
+    pub fn name(&self, id: u32) -> String {
+        match self.names.get(&id) {
+            _ if id <= KERNEL_OWNER => "kernel".into(),
+            Some(name) => name.clone(),
+            None => format!("domain {id}"),
+        }
+    }
+
+    /// Whether it starts other domains, so that it belongs to its work to end some.
+    pub fn starts_others(&self, id: u32) -> bool {
+        self.starters.contains(&id)
+    }
+
+    /// Whether both are instances of one name.
+    pub fn are_alike(&self, one: u32, other: u32) -> bool {
+        self.name(one) == self.name(other)
+    }
+
+    /// The name, with the number where others have the same.
+    pub fn label(&self, id: u32) -> String {
+        let name = self.name(id);
+        match self.shared.contains(&name) {
+            true => format!("{name} {id}"),
+            false => name,
+        }
+    }
+}
+
+/// The names of interfaces and their methods.
+#[derive(Clone, Debug)]
+pub struct Interfaces(HashMap<u64, (&'static str, &'static [&'static str])>);
+
+impl Interfaces {
+    /// All that the build knows.
+    pub fn all() -> Self {
+        let all = INTERFACES.iter();
+        Interfaces(
+            all.map(|(number, name, methods)| (*number, (*name, *methods)))
+                .collect(),
+        )
+    }
+
+    /// `Block.read`.
+    pub fn method(&self, interface: u64, method: u32) -> String {
+        let Some((name, methods)) = self.0.get(&interface) else {
+            return format!("interface {interface:016x}, method {method}");
+        };
+        match methods.get(method as usize) {
+            Some(method) => format!("{name}.{method}"),
+            None => format!("{name}, method {method}"),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `cargo xtask trace -- LINE`: boots the system, runs a shell line as `run --exec` does, and
+//! writes a time line of what all domains did meanwhile.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use lab::trace::{FILES, MarkKind, Recorder, Recording, Timeline, traced, write};
+use machine::preflight;
+use trefoil_gate::project::Project;
+use trefoil_gate::tool;
+
+use crate::run;
+
+/// What to trace, and where.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    /// Put trace.json (Perfetto), trace.speedscope.json and trace.svg here; without this, into
+    /// the folder `trace` of the out folder
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Number of processors, 1 to 8
+    #[arg(long, visible_alias = "smp", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub processors: u32,
+    /// Use this raw disk image (any ext2 file system) instead of the default one
+    #[arg(long, value_name = "FILE", conflicts_with = "no_disk")]
+    pub disk: Option<PathBuf>,
+    /// Boot without a disk
+    #[arg(long)]
+    pub no_disk: bool,
+    /// Memory, such as 512M or 1.5G
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = preflight::memory)]
+    pub memory: String,
+    /// Let the host's processor run the system directly
+    #[arg(long)]
+    pub kvm: bool,
+    /// Boot with this manifest instead of images/default.toml; it grants `calls` the service
+    /// `monitor`
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// End the system after so many seconds, with status 124
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub timeout: u64,
+    /// The shell line to run, behind `--`
+    #[arg(last = true, value_name = "LINE")]
+    pub line: Vec<String>,
+}
+
+impl Options {
+    /// How the system is booted to run `line`.
+    fn boot(&self, line: &str) -> run::Options {
+        run::Options {
+            exec: Some(traced(line)),
+            disk: self.disk.clone(),
+            no_disk: self.no_disk,
+            smp: self.processors,
+            memory: self.memory.clone(),
+            kvm: self.kvm,
+            manifest: self.manifest.clone(),
+            timeout: Some(self.timeout),
+            ..run::Options::default()
+        }
+    }
+}
+
+/// The command; its result is the exit status of the line.
+///
+/// # Errors
+/// If there is no line, the files cannot be written, the system cannot be booted, or nothing was
+/// traced.
+pub fn trace(project: &Project, options: &Options) -> Result<i32> {
+    let line = options.line.join(" ");
+    if line.trim().is_empty() {
+        let text = "there is no line to trace; for example: cargo xtask trace -- 'sha256sum /big'";
+        bail!(tool::UsageError(text.into()));
+    }
+    let usual = || project.out.join("trace");
+    let folder = options.output.clone().unwrap_or_else(usual);
+    // Now, and not after the line has run.
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let mib = options.memory.trim_end_matches('M').parse::<u64>();
+    let bytes = mib.context("memory is in MiB")? << 20;
+    let mut recorder = None;
+    let status = run::run_with(project, &options.boot(&line), |machine| {
+        let new = Recorder::start(&machine.kernel, bytes, &project.out)?;
+        machine.memory_file = Some(new.file().to_path_buf());
+        recorder = Some(new);
+        tool::step(format!(
+            "running `{line}` on {} processors",
+            machine.processors
+        ));
+        Ok(())
+    })?;
+    let recording = recorder.context("the machine was started")?.end()?;
+    if recording.events.is_empty() {
+        bail!("nothing was traced: `calls traced` did not run; see above");
+    }
+    tool::step(format!("pairing {} events", recording.events.len()));
+    let timeline = Timeline::of(&recording);
+    write(&timeline, &line, &folder)?;
+    eprint!("{}", told(&timeline, &recording));
+    for name in FILES {
+        eprintln!("    {}", folder.join(name).display());
+    }
+    Ok(status)
+}
+
+/// What there is to see, for people.
+fn told(line: &Timeline, recording: &Recording) -> String {
+    let count = |kind| line.marked(kind).count();
+    let mut text = format!(
+        "    {} calls in {} ms; {} deaths, {} restarts, {} repeated requests\n",
+        line.calls.len(),
+        (line.to - line.from) / 1_000_000,
+        count(MarkKind::Death),
+        count(MarkKind::Restart),
+        count(MarkKind::Repeat),
+    );
+    if recording.lost() != 0 {
+        text += &format!(
+            "warning: {} events are lost: the host was too slow to take them; the files say where\n",
+            recording.lost()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(words: &[&str]) -> Result<Options, clap::Error> {
+        let words = ["trace"].into_iter().chain(words.iter().copied());
+        Line::try_parse_from(words).map(|line| line.options)
+    }
+
+    #[test]
+    fn the_line_is_what_stands_behind_the_dashes() {
+        let options = options(&["--processors", "4", "-o", "/t", "--", "ls", "-l"]).expect("right");
+        assert_eq!(
+            (options.processors, options.line.join(" ")),
+            (4, "ls -l".into())
+        );
+        let boot = options.boot("ls -l");
+        assert_eq!(
+            (boot.smp, boot.exec.as_deref()),
+            (4, Some("calls traced; ls -l"))
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert!(options(&["--processors", "9", "--", "ls"]).is_err());
+        assert!(options(&["ls"]).is_err());
+        assert!(options(&["--disk", "/d", "--no-disk", "--", "ls"]).is_err());
+        let none = trace(&Project::here(), &options(&["--", " "]).expect("right"));
+        let error = none.expect_err("there is no line");
+        assert!(error.is::<tool::UsageError>(), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_said_before_anything_runs() {
+        let options = options(&["-o", "/dev/null/trace", "--", "ls"]).expect("right");
+        let error = trace(&Project::here(), &options).expect_err("no folder");
+        assert!(error.to_string().contains("/dev/null/trace"), "{error}");
+    }
+}
