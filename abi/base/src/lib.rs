@@ -33,6 +33,7 @@ mod numbered;
 pub mod rpc;
 pub mod rref;
 pub mod shared;
+pub mod stack;
 pub mod text;
 pub mod words;
 

@@ -1,9 +1,10 @@
 //! Faults in ring 0: the hook that lets isolation handle them, and the report when it does not.
 
+use abi::stack::{Line, Targets, Word};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::arch::cpu::{stack_pointer, this_cpu};
+use crate::arch::cpu::{place, this_cpu};
 use crate::arch::trap::TrapFrame;
 use crate::{kprintln, log};
 
@@ -85,27 +86,64 @@ fn die(frame: &TrapFrame, fault: Fault, depth: usize) -> ! {
     );
     frame.print();
     if depth == 0 {
-        print_backtrace(frame.stack());
+        print_stack(frame.place());
+        halt_others();
     }
     crate::power::stop_after_panic()
 }
 
-/// Prints the words on the stack at `stack` that look like return addresses into the kernel. There
-/// are no frame pointers, so some of them may be leftovers.
-fn print_backtrace(stack: u64) {
-    let text = crate::mem::kernel_text();
-    let mut printed = 0;
-    for slot in 0..512 {
-        let address = (stack & !7) + slot * 8;
-        if printed == 24 || !crate::mem::is_mapped(address as usize) {
+/// Words of a stack that are looked at.
+const WORDS: usize = 512;
+
+/// Prints where a processor is and which words of its stack point into the kernel, as isolation
+/// tells of the stacks of domains. No lock is needed, and nothing but the stack is read.
+fn print_stack([ip, sp, bp]: [usize; 3]) {
+    let cpu = this_cpu().words.number.load(Ordering::Relaxed);
+    let to = Targets {
+        domain: 0,
+        image: 0..0,
+        kernel: crate::mem::kernel_text(),
+        stack: sp..sp.saturating_add(WORDS * 8),
+    };
+    if !to.kernel.contains(&ip) {
+        kprintln!("cpu {cpu}: in the code of a domain");
+        return;
+    }
+    let mut words = [0; WORDS];
+    let start = sp.next_multiple_of(8);
+    for (word, address) in words.iter_mut().zip((start..).step_by(8)) {
+        if !crate::mem::is_mapped(address) {
             break;
         }
         // SAFETY: the page table maps the address, and any word may be read as a number.
-        let word = unsafe { core::ptr::read_volatile(address as *const u64) };
-        if text.contains(&(word as usize)) {
-            kprintln!("  at {word:#x}");
-            printed += 1;
+        *word = unsafe { core::ptr::read_volatile(address as *const usize) };
+    }
+    let [ip, bp] = [ip, bp].map(|word| Word(&to, word));
+    kprintln!("stack cpu{cpu}: in 0 at {ip} 0 {bp}");
+    Line::all(&to, &words, start).for_each(|line| kprintln!("stack cpu{cpu}: {line}"));
+    kprintln!("stack cpu{cpu}: end");
+}
+
+/// How many processors have said where they were when they were halted.
+static HALTED: AtomicUsize = AtomicUsize::new(0);
+/// How often that is looked at before those are given up that do not answer.
+const HALT_PATIENCE: u32 = 100_000_000;
+
+/// This processor, which was at `place`, is halted for good, because another has panicked.
+pub(crate) fn halts(place: [usize; 3]) {
+    print_stack(place);
+    HALTED.fetch_add(1, Ordering::Release);
+}
+
+/// Halts all other processors, which say where they were.
+fn halt_others() {
+    crate::smp::halt_others();
+    let others = crate::smp::online().saturating_sub(1);
+    for _ in 0..HALT_PATIENCE {
+        if HALTED.load(Ordering::Acquire) >= others {
+            break;
         }
+        core::hint::spin_loop();
     }
 }
 
@@ -114,6 +152,7 @@ fn print_backtrace(stack: u64) {
 fn kernel_panic(info: &PanicInfo) -> ! {
     log::panicking();
     kprintln!("PANIC: {info}");
-    print_backtrace(stack_pointer());
+    print_stack(place());
+    halt_others();
     crate::power::stop_after_panic()
 }

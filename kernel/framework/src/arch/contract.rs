@@ -15,7 +15,7 @@ use core::sync::atomic::AtomicU64;
 const _: () = {
     let _: fn() -> &'static PerCpu = super::cpu::this_cpu;
     let _: fn() -> usize = super::cpu::sched_word::<0>;
-    let _: fn() -> u64 = super::cpu::stack_pointer;
+    let _: fn() -> [usize; 3] = super::cpu::place;
     let _: fn() = super::cpu::log_features;
     let _: fn() -> bool = super::cpu::is_emulated;
     let _: fn() -> usize = super::boot_stack_low;
@@ -67,7 +67,7 @@ const _: () = {
     let _: fn(&TrapFrame) -> Fault = TrapFrame::fault;
     let _: fn(&TrapFrame) -> u64 = TrapFrame::number;
     let _: fn(&TrapFrame) -> u64 = TrapFrame::detail;
-    let _: fn(&TrapFrame) -> u64 = TrapFrame::stack;
+    let _: fn(&TrapFrame) -> [usize; 3] = TrapFrame::place;
     let _: fn(&TrapFrame) = TrapFrame::print;
 };
 

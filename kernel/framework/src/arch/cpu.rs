@@ -12,7 +12,7 @@ use super::machine::cpu::Own;
 pub use super::machine::cpu::this_cpu;
 #[cfg(feature = "selftest")]
 pub(crate) use super::machine::cpu::{Features, features};
-pub(crate) use super::machine::cpu::{is_emulated, log_features, sched_word, stack_pointer};
+pub(crate) use super::machine::cpu::{is_emulated, log_features, place, sched_word};
 
 static BLOCKS: [PerCpu; MAX_CPUS] = [const { PerCpu::new() }; MAX_CPUS];
 

@@ -4,7 +4,7 @@
 //! First what the machine calls because something happened, then what it needs for its work.
 
 pub(super) use crate::boot::boot_main;
-pub(super) use crate::fault::handle as fault;
+pub(super) use crate::fault::{halts, handle as fault};
 pub(super) use crate::irq::count_unexpected;
 pub(super) use crate::irq::line::handle as line_raised;
 pub(super) use crate::smp::{arrive, request_arrived};

@@ -35,9 +35,11 @@ pub(crate) mod tlb;
 #[cfg(target_os = "none")]
 pub use frames::{alloc_pages, free_pages, stats};
 #[cfg(target_os = "none")]
+pub(crate) use setup::init;
+#[cfg(target_os = "none")]
 pub(crate) use setup::kernel_table;
 #[cfg(target_os = "none")]
-pub(crate) use setup::{init, kernel_text};
+pub use setup::kernel_text;
 
 /// Bytes of a page.
 pub const PAGE_SIZE: usize = 4096;

@@ -47,7 +47,7 @@ pub fn kernel_table() -> u64 {
 }
 
 /// The addresses of the kernel's code.
-pub(crate) fn kernel_text() -> AddressRange<usize> {
+pub fn kernel_text() -> AddressRange<usize> {
     (&raw const __text_start) as usize..(&raw const __text_end) as usize
 }
 

@@ -141,9 +141,12 @@ pub(crate) fn request(processor: usize) {
     lapic::send_interrupt(number(processor), REQUEST);
 }
 
-/// From now on [`halt`] stops the processor that it is for.
+/// From now on [`halt`] stops the processor that it is for, which says where it was.
 pub(crate) fn expect_halt() {
-    trap::set_handler(NMI, |_| interrupts::halt_forever());
+    trap::set_handler(NMI, |frame| {
+        upcalls::halts(frame.place());
+        interrupts::halt_forever()
+    });
 }
 
 /// Stops another processor for good, whatever it is doing. Interrupts must be off.

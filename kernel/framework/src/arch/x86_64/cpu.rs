@@ -95,13 +95,15 @@ pub fn this_cpu() -> &'static PerCpu {
     }
 }
 
-/// The stack pointer.
-#[inline]
-pub(crate) fn stack_pointer() -> u64 {
-    let value;
-    // SAFETY: reads a register only.
-    unsafe { core::arch::asm!("mov {}, rsp", out(reg) value, options(nomem, nostack)) };
-    value
+/// Instruction pointer, stack pointer and rbp of whoever calls this.
+#[inline(always)]
+pub(crate) fn place() -> [usize; 3] {
+    let (ip, sp, bp);
+    // SAFETY: reads registers only.
+    unsafe {
+        core::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) ip, out(reg) sp, out(reg) bp, options(nomem, nostack, preserves_flags))
+    };
+    [ip, sp, bp]
 }
 
 /// Whether this is QEMU's software emulation.

@@ -64,6 +64,11 @@ impl TrapFrame {
         self.rflags & RFLAGS_IF != 0
     }
 
+    /// Instruction pointer, stack pointer and rbp of the interrupted code.
+    pub fn place(&self) -> [usize; 3] {
+        [self.rip, self.rsp, self.rbp].map(|word| word as usize)
+    }
+
     /// The address of the next instruction of the interrupted code.
     pub fn instruction(&self) -> usize {
         self.rip as usize
@@ -90,11 +95,6 @@ impl TrapFrame {
     /// What the processor says of the exception besides its number.
     pub(crate) fn detail(&self) -> u64 {
         self.error_code
-    }
-
-    /// The stack pointer of the interrupted code.
-    pub(crate) fn stack(&self) -> u64 {
-        self.rsp
     }
 
     /// What went wrong, for the frame of an exception that was raised just now. Interrupts are off,
