@@ -98,6 +98,8 @@ pub struct Registers {
 pub struct View {
     /// Its top call record.
     pub top: usize,
+    /// The lowest address of its stack.
+    pub stack_low: usize,
     /// Address of its [`Registers`] if it was interrupted, otherwise 0.
     pub registers: usize,
     /// 1 if it waits.

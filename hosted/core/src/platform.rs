@@ -6,6 +6,7 @@ use abi::api::{Api, set_api};
 use abi::hex::{ZEROS, digits};
 use alloc::boxed::Box;
 use core::fmt;
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 use hosted_core::{
@@ -15,7 +16,8 @@ use isolation::Reason;
 use isolation::death::kill::Culprit;
 use isolation::load::verify::Identity;
 use isolation::platform::{
-    Attributes, Frame, ImageSpace, Landing, PAGE, Platform, Protection, ThreadView, WaitResult,
+    Attributes, Frame, ImageSpace, Landing, PAGE, Place, Platform, Protection, ThreadView,
+    WaitResult,
 };
 
 /// The process.
@@ -121,6 +123,10 @@ impl Platform for Process {
         (host().counted)(cell)
     }
 
+    fn text(&self) -> Range<usize> {
+        text()
+    }
+
     fn log(&self, line: fmt::Arguments<'_>) {
         crate::log::line(line);
     }
@@ -147,6 +153,7 @@ unsafe extern "C" fn show(context: usize, view: usize) {
         let mut frame = (view.registers as *mut Registers).as_mut().map(Interrupted);
         let mut shown = ThreadView {
             top: view.top as *mut _,
+            stack_low: view.stack_low,
             frame: frame.as_mut().map(|frame| frame as &mut dyn Frame),
             blocked: view.blocked != 0,
             interrupt: false,
@@ -172,6 +179,11 @@ impl Frame for Interrupted<'_> {
         in_core(self.0.rip as usize) && isolation::lock::held() == 0
     }
 
+    fn place(&self) -> Option<Place> {
+        let [ip, sp, bp] = [self.0.rip, self.0.rsp, self.0.rbp].map(|word| word as usize);
+        Some(Place { ip, sp, bp })
+    }
+
     fn redirect(&mut self, landing: &Landing) {
         let registers = &mut *self.0;
         registers.rip = landing.ip as u64;
@@ -186,13 +198,18 @@ impl Frame for Interrupted<'_> {
 
 /// Whether `address` is in the core's own code.
 fn in_core(address: usize) -> bool {
+    text().contains(&address)
+}
+
+/// The addresses of the core's own code.
+fn text() -> Range<usize> {
     // SAFETY: the linker defines them. Only their addresses are used.
     unsafe extern "C" {
         // The linker puts them at the first byte of the image and behind the last one of its code.
         static __executable_start: u8;
         static etext: u8;
     }
-    (&raw const __executable_start as usize..&raw const etext as usize).contains(&address)
+    &raw const __executable_start as usize..&raw const etext as usize
 }
 
 /// See [`hosted_core::Core::fault`].

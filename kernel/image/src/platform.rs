@@ -5,6 +5,7 @@ use abi::api::{Api, api, set_api};
 use abi::hex::{ZEROS, digits};
 use alloc::boxed::Box;
 use core::fmt;
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use framework::arch::trap::TrapFrame;
@@ -15,8 +16,8 @@ use isolation::Reason;
 use isolation::death::kill::{self, Culprit};
 use isolation::load::verify::Identity;
 use isolation::platform::{
-    Attributes, Frame, ImageSpace, Landing, PAGE, Platform, Protection, STACK_BYTES, ThreadView,
-    WaitResult,
+    Attributes, Frame, ImageSpace, Landing, PAGE, Place, Platform, Protection, STACK_BYTES,
+    ThreadView, WaitResult,
 };
 
 /// Pages that only the kernel itself may use: domains are refused before memory is so short that
@@ -208,6 +209,10 @@ impl Platform for Machine {
         framework::trace::set_watcher(watcher);
     }
 
+    fn text(&self) -> Range<usize> {
+        framework::mem::kernel_text()
+    }
+
     fn log(&self, line: fmt::Arguments<'_>) {
         framework::kprintln!("{line}");
     }
@@ -252,6 +257,7 @@ fn show(thread: smp::ThreadView<'_>, visit: &mut dyn FnMut(&mut ThreadView<'_>))
     let mut frame = thread.frame.map(Registers);
     let mut view = ThreadView {
         top: thread.top_record.cast(),
+        stack_low: thread.stack_low,
         frame: frame.as_mut().map(|frame| frame as &mut dyn Frame),
         blocked: thread.blocked,
         interrupt: false,
@@ -274,6 +280,11 @@ impl Frame for Registers<'_> {
 
     fn is_user(&self) -> bool {
         self.0.is_user()
+    }
+
+    fn place(&self) -> Option<Place> {
+        let [ip, sp, bp] = self.0.place();
+        Some(Place { ip, sp, bp })
     }
 
     fn redirect(&mut self, landing: &Landing) {

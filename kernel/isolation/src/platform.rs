@@ -1,6 +1,7 @@
 //! What the isolation half asks of the machine: pages, threads, time, and a way to stop the world.
 
 use core::fmt;
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -54,6 +55,30 @@ pub struct Landing {
     pub saved: [usize; 6],
 }
 
+/// Where a thread is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Instruction pointer.
+    pub ip: usize,
+    /// Stack pointer.
+    pub sp: usize,
+    /// rbp.
+    pub bp: usize,
+}
+
+impl Place {
+    /// Of whoever calls this.
+    #[inline(always)]
+    pub(crate) fn here() -> Self {
+        let (ip, sp, bp);
+        // SAFETY: reads registers.
+        unsafe {
+            core::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) ip, out(reg) sp, out(reg) bp, options(nomem, nostack, preserves_flags))
+        };
+        Place { ip, sp, bp }
+    }
+}
+
 /// The registers of a thread that was interrupted or took a fault.
 pub trait Frame {
     /// Where it was.
@@ -68,6 +93,10 @@ pub trait Frame {
     fn is_user(&self) -> bool {
         false
     }
+    /// Where it was, and its stack; `None` where nobody can tell.
+    fn place(&self) -> Option<Place> {
+        None
+    }
     /// Makes it go on elsewhere instead.
     fn redirect(&mut self, landing: &Landing);
 }
@@ -79,6 +108,8 @@ pub struct ThreadView<'a> {
     /// Its registers, if it was interrupted somewhere; `None` if it gave up the processor by
     /// itself.
     pub frame: Option<&'a mut dyn Frame>,
+    /// The lowest address of its stack.
+    pub stack_low: usize,
     /// It waits for a word or a time.
     pub blocked: bool,
     /// Out: end its wait with [`WaitResult::Interrupted`].
@@ -178,6 +209,10 @@ pub trait Platform: Sync {
     /// Calls `watcher` for what threads and interrupts do, with a kind of [`abi::events`] and its
     /// value; or nobody.
     fn watch(&self, _watcher: Option<fn(u32, u64)>) {}
+    /// The addresses of the kernel's code; none where nobody can tell.
+    fn text(&self) -> Range<usize> {
+        0..0
+    }
     /// Writes a line to the log.
     fn log(&self, line: fmt::Arguments<'_>);
     /// Stops every other thread, shows all of them (the caller, too), and lets them go on.

@@ -68,6 +68,7 @@ fn show(thread: &Thread, is_caller: bool, visit: extern "C" fn(usize, usize), co
     let mut view = View {
         // The thread writes it through GS; it does not now.
         top: thread.words.top.load(Ordering::Relaxed),
+        stack_low: thread.words.stack_low.load(Ordering::Relaxed),
         registers,
         blocked: u32::from(blocked),
         interrupt: 0,

@@ -58,6 +58,8 @@ pub struct ThreadView<'a> {
     pub id: ThreadId,
     /// Its top call record.
     pub top_record: *mut u8,
+    /// The lowest address of its stack.
+    pub stack_low: usize,
     /// The registers with which it goes on, if it was interrupted; `None` if it waits, gave way by
     /// itself, or is the caller.
     pub frame: Option<&'a mut TrapFrame>,
@@ -154,6 +156,7 @@ unsafe fn view(thread: &Arc<Thread>, here: usize) -> ThreadView<'_> {
     ThreadView {
         id: thread.id(),
         top_record: top_record as *mut u8,
+        stack_low: thread.stack_low,
         // SAFETY: the frame of a processor parked by interrupt is on its interrupt stack, which it
         // does not touch until the world goes on; a saved frame is in the thread, which nobody
         // runs meanwhile. The stopping processor has no parking frame.

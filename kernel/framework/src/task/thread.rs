@@ -110,7 +110,7 @@ pub struct Thread {
     pub(super) preempt_off: AtomicU32,
     pub(super) context: UnsafeCell<Context>,
     pub(super) top_record: AtomicUsize,
-    pub(super) stack_low: usize,
+    pub(crate) stack_low: usize,
     stack: UnsafeCell<Option<Region>>,
     pub(super) links: [Link; 2],
     /// Index of the wait bucket it waits in, plus one; 0 if it does not wait.

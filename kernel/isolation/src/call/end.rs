@@ -4,11 +4,12 @@
 //! [`crate::death::kill`] tells the whole story, and lets the others leave.
 
 use super::handle::in_kernel;
-use super::thread::{current, stack_left, top};
+use super::stack::note;
+use super::thread::{current, stack_left, stack_low, top};
 use super::{CALLEE_DEAD, CALLER_DEAD, Record, resume};
 use crate::domain::words::LastWords;
 use crate::domain::{self, ControlBlock, Died, Reason, queues};
-use crate::platform::platform;
+use crate::platform::{Place, platform};
 use alloc::sync::Arc;
 
 /// Stack that kernel functions may use which a domain calls straight.
@@ -19,13 +20,18 @@ pub(crate) const KERNEL_RESERVE: usize = 10 * 1024;
 /// The thread runs on the domain's behalf and owns nothing of the kernel's.
 pub(crate) fn crash_here(reason: Reason, mut words: LastWords) -> ! {
     let record = top();
-    die_at(record, reason, &mut words);
+    die_at(record, reason, &mut words, Some(Place::here()));
     // SAFETY: the code that runs belongs to the callee of the top record, which is dead now.
     unsafe { resume(record) }
 }
 
-/// The death itself, for a crash in the code of `record`'s callee.
-pub(crate) fn die_at(record: *mut Record, reason: Reason, words: &mut LastWords) {
+/// The death itself, for a crash at `place`, in the code of `record`'s callee.
+pub(crate) fn die_at(
+    record: *mut Record,
+    reason: Reason,
+    words: &mut LastWords,
+    place: Option<Place>,
+) {
     // SAFETY: the top record of the running thread; its callee is in memory as long as it names it.
     let (block, method) = unsafe { (&*(*record).domain, &*(*record).method) };
     words.called = Some((method.interface, method.name));
@@ -37,6 +43,11 @@ pub(crate) fn die_at(record: *mut Record, reason: Reason, words: &mut LastWords)
         && let Some(block) = domain::find(block.id)
     {
         block.put_down(words);
+        if let Some(place) = place {
+            // SAFETY: the top record of the running thread, whose callee's code called or was
+            // interrupted there.
+            unsafe { note(place, stack_low(), record) };
+        }
         begin_reclaim(&block);
     }
     mark(record, &mut |domain| core::ptr::eq(domain, block));
@@ -100,6 +111,7 @@ pub(crate) fn leave_if_dead() {
     // SAFETY: the running thread's top record and its callee.
     unsafe {
         if !(*current()).is_alive() {
+            note(Place::here(), stack_low(), top());
             resume(top());
         }
     }

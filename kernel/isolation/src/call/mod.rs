@@ -22,6 +22,7 @@ pub mod handle;
 mod landing;
 mod method;
 mod proxy;
+pub(crate) mod stack;
 pub mod thread;
 mod uncrossed;
 
@@ -55,9 +56,9 @@ pub struct Record {
     /// Why something could not cross, as [`note_failure`] wrote it; 0: everything could.
     failure: u32,
     /// Stack pointer at the trampoline: it points to the return address into the proxy.
-    sp: usize,
+    pub(crate) sp: usize,
     rbx: usize,
-    rbp: usize,
+    pub(crate) rbp: usize,
     r12: usize,
     r13: usize,
     r14: usize,

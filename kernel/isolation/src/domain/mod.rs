@@ -108,6 +108,8 @@ pub struct ControlBlock {
     /// this one.
     payer: Option<Arc<Group>>,
     name: Text<32>,
+    /// What tells its image from all others: the beginning of its signature.
+    build: AtomicU64,
     /// Counters.
     pub counters: Counters,
     memory: Lock<Memory>,
@@ -141,6 +143,8 @@ pub struct Counters {
     pub(crate) allowance: AtomicUsize,
     /// And bytes that its group is charged with for it.
     pub(crate) granted: AtomicUsize,
+    /// A stack of a thread inside of it, dead, is noted or told.
+    pub(crate) told: AtomicBool,
     /// It is cleared away, so nothing is to be granted any more.
     pub(crate) closed: AtomicBool,
     /// When its runtime was last asked to look for memory, in nanoseconds since boot.
@@ -169,6 +173,7 @@ impl ControlBlock {
             group,
             payer,
             name,
+            build: AtomicU64::new(0),
             counters: Counters {
                 state: AtomicU8::new(State::Starting.number()),
                 reason: AtomicU8::new(Reason::None.number()),
@@ -181,6 +186,7 @@ impl ControlBlock {
                 calls_inside: AtomicU32::new(0),
                 allowance: AtomicUsize::new(0),
                 granted: AtomicUsize::new(0),
+                told: AtomicBool::new(false),
                 closed: AtomicBool::new(false),
                 restocked: AtomicU64::new(0),
                 gone: AtomicU32::new(0),
@@ -208,6 +214,16 @@ impl ControlBlock {
     /// Its name.
     pub fn name(&self) -> Text<32> {
         self.name
+    }
+
+    /// Notes what tells its image from all others.
+    pub(crate) fn set_build(&self, build: u64) {
+        self.build.store(build, Ordering::Relaxed);
+    }
+
+    /// What tells its image from all others.
+    pub(crate) fn build(&self) -> u64 {
+        self.build.load(Ordering::Relaxed)
     }
 
     /// Whether calls are let in (or would crash it).

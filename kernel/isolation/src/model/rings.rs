@@ -112,6 +112,7 @@ fn who_is_in_ring_3_is_not_taken_for_one_in_the_dead_domain() {
                 let mut view = ThreadView {
                     top: top().cast(),
                     frame: Some(&mut frame),
+                    stack_low: 0,
                     blocked: false,
                     interrupt: false,
                 };

@@ -3,6 +3,7 @@
 use super::{HELP_AFTER, LOOK_AGAIN, LOOK_AGAIN_LATER, LOOK_PAUSE, runs_code_of};
 use crate::call::Record;
 use crate::call::end::mark;
+use crate::call::stack;
 use crate::domain::queues::{self, DYING, INSIDE, REAPERS_WORK};
 use crate::domain::{ControlBlock, State};
 use crate::klog;
@@ -52,6 +53,8 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
     };
     patience.last = seen;
     let left = reap(patience);
+    // Who waits for the memory of the dead does not wait for lines of the log.
+    stack::tell();
     let helpers_wait = patience.look_after_helpers();
     let pause = left.unwrap_or(0).max(patience.pause);
     let deadline = (left.is_some() || helpers_wait).then(|| platform().now() + pause);
@@ -152,6 +155,10 @@ pub(crate) fn usher_out(
         && is_dead(block)
         && runs_code_of(block, &**frame)
     {
+        if let Some(place) = frame.place() {
+            // SAFETY: the thread stands still, in the code of its top record's callee.
+            unsafe { stack::note(place, view.stack_low, chain) };
+        }
         frame.redirect(&top.landing());
     }
     inside

@@ -51,7 +51,8 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> Culprit {
     } else {
         format_args!("a call of the kernel")
     };
-    die_at(record, reason, &mut LastWords::new(what, place));
+    let mut words = LastWords::new(what, place);
+    die_at(record, reason, &mut words, frame.place());
     // SAFETY: as above; the thread is inside the callee.
     let landing = unsafe { (*record).landing() };
     frame.redirect(&landing);
@@ -97,7 +98,8 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
             let offset = frame.ip() - block.image_start();
             let what = format_args!("over its budget of {budget} ms");
             let place = format_args!("image offset {offset:#x}");
-            die_at(record, Reason::Hang, &mut LastWords::new(what, place));
+            let mut words = LastWords::new(what, place);
+            die_at(record, Reason::Hang, &mut words, frame.place());
             frame.redirect(&(*record).landing());
         }
     }

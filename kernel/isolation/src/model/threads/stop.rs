@@ -66,6 +66,7 @@ fn show(thread: &Thread, visit: &mut dyn FnMut(&mut ThreadView<'_>)) {
     let mut view = ThreadView {
         top: top as *mut _,
         frame: Some(&mut frame),
+        stack_low: 0,
         blocked: thread.blocked.get(),
         interrupt: false,
     };
