@@ -238,21 +238,20 @@ fn exec(mut machine: Machine, line: &str, limit: Duration, show_log: bool) -> Re
             Event::Silence if Instant::now() >= deadline => break,
             Event::Silence => (),
         }
-        followers.iter_mut().for_each(Follower::copy);
+        followers.copy(&guest);
     }
     let ended = guest.wait(Some(
         deadline.max(Instant::now() + Duration::from_millis(500)),
     ))?;
-    followers.iter_mut().for_each(Follower::copy);
+    followers.copy(&guest);
     report(ended, &guest, limit)
 }
 
-fn followers(guest: &Guest, show_log: bool) -> Vec<Follower> {
-    let mut files = vec![Follower::new(&guest.errors)];
-    if show_log {
-        files.push(Follower::new(&guest.log));
+fn followers(guest: &Guest, show_log: bool) -> Followers {
+    Followers {
+        errors: File::open(&guest.errors).ok(),
+        show_log,
     }
-    files
 }
 
 /// The exit status for how the machine ended, with words on standard error if it is no proper end.
@@ -314,7 +313,7 @@ fn interactive(mut machine: Machine, options: &Options) -> Result<i32> {
         {
             break Some(ended);
         }
-        followers.iter_mut().for_each(Follower::copy);
+        followers.copy(&guest);
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             break None;
         }
@@ -343,26 +342,23 @@ fn terminal_word() -> Option<String> {
     (is_number(lines) && is_number(columns)).then(|| format!("terminal={columns}x{lines}"))
 }
 
-/// Copies what is appended to a file to our standard error.
-struct Follower {
-    file: Option<File>,
+/// Copies to our standard error what QEMU complains of and, if wanted, what the kernel logs.
+struct Followers {
+    errors: Option<File>,
+    show_log: bool,
 }
 
-impl Follower {
-    fn new(path: &Path) -> Self {
-        Follower {
-            file: File::open(path).ok(),
-        }
-    }
-
-    fn copy(&mut self) {
-        let Some(file) = &mut self.file else {
-            return;
-        };
+impl Followers {
+    fn copy(&mut self, guest: &Guest) {
         let mut bytes = Vec::new();
-        let position = file.stream_position().unwrap_or_default();
-        if file.read_to_end(&mut bytes).is_err() {
-            let _ = file.seek(SeekFrom::Start(position));
+        if let Some(file) = &mut self.errors {
+            let position = file.stream_position().unwrap_or_default();
+            if file.read_to_end(&mut bytes).is_err() {
+                let _ = file.seek(SeekFrom::Start(position));
+            }
+        }
+        if self.show_log {
+            bytes.extend(guest.new_log().into_bytes());
         }
         // Nothing can be done for a reader that has gone away.
         let _ = io::stderr().write_all(&bytes);

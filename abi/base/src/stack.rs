@@ -1,7 +1,7 @@
 //! How the kernel's log tells of a stack: in offsets that help nobody to find a place in memory.
 //!
 //! `9+3579` is 0x3579 bytes into the image of domain 9, `0+12` 0x12 bytes into the kernel's code,
-//! `^298` 0x298 bytes above the innermost stack pointer, `?` anything else. The host reads it.
+//! `^298` 0x298 bytes above the innermost stack pointer, `?` anything else. `lab/symbols` reads it.
 
 use core::fmt;
 use core::ops::Range;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use abi::image::{PORT_OFFER, PORT_OPTIONAL, Port};
+use abi::image::{PORT_OFFER, PORT_OPTIONAL, Port, SIGNATURE_LENGTH};
 use anyhow::{Context, Result};
 
 use super::products;
@@ -38,7 +38,45 @@ pub(super) fn sign_all(
         }
     }
     signer::sign(project, &finished, &images)?;
+    keep_symbols(project, domains)?;
     Ok(fs::remove_dir_all(&finished)?)
+}
+
+/// The folder with what the compiler knows of each image, by the build that the kernel tells of in
+/// the log: the beginning of the signature, in hexadecimal digits.
+const SYMBOLS: &str = "symbols";
+const BUILD_BYTES: usize = 8;
+
+/// Keeps the files that images were made of, under the builds of those. Older ones go.
+fn keep_symbols(project: &Project, domains: &[(&Package, &Domain)]) -> Result<()> {
+    let folder = project.out.join(SYMBOLS);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    for (_, domain) in domains {
+        let another = domain
+            .update
+            .iter()
+            .map(|name| format!("boot/updates/{name}"));
+        for path in [domain.path.clone()].into_iter().chain(another) {
+            let image = fs::read(project.images().join(&path))?;
+            let signature = image
+                .len()
+                .checked_sub(SIGNATURE_LENGTH)
+                .context("an image has a signature")?;
+            let build: String = image[signature..][..BUILD_BYTES]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let (file, kept) = (products(project).join(&domain.image), folder.join(build));
+            // Most often they are the same file then; the compiler never writes into an old one.
+            if fs::hard_link(&file, &kept).is_err() {
+                fs::copy(&file, &kept)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What is to be signed: the domain's image, called `name`.

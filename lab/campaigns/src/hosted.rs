@@ -5,13 +5,15 @@
 //! Linux.
 
 use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result};
 
-use machine::stacks;
+use crate::backtraces;
+use machine::{log, stacks};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, confine, keys, packages, setup, signer, stamp, tool};
 
@@ -105,11 +107,26 @@ pub fn host(project: &Project, options: &Options) -> Result<i32> {
         // In our place, so that Ctrl-C stops the program and not us.
         return Err(command.exec().into());
     }
-    let status = launcher(project, &built).args(&options.arguments).status();
-    Ok(status
-        .context("the launcher does not start")?
-        .code()
-        .unwrap_or(1))
+    let mut command = launcher(project, &built);
+    command.args(&options.arguments).stderr(Stdio::piped());
+    let mut child = command.spawn().context("the launcher does not start")?;
+    if let Some(log) = child.stderr.take() {
+        copy_log(project, log);
+    }
+    Ok(child.wait()?.code().unwrap_or(1))
+}
+
+/// Copies the core's log to our standard error, with stacks in words.
+fn copy_log(project: &Project, log: impl Read) {
+    let mut reader = log::reader(&project.out.join("hosted-core"));
+    let mut lines = BufReader::new(log);
+    let mut line = Vec::new();
+    while let Ok(1..) = lines.read_until(b'\n', &mut line) {
+        let said = reader.lines(&String::from_utf8_lossy(&line));
+        // Nothing can be done for a reader that has gone away.
+        let _ = io::stderr().write_all(said.as_bytes());
+        line.clear();
+    }
 }
 
 /// Measures without goals and peers: `names` as for `trefoil-host bench`; its status.
@@ -187,12 +204,19 @@ pub fn test(project: &Project) -> Result<Results> {
     let mut results = Results::default();
     let mut prober = launcher(project, &built);
     prober.args(["run", "domains/prober", "domains/victim"]);
-    prober.args(["domains/nullnet", "domains/net-shadow"]);
+    prober.args(["domains/nullnet", "domains/net-shadow", "domains/forwarder"]);
     let output = tool::captured(&mut prober)?;
-    let text = String::from_utf8_lossy(&output.stderr);
+    let mut reader = log::reader(&project.out.join("hosted-core"));
+    let text = reader.lines(&String::from_utf8_lossy(&output.stderr));
     let told = text.lines().filter_map(|line| line.split_once(" prober: "));
     for (_, result) in told.filter(|(_, result)| result.starts_with("test ")) {
         results.take(result);
+    }
+    for (name, judged) in backtraces::judge(&text, &project.root) {
+        if let Err(error) = judged {
+            results.passed = results.passed.saturating_sub(1);
+            results.take(&format!("test {name} FAILED: {error:#}"));
+        }
     }
     if !output.status.success() && results.failed.is_empty() {
         results.take(&broken_off("the prober", &output));

@@ -1,5 +1,6 @@
 //! What is measured and broken on purpose: campaigns, benchmarks and fuzzers over the whole system.
 //!
+//! - [`backtraces`]: what the log must say of domains that died;
 //! - [`bench`]: figures beside peers, with [`peer`] (Debian's kernel in the same QEMU) and
 //!   [`plot`];
 //! - [`faults`], [`ledger`]: the fault campaign and what it says;
@@ -11,6 +12,7 @@
 //! - [`model`], [`sanitize`]: the kernel's protocols under a model checker, and tests under
 //!   sanitizers.
 
+pub mod backtraces;
 pub mod bench;
 pub mod campaign;
 pub mod cuts;

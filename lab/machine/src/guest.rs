@@ -6,11 +6,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use crate::log::Log;
 use crate::stacks;
 
 fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
@@ -44,6 +46,7 @@ pub struct Guest {
     output: Option<Receiver<Vec<u8>>>,
     /// The file with the kernel's log.
     pub log: PathBuf,
+    read: Mutex<Log>,
     /// The file with what came on standard error.
     pub errors: PathBuf,
     /// The socket of its stub, if nobody else uses that, and its kernel.
@@ -54,12 +57,13 @@ pub struct Guest {
 
 impl Guest {
     /// What runs as `child`, whose terminal is ours as far as it is piped.
-    pub(crate) fn of(mut child: Child, log: &Path, errors: &Path) -> Self {
+    pub(crate) fn of(mut child: Child, kernel: &Path, log: &Path, errors: &Path) -> Self {
         Guest {
             output: child.stdout.take().map(read_in_background),
             input: child.stdin.take(),
             child,
             log: log.to_path_buf(),
+            read: Mutex::new(Log::new(log, kernel)),
             errors: errors.to_path_buf(),
             stub: None,
             is_debugged: false,
@@ -116,13 +120,23 @@ impl Guest {
     }
 
     fn ended(&self, status: ExitStatus) -> Ended {
-        let log = fs::read(&self.log).unwrap_or_default();
-        Ended::new(status, &String::from_utf8_lossy(&log))
+        let mut log = self.read();
+        log.settle();
+        Ended::new(status, &log.text())
     }
 
-    /// The kernel's log so far.
+    /// The kernel's log so far, with stacks in words.
     pub fn log(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+        self.read().text()
+    }
+
+    /// The lines of the log that came since this, or [`log`](Guest::log), was asked for.
+    pub fn new_log(&self) -> String {
+        self.read().news().into()
+    }
+
+    fn read(&self) -> MutexGuard<'_, Log> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where all its threads stand, for messages: a machine that does nothing any more says so

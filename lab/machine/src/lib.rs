@@ -2,6 +2,7 @@
 //! system.
 //!
 //! - [`qemu`], [`guest`] and [`session`]: a machine, one that runs, and typing at it;
+//! - [`log`]: what its kernel says, with stacks in words;
 //! - [`preflight`]: what would keep it from booting, in words for people;
 //! - [`stacks`]: where a machine stands that says nothing any more;
 //! - [`second`]: which failed tests are tried again;
@@ -9,6 +10,7 @@
 
 pub mod disk;
 pub mod guest;
+pub mod log;
 pub mod nbd;
 pub mod preflight;
 pub mod qemu;

@@ -232,7 +232,7 @@ impl Machine {
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
         }
         let child = command.spawn().context("cannot start QEMU")?;
-        let mut guest = Guest::of(child, &self.log, &self.errors);
+        let mut guest = Guest::of(child, &self.kernel, &self.log, &self.errors);
         guest.stub = stub.map(|socket| (socket, self.kernel.clone()));
         guest.is_debugged = self.debugger;
         Ok(guest)

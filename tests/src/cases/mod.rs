@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::bench::Bench;
 
 mod agreement;
+mod backtraces;
 mod calls;
 mod changes;
 mod console;
@@ -60,6 +61,7 @@ pub fn all() -> Vec<Case> {
         times::CASES,
         calls::CASES,
         trace::CASES,
+        backtraces::CASES,
         mounts::CASES,
         faults::CASES,
         gdb::CASES,

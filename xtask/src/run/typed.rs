@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{Follower, followers, report};
+use super::{followers, report};
 use machine::qemu::{Ended, Machine};
 use machine::session::Session;
 
@@ -29,7 +29,7 @@ pub(super) fn type_lines(mut machine: Machine, limit: Duration, show_log: bool) 
     let deadline = Instant::now() + limit;
     let mut typed = Typed::Nothing;
     while !session.has_ended() && Instant::now() < deadline && typed != Typed::All {
-        followers.iter_mut().for_each(Follower::copy);
+        followers.copy(&session.guest);
         typed = match type_next(&mut session, &lines, typed) {
             Ok(typed) => typed,
             Err(_) if session.has_ended() => break,
@@ -37,7 +37,7 @@ pub(super) fn type_lines(mut machine: Machine, limit: Duration, show_log: bool) 
         };
     }
     let ended = session.end_by(deadline).ok().flatten();
-    followers.iter_mut().for_each(Follower::copy);
+    followers.copy(&session.guest);
     match ended {
         Some(Ended::Off) => Ok(0),
         ended => report(ended, &session.guest, limit),

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use lab::backtraces;
 use machine::qemu::Machine;
 use machine::second;
 use machine::session::Session;
@@ -156,7 +157,19 @@ fn run(machine: &Machine, tests: &Inside, part: &str) -> Result<Ran> {
             "the machine did not end its tests properly\n{report}"
         ));
     }
+    judge_stacks(&log, &mut ran);
     Ok(ran)
+}
+
+/// Counts tests as failed whose stacks in the log are not as they must be: the host alone knows
+/// functions and lines.
+fn judge_stacks(log: &str, ran: &mut Ran) {
+    for (name, judged) in backtraces::judge(log, &Project::here().root) {
+        if let Err(error) = judged {
+            ran.passed = ran.passed.saturating_sub(1);
+            ran.failed.push(format!("{name} FAILED: {error:#}"));
+        }
+    }
 }
 
 /// The counts in a line of the log such as `[    1.2] prober: 64 passed, 0 failed`.

@@ -27,6 +27,7 @@ mod short;
 mod steps;
 mod threads;
 mod times;
+mod traces;
 
 use alloc::string::String;
 use domain_rt::{log, thread};
@@ -78,7 +79,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 14] = [
+    let groups: [&[Test]; 15] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -93,6 +94,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         attacks::TESTS,
         times::TESTS,
         short::TESTS,
+        traces::TESTS,
     ];
     let (mut passed, mut failed) = (0, 0);
     for (name, test) in groups

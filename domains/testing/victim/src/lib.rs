@@ -171,6 +171,7 @@ impl Rogue {
                 Ok(LINES)
             }
             Misdeed::WaitForHeldLock => self.wait_for_holder(),
+            Misdeed::HoardBlindly => hoard_blindly(),
         }
     }
 
@@ -287,6 +288,18 @@ fn hoard_private() -> RpcResult<u64> {
         }
         more.push(1);
         hoard.push(more);
+    }
+}
+
+#[inline(never)]
+fn hoard_blindly() -> RpcResult<u64> {
+    let mut hoard = None;
+    loop {
+        hoard = Some(Box::new(Link {
+            next: hoard,
+            _rest: [0; 7],
+        }));
+        black_box(&hoard);
     }
 }
 

@@ -1,0 +1,171 @@
+//! From an address to functions, files and lines.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use addr2line::Context;
+use anyhow::Result;
+use gimli::{Dwarf, EndianRcSlice, LittleEndian, SectionId};
+
+type Bytes = EndianRcSlice<LittleEndian>;
+
+/// Functions and lines of one file.
+pub struct Names {
+    context: Context<Bytes>,
+    /// Functions by address, in the order of those.
+    symbols: Vec<(u64, String)>,
+    root: PathBuf,
+}
+
+/// A function, of which another may be part that was inlined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its name, without the types that it was made for.
+    pub function: String,
+    /// Its file, relative to the repository where it is from there, and its line.
+    pub place: Option<String>,
+}
+
+impl Names {
+    /// From the sections of a file.
+    pub fn new(
+        section: &dyn Fn(&str) -> Vec<u8>,
+        symbols: Vec<(u64, String)>,
+        root: &Path,
+    ) -> Result<Names> {
+        let load = |id: SectionId| {
+            let bytes: Rc<[u8]> = section(id.name()).into();
+            Ok::<_, gimli::Error>(EndianRcSlice::new(bytes, LittleEndian))
+        };
+        Ok(Names {
+            context: Context::from_dwarf(Dwarf::load(load)?)?,
+            symbols,
+            root: root.to_path_buf(),
+        })
+    }
+
+    /// The functions at `address`, the innermost first; none if nobody knows.
+    pub fn at(&self, address: u64) -> Vec<Named> {
+        let mut found = Vec::new();
+        if let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() {
+            while let Ok(Some(frame)) = frames.next() {
+                let name = frame
+                    .function
+                    .as_ref()
+                    .and_then(|name| Some(name.demangle().ok()?.into_owned()));
+                let place = frame
+                    .location
+                    .and_then(|place| Some(format!("{}:{}", self.short(place.file?), place.line?)));
+                if let Some(name) = name {
+                    found.push(Named {
+                        function: plain(&name),
+                        place,
+                    });
+                }
+            }
+        }
+        if found.is_empty() {
+            let after = self.symbols.partition_point(|(at, _)| *at <= address);
+            if let Some((_, name)) = after.checked_sub(1).map(|index| &self.symbols[index]) {
+                let name = addr2line::demangle_auto(name.into(), None);
+                found.push(Named {
+                    function: plain(&name),
+                    place: None,
+                });
+            }
+        }
+        found
+    }
+
+    /// A path relative to the repository, or to the library of the compiler.
+    fn short<'a>(&self, path: &'a str) -> std::borrow::Cow<'a, str> {
+        if let Ok(inside) = Path::new(path).strip_prefix(&self.root) {
+            return inside.to_string_lossy().into_owned().into();
+        }
+        match path.find("/library/") {
+            Some(at) => format!("rust/{}", &path[at + "/library/".len()..]).into(),
+            None => path.into(),
+        }
+    }
+}
+
+/// A function's name without the types that it was made for, which can fill the screen, and without
+/// what tells crates of one name apart. Of `<Type as Trait>::function` the trait is left out.
+fn plain(name: &str) -> String {
+    let name = name
+        .rsplit_once("::h")
+        .map_or(name, |(front, end)| match is_hash(end) {
+            true => front,
+            false => name,
+        });
+    if let Some(inner) = name.strip_prefix('<')
+        && let Some(end) = closing(inner)
+    {
+        let kind = &inner[..end];
+        let kind = kind.split_once(" as ").map_or(kind, |(kind, _)| kind);
+        return format!("{}{}", plain(kind), without_types(&inner[end + 1..]));
+    }
+    without_types(name)
+}
+
+fn is_hash(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Each letter with its place, and how many brackets are open before it and after it.
+fn letters(text: &str) -> impl Iterator<Item = (usize, char, [u32; 2])> {
+    let (mut depth, mut last) = (0_u32, ' ');
+    text.char_indices().map(move |(at, letter)| {
+        let before = depth;
+        match letter {
+            '<' => depth += 1,
+            '>' if last != '-' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        last = letter;
+        (at, letter, [before, depth])
+    })
+}
+
+/// Where the bracket is closed that was opened in front of `text`.
+fn closing(text: &str) -> Option<usize> {
+    let mut after =
+        letters(text).skip_while(|(_, letter, depth)| *letter != '>' || *depth != [0, 0]);
+    after.next().map(|(at, ..)| at)
+}
+
+fn without_types(text: &str) -> String {
+    let outside = letters(text).filter(|(_, letter, depth)| *depth == [0, 0] && *letter != '>');
+    let kept: String = outside.map(|(_, letter, _)| letter).collect();
+    // `name::<Type>` leaves two pairs of colons, or one at the end.
+    kept.replace("::::", "::").trim_end_matches("::").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn names_are_as_people_say_them() {
+        assert_eq!(
+            plain("ext2::block::read::h0123456789abcdef"),
+            "ext2::block::read"
+        );
+        assert_eq!(plain("alloc::vec::Vec<T,A>::push"), "alloc::vec::Vec::push");
+        assert_eq!(
+            plain("core::ops::call<fn(u8) -> u8>::once"),
+            "core::ops::call::once"
+        );
+        assert_eq!(
+            plain("<a::B<X> as c::D>::e<F>::{closure#0}"),
+            "a::B::e::{closure#0}"
+        );
+        assert_eq!(plain("<[T]>::len"), "[T]::len");
+        assert_eq!(
+            plain("a::again::<u8>::{closure#1}"),
+            "a::again::{closure#1}"
+        );
+        assert_eq!(plain("a::ask::<u8>"), "a::ask");
+        assert_eq!(plain("a<b"), "a");
+    }
+}
