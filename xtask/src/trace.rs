@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use lab::trace::{FILES, MarkKind, Recorder, Recording, Timeline, traced, write};
+use lab::trace::{FILES, MarkKind, Recorder, Recording, Timeline, listing, traced, write};
 use machine::preflight;
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
@@ -22,6 +22,9 @@ pub struct Options {
     /// Number of processors, 1 to 8
     #[arg(long, visible_alias = "smp", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub processors: u32,
+    /// Besides, print each call that a domain of this name made or was asked on standard error
+    #[arg(long, value_name = "NAME")]
+    pub calls: Option<String>,
     /// Use this raw disk image (any ext2 file system) instead of the default one
     #[arg(long, value_name = "FILE", conflicts_with = "no_disk")]
     pub disk: Option<PathBuf>,
@@ -85,6 +88,10 @@ pub fn trace(project: &Project, options: &Options) -> Result<i32> {
     let status = run::run_with(project, &options.boot(&line), |machine| {
         let new = Recorder::start(&machine.kernel, bytes, &project.out)?;
         machine.memory_file = Some(new.file().to_path_buf());
+        // Of its own, so that several may run at once.
+        machine.log = folder.join("kernel.log");
+        machine.errors = folder.join("errors");
+        machine.meeting = None;
         recorder = Some(new);
         tool::step(format!(
             "running `{line}` on {} processors",
@@ -102,6 +109,9 @@ pub fn trace(project: &Project, options: &Options) -> Result<i32> {
     eprint!("{}", told(&timeline, &recording));
     for name in FILES {
         eprintln!("    {}", folder.join(name).display());
+    }
+    if let Some(name) = &options.calls {
+        eprint!("{}", listing::of(&timeline, name)?);
     }
     Ok(status)
 }

@@ -34,5 +34,5 @@ pub const CALL: u32 = 6;
 /// A call is over. Small: 1 if it failed with an `RpcError`. Value: the time at which it began.
 pub const RETURN: u32 = 7;
 /// A domain is in another state. Small: the state, and by 256 the reason of its end. Other: which.
-/// Text: its name.
+/// Value: who started it. Text: its name.
 pub const STATE: u32 = 8;

@@ -145,7 +145,22 @@ fn killed(bench: &Bench<'_>) -> Result<()> {
     let (disk, folder) = (bench.disk()?, bench.folder.join("trace"));
     let (disk, out) = (disk.display().to_string(), folder.display().to_string());
     let line = "kill-domain virtio-blk; head -c 9 /big > /dev/null; exit 7";
-    let output = trace(bench, &["--disk", &disk, "-o", &out, "--", line])?;
+    let words = [
+        "--calls",
+        "virtio-blk",
+        "--disk",
+        &disk,
+        "-o",
+        &out,
+        "--",
+        line,
+    ];
+    let output = trace(bench, &words)?;
+    let errors = text(&output.stderr);
+    ensure!(
+        errors.contains("block -> virtio-blk ") && errors.contains(": Block.read = returned <"),
+        "no calls are listed: {errors}"
+    );
     ensure!(
         output.status.code() == Some(7),
         "{:?} {}",

@@ -76,5 +76,11 @@ pub(crate) fn note(kind: u32, small: u32, domains: [u32; 2], value: u64, text: &
 /// Notes that a domain enters `state`, or is in it.
 pub(crate) fn note_state(block: &ControlBlock, state: State) {
     let small = u32::from(state.number()) | u32::from(block.reason().number()) << 8;
-    note(STATE, small, [0, block.id], 0, block.name().as_str());
+    note(
+        STATE,
+        small,
+        [0, block.id],
+        block.parent.into(),
+        block.name().as_str(),
+    );
 }

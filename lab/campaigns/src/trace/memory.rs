@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -15,6 +16,7 @@ use std::time::Duration;
 use abi::events::{EVENT_BYTES, EVENTS};
 use anyhow::{Context, Result, bail};
 use object::{Object, ObjectSymbol};
+use trefoil_gate::tool;
 
 use super::event::{Event, Gap, Recording};
 
@@ -22,6 +24,8 @@ use super::event::{Event, Gap, Recording};
 const KERNEL_BASE: u64 = 0xffff_ffff_8000_0000;
 /// Where all memory is mapped in order.
 const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
+/// Where the kernel begins in physical memory.
+const LOADED: u64 = 0x20_0000;
 /// QEMU's machine has a hole below 4 GiB if it has as much memory as `WITH_HOLE`; then so much is
 /// below.
 const BELOW_HOLE: u64 = 0x8000_0000;
@@ -48,7 +52,7 @@ impl Recorder {
     /// If the kernel has no ring for events, or the file cannot be made.
     pub fn start(kernel: &Path, bytes: u64, folder: &Path) -> Result<Self> {
         let places = Places::of(kernel)?;
-        let path = memory_file(folder);
+        let path = memory_file(folder, bytes);
         let file = File::options()
             .read(true)
             .write(true)
@@ -69,7 +73,9 @@ impl Recorder {
             file: path,
             is_over,
             taken,
-            thread: Some(thread::spawn(move || ring.follow(&name, &over, &count))),
+            thread: Some(thread::spawn(move || {
+                ring.follow(Some(name), &over, &count)
+            })),
         })
     }
 
@@ -105,12 +111,27 @@ impl Drop for Recorder {
     }
 }
 
+/// Whether the file system of `folder` has room for `bytes`. QEMU ends if its memory turns out to
+/// have none, and containers have little in theirs.
+fn has_room(folder: &Path, bytes: u64) -> bool {
+    let mut command = Command::new("df");
+    let free = tool::output(command.args(["-k", "--output=avail"]).arg(folder));
+    let free = free
+        .ok()
+        .and_then(|text| text.lines().last()?.trim().parse::<u64>().ok());
+    folder.is_dir() && free.is_some_and(|kib| kib > bytes >> 10)
+}
+
 /// A name that nobody else uses.
-fn memory_file(folder: &Path) -> PathBuf {
+fn memory_file(folder: &Path, bytes: u64) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let shared = Path::new("/dev/shm");
-    let folder = if shared.is_dir() { shared } else { folder };
+    let folder = if has_room(shared, bytes) {
+        shared
+    } else {
+        folder
+    };
     folder.join(format!("trefoil-memory-{}-{number}", std::process::id()))
 }
 
@@ -177,7 +198,7 @@ impl Ring {
     /// Takes events until it `is_over`. The file loses its name as soon as the machine has it.
     fn follow(
         mut self,
-        name: &Path,
+        mut name: Option<PathBuf>,
         is_over: &AtomicBool,
         taken: &AtomicU64,
     ) -> io::Result<Recording> {
@@ -185,14 +206,21 @@ impl Ring {
             // Before the last look, so that nothing comes after that.
             let was_over = is_over.load(Ordering::Acquire);
             self.look(was_over)?;
-            if taken.swap(self.next, Ordering::Relaxed) == 0 && self.next != 0 {
-                let _ = fs::remove_file(name);
+            taken.store(self.next, Ordering::Relaxed);
+            if name.is_some() && self.is_loaded() {
+                // It may be gone already.
+                let _ = name.take().map(fs::remove_file);
             }
             if was_over {
                 return Ok(self.recording);
             }
             thread::sleep(INTERVAL);
         }
+    }
+
+    /// Whether the machine has the file: its kernel is there.
+    fn is_loaded(&self) -> bool {
+        self.memory.word(LOADED).is_ok_and(|word| word != 0)
     }
 
     /// Takes what is there. An event that is being written is waited for, unless nobody `is_over`.

@@ -9,6 +9,7 @@
 pub mod check;
 mod event;
 mod intervals;
+pub mod listing;
 mod memory;
 mod names;
 pub mod perfetto;

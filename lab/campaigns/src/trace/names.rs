@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use abi::events::{CALL, STATE};
+use abi::events::STATE;
 use abi::shared::KERNEL_OWNER;
 use interfaces::INTERFACES;
 
@@ -29,8 +29,6 @@ pub struct Domains {
     names: BTreeMap<u32, String>,
     /// Names that several instances have.
     shared: BTreeSet<String>,
-    /// Those that start others.
-    starters: BTreeSet<u32>,
 }
 
 impl Domains {
@@ -45,16 +43,7 @@ impl Domains {
         for name in names.values().filter(|name| !seen.insert(*name)) {
             shared.insert(name.clone());
         }
-        let interfaces = Interfaces::all();
-        let is_start = |event: &&Event| {
-            event.kind == CALL && interfaces.method(event.value, event.small) == "Image.start"
-        };
-        let starters = events.iter().filter(is_start);
-        Domains {
-            names,
-            shared,
-            starters: starters.map(|event| event.domain).collect(),
-        }
+        Domains { names, shared }
     }
 
     /// The name alone, which all its instances have.
@@ -64,11 +53,6 @@ impl Domains {
             Some(name) => name.clone(),
             None => format!("domain {id}"),
         }
-    }
-
-    /// Whether it starts other domains, so that it belongs to its work to end some.
-    pub fn starts_others(&self, id: u32) -> bool {
-        self.starters.contains(&id)
     }
 
     /// Whether both are instances of one name.

@@ -172,11 +172,17 @@ fn interval(from: u64, to: u64, name: String, sort: &'static str) -> Interval {
 
 /// What people call a thread.
 fn name_of(line: &Timeline, number: u64) -> String {
-    let home = line.threads.get(&number).map_or(0, |thread| thread.home);
-    let home = line.domains.label(home);
+    let thread = line.threads.get(&number);
+    let home = line.domains.label(thread.map_or(0, |thread| thread.home));
+    let inside = thread.and_then(|thread| thread.inside);
+    // The personality has a thread for each program, and so has the kernel for each entry.
+    let inside = inside.filter(|(_, length)| *length > (line.to - line.from) / 100);
+    let inside = inside.map_or(String::new(), |(id, _)| {
+        format!(", in {}", line.domains.label(id))
+    });
     match number < super::timeline::NAMELESS {
-        true => format!("thread {number} of {home}"),
-        false => format!("a thread of {home}"),
+        true => format!("thread {number} of {home}{inside}"),
+        false => format!("a thread of {home}{inside}"),
     }
 }
 

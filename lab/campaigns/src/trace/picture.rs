@@ -1,5 +1,5 @@
-//! An SVG of our own: a lane for each processor, coloured by domain; above them what happened to
-//! domains. It needs nothing else to be looked at.
+//! An SVG of our own: a lane for each processor, coloured by the domain's name; above them what
+//! happened to domains. It needs nothing else to be looked at.
 //!
 //! A point of width is the shortest time that can be seen. Where more than one domain ran in it, it
 //! has the colour of the one that ran longest, and the paler the less of it anybody ran; what
@@ -93,19 +93,32 @@ type Column = BTreeMap<u32, u64>;
 
 struct Picture<'a> {
     line: &'a Timeline,
-    /// The domains, the one that ran longest first, with their times.
-    ranks: Vec<(u32, u64)>,
+    /// The names of domains, the one that ran longest first, with their times.
+    ranks: Vec<(String, u64)>,
+    /// The place of each domain among them.
+    places: BTreeMap<u32, usize>,
 }
 
 impl<'a> Picture<'a> {
     fn of(line: &'a Timeline) -> Self {
-        let mut times: BTreeMap<u32, u64> = BTreeMap::new();
+        let (mut times, mut names) = (BTreeMap::<String, u64>::new(), BTreeMap::new());
         for run in line.processors.iter().flat_map(|processor| &processor.runs) {
-            *times.entry(run.domain).or_default() += run.to - run.from;
+            let name = names.entry(run.domain);
+            let name = name.or_insert_with(|| line.domains.name(run.domain));
+            *times.entry(name.clone()).or_default() += run.to - run.from;
         }
         let mut ranks: Vec<_> = times.into_iter().collect();
-        ranks.sort_by_key(|&(id, ns)| (std::cmp::Reverse(ns), id));
-        Picture { line, ranks }
+        ranks.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let place = |name: &String| ranks.iter().position(|(other, _)| other == name);
+        let places = names
+            .iter()
+            .filter_map(|(id, name)| Some((*id, place(name)?)));
+        let places = places.collect();
+        Picture {
+            line,
+            ranks,
+            places,
+        }
     }
 
     fn length(&self) -> u64 {
@@ -130,10 +143,9 @@ impl<'a> Picture<'a> {
     }
 
     fn colour(&self, domain: u32) -> &'static str {
-        let rank = self.ranks.iter().position(|(id, _)| *id == domain);
-        rank.and_then(|rank| COLOURS.get(rank))
-            .copied()
-            .unwrap_or(OTHER)
+        let place = self.places.get(&domain);
+        let colour = place.and_then(|place| COLOURS.get(*place));
+        colour.copied().unwrap_or(OTHER)
     }
 
     fn summary(&self) -> String {
@@ -321,25 +333,21 @@ impl<'a> Picture<'a> {
         for mark in &self.line.marks {
             let (x, colour) = (self.x(mark.at), tint(mark.kind));
             let is_quiet = matches!(mark.kind, MarkKind::Start | MarkKind::End);
-            let top = if is_quiet {
-                self.lanes_start() - 6.0
-            } else {
-                52.0
+            let row = ends.iter().position(|end| *end < x);
+            let row = row.filter(|_| !is_quiet);
+            let (top, end) = match (is_quiet, row) {
+                (true, _) => (self.lanes_start() - 6.0, self.lanes_start()),
+                (false, Some(row)) => (52.0 + ROW * row as f64, self.lanes_end()),
+                (false, None) => (52.0 + ROW * ROWS as f64, self.lanes_end()),
             };
             let title = format!("{}: {}", time(mark.at - self.line.from), mark.text);
             writeln!(
                 out,
-                "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-dasharray=\"3 2\" class=\"{}\"><title>{}</title></line>",
-                if is_quiet {
-                    self.lanes_start()
-                } else {
-                    self.lanes_end()
-                },
+                "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{end:.1}\" stroke=\"{colour}\" stroke-dasharray=\"3 2\" class=\"{}\"><title>{}</title></line>",
                 sort(mark.kind),
                 escaped(&title),
             )?;
-            let room = ends.iter().position(|end| *end < x).filter(|_| !is_quiet);
-            if let Some(row) = room {
+            if let Some(row) = row {
                 // Letters of this size are about six points wide.
                 let width = 6.0 * mark.text.len() as f64;
                 let is_right = x + width > LEFT + WIDTH as f64;
@@ -358,19 +366,14 @@ impl<'a> Picture<'a> {
 
     fn legend(&self, out: &mut dyn Write, y: f64) -> io::Result<()> {
         let all = 100.0 / (self.length() as f64 * self.line.processors.len().max(1) as f64);
-        for (at, (domain, ns)) in self.ranks.iter().take(COLOURS.len()).enumerate() {
+        for (at, (name, ns)) in self.ranks.iter().take(COLOURS.len()).enumerate() {
             let (x, y) = (LEFT + 350.0 * (at % 4) as f64, y + 20.0 * (at / 4) as f64);
             writeln!(
                 out,
                 "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"12\" height=\"12\" fill=\"{}\"/>",
-                self.colour(*domain)
+                COLOURS[at]
             )?;
-            let label = format!(
-                "{}: {} ({:.1} %)",
-                self.line.domains.label(*domain),
-                time(*ns),
-                *ns as f64 * all
-            );
+            let label = format!("{name}: {} ({:.1} %)", time(*ns), *ns as f64 * all);
             text(out, x + 18.0, y + 10.0, "", &label)?;
         }
         Ok(())

@@ -106,7 +106,7 @@ fn what_is_written_keeps_to_its_formats() {
     // The first instance is not cleared away yet when the second begins.
     assert_eq!(
         profiles,
-        ["processor 1", "thread 7 of file", "disk", "disk"]
+        ["processor 1", "thread 7 of file, in disk 4", "disk", "disk"]
     );
     let seen = check::picture(&svg).expect("it is right");
     assert!(
@@ -162,6 +162,20 @@ fn lost_events_are_shown_everywhere_and_break_nothing() {
     assert!(
         seen.iter().any(|text| text.contains("4 EVENTS ARE LOST")),
         "{seen:?}"
+    );
+}
+
+#[test]
+fn calls_of_one_domain_are_listed() {
+    let line = Timeline::of(&crash());
+    let text = listing::of(&line, "disk").expect("it was called");
+    let expected = "    0.000000 thread 7: file -> disk 4: Block.read = failed <0.000000>\n    \
+        0.000001 thread 7: file -> disk 5: Block.read (again) = returned <0.000000>\n";
+    assert_eq!(text, expected);
+    let error = listing::of(&line, "nobody").expect_err("there is none");
+    assert_eq!(
+        error.to_string(),
+        "no call from or to `nobody`; there are calls of disk, file"
     );
 }
 

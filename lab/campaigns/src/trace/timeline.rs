@@ -58,6 +58,8 @@ pub enum Pause {
 pub struct Thread {
     /// The domain in which it was met first.
     pub home: u32,
+    /// The domain in which the longest of its outermost calls was, and how long.
+    pub inside: Option<(u32, u64)>,
     /// From, until, why.
     pub pauses: Vec<(u64, u64, Pause)>,
 }
@@ -463,6 +465,11 @@ impl Builder {
                 Outcome::Left | Outcome::Open if open.saw_gap => Outcome::Unknown,
                 outcome => outcome,
             };
+            let length = time - call.from;
+            let known = self.line.threads.entry(thread).or_default();
+            if chain.open.is_empty() && known.inside.is_none_or(|(_, most)| length > most) {
+                known.inside = Some((call.callee, length));
+            }
             if call.outcome == Outcome::Failed {
                 let failed = match chain.open.last_mut() {
                     Some(open) => &mut open.failed,
@@ -531,7 +538,7 @@ impl Builder {
                 (MarkKind::End, format!("{label} ends"))
             }
             // Programs are ended by who has started them.
-            Some(CrashReason::Killed) if by.is_some_and(|by| names.starts_others(by)) => {
+            Some(CrashReason::Killed) if by.map(u64::from) == Some(event.value) => {
                 (MarkKind::End, format!("{label} is ended{killer}"))
             }
             Some(CrashReason::Killed) => (MarkKind::Death, format!("{label} is killed{killer}")),
