@@ -179,6 +179,10 @@ pub(super) fn release_current() {
     }
 }
 
+// What `abi::events::LEAVES` says of them.
+const _: () = assert!(Left::Preempted as u64 == 1 && Left::Yielded as u64 == 2);
+const _: () = assert!(Left::Waits as u64 == 3 && Left::Ended as u64 == 4);
+
 /// Tells the policy, and who traces, what a thread that leaves processor `here` has used, and why
 /// it leaves.
 fn tell(thread: &Thread, here: usize, now: u64) {

@@ -5,8 +5,9 @@
 //! [`WRITTEN`] for how many events they came too late. Off, a switch of threads and an interrupt
 //! test one word, and calls pay nothing ([`count`](crate::call::count)).
 //!
-//! Writers take no lock, since interrupts write, too. All processors have one ring, so one is as
-//! good as any to write to for a thread that is just moved to another.
+//! Writers take no lock, since interrupts write, too. Of a thread that is moved to another
+//! processor while it writes, an event may name the wrong one of the two; those of the scheduler
+//! and of interrupts are right, since interrupts are off then, and say where the thread was.
 
 use super::times::{place, word};
 use super::{ControlBlock, next};

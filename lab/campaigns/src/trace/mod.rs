@@ -6,6 +6,7 @@
 //! [`Timeline`] pairs them and gives them names; [`perfetto`], [`speedscope`] and [`picture`] write
 //! it down, and [`check`] reads what they wrote, strictly.
 
+mod builder;
 pub mod check;
 mod event;
 mod intervals;

@@ -179,6 +179,20 @@ fn calls_of_one_domain_are_listed() {
     );
 }
 
+/// A thread that was moved while it wrote an event may have named the processor where it was not.
+#[test]
+fn a_call_is_where_the_scheduler_says() {
+    let mut recording = crash();
+    let call = recording.events.iter_mut().find(|event| event.kind == CALL);
+    call.expect("there is one").processor = 0;
+    let line = Timeline::of(&recording);
+    assert!(line.processors[0].runs.is_empty());
+    assert_eq!(
+        line.processors[1].runs,
+        Timeline::of(&crash()).processors[1].runs
+    );
+}
+
 /// Every part of a recording is a time line, wherever it begins and ends and whatever is missing.
 #[test]
 fn any_part_of_a_recording_can_be_written() {
