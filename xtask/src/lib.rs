@@ -15,6 +15,8 @@ pub mod demo;
 pub mod doc;
 pub mod folders;
 pub mod linked;
+pub mod observed;
+pub mod profile;
 pub mod run;
 pub mod sources;
 pub mod subjects;

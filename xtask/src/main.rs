@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use lab::{bench, cuts, faults, fuzz, hosted, model, sanitize, steps, storms};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, guard, setup, signer, tool};
-use xtask::{backtrace, check, demo, doc, run, tcb, test, trace};
+use xtask::{backtrace, check, demo, doc, profile, run, tcb, test, trace};
 
 /// Builds, runs, tests, checks and measures Trefoil
 #[derive(Parser)]
@@ -74,6 +74,8 @@ enum Task {
     Sanitize(sanitize::Options),
     /// Run domains in a Linux process; the arguments are those of `trefoil-host`
     Host(hosted::Options),
+    /// Run a shell line in the booted system, and say in which functions the time went
+    Profile(profile::Options),
     /// Print a kernel log that was kept, with the stacks of domains that died in words
     Backtrace(backtrace::Options),
     /// Write the manual of the interfaces and the documentation of the crates as pages
@@ -131,6 +133,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Model(options) => model::model(project, &options).map(|()| 0),
         Task::Sanitize(options) => sanitize::sanitize(project, &options).map(|()| 0),
         Task::Host(options) => hosted::host(project, &options),
+        Task::Profile(options) => profile::profile(project, &options),
         Task::Backtrace(options) => backtrace::backtrace(project, &options).map(|()| 0),
         Task::Doc => doc::doc(project).map(|()| 0),
         Task::Idlc { arguments } => doc::idlc(project, &arguments),

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use lab::trace::{FILES, MarkKind, Recorder, Recording, Timeline, listing, traced, write};
-use machine::preflight;
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
 
-use crate::run;
+use crate::{observed, run};
 
 /// What to trace, and where.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -19,51 +18,12 @@ pub struct Options {
     /// the folder `trace` of the out folder
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Number of processors, 1 to 8
-    #[arg(long, visible_alias = "smp", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
-    pub processors: u32,
     /// Besides, print each call that a domain of this name made or was asked on standard error
     #[arg(long, value_name = "NAME")]
     pub calls: Option<String>,
-    /// Use this raw disk image (any ext2 file system) instead of the default one
-    #[arg(long, value_name = "FILE", conflicts_with = "no_disk")]
-    pub disk: Option<PathBuf>,
-    /// Boot without a disk
-    #[arg(long)]
-    pub no_disk: bool,
-    /// Memory, such as 512M or 1.5G
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = preflight::memory)]
-    pub memory: String,
-    /// Let the host's processor run the system directly
-    #[arg(long)]
-    pub kvm: bool,
-    /// Boot with this manifest instead of images/default.toml; it grants `calls` the service
-    /// `monitor`
-    #[arg(long, value_name = "FILE")]
-    pub manifest: Option<PathBuf>,
-    /// End the system after so many seconds, with status 124
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    pub timeout: u64,
-    /// The shell line to run, behind `--`
-    #[arg(last = true, value_name = "LINE")]
-    pub line: Vec<String>,
-}
-
-impl Options {
-    /// How the system is booted to run `line`.
-    fn boot(&self, line: &str) -> run::Options {
-        run::Options {
-            exec: Some(traced(line)),
-            disk: self.disk.clone(),
-            no_disk: self.no_disk,
-            smp: self.processors,
-            memory: self.memory.clone(),
-            kvm: self.kvm,
-            manifest: self.manifest.clone(),
-            timeout: Some(self.timeout),
-            ..run::Options::default()
-        }
-    }
+    /// The line, and where it runs.
+    #[command(flatten)]
+    pub observed: observed::Observed,
 }
 
 /// The command; its result is the exit status of the line.
@@ -72,20 +32,15 @@ impl Options {
 /// If there is no line, the files cannot be written, the system cannot be booted, or nothing was
 /// traced.
 pub fn trace(project: &Project, options: &Options) -> Result<i32> {
-    let line = options.line.join(" ");
-    if line.trim().is_empty() {
-        let text = "there is no line to trace; for example: cargo xtask trace -- 'sha256sum /big'";
-        bail!(tool::UsageError(text.into()));
-    }
+    let line = options.observed.line("trace")?;
     let usual = || project.out.join("trace");
     let folder = options.output.clone().unwrap_or_else(usual);
     // Now, and not after the line has run.
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let mib = options.memory.trim_end_matches('M').parse::<u64>();
-    let bytes = mib.context("memory is in MiB")? << 20;
+    let bytes = options.observed.bytes()?;
     let mut recorder = None;
-    let status = run::run_with(project, &options.boot(&line), |machine| {
+    let status = run::run_with(project, &options.observed.boot(traced(&line)), |machine| {
         let new = Recorder::start(&machine.kernel, bytes, &project.out)?;
         machine.memory_file = Some(new.file().to_path_buf());
         // Of its own, so that several may run at once.
@@ -156,10 +111,10 @@ mod tests {
     fn the_line_is_what_stands_behind_the_dashes() {
         let options = options(&["--processors", "4", "-o", "/t", "--", "ls", "-l"]).expect("right");
         assert_eq!(
-            (options.processors, options.line.join(" ")),
+            (options.observed.processors, options.observed.line.join(" ")),
             (4, "ls -l".into())
         );
-        let boot = options.boot("ls -l");
+        let boot = options.observed.boot(traced("ls -l"));
         assert_eq!(
             (boot.smp, boot.exec.as_deref()),
             (4, Some("calls traced; ls -l"))

@@ -6,6 +6,96 @@
 use core::fmt;
 use core::ops::Range;
 
+/// Words that are copied of a stack, and calls.
+pub const WORDS: usize = 2048;
+/// See [`WORDS`].
+pub const PARTS: usize = 16;
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Place {
+    /// Instruction pointer.
+    pub ip: usize,
+    /// Stack pointer.
+    pub sp: usize,
+    /// rbp.
+    pub bp: usize,
+}
+
+/// What a thread did in one domain: from a call to the one that was made from there.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Part {
+    /// The domain's number, the beginning of its image's signature, and its name with zeros behind.
+    pub domain: usize,
+    /// See above.
+    pub build: u64,
+    /// See above.
+    pub name: [u8; 32],
+    /// Beginning and end of the image.
+    pub image: [usize; 2],
+    /// Where the thread was, or whither the call from there returns.
+    pub at: Place,
+    /// Its first and its last words: where they were, which of the note's words are theirs, and how
+    /// many.
+    pub copied: [[usize; 3]; 2],
+}
+
+/// A copy of the stack of a thread.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Note {
+    /// The number of the domain that died, or how many nanoseconds a sample stands for.
+    pub about: u64,
+    /// How many there are.
+    pub parts_used: usize,
+    /// The innermost first.
+    pub parts: [Part; PARTS],
+    /// How many there are.
+    pub words_used: usize,
+    /// Of all parts.
+    pub words: [usize; WORDS],
+    /// Why it does not lead to the thread's first function: there are more calls (1), or the stack
+    /// is damaged (2). 0: it does.
+    pub cut: usize,
+}
+
+impl Note {
+    /// Nothing is noted.
+    pub const EMPTY: Note = Note {
+        about: 0,
+        parts_used: 0,
+        parts: [Part {
+            domain: 0,
+            build: 0,
+            name: [0; 32],
+            image: [0; 2],
+            at: Place {
+                ip: 0,
+                sp: 0,
+                bp: 0,
+            },
+            copied: [[0; 3]; 2],
+        }; PARTS],
+        words_used: 0,
+        words: [0; WORDS],
+        cut: 0,
+    };
+}
+
+/// Samples that the kernel keeps while it takes some, in a ring, until the host has read them. Each
+/// is a word, which is [`FULL`] and above that the sample's number from 1 on, and the note.
+pub const SAMPLES: usize = 128;
+/// The lowest bits of the word in front of a note: nobody uses it, somebody fills it, it is whole.
+pub const FREE: u64 = 0;
+/// See [`FREE`].
+pub const TAKEN: u64 = 1;
+/// See [`FREE`].
+pub const FULL: u64 = 2;
+/// How far the number is shifted.
+pub const NUMBER_SHIFT: u32 = 8;
+
 /// What words of a stack may point to.
 #[derive(Clone, Debug)]
 pub struct Targets {

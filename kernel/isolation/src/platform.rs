@@ -55,28 +55,17 @@ pub struct Landing {
     pub saved: [usize; 6],
 }
 
-/// Where a thread is.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Instruction pointer.
-    pub ip: usize,
-    /// Stack pointer.
-    pub sp: usize,
-    /// rbp.
-    pub bp: usize,
-}
+pub use abi::stack::Place;
 
-impl Place {
-    /// Of whoever calls this.
-    #[inline(always)]
-    pub(crate) fn here() -> Self {
-        let (ip, sp, bp);
-        // SAFETY: reads registers.
-        unsafe {
-            core::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) ip, out(reg) sp, out(reg) bp, options(nomem, nostack, preserves_flags))
-        };
-        Place { ip, sp, bp }
-    }
+/// Where whoever calls this is.
+#[inline(always)]
+pub(crate) fn here() -> Place {
+    let (ip, sp, bp);
+    // SAFETY: reads registers.
+    unsafe {
+        core::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) ip, out(reg) sp, out(reg) bp, options(nomem, nostack, preserves_flags))
+    };
+    Place { ip, sp, bp }
 }
 
 /// The registers of a thread that was interrupted or took a fault.

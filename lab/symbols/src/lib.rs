@@ -23,8 +23,10 @@
 
 mod files;
 mod names;
-mod note;
+pub mod note;
 mod unwind;
+
+pub use unwind::Frame;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -61,11 +63,16 @@ impl Reader {
             Noted::Nonsense => vec![line.into()],
             Noted::End => {
                 let note = self.notes.remove(whose).unwrap_or_default();
-                let frames = unwind::frames(&note, &mut self.files);
+                let frames = unwind::lines(&note, &mut self.files);
                 let said = frames.into_iter().map(|line| format!("{time}{line}"));
                 said.collect()
             }
         }
+    }
+
+    /// The frames of a stack that did not come by the log, the innermost first.
+    pub fn frames(&mut self, note: &Note) -> Vec<Frame> {
+        unwind::frames(note, &mut self.files)
     }
 
     /// The text that stands for `text`, whole lines of a log.

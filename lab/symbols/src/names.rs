@@ -1,5 +1,7 @@
 //! From an address to functions, files and lines.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -15,6 +17,8 @@ pub struct Names {
     /// Functions by address, in the order of those.
     symbols: Vec<(u64, String)>,
     root: PathBuf,
+    /// What was asked for before.
+    known: RefCell<HashMap<u64, Rc<[Named]>>>,
 }
 
 /// A function, of which another may be part that was inlined.
@@ -41,11 +45,21 @@ impl Names {
             context: Context::from_dwarf(Dwarf::load(load)?)?,
             symbols,
             root: root.to_path_buf(),
+            known: RefCell::default(),
         })
     }
 
     /// The functions at `address`, the innermost first; none if nobody knows.
-    pub fn at(&self, address: u64) -> Vec<Named> {
+    pub fn at(&self, address: u64) -> Rc<[Named]> {
+        let known = self.known.borrow().get(&address).cloned();
+        known.unwrap_or_else(|| {
+            let found: Rc<[Named]> = self.look_up(address).into();
+            self.known.borrow_mut().insert(address, found.clone());
+            found
+        })
+    }
+
+    fn look_up(&self, address: u64) -> Vec<Named> {
         let mut found = Vec::new();
         if let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() {
             while let Ok(Some(frame)) = frames.next() {

@@ -27,7 +27,7 @@ pub struct Part {
 }
 
 /// A note, as far as it has been read.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     /// Names and builds, by number.
     pub images: HashMap<u64, (String, u64)>,

@@ -102,16 +102,8 @@ impl Table {
 }
 
 /// A stack in words, the innermost frame first.
-pub fn frames(note: &Note, files: &mut Files) -> Vec<String> {
-    let mut told = Teller {
-        note,
-        files,
-        frames: Vec::new(),
-    };
-    for number in 0..note.parts.len() {
-        told.part(number);
-    }
-    let frames = told.frames;
+pub fn lines(note: &Note, files: &mut Files) -> Vec<String> {
+    let frames = frames(note, files);
     let died = frames[way_out(&frames)..].iter().enumerate();
     let mut lines: Vec<_> = died
         .map(|(number, frame)| format!("    #{number:<2} {frame}"))
@@ -122,12 +114,30 @@ pub fn frames(note: &Note, files: &mut Files) -> Vec<String> {
     lines
 }
 
+/// The frames of a stack, the innermost first.
+pub fn frames(note: &Note, files: &mut Files) -> Vec<Frame> {
+    let mut told = Teller {
+        note,
+        files,
+        frames: Vec::new(),
+    };
+    for number in 0..note.parts.len() {
+        told.part(number);
+    }
+    told.frames
+}
+
 /// One function on the stack.
-struct Frame {
-    domain: String,
-    function: String,
-    /// File and line, or why there is nothing to be said.
-    place: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The name of its domain, or `kernel`.
+    pub domain: String,
+    /// Its name.
+    pub function: String,
+    /// `at`, file and line, or why there is nothing to be said.
+    pub place: String,
+    /// It is a part of the next one, into which it was inlined.
+    pub is_inlined: bool,
 }
 
 impl fmt::Display for Frame {
@@ -159,7 +169,7 @@ fn way_out(frames: &[Frame]) -> usize {
 
 /// Kernel functions that end a domain whose thread runs.
 const ENDING: [&str; 3] = [
-    "isolation::platform::Place::",
+    "isolation::platform::here",
     "isolation::call::stack::",
     "isolation::call::end::",
 ];
@@ -193,7 +203,8 @@ impl<'a> Teller<'a> {
             self.resume(part.domain, why, sp, end);
         }
         let name = self.note.images.get(&part.domain);
-        if let Some((name, _)) = name.filter(|_| part.domain != 0)
+        // The kernel's own part, the last, has no name.
+        if let Some((name, _)) = name.filter(|(name, _)| !name.is_empty())
             && self.frames[told..]
                 .iter()
                 .all(|frame| frame.domain != *name)
@@ -304,9 +315,13 @@ impl<'a> Teller<'a> {
             }
         };
         let named = file.names.at(file.start.checked_add(place.inside(offset))?);
-        for named in &named {
+        let all = named.len();
+        for (number, named) in named.iter().enumerate() {
             let place = named.place.as_ref().map(|place| format!("at {place}"));
             self.say(name, &named.function, &place.unwrap_or_default());
+            if let Some(frame) = self.frames.last_mut() {
+                frame.is_inlined = number + 1 < all;
+            }
         }
         if named.is_empty() {
             self.say(name, &unnamed, "");
@@ -328,6 +343,7 @@ impl<'a> Teller<'a> {
             domain: domain.into(),
             function: function.into(),
             place: place.into(),
+            is_inlined: false,
         });
     }
 }
@@ -341,6 +357,7 @@ mod tests {
             domain: "a".into(),
             function: (*function).into(),
             place: (*place).into(),
+            is_inlined: false,
         };
         told.iter().map(frame).collect()
     }

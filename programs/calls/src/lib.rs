@@ -17,13 +17,14 @@ use ulib::{
 };
 
 const USAGE: &str = "
-usage: calls [-s] [on | timed | traced | off | reset]
+usage: calls [-s] [on | timed | traced | profiled | off | reset]
 Shows the calls between domains since counting was switched on: who called whom, what, how often, how many ended with an error of the
 call itself, the time inside (with waits, and calls further on), and two latencies: half of the calls took no longer than P50, 99 of
 100 no longer than P99; both are powers of two. Times are from one call in 512 (`~`), unless all are timed. The kernel counts by names: all
 instances of a domain or program are one. Calls that found no room in its table stand under `others`.
 on: switches counting on; a call takes a little longer then. timed: the same, and every call is timed. traced: as timed, and the
-kernel keeps the last events of each processor for `cargo xtask trace`, which reads them from outside. off: switches it off; what was
+kernel keeps the last events of each processor for `cargo xtask trace`, which reads them from outside. profiled: calls are not
+counted, but at each tick the kernel notes the stack, for `cargo xtask profile`. off: switches it off; what was
 counted is kept. reset: all counts begin anew.
 -s: which domain was inside which in the last samples (one every 10 ms on a busy processor). They are always there, and shown also
 where nothing was counted.";
@@ -82,6 +83,7 @@ fn counting(word: &[u8]) -> Result<Counting, Stop> {
         b"on" => Counting::On,
         b"timed" => Counting::Timed,
         b"traced" => Counting::Traced,
+        b"profiled" => Counting::Profiled,
         b"off" => Counting::Off,
         b"reset" => Counting::Reset,
         _ => {

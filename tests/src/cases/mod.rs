@@ -22,6 +22,7 @@ mod limits;
 mod manifests;
 mod mounts;
 mod power;
+mod profile;
 mod recovery;
 mod scripts;
 mod shadows;
@@ -62,6 +63,7 @@ pub fn all() -> Vec<Case> {
         calls::CASES,
         trace::CASES,
         backtraces::CASES,
+        profile::CASES,
         mounts::CASES,
         faults::CASES,
         gdb::CASES,

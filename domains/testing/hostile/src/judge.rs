@@ -227,7 +227,8 @@ impl Director {
         if self.baseline.is_none() {
             // What the kernel takes for good when somebody traces first.
             let monitor = &self.kernel.monitor;
-            let switched = [Counting::Traced, Counting::Off].map(|how| monitor.count_calls(how));
+            let switched = [Counting::Traced, Counting::Profiled, Counting::Off]
+                .map(|how| monitor.count_calls(how));
             switched
                 .into_iter()
                 .collect::<Result<(), _>>()

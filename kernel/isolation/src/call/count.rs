@@ -16,6 +16,7 @@
 
 use super::end::KERNEL_RESERVE;
 use super::handle::{Proxy, proxy_entry, registry};
+use super::stack;
 use super::thread::{current, current_id, stack_left, top};
 use crate::domain::trace;
 use crate::lock::Lock;
@@ -24,7 +25,7 @@ use abi::events::{CALL, RETURN};
 use abi::words::{CELLS, COUNTS};
 use abi::{RpcError, RpcResult, Text};
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use interfaces::{CallCount, CallSample, Counting};
 
@@ -192,6 +193,9 @@ pub fn set(how: Counting) -> RpcResult<()> {
     if how != Counting::Off {
         make(&SHEETS, SHEET_PAGES)?;
     }
+    if how == Counting::Profiled {
+        make(&stack::RING, stack::RING_PAGES)?;
+    }
     if how == Counting::Traced {
         make(&trace::RING, trace::PAGES)?;
     }
@@ -208,13 +212,14 @@ pub fn set(how: Counting) -> RpcResult<()> {
     };
     UNTIMED.store(every - 1, Relaxed);
     for entry in registry() {
-        entry.install(if how == Counting::Off {
+        entry.install(if matches!(how, Counting::Off | Counting::Profiled) {
             entry.plain
         } else {
             entry.counting
         });
     }
     drop(book);
+    stack::IS_SAMPLED.store(how == Counting::Profiled, Release);
     trace::switch(how == Counting::Traced, |kind, value| {
         trace::note(kind, 0, [current_id(), 0], value, "");
     });

@@ -9,7 +9,7 @@ use super::thread::{current, stack_left, stack_low, top};
 use super::{CALLEE_DEAD, CALLER_DEAD, Record, resume};
 use crate::domain::words::LastWords;
 use crate::domain::{self, ControlBlock, Died, Reason, queues};
-use crate::platform::{Place, platform};
+use crate::platform::{Place, here, platform};
 use alloc::sync::Arc;
 
 /// Stack that kernel functions may use which a domain calls straight.
@@ -20,7 +20,7 @@ pub(crate) const KERNEL_RESERVE: usize = 10 * 1024;
 /// The thread runs on the domain's behalf and owns nothing of the kernel's.
 pub(crate) fn crash_here(reason: Reason, mut words: LastWords) -> ! {
     let record = top();
-    die_at(record, reason, &mut words, Some(Place::here()));
+    die_at(record, reason, &mut words, Some(here()));
     // SAFETY: the code that runs belongs to the callee of the top record, which is dead now.
     unsafe { resume(record) }
 }
@@ -111,7 +111,7 @@ pub(crate) fn leave_if_dead() {
     // SAFETY: the running thread's top record and its callee.
     unsafe {
         if !(*current()).is_alive() {
-            note(Place::here(), stack_low(), top());
+            note(here(), stack_low(), top());
             resume(top());
         }
     }

@@ -9,123 +9,87 @@
 //!
 //! What stands in the log are offsets in images and on the stack, never addresses.
 
+use super::thread::{stack_low, top};
 use crate::call::Record;
 use crate::domain::words::KERNEL;
-use crate::domain::{self, Reason};
+use crate::domain::{ControlBlock, Reason};
 use crate::klog;
-use crate::platform::{Place, STACK_BYTES, platform};
-use abi::Text;
-use abi::stack::{Line, Targets, Word};
+use crate::platform::{PAGE, Place, STACK_BYTES, platform};
+use abi::stack::{FREE, FULL, Line, NUMBER_SHIFT, Note, PARTS, Part, SAMPLES, TAKEN, Targets};
+use abi::stack::{WORDS, Word};
 use core::cell::UnsafeCell;
+use core::ptr::null_mut;
 use core::slice::from_raw_parts;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 /// Stacks that wait for the reaper. A death that finds no room has none in the log.
 const NOTES: usize = 4;
-/// Words that are copied of a stack, and calls.
-const WORDS: usize = 2048;
-const PARTS: usize = 16;
 /// Words that are copied of what lies between two calls: of its beginning, and of its end if it is
 /// longer, as in a recursion without end.
 const FIRST: usize = 768;
 const LAST: usize = 128;
 
-/// What a thread did in one domain: from a call to the one that was made from there.
-#[derive(Clone, Copy)]
-struct Part {
-    domain: u32,
-    image: (usize, usize),
-    at: Place,
-    /// Its first and its last words: where they were, and which of the note's words they are now.
-    copied: [(usize, usize, usize); 2],
-}
-
-struct Note {
-    /// The number of the domain that died.
-    dead: u32,
-    name: Text<32>,
-    build: u64,
-    parts: [Part; PARTS],
-    count: usize,
-    words: [usize; WORDS],
-    used: usize,
-    /// Why it does not lead to the thread's first function.
-    cut: &'static str,
-}
-
-/// A place for a note: [`FREE`]; [`TAKEN`] by who fills it; or [`FULL`], and the reaper's.
-struct Slot(AtomicU32, UnsafeCell<Note>);
-
-const FREE: u32 = 0;
-const TAKEN: u32 = 1;
-const FULL: u32 = 2;
+/// A note, and in front of it [`FREE`]; [`TAKEN`] by who fills it; or [`FULL`], and the reaper's or
+/// the host's.
+#[repr(C)]
+pub(crate) struct Slot(AtomicU64, UnsafeCell<Note>);
 
 // SAFETY: the note is used by the one thread that has taken the slot, then by the reaper alone.
 unsafe impl Sync for Slot {}
 
 static SLOTS: [Slot; NOTES] =
-    [const { Slot(AtomicU32::new(FREE), UnsafeCell::new(Note::EMPTY)) }; NOTES];
+    [const { Slot(AtomicU64::new(FREE), UnsafeCell::new(Note::EMPTY)) }; NOTES];
 
-impl Note {
-    const EMPTY: Note = Note {
-        dead: 0,
-        name: Text::empty(),
-        build: 0,
-        parts: [Part {
-            domain: 0,
-            image: (0, 0),
-            at: Place {
-                ip: 0,
-                sp: 0,
-                bp: 0,
-            },
-            copied: [(0, 0, 0); 2],
-        }; PARTS],
-        count: 0,
-        words: [0; WORDS],
-        used: 0,
-        cut: "",
-    };
+/// [`SAMPLES`] slots, from the first time that samples are taken, for good. The host finds it by
+/// its name.
+pub(crate) static RING: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
+pub(crate) const RING_PAGES: usize = (SAMPLES * size_of::<Slot>()).div_ceil(PAGE);
+/// Whether samples are taken, and how many were.
+pub(crate) static IS_SAMPLED: AtomicBool = AtomicBool::new(false);
+static SAMPLED: AtomicU64 = AtomicU64::new(0);
 
+/// Fills a note.
+struct Copier<'a>(&'a mut Note);
+
+impl Copier<'_> {
     /// # Safety
-    /// As for [`note`].
+    /// As for [`note`], but the callee's code need not have begun to run.
     unsafe fn fill(&mut self, place: Place, low: usize, mut record: *const Record) {
-        (self.count, self.used, self.cut) = (0, 0, "");
+        (self.0.parts_used, self.0.words_used, self.0.cut) = (0, 0, 0);
         let mut at = place;
-        // SAFETY: by the caller's duty the records are linked, and what lies between them is the
-        // thread's stack.
+        // SAFETY: by the caller's duty the records are linked. They are on the stack, each in the
+        // frame of a proxy, so what lies below one is the stack, too.
         unsafe {
-            while !(*record).previous.is_null() {
-                let (block, end) = (&*(*record).domain, (*record).sp);
+            loop {
+                let (block, previous) = (&*(*record).domain, (*record).previous);
+                // The lowest stands for the kernel, and was not called.
+                let end = if previous.is_null() {
+                    record as usize
+                } else {
+                    (*record).sp
+                };
                 let start = at.sp.max(low).next_multiple_of(8);
-                if end < start || end - start > STACK_BYTES || self.count == PARTS {
-                    self.cut = if self.count == PARTS {
-                        "more calls"
-                    } else {
-                        "the stack is damaged"
-                    };
+                let is_right = start <= end && end <= record as usize && end - start <= STACK_BYTES;
+                if self.0.parts_used == PARTS || !is_right {
+                    self.0.cut = 1 + usize::from(!is_right);
                     return;
                 }
                 let words = (end - start) / 8;
                 let first = words.min(FIRST);
                 let last = (words - first).min(LAST);
-                self.parts[self.count] = Part {
-                    domain: block.id,
-                    image: (
-                        block.image_start(),
-                        block.image_start() + block.image_bytes(),
-                    ),
-                    at,
-                    copied: [self.copy(start, first), self.copy(end - last * 8, last)],
-                };
-                self.count += 1;
+                let copied = [self.copy(start, first), self.copy(end - last * 8, last)];
+                self.0.parts[self.0.parts_used] = part(block, at, copied);
+                self.0.parts_used += 1;
+                if previous.is_null() {
+                    return;
+                }
                 at = Place {
                     ip: *(end as *const usize),
                     sp: end + 8,
                     bp: (*record).rbp,
                 };
-                record = (*record).previous;
+                record = previous;
             }
         }
     }
@@ -134,54 +98,72 @@ impl Note {
     ///
     /// # Safety
     /// They are the stack's.
-    unsafe fn copy(&mut self, start: usize, count: usize) -> (usize, usize, usize) {
-        let first = self.used;
+    unsafe fn copy(&mut self, start: usize, count: usize) -> [usize; 3] {
+        let first = self.0.words_used;
         let count = count.min(WORDS - first);
         // SAFETY: by the caller's duty; the note is not on the stack, and has room for so many.
         unsafe {
-            let room = self.words.as_mut_ptr().add(first);
+            let room = self.0.words.as_mut_ptr().add(first);
             room.copy_from_nonoverlapping(start as *const usize, count);
         }
-        self.used += count;
-        (start, first, count)
+        self.0.words_used += count;
+        [start, first, count]
     }
+}
 
-    fn tell(&self) {
-        let dead = self.dead;
-        let parts = &self.parts[..self.count];
-        klog!("stack {dead}: 0 is kernel {:x}", build_of_kernel());
-        // It may be gone by now; who called it seldom is.
-        klog!("stack {dead}: {dead} is {} {:x}", self.name, self.build);
-        for (number, part) in parts.iter().enumerate() {
-            let known = |other: &Part| other.domain == part.domain;
-            let is_new = part.domain != dead && !parts[..number].iter().any(known);
-            if let Some(block) = domain::find(part.domain).filter(|_| is_new) {
-                let (name, build) = (block.name(), block.build());
-                klog!("stack {dead}: {} is {name} {build:x}", part.domain);
-            }
-        }
-        let base = parts.first().map_or(0, |part| part.at.sp);
-        for part in parts {
-            let Place { ip, sp, bp } = part.at;
-            let to = Targets {
-                domain: part.domain,
-                image: part.image.0..part.image.1,
-                kernel: platform().text(),
-                stack: base..base + STACK_BYTES,
-            };
-            let [ip, bp] = [ip, bp].map(|word| Word(&to, word));
-            klog!(
-                "stack {dead}: in {} at {ip} {:x} {bp}",
-                part.domain,
-                sp - base
-            );
-            for (start, first, count) in part.copied {
-                let words = &self.words[first..first + count];
-                Line::all(&to, words, start).for_each(|line| klog!("stack {dead}: {line}"));
-            }
-        }
-        klog!("stack {dead}: end {}", self.cut);
+fn part(block: &ControlBlock, at: Place, copied: [[usize; 3]; 2]) -> Part {
+    let mut name = [0; 32];
+    let own = block.name();
+    name[..own.as_str().len()].copy_from_slice(own.as_str().as_bytes());
+    Part {
+        domain: block.id as usize,
+        build: block.build(),
+        name,
+        image: [
+            block.image_start(),
+            block.image_start() + block.image_bytes(),
+        ],
+        at,
+        copied,
     }
+}
+
+fn write(note: &Note) {
+    let dead = note.about;
+    let parts = &note.parts[..note.parts_used];
+    klog!("stack {dead}: 0 is kernel {:x}", build_of_kernel());
+    for (number, part) in parts.iter().enumerate() {
+        if parts[..number]
+            .iter()
+            .all(|other| other.domain != part.domain)
+        {
+            let name = str::from_utf8(&part.name).unwrap_or_default();
+            let name = name.trim_end_matches('\0');
+            klog!("stack {dead}: {} is {name} {:x}", part.domain, part.build);
+        }
+    }
+    let base = parts.first().map_or(0, |part| part.at.sp);
+    for part in parts {
+        let Place { ip, sp, bp } = part.at;
+        let to = Targets {
+            domain: part.domain as u32,
+            image: part.image[0]..part.image[1],
+            kernel: platform().text(),
+            stack: base..base + STACK_BYTES,
+        };
+        let [ip, bp] = [ip, bp].map(|word| Word(&to, word));
+        klog!(
+            "stack {dead}: in {} at {ip} {:x} {bp}",
+            part.domain,
+            sp - base
+        );
+        for [start, first, count] in part.copied {
+            let words = &note.words[first..first + count];
+            Line::all(&to, words, start).for_each(|line| klog!("stack {dead}: {line}"));
+        }
+    }
+    let why = ["", "more calls", "the stack is damaged"][note.cut];
+    klog!("stack {dead}: end {why}");
 }
 
 /// Notes the stack of a thread inside of a domain that is dead, unless one is noted of it already.
@@ -213,8 +195,8 @@ pub(crate) unsafe fn note(place: Place, low: usize, record: *const Record) {
         // SAFETY: this thread has taken the slot; the rest by the caller's duty.
         unsafe {
             let note = &mut *note.get();
-            note.fill(place, low, record);
-            (note.dead, note.name, note.build) = (block.id, block.name(), block.build());
+            Copier(note).fill(place, low, record);
+            note.about = block.id.into();
         }
         state.store(FULL, Release);
     }
@@ -225,10 +207,33 @@ pub(crate) fn tell() {
     for Slot(state, note) in &SLOTS {
         if state.load(Acquire) == FULL {
             // SAFETY: a full slot is the reaper's.
-            unsafe { (*note.get()).tell() };
+            write(unsafe { &*note.get() });
             state.store(FREE, Release);
         }
     }
+}
+
+/// A tick has met the running thread at `place`, on a processor that was busy for `ns` nanoseconds:
+/// notes its stack for the host if somebody wants that. One that meets another sample half made is
+/// lost; its number is missing then.
+pub(crate) fn sample(place: Option<Place>, ns: u64) {
+    let (Some(place), false) = (place, top().is_null() || !IS_SAMPLED.load(Acquire)) else {
+        return;
+    };
+    let number = SAMPLED.fetch_add(1, Relaxed);
+    // SAFETY: there is a ring of so many if samples are wanted; zero is a slot that is free.
+    let Slot(state, note) = unsafe { &*RING.load(Acquire).add(number as usize % SAMPLES) };
+    if state.swap(TAKEN, Acquire) == TAKEN {
+        return;
+    }
+    // SAFETY: whoever found it not taken has it. The tick interrupts the thread whose records these
+    // are.
+    unsafe {
+        let note = &mut *note.get();
+        Copier(note).fill(place, stack_low(), top());
+        note.about = ns;
+    }
+    state.store(FULL | (number + 1) << NUMBER_SHIFT, Release);
 }
 
 /// What tells the kernel from others: its code, hashed, once.

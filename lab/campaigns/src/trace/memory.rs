@@ -21,9 +21,9 @@ use trefoil_gate::tool;
 use super::event::{Event, Gap, Recording};
 
 /// Where the kernel's own addresses begin; at physical address 0.
-const KERNEL_BASE: u64 = 0xffff_ffff_8000_0000;
+pub(crate) const KERNEL_BASE: u64 = 0xffff_ffff_8000_0000;
 /// Where all memory is mapped in order.
-const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
+pub(crate) const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
 /// Where the kernel begins in physical memory.
 const LOADED: u64 = 0x20_0000;
 /// QEMU's machine has a hole below 4 GiB if it has as much memory as `WITH_HOLE`; then so much is
@@ -53,17 +53,11 @@ impl Recorder {
     pub fn start(kernel: &Path, bytes: u64, folder: &Path) -> Result<Self> {
         let places = Places::of(kernel)?;
         let path = memory_file(folder, bytes);
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path);
-        let file = file.with_context(|| format!("cannot make {}", path.display()))?;
-        file.set_len(bytes)?;
+        let memory = Memory::new(&path, bytes)?;
         let is_over = Arc::new(AtomicBool::new(false));
         let taken = Arc::new(AtomicU64::new(0));
         let ring = Ring {
-            memory: Memory { file, bytes },
+            memory,
             places,
             next: 0,
             recording: Recording::default(),
@@ -123,7 +117,7 @@ fn has_room(folder: &Path, bytes: u64) -> bool {
 }
 
 /// A name that nobody else uses.
-fn memory_file(folder: &Path, bytes: u64) -> PathBuf {
+pub(crate) fn memory_file(folder: &Path, bytes: u64) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let shared = Path::new("/dev/shm");
@@ -162,14 +156,26 @@ impl Places {
 }
 
 /// The memory of a machine.
-struct Memory {
+pub(crate) struct Memory {
     file: File,
     bytes: u64,
 }
 
 impl Memory {
+    /// Makes the file `path` for `bytes` of it.
+    pub(crate) fn new(path: &Path, bytes: u64) -> Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path);
+        let file = file.with_context(|| format!("cannot make {}", path.display()))?;
+        file.set_len(bytes)?;
+        Ok(Memory { file, bytes })
+    }
+
     /// Reads what is at the physical address `from`.
-    fn read(&self, from: u64, buffer: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn read(&self, from: u64, buffer: &mut [u8]) -> io::Result<()> {
         let above = from >= 1 << 32 && self.bytes >= WITH_HOLE;
         let offset = match above {
             true => from - (1 << 32) + BELOW_HOLE,
@@ -178,7 +184,7 @@ impl Memory {
         self.file.read_exact_at(buffer, offset)
     }
 
-    fn word(&self, from: u64) -> io::Result<u64> {
+    pub(crate) fn word(&self, from: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.read(from, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))

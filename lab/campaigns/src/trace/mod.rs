@@ -11,7 +11,7 @@ pub mod check;
 mod event;
 mod intervals;
 pub mod listing;
-mod memory;
+pub(crate) mod memory;
 mod names;
 pub mod perfetto;
 pub mod picture;

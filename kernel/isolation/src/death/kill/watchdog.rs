@@ -74,6 +74,7 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
     unsafe { (*current()).charge(ns) };
     crate::call::thread::charge(ns);
     crate::call::count::meet(ns);
+    crate::call::stack::sample(frame.place(), ns);
     let record = top();
     if record.is_null() {
         return;
