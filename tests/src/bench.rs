@@ -310,6 +310,19 @@ impl Answer {
         Ok(self)
     }
 
+    /// The answer, if the kernel's log contains `text`.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn logs(self, text: &str) -> Result<Self> {
+        ensure!(
+            self.log.contains(text),
+            "expected {text:?} in the log: {}",
+            self.describe()
+        );
+        Ok(self)
+    }
+
     /// The answer, if standard error contains `text`, whatever the case of its letters.
     ///
     /// # Errors

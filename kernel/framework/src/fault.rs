@@ -87,8 +87,8 @@ fn die(frame: &TrapFrame, fault: Fault, depth: usize) -> ! {
     frame.print();
     if depth == 0 {
         print_stack(frame.place());
-        halt_others();
     }
+    halt_others();
     crate::power::stop_after_panic()
 }
 

@@ -53,6 +53,5 @@ pub(crate) fn stop_after_panic() -> ! {
         off()
     }
     crate::kprintln!("halted");
-    crate::smp::halt_others();
     interrupts::halt_forever()
 }

@@ -177,7 +177,7 @@ impl<'a> Kernel<'a> {
                 command.arg("faults").arg(&file).stdout(Stdio::piped());
                 let mut child = command.spawn().context("the launcher does not start")?;
                 let out = child.stdout.take().context("its output is piped")?;
-                Ok(Running::hosted(child, out))
+                Ok(Running::hosted(child, out, &hosted::core_file(project)))
             }
             Kernel::Bare(project, built, folder, processors) => {
                 let archive = folder.join(format!("plan-{id}.cpio"));

@@ -71,9 +71,14 @@ pub fn build(project: &Project) -> Result<Built> {
     })
 }
 
+/// The file of the core.
+pub fn core_file(project: &Project) -> PathBuf {
+    project.out.join("hosted-core")
+}
+
 /// Builds the core, unless nothing in it has changed.
 fn core(project: &Project, toolchain: &setup::Toolchain) -> Result<()> {
-    let core = project.out.join("hosted-core");
+    let core = core_file(project);
     let mark = project.out.join("hosted-core.stamp");
     let (fingerprint, key) = (
         build::fingerprint_now(project)?,
@@ -118,7 +123,7 @@ pub fn host(project: &Project, options: &Options) -> Result<i32> {
 
 /// Copies the core's log to our standard error, with stacks in words.
 fn copy_log(project: &Project, log: impl Read) {
-    let mut reader = log::reader(&project.out.join("hosted-core"));
+    let mut reader = log::reader(&core_file(project));
     let mut lines = BufReader::new(log);
     let mut line = Vec::new();
     while let Ok(1..) = lines.read_until(b'\n', &mut line) {
@@ -206,7 +211,7 @@ pub fn test(project: &Project) -> Result<Results> {
     prober.args(["run", "domains/prober", "domains/victim"]);
     prober.args(["domains/nullnet", "domains/net-shadow", "domains/forwarder"]);
     let output = tool::captured(&mut prober)?;
-    let mut reader = log::reader(&project.out.join("hosted-core"));
+    let mut reader = log::reader(&core_file(project));
     let text = reader.lines(&String::from_utf8_lossy(&output.stderr));
     let told = text.lines().filter_map(|line| line.split_once(" prober: "));
     for (_, result) in told.filter(|(_, result)| result.starts_with("test ")) {

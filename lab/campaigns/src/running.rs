@@ -2,6 +2,7 @@
 //! says while it works.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::Child;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use machine::log;
 use machine::qemu::{Ended, Machine};
 use machine::session::Session;
 
@@ -43,12 +45,14 @@ pub enum Said {
 }
 
 impl Running {
-    /// The launcher `child`, which writes its lines to `output`.
-    pub fn hosted(child: Child, output: impl Read + Send + 'static) -> Self {
+    /// The launcher `child` of the core in the file `core`, which writes its lines to `output`.
+    pub fn hosted(child: Child, output: impl Read + Send + 'static, core: &Path) -> Self {
         let (sender, lines) = mpsc::sync_channel(LINES);
+        let core = core.to_path_buf();
         thread::spawn(move || {
-            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-                let line = String::from_utf8_lossy(&line).into_owned();
+            let mut reader = log::reader(&core);
+            let lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
+            for line in lines.flat_map(|line| reader.line(&String::from_utf8_lossy(&line))) {
                 if sender.send(line).is_err() {
                     break;
                 }

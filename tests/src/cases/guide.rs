@@ -134,7 +134,9 @@ fn runs(bench: &Bench<'_>) -> Result<()> {
         .status(0)?
         .shows("a.txt\nb.txt\n")?
         .shows("restart 1 after 1 crashes")?
-        .shows("tally-watch: ")?;
+        .shows("tally-watch: ")?
+        .logs("block-tally: domain_rt::crash at runtime/src/lib.rs:")?
+        .logs("ext2: ext2_domain::")?;
     bench.expect_clean(&disk)
 }
 

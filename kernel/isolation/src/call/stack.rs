@@ -70,7 +70,9 @@ impl Copier<'_> {
                     (*record).sp
                 };
                 let start = at.sp.max(low).next_multiple_of(8);
-                let is_right = start <= end && end <= record as usize && end - start <= STACK_BYTES;
+                // A tick may come before the trampoline has written its stack pointer.
+                let is_stack = start <= end && end <= record as usize && end - start <= STACK_BYTES;
+                let is_right = is_stack && end % 8 == 0;
                 if self.0.parts_used == PARTS || !is_right {
                     self.0.cut = 1 + usize::from(!is_right);
                     return;

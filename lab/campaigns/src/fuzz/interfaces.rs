@@ -379,7 +379,7 @@ impl<'a> Ground<'a> {
                     .spawn()
                     .context("the launcher does not start")?;
                 let log = child.stderr.take().context("its log is piped")?;
-                Ok(Running::hosted(child, log))
+                Ok(Running::hosted(child, log, &hosted::core_file(project)))
             }
             Ground::Bare(built, folder, processors) => {
                 let name = bare_name(*processors);
