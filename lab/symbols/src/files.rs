@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 
 use crate::names::Names;
-use crate::unwind::Table;
+use crate::table::Table;
 
 /// A file with symbols.
 pub struct File {

@@ -24,6 +24,7 @@
 mod files;
 mod names;
 pub mod note;
+mod table;
 mod unwind;
 
 pub use unwind::Frame;
