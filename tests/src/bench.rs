@@ -231,6 +231,19 @@ impl<'a> Bench<'a> {
         self.exec_on(self.machine_with(disk), line)
     }
 
+    /// The tool itself, as the test run knows it by an environment variable, with the command
+    /// `name`.
+    ///
+    /// # Errors
+    /// If the tests were not started by the tool.
+    pub fn tool(&self, name: &str) -> Result<Command> {
+        let program =
+            std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
+        let mut command = Command::new(program);
+        command.arg(name).current_dir(&self.site.project.root);
+        Ok(command)
+    }
+
     /// Boots `machine` to its prompt.
     ///
     /// # Errors

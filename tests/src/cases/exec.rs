@@ -57,30 +57,21 @@ fn exact(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The tool itself, as the test run knows it by an environment variable.
+/// `cargo xtask run`, with a disk of the test's own.
 fn run_by_tool(bench: &Bench<'_>) -> Result<Command> {
-    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
-    let mut command = Command::new(program);
-    command
-        .arg("run")
-        .arg("--disk")
-        .arg(bench.disk()?)
-        .current_dir(&bench.site.project.root);
+    let mut command = bench.tool("run")?;
+    command.arg("--disk").arg(bench.disk()?);
     Ok(command)
 }
 
 /// A name that means nothing is an error of usage, not a failure of what was asked for.
 fn no_such_names(bench: &Bench<'_>) -> Result<()> {
-    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
     for (command, name, complaint) in [
         ("bench", "nosuch", "no benchmark `nosuch`"),
         ("test", "nosuch", "no test has"),
         ("test", "host=nosuch", "no package"),
     ] {
-        let output = Command::new(&program)
-            .args([command, name])
-            .current_dir(&bench.site.project.root)
-            .output()?;
+        let output = bench.tool(command)?.arg(name).output()?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.code() == Some(2) && stderr.contains(complaint),
@@ -93,10 +84,9 @@ fn no_such_names(bench: &Bench<'_>) -> Result<()> {
 
 /// `cargo xtask test --list | head -1`, with a `head` that has gone before anything comes.
 fn lost_reader(bench: &Bench<'_>) -> Result<()> {
-    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
-    let mut child = Command::new(program)
-        .args(["test", "--list"])
-        .current_dir(&bench.site.project.root)
+    let mut child = bench
+        .tool("test")?
+        .arg("--list")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;

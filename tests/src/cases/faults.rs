@@ -1,6 +1,6 @@
 //! The fault campaign, in small: nothing that must never happen does, and a run can be done again.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -19,11 +19,9 @@ pub(super) const CASES: &[Case] = &[
 
 /// What the tool printed when it was called with `words`.
 fn faults(bench: &Bench<'_>, words: &str) -> Result<Output> {
-    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
-    let mut command = Command::new(program);
-    command.arg("faults").args(words.split_whitespace());
+    let mut command = bench.tool("faults")?;
+    command.args(words.split_whitespace());
     command.arg("--ledger").arg(bench.folder.join("ledger"));
-    command.current_dir(&bench.site.project.root);
     Ok(command.output()?)
 }
 

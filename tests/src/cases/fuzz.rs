@@ -1,7 +1,7 @@
 //! The fuzzer over interfaces, in small: every method with hostile values on 1, 2 and 4 processors,
 //! random sequences, and that a run notices a death.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -28,11 +28,8 @@ pub(super) const CASES: &[Case] = &[
 
 /// What the tool printed when it was called with `words`.
 fn fuzz(bench: &Bench<'_>, words: &str) -> Result<Output> {
-    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
-    let mut command = Command::new(program);
-    command.args(["fuzz", "interfaces"]);
-    command.args(words.split_whitespace());
-    command.current_dir(&bench.site.project.root);
+    let mut command = bench.tool("fuzz")?;
+    command.arg("interfaces").args(words.split_whitespace());
     Ok(command.output()?)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
 
@@ -18,13 +18,7 @@ pub(super) const CASES: &[Case] = &[
 
 /// `cargo xtask profile` with these words.
 fn profile(bench: &Bench<'_>, words: &[&str]) -> Result<Output> {
-    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
-    let output = Command::new(program)
-        .arg("profile")
-        .args(words)
-        .current_dir(&bench.site.project.root)
-        .output()?;
-    Ok(output)
+    Ok(bench.tool("profile")?.args(words).output()?)
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,7 +1,7 @@
 //! Kills at every instruction, in small: at some instructions of every call, and three ways to
 //! break the kernel that the campaign must notice. `cargo xtask steps` does all of them.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -25,11 +25,9 @@ pub(super) const CASES: &[Case] = &[
 
 /// What the tool printed when it was called with `words`.
 fn steps(bench: &Bench<'_>, words: &str) -> Result<Output> {
-    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
-    let mut command = Command::new(program);
-    command.arg("steps").args(words.split_whitespace());
+    let mut command = bench.tool("steps")?;
+    command.args(words.split_whitespace());
     command.arg("--ledger").arg(bench.folder.join("ledger"));
-    command.current_dir(&bench.site.project.root);
     Ok(command.output()?)
 }
 

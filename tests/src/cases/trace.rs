@@ -23,13 +23,7 @@ pub(super) const CASES: &[Case] = &[
 
 /// `cargo xtask trace` with these words.
 fn trace(bench: &Bench<'_>, words: &[&str]) -> Result<Output> {
-    let program = std::env::var_os("TREFOIL_XTASK").context("run this by `cargo xtask test`")?;
-    let output = Command::new(program)
-        .arg("trace")
-        .args(words)
-        .current_dir(&bench.site.project.root)
-        .output()?;
-    Ok(output)
+    Ok(bench.tool("trace")?.args(words).output()?)
 }
 
 fn text(bytes: &[u8]) -> String {
