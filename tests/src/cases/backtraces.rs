@@ -2,7 +2,8 @@
 //! die, is tested by the prober's `backtrace-*`; here is the system around that.
 
 use std::fs;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lab::gdb::{Action, Gdb};
@@ -17,6 +18,7 @@ pub(super) const CASES: &[Case] = &[
     case("backtrace-of-a-program-that-ends-is-not-told", not_told),
     case("backtrace-without-symbols-says-so", without_symbols),
     case("backtrace-of-a-kernel-that-panics", of_the_kernel),
+    case("backtrace-of-a-log-that-was-kept", kept),
 ];
 
 /// The frames in a log: what stands behind their numbers.
@@ -89,6 +91,45 @@ fn without_symbols(bench: &Bench<'_>) -> Result<()> {
     ensure!(frames.contains("kernel: isolation::"), "{frames}");
     ensure!(frames.contains("rv6: +0x"), "{frames}");
     ensure!(frames.contains("(no symbols of build "), "{frames}");
+    Ok(())
+}
+
+/// A log as it came over the line, read by `cargo xtask backtrace`.
+fn kept(bench: &Bench<'_>) -> Result<()> {
+    let machine = bench.machine_with(&bench.disk()?);
+    let mut session = bench.session(&machine)?;
+    session.run("crash ext2; ls /", LIMIT)?;
+    let deadline = Instant::now() + LIMIT;
+    let raw = loop {
+        let raw = fs::read_to_string(&session.guest.log)?;
+        if raw.contains(": end") || Instant::now() > deadline {
+            break raw;
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    session.type_line(b"poweroff")?;
+    session.end(LIMIT)?;
+    ensure!(frames(&raw).is_empty() && raw.contains("] stack "), "{raw}");
+    let file = bench.folder.join("raw.log");
+    fs::write(&file, raw.replace('\n', "\r\n"))?;
+    let mut command = bench.tool("backtrace")?;
+    command.arg("--kernel").arg(&machine.kernel).arg(&file);
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        output.status.success() && !said.contains("] stack "),
+        "{said}"
+    );
+    in_order(
+        &frames(&said),
+        &["ext2: ", "vfs: ", "rv6: ", "sh: ", "rv6: "],
+    )?;
+    let none = bench.tool("backtrace")?.arg("/none").output()?;
+    let errors = String::from_utf8_lossy(&none.stderr);
+    ensure!(
+        !none.status.success() && errors.contains("cannot read /none"),
+        "{errors}"
+    );
     Ok(())
 }
 
