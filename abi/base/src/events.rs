@@ -30,6 +30,7 @@ pub const INTERRUPT_OVER: u32 = 4;
 /// A thread may go on. Value: its number.
 pub const READY: u32 = 5;
 /// A call begins. Small: the number of the method. Other: the callee. Value: the interface.
+/// Text: up to four numbers of the arguments, as `idlc` has chosen them.
 pub const CALL: u32 = 6;
 /// A call is over. Small: 1 if it failed with an `RpcError`. Value: the time at which it began.
 pub const RETURN: u32 = 7;

@@ -4,12 +4,14 @@
 //! A [`Definition`] is a struct or an enum that they pass. An [`Entry`] is the declaration of what
 //! a domain wants and offers (a trait marked `#[domain]`); entries have a namespace of their own.
 //! [`types`] has what they all pass, [`ports`] what an entry is to those who load and connect
-//! domains.
+//! domains, [`seen`] what a trace shows of arguments.
 
 mod ports;
+mod seen;
 mod types;
 
 pub use ports::{Port, handle, interface_number, snake_case};
+pub use seen::{MOST_SEEN, Seen};
 pub use types::{Kind, Type, Wrong};
 
 use crate::source::{Source, Span};

@@ -6,6 +6,8 @@
 //! generated.
 // A method has as many arguments as its interface says.
 #![allow(clippy::too_many_arguments)]
+// What is traced of an argument is a `u64`, also where the argument is one.
+#![allow(clippy::unnecessary_cast)]
 #![no_std]
 
 include!(concat!(env!("OUT_DIR"), "/proxies.rs"));

@@ -19,6 +19,7 @@ pub(super) const CASES: &[Case] = &[
     case("trace-of-a-killed-domain-and-a-failing-line", killed),
     case("trace-refuses-what-it-cannot-do", refused),
     case("trace-by-the-guide", by_the_guide),
+    case("trace-lists-calls-with-their-arguments", listed),
 ];
 
 /// `cargo xtask trace` with these words.
@@ -152,7 +153,7 @@ fn killed(bench: &Bench<'_>) -> Result<()> {
     let output = trace(bench, &words)?;
     let errors = text(&output.stderr);
     ensure!(
-        errors.contains("block -> virtio-blk ") && errors.contains(": Block.read = returned <"),
+        errors.contains("block -> virtio-blk ") && errors.contains(": Block.read(sector "),
         "no calls are listed: {errors}"
     );
     ensure!(
@@ -222,6 +223,32 @@ fn refused(bench: &Bench<'_>) -> Result<()> {
         "{}",
         text(&help.stdout)
     );
+    Ok(())
+}
+
+/// Runs the other command that the guide gives: each line that it shows is there, but for the
+/// number of the thread and the time.
+fn listed(bench: &Bench<'_>) -> Result<()> {
+    let guide = fs::read_to_string(bench.site.project.root.join("docs/guide/debugging.md"))?;
+    let block = labelled(&guide, "sh trace-calls");
+    let rest = block
+        .trim()
+        .strip_prefix("cargo xtask trace --calls dd -- '");
+    let line = rest.and_then(|rest| rest.strip_suffix('\''));
+    let line = line.context("no such command")?;
+    let (disk, folder) = (bench.disk()?, bench.folder.join("trace"));
+    let (disk, out) = (disk.display().to_string(), folder.display().to_string());
+    let words = ["--calls", "dd", "--disk", &disk, "-o", &out, "--", line];
+    let errors = text(&trace(bench, &words)?.stderr);
+    let told = labelled(&guide, "text trace-listing");
+    ensure!(told.lines().count() == 3, "{told}");
+    for line in told.lines() {
+        let (_, call) = line.split_once(": ").context("no thread")?;
+        let (call, _) = call.split_once('<').context("no time")?;
+        ensure!(errors.contains(call), "no {call:?} in {errors}");
+    }
+    let reads = errors.matches("Process.read(descriptor 3, buffer 1024 elements) = returned");
+    ensure!(reads.count() == 2, "{errors}");
     Ok(())
 }
 

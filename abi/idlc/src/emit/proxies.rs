@@ -5,7 +5,7 @@
 //! its input.
 
 use super::{Code, Names};
-use crate::model::{Argument, Budget, Interface, Kind, Method, Model};
+use crate::model::{Argument, Budget, Interface, Kind, Method, Model, Seen};
 
 /// Outside the crate `interfaces`. The result is spelt out because the macro takes it apart.
 const OUTSIDE: Names = Names {
@@ -39,8 +39,9 @@ fn emit_proxy(code: &mut Code, model: &Model, interface: &Interface) {
             &result,
         );
         let moved = moved(model, method).join(", ");
+        let [numbers, lengths] = seen(model, method).map(|names| names.join(", "));
         code.line(format!(
-            "    moved [{moved}]; budget {}; frees {}; fails ({});",
+            "    moved [{moved}]; budget {}; frees {}; seen [{numbers}] [{lengths}]; fails ({});",
             budget(method.budget),
             method.frees,
             fails(method)
@@ -58,6 +59,19 @@ fn moved<'a>(model: &Model, method: &'a Method) -> Vec<&'a str> {
         .filter(owning)
         .map(|it| it.name.as_str())
         .collect()
+}
+
+/// The arguments that a trace notes by their numbers, and those by their lengths.
+fn seen<'a>(model: &Model, method: &'a Method) -> [Vec<&'a str>; 2] {
+    let (mut numbers, mut lengths) = (Vec::new(), Vec::new());
+    for (argument, seen) in method.arguments.iter().zip(model.seen(method)) {
+        match seen {
+            Some(Seen::Length) => lengths.push(argument.name.as_str()),
+            Some(_) => numbers.push(argument.name.as_str()),
+            None => {}
+        }
+    }
+    [numbers, lengths]
 }
 
 /// The pattern of an error that is an `RpcError`.

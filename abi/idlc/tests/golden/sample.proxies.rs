@@ -2,28 +2,28 @@
 
 isolation::proxy! { PartProxy: interfaces::Part, "Part" {
     fn number(&self) -> Result<u32, interfaces::RpcError>;
-        moved []; budget 0; frees false; fails (_);
+        moved []; budget 0; frees false; seen [] []; fails (_);
     fn join(&self, other: interfaces::Handle<dyn interfaces::Part>) -> Result<u32, interfaces::RpcError>;
-        moved [other]; budget 0; frees false; fails (_);
+        moved [other]; budget 0; frees false; seen [] []; fails (_);
 } }
 
 isolation::proxy! { WholeProxy: interfaces::Whole, "Whole" {
     fn nothing(&self) -> Result<(), interfaces::RpcError>;
-        moved []; budget 0; frees false; fails (_);
+        moved []; budget 0; frees false; seen [] []; fails (_);
     fn plain(
         &self,
         measure: interfaces::Measure,
         state: interfaces::State,
         flag: bool,
     ) -> Result<interfaces::State, interfaces::SampleError>;
-        moved []; budget 0; frees false; fails (interfaces::SampleError::Rpc(_));
+        moved []; budget 0; frees false; seen [flag] []; fails (interfaces::SampleError::Rpc(_));
     fn work(
         &self,
         lent: &interfaces::RRef<interfaces::Sample>,
         bytes: &interfaces::RVec<interfaces::Measure>,
         buffer: interfaces::RVec<u8>,
     ) -> Result<(interfaces::RVec<u8>, u64), interfaces::SampleError>;
-        moved [buffer]; budget 1500; frees false; fails (interfaces::SampleError::Rpc(_));
+        moved [buffer]; budget 1500; frees false; seen [] [bytes, buffer]; fails (interfaces::SampleError::Rpc(_));
     fn link(
         &self,
         part: interfaces::Handle<dyn interfaces::Part>,
@@ -31,7 +31,7 @@ isolation::proxy! { WholeProxy: interfaces::Whole, "Whole" {
         parcel: interfaces::Parcel,
         number: u128,
     ) -> Result<interfaces::Handle<dyn interfaces::Whole>, interfaces::SampleError>;
-        moved [part, more, parcel]; budget 0xffffffff; frees true; fails (interfaces::SampleError::Rpc(_));
+        moved [part, more, parcel]; budget 0xffffffff; frees true; seen [] []; fails (interfaces::SampleError::Rpc(_));
 } }
 
 /// Every interface with its proxy, in ascending order of the interface numbers.

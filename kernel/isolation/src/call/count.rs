@@ -24,6 +24,7 @@ use crate::platform::{PAGE, platform};
 use abi::events::{CALL, RETURN};
 use abi::words::{CELLS, COUNTS};
 use abi::{RpcError, RpcResult, Text};
+use core::iter::empty;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -62,14 +63,15 @@ pub unsafe fn begin<const METHOD: usize>(proxy: &Proxy) -> (usize, bool) {
 }
 
 /// The time at which a call of method `method` through `proxy` begins that is timed, in
-/// nanoseconds; not 0.
+/// nanoseconds; not 0. `words` is what a trace notes of its arguments.
 #[cold]
 #[inline(never)]
-pub fn begun(proxy: &Proxy, method: u32) -> u64 {
+pub fn begun(proxy: &Proxy, method: u32, words: &[u64]) -> u64 {
     // SAFETY: the proxy names it, so it is in memory.
     let callee = unsafe { (*proxy.domain()).id };
     let domains = [current_id(), callee];
-    trace::note(CALL, method, domains, proxy.interface, "")
+    let words = words.iter().flat_map(|word| word.to_le_bytes());
+    trace::note(CALL | method << 16, domains, proxy.interface, words)
 }
 
 /// The lower half is the caller's number, the upper half where its calls of the proxy's first
@@ -95,7 +97,8 @@ fn first_place(proxy: &Proxy) -> u64 {
 #[inline(never)]
 pub fn end(place: usize, begun: u64, failed: bool) {
     if begun != 0 {
-        trace::note(RETURN, failed.into(), [current_id(), 0], begun, "");
+        let what = RETURN | u32::from(failed) << 16;
+        trace::note(what, [current_id(), 0], begun, empty());
     }
     let Some(sheet) = sheets().and_then(|sheets| sheets.get((place - COUNTS) / 8)) else {
         return;
@@ -221,7 +224,7 @@ pub fn set(how: Counting) -> RpcResult<()> {
     drop(book);
     stack::IS_SAMPLED.store(how == Counting::Profiled, Release);
     trace::switch(how == Counting::Traced, |kind, value| {
-        trace::note(kind, 0, [current_id(), 0], value, "");
+        trace::note(kind, [current_id(), 0], value, empty());
     });
     Ok(())
 }

@@ -4,12 +4,13 @@
 /// interface's trait.
 ///
 /// `idlc` emits the invocations; see `kernel/proxies`. For each method: `moved` names the arguments
-/// that own something, `budget` is [`Method::budget`], `frees` is [`Method::frees`], and `fails` is
-/// the pattern of an error that is an `RpcError`.
+/// that own something, `budget` is [`Method::budget`], `frees` is [`Method::frees`], `seen` are
+/// arguments of which a trace notes the number, and some of which it notes the length, four at the
+/// most, and `fails` is the pattern of an error that is an `RpcError`.
 #[macro_export]
 macro_rules! proxy {
     ($proxy:ident : $interface:path, $label:literal {
-        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; frees $frees:expr ; fails ($fails:pat) ; )*
+        $( fn $method:ident(&self $(, $argument:ident : $type:ty)* $(,)?) -> $result:ty ; moved [$($moved:ident),*] ; budget $budget:expr ; frees $frees:expr ; seen [$($number:ident),*] [$($length:ident),*] ; fails ($fails:pat) ; )*
     }) => {
         /// The proxy of the interface; generated.
         #[repr(transparent)]
@@ -35,7 +36,8 @@ macro_rules! proxy {
                                 unsafe { count::begin::<{ Index::$method as usize }>(&self.0.0) };
                             // Two calls, so that the usual one keeps no time.
                             if is_timed {
-                                let begun = count::begun(&self.0.0, Index::$method as u32);
+                                let words = [$($number as u64,)* $(<[_]>::len(&$length) as u64),*];
+                                let begun = count::begun(&self.0.0, Index::$method as u32, &words);
                                 let result = <$proxy as $interface>::$method(&self.0 $(, $argument)*);
                                 count::end(place, begun, matches!(result, Err($fails)));
                                 return result;

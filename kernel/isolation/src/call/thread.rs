@@ -21,12 +21,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 /// The top call record of the running thread.
 #[inline(always)]
 pub fn top() -> *mut Record {
-    let record;
-    // SAFETY: GS points to the block described above whenever kernel or domain code runs.
-    unsafe {
-        core::arch::asm!("mov {}, gs:[{word}]", out(reg) record, word = const words::TOP, options(nostack, preserves_flags, pure, readonly))
-    };
-    record
+    word::<{ words::TOP }>() as *mut Record
 }
 
 /// Replaces it.

@@ -51,12 +51,12 @@ pub(crate) fn switch(on: bool, watcher: fn(u32, u64)) {
     }
 }
 
-/// Notes an event of the running thread, if that is wanted; `domains` are one and another, which
-/// the kind names. The time; not 0.
-pub(crate) fn note(kind: u32, small: u32, domains: [u32; 2], value: u64, text: &str) -> u64 {
+/// Notes an event of the running thread, if that is wanted: its kind with something small in the
+/// upper half, one domain and another, which the kind names. The time; not 0.
+pub(crate) fn note(what: u32, who: [u32; 2], value: u64, text: impl Iterator<Item = u8>) -> u64 {
     let time = platform().now() | 1;
     if IS_ON.load(Relaxed) {
-        let domains = u64::from(domains[0]) | u64::from(domains[1]) << 32;
+        let domains = u64::from(who[0]) | u64::from(who[1]) << 32;
         let number = WRITTEN.fetch_add(1, Relaxed) as usize;
         let here =
             place() << 4 | ((number / EVENTS) & 0xff) << 8 | (word::<STACK_LOW>() / PAGE) << 32;
@@ -65,23 +65,22 @@ pub(crate) fn note(kind: u32, small: u32, domains: [u32; 2], value: u64, text: &
         for (to, word) in event.words.iter().zip([time, domains, value]) {
             to.store(word, Relaxed);
         }
-        for (to, byte) in event.text.iter().zip(text.bytes().chain(repeat(0))) {
+        for (to, byte) in event.text.iter().zip(text.chain(repeat(0))) {
             to.store(byte, Relaxed);
         }
-        let head = u64::from(kind | small << 16) | here as u64;
-        event.head.store(head, Release);
+        event.head.store(u64::from(what) | here as u64, Release);
     }
     time
 }
 
 /// Notes that a domain enters `state`, or is in it.
 pub(crate) fn note_state(block: &ControlBlock, state: State) {
-    let small = u32::from(state.number()) | u32::from(block.reason().number()) << 8;
+    let what = STATE | u32::from(state.number()) << 16 | u32::from(block.reason().number()) << 24;
+    let name = block.name();
     note(
-        STATE,
-        small,
+        what,
         [0, block.id],
         block.parent.into(),
-        block.name().as_str(),
+        name.as_str().bytes(),
     );
 }

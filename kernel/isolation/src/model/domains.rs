@@ -103,18 +103,18 @@ unsafe impl<T: Probe> ObjectOf<T> for dyn Probe {
 }
 
 proxy!(ProbeProxy: Probe, "Probe" {
-    fn work(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; fails (_);
-    fn stay(&self) -> RpcResult<()>; moved []; budget 0; frees false; fails (_);
-    fn crash(&self, steps: u32) -> RpcResult<()>; moved []; budget 0; frees false; fails (_);
-    fn release(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees true; fails (_);
-    fn run_short(&self, short: bool, steps: u32) -> RpcResult<()>; moved []; budget 0; frees true; fails (_);
-    fn exchange(&self, nest: RRef<Nest>) -> RpcResult<RRef<Nest>>; moved [nest]; budget 0; frees false; fails (_);
-    fn keep(&self, nest: RRef<Nest>) -> RpcResult<()>; moved [nest]; budget 0; frees false; fails (_);
-    fn lend(&self, object: &RRef<Tagged>, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; fails (_);
-    fn befriend(&self, friend: Option<Handle<dyn Probe>>) -> RpcResult<()>; moved [friend]; budget 0; frees false; fails (_);
-    fn relay(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; fails (_);
-    fn stay_there(&self) -> RpcResult<()>; moved []; budget 0; frees false; fails (_);
-    fn give(&self) -> RpcResult<Handle<dyn Probe>>; moved []; budget 0; frees false; fails (_);
+    fn work(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; seen [steps] []; fails (_);
+    fn stay(&self) -> RpcResult<()>; moved []; budget 0; frees false; seen [] []; fails (_);
+    fn crash(&self, steps: u32) -> RpcResult<()>; moved []; budget 0; frees false; seen [steps] []; fails (_);
+    fn release(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees true; seen [steps] []; fails (_);
+    fn run_short(&self, short: bool, steps: u32) -> RpcResult<()>; moved []; budget 0; frees true; seen [short, steps] []; fails (_);
+    fn exchange(&self, nest: RRef<Nest>) -> RpcResult<RRef<Nest>>; moved [nest]; budget 0; frees false; seen [] []; fails (_);
+    fn keep(&self, nest: RRef<Nest>) -> RpcResult<()>; moved [nest]; budget 0; frees false; seen [] []; fails (_);
+    fn lend(&self, object: &RRef<Tagged>, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; seen [steps] []; fails (_);
+    fn befriend(&self, friend: Option<Handle<dyn Probe>>) -> RpcResult<()>; moved [friend]; budget 0; frees false; seen [] []; fails (_);
+    fn relay(&self, steps: u32) -> RpcResult<u32>; moved []; budget 0; frees false; seen [steps] []; fails (_);
+    fn stay_there(&self) -> RpcResult<()>; moved []; budget 0; frees false; seen [] []; fails (_);
+    fn give(&self) -> RpcResult<Handle<dyn Probe>>; moved []; budget 0; frees false; seen [] []; fails (_);
 });
 
 pub static REGISTRY: &[ProxyEntry] = &[ProbeProxy::entry(<dyn Probe as Interface>::NUMBER)];

@@ -72,7 +72,7 @@ struct Now {
 
 struct Builder {
     line: Timeline,
-    interfaces: Interfaces,
+    interfaces: &'static Interfaces,
     chains: BTreeMap<u64, Chain>,
     now: Vec<Now>,
     /// Numbers of threads by stack, with the times from which on they are right.
@@ -244,6 +244,10 @@ impl Builder {
 
     fn call(&mut self, event: &Event, thread: u64) {
         let method = self.interfaces.method(event.value, event.small);
+        let numbers = event.numbers();
+        let arguments = self
+            .interfaces
+            .arguments(event.value, event.small, &numbers);
         let callee = self.line.domains.name(event.other);
         self.end_pause(thread, event.time);
         self.known(thread, event.domain);
@@ -266,6 +270,7 @@ impl Builder {
             caller: event.domain,
             callee: event.other,
             method,
+            arguments,
             outcome: Outcome::Open,
             repeats,
         });

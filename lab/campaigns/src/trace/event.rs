@@ -22,8 +22,11 @@ pub struct Event {
     /// What the kind says.
     pub value: u64,
     /// Likewise.
-    pub text: String,
+    pub bytes: [u8; BYTES],
 }
+
+/// Bytes of text in an event.
+const BYTES: usize = 32;
 
 impl Event {
     /// The event in `bytes`, and how often the ring was full before it, modulo 256; `None` where
@@ -34,7 +37,6 @@ impl Event {
             u64::from_le_bytes(bytes.expect("eight bytes"))
         };
         let (head, time, domains, value) = (word(0), word(1), word(2), word(3));
-        let text = bytes[32..].split(|byte| *byte == 0).next();
         let event = Event {
             time,
             kind: (head & 0xf) as u32,
@@ -44,9 +46,21 @@ impl Event {
             domain: domains as u32,
             other: (domains >> 32) as u32,
             value,
-            text: String::from_utf8_lossy(text.unwrap_or_default()).into_owned(),
+            bytes: bytes[32..].try_into().expect("so many are left"),
         };
         (head != 0).then_some((event, (head >> 8) as u8))
+    }
+
+    /// The bytes as a name.
+    pub fn text(&self) -> String {
+        let text = self.bytes.split(|byte| *byte == 0).next();
+        String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+    }
+
+    /// The bytes as numbers.
+    pub fn numbers(&self) -> Vec<u64> {
+        let (words, _) = self.bytes.as_chunks::<8>();
+        words.iter().map(|word| u64::from_le_bytes(*word)).collect()
     }
 }
 

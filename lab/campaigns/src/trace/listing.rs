@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use super::timeline::{Call, Outcome, Timeline};
 
 /// A line for each call that a domain called `name` made or was asked, by their beginnings: when,
-/// thread, caller, callee, method, how it ended, and how long it took.
+/// thread, caller, callee, method, arguments, how it ended, and how long it took.
 ///
 /// # Errors
 /// If nobody of that name called or was called.
@@ -40,12 +40,13 @@ fn told(line: &Timeline, call: &Call) -> String {
         Outcome::Unknown => "end lost",
     };
     format!(
-        "{:12.6} thread {}: {} -> {}: {}{} = {outcome} <{:.6}>\n",
+        "{:12.6} thread {}: {} -> {}: {}({}){} = {outcome} <{:.6}>\n",
         (call.from - line.from) as f64 / 1e9,
         call.thread,
         name(call.caller),
         name(call.callee),
         call.method,
+        call.arguments,
         if call.repeats { " (again)" } else { "" },
         (call.to - call.from) as f64 / 1e9,
     )

@@ -204,6 +204,7 @@ pub fn threads(line: &Timeline) -> Vec<Lane> {
             ("caller", format!("{caller} (domain {})", call.caller)),
             ("callee", format!("{callee} (domain {})", call.callee)),
             ("method", call.method.clone()),
+            ("arguments", call.arguments.clone()),
             ("outcome", how.1.into()),
         ];
         if call.repeats {

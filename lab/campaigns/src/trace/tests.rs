@@ -5,6 +5,10 @@ use interfaces::INTERFACES;
 
 use super::*;
 
+fn bytes(text: &str) -> [u8; 32] {
+    std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0))
+}
+
 /// Two processors, thread 7 in `file` calls `disk`, which dies; its next instance is asked again.
 fn crash() -> Recording {
     let mut events = Vec::new();
@@ -18,7 +22,7 @@ fn crash() -> Recording {
             domain,
             other,
             value,
-            text: text.into(),
+            bytes: bytes(text),
         });
     };
     let block = INTERFACES.iter().find(|(_, name, _)| *name == "Block");
@@ -169,8 +173,8 @@ fn lost_events_are_shown_everywhere_and_break_nothing() {
 fn calls_of_one_domain_are_listed() {
     let line = Timeline::of(&crash());
     let text = listing::of(&line, "disk").expect("it was called");
-    let expected = "    0.000000 thread 7: file -> disk 4: Block.read = failed <0.000000>\n    \
-        0.000001 thread 7: file -> disk 5: Block.read (again) = returned <0.000000>\n";
+    let expected = "    0.000000 thread 7: file -> disk 4: Block.read(sector 0, buffer 0 elements) = failed <0.000000>\n    \
+        0.000001 thread 7: file -> disk 5: Block.read(sector 0, buffer 0 elements) (again) = returned <0.000000>\n";
     assert_eq!(text, expected);
     let error = listing::of(&line, "nobody").expect_err("there is none");
     assert_eq!(

@@ -36,6 +36,8 @@ pub struct Call {
     pub callee: u32,
     /// `Block.read`.
     pub method: String,
+    /// `sector 12, buffer 4096 elements`.
+    pub arguments: String,
     /// How it ended.
     pub outcome: Outcome,
     /// The same was asked of an earlier instance, and failed.
