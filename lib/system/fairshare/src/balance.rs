@@ -36,27 +36,45 @@ impl<C> Policy<C> {
             return None;
         }
         here.look_at.store(at.now + LOOK, Ordering::Relaxed);
+        let group = here.next_group.load(Ordering::Relaxed);
+        let limit = limit.max(self.group(group).now());
         let first = First {
             limit,
-            group: here.next_group.load(Ordering::Relaxed),
+            group,
             thread: here.next_thread.load(Ordering::Relaxed),
         };
-        let cpu = self.better(at, &first)?;
-        self.fetch(cpu, at, limit, Some((first.group, first.thread)))
+        let same = Some((first.group, first.thread));
+        let fetch = |cpu| self.fetch(cpu, at, limit, same);
+        let better = self.maybe_better(at, &first).and_then(fetch);
+        better.or_else(|| self.sibling_behind(at, &first).and_then(fetch))
     }
 
-    /// The processor where the one waits who has most right to run instead of `first`, if there is
-    /// one.
-    pub(crate) fn better(&self, at: Moment, first: &First) -> Option<usize> {
-        let better = |cpu: &usize| {
-            let there = &self.processors[*cpu];
+    /// The processor where somebody may wait who has more right than `first`, by what the queues
+    /// show of their first groups.
+    ///
+    /// That is as old as the queue's last change: the group may have run elsewhere since, even
+    /// here. Then nobody is fetched, for the queue itself is asked; but behind that group one may
+    /// wait that has just as much right as the queue shows.
+    fn maybe_better(&self, at: Moment, first: &First) -> Option<usize> {
+        let next = |cpu: usize| (self.processors[cpu].next(), cpu);
+        let (least, cpu) = self.others(at).map(next).min()?;
+        (least.saturating_add(MARGIN) < first.limit).then_some(cpu)
+    }
+
+    /// The processor where the thread of the group of `first` waits that is farthest behind it.
+    fn sibling_behind(&self, at: Moment, first: &First) -> Option<usize> {
+        let thread = |cpu: usize| {
+            let there = &self.processors[cpu];
             let same = there.next_group.load(Ordering::Relaxed) == first.group;
-            let thread = there.next_thread.load(Ordering::Relaxed);
-            let ahead = thread.saturating_add(SLICE) < first.thread && first.thread != NEVER;
-            there.next().saturating_add(MARGIN) < first.limit || same && ahead
+            same.then(|| (there.next_thread.load(Ordering::Relaxed), cpu))
         };
-        let least = |cpu: &usize| self.processors[*cpu].next();
-        self.others(at).filter(better).min_by_key(least)
+        let (least, cpu) = self.others(at).filter_map(thread).min()?;
+        (first.thread != NEVER && least.saturating_add(SLICE) < first.thread).then_some(cpu)
+    }
+
+    /// Whether somebody may wait elsewhere who has more right to run than `first`.
+    pub(crate) fn is_behind(&self, at: Moment, first: &First) -> bool {
+        self.maybe_better(at, first).is_some() || self.sibling_behind(at, first).is_some()
     }
 
     /// Takes a thread from the longest queue.

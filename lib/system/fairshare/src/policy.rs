@@ -453,7 +453,7 @@ impl<C> Policy<C> {
             };
             set(task, Word::Slice, 0);
             set(task, Word::Grace, 0);
-            if asked.affinity.count_ones() == 1 || self.better(at, &first).is_none() {
+            if asked.affinity.count_ones() == 1 || !self.is_behind(at, &first) {
                 return Some(self.runs(task, at));
             }
             // The other is fetched in its stead, unless he may not run here.

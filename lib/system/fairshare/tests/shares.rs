@@ -88,6 +88,49 @@ fn three_equal_threads_on_two_processors_get_two_thirds_each() {
 }
 
 #[test]
+fn threads_that_do_not_divide_by_the_processors_get_equal_parts() {
+    for online in 2..=8 {
+        for count in online..=3 * online {
+            let mut machine = Machine::new(online, count as u64);
+            // One after the other, as a program makes them.
+            let threads: Vec<_> = (0..count)
+                .map(|_| {
+                    machine.run(MS / 3);
+                    spin(&mut machine, 1, 1).remove(0)
+                })
+                .collect();
+            let before: Vec<_> = threads.iter().map(ran).collect();
+            machine.run(20 * SECOND);
+            let wanted = 20 * SECOND * online as u64 / count as u64;
+            for (thread, before) in threads.iter().zip(before) {
+                let is = ran(thread) - before;
+                assert!(
+                    near(is, wanted, 1.0),
+                    "{count} on {online}: {is} of {wanted}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_late_end_of_a_slice_takes_is_made_up_for() {
+    // As on an emulated machine, from which its host takes processors away: each slice is up to
+    // five times as long as it should be.
+    for seed in 1..=20 {
+        let mut machine = Machine::new(2, seed);
+        machine.late = 4 * SLICE;
+        let threads = spin(&mut machine, 1, 10);
+        machine.run(2 * SECOND);
+        for thread in &threads {
+            // No more than the longest slice.
+            let off = ran(thread).abs_diff(400 * MS);
+            assert!(off <= 5 * SLICE, "seed {seed}: {off}");
+        }
+    }
+}
+
+#[test]
 fn a_thousand_threads_take_no_more_than_the_share_of_their_group() {
     for online in [1, 2, 4] {
         let mut machine = Machine::new(online, 3);

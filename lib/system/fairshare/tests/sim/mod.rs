@@ -109,6 +109,8 @@ pub struct Machine {
     /// Nanoseconds for which a processor idled while somebody was ready.
     pub wasted: u64,
     pub switches: u64,
+    /// The end of a slice is noticed up to so many nanoseconds late.
+    pub late: u64,
 }
 
 impl Machine {
@@ -127,6 +129,7 @@ impl Machine {
             ready: 0,
             wasted: 0,
             switches: 0,
+            late: 0,
         }
     }
 
@@ -257,11 +260,20 @@ impl Machine {
             asked.affinity & all == 0 || asked.affinity >> cpu & 1 == 1,
             "not allowed here"
         );
+        let until = self.noticed(picked.until);
         self.running[cpu] = Some(Running {
             thread,
             since: self.now,
-            until: picked.until,
+            until,
         });
+    }
+
+    /// When a processor notices that it is `until`.
+    fn noticed(&mut self, until: u64) -> u64 {
+        match self.late {
+            0 => until,
+            late => until.saturating_add(self.random.from(0, late)),
+        }
     }
 
     fn step(&mut self, cpu: usize) {
@@ -286,6 +298,7 @@ impl Machine {
             {
                 Some(until) => {
                     assert!(until > self.now, "the policy asks for no time");
+                    let until = self.noticed(until);
                     if let Some(running) = &mut self.running[cpu] {
                         running.until = until;
                     }
