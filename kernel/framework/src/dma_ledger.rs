@@ -40,6 +40,8 @@ struct Device<M> {
 pub enum NoReset {
     /// An older driver says that it has reset a device which a younger one has.
     Outdated,
+    /// The driver is dead, or its pool was stopped.
+    Gone,
     /// There is no memory to note it.
     NoMemory,
 }
@@ -106,12 +108,22 @@ impl<M> Ledger<M> {
     }
 
     /// The device was reset by its driver, whose pool was born so, and is going to run. Returns
-    /// what may be freed now.
+    /// what may be freed now. `lives`: the driver does, and its pool was not stopped, as seen under
+    /// the lock of the ledger.
     ///
     /// # Errors
+    /// [`NoReset::Gone`]: it does not live, so nobody would stop the device.
     /// [`NoReset::Outdated`]: there is a younger pool, whose memory the device may know.
     /// [`NoReset::NoMemory`].
-    pub fn reset(&mut self, number: u32, birth: Birth) -> Result<Vec<Vec<M>>, NoReset> {
+    pub fn reset(
+        &mut self,
+        number: u32,
+        birth: Birth,
+        lives: bool,
+    ) -> Result<Vec<Vec<M>>, NoReset> {
+        if !lives {
+            return Err(NoReset::Gone);
+        }
         let Some(device) = self.device(number) else {
             return Ok(Vec::new());
         };

@@ -186,13 +186,11 @@ impl Pool {
         } = self.device;
         let (free, started) = {
             let mut ledger = LEDGER.lock();
-            let is_dead = user.is_some_and(|user| !user.is_alive());
-            if is_dead || self.stopped.load(Ordering::SeqCst) {
-                return Err(HardwareError::NoSuchResource);
-            }
-            let free = ledger.reset(number(self.device), self.birth);
+            let lives = user.is_none_or(|user| user.is_alive());
+            let lives = lives && !self.stopped.load(Ordering::SeqCst);
+            let free = ledger.reset(number(self.device), self.birth, lives);
             let free = free.map_err(|why| match why {
-                NoReset::Outdated => HardwareError::NoSuchResource,
+                NoReset::Outdated | NoReset::Gone => HardwareError::NoSuchResource,
                 NoReset::NoMemory => HardwareError::Rpc(RpcError::NoMemory),
             })?;
             (free, framework::pci::start(bus, device, function))
