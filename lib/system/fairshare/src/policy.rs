@@ -207,10 +207,7 @@ impl<C> Policy<C> {
                 let new = virtual_time.saturating_add(scaled(used, asked.weight()));
                 set(task, Word::Virtual, new);
             }
-            Class::Deadline { .. } => {
-                let budget = get(task, Word::Budget).saturating_sub(used);
-                set(task, Word::Budget, budget);
-            }
+            Class::Deadline { runtime, period } => spend(task, used, runtime, period),
             _ => self.queues[at.cpu].with(|queue| queue.spend_real_time(used, at.now)),
         }
         let processor = &self.processors[at.cpu];
@@ -227,6 +224,17 @@ impl<C> Policy<C> {
             set(task, Word::Waited, at.now);
         }
     }
+}
+
+/// Takes what a thread with a deadline has used from its budget. For what it ran beyond, since the
+/// end was noticed late, its period is as much longer as that is of its budget.
+fn spend<T: Task>(task: &T, used: u64, runtime: u64, period: u64) {
+    let (deadline, budget) = (get(task, Word::Deadline), get(task, Word::Budget));
+    let beyond = u128::from(used.saturating_sub(budget));
+    let longer = beyond * u128::from(period) / u128::from(runtime.max(1));
+    let longer = u64::try_from(longer).unwrap_or(u64::MAX);
+    set(task, Word::Budget, budget.saturating_sub(used));
+    set(task, Word::Deadline, deadline.saturating_add(longer));
 }
 
 /// What a thread is compared by with others of its class.

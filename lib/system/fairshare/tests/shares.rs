@@ -359,6 +359,27 @@ fn a_deadline_thread_that_never_stops_takes_no_more_than_its_budget() {
 }
 
 #[test]
+fn a_deadline_thread_pays_for_what_it_ran_beyond_its_budget() {
+    for seed in 1..=8 {
+        let mut machine = Machine::new(1, seed);
+        machine.late = 2 * SLICE;
+        spin(&mut machine, 1, 2);
+        let class = Class::Deadline {
+            runtime: 2 * MS,
+            period: 10 * MS,
+        };
+        let greedy = machine.spawn(Attributes { class, ..of(2) }, Does::Spin, false);
+        machine.run(10 * SECOND);
+        // The end of its rest is noticed late, too.
+        let is = ran(&greedy);
+        assert!(
+            (SECOND..=2 * SECOND + 20 * MS).contains(&is),
+            "seed {seed}: {is}"
+        );
+    }
+}
+
+#[test]
 fn real_time_goes_first_but_leaves_a_tenth() {
     let mut machine = Machine::new(1, 6);
     let fair = spin(&mut machine, 1, 3);
