@@ -27,6 +27,14 @@ pub static TESTS: &[Test] = &[
     ("share-affinity-holds", affinity),
     ("share-urgent-thread-runs-though-all-spin", urgent),
     ("share-reaper-runs-though-all-spin", reaper),
+    (
+        "share-deadline-gives-the-budget-and-no-more",
+        deadline_budget,
+    ),
+    (
+        "share-deadlines-that-cannot-be-kept-are-refused",
+        deadlines_refused,
+    ),
     ("share-thread-changes-its-group", joins),
     ("share-numbers-of-groups-run-out-and-come-back", run_out),
 ];
@@ -182,6 +190,86 @@ fn urgent() -> Result<(), String> {
     let all = || naps.load(Ordering::Relaxed) == 100;
     let done = among_spinners(|| alongside_as(1, &kind, &nap, |_| eventually(all)))??;
     check!(done, "{naps:?} naps of 100 in a minute");
+    Ok(())
+}
+
+fn deadline(runtime: u64, period: u64) -> Attributes {
+    let class = Class::Deadline { runtime, period };
+    Attributes {
+        class,
+        ..Attributes::NORMAL
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+/// A fifth of a processor beside forty siblings on each, whose part is a fortieth; and no more,
+/// though it never waits.
+fn deadline_budget() -> Result<(), String> {
+    let stop = AtomicBool::new(false);
+    let kind = |_| (deadline(2 * MS, 10 * MS), Group::system());
+    let spin = |_| {
+        while !stop.load(Ordering::Relaxed) {
+            relax();
+        }
+    };
+    let (is, passed) = among_spinners(|| {
+        alongside_as(1, &kind, &spin, |ids| {
+            let (before, begin) = (used(ids), time::now_ns());
+            sleep_ms(1000);
+            let is = used(ids) - before;
+            stop.store(true, Ordering::Relaxed);
+            (is, time::now_ns() - begin)
+        })
+    })??;
+    check!(
+        is > passed / 10 && is < passed / 2,
+        "{is} ns of {passed} ns with a fifth promised"
+    );
+    Ok(())
+}
+
+/// Whether a thread with a deadline starts, which ends at once.
+fn starts(runtime: u64, period: u64) -> bool {
+    let kind = |_| (deadline(runtime, period), Group::system());
+    alongside_as(1, &kind, &|_| (), |_| ()).is_ok()
+}
+
+/// Two fifths can be promised twice on each processor, and again when they have been given back;
+/// nonsense never.
+fn deadlines_refused() -> Result<(), String> {
+    let (all, held) = (2 * smp::online(), AtomicBool::new(true));
+    let kind = |_| (deadline(4 * MS, 10 * MS), Group::system());
+    let hold = |_| {
+        eventually(|| !held.load(Ordering::Relaxed));
+    };
+    let nonsense = [
+        (0, 10 * MS),
+        (11 * MS, 10 * MS),
+        (1, 0),
+        (u64::MAX, u64::MAX),
+        (u64::MAX, 10 * MS),
+        (9 * MS, 10 * MS),
+        (u64::MAX / 2, u64::MAX),
+    ];
+    for _ in 0..3 {
+        held.store(true, Ordering::Relaxed);
+        let more = alongside_as(all, &kind, &hold, |_| {
+            let more = starts(4 * MS, 10 * MS);
+            held.store(false, Ordering::Relaxed);
+            more
+        })?;
+        check!(!more, "{all} promises and one more");
+        for (runtime, period) in nonsense {
+            check!(!starts(runtime, period), "{runtime} of {period} ns");
+        }
+        task::reap(token());
+        check!(
+            eventually(|| starts(4 * MS, 10 * MS)),
+            "what was promised does not come back"
+        );
+        task::reap(token());
+    }
     Ok(())
 }
 

@@ -32,6 +32,9 @@ fn attributes(thread: &Thread) -> fairshare::Attributes {
             task::Class::Fair => fairshare::Class::Fair,
             task::Class::Fifo(priority) => fairshare::Class::Fifo(priority),
             task::Class::RoundRobin(priority) => fairshare::Class::RoundRobin(priority),
+            task::Class::Deadline { runtime, period } => {
+                fairshare::Class::Deadline { runtime, period }
+            }
         },
         weight: asked.weight,
         affinity: asked.affinity,
@@ -129,6 +132,14 @@ fn moment(at: Moment) -> fairshare::Moment {
 impl Scheduler for FairShare {
     fn admit(&self, threads: usize, online: usize) -> bool {
         self.policy.admit(threads, online)
+    }
+
+    fn promise(&self, runtime: u64, period: u64, online: usize) -> Option<usize> {
+        self.policy.promise(runtime, period, online)
+    }
+
+    fn release(&self, cpu: usize, runtime: u64, period: u64) {
+        self.policy.release(cpu, runtime, period);
     }
 
     fn open_group(&self, group: u32, share: Share) {

@@ -4,9 +4,10 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::group::Group;
-use super::policy::{Attributes, Reason, Scheduler};
+use super::policy::{Attributes, Class, Reason, Scheduler};
 use super::thread::{RunQueue, State, Thread, ThreadId, ThreadRef};
 use super::{sched, table, wait};
+use crate::arch::MAX_CPUS;
 use crate::arch::switch::{self, PREPARED_WORDS};
 use crate::mem::NoMemory;
 use crate::mem::kspace::{self, Region};
@@ -37,7 +38,8 @@ pub fn spawn(
     spawn_as(name, entry, arg, stack_pages, attributes, group)
 }
 
-/// As [`spawn`], with attributes, in a group.
+/// As [`spawn`], with attributes, in a group. Refused, too, if a deadline is asked for that cannot
+/// be promised.
 pub fn spawn_as(
     name: &str,
     entry: extern "C" fn(usize),
@@ -54,6 +56,11 @@ pub fn spawn_as(
         table::release(id);
         return Err(NoMemory);
     }
+    let Some(attributes) = promised(attributes) else {
+        table::release(id);
+        return Err(NoMemory);
+    };
+    // From here on the thread's drop takes the promise back.
     let thread = Thread::new(id, name, stack, low, sp, attributes, group);
     let Ok(thread) = Arc::try_new(thread) else {
         table::release(id);
@@ -65,6 +72,16 @@ pub fn spawn_as(
     drop(irq);
     super::preempt_point();
     Ok(id)
+}
+
+/// The attributes with the processor where the policy promises what they ask for.
+fn promised(asked: Attributes) -> Option<Attributes> {
+    let Class::Deadline { runtime, period } = asked.class else {
+        return Some(asked);
+    };
+    let cpu = sched::policy().promise(runtime, period, smp::online())?;
+    let affinity = 1 << (cpu % MAX_CPUS);
+    Some(Attributes { affinity, ..asked })
 }
 
 /// Frees what is to be freed before more is taken, so that a program which makes and ends threads

@@ -20,6 +20,14 @@ pub enum Class {
     Fifo(u8),
     /// In turn with others of its priority.
     RoundRobin(u8),
+    /// The earliest deadline first. Who asks for it is refused unless the policy promises it, and
+    /// runs on the processor that the policy names.
+    Deadline {
+        /// Nanoseconds that it may run in each period.
+        runtime: u64,
+        /// Nanoseconds.
+        period: u64,
+    },
 }
 
 /// What is asked for a thread beside its group. The policy brings any value into bounds.
@@ -119,6 +127,15 @@ pub trait Scheduler: Sync {
     /// Makes room for `threads` threads on `online` processors; whether there is. Called with
     /// interrupts enabled.
     fn admit(&self, threads: usize, online: usize) -> bool;
+
+    /// Promises a thread `runtime` of each `period` nanoseconds on one of `online` processors;
+    /// which. `None`: more than is left, or nonsense.
+    fn promise(&self, _runtime: u64, _period: u64, _online: usize) -> Option<usize> {
+        None
+    }
+
+    /// Takes back what was promised on processor `cpu`.
+    fn release(&self, _cpu: usize, _runtime: u64, _period: u64) {}
 
     /// A group begins, which has no threads yet.
     fn open_group(&self, group: u32, share: Share);

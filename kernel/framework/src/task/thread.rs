@@ -11,8 +11,9 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize
 use core::{fmt, ptr};
 
 use super::group::{self, Group};
-use super::policy::Attributes;
+use super::policy::{Attributes, Class};
 use super::queue::{Link, ThreadQueue};
+use super::sched;
 use crate::arch::trap::TrapFrame;
 use crate::mem::kspace::Region;
 use crate::time::{Stopwatch, now_ns};
@@ -278,5 +279,9 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         drop(Group::from_number(*self.group.get_mut()));
+        if let Class::Deadline { runtime, period } = self.attributes.class {
+            let cpu = self.attributes.affinity.trailing_zeros() as usize;
+            sched::policy().release(cpu, runtime, period);
+        }
     }
 }
