@@ -19,6 +19,8 @@ pub mod holes;
 pub mod kspace;
 pub mod map;
 pub mod meta;
+#[cfg(test)]
+mod pages_model;
 #[cfg(target_os = "none")]
 pub(crate) mod paging;
 #[cfg(target_os = "none")]
