@@ -1,0 +1,110 @@
+//! The page protocol of memory objects: who may use, write, load, clean and remove a page at the
+//! same time, without a lock.
+//!
+//! A page is one atomic word ([`Page`]): the number of its frame, and what is to be known of it. A
+//! frame is counted elsewhere, by who implements [`Frames`]: the kernel in the frame's slot, a test
+//! in a word of its own. What all pages of an object have in common, how many there may be and
+//! whether they may still change, is in [`Bounds`].
+//!
+//! # Orders
+//! - A page's word changes by compare-and-swap only, with [`Ordering::SeqCst`]. Whoever reads the
+//!   word with `Acquire` sees the bytes of a load that has ended, and those of a write that is
+//!   marked.
+//! - [`Frames::share`] acquires, and every change of a count releases. So who gets a count on a
+//!   frame in its next life sees, in its second look at the word, that the page has lost it.
+//! - [`Frames::freeze`] acquires: who freezes has seen all that was done under the counts before.
+//! - The limit and the word of a new page are a Dekker pair: who adds writes the word and then
+//!   reads the limit, who shrinks writes the limit and then reads the words, all `SeqCst`.
+//! - The writers' count and the seal are one word.
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod bounds;
+mod page;
+#[cfg(test)]
+mod tests;
+
+pub use bounds::{Bounds, Sealed, Writing};
+pub use page::{Held, Missing, Page, Refused, Tags};
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// An atomic word of 64 bits: `core`'s, or one whose accesses a model checker watches.
+pub trait Word: Send + Sync {
+    /// A word with this value.
+    fn new(value: u64) -> Self;
+    /// Reads it.
+    fn load(&self, order: Ordering) -> u64;
+    /// Replaces `from` by `to`, with `SeqCst`, or says with `Acquire` what is there.
+    fn replace(&self, from: u64, to: u64) -> Result<u64, u64>;
+}
+
+impl Word for AtomicU64 {
+    fn new(value: u64) -> Self {
+        AtomicU64::new(value)
+    }
+    #[inline(always)]
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+    #[inline(always)]
+    fn replace(&self, from: u64, to: u64) -> Result<u64, u64> {
+        self.compare_exchange(from, to, Ordering::SeqCst, Ordering::Acquire)
+    }
+}
+
+/// The frames under pages, and their counts. Frame 0 is nobody's; numbers have 52 bits.
+///
+/// A frame is unused, has a count of owners, or is frozen. A freeze lasts for a few instructions:
+/// who freezes keeps its processor until then.
+pub trait Frames {
+    /// Takes an unused frame for untyped bytes, with a count of one. `None`: there is no memory.
+    fn claim(&self) -> Option<u64>;
+    /// Adds a count, with `Acquire`, if the frame is in use for untyped bytes and not frozen.
+    fn share(&self, frame: u64) -> bool;
+    /// Takes a count away, with `Release`; the last one frees the frame. Waits while it is frozen.
+    fn release(&self, frame: u64);
+    /// Freezes a frame whose count is one, with `Acquire`.
+    fn freeze(&self, frame: u64) -> bool;
+    /// Gives a frozen frame its count of one back, with `Release`.
+    fn thaw(&self, frame: u64);
+    /// Frees a frozen frame, with `Release`.
+    fn give_up(&self, frame: u64);
+    /// A load of some page is over: whoever waits for one looks again.
+    fn wake(&self);
+    /// One round of waiting for a frame to be thawed or given up.
+    fn pause(&self);
+    /// Whether a step is left out on purpose. Only tests of the tests do.
+    #[inline(always)]
+    fn breaks(&self, _step: Step) -> bool {
+        false
+    }
+}
+
+/// A step that tests leave out or turn round, to show that they would notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A reader looks at the word again.
+    SecondLook,
+    /// The second look minds that the page may be loading.
+    SecondLookForLoading,
+    /// A write marks the page after it has copied.
+    MarkLast,
+    /// A mark is set only while the page has the frame that was written.
+    MarkThatFrame,
+    /// A page is frozen before its word is cleared.
+    FreezeFirst,
+    /// A load holds a count of its own.
+    LoadHolds,
+    /// A load that breaks off leaves no frame in the page.
+    BreakOffEmpties,
+    /// A load that breaks off wakes who waits for it.
+    BreakOffWakes,
+    /// Pages are written back once at a time.
+    OneCleanAtATime,
+    /// Who adds a page looks at the limit afterwards.
+    LimitAfterwards,
+}

@@ -1,0 +1,358 @@
+//! The word of one page, and all that may happen to it.
+
+use crate::{Bounds, Frames, Step, Word};
+use core::sync::atomic::Ordering;
+
+const EMPTY: u64 = 0;
+const DIRTY: u64 = 1 << 63;
+const WRITEBACK: u64 = 1 << 62;
+const ACCESSED: u64 = 1 << 61;
+const LOADING: u64 = 1 << 60;
+const FRAME: u64 = (1 << 52) - 1;
+
+/// Why a page cannot be used now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// It has no frame.
+    Absent,
+    /// It is being loaded. [`Frames::wake`] says when to look again.
+    Loading,
+    /// It had a frame when the copy began, and was cut off meanwhile: nothing was written.
+    Cut,
+}
+
+/// Why a page could not be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It has a frame already, or somebody loads it.
+    Present,
+    /// It lies at or beyond the limit.
+    Beyond,
+    /// There is no memory.
+    NoMemory,
+}
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tags {
+    /// It has a frame.
+    pub present: bool,
+    /// It was written since the last [`Page::clean`].
+    pub dirty: bool,
+    /// It is being written back. Whoever finds this after a crash takes it for dirty.
+    pub writeback: bool,
+    /// It was used since the last [`Page::age`].
+    pub accessed: bool,
+    /// Its content is not there yet.
+    pub loading: bool,
+}
+
+/// A count on a frame.
+#[derive(Debug)]
+pub struct Held<'a, F: Frames> {
+    frames: &'a F,
+    frame: u64,
+}
+
+impl<F: Frames> Held<'_, F> {
+    /// The frame's number.
+    pub fn frame(&self) -> u64 {
+        self.frame
+    }
+}
+
+impl<F: Frames> Drop for Held<'_, F> {
+    fn drop(&mut self) {
+        self.frames.release(self.frame);
+    }
+}
+
+/// One page of a memory object.
+#[derive(Debug)]
+pub struct Page<W>(W);
+
+impl<W: Word> Page<W> {
+    /// A page without a frame.
+    pub fn empty() -> Self {
+        Page(W::new(EMPTY))
+    }
+
+    /// What is known of it at this moment.
+    pub fn tags(&self) -> Tags {
+        let word = self.0.load(Ordering::Acquire);
+        Tags {
+            present: word & FRAME != 0,
+            dirty: word & DIRTY != 0,
+            writeback: word & WRITEBACK != 0,
+            accessed: word & ACCESSED != 0,
+            loading: word & LOADING != 0,
+        }
+    }
+
+    /// Replaces the word by what `next` makes of it, until it says `None`. Returns what was there.
+    fn update(&self, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let mut word = self.0.load(Ordering::Acquire);
+        loop {
+            match self.0.replace(word, next(word)?) {
+                Ok(before) => return Some(before),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// A count on the page's frame, whose content is there.
+    ///
+    /// # Errors
+    /// [`Missing::Absent`] and [`Missing::Loading`].
+    pub fn hold<'a, F: Frames>(&self, frames: &'a F) -> Result<Held<'a, F>, Missing> {
+        loop {
+            let word = self.0.load(Ordering::Acquire);
+            let frame = usable(word)?;
+            if !frames.share(frame) {
+                // Somebody removes the page, or has done so.
+                frames.pause();
+                continue;
+            }
+            let held = Held { frames, frame };
+            // Before the count was raised the frame may have gone to somebody else, or gone and
+            // come back for another load of this page.
+            let mut mask = FRAME | LOADING;
+            if frames.breaks(Step::SecondLookForLoading) {
+                mask = FRAME;
+            }
+            let again = self.0.load(Ordering::Acquire);
+            if again & mask == word & mask || frames.breaks(Step::SecondLook) {
+                return Ok(held);
+            }
+        }
+    }
+
+    /// Has `copy` read from the page's frame.
+    ///
+    /// # Errors
+    /// [`Missing::Absent`] and [`Missing::Loading`].
+    pub fn read<F: Frames, R>(
+        &self,
+        frames: &F,
+        copy: impl FnOnce(u64) -> R,
+    ) -> Result<R, Missing> {
+        let held = self.hold(frames)?;
+        let result = copy(held.frame);
+        let accessed =
+            |word| (word & FRAME == held.frame && word & ACCESSED == 0).then_some(word | ACCESSED);
+        self.update(accessed);
+        Ok(result)
+    }
+
+    /// Has `copy` write to the page's frame, and marks the page. The second result is whether it
+    /// was clean before.
+    ///
+    /// # Errors
+    /// [`Missing`]. With [`Missing::Cut`] whatever was copied counts as not written.
+    pub fn write<F: Frames, R>(
+        &self,
+        frames: &F,
+        copy: impl FnOnce(u64) -> R,
+    ) -> Result<(R, bool), Missing> {
+        let held = self.hold(frames)?;
+        if frames.breaks(Step::MarkLast) {
+            let first = self.mark(&held)?;
+            return Ok((copy(held.frame), first));
+        }
+        let result = copy(held.frame);
+        Ok((result, self.mark(&held)?))
+    }
+
+    /// Marks the page dirty if it still has this frame. Returns whether it was clean.
+    fn mark<F: Frames>(&self, held: &Held<F>) -> Result<bool, Missing> {
+        let any = held.frames.breaks(Step::MarkThatFrame);
+        let dirty = |word| (word & FRAME == held.frame || any).then_some(word | DIRTY | ACCESSED);
+        let before = self.update(dirty).ok_or(Missing::Cut)?;
+        Ok(before & DIRTY == 0)
+    }
+
+    /// Takes the dirty mark away for a write-back, which reads from the frame that is held. `None`:
+    /// there is nothing to write, or an earlier write-back is under way.
+    pub fn clean<'a, F: Frames>(&self, frames: &'a F) -> Option<Held<'a, F>> {
+        let held = self.hold(frames).ok()?;
+        let twice = frames.breaks(Step::OneCleanAtATime);
+        self.update(|word| {
+            let due = word & DIRTY != 0 && (word & WRITEBACK == 0 || twice);
+            (word & FRAME == held.frame && due).then_some(word & !DIRTY | WRITEBACK)
+        })?;
+        Some(held)
+    }
+
+    /// The write-back from this frame is on the disk. Returns whether the page still has the frame.
+    pub fn commit<F: Frames>(&self, held: &Held<F>) -> bool {
+        let over = |word| {
+            (word & FRAME == held.frame && word & WRITEBACK != 0).then_some(word & !WRITEBACK)
+        };
+        self.update(over).is_some()
+    }
+
+    /// The write-back will not end: the page is dirty again. Whoever says so has made sure that no
+    /// write-back of this page is still to be committed. Returns whether there was one.
+    pub fn redo(&self) -> bool {
+        let dirty = |word| (word & WRITEBACK != 0).then_some(word & !WRITEBACK | DIRTY);
+        self.update(dirty).is_some()
+    }
+
+    /// Clears the mark of use. Returns whether it was set.
+    pub fn age(&self) -> bool {
+        let unused = |word| (word & ACCESSED != 0).then_some(word & !ACCESSED);
+        self.update(unused).is_some()
+    }
+
+    /// Gives a page without one a new frame. `fill` writes its first content.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn add<F: Frames, B: Word>(
+        &self,
+        frames: &F,
+        (index, bounds): (u64, &Bounds<B>),
+        fill: impl FnOnce(u64),
+    ) -> Result<(), Refused> {
+        let frame = frames.claim().ok_or(Refused::NoMemory)?;
+        fill(frame);
+        self.put(frames, (index, bounds), frame, frame)
+    }
+
+    /// Begins to load the page. The count that is returned is the request's: it lasts until no
+    /// device writes to the frame any more.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn load<'a, F: Frames, B: Word>(
+        &self,
+        frames: &'a F,
+        place: (u64, &Bounds<B>),
+    ) -> Result<Held<'a, F>, Refused> {
+        let frame = frames.claim().ok_or(Refused::NoMemory)?;
+        let held = Held { frames, frame };
+        if !frames.breaks(Step::LoadHolds) && !frames.share(frame) {
+            return Err(Refused::NoMemory);
+        }
+        self.put(frames, place, frame | LOADING, frame)?;
+        Ok(held)
+    }
+
+    /// Puts a word with a frame, whose count is the page's from now on, into an empty page.
+    fn put<F: Frames, B: Word>(
+        &self,
+        frames: &F,
+        (index, bounds): (u64, &Bounds<B>),
+        word: u64,
+        frame: u64,
+    ) -> Result<(), Refused> {
+        let early = frames.breaks(Step::LimitAfterwards) && index < bounds.limit();
+        if self.0.replace(EMPTY, word).is_err() {
+            frames.release(frame);
+            return Err(Refused::Present);
+        }
+        if early || index < bounds.limit() {
+            return Ok(());
+        }
+        // Who lowered the limit may have been here before the frame was.
+        if self.detach(word & (FRAME | LOADING)).is_some() {
+            frames.release(frame);
+            frames.wake();
+        }
+        Err(Refused::Beyond)
+    }
+
+    /// Takes the frame out of a word that has these bits of [`FRAME`] and [`LOADING`].
+    fn detach(&self, bits: u64) -> Option<u64> {
+        self.update(|word| (word & (FRAME | LOADING) == bits).then_some(EMPTY))
+    }
+
+    /// The load that holds this frame has brought the content. Returns whether the page still
+    /// waited for it.
+    pub fn end_load<F: Frames>(&self, held: &Held<F>) -> bool {
+        let there = self.update(|word| (word == held.frame | LOADING).then_some(held.frame));
+        held.frames.wake();
+        there.is_some()
+    }
+
+    /// The load that holds this frame brings nothing. The page is empty, its next load gets another
+    /// frame, and this one stays the request's. Returns whether the page still waited for it.
+    pub fn break_off<F: Frames>(&self, held: &Held<F>) -> bool {
+        let frames = held.frames;
+        if frames.breaks(Step::BreakOffEmpties) {
+            return self.end_load(held);
+        }
+        let waited = self.detach(held.frame | LOADING).is_some();
+        if waited {
+            frames.release(held.frame);
+        }
+        if !frames.breaks(Step::BreakOffWakes) {
+            frames.wake();
+        }
+        waited
+    }
+
+    /// Frees the page's frame if the page is clean and nobody else has a count on it. Returns
+    /// whether it did; otherwise the page was never without it.
+    pub fn remove<F: Frames>(&self, frames: &F) -> bool {
+        let word = self.0.load(Ordering::Acquire);
+        let frame = word & FRAME;
+        if frame == 0 || word & (DIRTY | WRITEBACK | LOADING) != 0 {
+            return false;
+        }
+        if frames.breaks(Step::FreezeFirst) {
+            return self.remove_clearing_first(frames, word);
+        }
+        if !frames.freeze(frame) {
+            return false;
+        }
+        // The frame may have left the page before it was frozen, or be written to since. A `cut`
+        // that comes now waits for the thaw with its count.
+        let cleared = self.0.replace(word, EMPTY).is_ok();
+        match cleared {
+            true => frames.give_up(frame),
+            false => frames.thaw(frame),
+        }
+        cleared
+    }
+
+    /// What [`Step::FreezeFirst`] is there against.
+    fn remove_clearing_first<F: Frames>(&self, frames: &F, word: u64) -> bool {
+        if self.0.replace(word, EMPTY).is_err() {
+            return false;
+        }
+        let frozen = frames.freeze(word & FRAME);
+        match frozen {
+            true => frames.give_up(word & FRAME),
+            false => drop(self.0.replace(EMPTY, word)),
+        }
+        frozen
+    }
+
+    /// Takes the frame away from the page whatever its state is. It lives on by the counts of
+    /// others: of who reads, of a request, of a mapping. Returns whether there was one.
+    pub fn cut<F: Frames>(&self, frames: &F) -> bool {
+        // With `SeqCst`: the other half of what `put` does after its own.
+        let mut word = self.0.load(Ordering::SeqCst);
+        while word & FRAME != 0 {
+            match self.0.replace(word, EMPTY) {
+                Ok(_) => {
+                    frames.release(word & FRAME);
+                    frames.wake();
+                    return true;
+                }
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+}
+
+/// The frame of a word whose content is there.
+fn usable(word: u64) -> Result<u64, Missing> {
+    match word & FRAME {
+        0 => Err(Missing::Absent),
+        _ if word & LOADING != 0 => Err(Missing::Loading),
+        frame => Ok(frame),
+    }
+}

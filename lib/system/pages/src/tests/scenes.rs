@@ -1,0 +1,263 @@
+//! What happens to pages at the same time, and what must hold then.
+
+use super::memory::{Kit, OWN, Shared};
+use crate::Missing;
+use core::sync::atomic::Ordering;
+use std::vec;
+use std::vec::Vec;
+
+/// What one thread does.
+pub type Act<W> = fn(&Shared<W>);
+
+/// Threads, and what must hold at their end.
+pub struct Scene<W> {
+    pub threads: Vec<Act<W>>,
+    pub end: Act<W>,
+}
+
+const WRITTEN: u64 = 5;
+
+fn read<W: Kit>(shared: &Shared<W>) {
+    let page = &shared.pages[0];
+    let seen = page.read(&shared.memory, |frame| {
+        let first = shared.memory.get(frame);
+        W::pause();
+        [first, shared.memory.get(frame)]
+    });
+    match seen {
+        Ok(seen) => assert_eq!(seen, [OWN, OWN], "another's bytes were read"),
+        Err(missing) => assert_ne!(missing, Missing::Cut),
+    }
+}
+
+fn write<W: Kit>(shared: &Shared<W>, value: u64) -> Result<((), bool), Missing> {
+    let memory = &shared.memory;
+    shared.pages[0].write(memory, |frame| memory.put(frame, value))
+}
+
+fn content<W: Kit>(shared: &Shared<W>) -> Option<u64> {
+    let memory = &shared.memory;
+    shared.pages[0].read(memory, |frame| memory.get(frame)).ok()
+}
+
+/// A page is removed under a reader, and its frame goes to somebody else.
+pub fn a_freeze_and_a_reader<W: Kit>() -> Scene<W> {
+    let remove: Act<W> = |shared| {
+        shared.pages[0].remove(&shared.memory);
+        shared.somebody_else();
+    };
+    Scene {
+        threads: vec![read, remove],
+        end: |_| {},
+    }
+}
+
+/// A page is removed under a reader, and loaded again into the same frame.
+pub fn a_reload_and_a_reader<W: Kit>() -> Scene<W> {
+    let reload: Act<W> = |shared| {
+        shared.pages[0].remove(&shared.memory);
+        let Ok(held) = shared.pages[0].load(&shared.memory, (0, &shared.bounds)) else {
+            return;
+        };
+        W::pause();
+        shared.memory.put(held.frame(), OWN);
+        assert!(shared.pages[0].end_load(&held), "nobody broke it off");
+    };
+    Scene {
+        threads: vec![read, reload],
+        end: |_| {},
+    }
+}
+
+/// A page is written while two write it back.
+pub fn a_write_and_a_clean<W: Kit>() -> Scene<W> {
+    let write_twice: Act<W> = |shared| {
+        for value in [WRITTEN, WRITTEN + 1] {
+            write(shared, value).expect("the page stays");
+        }
+    };
+    let clean: Act<W> = |shared| {
+        if let Some(held) = shared.pages[0].clean(&shared.memory) {
+            let bytes = shared.memory.get(held.frame());
+            W::pause();
+            shared.disk.put(bytes);
+            shared.pages[0].commit(&held);
+        }
+    };
+    let nothing_lost: Act<W> = |shared| {
+        let tags = shared.pages[0].tags();
+        let disk = shared.disk.load(Ordering::Relaxed);
+        let saved = content(shared) == Some(disk);
+        assert!(tags.dirty || tags.writeback || saved, "a write is lost");
+    };
+    Scene {
+        threads: vec![write_twice, clean, clean],
+        end: nothing_lost,
+    }
+}
+
+/// Two write a page back, and the first one's disk is slow.
+pub fn two_cleans<W: Kit>() -> Scene<W> {
+    let slow: Act<W> = |shared| {
+        write(shared, WRITTEN).expect("the page stays");
+        let held = shared.pages[0].clean(&shared.memory);
+        let held = held.expect("nobody else cleans yet");
+        let bytes = shared.memory.get(held.frame());
+        shared.note.put(1);
+        for _ in 0..20 {
+            W::pause();
+        }
+        shared.disk.put(bytes);
+        shared.pages[0].commit(&held);
+    };
+    let quick: Act<W> = |shared| {
+        while shared.note.load(Ordering::Acquire) == 0 {
+            W::pause();
+        }
+        write(shared, WRITTEN + 1).expect("the page stays");
+        if let Some(held) = shared.pages[0].clean(&shared.memory) {
+            shared.disk.put(shared.memory.get(held.frame()));
+            shared.pages[0].commit(&held);
+        }
+    };
+    Scene {
+        threads: vec![slow, quick],
+        end: (a_write_and_a_clean().end),
+    }
+}
+
+/// A page is written while somebody removes it.
+pub fn a_write_and_a_remove<W: Kit>() -> Scene<W> {
+    let write_once: Act<W> = |shared| match write(shared, WRITTEN) {
+        Ok(_) => shared.note.put(1),
+        Err(missing) => assert_eq!(missing, Missing::Absent, "nobody cuts"),
+    };
+    let remove: Act<W> = |shared| _ = shared.pages[0].remove(&shared.memory);
+    let written_stays: Act<W> = |shared| {
+        if shared.note.load(Ordering::Relaxed) == 1 {
+            assert!(shared.pages[0].tags().dirty, "a written page is clean");
+            assert_eq!(content(shared), Some(WRITTEN), "a write is lost");
+        }
+    };
+    Scene {
+        threads: vec![write_once, remove],
+        end: written_stays,
+    }
+}
+
+/// A page is written while it is cut and comes back as another.
+pub fn a_write_and_a_cut<W: Kit>() -> Scene<W> {
+    let write_once: Act<W> = |shared| _ = write(shared, WRITTEN);
+    let replace: Act<W> = |shared| {
+        shared.pages[0].cut(&shared.memory);
+        shared.add(0, OWN).expect("the page is empty");
+    };
+    let marked_is_written: Act<W> = |shared| {
+        let wanted = match shared.pages[0].tags().dirty {
+            true => WRITTEN,
+            false => OWN,
+        };
+        assert_eq!(content(shared), Some(wanted), "the mark is wrong");
+    };
+    Scene {
+        threads: vec![write_once, replace],
+        end: marked_is_written,
+    }
+}
+
+/// A load breaks off while one waits for it, and its device writes all the same.
+pub fn a_load_that_breaks_off<W: Kit>() -> Scene<W> {
+    let load: Act<W> = |shared| {
+        let page = &shared.pages[1];
+        let held = page.load(&shared.memory, (1, &shared.bounds));
+        let held = held.expect("the page is empty");
+        W::pause();
+        assert!(page.break_off(&held), "nobody else ends it");
+        shared.memory.put(held.frame(), WRITTEN);
+        drop(held);
+    };
+    let wait: Act<W> = |shared| {
+        let memory = &shared.memory;
+        loop {
+            let wakes = memory.wakes();
+            match shared.pages[1].read(memory, |frame| memory.get(frame)) {
+                Err(Missing::Loading) => {}
+                Err(_) => return,
+                Ok(_) => panic!("what no load brought was read"),
+            }
+            while memory.wakes() == wakes {
+                W::pause();
+            }
+        }
+    };
+    Scene {
+        threads: vec![load, wait, Shared::somebody_else],
+        end: |_| {},
+    }
+}
+
+/// A page is cut under a reader while another removes it.
+pub fn a_cut_and_a_reader<W: Kit>() -> Scene<W> {
+    let cut: Act<W> = |shared| {
+        shared.pages[0].cut(&shared.memory);
+        shared.somebody_else();
+    };
+    let remove: Act<W> = |shared| _ = shared.pages[0].remove(&shared.memory);
+    Scene {
+        threads: vec![read, cut, remove],
+        end: |shared| assert_eq!(content(shared), None, "it was cut"),
+    }
+}
+
+/// A page is added while the object shrinks.
+pub fn an_add_and_a_limit<W: Kit>() -> Scene<W> {
+    let add: Act<W> = |shared| _ = shared.add(1, OWN);
+    let shrink: Act<W> = |shared| {
+        shared.bounds.set_limit(1);
+        shared.pages[1].cut(&shared.memory);
+    };
+    Scene {
+        threads: vec![add, shrink],
+        end: |shared| assert!(!shared.pages[1].tags().present, "a page beyond the limit"),
+    }
+}
+
+/// An object is sealed while somebody writes.
+pub fn a_write_and_a_seal<W: Kit>() -> Scene<W> {
+    let write_once: Act<W> = |shared| {
+        if let Ok(writing) = shared.bounds.begin_write() {
+            write(shared, WRITTEN).expect("the page stays");
+            drop(writing);
+        }
+    };
+    let seal: Act<W> = |shared| {
+        if shared.bounds.seal() {
+            let before = content(shared);
+            W::pause();
+            assert_eq!(content(shared), before, "a write after the seal");
+        }
+    };
+    Scene {
+        threads: vec![write_once, seal],
+        end: |shared| assert!(shared.bounds.begin_write().is_err(), "it is sealed"),
+    }
+}
+
+/// A test of each scene by `$check`.
+macro_rules! each {
+    ($check:ident, $kit:ty) => {
+        $crate::tests::scenes::each!($check, $kit:
+            a_freeze_and_a_reader a_reload_and_a_reader a_write_and_a_clean two_cleans
+            a_write_and_a_remove
+            a_write_and_a_cut a_load_that_breaks_off a_cut_and_a_reader an_add_and_a_limit
+            a_write_and_a_seal);
+    };
+    ($check:ident, $kit:ty: $($name:ident)*) => { $(
+        #[test]
+        fn $name() {
+            $check($crate::tests::scenes::$name::<$kit>);
+        }
+    )* };
+}
+
+pub(super) use each;
