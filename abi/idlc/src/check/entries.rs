@@ -6,7 +6,7 @@ use crate::model::{Entry, Kind, Type, handle};
 use std::collections::BTreeSet;
 
 /// The most grants a domain can be given (`Image::start`).
-const MOST_WANTS: usize = 12;
+const MOST_WANTS: usize = 16;
 /// The most offers a domain can make (`Started::offers`).
 const MOST_OFFERS: usize = 4;
 /// The longest name of a port, in bytes (`abi::image::NAME_LENGTH`).
@@ -83,7 +83,7 @@ fn ports(walker: &mut Walker<'_>, entry: &Entry) {
         let message = format!("{} wants and {} offers", wants.len(), offers.len());
         error(
             message,
-            "at most 12 wants and 4 offers; one more interface can hand out several handles",
+            "at most 16 wants and 4 offers; one more interface can hand out several handles",
         );
     }
     if !entry.offer_names.is_empty() && entry.offer_names.len() != offers.len() {

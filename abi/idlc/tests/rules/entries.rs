@@ -140,7 +140,7 @@ pub trait Part {
 }
 "#;
 
-    entries_want_little Entry "5:11" "0 wants and 5 offers" "at most 12 wants" r#"//! D.
+    entries_want_little Entry "5:11" "0 wants and 5 offers" "at most 16 wants" r#"//! D.
 
 /// D.
 #[domain]

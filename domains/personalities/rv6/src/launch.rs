@@ -132,7 +132,7 @@ fn find(system: &System, launch: &Launch, path: &[u8]) -> Result<Node, Errno> {
 fn begin(system: &Arc<System>, process: &Arc<Process>, prepared: &Prepared) -> Result<(), Errno> {
     let calls = Calls::new(system.clone(), process.clone());
     let calls = Handle::<dyn interfaces::Process>::new(calls)?;
-    let mut grants: [Option<AnyHandle>; 12] = array::from_fn(|_| None);
+    let mut grants: [Option<AnyHandle>; 16] = array::from_fn(|_| None);
     grants[0] = Some(calls.into_any());
     let spec = DomainSpec {
         name: process.name,

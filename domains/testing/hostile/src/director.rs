@@ -263,7 +263,7 @@ impl Director {
         let image = self.foe.as_ref().ok_or("there is no image of the foe")?;
         let watch = Watch::new(self.score.clone());
         let referee = Handle::<dyn Referee>::new(Whistle(watch.clone())).map_err(no_foe)?;
-        let mut grants = [const { None }; 12];
+        let mut grants = [const { None }; 16];
         grants[REFEREE] = Some(referee.into_any());
         let options = RVec::from_slice(b"foe").map_err(no_foe)?;
         let mut started = image

@@ -175,7 +175,7 @@ impl Image for Blueprint {
     fn start(
         &self,
         spec: DomainSpec,
-        mut grants: [Option<AnyHandle>; 12],
+        mut grants: [Option<AnyHandle>; 16],
         options: RVec<u8>,
     ) -> Result<Started, StartError> {
         let is_program = self.look_at(&mut grants);

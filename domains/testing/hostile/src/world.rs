@@ -195,7 +195,7 @@ impl World {
         given: Vec<AnyHandle>,
         options: &[u8],
     ) -> Result<(), String> {
-        let mut grants = [const { None }; 12];
+        let mut grants = [const { None }; 16];
         for (grant, handle) in grants.iter_mut().zip(given) {
             *grant = Some(handle);
         }

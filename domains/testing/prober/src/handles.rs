@@ -96,18 +96,18 @@ fn typed(lab: &Lab) -> Verdict {
 }
 
 fn grants(lab: &Lab) -> Verdict {
-    let start = |grants: [Option<AnyHandle>; 12]| {
+    let start = |grants: [Option<AnyHandle>; 16]| {
         let spec = crate::lab::unlimited();
         let options = RVec::from_slice(b"").map_err(say)?;
         Ok::<_, alloc::string::String>(lab.victim_image()?.start(spec, grants, options).err())
     };
-    let mut wrong = [const { None }; 12];
+    let mut wrong = [const { None }; 16];
     wrong[0] = Some(lab.monitor.duplicate().map_err(say)?.into_any());
     match start(wrong)? {
         Some(StartError::WrongGrant(name)) => ensure!(name.as_str() == "next", "it blames {name}"),
         other => return Err(say(other)),
     }
-    let mut extra = [const { None }; 12];
+    let mut extra = [const { None }; 16];
     extra[1] = Some(lab.monitor.duplicate().map_err(say)?.into_any());
     match start(extra)? {
         Some(StartError::ExtraGrant) => Ok(()),

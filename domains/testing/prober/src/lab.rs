@@ -142,7 +142,7 @@ impl Lab {
         spec: DomainSpec,
         options: &[u8],
     ) -> Result<Result<Victim, StartError>, String> {
-        let mut grants: [Option<AnyHandle>; 12] = [const { None }; 12];
+        let mut grants: [Option<AnyHandle>; 16] = [const { None }; 16];
         grants[0] = next
             .map(|next| next.subject.duplicate())
             .transpose()

@@ -307,7 +307,7 @@ fn handed_on(lab: &Lab) -> Verdict {
         let answer = image.name();
         ensure!(answer == Err(RpcError::DomainCrashed), "{answer:?}");
         let nothing = RVec::from_slice(&[]).map_err(say)?;
-        let started = image.start(unlimited(), [const { None }; 12], nothing);
+        let started = image.start(unlimited(), [const { None }; 16], nothing);
         let refused = matches!(started, Err(StartError::Rpc(RpcError::DomainCrashed)));
         ensure!(refused, "it was started from a file that is gone");
         images.push(image);

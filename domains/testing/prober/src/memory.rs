@@ -140,7 +140,7 @@ fn kept_images(lab: &Lab) -> Verdict {
     exhaust(lab)?;
     let mut freed = 0;
     for _ in 0..4 {
-        let grants = [const { None }; 12];
+        let grants = [const { None }; 16];
         let options = RVec::from_slice(b"").map_err(say)?;
         let started = other.start(unlimited(), grants, options).map_err(say)?;
         let image = started.control.info().map_err(say)?.image_bytes;

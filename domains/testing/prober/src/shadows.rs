@@ -41,7 +41,7 @@ fn start(
     image: &Handle<dyn Image>,
     grant: Option<interfaces::AnyHandle>,
 ) -> Result<Started, String> {
-    let mut grants = [const { None }; 12];
+    let mut grants = [const { None }; 16];
     grants[0] = grant;
     let options = RVec::from_slice(&[]).map_err(say)?;
     image.start(unlimited(), grants, options).map_err(say)

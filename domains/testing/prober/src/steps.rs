@@ -216,7 +216,7 @@ impl Scene {
             return Ok(Scene::Shadowed(shadows::site(lab, 100)?));
         }
         let back = lab.start()?;
-        let mut grants = [const { None }; 12];
+        let mut grants = [const { None }; 16];
         grants[0] = Some(back.subject.duplicate().map_err(say)?.into_any());
         let options = RVec::from_slice(&[]).map_err(say)?;
         let image = lab.image("domains/forwarder")?;

@@ -28,7 +28,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering;
 
 /// Most grants of one domain.
-pub const MOST_GRANTS: usize = 12;
+pub const MOST_GRANTS: usize = 16;
 /// Most offers of one domain.
 pub const MOST_OFFERS: usize = 4;
 

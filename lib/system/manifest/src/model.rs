@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 /// Most bytes in the name of a domain, an image, a grant or a program.
 pub const LONGEST_NAME: usize = 32;
 /// Most grants of one domain, as many as one call can carry.
-pub const MOST_GRANTS: usize = 12;
+pub const MOST_GRANTS: usize = 16;
 
 /// A whole manifest. Every name in it that refers to something refers to something that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -164,7 +164,7 @@ fn grants_are_counted_and_unique() {
     for number in 0..=MOST_GRANTS {
         many.push_str(&format!("g{number} = \"kernel.power\"\n"));
     }
-    assert!(fails(&many).message.contains("13 grants"));
+    assert!(fails(&many).message.contains("17 grants"));
 }
 
 #[test]
