@@ -3,8 +3,11 @@
 //!
 //! A page is one atomic word ([`Page`]): the number of its frame, and what is to be known of it. A
 //! frame is counted elsewhere, by who implements [`Frames`]: the kernel in the frame's slot, a test
-//! in a word of its own. What all pages of an object have in common, how many there may be and
-//! whether they may still change, is in [`Bounds`].
+//! in a word of its own. Whether the pages of an object may still be changed says its [`Seal`].
+//!
+//! Who has a value of a type that implements [`Frames`] can break every count. So a kernel gives
+//! none away, but a [`Pool`] of it: from that come pages of memory objects, [`Entry`], and frames
+//! for them, [`Fresh`], and there is no way to a count but by what these do.
 //!
 //! # Orders
 //! - A page's word changes by compare-and-swap only, with [`Ordering::SeqCst`]. Whoever reads the
@@ -13,8 +16,6 @@
 //! - [`Frames::share`] acquires, and every change of a count releases. So who gets a count on a
 //!   frame in its next life sees, in its second look at the word, that the page has lost it.
 //! - [`Frames::freeze`] acquires: who freezes has seen all that was done under the counts before.
-//! - The limit and the word of a new page are a Dekker pair: who adds writes the word and then
-//!   reads the limit, who shrinks writes the limit and then reads the words, all `SeqCst`.
 //! - The writers' count and the seal are one word.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -22,13 +23,15 @@
 #[cfg(test)]
 extern crate std;
 
-mod bounds;
+mod entry;
 mod page;
+mod seal;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::{Bounds, Sealed, Writing};
-pub use page::{Held, Missing, Page, Refused, Tags};
+pub use entry::{Cleaned, Entry, Fresh, Load, Pool};
+pub use page::{Held, Missing, Page, Tags};
+pub use seal::{Seal, Sealed, Writing};
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,7 +63,7 @@ impl Word for AtomicU64 {
 ///
 /// A frame is unused, has a count of owners, or is frozen. A freeze lasts for a few instructions:
 /// who freezes keeps its processor until then.
-pub trait Frames {
+pub trait Frames: Copy {
     /// Takes an unused frame for untyped bytes, with a count of one. `None`: there is no memory.
     fn claim(&self) -> Option<u64>;
     /// Adds a count, with `Acquire`, if the frame is in use for untyped bytes and not frozen.
@@ -84,6 +87,21 @@ pub trait Frames {
     }
 }
 
+/// Frames that can be reached as bytes.
+pub trait Bytes: Frames {
+    /// Copies from byte `at` of the frame on, on which the caller has a count. Others may write to
+    /// it meanwhile: then any of their bytes are copied.
+    ///
+    /// # Panics
+    /// Beyond the end of the frame.
+    fn copy_out(&self, frame: u64, at: usize, bytes: &mut [u8]);
+    /// Copies to byte `at` of the frame on, likewise.
+    ///
+    /// # Panics
+    /// Beyond the end of the frame.
+    fn copy_in(&self, frame: u64, at: usize, bytes: &[u8]);
+}
+
 /// A step that tests leave out or turn round, to show that they would notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -105,6 +123,4 @@ pub enum Step {
     BreakOffWakes,
     /// Pages are written back once at a time.
     OneCleanAtATime,
-    /// Who adds a page looks at the limit afterwards.
-    LimitAfterwards,
 }

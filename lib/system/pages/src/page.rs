@@ -1,6 +1,7 @@
 //! The word of one page, and all that may happen to it.
 
-use crate::{Bounds, Frames, Step, Word};
+use crate::{Frames, Step, Word};
+use core::mem::ManuallyDrop;
 use core::sync::atomic::Ordering;
 
 const EMPTY: u64 = 0;
@@ -21,17 +22,6 @@ pub enum Missing {
     Cut,
 }
 
-/// Why a page could not be added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It has a frame already, or somebody loads it.
-    Present,
-    /// It lies at or beyond the limit.
-    Beyond,
-    /// There is no memory.
-    NoMemory,
-}
-
 /// What is known of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tags {
@@ -49,19 +39,34 @@ pub struct Tags {
 
 /// A count on a frame.
 #[derive(Debug)]
-pub struct Held<'a, F: Frames> {
-    frames: &'a F,
+pub struct Held<F: Frames> {
+    frames: F,
     frame: u64,
 }
 
-impl<F: Frames> Held<'_, F> {
+impl<F: Frames> Held<F> {
+    /// The one count on a new frame. `None`: there is no memory.
+    pub fn claim(frames: F) -> Option<Self> {
+        let frame = frames.claim()?;
+        Some(Held { frames, frame })
+    }
+
     /// The frame's number.
     pub fn frame(&self) -> u64 {
         self.frame
     }
+
+    /// The frame's number; its count is the caller's.
+    fn into_frame(self) -> u64 {
+        ManuallyDrop::new(self).frame
+    }
+
+    pub(crate) fn frames(&self) -> F {
+        self.frames
+    }
 }
 
-impl<F: Frames> Drop for Held<'_, F> {
+impl<F: Frames> Drop for Held<F> {
     fn drop(&mut self) {
         self.frames.release(self.frame);
     }
@@ -104,7 +109,7 @@ impl<W: Word> Page<W> {
     ///
     /// # Errors
     /// [`Missing::Absent`] and [`Missing::Loading`].
-    pub fn hold<'a, F: Frames>(&self, frames: &'a F) -> Result<Held<'a, F>, Missing> {
+    pub fn hold<F: Frames>(&self, frames: F) -> Result<Held<F>, Missing> {
         loop {
             let word = self.0.load(Ordering::Acquire);
             let frame = usable(word)?;
@@ -131,17 +136,17 @@ impl<W: Word> Page<W> {
     ///
     /// # Errors
     /// [`Missing::Absent`] and [`Missing::Loading`].
-    pub fn read<F: Frames, R>(
-        &self,
-        frames: &F,
-        copy: impl FnOnce(u64) -> R,
-    ) -> Result<R, Missing> {
+    pub fn read<F: Frames, R>(&self, frames: F, copy: impl FnOnce(u64) -> R) -> Result<R, Missing> {
         let held = self.hold(frames)?;
         let result = copy(held.frame);
-        let accessed =
-            |word| (word & FRAME == held.frame && word & ACCESSED == 0).then_some(word | ACCESSED);
-        self.update(accessed);
+        self.note_use(&held);
         Ok(result)
+    }
+
+    /// Notes that the page was used, if it still has this frame.
+    pub(crate) fn note_use<F: Frames>(&self, held: &Held<F>) {
+        let unused = |word| word & FRAME == held.frame && word & ACCESSED == 0;
+        self.update(|word| unused(word).then_some(word | ACCESSED));
     }
 
     /// Has `copy` write to the page's frame, and marks the page. The second result is whether it
@@ -151,11 +156,11 @@ impl<W: Word> Page<W> {
     /// [`Missing`]. With [`Missing::Cut`] whatever was copied counts as not written.
     pub fn write<F: Frames, R>(
         &self,
-        frames: &F,
+        frames: F,
         copy: impl FnOnce(u64) -> R,
     ) -> Result<(R, bool), Missing> {
         let held = self.hold(frames)?;
-        if frames.breaks(Step::MarkLast) {
+        if held.frames.breaks(Step::MarkLast) {
             let first = self.mark(&held)?;
             return Ok((copy(held.frame), first));
         }
@@ -164,7 +169,7 @@ impl<W: Word> Page<W> {
     }
 
     /// Marks the page dirty if it still has this frame. Returns whether it was clean.
-    fn mark<F: Frames>(&self, held: &Held<F>) -> Result<bool, Missing> {
+    pub(crate) fn mark<F: Frames>(&self, held: &Held<F>) -> Result<bool, Missing> {
         let any = held.frames.breaks(Step::MarkThatFrame);
         let dirty = |word| (word & FRAME == held.frame || any).then_some(word | DIRTY | ACCESSED);
         let before = self.update(dirty).ok_or(Missing::Cut)?;
@@ -173,9 +178,9 @@ impl<W: Word> Page<W> {
 
     /// Takes the dirty mark away for a write-back, which reads from the frame that is held. `None`:
     /// there is nothing to write, or an earlier write-back is under way.
-    pub fn clean<'a, F: Frames>(&self, frames: &'a F) -> Option<Held<'a, F>> {
+    pub fn clean<F: Frames>(&self, frames: F) -> Option<Held<F>> {
         let held = self.hold(frames).ok()?;
-        let twice = frames.breaks(Step::OneCleanAtATime);
+        let twice = held.frames.breaks(Step::OneCleanAtATime);
         self.update(|word| {
             let due = word & DIRTY != 0 && (word & WRITEBACK == 0 || twice);
             (word & FRAME == held.frame && due).then_some(word & !DIRTY | WRITEBACK)
@@ -204,62 +209,36 @@ impl<W: Word> Page<W> {
         self.update(unused).is_some()
     }
 
-    /// Gives a page without one a new frame. `fill` writes its first content.
+    /// Gives a page without one this frame, whose count is the page's from now on.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn add<F: Frames, B: Word>(
-        &self,
-        frames: &F,
-        (index, bounds): (u64, &Bounds<B>),
-        fill: impl FnOnce(u64),
-    ) -> Result<(), Refused> {
-        let frame = frames.claim().ok_or(Refused::NoMemory)?;
-        fill(frame);
-        self.put(frames, (index, bounds), frame, frame)
+    /// The page has a frame, or is being loaded: `held` comes back.
+    pub fn put<F: Frames>(&self, held: Held<F>) -> Result<(), Held<F>> {
+        match self.0.replace(EMPTY, held.frame) {
+            Ok(_) => {
+                held.into_frame();
+                Ok(())
+            }
+            Err(_) => Err(held),
+        }
     }
 
-    /// Begins to load the page. The count that is returned is the request's: it lasts until no
-    /// device writes to the frame any more.
+    /// Begins to load the page into this frame. The count that is returned is the request's: it
+    /// lasts until no device writes to the frame any more.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn load<'a, F: Frames, B: Word>(
-        &self,
-        frames: &'a F,
-        place: (u64, &Bounds<B>),
-    ) -> Result<Held<'a, F>, Refused> {
-        let frame = frames.claim().ok_or(Refused::NoMemory)?;
-        let held = Held { frames, frame };
-        if !frames.breaks(Step::LoadHolds) && !frames.share(frame) {
-            return Err(Refused::NoMemory);
+    /// As [`put`](Self::put).
+    pub fn load<F: Frames>(&self, held: Held<F>) -> Result<Held<F>, Held<F>> {
+        let shared = held.frames.breaks(Step::LoadHolds) || held.frames.share(held.frame);
+        // Nobody else knows the frame, and a frame has room for many counts.
+        debug_assert!(shared, "a frame of one's own can be shared");
+        match self.0.replace(EMPTY, held.frame | LOADING) {
+            Ok(_) => Ok(held),
+            Err(_) => {
+                held.frames.release(held.frame);
+                Err(held)
+            }
         }
-        self.put(frames, place, frame | LOADING, frame)?;
-        Ok(held)
-    }
-
-    /// Puts a word with a frame, whose count is the page's from now on, into an empty page.
-    fn put<F: Frames, B: Word>(
-        &self,
-        frames: &F,
-        (index, bounds): (u64, &Bounds<B>),
-        word: u64,
-        frame: u64,
-    ) -> Result<(), Refused> {
-        let early = frames.breaks(Step::LimitAfterwards) && index < bounds.limit();
-        if self.0.replace(EMPTY, word).is_err() {
-            frames.release(frame);
-            return Err(Refused::Present);
-        }
-        if early || index < bounds.limit() {
-            return Ok(());
-        }
-        // Who lowered the limit may have been here before the frame was.
-        if self.detach(word & (FRAME | LOADING)).is_some() {
-            frames.release(frame);
-            frames.wake();
-        }
-        Err(Refused::Beyond)
     }
 
     /// Takes the frame out of a word that has these bits of [`FRAME`] and [`LOADING`].
@@ -294,7 +273,7 @@ impl<W: Word> Page<W> {
 
     /// Frees the page's frame if the page is clean and nobody else has a count on it. Returns
     /// whether it did; otherwise the page was never without it.
-    pub fn remove<F: Frames>(&self, frames: &F) -> bool {
+    pub fn remove<F: Frames>(&self, frames: F) -> bool {
         let word = self.0.load(Ordering::Acquire);
         let frame = word & FRAME;
         if frame == 0 || word & (DIRTY | WRITEBACK | LOADING) != 0 {
@@ -317,7 +296,7 @@ impl<W: Word> Page<W> {
     }
 
     /// What [`Step::FreezeFirst`] is there against.
-    fn remove_clearing_first<F: Frames>(&self, frames: &F, word: u64) -> bool {
+    fn remove_clearing_first<F: Frames>(&self, frames: F, word: u64) -> bool {
         if self.0.replace(word, EMPTY).is_err() {
             return false;
         }
@@ -331,9 +310,8 @@ impl<W: Word> Page<W> {
 
     /// Takes the frame away from the page whatever its state is. It lives on by the counts of
     /// others: of who reads, of a request, of a mapping. Returns whether there was one.
-    pub fn cut<F: Frames>(&self, frames: &F) -> bool {
-        // With `SeqCst`: the other half of what `put` does after its own.
-        let mut word = self.0.load(Ordering::SeqCst);
+    pub fn cut<F: Frames>(&self, frames: F) -> bool {
+        let mut word = self.0.load(Ordering::Acquire);
         while word & FRAME != 0 {
             match self.0.replace(word, EMPTY) {
                 Ok(_) => {

@@ -105,5 +105,4 @@ mutants! {
     a_load_without_a_count_is_noticed: a_load_that_breaks_off, LoadHolds;
     a_broken_load_that_leaves_its_frame_is_noticed: a_load_that_breaks_off, BreakOffEmpties;
     a_broken_load_that_wakes_nobody_is_noticed: a_load_that_breaks_off, BreakOffWakes;
-    a_limit_that_is_read_too_early_is_noticed: an_add_and_a_limit, LimitAfterwards;
 }

@@ -1,6 +1,6 @@
 //! Frames with counts, in words that a model checker watches or in the host's.
 
-use crate::{Bounds, Frames, Page, Step, Word};
+use crate::{Frames, Held, Page, Seal, Step, Word};
 use core::sync::atomic::Ordering;
 use std::boxed::Box;
 
@@ -65,7 +65,7 @@ impl<W: Kit> Memory<W> {
     }
 }
 
-impl<W: Kit> Frames for Memory<W> {
+impl<W: Kit> Frames for &Memory<W> {
     fn claim(&self) -> Option<u64> {
         let free = |frame: &u64| self.slot(*frame).replace(UNUSED, BUSY).is_ok();
         let frame = (1..=COUNT as u64).find(free)?;
@@ -123,7 +123,7 @@ impl<W: Kit> Frames for Memory<W> {
 pub struct Shared<W> {
     pub memory: Memory<W>,
     pub pages: [Page<W>; 2],
-    pub bounds: Bounds<W>,
+    pub seal: Seal<W>,
     pub disk: W,
     /// What threads tell the end of the scene.
     pub note: W,
@@ -141,27 +141,33 @@ impl<W: Kit> Shared<W> {
                 broken,
             },
             pages: [Page::empty(), Page::empty()],
-            bounds: Bounds::new(2),
+            seal: Seal::open(),
             disk: W::new(OWN),
             note: W::new(0),
         };
-        shared.add(0, OWN).expect("there is memory");
+        assert!(shared.add(0, OWN), "it is empty");
         shared
     }
 
-    /// Adds a page with this content.
-    pub fn add(&self, index: usize, value: u64) -> Result<(), crate::Refused> {
-        let place = (index as u64, &self.bounds);
-        self.pages[index].add(&self.memory, place, |frame| self.memory.put(frame, value))
+    /// Adds a page with this content; whether it had none.
+    pub fn add(&self, index: usize, value: u64) -> bool {
+        let held = self.frame();
+        self.memory.put(held.frame(), value);
+        self.pages[index].put(held).is_ok()
+    }
+
+    /// A new frame.
+    pub fn frame(&self) -> Held<&Memory<W>> {
+        Held::claim(&self.memory).expect("there is memory")
     }
 
     /// Takes a frame for somebody else, who finds later what he has put there.
     pub fn somebody_else(&self) {
-        let frame = self.memory.claim().expect("there is memory");
-        self.memory.put(frame, FOREIGN);
+        let held = self.frame();
+        self.memory.put(held.frame(), FOREIGN);
         W::pause();
-        assert_eq!(self.memory.get(frame), FOREIGN, "somebody else's bytes");
-        self.memory.release(frame);
+        let bytes = self.memory.get(held.frame());
+        assert_eq!(bytes, FOREIGN, "somebody else's bytes");
     }
 
     /// Every frame is free when the pages are gone.

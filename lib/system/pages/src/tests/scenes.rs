@@ -56,7 +56,7 @@ pub fn a_freeze_and_a_reader<W: Kit>() -> Scene<W> {
 pub fn a_reload_and_a_reader<W: Kit>() -> Scene<W> {
     let reload: Act<W> = |shared| {
         shared.pages[0].remove(&shared.memory);
-        let Ok(held) = shared.pages[0].load(&shared.memory, (0, &shared.bounds)) else {
+        let Ok(held) = shared.pages[0].load(shared.frame()) else {
             return;
         };
         W::pause();
@@ -150,7 +150,7 @@ pub fn a_write_and_a_cut<W: Kit>() -> Scene<W> {
     let write_once: Act<W> = |shared| _ = write(shared, WRITTEN);
     let replace: Act<W> = |shared| {
         shared.pages[0].cut(&shared.memory);
-        shared.add(0, OWN).expect("the page is empty");
+        assert!(shared.add(0, OWN), "the page is empty");
     };
     let marked_is_written: Act<W> = |shared| {
         let wanted = match shared.pages[0].tags().dirty {
@@ -169,7 +169,7 @@ pub fn a_write_and_a_cut<W: Kit>() -> Scene<W> {
 pub fn a_load_that_breaks_off<W: Kit>() -> Scene<W> {
     let load: Act<W> = |shared| {
         let page = &shared.pages[1];
-        let held = page.load(&shared.memory, (1, &shared.bounds));
+        let held = page.load(shared.frame()).ok();
         let held = held.expect("the page is empty");
         W::pause();
         assert!(page.break_off(&held), "nobody else ends it");
@@ -209,29 +209,16 @@ pub fn a_cut_and_a_reader<W: Kit>() -> Scene<W> {
     }
 }
 
-/// A page is added while the object shrinks.
-pub fn an_add_and_a_limit<W: Kit>() -> Scene<W> {
-    let add: Act<W> = |shared| _ = shared.add(1, OWN);
-    let shrink: Act<W> = |shared| {
-        shared.bounds.set_limit(1);
-        shared.pages[1].cut(&shared.memory);
-    };
-    Scene {
-        threads: vec![add, shrink],
-        end: |shared| assert!(!shared.pages[1].tags().present, "a page beyond the limit"),
-    }
-}
-
 /// An object is sealed while somebody writes.
 pub fn a_write_and_a_seal<W: Kit>() -> Scene<W> {
     let write_once: Act<W> = |shared| {
-        if let Ok(writing) = shared.bounds.begin_write() {
+        if let Ok(writing) = shared.seal.begin_write() {
             write(shared, WRITTEN).expect("the page stays");
             drop(writing);
         }
     };
     let seal: Act<W> = |shared| {
-        if shared.bounds.seal() {
+        if shared.seal.close() {
             let before = content(shared);
             W::pause();
             assert_eq!(content(shared), before, "a write after the seal");
@@ -239,7 +226,7 @@ pub fn a_write_and_a_seal<W: Kit>() -> Scene<W> {
     };
     Scene {
         threads: vec![write_once, seal],
-        end: |shared| assert!(shared.bounds.begin_write().is_err(), "it is sealed"),
+        end: |shared| assert!(shared.seal.begin_write().is_err(), "it is sealed"),
     }
 }
 
@@ -249,7 +236,7 @@ macro_rules! each {
         $crate::tests::scenes::each!($check, $kit:
             a_freeze_and_a_reader a_reload_and_a_reader a_write_and_a_clean two_cleans
             a_write_and_a_remove
-            a_write_and_a_cut a_load_that_breaks_off a_cut_and_a_reader an_add_and_a_limit
+            a_write_and_a_cut a_load_that_breaks_off a_cut_and_a_reader
             a_write_and_a_seal);
     };
     ($check:ident, $kit:ty: $($name:ident)*) => { $(

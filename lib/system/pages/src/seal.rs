@@ -1,4 +1,4 @@
-//! What the pages of an object have in common.
+//! Whether an object may still be changed.
 
 use crate::Word;
 use core::sync::atomic::Ordering;
@@ -9,36 +9,18 @@ const SEALED: u64 = 1 << 63;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sealed;
 
-/// How many pages an object may have, and whether they may change.
+/// Writes under way, and whether others may begin.
 #[derive(Debug)]
-pub struct Bounds<W> {
-    limit: W,
-    /// Writes under way, and [`SEALED`].
-    writers: W,
-}
+pub struct Seal<W>(W);
 
 /// A write under way.
 #[derive(Debug)]
 pub struct Writing<'a, W: Word>(&'a W);
 
-impl<W: Word> Bounds<W> {
-    /// For at most `limit` pages.
-    pub fn new(limit: u64) -> Self {
-        Bounds {
-            limit: W::new(limit),
-            writers: W::new(0),
-        }
-    }
-
-    /// Pages from this one on cannot be added.
-    pub fn limit(&self) -> u64 {
-        self.limit.load(Ordering::SeqCst)
-    }
-
-    /// Sets the limit. Who lowers it cuts all pages from the new one on afterwards; then there are
-    /// none, and none come.
-    pub fn set_limit(&self, limit: u64) {
-        change(&self.limit, |_| Some(limit));
+impl<W: Word> Seal<W> {
+    /// Of an object that may be changed.
+    pub fn open() -> Self {
+        Seal(W::new(0))
     }
 
     /// Begins a write of some pages.
@@ -47,17 +29,22 @@ impl<W: Word> Bounds<W> {
     /// [`Sealed`].
     pub fn begin_write(&self) -> Result<Writing<'_, W>, Sealed> {
         let more = |value| (value & SEALED == 0).then_some(value + 1);
-        match change(&self.writers, more) {
-            true => Ok(Writing(&self.writers)),
+        match change(&self.0, more) {
+            true => Ok(Writing(&self.0)),
             false => Err(Sealed),
         }
     }
 
     /// Lets no further write begin. Returns whether none is under way either: no byte changes then
     /// any more. If not, who seals asks again.
-    pub fn seal(&self) -> bool {
-        change(&self.writers, |value| Some(value | SEALED));
-        self.writers.load(Ordering::Acquire) == SEALED
+    pub fn close(&self) -> bool {
+        change(&self.0, |value| Some(value | SEALED));
+        self.0.load(Ordering::Acquire) == SEALED
+    }
+
+    /// Whether no further write can begin.
+    pub fn is_closed(&self) -> bool {
+        self.0.load(Ordering::Acquire) & SEALED != 0
     }
 }
 

@@ -1,0 +1,181 @@
+//! Pages with their frames, for those who must not touch a count by themselves.
+
+use crate::{Bytes, Frames, Held, Missing, Page, Tags};
+use core::sync::atomic::AtomicU64;
+
+/// Where frames come from.
+#[derive(Clone, Copy, Debug)]
+pub struct Pool<F>(F);
+
+impl<F: Frames> Pool<F> {
+    /// Frames of this kind. Who makes it vouches that nobody else changes the counts of frames that
+    /// come from it.
+    pub const fn new(frames: F) -> Self {
+        Pool(frames)
+    }
+
+    /// A frame for a page, with what the kind of frame begins with. `None`: there is no memory.
+    pub fn claim(&self) -> Option<Fresh<F>> {
+        Held::claim(self.0).map(Fresh)
+    }
+
+    /// A page without a frame.
+    pub fn entry(&self) -> Entry<F> {
+        Entry {
+            page: Page::empty(),
+            frames: self.0,
+        }
+    }
+}
+
+/// A frame that no page has yet.
+#[derive(Debug)]
+pub struct Fresh<F: Frames>(Held<F>);
+
+/// A load under way. Dropping it does not end it: the page then waits until it is cut.
+#[derive(Debug)]
+pub struct Load<F: Frames>(Held<F>);
+
+impl<F: Bytes> Load<F> {
+    /// Puts content into the page, from byte `at` on.
+    ///
+    /// # Panics
+    /// Beyond its end.
+    pub fn fill(&self, at: usize, bytes: &[u8]) {
+        self.0.frames().copy_in(self.0.frame(), at, bytes);
+    }
+}
+
+/// A page that is being written back.
+#[derive(Debug)]
+pub struct Cleaned<F: Frames>(Held<F>);
+
+/// One page of a memory object.
+#[derive(Debug)]
+pub struct Entry<F: Frames> {
+    page: Page<AtomicU64>,
+    frames: F,
+}
+
+impl<F: Frames> Entry<F> {
+    /// What is known of it at this moment.
+    pub fn tags(&self) -> Tags {
+        self.page.tags()
+    }
+
+    /// Whether its content is there, and may be used now.
+    pub fn hold(&self) -> Result<Held<F>, Missing> {
+        self.page.hold(self.frames)
+    }
+
+    /// Gives a page without one a frame.
+    ///
+    /// # Errors
+    /// It has one: `fresh` comes back.
+    pub fn put(&self, fresh: Fresh<F>) -> Result<(), Fresh<F>> {
+        self.page.put(fresh.0).map_err(Fresh)
+    }
+
+    /// Begins to load a page that has no frame.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn load(&self, fresh: Fresh<F>) -> Result<Load<F>, Fresh<F>> {
+        self.page.load(fresh.0).map(Load).map_err(Fresh)
+    }
+
+    /// The load has brought the content. Returns whether the page still waited for it.
+    pub fn end_load(&self, load: &Load<F>) -> bool {
+        self.page.end_load(&load.0)
+    }
+
+    /// The load brings nothing: see [`Page::break_off`].
+    pub fn break_off(&self, load: &Load<F>) -> bool {
+        self.page.break_off(&load.0)
+    }
+
+    /// See [`Page::clean`].
+    pub fn clean(&self) -> Option<Cleaned<F>> {
+        self.page.clean(self.frames).map(Cleaned)
+    }
+
+    /// See [`Page::commit`].
+    pub fn commit(&self, cleaned: &Cleaned<F>) -> bool {
+        self.page.commit(&cleaned.0)
+    }
+
+    /// See [`Page::redo`]. With the write-back that it undoes, so that it is none that is to be
+    /// committed.
+    pub fn redo(&self, cleaned: Cleaned<F>) -> bool {
+        drop(cleaned);
+        self.page.redo()
+    }
+
+    /// See [`Page::age`].
+    pub fn age(&self) -> bool {
+        self.page.age()
+    }
+
+    /// See [`Page::remove`]. The caller keeps his processor meanwhile.
+    pub fn remove(&self) -> bool {
+        self.page.remove(self.frames)
+    }
+
+    /// See [`Page::cut`].
+    pub fn cut(&self) -> bool {
+        self.page.cut(self.frames)
+    }
+}
+
+impl<F: Bytes> Entry<F> {
+    /// Copies from byte `at` of the page on, if `is_right` says, with the frame held, that this is
+    /// the page that was meant; whether it did.
+    ///
+    /// # Errors
+    /// [`Missing::Absent`] and [`Missing::Loading`].
+    ///
+    /// # Panics
+    /// Beyond its end.
+    pub fn read(
+        &self,
+        at: usize,
+        bytes: &mut [u8],
+        is_right: impl FnOnce() -> bool,
+    ) -> Result<bool, Missing> {
+        let held = self.hold()?;
+        if !is_right() {
+            return Ok(false);
+        }
+        self.frames.copy_out(held.frame(), at, bytes);
+        self.page.note_use(&held);
+        Ok(true)
+    }
+
+    /// Copies to byte `at` of the page on, likewise, and marks it; whether it did, and if so
+    /// whether the page was clean before.
+    ///
+    /// # Errors
+    /// [`Missing`]. With [`Missing::Cut`] the bytes count as not written.
+    ///
+    /// # Panics
+    /// Beyond its end.
+    pub fn write(
+        &self,
+        at: usize,
+        bytes: &[u8],
+        is_right: impl FnOnce() -> bool,
+    ) -> Result<Option<bool>, Missing> {
+        let held = self.hold()?;
+        if !is_right() {
+            return Ok(None);
+        }
+        self.frames.copy_in(held.frame(), at, bytes);
+        self.page.mark(&held).map(Some)
+    }
+}
+
+impl<F: Frames> Drop for Entry<F> {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
