@@ -145,7 +145,8 @@ fn half(name: &str) -> Half {
         | "kernel/image"
         | "lib/hardware/acpi-tables"
         | "lib/system/buddy"
-        | "lib/system/cpio" => Half::Framework,
+        | "lib/system/cpio"
+        | "lib/system/pages" => Half::Framework,
         _ => Half::Isolation,
     }
 }

@@ -325,6 +325,11 @@ pub(super) fn alloc_pages_dirty(count: usize) -> Option<NonNull<u8>> {
     Some(pointer)
 }
 
+/// Gives back a frame whose last owner is gone.
+pub(super) fn give_back_one(frame: usize) {
+    give_back(frame, 1);
+}
+
 /// A zeroed frame for a page table.
 pub(crate) fn alloc_table() -> Option<u64> {
     Some(Frames::alloc_zeroed(1, FrameKind::PageTable)?.into_raw())

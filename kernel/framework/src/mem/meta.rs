@@ -9,6 +9,10 @@
 //!   RESERVED: never leaves that state (not memory, or the kernel's own)
 //! ```
 //!
+//! An untyped frame with one owner can be frozen for some instructions: then nobody becomes an
+//! owner or ceases to be one until it is thawed, or given up and unused. Whoever freezes keeps his
+//! processor until then, as others wait for it.
+//!
 //! `claim` is the one door into use and is a compare-and-swap, so a frame allocator that hands out
 //! a frame twice is caught instead of believed.
 
@@ -56,6 +60,8 @@ const BUSY: u64 = 1 << 63;
 const RESERVED: u64 = 1 << 62;
 const KIND_SHIFT: u32 = 48;
 const COUNT_MASK: u64 = u32::MAX as u64;
+/// An untyped frame that is frozen; its kind and count cannot be read meanwhile.
+const FROZEN: u64 = BUSY | 1;
 
 /// The metadata of one frame.
 #[derive(Debug)]
@@ -104,7 +110,8 @@ impl Slot {
         assert!(before == BUSY, "gave up a frame in state {before:#x}");
     }
 
-    /// Adds an owner to a frame in use as `kind`.
+    /// Adds an owner to a frame in use as `kind`. Acquires: who gets a share of a frame in its next
+    /// life sees what was done before it was given up in the last.
     pub fn share(&self, kind: FrameKind) -> Result<(), MetaError> {
         let mut value = self.0.load(Ordering::Relaxed);
         loop {
@@ -117,7 +124,7 @@ impl Slot {
             match self.0.compare_exchange_weak(
                 value,
                 value + 1,
-                Ordering::Relaxed,
+                Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
                 Ok(_) => return Ok(()),
@@ -127,13 +134,19 @@ impl Slot {
     }
 
     /// Removes an owner. Returns whether it was the last: the frame is BUSY then, and the caller
-    /// must [`give_up`](Self::give_up) once nothing refers to it any more.
+    /// must [`give_up`](Self::give_up) once nothing refers to it any more. Waits while it is
+    /// frozen.
     ///
     /// # Panics
     /// If the frame is not in use as `kind`.
     pub fn release(&self, kind: FrameKind) -> bool {
         let mut value = self.0.load(Ordering::Relaxed);
         loop {
+            if value == FROZEN {
+                core::hint::spin_loop();
+                value = self.0.load(Ordering::Relaxed);
+                continue;
+            }
             assert!(
                 self.decode(value) == Some(kind),
                 "released a frame in state {value:#x}"
@@ -148,6 +161,33 @@ impl Slot {
                 Err(now) => value = now,
             }
         }
+    }
+
+    /// Freezes an untyped frame with one owner; whether it did.
+    pub fn freeze(&self) -> bool {
+        let alone = (FrameKind::Untyped as u64) << KIND_SHIFT | 1;
+        self.0
+            .compare_exchange(alone, FROZEN, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Gives a frozen frame its owner back.
+    ///
+    /// # Panics
+    /// If the frame is not frozen.
+    pub fn thaw(&self) {
+        let alone = (FrameKind::Untyped as u64) << KIND_SHIFT | 1;
+        let before = self.0.swap(alone, Ordering::Release);
+        assert!(before == FROZEN, "thawed a frame in state {before:#x}");
+    }
+
+    /// Takes the owner of a frozen frame away: it is as after the last [`release`](Self::release).
+    ///
+    /// # Panics
+    /// If the frame is not frozen.
+    pub fn break_up(&self) {
+        let before = self.0.swap(BUSY, Ordering::Release);
+        assert!(before == FROZEN, "broke up a frame in state {before:#x}");
     }
 
     /// What the frame is in use for, if it is.
@@ -212,6 +252,49 @@ mod tests {
     #[should_panic(expected = "released a frame")]
     fn releasing_an_unused_frame_panics() {
         Slot::unused().release(FrameKind::Kernel);
+    }
+
+    #[test]
+    fn a_frozen_frame_is_shared_with_nobody() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        assert!(!slot.freeze(), "it is not in use");
+        slot.publish(FrameKind::Untyped);
+        slot.share(FrameKind::Untyped).unwrap();
+        assert!(!slot.freeze(), "it has two owners");
+        slot.release(FrameKind::Untyped);
+        assert!(slot.freeze());
+        assert!(!slot.freeze());
+        assert_eq!(slot.share(FrameKind::Untyped), Err(MetaError::WrongKind));
+        slot.thaw();
+        assert_eq!(slot.owners(), 1);
+        assert!(slot.freeze());
+        slot.break_up();
+        slot.give_up();
+        slot.claim().unwrap();
+    }
+
+    #[test]
+    fn only_untyped_frames_are_frozen() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Kernel);
+        assert!(!slot.freeze());
+    }
+
+    #[test]
+    fn a_release_waits_for_the_thaw() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Untyped);
+        assert!(slot.freeze());
+        let was_last = std::thread::scope(|scope| {
+            let release = scope.spawn(|| slot.release(FrameKind::Untyped));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            slot.thaw();
+            release.join().unwrap()
+        });
+        assert!(was_last);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(crate) mod spaces;
 mod spaces_model;
 #[cfg(target_os = "none")]
 pub(crate) mod tlb;
+#[cfg(target_os = "none")]
+pub mod untyped;
 
 #[cfg(target_os = "none")]
 pub use frames::{alloc_pages, free_pages, stats};

@@ -1,0 +1,78 @@
+//! Frames of plain bytes for memory objects, counted in their slots.
+
+use pages::{Bytes, Frames as Counts, Pool};
+
+use super::frames::{FrameKind, Frames, give_back_one};
+use super::slots::slot;
+use super::{PAGE_SIZE, phys_to_virt};
+use crate::arch::untyped;
+
+/// The counts of untyped frames. Nobody else has one of these: who has may change any count.
+#[derive(Clone, Copy, Debug)]
+pub struct Untyped(());
+
+/// Where memory objects get frames of zeros from.
+pub const POOL: Pool<Untyped> = Pool::new(Untyped(()));
+
+/// The slot of a frame that [`Untyped::claim`] gave.
+fn of(frame: u64) -> &'static super::meta::Slot {
+    slot(frame as usize).expect("frames in use have slots")
+}
+
+/// The address of byte `at` of a frame, which has `bytes` more.
+fn address(frame: u64, at: usize, bytes: usize) -> usize {
+    let fits = at <= PAGE_SIZE && bytes <= PAGE_SIZE - at;
+    assert!(fits, "{bytes} bytes from {at} are not in a page");
+    phys_to_virt(frame * PAGE_SIZE as u64) + at
+}
+
+impl Counts for Untyped {
+    fn claim(&self) -> Option<u64> {
+        let frames = Frames::alloc_zeroed(1, FrameKind::Untyped)?;
+        Some(frames.into_raw() / PAGE_SIZE as u64)
+    }
+
+    fn share(&self, frame: u64) -> bool {
+        of(frame).share(FrameKind::Untyped).is_ok()
+    }
+
+    fn release(&self, frame: u64) {
+        if of(frame).release(FrameKind::Untyped) {
+            give_back_one(frame as usize);
+        }
+    }
+
+    fn freeze(&self, frame: u64) -> bool {
+        of(frame).freeze()
+    }
+
+    fn thaw(&self, frame: u64) {
+        of(frame).thaw();
+    }
+
+    fn give_up(&self, frame: u64) {
+        of(frame).break_up();
+        give_back_one(frame as usize);
+    }
+
+    fn wake(&self) {}
+
+    fn pause(&self) {
+        core::hint::spin_loop();
+    }
+}
+
+impl Bytes for Untyped {
+    fn copy_out(&self, frame: u64, at: usize, bytes: &mut [u8]) {
+        let from = address(frame, at, bytes.len());
+        // SAFETY: only what is in this crate and `pages` can call this, with a count on a frame
+        // that `claim` gave: it is untyped, and in the direct map.
+        unsafe { untyped::copy_out(from, bytes) };
+    }
+
+    fn copy_in(&self, frame: u64, at: usize, bytes: &[u8]) {
+        let to = address(frame, at, bytes.len());
+        // SAFETY: as above; the direct map is writable.
+        unsafe { untyped::copy_in(to, bytes) };
+    }
+}
