@@ -1,8 +1,8 @@
 //! What the kernel grants to `init`, and through it to others.
 
 use interfaces::{
-    AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader, MemoryWatch,
-    Monitor, Power, RpcResult,
+    AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader,
+    MemoryObjects, MemoryWatch, Monitor, Power, RpcResult,
 };
 use manifest::KernelService;
 
@@ -24,6 +24,8 @@ pub struct Kernel {
     pub command_line: Handle<dyn CommandLine>,
     /// Tells how much memory is left.
     pub memory: Handle<dyn MemoryWatch>,
+    /// Makes memory objects.
+    pub objects: Handle<dyn MemoryObjects>,
     /// Keeps what the next instance of `init` is to have.
     pub legacy: Option<Handle<dyn Legacy>>,
     /// How often `init` has ended before.
@@ -45,6 +47,7 @@ impl Kernel {
             KernelService::Archive => self.archive.duplicate()?.into_any(),
             KernelService::CommandLine => self.command_line.duplicate()?.into_any(),
             KernelService::Memory => self.memory.duplicate()?.into_any(),
+            KernelService::Objects => self.objects.duplicate()?.into_any(),
         })
     }
 }

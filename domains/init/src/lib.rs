@@ -69,8 +69,8 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader, MemoryWatch, Monitor,
-    Power, RVec, RpcResult,
+    Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader, MemoryObjects,
+    MemoryWatch, Monitor, Power, RVec, RpcResult,
 };
 use manifest::Manifest;
 
@@ -98,6 +98,7 @@ pub fn start(
     archive: Handle<dyn Archive>,
     command_line: Handle<dyn CommandLine>,
     memory: Handle<dyn MemoryWatch>,
+    objects: Handle<dyn MemoryObjects>,
     legacy: Option<Handle<dyn Legacy>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
@@ -111,6 +112,7 @@ pub fn start(
         archive,
         command_line,
         memory,
+        objects,
         legacy,
         deaths: deaths(&options),
     });

@@ -1,12 +1,14 @@
 //! Archive, command line, power switch and memory of the process as interface objects.
 
+use crate::frames::POOL;
 use crate::host::{bytes, host};
 use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use hosted_core::File;
 use interfaces::{
-    Archive, ArchiveEntry, CommandLine, DomainControl, HeapAudit, Loader, Monitor, Power,
+    Archive, ArchiveEntry, CommandLine, DomainControl, HeapAudit, Loader, MemoryObjects, Monitor,
+    Power,
 };
-use services::{Auditor, Control, ImageLoader, KernelMonitor, Machine};
+use services::{Auditor, Control, ImageLoader, KernelMonitor, KernelObjects, Machine};
 
 /// A file that the launcher was given.
 pub struct Given {
@@ -123,6 +125,7 @@ pub fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "monitor" => Handle::<dyn Monitor>::new(KernelMonitor(ProcessMachine))?.into_any(),
         "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
         "power" => Handle::<dyn Power>::new(ProcessEnd)?.into_any(),
+        "objects" => Handle::<dyn MemoryObjects>::new(KernelObjects(POOL))?.into_any(),
         "archive" => Handle::<dyn Archive>::new(Files)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(NoLine)?.into_any(),
         "auditor" => Handle::<dyn HeapAudit>::new(Auditor)?.into_any(),

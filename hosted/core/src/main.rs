@@ -4,6 +4,7 @@
 //! A small Linux program loads it and gives it a table of functions ([`hosted_core::Host`]). What
 //! kills, unwinds and reclaims is the very code that runs on the bare machine.
 //!
+//! - [`frames`]: the pages of memory objects, with counts;
 //! - [`host`]: the table, and the heap that comes from it;
 //! - [`platform`]: the Linux process as the isolation half wants to see it;
 //! - [`log`]: the log's lines and its ring;
@@ -25,6 +26,8 @@ extern crate alloc;
 mod bench;
 #[cfg(target_os = "none")]
 mod faults;
+#[cfg(target_os = "none")]
+mod frames;
 #[cfg(target_os = "none")]
 mod host;
 #[cfg(target_os = "none")]

@@ -1,5 +1,5 @@
 //! The kernel's own objects behind `abi/interfaces/system.idl`: loader, images, domains, monitor,
-//! memory, what the first domain leaves to its next instance.
+//! memory objects, memory, what the first domain leaves to its next instance.
 //!
 //! They are ordinary interface objects whose domain is the kernel, so that calls to them go through
 //! the same proxies as all others. Everything here is safe code over `isolation`. The hosted
@@ -15,6 +15,7 @@ mod legacy;
 mod loader;
 mod memory;
 mod monitor;
+pub mod vmo;
 
 #[cfg(feature = "audit")]
 pub use auditor::Auditor;
@@ -22,3 +23,4 @@ pub use legacy::{Bequest, Left};
 pub use loader::ImageLoader;
 pub use memory::KernelMemory;
 pub use monitor::{Control, KernelMonitor, Machine};
+pub use vmo::KernelObjects;

@@ -38,6 +38,7 @@ fn info(block: &ControlBlock) -> DomainInfo {
         stack_bytes: block.stack_bytes() as u64,
         note_bytes: block.note_bytes() as u64,
         dma_bytes: block.dma_bytes() as u64,
+        object_bytes: block.object_bytes() as u64,
         heap_limit: block.heap_limit() as u64,
         shared_limit: block.shared_limit() as u64,
         group: group.map_or(0, |group| group.id),

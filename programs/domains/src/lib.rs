@@ -42,7 +42,7 @@ const SHORT: [(&str, Side); 9] = [
 /// What of that is left out, one after the other, where the terminal is too narrow.
 const DISPENSABLE: [&str; 3] = ["ITS-THREADS", "BY", "THREADS"];
 
-const ALL: [(&str, Side); 19] = [
+const ALL: [(&str, Side); 20] = [
     ("ID", Side::Right),
     ("NAME", Side::Left),
     ("STATE", Side::Left),
@@ -52,6 +52,7 @@ const ALL: [(&str, Side); 19] = [
     ("STACKS", Side::Right),
     ("NOTES", Side::Right),
     ("DMA", Side::Right),
+    ("MEMOBJ", Side::Right),
     ("SHARED", Side::Right),
     ("SHARED-SIZE", Side::Right),
     ("THREADS", Side::Right),
@@ -165,6 +166,7 @@ fn short_cells(info: &DomainInfo, owned: Holdings, service: Option<&ServiceInfo>
         info.stack_bytes,
         info.note_bytes,
         info.dma_bytes,
+        info.object_bytes,
         owned.bytes,
     ];
     let group_bytes = of(human_bytes(info.group_bytes), bytes(info.group_limit));
@@ -195,6 +197,7 @@ fn all_cells(info: &DomainInfo, owned: Holdings, service: Option<&ServiceInfo>) 
         human_bytes(info.stack_bytes),
         human_bytes(info.note_bytes),
         human_bytes(info.dma_bytes),
+        human_bytes(info.object_bytes),
         owned.objects.to_string(),
         human_bytes(owned.bytes),
         info.threads.to_string(),

@@ -6,7 +6,8 @@
 
 use core::hint::black_box;
 use interfaces::{
-    DmaAllocator, Handle, Image, Loader, Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject,
+    DmaAllocator, Handle, Image, Loader, MemoryObjects, Misdeed, Nest, RRef, RVec, RpcError,
+    RpcResult, Subject, VmoOwner, VmoView,
 };
 
 /// The domain's entry.
@@ -113,6 +114,26 @@ impl Subject for Forwarder {
     }
 
     fn hoard_device_memory(&self, _: Handle<dyn DmaAllocator>, _: u32) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn fill_object(
+        &self,
+        _: Handle<dyn MemoryObjects>,
+        _: u64,
+    ) -> RpcResult<(Handle<dyn VmoOwner>, u64)> {
+        Err(RpcError::Refused)
+    }
+
+    fn begin_load(&self, _: Handle<dyn VmoOwner>, _: u64, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn adopt(&self, _: Handle<dyn VmoOwner>) -> RpcResult<bool> {
+        Err(RpcError::Refused)
+    }
+
+    fn churn(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

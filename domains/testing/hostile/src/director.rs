@@ -13,7 +13,8 @@ use domain_rt::{log, time};
 use hostile_calls::METHODS;
 use interfaces::{
     AnyHandle, Archive, CommandLine, Domain, DomainControl, DomainState, Foe, Handle, Hardware,
-    HeapAudit, Image, Legacy, Loader, MemoryWatch, Monitor, Order, RVec, Referee, RpcError,
+    HeapAudit, Image, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Order, RVec, Referee,
+    RpcError,
 };
 
 /// What the kernel grants to the director.
@@ -30,6 +31,8 @@ pub struct Kernel {
     pub hardware: Option<Handle<dyn Hardware>>,
     /// Tells who needs memory; not on the hosted platform.
     pub memory: Option<Handle<dyn MemoryWatch>>,
+    /// Makes memory objects.
+    pub objects: Handle<dyn MemoryObjects>,
     /// The command line.
     pub command_line: Option<Handle<dyn CommandLine>>,
     /// Keeps a handle; not on the hosted platform.

@@ -38,7 +38,7 @@ mod world;
 use domain_rt::thread;
 use interfaces::{
     Archive, CommandLine, Console, DomainControl, Foe, Handle, Hardware, HeapAudit, Legacy, Loader,
-    MemoryWatch, Monitor, Power, RVec, Referee, RpcError, RpcResult,
+    MemoryObjects, MemoryWatch, Monitor, Power, RVec, Referee, RpcError, RpcResult,
 };
 
 use director::{Director, Kernel};
@@ -58,6 +58,7 @@ pub fn start(
     power: Option<Handle<dyn Power>>,
     hardware: Option<Handle<dyn Hardware>>,
     memory: Option<Handle<dyn MemoryWatch>>,
+    objects: Option<Handle<dyn MemoryObjects>>,
     command_line: Option<Handle<dyn CommandLine>>,
     legacy: Option<Handle<dyn Legacy>>,
     auditor: Option<Handle<dyn HeapAudit>>,
@@ -80,6 +81,7 @@ pub fn start(
         archive: archive.ok_or(RpcError::Refused)?,
         hardware,
         memory,
+        objects: objects.ok_or(RpcError::Refused)?,
         command_line,
         legacy,
         auditor,

@@ -155,6 +155,7 @@ impl World {
             Handle::<dyn Archive>::new(shelf)?.into_any(),
             Handle::<dyn CommandLine>::new(Line(""))?.into_any(),
             memory.into_any(),
+            kernel.objects.duplicate()?.into_any(),
         ]))
     }
 
@@ -217,6 +218,7 @@ impl World {
         net.keep(kernel.monitor.duplicate()?.into_any());
         net.keep(kernel.control.duplicate()?.into_any());
         net.keep(kernel.archive.duplicate()?.into_any());
+        net.keep(kernel.objects.duplicate()?.into_any());
         if let Some(line) = &kernel.command_line {
             net.keep(line.duplicate()?.into_any());
         }

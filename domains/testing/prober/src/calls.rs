@@ -3,8 +3,8 @@
 use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
 use interfaces::{
-    DmaAllocator, Domain, DomainSpec, Handle, Image, Loader, RRef, RVec, RpcError, RpcResult,
-    Subject,
+    DmaAllocator, Domain, DomainSpec, Handle, Image, Loader, MemoryObjects, RRef, RVec, RpcError,
+    RpcResult, Subject, VmoOwner, VmoView,
 };
 
 /// The tests of this file.
@@ -190,6 +190,26 @@ impl Subject for Mine {
 
     fn hoard_device_memory(&self, _: Handle<dyn DmaAllocator>, _: u32) -> RpcResult<u64> {
         Ok(0)
+    }
+
+    fn fill_object(
+        &self,
+        _: Handle<dyn MemoryObjects>,
+        _: u64,
+    ) -> RpcResult<(Handle<dyn VmoOwner>, u64)> {
+        Err(RpcError::Refused)
+    }
+
+    fn begin_load(&self, _: Handle<dyn VmoOwner>, _: u64, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn adopt(&self, _: Handle<dyn VmoOwner>) -> RpcResult<bool> {
+        Err(RpcError::Refused)
+    }
+
+    fn churn(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
     }
 
     fn verify(&self, _: Handle<dyn Loader>, _: RVec<u8>) -> RpcResult<Handle<dyn Image>> {

@@ -7,8 +7,8 @@ use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{
     AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec, DomainState,
-    Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryWatch, Monitor, RVec, RpcError,
-    StartError, Subject, Text,
+    Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryObjects, MemoryWatch, Monitor,
+    RVec, RpcError, StartError, Subject, Text,
 };
 
 /// The tools of the tests.
@@ -23,6 +23,8 @@ pub struct Lab {
     pub archive: Handle<dyn Archive>,
     /// Tells who needs memory; not on every platform.
     pub memory: Option<Handle<dyn MemoryWatch>>,
+    /// Makes memory objects.
+    pub objects: Option<Handle<dyn MemoryObjects>>,
     victim: Mutex<Option<Handle<dyn Image>>>,
     /// Devices; a Linux process has none.
     pub hardware: Option<Handle<dyn Hardware>>,
@@ -69,6 +71,7 @@ impl Lab {
         archive: Handle<dyn Archive>,
         memory: Option<Handle<dyn MemoryWatch>>,
         hardware: Option<Handle<dyn Hardware>>,
+        objects: Option<Handle<dyn MemoryObjects>>,
     ) -> Self {
         Lab {
             loader,
@@ -76,6 +79,7 @@ impl Lab {
             control,
             archive,
             memory,
+            objects,
             hardware,
             victim: Mutex::new(None),
         }

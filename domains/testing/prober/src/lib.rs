@@ -22,6 +22,7 @@ mod images;
 mod lab;
 mod limits;
 mod memory;
+mod objects;
 mod shadows;
 mod short;
 mod steps;
@@ -32,7 +33,8 @@ mod traces;
 use alloc::string::String;
 use domain_rt::{log, thread};
 use interfaces::{
-    Archive, DomainControl, Handle, Hardware, Loader, MemoryWatch, Monitor, Power, RVec, RpcResult,
+    Archive, DomainControl, Handle, Hardware, Loader, MemoryObjects, MemoryWatch, Monitor, Power,
+    RVec, RpcResult,
 };
 use lab::Lab;
 
@@ -64,10 +66,11 @@ pub fn start(
     power: Handle<dyn Power>,
     memory: Option<Handle<dyn MemoryWatch>>,
     hardware: Option<Handle<dyn Hardware>>,
+    objects: Option<Handle<dyn MemoryObjects>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
     thread::spawn("tests", move || {
-        let lab = Lab::new(loader, monitor, control, archive, memory, hardware);
+        let lab = Lab::new(loader, monitor, control, archive, memory, hardware, objects);
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
         let failed = match wanted {
             "steps" => steps::run(&lab),
@@ -79,13 +82,14 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 15] = [
+    let groups: [&[Test]; 16] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
         handles::TESTS,
         images::TESTS,
         memory::TESTS,
+        objects::TESTS,
         budgets::TESTS,
         limits::TESTS,
         threads::TESTS,

@@ -18,8 +18,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, memory, thread, time};
 use interfaces::{
-    DmaAllocator, DmaMemory, Handle, HardwareError, Image, Loader, Misdeed, Nest, RRef, RVec,
-    RpcError, RpcResult, Subject,
+    DmaAllocator, DmaMemory, Handle, HardwareError, Image, Loader, MemoryError, MemoryObjects,
+    Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject, VmoFill, VmoOwner, VmoRights, VmoView,
 };
 
 /// The domain's entry.
@@ -54,6 +54,28 @@ fn rogue(next: Option<Handle<dyn Subject>>) -> RpcResult<Handle<dyn Subject>> {
         next: Mutex::new(next.map(Arc::new)),
         child: false,
     })
+}
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// What a page of a memory object begins with that was written to.
+fn canary(page: u64) -> [u8; 8] {
+    (page + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
+}
+
+const READ_WRITE: VmoRights = VmoRights {
+    read: true,
+    write: true,
+    map: false,
+    execute: false,
+};
+
+fn rpc(error: MemoryError) -> RpcError {
+    match error {
+        MemoryError::Rpc(error) => error,
+        _ => RpcError::Refused,
+    }
 }
 
 #[derive(Default)]
@@ -493,6 +515,60 @@ impl Subject for Rogue {
                 }
                 Err(HardwareError::Rpc(RpcError::NoMemory)) => return Ok(hoard.len() as u64),
                 Err(_) => return Err(RpcError::Refused),
+            }
+        }
+    }
+
+    fn fill_object(
+        &self,
+        objects: Handle<dyn MemoryObjects>,
+        pages: u64,
+    ) -> RpcResult<(Handle<dyn VmoOwner>, u64)> {
+        let owner = objects.create(pages, VmoFill::Zero).map_err(rpc)?;
+        let view = owner.view(READ_WRITE).map_err(rpc)?;
+        let mut done = 0;
+        while done < pages {
+            let mark = RVec::from_slice(&canary(done))?;
+            match view.write(done * PAGE, &mark) {
+                Ok(_) => done += 1,
+                Err(MemoryError::Rpc(RpcError::NoMemory)) => break,
+                Err(error) => return Err(rpc(error)),
+            }
+        }
+        Ok((owner, done))
+    }
+
+    fn begin_load(&self, object: Handle<dyn VmoOwner>, first: u64, count: u64) -> RpcResult<u64> {
+        object.load(first, count).map_err(rpc)
+    }
+
+    fn adopt(&self, object: Handle<dyn VmoOwner>) -> RpcResult<bool> {
+        match object.adopt() {
+            Ok(()) => Ok(true),
+            Err(MemoryError::Rpc(RpcError::NoMemory)) => Ok(false),
+            Err(error) => Err(rpc(error)),
+        }
+    }
+
+    fn churn(&self, object: Handle<dyn VmoView>, seed: u64) -> RpcResult<u64> {
+        let pages = object.limit()?;
+        let mut random = seed;
+        loop {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let page = (random >> 33) % pages;
+            let (seen, _) = match object.read(page * PAGE, RVec::filled(1, 8)?) {
+                Ok(seen) => seen,
+                Err(MemoryError::Loading | MemoryError::Absent) => continue,
+                Err(error) => return Err(rpc(error)),
+            };
+            if *seen != [0; 8] && *seen != canary(page) {
+                return Ok(page);
+            }
+            match object.write(page * PAGE, &RVec::from_slice(&canary(page))?) {
+                Ok(_) | Err(MemoryError::Rpc(RpcError::NoMemory)) => {}
+                Err(error) => return Err(rpc(error)),
             }
         }
     }

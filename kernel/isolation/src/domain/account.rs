@@ -8,6 +8,7 @@
 //! | stacks | [`THREAD_BYTES`] for each thread that it created | when the thread has ended |
 //! | notes | what the kernel keeps for it: exports, objects of the kernel that it asked for, verified files; a thread that helps it with its drops | with the object; when the drops are over |
 //! | device memory | DMA buffers | when they are dropped |
+//! | objects | pages of memory objects, and the kernel's notes of them | when they are cut off, or the object is gone |
 
 use crate::domain::group::Group;
 use crate::domain::{Claim, ControlBlock};
@@ -36,6 +37,8 @@ pub enum Kind {
     Notes,
     /// Memory that a device may use.
     Dma,
+    /// Memory objects.
+    Objects,
 }
 
 impl ControlBlock {
@@ -197,6 +200,11 @@ impl ControlBlock {
         self.counters.dma.load(Ordering::Relaxed)
     }
 
+    /// Bytes of memory objects that it pays for.
+    pub fn object_bytes(&self) -> usize {
+        self.counters.objects.load(Ordering::Relaxed)
+    }
+
     /// The most private heap that it may have, in bytes; 0: no limit of its own.
     pub fn heap_limit(&self) -> usize {
         self.limits.pages.saturating_mul(PAGE)
@@ -211,6 +219,7 @@ impl ControlBlock {
         match kind {
             Kind::Notes => &self.counters.notes,
             Kind::Dma => &self.counters.dma,
+            Kind::Objects => &self.counters.objects,
         }
     }
 }
@@ -251,6 +260,49 @@ impl Charge {
     /// Who is charged.
     pub fn block(&self) -> &Arc<ControlBlock> {
         &self.block
+    }
+
+    /// How much.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes at most `bytes` bytes out of it, as a charge of its own.
+    #[must_use = "dropping it gives them back"]
+    pub fn split(&mut self, bytes: usize) -> Charge {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Charge {
+            block: self.block.clone(),
+            kind: self.kind,
+            bytes,
+        }
+    }
+
+    /// Has another domain of the same group pay; whether it is of the same group.
+    pub fn pass_to(&mut self, to: &Arc<ControlBlock>) -> bool {
+        let group = |block: &ControlBlock| block.group().map(|group| group.id);
+        if group(&self.block) != group(to) {
+            return false;
+        }
+        let charged = self.block.charged(self.kind);
+        charged.fetch_sub(self.bytes, Ordering::Relaxed);
+        to.charged(self.kind)
+            .fetch_add(self.bytes, Ordering::Relaxed);
+        self.block = to.clone();
+        true
+    }
+
+    /// Takes another charge of the same kind and payer into this one.
+    ///
+    /// # Errors
+    /// It is another's, or of another kind: it comes back.
+    pub fn absorb(&mut self, mut other: Charge) -> Result<(), Charge> {
+        if !Arc::ptr_eq(&self.block, &other.block) || self.kind != other.kind {
+            return Err(other);
+        }
+        self.bytes += core::mem::take(&mut other.bytes);
+        Ok(())
     }
 }
 

@@ -129,6 +129,8 @@ pub struct Counters {
     pub(crate) notes: AtomicUsize,
     /// Bytes that devices may use for it.
     pub(crate) dma: AtomicUsize,
+    /// Bytes of memory objects that it pays for.
+    pub(crate) objects: AtomicUsize,
     /// Threads that it created and that still run.
     pub threads: AtomicU32,
     /// Nanoseconds of processor time that were charged to its code, at ticks.
@@ -180,6 +182,7 @@ impl ControlBlock {
                 pages: AtomicUsize::new(0),
                 notes: AtomicUsize::new(0),
                 dma: AtomicUsize::new(0),
+                objects: AtomicUsize::new(0),
                 threads: AtomicU32::new(0),
                 own_ns: AtomicU64::new(0),
                 threads_ns: AtomicU64::new(0),

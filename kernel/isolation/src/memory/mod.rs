@@ -1,7 +1,9 @@
 //! Objects that belong to domains: [`heap`] has them and their owner tables, [`owner`] says who may
 //! be looked for there. [`relief`] is what is done when there is no memory: images that are kept
 //! for instances to come are given up, and domains that keep some for speed alone are asked for it.
+//! [`grown`] has tables that are read without a lock.
 
+pub mod grown;
 pub mod heap;
 pub(crate) mod kept;
 pub mod owner;

@@ -42,6 +42,8 @@ pub enum KernelService {
     CommandLine,
     /// `MemoryWatch`.
     Memory,
+    /// Makes memory objects.
+    Objects,
 }
 
 /// Which PCI functions fit.
@@ -244,8 +246,9 @@ fn kernel(name: &str, arguments: Option<&str>) -> Result<Source, String> {
         ("archive", None) => KernelService::Archive,
         ("command_line", None) => KernelService::CommandLine,
         ("memory", None) => KernelService::Memory,
+        ("objects", None) => KernelService::Objects,
         _ => {
-            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, ports, interrupt, mmio";
+            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, ports, interrupt, mmio";
             return Err(format!(
                 "the kernel has no service `{name}`; it has {known}"
             ));

@@ -1,0 +1,164 @@
+//! Memory objects: `MemoryObjects`, `VmoOwner` and `VmoView`.
+//!
+//! - [`object`]: an object, without handles;
+//! - `index`, `nodes`: which page is where, found without a lock;
+//! - [`payer`]: who pays for it.
+//!
+//! How several threads use one page at the same time is the affair of `lib/system/pages`: whoever
+//! reads or writes takes no lock. What is added to an object or taken away goes through its lock,
+//! at most 64 pages at a time.
+
+mod index;
+mod nodes;
+pub mod object;
+pub mod payer;
+#[cfg(test)]
+mod tests;
+
+use alloc::sync::Arc;
+use interfaces::{
+    Handle, MemoryError, MemoryObjects, PageKind, PageTags, RVec, RpcError, RpcResult, VmoFill,
+    VmoInfo, VmoOwner, VmoRights, VmoView,
+};
+use isolation::call::thread::caller;
+use isolation::platform::platform;
+use object::Vmo;
+use pages::{Bytes, Pool};
+use payer::Domain;
+
+type Object<F> = Arc<Vmo<F, Domain>>;
+type Result<T> = core::result::Result<T, MemoryError>;
+
+/// Makes memory objects of frames from this pool.
+pub struct KernelObjects<F>(pub Pool<F>);
+
+impl<F: Bytes + Send + Sync + 'static> MemoryObjects for KernelObjects<F> {
+    fn create(&self, limit: u64, fill: VmoFill) -> Result<Handle<dyn VmoOwner>> {
+        // The object lies in the kernel's heap.
+        if !platform().can_note() {
+            return Err(RpcError::NoMemory.into());
+        }
+        let object = Vmo::new(self.0, Domain(caller()), limit, fill)?;
+        Ok(Handle::<dyn VmoOwner>::new(Owner(Arc::new(object)))?)
+    }
+}
+
+struct Owner<F: Bytes>(Object<F>);
+
+impl<F: Bytes + Send + Sync + 'static> VmoOwner for Owner<F> {
+    fn view(&self, rights: VmoRights) -> Result<Handle<dyn VmoView>> {
+        view(&self.0, rights)
+    }
+
+    fn info(&self) -> RpcResult<VmoInfo> {
+        Ok(self.0.info())
+    }
+
+    fn set_limit(&self, limit: u64) -> Result<()> {
+        self.0.set_limit(limit)
+    }
+
+    fn seal(&self) -> Result<()> {
+        self.0.seal()
+    }
+
+    fn tags(&self, page: u64) -> Result<PageTags> {
+        self.0.tags(page)
+    }
+
+    fn next(&self, from: u64, kind: PageKind) -> Result<Option<u64>> {
+        Ok(self.0.next(from, kind))
+    }
+
+    fn cut(&self, first: u64, count: u64) -> Result<u64> {
+        self.0.cut(first, count)
+    }
+
+    fn evict(&self, first: u64, count: u64) -> Result<u64> {
+        self.0.evict(first, count)
+    }
+
+    fn load(&self, first: u64, count: u64) -> Result<u64> {
+        self.0.load(&Domain(caller()), first, count)
+    }
+
+    fn end_load(&self, first: u64, content: &RVec<u8>) -> Result<u64> {
+        self.0.end_load(first, content)
+    }
+
+    fn break_off(&self, first: u64, count: u64) -> Result<u64> {
+        self.0.break_off(first, count)
+    }
+
+    fn clean(&self, first: u64, count: u64) -> Result<Option<(u64, u64)>> {
+        self.0.clean(first, count)
+    }
+
+    fn commit(&self, first: u64, count: u64) -> Result<u64> {
+        self.0.commit(first, count)
+    }
+
+    fn redo(&self, first: u64, count: u64) -> Result<u64> {
+        self.0.redo(first, count)
+    }
+
+    fn adopt(&self) -> Result<()> {
+        self.0.adopt(&Domain(caller()))
+    }
+}
+
+struct View<F: Bytes> {
+    object: Object<F>,
+    rights: VmoRights,
+}
+
+/// A view of `object` with these rights.
+fn view<F: Bytes + Send + Sync + 'static>(
+    object: &Object<F>,
+    rights: VmoRights,
+) -> Result<Handle<dyn VmoView>> {
+    if !platform().can_note() {
+        return Err(RpcError::NoMemory.into());
+    }
+    let object = object.clone();
+    Ok(Handle::<dyn VmoView>::new(View { object, rights })?)
+}
+
+/// What both allow.
+fn both(a: VmoRights, b: VmoRights) -> VmoRights {
+    VmoRights {
+        read: a.read && b.read,
+        write: a.write && b.write,
+        map: a.map && b.map,
+        execute: a.execute && b.execute,
+    }
+}
+
+impl<F: Bytes + Send + Sync + 'static> VmoView for View<F> {
+    fn rights(&self) -> RpcResult<VmoRights> {
+        Ok(self.rights)
+    }
+
+    fn restrict(&self, rights: VmoRights) -> Result<Handle<dyn VmoView>> {
+        view(&self.object, both(self.rights, rights))
+    }
+
+    fn limit(&self) -> RpcResult<u64> {
+        Ok(self.object.limit())
+    }
+
+    fn read(&self, offset: u64, mut buffer: RVec<u8>) -> Result<(RVec<u8>, u64)> {
+        if !self.rights.read {
+            return Err(MemoryError::Denied);
+        }
+        let count = self.object.read(offset, &mut buffer)?;
+        Ok((buffer, count as u64))
+    }
+
+    fn write(&self, offset: u64, data: &RVec<u8>) -> Result<u64> {
+        if !self.rights.write {
+            return Err(MemoryError::Denied);
+        }
+        Ok(self.object.write(offset, data)? as u64)
+    }
+}
