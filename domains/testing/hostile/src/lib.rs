@@ -51,6 +51,7 @@ use options::Options;
 #[allow(clippy::too_many_arguments, reason = "the entry's declaration")]
 #[allow(clippy::type_complexity, reason = "the entry's declaration")]
 pub fn start(
+    referee: Option<Handle<dyn Referee>>,
     loader: Option<Handle<dyn Loader>>,
     monitor: Option<Handle<dyn Monitor>>,
     control: Option<Handle<dyn DomainControl>>,
@@ -62,7 +63,6 @@ pub fn start(
     command_line: Option<Handle<dyn CommandLine>>,
     legacy: Option<Handle<dyn Legacy>>,
     auditor: Option<Handle<dyn HeapAudit>>,
-    referee: Option<Handle<dyn Referee>>,
     options: RVec<u8>,
 ) -> RpcResult<(Option<Handle<dyn Foe>>, Option<Handle<dyn Console>>)> {
     match &*options {
