@@ -5,6 +5,7 @@
 //! - [`bare`]: in the booted kernel, in guest instructions;
 //! - [`boot`]: the time to the prompt;
 //! - [`files`]: work on files, beside Debian's kernel;
+//! - [`memory`]: reads and writes of memory objects, in guest instructions, beside Debian's kernel;
 //! - [`schedule`]: threads that wake each other, give way and spin, beside Debian's kernel;
 //! - [`crashes`]: a stream through a file while the block driver crashes, booted.
 //!
@@ -16,6 +17,7 @@ mod boot;
 mod crashes;
 mod figure;
 mod files;
+mod memory;
 mod native;
 mod peers;
 mod rounds;
@@ -43,9 +45,10 @@ const NAMES_HELP: &str = "Benchmarks:
   boot      P14    from the start of QEMU to the prompt, beside Debian's kernel
   files            reading, writing, making and removing files, beside Debian's kernel
   schedule         threads: waking, messages, giving way, shares of the processor, beside Debian's kernel
+  memory           reading and writing memory objects, in guest instructions, beside Debian's kernel
   crashes   P6     throughput of a file in the booted system while the block driver crashes
 
-All but `boot`, `files`, `schedule` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
+All but `boot`, `files`, `schedule`, `memory` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
 counter. `calls`, `recovery` and `reclaim` can also be had from the booted kernel, as exact counts of guest
 instructions, with `--platform bare`.";
 
@@ -75,7 +78,7 @@ const NATIVE: [&str; 7] = [
 /// Those that the kernel has itself when it is booted.
 const BARE: [&str; 3] = ["calls", "recovery", "reclaim"];
 /// Those that need a booted system.
-const BOOTED: [&str; 4] = ["boot", "files", "schedule", "crashes"];
+const BOOTED: [&str; 5] = ["boot", "files", "schedule", "memory", "crashes"];
 
 /// What is to be measured where.
 #[derive(Debug, PartialEq)]
@@ -166,6 +169,7 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
         report.figures.extend(match *name {
             "boot" => boot::figures(project, rounds)?,
             "crashes" => crashes::crashes(project, rounds)?,
+            "memory" => memory::memory(project)?,
             "schedule" => schedule::schedule(project, rounds)?,
             _ => files::files(project, rounds)?,
         });
