@@ -87,6 +87,10 @@ impl Target for Instance {
         }
     }
 
+    fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
+        self.0.service.write(inode, offset, data)
+    }
+
     fn keep(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
         self.0.service.hold(inode)
     }

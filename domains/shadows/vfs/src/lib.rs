@@ -24,9 +24,14 @@
 //! be done again. The release of an open file does not wait: who ends a program must not wait for a
 //! file system.
 //!
+//! # File systems that forget nothing
+//! The manifest says of a file system that its next instance has all that was acknowledged
+//! (`lasting`). Then only the change that is under way is to be done again, and data of writes is
+//! not copied: whoever lends it waits.
+//!
 //! # What it costs
-//! One more call for each operation. A write copies its data once, into the log. A change of names
-//! that the client has not looked up just before takes a look-up.
+//! One more call for each operation. A write copies its data once, into the log, if there is one. A
+//! change of names that the client has not looked up just before takes a look-up.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -53,14 +58,14 @@ use shadow::Shadow;
 /// [`RpcError::Refused`] if there is no working file system; the log says why.
 pub fn start(fs: Handle<dyn Respawn>, options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
     memory::reserve(256)?;
-    let budget = options::log_bytes(&options);
+    let settings = options::parse(&options);
     let first = instance::fetch(&fs, 0).and_then(|first| {
         start_up::remove_hidden(&first)?;
         Ok(first)
     });
     match first {
         Ok(first) => {
-            let shadow = Arc::new(Shadow::new(fs, first, budget));
+            let shadow = Arc::new(Shadow::new(fs, first, &settings));
             let passage = Arc::default();
             let of_gate = shadow.clone();
             shadow.attach(gate::gate(&passage, move || of_gate.settle())?)?;

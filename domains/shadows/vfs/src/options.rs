@@ -5,22 +5,34 @@ use domain_rt::log;
 /// Bytes in the log if nothing else is said.
 const DEFAULT: usize = 16 << 20;
 
-/// How many bytes of changes are remembered at most.
-pub fn log_bytes(text: &[u8]) -> usize {
-    let mut bytes = DEFAULT;
+/// What the options say.
+pub struct Settings {
+    /// How many bytes of changes are remembered at most.
+    pub log: usize,
+    /// What the file system acknowledges survives its crash.
+    pub is_lasting: bool,
+}
+
+/// Reads the text.
+pub fn parse(text: &[u8]) -> Settings {
+    let mut settings = Settings {
+        log: DEFAULT,
+        is_lasting: false,
+    };
     for word in text
         .split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
     {
-        match word.strip_prefix(b"log=").and_then(size) {
-            Some(said) => bytes = said,
-            None => log!(
+        match (word, word.strip_prefix(b"log=").and_then(size)) {
+            (b"lasting", _) => settings.is_lasting = true,
+            (_, Some(said)) => settings.log = said,
+            _ => log!(
                 "option not understood: {}",
                 alloc::string::String::from_utf8_lossy(word)
             ),
         }
     }
-    bytes
+    settings
 }
 
 /// A number of bytes, perhaps with `K` or `M` behind it.

@@ -164,6 +164,10 @@ impl FileSystem for Service {
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
         let _pass = self.passage.enter()?;
+        if self.shadow.is_lasting() {
+            let mut engine = self.shadow.engine();
+            return engine.write_lent(&*self.shadow, inode, offset, data);
+        }
         let data = RVec::from_slice(data)?;
         match self.change(Action::Write { offset, data }, [inode; 2])? {
             Outcome::Wrote(count) => Ok(count),
@@ -173,6 +177,10 @@ impl FileSystem for Service {
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
         let _pass = self.passage.enter()?;
+        if self.shadow.is_lasting() {
+            let mut engine = self.shadow.engine();
+            return engine.append_lent(&*self.shadow, inode, data);
+        }
         let data = RVec::from_slice(data)?;
         self.shadow.engine().append(&*self.shadow, inode, data)
     }

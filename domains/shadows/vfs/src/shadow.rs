@@ -7,12 +7,15 @@ use redo::engine::translate;
 use redo::{Engine, Front, Host, Report, Severity, Target};
 
 use crate::instance::{self, Instance};
+use crate::options::Settings;
 
 /// What there is once.
 pub struct Shadow {
     respawn: Handle<dyn Respawn>,
     /// The inode of the root directory.
     root: u64,
+    /// What the file system acknowledges survives its crash.
+    is_lasting: bool,
     engine: Mutex<Engine<Instance>>,
     front: Mutex<Front<Instance>>,
 }
@@ -36,6 +39,12 @@ impl Host for Shadow {
             refused,
         } = *report;
         match found {
+            _ if self.is_lasting => {
+                log!(
+                    "instance {}: {repeated} of {entries} changes were repeated",
+                    fs.id()
+                );
+            }
             Some(found) => log!(
                 "instance {}: {found} of {entries} changes were on the disk, {repeated} were repeated",
                 fs.id()
@@ -52,12 +61,17 @@ impl Host for Shadow {
 }
 
 impl Shadow {
-    /// In front of the instance `first`; at most `budget` bytes are remembered.
-    pub fn new(respawn: Handle<dyn Respawn>, first: Instance, budget: usize) -> Self {
+    /// In front of the instance `first`.
+    pub fn new(respawn: Handle<dyn Respawn>, first: Instance, settings: &Settings) -> Self {
+        let engine = match settings.is_lasting {
+            true => Engine::lasting(first.clone()),
+            false => Engine::new(first.clone(), settings.log),
+        };
         Shadow {
             respawn,
             root: first.root(),
-            engine: Mutex::new(Engine::new(first.clone(), budget)),
+            is_lasting: settings.is_lasting,
+            engine: Mutex::new(engine),
             front: Mutex::new(Front::new(first)),
         }
     }
@@ -81,6 +95,11 @@ impl Shadow {
     /// The inode of the root directory.
     pub fn root(&self) -> u64 {
         self.root
+    }
+
+    /// Whether what the file system acknowledges survives its crash.
+    pub fn is_lasting(&self) -> bool {
+        self.is_lasting
     }
 
     /// The right to change something.

@@ -187,6 +187,11 @@ pub trait Target: Clone {
         action: &Action<Self::Data, Self::Setting>,
         on: [u64; 2],
     ) -> Result<Outcome, Self::Error>;
+    /// Writes into a file; how many bytes.
+    ///
+    /// # Errors
+    /// The file system's.
+    fn write(&self, inode: u64, offset: u64, data: &Self::Data) -> Result<u64, Self::Error>;
     /// Keeps an inode alive, also without a name.
     ///
     /// # Errors

@@ -51,6 +51,8 @@ pub struct Engine<T: Target> {
     health: Health,
     /// Most bytes in the log.
     budget: usize,
+    /// What the file system acknowledges survives its death.
+    is_lasting: bool,
     orphans: u64,
 }
 
@@ -63,7 +65,17 @@ impl<T: Target> Engine<T> {
             log: Log::new(),
             health: Health::Sound,
             budget,
+            is_lasting: false,
             orphans: 0,
+        }
+    }
+
+    /// As [`new`](Self::new), for a file system whose next instance has all that was acknowledged.
+    /// So only the change that is under way is remembered.
+    pub fn lasting(fs: T) -> Self {
+        Engine {
+            is_lasting: true,
+            ..Engine::new(fs, 0)
         }
     }
 
@@ -150,7 +162,13 @@ impl<T: Target> Engine<T> {
         for _ in 0..ATTEMPTS {
             self.settle(host)?;
             match self.prepare(host, &action, on) {
-                Ok(Some(basis)) => return self.perform(host, action, basis),
+                Ok(Some(basis)) => {
+                    let result = self.perform(host, action, basis);
+                    if self.is_lasting && result.is_ok() {
+                        self.log.clear();
+                    }
+                    return result;
+                }
                 Ok(None) => return Ok(Outcome::Done),
                 Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
                 Err(error) => return Err(error),
@@ -294,6 +312,36 @@ impl<T: Target> Engine<T> {
             Outcome::Wrote(count) => Ok((offset, count)),
             _ => Err(T::error(Fault::Failed)),
         }
+    }
+
+    /// Writes into a file of a file system that is [lasting](Self::lasting); how many bytes. The
+    /// data is only lent: it is there until the call is over, however many instances that takes.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn write_lent<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+        offset: u64,
+        data: &T::Data,
+    ) -> Result<u64, T::Error> {
+        self.consult(host, |fs| fs.write(real(host, inode)?, offset, data))
+    }
+
+    /// As [`write_lent`](Self::write_lent), at the end of a file; where, and how much.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn append_lent<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+        data: &T::Data,
+    ) -> Result<(u64, u64), T::Error> {
+        let offset = self.consult(host, |fs| fs.facts(real(host, inode)?))?.size;
+        let count = self.write_lent(host, inode, offset, data)?;
+        Ok((offset, count))
     }
 
     /// Makes everything survive a crash of the file system, so that nothing has to be remembered.

@@ -3,7 +3,7 @@
 
 use crate::model::pair::Pair;
 use crate::model::{Choice, Crash, Error, NOW, Random};
-use redo::{Action, Kind, Outcome};
+use redo::{Action, Kind, Outcome, Report};
 
 /// Runs `steps` operations of a seed, with these crashes.
 fn run(seed: u64, steps: usize, crashes: Vec<Crash>, choice: Choice, budget: usize) -> Pair {
@@ -104,6 +104,36 @@ fn a_small_budget_keeps_the_log_short() {
             assert!(pair.engine.weight() <= 64);
         }
         pair.compare();
+    }
+}
+
+/// A file system whose next instance has all that was acknowledged: one crash at each call, before
+/// and after it, and many.
+#[test]
+fn of_a_lasting_file_system_one_change_is_remembered() {
+    for seed in 1..120 {
+        for at in 0..120 {
+            let mut pair: Pair = Pair::lasting(seed);
+            let mut random = Random(seed);
+            pair.disk(|disk| {
+                // The newest of its states.
+                disk.choice = Choice::Nth(usize::MAX);
+                let mut more = Random(seed * 31 + at as u64);
+                disk.crashes = (0..1 + seed as usize % 9)
+                    .map(|number| Crash {
+                        calls: if number == 0 { at } else { more.below(60) },
+                        done: more.below(2) == 0,
+                    })
+                    .collect();
+            });
+            for _ in 0..60 {
+                pair.step(&mut random);
+                assert_eq!(pair.engine.weight(), 0);
+            }
+            pair.compare();
+            let most = |report: &Report| report.entries <= 1 && report.refused == 0;
+            assert!(pair.site.reports.borrow().iter().all(most));
+        }
     }
 }
 

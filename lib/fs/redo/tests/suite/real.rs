@@ -308,6 +308,14 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
         })
     }
 
+    fn write(&self, inode: u64, offset: u64, data: &Vec<u8>) -> Result<u64> {
+        let data = data.clone();
+        match self.perform(&Action::Write { offset, data }, [inode; 2])? {
+            Outcome::Wrote(count) => Ok(count),
+            other => panic!("a write that ends with {other:?}"),
+        }
+    }
+
     fn keep(&self, inode: u64) -> Result<()> {
         self.run(|fs| fs.open(inode as u32))
     }

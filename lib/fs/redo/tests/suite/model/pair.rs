@@ -56,6 +56,8 @@ pub struct Known {
 pub struct Pair<L: Life = Instance> {
     pub site: Site<L>,
     pub engine: Engine<L>,
+    /// Data of writes is only lent.
+    is_lasting: bool,
     pub sure: Model,
     pub known: Vec<Known>,
 }
@@ -64,7 +66,17 @@ const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"d", b"e"];
 
 impl<L: Life> Pair<L> {
     pub fn new(seed: u64, budget: usize) -> Self {
-        let fs = L::first(seed);
+        Self::with(L::first(seed), |fs| Engine::new(fs, budget))
+    }
+
+    /// A pair whose file system has all that was acknowledged after a crash.
+    pub fn lasting(seed: u64) -> Self {
+        let mut pair = Self::with(L::first(seed), Engine::lasting);
+        pair.is_lasting = true;
+        pair
+    }
+
+    fn with(fs: L, engine: impl FnOnce(L) -> Engine<L>) -> Self {
         let root = Known {
             sure: ROOT,
             client: ROOT,
@@ -78,7 +90,8 @@ impl<L: Life> Pair<L> {
                 reports: RefCell::default(),
                 last: RefCell::new(fs.clone()),
             },
-            engine: Engine::new(fs, budget),
+            engine: engine(fs),
+            is_lasting: false,
             sure,
             known: vec![root],
         }
@@ -198,6 +211,9 @@ impl<L: Life> Pair<L> {
             Action::Rename { name, new_name } => {
                 engine.rename(site, numbers, name, new_name).map(done)
             }
+            Action::Write { offset, data } if self.is_lasting => engine
+                .write_lent(site, numbers[0], offset, &data)
+                .map(Outcome::Wrote),
             action => engine.change(site, action, numbers),
         };
         agree::<L>(&sure, &client, &action);
@@ -213,10 +229,11 @@ impl<L: Life> Pair<L> {
             data: data.clone(),
         };
         self.sure.perform(&action, [file.sure; 2]).unwrap();
-        assert_eq!(
-            self.engine.append(&self.site, file.client, data),
-            Ok((offset, count))
-        );
+        let answer = match self.is_lasting {
+            true => self.engine.append_lent(&self.site, file.client, &data),
+            false => self.engine.append(&self.site, file.client, data),
+        };
+        assert_eq!(answer, Ok((offset, count)));
     }
 
     fn hold_or_release(&mut self, random: &mut Random) {
