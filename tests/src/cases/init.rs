@@ -220,7 +220,7 @@ fn one_after_the_other(bench: &Bench<'_>) -> Result<()> {
     let (_, table) = text.split_once("ID ").context("no table")?;
     let table = format!("ID {table}");
     expect_lives(&table, "1")?;
-    for domain in ["console", "ramfs", "virtio-blk"] {
+    for domain in ["console", "keep", "virtio-blk"] {
         expect_restarts(&table, domain, 0)?;
     }
     power_off(session)

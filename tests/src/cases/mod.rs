@@ -30,6 +30,7 @@ mod shell;
 mod sources;
 mod steps;
 mod times;
+mod tmp;
 mod trace;
 mod update;
 
@@ -60,6 +61,7 @@ pub fn all() -> Vec<Case> {
         limits::CASES,
         agreement::CASES,
         times::CASES,
+        tmp::CASES,
         calls::CASES,
         trace::CASES,
         backtraces::CASES,

@@ -1,8 +1,10 @@
 //! The file system in memory as a domain: `lib/fs/ramfs` behind one lock.
 //!
-//! Nothing here waits for anything, so the lock is held for a copy at most. When the domain dies,
-//! what was in it is gone; the next instance is empty, and no inode number of before, other than
-//! the root's, leads to anything in it.
+//! Nothing here waits for anything but the keeper's next instance, so the lock is held for a copy
+//! at most. Content and journal lie in memory objects of the kernel, whose owners' handles the
+//! keeper holds as well. So when the domain dies its next instance has all that was acknowledged,
+//! under the same numbers of inodes. Who looks for the keeper's death is a thread, since nobody may
+//! change a file for long.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,24 +12,37 @@ extern crate alloc;
 
 mod options;
 mod service;
+mod store;
 
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
-use domain_rt::{log, memory, time};
-use interfaces::{FileSystem, Handle, RVec, RpcResult};
-use ramfs::{Limits, RamFs};
+use domain_rt::{log, memory, thread, time};
+use interfaces::{FileSystem, Handle, MemoryObjects, RVec, Respawn, RpcError, RpcResult};
+use ramfs::{Error, Limits, Opened, RamFs};
 
 use options::Settings;
 use service::Service;
+use store::Objects;
 
 /// Bytes of the budget for one inode: so many inodes there may be.
 const BYTES_PER_INODE: u64 = 1024;
+/// How long nobody may notice that the keeper is dead, in nanoseconds.
+const LOOK: u64 = 100_000_000;
+/// When it is tried again to have one that works.
+const LOOK_AGAIN: u64 = 5_000_000_000;
 
-/// Starts the file system.
+/// The files of this domain.
+type Files = RamFs<Objects>;
+
+/// Starts the file system, with the files that the instance before has left.
 ///
 /// # Errors
-/// No memory.
-pub fn start(options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
+/// No memory; nobody can be asked for what was left.
+pub fn start(
+    objects: Handle<dyn MemoryObjects>,
+    keep: Handle<dyn Respawn>,
+    options: RVec<u8>,
+) -> RpcResult<Handle<dyn FileSystem>> {
     memory::reserve(256)?;
     let settings = Settings::parse(&options);
     for word in &settings.unknown {
@@ -40,8 +55,49 @@ pub fn start(options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
         bytes: settings.bytes,
         inodes: settings.bytes / BYTES_PER_INODE,
     };
-    // No two instances start in the same nanosecond, and none makes an inode in every one.
-    let mut files = RamFs::new(limits, time::now(), time::wall_seconds());
+    let files = open(Objects::new(objects, keep), limits);
+    let mut files = files.map_err(|error| match error {
+        Error::NoSpace => RpcError::NoMemory,
+        _ => RpcError::Refused,
+    })?;
     files.spare_memory(memory::is_short);
-    Handle::<dyn FileSystem>::new(Service::new(Arc::new(Mutex::new(files))))
+    let files = Arc::new(Mutex::new(files));
+    let watched = files.clone();
+    thread::spawn("keeper", move || watch(&watched))?;
+    Handle::<dyn FileSystem>::new(Service::new(files))
+}
+
+/// The files that were left, or none.
+fn open(store: Objects, limits: Limits) -> Result<Files, Error> {
+    let began = time::now();
+    let store = match RamFs::open(store, limits)? {
+        Opened::Files(files) => {
+            let (room, took) = (files.room(), (time::now() - began) / 1000);
+            let inodes = room.inodes - room.free_inodes;
+            log!("{inodes} inodes are there again after {took} us");
+            return Ok(files);
+        }
+        Opened::Nothing(store) => store,
+        Opened::Damaged(store, at) => {
+            log!("the journal is damaged at byte {at}: what was there is lost");
+            store
+        }
+    };
+    // No two instances start in the same nanosecond, and none makes an inode in every one.
+    RamFs::new(store, limits, time::now(), time::wall_seconds())
+}
+
+/// Has everything kept again when the keeper has died.
+fn watch(files: &Mutex<Files>) {
+    let mut was_kept = true;
+    loop {
+        time::sleep(if was_kept { LOOK } else { LOOK_AGAIN });
+        let is_kept = files.lock().see_to_it();
+        match (was_kept, is_kept) {
+            (true, false) => log!("nobody keeps the files: they go with this instance"),
+            (false, true) => log!("the files are kept again"),
+            _ => {}
+        }
+        was_kept = is_kept;
+    }
 }

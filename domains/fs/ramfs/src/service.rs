@@ -7,10 +7,12 @@ use interfaces::{
     FileKind, FileSystem, FileSystemBase, FsError, FsStatistics, Handle, Hold, Metadata, RVec,
     RpcResult, Text,
 };
-use ramfs::{Error, Kind, RamFs};
+use ramfs::{Error, Kind};
 use vfs::entries::{self, Packer};
 
-type Shared = Arc<Mutex<RamFs>>;
+use crate::Files;
+
+type Shared = Arc<Mutex<Files>>;
 
 /// What the domain offers.
 pub struct Service(Shared);
@@ -21,7 +23,7 @@ impl Service {
         Service(files)
     }
 
-    fn run<T>(&self, operation: impl FnOnce(&mut RamFs) -> Result<T, Error>) -> Result<T, FsError> {
+    fn run<T>(&self, operation: impl FnOnce(&mut Files) -> Result<T, Error>) -> Result<T, FsError> {
         operation(&mut self.0.lock()).map_err(fs_error)
     }
 }
@@ -57,9 +59,8 @@ impl FileSystemBase for Service {
         Ok(Handle::<dyn Hold>::new(held)?)
     }
 
-    fn read(&self, inode: u64, offset: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
-        let count = self.run(|fs| fs.read(inode, offset, &mut buffer))?;
-        Ok(buffer.truncated(count))
+    fn read(&self, inode: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        self.run(|fs| fs.read(inode, offset, buffer))
     }
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
@@ -250,5 +251,6 @@ fn fs_error(error: Error) -> FsError {
         Error::BadName => FsError::BadName,
         Error::TooManyLinks => FsError::TooManyLinks,
         Error::Invalid => FsError::Invalid,
+        Error::Broken => FsError::Device,
     }
 }

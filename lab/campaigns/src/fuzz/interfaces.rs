@@ -25,7 +25,7 @@ use trefoil_gate::project::Project;
 pub const NAME: &str = "interfaces";
 
 /// Images that the hosted platform is given: the system under attack.
-const IMAGES: [&str; 20] = [
+const IMAGES: [&str; 21] = [
     "domains/hostile",
     "domains/init",
     "domains/victim",
@@ -38,6 +38,7 @@ const IMAGES: [&str; 20] = [
     "domains/template",
     "domains/ext2",
     "domains/vfs-shadow",
+    "domains/keep",
     "domains/ramfs",
     "domains/nullnet",
     "domains/net-shadow",

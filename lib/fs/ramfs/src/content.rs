@@ -1,147 +1,200 @@
-//! The bytes of a file: pieces of up to [`PIECE`] bytes, with holes between them.
+//! The bytes of a file: an object, made when the first byte is written, and the size.
 //!
-//! A piece takes memory only up to its last byte that was written, in steps that double, so that
-//! small files are small. Large pieces are more than what small allocations share, so their memory
-//! goes back when they go.
+//! Behind the last page that the size reaches into the object has no pages. In that last page the
+//! bytes behind the size are anything; whoever makes the file longer writes zeros there first. So a
+//! file becomes shorter by a note of its size alone, and what a write has left there that was not
+//! finished is never seen.
 
-use alloc::vec::Vec;
+use core::ops::DerefMut;
 
+use crate::store::{Object, PAGE};
 use crate::{Error, Result};
 
-/// Bytes that one piece covers.
-pub(crate) const PIECE: u64 = 64 * 1024;
-
-/// The smallest step in which a piece takes memory.
-const STEP: usize = 512;
-
 /// Largest size of a file.
-pub const MAX_SIZE: u64 = i64::MAX as u64;
-
-/// One piece: its number in the file, and its bytes; what is not there is zeros.
-struct Piece {
-    number: u64,
-    bytes: Vec<u8>,
-}
+pub const MAX_SIZE: u64 = 1 << 46;
 
 /// The content of a file.
-#[derive(Default)]
-pub(crate) struct Content {
+pub(crate) struct Content<O> {
     size: u64,
-    /// In the order of their numbers.
-    pieces: Vec<Piece>,
+    object: Option<O>,
+    /// Pages of the object that have memory.
+    pages: u64,
+    /// The journal says that there is an object.
+    pub(crate) is_noted: bool,
 }
 
-impl Content {
+/// How far a write got.
+pub(crate) struct Wrote {
+    /// Bytes.
+    pub(crate) count: usize,
+    /// Pages that have memory now and had none before.
+    pub(crate) pages: u64,
+}
+
+impl<O: Object> Content<O> {
+    /// Of a file that has `size` bytes of zeros, or those that an object has which is still to be
+    /// [given](Self::give).
+    pub(crate) fn new(size: u64, is_noted: bool) -> Self {
+        Content {
+            size,
+            object: None,
+            pages: 0,
+            is_noted,
+        }
+    }
+
     /// Length in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Memory that it takes, in bytes.
-    pub(crate) fn memory(&self) -> u64 {
-        let bytes = self.pieces.iter().map(|piece| piece.bytes.len() as u64);
-        bytes.sum()
+    /// Memory that it takes, in pages.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages
     }
 
-    /// Reads from `offset`; how many bytes, fewer than asked for only at the end.
-    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
-        let left = self.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let mut done = 0;
-        while done < left {
-            let at = offset + done as u64;
-            let within = (at % PIECE) as usize;
-            let length = (PIECE as usize - within).min(left - done);
-            let place = &mut buffer[done..done + length];
-            match self.find(at / PIECE) {
-                Ok(index) => copy_out(&self.pieces[index].bytes, within, place),
-                Err(_) => place.fill(0),
-            }
-            done += length;
-        }
-        left
+    /// The object, if it has one.
+    pub(crate) fn object(&self) -> Option<&O> {
+        self.object.as_ref()
     }
 
-    /// Writes `data`, which does not reach beyond the piece that `offset` is in, with at most
-    /// `most` bytes more of memory; how much more it took.
+    /// Gives it an object.
+    pub(crate) fn give(&mut self, object: O) {
+        self.object = Some(object);
+    }
+
+    /// Takes an object away that nothing was written to.
+    pub(crate) fn take(&mut self) {
+        (self.object, self.pages) = (None, 0);
+    }
+
+    /// Has the object, which another instance has left, hold nothing behind the size.
     ///
     /// # Errors
-    /// `NoSpace`.
-    pub(crate) fn write_piece(&mut self, offset: u64, data: &[u8], most: u64) -> Result<u64> {
-        let within = (offset % PIECE) as usize;
-        let end = within + data.len();
-        let number = offset / PIECE;
-        let found = self.find(number);
-        let before = found.map_or(0, |index| self.pieces[index].bytes.len());
-        let after = match end <= before {
-            true => before,
-            false => end.next_power_of_two().clamp(STEP, PIECE as usize),
-        };
-        let more = (after - before) as u64;
-        if more > most {
-            return Err(Error::NoSpace);
+    /// `Broken`.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        if let Some(object) = &self.object {
+            object.cut(self.size.div_ceil(PAGE))?;
+            self.pages = object.pages()?;
         }
-        let index = match found {
-            Ok(index) => index,
-            Err(index) => {
-                self.pieces.try_reserve(1).map_err(|_| Error::NoSpace)?;
-                let bytes = Vec::new();
-                self.pieces.insert(index, Piece { number, bytes });
-                index
-            }
-        };
-        if let Err(error) = grow(&mut self.pieces[index].bytes, after) {
-            if before == 0 {
-                self.pieces.remove(index);
-            }
-            return Err(error);
-        }
-        self.pieces[index].bytes[within..end].copy_from_slice(data);
-        self.size = self.size.max(offset + data.len() as u64);
-        Ok(more)
+        Ok(())
     }
 
-    /// Sets the size; how much less memory it takes.
-    pub(crate) fn set_size(&mut self, size: u64) -> u64 {
-        let before = self.memory();
-        if size < self.size {
-            let kept = self
-                .pieces
-                .partition_point(|piece| piece.number < size.div_ceil(PIECE));
-            self.pieces.truncate(kept);
-            if let Some(last) = self
-                .pieces
-                .last_mut()
-                .filter(|last| last.number == size / PIECE)
-            {
-                // What is cut off must read as zeros if the file grows again.
-                let end = (size % PIECE) as usize;
-                if let Some(tail) = last.bytes.get_mut(end..) {
-                    tail.fill(0);
-                }
+    /// Reads from `offset` into `room`, which becomes as long as what was read: shorter only at the
+    /// end.
+    ///
+    /// # Errors
+    /// `Broken`.
+    pub(crate) fn read(&self, offset: u64, mut room: O::Data) -> Result<O::Data> {
+        let left = self.size.saturating_sub(offset).min(room.len() as u64) as usize;
+        match &self.object {
+            Some(object) if left > 0 => Ok(object.read(offset, room, left)?),
+            _ => {
+                room.deref_mut()[..left].fill(0);
+                Ok(O::shorten(room, left))
             }
-            self.pieces.shrink_to_fit();
         }
+    }
+
+    /// Writes, with at most `most` pages more than it has; how much. The size stays.
+    ///
+    /// # Errors
+    /// `NoSpace` if it is nothing; `Broken`.
+    pub(crate) fn write(&mut self, offset: u64, data: &O::Data, most: u64) -> Result<Wrote> {
+        self.clear_to(offset)?;
+        let object = self.object.as_ref().ok_or(Error::Broken)?;
+        let length = self.allowed(object, offset, data.len(), most)?;
+        let count = match length {
+            0 => return Err(Error::NoSpace),
+            length if length == data.len() => object.write(offset, data)?,
+            length => object.write_bytes(offset, &data[..length])?,
+        };
+        let before = self.pages;
+        let end = (offset + count as u64).div_ceil(PAGE);
+        // Without holes the pages need not be counted.
+        let is_dense = self.is_dense() && offset / PAGE <= before && count == length;
+        self.pages = match is_dense {
+            true => before.max(end),
+            false => object.pages()?,
+        };
+        Ok(Wrote {
+            count,
+            pages: self.pages - before,
+        })
+    }
+
+    /// Whether every page that the size reaches into has memory.
+    fn is_dense(&self) -> bool {
+        self.pages == self.size.div_ceil(PAGE)
+    }
+
+    /// How many of `length` bytes from `offset` on may be written with `most` pages more.
+    fn allowed(&self, object: &O, offset: u64, length: usize, most: u64) -> Result<usize> {
+        let (first, end) = (offset / PAGE, (offset + length as u64).div_ceil(PAGE));
+        let there = if self.is_dense() { self.pages } else { 0 };
+        if end.saturating_sub(first.max(there)) <= most {
+            return Ok(length);
+        }
+        let mut left = most;
+        for page in first..end {
+            if object.has(page)? {
+                continue;
+            }
+            if left == 0 {
+                let allowed = (page * PAGE).saturating_sub(offset);
+                return Ok(allowed as usize);
+            }
+            left -= 1;
+        }
+        Ok(length)
+    }
+
+    /// Sets the size; how many pages less it takes. Shorter it is cut; before it becomes longer,
+    /// [`clear_to`](Self::clear_to) has to be called.
+    ///
+    /// # Errors
+    /// `Broken`. The size is what it should be.
+    pub(crate) fn set_size(&mut self, size: u64) -> Result<u64> {
+        let is_shorter = size < self.size;
         self.size = size;
-        before - self.memory()
+        let Some(object) = self.object.as_ref().filter(|_| is_shorter) else {
+            return Ok(0);
+        };
+        let before = self.pages;
+        object.cut(size.div_ceil(PAGE))?;
+        self.pages = object.pages()?;
+        Ok(before.saturating_sub(self.pages))
     }
 
-    fn find(&self, number: u64) -> core::result::Result<usize, usize> {
-        self.pieces
-            .binary_search_by_key(&number, |piece| piece.number)
+    /// Takes memory away behind the size, that a write has left whose size could not be noted; how
+    /// many pages.
+    ///
+    /// # Errors
+    /// `Broken`.
+    pub(crate) fn trim(&mut self) -> Result<u64> {
+        let before = self.pages;
+        self.settle()?;
+        Ok(before.saturating_sub(self.pages))
     }
-}
 
-fn grow(bytes: &mut Vec<u8>, length: usize) -> Result<()> {
-    let more = length.saturating_sub(bytes.len());
-    bytes.try_reserve_exact(more).map_err(|_| Error::NoSpace)?;
-    bytes.resize(bytes.len() + more, 0);
-    Ok(())
-}
-
-/// Copies from byte `from` of a piece; zeros behind its end.
-fn copy_out(bytes: &[u8], from: usize, place: &mut [u8]) {
-    let there = bytes.get(from..).unwrap_or_default();
-    let count = there.len().min(place.len());
-    place[..count].copy_from_slice(&there[..count]);
-    place[count..].fill(0);
+    /// Writes zeros behind the size, up to `end` or the end of the page: the file is to become
+    /// longer than `end`.
+    ///
+    /// # Errors
+    /// `Broken`.
+    pub(crate) fn clear_to(&self, end: u64) -> Result<()> {
+        static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
+        let Some(object) = &self.object else {
+            return Ok(());
+        };
+        let end = end.min(self.size.next_multiple_of(PAGE));
+        if end <= self.size || !object.has(self.size / PAGE)? {
+            return Ok(());
+        }
+        let length = (end - self.size) as usize;
+        match object.write_bytes(self.size, &ZEROS[..length])? {
+            count if count == length => Ok(()),
+            _ => Err(Error::Broken),
+        }
+    }
 }

@@ -3,8 +3,11 @@
 use alloc::vec::Vec;
 
 use crate::content::Content;
-use crate::fs::{Body, Inode, Kind, RamFs};
-use crate::names::{NAME_MAX, Names};
+use crate::fs::{Body, INODE_COST, Inode, Kind, RamFs};
+use crate::journal::Need;
+use crate::names::{NAME_MAX, Names, Prepared};
+use crate::record::{NAME_BYTES, Record};
+use crate::store::Store;
 use crate::{Error, Result};
 
 /// What a name takes from the budget beside its bytes.
@@ -35,7 +38,15 @@ fn is_dots(name: &[u8]) -> bool {
     DOTS.contains(&name)
 }
 
-impl RamFs {
+/// What an inode takes from the budget beside itself, without content.
+fn extra<O>(inode: &Inode<O>) -> u64 {
+    match &inode.body {
+        Body::Symlink(target) => target.len() as u64,
+        _ => 0,
+    }
+}
+
+impl<S: Store> RamFs<S> {
     /// The inode that `name` in a directory leads to; `.` and `..` are names, too.
     ///
     /// # Errors
@@ -102,7 +113,7 @@ impl RamFs {
         now: u64,
     ) -> Result<u64> {
         let body = match kind {
-            Kind::Regular => Body::File(Content::default()),
+            Kind::Regular => Body::File(Content::new(0, false)),
             Kind::Directory => Body::Directory {
                 names: Names::default(),
                 parent: directory,
@@ -145,7 +156,29 @@ impl RamFs {
             u32::MAX => return Err(Error::TooManyLinks),
             _ => {}
         }
-        self.enter(directory, name, inode, now)?;
+        self.begin(Need::Growth)?;
+        self.check_budget(cost(name))?;
+        let entry = self.names_mut(directory)?.prepare(name, inode)?;
+        let at = entry.place as u32;
+        self.journal.append(&Record::Link {
+            directory,
+            at,
+            name,
+            inode,
+            now,
+        })?;
+        self.put_link(directory, entry, cost(name), inode, now)
+    }
+
+    fn put_link(
+        &mut self,
+        directory: u64,
+        entry: Prepared,
+        cost: u64,
+        inode: u64,
+        now: u64,
+    ) -> Result<()> {
+        self.enter(directory, entry, cost, now)?;
         let of = self.get_mut(inode)?;
         of.links += 1;
         of.changed = now;
@@ -155,12 +188,23 @@ impl RamFs {
     /// Removes a name that is not a directory's.
     ///
     /// # Errors
-    /// `IsDirectory`; as [`lookup`](Self::lookup).
+    /// `IsDirectory`; as [`lookup`](Self::lookup); `NoSpace`, `Broken`.
     pub fn unlink(&mut self, directory: u64, name: &[u8], now: u64) -> Result<()> {
         let inode = self.lookup(directory, name)?;
         if self.get(inode)?.body.kind() == Kind::Directory {
             return Err(Error::IsDirectory);
         }
+        self.begin(Need::Change)?;
+        self.journal.append(&Record::Unlink {
+            directory,
+            name,
+            now,
+        })?;
+        self.put_unlink(directory, name, now)
+    }
+
+    pub(crate) fn put_unlink(&mut self, directory: u64, name: &[u8], now: u64) -> Result<()> {
+        let inode = self.lookup(directory, name)?;
         self.leave(directory, name, now)?;
         self.drop_link(inode, now)
     }
@@ -168,7 +212,7 @@ impl RamFs {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// `NotDirectory`, `NotEmpty`, `Invalid` for `.` and `..`; as [`lookup`](Self::lookup).
+    /// `NotDirectory`, `NotEmpty`, `Invalid` for `.` and `..`; as [`unlink`](Self::unlink).
     pub fn remove_directory(&mut self, directory: u64, name: &[u8], now: u64) -> Result<()> {
         let inode = self.lookup(directory, name)?;
         if is_dots(name) {
@@ -177,6 +221,22 @@ impl RamFs {
         if self.names(inode)?.0.len() > 0 {
             return Err(Error::NotEmpty);
         }
+        self.begin(Need::Change)?;
+        self.journal.append(&Record::RemoveDirectory {
+            directory,
+            name,
+            now,
+        })?;
+        self.put_remove_directory(directory, name, now)
+    }
+
+    pub(crate) fn put_remove_directory(
+        &mut self,
+        directory: u64,
+        name: &[u8],
+        now: u64,
+    ) -> Result<()> {
+        let inode = self.lookup(directory, name)?;
         self.leave(directory, name, now)?;
         self.drop_directory(inode, directory, now)
     }
@@ -208,12 +268,28 @@ impl RamFs {
             Err(error) => return Err(error),
         };
         self.check_rename(source, to, target)?;
-        self.move_name(from, name, to, new_name, source, target, now)
+        self.begin(Need::Growth)?;
+        let entry = match target {
+            Some(_) => None,
+            None => {
+                self.check_budget(cost(new_name))?;
+                Some(self.names_mut(to)?.prepare(new_name, source)?)
+            }
+        };
+        self.journal.append(&Record::Rename {
+            from,
+            name,
+            to,
+            new_name,
+            at: entry.as_ref().map(|entry| entry.place as u32),
+            now,
+        })?;
+        self.move_name([from, to], name, new_name, entry, now)
     }
 
     /// Checks everything that can forbid a renaming but a lack of room.
     fn check_rename(&self, source: u64, to: u64, target: Option<u64>) -> Result<()> {
-        let is_directory = |inode| Ok(self.get(inode)?.body.kind() == Kind::Directory);
+        let is_directory = |inode| self.get(inode).map(|of| of.body.kind() == Kind::Directory);
         let moves_directory = is_directory(source)?;
         if self.get(to)?.links == 0 {
             return Err(Error::NotFound);
@@ -232,21 +308,27 @@ impl RamFs {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "one renaming, found and checked")]
-    fn move_name(
+    /// Moves a name. `entry`: the new one, if nothing has it.
+    pub(crate) fn move_name(
         &mut self,
-        from: u64,
+        [from, to]: [u64; 2],
         name: &[u8],
-        to: u64,
         new_name: &[u8],
-        source: u64,
-        target: Option<u64>,
+        entry: Option<Prepared>,
         now: u64,
     ) -> Result<()> {
-        match target {
-            Some(_) => self.names_mut(to)?.redirect(new_name, source),
-            None => self.enter(to, new_name, source, now)?,
-        }
+        let source = self.lookup(from, name)?;
+        let target = match entry {
+            Some(entry) => {
+                self.enter(to, entry, cost(new_name), now)?;
+                None
+            }
+            None => {
+                let target = self.lookup(to, new_name)?;
+                self.names_mut(to)?.redirect(new_name, source);
+                Some(target)
+            }
+        };
         self.leave(from, name, now)?;
         self.get_mut(to)?.touch(now);
         self.get_mut(source)?.changed = now;
@@ -280,27 +362,126 @@ impl RamFs {
     }
 
     /// Puts a new inode under a name in a directory.
-    fn make(&mut self, directory: u64, name: &[u8], inode: Inode, now: u64) -> Result<u64> {
+    fn make(
+        &mut self,
+        directory: u64,
+        name: &[u8],
+        inode: Inode<S::Object>,
+        now: u64,
+    ) -> Result<u64> {
         self.check_new(directory, name)?;
         let is_directory = inode.body.kind() == Kind::Directory;
         if is_directory && self.get(directory)?.links == u32::MAX {
             return Err(Error::TooManyLinks);
         }
-        let extra = match &inode.body {
-            Body::Symlink(target) => target.len() as u64,
-            _ => 0,
-        };
-        let number = self.add(inode, extra)?;
-        if let Err(error) = self.enter(directory, name, number, now) {
-            // It has no name yet, so this frees it.
-            self.reap(number);
-            return Err(error);
-        }
-        self.get_mut(number)?.links = if is_directory { 2 } else { 1 };
-        if is_directory {
+        self.begin(Need::Growth)?;
+        self.check_budget(INODE_COST + extra(&inode) + cost(name))?;
+        let place = self.prepare_inode()?;
+        let number = self.number(place);
+        let entry = self.names_mut(directory)?.prepare(name, number)?;
+        self.journal.append(&Record::Make {
+            directory,
+            at: entry.place as u32,
+            name,
+            image: Self::image(number, &inode),
+        })?;
+        self.put_made(directory, entry, cost(name), place, inode, now)
+    }
+
+    fn put_made(
+        &mut self,
+        directory: u64,
+        entry: Prepared,
+        cost: u64,
+        place: usize,
+        inode: Inode<S::Object>,
+        now: u64,
+    ) -> Result<u64> {
+        let is_directory = inode.body.kind() == Kind::Directory;
+        let extra = extra(&inode);
+        let number = self.add(place, inode, extra);
+        self.enter(directory, entry, cost, now)?;
+        let of = self.get_mut(number)?;
+        of.links = if is_directory { 2 } else { 1 };
+        if let Body::Directory { parent, .. } = &mut of.body {
+            *parent = directory;
             self.get_mut(directory)?.links += 1;
         }
         Ok(number)
+    }
+
+    /// Makes what a record of the journal says that was made.
+    pub(crate) fn make_again(
+        &mut self,
+        directory: u64,
+        at: u32,
+        name: &[u8],
+        number: u64,
+        inode: Inode<S::Object>,
+    ) -> Result<()> {
+        self.check_new(directory, name)?;
+        let place = self.free_place(number)?;
+        let entry = self.prepare_again(directory, at, name, number)?;
+        let now = inode.changed;
+        self.put_made(directory, entry, cost(name), place, inode, now)?;
+        Ok(())
+    }
+
+    /// Gives the name that a record of the journal says was given.
+    pub(crate) fn link_again(
+        &mut self,
+        directory: u64,
+        at: u32,
+        name: &[u8],
+        inode: u64,
+        now: u64,
+    ) -> Result<()> {
+        self.check_new(directory, name)?;
+        self.get(inode)?;
+        let entry = self.prepare_again(directory, at, name, inode)?;
+        self.put_link(directory, entry, cost(name), inode, now)
+    }
+
+    /// Puts in a name of a snapshot: no time changes.
+    pub(crate) fn name_again(
+        &mut self,
+        directory: u64,
+        at: u32,
+        name: &[u8],
+        inode: u64,
+    ) -> Result<()> {
+        check(name)?;
+        let kind = self.get(inode)?.body.kind();
+        let entry = self.prepare_again(directory, at, name, inode)?;
+        self.names_mut(directory)?.put(entry);
+        self.note_name(cost(name));
+        let of = self.get_mut(inode)?;
+        of.links = of.links.saturating_add(1);
+        if let Body::Directory { parent, .. } = &mut of.body {
+            *parent = directory;
+            of.links = of.links.max(2);
+            self.get_mut(directory)?.links += 1;
+        }
+        debug_assert!(kind != Kind::Directory || self.get(inode)?.links >= 2);
+        Ok(())
+    }
+
+    /// What a name needs for a place in a directory that has to be free.
+    pub(crate) fn prepare_again(
+        &mut self,
+        directory: u64,
+        at: u32,
+        name: &[u8],
+        inode: u64,
+    ) -> Result<Prepared> {
+        let names = self.names_mut(directory)?;
+        let at = at as usize;
+        let is_there = names.get(name).is_some();
+        let is_taken = names.next(at).is_some_and(|(place, _)| place == at);
+        if is_there || is_taken {
+            return Err(Error::Exists);
+        }
+        names.prepare_at(name, inode, at)
     }
 
     /// Checks that `name` can be a new name in a directory.
@@ -312,19 +493,22 @@ impl RamFs {
         }
     }
 
-    fn enter(&mut self, directory: u64, name: &[u8], inode: u64, now: u64) -> Result<()> {
-        self.charge(cost(name))?;
-        if let Err(error) = self.names_mut(directory)?.insert(name, inode) {
-            self.refund(cost(name));
-            return Err(error);
-        }
+    fn enter(&mut self, directory: u64, entry: Prepared, cost: u64, now: u64) -> Result<()> {
+        self.names_mut(directory)?.put(entry);
+        self.note_name(cost);
         self.get_mut(directory)?.touch(now);
         Ok(())
+    }
+
+    fn note_name(&mut self, cost: u64) {
+        self.used += cost;
+        self.noted += cost - NAME_COST + NAME_BYTES;
     }
 
     fn leave(&mut self, directory: u64, name: &[u8], now: u64) -> Result<()> {
         self.names_mut(directory)?.remove(name);
         self.refund(cost(name));
+        self.noted -= name.len() as u64 + NAME_BYTES;
         self.get_mut(directory)?.touch(now);
         Ok(())
     }

@@ -16,6 +16,15 @@ const EMPTY: u32 = 0;
 /// In the index: something was here.
 const REMOVED: u32 = u32::MAX;
 
+/// Most places of a directory.
+const MOST: usize = 1 << 30;
+
+/// A name that is not there yet, and where it will be.
+pub(crate) struct Prepared {
+    entry: Entry,
+    pub(crate) place: usize,
+}
+
 /// One name.
 pub(crate) struct Entry {
     /// The name.
@@ -56,31 +65,60 @@ impl Names {
         Some((from + at, places[at].as_ref()?))
     }
 
-    /// Adds a name that is not there.
+    /// Everything that a new name needs, which nothing has yet.
     ///
     /// # Errors
     /// `NoSpace`: no memory.
-    pub(crate) fn insert(&mut self, name: &[u8], inode: u64) -> Result<()> {
+    pub(crate) fn prepare(&mut self, name: &[u8], inode: u64) -> Result<Prepared> {
+        let place = match self.free.last() {
+            Some(&place) => place as usize,
+            None => self.places.len(),
+        };
+        self.prepare_at(name, inode, place)
+    }
+
+    /// As [`prepare`](Self::prepare), for a place where nothing is.
+    ///
+    /// # Errors
+    /// `NoSpace`: no memory.
+    pub(crate) fn prepare_at(&mut self, name: &[u8], inode: u64, place: usize) -> Result<Prepared> {
         let mut own = Vec::new();
         own.try_reserve_exact(name.len())
             .map_err(|_| Error::NoSpace)?;
         own.extend_from_slice(name);
-        self.make_room()?;
-        let entry = Some(Entry { name: own, inode });
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.places[place as usize] = entry;
-                place
-            }
-            None => {
-                self.places.push(entry);
-                // `make_room` refuses more than fit.
-                self.places.len() as u32 - 1
-            }
-        };
-        self.enter(name, place);
+        self.make_room(place)?;
+        let entry = Entry { name: own, inode };
+        Ok(Prepared { entry, place })
+    }
+
+    /// Adds a name that is not there. What it needs was the last that was prepared.
+    pub(crate) fn put(&mut self, Prepared { entry, place }: Prepared) {
+        if self.free.last() == Some(&(place as u32)) {
+            self.free.pop();
+        }
+        while self.places.len() <= place {
+            self.places.push(None);
+        }
+        self.enter(&entry.name, place as u32);
+        self.places[place] = Some(entry);
         self.count += 1;
-        Ok(())
+    }
+
+    /// Finds all free places, after names were put where others had them before.
+    pub(crate) fn find_free(&mut self) {
+        self.free.clear();
+        for place in (0..self.places.len()).rev() {
+            // There is room, see `make_room`.
+            if self.places[place].is_none() && self.free.len() < self.free.capacity() {
+                self.free.push(place as u32);
+            }
+        }
+    }
+
+    /// All names and their places.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        let places = (0..).zip(&self.places);
+        places.filter_map(|(at, entry)| Some((at, entry.as_ref()?)))
     }
 
     /// Lets a name that is there lead to another inode.
@@ -102,20 +140,21 @@ impl Names {
         self.count -= 1;
         if self.count == 0 {
             *self = Names::default();
-        } else {
-            // There is room: `make_room` has reserved as much for places that are free as for those
-            // that are not.
+        } else if self.free.len() < self.free.capacity() {
+            // There always is room but while a journal is read, when nobody takes from this list:
+            // `make_room` has reserved as much for places that are free as for those that are not.
             self.free.push(place);
         }
     }
 
-    /// Makes sure that one more entry fits everywhere.
-    fn make_room(&mut self) -> Result<()> {
-        if self.places.len() >= REMOVED as usize - 1 {
+    /// Makes sure that one more entry fits everywhere, at this place.
+    fn make_room(&mut self, place: usize) -> Result<()> {
+        if place >= MOST {
             return Err(Error::NoSpace);
         }
-        self.places.try_reserve(1).map_err(|_| Error::NoSpace)?;
-        let places = self.places.len() + 1;
+        let places = self.places.len().max(place + 1);
+        let more = places - self.places.len();
+        self.places.try_reserve(more).map_err(|_| Error::NoSpace)?;
         let more = places.saturating_sub(self.free.len());
         self.free.try_reserve(more).map_err(|_| Error::NoSpace)?;
         if (self.used + 1) * 4 > self.index.len() * 3 {

@@ -7,7 +7,17 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ramfs::{BLOCK, Error, Kind, Limits, RamFs};
+use ramfs::store::PAGE;
+use ramfs::{BLOCK, Error, Kind, Limits};
+
+#[path = "suite/deaths.rs"]
+mod deaths;
+#[path = "suite/memory.rs"]
+mod memory;
+#[path = "suite/ram.rs"]
+mod ram;
+
+use ram::Ram;
 
 const LIMITS: Limits = Limits {
     bytes: 4 << 20,
@@ -15,11 +25,11 @@ const LIMITS: Limits = Limits {
 };
 const NOW: u64 = 1_700_000_000;
 
-fn new() -> RamFs {
-    RamFs::new(LIMITS, 1000, NOW)
+fn new() -> Ram {
+    Ram::new(LIMITS, 1000, NOW)
 }
 
-fn names(fs: &RamFs, directory: u64) -> Vec<(Vec<u8>, u64)> {
+fn names(fs: &Ram, directory: u64) -> Vec<(Vec<u8>, u64)> {
     let mut names = Vec::new();
     fs.list(directory, 2, |inode, _, name| {
         names.push((name.to_vec(), inode));
@@ -65,7 +75,7 @@ impl Drop for Folder {
 }
 
 /// The inode of the directory that the last name is in.
-fn parent(fs: &RamFs, path: &[&str]) -> Result<u64, Error> {
+fn parent(fs: &Ram, path: &[&str]) -> Result<u64, Error> {
     let mut at = fs.root();
     for name in &path[..path.len() - 1] {
         at = fs.lookup(at, name.as_bytes())?;
@@ -80,7 +90,7 @@ fn parent(fs: &RamFs, path: &[&str]) -> Result<u64, Error> {
     })
 }
 
-fn find(fs: &RamFs, path: &[&str]) -> Result<u64, Error> {
+fn find(fs: &Ram, path: &[&str]) -> Result<u64, Error> {
     fs.lookup(parent(fs, path)?, path[path.len() - 1].as_bytes())
 }
 
@@ -106,7 +116,7 @@ fn same(step: usize, ours: Result<(), Error>, host: io::Result<()>) {
 }
 
 /// One operation on both.
-fn step(number: usize, ram: &mut RamFs, host: &Path, random: &mut Random) {
+fn step(number: usize, ram: &mut Ram, host: &Path, random: &mut Random) {
     let (path, other) = (random.path(), random.path());
     let [on_host, other_on_host] = [&path, &other].map(|path| host.join(path.join("/")));
     let name = path[path.len() - 1].as_bytes();
@@ -160,7 +170,7 @@ fn step(number: usize, ram: &mut RamFs, host: &Path, random: &mut Random) {
 }
 
 fn write_both(
-    ram: &mut RamFs,
+    ram: &mut Ram,
     inode: Result<u64, Error>,
     host: &Path,
     offset: u64,
@@ -186,7 +196,7 @@ fn write_both(
 }
 
 /// Both trees as text.
-fn compare(ram: &RamFs, directory: u64, host: &Path) {
+fn compare(ram: &Ram, directory: u64, host: &Path) {
     let mut theirs: Vec<_> = fs::read_dir(host)
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name().into_encoded_bytes())
@@ -232,7 +242,7 @@ fn does_what_the_host_does() {
     for seed in 1..=6 {
         let folder = Folder::new(&format!("model-{seed}"));
         let mut random = Random(seed * 0x1234_5678_9abc_def1);
-        let mut ram = RamFs::new(
+        let mut ram = Ram::new(
             Limits {
                 bytes: 1 << 30,
                 inodes: 10_000,
@@ -248,7 +258,7 @@ fn does_what_the_host_does() {
         clear(&mut ram, 1);
         assert_eq!(
             ram.room(),
-            RamFs::new(
+            Ram::new(
                 Limits {
                     bytes: 1 << 30,
                     inodes: 10_000
@@ -266,7 +276,7 @@ fn does_what_the_host_does() {
 }
 
 /// Removes everything in a directory.
-fn clear(ram: &mut RamFs, directory: u64) {
+fn clear(ram: &mut Ram, directory: u64) {
     for (name, inode) in names(ram, directory) {
         if ram.attributes(inode).expect("listed").kind == Kind::Directory {
             clear(ram, inode);
@@ -292,7 +302,7 @@ fn the_budget_is_kept_and_comes_back() {
             Err(error) => break assert_eq!(error, Error::NoSpace),
         }
     }
-    assert!(at > (4 << 20) - 2 * 65536 && at <= 4 << 20, "{at}");
+    assert!(at > (4 << 20) - 2 * PAGE && at <= 4 << 20, "{at}");
     assert_eq!(
         fs.write(file, 0, &data, NOW),
         Ok(data.len()),
@@ -324,7 +334,7 @@ fn names_and_inodes_are_limited_too() {
         bytes: 2000,
         inodes: 1000,
     };
-    let mut fs = RamFs::new(small, 0, NOW);
+    let mut fs = Ram::new(small, 0, NOW);
     let name = [b'n'; 255];
     assert!(fs.create(1, &name, Kind::Directory, 0o755, NOW).is_ok());
     let mut other = name;
@@ -457,7 +467,7 @@ fn a_large_directory_is_listed_while_it_changes() {
         bytes: 64 << 20,
         inodes: 200_000,
     };
-    let mut fs = RamFs::new(limits, 10, NOW);
+    let mut fs = Ram::new(limits, 10, NOW);
     for number in 0..100_000 {
         fs.create(
             1,
@@ -492,11 +502,11 @@ fn a_large_directory_is_listed_while_it_changes() {
 
 #[test]
 fn numbers_of_another_life_lead_to_nothing() {
-    let mut first = RamFs::new(LIMITS, 5_000, NOW);
+    let mut first = Ram::new(LIMITS, 5_000, NOW);
     let file = first
         .create(1, b"f", Kind::Regular, 0o644, NOW)
         .expect("room");
-    let mut second = RamFs::new(LIMITS, 900_000, NOW);
+    let mut second = Ram::new(LIMITS, 900_000, NOW);
     second
         .create(1, b"g", Kind::Regular, 0o644, NOW)
         .expect("room");
