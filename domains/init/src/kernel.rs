@@ -1,8 +1,8 @@
 //! What the kernel grants to `init`, and through it to others.
 
 use interfaces::{
-    AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader,
-    MemoryObjects, MemoryWatch, Monitor, Power, RpcResult,
+    AddressSpaces, AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Legacy,
+    Loader, MemoryObjects, MemoryWatch, Monitor, Power, RpcError, RpcResult,
 };
 use manifest::KernelService;
 
@@ -26,6 +26,8 @@ pub struct Kernel {
     pub memory: Handle<dyn MemoryWatch>,
     /// Makes memory objects.
     pub objects: Handle<dyn MemoryObjects>,
+    /// Makes address spaces, where there are any.
+    pub spaces: Option<Handle<dyn AddressSpaces>>,
     /// Keeps what the next instance of `init` is to have.
     pub legacy: Option<Handle<dyn Legacy>>,
     /// How often `init` has ended before.
@@ -36,7 +38,7 @@ impl Kernel {
     /// Another handle to a service, for a domain that is granted it.
     ///
     /// # Errors
-    /// No memory.
+    /// No memory. [`RpcError::Refused`]: the machine has no such service.
     pub fn service(&self, service: KernelService) -> RpcResult<AnyHandle> {
         Ok(match service {
             KernelService::Loader => self.loader.duplicate()?.into_any(),
@@ -48,6 +50,10 @@ impl Kernel {
             KernelService::CommandLine => self.command_line.duplicate()?.into_any(),
             KernelService::Memory => self.memory.duplicate()?.into_any(),
             KernelService::Objects => self.objects.duplicate()?.into_any(),
+            KernelService::Spaces => {
+                let spaces = self.spaces.as_ref().ok_or(RpcError::Refused)?;
+                spaces.duplicate()?.into_any()
+            }
         })
     }
 }

@@ -69,8 +69,8 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader, MemoryObjects,
-    MemoryWatch, Monitor, Power, RVec, RpcResult,
+    AddressSpaces, Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader,
+    MemoryObjects, MemoryWatch, Monitor, Power, RVec, RpcResult,
 };
 use manifest::Manifest;
 
@@ -99,6 +99,7 @@ pub fn start(
     command_line: Handle<dyn CommandLine>,
     memory: Handle<dyn MemoryWatch>,
     objects: Handle<dyn MemoryObjects>,
+    spaces: Option<Handle<dyn AddressSpaces>>,
     legacy: Option<Handle<dyn Legacy>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
@@ -113,6 +114,7 @@ pub fn start(
         command_line,
         memory,
         objects,
+        spaces,
         legacy,
         deaths: deaths(&options),
     });

@@ -1,6 +1,6 @@
 //! Archive, command line, power switch and memory of the process as interface objects.
 
-use crate::frames::POOL;
+use crate::frames::{Counted, POOL};
 use crate::host::{bytes, host};
 use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use hosted_core::File;
@@ -8,7 +8,7 @@ use interfaces::{
     Archive, ArchiveEntry, CommandLine, DomainControl, HeapAudit, Loader, MemoryObjects, Monitor,
     Power,
 };
-use services::{Auditor, Control, ImageLoader, KernelMonitor, KernelObjects, Machine};
+use services::{Auditor, Control, ImageLoader, KernelMonitor, KernelObjects, Machine, Registry};
 
 /// A file that the launcher was given.
 pub struct Given {
@@ -115,6 +115,16 @@ impl Machine for ProcessMachine {
     }
 }
 
+/// All memory objects.
+static OBJECTS: Registry<Counted> = Registry::new();
+
+fn objects() -> KernelObjects<Counted> {
+    KernelObjects {
+        pool: POOL,
+        registry: &OBJECTS,
+    }
+}
+
 /// The core's service of this name; none if it has no such.
 ///
 /// # Errors
@@ -125,7 +135,7 @@ pub fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "monitor" => Handle::<dyn Monitor>::new(KernelMonitor(ProcessMachine))?.into_any(),
         "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
         "power" => Handle::<dyn Power>::new(ProcessEnd)?.into_any(),
-        "objects" => Handle::<dyn MemoryObjects>::new(KernelObjects(POOL))?.into_any(),
+        "objects" => Handle::<dyn MemoryObjects>::new(objects())?.into_any(),
         "archive" => Handle::<dyn Archive>::new(Files)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(NoLine)?.into_any(),
         "auditor" => Handle::<dyn HeapAudit>::new(Auditor)?.into_any(),

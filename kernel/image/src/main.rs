@@ -2,6 +2,7 @@
 //!
 //! - [`platform`]: the framework as the isolation half wants to see it;
 //! - [`hardware`]: device memory, ports, interrupts and DMA as interface objects;
+//! - [`space`]: address spaces as interface objects;
 //! - [`machine`]: archive, command line, power switch and log as interface objects;
 //! - [`root`]: starts `init`, the only domain that the kernel itself starts;
 //! - `bench` and `faults`, with the feature `testing`: measure calls and carry out fault campaigns,
@@ -28,6 +29,8 @@ mod machine;
 mod platform;
 #[cfg(target_os = "none")]
 mod root;
+#[cfg(target_os = "none")]
+mod space;
 
 #[cfg(target_os = "none")]
 mod kernel {

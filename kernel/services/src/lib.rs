@@ -23,4 +23,4 @@ pub use legacy::{Bequest, Left};
 pub use loader::ImageLoader;
 pub use memory::KernelMemory;
 pub use monitor::{Control, KernelMonitor, Machine};
-pub use vmo::KernelObjects;
+pub use vmo::{KernelObjects, Registry};

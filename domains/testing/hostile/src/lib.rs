@@ -37,8 +37,8 @@ mod world;
 
 use domain_rt::thread;
 use interfaces::{
-    Archive, CommandLine, Console, DomainControl, Foe, Handle, Hardware, HeapAudit, Legacy, Loader,
-    MemoryObjects, MemoryWatch, Monitor, Power, RVec, Referee, RpcError, RpcResult,
+    AddressSpaces, Archive, CommandLine, Console, DomainControl, Foe, Handle, Hardware, HeapAudit,
+    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RVec, Referee, RpcError, RpcResult,
 };
 
 use director::{Director, Kernel};
@@ -60,6 +60,7 @@ pub fn start(
     hardware: Option<Handle<dyn Hardware>>,
     memory: Option<Handle<dyn MemoryWatch>>,
     objects: Option<Handle<dyn MemoryObjects>>,
+    spaces: Option<Handle<dyn AddressSpaces>>,
     command_line: Option<Handle<dyn CommandLine>>,
     legacy: Option<Handle<dyn Legacy>>,
     auditor: Option<Handle<dyn HeapAudit>>,
@@ -82,6 +83,7 @@ pub fn start(
         hardware,
         memory,
         objects: objects.ok_or(RpcError::Refused)?,
+        spaces,
         command_line,
         legacy,
         auditor,

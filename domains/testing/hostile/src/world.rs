@@ -219,6 +219,9 @@ impl World {
         net.keep(kernel.control.duplicate()?.into_any());
         net.keep(kernel.archive.duplicate()?.into_any());
         net.keep(kernel.objects.duplicate()?.into_any());
+        if let Some(spaces) = &kernel.spaces {
+            net.keep(spaces.duplicate()?.into_any());
+        }
         if let Some(line) = &kernel.command_line {
             net.keep(line.duplicate()?.into_any());
         }

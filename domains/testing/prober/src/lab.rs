@@ -6,9 +6,9 @@ use alloc::string::String;
 use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{
-    AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec, DomainState,
-    Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryObjects, MemoryWatch, Monitor,
-    RVec, RpcError, StartError, Subject, Text,
+    AddressSpaces, AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec,
+    DomainState, Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryObjects, MemoryWatch,
+    Monitor, RVec, RpcError, StartError, Subject, Text,
 };
 
 /// The tools of the tests.
@@ -25,6 +25,8 @@ pub struct Lab {
     pub memory: Option<Handle<dyn MemoryWatch>>,
     /// Makes memory objects.
     pub objects: Option<Handle<dyn MemoryObjects>>,
+    /// Makes address spaces; not in a Linux process.
+    pub spaces: Option<Handle<dyn AddressSpaces>>,
     victim: Mutex<Option<Handle<dyn Image>>>,
     /// Devices; a Linux process has none.
     pub hardware: Option<Handle<dyn Hardware>>,
@@ -64,6 +66,7 @@ const PATIENCE: u64 = 20_000_000_000;
 
 impl Lab {
     /// The lab with these grants.
+    #[allow(clippy::too_many_arguments, reason = "they are the entry's")]
     pub fn new(
         loader: Handle<dyn Loader>,
         monitor: Handle<dyn Monitor>,
@@ -72,6 +75,7 @@ impl Lab {
         memory: Option<Handle<dyn MemoryWatch>>,
         hardware: Option<Handle<dyn Hardware>>,
         objects: Option<Handle<dyn MemoryObjects>>,
+        spaces: Option<Handle<dyn AddressSpaces>>,
     ) -> Self {
         Lab {
             loader,
@@ -80,6 +84,7 @@ impl Lab {
             archive,
             memory,
             objects,
+            spaces,
             hardware,
             victim: Mutex::new(None),
         }

@@ -25,6 +25,7 @@ mod memory;
 mod objects;
 mod shadows;
 mod short;
+mod spaces;
 mod steps;
 mod threads;
 mod times;
@@ -33,8 +34,8 @@ mod traces;
 use alloc::string::String;
 use domain_rt::{log, thread};
 use interfaces::{
-    Archive, DomainControl, Handle, Hardware, Loader, MemoryObjects, MemoryWatch, Monitor, Power,
-    RVec, RpcResult,
+    AddressSpaces, Archive, DomainControl, Handle, Hardware, Loader, MemoryObjects, MemoryWatch,
+    Monitor, Power, RVec, RpcResult,
 };
 use lab::Lab;
 
@@ -67,10 +68,13 @@ pub fn start(
     memory: Option<Handle<dyn MemoryWatch>>,
     hardware: Option<Handle<dyn Hardware>>,
     objects: Option<Handle<dyn MemoryObjects>>,
+    spaces: Option<Handle<dyn AddressSpaces>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
     thread::spawn("tests", move || {
-        let lab = Lab::new(loader, monitor, control, archive, memory, hardware, objects);
+        let lab = Lab::new(
+            loader, monitor, control, archive, memory, hardware, objects, spaces,
+        );
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
         let failed = match wanted {
             "steps" => steps::run(&lab),
@@ -82,7 +86,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 16] = [
+    let groups: [&[Test]; 17] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -90,6 +94,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         images::TESTS,
         memory::TESTS,
         objects::TESTS,
+        spaces::TESTS,
         budgets::TESTS,
         limits::TESTS,
         threads::TESTS,

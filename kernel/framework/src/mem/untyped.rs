@@ -1,6 +1,6 @@
 //! Frames of plain bytes for memory objects, counted in their slots.
 
-use pages::{Bytes, Frames as Counts, Pool};
+use pages::{Bytes, Frames as Counts, Held, Pool};
 
 use super::frames::{FrameKind, Frames, give_back_one};
 use super::slots::slot;
@@ -13,6 +13,14 @@ pub struct Untyped(());
 
 /// Where memory objects get frames of zeros from.
 pub const POOL: Pool<Untyped> = Pool::new(Untyped(()));
+
+/// The frame that is held, for a mapping that owns it, too. `None`: it has too many owners.
+pub fn share(held: &Held<Untyped>) -> Option<Frames> {
+    of(held.frame()).share(FrameKind::Untyped).ok()?;
+    let physical = held.frame() * PAGE_SIZE as u64;
+    // SAFETY: the share that was just added is nobody's yet.
+    Some(unsafe { Frames::from_raw(physical, 1, FrameKind::Untyped) })
+}
 
 /// The slot of a frame that [`Untyped::claim`] gave.
 fn of(frame: u64) -> &'static super::meta::Slot {

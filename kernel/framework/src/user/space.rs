@@ -8,6 +8,7 @@ use crate::mem::paging::{self, MapError};
 use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, spaces};
 use crate::smp;
 use crate::spin::IrqLock;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a program may do with a page. Reading is always allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub enum VmError {
 pub struct VmSpace {
     /// Physical address of the top-level table; the lock guards the lower half of the tables.
     root: IrqLock<u64>,
+    /// Page tables that it has, the top one included. It never has fewer than before.
+    tables: AtomicUsize,
 }
 
 impl VmSpace {
@@ -58,6 +61,7 @@ impl VmSpace {
         paging::share_upper_half(kernel_table(), root);
         Ok(Self {
             root: IrqLock::new(root),
+            tables: AtomicUsize::new(1),
         })
     }
 
@@ -75,15 +79,12 @@ impl VmSpace {
         }
         let (mut to, rights) = (frames.physical(), prot.rights());
         for page in pages() {
-            let result = paging::map_range(
-                *root,
-                page,
-                to,
-                PAGE_SIZE as u64,
-                rights,
-                1,
-                &mut alloc_table,
-            );
+            let result =
+                paging::map_range(*root, page, to, PAGE_SIZE as u64, rights, 1, &mut || {
+                    let table = alloc_table()?;
+                    self.tables.fetch_add(1, Ordering::Relaxed);
+                    Some(table)
+                });
             if let Err(why) = result {
                 (address..page)
                     .step_by(PAGE_SIZE)
@@ -108,7 +109,7 @@ impl VmSpace {
         let (root, entry) = {
             let root = self.root.lock();
             let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
-            (*root, slot.swap(0, core::sync::atomic::Ordering::AcqRel))
+            (*root, slot.swap(0, Ordering::AcqRel))
         };
         if !page::is_present(entry) {
             return Err(VmError::NotMapped);
@@ -125,16 +126,32 @@ impl VmSpace {
         let root = {
             let root = self.root.lock();
             let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
-            let entry = slot.load(core::sync::atomic::Ordering::Acquire);
+            let entry = slot.load(Ordering::Acquire);
             if !page::is_present(entry) {
                 return Err(VmError::NotMapped);
             }
             let changed = page::leaf(page::address(entry), 1, page::bits(prot.rights()));
-            slot.store(changed, core::sync::atomic::Ordering::Release);
+            slot.store(changed, Ordering::Release);
             *root
         };
         smp::flush_table(root, address, 1);
         Ok(())
+    }
+
+    /// Pages of memory that its tables take.
+    pub fn tables(&self) -> usize {
+        self.tables.load(Ordering::Relaxed)
+    }
+
+    /// The physical address of the page that is mapped at `address`, and whether the program may
+    /// write to it.
+    pub fn mapped(&self, address: usize) -> Option<(u64, bool)> {
+        if address >= USER_END {
+            return None;
+        }
+        let root = self.root.lock();
+        let (physical, rights) = paging::translate(*root, address)?;
+        Some((physical, rights.write))
     }
 
     /// Copies bytes from user memory. On an error `bytes` may be partly filled.

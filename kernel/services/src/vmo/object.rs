@@ -2,13 +2,14 @@
 
 use super::index::{Books, Found, Index, Place, Wanted};
 use super::payer::{Charged, Payer};
+use alloc::sync::Weak;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use interfaces::{MemoryError, PageKind, PageTags, RpcError, VmoFill, VmoInfo};
 use isolation::lock::Lock;
 use isolation::platform::PAGE;
-use pages::{Bytes, Cleaned, Entry, Fresh, Load, Missing, Pool, Seal};
+use pages::{Bytes, Cleaned, Entry, Fresh, Held, Load, Missing, Pool, Seal};
 
 pub use super::index::MOST_PAGES;
 
@@ -16,6 +17,8 @@ pub use super::index::MOST_PAGES;
 pub const AT_ONCE: u64 = 512;
 /// Loads, and write-backs, that can be under way in one object.
 const MOST_UNDER_WAY: usize = 4096;
+/// Mappings of one object.
+const MOST_MAPPINGS: usize = 4096;
 
 type Result<T> = core::result::Result<T, MemoryError>;
 
@@ -45,6 +48,25 @@ struct State<F: Bytes, P: Payer> {
     loads: Vec<Loading<F, P>>,
     /// In the order of their pages.
     cleaned: Vec<(u64, Cleaned<F>)>,
+    /// In the order of their numbers.
+    mappings: Vec<Mapping>,
+}
+
+/// Where pages of an object may be mapped.
+struct Mapping {
+    number: u64,
+    space: Weak<dyn Mapped>,
+    pages: Range<u64>,
+}
+
+/// An address space in which pages of objects are mapped. What is called here has no lock of an
+/// object.
+pub trait Mapped: Send + Sync {
+    /// Unmaps pages, wherever mapping `number` has them; none of them is reached by its translation
+    /// afterwards.
+    fn unmap(&self, number: u64, pages: Range<u64>);
+    /// Lets nobody write to pages, wherever mapping `number` has them; nobody does afterwards.
+    fn protect(&self, number: u64, pages: Range<u64>);
 }
 
 struct Loading<F: Bytes, P> {
@@ -74,7 +96,9 @@ where
     }
 }
 
+/// The numbers of the next object, and of the next mapping of any object.
 static NEXT: AtomicU64 = AtomicU64::new(1);
+static NEXT_MAPPING: AtomicU64 = AtomicU64::new(1);
 
 /// What becomes of a page that is to be added.
 enum Added<F: Bytes> {
@@ -114,6 +138,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 books: Books::default(),
                 loads: Vec::new(),
                 cleaned: Vec::new(),
+                mappings: Vec::new(),
             }),
         })
     }
@@ -207,10 +232,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 Found::Nothing => {}
                 Found::Changing => continue,
             }
-            match self.fill {
-                VmoFill::Zero => self.add(page, |entry, fresh, _| entry.put(fresh))?,
-                VmoFill::Load => return Err(MemoryError::Absent),
-            };
+            self.bring(page)?;
         }
     }
 
@@ -335,10 +357,11 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// # Errors
     /// `Rpc(Busy)`: a write is under way.
     pub fn seal(&self) -> Result<()> {
-        match self.seal.close() {
-            true => Ok(()),
-            false => Err(MemoryError::Rpc(RpcError::Busy)),
+        if !self.seal.close() {
+            return Err(MemoryError::Rpc(RpcError::Busy));
         }
+        self.protect(0..u64::MAX);
+        Ok(())
     }
 
     /// What is known of a page, which counts as not used from then on.
@@ -427,7 +450,120 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         }
         drop(guard);
         drop(charge);
+        self.unmap(start..behind);
         Some(behind)
+    }
+
+    /// Does `change` to each mapping that has some of these pages: with its space, its number, and
+    /// the pages of these that it has.
+    fn each_mapping(&self, pages: Range<u64>, change: impl Fn(&dyn Mapped, u64, Range<u64>)) {
+        let mut last = 0;
+        loop {
+            let state = self.state.lock();
+            let from = state.mappings.partition_point(|it| it.number <= last);
+            let meets = |it: &&Mapping| it.pages.start < pages.end && pages.start < it.pages.end;
+            let Some(found) = state.mappings[from..].iter().find(meets) else {
+                return;
+            };
+            last = found.number;
+            let both = found.pages.start.max(pages.start)..found.pages.end.min(pages.end);
+            let space = found.space.clone();
+            drop(state);
+            if let Some(space) = space.upgrade() {
+                change(&*space, last, both);
+            }
+        }
+    }
+
+    fn unmap(&self, pages: Range<u64>) {
+        self.each_mapping(pages, |space, number, pages| space.unmap(number, pages));
+    }
+
+    fn protect(&self, pages: Range<u64>) {
+        self.each_mapping(pages, |space, number, pages| space.protect(number, pages));
+    }
+
+    /// Notes that pages of it may be mapped in `space` from now on; the mapping's number, which no
+    /// other has.
+    ///
+    /// # Errors
+    /// [`MemoryError::Beyond`]; no memory, or too many.
+    pub fn add_mapping(&self, space: Weak<dyn Mapped>, first: u64, count: u64) -> Result<u64> {
+        let end = first.checked_add(count).filter(|end| *end <= self.limit());
+        let pages = first..end.ok_or(MemoryError::Beyond)?;
+        let mut state = self.state.lock();
+        if state.mappings.len() >= MOST_MAPPINGS {
+            return Err(MemoryError::Rpc(RpcError::Busy));
+        }
+        state.mappings.try_reserve(1).map_err(|_| NO_MEMORY)?;
+        let number = NEXT_MAPPING.fetch_add(1, Ordering::Relaxed);
+        state.mappings.push(Mapping {
+            number,
+            space,
+            pages,
+        });
+        Ok(number)
+    }
+
+    /// Forgets a mapping, of which no page is mapped any more.
+    pub fn remove_mapping(&self, number: u64) {
+        let mut state = self.state.lock();
+        let at = state.mappings.binary_search_by_key(&number, |it| it.number);
+        let removed = at.ok().map(|at| state.mappings.remove(at));
+        drop(state);
+        drop(removed);
+    }
+
+    /// Has `map` map a page, with its frame held: for reading, or for writing, and then the page is
+    /// dirty before. If the page has lost the frame or the mark meanwhile, `unmap` undoes it and
+    /// all begins anew.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read) and [`write`](Self::write), and what `map` says.
+    pub fn map_page<E: From<MemoryError>>(
+        &self,
+        page: u64,
+        write: bool,
+        map: impl Fn(&Held<F>) -> core::result::Result<(), E>,
+        unmap: impl Fn(),
+    ) -> core::result::Result<(), E> {
+        let writing = match write {
+            true => Some(self.seal.begin_write().map_err(|_| MemoryError::Sealed)?),
+            false => None,
+        };
+        loop {
+            self.is_within(page)?;
+            let Found::Here(place) = self.index.find(page) else {
+                self.bring(page)?;
+                continue;
+            };
+            let held = match place.entry.hold() {
+                Ok(held) => held,
+                Err(Missing::Loading) if self.break_off_dead(page) => continue,
+                Err(Missing::Loading) => return Err(MemoryError::Loading.into()),
+                Err(Missing::Absent | Missing::Cut) => {
+                    self.bring(page)?;
+                    continue;
+                }
+            };
+            if !place.is_right() || write && place.entry.mark(&held).is_err() {
+                continue;
+            }
+            map(&held)?;
+            if place.is_right() && place.entry.is_still(&held, write) {
+                drop(writing);
+                return Ok(());
+            }
+            unmap();
+        }
+    }
+
+    /// Gives an absent page of an object of zeros memory.
+    fn bring(&self, page: u64) -> Result<()> {
+        match self.fill {
+            VmoFill::Zero => self.add(page, |entry, fresh, _| entry.put(fresh)).map(drop),
+            VmoFill::Load => Err(MemoryError::Absent),
+        }
     }
 
     /// Takes the memory of pages away, whatever they hold; how many pages of the range are done.
@@ -460,6 +596,8 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             evicted.set(evicted.get() + u64::from(removed));
             removed
         };
+        // A page that is mapped is in use.
+        self.unmap(range.clone());
         let mut from = range.start;
         while let Some(next) = self.each_leaf(from, range.end, take) {
             from = next;
@@ -613,6 +751,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         while let Some(dirty) = self.next(page, PageKind::Dirty).filter(|page| *page < end) {
             let done = self.clean_from(dirty, end.min(dirty + AT_ONCE))?;
             if done > 0 {
+                self.protect(dirty..dirty + done);
                 return Ok(Some((dirty, done)));
             }
             page = dirty + 1;

@@ -49,7 +49,7 @@ const IMAGES: [&str; 21] = [
     "boot/bin/echo",
 ];
 /// Interfaces of which there are no objects on the hosted platform.
-const BARE_ONLY: [&str; 10] = [
+const BARE_ONLY: [&str; 12] = [
     "Hardware",
     "Mmio",
     "Ports",
@@ -59,6 +59,8 @@ const BARE_ONLY: [&str; 10] = [
     "PciBus",
     "PciDevice",
     "MemoryWatch",
+    "AddressSpaces",
+    "AddressSpace",
     "Legacy",
 ];
 /// Longest silence of a kernel that is at work: the director waits 20 seconds for what must happen,

@@ -44,6 +44,8 @@ pub enum KernelService {
     Memory,
     /// Makes memory objects.
     Objects,
+    /// Makes address spaces.
+    Spaces,
 }
 
 /// Which PCI functions fit.
@@ -247,8 +249,9 @@ fn kernel(name: &str, arguments: Option<&str>) -> Result<Source, String> {
         ("command_line", None) => KernelService::CommandLine,
         ("memory", None) => KernelService::Memory,
         ("objects", None) => KernelService::Objects,
+        ("spaces", None) => KernelService::Spaces,
         _ => {
-            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, ports, interrupt, mmio";
+            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, spaces, ports, interrupt, mmio";
             return Err(format!(
                 "the kernel has no service `{name}`; it has {known}"
             ));
