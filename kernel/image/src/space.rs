@@ -34,6 +34,8 @@ use services::{KernelObjects, Registry};
 const AT_ONCE: u64 = 512;
 /// Entries that are changed under one hold of the lock.
 const PIECE: u64 = 32;
+/// Page tables that one page may need besides those that are there.
+const TABLES_AT_ONCE: usize = 3;
 /// Areas of one space.
 const MOST_AREAS: usize = 16384;
 
@@ -162,7 +164,8 @@ impl From<MemoryError> for Broken {
 }
 
 impl Space {
-    /// Charges what its tables have grown by.
+    /// Charges what its tables have grown by, and those that one more page may take: they stay as
+    /// long as the space, so nobody gets them who could not pay.
     fn pay(&self) -> Result<(), SpaceError> {
         let has = self
             .charge
@@ -172,9 +175,13 @@ impl Space {
         let Some((block, has)) = has else {
             return Ok(());
         };
-        let more = (self.vm.tables() * PAGE_SIZE).saturating_sub(has);
+        let tables = self.vm.tables() + TABLES_AT_ONCE;
+        let more = (tables * PAGE_SIZE).saturating_sub(has);
         if more == 0 {
             return Ok(());
+        }
+        if !block.may_take(TABLES_AT_ONCE) {
+            return Err(RpcError::NoMemory.into());
         }
         let charge = Charge::new(block, Kind::Notes, more).ok_or(RpcError::NoMemory)?;
         let left = match &mut *self.charge.lock() {
@@ -202,6 +209,7 @@ impl Space {
         held: &Held<Untyped>,
         prot: UserProt,
     ) -> Result<(), SpaceError> {
+        self.pay()?;
         let guard = self.pages.lock();
         let is_there = self
             .area(at)
@@ -227,8 +235,7 @@ impl Space {
             }
         });
         drop(guard);
-        result.map_err(vm_error)?;
-        self.pay().inspect_err(|_| self.drop_page(at))
+        result.map_err(vm_error)
     }
 
     /// Unmaps the page at `at`, if there is one.

@@ -22,6 +22,7 @@ pub const TESTS: &[Test] = &[
     ("spaces-writes-are-marked", marks),
     ("spaces-parts-are-unmapped", parts),
     ("spaces-go-with-their-maker", gone),
+    ("spaces-huge-mapping-is-sealed", huge),
     ("spaces-among-dying-domains", dying),
 ];
 
@@ -373,6 +374,28 @@ fn gone(lab: &Lab) -> Verdict {
         "{} bytes are still charged",
         after - before
     );
+    Ok(())
+}
+
+/// A mapping of more pages than anybody could look at one by one ends no differently.
+fn huge(lab: &Lab) -> Verdict {
+    const PAGES: u64 = 1 << 33;
+    let Some(space) = space(lab)? else {
+        return Ok(());
+    };
+    let owner = object(lab, PAGES, VmoFill::Zero)?;
+    map(&space, AT, &owner, PAGES, WRITE)?;
+    let places = [0, 1, 1 << 20, PAGES - 1].map(|page| AT + page * PAGE);
+    for at in places {
+        poke(&space, at, [1; 8]).map_err(say)?;
+    }
+    owner.seal().map_err(say)?;
+    let sealed = SpaceError::Object(MemoryError::Sealed);
+    for at in places {
+        let answer = poke(&space, at, [2; 8]);
+        ensure!(answer == Err(sealed), "{answer:?} to a write at {at:#x}");
+        ensure!(peek(&space, at) == Ok([1; 8]), "it was written at {at:#x}");
+    }
     Ok(())
 }
 

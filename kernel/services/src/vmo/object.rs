@@ -316,6 +316,8 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// Prepares nodes, which `payer` pays for.
     fn prepare(&self, payer: &P, wanted: Wanted) -> Result<()> {
         let mut charge = payer.charge(Index::<F>::cost()).ok_or(NO_MEMORY)?;
+        // The heap may have room where the machine has none for him.
+        payer.claim(&mut || Some(())).ok_or(NO_MEMORY)?;
         let (bytes, is_whole) = self.index.prepare(wanted, self.pool);
         let used = charge.split(bytes);
         let mut state = self.state.lock();
@@ -360,8 +362,22 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         if !self.seal.close() {
             return Err(MemoryError::Rpc(RpcError::Busy));
         }
-        self.protect(0..u64::MAX);
+        // Nobody can write but where there are pages.
+        let mut from = 0;
+        while let Some(pages) = self.leaf_from(from) {
+            from = pages.end;
+            self.protect(pages);
+        }
         Ok(())
+    }
+
+    /// The pages of the first leaf from page `from` on.
+    fn leaf_from(&self, from: u64) -> Option<Range<u64>> {
+        let _state = self.state.lock();
+        let start = self.index.next_leaf(from)?;
+        let pages = self.index.leaf(start)?.len() as u64;
+        let base = start / pages * pages;
+        Some(base..base + pages)
     }
 
     /// What is known of a page, which counts as not used from then on.
@@ -533,9 +549,13 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         };
         loop {
             self.is_within(page)?;
-            let Found::Here(place) = self.index.find(page) else {
-                self.bring(page)?;
-                continue;
+            let place = match self.index.find(page) {
+                Found::Here(place) => place,
+                Found::Changing => continue,
+                Found::Nothing => {
+                    self.bring(page)?;
+                    continue;
+                }
             };
             let held = match place.entry.hold() {
                 Ok(held) => held,
