@@ -11,8 +11,8 @@ use crate::place::Candidate;
 use crate::processor::{Processor, rank_of};
 use crate::queue::{Newcomer, Queue, Tables};
 use crate::task::{
-    Attributes, CUT_SHORT, Class, GAVE_WAY, Left, Moment, Picked, Placement, SERVICE, SLICES, Task,
-    Why, Word, asked, get, set,
+    Attributes, CUT_SHORT, Class, GAVE_WAY, Left, Moment, OVERDRAWN, Picked, Placement, SERVICE,
+    SLICES, Task, Why, Word, asked, get, set, wanted,
 };
 use crate::{
     BONUS, GRACE, GROUP_LAG, MOST_GROUPS, MOST_PROCESSORS, NEVER, PATIENCE, PERIODS, POLL,
@@ -283,20 +283,21 @@ impl<C> Policy<C> {
         C: Guarded<Queue<T>>,
     {
         let at = bounded(at);
-        let asked = asked(&task);
+        let wanted = wanted(&task);
         let last = task.last_cpu() % at.online;
         match why {
-            Why::Ran if get(&task, Word::Counted) != 0 => self.follow(&task, &asked),
-            _ => self.activate(&task, &asked, why, last),
+            Why::Ran if get(&task, Word::Counted) != 0 => self.follow(&task, &wanted),
+            _ => self.activate(&task, &wanted, why, last),
         }
         let flags = get(&task, Word::Flags);
-        let rests = match asked.class {
+        let rests = match wanted.class {
             Class::Deadline { runtime, period } => {
                 let service = flags & SERVICE != 0;
                 plan(&task, runtime, period, service, why == Why::Ran, at.now)
             }
             _ => false,
         };
+        let asked = asked(&task);
         let new = Candidate {
             asked: &asked,
             why,
@@ -491,10 +492,12 @@ fn bounded(at: Moment) -> Moment {
 }
 
 /// Gives a thread with a deadline its next period if the present one is over or cannot be kept;
-/// whether it has to rest until then. Who may hold what others wait for does not rest, and has a
-/// later deadline.
+/// whether it has to rest until then. Who may hold what others wait for does not rest, but goes on
+/// as a fair thread: with another budget at once it would be before all others for as long as it
+/// keeps to services.
 fn plan<T: Task>(task: &T, runtime: u64, period: u64, service: bool, ran: bool, now: u64) -> bool {
     let (deadline, budget) = (get(task, Word::Deadline), get(task, Word::Budget));
+    let budget = if budget == OVERDRAWN { 0 } else { budget };
     let left = deadline.saturating_sub(now);
     let fits = u128::from(budget) * u128::from(period) <= u128::from(left) * u128::from(runtime);
     // One that was only taken off keeps its deadline.
@@ -503,10 +506,8 @@ fn plan<T: Task>(task: &T, runtime: u64, period: u64, service: bool, ran: bool, 
         set(task, Word::Budget, runtime);
         return false;
     }
-    if budget == 0 && service {
-        set(task, Word::Deadline, deadline.saturating_add(period));
-        set(task, Word::Budget, runtime);
-        return false;
+    if budget == 0 {
+        set(task, Word::Budget, if service { OVERDRAWN } else { 0 });
     }
-    budget == 0
+    budget == 0 && !service
 }

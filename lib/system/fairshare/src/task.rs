@@ -14,7 +14,8 @@ pub enum Class {
     /// In turn with others of its priority.
     RoundRobin(u8),
     /// The earliest deadline first: so much of each period, on the processor that its affinity
-    /// names.
+    /// names. Whose budget ends in a service is fair until it is met after the end of its period,
+    /// or rests when it is met elsewhere.
     Deadline {
         /// Nanoseconds that it may run in each period.
         runtime: u64,
@@ -115,9 +116,25 @@ pub(crate) const CUT_SHORT: u64 = 4;
 /// Times this: slices that it has used up in services since it waited last.
 pub(crate) const SLICES: u64 = 8;
 
+/// [`Word::Budget`] of a thread that has used up its budget in a service.
+pub(crate) const OVERDRAWN: u64 = u64::MAX;
+
 /// What was asked for a thread, in bounds.
-pub(crate) fn asked<T: Task>(task: &T) -> Attributes {
+pub(crate) fn wanted<T: Task>(task: &T) -> Attributes {
     task.attributes().bounded()
+}
+
+/// What holds for a thread now: one that has used up its budget in a service is fair for a while.
+pub(crate) fn asked<T: Task>(task: &T) -> Attributes {
+    let asked = wanted(task);
+    let has_deadline = matches!(asked.class, Class::Deadline { .. });
+    if has_deadline && get(task, Word::Budget) == OVERDRAWN {
+        return Attributes {
+            class: Class::Fair,
+            ..asked
+        };
+    }
+    asked
 }
 
 pub(crate) fn get<T: Task>(task: &T, word: Word) -> u64 {

@@ -379,6 +379,41 @@ fn a_deadline_thread_pays_for_what_it_ran_beyond_its_budget() {
     }
 }
 
+/// With another budget whenever one ends in a service, it would have the whole processor, if
+/// it only waits for a moment now and then.
+#[test]
+fn a_deadline_thread_that_keeps_to_services_has_its_budget_and_a_fair_part() {
+    for seed in 1..=8 {
+        let mut machine = Machine::new(1, seed);
+        let fair = spin(&mut machine, 1, 3);
+        let class = Class::Deadline {
+            runtime: 2 * MS,
+            period: 10 * MS,
+        };
+        let does = Does::Sleep(3 * MS, 10_000);
+        let inside = machine.spawn(Attributes { class, ..of(2) }, does, true);
+        machine.run(10 * SECOND);
+        let is = ran(&inside);
+        assert!((2 * SECOND..7 * SECOND).contains(&is), "seed {seed}: {is}");
+        assert!(total(&fair) > 3 * SECOND, "{}", total(&fair));
+    }
+}
+
+/// What it runs beyond its budget in a service costs it no later period.
+#[test]
+fn a_deadline_thread_is_back_in_its_class_after_a_service() {
+    let mut machine = Machine::new(1, 3);
+    spin(&mut machine, 1, 50);
+    let class = Class::Deadline {
+        runtime: 2 * MS,
+        period: 10 * MS,
+    };
+    let asked = Attributes { class, ..of(2) };
+    let inside = machine.spawn(asked, Does::Sleep(4 * MS, 6 * MS), true);
+    machine.run(10 * SECOND);
+    assert!(ran(&inside) > 19 * SECOND / 10, "{}", ran(&inside));
+}
+
 #[test]
 fn real_time_goes_first_but_leaves_a_tenth() {
     let mut machine = Machine::new(1, 6);
