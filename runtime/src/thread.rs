@@ -1,6 +1,6 @@
 //! Threads of this domain.
 
-use abi::api::api;
+use abi::api::{SPAWN_REFUSED, api};
 use abi::{RpcError, RpcResult};
 use alloc::boxed::Box;
 
@@ -20,14 +20,46 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> RpcResult<()> 
 /// # Errors
 /// As [`spawn`].
 pub fn spawn_numbered(name: &str, body: impl FnOnce() + Send + 'static) -> RpcResult<u64> {
-    let body: Body = Box::new(body);
+    start(name, 0, 0, Box::new(body))
+}
+
+/// As [`spawn_numbered`], for a thread that has `runtime` nanoseconds of a processor in each
+/// `period` nanoseconds, before all threads that were not promised any. What it would run beyond,
+/// it waits for until the next period; what it runs beyond in other domains is as with any thread.
+/// It stays on one processor. It gives the promise up by its end.
+///
+/// `runtime` is 100 us at least, `period` 1 ms to 100 ms. A domain may have promised as much as
+/// its limit `deadline_percent` says, together with those that it has started.
+///
+/// # Errors
+/// As [`spawn`]; [`RpcError::Refused`] if that is more than the limit or the machine has left, or
+/// nonsense, and where the platform cannot promise anything.
+pub fn spawn_with_deadline(
+    name: &str,
+    runtime: u64,
+    period: u64,
+    body: impl FnOnce() + Send + 'static,
+) -> RpcResult<u64> {
+    // For the kernel a period of 0 means: no deadline.
+    if period == 0 {
+        return Err(RpcError::Refused);
+    }
+    start(name, runtime, period, Box::new(body))
+}
+
+fn start(name: &str, runtime: u64, period: u64, body: Body) -> RpcResult<u64> {
     let data = Box::into_raw(Box::new(body));
+    let (text, len) = (name.as_ptr(), name.len());
     // SAFETY: `run` takes exactly this box; the name is lent for the call.
-    let thread = unsafe { (api().spawn)(run, data.cast(), name.as_ptr(), name.len()) };
-    if thread == 0 {
+    let thread = unsafe { (api().spawn)(run, data.cast(), text, len, runtime, period) };
+    if thread == 0 || thread == SPAWN_REFUSED {
         // SAFETY: the thread was not started, so the box is still ours.
         drop(unsafe { Box::from_raw(data) });
-        return Err(RpcError::NoMemory);
+        return Err(if thread == 0 {
+            RpcError::NoMemory
+        } else {
+            RpcError::Refused
+        });
     }
     Ok(thread)
 }

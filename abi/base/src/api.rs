@@ -23,6 +23,9 @@ pub const WAIT_TIMED_OUT: u32 = 2;
 /// [`Api::wait`]: a domain on whose behalf the thread waits was ended.
 pub const WAIT_INTERRUPTED: u32 = 3;
 
+/// [`Api::spawn`]: the deadline is refused.
+pub const SPAWN_REFUSED: u64 = u64::MAX;
+
 /// The table of kernel functions.
 ///
 /// # Safety
@@ -90,16 +93,19 @@ pub struct Api {
     /// Lets another thread run.
     pub yield_now: extern "C" fn(),
     /// Starts a thread of this domain in `entry(data)`; its id, or 0 if there is no memory or
-    /// budget.
+    /// budget. If `period` is not 0 it asks for `runtime` nanoseconds of processor time in each
+    /// `period` nanoseconds, or the answer is [`SPAWN_REFUSED`].
     ///
     /// # Safety
     /// `entry` may be called with `data`, once and by another thread, at any later time, unless the
-    /// result is 0. `name` is valid for reading `len` bytes during the call.
+    /// result is 0 or [`SPAWN_REFUSED`]. `name` is valid for reading `len` bytes during the call.
     pub spawn: unsafe extern "C" fn(
         entry: extern "C" fn(*mut u8),
         data: *mut u8,
         name: *const u8,
         len: usize,
+        runtime: u64,
+        period: u64,
     ) -> u64,
     /// 1 if `data` is the data pointer of a handle to an object of the kernel itself, otherwise 0.
     ///

@@ -68,8 +68,12 @@ impl Platform for Process {
         _name: &str,
         entry: extern "C" fn(usize),
         argument: usize,
-        _: &Attributes,
+        attributes: &Attributes,
     ) -> Option<u64> {
+        // Linux schedules, and promises nothing to an ordinary process.
+        if attributes.deadline.is_some() {
+            return None;
+        }
         // SAFETY: the entry is a function of this image, which stays.
         let id = unsafe { (host().spawn)(entry as usize, argument) };
         (id != 0).then_some(id)

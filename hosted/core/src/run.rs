@@ -7,7 +7,7 @@ use abi::image::PORT_OFFER;
 use alloc::format;
 use alloc::string::String;
 use isolation::domain::Limits;
-use isolation::domain::group::{FIRST_WEIGHT, GroupSpec};
+use isolation::domain::group::GroupSpec;
 use isolation::load::loader::{self, Instance, MOST_GRANTS, Prepared};
 use isolation::{Reason, klog};
 
@@ -53,10 +53,7 @@ fn start(prepared: &Prepared, options: &[u8]) -> Result<Instance, String> {
     let limits = Limits {
         // It looks at others that take all there is.
         reserve: usize::MAX,
-        group: GroupSpec {
-            weight: FIRST_WEIGHT,
-            ..GroupSpec::NONE
-        },
+        group: GroupSpec::FIRST,
         ..Limits::NONE
     };
     prepared

@@ -16,8 +16,8 @@ use isolation::Reason;
 use isolation::death::kill::{self, Culprit};
 use isolation::load::verify::Identity;
 use isolation::platform::{
-    Attributes, Frame, ImageSpace, Landing, PAGE, Place, Platform, Protection, STACK_BYTES,
-    ThreadView, WaitResult,
+    Attributes, Deadline, Frame, ImageSpace, Landing, PAGE, Place, Platform, Protection,
+    STACK_BYTES, ThreadView, WaitResult,
 };
 
 /// Pages that only the kernel itself may use: domains are refused before memory is so short that
@@ -132,6 +132,13 @@ impl Platform for Machine {
         let kind = match attributes.urgent {
             true => task::Attributes::URGENT,
             false => task::Attributes::NORMAL,
+        };
+        let kind = match attributes.deadline {
+            Some(Deadline { runtime, period }) => task::Attributes {
+                class: task::Class::Deadline { runtime, period },
+                ..kind
+            },
+            None => kind,
         };
         let group = || group_of(attributes);
         let spawn = || task::spawn_as(name, entry, argument, pages, kind, group());

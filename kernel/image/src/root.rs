@@ -13,7 +13,7 @@ use interfaces::{
     AddressSpaces, Archive, CommandLine, DomainControl, Hardware, Legacy, Loader, MemoryObjects,
     MemoryWatch, Monitor, Power,
 };
-use isolation::domain::group::{FIRST_WEIGHT, GroupSpec};
+use isolation::domain::group::GroupSpec;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared, StartError};
 use services::{Bequest, Control, ImageLoader, KernelMemory, KernelMonitor, Left};
@@ -98,10 +98,7 @@ fn start_init(prepared: &Prepared, deaths: usize) -> Result<Arc<ControlBlock>, S
         RVec::from_slice(options.as_bytes()).map_err(|_| StartError::Rpc(RpcError::NoMemory))?;
     let limits = Limits {
         reserve: INIT_RESERVE,
-        group: GroupSpec {
-            weight: FIRST_WEIGHT,
-            ..GroupSpec::NONE
-        },
+        group: GroupSpec::FIRST,
         ..Limits::NONE
     };
     let instance = prepared.start(image.name(), limits, grants, options)?;

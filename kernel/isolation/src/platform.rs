@@ -116,6 +116,17 @@ pub struct Attributes {
     pub percent: u32,
     /// Others wait for it, and it runs only for a moment at a time: it goes before all others.
     pub urgent: bool,
+    /// It is to have so much of each period, or is not to be made.
+    pub deadline: Option<Deadline>,
+}
+
+/// What a thread asks to be promised: nanoseconds in each period, which is in nanoseconds, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// For so long it may run in each period, before threads without a deadline.
+    pub runtime: u64,
+    /// How long a period is.
+    pub period: u64,
 }
 
 /// The weight of a group whose starter says nothing.
@@ -128,6 +139,7 @@ impl Attributes {
         weight: USUAL_WEIGHT,
         percent: 0,
         urgent: false,
+        deadline: None,
     };
     /// Of one of the kernel's that all others wait for.
     pub const URGENT: Attributes = Attributes {
@@ -149,7 +161,8 @@ pub trait Platform: Sync {
     /// Space for an image of `pages` pages, zeroed, readable and writable.
     fn image_space(&self, pages: usize) -> Option<alloc::boxed::Box<dyn ImageSpace>>;
     /// Starts a thread in `entry(argument)`; its number. The stack has at least [`STACK_BYTES`]
-    /// bytes.
+    /// bytes. `None` for lack of memory, or if it asks for a deadline that cannot be promised;
+    /// where somebody else schedules, no deadline can.
     fn spawn(
         &self,
         name: &str,

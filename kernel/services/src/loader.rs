@@ -73,6 +73,7 @@ impl Image for ImageObject {
                 threads: spec.group_threads,
                 weight: spec.weight,
                 percent: spec.cpu_percent,
+                deadline_percent: spec.deadline_percent,
             },
         };
         let instance = self.0.start(spec.name.as_str(), limits, grants, options)?;

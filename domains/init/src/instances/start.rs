@@ -124,6 +124,7 @@ impl System {
             log_rate,
             weight,
             cpu_percent,
+            deadline_percent,
             ..
         } = domain.limits;
         let threads = if threads == 0 { THREADS } else { threads };
@@ -145,6 +146,7 @@ impl System {
             group_threads: threads,
             weight,
             cpu_percent,
+            deadline_percent,
         }
     }
 

@@ -148,6 +148,7 @@ fn begin(system: &Arc<System>, process: &Arc<Process>, prepared: &Prepared) -> R
         group_threads: THREADS_OF_JOB.max(system.thread_limit),
         weight: 0,
         cpu_percent: 0,
+        deadline_percent: 0,
     };
     let started = prepared.image.start(spec, grants, RVec::from_slice(&[])?);
     let started = started.map_err(errors::start)?;

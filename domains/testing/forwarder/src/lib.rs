@@ -109,6 +109,18 @@ impl Subject for Forwarder {
         Err(RpcError::Refused)
     }
 
+    fn promised(&self, _: u32, _: u64, _: u64, _: bool) -> RpcResult<u32> {
+        Err(RpcError::Refused)
+    }
+
+    fn forgo(&self) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
+    fn keep_time(&self, _: u32, _: bool, _: u64, _: u64, _: u32) -> RpcResult<u32> {
+        Err(RpcError::Refused)
+    }
+
     fn grow(&self, _: u64) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }

@@ -54,6 +54,7 @@ pub fn limits(name: &str, pages: u64, shared: u64, threads: u32) -> DomainSpec {
         group_threads: 0,
         weight: 0,
         cpu_percent: 0,
+        deadline_percent: 0,
     }
 }
 

@@ -184,6 +184,18 @@ impl Subject for Mine {
         Ok(true)
     }
 
+    fn promised(&self, _: u32, _: u64, _: u64, _: bool) -> RpcResult<u32> {
+        Ok(0)
+    }
+
+    fn forgo(&self) -> RpcResult<()> {
+        Ok(())
+    }
+
+    fn keep_time(&self, _: u32, _: bool, _: u64, _: u64, _: u32) -> RpcResult<u32> {
+        Ok(0)
+    }
+
     fn grow(&self, _: u64) -> RpcResult<u64> {
         Ok(0)
     }

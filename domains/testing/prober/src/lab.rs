@@ -58,6 +58,7 @@ pub fn unlimited() -> DomainSpec {
         group_threads: 0,
         weight: 0,
         cpu_percent: 0,
+        deadline_percent: 0,
     }
 }
 

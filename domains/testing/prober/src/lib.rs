@@ -15,6 +15,7 @@ mod budgets;
 mod calls;
 mod counts;
 mod crashes;
+mod deadlines;
 mod gauge;
 mod handles;
 mod hostile;
@@ -86,7 +87,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 17] = [
+    let groups: [&[Test]; 18] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -102,6 +103,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         hostile::TESTS,
         attacks::TESTS,
         times::TESTS,
+        deadlines::TESTS,
         short::TESTS,
         traces::TESTS,
     ];

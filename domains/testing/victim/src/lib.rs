@@ -9,6 +9,8 @@
 
 extern crate alloc;
 
+mod deadlines;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -97,6 +99,8 @@ struct Shared {
     forges: AtomicBool,
     /// Drops of offspring do not return.
     drops_block: AtomicBool,
+    /// Threads with deadlines.
+    deadlines: deadlines::Deadlines,
 }
 
 /// One of many objects of 64 bytes.
@@ -492,6 +496,38 @@ impl Subject for Rogue {
                 Wait::Woken => {}
             }
         }
+    }
+
+    fn promised(&self, count: u32, runtime: u64, period: u64, busy: bool) -> RpcResult<u32> {
+        Ok(deadlines::start(
+            &self.shared,
+            count,
+            (runtime, period),
+            busy,
+        ))
+    }
+
+    fn forgo(&self) -> RpcResult<()> {
+        self.shared.deadlines.end();
+        Ok(())
+    }
+
+    fn keep_time(
+        &self,
+        spinners: u32,
+        deadline: bool,
+        runtime: u64,
+        period: u64,
+        periods: u32,
+    ) -> RpcResult<u32> {
+        let plan = deadlines::Plan {
+            spinners,
+            deadline,
+            runtime,
+            period,
+            periods,
+        };
+        deadlines::keep_time(&self.shared, plan)
     }
 
     fn grow(&self, bytes: u64) -> RpcResult<u64> {

@@ -6,11 +6,11 @@
 
 use crate::call::{Method, Record, UNBOUNDED, guarded, internal};
 use crate::domain::account::THREAD_BYTES;
-use crate::domain::group::Group;
+use crate::domain::group::{Group, Promise};
 use crate::domain::times::word;
 use crate::domain::{self, ControlBlock, kernel_block};
 use crate::memory::relief;
-use crate::platform::{PAGE, STACK_BYTES, platform};
+use crate::platform::{Attributes, Deadline, PAGE, STACK_BYTES, platform};
 use abi::{RpcError, words};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -211,6 +211,8 @@ struct Start {
     block: Arc<ControlBlock>,
     entry: extern "C" fn(*mut u8),
     data: *mut u8,
+    /// Given back when the thread has ended.
+    _promise: Option<Promise>,
 }
 
 static THREAD: Method = internal("thread", UNBOUNDED);
@@ -232,38 +234,54 @@ pub(crate) fn rests() {
     }
 }
 
-/// Starts a thread of the domain `block` in `entry(data)`; its number.
+/// Starts a thread of the domain `block` in `entry(data)`, with or without a deadline; its number.
 ///
 /// # Errors
 /// [`RpcError::NoMemory`] when memory or the domain's thread budget is used up.
+/// [`RpcError::Refused`] if the deadline makes no sense, is more than the group's limit leaves, or
+/// cannot be kept (also for lack of memory then).
 pub fn spawn_in(
     block: &Arc<ControlBlock>,
     name: &str,
     entry: extern "C" fn(*mut u8),
     data: *mut u8,
+    deadline: Option<Deadline>,
 ) -> Result<u64, RpcError> {
     // What is noted of it lies in the kernel's heap.
     if !platform().can_note() {
         return Err(RpcError::NoMemory);
     }
+    let promise = deadline.map(|deadline| {
+        let group = block.group().ok_or(RpcError::Refused)?;
+        Promise::new(group, deadline)
+    });
+    let promise = promise.transpose()?;
     block.take_thread()?;
     let start = Box::into_raw(Box::new(Start {
         block: block.clone(),
         entry,
         data,
+        _promise: promise,
     }));
-    let spawned = relief::or_wait(STACK_BYTES, || {
-        let attributes = block.attributes();
+    let attributes = Attributes {
+        deadline,
+        ..block.attributes()
+    };
+    let spawn = || {
         let may_take = block.may_take(THREAD_BYTES / PAGE);
         may_take
             .then(|| platform().spawn(name, run, start as usize, &attributes))
             .flatten()
-    });
-    spawned.ok_or_else(|| {
+    };
+    // Nobody is asked for memory because a deadline cannot be kept.
+    let spawned = match deadline {
+        Some(_) => spawn().ok_or(RpcError::Refused),
+        None => relief::or_wait(STACK_BYTES, spawn).ok_or(RpcError::NoMemory),
+    };
+    spawned.inspect_err(|_| {
         // SAFETY: the thread was not started, so the box is still ours.
         let start = unsafe { Box::from_raw(start) };
         start.block.give_thread();
-        RpcError::NoMemory
     })
 }
 

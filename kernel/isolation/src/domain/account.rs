@@ -54,6 +54,7 @@ impl ControlBlock {
             weight: group.weight,
             percent: group.percent,
             urgent: false,
+            deadline: None,
         };
         self.group.as_ref().map_or(Attributes::KERNEL, of_group)
     }

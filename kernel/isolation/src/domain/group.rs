@@ -10,8 +10,11 @@
 //! The scheduler sees a group as a number, a weight and a share
 //! ([`Attributes`](crate::platform::Attributes)).
 
+mod promise;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use promise::Promise;
 
 use crate::domain::account::may_take;
 use crate::domain::budget::{self, Recount};
@@ -39,6 +42,9 @@ pub struct GroupSpec {
     pub weight: u32,
     /// Processor time that it may have in all, in percent of one processor. 0: no limit.
     pub percent: u32,
+    /// Processor time that its threads may be promised, in percent of one processor, as part of
+    /// what the starter's group may. 0: none.
+    pub deadline_percent: u32,
 }
 
 impl GroupSpec {
@@ -49,6 +55,13 @@ impl GroupSpec {
         threads: 0,
         weight: 0,
         percent: 0,
+        deadline_percent: 0,
+    };
+    /// Of the first domain, which bounds what others can have.
+    pub const FIRST: GroupSpec = GroupSpec {
+        weight: FIRST_WEIGHT,
+        deadline_percent: MOST_PERCENT,
+        ..GroupSpec::NONE
     };
 }
 
@@ -62,7 +75,7 @@ impl Default for GroupSpec {
 const WEIGHTS: (u32, u32) = (1, 1 << 16);
 
 /// The weight of the first domain, and so the greatest that others can have.
-pub const FIRST_WEIGHT: u32 = 4 * USUAL_WEIGHT;
+const FIRST_WEIGHT: u32 = 4 * USUAL_WEIGHT;
 
 /// The greatest limit of a group's processor time, in percent of one processor: more than any
 /// machine has.
@@ -145,24 +158,29 @@ pub struct Group {
     threads: Budget,
     /// Domains that are not gone. Changes under the lock of [`ALL`].
     members: AtomicU32,
+    /// What its threads are promised.
+    promises: promise::Book,
 }
 
 /// Who makes a group.
 #[derive(Clone, Copy)]
-struct Starter {
+struct Starter<'a> {
     /// The instance.
     id: u32,
     /// The greatest weight that it can give.
     weight: u32,
+    /// Its own group, of whose promises the new one's are a part.
+    group: Option<&'a Arc<Group>>,
 }
 
-impl Starter {
+impl<'a> Starter<'a> {
     /// `None`: the kernel, whom nothing bounds.
-    fn of(block: Option<&ControlBlock>) -> Self {
+    fn of(block: Option<&'a ControlBlock>) -> Self {
         let group = block.and_then(|block| block.group());
         Starter {
             id: block.map_or(abi::shared::KERNEL_OWNER, |block| block.id),
             weight: group.map_or(WEIGHTS.1, |group| group.weight),
+            group,
         }
     }
 
@@ -181,7 +199,7 @@ static ALL: Lock<Vec<Arc<Group>>> = Lock::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Group {
-    fn new(starter: Starter, spec: &GroupSpec) -> Self {
+    fn new(starter: Starter<'_>, spec: &GroupSpec) -> Self {
         Group {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             starter: starter.id,
@@ -192,6 +210,7 @@ impl Group {
             memory: Budget::new(spec.pages.saturating_mul(PAGE)),
             threads: Budget::new(spec.threads as usize),
             members: AtomicU32::new(1),
+            promises: promise::Book::new(starter.group, spec),
         }
     }
 
@@ -343,7 +362,7 @@ impl Drop for Seat {
 ///
 /// # Errors
 /// [`RpcError::NoMemory`].
-fn join(starter: Starter, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> {
+fn join(starter: Starter<'_>, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> {
     if spec.number == 0 {
         return Ok(Arc::new(Group::new(starter, spec)));
     }

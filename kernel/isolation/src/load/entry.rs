@@ -16,8 +16,11 @@ use crate::domain::words::LastWords;
 use crate::domain::{self, ControlBlock, Reason};
 use crate::klog;
 use crate::memory::heap::OBJECTS;
-use crate::platform::{WaitResult, platform};
-use abi::api::{Api, NO_DEADLINE, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN};
+use crate::platform::{Deadline, WaitResult, platform};
+use abi::RpcError;
+use abi::api::{
+    Api, NO_DEADLINE, SPAWN_REFUSED, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN,
+};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::AtomicU32;
 
@@ -200,14 +203,21 @@ unsafe extern "C" fn spawn(
     data: *mut u8,
     name: *const u8,
     len: usize,
+    runtime: u64,
+    period: u64,
 ) -> u64 {
     check_in();
     // SAFETY: the runtime passes a text of its own.
     let name = unsafe { borrowed(name, len) };
-    let block = domain::find(current_id());
-    block
-        .and_then(|block| spawn_in(&block, name, entry, data).ok())
-        .unwrap_or(0)
+    let deadline = (period != 0).then_some(Deadline { runtime, period });
+    let Some(block) = domain::find(current_id()) else {
+        return 0;
+    };
+    match spawn_in(&block, name, entry, data, deadline) {
+        Ok(id) => id,
+        Err(RpcError::Refused) => SPAWN_REFUSED,
+        Err(_) => 0,
+    }
 }
 
 unsafe extern "C" fn is_kernel_object(data: *const u8) -> u32 {

@@ -112,6 +112,8 @@ pub struct Limits {
     pub weight: u32,
     /// Its processor time in all, in percent of one processor.
     pub cpu_percent: u32,
+    /// Processor time that its threads may be promised, in percent of one processor. 0: none.
+    pub deadline_percent: u32,
     /// This many crashes in the window, and it stays down.
     pub restarts: u32,
     /// The window, in seconds.
@@ -131,6 +133,7 @@ impl Default for Limits {
             log_rate: 0,
             weight: 0,
             cpu_percent: 0,
+            deadline_percent: 0,
             restarts: 5,
             window_s: 10,
         }
@@ -422,13 +425,14 @@ fn limits(entries: &[Entry]) -> Result<Limits, Error> {
             "log_rate" => limits.log_rate = small(entry)?,
             "weight" => limits.weight = small(entry)?,
             "cpu_percent" => limits.cpu_percent = small(entry)?,
+            "deadline_percent" => limits.deadline_percent = small(entry)?,
             "restarts" => limits.restarts = small(entry)?,
             "window_s" => limits.window_s = small(entry)?,
             _ => {
                 return Err(unknown(
                     entry,
                     "limits",
-                    "pages, shared_pages, total_pages, reserve_pages, threads, calls, call_ms, log_rate, weight, cpu_percent, restarts, window_s",
+                    "pages, shared_pages, total_pages, reserve_pages, threads, calls, call_ms, log_rate, weight, cpu_percent, deadline_percent, restarts, window_s",
                 ));
             }
         }

@@ -11,8 +11,9 @@ fn spec(number: u32, pages: usize) -> GroupSpec {
     }
 }
 
-fn of_weight(id: u32, weight: u32) -> Starter {
-    Starter { id, weight }
+fn of_weight(id: u32, weight: u32) -> Starter<'static> {
+    let group = None;
+    Starter { id, weight, group }
 }
 
 fn group(starter: u32, number: u32, pages: usize) -> Arc<Group> {

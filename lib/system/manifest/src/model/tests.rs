@@ -9,7 +9,7 @@ shell = "/bin/sh"
 [domain.disk]
 image = "memory-disk"
 options = "size=1M"
-limits = { pages = 300, restarts = 2 }
+limits = { pages = 300, deadline_percent = 20, restarts = 2 }
 [domain.rv6]
 pass = ["exec"]
 [domain.rv6.grants]
@@ -33,6 +33,7 @@ fn reads_a_whole_manifest() {
             "memory-disk",
             Limits {
                 pages: 300,
+                deadline_percent: 20,
                 restarts: 2,
                 ..Limits::default()
             }
