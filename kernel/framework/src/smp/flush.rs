@@ -1,4 +1,13 @@
 //! TLB shootdown: making other processors forget translations, or leave a page table.
+//!
+//! Each processor has a request of its own, so two that ask at the same time do not wait for each
+//! other's to end. A processor that is asked finds by whom in a word of its own.
+//!
+//! ```text
+//!   asks:    fill the request -> waiting = those asked -> set its bit in the word of each -> interrupt
+//!            -> serve others until waiting = 0
+//!   serves:  take the word -> for each bit: do what that request says -> clear its own bit in waiting
+//! ```
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -18,14 +27,27 @@ enum Wish {
     Leave(u64),
 }
 
-/// Taken by the processor whose shootdown is under way; guards the four below.
-static BUSY: AtomicBool = AtomicBool::new(false);
-static START: AtomicUsize = AtomicUsize::new(0);
-static PAGES: AtomicUsize = AtomicUsize::new(0);
-/// The table to leave, or 0.
-static TABLE: AtomicU64 = AtomicU64::new(0);
-/// A bit for each processor that has still to do it.
-static WAITING: AtomicU32 = AtomicU32::new(0);
+/// What one processor asks of others. Only it writes the first three, while `waiting` is 0.
+struct Request {
+    start: AtomicUsize,
+    pages: AtomicUsize,
+    /// The table to leave, or 0.
+    table: AtomicU64,
+    /// A bit for each processor that has still to do it.
+    waiting: AtomicU32,
+}
+
+static REQUESTS: [Request; MAX_CPUS] = [const {
+    Request {
+        start: AtomicUsize::new(0),
+        pages: AtomicUsize::new(0),
+        table: AtomicU64::new(0),
+        waiting: AtomicU32::new(0),
+    }
+}; MAX_CPUS];
+
+/// By whom each processor is asked: a bit for each that has a request for it.
+static ASKED: [AtomicU32; MAX_CPUS] = [const { AtomicU32::new(0) }; MAX_CPUS];
 
 /// Set for a processor that was idle during a shootdown.
 static MISSED: [AtomicBool; MAX_CPUS] = [const { AtomicBool::new(false) }; MAX_CPUS];
@@ -80,25 +102,25 @@ fn ask(mask: u32, wish: Wish) {
     if mask == 0 {
         return;
     }
-    while BUSY.swap(true, Ordering::Acquire) {
-        poll_flush();
-        relax();
-    }
     let (start, pages, table) = match wish {
         Wish::Forget(start, pages) => (start, pages, 0),
         Wish::Leave(root) => (0, 0, root),
     };
-    START.store(start, Ordering::Relaxed);
-    PAGES.store(pages, Ordering::Relaxed);
-    TABLE.store(table, Ordering::Relaxed);
-    WAITING.store(mask, Ordering::SeqCst);
-    others()
-        .filter(|index| mask & 1 << index != 0)
-        .for_each(|index| request::send(index, request::FLUSH));
-    while WAITING.load(Ordering::Acquire) != 0 {
+    let here = cpu_index();
+    let own = &REQUESTS[here];
+    own.start.store(start, Ordering::Relaxed);
+    own.pages.store(pages, Ordering::Relaxed);
+    own.table.store(table, Ordering::Relaxed);
+    own.waiting.store(mask, Ordering::Relaxed);
+    for index in others().filter(|index| mask & 1 << index != 0) {
+        ASKED[index].fetch_or(1 << here, Ordering::SeqCst);
+        request::send(index, request::FLUSH);
+    }
+    // Those that are asked may be asking this one.
+    while own.waiting.load(Ordering::Acquire) != 0 {
+        poll_flush();
         relax();
     }
-    BUSY.store(false, Ordering::Release);
 }
 
 /// Forgets everything, if this processor missed a shootdown while idle. Interrupts are off.
@@ -109,22 +131,28 @@ pub(super) fn catch_up() {
     }
 }
 
-/// Does what the shootdown under way asks of this processor.
+/// Does what others ask of this processor. Interrupts are off.
 pub(super) fn serve() {
-    let bit = 1 << cpu_index();
-    if WAITING.load(Ordering::Acquire) & bit != 0 {
-        match TABLE.load(Ordering::Relaxed) {
-            0 => tlb::flush_local(START.load(Ordering::Relaxed), PAGES.load(Ordering::Relaxed)),
+    let here = cpu_index();
+    let mut asked = ASKED[here].swap(0, Ordering::SeqCst);
+    while asked != 0 {
+        let request = &REQUESTS[asked.trailing_zeros() as usize];
+        match request.table.load(Ordering::Relaxed) {
+            0 => {
+                let start = request.start.load(Ordering::Relaxed);
+                tlb::flush_local(start, request.pages.load(Ordering::Relaxed));
+            }
             root => spaces::leave(root),
         }
-        WAITING.fetch_and(!bit, Ordering::Release);
+        request.waiting.fetch_and(!(1 << here), Ordering::Release);
+        asked &= asked - 1;
     }
 }
 
-/// Serves a shootdown if there is one. For loops that wait with interrupts off; needs no lock.
+/// Serves shootdowns if there are any. For loops that wait with interrupts off; needs no lock.
 #[inline]
 pub(crate) fn poll_flush() {
-    if WAITING.load(Ordering::Relaxed) != 0 {
+    if ASKED[cpu_index()].load(Ordering::Relaxed) != 0 {
         serve_with_interrupts_off();
     }
 }
