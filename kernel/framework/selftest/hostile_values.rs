@@ -5,7 +5,6 @@ use alloc::string::String;
 use super::Test;
 use super::user::{CODE, STACK_TOP, hello_and_loop, run, space};
 use crate::check;
-use crate::mem::frames::{FrameKind, Frames};
 use crate::mem::{self, PAGE_SIZE};
 use crate::user::{USER_END, UserContext, UserEvent, UserProt};
 
@@ -93,17 +92,16 @@ fn end_of_space() -> Result<(), String> {
         (&[0x90], fault),
     ] {
         let space = space()?;
-        let frame = Frames::alloc_zeroed(1, FrameKind::Untyped).ok_or("no memory")?;
         let mut prot = UserProt {
             write: true,
-            execute: true,
+            ..UserProt::READ_EXECUTE
         };
         let at = USER_END - code.len();
-        let mapped = space.map(page, frame, prot);
+        let mapped = space.map_zero(page, 1, prot);
         let written = space.write(at, code);
         check!(mapped.is_ok() && written.is_ok(), "{mapped:?} {written:?}");
         prot.write = false;
-        check!(space.protect(page, prot).is_ok(), "not protected");
+        check!(space.protect(page, 1, prot).is_ok(), "not protected");
         let mut context = UserContext::new(at, STACK_TOP);
         let event = run(&mut context, &space);
         check!(event == first, "{code:x?}: {event:?}");

@@ -9,10 +9,12 @@ mod catch;
 mod devices;
 mod entries;
 mod faults;
+mod forks;
 mod hostile;
 mod hostile_values;
 mod lines;
 mod log;
+mod mappings;
 mod memory;
 mod processors;
 mod shares;
@@ -39,6 +41,8 @@ pub static TESTS: &[&[Test]] = &[
     log::TESTS,
     entries::TESTS,
     spaces::TESTS,
+    mappings::TESTS,
+    forks::TESTS,
     hostile::TESTS,
     hostile_values::TESTS,
     shares::TESTS,

@@ -11,7 +11,7 @@ use crate::arch::cpu::{Features, features};
 use crate::fault::FaultKind;
 use crate::mem::frames::{FrameKind, Frames};
 use crate::mem::{self, PAGE_SIZE};
-use crate::user::{UserContext, UserEvent, UserMode, UserProt, VmError, VmSpace};
+use crate::user::{Sharing, UserContext, UserEvent, UserMode, UserProt, VmError, VmSpace};
 use crate::{check, kprintln};
 
 /// The tests of this file.
@@ -105,20 +105,13 @@ pub(super) fn space() -> Result<VmSpace, String> {
 pub(super) fn space_with(programs: &[u8]) -> Result<VmSpace, String> {
     let failed = |why| format!("no address space: {why:?}");
     let space = VmSpace::new().map_err(|_| String::from("no memory"))?;
-    for (address, write) in [(CODE, true), (STACK, true)] {
-        let frame = Frames::alloc_zeroed(1, FrameKind::Untyped).ok_or("no memory")?;
-        let prot = UserProt {
-            write,
-            execute: false,
-        };
-        space.map(address, frame, prot).map_err(failed)?;
+    for address in [CODE, STACK] {
+        let mapped = space.map_zero(address, 1, UserProt::READ_WRITE);
+        mapped.map_err(failed)?;
     }
     space.write(CODE, programs).map_err(failed)?;
-    let code = UserProt {
-        write: false,
-        execute: true,
-    };
-    space.protect(CODE, code).map_err(failed)?;
+    let changed = space.protect(CODE, 1, UserProt::READ_EXECUTE);
+    changed.map_err(failed)?;
     Ok(space)
 }
 
@@ -311,13 +304,9 @@ fn kernel_cannot_touch_it() -> Result<(), String> {
 
 fn maps_untyped_only() -> Result<(), String> {
     let space = space()?;
-    let read_only = UserProt {
-        write: false,
-        execute: false,
-    };
     let map = |kind, address| {
         let frame = Frames::alloc_zeroed(1, kind).ok_or(VmError::NoMemory)?;
-        space.map(address, frame, read_only)
+        space.map(address, frame, UserProt::READ, Sharing::Plain)
     };
     check!(
         map(FrameKind::Kernel, 0x1000) == Err(VmError::NotUntyped),
@@ -340,7 +329,10 @@ fn maps_untyped_only() -> Result<(), String> {
             "{address:#x}: {result:?}"
         );
     }
-    check!(space.unmap(0x1000).is_err(), "nothing was unmapped");
+    check!(
+        space.protect(0x1000, 1, UserProt::READ) == Err(VmError::NotMapped),
+        "nothing was protected"
+    );
     Ok(())
 }
 
@@ -358,10 +350,7 @@ fn copies_are_checked() -> Result<(), String> {
         "beyond the stack: {beyond:?}"
     );
     let code = space.write(CODE, &byte);
-    check!(
-        code == Err(VmError::NotMapped),
-        "read-only memory: {code:?}"
-    );
+    check!(code == Err(VmError::Denied), "read-only memory: {code:?}");
     check!(
         space.read(usize::MAX, &mut byte).is_err(),
         "the end of addresses was read"
@@ -375,11 +364,10 @@ fn space_comes_back() -> Result<(), String> {
         for _ in 0..10 {
             let space = space()?;
             run(&mut context(&raw const user_hello, 0), &space);
-            let frame = space.unmap(STACK).map_err(|why| format!("{why:?}"))?;
-            check!(
-                frame.kind() == FrameKind::Untyped,
-                "the frame has changed its kind"
-            );
+            let unmapped = space.unmap(STACK, 1);
+            check!(unmapped == Ok(1), "{unmapped:?}");
+            let again = space.read(STACK, &mut [0]);
+            check!(again == Err(VmError::NotMapped), "it is still there");
         }
         Ok(())
     })

@@ -16,7 +16,7 @@ use core::ops::Range;
 use framework::mem::PAGE_SIZE;
 use framework::mem::untyped::{self, POOL, Untyped};
 use framework::sync::SpinLock;
-use framework::user::{USER_END, UserProt, VmError, VmSpace};
+use framework::user::{Sharing, USER_END, UserProt, VmError, VmSpace};
 use interfaces::{
     AddressSpace, AddressSpaces, Handle, MemoryError, Protection, RVec, RpcError, SpaceError,
     VmoView,
@@ -146,8 +146,8 @@ fn vm_error(error: VmError) -> SpaceError {
     match error {
         VmError::NoMemory => RpcError::NoMemory.into(),
         VmError::Occupied => SpaceError::Occupied,
-        VmError::NotMapped => SpaceError::NotMapped,
-        VmError::BadAddress | VmError::NotUntyped => SpaceError::BadAddress,
+        VmError::NotMapped | VmError::Denied => SpaceError::NotMapped,
+        VmError::BadAddress | VmError::NotUntyped | VmError::NotOwn => SpaceError::BadAddress,
     }
 }
 
@@ -192,6 +192,12 @@ impl Space {
         Ok(())
     }
 
+    /// The physical address of the frame that is entered at `at`, and whether it can be written.
+    fn mapped(&self, at: u64) -> Option<(u64, bool)> {
+        let mapped = self.vm.query(at as usize)?;
+        Some((mapped.frame, mapped.writable))
+    }
+
     /// What is at address `at`: the object, its page, the mapping's number, and what is allowed.
     fn area(&self, at: u64) -> Option<(Arc<Object<Untyped>>, u64, u64, Protection)> {
         let areas = self.areas.lock();
@@ -218,20 +224,20 @@ impl Space {
             return Err(SpaceError::NotMapped);
         }
         let physical = held.frame() * PAGE;
-        let result = match self.vm.mapped(at as usize) {
+        let result = match self.mapped(at) {
             Some((there, writable)) if there == physical => match prot.write && !writable {
-                true => self.vm.protect(at as usize, prot),
+                true => self.vm.protect(at as usize, 1, prot).map(|_| ()),
                 false => Ok(()),
             },
             // What is there is a frame that the page has lost, and that somebody is about to unmap.
-            Some(_) => self.vm.unmap(at as usize).map(drop),
+            Some(_) => self.vm.unmap(at as usize, 1).map(|_| ()),
             None => Ok(()),
         };
-        let result = result.and_then(|()| match self.vm.mapped(at as usize) {
+        let result = result.and_then(|()| match self.mapped(at) {
             Some(_) => Ok(()),
             None => {
                 let frame = untyped::share(held).ok_or(VmError::NoMemory)?;
-                self.vm.map(at as usize, frame, prot)
+                self.vm.map(at as usize, frame, prot, Sharing::Plain)
             }
         });
         drop(guard);
@@ -240,10 +246,14 @@ impl Space {
 
     /// Unmaps the page at `at`, if there is one.
     fn drop_page(&self, at: u64) {
-        let guard = self.pages.lock();
-        let frame = self.vm.unmap(at as usize);
-        drop(guard);
-        drop(frame);
+        let _guard = self.pages.lock();
+        self.clear(at);
+    }
+
+    /// Unmaps the page at `at`, with `pages` locked.
+    fn clear(&self, at: u64) {
+        let done = self.vm.unmap(at as usize, 1);
+        debug_assert!(done.is_ok(), "areas lie in user space");
     }
 
     /// Changes the entries of a range of addresses, some at a time.
@@ -325,18 +335,19 @@ impl Space {
 
 impl Mapped for Space {
     fn unmap(&self, number: u64, pages: Range<u64>) {
-        self.each_of(number, &pages, |at| drop(self.vm.unmap(at as usize)));
+        self.each_of(number, &pages, |at| self.clear(at));
     }
 
     fn protect(&self, number: u64, pages: Range<u64>) {
         self.each_of(number, &pages, |at| {
-            if let Some((_, true)) = self.vm.mapped(at as usize) {
+            if let Some((_, true)) = self.mapped(at) {
                 let execute = self.area(at).is_some_and(|(.., allowed)| allowed.execute);
                 let prot = UserProt {
+                    read: true,
                     write: false,
                     execute,
                 };
-                let protected = self.vm.protect(at as usize, prot);
+                let protected = self.vm.protect(at as usize, 1, prot);
                 debug_assert!(protected.is_ok(), "a page that is mapped can be protected");
             }
         });
@@ -390,7 +401,7 @@ impl AddressSpace for SpaceObject {
         let range = all.start..all.end.min(all.start + AT_ONCE * PAGE);
         let space = &self.0;
         while let Some((area, is_last)) = space.take(&range)? {
-            space.each(area.at..area.end(), |at| drop(space.vm.unmap(at as usize)));
+            space.each(area.at..area.end(), |at| space.clear(at));
             if is_last {
                 area.object.remove_mapping(area.mapping);
             }
@@ -406,6 +417,7 @@ impl AddressSpace for SpaceObject {
             return Err(SpaceError::NotMapped);
         }
         let prot = UserProt {
+            read: true,
             write,
             execute: allowed.execute,
         };

@@ -34,6 +34,7 @@ const _: () = {
     let _: fn() -> u32 = page::largest_level;
     let _: fn(Rights) -> page::Bits = page::bits;
     let _: page::Bits = page::HIDDEN;
+    let _: [u64; 3] = page::MARKS;
     let _: fn(u64, u32, page::Bits) -> u64 = page::leaf;
     let _: fn(u64, bool) -> u64 = page::table;
     let _: fn(&AtomicU64) = page::hide;
@@ -118,4 +119,5 @@ const _: () = {
     let _: u64 = super::reserved::LOW_MEMORY;
     let _: unsafe fn(usize, &mut [u8]) = untyped::copy_out;
     let _: unsafe fn(usize, &[u8]) = untyped::copy_in;
+    let _: unsafe fn(usize, usize, usize) = untyped::copy;
 };

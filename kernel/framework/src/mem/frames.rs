@@ -198,6 +198,12 @@ impl Frames {
         self.kind
     }
 
+    /// How many owners the first of them has, this one included. Who finds himself alone sees all
+    /// that the others did before they ceased to be owners.
+    pub fn owners(&self) -> u32 {
+        slot(self.first).expect("owned frames have slots").owners()
+    }
+
     /// Their address in the direct map.
     pub fn pointer(&self) -> NonNull<u8> {
         NonNull::new(phys_to_virt(self.physical()) as *mut u8).expect("the direct map is not at 0")

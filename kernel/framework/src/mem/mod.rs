@@ -10,6 +10,8 @@
 
 #[cfg(target_os = "none")]
 mod early;
+#[cfg(test)]
+mod forks_model;
 #[cfg(target_os = "none")]
 pub mod frames;
 #[cfg(target_os = "none")]

@@ -4,8 +4,9 @@
 //! Functions here change tables and nothing else: callers hold the lock of the tables they change,
 //! flush the TLB and keep account of the frames.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::frames::{FrameKind, Frames};
 use super::phys_to_virt;
 use crate::arch::page::{self, INDEX_BITS, LEVELS, PAGE_BITS};
 use crate::arch::types::Rights;
@@ -44,8 +45,19 @@ fn entry(table: u64, address: usize, level: u32) -> &'static AtomicU64 {
 /// Where new tables come from: returns the physical address of a zeroed page.
 pub type TableSource<'a> = &'a mut dyn FnMut() -> Option<u64>;
 
+/// Tables that were made for the kernel, which stay.
+static OF_THE_KERNEL: AtomicUsize = AtomicUsize::new(0);
+
 /// The table below an entry of `level`, made if there is none; for pages of programs if `user`.
-fn descend(slot: &AtomicU64, level: u32, user: bool, tables: TableSource) -> Result<u64, MapError> {
+/// Needs no lock where all entries of this level are changed here alone: of two that make a table
+/// one wins.
+fn descend(
+    slot: &AtomicU64,
+    level: u32,
+    user: bool,
+    tables: TableSource,
+    made: &AtomicUsize,
+) -> Result<u64, MapError> {
     let value = slot.load(Ordering::Acquire);
     if page::is_present(value) {
         return match page::is_leaf(value, level) {
@@ -54,8 +66,59 @@ fn descend(slot: &AtomicU64, level: u32, user: bool, tables: TableSource) -> Res
         };
     }
     let table = tables().ok_or(MapError::NoMemory)?;
-    slot.store(page::table(table, user), Ordering::Release);
-    Ok(table)
+    let new = page::table(table, user);
+    let Err(now) = slot.compare_exchange(value, new, Ordering::AcqRel, Ordering::Acquire) else {
+        made.fetch_add(1, Ordering::Relaxed);
+        return Ok(table);
+    };
+    // SAFETY: a `TableSource` gives tables whose ownership it has left to us, and nobody has seen
+    // this one.
+    drop(unsafe { Frames::from_raw(table, 1, FrameKind::PageTable) });
+    match page::is_leaf(now, level) {
+        true => Err(MapError::Occupied),
+        false => Ok(page::address(now)),
+    }
+}
+
+/// The entry that leads to the page table of `address`, made with all tables above if there is
+/// none, and counted. Tables in the lower half are freed only with the root, so the entry stays
+/// what it is.
+pub fn make_directory(
+    root: u64,
+    address: usize,
+    tables: TableSource,
+    made: &AtomicUsize,
+) -> Result<&'static AtomicU64, MapError> {
+    let mut table = root;
+    for level in (3..=LEVELS).rev() {
+        table = descend(entry(table, address, level), level, true, tables, made)?;
+    }
+    let slot = entry(table, address, 2);
+    descend(slot, 2, true, tables, made)?;
+    Ok(slot)
+}
+
+/// The entry that leads to the page table of `address`; or, if there is none, how many bytes from
+/// `address` on have none either.
+pub fn directory(root: u64, address: usize) -> Result<&'static AtomicU64, usize> {
+    let mut table = root;
+    for level in (2..=LEVELS).rev() {
+        let slot = entry(table, address, level);
+        let value = slot.load(Ordering::Acquire);
+        if !page::is_present(value) {
+            return Err(span(level) as usize - (address & (span(level) as usize - 1)));
+        }
+        if level == 2 {
+            return Ok(slot);
+        }
+        table = page::address(value);
+    }
+    unreachable!("there is a level 2")
+}
+
+/// The lowest-level entry for `address` in the table that `directory` leads to.
+pub fn below(directory: &AtomicU64, address: usize) -> &'static AtomicU64 {
+    entry(page::address(directory.load(Ordering::Acquire)), address, 1)
 }
 
 /// Puts `value` into the entry of `level` for `address`; tables that it makes are for pages of
@@ -71,7 +134,7 @@ fn map_page(
     let mut table = root;
     for above in (level + 1..=LEVELS).rev() {
         let slot = entry(table, address, above);
-        table = descend(slot, above, user, tables)?;
+        table = descend(slot, above, user, tables, &OF_THE_KERNEL)?;
     }
     let slot = entry(table, address, level);
     if slot.load(Ordering::Relaxed) != 0 {
@@ -159,7 +222,14 @@ pub fn translate(root: u64, address: usize) -> Option<(u64, Rights)> {
 /// Makes sure that the top-level entry for `address` has a table, so that later address spaces,
 /// which copy the upper half of the top level, share everything below it.
 pub fn prepare_top_level(root: u64, address: usize, tables: TableSource) -> Result<(), MapError> {
-    descend(entry(root, address, LEVELS), LEVELS, false, tables).map(|_| ())
+    descend(
+        entry(root, address, LEVELS),
+        LEVELS,
+        false,
+        tables,
+        &OF_THE_KERNEL,
+    )
+    .map(|_| ())
 }
 
 /// Copies the upper half of the top level of the kernel's table into a new one.
@@ -172,8 +242,8 @@ pub fn share_upper_half(from: u64, to: u64) {
 }
 
 /// Visits what the lower half of a table refers to, deepest first, once each: `visit(physical,
-/// is_table)` for pages of 4 KiB and for tables below the top level. The entries are not changed,
-/// so the table must not be used afterwards if the visitor frees.
+/// is_table)` for pages of 4 KiB, hidden ones too, and for tables below the top level. The entries
+/// are not changed, so the table must not be used afterwards if the visitor frees.
 pub fn visit_lower_half(root: u64, visit: &mut dyn FnMut(u64, bool)) {
     visit_table(root, LEVELS, ENTRIES / 2, visit);
 }
@@ -183,10 +253,11 @@ fn visit_table(table: u64, level: u32, entries: usize, visit: &mut dyn FnMut(u64
     for index in 0..entries {
         let address = index << shift(level);
         let value = entry(table, address, level).load(Ordering::Acquire);
-        if !page::is_present(value) {
+        // Frame 0 is nobody's.
+        let below = page::address(value);
+        if below == 0 {
             continue;
         }
-        let below = page::address(value);
         if level > 1 {
             visit_table(below, level - 1, ENTRIES, visit);
         }

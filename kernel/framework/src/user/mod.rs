@@ -4,10 +4,15 @@
 //! User programs see untyped frames only, so nothing they write can break a kernel invariant. The
 //! kernel reaches their memory through the direct map, never through user mappings (SMAP).
 
+mod entry;
 mod mode;
 mod space;
+mod table;
 
 pub use crate::arch::types::UserEvent;
 pub use crate::arch::user::{Registers, USER_END, UserContext};
+pub use entry::{Mapped, Sharing, UserProt};
 pub use mode::UserMode;
-pub use space::{UserProt, VmError, VmSpace};
+pub use space::{ForkMode, VmError, VmSpace};
+#[cfg(feature = "selftest")]
+pub(crate) use table::fail_from;

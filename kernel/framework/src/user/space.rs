@@ -1,55 +1,63 @@
 //! User address spaces: page tables whose lower half maps untyped frames only.
+//!
+//! There is no lock for a space. Each page table, of 2 MiB, has one ([`Table`]); tables are made
+//! without a lock and freed with the space. What is done to a range is done in pieces: a function
+//! does what lies in the table of the first page, and says how many pages that was. On an error
+//! nothing was done. So no call runs long, nothing is allocated while interrupts are off, and two
+//! ranges do not wait for each other, nor for a flush of the other.
+//!
+//! ```text
+//!   less rights:  lock the table -> entries -> flush where the space is loaded -> unlock -> give up frames
+//!   fork:         ... -> entries, a count for the child each -> flush -> unlock -> the child's table, locked by itself
+//!   first write:  lock -> alone? writable : a count -> unlock -> copy -> lock -> still that frame? the copy -> flush -> unlock
+//! ```
+//!
+//! Nobody copies what a program may still write to: a page that is copied on write is found by who
+//! has the table's lock, and until the flush the one who forked has it.
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::USER_END;
-use crate::arch::types::Rights;
-use crate::arch::{page, untyped};
-use crate::mem::frames::{FrameKind, Frames, alloc_table};
+use super::entry::{Entry, Mapped, Sharing, UserProt};
+use super::table::{Batch, TABLE_PAGES, Table, new_page, new_table};
+use crate::arch::untyped;
+use crate::mem::frames::{FrameKind, Frames};
 use crate::mem::paging::{self, MapError};
-use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, spaces};
+use crate::mem::{NoMemory, PAGE_SIZE, kernel_table, phys_to_virt, spaces, tlb};
 use crate::smp;
-use crate::spin::IrqLock;
-use core::sync::atomic::{AtomicUsize, Ordering};
-
-/// What a program may do with a page. Reading is always allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UserProt {
-    /// It may write.
-    pub write: bool,
-    /// It may execute.
-    pub execute: bool,
-}
-
-impl UserProt {
-    /// As the rights of a mapping.
-    fn rights(self) -> Rights {
-        Rights {
-            write: self.write,
-            execute: self.execute,
-            user: true,
-            ..Rights::default()
-        }
-    }
-}
 
 /// Why an address space was not changed or memory not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmError {
-    /// The address is not page-aligned or not a user address.
+    /// The address is not page-aligned or not a user address, or there are no pages.
     BadAddress,
-    /// The frames are not untyped: they are the kernel's.
+    /// The frame is not a single untyped one.
     NotUntyped,
     /// Something is mapped there already.
     Occupied,
-    /// Nothing is mapped there, or not writable.
+    /// Nothing is mapped there.
     NotMapped,
-    /// No memory for page tables.
+    /// The page may not be accessed so, or not yet: see [`VmSpace::resolve_write`].
+    Denied,
+    /// A page that is copied on write cannot be shared: it has to be the space's own first.
+    NotOwn,
+    /// No memory for page tables or pages, or too many owners of a frame.
     NoMemory,
+}
+
+/// What a fork makes of the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForkMode {
+    /// Both spaces see what either writes.
+    Share,
+    /// Neither sees what the other writes from now on; tracked pages stay shared.
+    CopyOnWrite,
 }
 
 /// A user address space.
 pub struct VmSpace {
-    /// Physical address of the top-level table; the lock guards the lower half of the tables.
-    root: IrqLock<u64>,
+    /// Physical address of the top-level table.
+    root: u64,
     /// Page tables that it has, the top one included. It never has fewer than before.
     tables: AtomicUsize,
 }
@@ -57,85 +65,246 @@ pub struct VmSpace {
 impl VmSpace {
     /// An empty address space.
     pub fn new() -> Result<Self, NoMemory> {
-        let root = alloc_table().ok_or(NoMemory)?;
+        let root = new_table().ok_or(NoMemory)?;
         paging::share_upper_half(kernel_table(), root);
         Ok(Self {
-            root: IrqLock::new(root),
+            root,
             tables: AtomicUsize::new(1),
         })
     }
 
-    /// Maps `frames` at `address`. The address space becomes an owner of them.
-    pub fn map(&self, address: usize, frames: Frames, prot: UserProt) -> Result<(), VmError> {
-        if frames.kind() != FrameKind::Untyped {
+    /// Maps a frame at `at`. The address space becomes an owner of it; on an error it is given up.
+    pub fn map(
+        &self,
+        at: usize,
+        frame: Frames,
+        prot: UserProt,
+        sharing: Sharing,
+    ) -> Result<(), VmError> {
+        if frame.kind() != FrameKind::Untyped || frame.count() != 1 {
             return Err(VmError::NotUntyped);
         }
-        let bytes = frames.count() * PAGE_SIZE;
-        check_range(address, bytes)?;
-        let root = self.root.lock();
-        let pages = || (address..address + bytes).step_by(PAGE_SIZE);
-        if pages().any(|page| is_occupied(*root, page)) {
+        piece(at, 1)?;
+        let mut table = self.make_table(at)?;
+        if !table.get(at).is_empty() {
             return Err(VmError::Occupied);
         }
-        let (mut to, rights) = (frames.physical(), prot.rights());
-        for page in pages() {
-            let result =
-                paging::map_range(*root, page, to, PAGE_SIZE as u64, rights, 1, &mut || {
-                    let table = alloc_table()?;
-                    self.tables.fetch_add(1, Ordering::Relaxed);
-                    Some(table)
-                });
-            if let Err(why) = result {
-                (address..page)
-                    .step_by(PAGE_SIZE)
-                    .for_each(|page| paging::clear(*root, page));
-                let table = *root;
-                drop(root);
-                smp::flush_table(table, address, frames.count());
-                return Err(match why {
-                    MapError::NoMemory => VmError::NoMemory,
-                    MapError::Occupied => VmError::Occupied,
-                });
-            }
-            to += PAGE_SIZE as u64;
-        }
-        frames.into_raw();
+        table.put(at, Entry::new(frame.into_raw(), prot, sharing));
         Ok(())
     }
 
-    /// Unmaps the page at `address` and returns its frame, once no processor has the translation.
-    pub fn unmap(&self, address: usize) -> Result<Frames, VmError> {
-        check_range(address, PAGE_SIZE)?;
-        let (root, entry) = {
-            let root = self.root.lock();
-            let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
-            (*root, slot.swap(0, Ordering::AcqRel))
-        };
-        if !page::is_present(entry) {
-            return Err(VmError::NotMapped);
-        }
-        smp::flush_table(root, address, 1);
-        // SAFETY: `map` left the ownership of this untyped frame in the entry, which is cleared
-        // and flushed; nobody else can have taken it, since the swap is atomic.
-        Ok(unsafe { Frames::from_raw(page::address(entry), 1, FrameKind::Untyped) })
+    /// Maps new pages of zeros, of which the space is the only owner. Does a piece; returns how
+    /// many pages are mapped.
+    pub fn map_zero(&self, at: usize, pages: usize, prot: UserProt) -> Result<usize, VmError> {
+        each(at, piece(at, pages)?, |page| {
+            let frame = new_page(true).ok_or(VmError::NoMemory)?;
+            self.map(page, frame, prot, Sharing::Plain)
+        })
     }
 
-    /// Changes what the program may do with the page at `address`.
-    pub fn protect(&self, address: usize, prot: UserProt) -> Result<(), VmError> {
-        check_range(address, PAGE_SIZE)?;
-        let root = {
-            let root = self.root.lock();
-            let slot = paging::leaf(*root, address).ok_or(VmError::NotMapped)?;
-            let entry = slot.load(Ordering::Acquire);
-            if !page::is_present(entry) {
-                return Err(VmError::NotMapped);
-            }
-            let changed = page::leaf(page::address(entry), 1, page::bits(prot.rights()));
-            slot.store(changed, Ordering::Release);
-            *root
+    /// Unmaps what is mapped, and gives the frames up once no processor has the translations. Does
+    /// a piece; returns how many pages that was, those included where nothing was mapped.
+    pub fn unmap(&self, at: usize, pages: usize) -> Result<usize, VmError> {
+        let count = piece(at, pages)?;
+        let table = match self.table(at) {
+            Ok(table) => table,
+            Err(hole) => return Ok(pages.min(hole)),
         };
-        smp::flush_table(root, address, 1);
+        match count {
+            ..=FEW => clear::<FEW>(table, at, count),
+            _ => clear::<TABLE_PAGES>(table, at, count),
+        }
+        Ok(count)
+    }
+
+    /// Changes what the program may do with pages. Does a piece, up to the first page where nothing
+    /// is mapped; returns how many pages that was.
+    pub fn protect(&self, at: usize, pages: usize, prot: UserProt) -> Result<usize, VmError> {
+        self.change(at, pages, |old| old.with(prot))
+    }
+
+    /// Makes the next write to each tracked page a fault; others are left as they are. When it
+    /// returns, no program writes any more. Does a piece as [`protect`](Self::protect) does.
+    pub fn write_protect(&self, at: usize, pages: usize) -> Result<usize, VmError> {
+        self.change(at, pages, Entry::write_protected)
+    }
+
+    /// Replaces entries by others of the same frames.
+    fn change(
+        &self,
+        at: usize,
+        pages: usize,
+        new: impl Fn(Entry) -> Entry,
+    ) -> Result<usize, VmError> {
+        let count = piece(at, pages)?;
+        let mut table = self.table(at).map_err(|_| VmError::NotMapped)?;
+        each(at, count, |page| {
+            let old = mapped(&table, page)?;
+            table.put(page, new(old));
+            Ok(())
+        })
+    }
+
+    /// Maps what is mapped here at the same addresses of `child` as well. Does a piece, up to the
+    /// first page that cannot be: where `child` has something, or no further owner fits. Returns
+    /// how many pages that was, those included where nothing is mapped. Pages that were not mapped
+    /// in
+    /// `child` for an error may be copied on write here, which nobody notices.
+    pub fn fork(
+        &self,
+        at: usize,
+        pages: usize,
+        child: &VmSpace,
+        mode: ForkMode,
+    ) -> Result<usize, VmError> {
+        let count = piece(at, pages)?;
+        if let Err(hole) = paging::directory(self.root, at) {
+            return Ok(pages.min(hole / PAGE_SIZE));
+        }
+        child.make_directory(at)?;
+        let mut shared = Batch::<TABLE_PAGES>::new();
+        let (found, why) = self.share_into(&mut shared, at, count, mode);
+        let mut table = child.make_table(at)?;
+        let result = each(at, found, |page| {
+            let index = (page - at) / PAGE_SIZE;
+            if shared.is_empty(index) {
+                return Ok(());
+            }
+            if !table.get(page).is_empty() {
+                return Err(VmError::Occupied);
+            }
+            table.put(page, shared.take(index));
+            Ok(())
+        });
+        match (result, why) {
+            (Ok(0), Err(why)) => Err(why),
+            (result, _) => result,
+        }
+    }
+
+    /// Fills `shared` with entries for a child, and makes those here what they are to be from now
+    /// on. When it returns, no program writes to what is copied on write. Says how many pages were
+    /// done, and why not all.
+    fn share_into(
+        &self,
+        shared: &mut Batch<TABLE_PAGES>,
+        at: usize,
+        count: usize,
+        mode: ForkMode,
+    ) -> (usize, Result<(), VmError>) {
+        let Ok(mut table) = self.table(at) else {
+            return (count, Ok(()));
+        };
+        for (index, page) in addresses(at, count).enumerate() {
+            let old = table.get(page);
+            if old.is_empty() {
+                continue;
+            }
+            let new = match mode {
+                ForkMode::CopyOnWrite => old.copied_on_write(),
+                ForkMode::Share if old.sharing() == Sharing::CopyOnWrite => {
+                    return (index, Err(VmError::NotOwn));
+                }
+                ForkMode::Share => old,
+            };
+            // SAFETY: the entry is not empty and stays while the table is locked.
+            let Ok(frame) = (unsafe { old.share() }) else {
+                return (index, Err(VmError::NoMemory));
+            };
+            // The child's first write to a tracked page is made known, too.
+            shared.keep(index, new.write_protected());
+            frame.into_raw();
+            table.put(page, new);
+        }
+        (count, Ok(()))
+    }
+
+    /// Makes a page that the program may write writable now: in place if nobody else has the frame,
+    /// else by a copy. To be called at a fault; `Ok` means that the program shall try again. Pages
+    /// that are tracked, or may not be written, are `Denied`.
+    pub fn resolve_write(&self, at: usize) -> Result<(), VmError> {
+        let at = at - at % PAGE_SIZE;
+        piece(at, 1)?;
+        let Some(old) = self.shared_page(at)? else {
+            return Ok(());
+        };
+        let new = new_page(false).ok_or(VmError::NoMemory)?;
+        let (from, to) = (phys_to_virt(old.physical()), phys_to_virt(new.physical()));
+        // SAFETY: both are untyped frames, in the direct map, and owned here.
+        unsafe { untyped::copy(from, to, PAGE_SIZE) };
+        let mut table = self.table(at).map_err(|_| VmError::NotMapped)?;
+        let now = table.get(at);
+        let is_same = now.frame() == old.physical() && now.sharing() == Sharing::CopyOnWrite;
+        if is_same && now.prot().write {
+            let copy = Entry::new(new.into_raw(), now.prot(), Sharing::Plain);
+            let gone = table.put(at, copy);
+            drop(table);
+            // SAFETY: it was taken out of the table, and the drop has flushed.
+            drop(unsafe { gone.into_frame() });
+        }
         Ok(())
+    }
+
+    /// Makes the page at `at` writable if nothing has to be copied; else gives a count of the frame
+    /// to copy. Nobody writes to the frame as long as that is held: whoever has it finds another
+    /// owner.
+    fn shared_page(&self, at: usize) -> Result<Option<Frames>, VmError> {
+        let mut table = self.table(at).map_err(|_| VmError::NotMapped)?;
+        let old = mapped(&table, at)?;
+        if !old.prot().write {
+            return Err(VmError::Denied);
+        }
+        if old.is_writable() {
+            // Another thread was faster, and this processor may not know yet.
+            tlb::flush_local(at, 1);
+            return Ok(None);
+        }
+        if old.sharing() == Sharing::Tracked {
+            return Err(VmError::Denied);
+        }
+        // SAFETY: the entry is not empty and stays while the table is locked.
+        if unsafe { old.lent() }.owners() == 1 {
+            table.put(at, Entry::new(old.frame(), old.prot(), Sharing::Plain));
+            return Ok(None);
+        }
+        // SAFETY: as above.
+        let shared = unsafe { old.share() };
+        shared.map(Some).map_err(|_| VmError::NoMemory)
+    }
+
+    /// Makes a tracked page writable if it is still the one of the frame at physical address
+    /// `frame`, and may be written, and `mark` says so. `mark` is called with the table locked and
+    /// interrupts off, and is where the object marks the page as dirty: whoever takes that mark
+    /// and then calls [`write_protect`](Self::write_protect) either finds it, or it is set again.
+    /// Says whether the program can write now.
+    pub fn make_writable_if(&self, at: usize, frame: u64, mark: impl FnOnce() -> bool) -> bool {
+        let Some(mut table) = self.table_if(at) else {
+            return false;
+        };
+        let old = table.get(at);
+        let is_it = old.frame() == frame && old.sharing() == Sharing::Tracked;
+        if old.is_empty() || !is_it || !old.prot().write || !mark() {
+            return false;
+        }
+        table.put(at, old.known_as_written());
+        true
+    }
+
+    /// Unmaps the page at `at` if it is the frame at physical address `frame`, and gives the frame
+    /// up once no processor has the translation. Says whether it did.
+    pub fn unmap_if(&self, at: usize, frame: u64) -> bool {
+        let Some(mut table) = self.table_if(at) else {
+            return false;
+        };
+        let old = table.get(at);
+        if old.is_empty() || old.frame() != frame {
+            return false;
+        }
+        let gone = table.put(at, Entry::EMPTY);
+        drop(table);
+        // SAFETY: it was taken out of the table, and the drop has flushed.
+        drop(unsafe { gone.into_frame() });
+        true
     }
 
     /// Pages of memory that its tables take.
@@ -143,15 +312,14 @@ impl VmSpace {
         self.tables.load(Ordering::Relaxed)
     }
 
-    /// The physical address of the page that is mapped at `address`, and whether the program may
-    /// write to it.
-    pub fn mapped(&self, address: usize) -> Option<(u64, bool)> {
-        if address >= USER_END {
+    /// What is mapped at `at`, at this moment.
+    pub fn query(&self, at: usize) -> Option<Mapped> {
+        if at >= USER_END {
             return None;
         }
-        let root = self.root.lock();
-        let (physical, rights) = paging::translate(*root, address)?;
-        Some((physical, rights.write))
+        let directory = paging::directory(self.root, at).ok()?;
+        let entry = Table::peek(directory, at);
+        (!entry.is_empty()).then(|| entry.view())
     }
 
     /// Copies bytes from user memory. On an error `bytes` may be partly filled.
@@ -160,8 +328,8 @@ impl VmSpace {
         while done < bytes.len() {
             let at = address.checked_add(done).ok_or(VmError::BadAddress)?;
             let count = (PAGE_SIZE - at % PAGE_SIZE).min(bytes.len() - done);
-            self.with_page(at, false, |from| {
-                // SAFETY: the page is a mapped untyped frame while the lock is held, and `count`
+            self.with_page(at, Entry::is_present, |from| {
+                // SAFETY: the page is a mapped untyped frame while its table is locked, and `count`
                 // bytes from `from` lie in it.
                 unsafe { untyped::copy_out(from, &mut bytes[done..done + count]) };
             })?;
@@ -170,14 +338,14 @@ impl VmSpace {
         Ok(())
     }
 
-    /// Copies bytes into user memory, where the program may write. On an error a part may have
+    /// Copies bytes into user memory, where the program can write now. On an error a part may have
     /// been copied.
     pub fn write(&self, address: usize, bytes: &[u8]) -> Result<(), VmError> {
         let mut done = 0;
         while done < bytes.len() {
             let at = address.checked_add(done).ok_or(VmError::BadAddress)?;
             let count = (PAGE_SIZE - at % PAGE_SIZE).min(bytes.len() - done);
-            self.with_page(at, true, |to| {
+            self.with_page(at, Entry::is_writable, |to| {
                 // SAFETY: as in `read`.
                 unsafe { untyped::copy_in(to, &bytes[done..done + count]) };
             })?;
@@ -186,23 +354,52 @@ impl VmSpace {
         Ok(())
     }
 
-    /// Calls `access` with the direct-map address of user address `at`, with the tables locked.
+    /// Calls `access` with the direct-map address of user address `at`, with its table locked: so
+    /// nobody unmaps or forks the page meanwhile.
     fn with_page(
         &self,
         at: usize,
-        writes: bool,
+        permits: impl FnOnce(Entry) -> bool,
         access: impl FnOnce(usize),
     ) -> Result<(), VmError> {
         if at >= USER_END {
             return Err(VmError::BadAddress);
         }
-        let root = self.root.lock();
-        let (physical, rights) = paging::translate(*root, at).ok_or(VmError::NotMapped)?;
-        if writes && !rights.write {
-            return Err(VmError::NotMapped);
+        let table = self.table(at).map_err(|_| VmError::NotMapped)?;
+        let entry = mapped(&table, at)?;
+        if !permits(entry) {
+            return Err(VmError::Denied);
         }
-        access(phys_to_virt(physical));
+        access(phys_to_virt(entry.frame()) + at % PAGE_SIZE);
         Ok(())
+    }
+
+    /// The table of `at`, locked; or, if there is none, how many pages from `at` on have none.
+    fn table(&self, at: usize) -> Result<Table<'_>, usize> {
+        match paging::directory(self.root, at) {
+            Ok(directory) => Ok(Table::lock(self.root, directory)),
+            Err(bytes) => Err(bytes / PAGE_SIZE),
+        }
+    }
+
+    /// The table of the page `at`, locked, if it is a user page and there is one.
+    fn table_if(&self, at: usize) -> Option<Table<'_>> {
+        piece(at, 1).ok()?;
+        self.table(at).ok()
+    }
+
+    /// The table of `at`, made if there is none, and locked.
+    fn make_table(&self, at: usize) -> Result<Table<'_>, VmError> {
+        Ok(Table::lock(self.root, self.make_directory(at)?))
+    }
+
+    /// The entry that leads to the table of `at`, which is made if there is none.
+    fn make_directory(&self, at: usize) -> Result<&AtomicU64, VmError> {
+        let made = paging::make_directory(self.root, at, &mut new_table, &self.tables);
+        made.map_err(|why| match why {
+            MapError::NoMemory => VmError::NoMemory,
+            MapError::Occupied => VmError::Occupied,
+        })
     }
 
     /// Makes this the address space of the calling processor, which may keep it for as long as it
@@ -211,49 +408,87 @@ impl VmSpace {
     /// # Safety
     /// Interrupts are off.
     pub(super) unsafe fn load(&self) {
-        let root = *self.root.lock();
         // SAFETY: the table shares the kernel half since `new`; `drop` frees it after
         // `leave_table`.
-        unsafe { spaces::load(root) };
+        unsafe { spaces::load(self.root) };
     }
 
     /// Physical address of the top-level table.
     #[cfg(feature = "selftest")]
-    pub(crate) fn table(&self) -> u64 {
-        *self.root.lock()
+    pub(crate) fn table_address(&self) -> u64 {
+        self.root
     }
 }
 
 impl Drop for VmSpace {
     fn drop(&mut self) {
-        let root = *self.root.lock();
-        smp::leave_table(root);
-        paging::visit_lower_half(root, &mut |physical, is_table| {
+        smp::leave_table(self.root);
+        paging::visit_lower_half(self.root, &mut |physical, is_table| {
             let kind = if is_table {
                 FrameKind::PageTable
             } else {
                 FrameKind::Untyped
             };
-            // SAFETY: tables came from `alloc_table` and leaves from `map`; both left their
-            // ownership in the entries, which nobody can reach any more: no processor has the table
+            // SAFETY: tables came from `new_table`, and an entry of the lowest level that is not 0
+            // owns a count of its frame; nobody can reach them any more: no processor has the table
             // loaded, and whoever could load it would have had to borrow what is dropped here.
             drop(unsafe { Frames::from_raw(physical, 1, kind) });
         });
-        // SAFETY: the top-level table came from `alloc_table` and no processor uses it any more.
-        drop(unsafe { Frames::from_raw(root, 1, FrameKind::PageTable) });
+        // SAFETY: the top-level table came from `new_table` and no processor uses it any more.
+        drop(unsafe { Frames::from_raw(self.root, 1, FrameKind::PageTable) });
     }
 }
 
-/// Whether something is mapped at a page.
-fn is_occupied(root: u64, address: usize) -> bool {
-    paging::translate(root, address).is_some()
+/// So many pages are unmapped without an array for a whole table.
+const FEW: usize = 16;
+
+/// Clears the entries of `count` pages, at most `N`, and gives the frames up after the flush.
+fn clear<const N: usize>(mut table: Table, at: usize, count: usize) {
+    let mut gone = Batch::<N>::new();
+    for (index, page) in addresses(at, count).enumerate() {
+        gone.keep(index, table.put(page, Entry::EMPTY));
+    }
+    drop(table);
 }
 
-/// Checks that whole pages in user space are meant.
-fn check_range(address: usize, bytes: usize) -> Result<(), VmError> {
-    let end = address.checked_add(bytes).ok_or(VmError::BadAddress)?;
-    if !address.is_multiple_of(PAGE_SIZE) || address == 0 || end > USER_END {
+/// What is mapped at a page of a table.
+fn mapped(table: &Table, at: usize) -> Result<Entry, VmError> {
+    let entry = table.get(at);
+    if entry.is_empty() {
+        return Err(VmError::NotMapped);
+    }
+    Ok(entry)
+}
+
+/// The addresses of `count` pages.
+fn addresses(at: usize, count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |index| at + index * PAGE_SIZE)
+}
+
+/// Does something with each of `count` pages, up to the first for which it fails: an error if that
+/// is the very first, else how many were done.
+fn each(
+    at: usize,
+    count: usize,
+    mut act: impl FnMut(usize) -> Result<(), VmError>,
+) -> Result<usize, VmError> {
+    for (done, page) in addresses(at, count).enumerate() {
+        match act(page) {
+            Ok(()) => {}
+            Err(why) if done == 0 => return Err(why),
+            Err(_) => return Ok(done),
+        }
+    }
+    Ok(count)
+}
+
+/// Checks that whole pages in user space are meant. Returns how many of them are in the table of
+/// the first.
+fn piece(at: usize, pages: usize) -> Result<usize, VmError> {
+    let bytes = pages.checked_mul(PAGE_SIZE).ok_or(VmError::BadAddress)?;
+    let end = at.checked_add(bytes).ok_or(VmError::BadAddress)?;
+    if pages == 0 || !at.is_multiple_of(PAGE_SIZE) || at == 0 || end > USER_END {
         return Err(VmError::BadAddress);
     }
-    Ok(())
+    Ok(pages.min(TABLE_PAGES - at / PAGE_SIZE % TABLE_PAGES))
 }

@@ -26,6 +26,8 @@ const LARGE: u64 = 1 << 7;
 const GLOBAL: u64 = 1 << 8;
 /// Instructions are not fetched.
 const NO_EXECUTE: u64 = 1 << 63;
+/// Bits of an entry, at any level, that the processor leaves to the kernel.
+pub const MARKS: [u64; 3] = [1 << 9, 1 << 10, 1 << 11];
 /// The physical address in an entry.
 const ADDRESS_MASK: u64 = 0x000f_ffff_ffff_f000;
 

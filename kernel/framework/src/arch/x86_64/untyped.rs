@@ -29,3 +29,16 @@ pub(crate) unsafe fn copy_in(to: usize, bytes: &[u8]) {
             inout("rcx") bytes.len() => _, options(nostack, preserves_flags));
     }
 }
+
+/// Copies `count` bytes from untyped memory to untyped memory.
+///
+/// # Safety
+/// The memory at `from` must be mapped, that at `to` writable, `count` bytes of each; both are
+/// untyped memory.
+pub(crate) unsafe fn copy(from: usize, to: usize, count: usize) {
+    // SAFETY: the caller vouches for both; otherwise as in `copy_out`.
+    unsafe {
+        asm!("rep movsb", inout("rsi") from => _, inout("rdi") to => _,
+            inout("rcx") count => _, options(nostack, preserves_flags));
+    }
+}
