@@ -118,7 +118,8 @@ impl Machine for ProcessMachine {
 /// All memory objects.
 static OBJECTS: Registry<Counted> = Registry::new();
 
-fn objects() -> KernelObjects<Counted> {
+/// The maker of memory objects.
+pub fn objects() -> KernelObjects<Counted> {
     KernelObjects {
         pool: POOL,
         registry: &OBJECTS,

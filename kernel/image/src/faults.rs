@@ -4,6 +4,8 @@
 //! run is a line `fault JSON` in the log.
 
 use crate::machine::{files, switch_off};
+use crate::space::objects;
+use abi::Handle;
 use abi::shared::CHUNK_BYTES;
 use faults::Ground;
 use framework::kprintln;
@@ -26,6 +28,7 @@ pub fn run() -> ! {
         free: || (framework::mem::frames::stats().free * PAGE) as u64,
         // It is made of frames.
         heap: || 0,
+        objects: || Handle::new(objects()),
         report: |line| kprintln!("fault {line}"),
         stack_extra: 0,
         // The kernel's heap takes frames in runs, and keeps page tables.

@@ -37,8 +37,8 @@ pub struct Options {
     /// The number of the first run; with `--runs 1` to do one run again
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub first: u64,
-    /// What is to fail: the driver or the shadow in front of it
-    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow"])]
+    /// What is to fail: the driver, the shadow in front of it, files in memory, or who keeps them
+    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep"])]
     pub domain: String,
     /// Where: a Linux process or QEMU
     #[arg(long, default_value = "hosted", value_parser = ["hosted", "bare"])]
@@ -112,7 +112,7 @@ pub fn faults(project: &Project, options: &Options) -> Result<i32> {
             path.display()
         ),
     });
-    let is_good = summary.is_good(options.domain == "frail-disk");
+    let is_good = summary.is_good(options.domain != "block-shadow");
     Ok(i32::from(!is_good || summary.runs() as u64 != options.runs))
 }
 
@@ -221,12 +221,19 @@ impl Campaign<'_> {
 
     /// Runs `from..end` on one kernel, as far as it comes; the first run that is left.
     fn with_one_kernel(&mut self, from: u64, end: u64) -> Result<u64> {
-        let target = if self.options.domain == "frail-disk" {
-            "driver"
-        } else {
-            "shadow"
+        let (target, has_device) = match self.options.domain.as_str() {
+            "frail-disk" => ("driver", true),
+            "block-shadow" => ("shadow", true),
+            other => (other, false),
         };
-        let faults = (from..end).map(|run| plan::draw(self.options.seed, run, &self.text));
+        let faults = (from..end).map(|run| {
+            let fault = plan::draw(self.options.seed, run, &self.text)?;
+            Some(if has_device {
+                fault
+            } else {
+                fault.without_device()
+            })
+        });
         let faults: Vec<_> = faults
             .collect::<Option<_>>()
             .context("no instruction is long enough")?;

@@ -6,12 +6,12 @@ use crate::counts::Counts;
 use crate::plan::{self, Fault, Kind};
 use crate::store::{Store, Trouble, pause};
 use crate::supervisor::{Respawner, Supervisor};
-use abi::{Handle, RVec};
+use abi::{Handle, RVec, RpcResult};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use interfaces::{Block, Respawn};
+use interfaces::{Block, MemoryObjects, Respawn};
 use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared};
@@ -41,6 +41,8 @@ pub struct Ground {
     pub free: fn() -> u64,
     /// Bytes in use in the kernel's own heap.
     pub heap: fn() -> u64,
+    /// Makes memory objects.
+    pub objects: fn() -> RpcResult<Handle<dyn MemoryObjects>>,
     /// Takes one line of JSON.
     pub report: fn(&str),
     /// Bytes that a thread takes besides its stack.
@@ -51,8 +53,8 @@ pub struct Ground {
     pub stretch: u64,
 }
 
-/// Carries out a plan: the first line names the domain that is to fail (`driver` or `shadow`), or
-/// says `cycles COUNT`; then one fault a line.
+/// Carries out a plan: the first line names what is to fail (`driver`, `shadow`, `ramfs`, `keep`)
+/// or says `cycles COUNT`; then one fault a line.
 ///
 /// # Errors
 /// If it cannot begin or go on; what had to be reported was reported.
@@ -66,11 +68,12 @@ pub fn run(plan: &str, ground: &Ground) -> Result<(), String> {
     let target = match first.trim() {
         "driver" => Target::Driver,
         "shadow" => Target::Shadow,
+        target @ ("ramfs" | "keep") => return crate::files::run(target, lines, ground),
         other => return Err(format!("there is no domain {other:?} in the campaign")),
     };
     let mut campaign = Campaign::new(target, ground)?;
     for run in 0..WARM_UP {
-        campaign.one(&harmless(run))?;
+        campaign.one(&Fault::harmless(run))?;
     }
     campaign.baseline = Some(Counts::now(ground, campaign.shadow_id()));
     for line in lines.filter(|line| !line.is_empty()) {
@@ -86,21 +89,6 @@ pub fn run(plan: &str, ground: &Ground) -> Result<(), String> {
 enum Target {
     Driver,
     Shadow,
-}
-
-/// A fault that never comes.
-fn harmless(run: u64) -> Fault {
-    Fault {
-        run,
-        kind: Kind::Delay,
-        at: plan::Instruction {
-            place: 0,
-            length: 1,
-        },
-        amount: 1,
-        count: u32::MAX,
-        seed: run,
-    }
 }
 
 /// Something that is made once and lives as long as the kernel.
@@ -351,12 +339,13 @@ impl<'a> Campaign<'a> {
 }
 
 /// Replaces the instruction that the fault names, if it does.
-fn plant(victim: &ControlBlock, fault: &Fault) {
+pub fn plant(victim: &ControlBlock, fault: &Fault) {
     let code = fault.kind.code(fault.at.length);
     if !code.is_empty() {
-        // SAFETY: the driver is idle: nobody calls it, and its own thread waits in the kernel. The
-        // bytes stay inside one instruction, so nothing but an exception or a loop can come of
-        // them. Only this thread ends domains of the campaign, and it does not now.
+        // SAFETY: the domain is idle: it was started just now, nobody calls it, and its own thread,
+        // if it has one, waits in the kernel (that of `ramfs` for a tenth of a second). The bytes
+        // stay inside one instruction, so nothing but an exception or a loop can come of them. Only
+        // this thread ends domains of the campaign, and it does not now.
         let planted = unsafe { victim.plant(fault.at.place as usize, code) };
         // Who is gone already has no image; then the run shows what a death at the start does.
         let _ = planted;
@@ -377,7 +366,7 @@ fn latency(clients: &[Outcome], known: Option<u64>, fault: &Fault) -> Option<u64
 }
 
 /// The line of a run that did not end.
-fn stuck(fault: &Fault, why: &str) -> String {
+pub fn stuck(fault: &Fault, why: &str) -> String {
     let Fault { run, kind, at, .. } = fault;
     format!(
         "{{\"run\":{run},\"kind\":\"{}\",\"place\":{},\"amount\":{},\"reached\":true,\"outcome\":\"hang\",\"note\":{why:?}}}",

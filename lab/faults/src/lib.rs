@@ -11,6 +11,7 @@
 //! - `clients`: the threads that write, read and check;
 //! - `counts`: what a death must give back;
 //! - `engine`: one run after the other;
+//! - `files`: the same for files in memory, `ramfs` and `keep`;
 //! - `cycles`: crash and restart of one domain, again and again.
 #![cfg_attr(target_os = "none", no_std)]
 
@@ -26,6 +27,8 @@ mod counts;
 mod cycles;
 #[cfg(target_os = "none")]
 mod engine;
+#[cfg(target_os = "none")]
+mod files;
 #[cfg(target_os = "none")]
 pub mod store;
 #[cfg(target_os = "none")]

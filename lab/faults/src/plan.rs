@@ -101,6 +101,35 @@ pub struct Fault {
     pub seed: u64,
 }
 
+impl Fault {
+    /// One that never comes.
+    pub fn harmless(run: u64) -> Self {
+        Fault {
+            run,
+            kind: Kind::Delay,
+            at: Instruction {
+                place: 0,
+                length: 1,
+            },
+            amount: 1,
+            count: u32::MAX,
+            seed: run,
+        }
+    }
+
+    /// The same, or an end from outside where it would be a fault of a device's driver.
+    pub fn without_device(self) -> Self {
+        match self.kind {
+            Kind::Memory | Kind::Delay | Kind::Failure => Fault {
+                kind: Kind::Kill,
+                amount: self.amount % LATEST_KILL as u32,
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
 /// Numbers that look random (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Random(u64);

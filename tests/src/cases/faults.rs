@@ -12,6 +12,8 @@ pub(super) const CASES: &[Case] = &[
     case("faults-in-a-driver-are-not-noticed-hosted", driver_hosted),
     case("faults-in-a-driver-are-not-noticed-bare", driver_bare),
     case("faults-in-a-shadow-stay-errors", shadow),
+    case("faults-in-files-in-memory-are-not-noticed", files),
+    case("faults-in-the-keeper-are-not-noticed", keeper),
     case("faults-can-be-had-again", again),
     case("faults-cycles-cost-no-memory", cycles),
     case("faults-wrong-options-are-refused", refused),
@@ -63,6 +65,20 @@ fn driver_hosted(bench: &Bench<'_>) -> Result<()> {
 fn driver_bare(bench: &Bench<'_>) -> Result<()> {
     let summary = good(bench, "--seed 3 --runs 30 --platform bare")?;
     all_unnoticed(&summary, 30)
+}
+
+fn files(bench: &Bench<'_>) -> Result<()> {
+    unnoticed(bench, "ramfs")
+}
+
+fn keeper(bench: &Bench<'_>) -> Result<()> {
+    unnoticed(bench, "keep")
+}
+
+/// Every fault in this domain, which keeps what it acknowledged, is unnoticed.
+fn unnoticed(bench: &Bench<'_>, domain: &str) -> Result<()> {
+    let words = format!("--seed 3 --runs 60 --platform bare --domain {domain}");
+    all_unnoticed(&good(bench, &words)?, 60)
 }
 
 /// Nobody stands before the shadow: clients get errors, and nothing else.

@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = &[
     case("tmp-keeper-crashes", keeper),
     case("tmp-keeper-and-files-crash-at-once", both),
     case("tmp-crashes-cost-no-memory", memory),
+    case("tmp-updated-under-cp", updated),
 ];
 
 /// The default manifest with these domains started as often as it takes, and a line under it.
@@ -161,6 +162,18 @@ fn memory(bench: &Bench<'_>) -> Result<()> {
     ensure!(after.0 == before.0, "{before:?}, then {after:?}");
     let lost = before.1 - after.1;
     ensure!(lost < 512, "40 crashes cost {lost} kB");
+    Ok(())
+}
+
+/// The file system is replaced by another image again and again, and copies go on.
+fn updated(bench: &Bench<'_>) -> Result<()> {
+    let line = "{ cp -r /boot/bin /tmp/copy || echo FAILED; echo > /tmp/done; } & \
+        until [ -e /tmp/done ]; do update ramfs /boot/updates/ramfs-2 > /dev/null || echo REFUSED; done; wait; \
+        cd /boot/bin; for f in *; do cmp $f /tmp/copy/$f || echo DIFFERENT $f; done; echo compared; domains -q";
+    let answer = run(bench, 2, line)?.status(0)?.silently()?;
+    ensure!(answer.stdout.starts_with("compared\n"), "{}", answer.stdout);
+    let updates = cell(&answer.stdout, "ramfs", "UPDATES").context("no ramfs")?;
+    ensure!(updates.parse::<u32>()? >= 2, "only {updates} updates");
     Ok(())
 }
 

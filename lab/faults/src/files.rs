@@ -1,0 +1,557 @@
+//! The campaign against files in memory: `ramfs` or `keep` is made to fail under clients that write
+//! files, read them again, and know what must be in them. The real shadow stands in front.
+//!
+//! Each run begins with new instances and without files, so that all of it has to be back behind
+//! it. What was acknowledged must be there, whichever of the two has died; the other one lives.
+
+use crate::counts::Counts;
+use crate::engine::{Ground, plant, prepare, stuck};
+use crate::plan::{Fault, Kind, Random};
+use crate::store::pause;
+use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use interfaces::{
+    FileKind, FileSystem, FsError, Gate, Incarnation, MemoryObjects, Respawn, RespawnError,
+};
+use isolation::call::thread::with_root;
+use isolation::death::kill::kill;
+use isolation::domain::{ControlBlock, Limits};
+use isolation::load::loader::{MOST_GRANTS, Prepared, StartError};
+use isolation::lock::Lock;
+use isolation::platform::{Attributes, WaitResult, platform, wait};
+use isolation::{Reason, State};
+
+/// Runs without a fault before the first one.
+const WARM_UP: u64 = 20;
+/// Nanoseconds that a run may take, and a dead domain to be cleared away.
+const PATIENCE: u64 = 20_000_000_000;
+/// Budget of a call, in milliseconds on a fast machine.
+const CALL_MS: u32 = 20;
+/// Starts of a domain in a row before it is given up.
+const ATTEMPTS: u32 = 4;
+const CLIENTS: usize = 2;
+/// Files of each.
+const FILES: usize = 4;
+/// Operations of each in one run.
+const OPERATIONS: u32 = 24;
+/// Bytes that a file has at most.
+const LONGEST: u64 = 20_000;
+
+type Grants = [Option<AnyHandle>; MOST_GRANTS];
+
+/// A domain that is started again when it is dead.
+struct Part {
+    image: Prepared,
+    name: &'static str,
+    options: &'static str,
+    call_ms: u32,
+    grants: fn(&'static Parts) -> RpcResult<Grants>,
+    /// The instance that serves, and those that did.
+    state: Lock<(Option<Serving>, Vec<Arc<ControlBlock>>)>,
+    /// 1 while somebody starts one; waited for.
+    busy: AtomicU32,
+}
+
+struct Serving {
+    block: Arc<ControlBlock>,
+    service: AnyHandle,
+}
+
+/// What there is to start.
+struct Parts {
+    keep: Part,
+    ramfs: Part,
+    objects: fn() -> RpcResult<Handle<dyn MemoryObjects>>,
+}
+
+/// The right to have one of them started.
+struct Restart(&'static Parts, fn(&'static Parts) -> &'static Part);
+
+impl Respawn for Restart {
+    fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
+        (self.1)(self.0).instance(self.0, failed)
+    }
+
+    /// The campaign updates nothing.
+    fn attach(&self, _gate: Handle<dyn Gate>) -> RpcResult<()> {
+        Ok(())
+    }
+}
+
+impl Part {
+    fn instance(&self, parts: &'static Parts, failed: u32) -> Result<Incarnation, RespawnError> {
+        while self.busy.swap(1, Ordering::Acquire) != 0 {
+            if wait(&self.busy, 1, None) == WaitResult::Interrupted {
+                return Err(RpcError::Interrupted.into());
+            }
+        }
+        let result = self.serve(parts, failed);
+        self.busy.store(0, Ordering::Release);
+        platform().wake(&self.busy, 1);
+        result
+    }
+
+    fn serve(&self, parts: &'static Parts, failed: u32) -> Result<Incarnation, RespawnError> {
+        if let Some((id, service)) = self.serving(failed)? {
+            return Ok(Incarnation { id, service });
+        }
+        self.end_one();
+        let mut last = RespawnError::GaveUp;
+        for _ in 0..ATTEMPTS {
+            match self.start(parts) {
+                Ok(serving) => {
+                    let (id, service) = (serving.block.id, serving.service.duplicate());
+                    self.state.lock().0 = Some(serving);
+                    return Ok(Incarnation {
+                        id,
+                        service: service?,
+                    });
+                }
+                Err(error) => last = RespawnError::CannotStart(Text::new(&format!("{error:?}"))),
+            }
+        }
+        Err(last)
+    }
+
+    fn serving(&self, failed: u32) -> RpcResult<Option<(u32, AnyHandle)>> {
+        let state = self.state.lock();
+        match &state.0 {
+            Some(one) if one.block.id != failed && one.block.is_alive() => {
+                Ok(Some((one.block.id, one.service.duplicate()?)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn start(&self, parts: &'static Parts) -> Result<Serving, StartError> {
+        let grants = (self.grants)(parts).map_err(StartError::Failed)?;
+        let options = RVec::from_slice(self.options.as_bytes()).map_err(StartError::Failed)?;
+        let limits = Limits {
+            call_ms: self.call_ms,
+            ..Limits::default()
+        };
+        let mut instance = self.image.start(self.name, limits, grants, options)?;
+        let service = instance.offers[0].take();
+        Ok(Serving {
+            block: instance.block,
+            service: service.ok_or(StartError::Failed(RpcError::Refused))?,
+        })
+    }
+
+    fn block(&self) -> Option<Arc<ControlBlock>> {
+        let state = self.state.lock();
+        state.0.as_ref().map(|one| one.block.clone())
+    }
+
+    /// Ends the instance that serves, and waits until it is gone, so that what it paid for is free.
+    fn end_one(&self) {
+        let Some(Serving { block, service }) = self.state.lock().0.take() else {
+            return;
+        };
+        kill(&block, Reason::Exited);
+        drop(service);
+        let deadline = platform().now() + PATIENCE;
+        while block.state() != State::Gone && platform().now() < deadline {
+            pause(50_000);
+        }
+        self.state.lock().1.push(block);
+    }
+
+    /// Ends it; all that were ended since the last time.
+    fn end(&self) -> Vec<Arc<ControlBlock>> {
+        self.end_one();
+        let more = Vec::with_capacity(64);
+        core::mem::replace(&mut self.state.lock().1, more)
+    }
+}
+
+/// What a client found in one run.
+#[derive(Clone, Default)]
+struct Outcome {
+    calls: u32,
+    errors: u32,
+    note: Option<Text<64>>,
+    is_wrong: bool,
+}
+
+/// What the clients and the campaign share.
+struct Shared {
+    files: Handle<dyn FileSystem>,
+    seed: Lock<u64>,
+    /// The number of the run, and how many clients are done with it; waited for.
+    round: AtomicU32,
+    done: AtomicU32,
+    next: AtomicUsize,
+    outcomes: Lock<[Outcome; CLIENTS]>,
+}
+
+/// The first function of a client's thread. `argument` is the address of a `&'static Shared`.
+extern "C" fn client(argument: usize) {
+    // SAFETY: `run` passed it.
+    let shared = unsafe { &*(argument as *const Shared) };
+    let number = shared.next.fetch_add(1, Ordering::Relaxed);
+    with_root(|| {
+        let mut seen = 0;
+        loop {
+            while shared.round.load(Ordering::Acquire) == seen {
+                platform().wait(&shared.round, seen, None);
+            }
+            seen = shared.round.load(Ordering::Acquire);
+            let random = Random::new(*shared.seed.lock() ^ (number as u64 + 1) << 56);
+            let mut client = Client {
+                files: &shared.files,
+                number,
+                random,
+                contents: [const { None }; FILES],
+                outcome: Outcome::default(),
+            };
+            client.batch();
+            shared.outcomes.lock()[number] = client.outcome;
+            shared.done.fetch_add(1, Ordering::Release);
+            platform().wake(&shared.done, 1);
+        }
+    })
+}
+
+struct Client<'a> {
+    files: &'a Handle<dyn FileSystem>,
+    number: usize,
+    random: Random,
+    /// What is in each file, if it is there.
+    contents: [Option<Vec<u8>>; FILES],
+    outcome: Outcome,
+}
+
+impl Client<'_> {
+    /// Work at random, then a look at everything, then nothing is left.
+    fn batch(&mut self) {
+        let root = match self.files.root() {
+            Ok(root) => root,
+            Err(error) => return self.wrong(&format!("no root: {error:?}")),
+        };
+        for _ in 0..OPERATIONS {
+            self.count(|client| client.operation(root));
+        }
+        for file in 0..FILES {
+            self.count(|client| client.look(root, file));
+            self.count(|client| client.remove(root, file));
+        }
+    }
+
+    fn count(&mut self, work: impl FnOnce(&mut Self) -> Result<(), FsError>) {
+        self.outcome.calls += 1;
+        if let Err(error) = work(self) {
+            self.outcome.errors += 1;
+            let note = Text::new(&format!("{error:?}"));
+            self.outcome.note.get_or_insert(note);
+        }
+    }
+
+    fn wrong(&mut self, what: &str) {
+        self.outcome.is_wrong = true;
+        self.outcome.note = Some(Text::new(what));
+    }
+
+    fn name(&self, file: usize) -> Result<RVec<u8>, FsError> {
+        let name = format!("client {} file {file}", self.number);
+        Ok(RVec::from_slice(name.as_bytes())?)
+    }
+
+    fn operation(&mut self, root: u64) -> Result<(), FsError> {
+        let file = self.random.below(FILES as u64) as usize;
+        if self.contents[file].is_none() {
+            let name = self.name(file)?;
+            self.files.create(root, &name, FileKind::Regular, 0o644)?;
+            self.contents[file] = Some(Vec::new());
+            return Ok(());
+        }
+        match self.random.below(10) {
+            0 => self.remove(root, file),
+            1 => self.cut(root, file),
+            2 => self.rename(root, file),
+            3..5 => self.look(root, file),
+            _ => self.write(root, file),
+        }
+    }
+
+    fn write(&mut self, root: u64, file: usize) -> Result<(), FsError> {
+        let offset = self.random.below(LONGEST - 6000) as usize;
+        let length = 1 + self.random.below(6000) as usize;
+        let byte = self.random.below(255) as u8 + 1;
+        let inode = self.files.lookup(root, &self.name(file)?)?;
+        let count = self
+            .files
+            .write(inode, offset as u64, &RVec::filled(byte, length)?)?;
+        if count != length as u64 {
+            self.wrong(&format!("{count} of {length} bytes written"));
+        }
+        if let Some(content) = &mut self.contents[file] {
+            content.resize(content.len().max(offset + length), 0);
+            content[offset..offset + length].fill(byte);
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, root: u64, file: usize) -> Result<(), FsError> {
+        let size = self.random.below(LONGEST);
+        let inode = self.files.lookup(root, &self.name(file)?)?;
+        self.files.truncate(inode, size)?;
+        if let Some(content) = &mut self.contents[file] {
+            content.resize(size as usize, 0);
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, root: u64, file: usize) -> Result<(), FsError> {
+        let other = (file + 1) % FILES;
+        let (name, new_name) = (self.name(file)?, self.name(other)?);
+        self.files.rename(root, &name, root, &new_name)?;
+        self.contents[other] = self.contents[file].take();
+        Ok(())
+    }
+
+    fn remove(&mut self, root: u64, file: usize) -> Result<(), FsError> {
+        if self.contents[file].is_some() {
+            self.files.unlink(root, &self.name(file)?)?;
+            self.contents[file] = None;
+        }
+        Ok(())
+    }
+
+    /// Compares a file with what must be in it.
+    fn look(&mut self, root: u64, file: usize) -> Result<(), FsError> {
+        let name = self.name(file)?;
+        let found = match self.files.lookup(root, &name) {
+            Ok(inode) => Some(
+                self.files
+                    .read(inode, 0, RVec::filled(7, LONGEST as usize)?)?,
+            ),
+            Err(FsError::NotFound) => None,
+            Err(error) => return Err(error),
+        };
+        if found.as_deref() != self.contents[file].as_deref() {
+            let lengths = [found.as_deref(), self.contents[file].as_deref()];
+            let [found, expected] = lengths.map(|bytes| bytes.map(<[u8]>::len));
+            self.wrong(&format!("file {file}: {found:?} bytes, of {expected:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// Carries out the faults in `lines` against `target`, `ramfs` or `keep`.
+///
+/// # Errors
+/// If it cannot begin or go on.
+pub fn run<'a>(
+    target: &str,
+    lines: impl Iterator<Item = &'a str>,
+    ground: &Ground,
+) -> Result<(), String> {
+    let mut campaign = Campaign::new(target, ground)?;
+    for run in 0..WARM_UP {
+        campaign.one(&Fault::harmless(run))?;
+    }
+    campaign.baseline = Some(campaign.counts());
+    for line in lines.filter(|line| !line.is_empty()) {
+        let fault = crate::plan::parse(line).ok_or_else(|| format!("no fault: {line}"))?;
+        let report = campaign.one(&fault)?;
+        (ground.report)(&report);
+    }
+    Ok(())
+}
+
+struct Campaign<'a> {
+    ground: &'a Ground,
+    /// The domain that is to fail.
+    name: String,
+    parts: &'static Parts,
+    shared: &'static Shared,
+    shadow: Arc<ControlBlock>,
+    baseline: Option<Counts>,
+}
+
+fn part(
+    ground: &Ground,
+    name: &'static str,
+    options: &'static str,
+    grants: fn(&'static Parts) -> RpcResult<Grants>,
+) -> Result<Part, String> {
+    Ok(Part {
+        image: prepare(ground, &format!("domains/{name}"))?,
+        name,
+        options,
+        call_ms: CALL_MS * ground.stretch.clamp(1, 10) as u32,
+        grants,
+        state: Lock::new((None, Vec::with_capacity(64))),
+        busy: AtomicU32::new(0),
+    })
+}
+
+fn respawn(
+    parts: &'static Parts,
+    which: fn(&'static Parts) -> &'static Part,
+) -> RpcResult<AnyHandle> {
+    Ok(Handle::<dyn Respawn>::new(Restart(parts, which))?.into_any())
+}
+
+impl<'a> Campaign<'a> {
+    fn new(target: &str, ground: &'a Ground) -> Result<Self, String> {
+        let said = |error: RpcError| format!("{error:?}");
+        let parts = crate::engine::keep(Parts {
+            keep: part(ground, "keep", "keys=100", |_| {
+                Ok([const { None }; MOST_GRANTS])
+            })?,
+            ramfs: part(ground, "ramfs", "size=4M", |parts| {
+                let mut grants = [const { None }; MOST_GRANTS];
+                grants[0] = Some((parts.objects)()?.into_any());
+                grants[1] = Some(respawn(parts, |parts| &parts.keep)?);
+                Ok(grants)
+            })?,
+            objects: ground.objects,
+        });
+        let mut grants = [const { None }; MOST_GRANTS];
+        grants[0] = Some(respawn(parts, |parts| &parts.ramfs).map_err(said)?);
+        let options = RVec::from_slice(b"lasting").map_err(said)?;
+        let image = prepare(ground, "domains/vfs-shadow")?;
+        let mut shadow = image
+            .start("shadow", Limits::default(), grants, options)
+            .map_err(|error| format!("the shadow does not start: {error:?}"))?;
+        let files = shadow.offers[0].take().ok_or("the shadow offers nothing")?;
+        let files = files
+            .downcast::<dyn FileSystem>()
+            .map_err(|_| "the shadow offers no file system")?;
+        let shared = crate::engine::keep(Shared {
+            files,
+            seed: Lock::new(0),
+            round: AtomicU32::new(0),
+            done: AtomicU32::new(0),
+            next: AtomicUsize::new(0),
+            outcomes: Lock::new(Default::default()),
+        });
+        let argument = core::ptr::from_ref(shared) as usize;
+        let spawn = |_| platform().spawn("client", client, argument, &Attributes::KERNEL);
+        if !(0..CLIENTS).all(|number| spawn(number).is_some()) {
+            return Err("no memory for the clients".into());
+        }
+        Ok(Campaign {
+            ground,
+            name: target.into(),
+            parts,
+            shared,
+            shadow: shadow.block,
+            baseline: None,
+        })
+    }
+
+    fn counts(&self) -> Counts {
+        Counts::now(self.ground, self.shadow.id)
+    }
+
+    /// One run; its line of the ledger. An error ends the campaign.
+    fn one(&mut self, fault: &Fault) -> Result<String, String> {
+        let before = self.baseline.unwrap_or_else(|| self.counts());
+        // Both start here. What a call says that meets their end is not of interest.
+        let _ = self.shared.files.statistics();
+        let part = match self.name.as_str() {
+            "keep" => &self.parts.keep,
+            _ => &self.parts.ramfs,
+        };
+        let victim = part.block().ok_or("what is to fail does not run")?;
+        plant(&victim, fault);
+        self.begin(fault.seed);
+        if fault.kind == Kind::Kill {
+            pause(u64::from(fault.amount) * 1000 * self.ground.stretch);
+            kill(&victim, Reason::Killed);
+        }
+        let Some(clients) = self.finish() else {
+            (self.ground.report)(&stuck(fault, "the clients do not come back"));
+            return Err(format!("run {}: the clients hang", fault.run));
+        };
+        // What is planted in code that nobody runs is not reached.
+        let reason = victim.reason();
+        let reached = !victim.is_alive() && reason != Reason::Exited;
+        let restarts = self.clear_away(fault)?;
+        let after = self.settled(&before);
+        let is_back = after.is_back(&before, self.ground.slack);
+        if self.baseline.is_some() && !is_back {
+            // This loss is told once.
+            self.baseline = Some(after);
+        }
+        let any = |what: fn(&Outcome) -> bool| clients.iter().any(what);
+        let outcome = match reached {
+            _ if any(|client| client.is_wrong) => "wrong_result",
+            _ if !is_back => "leak",
+            _ if any(|client| client.errors > 0) => "error_returned",
+            true => "unnoticed",
+            false => "not_reached",
+        };
+        let note = clients.iter().find_map(|client| client.note.as_ref());
+        let note = note.map_or_else(String::new, |note| format!(",\"note\":{:?}", note.as_str()));
+        let total = |what: fn(&Outcome) -> u32| clients.iter().map(what).sum::<u32>();
+        Ok(format!(
+            "{{\"run\":{},\"kind\":\"{}\",\"domain\":\"{}\",\"place\":{},\"amount\":{},\"id\":{},\"reason\":\"{reason:?}\",\"reached\":{reached},\
+             \"outcome\":\"{outcome}\",\"latency_us\":null,\"restarts\":{restarts},\"calls\":{},\"errors\":{},\
+             \"free\":[{},{}],\"objects\":[{},{}],\"handles\":[{},{}]{note}}}",
+            fault.run,
+            fault.kind.name(),
+            self.name,
+            fault.at.place,
+            fault.amount,
+            victim.id,
+            total(|client| client.calls),
+            total(|client| client.errors),
+            before.free,
+            after.free,
+            before.objects,
+            after.objects,
+            before.handles,
+            after.handles,
+        ))
+    }
+
+    fn begin(&self, seed: u64) {
+        *self.shared.seed.lock() = seed;
+        self.shared.done.store(0, Ordering::Relaxed);
+        self.shared.round.fetch_add(1, Ordering::Release);
+        platform().wake(&self.shared.round, u32::MAX);
+    }
+
+    fn finish(&self) -> Option<[Outcome; CLIENTS]> {
+        let deadline = platform().now() + PATIENCE;
+        let done = &self.shared.done;
+        loop {
+            let now = done.load(Ordering::Acquire);
+            if now as usize == CLIENTS {
+                return Some(core::mem::take(&mut *self.shared.outcomes.lock()));
+            }
+            if platform().now() > deadline {
+                return None;
+            }
+            platform().wait(done, now, Some(deadline));
+        }
+    }
+
+    /// The counts when what is dead has been cleared away.
+    fn settled(&self, before: &Counts) -> Counts {
+        let patience = self.baseline.map_or(100_000_000, |_| PATIENCE);
+        let slack = self.ground.slack;
+        Counts::settled(self.ground, self.shadow.id, before, slack, patience)
+    }
+
+    /// Ends both, and waits until nothing of them is left; how many were replaced before.
+    fn clear_away(&self, fault: &Fault) -> Result<usize, String> {
+        let mut ended = self.parts.ramfs.end();
+        ended.append(&mut self.parts.keep.end());
+        match ended.iter().find(|block| block.state() != State::Gone) {
+            None => Ok(ended.len().saturating_sub(2)),
+            Some(block) => {
+                (self.ground.report)(&stuck(fault, "a dead domain is not cleared away"));
+                Err(format!("run {}: {} does not go", fault.run, block.name()))
+            }
+        }
+    }
+}
