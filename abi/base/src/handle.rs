@@ -13,6 +13,7 @@ use crate::api::api;
 use crate::exchange::{Exchangeable, Transfer};
 use crate::rpc::{RpcError, RpcResult};
 use alloc::alloc::{Layout, alloc, dealloc};
+use core::any::TypeId;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, align_of, size_of};
 use core::ops::Deref;
@@ -63,6 +64,9 @@ pub struct HandleOps {
     pub release: unsafe extern "C" fn(data: *mut u8),
     /// Takes one more reference; the data pointer of the new handle, or null if there is no memory.
     pub retain: unsafe extern "C" fn(data: *mut u8) -> *mut u8,
+    /// The type of the object, where it is one of the domain's own. It tells types of one image
+    /// apart, and says nothing in another.
+    pub kind: Option<TypeId>,
 }
 
 /// Stands right in front of every object that a handle points to.
@@ -112,10 +116,11 @@ struct Local<T> {
     value: T,
 }
 
-impl<T> Local<T> {
+impl<T: 'static> Local<T> {
     const OPS: &'static HandleOps = &HandleOps {
         release: release_local::<T>,
         retain: retain_local,
+        kind: Some(TypeId::of::<T>()),
     };
 }
 

@@ -1,8 +1,8 @@
 //! What the kernel grants to `init`, and through it to others.
 
 use interfaces::{
-    AddressSpaces, AnyHandle, Archive, CommandLine, DomainControl, Handle, Hardware, Legacy,
-    Loader, MemoryObjects, MemoryWatch, Monitor, Power, RpcError, RpcResult,
+    AddressSpaces, AnyHandle, Archive, CommandLine, DomainControl, Events, Handle, Hardware,
+    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RpcError, RpcResult,
 };
 use manifest::KernelService;
 
@@ -26,6 +26,8 @@ pub struct Kernel {
     pub memory: Handle<dyn MemoryWatch>,
     /// Makes memory objects.
     pub objects: Handle<dyn MemoryObjects>,
+    /// Makes events.
+    pub events: Handle<dyn Events>,
     /// Makes address spaces, where there are any.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     /// Keeps what the next instance of `init` is to have.
@@ -50,6 +52,7 @@ impl Kernel {
             KernelService::CommandLine => self.command_line.duplicate()?.into_any(),
             KernelService::Memory => self.memory.duplicate()?.into_any(),
             KernelService::Objects => self.objects.duplicate()?.into_any(),
+            KernelService::Events => self.events.duplicate()?.into_any(),
             KernelService::Spaces => {
                 let spaces = self.spaces.as_ref().ok_or(RpcError::Refused)?;
                 spaces.duplicate()?.into_any()

@@ -69,7 +69,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    AddressSpaces, Archive, CommandLine, DomainControl, Handle, Hardware, Legacy, Loader,
+    AddressSpaces, Archive, CommandLine, DomainControl, Events, Handle, Hardware, Legacy, Loader,
     MemoryObjects, MemoryWatch, Monitor, Power, RVec, RpcResult,
 };
 use manifest::Manifest;
@@ -99,6 +99,7 @@ pub fn start(
     command_line: Handle<dyn CommandLine>,
     memory: Handle<dyn MemoryWatch>,
     objects: Handle<dyn MemoryObjects>,
+    events: Handle<dyn Events>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     legacy: Option<Handle<dyn Legacy>>,
     options: RVec<u8>,
@@ -114,6 +115,7 @@ pub fn start(
         command_line,
         memory,
         objects,
+        events,
         spaces,
         legacy,
         deaths: deaths(&options),

@@ -5,10 +5,12 @@ use crate::host::{bytes, host};
 use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use hosted_core::File;
 use interfaces::{
-    Archive, ArchiveEntry, CommandLine, DomainControl, HeapAudit, Loader, MemoryObjects, Monitor,
-    Power,
+    Archive, ArchiveEntry, CommandLine, DomainControl, Events, HeapAudit, Loader, MemoryObjects,
+    Monitor, Power,
 };
-use services::{Auditor, Control, ImageLoader, KernelMonitor, KernelObjects, Machine, Registry};
+use services::{
+    Auditor, Control, ImageLoader, KernelEvents, KernelMonitor, KernelObjects, Machine, Registry,
+};
 
 /// A file that the launcher was given.
 pub struct Given {
@@ -136,6 +138,7 @@ pub fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "monitor" => Handle::<dyn Monitor>::new(KernelMonitor(ProcessMachine))?.into_any(),
         "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
         "power" => Handle::<dyn Power>::new(ProcessEnd)?.into_any(),
+        "events" => Handle::<dyn Events>::new(KernelEvents)?.into_any(),
         "objects" => Handle::<dyn MemoryObjects>::new(objects())?.into_any(),
         "archive" => Handle::<dyn Archive>::new(Files)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(NoLine)?.into_any(),

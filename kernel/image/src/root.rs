@@ -10,13 +10,13 @@ use alloc::sync::Arc;
 use core::fmt::Write as _;
 use framework::kprintln;
 use interfaces::{
-    AddressSpaces, Archive, CommandLine, DomainControl, Hardware, Legacy, Loader, MemoryObjects,
-    MemoryWatch, Monitor, Power,
+    AddressSpaces, Archive, CommandLine, DomainControl, Events, Hardware, Legacy, Loader,
+    MemoryObjects, MemoryWatch, Monitor, Power,
 };
 use isolation::domain::group::GroupSpec;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared, StartError};
-use services::{Bequest, Control, ImageLoader, KernelMemory, KernelMonitor, Left};
+use services::{Bequest, Control, ImageLoader, KernelEvents, KernelMemory, KernelMonitor, Left};
 
 /// Where the image of `init` is in the archive. The word `root=PATH` on the command line has
 /// another domain started in its place, with the same grants and the options that the word
@@ -121,6 +121,7 @@ fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "archive" => Handle::<dyn Archive>::new(BootArchive)?.into_any(),
         #[cfg(feature = "testing")]
         "auditor" => Handle::<dyn interfaces::HeapAudit>::new(services::Auditor)?.into_any(),
+        "events" => Handle::<dyn Events>::new(KernelEvents)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(BootLine)?.into_any(),
         _ => return Ok(None),
     }))

@@ -1,5 +1,5 @@
 //! The kernel's own objects behind `abi/interfaces/system.idl`: loader, images, domains, monitor,
-//! memory objects, memory, what the first domain leaves to its next instance.
+//! memory objects, events, memory, what the first domain leaves to its next instance.
 //!
 //! They are ordinary interface objects whose domain is the kernel, so that calls to them go through
 //! the same proxies as all others. Everything here is safe code over `isolation`. The hosted
@@ -11,6 +11,7 @@ extern crate alloc;
 
 #[cfg(feature = "audit")]
 mod auditor;
+pub mod event;
 mod legacy;
 mod loader;
 mod memory;
@@ -19,6 +20,7 @@ pub mod vmo;
 
 #[cfg(feature = "audit")]
 pub use auditor::Auditor;
+pub use event::KernelEvents;
 pub use legacy::{Bequest, Left};
 pub use loader::ImageLoader;
 pub use memory::KernelMemory;

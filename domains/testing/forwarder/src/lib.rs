@@ -6,8 +6,8 @@
 
 use core::hint::black_box;
 use interfaces::{
-    DmaAllocator, Handle, Image, Loader, MemoryObjects, Misdeed, Nest, RRef, RVec, RpcError,
-    RpcResult, Subject, VmoOwner, VmoView,
+    DmaAllocator, Events, Handle, Image, Loader, MemoryObjects, Misdeed, Nest, NewEvent, RRef,
+    RVec, Raiser, RpcError, RpcResult, Subject, VmoOwner, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -146,6 +146,18 @@ impl Subject for Forwarder {
     }
 
     fn churn(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn make_event(&self, _: Handle<dyn Events>) -> RpcResult<NewEvent> {
+        Err(RpcError::Refused)
+    }
+
+    fn raise_often(&self, _: Handle<dyn Raiser>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn await_events(&self, _: Handle<dyn WaitWord>) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 use domain_rt::{log, time};
 use hostile_calls::METHODS;
 use interfaces::{
-    AddressSpaces, AnyHandle, Archive, CommandLine, Domain, DomainControl, DomainState, Foe,
-    Handle, Hardware, HeapAudit, Image, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Order,
-    RVec, Referee, RpcError,
+    AddressSpaces, AnyHandle, Archive, CommandLine, Domain, DomainControl, DomainState, Events,
+    Foe, Handle, Hardware, HeapAudit, Image, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor,
+    Order, RVec, Referee, RpcError,
 };
 
 /// What the kernel grants to the director.
@@ -33,6 +33,8 @@ pub struct Kernel {
     pub memory: Option<Handle<dyn MemoryWatch>>,
     /// Makes memory objects.
     pub objects: Handle<dyn MemoryObjects>,
+    /// Makes events.
+    pub events: Handle<dyn Events>,
     /// Makes address spaces; not on the hosted platform.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     /// The command line.

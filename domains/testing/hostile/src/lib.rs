@@ -37,8 +37,9 @@ mod world;
 
 use domain_rt::thread;
 use interfaces::{
-    AddressSpaces, Archive, CommandLine, Console, DomainControl, Foe, Handle, Hardware, HeapAudit,
-    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RVec, Referee, RpcError, RpcResult,
+    AddressSpaces, Archive, CommandLine, Console, DomainControl, Events, Foe, Handle, Hardware,
+    HeapAudit, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RVec, Referee, RpcError,
+    RpcResult,
 };
 
 use director::{Director, Kernel};
@@ -60,6 +61,7 @@ pub fn start(
     hardware: Option<Handle<dyn Hardware>>,
     memory: Option<Handle<dyn MemoryWatch>>,
     objects: Option<Handle<dyn MemoryObjects>>,
+    events: Option<Handle<dyn Events>>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     command_line: Option<Handle<dyn CommandLine>>,
     legacy: Option<Handle<dyn Legacy>>,
@@ -83,6 +85,7 @@ pub fn start(
         hardware,
         memory,
         objects: objects.ok_or(RpcError::Refused)?,
+        events: events.ok_or(RpcError::Refused)?,
         spaces,
         command_line,
         legacy,

@@ -157,6 +157,7 @@ impl World {
             Handle::<dyn CommandLine>::new(Line(""))?.into_any(),
             memory.into_any(),
             kernel.objects.duplicate()?.into_any(),
+            kernel.events.duplicate()?.into_any(),
         ]))
     }
 
@@ -220,6 +221,7 @@ impl World {
         net.keep(kernel.control.duplicate()?.into_any());
         net.keep(kernel.archive.duplicate()?.into_any());
         net.keep(kernel.objects.duplicate()?.into_any());
+        net.keep(kernel.events.duplicate()?.into_any());
         if let Some(spaces) = &kernel.spaces {
             net.keep(spaces.duplicate()?.into_any());
         }

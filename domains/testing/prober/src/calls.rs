@@ -3,8 +3,8 @@
 use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
 use interfaces::{
-    DmaAllocator, Domain, DomainSpec, Handle, Image, Loader, MemoryObjects, RRef, RVec, RpcError,
-    RpcResult, Subject, VmoOwner, VmoView,
+    DmaAllocator, Domain, DomainSpec, Events, Handle, Image, Loader, MemoryObjects, NewEvent, RRef,
+    RVec, Raiser, RpcError, RpcResult, Subject, VmoOwner, VmoView, WaitWord,
 };
 
 /// The tests of this file.
@@ -221,6 +221,18 @@ impl Subject for Mine {
     }
 
     fn churn(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn make_event(&self, _: Handle<dyn Events>) -> RpcResult<NewEvent> {
+        Err(RpcError::Refused)
+    }
+
+    fn raise_often(&self, _: Handle<dyn Raiser>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn await_events(&self, _: Handle<dyn WaitWord>) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

@@ -7,8 +7,8 @@ use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{
     AddressSpaces, AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec,
-    DomainState, Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryObjects, MemoryWatch,
-    Monitor, RVec, RpcError, StartError, Subject, Text,
+    DomainState, Events, Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryObjects,
+    MemoryWatch, Monitor, RVec, RpcError, StartError, Subject, Text,
 };
 
 /// The tools of the tests.
@@ -25,6 +25,8 @@ pub struct Lab {
     pub memory: Option<Handle<dyn MemoryWatch>>,
     /// Makes memory objects.
     pub objects: Option<Handle<dyn MemoryObjects>>,
+    /// Makes events.
+    pub events: Option<Handle<dyn Events>>,
     /// Makes address spaces; not in a Linux process.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     victim: Mutex<Option<Handle<dyn Image>>>,
@@ -85,6 +87,7 @@ impl Lab {
             archive,
             memory,
             objects,
+            events: None,
             spaces,
             hardware,
             victim: Mutex::new(None),

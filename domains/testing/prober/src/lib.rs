@@ -16,6 +16,7 @@ mod calls;
 mod counts;
 mod crashes;
 mod deadlines;
+mod events;
 mod gauge;
 mod handles;
 mod hostile;
@@ -35,8 +36,8 @@ mod traces;
 use alloc::string::String;
 use domain_rt::{log, thread};
 use interfaces::{
-    AddressSpaces, Archive, DomainControl, Handle, Hardware, Loader, MemoryObjects, MemoryWatch,
-    Monitor, Power, RVec, RpcResult,
+    AddressSpaces, Archive, DomainControl, Events, Handle, Hardware, Loader, MemoryObjects,
+    MemoryWatch, Monitor, Power, RVec, RpcResult,
 };
 use lab::Lab;
 
@@ -69,13 +70,15 @@ pub fn start(
     memory: Option<Handle<dyn MemoryWatch>>,
     hardware: Option<Handle<dyn Hardware>>,
     objects: Option<Handle<dyn MemoryObjects>>,
+    events: Option<Handle<dyn Events>>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
     thread::spawn("tests", move || {
-        let lab = Lab::new(
+        let mut lab = Lab::new(
             loader, monitor, control, archive, memory, hardware, objects, spaces,
         );
+        lab.events = events;
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
         let failed = match wanted {
             "steps" => steps::run(&lab),
@@ -87,7 +90,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 18] = [
+    let groups: [&[Test]; 19] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -95,6 +98,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         images::TESTS,
         memory::TESTS,
         objects::TESTS,
+        events::TESTS,
         spaces::TESTS,
         budgets::TESTS,
         limits::TESTS,

@@ -20,8 +20,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, memory, thread, time};
 use interfaces::{
-    DmaAllocator, DmaMemory, Handle, HardwareError, Image, Loader, MemoryError, MemoryObjects,
-    Misdeed, Nest, RRef, RVec, RpcError, RpcResult, Subject, VmoFill, VmoOwner, VmoRights, VmoView,
+    DmaAllocator, DmaMemory, Events, Fired, Handle, HardwareError, Image, Loader, MemoryError,
+    MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject,
+    VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -607,6 +608,30 @@ impl Subject for Rogue {
             match object.write(page * PAGE, &RVec::from_slice(&canary(page))?) {
                 Ok(_) | Err(MemoryError::Rpc(RpcError::NoMemory)) => {}
                 Err(error) => return Err(rpc(error)),
+            }
+        }
+    }
+
+    fn make_event(&self, events: Handle<dyn Events>) -> RpcResult<NewEvent> {
+        events.event()
+    }
+
+    fn raise_often(&self, raiser: Handle<dyn Raiser>, times: u64) -> RpcResult<u64> {
+        (0..times).try_for_each(|_| raiser.raise())?;
+        Ok(times)
+    }
+
+    fn await_events(&self, word: Handle<dyn WaitWord>) -> RpcResult<u64> {
+        let none = Fired {
+            tag: 0,
+            count: 0,
+            ended: false,
+        };
+        let mut fired = RVec::filled(none, 16)?;
+        loop {
+            fired = word.wait(None, fired)?;
+            if fired.len() < 16 {
+                fired = RVec::filled(none, 16)?;
             }
         }
     }

@@ -30,8 +30,9 @@ use crate::memory::owner::Owner;
 use crate::platform::platform;
 use crate::sync::{AtomicU64, AtomicUsize};
 use abi::handle::{HandleOps, Head, RawHandle};
-use abi::{RpcError, RpcResult, Transfer};
+use abi::{Handle, Interface, RpcError, RpcResult, Transfer};
 use alloc::boxed::Box;
+use core::any::TypeId;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
@@ -66,6 +67,7 @@ struct Slot {
 static PROXY_OPS: HandleOps = HandleOps {
     release: release_proxy,
     retain: retain_proxy,
+    kind: None,
 };
 
 impl Proxy {
@@ -183,6 +185,27 @@ fn is_proxy(data: *const u8) -> bool {
 pub unsafe fn is_kernel_object(data: *const u8) -> bool {
     // SAFETY: a live proxy, if it is one.
     is_proxy(data) && unsafe { core::ptr::eq((*data.cast::<Proxy>()).domain, kernel_block()) }
+}
+
+/// The kernel's own object of type `T` that `handle`, which some domain gave, leads to; `None`:
+/// another's object, or of another type. For the kernel alone.
+pub fn kernel_object<I, T>(handle: &Handle<I>) -> Option<&T>
+where
+    I: ?Sized + Interface,
+    T: Send + Sync + 'static,
+{
+    let data = handle.as_raw().data;
+    // SAFETY: the handle is live as long as it is borrowed, and so is its proxy, which keeps the
+    // object. Behind a proxy of the kernel's domain is an object in the kernel's heap, made by
+    // `Handle::new`: its head says its type, by the kernel's own image, and it follows the head.
+    unsafe {
+        if !is_kernel_object(data) {
+            return None;
+        }
+        let inner = (*data.cast::<Proxy>()).inner;
+        let is_one = (*inner.head().as_ptr()).ops.kind == Some(TypeId::of::<T>());
+        is_one.then(|| &*inner.data.cast::<T>())
+    }
 }
 
 /// Another proxy for the same object, for the domain whose code runs.

@@ -2,7 +2,7 @@
 //!
 //! | expression | what the domain gets |
 //! | --- | --- |
-//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory` | that service of the kernel |
+//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory`, `.objects`, `.events` | that service of the kernel |
 //! | `kernel.ports(0x3f8,8)` | I/O ports: first, count |
 //! | `kernel.interrupt(4)` | an input of the I/O APIC |
 //! | `kernel.mmio(0xfed40000,4096)` | device memory: physical address, length in bytes |
@@ -44,6 +44,8 @@ pub enum KernelService {
     Memory,
     /// Makes memory objects.
     Objects,
+    /// Makes events.
+    Events,
     /// Makes address spaces.
     Spaces,
 }
@@ -249,9 +251,10 @@ fn kernel(name: &str, arguments: Option<&str>) -> Result<Source, String> {
         ("command_line", None) => KernelService::CommandLine,
         ("memory", None) => KernelService::Memory,
         ("objects", None) => KernelService::Objects,
+        ("events", None) => KernelService::Events,
         ("spaces", None) => KernelService::Spaces,
         _ => {
-            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, spaces, ports, interrupt, mmio";
+            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, events, spaces, ports, interrupt, mmio";
             return Err(format!(
                 "the kernel has no service `{name}`; it has {known}"
             ));

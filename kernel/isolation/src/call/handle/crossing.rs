@@ -108,6 +108,7 @@ static NOWHERE: Nowhere = Nowhere {
         ops: &HandleOps {
             release: release_nothing,
             retain: retain_nothing,
+            kind: None,
         },
         references: core::sync::atomic::AtomicUsize::new(1),
     },

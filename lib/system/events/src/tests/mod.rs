@@ -1,0 +1,4 @@
+//! The list against a model, and the protocol in many schedules.
+
+mod list;
+mod schedules;
