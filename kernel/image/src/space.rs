@@ -36,6 +36,8 @@ const AT_ONCE: u64 = 512;
 const PIECE: u64 = 32;
 /// Page tables that one page may need besides those that are there.
 const TABLES_AT_ONCE: usize = 3;
+/// Room that a list begins with.
+const LEAST_AREAS: usize = 4;
 /// Areas of one space.
 const MOST_AREAS: usize = 16384;
 
@@ -164,8 +166,8 @@ impl From<MemoryError> for Broken {
 }
 
 impl Space {
-    /// Charges what its tables have grown by, and those that one more page may take: they stay as
-    /// long as the space, so nobody gets them who could not pay.
+    /// Charges what its tables and the list of its areas have grown by, and what one more page, or
+    /// area, may take: they stay as long as the space, so nobody gets them who could not pay.
     fn pay(&self) -> Result<(), SpaceError> {
         let has = self
             .charge
@@ -176,7 +178,9 @@ impl Space {
             return Ok(());
         };
         let tables = self.vm.tables() + TABLES_AT_ONCE;
-        let more = (tables * PAGE_SIZE).saturating_sub(has);
+        let areas = 2 * self.areas.lock().capacity() + LEAST_AREAS;
+        let bytes = tables * PAGE_SIZE + areas * size_of::<Area>();
+        let more = bytes.saturating_sub(has);
         if more == 0 {
             return Ok(());
         }
@@ -356,7 +360,9 @@ impl Mapped for Space {
 
 impl Drop for Space {
     fn drop(&mut self) {
-        for area in core::mem::take(&mut *self.areas.lock()) {
+        // Not in the loop's head, where the lock would be held as long as the loop.
+        let areas = core::mem::take(&mut *self.areas.lock());
+        for area in areas {
             area.object.remove_mapping(area.mapping);
         }
     }
@@ -380,6 +386,7 @@ impl AddressSpace for SpaceObject {
         if !allowed {
             return Err(SpaceError::Denied);
         }
+        self.0.pay()?;
         let space: Arc<dyn Mapped> = self.0.clone();
         let mapping = object.add_mapping(Arc::downgrade(&space), page, count);
         let mapping = mapping.map_err(|error| Broken::from(error).0)?;

@@ -250,7 +250,7 @@ impl Charge {
     }
 
     /// Charges `block` with `bytes`, whatever its group's limit says: what there is counts.
-    pub(crate) fn anyway(block: Arc<ControlBlock>, kind: Kind, bytes: usize) -> Self {
+    pub fn anyway(block: Arc<ControlBlock>, kind: Kind, bytes: usize) -> Self {
         if let Some(group) = block.group() {
             group.add_memory(bytes);
         }

@@ -205,9 +205,9 @@ impl<F: Frames> Index<F> {
         Ok(())
     }
 
-    /// Bytes that the next [`prepare`](Self::prepare) takes at most.
-    pub(super) const fn cost() -> usize {
-        Nodes::<Leaf<F>>::cost() + Nodes::<Inner>::cost()
+    /// Bytes that it takes at most to [`prepare`](Self::prepare) what is wanted.
+    pub(super) fn cost(wanted: Wanted) -> usize {
+        wanted.leaf.map_or(0, Nodes::<Leaf<F>>::cost) + wanted.inner.map_or(0, Nodes::<Inner>::cost)
     }
 
     /// Prepares what is [`wanted`](Self::wanted); bytes that this took, and `false` if there was no
@@ -218,7 +218,7 @@ impl<F: Frames> Index<F> {
             let entries = || core::array::from_fn(|_| pool.entry());
             match self.leaves.prepare(number, entries) {
                 None => return (bytes, false),
-                Some(true) => bytes += Nodes::<Leaf<F>>::cost(),
+                Some(true) => bytes += Nodes::<Leaf<F>>::cost(number),
                 Some(false) => {}
             }
         }
@@ -226,7 +226,7 @@ impl<F: Frames> Index<F> {
             let children = || core::array::from_fn(|_| AtomicU32::new(0));
             match self.inner.prepare(number, children) {
                 None => return (bytes, false),
-                Some(true) => bytes += Nodes::<Inner>::cost(),
+                Some(true) => bytes += Nodes::<Inner>::cost(number),
                 Some(false) => {}
             }
         }

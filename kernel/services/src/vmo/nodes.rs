@@ -70,9 +70,15 @@ impl<T> Nodes<T> {
         self.0.get(number as usize)
     }
 
-    /// What it costs to prepare a node, in bytes.
-    pub(super) const fn cost() -> usize {
-        HEAD_BYTES + core::mem::size_of::<T>()
+    /// What it costs to prepare the node with this number, in bytes. The first node of a part of
+    /// the table pays for the heads of all of them.
+    pub(super) fn cost(number: u32) -> usize {
+        let number = number as usize;
+        let heads = match (number + 1).is_power_of_two() {
+            true => Grown::<Node<T>>::step(number),
+            false => 0,
+        };
+        heads * HEAD_BYTES + size_of::<T>()
     }
 
     /// Gives the node with this number a body, if it has none. `None`: there is no memory.

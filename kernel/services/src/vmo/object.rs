@@ -15,10 +15,9 @@ pub use super::index::MOST_PAGES;
 
 /// The most that is done for a range in one call, in pages.
 pub const AT_ONCE: u64 = 512;
-/// Loads, and write-backs, that can be under way in one object.
+/// Loads and write-backs that can be under way in one object, and mappings that it can have: of
+/// each so many.
 const MOST_UNDER_WAY: usize = 4096;
-/// Mappings of one object.
-const MOST_MAPPINGS: usize = 4096;
 
 type Result<T> = core::result::Result<T, MemoryError>;
 
@@ -50,6 +49,8 @@ struct State<F: Bytes, P: Payer> {
     cleaned: Vec<(u64, Cleaned<F>)>,
     /// In the order of their numbers.
     mappings: Vec<Mapping>,
+    /// Somebody sets the limit.
+    limiting: bool,
 }
 
 /// Where pages of an object may be mapped.
@@ -79,6 +80,16 @@ impl<F: Bytes, P> State<F, P>
 where
     P: Payer,
 {
+    /// Charges for what is there whatever limits say: by `charge`, or, if somebody else pays by
+    /// now, to him. What is left over is to be dropped without the lock.
+    fn add_charge(&mut self, charge: P::Charge) -> Option<P::Charge> {
+        let left = self.charge.absorb(charge).err()?;
+        let anyway = self.payer.charge_anyway(left.bytes());
+        let absorbed = self.charge.absorb(anyway);
+        debug_assert!(absorbed.is_ok(), "it is charged to who pays");
+        Some(left)
+    }
+
     /// Forgets what is under way with those pages of the range that are `gone`.
     fn forget(&mut self, range: Range<u64>, gone: impl Fn(u64) -> bool) {
         let first = self.loads.partition_point(|load| load.page < range.start);
@@ -139,6 +150,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 loads: Vec::new(),
                 cleaned: Vec::new(),
                 mappings: Vec::new(),
+                limiting: false,
             }),
         })
     }
@@ -182,8 +194,8 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 Found::Here(place) => match place.entry.read(at, bytes, || place.is_right()) {
                     Ok(true) => return Ok(()),
                     Ok(false) => continue,
-                    Err(Missing::Absent | Missing::Cut) if place.is_right() => {}
-                    Err(Missing::Absent | Missing::Cut) => continue,
+                    Err(_) if !place.is_right() => continue,
+                    Err(Missing::Absent | Missing::Cut) => {}
                     Err(Missing::Loading) => match self.break_off_dead(page) {
                         true => continue,
                         false => return Err(MemoryError::Loading),
@@ -223,6 +235,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 Found::Here(place) => match place.entry.write(at, bytes, || place.is_right()) {
                     Ok(Some(_)) => return Ok(()),
                     Ok(None) | Err(Missing::Cut) => continue,
+                    Err(_) if !place.is_right() => continue,
                     Err(Missing::Absent) => {}
                     Err(Missing::Loading) => match self.break_off_dead(page) {
                         true => continue,
@@ -272,7 +285,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// A page of memory that `payer` pays for.
     fn memory_of(&self, payer: &P) -> Result<(Option<P::Charge>, Fresh<F>)> {
         let charge = payer.charge(PAGE).ok_or(NO_MEMORY)?;
-        let fresh = payer.claim(&mut || self.pool.claim());
+        let fresh = payer.claim(1, &mut || self.pool.claim());
         Ok((Some(charge), fresh.ok_or(NO_MEMORY)?))
     }
 
@@ -299,6 +312,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         }
         if let Some(Err(other)) = charge.take().map(|charge| state.charge.absorb(charge)) {
             *charge = Some(other);
+            self.tidy(&mut state.books, page);
             return Ok(Added::OtherPayer(fresh));
         }
         match put(entry, fresh, state) {
@@ -308,6 +322,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             }
             Err(fresh) => {
                 *charge = Some(state.charge.split(PAGE));
+                self.tidy(&mut state.books, page);
                 Ok(Added::There(fresh))
             }
         }
@@ -315,17 +330,18 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
 
     /// Prepares nodes, which `payer` pays for.
     fn prepare(&self, payer: &P, wanted: Wanted) -> Result<()> {
-        let mut charge = payer.charge(Index::<F>::cost()).ok_or(NO_MEMORY)?;
+        let cost = Index::<F>::cost(wanted);
+        let mut charge = payer.charge(cost).ok_or(NO_MEMORY)?;
         // The heap may have room where the machine has none for him.
-        payer.claim(&mut || Some(())).ok_or(NO_MEMORY)?;
+        let pages = cost.div_ceil(PAGE);
+        payer.claim(pages, &mut || Some(())).ok_or(NO_MEMORY)?;
         let (bytes, is_whole) = self.index.prepare(wanted, self.pool);
         let used = charge.split(bytes);
         let mut state = self.state.lock();
         if is_whole {
             Index::<F>::is_prepared(&mut state.books, wanted);
         }
-        // If somebody else pays by now: that is what it costs him not to.
-        let left = state.charge.absorb(used);
+        let left = state.add_charge(used);
         drop(state);
         drop((left, charge));
         match is_whole {
@@ -337,20 +353,25 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// Sets the number of pages, and cuts off those from there on.
     ///
     /// # Errors
-    /// [`MemoryError::Beyond`], [`MemoryError::Sealed`].
+    /// [`MemoryError::Beyond`], [`MemoryError::Sealed`]. `Rpc(Busy)`: somebody else is at it.
     pub fn set_limit(&self, limit: u64) -> Result<()> {
         if limit > MOST_PAGES {
             return Err(MemoryError::Beyond);
         }
         let _writing = self.seal.begin_write().map_err(|_| MemoryError::Sealed)?;
         {
-            let _state = self.state.lock();
+            let mut state = self.state.lock();
+            // Who cuts for a lower limit would take away what came after a higher one.
+            if core::mem::replace(&mut state.limiting, true) {
+                return Err(MemoryError::Rpc(RpcError::Busy));
+            }
             self.limit.store(limit, Ordering::Release);
         }
         let mut from = limit;
         while let Some(next) = self.each_leaf(from, u64::MAX, |entry| entry.cut()) {
             from = next;
         }
+        self.state.lock().limiting = false;
         Ok(())
     }
 
@@ -461,9 +482,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         });
         state.pages -= taken;
         let charge = state.charge.split(taken as usize * PAGE);
-        if leaf.iter().all(|entry| !entry.tags().present) {
-            self.index.drop_leaf(&mut state.books, start);
-        }
+        self.tidy(&mut state.books, start);
         drop(guard);
         drop(charge);
         self.unmap(start..behind);
@@ -507,11 +526,11 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     pub fn add_mapping(&self, space: Weak<dyn Mapped>, first: u64, count: u64) -> Result<u64> {
         let end = first.checked_add(count).filter(|end| *end <= self.limit());
         let pages = first..end.ok_or(MemoryError::Beyond)?;
+        self.room_for(|state| &mut state.mappings)?;
         let mut state = self.state.lock();
-        if state.mappings.len() >= MOST_MAPPINGS {
+        if state.mappings.len() == state.mappings.capacity() {
             return Err(MemoryError::Rpc(RpcError::Busy));
         }
-        state.mappings.try_reserve(1).map_err(|_| NO_MEMORY)?;
         let number = NEXT_MAPPING.fetch_add(1, Ordering::Relaxed);
         state.mappings.push(Mapping {
             number,
@@ -559,6 +578,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             };
             let held = match place.entry.hold() {
                 Ok(held) => held,
+                Err(_) if !place.is_right() => continue,
                 Err(Missing::Loading) if self.break_off_dead(page) => continue,
                 Err(Missing::Loading) => return Err(MemoryError::Loading.into()),
                 Err(Missing::Absent | Missing::Cut) => {
@@ -606,9 +626,10 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// [`MemoryError::Sealed`] of an object of zeros, whose content would be lost;
     /// [`MemoryError::Beyond`].
     pub fn evict(&self, first: u64, count: u64) -> Result<u64> {
-        if self.seal.is_closed() && self.fill == VmoFill::Zero {
-            return Err(MemoryError::Sealed);
-        }
+        let _writing = match self.fill {
+            VmoFill::Zero => Some(self.seal.begin_write().map_err(|_| MemoryError::Sealed)?),
+            VmoFill::Load => None,
+        };
         let range = self.range(first, count)?;
         let evicted = core::cell::Cell::new(0);
         let take = |entry: &Entry<F>| {
@@ -680,24 +701,59 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     }
 
     /// Makes room for one more in a list.
-    fn room_for<T>(&self, list: impl FnOnce(&mut State<F, P>) -> &mut Vec<T>) -> Result<()> {
-        let mut state = self.state.lock();
-        let list = list(&mut state);
-        if list.len() >= MOST_UNDER_WAY {
-            return Err(MemoryError::Rpc(RpcError::Busy));
+    fn room_for<T>(&self, list: impl Fn(&mut State<F, P>) -> &mut Vec<T>) -> Result<()> {
+        loop {
+            let mut state = self.state.lock();
+            let payer = state.payer.clone();
+            let (length, room) = (list(&mut state).len(), list(&mut state).capacity());
+            drop(state);
+            if length >= MOST_UNDER_WAY {
+                return Err(MemoryError::Rpc(RpcError::Busy));
+            }
+            if length < room || self.lengthen(&payer, (2 * room).max(8), &list)? {
+                return Ok(());
+            }
         }
-        list.try_reserve(1).map_err(|_| NO_MEMORY)
+    }
+
+    /// Gives a list room for `room` items, which `payer` pays for; whether it had less before.
+    fn lengthen<T>(
+        &self,
+        payer: &P,
+        room: usize,
+        list: impl Fn(&mut State<F, P>) -> &mut Vec<T>,
+    ) -> Result<bool> {
+        let bytes = |room: usize| room * size_of::<T>();
+        let charge = payer.charge(bytes(room)).ok_or(NO_MEMORY)?;
+        let pages = bytes(room).div_ceil(PAGE);
+        payer.claim(pages, &mut || Some(())).ok_or(NO_MEMORY)?;
+        let mut longer = Vec::new();
+        longer.try_reserve_exact(room).map_err(|_| NO_MEMORY)?;
+        let mut state = self.state.lock();
+        let items = list(&mut state);
+        if items.capacity() >= longer.capacity() {
+            drop(state);
+            return Ok(false);
+        }
+        longer.append(items);
+        let before = core::mem::replace(items, longer);
+        let left = state.add_charge(charge);
+        let back = state.charge.split(bytes(before.capacity()));
+        drop(state);
+        drop((before, left, back));
+        Ok(true)
     }
 
     /// The content of pages that are being loaded, from `first` on; how many were still waited for.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`]: no whole number of pages. [`MemoryError::Beyond`].
+    /// [`MemoryError::Invalid`]: no whole number of pages, or more than [`AT_ONCE`].
+    /// [`MemoryError::Beyond`].
     pub fn end_load(&self, first: u64, content: &[u8]) -> Result<u64> {
-        if !content.len().is_multiple_of(PAGE) {
+        let count = (content.len() / PAGE) as u64;
+        if !content.len().is_multiple_of(PAGE) || count > AT_ONCE {
             return Err(MemoryError::Invalid);
         }
-        let count = (content.len() / PAGE) as u64;
         let range = self.range(first, count)?;
         let mut ended = 0;
         for (page, bytes) in range.zip(content.chunks_exact(PAGE)) {
@@ -745,18 +801,28 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         let Some(load) = self.take_load(page, meant) else {
             return false;
         };
-        let mut state = self.state.lock();
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
         let Found::Here(Place { entry, .. }) = self.index.find(page) else {
             return false;
         };
         if !entry.break_off(&load.load) {
             return false;
         }
+        self.tidy(&mut state.books, page);
         state.pages -= 1;
         let charge = state.charge.split(PAGE);
-        drop(state);
+        drop(guard);
         drop(charge);
         true
+    }
+
+    /// Takes the leaf that `page` is in out of the tree, if it has no page any more. With the lock.
+    fn tidy(&self, books: &mut Books, page: u64) {
+        let leaf = self.index.leaf(page);
+        if leaf.is_some_and(|leaf| leaf.iter().all(|entry| !entry.tags().present)) {
+            self.index.drop_leaf(books, page);
+        }
     }
 
     /// Begins to write back dirty pages of the range: the first ones in a row; `None`: there is

@@ -14,8 +14,11 @@ pub trait Payer: Clone + Send + Sync {
     /// Charges him with `bytes`; `None`: his limit does not let it.
     fn charge(&self, bytes: usize) -> Option<Self::Charge>;
 
-    /// What `claim` finds of a page for him, maybe after others gave some memory back.
-    fn claim<T>(&self, claim: &mut dyn FnMut() -> Option<T>) -> Option<T>;
+    /// Charges him with `bytes` of what is there, whatever his limit says.
+    fn charge_anyway(&self, bytes: usize) -> Self::Charge;
+
+    /// What `claim` finds of `pages` pages for him, maybe after others gave some memory back.
+    fn claim<T>(&self, pages: usize, claim: &mut dyn FnMut() -> Option<T>) -> Option<T>;
 
     /// Whether he lives.
     fn is_alive(&self) -> bool;
@@ -58,12 +61,19 @@ impl Payer for Domain {
         }
     }
 
-    fn claim<T>(&self, claim: &mut dyn FnMut() -> Option<T>) -> Option<T> {
+    fn charge_anyway(&self, bytes: usize) -> Bill {
+        match &self.0 {
+            Some(block) => Bill::Domain(Charge::anyway(block.clone(), Kind::Objects, bytes)),
+            None => Bill::Kernel(bytes),
+        }
+    }
+
+    fn claim<T>(&self, pages: usize, claim: &mut dyn FnMut() -> Option<T>) -> Option<T> {
         let may_take = || match &self.0 {
-            Some(block) => block.may_take(1),
-            None => platform().can_spare(1),
+            Some(block) => block.may_take(pages),
+            None => platform().can_spare(pages),
         };
-        relief::or_wait(PAGE, || may_take().then(&mut *claim).flatten())
+        relief::or_wait(pages * PAGE, || may_take().then(&mut *claim).flatten())
     }
 
     fn is_alive(&self) -> bool {

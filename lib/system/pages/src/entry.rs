@@ -104,39 +104,39 @@ impl<F: Frames> Entry<F> {
         self.page.end_load(&load.0)
     }
 
-    /// The load brings nothing: see [`Page::break_off`].
+    /// The load brings nothing: see `Page::break_off`.
     pub fn break_off(&self, load: &Load<F>) -> bool {
         self.page.break_off(&load.0)
     }
 
-    /// See [`Page::clean`].
+    /// See `Page::clean`.
     pub fn clean(&self) -> Option<Cleaned<F>> {
         self.page.clean(self.frames).map(Cleaned)
     }
 
-    /// See [`Page::commit`].
+    /// See `Page::commit`.
     pub fn commit(&self, cleaned: &Cleaned<F>) -> bool {
         self.page.commit(&cleaned.0)
     }
 
-    /// See [`Page::redo`]. With the write-back that it undoes, so that it is none that is to be
+    /// See `Page::redo`. With the write-back that it undoes, so that it is none that is to be
     /// committed.
     pub fn redo(&self, cleaned: Cleaned<F>) -> bool {
         drop(cleaned);
         self.page.redo()
     }
 
-    /// See [`Page::age`].
+    /// See `Page::age`.
     pub fn age(&self) -> bool {
         self.page.age()
     }
 
-    /// See [`Page::remove`]. The caller keeps his processor meanwhile.
+    /// See `Page::remove`. The caller keeps his processor meanwhile.
     pub fn remove(&self) -> bool {
         self.page.remove(self.frames)
     }
 
-    /// See [`Page::cut`].
+    /// See `Page::cut`.
     pub fn cut(&self) -> bool {
         self.page.cut(self.frames)
     }
@@ -157,13 +157,13 @@ impl<F: Bytes> Entry<F> {
         bytes: &mut [u8],
         is_right: impl FnOnce() -> bool,
     ) -> Result<bool, Missing> {
-        let held = self.hold()?;
-        if !is_right() {
-            return Ok(false);
-        }
-        self.frames.copy_out(held.frame(), at, bytes);
-        self.page.note_use(&held);
-        Ok(true)
+        self.page.read(self.frames, |frame| {
+            let is_right = is_right();
+            if is_right {
+                self.frames.copy_out(frame, at, bytes);
+            }
+            is_right
+        })
     }
 
     /// Copies to byte `at` of the page on, likewise, and marks it; whether it did, and if so
@@ -180,12 +180,9 @@ impl<F: Bytes> Entry<F> {
         bytes: &[u8],
         is_right: impl FnOnce() -> bool,
     ) -> Result<Option<bool>, Missing> {
-        let held = self.hold()?;
-        if !is_right() {
-            return Ok(None);
-        }
-        self.frames.copy_in(held.frame(), at, bytes);
-        self.page.mark(&held).map(Some)
+        let copy = |frame| is_right().then(|| self.frames.copy_in(frame, at, bytes));
+        let written = self.page.write(self.frames, copy)?;
+        Ok(written.map(|((), was_clean)| was_clean))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The page protocol of memory objects: who may use, write, load, clean and remove a page at the
 //! same time, without a lock.
 //!
-//! A page is one atomic word ([`Page`]): the number of its frame, and what is to be known of it. A
+//! A page is one atomic word (`Page`): the number of its frame, and what is to be known of it. A
 //! frame is counted elsewhere, by who implements [`Frames`]: the kernel in the frame's slot, a test
 //! in a word of its own. Whether the pages of an object may still be changed says its [`Seal`].
 //!
@@ -13,7 +13,7 @@
 //! - A page's word changes by compare-and-swap only, with [`Ordering::SeqCst`]. Whoever reads the
 //!   word with `Acquire` sees the bytes of a load that has ended, and those of a write that is
 //!   marked.
-//! - [`Frames::share`] acquires, and every change of a count releases. So who gets a count on a
+//! - [`Frames::share`] acquires, and whoever drops a count releases. So who gets a count on a
 //!   frame in its next life sees, in its second look at the word, that the page has lost it.
 //! - [`Frames::freeze`] acquires: who freezes has seen all that was done under the counts before.
 //! - The writers' count and the seal are one word.
@@ -30,13 +30,23 @@ mod seal;
 mod tests;
 
 pub use entry::{Cleaned, Entry, Fresh, Load, Pool};
-pub use page::{Held, Missing, Page, Tags};
+use page::Page;
+pub use page::{Held, Missing, Tags};
 pub use seal::{Seal, Sealed, Writing};
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// An atomic word of 64 bits: `core`'s, or one whose accesses a model checker watches.
-pub trait Word: Send + Sync {
+/// What nobody outside can be.
+mod sealed {
+    /// A word that does what it says.
+    pub trait Honest {}
+
+    impl Honest for core::sync::atomic::AtomicU64 {}
+}
+
+/// An atomic word of 64 bits: `core`'s, or one whose accesses a model checker watches. A word that
+/// lies could have any count dropped, so there are no others.
+pub trait Word: sealed::Honest + Send + Sync {
     /// A word with this value.
     fn new(value: u64) -> Self;
     /// Reads it.

@@ -139,33 +139,30 @@ impl<W: Word> Page<W> {
     pub fn read<F: Frames, R>(&self, frames: F, copy: impl FnOnce(u64) -> R) -> Result<R, Missing> {
         let held = self.hold(frames)?;
         let result = copy(held.frame);
-        self.note_use(&held);
+        let unused = |word| word & FRAME == held.frame && word & ACCESSED == 0;
+        self.update(|word| unused(word).then_some(word | ACCESSED));
         Ok(result)
     }
 
-    /// Notes that the page was used, if it still has this frame.
-    pub(crate) fn note_use<F: Frames>(&self, held: &Held<F>) {
-        let unused = |word| word & FRAME == held.frame && word & ACCESSED == 0;
-        self.update(|word| unused(word).then_some(word | ACCESSED));
-    }
-
-    /// Has `copy` write to the page's frame, and marks the page. The second result is whether it
-    /// was clean before.
+    /// Has `copy` write to the page's frame, and marks the page, unless it says `None`: then it has
+    /// not written. The second result is whether the page was clean before.
     ///
     /// # Errors
     /// [`Missing`]. With [`Missing::Cut`] whatever was copied counts as not written.
     pub fn write<F: Frames, R>(
         &self,
         frames: F,
-        copy: impl FnOnce(u64) -> R,
-    ) -> Result<(R, bool), Missing> {
+        copy: impl FnOnce(u64) -> Option<R>,
+    ) -> Result<Option<(R, bool)>, Missing> {
         let held = self.hold(frames)?;
         if held.frames.breaks(Step::MarkLast) {
             let first = self.mark(&held)?;
-            return Ok((copy(held.frame), first));
+            return Ok(copy(held.frame).map(|result| (result, first)));
         }
-        let result = copy(held.frame);
-        Ok((result, self.mark(&held)?))
+        let Some(result) = copy(held.frame) else {
+            return Ok(None);
+        };
+        Ok(Some((result, self.mark(&held)?)))
     }
 
     /// Marks the page dirty if it still has this frame. Returns whether it was clean.

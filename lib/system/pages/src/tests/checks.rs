@@ -21,6 +21,8 @@ const ROUNDS: usize = 3_000;
 /// Changes of thread that PCT looks for.
 const DEPTH: usize = 3;
 
+impl crate::sealed::Honest for AtomicU64 {}
+
 impl Word for AtomicU64 {
     fn new(value: u64) -> Self {
         AtomicU64::new(value)

@@ -32,7 +32,11 @@ fn read<W: Kit>(shared: &Shared<W>) {
 
 fn write<W: Kit>(shared: &Shared<W>, value: u64) -> Result<((), bool), Missing> {
     let memory = &shared.memory;
-    shared.pages[0].write(memory, |frame| memory.put(frame, value))
+    let written = shared.pages[0].write(memory, |frame| {
+        memory.put(frame, value);
+        Some(())
+    })?;
+    Ok(written.expect("it was copied"))
 }
 
 fn content<W: Kit>(shared: &Shared<W>) -> Option<u64> {
