@@ -74,7 +74,7 @@ fn standstill(bench: &Bench<'_>) -> Result<()> {
         text.contains("processor 0: ") && text.contains("processor 1: "),
         "{text}"
     );
-    let runs = "(Program.run) <- rv6 12 (kernel.thread)";
+    let runs = "(Program.run) <- rv6 14 (kernel.thread)";
     let mut processors = text.lines().filter(|line| line.contains("processor "));
     ensure!(
         processors.any(|line| line.contains(runs)),
@@ -86,16 +86,16 @@ fn standstill(bench: &Bench<'_>) -> Result<()> {
         &lines,
         &[
             "framework::task::sched::leave_processor at kernel/framework/src/task/sched.rs:",
-            "rv6 12: rv6::process::Process::sleep at domains/personalities/rv6/src/process.rs:",
+            "rv6 14: rv6::process::Process::sleep at domains/personalities/rv6/src/process.rs:",
             "proxies::",
             "sleep::main at programs/sleep/src/lib.rs:",
             "proxies::",
-            "rv6 12: domain_rt::thread::run at runtime/src/thread.rs:",
+            "rv6 14: domain_rt::thread::run at runtime/src/thread.rs:",
             "isolation::call::thread::run at kernel/isolation/src/call/thread.rs:",
             "framework::arch::x86_64::switch::begin",
         ],
     )?;
-    let chain = "(Process.sleep) <- sleep 15 (Program.run) <- rv6 12 (kernel.thread)";
+    let chain = "(Process.sleep) <- sleep 17 (Program.run) <- rv6 14 (kernel.thread)";
     ensure!(text.contains(chain), "no {chain:?} in\n{text}");
     // Each thread that the kernel starts has one, and the driver's waits for its device.
     in_order(
@@ -283,11 +283,11 @@ fn late(bench: &Bench<'_>) -> Result<()> {
     in_order(
         &stack(then, " sleep: blocked")?,
         &[
-            "rv6 12: ??",
+            "rv6 14: ??",
             "proxies::",
-            "sleep 14: ??",
+            "sleep 16: ??",
             "proxies::",
-            "rv6 12: ??",
+            "rv6 14: ??",
             "isolation::call::thread::run",
         ],
     )
