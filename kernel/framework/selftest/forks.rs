@@ -13,7 +13,7 @@ use super::{Test, gives_back};
 use crate::mem::PAGE_SIZE;
 use crate::mem::frames::{FrameKind, Frames};
 use crate::sync::relax;
-use crate::user::{ForkMode, Sharing, UserContext, UserEvent, UserMode, UserProt, VmSpace};
+use crate::user::{Sharing, UserContext, UserEvent, UserMode, UserProt, VmSpace};
 use crate::{check, smp};
 
 /// The tests of this file.
@@ -155,7 +155,7 @@ fn fork_rounds(space: &VmSpace, programs: usize, seen: &Seen) -> Result<(), Stri
             before.push(told(index)?);
         }
         let child = VmSpace::new().map_err(|_| "no memory")?;
-        let forked = space.fork(DATA, programs, &child, ForkMode::CopyOnWrite);
+        let forked = space.fork(DATA, programs, &child);
         check!(forked == Ok(programs), "{forked:?}");
         let mut at_fork = Vec::new();
         for index in 0..programs {
@@ -269,7 +269,7 @@ fn two_ranges() -> Result<(), String> {
             for base in [DATA + index * 64 * PAGE_SIZE, TOLD + (index << 21)] {
                 space.map_zero(base, 40, UserProt::READ_WRITE)?;
                 set_word(&space, base + 4096, index as u64)?;
-                space.fork(base, 40, &child, ForkMode::CopyOnWrite)?;
+                space.fork(base, 40, &child)?;
                 set_word(&child, base + 4096, 1000)?;
                 space.protect(base, 40, UserProt::READ)?;
                 let kept = word(&space, base + 4096)? == index as u64;
@@ -355,7 +355,7 @@ fn life(frames: &[Frames], kept: &mut Vec<VmSpace>, dice: &mut Dice) -> Option<(
     }
     if let Some(parent) = kept.get(dice.roll(4)) {
         // Pages that both have stop the fork, which is as good.
-        let _ = parent.fork(DATA, FRAMES, &space, ForkMode::CopyOnWrite);
+        let _ = parent.fork(DATA, FRAMES, &space);
     }
     for index in 0..FRAMES {
         let at = DATA + index * PAGE_SIZE;

@@ -11,7 +11,7 @@ use super::{Test, gives_back};
 use crate::check;
 use crate::mem::PAGE_SIZE;
 use crate::mem::frames::{FrameKind, Frames};
-use crate::user::{ForkMode, Sharing, USER_END, UserProt, VmError, VmSpace, fail_from};
+use crate::user::{Sharing, USER_END, UserProt, VmError, VmSpace, fail_from};
 
 /// The tests of this file.
 pub(super) static TESTS: &[Test] = &[
@@ -19,6 +19,8 @@ pub(super) static TESTS: &[Test] = &[
     ("mappings-without-memory", without_memory),
     ("mappings-none-keeps-its-page", none_keeps_its_page),
     ("mappings-of-an-object", of_an_object),
+    ("mappings-borrowed-from-an-object", borrowed),
+    ("mappings-refused-at-the-last-moment", refused),
     ("mappings-last-owner-writes-in-place", in_place),
     ("mappings-bad-ranges", bad_ranges),
     ("mappings-in-pieces", in_pieces),
@@ -77,10 +79,13 @@ struct Model {
     contents: Vec<u64>,
 }
 
-/// Half of the pages are private and half are shared, on both sides of the border.
+/// Pages in two places, on both sides of a border each.
 const PAGES: usize = 24;
 
-/// Where page `index` is. The shared ones are elsewhere.
+/// Pages that a space with a program has.
+const OF_THE_PROGRAM: usize = 2;
+
+/// Where page `index` is.
 fn at(index: usize) -> usize {
     let (half, index) = (index / (PAGES / 2), index % (PAGES / 2));
     BORDER * (half + 1) - PAGES / 4 * PAGE_SIZE + index * PAGE_SIZE
@@ -130,9 +135,7 @@ impl Model {
         if self.pages.contains_key(&(to, index)) {
             return Err(VmError::Occupied);
         }
-        if mode(index) == ForkMode::CopyOnWrite {
-            page.content = self.new_content(self.contents[page.content]);
-        }
+        page.content = self.new_content(self.contents[page.content]);
         self.pages.insert((to, index), page);
         Ok(())
     }
@@ -168,14 +171,6 @@ fn reaches(
     }
 }
 
-/// How page `index` is forked.
-fn mode(index: usize) -> ForkMode {
-    match index < PAGES / 2 {
-        true => ForkMode::CopyOnWrite,
-        false => ForkMode::Share,
-    }
-}
-
 /// A random operation in the model and in the real spaces.
 fn step(model: &mut Model, spaces: &mut [VmSpace], dice: &mut Dice) -> Result<(), String> {
     let (number, index) = (dice.roll(spaces.len()), dice.roll(PAGES));
@@ -201,16 +196,19 @@ fn step(model: &mut Model, spaces: &mut [VmSpace], dice: &mut Dice) -> Result<()
         }
         2 => {
             let expected = model.each(index, count, |model, page| {
-                let page = model.pages.get_mut(&(number, page));
-                page.ok_or(VmError::NotMapped)?.prot = prot;
+                if let Some(page) = model.pages.get_mut(&(number, page)) {
+                    page.prot = prot;
+                }
                 Ok(())
             });
-            space.protect(from, count, prot) == expected
+            reaches(space.protect(from, count, prot), expected, |page| {
+                model.pages.contains_key(&(number, index + page))
+            })
         }
         3 => {
             let to = (number + 1) % spaces.len();
             let expected = model.each(index, count, |model, page| model.fork(number, to, page));
-            let done = space.fork(from, count, &spaces[to], mode(index));
+            let done = space.fork(from, count, &spaces[to]);
             reaches(done, expected, |page| {
                 model.pages.contains_key(&(number, index + page))
             })
@@ -230,6 +228,16 @@ fn step(model: &mut Model, spaces: &mut [VmSpace], dice: &mut Dice) -> Result<()
         }
         _ => word(space, from) == model.read(number, index),
     };
+    let own = model
+        .pages
+        .keys()
+        .filter(|(space, _)| *space == number)
+        .count();
+    let counted = spaces[number].own_pages();
+    check!(
+        own == counted,
+        "{counted} own pages are counted in place of {own}"
+    );
     check!(
         same,
         "operation {what} at {index}, {count} pages, is not as in the model"
@@ -272,7 +280,7 @@ fn all_that_allocates() -> Result<(), VmError> {
             set_word(&parent, at(index), index as u64)?;
         }
         for half in [0, count / 2] {
-            parent.fork(at(half), count / 2, &child, ForkMode::CopyOnWrite)?;
+            parent.fork(at(half), count / 2, &child)?;
         }
         (0..count).try_for_each(|index| set_word(&child, at(index), 99))
     })();
@@ -336,7 +344,7 @@ fn none_keeps_its_page() -> Result<(), String> {
             let prot = space.query(page).map(|mapped| mapped.prot);
             check!(prot == Some(UserProt::NONE), "it is {prot:?}");
             if child.query(page).is_none() {
-                let forked = space.fork(page, 1, &child, ForkMode::CopyOnWrite);
+                let forked = space.fork(page, 1, &child);
                 check!(forked == Ok(1), "{forked:?}");
             }
         }
@@ -382,21 +390,10 @@ fn of_an_object() -> Result<(), String> {
         space.make_writable_if(page, physical, || true) && writable(&space),
         "it is not"
     );
-    let forked = space.fork(page, 1, &child, ForkMode::CopyOnWrite);
-    check!(
-        forked == Ok(1) && !writable(&child),
-        "the child's is not made known: {forked:?}"
-    );
+    let forked = space.fork(page, 1, &child);
+    let left_out = forked == Ok(1) && child.query(page).is_none();
+    check!(left_out, "the child has it, too: {forked:?}");
     check!(writable(&space), "the parent's is protected");
-    check!(
-        child.make_writable_if(page, physical, || true),
-        "the child's is not writable"
-    );
-    check!(
-        set_word(&child, page, 5) == Ok(()) && word(&space, page) == Ok(5),
-        "not shared"
-    );
-    check!(frame.owners() == 3, "{} owners", frame.owners());
     check!(
         space.write_protect(page, 1) == Ok(1) && !writable(&space),
         "it is not protected"
@@ -407,15 +404,79 @@ fn of_an_object() -> Result<(), String> {
         "it may not be written at all"
     );
     check!(
-        !space.unmap_if(page, physical + 4096),
-        "another frame is unmapped"
+        space.own_pages() == OF_THE_PROGRAM,
+        "it counts as the space's own"
     );
+    let unmapped = space.unmap_tracked(page, 1);
     check!(
-        space.unmap_if(page, physical) && child.unmap_if(page, physical),
+        unmapped == Ok(1) && space.query(page).is_none(),
         "not unmapped"
     );
-    check!(!space.unmap_if(page, physical), "unmapped twice");
     check!(frame.owners() == 1, "{} owners at the end", frame.owners());
+    Ok(())
+}
+
+/// A page of an object that must not see writes: it is read as it is, and copied before the first
+/// write. The object takes away what is its own, not the copy.
+fn borrowed() -> Result<(), String> {
+    let frame = Frames::alloc_zeroed(1, FrameKind::Untyped).ok_or("no memory")?;
+    let (space, child) = (space()?, VmSpace::new().map_err(|_| "no memory")?);
+    let (one, other, third) = (at(0), at(1), at(2));
+    for page in [one, other, third] {
+        let share = frame.share().map_err(|why| format!("{why:?}"))?;
+        let mapped = space.map(page, share, UserProt::READ_WRITE, Sharing::Borrowed);
+        check!(mapped == Ok(()), "{mapped:?}");
+    }
+    check!(
+        space.write(one, &[1]) == Err(VmError::Denied),
+        "it is writable at once"
+    );
+    check!(
+        !space.make_writable_if(one, frame.physical(), || true),
+        "it is made writable in place"
+    );
+    set_word(&space, one, 7).map_err(failed)?;
+    let words = [one, other].map(|page| word(&space, page));
+    check!(
+        words == [Ok(7), Ok(0)],
+        "{words:?}: the object's page was written"
+    );
+    check!(frame.owners() == 3, "{} owners", frame.owners());
+    check!(
+        space.own_pages() == OF_THE_PROGRAM + 1,
+        "the copy does not count"
+    );
+    let forked = space.fork(one, 3, &child);
+    check!(
+        forked == Ok(3) && child.own_pages() == 1,
+        "{forked:?} is forked"
+    );
+    check!(
+        child.query(other).is_none(),
+        "a page of the object is forked"
+    );
+    let unmapped = space.unmap_tracked(one, 3);
+    check!(unmapped == Ok(3), "{unmapped:?}");
+    let left = [one, other, third].map(|page| space.query(page).is_some());
+    check!(left == [true, false, false], "{left:?} is left");
+    check!(frame.owners() == 1, "{} owners at the end", frame.owners());
+    set_word(&space, one, 8).map_err(failed)?;
+    check!(word(&child, one) == Ok(7), "the child sees a later write");
+    Ok(())
+}
+
+/// Nothing is mapped where `may` says no, and the frame is given up.
+fn refused() -> Result<(), String> {
+    let frame = Frames::alloc_zeroed(1, FrameKind::Untyped).ok_or("no memory")?;
+    let space = space()?;
+    let share = frame.share().map_err(|why| format!("{why:?}"))?;
+    let mapped = space.map_if(at(0), share, UserProt::READ, Sharing::Tracked, || false);
+    check!(mapped == Ok(false), "{mapped:?}");
+    let zero = space.map_zero_if(at(0), UserProt::READ, || false);
+    check!(zero == Ok(false), "{zero:?}");
+    check!(space.query(at(0)).is_none(), "it is mapped");
+    check!(frame.owners() == 1, "{} owners", frame.owners());
+    check!(space.own_pages() == OF_THE_PROGRAM, "a page is counted");
     Ok(())
 }
 
@@ -429,12 +490,8 @@ fn in_place() -> Result<(), String> {
     set_word(&space, page, 1).map_err(failed)?;
     let frame = |space: &VmSpace| space.query(page).map(|mapped| mapped.frame);
     let first = frame(&space);
-    space
-        .fork(page, 1, &child, ForkMode::CopyOnWrite)
-        .map_err(failed)?;
+    space.fork(page, 1, &child).map_err(failed)?;
     check!(frame(&child) == first, "it was copied too early");
-    let not_own = space.fork(page, 1, &child, ForkMode::Share);
-    check!(not_own == Err(VmError::NotOwn), "it is shared: {not_own:?}");
     set_word(&child, page, 2).map_err(failed)?;
     check!(
         frame(&child) != first && frame(&space) == first,
@@ -467,9 +524,10 @@ fn bad_ranges() -> Result<(), String> {
         let results = [
             space.map_zero(at, pages, UserProt::READ),
             space.unmap(at, pages),
+            space.unmap_tracked(at, pages),
             space.protect(at, pages, UserProt::READ),
             space.write_protect(at, pages),
-            space.fork(at, pages, &child, ForkMode::Share),
+            space.fork(at, pages, &child),
         ];
         let refused = results
             .iter()
@@ -478,7 +536,6 @@ fn bad_ranges() -> Result<(), String> {
         if at < PAGE_SIZE || at >= USER_END {
             check!(space.resolve_write(at).is_err(), "{at:#x} is resolved");
             check!(space.query(at).is_none(), "{at:#x} is mapped");
-            check!(!space.unmap_if(at, 0), "{at:#x} is unmapped");
             check!(
                 !space.make_writable_if(at, 0, || true),
                 "{at:#x} is writable"
@@ -489,7 +546,7 @@ fn bad_ranges() -> Result<(), String> {
     let two = space.map(at(0), run, UserProt::READ, Sharing::Plain);
     check!(two == Err(VmError::NotUntyped), "two frames: {two:?}");
     let all = most - 1;
-    let into_itself = space.fork(super::user::CODE, 1, &space, ForkMode::CopyOnWrite);
+    let into_itself = space.fork(super::user::CODE, 1, &space);
     check!(into_itself == Err(VmError::Occupied), "{into_itself:?}");
     let mut done = 0;
     while done < all {
@@ -512,7 +569,7 @@ fn in_pieces() -> Result<(), String> {
             let (at, left) = (from + done * PAGE_SIZE, 700 - done);
             let mapped = space.map_zero(at, left, UserProt::READ_WRITE);
             let changed = space.protect(at, left, UserProt::READ);
-            let forked = space.fork(at, left, &child, ForkMode::CopyOnWrite);
+            let forked = space.fork(at, left, &child);
             let all = [mapped, changed, forked];
             check!(all.iter().all(|done| *done == Ok(expected)), "{all:?}");
             let unmapped = child.unmap(at, left);

@@ -149,7 +149,7 @@ fn vm_error(error: VmError) -> SpaceError {
         VmError::NoMemory => RpcError::NoMemory.into(),
         VmError::Occupied => SpaceError::Occupied,
         VmError::NotMapped | VmError::Denied => SpaceError::NotMapped,
-        VmError::BadAddress | VmError::NotUntyped | VmError::NotOwn => SpaceError::BadAddress,
+        VmError::BadAddress | VmError::NotUntyped => SpaceError::BadAddress,
     }
 }
 

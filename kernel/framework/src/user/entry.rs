@@ -6,11 +6,12 @@
 //! | mark | meaning |
 //! | --- | --- |
 //! | `COPY` | others may have the frame who must not see writes: it is copied before the first |
-//! | `TRACKED` | of a memory object, which wants to know first; writable only if it does |
+//! | `TRACKED` | of a memory object, which can take it away; writable only once it knows |
 //! | `WRITE` | the program may write, once the two above are dealt with |
 //!
-//! What has neither of the first two is writable if it has the third. An entry of a page that may
-//! not even be read is not present for the hardware, and keeps frame and marks.
+//! What has neither of the first two is writable if it has the third. What has both is a memory
+//! object's until the program writes, and then a copy of the space's own. An entry of a page that
+//! may not even be read is not present for the hardware, and keeps frame and marks.
 
 use crate::arch::page::{self, MARKS};
 use crate::arch::types::Rights;
@@ -56,16 +57,20 @@ impl UserProt {
     };
 }
 
-/// Who else may have the frame of a page.
+/// Whose the frame of a page is, and who else may have it. What is not a memory object's is the
+/// space's own, and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nobody, or others who shall see what is written.
+    /// Its own. Nobody else has it, or others who shall see what is written.
     Plain,
-    /// Others who must not see what is written: the page is copied before.
+    /// Its own, and others have it who must not see what is written: the page is copied before.
     CopyOnWrite,
-    /// A memory object that wants to know before the page is written
+    /// A memory object's, which wants to know before the page is written
     /// ([`VmSpace::make_writable_if`](super::VmSpace::make_writable_if)).
     Tracked,
+    /// A memory object's, which must not see what is written: the page is copied before, and is the
+    /// space's own from then on.
+    Borrowed,
 }
 
 /// What is mapped at an address.
@@ -95,6 +100,7 @@ impl Entry {
             Sharing::Plain => 0,
             Sharing::CopyOnWrite => COPY,
             Sharing::Tracked => TRACKED,
+            Sharing::Borrowed => COPY | TRACKED,
         };
         Self::made(frame, prot, mark, mark == 0)
     }
@@ -148,8 +154,24 @@ impl Entry {
         match self.0 & (COPY | TRACKED) {
             0 => Sharing::Plain,
             COPY => Sharing::CopyOnWrite,
-            _ => Sharing::Tracked,
+            TRACKED => Sharing::Tracked,
+            _ => Sharing::Borrowed,
         }
+    }
+
+    /// Whether the page is copied before the program writes.
+    pub(super) fn is_copied(self) -> bool {
+        self.0 & COPY != 0
+    }
+
+    /// Whether a memory object can take the page away.
+    pub(super) fn is_tracked(self) -> bool {
+        self.0 & TRACKED != 0
+    }
+
+    /// Whether it is a page of the space's own.
+    pub(super) fn is_own(self) -> bool {
+        !self.is_empty() && !self.is_tracked()
     }
 
     /// The same page with other rights. A tracked one that could be written still can, if it may.
@@ -159,12 +181,9 @@ impl Entry {
         Self::made(self.frame(), prot, mark, ready)
     }
 
-    /// The same page, of which others must not see writes from now on. A tracked one stays shared.
+    /// The same page of the space's own, of which others must not see writes from now on.
     pub(super) fn copied_on_write(self) -> Self {
-        match self.sharing() {
-            Sharing::Tracked => self,
-            _ => Self::made(self.frame(), self.prot(), COPY, false),
-        }
+        Self::made(self.frame(), self.prot(), COPY, false)
     }
 
     /// A tracked page whose next write is a fault; others are left as they are.

@@ -13,6 +13,6 @@ pub use crate::arch::types::UserEvent;
 pub use crate::arch::user::{Registers, USER_END, UserContext};
 pub use entry::{Mapped, Sharing, UserProt};
 pub use mode::UserMode;
-pub use space::{ForkMode, VmError, VmSpace};
+pub use space::{VmError, VmSpace};
 #[cfg(feature = "selftest")]
 pub(crate) use table::fail_from;

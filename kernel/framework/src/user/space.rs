@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!   less rights:  lock the table -> entries -> flush where the space is loaded -> unlock -> give up frames
-//!   fork:         ... -> entries, a count for the child each -> flush -> unlock -> the child's table, locked by itself
+//!   fork:         ... -> own pages, a count for the child each -> flush -> unlock -> the child's table, locked by itself
 //!   first write:  lock -> alone? writable : a count -> unlock -> copy -> lock -> still that frame? the copy -> flush -> unlock
 //! ```
 //!
@@ -39,19 +39,8 @@ pub enum VmError {
     NotMapped,
     /// The page may not be accessed so, or not yet: see [`VmSpace::resolve_write`].
     Denied,
-    /// A page that is copied on write cannot be shared: it has to be the space's own first.
-    NotOwn,
     /// No memory for page tables or pages, or too many owners of a frame.
     NoMemory,
-}
-
-/// What a fork makes of the pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ForkMode {
-    /// Both spaces see what either writes.
-    Share,
-    /// Neither sees what the other writes from now on; tracked pages stay shared.
-    CopyOnWrite,
 }
 
 /// A user address space.
@@ -60,6 +49,8 @@ pub struct VmSpace {
     root: u64,
     /// Page tables that it has, the top one included. It never has fewer than before.
     tables: AtomicUsize,
+    /// Pages that are its own.
+    own: AtomicUsize,
 }
 
 impl VmSpace {
@@ -70,6 +61,7 @@ impl VmSpace {
         Ok(Self {
             root,
             tables: AtomicUsize::new(1),
+            own: AtomicUsize::new(0),
         })
     }
 
@@ -81,6 +73,20 @@ impl VmSpace {
         prot: UserProt,
         sharing: Sharing,
     ) -> Result<(), VmError> {
+        self.map_if(at, frame, prot, sharing, || true).map(drop)
+    }
+
+    /// Maps a frame at `at`, if `may` says so, which is called with the table locked and interrupts
+    /// off; whether it did. The address space becomes an owner of it; else it is given up. Whoever
+    /// makes `may` say no and then unmaps `at` either finds the page, or it is never mapped.
+    pub fn map_if(
+        &self,
+        at: usize,
+        frame: Frames,
+        prot: UserProt,
+        sharing: Sharing,
+        may: impl FnOnce() -> bool,
+    ) -> Result<bool, VmError> {
         if frame.kind() != FrameKind::Untyped || frame.count() != 1 {
             return Err(VmError::NotUntyped);
         }
@@ -89,42 +95,71 @@ impl VmSpace {
         if !table.get(at).is_empty() {
             return Err(VmError::Occupied);
         }
-        table.put(at, Entry::new(frame.into_raw(), prot, sharing));
-        Ok(())
+        let may = may();
+        if may {
+            table.put(at, Entry::new(frame.into_raw(), prot, sharing));
+        }
+        Ok(may)
     }
 
-    /// Maps new pages of zeros, of which the space is the only owner. Does a piece; returns how
-    /// many pages are mapped.
+    /// Maps a new page of zeros, of the space's own, if `may` says so, as [`map_if`](Self::map_if)
+    /// does.
+    pub fn map_zero_if(
+        &self,
+        at: usize,
+        prot: UserProt,
+        may: impl FnOnce() -> bool,
+    ) -> Result<bool, VmError> {
+        piece(at, 1)?;
+        let frame = new_page(true).ok_or(VmError::NoMemory)?;
+        self.map_if(at, frame, prot, Sharing::Plain, may)
+    }
+
+    /// Maps new pages of zeros. Does a piece; returns how many pages are mapped.
     pub fn map_zero(&self, at: usize, pages: usize, prot: UserProt) -> Result<usize, VmError> {
         each(at, piece(at, pages)?, |page| {
-            let frame = new_page(true).ok_or(VmError::NoMemory)?;
-            self.map(page, frame, prot, Sharing::Plain)
+            self.map_zero_if(page, prot, || true).map(drop)
         })
     }
 
     /// Unmaps what is mapped, and gives the frames up once no processor has the translations. Does
     /// a piece; returns how many pages that was, those included where nothing was mapped.
     pub fn unmap(&self, at: usize, pages: usize) -> Result<usize, VmError> {
+        self.take_away(at, pages, |_| true)
+    }
+
+    /// Unmaps pages of memory objects alone, likewise.
+    pub fn unmap_tracked(&self, at: usize, pages: usize) -> Result<usize, VmError> {
+        self.take_away(at, pages, Entry::is_tracked)
+    }
+
+    /// Unmaps the pages that are `meant`.
+    fn take_away(
+        &self,
+        at: usize,
+        pages: usize,
+        meant: impl Fn(Entry) -> bool,
+    ) -> Result<usize, VmError> {
         let count = piece(at, pages)?;
         let table = match self.table(at) {
             Ok(table) => table,
             Err(hole) => return Ok(pages.min(hole)),
         };
         match count {
-            ..=FEW => clear::<FEW>(table, at, count),
-            _ => clear::<TABLE_PAGES>(table, at, count),
+            ..=FEW => clear::<FEW>(table, at, count, meant),
+            _ => clear::<TABLE_PAGES>(table, at, count, meant),
         }
         Ok(count)
     }
 
-    /// Changes what the program may do with pages. Does a piece, up to the first page where nothing
-    /// is mapped; returns how many pages that was.
+    /// Changes what the program may do with the pages that are mapped. Does a piece, as
+    /// [`unmap`](Self::unmap) does.
     pub fn protect(&self, at: usize, pages: usize, prot: UserProt) -> Result<usize, VmError> {
         self.change(at, pages, |old| old.with(prot))
     }
 
     /// Makes the next write to each tracked page a fault; others are left as they are. When it
-    /// returns, no program writes any more. Does a piece as [`protect`](Self::protect) does.
+    /// returns, no program writes any more. Does a piece likewise.
     pub fn write_protect(&self, at: usize, pages: usize) -> Result<usize, VmError> {
         self.change(at, pages, Entry::write_protected)
     }
@@ -137,33 +172,45 @@ impl VmSpace {
         new: impl Fn(Entry) -> Entry,
     ) -> Result<usize, VmError> {
         let count = piece(at, pages)?;
-        let mut table = self.table(at).map_err(|_| VmError::NotMapped)?;
-        each(at, count, |page| {
-            let old = mapped(&table, page)?;
-            table.put(page, new(old));
-            Ok(())
-        })
+        let mut table = match self.table(at) {
+            Ok(table) => table,
+            Err(hole) => return Ok(pages.min(hole)),
+        };
+        for page in addresses(at, count) {
+            let old = table.get(page);
+            if !old.is_empty() {
+                table.put(page, new(old));
+            }
+        }
+        Ok(count)
     }
 
-    /// Maps what is mapped here at the same addresses of `child` as well. Does a piece, up to the
+    /// Maps the space's own pages at the same addresses of `child` as well; neither sees what the
+    /// other writes from now on. Pages of memory objects are left out. Does a piece, up to the
     /// first page that cannot be: where `child` has something, or no further owner fits. Returns
-    /// how many pages that was, those included where nothing is mapped. Pages that were not mapped
-    /// in
-    /// `child` for an error may be copied on write here, which nobody notices.
-    pub fn fork(
-        &self,
-        at: usize,
-        pages: usize,
-        child: &VmSpace,
-        mode: ForkMode,
-    ) -> Result<usize, VmError> {
+    /// how many pages that was, those included that are not mapped there. Pages that were not
+    /// mapped in `child` for an error may be copied on write here, which nobody notices.
+    pub fn fork(&self, at: usize, pages: usize, child: &VmSpace) -> Result<usize, VmError> {
         let count = piece(at, pages)?;
         if let Err(hole) = paging::directory(self.root, at) {
             return Ok(pages.min(hole / PAGE_SIZE));
         }
         child.make_directory(at)?;
-        let mut shared = Batch::<TABLE_PAGES>::new();
-        let (found, why) = self.share_into(&mut shared, at, count, mode);
+        match count {
+            ..=SOME => self.fork_piece::<SOME>(at, count, child),
+            _ => self.fork_piece::<TABLE_PAGES>(at, count, child),
+        }
+    }
+
+    /// Does [`fork`](Self::fork) with at most `N` pages of one table.
+    fn fork_piece<const N: usize>(
+        &self,
+        at: usize,
+        count: usize,
+        child: &VmSpace,
+    ) -> Result<usize, VmError> {
+        let mut shared = Batch::<N>::new();
+        let (found, why) = self.share_into(&mut shared, at, count);
         let mut table = child.make_table(at)?;
         let result = each(at, found, |page| {
             let index = (page - at) / PAGE_SIZE;
@@ -185,34 +232,26 @@ impl VmSpace {
     /// Fills `shared` with entries for a child, and makes those here what they are to be from now
     /// on. When it returns, no program writes to what is copied on write. Says how many pages were
     /// done, and why not all.
-    fn share_into(
+    fn share_into<const N: usize>(
         &self,
-        shared: &mut Batch<TABLE_PAGES>,
+        shared: &mut Batch<N>,
         at: usize,
         count: usize,
-        mode: ForkMode,
     ) -> (usize, Result<(), VmError>) {
         let Ok(mut table) = self.table(at) else {
             return (count, Ok(()));
         };
         for (index, page) in addresses(at, count).enumerate() {
             let old = table.get(page);
-            if old.is_empty() {
+            if !old.is_own() {
                 continue;
             }
-            let new = match mode {
-                ForkMode::CopyOnWrite => old.copied_on_write(),
-                ForkMode::Share if old.sharing() == Sharing::CopyOnWrite => {
-                    return (index, Err(VmError::NotOwn));
-                }
-                ForkMode::Share => old,
-            };
             // SAFETY: the entry is not empty and stays while the table is locked.
             let Ok(frame) = (unsafe { old.share() }) else {
                 return (index, Err(VmError::NoMemory));
             };
-            // The child's first write to a tracked page is made known, too.
-            shared.keep(index, new.write_protected());
+            let new = old.copied_on_write();
+            shared.keep(index, new);
             frame.into_raw();
             table.put(page, new);
         }
@@ -234,7 +273,7 @@ impl VmSpace {
         unsafe { untyped::copy(from, to, PAGE_SIZE) };
         let mut table = self.table(at).map_err(|_| VmError::NotMapped)?;
         let now = table.get(at);
-        let is_same = now.frame() == old.physical() && now.sharing() == Sharing::CopyOnWrite;
+        let is_same = now.frame() == old.physical() && now.is_copied();
         if is_same && now.prot().write {
             let copy = Entry::new(new.into_raw(), now.prot(), Sharing::Plain);
             let gone = table.put(at, copy);
@@ -262,7 +301,8 @@ impl VmSpace {
         if old.sharing() == Sharing::Tracked {
             return Err(VmError::Denied);
         }
-        // SAFETY: the entry is not empty and stays while the table is locked.
+        // SAFETY: the entry is not empty and stays while the table is locked. Alone it has also
+        // what was a memory object's.
         if unsafe { old.lent() }.owners() == 1 {
             table.put(at, Entry::new(old.frame(), old.prot(), Sharing::Plain));
             return Ok(None);
@@ -290,26 +330,14 @@ impl VmSpace {
         true
     }
 
-    /// Unmaps the page at `at` if it is the frame at physical address `frame`, and gives the frame
-    /// up once no processor has the translation. Says whether it did.
-    pub fn unmap_if(&self, at: usize, frame: u64) -> bool {
-        let Some(mut table) = self.table_if(at) else {
-            return false;
-        };
-        let old = table.get(at);
-        if old.is_empty() || old.frame() != frame {
-            return false;
-        }
-        let gone = table.put(at, Entry::EMPTY);
-        drop(table);
-        // SAFETY: it was taken out of the table, and the drop has flushed.
-        drop(unsafe { gone.into_frame() });
-        true
-    }
-
     /// Pages of memory that its tables take.
     pub fn tables(&self) -> usize {
         self.tables.load(Ordering::Relaxed)
+    }
+
+    /// Pages of memory that are its own, each counted here whoever else has it.
+    pub fn own_pages(&self) -> usize {
+        self.own.load(Ordering::Relaxed)
     }
 
     /// What is mapped at `at`, at this moment.
@@ -377,7 +405,7 @@ impl VmSpace {
     /// The table of `at`, locked; or, if there is none, how many pages from `at` on have none.
     fn table(&self, at: usize) -> Result<Table<'_>, usize> {
         match paging::directory(self.root, at) {
-            Ok(directory) => Ok(Table::lock(self.root, directory)),
+            Ok(directory) => Ok(Table::lock(self.root, directory, &self.own)),
             Err(bytes) => Err(bytes / PAGE_SIZE),
         }
     }
@@ -390,7 +418,7 @@ impl VmSpace {
 
     /// The table of `at`, made if there is none, and locked.
     fn make_table(&self, at: usize) -> Result<Table<'_>, VmError> {
-        Ok(Table::lock(self.root, self.make_directory(at)?))
+        Ok(Table::lock(self.root, self.make_directory(at)?, &self.own))
     }
 
     /// The entry that leads to the table of `at`, which is made if there is none.
@@ -439,14 +467,19 @@ impl Drop for VmSpace {
     }
 }
 
-/// So many pages are unmapped without an array for a whole table.
+/// So many pages are unmapped, and forked, without an array for a whole table.
 const FEW: usize = 16;
+const SOME: usize = 64;
 
-/// Clears the entries of `count` pages, at most `N`, and gives the frames up after the flush.
-fn clear<const N: usize>(mut table: Table, at: usize, count: usize) {
+/// Clears those entries of `count` pages, at most `N`, that are `meant`, and gives the frames up
+/// after the flush.
+fn clear<const N: usize>(mut table: Table, at: usize, count: usize, meant: impl Fn(Entry) -> bool) {
     let mut gone = Batch::<N>::new();
     for (index, page) in addresses(at, count).enumerate() {
-        gone.keep(index, table.put(page, Entry::EMPTY));
+        let old = table.get(page);
+        if !old.is_empty() && meant(old) {
+            gone.keep(index, table.put(page, Entry::EMPTY));
+        }
     }
     drop(table);
 }

@@ -25,6 +25,8 @@ const LOCKED: u64 = MARKS[0];
 pub(super) struct Table<'a> {
     root: u64,
     directory: &'a AtomicU64,
+    /// Pages of the space's own, and by how many there are more now.
+    own: (&'a AtomicUsize, isize),
     /// First and last address whose translation may have to be forgotten.
     stale: Option<(usize, usize)>,
     /// Dropped after `drop` below.
@@ -32,8 +34,9 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Waits for the table below `directory`, of the space with the top-level table `root`.
-    pub(super) fn lock(root: u64, directory: &'a AtomicU64) -> Self {
+    /// Waits for the table below `directory`, of the space with the top-level table `root` and
+    /// `own` pages that are its own.
+    pub(super) fn lock(root: u64, directory: &'a AtomicU64, own: &'a AtomicUsize) -> Self {
         let irq = IrqOff::new();
         while directory.fetch_or(LOCKED, Ordering::Acquire) & LOCKED != 0 {
             while directory.load(Ordering::Relaxed) & LOCKED != 0 {
@@ -44,6 +47,7 @@ impl<'a> Table<'a> {
         Self {
             root,
             directory,
+            own: (own, 0),
             stale: None,
             _irq: irq,
         }
@@ -67,6 +71,7 @@ impl<'a> Table<'a> {
             let (first, last) = self.stale.unwrap_or((at, at));
             self.stale = Some((first.min(at), last.max(at)));
         }
+        self.own.1 += isize::from(new.is_own()) - isize::from(old.is_own());
         old
     }
 }
@@ -75,6 +80,10 @@ impl Drop for Table<'_> {
     fn drop(&mut self) {
         if let Some((first, last)) = self.stale {
             smp::flush_table(self.root, first, (last - first) / PAGE_SIZE + 1);
+        }
+        match self.own {
+            (_, 0) => {}
+            (own, more) => drop(own.fetch_add(more as usize, Ordering::Relaxed)),
         }
         self.directory.fetch_and(!LOCKED, Ordering::Release);
     }
