@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use interfaces::{MemoryError, PageKind, PageTags, RpcError, VmoFill, VmoInfo};
 use isolation::lock::Lock;
 use isolation::platform::PAGE;
-use pages::{Bytes, Cleaned, Entry, Fresh, Held, Load, Missing, Pool, Seal};
+use pages::{Bytes, Cleaned, Entry, Fresh, Held, Load, Missing, Pool, Seal, Writing};
 
 pub use super::index::MOST_PAGES;
 
@@ -217,15 +217,22 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// # Errors
     /// Not one byte can be written; why.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<usize> {
-        let writing = self.seal.begin_write().map_err(|_| MemoryError::Sealed)?;
+        let _writing = self.begin_write()?;
         let mut left = bytes;
-        let result = in_pages(offset, bytes.len(), |page, at, count| {
+        in_pages(offset, bytes.len(), |page, at, count| {
+            // Who seals does not wait for a long write.
+            if self.seal.is_closed() {
+                return Err(MemoryError::Sealed);
+            }
             let (now, later) = left.split_at(count);
             left = later;
             self.write_page(page, at, now)
-        });
-        drop(writing);
-        result
+        })
+    }
+
+    /// Begins to change it.
+    fn begin_write(&self) -> Result<Writing<'_, AtomicU64>> {
+        self.seal.begin_write().map_err(|_| MemoryError::Sealed)
     }
 
     fn write_page(&self, page: u64, at: usize, bytes: &[u8]) -> Result<()> {
@@ -358,7 +365,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         if limit > MOST_PAGES {
             return Err(MemoryError::Beyond);
         }
-        let _writing = self.seal.begin_write().map_err(|_| MemoryError::Sealed)?;
+        let _writing = self.begin_write()?;
         {
             let mut state = self.state.lock();
             // Who cuts for a lower limit would take away what came after a higher one.
@@ -375,7 +382,8 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         Ok(())
     }
 
-    /// Lets nobody change it any more.
+    /// Lets nobody change it any more: no page comes, goes or changes. Loads under way bring
+    /// nothing.
     ///
     /// # Errors
     /// `Rpc(Busy)`: a write is under way.
@@ -563,7 +571,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         unmap: impl Fn(),
     ) -> core::result::Result<(), E> {
         let writing = match write {
-            true => Some(self.seal.begin_write().map_err(|_| MemoryError::Sealed)?),
+            true => Some(self.begin_write()?),
             false => None,
         };
         loop {
@@ -611,7 +619,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// # Errors
     /// [`MemoryError::Sealed`], [`MemoryError::Beyond`].
     pub fn cut(&self, first: u64, count: u64) -> Result<u64> {
-        let _writing = self.seal.begin_write().map_err(|_| MemoryError::Sealed)?;
+        let _writing = self.begin_write()?;
         let range = self.range(first, count)?;
         let mut from = range.start;
         while let Some(next) = self.each_leaf(from, range.end, |entry| entry.cut()) {
@@ -623,13 +631,9 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// Takes the memory of clean pages away that nobody uses; how many.
     ///
     /// # Errors
-    /// [`MemoryError::Sealed`] of an object of zeros, whose content would be lost;
-    /// [`MemoryError::Beyond`].
+    /// [`MemoryError::Sealed`]: what came again could be something else. [`MemoryError::Beyond`].
     pub fn evict(&self, first: u64, count: u64) -> Result<u64> {
-        let _writing = match self.fill {
-            VmoFill::Zero => Some(self.seal.begin_write().map_err(|_| MemoryError::Sealed)?),
-            VmoFill::Load => None,
-        };
+        let _writing = self.begin_write()?;
         let range = self.range(first, count)?;
         let evicted = core::cell::Cell::new(0);
         let take = |entry: &Entry<F>| {
@@ -664,6 +668,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         if self.fill == VmoFill::Zero {
             return Err(MemoryError::Invalid);
         }
+        let _writing = self.begin_write()?;
         let range = self.range(first, count)?;
         let mut done = 0;
         for page in range {
@@ -748,12 +753,13 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     ///
     /// # Errors
     /// [`MemoryError::Invalid`]: no whole number of pages, or more than [`AT_ONCE`].
-    /// [`MemoryError::Beyond`].
+    /// [`MemoryError::Beyond`], [`MemoryError::Sealed`].
     pub fn end_load(&self, first: u64, content: &[u8]) -> Result<u64> {
         let count = (content.len() / PAGE) as u64;
         if !content.len().is_multiple_of(PAGE) || count > AT_ONCE {
             return Err(MemoryError::Invalid);
         }
+        let _writing = self.begin_write()?;
         let range = self.range(first, count)?;
         let mut ended = 0;
         for (page, bytes) in range.zip(content.chunks_exact(PAGE)) {

@@ -391,6 +391,26 @@ fn what_is_written_during_a_write_back_is_written_back_again() {
     assert_eq!(memory.used() as u64, object.info().pages);
 }
 
+/// A sealed object is as it was, whatever its owner does.
+#[test]
+fn nothing_comes_or_goes_after_a_seal() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let object = object(memory, &purse, 100, VmoFill::Load);
+    let content = [7; PAGE as usize];
+    assert_eq!(object.load(&purse, 0, 2), Ok(2));
+    assert_eq!(object.end_load(0, &content), Ok(1));
+    object.seal().expect("nobody writes");
+    assert_eq!(object.end_load(1, &content), Err(MemoryError::Sealed));
+    assert_eq!(object.load(&purse, 2, 1), Err(MemoryError::Sealed));
+    assert_eq!(object.evict(0, 10), Err(MemoryError::Sealed));
+    assert_eq!(object.cut(0, 10), Err(MemoryError::Sealed));
+    assert_eq!(object.set_limit(50), Err(MemoryError::Sealed));
+    assert_eq!(put(&object, 0, 1), Err(MemoryError::Sealed));
+    assert_eq!(object.break_off(1, 1), Ok(1));
+    assert_eq!(word(&object, 0), Ok(0x0707_0707_0707_0707));
+    assert_eq!(word(&object, 1), Err(MemoryError::Absent));
+}
+
 /// Lists grow with what is under way, and nobody gets them for nothing.
 #[test]
 fn what_is_under_way_is_paid_for() {
