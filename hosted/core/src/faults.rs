@@ -1,10 +1,11 @@
 //! Carries out fault campaigns: the campaign itself is in `lab/faults`.
 
+use crate::frames::POOL;
 use crate::host::{bytes, heap_bytes, host};
-use crate::machine::objects;
 use abi::Handle;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use faults::Ground;
+use services::KernelObjects;
 
 static REPORT: AtomicUsize = AtomicUsize::new(0);
 
@@ -20,7 +21,7 @@ pub unsafe extern "C" fn run(plan: usize, len: usize, report: usize) -> u32 {
         image: |path| Some(crate::machine::named(path)?.content),
         free: || (host().memory)(1),
         heap: || heap_bytes() as u64,
-        objects: || Handle::new(objects()),
+        objects: || Handle::new(KernelObjects(POOL)),
         report: tell,
         stack_extra: 0,
         slack: 0,

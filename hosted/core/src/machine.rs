@@ -1,6 +1,6 @@
 //! Archive, command line, power switch and memory of the process as interface objects.
 
-use crate::frames::{Counted, POOL};
+use crate::frames::POOL;
 use crate::host::{bytes, host};
 use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use hosted_core::File;
@@ -9,7 +9,7 @@ use interfaces::{
     Monitor, Power,
 };
 use services::{
-    Auditor, Control, ImageLoader, KernelEvents, KernelMonitor, KernelObjects, Machine, Registry,
+    Auditor, Control, ImageLoader, KernelEvents, KernelMonitor, KernelObjects, Machine,
 };
 
 /// A file that the launcher was given.
@@ -117,17 +117,6 @@ impl Machine for ProcessMachine {
     }
 }
 
-/// All memory objects.
-static OBJECTS: Registry<Counted> = Registry::new();
-
-/// The maker of memory objects.
-pub fn objects() -> KernelObjects<Counted> {
-    KernelObjects {
-        pool: POOL,
-        registry: &OBJECTS,
-    }
-}
-
 /// The core's service of this name; none if it has no such.
 ///
 /// # Errors
@@ -139,7 +128,7 @@ pub fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
         "power" => Handle::<dyn Power>::new(ProcessEnd)?.into_any(),
         "events" => Handle::<dyn Events>::new(KernelEvents)?.into_any(),
-        "objects" => Handle::<dyn MemoryObjects>::new(objects())?.into_any(),
+        "objects" => Handle::<dyn MemoryObjects>::new(KernelObjects(POOL))?.into_any(),
         "archive" => Handle::<dyn Archive>::new(Files)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(NoLine)?.into_any(),
         "auditor" => Handle::<dyn HeapAudit>::new(Auditor)?.into_any(),

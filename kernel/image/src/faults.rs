@@ -4,12 +4,13 @@
 //! run is a line `fault JSON` in the log.
 
 use crate::machine::{files, switch_off};
-use crate::space::objects;
 use abi::Handle;
 use abi::shared::CHUNK_BYTES;
 use faults::Ground;
 use framework::kprintln;
+use framework::mem::untyped::POOL;
 use isolation::platform::PAGE;
+use services::KernelObjects;
 
 /// How many times slower than a processor QEMU is, roughly.
 const STRETCH: u64 = 20;
@@ -28,7 +29,7 @@ pub fn run() -> ! {
         free: || (framework::mem::frames::stats().free * PAGE) as u64,
         // It is made of frames.
         heap: || 0,
-        objects: || Handle::new(objects()),
+        objects: || Handle::new(KernelObjects(POOL)),
         report: |line| kprintln!("fault {line}"),
         stack_extra: 0,
         // The kernel's heap takes frames in runs, and keeps page tables.

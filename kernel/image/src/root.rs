@@ -3,12 +3,13 @@
 
 use crate::hardware::MachineHardware;
 use crate::machine::{BareMachine, BootArchive, BootLine, PowerSwitch, files, switch_off};
-use crate::space::{Spaces, objects};
+use crate::space::Spaces;
 use abi::image::PORT_OFFER;
 use abi::{AnyHandle, Handle, RVec, RpcError, Text};
 use alloc::sync::Arc;
 use core::fmt::Write as _;
 use framework::kprintln;
+use framework::mem::untyped::POOL;
 use interfaces::{
     AddressSpaces, Archive, CommandLine, DomainControl, Events, Hardware, Legacy, Loader,
     MemoryObjects, MemoryWatch, Monitor, Power,
@@ -16,7 +17,9 @@ use interfaces::{
 use isolation::domain::group::GroupSpec;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared, StartError};
-use services::{Bequest, Control, ImageLoader, KernelEvents, KernelMemory, KernelMonitor, Left};
+use services::{
+    Bequest, Control, ImageLoader, KernelEvents, KernelMemory, KernelMonitor, KernelObjects, Left,
+};
 
 /// Where the image of `init` is in the archive. The word `root=PATH` on the command line has
 /// another domain started in its place, with the same grants and the options that the word
@@ -112,7 +115,7 @@ fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "loader" => Handle::<dyn Loader>::new(ImageLoader)?.into_any(),
         "monitor" => Handle::<dyn Monitor>::new(KernelMonitor(BareMachine))?.into_any(),
         "memory" => Handle::<dyn MemoryWatch>::new(KernelMemory(BareMachine))?.into_any(),
-        "objects" => Handle::<dyn MemoryObjects>::new(objects())?.into_any(),
+        "objects" => Handle::<dyn MemoryObjects>::new(KernelObjects(POOL))?.into_any(),
         "spaces" => Handle::<dyn AddressSpaces>::new(Spaces)?.into_any(),
         "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
         "hardware" => Handle::<dyn Hardware>::new(MachineHardware)?.into_any(),

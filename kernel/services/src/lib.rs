@@ -25,4 +25,4 @@ pub use legacy::{Bequest, Left};
 pub use loader::ImageLoader;
 pub use memory::KernelMemory;
 pub use monitor::{Control, KernelMonitor, Machine};
-pub use vmo::{KernelObjects, Registry};
+pub use vmo::KernelObjects;

@@ -6,8 +6,9 @@
 
 use core::hint::black_box;
 use interfaces::{
-    DmaAllocator, Events, Handle, Image, Loader, MemoryObjects, Misdeed, Nest, NewEvent, RRef,
-    RVec, Raiser, RpcError, RpcResult, Subject, VmoOwner, VmoView, WaitWord,
+    AddressSpace, AddressSpaces, DmaAllocator, Events, Handle, Image, Loader, MemoryObjects,
+    Misdeed, Nest, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject, VmoOwner, VmoView,
+    WaitWord,
 };
 
 /// The domain's entry.
@@ -146,6 +147,19 @@ impl Subject for Forwarder {
     }
 
     fn churn(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn make_space(&self, _: Handle<dyn AddressSpaces>) -> RpcResult<Handle<dyn AddressSpace>> {
+        Err(RpcError::Refused)
+    }
+
+    fn fork_often(
+        &self,
+        _: Handle<dyn AddressSpaces>,
+        _: Handle<dyn VmoView>,
+        _: u64,
+    ) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

@@ -3,8 +3,9 @@
 use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
 use interfaces::{
-    DmaAllocator, Domain, DomainSpec, Events, Handle, Image, Loader, MemoryObjects, NewEvent, RRef,
-    RVec, Raiser, RpcError, RpcResult, Subject, VmoOwner, VmoView, WaitWord,
+    AddressSpace, AddressSpaces, DmaAllocator, Domain, DomainSpec, Events, Handle, Image, Loader,
+    MemoryObjects, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject, VmoOwner, VmoView,
+    WaitWord,
 };
 
 /// The tests of this file.
@@ -221,6 +222,19 @@ impl Subject for Mine {
     }
 
     fn churn(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn make_space(&self, _: Handle<dyn AddressSpaces>) -> RpcResult<Handle<dyn AddressSpace>> {
+        Err(RpcError::Refused)
+    }
+
+    fn fork_often(
+        &self,
+        _: Handle<dyn AddressSpaces>,
+        _: Handle<dyn VmoView>,
+        _: u64,
+    ) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

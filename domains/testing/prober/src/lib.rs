@@ -17,6 +17,7 @@ mod counts;
 mod crashes;
 mod deadlines;
 mod events;
+mod forks;
 mod gauge;
 mod handles;
 mod hostile;
@@ -90,7 +91,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 19] = [
+    let groups: [&[Test]; 20] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -100,6 +101,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         objects::TESTS,
         events::TESTS,
         spaces::TESTS,
+        forks::TESTS,
         budgets::TESTS,
         limits::TESTS,
         threads::TESTS,

@@ -26,20 +26,21 @@ pub const TESTS: &[Test] = &[
     ("spaces-among-dying-domains", dying),
 ];
 
-const PAGE: u64 = 4096;
-const AT: u64 = 0x40_0000;
+pub const PAGE: u64 = 4096;
+pub const AT: u64 = 0x40_0000;
 
-const ALL: VmoRights = VmoRights {
+pub const ALL: VmoRights = VmoRights {
     read: true,
     write: true,
     map: true,
     execute: true,
 };
-const WRITE: Protection = Protection {
+pub const WRITE: Protection = Protection {
     write: true,
-    execute: false,
+    ..READ
 };
-const READ: Protection = Protection {
+pub const READ: Protection = Protection {
+    read: true,
     write: false,
     execute: false,
 };
@@ -48,24 +49,24 @@ type Space = Handle<dyn AddressSpace>;
 type Owner = Handle<dyn VmoOwner>;
 
 /// A new space; none where there are none.
-fn space(lab: &Lab) -> Result<Option<Space>, String> {
+pub fn space(lab: &Lab) -> Result<Option<Space>, String> {
     let spaces = lab.spaces.as_ref();
     spaces.map(|it| it.create().map_err(say)).transpose()
 }
 
-fn object(lab: &Lab, limit: u64, fill: VmoFill) -> Result<Owner, String> {
+pub fn object(lab: &Lab, limit: u64, fill: VmoFill) -> Result<Owner, String> {
     let objects = lab.objects.as_ref().ok_or("nobody makes objects")?;
     objects.create(limit, fill).map_err(say)
 }
 
 /// Maps all of an object.
-fn map(space: &Space, at: u64, owner: &Owner, count: u64, how: Protection) -> Verdict {
+pub fn map(space: &Space, at: u64, owner: &Owner, count: u64, how: Protection) -> Verdict {
     let view = owner.view(ALL).map_err(say)?;
     space.map(at, view, 0, count, how).map_err(say)
 }
 
 /// What a program reads at `at`, a fault included.
-fn peek(space: &Space, at: u64) -> Result<[u8; 8], SpaceError> {
+pub fn peek(space: &Space, at: u64) -> Result<[u8; 8], SpaceError> {
     let look = || -> Result<[u8; 8], SpaceError> {
         let buffer = RVec::filled(0xaa, 8).map_err(SpaceError::Rpc)?;
         let (bytes, _) = space.read(at, buffer)?;
@@ -81,7 +82,7 @@ fn peek(space: &Space, at: u64) -> Result<[u8; 8], SpaceError> {
 }
 
 /// What a program writes at `at`, a fault included.
-fn poke(space: &Space, at: u64, bytes: [u8; 8]) -> Result<(), SpaceError> {
+pub fn poke(space: &Space, at: u64, bytes: [u8; 8]) -> Result<(), SpaceError> {
     let data = RVec::from_slice(&bytes).map_err(SpaceError::Rpc)?;
     match space.write(at, &data) {
         Err(SpaceError::NotMapped) => {
@@ -140,8 +141,8 @@ fn rights(lab: &Lab) -> Verdict {
                 ..ALL
             },
             Protection {
-                write: false,
                 execute: true,
+                ..READ
             },
         ),
     ];
@@ -352,8 +353,14 @@ fn gone(lab: &Lab) -> Verdict {
         return Ok(());
     };
     drop(first);
-    let notes = || Ok::<_, String>(lab.info(domain_rt::self_id())?.ok_or("no self")?.note_bytes);
-    let before = notes()?;
+    let charged = || {
+        Ok::<_, String>(
+            lab.info(domain_rt::self_id())?
+                .ok_or("no self")?
+                .object_bytes,
+        )
+    };
+    let before = charged()?;
     lab.conserves_memory(|| {
         let owner = object(lab, 40, VmoFill::Zero)?;
         let space = space(lab)?.ok_or("there is none")?;
@@ -364,11 +371,11 @@ fn gone(lab: &Lab) -> Verdict {
             space.map(at, view, index, 1, WRITE).map_err(say)?;
             poke(&space, at, [3; 8]).map_err(say)?;
         }
-        let tables = notes()? - before;
+        let tables = charged()? - before;
         ensure!(tables > 80 * PAGE, "{tables} bytes for 80 page tables");
         Ok(())
     })?;
-    let after = notes()?;
+    let after = charged()?;
     ensure!(
         after <= before,
         "{} bytes are still charged",

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod deadlines;
+mod spaces;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,9 +21,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, memory, thread, time};
 use interfaces::{
-    DmaAllocator, DmaMemory, Events, Fired, Handle, HardwareError, Image, Loader, MemoryError,
-    MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject,
-    VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
+    AddressSpace, AddressSpaces, DmaAllocator, DmaMemory, Events, Fired, Handle, HardwareError,
+    Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec, Raiser,
+    RpcError, RpcResult, SpaceError, Subject, VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -610,6 +611,22 @@ impl Subject for Rogue {
                 Err(error) => return Err(rpc(error)),
             }
         }
+    }
+
+    fn make_space(&self, maker: Handle<dyn AddressSpaces>) -> RpcResult<Handle<dyn AddressSpace>> {
+        maker.create().map_err(|error| match error {
+            SpaceError::Rpc(error) => error,
+            _ => RpcError::Refused,
+        })
+    }
+
+    fn fork_often(
+        &self,
+        maker: Handle<dyn AddressSpaces>,
+        object: Handle<dyn VmoView>,
+        seed: u64,
+    ) -> RpcResult<u64> {
+        spaces::fork_often(&maker, &object, seed)
     }
 
     fn make_event(&self, events: Handle<dyn Events>) -> RpcResult<NewEvent> {

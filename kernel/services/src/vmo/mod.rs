@@ -15,76 +15,34 @@ pub mod payer;
 #[cfg(test)]
 mod tests;
 
-use abi::handle::is_kernel_object;
-use alloc::collections::BTreeMap;
-use alloc::sync::{Arc, Weak};
-use core::ops::Deref;
+use alloc::sync::Arc;
 use interfaces::{
     Handle, MemoryError, MemoryObjects, PageKind, PageTags, RVec, RpcError, RpcResult, VmoFill,
     VmoInfo, VmoOwner, VmoRights, VmoView,
 };
+use isolation::call::handle::kernel_object;
 use isolation::call::thread::caller;
-use isolation::lock::Lock;
 use isolation::platform::platform;
 use object::Vmo;
 use pages::{Bytes, Pool};
 use payer::Domain;
 
-/// An object that can be found by its number.
-pub struct Object<F: Bytes + 'static> {
-    vmo: Vmo<F, Domain>,
-    registry: &'static Registry<F>,
-}
+/// A memory object that a domain pays for.
+pub type Object<F> = Vmo<F, Domain>;
 
-impl<F: Bytes> Deref for Object<F> {
-    type Target = Vmo<F, Domain>;
-    fn deref(&self) -> &Vmo<F, Domain> {
-        &self.vmo
-    }
-}
-
-impl<F: Bytes> Drop for Object<F> {
-    fn drop(&mut self) {
-        self.registry.0.lock().remove(&self.vmo.number);
-    }
-}
-
-/// All objects, by their numbers: for those in the kernel who are given a handle to one.
-pub struct Registry<F: Bytes + 'static>(Lock<BTreeMap<u64, Weak<Object<F>>>>);
-
-impl<F: Bytes> Registry<F> {
-    /// Of none so far.
-    pub const fn new() -> Self {
-        Registry(Lock::new(BTreeMap::new()))
-    }
-
-    /// The object that `view` leads to, and what it may be used for. `None`: it is no view of the
-    /// kernel's.
-    pub fn find(&self, view: &Handle<dyn VmoView>) -> Option<(Arc<Object<F>>, VmoRights)> {
-        if !is_kernel_object(view) {
-            return None;
-        }
-        let (number, rights) = (view.number().ok()?, view.rights().ok()?);
-        let object = self.0.lock().get(&number).and_then(Weak::upgrade)?;
-        Some((object, rights))
-    }
-}
-
-impl<F: Bytes> Default for Registry<F> {
-    fn default() -> Self {
-        Registry::new()
-    }
+/// The object that `view` leads to, and what it may be used for. `None`: it is no view of the
+/// kernel's.
+pub fn viewed<F: Bytes + Send + Sync + 'static>(
+    view: &Handle<dyn VmoView>,
+) -> Option<(Arc<Object<F>>, VmoRights)> {
+    let view: &View<F> = kernel_object(view)?;
+    Some((view.object.clone(), view.rights))
 }
 
 type Result<T> = core::result::Result<T, MemoryError>;
 
 /// Makes memory objects of frames from a pool.
-pub struct KernelObjects<F: Bytes + 'static> {
-    /// Where frames come from.
-    pub pool: Pool<F>,
-    /// Where objects are found.
-    pub registry: &'static Registry<F>,
-}
+pub struct KernelObjects<F: Bytes>(pub Pool<F>);
 
 impl<F: Bytes + Send + Sync + 'static> MemoryObjects for KernelObjects<F> {
     fn create(&self, limit: u64, fill: VmoFill) -> Result<Handle<dyn VmoOwner>> {
@@ -92,17 +50,12 @@ impl<F: Bytes + Send + Sync + 'static> MemoryObjects for KernelObjects<F> {
         if !platform().can_note() {
             return Err(RpcError::NoMemory.into());
         }
-        let object = Arc::new(Object {
-            vmo: Vmo::new(self.pool, Domain(caller()), limit, fill)?,
-            registry: self.registry,
-        });
-        let found = Arc::downgrade(&object);
-        self.registry.0.lock().insert(object.number, found);
-        Ok(Handle::<dyn VmoOwner>::new(Owner(object))?)
+        let object = Vmo::new(self.0, Domain(caller()), limit, fill)?;
+        Ok(Handle::<dyn VmoOwner>::new(Owner(Arc::new(object)))?)
     }
 }
 
-struct Owner<F: Bytes + 'static>(Arc<Object<F>>);
+struct Owner<F: Bytes>(Arc<Object<F>>);
 
 impl<F: Bytes + Send + Sync + 'static> VmoOwner for Owner<F> {
     fn view(&self, rights: VmoRights) -> Result<Handle<dyn VmoView>> {
@@ -166,7 +119,7 @@ impl<F: Bytes + Send + Sync + 'static> VmoOwner for Owner<F> {
     }
 }
 
-struct View<F: Bytes + 'static> {
+struct View<F: Bytes> {
     object: Arc<Object<F>>,
     rights: VmoRights,
 }
@@ -194,10 +147,6 @@ fn both(a: VmoRights, b: VmoRights) -> VmoRights {
 }
 
 impl<F: Bytes + Send + Sync + 'static> VmoView for View<F> {
-    fn number(&self) -> RpcResult<u64> {
-        Ok(self.object.number)
-    }
-
     fn rights(&self) -> RpcResult<VmoRights> {
         Ok(self.rights)
     }

@@ -25,8 +25,6 @@ const NO_MEMORY: MemoryError = MemoryError::Rpc(RpcError::NoMemory);
 
 /// A memory object.
 pub struct Vmo<F: Bytes, P: Payer> {
-    /// Its number, never used again.
-    pub number: u64,
     fill: VmoFill,
     /// It has no page from this one on. Changes under the lock.
     limit: AtomicU64,
@@ -57,17 +55,20 @@ struct State<F: Bytes, P: Payer> {
 struct Mapping {
     number: u64,
     space: Weak<dyn Mapped>,
+    /// Where the first of them is there, as the number of a page.
+    at: u64,
     pages: Range<u64>,
 }
 
-/// An address space in which pages of objects are mapped. What is called here has no lock of an
-/// object.
+/// An address space in which pages of objects are mapped. It is called without a lock of an object,
+/// and meant are pages by their numbers in the space: also where others have been mapped since, who
+/// then meet a fault that they need not have met.
 pub trait Mapped: Send + Sync {
-    /// Unmaps pages, wherever mapping `number` has them; none of them is reached by its translation
+    /// Unmaps those of these pages that are an object's; none of them is reached by its translation
     /// afterwards.
-    fn unmap(&self, number: u64, pages: Range<u64>);
-    /// Lets nobody write to pages, wherever mapping `number` has them; nobody does afterwards.
-    fn protect(&self, number: u64, pages: Range<u64>);
+    fn unmap(&self, pages: Range<u64>);
+    /// Lets nobody write to those of these pages that are an object's; nobody does afterwards.
+    fn protect(&self, pages: Range<u64>);
 }
 
 struct Loading<F: Bytes, P> {
@@ -107,8 +108,7 @@ where
     }
 }
 
-/// The numbers of the next object, and of the next mapping of any object.
-static NEXT: AtomicU64 = AtomicU64::new(1);
+/// The number of the next mapping of any object.
 static NEXT_MAPPING: AtomicU64 = AtomicU64::new(1);
 
 /// What becomes of a page that is to be added.
@@ -136,7 +136,6 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             .charge(core::mem::size_of::<Self>())
             .ok_or(NO_MEMORY)?;
         Ok(Vmo {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
             fill,
             limit: AtomicU64::new(limit),
             seal: Seal::open(),
@@ -159,7 +158,6 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     pub fn info(&self) -> VmoInfo {
         let state = self.state.lock();
         VmoInfo {
-            number: self.number,
             limit: self.limit(),
             pages: state.pages,
             bytes: state.charge.bytes() as u64,
@@ -497,9 +495,9 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         Some(behind)
     }
 
-    /// Does `change` to each mapping that has some of these pages: with its space, its number, and
-    /// the pages of these that it has.
-    fn each_mapping(&self, pages: Range<u64>, change: impl Fn(&dyn Mapped, u64, Range<u64>)) {
+    /// Does `change` to each mapping that has some of these pages: with its space, and where it has
+    /// them.
+    fn each_mapping(&self, pages: Range<u64>, change: impl Fn(&dyn Mapped, Range<u64>)) {
         let mut last = 0;
         loop {
             let state = self.state.lock();
@@ -509,31 +507,35 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 return;
             };
             last = found.number;
-            let both = found.pages.start.max(pages.start)..found.pages.end.min(pages.end);
+            let there = |page: u64| {
+                found.at + (page.clamp(found.pages.start, found.pages.end) - found.pages.start)
+            };
+            let there = there(pages.start)..there(pages.end);
             let space = found.space.clone();
             drop(state);
             if let Some(space) = space.upgrade() {
-                change(&*space, last, both);
+                change(&*space, there);
             }
         }
     }
 
     fn unmap(&self, pages: Range<u64>) {
-        self.each_mapping(pages, |space, number, pages| space.unmap(number, pages));
+        self.each_mapping(pages, |space, there| space.unmap(there));
     }
 
     fn protect(&self, pages: Range<u64>) {
-        self.each_mapping(pages, |space, number, pages| space.protect(number, pages));
+        self.each_mapping(pages, |space, there| space.protect(there));
     }
 
-    /// Notes that pages of it may be mapped in `space` from now on; the mapping's number, which no
-    /// other has.
+    /// Notes that `pages` of it may be mapped in `space` from now on, from page `at` of that on;
+    /// the mapping's number, which no other has.
     ///
     /// # Errors
     /// [`MemoryError::Beyond`]; no memory, or too many.
-    pub fn add_mapping(&self, space: Weak<dyn Mapped>, first: u64, count: u64) -> Result<u64> {
-        let end = first.checked_add(count).filter(|end| *end <= self.limit());
-        let pages = first..end.ok_or(MemoryError::Beyond)?;
+    pub fn add_mapping(&self, space: Weak<dyn Mapped>, at: u64, pages: Range<u64>) -> Result<u64> {
+        if pages.end > self.limit() {
+            return Err(MemoryError::Beyond);
+        }
         self.room_for(|state| &mut state.mappings)?;
         let mut state = self.state.lock();
         if state.mappings.len() == state.mappings.capacity() {
@@ -543,6 +545,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         state.mappings.push(Mapping {
             number,
             space,
+            at,
             pages,
         });
         Ok(number)
@@ -557,52 +560,53 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         drop(removed);
     }
 
-    /// Has `map` map a page, with its frame held: for reading, or for writing, and then the page is
-    /// dirty before. If the page has lost the frame or the mark meanwhile, `unmap` undoes it and
-    /// all begins anew.
+    /// Has `enter` map a page, with its frame held, for reading or for writing. It is given a
+    /// function that says, with the page's table locked, whether it still may: whether the page
+    /// has this frame, and, for writing, is marked dirty. `enter` says whether it has mapped the
+    /// page; if not, all begins anew.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read) and [`write`](Self::write), and what `map` says.
+    /// Those of [`read`](Self::read) and [`write`](Self::write), and what `enter` says.
     pub fn map_page<E: From<MemoryError>>(
         &self,
         page: u64,
         write: bool,
-        map: impl Fn(&Held<F>) -> core::result::Result<(), E>,
-        unmap: impl Fn(),
+        enter: impl Fn(&Held<F>, &dyn Fn() -> bool) -> core::result::Result<bool, E>,
     ) -> core::result::Result<(), E> {
-        let writing = match write {
+        let _writing = match write {
             true => Some(self.begin_write()?),
             false => None,
         };
         loop {
-            self.is_within(page)?;
-            let place = match self.index.find(page) {
-                Found::Here(place) => place,
-                Found::Changing => continue,
-                Found::Nothing => {
-                    self.bring(page)?;
-                    continue;
-                }
-            };
-            let held = match place.entry.hold() {
-                Ok(held) => held,
-                Err(_) if !place.is_right() => continue,
-                Err(Missing::Loading) if self.break_off_dead(page) => continue,
-                Err(Missing::Loading) => return Err(MemoryError::Loading.into()),
-                Err(Missing::Absent | Missing::Cut) => {
-                    self.bring(page)?;
-                    continue;
-                }
-            };
-            if !place.is_right() || write && place.entry.mark(&held).is_err() {
+            let Some((place, held)) = self.usable(page)? else {
                 continue;
-            }
-            map(&held)?;
-            if place.is_right() && place.entry.is_still(&held, write) {
-                drop(writing);
+            };
+            let may = || match place.is_right() {
+                true if write => place.entry.mark(&held).is_ok(),
+                is_right => is_right && place.entry.is_still(&held),
+            };
+            if enter(&held, &may)? {
                 return Ok(());
             }
-            unmap();
+        }
+    }
+
+    /// A page that can be used now, with its frame held; `None`: one has to look again.
+    fn usable(&self, page: u64) -> Result<Option<(Place<'_, F>, Held<F>)>> {
+        self.is_within(page)?;
+        let place = match self.index.find(page) {
+            Found::Here(place) => place,
+            Found::Changing => return Ok(None),
+            Found::Nothing => return self.bring(page).map(|()| None),
+        };
+        match place.entry.hold() {
+            Ok(held) => Ok(Some((place, held))),
+            Err(_) if !place.is_right() => Ok(None),
+            Err(Missing::Absent | Missing::Cut) => self.bring(page).map(|()| None),
+            Err(Missing::Loading) => match self.break_off_dead(page) {
+                true => Ok(None),
+                false => Err(MemoryError::Loading),
+            },
         }
     }
 

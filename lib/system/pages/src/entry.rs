@@ -68,8 +68,7 @@ impl<F: Frames> Entry<F> {
         self.page.hold(self.frames)
     }
 
-    /// Marks the page dirty for who is about to write to the frame that he holds. He must not have
-    /// begun: see [`is_still`](Self::is_still).
+    /// Marks the page dirty for who lets somebody write to the frame that he holds.
     ///
     /// # Errors
     /// [`Missing::Cut`]: the page has another frame by now.
@@ -77,10 +76,9 @@ impl<F: Frames> Entry<F> {
         self.page.mark(held)
     }
 
-    /// Whether the page still has the frame that is held, and is dirty if that is asked. Who has
-    /// mapped the frame meanwhile has to undo it, if not.
-    pub fn is_still(&self, held: &Held<F>, dirty: bool) -> bool {
-        self.page.is_still(held, dirty)
+    /// Whether the page still has the frame that is held.
+    pub fn is_still(&self, held: &Held<F>) -> bool {
+        self.page.is_still(held)
     }
 
     /// Gives a page without one a frame.

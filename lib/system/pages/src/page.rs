@@ -173,13 +173,11 @@ impl<W: Word> Page<W> {
         Ok(before & DIRTY == 0)
     }
 
-    /// Whether the page still has the frame that is held, with its content, and is `dirty` if that
-    /// is asked. By a compare-and-swap, not a load, which could be done before what was stored
-    /// earlier: so who has entered the frame into a table sees that the page has lost it, or
-    /// whoever took it away sees the entry.
-    pub(crate) fn is_still<F: Frames>(&self, held: &Held<F>, dirty: bool) -> bool {
-        let word = self.update(Some).unwrap_or(EMPTY);
-        usable(word) == Ok(held.frame) && (word & DIRTY != 0 || !dirty)
+    /// Whether the page still has the frame that is held, with its content. By a compare-and-swap,
+    /// not a load, which could be done before what was stored earlier: so who has made a page table
+    /// for the frame sees that the page has lost it, or whoever took it away sees the table.
+    pub(crate) fn is_still<F: Frames>(&self, held: &Held<F>) -> bool {
+        usable(self.update(Some).unwrap_or(EMPTY)) == Ok(held.frame)
     }
 
     /// Takes the dirty mark away for a write-back, which reads from the frame that is held. `None`:
