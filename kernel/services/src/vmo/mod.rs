@@ -1,6 +1,7 @@
 //! Memory objects: `MemoryObjects`, `VmoOwner` and `VmoView`.
 //!
-//! - [`object`]: an object, without handles;
+//! - [`object`]: an object, without handles, and in it its bytes, changes, loads, write-back and
+//!   mappings;
 //! - `index`, `nodes`: which page is where, found without a lock;
 //! - [`payer`]: who pays for it.
 //!
