@@ -328,9 +328,17 @@ impl Answer {
     /// # Errors
     /// If it does not.
     pub fn logs(self, text: &str) -> Result<Self> {
+        self.logs_one_of(&[text])
+    }
+
+    /// The kernel's log contains one of these.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn logs_one_of(self, texts: &[&str]) -> Result<Self> {
         ensure!(
-            self.log.contains(text),
-            "expected {text:?} in the log: {}",
+            texts.iter().any(|text| self.log.contains(text)),
+            "expected one of {texts:?} in the log: {}",
             self.describe()
         );
         Ok(self)
