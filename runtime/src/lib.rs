@@ -7,6 +7,7 @@
 //!   domains);
 //! - [`log!`](crate::log): a line in the kernel's log;
 //! - [`time`], [`thread`], [`sync`], [`memory`]: what every domain may use;
+//! - [`user`]: programs in ring 3, for domains that were granted address spaces;
 //! - [`io`]: device memory and DMA memory, for domains that were granted some.
 //!
 //! A panic in any thread crashes the domain, also in one that only runs through it.
@@ -25,6 +26,7 @@ pub mod memory;
 pub mod sync;
 pub mod thread;
 pub mod time;
+pub mod user;
 
 use abi::api::{ENTRY_FAILED, ENTRY_FINGERPRINT, ENTRY_GRANTS, ENTRY_OK, api, set_api};
 use abi::{AnyHandle, RVec, Text, hex};

@@ -7,6 +7,7 @@
 
 use crate::handle::AnyHandle;
 use crate::rref::RVec;
+use crate::user::{UserEvent, UserRegisters};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU32;
@@ -120,6 +121,17 @@ pub struct Api {
     /// Says whether (not 0) the domain is short of memory. While it is, the kernel lets only those
     /// calls in that are marked `#[frees]`.
     pub short_of_memory: extern "C" fn(short: u32),
+    /// Runs the program of the user thread behind `thread` until it traps, with these registers;
+    /// stores why, and the registers as it has left them.
+    ///
+    /// # Safety
+    /// `thread` is the data pointer of a live handle; `registers` and `event` are valid for reading
+    /// and writing during the call, and nobody else uses them.
+    pub user_run: unsafe extern "C" fn(
+        thread: *const u8,
+        registers: *mut UserRegisters,
+        event: *mut UserEvent,
+    ),
 }
 
 /// What the kernel passes to the entry point of a domain image.

@@ -35,6 +35,7 @@ pub mod rref;
 pub mod shared;
 pub mod stack;
 pub mod text;
+pub mod user;
 pub mod words;
 
 pub use exchange::{Exchangeable, Plain, Transfer};

@@ -3,6 +3,7 @@
 
 use abi::api::{Api, api, set_api};
 use abi::hex::{ZEROS, digits};
+use abi::user::{UserEvent, UserRegisters};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Range;
@@ -187,6 +188,11 @@ impl Platform for Machine {
 
     fn can_note(&self) -> bool {
         framework::mem::frames::stats().free > OWN_PAGES
+    }
+
+    unsafe fn run_user(&self, thread: *const u8, registers: &mut UserRegisters) -> UserEvent {
+        // SAFETY: by the caller's duty.
+        unsafe { crate::space::thread::run(thread, registers) }
     }
 
     fn yield_now(&self) {

@@ -1,5 +1,6 @@
 //! What the isolation half asks of the machine: pages, threads, time, and a way to stop the world.
 
+use abi::user::{UserEvent, UserRegisters};
 use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -194,6 +195,14 @@ pub trait Platform: Sync {
     /// a while when [`can_spare`](Platform::can_spare) already says no.
     fn can_note(&self) -> bool {
         true
+    }
+    /// Runs a program in ring 3 until it traps or is interrupted: that of the user thread behind a
+    /// handle. Where there is no ring 3, it is refused.
+    ///
+    /// # Safety
+    /// `thread` is the data pointer of a live handle.
+    unsafe fn run_user(&self, _thread: *const u8, _registers: &mut UserRegisters) -> UserEvent {
+        UserEvent::Refused
     }
     /// Lets another thread run.
     fn yield_now(&self);

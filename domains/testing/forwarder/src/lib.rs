@@ -154,6 +154,10 @@ impl Subject for Forwarder {
         Err(RpcError::Refused)
     }
 
+    fn loop_in_ring3(&self, _: Handle<dyn AddressSpaces>) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
     fn fork_often(
         &self,
         _: Handle<dyn AddressSpaces>,

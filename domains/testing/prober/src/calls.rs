@@ -229,6 +229,10 @@ impl Subject for Mine {
         Err(RpcError::Refused)
     }
 
+    fn loop_in_ring3(&self, _: Handle<dyn AddressSpaces>) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
     fn fork_often(
         &self,
         _: Handle<dyn AddressSpaces>,

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::{thread, time};
 use interfaces::{
     AddressSpace, CrashReason, DomainSpec, Handle, MemoryError, PageKind, Protection, RVec,
-    RpcError, SpaceError, VmoFill, VmoRights, VmoView,
+    RpcError, SpaceError, UserThread, VmoFill, VmoRights, VmoView,
 };
 
 /// The tests of this file.
@@ -74,6 +74,10 @@ impl AddressSpace for Fake {
 
     fn fork(&self, _: Handle<dyn AddressSpace>, _: u64) -> Result<Option<u64>, SpaceError> {
         Ok(None)
+    }
+
+    fn thread(&self) -> Result<Handle<dyn UserThread>, SpaceError> {
+        Err(SpaceError::Denied)
     }
 
     fn touch(&self, _: u64, _: bool) -> Result<(), SpaceError> {

@@ -26,6 +26,7 @@ mod lab;
 mod limits;
 mod memory;
 mod objects;
+mod ring3;
 mod shadows;
 mod short;
 mod spaces;
@@ -91,7 +92,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 20] = [
+    let groups: [&[Test]; 21] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -102,6 +103,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         events::TESTS,
         spaces::TESTS,
         forks::TESTS,
+        ring3::TESTS,
         budgets::TESTS,
         limits::TESTS,
         threads::TESTS,

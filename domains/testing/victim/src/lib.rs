@@ -620,6 +620,10 @@ impl Subject for Rogue {
         })
     }
 
+    fn loop_in_ring3(&self, maker: Handle<dyn AddressSpaces>) -> RpcResult<()> {
+        spaces::loop_in_ring3(&maker)
+    }
+
     fn fork_often(
         &self,
         maker: Handle<dyn AddressSpaces>,

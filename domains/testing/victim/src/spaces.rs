@@ -1,5 +1,6 @@
-//! Address spaces that are made, written to and forked without an end.
+//! Address spaces that are made, written to and forked without an end, and a program in one.
 
+use domain_rt::user::{self, UserEvent, UserRegisters};
 use interfaces::{
     AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, RpcResult, SpaceError, VmoView,
 };
@@ -131,4 +132,30 @@ fn put(space: &Space, at: u64, value: [u8; 8]) -> Result<(), Broken> {
     space.touch(at, true)?;
     let count = space.write(at, &RVec::from_slice(&value)?)?;
     (count == 8).then_some(()).ok_or(Broken::Error)
+}
+
+/// Runs a program that loops for ever; returns if it does not.
+pub fn loop_in_ring3(spaces: &Handle<dyn AddressSpaces>) -> RpcResult<()> {
+    let rpc = |_| RpcError::Refused;
+    let space = spaces.create().map_err(rpc)?;
+    space.map_zero(SHARED, 1, WRITE).map_err(rpc)?;
+    space.touch(SHARED, true).map_err(rpc)?;
+    // jmp to itself
+    let code = RVec::from_slice(&[0xeb, 0xfe])?;
+    space.write(SHARED, &code).map_err(rpc)?;
+    let execute = Protection {
+        write: false,
+        execute: true,
+        ..WRITE
+    };
+    space.protect(SHARED, 1, execute).map_err(rpc)?;
+    let thread = space.thread().map_err(rpc)?;
+    let mut registers = UserRegisters {
+        rip: SHARED,
+        ..UserRegisters::default()
+    };
+    match user::run(&thread, &mut registers) {
+        UserEvent::Refused => Err(RpcError::Refused),
+        _ => Ok(()),
+    }
 }

@@ -15,6 +15,7 @@
 mod backing;
 mod fault;
 mod purse;
+pub mod thread;
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -25,7 +26,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use framework::mem::PAGE_SIZE;
 use framework::user::{USER_END, VmError, VmSpace};
 use interfaces::{
-    AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, SpaceError, VmoRights, VmoView,
+    AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, SpaceError, UserThread,
+    VmoRights, VmoView,
 };
 use isolation::call::handle::kernel_object;
 use isolation::lock::Lock;
@@ -418,6 +420,10 @@ impl AddressSpace for SpaceObject {
             };
         }
         Ok(Some(page * PAGE))
+    }
+
+    fn thread(&self) -> Result<Handle<dyn UserThread>, SpaceError> {
+        thread::create(&self.0)
     }
 
     fn touch(&self, at: u64, write: bool) -> Result<(), SpaceError> {

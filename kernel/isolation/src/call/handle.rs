@@ -194,10 +194,18 @@ where
     I: ?Sized + Interface,
     T: Send + Sync + 'static,
 {
-    let data = handle.as_raw().data;
-    // SAFETY: the handle is live as long as it is borrowed, and so is its proxy, which keeps the
-    // object. Behind a proxy of the kernel's domain is an object in the kernel's heap, made by
-    // `Handle::new`: its head says its type, by the kernel's own image, and it follows the head.
+    // SAFETY: the handle is live as long as it is borrowed.
+    unsafe { kernel_object_at(handle.as_raw().data) }
+}
+
+/// As [`kernel_object`], for the data pointer of a handle.
+///
+/// # Safety
+/// The handle is live for `'a`.
+pub unsafe fn kernel_object_at<'a, T: Send + Sync + 'static>(data: *const u8) -> Option<&'a T> {
+    // SAFETY: a live handle's proxy is live, and keeps the object. Behind a proxy of the kernel's
+    // domain is an object in the kernel's heap, made by `Handle::new`: its head says its type, by
+    // the kernel's own image, and it follows the head.
     unsafe {
         if !is_kernel_object(data) {
             return None;

@@ -21,6 +21,7 @@ use abi::RpcError;
 use abi::api::{
     Api, NO_DEADLINE, SPAWN_REFUSED, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN,
 };
+use abi::user::{UserEvent, UserRegisters};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::AtomicU32;
 
@@ -45,6 +46,7 @@ pub const API: Api = Api {
     self_id,
     pages_alloc_now,
     short_of_memory,
+    user_run,
 };
 
 /// What every function does first that only a domain's own code calls: a thread of a dead domain
@@ -223,6 +225,25 @@ unsafe extern "C" fn spawn(
 unsafe extern "C" fn is_kernel_object(data: *const u8) -> u32 {
     // SAFETY: the data pointer of a handle that the caller holds.
     u32::from(unsafe { handle::is_kernel_object(data) })
+}
+
+unsafe extern "C" fn user_run(
+    thread: *const u8,
+    registers: *mut UserRegisters,
+    event: *mut UserEvent,
+) {
+    loop {
+        check_in();
+        crate::call::thread::rests();
+        // SAFETY: by the caller's duty: the runtime passes a handle and two places of its own.
+        let now = unsafe { platform().run_user(thread, &mut *registers) };
+        if now != UserEvent::Interrupted {
+            leave_if_dead();
+            // SAFETY: as above.
+            unsafe { event.write(now) };
+            return;
+        }
+    }
 }
 
 extern "C" fn self_id() -> u32 {
