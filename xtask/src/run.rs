@@ -4,6 +4,7 @@
 //! the lines of standard input are typed at the system's prompts, and it is powered off at their
 //! end. With `--exec LINE` the system runs one shell line, and we end with its status.
 
+mod mini;
 mod typed;
 
 use std::fs::{self, File};
@@ -64,6 +65,12 @@ pub struct Options {
     /// Boot with this manifest instead of images/default.toml
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
+    /// Run static Linux programs in ring 3: busybox's shell, on the files of the boot archive
+    #[arg(long, conflicts_with_all = ["manifest", "disk", "disk2"])]
+    pub mini: bool,
+    /// With --mini: this static program in place of the host's busybox
+    #[arg(long, value_name = "FILE", requires = "mini")]
+    pub program: Option<PathBuf>,
     /// Show the kernel's log on standard error
     #[arg(long)]
     pub log: bool,
@@ -94,9 +101,14 @@ pub(crate) fn run_with(
         preflight::expect_kvm()?;
     }
     let claimed = claim_disks(options)?;
-    let built = build::build(project, options.manifest.as_deref())?;
+    let of_mini = project.root.join(mini::MANIFEST);
+    let manifest = options.mini.then_some(&*of_mini);
+    let built = build::build(project, manifest.or(options.manifest.as_deref()))?;
     let mut machine = Machine::new(&built.kernel, &project.out);
-    machine.archive = Some(built.archive);
+    machine.archive = Some(match options.mini {
+        true => mini::archive(project, options.program.as_deref())?,
+        false => built.archive,
+    });
     let default;
     (machine.disk, default) = chosen_disk(project, options)?;
     machine.more_disks.clone_from(&options.disk2);
@@ -188,7 +200,7 @@ fn claim_disks(options: &Options) -> Result<Vec<File>> {
 
 /// The first disk. The default one is claimed here, before it is brought up to date.
 fn chosen_disk(project: &Project, options: &Options) -> Result<(Option<PathBuf>, Option<File>)> {
-    if options.no_disk {
+    if options.no_disk || options.mini {
         return Ok((None, None));
     }
     if let Some(file) = &options.disk {

@@ -43,12 +43,23 @@ pub(super) fn pack(project: &Project, manifest: Option<&Path>) -> Result<PathBuf
 /// # Errors
 /// If an image cannot be read.
 pub fn packed(project: &Project, manifest: &[u8]) -> Result<Vec<u8>> {
+    packed_with(project, manifest, &[])
+}
+
+/// As [`packed`], with further files: name and content.
+///
+/// # Errors
+/// As [`packed`].
+pub fn packed_with(project: &Project, manifest: &[u8], files: &[(&str, &[u8])]) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     archive.add("manifest.toml", manifest);
     let images = project.images();
     for file in files_below(&images)? {
         let name = file.strip_prefix(&images)?.display().to_string();
         archive.add(&name, &fs::read(&file)?);
+    }
+    for (name, content) in files {
+        archive.add_program(name, content);
     }
     Ok(archive.finish())
 }

@@ -20,6 +20,7 @@ mod images;
 mod init;
 mod limits;
 mod manifests;
+mod mini;
 mod mounts;
 mod power;
 mod profile;
@@ -75,6 +76,7 @@ pub fn all() -> Vec<Case> {
         shell::CASES,
         scripts::CASES,
         exec::CASES,
+        mini::CASES,
         console::CASES,
         manifests::CASES,
         changes::CASES,

@@ -134,6 +134,15 @@ impl Pipe {
             .map_err(|_| Blocked::NoMemory)
     }
 
+    /// Whether one can read from, or write to, it now without waiting, or is told at once that it
+    /// is of no use any more.
+    pub fn is_ready(&self, end: End) -> bool {
+        match end {
+            End::Read => !self.buffer.is_empty() || self.writers == 0,
+            End::Write => CAPACITY - self.buffer.len() >= ATOMIC || self.readers == 0,
+        }
+    }
+
     /// Bytes of its buffer.
     pub fn memory(&self) -> usize {
         self.buffer.capacity()
@@ -175,6 +184,20 @@ mod tests {
             }
         }
         assert_eq!(next_in, next_out);
+    }
+
+    #[test]
+    fn a_pipe_is_ready_where_nobody_would_wait() {
+        let mut pipe = Pipe::new();
+        assert!(!pipe.is_ready(End::Read) && pipe.is_ready(End::Write));
+        pipe.write(&[1; CAPACITY - ATOMIC + 1])
+            .expect("there is room");
+        assert!(pipe.is_ready(End::Read) && !pipe.is_ready(End::Write));
+        pipe.close(End::Read);
+        assert!(pipe.is_ready(End::Write), "it is told that nobody reads");
+        let mut pipe = Pipe::new();
+        pipe.close(End::Write);
+        assert!(pipe.is_ready(End::Read), "it is told of the end");
     }
 
     #[test]

@@ -1,0 +1,37 @@
+//! Linux's numbers of errors and signals, as far as they are used here (`asm-generic/errno-base.h`,
+//! `signal(7)`).
+
+#![allow(missing_docs)]
+
+/// An error that a program sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Error(pub u16);
+
+pub const ENOENT: Error = Error(2);
+pub const EINTR: Error = Error(4);
+pub const ENOEXEC: Error = Error(8);
+pub const EBADF: Error = Error(9);
+pub const ECHILD: Error = Error(10);
+pub const EAGAIN: Error = Error(11);
+pub const ENOMEM: Error = Error(12);
+pub const EFAULT: Error = Error(14);
+pub const ENODEV: Error = Error(19);
+pub const ENOTDIR: Error = Error(20);
+pub const EISDIR: Error = Error(21);
+pub const EINVAL: Error = Error(22);
+pub const EMFILE: Error = Error(24);
+pub const ENOTTY: Error = Error(25);
+pub const ESPIPE: Error = Error(29);
+pub const EROFS: Error = Error(30);
+pub const EPIPE: Error = Error(32);
+pub const ENAMETOOLONG: Error = Error(36);
+pub const ENOSYS: Error = Error(38);
+pub const ESRCH: Error = Error(3);
+
+pub const SIGILL: u32 = 4;
+pub const SIGTRAP: u32 = 5;
+pub const SIGFPE: u32 = 8;
+pub const SIGKILL: u32 = 9;
+pub const SIGSEGV: u32 = 11;
+pub const SIGPIPE: u32 = 13;
+pub const SIGCHLD: u32 = 17;

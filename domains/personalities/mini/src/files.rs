@@ -1,0 +1,299 @@
+//! The tree of files, which is the boot archive, and what a process has open.
+
+use crate::errno::{EBADF, EISDIR, ENOMEM, ENOTDIR, EPIPE, EROFS, ESPIPE, Error};
+use crate::process::{Process, System};
+use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+use domain_rt::sync::Mutex;
+use interfaces::{Archive, Console, Handle, RVec, RpcResult};
+use pipe::{Blocked, End, Pipe};
+
+/// The program behind each name in `/bin`.
+const PROGRAM: &[u8] = b"busybox";
+
+/// A file of the archive.
+#[derive(Clone, Copy)]
+pub struct File {
+    index: u32,
+    pub size: u64,
+}
+
+/// What a path leads to.
+pub enum Node {
+    File(File),
+    /// With its path, without a slash at the beginning or end.
+    Directory(Vec<u8>),
+}
+
+/// All files.
+pub struct Files {
+    archive: Handle<dyn Archive>,
+    /// In the order of the archive.
+    paths: Vec<(Vec<u8>, File)>,
+}
+
+impl Files {
+    /// Reads the archive's list.
+    pub fn new(archive: Handle<dyn Archive>) -> RpcResult<Self> {
+        let mut paths = Vec::new();
+        for index in 0.. {
+            let Some(entry) = archive.entry(index)? else {
+                break;
+            };
+            let size = entry.size;
+            paths.push((Vec::from(entry.path.as_str()), File { index, size }));
+        }
+        Ok(Files { archive, paths })
+    }
+
+    /// What `path` leads to, from the directory `from` on.
+    pub fn find(&self, from: &[u8], path: &[u8]) -> Option<Node> {
+        let path = resolve(from, path);
+        let file = self.paths.iter().find(|(there, _)| *there == path);
+        if let Some((_, file)) = file {
+            return Some(Node::File(*file));
+        }
+        let is_below =
+            |there: &[u8]| there.starts_with(&path) && there.get(path.len()) == Some(&b'/');
+        let is_directory = path.is_empty() || self.paths.iter().any(|(there, _)| is_below(there));
+        is_directory.then_some(Node::Directory(path))
+    }
+
+    /// The program at `path`: each name in `/bin` is one of busybox.
+    pub fn program(&self, path: &[u8]) -> Option<File> {
+        let path = resolve(b"", path);
+        let name = path
+            .strip_prefix(b"bin/")
+            .filter(|name| !name.contains(&b'/'));
+        let path = if name.is_some() { PROGRAM } else { &path };
+        match self.find(b"", path) {
+            Some(Node::File(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// The names in a directory, and whether they are directories.
+    pub fn names(&self, directory: &[u8]) -> BTreeSet<(Vec<u8>, bool)> {
+        let below = self.paths.iter().filter_map(|(path, _)| match directory {
+            b"" => Some(&path[..]),
+            _ => path.strip_prefix(directory)?.strip_prefix(b"/"),
+        });
+        let name = |rest: &[u8]| match rest.iter().position(|byte| *byte == b'/') {
+            Some(end) => (Vec::from(&rest[..end]), true),
+            None => (Vec::from(rest), false),
+        };
+        below.map(name).collect()
+    }
+
+    /// All of a file.
+    pub fn content(&self, file: File) -> Result<Vec<u8>, Error> {
+        let mut content = Vec::new();
+        let size = file.size as usize;
+        content.try_reserve_exact(size).map_err(|_| ENOMEM)?;
+        while content.len() < size {
+            let piece = self.read(file, content.len() as u64, 256 << 10)?;
+            if piece.is_empty() {
+                break;
+            }
+            content.extend_from_slice(&piece);
+        }
+        Ok(content)
+    }
+
+    fn read(&self, file: File, offset: u64, count: usize) -> Result<RVec<u8>, Error> {
+        let buffer = RVec::filled(0, count).map_err(|_| ENOMEM)?;
+        let read = self.archive.read(file.index, offset, buffer);
+        read.map_err(|_| Error(5))
+    }
+}
+
+/// The path from the root, without slashes at its ends, and without `.` and `..`.
+pub fn resolve(from: &[u8], path: &[u8]) -> Vec<u8> {
+    let from = if path.starts_with(b"/") { b"" } else { from };
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in from
+        .split(|byte| *byte == b'/')
+        .chain(path.split(|byte| *byte == b'/'))
+    {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join(&b'/')
+}
+
+/// Something that is open.
+pub enum Open {
+    Console(Handle<dyn Console>),
+    /// `/dev/null`.
+    Nothing,
+    File(File, AtomicU64),
+    /// Its path, and how many of its names were told.
+    Directory(Vec<u8>, AtomicU64),
+    Pipe(PipeEnd),
+}
+
+/// One end of a pipe. It is closed with the last descriptor.
+pub struct PipeEnd {
+    system: Arc<System>,
+    pipe: Arc<Mutex<Pipe>>,
+    end: End,
+}
+
+impl Drop for PipeEnd {
+    fn drop(&mut self) {
+        self.pipe.lock().close(self.end);
+        self.system.tell();
+    }
+}
+
+/// The two ends of a new pipe.
+pub fn pipe(system: &Arc<System>) -> [Open; 2] {
+    let pipe = Arc::new(Mutex::new(Pipe::new()));
+    [End::Read, End::Write].map(|end| {
+        Open::Pipe(PipeEnd {
+            system: system.clone(),
+            pipe: pipe.clone(),
+            end,
+        })
+    })
+}
+
+impl Open {
+    /// Reads some bytes; none at the end.
+    pub fn read(&self, process: &Process, count: usize) -> Result<Vec<u8>, Error> {
+        match self {
+            Open::Console(console) => {
+                let buffer = RVec::filled(0, count).map_err(|_| ENOMEM)?;
+                let bytes = console.read(buffer).map_err(|_| Error(5))?;
+                Ok(Vec::from(&bytes[..]))
+            }
+            Open::Nothing => Ok(Vec::new()),
+            Open::File(file, position) => {
+                let at = position.load(Ordering::Relaxed);
+                let bytes = process.system.files.read(*file, at, count)?;
+                position.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                Ok(Vec::from(&bytes[..]))
+            }
+            Open::Directory(..) => Err(EISDIR),
+            Open::Pipe(PipeEnd {
+                pipe,
+                end: End::Read,
+                ..
+            }) => {
+                let mut bytes = alloc::vec![0; count.min(pipe::CAPACITY)];
+                let read = process.until(|| match pipe.lock().read(&mut bytes) {
+                    Err(Blocked::Wait) => None,
+                    read => Some(read),
+                })?;
+                bytes.truncate(read.unwrap_or(0));
+                process.system.tell();
+                Ok(bytes)
+            }
+            Open::Pipe(_) => Err(EBADF),
+        }
+    }
+
+    /// Writes some bytes, at least one; how many.
+    pub fn write(&self, process: &Process, bytes: &[u8]) -> Result<usize, Error> {
+        match self {
+            Open::Console(console) => {
+                let text = RVec::from_slice(bytes).map_err(|_| ENOMEM)?;
+                console.write(&text).map_err(|_| Error(5))?;
+                Ok(bytes.len())
+            }
+            Open::Nothing => Ok(bytes.len()),
+            Open::File(..) => Err(EROFS),
+            Open::Directory(..) => Err(EISDIR),
+            Open::Pipe(PipeEnd {
+                pipe,
+                end: End::Write,
+                ..
+            }) => {
+                let written = process.until(|| match pipe.lock().write(bytes) {
+                    Err(Blocked::Wait) => None,
+                    written => Some(written),
+                })?;
+                process.system.tell();
+                written.map_err(|why| {
+                    if why == Blocked::Broken {
+                        EPIPE
+                    } else {
+                        ENOMEM
+                    }
+                })
+            }
+            Open::Pipe(_) => Err(EBADF),
+        }
+    }
+
+    /// Whether one can read and write without waiting. Of a console nobody knows.
+    pub fn is_ready(&self) -> bool {
+        match self {
+            Open::Pipe(PipeEnd { pipe, end, .. }) => pipe.lock().is_ready(*end),
+            _ => true,
+        }
+    }
+
+    /// Sets the place from which is read next.
+    pub fn seek(&self, offset: i64, from: u64) -> Result<u64, Error> {
+        let (position, size) = match self {
+            Open::File(file, position) => (position, file.size),
+            Open::Directory(_, position) => (position, 0),
+            _ => return Err(ESPIPE),
+        };
+        let base = match from {
+            0 => 0,
+            1 => position.load(Ordering::Relaxed),
+            2 => size,
+            _ => return Err(crate::errno::EINVAL),
+        };
+        let to = base
+            .checked_add_signed(offset)
+            .ok_or(crate::errno::EINVAL)?;
+        position.store(to, Ordering::Relaxed);
+        Ok(to)
+    }
+
+    /// Entries of a directory in the form of `getdents64`, as many as `room` bytes have room for.
+    pub fn entries(&self, files: &Files, room: usize) -> Result<Vec<u8>, Error> {
+        let Open::Directory(path, told) = self else {
+            return Err(ENOTDIR);
+        };
+        let mut bytes = Vec::new();
+        let skipped = told.load(Ordering::Relaxed);
+        for (number, (name, is_directory)) in files.names(path).iter().enumerate() {
+            let number = number as u64 + 1;
+            let length = (19 + name.len() + 1).next_multiple_of(8);
+            if number <= skipped {
+                continue;
+            }
+            if bytes.len() + length > room {
+                break;
+            }
+            let start = bytes.len();
+            bytes.extend(number.to_le_bytes());
+            bytes.extend(number.to_le_bytes());
+            bytes.extend((length as u16).to_le_bytes());
+            bytes.push(if *is_directory { 4 } else { 8 });
+            bytes.extend(name);
+            bytes.resize(start + length, 0);
+            told.store(number, Ordering::Relaxed);
+        }
+        Ok(bytes)
+    }
+
+    /// Mode and size, as `stat` has them.
+    pub fn mode_and_size(&self) -> (u32, u64) {
+        match self {
+            Open::Console(_) | Open::Nothing => (0o20_666, 0),
+            Open::File(file, _) => (0o100_755, file.size),
+            Open::Directory(..) => (0o40_755, 0),
+            Open::Pipe(_) => (0o10_600, 0),
+        }
+    }
+}

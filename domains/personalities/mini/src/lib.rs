@@ -1,0 +1,95 @@
+//! A personality for static Linux programs: small enough to be read in one sitting.
+//!
+//! Each process has an address space, a user thread and a thread of this domain, which runs the
+//! program until it traps and answers. System calls have Linux's numbers and structures; what is
+//! not answered is `ENOSYS`.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`process`] | a process: its threads, signals, beginning and end; all of them |
+//! | [`calls`] | the system calls |
+//! | [`memory`] | the program's memory: copies, heap, a program that is loaded |
+//! | [`files`] | the tree of files, descriptors, pipes |
+//!
+//! One lock holds what processes know of each other; whoever waits, waits for it to change. A
+//! program has no more authority than is written here, and this domain no more than its grants: a
+//! bug here harms the programs that it runs, and nobody else.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod calls;
+mod errno;
+mod files;
+mod memory;
+mod process;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use domain_rt::memory as heap;
+use files::{Files, Open};
+use interfaces::{
+    AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Personality, RVec,
+    RpcError, RpcResult,
+};
+use process::{Process, System};
+
+/// Starts the personality.
+///
+/// # Errors
+/// There is no ring 3, or no memory.
+pub fn start(
+    spaces: Option<Handle<dyn AddressSpaces>>,
+    archive: Handle<dyn Archive>,
+    console: Handle<dyn Console>,
+    errors: Option<Handle<dyn Console>>,
+    options: RVec<u8>,
+) -> RpcResult<Handle<dyn Personality>> {
+    heap::reserve(heap::SERVICE)?;
+    let spaces = spaces.ok_or(RpcError::Refused)?;
+    let once = options
+        .split(|byte| *byte == b'\n')
+        .any(|line| line == b"exec");
+    let errors = match errors.filter(|_| once) {
+        Some(errors) => errors,
+        None => console.duplicate()?,
+    };
+    Handle::<dyn Personality>::new(Runner {
+        system: Arc::new(System::new(spaces, Files::new(archive)?)),
+        streams: [
+            Arc::new(Open::Console(console)),
+            Arc::new(Open::Console(errors)),
+        ],
+    })
+}
+
+/// What `init` calls.
+struct Runner {
+    system: Arc<System>,
+    /// Where input comes from and output goes to, and where errors go to.
+    streams: [Arc<Open>; 2],
+}
+
+impl Personality for Runner {
+    fn run(&self, path: RVec<u8>, arguments: RVec<u8>) -> Result<ExitStatus, Errno> {
+        let not_found = || Errno::Fs(FsError::NotFound);
+        let file = self.system.files.program(&path).ok_or_else(not_found)?;
+        let words = arguments.split(|byte| *byte == 0);
+        let mut words: Vec<Vec<u8>> = words.map(Vec::from).collect();
+        words.pop();
+        let environment = [&b"PATH=/bin"[..], b"HOME=/"].map(Vec::from);
+        let program = self.system.load(file, &path, &words, &environment);
+        let program = program.map_err(|_| Errno::Rpc(RpcError::NoMemory))?;
+        let [console, errors] = &self.streams;
+        let streams = [console, console, errors].map(|open| Some(open.clone()));
+        let process = Process::first(&self.system, program, Vec::from(streams));
+        let id = process.id;
+        process.start().map_err(Errno::Rpc)?;
+        let status = self.system.end_of(id).ok_or(RpcError::Interrupted)?;
+        Ok(match status & 0x7f {
+            0 => ExitStatus::Exited(status >> 8),
+            _ => ExitStatus::Killed,
+        })
+    }
+}

@@ -1,0 +1,484 @@
+//! A process, and what processes know of each other.
+
+use crate::errno::{EINTR, ESRCH, Error, SIGCHLD, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
+use crate::files::{Files, Open};
+use crate::memory::{self, Program};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
+use domain_rt::sync::{Condvar, Mutex, Wait};
+use domain_rt::thread;
+use domain_rt::user::{self, UserEvent, UserRegisters};
+use interfaces::{AddressSpaces, Handle, RpcResult, UserThread};
+
+/// What there is once.
+pub struct System {
+    pub spaces: Handle<dyn AddressSpaces>,
+    pub files: Files,
+    table: Mutex<BTreeMap<u32, Entry>>,
+    /// Something has changed that somebody may wait for.
+    changed: Condvar,
+    next: AtomicU32,
+}
+
+/// What others know of a process.
+struct Entry {
+    parent: u32,
+    group: u32,
+    /// How it ended, as `wait4` says it.
+    status: Option<i32>,
+    /// Signals that are to come, that wait, and that are not wanted: a bit each.
+    pending: u64,
+    masked: u64,
+    ignored: u64,
+    thread: Handle<dyn UserThread>,
+}
+
+/// Signals that do nothing unless they are caught: of children, of going on, urgent data and
+/// windows.
+const HARMLESS: u64 = bit(SIGCHLD) | bit(18) | bit(23) | bit(28);
+
+const fn bit(signal: u32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// What is to be done at a signal.
+#[derive(Clone, Copy, Default)]
+pub struct Handler {
+    /// 0: the usual; 1: nothing; else the function.
+    pub function: u64,
+    pub flags: u64,
+    pub restorer: u64,
+    pub mask: u64,
+}
+
+/// System calls that a signal has ended begin anew.
+const SA_RESTART: u64 = 0x1000_0000;
+/// The most handlers that interrupt each other.
+const MOST_SAVED: usize = 16;
+
+/// A process, as its own thread has it.
+pub struct Process {
+    pub system: Arc<System>,
+    pub id: u32,
+    pub program: Program,
+    /// What is open, and whether `exec` closes it.
+    pub files: Vec<Option<(Arc<Open>, bool)>>,
+    pub directory: Vec<u8>,
+    pub handlers: [Handler; 65],
+    /// What handlers have interrupted, with the mask of then.
+    saved: Vec<(UserRegisters, u64)>,
+    /// The mask that comes back when a handler has been entered.
+    pub mask_after: Option<u64>,
+}
+
+/// How a process goes on.
+pub enum After {
+    Run,
+    /// It ends, with the status that `wait4` says.
+    End(i32),
+}
+
+impl System {
+    /// No processes yet.
+    pub fn new(spaces: Handle<dyn AddressSpaces>, files: Files) -> Self {
+        System {
+            spaces,
+            files,
+            table: Mutex::new(BTreeMap::new()),
+            changed: Condvar::new(),
+            next: AtomicU32::new(1),
+        }
+    }
+
+    /// Tells all that wait that something has changed.
+    pub fn tell(&self) {
+        drop(self.table.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits for the end of a process; its status. `None`: the wait was ended.
+    pub fn end_of(&self, id: u32) -> Option<i32> {
+        let mut table = self.table.lock();
+        loop {
+            if let Some(status) = table.get(&id)?.status {
+                table.remove(&id);
+                return Some(status);
+            }
+            let (again, why) = self.changed.wait(table);
+            table = again;
+            if why == Wait::Interrupted {
+                return None;
+            }
+        }
+    }
+
+    /// Sends a signal to those processes that are meant; whether there was one.
+    fn raise(&self, signal: u32, meant: impl Fn(u32, &Entry) -> bool) -> bool {
+        let mut table = self.table.lock();
+        let mut found = false;
+        for (id, entry) in table.iter_mut() {
+            if entry.status.is_some() || !meant(*id, entry) {
+                continue;
+            }
+            found = true;
+            if signal != 0 && entry.ignored & bit(signal) == 0 {
+                entry.pending |= bit(signal);
+                // Its program may run now.
+                let _ = entry.thread.kick();
+            }
+        }
+        drop(table);
+        self.changed.notify_all();
+        found
+    }
+}
+
+impl Process {
+    /// The first one of a session.
+    pub fn first(system: &Arc<System>, program: Program, open: Vec<Option<Arc<Open>>>) -> Self {
+        let files = open.into_iter().map(|open| open.map(|open| (open, false)));
+        Process {
+            system: system.clone(),
+            id: system.next.fetch_add(1, Ordering::Relaxed),
+            program,
+            files: files.collect(),
+            directory: Vec::new(),
+            handlers: [Handler::default(); 65],
+            saved: Vec::new(),
+            mask_after: None,
+        }
+    }
+
+    /// Has another program in place of the one that made this call.
+    pub fn replace(&mut self, program: Program) -> RpcResult<()> {
+        let thread = program.thread.duplicate()?;
+        let before = self.with_own(|own| core::mem::replace(&mut own.thread, thread));
+        self.program = program;
+        drop(before);
+        Ok(())
+    }
+
+    /// A child with this program, and all else as it is here.
+    pub fn child(&self, program: Program) -> Self {
+        Process {
+            system: self.system.clone(),
+            id: self.system.next.fetch_add(1, Ordering::Relaxed),
+            program,
+            files: self.files.clone(),
+            directory: self.directory.clone(),
+            handlers: self.handlers,
+            saved: self.saved.clone(),
+            mask_after: None,
+        }
+    }
+
+    /// Lets it live, as a child of nobody.
+    pub fn start(self) -> RpcResult<()> {
+        let group = self.id;
+        self.start_below(0, group, (0, HARMLESS))
+    }
+
+    /// Lets it live, as a child of `parent`'s.
+    pub fn start_from(self, parent: &Process) -> RpcResult<()> {
+        let known = parent.with_own(|own| (own.group, (own.masked, own.ignored)));
+        let (group, signals) = known.unwrap_or((self.id, (0, HARMLESS)));
+        self.start_below(parent.id, group, signals)
+    }
+
+    fn start_below(self, parent: u32, group: u32, signals: (u64, u64)) -> RpcResult<()> {
+        let (masked, ignored) = signals;
+        let entry = Entry {
+            parent,
+            group,
+            status: None,
+            pending: 0,
+            masked,
+            ignored,
+            thread: self.program.thread.duplicate()?,
+        };
+        let (system, id) = (self.system.clone(), self.id);
+        system.table.lock().insert(id, entry);
+        thread::spawn("process", move || self.live()).inspect_err(|_| {
+            system.table.lock().remove(&id);
+        })
+    }
+
+    /// Runs the program to its end.
+    fn live(mut self) {
+        let status = loop {
+            let event = user::run(&self.program.thread, &mut self.program.registers);
+            let after = match event {
+                UserEvent::Syscall => self.call(),
+                UserEvent::PageFault { address, write, .. } => self.fault(address, write),
+                UserEvent::Exception { vector, .. } => self.exception(vector),
+                UserEvent::Kicked | UserEvent::Interrupted => After::Run,
+                UserEvent::Refused => After::End(SIGKILL as i32),
+            };
+            match after {
+                After::Run => {}
+                After::End(status) => break status,
+            }
+            if let After::End(status) = self.take_signals() {
+                break status;
+            }
+        };
+        let Process {
+            system,
+            id,
+            program,
+            files,
+            ..
+        } = self;
+        drop((files, program));
+        system.ended(id, status);
+    }
+
+    fn fault(&mut self, address: u64, write: bool) -> After {
+        match self.program.space.touch(address, write) {
+            Ok(()) => After::Run,
+            Err(_) => self.hit(SIGSEGV),
+        }
+    }
+
+    fn exception(&mut self, vector: u8) -> After {
+        self.hit(match vector {
+            0 | 16 | 19 => SIGFPE,
+            1 | 3 => SIGTRAP,
+            6 => SIGILL,
+            _ => SIGSEGV,
+        })
+    }
+
+    /// A signal of its own doing: it cannot be put off.
+    fn hit(&mut self, signal: u32) -> After {
+        let handler = self.handlers[signal as usize];
+        let enters = handler.function > 1 && self.enter(signal, handler).is_ok();
+        if enters {
+            After::Run
+        } else {
+            After::End(signal as i32)
+        }
+    }
+
+    /// Does what signals ask for that have come.
+    fn take_signals(&mut self) -> After {
+        while let Some(signal) = self.next_signal() {
+            let handler = self.handlers[signal as usize];
+            if handler.function > 1 && self.enter(signal, handler).is_ok() {
+                continue;
+            }
+            if handler.function != 1 && HARMLESS & bit(signal) == 0 {
+                return After::End(signal as i32);
+            }
+        }
+        if let Some(mask) = self.mask_after.take() {
+            self.set_mask(mask);
+        }
+        After::Run
+    }
+
+    fn next_signal(&self) -> Option<u32> {
+        self.with_own(|own| {
+            let ready = own.pending & !own.masked;
+            let signal = (ready != 0).then(|| ready.trailing_zeros() + 1)?;
+            own.pending &= !bit(signal);
+            Some(signal)
+        })?
+    }
+
+    /// Has the program go on in a handler, and then, by `rt_sigreturn`, where it was.
+    fn enter(&mut self, signal: u32, handler: Handler) -> Result<(), Error> {
+        if self.saved.len() == MOST_SAVED {
+            return Err(EINTR);
+        }
+        let registers = &mut self.program.registers;
+        // Below the red zone, and as a call leaves the stack (System V ABI, 3.2.2).
+        let stack = (registers.rsp.wrapping_sub(128) & !15).wrapping_sub(8);
+        memory::write(&self.program.space, stack, &handler.restorer.to_le_bytes())?;
+        let mut before = *registers;
+        if before.rax == EINTR.result() && handler.flags & SA_RESTART != 0 {
+            before.rip -= 2;
+            before.rax = self.program.asked;
+        }
+        (registers.rsp, registers.rip) = (stack, handler.function);
+        (registers.rdi, registers.rsi, registers.rdx) = (signal.into(), 0, 0);
+        registers.rax = 0;
+        let mask = self.mask_after.take();
+        let now = self.with_own(|own| {
+            let before = own.masked;
+            own.masked |= handler.mask | bit(signal);
+            before
+        });
+        self.saved.push((before, mask.or(now).unwrap_or(0)));
+        Ok(())
+    }
+
+    /// A handler is done.
+    pub fn leave_handler(&mut self) {
+        if let Some((registers, mask)) = self.saved.pop() {
+            self.program.registers = registers;
+            self.set_mask(mask);
+        }
+    }
+
+    fn with_own<R>(&self, look: impl FnOnce(&mut Entry) -> R) -> Option<R> {
+        self.system.table.lock().get_mut(&self.id).map(look)
+    }
+
+    /// Signals that wait.
+    pub fn mask(&self) -> u64 {
+        self.with_own(|own| own.masked).unwrap_or(0)
+    }
+
+    /// Sets which signals wait; those that cannot be put off do not.
+    pub fn set_mask(&self, mask: u64) {
+        self.with_own(|own| own.masked = mask & !bit(SIGKILL));
+    }
+
+    /// Sets what is done at a signal.
+    pub fn handle(&mut self, signal: u32, handler: Handler) {
+        self.handlers[signal as usize] = handler;
+        let ignores = handler.function == 1 || handler.function == 0 && HARMLESS & bit(signal) != 0;
+        self.with_own(|own| match ignores {
+            true => own.ignored |= bit(signal),
+            false => own.ignored &= !bit(signal),
+        });
+    }
+
+    /// Handlers are gone with the program that had them.
+    pub fn forget_handlers(&mut self) {
+        for signal in 1..65 {
+            if self.handlers[signal as usize].function > 1 {
+                self.handle(signal, Handler::default());
+            }
+        }
+        self.saved.clear();
+    }
+
+    /// Waits until `ready` says something, with what processes know of each other locked.
+    ///
+    /// # Errors
+    /// `EINTR`: a signal has come.
+    pub fn until<T>(&self, ready: impl FnMut() -> Option<T>) -> Result<T, Error> {
+        self.until_or(None, ready)
+            .map(|found| found.expect("there is no deadline"))
+    }
+
+    /// As [`until`](Self::until), to a time at most: then `None`.
+    pub fn until_or<T>(
+        &self,
+        deadline: Option<u64>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let mut table = self.system.table.lock();
+        loop {
+            if let Some(found) = ready() {
+                return Ok(Some(found));
+            }
+            let own = table.get(&self.id).ok_or(EINTR)?;
+            if own.pending & !own.masked != 0 {
+                return Err(EINTR);
+            }
+            let (again, why) = match deadline {
+                Some(deadline) => self.system.changed.wait_until(table, deadline),
+                None => self.system.changed.wait(table),
+            };
+            table = again;
+            match why {
+                Wait::Interrupted => return Err(EINTR),
+                Wait::TimedOut => return Ok(None),
+                Wait::Woken => {}
+            }
+        }
+    }
+
+    /// Sends a signal; `to` as `kill` has it.
+    pub fn kill(&self, to: i32, signal: u32) -> Result<(), Error> {
+        let own = self.group_of(0)?;
+        let found = self.system.raise(signal, |id, entry| match to {
+            0 => entry.group == own,
+            1.. => id == to as u32,
+            _ => entry.group == to.unsigned_abs(),
+        });
+        found.then_some(()).ok_or(ESRCH)
+    }
+
+    /// The group of a process; 0: of this one.
+    pub fn group_of(&self, id: u32) -> Result<u32, Error> {
+        let id = if id == 0 { self.id } else { id };
+        let table = self.system.table.lock();
+        table.get(&id).map(|entry| entry.group).ok_or(ESRCH)
+    }
+
+    /// Puts a process into a group.
+    pub fn set_group(&self, id: u32, group: u32) -> Result<(), Error> {
+        let id = if id == 0 { self.id } else { id };
+        let group = if group == 0 { id } else { group };
+        let mut table = self.system.table.lock();
+        table.get_mut(&id).ok_or(ESRCH)?.group = group;
+        Ok(())
+    }
+
+    /// The number of the parent; 0 if it has none.
+    pub fn parent(&self) -> u32 {
+        self.with_own(|own| own.parent).unwrap_or(0)
+    }
+
+    /// Waits for the end of a child, `which` as `wait4` has it; its number and how it ended, or
+    /// `None` where none has ended, and `now` is asked.
+    pub fn wait_child(&self, which: i32, now: bool) -> Result<Option<(u32, i32)>, Error> {
+        let own = self.group_of(0)?;
+        loop {
+            let mut table = self.system.table.lock();
+            let meant = |id: u32, entry: &Entry| {
+                entry.parent == self.id
+                    && match which {
+                        -1 => true,
+                        0 => entry.group == own,
+                        1.. => id == which as u32,
+                        _ => entry.group == which.unsigned_abs(),
+                    }
+            };
+            let children = || table.iter().filter(|(id, entry)| meant(**id, entry));
+            if children().next().is_none() {
+                return Err(crate::errno::ECHILD);
+            }
+            let ended = children().find_map(|(id, entry)| Some((*id, entry.status?)));
+            if let Some((id, status)) = ended {
+                table.remove(&id);
+                return Ok(Some((id, status)));
+            }
+            if now {
+                return Ok(None);
+            }
+            let me = table.get(&self.id).ok_or(EINTR)?;
+            if me.pending & !me.masked != 0 {
+                return Err(EINTR);
+            }
+            if self.system.changed.wait(table).1 == Wait::Interrupted {
+                return Err(EINTR);
+            }
+        }
+    }
+}
+
+impl System {
+    /// A process has ended: its children are nobody's, and its parent is told.
+    fn ended(&self, id: u32, status: i32) {
+        let mut table = self.table.lock();
+        table.retain(|_, entry| entry.parent != id || entry.status.is_none());
+        for entry in table.values_mut().filter(|entry| entry.parent == id) {
+            entry.parent = 0;
+        }
+        let parent = table.get(&id).map_or(0, |entry| entry.parent);
+        let is_wanted = parent == 0 || table.contains_key(&parent);
+        match table.get_mut(&id).filter(|_| is_wanted) {
+            Some(entry) => entry.status = Some(status),
+            None => drop(table.remove(&id)),
+        }
+        drop(table);
+        self.raise(SIGCHLD, |other, _| other == parent);
+    }
+}

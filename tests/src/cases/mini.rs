@@ -1,0 +1,136 @@
+//! Static Linux programs in ring 3: the host's busybox here, beside the same on the host.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Case, case};
+use crate::bench::Bench;
+
+pub(super) const CASES: &[Case] = &[
+    case("mini-lines-as-on-linux", lines),
+    case("mini-lines-as-on-linux-on-4-processors", lines_on_four),
+    case("mini-files-of-the-archive", files),
+    case("mini-programs-that-are-ended", ended),
+    case("mini-programs-that-are-none", refused),
+];
+
+/// What runs in a shell without any files.
+const LINES: &[&str] = &[
+    "echo one two; echo err >&2; exit 7",
+    "echo abc | tr a-c A-C | cat | wc",
+    "x=$(echo sub | tr s S); echo $x; (exit 3); echo $?; nosuch; echo $?",
+    "for i in 1 2 3; do echo $i; done | while read x; do echo got $x; done",
+    "sleep 0.1 & echo started; wait; echo done",
+    "(sleep 0.3; echo late) & (sleep 0.1; echo early) & wait",
+    "seq 1 3000 | sort -r | head -3; seq 1 20000 | md5sum",
+    "yes | head -2; trap 'echo trapped' USR1; kill -USR1 $$; echo after",
+    "for i in $(seq 1 40); do (echo $i) & done | sort -n | md5sum; wait",
+    "f() { [ $1 -gt 0 ] && { echo $1; f $(($1 - 1)); }; }; f 5; dd if=/dev/null 2>/dev/null; pwd",
+    "echo x > /new/file; echo $?; cat < /dev/null; exec sh -c 'echo $0 $#' a b",
+];
+
+/// Runs a line by the tool.
+fn run(bench: &Bench<'_>, line: &str, more: &[&str]) -> Result<Output> {
+    let mut command = bench.tool("run")?;
+    command.args(["--mini", "--exec", line]).args(more);
+    command.output().context("the tool cannot be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The same line here and on the host.
+fn compare(bench: &Bench<'_>, line: &str, more: &[&str]) -> Result<()> {
+    let here = run(bench, line, more)?;
+    let mut host = Command::new(which("busybox")?);
+    host.args(["sh", "-c", line]).current_dir("/");
+    host.env_clear().env("PATH", "/nowhere");
+    let there = host.output().context("busybox cannot be started")?;
+    let (seen, right) = (text(&here.stdout), text(&there.stdout));
+    ensure!(
+        seen == right && here.status.code() == there.status.code(),
+        "{line}: {seen:?}, {:?} in place of {right:?}, {:?}; {}",
+        here.status,
+        there.status,
+        text(&here.stderr)
+    );
+    Ok(())
+}
+
+fn lines(bench: &Bench<'_>) -> Result<()> {
+    LINES.iter().try_for_each(|line| compare(bench, line, &[]))
+}
+
+fn lines_on_four(bench: &Bench<'_>) -> Result<()> {
+    let more = ["--smp", "4"];
+    LINES[3..9]
+        .iter()
+        .try_for_each(|line| compare(bench, line, &more))
+}
+
+/// The archive is the tree, and cannot be changed.
+fn files(bench: &Bench<'_>) -> Result<()> {
+    let line = "md5sum < /manifest.toml; cd /domains; ls -d ini?; ls / | grep -c manifest; \
+                echo no > /manifest.toml; echo $?; cat /domains; ls /nowhere; cat /bin/sh | wc -c";
+    let output = run(bench, line, &[])?;
+    let manifest = bench.site.project.root.join("images/mini.toml");
+    let mut sum = Command::new("busybox");
+    sum.arg("md5sum").stdin(fs::File::open(manifest)?);
+    let sum = text(&sum.output()?.stdout);
+    let program = fs::metadata(which("busybox")?)?.len();
+    let right = format!("{sum}init\n1\n1\n{program}\n");
+    let seen = text(&output.stdout);
+    ensure!(seen == right, "{seen:?} in place of {right:?}");
+    for complaint in ["Read-only file system", "Is a directory", "No such file"] {
+        let errors = text(&output.stderr);
+        ensure!(
+            errors.contains(complaint),
+            "{errors:?} does not say {complaint}"
+        );
+    }
+    Ok(())
+}
+
+fn which(name: &str) -> Result<String> {
+    let output = Command::new("sh")
+        .args(["-c", &format!("command -v {name}")])
+        .output()?;
+    Ok(text(&output.stdout).trim().to_string())
+}
+
+/// A program that is ended by a signal, by itself or another, takes nobody along.
+fn ended(bench: &Bench<'_>) -> Result<()> {
+    for line in [
+        "sh -c 'kill -SEGV $$'; echo $?; sh -c 'kill -9 $$'; echo $?",
+        "sleep 60 & kill $!; wait $!; echo $?",
+        "sh -c 'while :; do :; done' & sleep 0.2; kill -9 $!; wait $!; echo $?",
+        "yes > /dev/null & sleep 0.2; kill $!; wait $!; echo $?; yes | true; echo $?",
+    ] {
+        compare(bench, line, &[])?;
+    }
+    Ok(())
+}
+
+/// What is no static program is refused by its name, before anything boots.
+fn refused(bench: &Bench<'_>) -> Result<()> {
+    for (file, why) in [
+        (
+            "/nowhere/program",
+            "cannot read the program /nowhere/program",
+        ),
+        ("/etc/passwd", "/etc/passwd is no program"),
+        ("/bin/ls", "/bin/ls is linked dynamically"),
+    ] {
+        let output = run(bench, "echo", &["--program", file])?;
+        let errors = text(&output.stderr);
+        ensure!(
+            !output.status.success() && errors.contains(why),
+            "{:?}, {errors:?} for {file}",
+            output.status
+        );
+    }
+    Ok(())
+}
