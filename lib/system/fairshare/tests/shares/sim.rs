@@ -367,3 +367,23 @@ pub fn ran(thread: &Ref) -> u64 {
 pub fn near(is: u64, wanted: u64, percent: f64) -> bool {
     (is as f64 - wanted as f64).abs() <= wanted as f64 * percent / 100.0
 }
+
+/// What a usual thread of this group asks for.
+pub fn of(group: u32) -> Attributes {
+    Attributes {
+        group,
+        ..Attributes::NORMAL
+    }
+}
+
+/// Starts threads of this group that run for ever.
+pub fn spin(machine: &mut Machine, group: u32, count: usize) -> Vec<Ref> {
+    (0..count)
+        .map(|_| machine.spawn(of(group), Does::Spin, false))
+        .collect()
+}
+
+/// Nanoseconds that all of them have run together.
+pub fn total(threads: &[Ref]) -> u64 {
+    threads.iter().map(ran).sum()
+}

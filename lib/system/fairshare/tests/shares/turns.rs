@@ -1,0 +1,117 @@
+//! Who runs next, and where: services, who gives way or is woken, and processors.
+
+use fairshare::{Attributes, Left, Moment, Why};
+
+use crate::sim::{Does, MS, Machine, Ref, SECOND, near, of, ran, spin, total};
+
+#[test]
+fn affinity_holds_and_others_fill_the_rest() {
+    let mut machine = Machine::new(4, 11);
+    let pinned = Attributes {
+        affinity: 1 << 2,
+        ..of(1)
+    };
+    let pinned: Vec<_> = (0..4)
+        .map(|_| machine.spawn(pinned, Does::Spin, false))
+        .collect();
+    let free = spin(&mut machine, 2, 3);
+    machine.run(10 * SECOND);
+    // The machine itself looks at each switch whether the processor is allowed.
+    assert!(near(total(&pinned) + total(&free), 40 * SECOND, 1.0));
+    assert!(total(&pinned) > 9 * SECOND, "{}", total(&pinned));
+}
+
+#[test]
+fn threads_in_a_service_go_before_their_siblings() {
+    let mut machine = Machine::new(1, 3);
+    spin(&mut machine, 1, 500);
+    spin(&mut machine, 2, 1);
+    // Works 20 ms inside at a time: taken off again and again, it must not wait for 500 others.
+    let holder = machine.spawn(of(1), Does::Sleep(20 * MS, 1), true);
+    machine.run(9 * SECOND);
+    // Its first turn comes after everybody else's.
+    assert!(ran(&holder) > 2 * SECOND, "{}", ran(&holder));
+}
+
+#[test]
+fn who_computes_in_a_service_for_ever_leaves_its_siblings_their_part() {
+    let mut machine = Machine::new(1, 5);
+    let inside = machine.spawn(of(1), Does::Spin, true);
+    let siblings = [0, 1].map(|_| machine.spawn(of(1), Does::Spin, false));
+    // It waits for a moment, and is not far behind: this is who would end the one inside.
+    let watcher = machine.spawn(of(1), Does::Sleep(MS, 100 * MS), false);
+    machine.run(10 * SECOND);
+    for thread in siblings.iter().chain([&inside]) {
+        let part = ran(thread);
+        assert!((2 * SECOND..5 * SECOND).contains(&part), "{part}");
+    }
+    assert!(ran(&watcher) > 40 * MS, "{}", ran(&watcher));
+}
+
+#[test]
+fn who_gives_way_lets_another_go_first() {
+    let mut machine = Machine::new(1, 3);
+    let polite = machine.spawn(of(1), Does::Yield(1000), false);
+    let other = machine.spawn(of(1), Does::Yield(1000), false);
+    let third = machine.spawn(of(2), Does::Yield(1000), false);
+    machine.run(SECOND);
+    for thread in [&polite, &other, &third] {
+        assert!(ran(thread) > SECOND / 10, "{}", ran(thread));
+    }
+    assert!(machine.switches > 900_000, "{}", machine.switches);
+}
+
+/// A thread that has had less than its sibling waits for a moment and is woken. Whether it runs at
+/// once when it has waited for `slept` and the sibling has run that long, in group `group`.
+fn preempts_after(slept: u64, group: u32) -> bool {
+    let mut machine = Machine::new(1, 1);
+    machine.group(1, 1024, 0);
+    machine.group(2, 1024, 0);
+    let runner = machine.spawn(of(1), Does::Spin, false);
+    let waiter = machine.spawn(of(group), Does::Spin, false);
+    let policy = &machine.policy;
+    let (cpu, online) = (0, 1);
+    let at = |now| Moment { now, cpu, online };
+    let mut now = MS;
+    let mut turns = 0;
+    // Both have run, the one for long, the other for a moment.
+    let waits_at = loop {
+        let picked = policy.pick::<Ref>(at(now)).task.expect("both are ready");
+        turns += 1;
+        let is_waiter = picked.0.id == waiter.0.id;
+        let used = if is_waiter { 1_000 } else { 3 * MS };
+        now += used;
+        if is_waiter && turns > 1 {
+            policy.ran::<Ref, _>(&picked, used, Left::Waits, false, at(now));
+            break now;
+        }
+        policy.ran::<Ref, _>(&picked, used, Left::Preempted, false, at(now));
+        let kept = policy.enqueue(picked, Why::Ran, at(now));
+        assert!(kept.is_ok(), "there was room");
+    };
+    let picked = policy.pick::<Ref>(at(waits_at)).task;
+    assert_eq!(picked.map(|it| it.0.id), Some(runner.0.id));
+    let placed = policy.enqueue(waiter, Why::Woken, at(waits_at + slept));
+    placed.is_ok_and(|placed| placed.preempt)
+}
+
+#[test]
+fn who_was_served_by_a_sibling_lets_it_go_on() {
+    assert!(!preempts_after(10_000, 1), "one switch for each piece");
+    assert!(preempts_after(MS, 1), "who slept is not served at once");
+    assert!(preempts_after(10_000, 2), "another group waits");
+}
+
+#[test]
+fn who_is_alone_need_not_give_way() {
+    let mut machine = Machine::new(2, 1);
+    machine.group(1, 1024, 0);
+    let first = machine.spawn(of(1), Does::Spin, false);
+    assert!(!machine.policy.is_alone(0, 2), "the first waits");
+    assert!(!machine.policy.is_alone(1, 2), "the first waits elsewhere");
+    machine.run(10 * MS);
+    assert!(machine.policy.is_alone(0, 2) && machine.policy.is_alone(1, 2));
+    spin(&mut machine, 1, 2);
+    machine.run(10 * MS);
+    assert!(ran(&first) > 0 && !machine.policy.is_alone(0, 2));
+}
