@@ -1,7 +1,9 @@
 //! The crate `interfaces`: types, traits, and what ties them to the `abi` crate.
 
 use super::{Code, INSIDE, base, entries, grouped};
-use crate::model::{Body, Budget, Definition, Field, Interface, Kind, Method, Model, Variant};
+use crate::model::{
+    Argument, Body, Budget, Definition, Field, Interface, Kind, Method, Model, Seen, Variant,
+};
 
 /// The text of `interfaces.rs`, which the crate includes. It uses the built-in types by their bare
 /// names.
@@ -37,6 +39,39 @@ fn emit_names(code: &mut Code, model: &Model) {
         code.close("]),");
     }
     code.close("];");
+    code.line("");
+    code.line("/// What a trace shows of arguments, for each method of [`INTERFACES`]: the name of each, in one word what is noted of it");
+    code.line("/// (`number`, `signed`, `truth`, `length`, `variant`; `nothing`), and of a variant the names. Lengths are noted behind all others.");
+    code.open("pub const ARGUMENTS: &[&[&[(&str, &str, &[&str])]]] = &[");
+    for interface in &model.interfaces {
+        code.open("&[");
+        for method in &interface.methods {
+            code.line(format!("&[{}],", noted(model, method).join(", ")));
+        }
+        code.close("],");
+    }
+    code.close("];");
+}
+
+/// The arguments of `method` as a trace shows them.
+fn noted(model: &Model, method: &Method) -> Vec<String> {
+    let arguments = method.arguments.iter().zip(model.seen(method));
+    let one = |(argument, seen): (&Argument, Option<Seen<'_>>)| {
+        let (word, variants) = match seen {
+            None => ("nothing", &[][..]),
+            Some(Seen::Number) => ("number", &[][..]),
+            Some(Seen::Signed) => ("signed", &[][..]),
+            Some(Seen::Truth) => ("truth", &[][..]),
+            Some(Seen::Length) => ("length", &[][..]),
+            Some(Seen::Variant(definition)) => {
+                ("variant", definition.numbered().unwrap_or_default())
+            }
+        };
+        let name = &argument.name;
+        let names: Vec<_> = variants.iter().map(|it| format!("{:?}", it.name)).collect();
+        format!("(\"{name}\", \"{word}\", &[{}])", names.join(", "))
+    };
+    arguments.map(one).collect()
 }
 
 fn emit_definition(code: &mut Code, model: &Model, definition: &Definition) {

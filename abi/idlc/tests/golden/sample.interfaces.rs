@@ -358,6 +358,21 @@ pub const INTERFACES: &[(u64, &str, &[&str])] = &[
     ]),
 ];
 
+/// What a trace shows of arguments, for each method of [`INTERFACES`]: the name of each, in one word what is noted of it
+/// (`number`, `signed`, `truth`, `length`, `variant`; `nothing`), and of a variant the names. Lengths are noted behind all others.
+pub const ARGUMENTS: &[&[&[(&str, &str, &[&str])]]] = &[
+    &[
+        &[],
+        &[("other", "nothing", &[])],
+    ],
+    &[
+        &[],
+        &[("measure", "nothing", &[]), ("state", "nothing", &[]), ("flag", "truth", &[])],
+        &[("lent", "nothing", &[]), ("bytes", "length", &[]), ("buffer", "length", &[])],
+        &[("part", "nothing", &[]), ("more", "nothing", &[]), ("parcel", "nothing", &[]), ("number", "nothing", &[])],
+    ],
+];
+
 /// The entries of domains, one module each.
 pub mod domains {
     /// A domain that wants and offers nothing.

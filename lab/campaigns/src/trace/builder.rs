@@ -6,7 +6,7 @@ use abi::events;
 use interfaces::{CrashReason, DomainState};
 
 use super::event::{Event, Recording};
-use super::names::{Domains, Interfaces};
+use super::names::{Domains, INTERFACES};
 use super::timeline::{
     Call, Mark, MarkKind, NAMELESS, Outcome, Pause, Processor, Run, Stage, Thread, Timeline,
 };
@@ -72,7 +72,6 @@ struct Now {
 
 struct Builder {
     line: Timeline,
-    interfaces: &'static Interfaces,
     chains: BTreeMap<u64, Chain>,
     now: Vec<Now>,
     /// Numbers of threads by stack, with the times from which on they are right.
@@ -111,7 +110,6 @@ impl Builder {
         }
         Builder {
             line,
-            interfaces: Interfaces::all(),
             chains: BTreeMap::new(),
             now: Vec::new(),
             numbers,
@@ -243,11 +241,9 @@ impl Builder {
     }
 
     fn call(&mut self, event: &Event, thread: u64) {
-        let method = self.interfaces.method(event.value, event.small);
+        let method = INTERFACES.method(event.value, event.small);
         let numbers = event.numbers();
-        let arguments = self
-            .interfaces
-            .arguments(event.value, event.small, &numbers);
+        let arguments = INTERFACES.arguments(event.value, event.small, &numbers);
         let callee = self.line.domains.name(event.other);
         self.end_pause(thread, event.time);
         self.known(thread, event.domain);
