@@ -1,4 +1,5 @@
-//! What the kernel notes for a time line while calls are traced, for those who read its memory.
+//! What the kernel notes for a time line while calls are traced, for those who read its memory; a
+//! `Tracer` shows what is noted of calls.
 //!
 //! It is a ring of [`EVENTS`] events of eight words, the newest over the oldest. An event is
 //! - what happened, in bits 0 to 3; the processor, in 4 to 7; how often the ring was full before,
@@ -32,7 +33,8 @@ pub const READY: u32 = 5;
 /// A call begins. Small: the number of the method. Other: the callee. Value: the interface.
 /// Text: up to four numbers of the arguments, as `idlc` has chosen them.
 pub const CALL: u32 = 6;
-/// A call is over. Small: 1 if it failed with an `RpcError`. Value: the time at which it began.
+/// A call is over. Small: 1 if it failed with an `RpcError`. Other: the callee. Value: the time at
+/// which it began.
 pub const RETURN: u32 = 7;
 /// A domain is in another state. Small: the state, and by 256 the reason of its end. Other: which.
 /// Value: who started it. Text: its name.

@@ -2,7 +2,7 @@
 
 use interfaces::{
     AddressSpaces, AnyHandle, Archive, CommandLine, DomainControl, Events, Handle, Hardware,
-    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RpcError, RpcResult,
+    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RpcError, RpcResult, Tracer,
 };
 use manifest::KernelService;
 
@@ -28,6 +28,8 @@ pub struct Kernel {
     pub objects: Handle<dyn MemoryObjects>,
     /// Makes events.
     pub events: Handle<dyn Events>,
+    /// Shows calls.
+    pub tracer: Handle<dyn Tracer>,
     /// Makes address spaces, where there are any.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     /// Keeps what the next instance of `init` is to have.
@@ -53,6 +55,7 @@ impl Kernel {
             KernelService::Memory => self.memory.duplicate()?.into_any(),
             KernelService::Objects => self.objects.duplicate()?.into_any(),
             KernelService::Events => self.events.duplicate()?.into_any(),
+            KernelService::Tracer => self.tracer.duplicate()?.into_any(),
             KernelService::Spaces => {
                 let spaces = self.spaces.as_ref().ok_or(RpcError::Refused)?;
                 spaces.duplicate()?.into_any()

@@ -70,7 +70,7 @@ use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
     AddressSpaces, Archive, CommandLine, DomainControl, Events, Handle, Hardware, Legacy, Loader,
-    MemoryObjects, MemoryWatch, Monitor, Power, RVec, RpcResult,
+    MemoryObjects, MemoryWatch, Monitor, Power, RVec, RpcResult, Tracer,
 };
 use manifest::Manifest;
 
@@ -100,6 +100,7 @@ pub fn start(
     memory: Handle<dyn MemoryWatch>,
     objects: Handle<dyn MemoryObjects>,
     events: Handle<dyn Events>,
+    tracer: Handle<dyn Tracer>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     legacy: Option<Handle<dyn Legacy>>,
     options: RVec<u8>,
@@ -116,6 +117,7 @@ pub fn start(
         memory,
         objects,
         events,
+        tracer,
         spaces,
         legacy,
         deaths: deaths(&options),

@@ -6,10 +6,11 @@ use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use hosted_core::File;
 use interfaces::{
     Archive, ArchiveEntry, CommandLine, DomainControl, Events, HeapAudit, Loader, MemoryObjects,
-    Monitor, Power,
+    Monitor, Power, Tracer,
 };
 use services::{
-    Auditor, Control, ImageLoader, KernelEvents, KernelMonitor, KernelObjects, Machine,
+    Auditor, Control, ImageLoader, KernelEvents, KernelMonitor, KernelObjects, KernelTracer,
+    Machine,
 };
 
 /// A file that the launcher was given.
@@ -128,6 +129,7 @@ pub fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "control" => Handle::<dyn DomainControl>::new(Control)?.into_any(),
         "power" => Handle::<dyn Power>::new(ProcessEnd)?.into_any(),
         "events" => Handle::<dyn Events>::new(KernelEvents)?.into_any(),
+        "tracer" => Handle::<dyn Tracer>::new(KernelTracer)?.into_any(),
         "objects" => Handle::<dyn MemoryObjects>::new(KernelObjects(POOL))?.into_any(),
         "archive" => Handle::<dyn Archive>::new(Files)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(NoLine)?.into_any(),

@@ -82,7 +82,7 @@ fn pay(payer: Option<&Arc<ControlBlock>>, bytes: usize) -> Option<Option<Charge>
 }
 
 /// Has the caller pay for an object.
-fn paid() -> RpcResult<Option<Charge>> {
+pub(crate) fn paid() -> RpcResult<Option<Charge>> {
     pay(caller().as_ref(), OBJECT_BYTES).ok_or(RpcError::NoMemory)
 }
 

@@ -7,8 +7,8 @@
 use core::hint::black_box;
 use interfaces::{
     AddressSpace, AddressSpaces, DmaAllocator, Events, Handle, Image, Loader, MemoryObjects,
-    Misdeed, Nest, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject, VmoOwner, VmoView,
-    WaitWord,
+    Misdeed, Nest, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject, Tracer, VmoOwner,
+    VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -176,6 +176,10 @@ impl Subject for Forwarder {
     }
 
     fn await_events(&self, _: Handle<dyn WaitWord>) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn keep_trace(&self, _: Handle<dyn Tracer>, _: u32) -> RpcResult<()> {
         Err(RpcError::Refused)
     }
 

@@ -14,7 +14,7 @@ use hostile_calls::METHODS;
 use interfaces::{
     AddressSpaces, AnyHandle, Archive, CommandLine, Domain, DomainControl, DomainState, Events,
     Foe, Handle, Hardware, HeapAudit, Image, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor,
-    Order, RVec, Referee, RpcError,
+    Order, RVec, Referee, RpcError, Tracer,
 };
 
 /// What the kernel grants to the director.
@@ -35,6 +35,8 @@ pub struct Kernel {
     pub objects: Handle<dyn MemoryObjects>,
     /// Makes events.
     pub events: Handle<dyn Events>,
+    /// Shows calls.
+    pub tracer: Handle<dyn Tracer>,
     /// Makes address spaces; not on the hosted platform.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     /// The command line.

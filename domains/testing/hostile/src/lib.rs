@@ -39,7 +39,7 @@ use domain_rt::thread;
 use interfaces::{
     AddressSpaces, Archive, CommandLine, Console, DomainControl, Events, Foe, Handle, Hardware,
     HeapAudit, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RVec, Referee, RpcError,
-    RpcResult,
+    RpcResult, Tracer,
 };
 
 use director::{Director, Kernel};
@@ -62,6 +62,7 @@ pub fn start(
     memory: Option<Handle<dyn MemoryWatch>>,
     objects: Option<Handle<dyn MemoryObjects>>,
     events: Option<Handle<dyn Events>>,
+    tracer: Option<Handle<dyn Tracer>>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     command_line: Option<Handle<dyn CommandLine>>,
     legacy: Option<Handle<dyn Legacy>>,
@@ -86,6 +87,7 @@ pub fn start(
         memory,
         objects: objects.ok_or(RpcError::Refused)?,
         events: events.ok_or(RpcError::Refused)?,
+        tracer: tracer.ok_or(RpcError::Refused)?,
         spaces,
         command_line,
         legacy,

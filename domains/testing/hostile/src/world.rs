@@ -158,6 +158,7 @@ impl World {
             memory.into_any(),
             kernel.objects.duplicate()?.into_any(),
             kernel.events.duplicate()?.into_any(),
+            kernel.tracer.duplicate()?.into_any(),
         ]))
     }
 
@@ -222,6 +223,7 @@ impl World {
         net.keep(kernel.archive.duplicate()?.into_any());
         net.keep(kernel.objects.duplicate()?.into_any());
         net.keep(kernel.events.duplicate()?.into_any());
+        net.keep(kernel.tracer.duplicate()?.into_any());
         if let Some(spaces) = &kernel.spaces {
             net.keep(spaces.duplicate()?.into_any());
         }

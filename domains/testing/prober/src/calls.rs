@@ -4,8 +4,8 @@ use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
 use interfaces::{
     AddressSpace, AddressSpaces, DmaAllocator, Domain, DomainSpec, Events, Handle, Image, Loader,
-    MemoryObjects, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject, VmoOwner, VmoView,
-    WaitWord,
+    MemoryObjects, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject, Tracer, VmoOwner,
+    VmoView, WaitWord,
 };
 
 /// The tests of this file.
@@ -251,6 +251,10 @@ impl Subject for Mine {
     }
 
     fn await_events(&self, _: Handle<dyn WaitWord>) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn keep_trace(&self, _: Handle<dyn Tracer>, _: u32) -> RpcResult<()> {
         Err(RpcError::Refused)
     }
 

@@ -8,7 +8,7 @@ use domain_rt::time;
 use interfaces::{
     AddressSpaces, AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec,
     DomainState, Events, Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryObjects,
-    MemoryWatch, Monitor, RVec, RpcError, StartError, Subject, Text,
+    MemoryWatch, Monitor, RVec, RpcError, StartError, Subject, Text, Tracer,
 };
 
 /// The tools of the tests.
@@ -27,6 +27,8 @@ pub struct Lab {
     pub objects: Option<Handle<dyn MemoryObjects>>,
     /// Makes events.
     pub events: Option<Handle<dyn Events>>,
+    /// Shows calls.
+    pub tracer: Option<Handle<dyn Tracer>>,
     /// Makes address spaces; not in a Linux process.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     victim: Mutex<Option<Handle<dyn Image>>>,
@@ -88,6 +90,7 @@ impl Lab {
             memory,
             objects,
             events: None,
+            tracer: None,
             spaces,
             hardware,
             victim: Mutex::new(None),

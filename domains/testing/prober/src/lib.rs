@@ -33,13 +33,14 @@ mod spaces;
 mod steps;
 mod threads;
 mod times;
+mod tracer;
 mod traces;
 
 use alloc::string::String;
 use domain_rt::{log, thread};
 use interfaces::{
     AddressSpaces, Archive, DomainControl, Events, Handle, Hardware, Loader, MemoryObjects,
-    MemoryWatch, Monitor, Power, RVec, RpcResult,
+    MemoryWatch, Monitor, Power, RVec, RpcResult, Tracer,
 };
 use lab::Lab;
 
@@ -73,6 +74,7 @@ pub fn start(
     hardware: Option<Handle<dyn Hardware>>,
     objects: Option<Handle<dyn MemoryObjects>>,
     events: Option<Handle<dyn Events>>,
+    tracer: Option<Handle<dyn Tracer>>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
@@ -81,6 +83,7 @@ pub fn start(
             loader, monitor, control, archive, memory, hardware, objects, spaces,
         );
         lab.events = events;
+        lab.tracer = tracer;
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
         let failed = match wanted {
             "steps" => steps::run(&lab),
@@ -92,7 +95,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 21] = [
+    let groups: [&[Test]; 22] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -114,6 +117,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         deadlines::TESTS,
         short::TESTS,
         traces::TESTS,
+        tracer::TESTS,
     ];
     let (mut passed, mut failed) = (0, 0);
     for (name, test) in groups

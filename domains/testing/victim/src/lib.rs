@@ -21,9 +21,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, memory, thread, time};
 use interfaces::{
-    AddressSpace, AddressSpaces, DmaAllocator, DmaMemory, Events, Fired, Handle, HardwareError,
-    Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec, Raiser,
-    RpcError, RpcResult, SpaceError, Subject, VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
+    AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaMemory, Events, Fired, Handle,
+    HardwareError, Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec,
+    Raiser, RpcError, RpcResult, SpaceError, Subject, Tracer, VmoFill, VmoOwner, VmoRights,
+    VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -89,6 +90,7 @@ struct Shared {
     memory: Mutex<Vec<Vec<u8>>>,
     device: Mutex<Vec<Handle<dyn DmaMemory>>>,
     gathered: Mutex<Option<Box<Link>>>,
+    traces: Mutex<Vec<Handle<dyn CallTrace>>>,
     offspring: AtomicU32,
     lock: Mutex<u64>,
     bell: Condvar,
@@ -655,6 +657,11 @@ impl Subject for Rogue {
                 fired = RVec::filled(none, 16)?;
             }
         }
+    }
+
+    fn keep_trace(&self, tracer: Handle<dyn Tracer>, id: u32) -> RpcResult<()> {
+        self.shared.traces.lock().push(tracer.trace(id)?);
+        Ok(())
     }
 
     fn verify(&self, loader: Handle<dyn Loader>, file: RVec<u8>) -> RpcResult<Handle<dyn Image>> {

@@ -12,6 +12,8 @@
 //! the place in the proxy. One call in [`EVERY`] is timed, on each processor the first. What does
 //! not fit into the book is counted together, under no name.
 //!
+//! Whoever holds a [`Tracing`] has all calls be timed and noted besides, whatever is counted.
+//!
 //! [`met`] is apart from that and always there: at each tick, which domain was inside which.
 
 use super::end::KERNEL_RESERVE;
@@ -28,7 +30,7 @@ use core::iter::empty;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
-use interfaces::{CallCount, CallSample, Counting};
+use interfaces::{CallCount, CallEvent, CallSample, Counting};
 
 /// [`Proxy::place`] before the first call. Its lower half is nobody's number.
 pub(super) const NOWHERE: u64 = u32::MAX as u64;
@@ -91,14 +93,16 @@ fn first_place(proxy: &Proxy) -> u64 {
     place
 }
 
-/// Notes the end of a call that was counted at `place` and began at `begun` if that is not 0, or
-/// failed with an `RpcError`.
+/// Notes the end of a call through `proxy` that was counted at `place` and began at `begun` if that
+/// is not 0, or failed with an `RpcError`.
 #[cold]
 #[inline(never)]
-pub fn end(place: usize, begun: u64, failed: bool) {
+pub fn end(proxy: &Proxy, place: usize, begun: u64, failed: bool) {
     if begun != 0 {
+        // SAFETY: the proxy names it, so it is in memory.
+        let callee = unsafe { (*proxy.domain()).id };
         let what = RETURN | u32::from(failed) << 16;
-        trace::note(what, [current_id(), 0], begun, empty());
+        trace::note(what, [current_id(), callee], begun, empty());
     }
     let Some(sheet) = sheets().and_then(|sheets| sheets.get((place - COUNTS) / 8)) else {
         return;
@@ -188,6 +192,18 @@ impl Book {
     }
 }
 
+/// What was asked for. What is done follows from it.
+struct Wanted {
+    how: Counting,
+    /// How many [`Tracing`]s there are.
+    tracings: usize,
+}
+
+static WANTED: Lock<Wanted> = Lock::new(Wanted {
+    how: Counting::Off,
+    tracings: 0,
+});
+
 /// Switches counting on or off, or begins anew.
 ///
 /// # Errors
@@ -204,29 +220,68 @@ pub fn set(how: Counting) -> RpcResult<()> {
     }
     if how == Counting::Reset {
         reset();
-        return Ok(());
-    }
-    // One after the other: else half of the tables could be left as the other wanted them.
-    let book = BOOK.lock();
-    let every = if matches!(how, Counting::Timed | Counting::Traced) {
-        1
     } else {
-        EVERY
-    };
-    UNTIMED.store(every - 1, Relaxed);
+        want(|wanted| wanted.how = how);
+    }
+    Ok(())
+}
+
+/// Has calls be traced until it is dropped, without what threads and interrupts do.
+pub struct Tracing {
+    /// The first event that is its.
+    first: u64,
+}
+
+impl Tracing {
+    /// Begins.
+    ///
+    /// # Errors
+    /// [`RpcError::NoMemory`] for what is noted.
+    pub fn new() -> RpcResult<Self> {
+        make(&SHEETS, SHEET_PAGES)?;
+        make(&trace::RING, trace::PAGES)?;
+        let first = trace::written();
+        want(|wanted| wanted.tracings += 1);
+        Ok(Tracing { first })
+    }
+
+    /// Copies what events from number `from` on say of calls of domain `id`, or to it: how many
+    /// events that are, the number behind them, and how many were lost before.
+    pub fn calls(&self, from: u64, id: u32, room: &mut [CallEvent]) -> (usize, u64, u64) {
+        trace::calls(from.max(self.first), id, room)
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        want(|wanted| wanted.tracings -= 1);
+    }
+}
+
+/// Does what is wanted after this change.
+fn want(change: impl FnOnce(&mut Wanted)) {
+    // One after the other: else half of the tables could be left as the other wanted them.
+    let mut wanted = WANTED.lock();
+    change(&mut wanted);
+    let how = wanted.how;
+    let is_traced = how == Counting::Traced || wanted.tracings > 0;
+    let is_timed = is_traced || how == Counting::Timed;
+    UNTIMED.store(if is_timed { 0 } else { EVERY - 1 }, Relaxed);
     for entry in registry() {
-        entry.install(if matches!(how, Counting::Off | Counting::Profiled) {
-            entry.plain
-        } else {
-            entry.counting
+        entry.install(match is_timed || how == Counting::On {
+            true => entry.counting,
+            false => entry.plain,
         });
     }
-    drop(book);
     stack::IS_SAMPLED.store(how == Counting::Profiled, Release);
-    trace::switch(how == Counting::Traced, |kind, value| {
+    let watcher: fn(u32, u64) = |kind, value| {
         trace::note(kind, [current_id(), 0], value, empty());
-    });
-    Ok(())
+    };
+    trace::switch(is_traced, (how == Counting::Traced).then_some(watcher));
+    drop(wanted);
+    if how == Counting::Traced {
+        trace::note_states();
+    }
 }
 
 /// Has `place` point to zeroed pages, for good, if it is null.

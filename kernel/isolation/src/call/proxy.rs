@@ -39,12 +39,12 @@ macro_rules! proxy {
                                 let words = [$($number as u64,)* $(<[_]>::len(&$length) as u64),*];
                                 let begun = count::begun(&self.0.0, Index::$method as u32, &words);
                                 let result = <$proxy as $interface>::$method(&self.0 $(, $argument)*);
-                                count::end(place, begun, matches!(result, Err($fails)));
+                                count::end(&self.0.0, place, begun, matches!(result, Err($fails)));
                                 return result;
                             }
                             let result = <$proxy as $interface>::$method(&self.0 $(, $argument)*);
                             if matches!(result, Err($fails)) {
-                                count::end(place, 0, true);
+                                count::end(&self.0.0, place, 0, true);
                             }
                             result
                         }

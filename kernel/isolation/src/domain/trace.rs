@@ -1,24 +1,26 @@
 //! The ring of events from which a time line is made, outside of the system: who called whom, what
 //! threads and interrupts did, who died and who came. [`abi::events`] has its form.
 //!
-//! Nothing in the system reads it: whoever runs the machine reads its memory, and sees by
-//! [`WRITTEN`] for how many events they came too late. Off, a switch of threads and an interrupt
-//! test one word, and calls pay nothing ([`count`](crate::call::count)).
+//! Whoever runs the machine reads its memory, and sees by [`WRITTEN`] for how many events they came
+//! too late. Inside the system, [`calls`] copies what is noted of calls, and nothing else. Off, a
+//! switch of threads and an interrupt test one word, and calls pay nothing
+//! ([`count`](crate::call::count)).
 //!
-//! Writers take no lock, since interrupts write, too. Of a thread that is moved to another
-//! processor while it writes, an event may name the wrong one of the two; those of the scheduler
-//! and of interrupts are right, since interrupts are off then, and say where the thread was.
+//! Writers take no lock, since interrupts write, too: a reader looks afterwards whether what it has
+//! copied may have been written over meanwhile. Of a thread that is moved to another processor
+//! while it writes, an event may name the wrong one of the two; those of the scheduler and of
+//! interrupts are right, since interrupts are off then, and say where the thread was.
 
 use super::times::{place, word};
 use super::{ControlBlock, next};
 use crate::platform::{PAGE, platform};
-use abi::events::{EVENT_BYTES, EVENTS, STATE};
+use abi::events::{CALL, EVENT_BYTES, EVENTS, RETURN, STATE};
 use abi::words::STACK_LOW;
 use core::iter::repeat;
-use core::ptr::null_mut;
+use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64};
-use interfaces::DomainState as State;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, fence};
+use interfaces::{CallEvent, DomainState as State};
 
 /// What stands in the ring.
 #[repr(C)]
@@ -39,11 +41,19 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Has events be noted from now on, all domains at once, and what the platform tells `watcher`; or
-/// nothing more. There is a ring.
-pub(crate) fn switch(on: bool, watcher: fn(u32, u64)) {
+/// Events behind one that is being written, after which that is not waited for any more: whoever
+/// wrote it has died of it.
+const PATIENCE: u64 = EVENTS as u64 / 4;
+
+/// Has events be noted from now on, and what the platform tells `watcher`; or nothing more. There
+/// is a ring.
+pub(crate) fn switch(on: bool, watcher: Option<fn(u32, u64)>) {
     IS_ON.store(on, Relaxed);
-    platform().watch(on.then_some(watcher));
+    platform().watch(watcher);
+}
+
+/// Notes all domains as they are.
+pub(crate) fn note_states() {
     let mut from = 0;
     while let Some(block) = next(from) {
         from = block.id + 1;
@@ -58,6 +68,8 @@ pub(crate) fn note(what: u32, who: [u32; 2], value: u64, text: impl Iterator<Ite
     if IS_ON.load(Relaxed) {
         let domains = u64::from(who[0]) | u64::from(who[1]) << 32;
         let number = WRITTEN.fetch_add(1, Relaxed) as usize;
+        // Who reads something of what follows finds that number taken.
+        fence(Release);
         let here =
             place() << 4 | ((number / EVENTS) & 0xff) << 8 | (word::<STACK_LOW>() / PAGE) << 32;
         // SAFETY: there are so many of them, and they are never given back.
@@ -83,4 +95,65 @@ pub(crate) fn note_state(block: &ControlBlock, state: State) {
         block.parent.into(),
         name.as_str().bytes(),
     );
+}
+
+/// How many events were ever begun.
+pub(crate) fn written() -> u64 {
+    WRITTEN.load(Acquire)
+}
+
+/// Copies what events from number `from` on say of calls of domain `id`, or to it, into `room`, as
+/// much as there is room for. How much that is; the number of the event behind it; and how many
+/// events, of whatever kind, came and went before they could be looked at.
+pub(crate) fn calls(from: u64, id: u32, room: &mut [CallEvent]) -> (usize, u64, u64) {
+    // SAFETY: null, or zeroed pages with room for so many, which are never given back.
+    let ring = NonNull::new(RING.load(Acquire))
+        .map(|ring| unsafe { core::slice::from_raw_parts(ring.as_ptr(), EVENTS) });
+    let ring = ring.unwrap_or_default();
+    let end = if ring.is_empty() { 0 } else { written() };
+    let mut next = from.max(end.saturating_sub(EVENTS as u64)).min(end);
+    let (mut count, mut lost) = (0, next.saturating_sub(from));
+    while next < end && count < room.len() {
+        match ring[next as usize % EVENTS].copy(next) {
+            Some((kind, call)) => {
+                if matches!(kind, CALL | RETURN) && [call.caller, call.callee].contains(&id) {
+                    room[count] = call;
+                    count += 1;
+                }
+            }
+            // Somebody is about to write it.
+            None if written() - next < PATIENCE => break,
+            None => lost += 1,
+        }
+        next += 1;
+    }
+    (count, next, lost)
+}
+
+impl Event {
+    /// Its kind and what it says if it is of a call; `None` where not all of event `number` is
+    /// there: not yet, or not any more.
+    fn copy(&self, number: u64) -> Option<(u32, CallEvent)> {
+        let head = self.head.load(Acquire);
+        let [time, domains, value] = [0, 1, 2].map(|at| self.words[at].load(Relaxed));
+        let byte = |at: usize| self.text[at].load(Relaxed);
+        let argument = |at| u64::from_le_bytes(core::array::from_fn(|low| byte(at * 8 + low)));
+        let (kind, small) = (head as u32 & 0xf, (head >> 16) as u32 & 0xffff);
+        let is_return = kind == RETURN;
+        let call = CallEvent {
+            time,
+            begun: if is_return { value } else { 0 },
+            caller: domains as u32,
+            callee: (domains >> 32) as u32,
+            interface: if is_return { 0 } else { value },
+            method: if is_return { 0 } else { small },
+            failed: is_return && small != 0,
+            arguments: core::array::from_fn(argument),
+        };
+        // Before this, so that the number of whoever has written over it is seen.
+        fence(Acquire);
+        let lap = (number / EVENTS as u64) & 0xff;
+        let is_whole = head >> 8 & 0xff == lap && written() <= number + EVENTS as u64;
+        (head != 0 && is_whole).then_some((kind, call))
+    }
 }

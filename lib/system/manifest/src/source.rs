@@ -2,7 +2,7 @@
 //!
 //! | expression | what the domain gets |
 //! | --- | --- |
-//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory`, `.objects`, `.events` | that service of the kernel |
+//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory`, `.objects`, `.events`, `.tracer` | that service of the kernel |
 //! | `kernel.ports(0x3f8,8)` | I/O ports: first, count |
 //! | `kernel.interrupt(4)` | an input of the I/O APIC |
 //! | `kernel.mmio(0xfed40000,4096)` | device memory: physical address, length in bytes |
@@ -48,6 +48,8 @@ pub enum KernelService {
     Events,
     /// Makes address spaces.
     Spaces,
+    /// Shows calls with their arguments.
+    Tracer,
 }
 
 /// Which PCI functions fit.
@@ -253,8 +255,9 @@ fn kernel(name: &str, arguments: Option<&str>) -> Result<Source, String> {
         ("objects", None) => KernelService::Objects,
         ("events", None) => KernelService::Events,
         ("spaces", None) => KernelService::Spaces,
+        ("tracer", None) => KernelService::Tracer,
         _ => {
-            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, events, spaces, ports, interrupt, mmio";
+            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, events, spaces, tracer, ports, interrupt, mmio";
             return Err(format!(
                 "the kernel has no service `{name}`; it has {known}"
             ));
