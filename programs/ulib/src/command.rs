@@ -28,12 +28,7 @@ pub fn options_end(arguments: &[Vec<u8>], valued: &[u8]) -> usize {
 /// # Errors
 /// There is no memory for it, or this program is being ended.
 pub fn run(env: &Env, command: &[Vec<u8>]) -> Result<i32, Stop> {
-    let environment = env.environment()?;
-    let variables: Vec<(Vec<u8>, Vec<u8>)> = environment
-        .into_iter()
-        .map(|(name, value)| (name.into_bytes(), value))
-        .collect();
-    run_with(env, command, &variables)
+    run_with(env, command, &own_variables(env)?)
 }
 
 /// As [`run`] with another environment, in which `PATH` is looked up, too.
@@ -45,9 +40,51 @@ pub fn run_with(
     command: &[Vec<u8>],
     variables: &[(Vec<u8>, Vec<u8>)],
 ) -> Result<i32, Stop> {
+    match begin_with(env, command, variables)? {
+        Ok(pid) => finish(env, pid),
+        Err(status) => Ok(status),
+    }
+}
+
+/// Starts a command with this program's environment; the number of its process, which [`finish`]
+/// waits for, or the status of one that cannot be started, with a message.
+///
+/// # Errors
+/// There is no memory for it, or this program is being ended.
+pub fn begin(env: &Env, command: &[Vec<u8>]) -> Result<Result<u32, i32>, Stop> {
+    begin_with(env, command, &own_variables(env)?)
+}
+
+/// Waits for a command; its status, as a shell shows it.
+///
+/// # Errors
+/// This program is being ended.
+pub fn finish(env: &Env, pid: u32) -> Result<i32, Stop> {
+    Ok(match env.process().wait(pid)?.1 {
+        ExitStatus::Exited(status) => status & 0xff,
+        ExitStatus::Killed => 137,
+        ExitStatus::Crashed => 139,
+    })
+}
+
+/// Names with their values.
+type Variables = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn own_variables(env: &Env) -> Result<Variables, Stop> {
+    let environment = env.environment()?.into_iter();
+    Ok(environment
+        .map(|(name, value)| (name.into_bytes(), value))
+        .collect())
+}
+
+fn begin_with(
+    env: &Env,
+    command: &[Vec<u8>],
+    variables: &[(Vec<u8>, Vec<u8>)],
+) -> Result<Result<u32, i32>, Stop> {
     let Some(path) = find(env, &command[0], variables) else {
         env.fail(&command[0], &Error::text("No such file or directory"));
-        return Ok(127);
+        return Ok(Err(127));
     };
     env.flush()?;
     let settings = variables.iter();
@@ -61,20 +98,12 @@ pub fn run_with(
         background: false,
         job: Job::Same,
     };
-    let pid = match env.process().spawn(request) {
-        Ok(pid) => pid,
-        Err(errno) => {
-            let error = Error::from(errno);
-            let status = if error.is_not_found() { 127 } else { 126 };
-            env.fail(&command[0], &error);
-            return Ok(status);
-        }
-    };
-    Ok(match env.process().wait(pid)?.1 {
-        ExitStatus::Exited(status) => status & 0xff,
-        ExitStatus::Killed => 137,
-        ExitStatus::Crashed => 139,
-    })
+    Ok(env.process().spawn(request).map_err(|errno| {
+        let error = Error::from(errno);
+        let status = if error.is_not_found() { 127 } else { 126 };
+        env.fail(&command[0], &error);
+        status
+    }))
 }
 
 /// The image of a command: at its path, or where `PATH` leads.

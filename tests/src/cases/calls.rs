@@ -26,7 +26,7 @@ fn number(text: &str, words: &[&str], column: usize) -> Result<u64> {
 }
 
 /// Caller, callee, method and calls of each line, sorted.
-fn counts(text: &str) -> Vec<Vec<&str>> {
+pub(super) fn counts(text: &str) -> Vec<Vec<&str>> {
     let rows = text.lines().skip_while(|line| !line.starts_with("CALLER"));
     let mut rows: Vec<_> = rows
         .map(|line| line.split_whitespace().take(4).collect())

@@ -33,6 +33,7 @@ mod steps;
 mod times;
 mod tmp;
 mod trace;
+mod tracer;
 mod update;
 
 /// A test: its name and what it does.
@@ -65,6 +66,7 @@ pub fn all() -> Vec<Case> {
         tmp::CASES,
         calls::CASES,
         trace::CASES,
+        tracer::CASES,
         backtraces::CASES,
         profile::CASES,
         mounts::CASES,
