@@ -2,7 +2,8 @@
 
 use interfaces::{
     AddressSpaces, AnyHandle, Archive, CommandLine, DomainControl, Events, Handle, Hardware,
-    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RpcError, RpcResult, Tracer,
+    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, Random, RpcError, RpcResult,
+    Tracer,
 };
 use manifest::KernelService;
 
@@ -30,6 +31,8 @@ pub struct Kernel {
     pub events: Handle<dyn Events>,
     /// Shows calls.
     pub tracer: Handle<dyn Tracer>,
+    /// Makes random numbers.
+    pub random: Handle<dyn Random>,
     /// Makes address spaces, where there are any.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     /// Keeps what the next instance of `init` is to have.
@@ -54,6 +57,7 @@ impl Kernel {
             KernelService::CommandLine => self.command_line.duplicate()?.into_any(),
             KernelService::Memory => self.memory.duplicate()?.into_any(),
             KernelService::Objects => self.objects.duplicate()?.into_any(),
+            KernelService::Random => self.random.duplicate()?.into_any(),
             KernelService::Events => self.events.duplicate()?.into_any(),
             KernelService::Tracer => self.tracer.duplicate()?.into_any(),
             KernelService::Spaces => {

@@ -70,7 +70,7 @@ use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
     AddressSpaces, Archive, CommandLine, DomainControl, Events, Handle, Hardware, Legacy, Loader,
-    MemoryObjects, MemoryWatch, Monitor, Power, RVec, RpcResult, Tracer,
+    MemoryObjects, MemoryWatch, Monitor, Power, RVec, Random, RpcResult, Tracer,
 };
 use manifest::Manifest;
 
@@ -101,6 +101,7 @@ pub fn start(
     objects: Handle<dyn MemoryObjects>,
     events: Handle<dyn Events>,
     tracer: Handle<dyn Tracer>,
+    random: Handle<dyn Random>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     legacy: Option<Handle<dyn Legacy>>,
     options: RVec<u8>,
@@ -118,6 +119,7 @@ pub fn start(
         objects,
         events,
         tracer,
+        random,
         spaces,
         legacy,
         deaths: deaths(&options),

@@ -9,7 +9,7 @@
 use interfaces::CrashReason;
 
 /// Changes whenever one of the structures here does.
-pub const VERSION: u64 = 9;
+pub const VERSION: u64 = 10;
 
 /// `deadline` of [`Host::wait`] that means: none.
 pub const NO_DEADLINE: u64 = u64::MAX;
@@ -187,6 +187,9 @@ pub struct Host {
     pub now: extern "C" fn() -> u64,
     /// Seconds since 1970-01-01 UTC.
     pub wall: extern "C" fn() -> u64,
+    /// Writes random words of the system to the `count` words at `words`, without waiting; how
+    /// many.
+    pub random: unsafe extern "C" fn(words: usize, count: usize) -> usize,
     /// The running thread, which then sets its trap flag, is stopped after `count` instructions:
     /// the word at `reached` becomes [`REACHED`] and is woken, and once the world has been stopped,
     /// the thread goes on at full speed.

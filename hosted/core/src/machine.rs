@@ -6,11 +6,12 @@ use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use hosted_core::File;
 use interfaces::{
     Archive, ArchiveEntry, CommandLine, DomainControl, Events, HeapAudit, Loader, MemoryObjects,
-    Monitor, Power, Tracer,
+    Monitor, Power, Random, Tracer,
 };
+use services::random::Unfit;
 use services::{
-    Auditor, Control, ImageLoader, KernelEvents, KernelMonitor, KernelObjects, KernelTracer,
-    Machine,
+    Auditor, Control, ImageLoader, KernelEvents, KernelMonitor, KernelObjects, KernelRandom,
+    KernelTracer, Machine, Noise,
 };
 
 /// A file that the launcher was given.
@@ -95,6 +96,27 @@ impl Power for ProcessEnd {
 /// What the monitor shows.
 struct ProcessMachine;
 
+impl Noise for ProcessMachine {
+    fn words(&self, words: &mut [u64]) -> usize {
+        // SAFETY: so many words are there, and the launcher says how many of them it wrote.
+        unsafe { (host().random)(words.as_mut_ptr() as usize, words.len()) }
+    }
+
+    fn jitter(&self) -> u64 {
+        (host().now)()
+    }
+
+    fn now(&self) -> u64 {
+        (host().now)()
+    }
+
+    fn broken(&self, why: Unfit) {
+        crate::log::print(format_args!(
+            "random: the system's source is broken and not used any more: {why:?}"
+        ));
+    }
+}
+
 impl Machine for ProcessMachine {
     fn memory(&self) -> (u64, u64) {
         ((host().memory)(0), (host().memory)(1))
@@ -131,6 +153,7 @@ pub fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "events" => Handle::<dyn Events>::new(KernelEvents)?.into_any(),
         "tracer" => Handle::<dyn Tracer>::new(KernelTracer)?.into_any(),
         "objects" => Handle::<dyn MemoryObjects>::new(KernelObjects(POOL))?.into_any(),
+        "random" => Handle::<dyn Random>::new(KernelRandom(ProcessMachine))?.into_any(),
         "archive" => Handle::<dyn Archive>::new(Files)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(NoLine)?.into_any(),
         "auditor" => Handle::<dyn HeapAudit>::new(Auditor)?.into_any(),

@@ -194,6 +194,7 @@ static HOST: Host = Host {
     yield_now,
     now: threads::now,
     wall: threads::wall,
+    random,
     step: crate::step::arm,
     write,
     stop_world: threads::stop_world,
@@ -220,6 +221,13 @@ unsafe extern "C" fn heap_give(start: usize, bytes: usize, alignment: usize) {
         // SAFETY: by the caller's duty, from `heap_take` with the same numbers.
         unsafe { std::alloc::dealloc(start as *mut u8, layout) };
     }
+}
+
+unsafe extern "C" fn random(words: usize, count: usize) -> usize {
+    let bytes = count * size_of::<u64>();
+    // SAFETY: by the caller's duty the words are there to be written.
+    let got = unsafe { libc::getrandom(words as *mut libc::c_void, bytes, libc::GRND_NONBLOCK) };
+    usize::try_from(got).unwrap_or(0) / size_of::<u64>()
 }
 
 extern "C" fn yield_now() {

@@ -8,6 +8,7 @@ use alloc::string::String;
 mod catch;
 mod devices;
 mod entries;
+mod entropy;
 mod faults;
 mod forks;
 mod hostile;
@@ -40,6 +41,7 @@ pub static TESTS: &[&[Test]] = &[
     lines::TESTS,
     log::TESTS,
     entries::TESTS,
+    entropy::TESTS,
     spaces::TESTS,
     mappings::TESTS,
     forks::TESTS,

@@ -1,10 +1,12 @@
 //! Archive, command line, power switch and log as interface objects.
 
 use alloc::vec::Vec;
+use framework::kprintln;
 use framework::mem::PAGE_SIZE;
 use framework::sync::Once;
 use interfaces::{Archive, ArchiveEntry, CommandLine, Power, RVec, RpcResult, Text};
-use services::Machine;
+use services::random::Unfit;
+use services::{Machine, Noise};
 
 /// The boot archive, which stays in memory as the boot loader left it.
 pub struct BootArchive;
@@ -74,6 +76,24 @@ pub fn switch_off(status: u8) -> ! {
 
 /// What the monitor shows.
 pub struct BareMachine;
+
+impl Noise for BareMachine {
+    fn words(&self, words: &mut [u64]) -> usize {
+        framework::arch::entropy::words(words)
+    }
+
+    fn jitter(&self) -> u64 {
+        framework::time::tsc()
+    }
+
+    fn now(&self) -> u64 {
+        framework::time::now_ns()
+    }
+
+    fn broken(&self, why: Unfit) {
+        kprintln!("random: the processor's source is broken and not used any more: {why:?}");
+    }
+}
 
 impl Machine for BareMachine {
     fn memory(&self) -> (u64, u64) {

@@ -12,14 +12,14 @@ use framework::kprintln;
 use framework::mem::untyped::POOL;
 use interfaces::{
     AddressSpaces, Archive, CommandLine, DomainControl, Events, Hardware, Legacy, Loader,
-    MemoryObjects, MemoryWatch, Monitor, Power, Tracer,
+    MemoryObjects, MemoryWatch, Monitor, Power, Random, Tracer,
 };
 use isolation::domain::group::GroupSpec;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared, StartError};
 use services::{
     Bequest, Control, ImageLoader, KernelEvents, KernelMemory, KernelMonitor, KernelObjects,
-    KernelTracer, Left,
+    KernelRandom, KernelTracer, Left,
 };
 
 /// Where the image of `init` is in the archive. The word `root=PATH` on the command line has
@@ -127,6 +127,7 @@ fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "auditor" => Handle::<dyn interfaces::HeapAudit>::new(services::Auditor)?.into_any(),
         "events" => Handle::<dyn Events>::new(KernelEvents)?.into_any(),
         "tracer" => Handle::<dyn Tracer>::new(KernelTracer)?.into_any(),
+        "random" => Handle::<dyn Random>::new(KernelRandom(BareMachine))?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(BootLine)?.into_any(),
         _ => return Ok(None),
     }))

@@ -1,6 +1,6 @@
 //! The kernel's own objects behind `abi/interfaces/system.idl`: loader, images, domains, monitor,
-//! traces of calls, memory objects, events, memory, what the first domain leaves to its next
-//! instance.
+//! traces of calls, memory objects, events, random numbers, memory, what the first domain leaves to
+//! its next instance.
 //!
 //! They are ordinary interface objects whose domain is the kernel, so that calls to them go through
 //! the same proxies as all others. Everything here is safe code over `isolation`. The hosted
@@ -17,6 +17,7 @@ mod legacy;
 mod loader;
 mod memory;
 mod monitor;
+pub mod random;
 mod tracer;
 pub mod vmo;
 
@@ -27,5 +28,6 @@ pub use legacy::{Bequest, Left};
 pub use loader::ImageLoader;
 pub use memory::KernelMemory;
 pub use monitor::{Control, KernelMonitor, Machine};
+pub use random::{KernelRandom, Noise};
 pub use tracer::KernelTracer;
 pub use vmo::KernelObjects;

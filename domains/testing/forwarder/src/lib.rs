@@ -7,8 +7,8 @@
 use core::hint::black_box;
 use interfaces::{
     AddressSpace, AddressSpaces, DmaAllocator, Events, Handle, Image, Loader, MemoryObjects,
-    Misdeed, Nest, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject, Tracer, VmoOwner,
-    VmoView, WaitWord,
+    Misdeed, Nest, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, Subject,
+    Tracer, VmoOwner, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -173,6 +173,15 @@ impl Subject for Forwarder {
 
     fn raise_often(&self, _: Handle<dyn Raiser>, _: u64) -> RpcResult<u64> {
         Err(RpcError::Refused)
+    }
+
+    fn fill_often(
+        &self,
+        _: Handle<dyn Random>,
+        _: RVec<u8>,
+        _: u64,
+    ) -> Result<RVec<u8>, RandomError> {
+        Err(RandomError::Rpc(RpcError::Refused))
     }
 
     fn await_events(&self, _: Handle<dyn WaitWord>) -> RpcResult<u64> {

@@ -37,6 +37,8 @@ pub struct Kernel {
     pub events: Handle<dyn Events>,
     /// Shows calls.
     pub tracer: Handle<dyn Tracer>,
+    /// Makes random numbers.
+    pub random: Handle<dyn interfaces::Random>,
     /// Makes address spaces; not on the hosted platform.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     /// The command line.

@@ -38,8 +38,8 @@ mod world;
 use domain_rt::thread;
 use interfaces::{
     AddressSpaces, Archive, CommandLine, Console, DomainControl, Events, Foe, Handle, Hardware,
-    HeapAudit, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RVec, Referee, RpcError,
-    RpcResult, Tracer,
+    HeapAudit, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RVec, Random, Referee,
+    RpcError, RpcResult, Tracer,
 };
 
 use director::{Director, Kernel};
@@ -63,6 +63,7 @@ pub fn start(
     objects: Option<Handle<dyn MemoryObjects>>,
     events: Option<Handle<dyn Events>>,
     tracer: Option<Handle<dyn Tracer>>,
+    random: Option<Handle<dyn Random>>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     command_line: Option<Handle<dyn CommandLine>>,
     legacy: Option<Handle<dyn Legacy>>,
@@ -88,6 +89,7 @@ pub fn start(
         objects: objects.ok_or(RpcError::Refused)?,
         events: events.ok_or(RpcError::Refused)?,
         tracer: tracer.ok_or(RpcError::Refused)?,
+        random: random.ok_or(RpcError::Refused)?,
         spaces,
         command_line,
         legacy,

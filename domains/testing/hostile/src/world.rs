@@ -159,6 +159,7 @@ impl World {
             kernel.objects.duplicate()?.into_any(),
             kernel.events.duplicate()?.into_any(),
             kernel.tracer.duplicate()?.into_any(),
+            kernel.random.duplicate()?.into_any(),
         ]))
     }
 
@@ -224,6 +225,7 @@ impl World {
         net.keep(kernel.objects.duplicate()?.into_any());
         net.keep(kernel.events.duplicate()?.into_any());
         net.keep(kernel.tracer.duplicate()?.into_any());
+        net.keep(kernel.random.duplicate()?.into_any());
         if let Some(spaces) = &kernel.spaces {
             net.keep(spaces.duplicate()?.into_any());
         }

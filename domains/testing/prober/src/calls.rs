@@ -4,8 +4,8 @@ use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
 use interfaces::{
     AddressSpace, AddressSpaces, DmaAllocator, Domain, DomainSpec, Events, Handle, Image, Loader,
-    MemoryObjects, NewEvent, RRef, RVec, Raiser, RpcError, RpcResult, Subject, Tracer, VmoOwner,
-    VmoView, WaitWord,
+    MemoryObjects, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, Subject,
+    Tracer, VmoOwner, VmoView, WaitWord,
 };
 
 /// The tests of this file.
@@ -248,6 +248,15 @@ impl Subject for Mine {
 
     fn raise_often(&self, _: Handle<dyn Raiser>, _: u64) -> RpcResult<u64> {
         Err(RpcError::Refused)
+    }
+
+    fn fill_often(
+        &self,
+        _: Handle<dyn Random>,
+        _: RVec<u8>,
+        _: u64,
+    ) -> Result<RVec<u8>, RandomError> {
+        Err(RandomError::Rpc(RpcError::Refused))
     }
 
     fn await_events(&self, _: Handle<dyn WaitWord>) -> RpcResult<u64> {

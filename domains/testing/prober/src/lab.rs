@@ -8,7 +8,7 @@ use domain_rt::time;
 use interfaces::{
     AddressSpaces, AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec,
     DomainState, Events, Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryObjects,
-    MemoryWatch, Monitor, RVec, RpcError, StartError, Subject, Text, Tracer,
+    MemoryWatch, Monitor, RVec, Random, RpcError, StartError, Subject, Text, Tracer,
 };
 
 /// The tools of the tests.
@@ -29,6 +29,8 @@ pub struct Lab {
     pub events: Option<Handle<dyn Events>>,
     /// Shows calls.
     pub tracer: Option<Handle<dyn Tracer>>,
+    /// Makes random numbers.
+    pub random: Option<Handle<dyn Random>>,
     /// Makes address spaces; not in a Linux process.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
     victim: Mutex<Option<Handle<dyn Image>>>,
@@ -91,6 +93,7 @@ impl Lab {
             objects,
             events: None,
             tracer: None,
+            random: None,
             spaces,
             hardware,
             victim: Mutex::new(None),

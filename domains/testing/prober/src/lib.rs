@@ -26,6 +26,7 @@ mod lab;
 mod limits;
 mod memory;
 mod objects;
+mod random;
 mod ring3;
 mod shadows;
 mod short;
@@ -40,7 +41,7 @@ use alloc::string::String;
 use domain_rt::{log, thread};
 use interfaces::{
     AddressSpaces, Archive, DomainControl, Events, Handle, Hardware, Loader, MemoryObjects,
-    MemoryWatch, Monitor, Power, RVec, RpcResult, Tracer,
+    MemoryWatch, Monitor, Power, RVec, Random, RpcResult, Tracer,
 };
 use lab::Lab;
 
@@ -75,6 +76,7 @@ pub fn start(
     objects: Option<Handle<dyn MemoryObjects>>,
     events: Option<Handle<dyn Events>>,
     tracer: Option<Handle<dyn Tracer>>,
+    random: Option<Handle<dyn Random>>,
     spaces: Option<Handle<dyn AddressSpaces>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
@@ -84,6 +86,7 @@ pub fn start(
         );
         lab.events = events;
         lab.tracer = tracer;
+        lab.random = random;
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
         let failed = match wanted {
             "steps" => steps::run(&lab),
@@ -95,7 +98,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 22] = [
+    let groups: [&[Test]; 23] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -104,6 +107,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         memory::TESTS,
         objects::TESTS,
         events::TESTS,
+        random::TESTS,
         spaces::TESTS,
         forks::TESTS,
         ring3::TESTS,

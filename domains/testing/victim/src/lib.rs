@@ -23,8 +23,8 @@ use domain_rt::{log, memory, thread, time};
 use interfaces::{
     AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaMemory, Events, Fired, Handle,
     HardwareError, Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec,
-    Raiser, RpcError, RpcResult, SpaceError, Subject, Tracer, VmoFill, VmoOwner, VmoRights,
-    VmoView, WaitWord,
+    Raiser, Random, RandomError, RpcError, RpcResult, SpaceError, Subject, Tracer, VmoFill,
+    VmoOwner, VmoRights, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -642,6 +642,15 @@ impl Subject for Rogue {
     fn raise_often(&self, raiser: Handle<dyn Raiser>, times: u64) -> RpcResult<u64> {
         (0..times).try_for_each(|_| raiser.raise())?;
         Ok(times)
+    }
+
+    fn fill_often(
+        &self,
+        random: Handle<dyn Random>,
+        buffer: RVec<u8>,
+        times: u64,
+    ) -> Result<RVec<u8>, RandomError> {
+        (0..times).try_fold(buffer, |buffer, _| random.fill(buffer))
     }
 
     fn await_events(&self, word: Handle<dyn WaitWord>) -> RpcResult<u64> {

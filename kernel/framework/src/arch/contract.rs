@@ -6,7 +6,9 @@ use super::trap::TrapFrame;
 use super::types::Rights;
 use super::types::{Fault, Polarity, Rates, Trigger, UserEvent};
 use super::user::UserContext;
-use super::{clock, controller, interrupts, loader, page, power, serial, start, switch, untyped};
+use super::{
+    clock, controller, entropy, interrupts, loader, page, power, serial, start, switch, untyped,
+};
 use crate::boot::start_info::Boot;
 use crate::mem::NoMemory;
 use crate::mem::map::Range;
@@ -101,6 +103,7 @@ const _: () = {
     let _: fn() -> Rates = clock::measure;
     let _: fn() -> u64 = clock::now;
     let _: fn() -> u64 = clock::wall_seconds;
+    let _: fn(&mut [u64]) -> usize = entropy::words;
     let _: fn() = clock::enable;
     let _: fn(u64, u32) = clock::arm;
     let _: unsafe fn(usize, u32, usize, &dyn Fn() -> bool) -> bool = start::start;

@@ -14,6 +14,7 @@
 //! | `user` | the registers of a program, and running it until it traps |
 //! | `controller` | interrupt lines, requests to other processors, acknowledging |
 //! | `clock` | the clock, the time of day at boot, the timer of each processor |
+//! | `entropy` | the processor's own source of random numbers |
 //! | `loader` | reading what the boot loader says |
 //! | `start` | starting the other processors |
 //! | `serial`, `power` | the lines that the log goes to; off and reset |
@@ -32,7 +33,7 @@ pub(crate) use machine::{
     boot_stack_low, clock, controller, guard_pages, init_cpu, interrupts, loader, page, power,
     reserved, serial, start, switch, untyped,
 };
-pub use machine::{ports, trap, user};
+pub use machine::{entropy, ports, trap, user};
 
 // The tests look into this machine.
 #[cfg(feature = "selftest")]

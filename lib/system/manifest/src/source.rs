@@ -2,7 +2,7 @@
 //!
 //! | expression | what the domain gets |
 //! | --- | --- |
-//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory`, `.objects`, `.events`, `.tracer` | that service of the kernel |
+//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory`, `.objects`, `.events`, `.random`, `.tracer` | that service of the kernel |
 //! | `kernel.ports(0x3f8,8)` | I/O ports: first, count |
 //! | `kernel.interrupt(4)` | an input of the I/O APIC |
 //! | `kernel.mmio(0xfed40000,4096)` | device memory: physical address, length in bytes |
@@ -46,6 +46,8 @@ pub enum KernelService {
     Objects,
     /// Makes events.
     Events,
+    /// Makes random numbers.
+    Random,
     /// Makes address spaces.
     Spaces,
     /// Shows calls with their arguments.
@@ -254,10 +256,11 @@ fn kernel(name: &str, arguments: Option<&str>) -> Result<Source, String> {
         ("memory", None) => KernelService::Memory,
         ("objects", None) => KernelService::Objects,
         ("events", None) => KernelService::Events,
+        ("random", None) => KernelService::Random,
         ("spaces", None) => KernelService::Spaces,
         ("tracer", None) => KernelService::Tracer,
         _ => {
-            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, events, spaces, tracer, ports, interrupt, mmio";
+            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, events, random, spaces, tracer, ports, interrupt, mmio";
             return Err(format!(
                 "the kernel has no service `{name}`; it has {known}"
             ));

@@ -8,6 +8,7 @@ pub(crate) mod clock;
 pub(crate) mod controller;
 pub(crate) mod cpu;
 pub(crate) mod debug;
+pub mod entropy;
 mod entry;
 pub(crate) mod gdt;
 pub(crate) mod idt;
