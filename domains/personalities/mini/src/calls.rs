@@ -151,6 +151,7 @@ impl Process {
             230 => self.sleep(a[0], a[1], a[2]),
             96 => self.put(a[0], &[time::wall_seconds(), 0]),
             201 => Ok(time::wall_seconds()),
+            318 => self.random_bytes(a[0], a[1]),
             228 => self.clock(a[0], a[1]),
             _ => return None,
         })
@@ -585,6 +586,13 @@ impl Process {
         };
         self.until_or(Some(deadline), || None::<()>)?;
         Ok(0)
+    }
+
+    /// `getrandom`.
+    fn random_bytes(&self, at: u64, count: u64) -> Result<u64> {
+        let bytes = self.system.random(count.min(1 << 16) as usize)?;
+        memory::write(&self.program.space, at, &bytes)?;
+        Ok(bytes.len() as u64)
     }
 
     fn clock(&self, clock: u64, at: u64) -> Result<u64> {

@@ -30,7 +30,7 @@ use alloc::vec::Vec;
 use domain_rt::memory as heap;
 use files::{Files, Open};
 use interfaces::{
-    AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Personality, RVec,
+    AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Personality, RVec, Random,
     RpcError, RpcResult,
 };
 use process::{Process, System};
@@ -42,6 +42,7 @@ use process::{Process, System};
 pub fn start(
     spaces: Option<Handle<dyn AddressSpaces>>,
     archive: Handle<dyn Archive>,
+    random: Handle<dyn Random>,
     console: Handle<dyn Console>,
     errors: Option<Handle<dyn Console>>,
     options: RVec<u8>,
@@ -56,7 +57,7 @@ pub fn start(
         None => console.duplicate()?,
     };
     Handle::<dyn Personality>::new(Runner {
-        system: Arc::new(System::new(spaces, Files::new(archive)?)),
+        system: Arc::new(System::new(spaces, Files::new(archive)?, random)),
         streams: [
             Arc::new(Open::Console(console)),
             Arc::new(Open::Console(errors)),

@@ -204,7 +204,15 @@ impl System {
             (9, elf.ehdr.e_entry),
             (17, 100),
         ];
-        let stack = fill_stack(&space, path, arguments, environment, &auxiliary)?;
+        // A machine without a source is told of in CAVEATS.
+        let clock = [
+            time::now().to_le_bytes(),
+            time::wall_seconds().to_le_bytes(),
+        ]
+        .concat();
+        let seed = self.random(16).map_or(clock, |seed| Vec::from(&seed[..]));
+        let words = [arguments, environment];
+        let stack = fill_stack(&space, path, &seed, words, &auxiliary)?;
         Ok(Program {
             thread: space.thread().map_err(error)?,
             space,
@@ -257,8 +265,8 @@ fn load_segment(space: &Space, segment: &ProgramHeader, content: &[u8]) -> Resul
 fn fill_stack(
     space: &Space,
     path: &[u8],
-    arguments: &[Vec<u8>],
-    environment: &[Vec<u8>],
+    seed: &[u8],
+    lists: [&[Vec<u8>]; 2],
     auxiliary: &[(u64, u64)],
 ) -> Result<u64, Error> {
     let mut at = STACK_END - 64;
@@ -268,16 +276,9 @@ fn fill_stack(
         Ok(at)
     };
     let name = push(path)?;
-    // Nothing here is a secret: see CAVEATS.
-    let seed = push(
-        &[
-            time::now().to_le_bytes(),
-            time::wall_seconds().to_le_bytes(),
-        ]
-        .concat(),
-    )?;
-    let mut words = alloc::vec![arguments.len() as u64];
-    for list in [arguments, environment] {
+    let seed = push(seed)?;
+    let mut words = alloc::vec![lists[0].len() as u64];
+    for list in lists {
         for text in list {
             words.push(push(text)?);
         }

@@ -1,6 +1,8 @@
 //! A process, and what processes know of each other.
 
-use crate::errno::{EINTR, ESRCH, Error, SIGCHLD, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
+use crate::errno::{
+    EAGAIN, EINTR, ENOMEM, ESRCH, Error, SIGCHLD, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP,
+};
 use crate::files::{Files, Open};
 use crate::memory::{self, Program};
 use alloc::collections::BTreeMap;
@@ -10,12 +12,13 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::thread;
 use domain_rt::user::{self, UserEvent, UserRegisters};
-use interfaces::{AddressSpaces, Handle, RpcResult, UserThread};
+use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult, UserThread};
 
 /// What there is once.
 pub struct System {
     pub spaces: Handle<dyn AddressSpaces>,
     pub files: Files,
+    random: Handle<dyn Random>,
     table: Mutex<BTreeMap<u32, Entry>>,
     /// Something has changed that somebody may wait for.
     changed: Condvar,
@@ -82,14 +85,28 @@ pub enum After {
 
 impl System {
     /// No processes yet.
-    pub fn new(spaces: Handle<dyn AddressSpaces>, files: Files) -> Self {
+    pub fn new(
+        spaces: Handle<dyn AddressSpaces>,
+        files: Files,
+        random: Handle<dyn Random>,
+    ) -> Self {
         System {
             spaces,
             files,
+            random,
             table: Mutex::new(BTreeMap::new()),
             changed: Condvar::new(),
             next: AtomicU32::new(1),
         }
+    }
+
+    /// So many random bytes.
+    ///
+    /// # Errors
+    /// `EAGAIN`: the machine has no source, or none yet.
+    pub fn random(&self, count: usize) -> Result<RVec<u8>, Error> {
+        let buffer = RVec::filled(0, count).map_err(|_| ENOMEM)?;
+        self.random.fill(buffer).map_err(|_| EAGAIN)
     }
 
     /// Tells all that wait that something has changed.
