@@ -109,7 +109,22 @@ pub fn setup() -> Result<()> {
         Ok(gdb) => println!("debugger: {}", gdb.display()),
         Err(error) => eprintln!("debugger: none; {error:#}"),
     }
+    match busybox() {
+        Ok(busybox) => println!("busybox:  {}", busybox.display()),
+        Err(error) => eprintln!("busybox:  none; {error:#}"),
+    }
     Ok(())
+}
+
+/// The static busybox that `--mini` runs, installed if need be.
+///
+/// # Errors
+/// If there is none and it cannot be installed; the message has the command to run.
+pub fn busybox() -> Result<PathBuf> {
+    if tool::find("busybox").is_none() {
+        apt_install(&["busybox-static"])?;
+    }
+    tool::need("busybox", "busybox-static")
 }
 
 /// gdb, installed if need be.

@@ -60,6 +60,10 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
         println!("host\nkernel\nisolation\nhosted");
         return system(project, &toolchain, &["--list"], &mut Notes::default()).map(|_| 0);
     }
+    // Before tests that run side by side want it.
+    if let Err(error) = setup::busybox() {
+        eprintln!("no static busybox, so the tests `mini-*` will fail: {error:#}");
+    }
     let (mut count, mut notes) = (Count::default(), Notes::default());
     let (name, once) = (options.name.as_deref(), options.once);
     if let Some(name) = name.filter(|name| !is_group(name)) {

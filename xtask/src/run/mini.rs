@@ -9,7 +9,7 @@ use object::read::elf::{ElfFile64, FileHeader as _};
 
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
-use trefoil_gate::{setup, tool};
+use trefoil_gate::setup;
 
 /// The manifest.
 pub const MANIFEST: &str = "images/mini.toml";
@@ -23,7 +23,7 @@ const NAME: &str = "busybox";
 pub fn archive(project: &Project, program: Option<&Path>) -> Result<PathBuf> {
     let program = match program {
         Some(program) => program.to_path_buf(),
-        None => busybox()?,
+        None => setup::busybox()?,
     };
     let bytes = fs::read(&program)
         .with_context(|| format!("cannot read the program {}", program.display()))?;
@@ -39,15 +39,6 @@ pub fn archive(project: &Project, program: Option<&Path>) -> Result<PathBuf> {
     )?;
     fs::rename(&new, &archive)?;
     Ok(archive)
-}
-
-/// The host's busybox, installed if there is none.
-fn busybox() -> Result<PathBuf> {
-    if let Some(program) = tool::find(NAME) {
-        return Ok(program);
-    }
-    setup::apt_install(&["busybox-static"])?;
-    tool::need(NAME, "busybox-static")
 }
 
 /// Whether it is a program that `mini` can load.
