@@ -257,8 +257,10 @@ impl Process {
             false => self.base(descriptor)?,
         };
         let whole = files::resolve(&base, &path);
-        if whole == b"dev/null" {
-            return Ok(Open::Nothing);
+        match &whole[..] {
+            b"dev/null" => return Ok(Open::Nothing),
+            b"dev/zero" => return Ok(Open::Zeros),
+            _ => {}
         }
         let files = &self.system.files;
         match files.find(b"", &whole) {

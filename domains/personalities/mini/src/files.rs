@@ -131,6 +131,8 @@ pub enum Open {
     Console(Handle<dyn Console>),
     /// `/dev/null`.
     Nothing,
+    /// `/dev/zero`.
+    Zeros,
     File(File, AtomicU64),
     /// Its path, and how many of its names were told.
     Directory(Vec<u8>, AtomicU64),
@@ -173,6 +175,7 @@ impl Open {
                 Ok(Vec::from(&bytes[..]))
             }
             Open::Nothing => Ok(Vec::new()),
+            Open::Zeros => Ok(alloc::vec![0; count]),
             Open::File(file, position) => {
                 let at = position.load(Ordering::Relaxed);
                 let bytes = process.system.files.read(*file, at, count)?;
@@ -206,7 +209,7 @@ impl Open {
                 console.write(&text).map_err(|_| Error(5))?;
                 Ok(bytes.len())
             }
-            Open::Nothing => Ok(bytes.len()),
+            Open::Nothing | Open::Zeros => Ok(bytes.len()),
             Open::File(..) => Err(EROFS),
             Open::Directory(..) => Err(EISDIR),
             Open::Pipe(PipeEnd {
@@ -290,7 +293,7 @@ impl Open {
     /// Mode and size, as `stat` has them.
     pub fn mode_and_size(&self) -> (u32, u64) {
         match self {
-            Open::Console(_) | Open::Nothing => (0o20_666, 0),
+            Open::Console(_) | Open::Nothing | Open::Zeros => (0o20_666, 0),
             Open::File(file, _) => (0o100_755, file.size),
             Open::Directory(..) => (0o40_755, 0),
             Open::Pipe(_) => (0o10_600, 0),

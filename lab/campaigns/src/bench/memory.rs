@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use memorywork::{LINES, parse_line};
-use serde_json::json;
 
 use super::figure::Figure;
+use super::side::{counting, peer_words, write_rows};
 use crate::peer::{self, Peer};
 use machine::qemu::{Machine, exec_word};
 use machine::session::Session;
@@ -45,8 +45,7 @@ pub fn memory(project: &Project) -> Result<Vec<Figure>> {
     let debian = peer::debian(project)?;
     let archive = peer_archive(project, &debian, &folder)?;
     let mut theirs = counting(&debian.kernel, &folder, archive);
-    let words = ["console=ttyS0", "quiet", "panic=-1", "tsc=reliable"];
-    theirs.words = words.map(String::from).to_vec();
+    theirs.words = peer_words();
     tool::step("counting what memory objects take");
     let own = measure(&ours)?;
     tool::step("counting what Debian's kernel takes");
@@ -58,15 +57,8 @@ pub fn memory(project: &Project) -> Result<Vec<Figure>> {
         Ok(figure.at_most(*peer).beside("Debian", *peer))
     };
     let figures = own.iter().map(beside).collect::<Result<Vec<_>>>()?;
-    write_rows(project, &figures)?;
+    write_rows(project, "memory", &figures)?;
     Ok(figures)
-}
-
-fn counting(kernel: &Path, folder: &Path, archive: PathBuf) -> Machine {
-    let mut machine = Machine::new(kernel, folder);
-    machine.archive = Some(archive);
-    machine.count_instructions = true;
-    machine
 }
 
 /// The manifest in which the program is handed memory objects.
@@ -114,23 +106,6 @@ fn measure(machine: &Machine) -> Result<Vec<(String, f64)>> {
         session.report()
     );
     Ok(values)
-}
-
-/// A row for each figure: name, value, the peer's, their ratio.
-fn write_rows(project: &Project, figures: &[Figure]) -> Result<()> {
-    let row = |figure: &Figure| {
-        let peer = figure.peers.first().map(|(_, value)| *value);
-        json!({
-            "name": figure.name, "unit": "instructions", "value": figure.best,
-            "peer": peer, "ratio": peer.map(|peer| figure.best / peer), "met": figure.met,
-        })
-    };
-    let rows: Vec<_> = figures.iter().map(row).collect();
-    fs::write(
-        project.out.join("bench-memory.json"),
-        format!("{:#}\n", json!(rows)),
-    )?;
-    Ok(())
 }
 
 #[cfg(test)]
