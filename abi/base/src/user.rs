@@ -1,8 +1,8 @@
 //! What a personality and the kernel say to each other of a program in ring 3.
 
 /// A program's registers while it does not run. Whatever stands here, the kernel stays unharmed: it
-/// takes of `rflags` what is a program's business, and refuses bases of segments that are no user
-/// addresses.
+/// takes of `rflags` what is a program's business. A `rip` beyond user space is a page fault, and a
+/// base of a segment that is no user address a general-protection fault, before the program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -56,7 +56,7 @@ pub enum UserEvent {
     /// Somebody has kicked the thread.
     Kicked,
     /// It did not run at all: the handle leads to no user thread of the kernel's, or somebody runs
-    /// it now, or a base of a segment is no user address.
+    /// it now.
     Refused,
     /// It was interrupted. The kernel lets it go on, so nobody else sees this.
     Interrupted,

@@ -1,6 +1,5 @@
 //! The processor's source of random numbers, where it has one.
 
-use alloc::format;
 use alloc::string::String;
 
 use super::Test;

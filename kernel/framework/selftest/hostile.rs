@@ -75,7 +75,7 @@ programs! {
     "clac" 6 "clac";
     "wrgsbase" 6 "xor eax, eax" "wrgsbase rax";
     "rdfsbase" 6 "rdfsbase rax";
-    "avx" 6 "vaddps ymm0, ymm0, ymm0";
+    "rdpkru" 6 "xor ecx, ecx" "rdpkru";
     "rsm" 6 "rsm";
     "ud2" 6 "ud2";
     "divide" 0 "xor ecx, ecx" "div ecx";

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use super::Test;
-use super::user::{CODE, STACK_TOP, hello_and_loop, run, space};
+use super::user::{STACK_TOP, hello_and_loop, run, space};
 use crate::check;
 use crate::mem::{self, PAGE_SIZE};
 use crate::user::{USER_END, UserContext, UserEvent, UserProt};
@@ -58,7 +58,13 @@ fn hostile_registers() -> Result<(), String> {
 }
 
 fn segment_bases() -> Result<(), String> {
-    let mut context = UserContext::new(CODE, STACK_TOP);
+    let space = space()?;
+    let (mut hello, _) = hello_and_loop();
+    let good = hello.registers();
+    let protection = UserEvent::Exception {
+        vector: 13,
+        error_code: 0,
+    };
     for base in [
         USER_END as u64,
         1 << 47,
@@ -66,10 +72,18 @@ fn segment_bases() -> Result<(), String> {
         u64::MAX,
         mem::DIRECT_MAP as u64,
     ] {
-        check!(!context.set_segment_bases(base, 0), "FS base {base:#x}");
-        check!(!context.set_segment_bases(0, base), "GS base {base:#x}");
+        for bases in [(base, 0), (0, base)] {
+            let mut registers = good;
+            (registers.fs_base, registers.gs_base) = bases;
+            hello.set_registers(&registers);
+            let event = run(&mut hello, &space);
+            check!(event == protection, "bases {bases:x?}: {event:?}");
+            check!(hello.registers().rip == good.rip, "it has run");
+        }
     }
-    check!(context.segment_bases() == (0, 0), "a refused base was set");
+    hello.set_registers(&good);
+    let event = run(&mut hello, &space);
+    check!(event == UserEvent::Syscall, "with good bases: {event:?}");
     Ok(())
 }
 

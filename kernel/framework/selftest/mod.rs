@@ -22,6 +22,7 @@ mod shares;
 mod spaces;
 mod threads;
 mod user;
+mod vectors;
 mod waits;
 
 pub use catch::catch;
@@ -34,6 +35,7 @@ pub static TESTS: &[&[Test]] = &[
     memory::TESTS,
     faults::TESTS,
     user::TESTS,
+    vectors::TESTS,
     devices::TESTS,
     threads::TESTS,
     waits::TESTS,

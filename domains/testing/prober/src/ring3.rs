@@ -273,9 +273,13 @@ fn bad_registers(lab: &Lab) -> Verdict {
     for base in [1 << 47, u64::MAX, 0xffff_8000_0000_0000] {
         program.registers.rip = CODE;
         program.registers.fs_base = base;
-        ensure!(program.run() == UserEvent::Refused, "FS at {base:#x}");
+        let protection = UserEvent::Exception {
+            vector: 13,
+            error_code: 0,
+        };
+        ensure!(program.run() == protection, "FS at {base:#x}");
         (program.registers.fs_base, program.registers.gs_base) = (0, base);
-        ensure!(program.run() == UserEvent::Refused, "GS at {base:#x}");
+        ensure!(program.run() == protection, "GS at {base:#x}");
         program.registers.gs_base = 0;
     }
     ensure!(

@@ -5,9 +5,10 @@ use super::cpu::PerCpu;
 use super::trap::TrapFrame;
 use super::types::Rights;
 use super::types::{Fault, Polarity, Rates, Trigger, UserEvent};
-use super::user::UserContext;
+use super::user::{Registers, VectorState};
 use super::{
     clock, controller, entropy, interrupts, loader, page, power, serial, start, switch, untyped,
+    user,
 };
 use crate::boot::start_info::Boot;
 use crate::mem::NoMemory;
@@ -75,11 +76,19 @@ const _: () = {
 };
 
 const _: () = {
-    let _: fn(usize, usize) -> UserContext = UserContext::new;
-    let _: fn(&mut UserContext) -> Result<(), UserEvent> = UserContext::prepare;
-    let _: unsafe fn(&mut UserContext) -> UserEvent = UserContext::enter;
+    let _: fn(usize, usize) -> Registers = user::first_registers;
+    let _: fn(&mut Registers, u64) = user::set_result;
+    let _: fn(&mut Registers) -> Result<(), UserEvent> = user::prepare;
+    let _: fn(&Registers) -> user::Bases = user::bases;
+    let _: unsafe fn(user::Bases) = user::load_segments;
+    let _: unsafe fn(user::Bases) = user::load_bases;
+    let _: unsafe fn(&mut Registers) -> UserEvent = user::enter;
+    let _: fn() -> VectorState = VectorState::new;
+    let _: fn() -> usize = VectorState::bytes;
+    let _: unsafe fn(&VectorState) = VectorState::save;
+    let _: unsafe fn(&VectorState) = VectorState::load;
     // Programs have no more than the lower half.
-    assert!(super::user::USER_END < 1 << 47);
+    assert!(user::USER_END < 1 << 47);
 };
 
 const _: () = {

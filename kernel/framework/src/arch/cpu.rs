@@ -4,7 +4,7 @@
 //! register.
 
 use abi::words::{self, Counts, ThreadWords};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::MAX_CPUS;
 use super::machine::cpu::Own;
@@ -31,6 +31,11 @@ pub struct PerCpu {
     pub(crate) fault_depth: AtomicUsize,
     /// Set by an interrupt that wants the running thread to give way as soon as it may.
     pub need_resched: AtomicBool,
+    /// The program's thread whose vector registers are newer here than in memory, or 0; the word
+    /// owns a counted reference.
+    pub(crate) user_live: AtomicUsize,
+    /// The number of the program's thread whose vector registers were loaded here last.
+    pub(crate) user_id: AtomicU64,
     /// Words for the task module's use.
     pub(crate) sched: [AtomicUsize; SCHED_WORDS],
     /// Calls that were counted here.
@@ -45,6 +50,8 @@ impl PerCpu {
             own: Own::new(),
             fault_depth: AtomicUsize::new(0),
             need_resched: AtomicBool::new(false),
+            user_live: AtomicUsize::new(0),
+            user_id: AtomicU64::new(0),
             sched: [const { AtomicUsize::new(0) }; SCHED_WORDS],
             counts: Counts::new(),
         }

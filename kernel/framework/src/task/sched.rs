@@ -17,7 +17,7 @@ use super::{busy, life};
 use crate::arch::cpu::{self, PerCpu};
 use crate::arch::{interrupts, switch, trap};
 use crate::sync::IrqOff;
-use crate::{kprintln, smp, time, trace};
+use crate::{kprintln, smp, time, trace, user};
 use abi::events;
 
 /// Indices into [`PerCpu::sched`].
@@ -159,6 +159,7 @@ extern "C" fn after_leave() -> ! {
 /// Takes the running thread, whose context is saved completely, off this processor.
 pub(super) fn release_current() {
     let block = cpu::this_cpu();
+    user::leave(block);
     let thread = block.sched[word::CURRENT].swap(0, Ordering::Relaxed) as *const Thread;
     // SAFETY: the word owned a count of the running thread, which passes to `thread` here.
     let thread = unsafe { Arc::from_raw(thread) };

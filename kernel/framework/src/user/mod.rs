@@ -1,5 +1,5 @@
-//! Ring 3: address spaces ([`VmSpace`]), registers ([`UserContext`]) and running until a trap
-//! ([`UserMode`]).
+//! Ring 3: address spaces ([`VmSpace`]), and running a thread of a program until it traps
+//! ([`UserThread`]; with all its registers, [`UserContext`] and [`UserMode`]).
 //!
 //! User programs see untyped frames only, so nothing they write can break a kernel invariant. The
 //! kernel reaches their memory through the direct map, never through user mappings (SMAP).
@@ -8,11 +8,14 @@ mod entry;
 mod mode;
 mod space;
 mod table;
+mod thread;
 
 pub use crate::arch::types::UserEvent;
-pub use crate::arch::user::{Registers, USER_END, UserContext};
+pub use crate::arch::user::{Registers, USER_END};
 pub use entry::{Mapped, Sharing, UserProt};
-pub use mode::UserMode;
+pub use mode::{UserContext, UserMode};
 pub use space::{VmError, VmSpace};
 #[cfg(feature = "selftest")]
 pub(crate) use table::fail_from;
+pub use thread::UserThread;
+pub(crate) use thread::leave;

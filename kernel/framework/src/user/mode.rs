@@ -1,9 +1,41 @@
-//! Running a program until it traps.
+//! A program with all its registers, for kernels that keep them here.
 
-use super::space::VmSpace;
-use crate::arch::interrupts;
+use super::{UserThread, VmSpace};
 use crate::arch::types::UserEvent;
-use crate::arch::user::UserContext;
+use crate::arch::user::{self, Registers};
+
+/// All registers of a user program.
+#[derive(Default)]
+pub struct UserContext {
+    registers: Registers,
+    thread: UserThread,
+}
+
+impl UserContext {
+    /// A program that will start at `entry` with its stack pointer at `stack`.
+    pub fn new(entry: usize, stack: usize) -> Self {
+        Self {
+            registers: user::first_registers(entry, stack),
+            thread: UserThread::new(),
+        }
+    }
+
+    /// The registers.
+    pub fn registers(&self) -> Registers {
+        self.registers
+    }
+
+    /// Sets the registers. Flags that are not a program's business are ignored; bases of segments
+    /// that are no user addresses are a general-protection fault before the program runs.
+    pub fn set_registers(&mut self, registers: &Registers) {
+        self.registers = *registers;
+    }
+
+    /// Sets what a system call returns.
+    pub fn set_result(&mut self, result: u64) {
+        user::set_result(&mut self.registers, result);
+    }
+}
 
 /// The right to run a context in an address space.
 pub struct UserMode<'a> {
@@ -24,21 +56,8 @@ impl<'a> UserMode<'a> {
 
     /// Runs the program until it traps, and then gives way if another thread's turn has come.
     pub fn run(&mut self) -> UserEvent {
-        if let Err(event) = self.context.prepare() {
-            return event;
-        }
-        let interrupts_were_on = interrupts::disable();
-        // SAFETY: interrupts are off until the program runs, and again from its trap on. The
-        // address space shares the kernel half and lives as long as `self`; `prepare` had nothing
-        // against the context.
-        let event = unsafe {
-            self.space.load();
-            self.context.enter()
-        };
-        if interrupts_were_on {
-            interrupts::enable();
-        }
-        crate::task::preempt_point();
-        event
+        let UserContext { registers, thread } = self.context;
+        let event = thread.run(self.space, registers, || true);
+        event.expect("the context is lent to one alone")
     }
 }

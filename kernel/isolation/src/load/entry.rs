@@ -232,18 +232,21 @@ unsafe extern "C" fn user_run(
     registers: *mut UserRegisters,
     event: *mut UserEvent,
 ) {
-    loop {
+    let mut has_run = false;
+    let why = loop {
         check_in();
         crate::call::thread::rests();
         // SAFETY: by the caller's duty: the runtime passes a handle and two places of its own.
-        let now = unsafe { platform().run_user(thread, &mut *registers) };
-        if now != UserEvent::Interrupted {
-            leave_if_dead();
-            // SAFETY: as above.
-            unsafe { event.write(now) };
-            return;
+        match unsafe { platform().run_user(thread, &mut *registers) } {
+            UserEvent::Interrupted => has_run = true,
+            // Somebody else was faster after an interrupt.
+            UserEvent::Refused if has_run => break UserEvent::Kicked,
+            why => break why,
         }
-    }
+    };
+    leave_if_dead();
+    // SAFETY: as above.
+    unsafe { event.write(why) };
 }
 
 extern "C" fn self_id() -> u32 {

@@ -14,8 +14,11 @@ pub(in crate::arch) struct Own {
     pub(super) user_rsp: AtomicUsize,
     /// Kernel stack pointer to return to when user mode traps.
     pub(super) kernel_rsp: AtomicUsize,
-    /// Register area of the user context that runs on this processor, or 0.
-    pub(super) user_context: AtomicUsize,
+    /// Address of the registers of the program that runs on this processor, or ran last.
+    pub(super) user_registers: AtomicUsize,
+    /// Vector and error code of the last trap from ring 3.
+    pub(super) user_vector: AtomicUsize,
+    pub(super) user_error: AtomicUsize,
 }
 
 impl Own {
@@ -24,7 +27,9 @@ impl Own {
         Self {
             user_rsp: AtomicUsize::new(0),
             kernel_rsp: AtomicUsize::new(0),
-            user_context: AtomicUsize::new(0),
+            user_registers: AtomicUsize::new(0),
+            user_vector: AtomicUsize::new(0),
+            user_error: AtomicUsize::new(0),
         }
     }
 }
@@ -182,16 +187,13 @@ pub(super) fn enable_features() {
     let cr0 = (regs::cr0() | CR0_MP | CR0_NE | CR0_WP) & !(CR0_EM | CR0_TS);
     // SAFETY: only announced bits are set; paging, PAE and write protection stay on. The kernel
     // has no user mappings, so SMEP and SMAP cannot fault it. EFER.NXE is set where NX exists.
-    // XCR0 = x87 + SSE is valid on every processor with XSAVE.
     unsafe {
         regs::set_cr0(cr0);
         regs::set_cr4(cr4);
         let nxe = if found.has(Features::NX) { 1 << 11 } else { 0 };
         regs::wrmsr(MSR_EFER, regs::rdmsr(MSR_EFER) | nxe);
-        if found.has(Features::XSAVE) {
-            regs::set_xcr0(3);
-        }
     }
+    super::vector::enable();
 }
 
 /// Prepares the SYSCALL instruction: where it enters and which flags it clears.

@@ -29,6 +29,7 @@ pub(crate) mod switch;
 pub mod trap;
 pub(crate) mod untyped;
 pub mod user;
+mod vector;
 
 use crate::arch::MAX_CPUS;
 use crate::arch::upcalls::NoMemory;
