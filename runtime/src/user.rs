@@ -17,3 +17,21 @@ pub fn run<I: ?Sized + Interface>(thread: &Handle<I>, registers: &mut UserRegist
     unsafe { (api().user_run)(thread.as_raw().data, registers, &raw mut event) };
     event
 }
+
+/// Copies from the memory of a program; how many bytes, up to the first page that the program may
+/// not read now. There is no call record and nothing waits: what is missing is for
+/// [`AddressSpace::touch`](interfaces::AddressSpace::touch), and then one asks again. With any
+/// handle but one of an address space of the kernel's, 0.
+pub fn read<I: ?Sized + Interface>(space: &Handle<I>, from: u64, bytes: &mut [u8]) -> usize {
+    let (data, length) = (bytes.as_mut_ptr(), bytes.len());
+    // SAFETY: the handle is live while it is borrowed, and the bytes are lent for the call.
+    unsafe { (api().user_copy)(space.as_raw().data, from, data, length, false) }
+}
+
+/// Copies into the memory of a program; how many bytes, up to the first page that the program may
+/// not write to now. Else as [`read`].
+pub fn write<I: ?Sized + Interface>(space: &Handle<I>, to: u64, bytes: &[u8]) -> usize {
+    let (data, length) = (bytes.as_ptr().cast_mut(), bytes.len());
+    // SAFETY: as above; nobody writes to the bytes.
+    unsafe { (api().user_copy)(space.as_raw().data, to, data, length, true) }
+}

@@ -94,7 +94,7 @@ fn count(space: &VmSpace, index: usize, seen: &Seen) {
     );
     while !seen.stop.load(Ordering::SeqCst) {
         let good = match UserMode::new(&mut program, space).run() {
-            UserEvent::Interrupt => true,
+            UserEvent::Interrupted => true,
             UserEvent::PageFault { address, write, .. } => {
                 seen.copied.fetch_add(1, Ordering::SeqCst);
                 write && space.resolve_write(address as usize).is_ok()
@@ -197,7 +197,7 @@ fn steps(spaces: &[VmSpace; 2], index: usize, seen: &Seen) {
         for (context, space) in contexts.iter_mut().zip(spaces) {
             match UserMode::new(context, space).run() {
                 UserEvent::Syscall => seen.copied.fetch_add(1, Ordering::SeqCst),
-                UserEvent::Interrupt | UserEvent::PageFault { .. } => 0,
+                UserEvent::Interrupted | UserEvent::PageFault { .. } => 0,
                 _ => seen.wrong.fetch_add(1, Ordering::SeqCst),
             };
         }

@@ -245,7 +245,7 @@ fn flags() -> Result<(), String> {
             "the program has I/O privilege: {rflags:#x}"
         );
         match (event, events) {
-            (UserEvent::Interrupt, _) => continue,
+            (UserEvent::Interrupted, _) => continue,
             (UserEvent::Syscall, 0) | (UserEvent::Exception { vector: 3, .. }, 1) => {
                 check!(
                     rflags & 0x4_0400 == 0x4_0400,

@@ -194,7 +194,7 @@ fn changes_arrive() -> Result<(), String> {
         let mut program = hello_and_loop().1;
         while !stop.load(Ordering::SeqCst) {
             match UserMode::new(&mut program, &space).run() {
-                UserEvent::Interrupt => {}
+                UserEvent::Interrupted => {}
                 _ => {
                     faults.fetch_add(1, Ordering::SeqCst);
                     return;

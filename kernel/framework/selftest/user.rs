@@ -135,7 +135,7 @@ pub(super) fn hello_and_loop() -> (UserContext, UserContext) {
 pub(super) fn run(context: &mut UserContext, space: &VmSpace) -> UserEvent {
     loop {
         match UserMode::new(context, space).run() {
-            UserEvent::Interrupt => {}
+            UserEvent::Interrupted => {}
             event => return event,
         }
     }
@@ -248,7 +248,7 @@ fn endless_loop() -> Result<(), String> {
     let before = context.registers().rip;
     for _ in 0..3 {
         let event = UserMode::new(&mut context, &space).run();
-        check!(event == UserEvent::Interrupt, "stopped by {event:?}");
+        check!(event == UserEvent::Interrupted, "stopped by {event:?}");
     }
     check!(context.registers().rip == before, "the loop went elsewhere");
     Ok(())

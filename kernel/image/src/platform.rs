@@ -195,6 +195,16 @@ impl Platform for Machine {
         unsafe { crate::space::thread::run(thread, registers) }
     }
 
+    unsafe fn read_user(&self, space: *const u8, at: u64, bytes: &mut [u8]) -> usize {
+        // SAFETY: by the caller's duty.
+        unsafe { crate::space::read(space, at, bytes) }
+    }
+
+    unsafe fn write_user(&self, space: *const u8, at: u64, bytes: &[u8]) -> usize {
+        // SAFETY: by the caller's duty.
+        unsafe { crate::space::write(space, at, bytes) }
+    }
+
     fn yield_now(&self) {
         task::yield_now();
     }

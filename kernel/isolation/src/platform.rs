@@ -204,6 +204,22 @@ pub trait Platform: Sync {
     unsafe fn run_user(&self, _thread: *const u8, _registers: &mut UserRegisters) -> UserEvent {
         UserEvent::Refused
     }
+    /// Copies from the memory of a program: bytes from address `at` of the address space behind a
+    /// handle on; how many, up to the first page that it may not read now. 0 on a platform without
+    /// ring 3.
+    ///
+    /// # Safety
+    /// `space` is the data pointer of a live handle.
+    unsafe fn read_user(&self, _space: *const u8, _at: u64, _bytes: &mut [u8]) -> usize {
+        0
+    }
+    /// Copies into the memory of a program, likewise.
+    ///
+    /// # Safety
+    /// As of [`read_user`](Self::read_user).
+    unsafe fn write_user(&self, _space: *const u8, _at: u64, _bytes: &[u8]) -> usize {
+        0
+    }
     /// Lets another thread run.
     fn yield_now(&self);
     /// Nanoseconds that the running thread has been on a processor so far.

@@ -5,12 +5,12 @@ use crate::files::File;
 use crate::process::System;
 use alloc::vec::Vec;
 use domain_rt::time;
-use domain_rt::user::UserRegisters;
+use domain_rt::user::{self, UserRegisters};
 use elf::ElfBytes;
 use elf::abi::{ET_EXEC, PF_W, PF_X, PT_LOAD};
 use elf::endian::LittleEndian;
 use elf::segment::ProgramHeader;
-use interfaces::{AddressSpace, Handle, Protection, RVec, RpcError, SpaceError, UserThread};
+use interfaces::{AddressSpace, Handle, Protection, RpcError, SpaceError, UserThread};
 
 pub const PAGE: u64 = 4096;
 /// Where the stack ends, and its size, in bytes.
@@ -98,15 +98,9 @@ pub fn read(space: &Space, at: u64, bytes: &mut [u8]) -> Result<(), Error> {
     let mut done = 0;
     while done < bytes.len() {
         let from = at.checked_add(done as u64).ok_or(EFAULT)?;
-        let buffer = RVec::filled(0, bytes.len() - done).map_err(|_| ENOMEM)?;
-        match space.read(from, buffer) {
-            Ok((buffer, count)) => {
-                let count = count as usize;
-                bytes[done..done + count].copy_from_slice(&buffer[..count]);
-                done += count;
-            }
-            Err(SpaceError::NotMapped) => space.touch(from, false).map_err(error)?,
-            Err(why) => return Err(error(why)),
+        match user::read(space, from, &mut bytes[done..]) {
+            0 => space.touch(from, false).map_err(error)?,
+            count => done += count,
         }
     }
     Ok(())
@@ -117,11 +111,9 @@ pub fn write(space: &Space, at: u64, bytes: &[u8]) -> Result<(), Error> {
     let mut done = 0;
     while done < bytes.len() {
         let to = at.checked_add(done as u64).ok_or(EFAULT)?;
-        let data = RVec::from_slice(&bytes[done..]).map_err(|_| ENOMEM)?;
-        match space.write(to, &data) {
-            Ok(count) => done += count as usize,
-            Err(SpaceError::NotMapped) => space.touch(to, true).map_err(error)?,
-            Err(why) => return Err(error(why)),
+        match user::write(space, to, &bytes[done..]) {
+            0 => space.touch(to, true).map_err(error)?,
+            count => done += count,
         }
     }
     Ok(())

@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     ("ring3-bad-registers", bad_registers),
     ("ring3-what-it-must-not", forbidden),
     ("ring3-threads-that-are-none", refused),
+    ("ring3-copies-are-short-at-a-fault", copies),
     ("ring3-kicked", kicked),
     ("ring3-killed-in-a-loop", killed),
 ];
@@ -370,6 +371,71 @@ fn refused(lab: &Lab) -> Verdict {
     ensure!(event == UserEvent::Kicked, "{event:?}");
     let seen = seen.load(Ordering::SeqCst);
     ensure!(seen == 2, "{seen}: two run the same thread");
+    Ok(())
+}
+
+/// Copies between this domain and a program end at the first page that is not ready, and never
+/// reach what is no program's.
+fn copies(lab: &Lab) -> Verdict {
+    let Some(space) = space(lab)? else {
+        return Ok(());
+    };
+    const PAGE: u64 = 4096;
+    let mut bytes = [7; 3 * PAGE as usize];
+    ensure!(
+        user::read(&space, CODE, &mut bytes) == 0,
+        "nothing is there"
+    );
+    space.map_zero(CODE, 2, WRITE).map_err(say)?;
+    ensure!(
+        user::write(&space, CODE, &bytes) == 0,
+        "no page has come yet"
+    );
+    for page in 0..2 {
+        space.touch(CODE + page * PAGE, true).map_err(say)?;
+    }
+    let written = user::write(&space, CODE + 10, &bytes);
+    ensure!(
+        written == 2 * PAGE as usize - 10,
+        "{written} bytes of two pages"
+    );
+    let mut back = [1; 20];
+    ensure!(
+        user::read(&space, CODE, &mut back) == 20,
+        "it cannot be read"
+    );
+    let expected = [&[0; 10][..], &[7; 10]].concat();
+    ensure!(back[..] == expected[..], "{back:?}");
+    let mut none = [];
+    ensure!(
+        user::read(&space, CODE, &mut none) == 0,
+        "nothing was asked for"
+    );
+    space.protect(CODE, 1, READ).map_err(say)?;
+    ensure!(
+        user::write(&space, CODE, &bytes) == 0,
+        "a page for reading was written to"
+    );
+    ensure!(
+        user::read(&space, CODE, &mut back) == 20,
+        "it cannot be read any more"
+    );
+    for at in [
+        0,
+        u64::MAX,
+        u64::MAX - 10,
+        1 << 47,
+        (1 << 47) - 10,
+        0xffff_8000_0000_0000,
+        0xffff_ffff_8000_0000,
+    ] {
+        let count = user::read(&space, at, &mut back) + user::write(&space, at, &back);
+        ensure!(count == 0, "{count} bytes at {at:#x}");
+    }
+    let thread = space.thread().map_err(say)?;
+    let fake = Handle::<dyn UserThread>::new(Fake).map_err(say)?;
+    let copied = user::read(&thread, CODE, &mut back) + user::write(&fake, CODE, &bytes);
+    ensure!(copied == 0, "{copied} bytes of what is no space");
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use super::cpu::PerCpu;
 use super::trap::TrapFrame;
 use super::types::Rights;
-use super::types::{Fault, Polarity, Rates, Trigger, UserEvent};
+use super::types::{Fault, Polarity, Rates, Trigger};
 use super::user::{Registers, VectorState};
 use super::{
     clock, controller, entropy, interrupts, loader, page, power, serial, start, switch, untyped,
@@ -13,6 +13,7 @@ use super::{
 use crate::boot::start_info::Boot;
 use crate::mem::NoMemory;
 use crate::mem::map::Range;
+use abi::user::UserEvent;
 use core::sync::atomic::AtomicU64;
 
 const _: () = {

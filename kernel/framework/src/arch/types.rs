@@ -15,31 +15,6 @@ pub struct Rights {
     pub global: bool,
 }
 
-/// Why a program stopped running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserEvent {
-    /// It executed the instruction of a system call.
-    Syscall,
-    /// It accessed memory that it may not.
-    PageFault {
-        /// The address it accessed.
-        address: u64,
-        /// The access was a write.
-        write: bool,
-        /// The access was an instruction fetch.
-        execute: bool,
-    },
-    /// It raised another exception.
-    Exception {
-        /// The exception's number.
-        vector: u8,
-        /// The processor's error code.
-        error_code: u64,
-    },
-    /// An interrupt came in and was handled; run it again when it is its turn.
-    Interrupt,
-}
-
 /// What went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {

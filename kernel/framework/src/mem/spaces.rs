@@ -32,11 +32,21 @@ static LOADED: [AtomicU64; MAX_CPUS] = [const { AtomicU64::new(0) }; MAX_CPUS];
 /// # Safety
 /// Interrupts are off. The table shares the kernel half, and is freed only after
 /// [`crate::smp::leave_table`].
+#[inline]
 pub(crate) unsafe fn load(root: u64) {
     let here = cpu_index();
-    if LOADED[here].load(Ordering::Relaxed) == root {
-        return;
+    if LOADED[here].load(Ordering::Relaxed) != root {
+        // SAFETY: by the caller's duty.
+        unsafe { change(here, root) };
     }
+}
+
+/// Loads another table on the calling processor, `here`.
+///
+/// # Safety
+/// As of [`load`].
+#[cold]
+unsafe fn change(here: usize, root: u64) {
     COMING[here].store(root, Ordering::SeqCst);
     fence(Ordering::SeqCst);
     // SAFETY: the caller vouches for the table.

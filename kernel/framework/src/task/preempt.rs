@@ -68,8 +68,16 @@ fn add(change: u32) {
 }
 
 /// Gives way if an interrupt or a wake-up asked for it and the caller may be preempted.
+#[inline]
 pub fn preempt_point() {
-    if cpu::this_cpu().need_resched.load(Ordering::Relaxed) && may_sleep().is_ok() {
+    if cpu::this_cpu().need_resched.load(Ordering::Relaxed) {
+        give_way();
+    }
+}
+
+#[cold]
+fn give_way() {
+    if may_sleep().is_ok() {
         sched::give_up();
     }
 }

@@ -10,8 +10,8 @@ mod space;
 mod table;
 mod thread;
 
-pub use crate::arch::types::UserEvent;
 pub use crate::arch::user::{Registers, USER_END};
+pub use abi::user::UserEvent;
 pub use entry::{Mapped, Sharing, UserProt};
 pub use mode::{UserContext, UserMode};
 pub use space::{VmError, VmSpace};

@@ -1,8 +1,8 @@
 //! A program with all its registers, for kernels that keep them here.
 
 use super::{UserThread, VmSpace};
-use crate::arch::types::UserEvent;
 use crate::arch::user::{self, Registers};
+use abi::user::UserEvent;
 
 /// All registers of a user program.
 #[derive(Default)]
@@ -54,10 +54,11 @@ impl<'a> UserMode<'a> {
         self.context
     }
 
-    /// Runs the program until it traps, and then gives way if another thread's turn has come.
+    /// Runs the program until it traps, or an interrupt has come in and was handled
+    /// ([`UserEvent::Interrupted`]: run it again), and then gives way if another thread's turn has
+    /// come.
     pub fn run(&mut self) -> UserEvent {
         let UserContext { registers, thread } = self.context;
-        let event = thread.run(self.space, registers, || true);
-        event.expect("the context is lent to one alone")
+        thread.run(self.space, registers, || true)
     }
 }

@@ -435,6 +435,7 @@ impl VmSpace {
     ///
     /// # Safety
     /// Interrupts are off.
+    #[inline]
     pub(super) unsafe fn load(&self) {
         // SAFETY: the table shares the kernel half since `new`; `drop` frees it after
         // `leave_table`.

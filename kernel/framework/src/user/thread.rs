@@ -21,10 +21,10 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::VmSpace;
 use crate::arch::cpu::{PerCpu, cpu_index, this_cpu};
-use crate::arch::types::UserEvent;
 use crate::arch::user::{self, Registers, VectorState};
 use crate::sync::IrqOff;
 use crate::{smp, task};
+use abi::user::UserEvent;
 
 /// The number of the next thread.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -71,19 +71,19 @@ impl UserThread {
     }
 
     /// Runs the program with these registers until it traps, and then gives way if another thread's
-    /// turn has come. `None`: somebody runs it now.
+    /// turn has come. [`UserEvent::Refused`]: somebody runs it now.
     ///
     /// `may` is asked with interrupts off, right before: if it says no, the answer is
-    /// [`UserEvent::Interrupt`]. Whoever makes it say no and then calls
+    /// [`UserEvent::Interrupted`]. Whoever makes it say no and then calls
     /// [`interrupt`](Self::interrupt) knows that the program stops.
     pub fn run(
         &self,
         space: &VmSpace,
         registers: &mut Registers,
         may: impl FnOnce() -> bool,
-    ) -> Option<UserEvent> {
+    ) -> UserEvent {
         if self.0.is_taken.swap(true, Ordering::Acquire) {
-            return None;
+            return UserEvent::Refused;
         }
         let event = match user::prepare(registers) {
             Ok(()) => self.run_prepared(space, registers, may),
@@ -91,9 +91,10 @@ impl UserThread {
         };
         task::preempt_point();
         self.0.is_taken.store(false, Ordering::Release);
-        Some(event)
+        event
     }
 
+    #[inline]
     fn run_prepared(
         &self,
         space: &VmSpace,
@@ -107,7 +108,7 @@ impl UserThread {
         }
         self.load_bases(registers);
         if !may() {
-            return UserEvent::Interrupt;
+            return UserEvent::Interrupted;
         }
         // SAFETY: interrupts are off until `irq` is dropped. The address space shares the kernel's
         // half and is lent for as long as the program runs; `prepare` had nothing against the
@@ -137,6 +138,7 @@ impl UserThread {
     }
 
     /// The other processor on which it is live.
+    #[inline]
     fn live_elsewhere(&self) -> Option<usize> {
         let processor = self.0.live_on.load(Ordering::Acquire).checked_sub(1)?;
         (processor != cpu_index()).then_some(processor)

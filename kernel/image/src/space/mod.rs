@@ -30,6 +30,7 @@ use interfaces::{
     VmoRights, VmoView,
 };
 use isolation::call::handle::kernel_object;
+use isolation::call::handle::kernel_object_at;
 use isolation::lock::Lock;
 use isolation::platform::platform;
 use purse::Purse;
@@ -432,21 +433,55 @@ impl AddressSpace for SpaceObject {
     }
 
     fn read(&self, at: u64, mut buffer: RVec<u8>) -> Result<(RVec<u8>, u64), SpaceError> {
-        let mut left = &mut buffer[..];
-        let count = in_pages(at, left.len(), |at, length| {
-            let (now, later) = core::mem::take(&mut left).split_at_mut(length);
-            left = later;
-            self.0.vm.read(at, now)
-        })?;
+        let count = self.0.read(at, &mut buffer)?;
         Ok((buffer, count))
     }
 
     fn write(&self, at: u64, data: &RVec<u8>) -> Result<u64, SpaceError> {
-        let mut left = &data[..];
-        in_pages(at, data.len(), |at, length| {
+        self.0.write(at, data)
+    }
+}
+
+/// Copies from the program whose space is behind a handle; how many bytes.
+///
+/// # Safety
+/// `handle` is the data pointer of a live handle.
+pub unsafe fn read(handle: *const u8, at: u64, bytes: &mut [u8]) -> usize {
+    // SAFETY: by the caller's duty.
+    let space = unsafe { kernel_object_at::<SpaceObject>(handle) };
+    let done = space.map_or(Ok(0), |object| object.0.clone().read(at, bytes));
+    done.unwrap_or(0) as usize
+}
+
+/// Copies to the program whose space is behind a handle; how many bytes.
+///
+/// # Safety
+/// As of [`read`].
+pub unsafe fn write(handle: *const u8, at: u64, bytes: &[u8]) -> usize {
+    // SAFETY: by the caller's duty.
+    let space = unsafe { kernel_object_at::<SpaceObject>(handle) };
+    let done = space.map_or(Ok(0), |object| object.0.clone().write(at, bytes));
+    done.unwrap_or(0) as usize
+}
+
+impl Space {
+    /// Copies from the program; how many bytes before the first page that is not ready.
+    fn read(&self, at: u64, bytes: &mut [u8]) -> Result<u64, SpaceError> {
+        let mut left = &mut *bytes;
+        in_pages(at, left.len(), |at, length| {
+            let (now, later) = core::mem::take(&mut left).split_at_mut(length);
+            left = later;
+            self.vm.read(at, now)
+        })
+    }
+
+    /// Copies to the program, likewise.
+    fn write(&self, at: u64, bytes: &[u8]) -> Result<u64, SpaceError> {
+        let mut left = bytes;
+        in_pages(at, left.len(), |at, length| {
             let (now, later) = left.split_at(length);
             left = later;
-            self.0.vm.write(at, now)
+            self.vm.write(at, now)
         })
     }
 }

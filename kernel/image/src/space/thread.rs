@@ -71,23 +71,6 @@ impl Program {
             self.kicked.store(false, Ordering::SeqCst);
             return UserEvent::Kicked;
         }
-        let run = self.thread.run(&self.space.vm, registers, || !is_kicked());
-        match run {
-            None => UserEvent::Refused,
-            Some(user::UserEvent::Syscall) => UserEvent::Syscall,
-            Some(user::UserEvent::PageFault {
-                address,
-                write,
-                execute,
-            }) => UserEvent::PageFault {
-                address,
-                write,
-                execute,
-            },
-            Some(user::UserEvent::Exception { vector, error_code }) => {
-                UserEvent::Exception { vector, error_code }
-            }
-            Some(user::UserEvent::Interrupt) => UserEvent::Interrupted,
-        }
+        self.thread.run(&self.space.vm, registers, || !is_kicked())
     }
 }

@@ -23,6 +23,7 @@ use abi::api::{
 };
 use abi::user::{UserEvent, UserRegisters};
 use core::ptr::{NonNull, null_mut};
+use core::slice::{from_raw_parts, from_raw_parts_mut};
 use core::sync::atomic::AtomicU32;
 
 /// Longest message of a panic or log line that is kept, in bytes.
@@ -47,6 +48,7 @@ pub const API: Api = Api {
     pages_alloc_now,
     short_of_memory,
     user_run,
+    user_copy,
 };
 
 /// What every function does first that only a domain's own code calls: a thread of a dead domain
@@ -247,6 +249,25 @@ unsafe extern "C" fn user_run(
     leave_if_dead();
     // SAFETY: as above.
     unsafe { event.write(why) };
+}
+
+unsafe extern "C" fn user_copy(
+    space: *const u8,
+    at: u64,
+    bytes: *mut u8,
+    length: usize,
+    writes: bool,
+) -> usize {
+    check_in();
+    // SAFETY: by the caller's duty: the runtime passes a handle, and bytes that are lent to it.
+    let done = unsafe {
+        match writes {
+            true => platform().write_user(space, at, from_raw_parts(bytes, length)),
+            false => platform().read_user(space, at, from_raw_parts_mut(bytes, length)),
+        }
+    };
+    leave_if_dead();
+    done
 }
 
 extern "C" fn self_id() -> u32 {

@@ -6,7 +6,7 @@ use super::cpu::this_cpu;
 use super::regs::{self, RFLAGS_IF};
 use super::ring3::{self, SYSCALL, enter_user};
 use super::trap::PAGE_FAULT;
-use crate::arch::types::UserEvent;
+use abi::user::UserEvent;
 
 pub(crate) use super::vector::VectorState;
 pub use abi::user::UserRegisters as Registers;
@@ -55,6 +55,17 @@ pub(crate) fn bases(registers: &Registers) -> Bases {
 #[inline]
 pub(crate) fn prepare(registers: &mut Registers) -> Result<(), UserEvent> {
     registers.rflags = registers.rflags & USER_FLAGS | RFLAGS_IF;
+    // If this is a user address, so is each of them.
+    let all = registers.rip | registers.fs_base | registers.gs_base;
+    match all < USER_END as u64 {
+        true => Ok(()),
+        false => look_closer(registers),
+    }
+}
+
+/// Which of the addresses is none of a program's, if any is.
+#[cold]
+fn look_closer(registers: &Registers) -> Result<(), UserEvent> {
     if registers.rip >= USER_END as u64 {
         return Err(UserEvent::PageFault {
             address: registers.rip,
@@ -134,7 +145,7 @@ fn trap(vector: u64) -> UserEvent {
             write: error_code & 2 != 0,
             execute: error_code & 16 != 0,
         },
-        2 | 18 | 32.. => UserEvent::Interrupt,
+        2 | 18 | 32.. => UserEvent::Interrupted,
         vector => UserEvent::Exception {
             vector: vector as u8,
             error_code,
