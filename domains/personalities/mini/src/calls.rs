@@ -6,7 +6,8 @@ use crate::errno::{
 };
 use crate::files::{self, Node, Open};
 use crate::memory::{self, PAGE, Program};
-use crate::process::{After, Handler, Process};
+use crate::process::{After, Process};
+use crate::signals::Handler;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
@@ -199,8 +200,7 @@ impl Process {
     fn write_pieces(&mut self, descriptor: u64, pieces: u64, count: u64) -> Result<u64> {
         let mut done = 0;
         for piece in 0..count.min(1024) {
-            let at = memory::read_word(&self.program.space, pieces + 16 * piece)?;
-            let length = memory::read_word(&self.program.space, pieces + 16 * piece + 8)?;
+            let [at, length] = self.get(pieces + 16 * piece)?;
             if length == 0 {
                 continue;
             }
@@ -223,7 +223,7 @@ impl Process {
         let deadline = (milliseconds >= 0).then(|| time::now().saturating_add(wait));
         let is_ready = |entry: &u64| {
             let open = self.opened(*entry & 0xffff_ffff);
-            (*entry as i32) >= 0 && open.is_ok_and(|open| open.is_ready())
+            (*entry as i32) >= 0 && open.is_ok_and(|open| open.is_ready(&self.ears))
         };
         let any = || entries.iter().any(is_ready).then_some(());
         self.until_or(deadline, any)?;
@@ -312,6 +312,13 @@ impl Process {
         self.put(at, &stat)
     }
 
+    /// Gets numbers from the program's memory.
+    fn get<const COUNT: usize>(&self, at: u64) -> Result<[u64; COUNT]> {
+        let mut words = [[0; 8]; COUNT];
+        memory::read(&self.program.space, at, words.as_flattened_mut())?;
+        Ok(words.map(u64::from_le_bytes))
+    }
+
     /// Puts numbers into the program's memory.
     fn put(&self, at: u64, words: &[u64]) -> Result<u64> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -321,7 +328,7 @@ impl Process {
 
     fn pipe(&mut self, at: u64, flags: u64) -> Result<u64> {
         let closes = flags & O_CLOEXEC != 0;
-        let [read, write] = files::pipe(&self.system);
+        let [read, write] = files::pipe();
         let read = self.place(Arc::new(read), 0, closes)?;
         let write = self.place(Arc::new(write), 0, closes);
         let write = write.inspect_err(|_| drop(self.files[read as usize].take()))?;
@@ -447,7 +454,7 @@ impl Process {
             mappings,
             ..
         } = self.program;
-        let child = self.child(Program {
+        let child = Program {
             space,
             thread,
             registers,
@@ -455,7 +462,8 @@ impl Process {
             heap,
             heap_end,
             mappings,
-        });
+        };
+        let child = self.child(child).map_err(|_| ENOMEM)?;
         let id = child.id;
         if flags & CLONE_CHILD_SETTID != 0 {
             memory::write(&child.program.space, child_number, &id.to_le_bytes())?;
@@ -525,12 +533,12 @@ impl Process {
         }
         let before = self.handlers[signal as usize];
         if new != 0 {
-            let word = |index: u64| memory::read_word(&self.program.space, new + 8 * index);
+            let [function, flags, restorer, mask] = self.get(new)?;
             let handler = Handler {
-                function: word(0)?,
-                flags: word(1)?,
-                restorer: word(2)?,
-                mask: word(3)?,
+                function,
+                flags,
+                restorer,
+                mask,
             };
             if signal == SIGKILL {
                 return Err(EINVAL);
@@ -576,8 +584,7 @@ impl Process {
     }
 
     fn sleep(&mut self, clock: u64, flags: u64, at: u64) -> Result<u64> {
-        let seconds = memory::read_word(&self.program.space, at)?;
-        let rest = memory::read_word(&self.program.space, at + 8)?;
+        let [seconds, rest] = self.get(at)?;
         if rest >= 1_000_000_000 || clock > 1 {
             return Err(EINVAL);
         }

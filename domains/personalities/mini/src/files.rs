@@ -1,7 +1,8 @@
 //! The tree of files, which is the boot archive, and what a process has open.
 
 use crate::errno::{EBADF, EISDIR, ENOMEM, ENOTDIR, EPIPE, EROFS, ESPIPE, Error};
-use crate::process::{Process, System};
+use crate::process::Process;
+use crate::signals::Ears;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -141,24 +142,76 @@ pub enum Open {
 
 /// One end of a pipe. It is closed with the last descriptor.
 pub struct PipeEnd {
-    system: Arc<System>,
-    pipe: Arc<Mutex<Pipe>>,
+    pipe: Arc<Mutex<Watched>>,
     end: End,
+}
+
+/// A pipe, and who waits for it to change.
+struct Watched {
+    pipe: Pipe,
+    waiting: Vec<Arc<Ears>>,
+}
+
+impl Watched {
+    /// Notes that a process waits. It may be noted already, for another reason to wake up.
+    fn watch(&mut self, ears: &Arc<Ears>) -> Result<(), Error> {
+        if !self.waiting.iter().any(|other| Arc::ptr_eq(other, ears)) {
+            self.waiting.try_reserve(1).map_err(|_| ENOMEM)?;
+            self.waiting.push(ears.clone());
+        }
+        Ok(())
+    }
+}
+
+impl PipeEnd {
+    /// Does something with the pipe, which wakes those that wait, or waits itself until it can be
+    /// done.
+    fn change(
+        &self,
+        process: &Process,
+        mut act: impl FnMut(&mut Pipe) -> Result<usize, Blocked>,
+    ) -> Result<usize, Error> {
+        process.until(|| {
+            let mut watched = self.pipe.lock();
+            match act(&mut watched.pipe) {
+                Err(Blocked::Wait) => watched.watch(&process.ears).err().map(Err),
+                Err(Blocked::Broken) => Some(Err(EPIPE)),
+                Err(Blocked::NoMemory) => Some(Err(ENOMEM)),
+                Ok(count) => {
+                    let waiting = core::mem::take(&mut watched.waiting);
+                    drop(watched);
+                    ring(waiting);
+                    Some(Ok(count))
+                }
+            }
+        })?
+    }
+}
+
+fn ring(waiting: Vec<Arc<Ears>>) {
+    for ears in waiting {
+        ears.ring();
+    }
 }
 
 impl Drop for PipeEnd {
     fn drop(&mut self) {
-        self.pipe.lock().close(self.end);
-        self.system.tell();
+        let mut watched = self.pipe.lock();
+        watched.pipe.close(self.end);
+        let waiting = core::mem::take(&mut watched.waiting);
+        drop(watched);
+        ring(waiting);
     }
 }
 
 /// The two ends of a new pipe.
-pub fn pipe(system: &Arc<System>) -> [Open; 2] {
-    let pipe = Arc::new(Mutex::new(Pipe::new()));
+pub fn pipe() -> [Open; 2] {
+    let pipe = Arc::new(Mutex::new(Watched {
+        pipe: Pipe::new(),
+        waiting: Vec::new(),
+    }));
     [End::Read, End::Write].map(|end| {
         Open::Pipe(PipeEnd {
-            system: system.clone(),
             pipe: pipe.clone(),
             end,
         })
@@ -183,18 +236,10 @@ impl Open {
                 Ok(Vec::from(&bytes[..]))
             }
             Open::Directory(..) => Err(EISDIR),
-            Open::Pipe(PipeEnd {
-                pipe,
-                end: End::Read,
-                ..
-            }) => {
+            Open::Pipe(end) if end.end == End::Read => {
                 let mut bytes = alloc::vec![0; count.min(pipe::CAPACITY)];
-                let read = process.until(|| match pipe.lock().read(&mut bytes) {
-                    Err(Blocked::Wait) => None,
-                    read => Some(read),
-                })?;
-                bytes.truncate(read.unwrap_or(0));
-                process.system.tell();
+                let count = end.change(process, |pipe| pipe.read(&mut bytes))?;
+                bytes.truncate(count);
                 Ok(bytes)
             }
             Open::Pipe(_) => Err(EBADF),
@@ -212,34 +257,22 @@ impl Open {
             Open::Nothing | Open::Zeros => Ok(bytes.len()),
             Open::File(..) => Err(EROFS),
             Open::Directory(..) => Err(EISDIR),
-            Open::Pipe(PipeEnd {
-                pipe,
-                end: End::Write,
-                ..
-            }) => {
-                let written = process.until(|| match pipe.lock().write(bytes) {
-                    Err(Blocked::Wait) => None,
-                    written => Some(written),
-                })?;
-                process.system.tell();
-                written.map_err(|why| {
-                    if why == Blocked::Broken {
-                        EPIPE
-                    } else {
-                        ENOMEM
-                    }
-                })
+            Open::Pipe(end) if end.end == End::Write => {
+                end.change(process, |pipe| pipe.write(bytes))
             }
             Open::Pipe(_) => Err(EBADF),
         }
     }
 
-    /// Whether one can read and write without waiting. Of a console nobody knows.
-    pub fn is_ready(&self) -> bool {
-        match self {
-            Open::Pipe(PipeEnd { pipe, end, .. }) => pipe.lock().is_ready(*end),
-            _ => true,
-        }
+    /// Whether one can read and write without waiting; if not, `ears` hear of a change. Of a
+    /// console nobody knows.
+    pub fn is_ready(&self, ears: &Arc<Ears>) -> bool {
+        let Open::Pipe(PipeEnd { pipe, end }) = self else {
+            return true;
+        };
+        let mut watched = pipe.lock();
+        // Without memory it looks as if it were ready, and the next call says why it is not.
+        watched.pipe.is_ready(*end) || watched.watch(ears).is_err()
     }
 
     /// Sets the place from which is read next.

@@ -6,14 +6,15 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`process`] | a process: its threads, signals, beginning and end; all of them |
+//! | [`process`] | a process: its thread, beginning and end; all of them |
+//! | [`signals`] | what others tell a process, and its waits |
 //! | [`calls`] | the system calls |
 //! | [`memory`] | the program's memory: copies, heap, a program that is loaded |
 //! | [`files`] | the tree of files, descriptors, pipes |
 //!
-//! One lock holds what processes know of each other; whoever waits, waits for it to change. A
-//! program has no more authority than is written here, and this domain no more than its grants: a
-//! bug here harms the programs that it runs, and nobody else.
+//! One lock holds what processes know of each other. Whoever waits is rung by who has changed what
+//! it waits for. A program has no more authority than is written here, and this domain no more than
+//! its grants: a bug here harms the programs that it runs, and nobody else.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod errno;
 mod files;
 mod memory;
 mod process;
+mod signals;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -85,6 +87,7 @@ impl Personality for Runner {
         let [console, errors] = &self.streams;
         let streams = [console, console, errors].map(|open| Some(open.clone()));
         let process = Process::first(&self.system, program, Vec::from(streams));
+        let process = process.map_err(Errno::Rpc)?;
         let id = process.id;
         process.start().map_err(Errno::Rpc)?;
         let status = self.system.end_of(id).ok_or(RpcError::Interrupted)?;

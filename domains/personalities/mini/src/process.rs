@@ -1,10 +1,12 @@
 //! A process, and what processes know of each other.
 
 use crate::errno::{
-    EAGAIN, EINTR, ENOMEM, ESRCH, Error, SIGCHLD, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP,
+    EAGAIN, ECHILD, EINTR, ENOMEM, ESRCH, Error, SIGCHLD, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP,
 };
 use crate::files::{Files, Open};
 use crate::memory::{self, Program};
+use crate::signals::{Ears, HARMLESS, Handler, Handlers, bit};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,7 +14,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::thread;
 use domain_rt::user::{self, UserEvent, UserRegisters};
-use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult, UserThread};
+use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
 
 /// What there is once.
 pub struct System {
@@ -20,8 +22,8 @@ pub struct System {
     pub files: Files,
     random: Handle<dyn Random>,
     table: Mutex<BTreeMap<u32, Entry>>,
-    /// Something has changed that somebody may wait for.
-    changed: Condvar,
+    /// A process has ended whose parent is none.
+    ended: Condvar,
     next: AtomicU32,
 }
 
@@ -31,29 +33,7 @@ struct Entry {
     group: u32,
     /// How it ended, as `wait4` says it.
     status: Option<i32>,
-    /// Signals that are to come, that wait, and that are not wanted: a bit each.
-    pending: u64,
-    masked: u64,
-    ignored: u64,
-    thread: Handle<dyn UserThread>,
-}
-
-/// Signals that do nothing unless they are caught: of children, of going on, urgent data and
-/// windows.
-const HARMLESS: u64 = bit(SIGCHLD) | bit(18) | bit(23) | bit(28);
-
-const fn bit(signal: u32) -> u64 {
-    1 << (signal - 1)
-}
-
-/// What is to be done at a signal.
-#[derive(Clone, Copy, Default)]
-pub struct Handler {
-    /// 0: the usual; 1: nothing; else the function.
-    pub function: u64,
-    pub flags: u64,
-    pub restorer: u64,
-    pub mask: u64,
+    ears: Arc<Ears>,
 }
 
 /// System calls that a signal has ended begin anew.
@@ -69,7 +49,8 @@ pub struct Process {
     /// What is open, and whether `exec` closes it.
     pub files: Vec<Option<(Arc<Open>, bool)>>,
     pub directory: Vec<u8>,
-    pub handlers: [Handler; 65],
+    pub handlers: Handlers,
+    pub ears: Arc<Ears>,
     /// What handlers have interrupted, with the mask of then.
     saved: Vec<(UserRegisters, u64)>,
     /// The mask that comes back when a handler has been entered.
@@ -95,7 +76,7 @@ impl System {
             files,
             random,
             table: Mutex::new(BTreeMap::new()),
-            changed: Condvar::new(),
+            ended: Condvar::new(),
             next: AtomicU32::new(1),
         }
     }
@@ -109,12 +90,6 @@ impl System {
         self.random.fill(buffer).map_err(|_| EAGAIN)
     }
 
-    /// Tells all that wait that something has changed.
-    pub fn tell(&self) {
-        drop(self.table.lock());
-        self.changed.notify_all();
-    }
-
     /// Waits for the end of a process; its status. `None`: the wait was ended.
     pub fn end_of(&self, id: u32) -> Option<i32> {
         let mut table = self.table.lock();
@@ -123,7 +98,7 @@ impl System {
                 table.remove(&id);
                 return Some(status);
             }
-            let (again, why) = self.changed.wait(table);
+            let (again, why) = self.ended.wait(table);
             table = again;
             if why == Wait::Interrupted {
                 return None;
@@ -131,89 +106,96 @@ impl System {
         }
     }
 
-    /// Sends a signal to those processes that are meant; whether there was one.
-    fn raise(&self, signal: u32, meant: impl Fn(u32, &Entry) -> bool) -> bool {
-        let mut table = self.table.lock();
+    /// Sends a signal of process `from` to those that are meant; whether there was one. 0 is no
+    /// signal.
+    fn raise(&self, from: u32, signal: u32, meant: impl Fn(u32, &Entry) -> bool) -> bool {
+        let table = self.table.lock();
         let mut found = false;
-        for (id, entry) in table.iter_mut() {
+        for (id, entry) in table.iter() {
             if entry.status.is_some() || !meant(*id, entry) {
                 continue;
             }
             found = true;
-            if signal != 0 && entry.ignored & bit(signal) == 0 {
-                entry.pending |= bit(signal);
-                // Its program may run now.
-                let _ = entry.thread.kick();
+            // The sender looks at its own signals after its call.
+            if signal != 0 && entry.ears.note(signal) && *id != from {
+                entry.ears.call();
             }
         }
-        drop(table);
-        self.changed.notify_all();
         found
     }
 }
 
 impl Process {
     /// The first one of a session.
-    pub fn first(system: &Arc<System>, program: Program, open: Vec<Option<Arc<Open>>>) -> Self {
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn first(
+        system: &Arc<System>,
+        program: Program,
+        open: Vec<Option<Arc<Open>>>,
+    ) -> RpcResult<Self> {
         let files = open.into_iter().map(|open| open.map(|open| (open, false)));
-        Process {
+        let thread = program.thread.duplicate()?;
+        Ok(Process {
             system: system.clone(),
             id: system.next.fetch_add(1, Ordering::Relaxed),
             program,
             files: files.collect(),
             directory: Vec::new(),
-            handlers: [Handler::default(); 65],
+            handlers: Box::new([Handler::default(); 65]),
+            ears: Arc::new(Ears::new(thread, 0, HARMLESS)),
             saved: Vec::new(),
             mask_after: None,
-        }
+        })
     }
 
     /// Has another program in place of the one that made this call.
     pub fn replace(&mut self, program: Program) -> RpcResult<()> {
-        let thread = program.thread.duplicate()?;
-        let before = self.with_own(|own| core::mem::replace(&mut own.thread, thread));
+        let before = self.ears.follow(program.thread.duplicate()?);
         self.program = program;
         drop(before);
         Ok(())
     }
 
     /// A child with this program, and all else as it is here.
-    pub fn child(&self, program: Program) -> Self {
-        Process {
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn child(&self, program: Program) -> RpcResult<Self> {
+        let thread = program.thread.duplicate()?;
+        let ears = Ears::new(thread, self.ears.mask(), self.ears.ignored());
+        Ok(Process {
             system: self.system.clone(),
             id: self.system.next.fetch_add(1, Ordering::Relaxed),
             program,
             files: self.files.clone(),
             directory: self.directory.clone(),
-            handlers: self.handlers,
+            handlers: self.handlers.clone(),
+            ears: Arc::new(ears),
             saved: self.saved.clone(),
             mask_after: None,
-        }
+        })
     }
 
     /// Lets it live, as a child of nobody.
     pub fn start(self) -> RpcResult<()> {
         let group = self.id;
-        self.start_below(0, group, (0, HARMLESS))
+        self.start_below(0, group)
     }
 
     /// Lets it live, as a child of `parent`'s.
     pub fn start_from(self, parent: &Process) -> RpcResult<()> {
-        let known = parent.with_own(|own| (own.group, (own.masked, own.ignored)));
-        let (group, signals) = known.unwrap_or((self.id, (0, HARMLESS)));
-        self.start_below(parent.id, group, signals)
+        let group = parent.group_of(0).unwrap_or(self.id);
+        self.start_below(parent.id, group)
     }
 
-    fn start_below(self, parent: u32, group: u32, signals: (u64, u64)) -> RpcResult<()> {
-        let (masked, ignored) = signals;
+    fn start_below(self, parent: u32, group: u32) -> RpcResult<()> {
         let entry = Entry {
             parent,
             group,
             status: None,
-            pending: 0,
-            masked,
-            ignored,
-            thread: self.program.thread.duplicate()?,
+            ears: self.ears.clone(),
         };
         let (system, id) = (self.system.clone(), self.id);
         system.table.lock().insert(id, entry);
@@ -281,7 +263,7 @@ impl Process {
 
     /// Does what signals ask for that have come.
     fn take_signals(&mut self) -> After {
-        while let Some(signal) = self.next_signal() {
+        while let Some(signal) = self.ears.take() {
             let handler = self.handlers[signal as usize];
             if handler.function > 1 && self.enter(signal, handler).is_ok() {
                 continue;
@@ -294,15 +276,6 @@ impl Process {
             self.set_mask(mask);
         }
         After::Run
-    }
-
-    fn next_signal(&self) -> Option<u32> {
-        self.with_own(|own| {
-            let ready = own.pending & !own.masked;
-            let signal = (ready != 0).then(|| ready.trailing_zeros() + 1)?;
-            own.pending &= !bit(signal);
-            Some(signal)
-        })?
     }
 
     /// Has the program go on in a handler, and then, by `rt_sigreturn`, where it was.
@@ -323,12 +296,9 @@ impl Process {
         (registers.rdi, registers.rsi, registers.rdx) = (signal.into(), 0, 0);
         registers.rax = 0;
         let mask = self.mask_after.take();
-        let now = self.with_own(|own| {
-            let before = own.masked;
-            own.masked |= handler.mask | bit(signal);
-            before
-        });
-        self.saved.push((before, mask.or(now).unwrap_or(0)));
+        let now = self.ears.mask();
+        self.set_mask(now | handler.mask | bit(signal));
+        self.saved.push((before, mask.unwrap_or(now)));
         Ok(())
     }
 
@@ -340,28 +310,21 @@ impl Process {
         }
     }
 
-    fn with_own<R>(&self, look: impl FnOnce(&mut Entry) -> R) -> Option<R> {
-        self.system.table.lock().get_mut(&self.id).map(look)
-    }
-
     /// Signals that wait.
     pub fn mask(&self) -> u64 {
-        self.with_own(|own| own.masked).unwrap_or(0)
+        self.ears.mask()
     }
 
     /// Sets which signals wait; those that cannot be put off do not.
     pub fn set_mask(&self, mask: u64) {
-        self.with_own(|own| own.masked = mask & !bit(SIGKILL));
+        self.ears.set_mask(mask);
     }
 
     /// Sets what is done at a signal.
     pub fn handle(&mut self, signal: u32, handler: Handler) {
         self.handlers[signal as usize] = handler;
         let ignores = handler.function == 1 || handler.function == 0 && HARMLESS & bit(signal) != 0;
-        self.with_own(|own| match ignores {
-            true => own.ignored |= bit(signal),
-            false => own.ignored &= !bit(signal),
-        });
+        self.ears.ignore(signal, ignores);
     }
 
     /// Handlers are gone with the program that had them.
@@ -374,7 +337,8 @@ impl Process {
         self.saved.clear();
     }
 
-    /// Waits until `ready` says something, with what processes know of each other locked.
+    /// Waits until `ready` says something. It is asked again whenever somebody has rung: whoever it
+    /// gives the process's ears to.
     ///
     /// # Errors
     /// `EINTR`: a signal has come.
@@ -389,21 +353,15 @@ impl Process {
         deadline: Option<u64>,
         mut ready: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>, Error> {
-        let mut table = self.system.table.lock();
         loop {
+            let seen = self.ears.changes();
             if let Some(found) = ready() {
                 return Ok(Some(found));
             }
-            let own = table.get(&self.id).ok_or(EINTR)?;
-            if own.pending & !own.masked != 0 {
+            if self.ears.ready() != 0 {
                 return Err(EINTR);
             }
-            let (again, why) = match deadline {
-                Some(deadline) => self.system.changed.wait_until(table, deadline),
-                None => self.system.changed.wait(table),
-            };
-            table = again;
-            match why {
+            match self.ears.sleep(seen, deadline) {
                 Wait::Interrupted => return Err(EINTR),
                 Wait::TimedOut => return Ok(None),
                 Wait::Woken => {}
@@ -414,7 +372,7 @@ impl Process {
     /// Sends a signal; `to` as `kill` has it.
     pub fn kill(&self, to: i32, signal: u32) -> Result<(), Error> {
         let own = self.group_of(0)?;
-        let found = self.system.raise(signal, |id, entry| match to {
+        let found = self.system.raise(self.id, signal, |id, entry| match to {
             0 => entry.group == own,
             1.. => id == to as u32,
             _ => entry.group == to.unsigned_abs(),
@@ -440,44 +398,37 @@ impl Process {
 
     /// The number of the parent; 0 if it has none.
     pub fn parent(&self) -> u32 {
-        self.with_own(|own| own.parent).unwrap_or(0)
+        let table = self.system.table.lock();
+        table.get(&self.id).map_or(0, |own| own.parent)
     }
 
     /// Waits for the end of a child, `which` as `wait4` has it; its number and how it ended, or
     /// `None` where none has ended, and `now` is asked.
     pub fn wait_child(&self, which: i32, now: bool) -> Result<Option<(u32, i32)>, Error> {
         let own = self.group_of(0)?;
-        loop {
+        let meant = |id: u32, entry: &Entry| {
+            entry.parent == self.id
+                && match which {
+                    -1 => true,
+                    0 => entry.group == own,
+                    1.. => id == which as u32,
+                    _ => entry.group == which.unsigned_abs(),
+                }
+        };
+        self.until(|| {
             let mut table = self.system.table.lock();
-            let meant = |id: u32, entry: &Entry| {
-                entry.parent == self.id
-                    && match which {
-                        -1 => true,
-                        0 => entry.group == own,
-                        1.. => id == which as u32,
-                        _ => entry.group == which.unsigned_abs(),
-                    }
-            };
             let children = || table.iter().filter(|(id, entry)| meant(**id, entry));
             if children().next().is_none() {
-                return Err(crate::errno::ECHILD);
+                return Some(Err(ECHILD));
             }
             let ended = children().find_map(|(id, entry)| Some((*id, entry.status?)));
-            if let Some((id, status)) = ended {
-                table.remove(&id);
-                return Ok(Some((id, status)));
+            match ended {
+                Some((id, _)) => drop(table.remove(&id)),
+                None if now => {}
+                None => return None,
             }
-            if now {
-                return Ok(None);
-            }
-            let me = table.get(&self.id).ok_or(EINTR)?;
-            if me.pending & !me.masked != 0 {
-                return Err(EINTR);
-            }
-            if self.system.changed.wait(table).1 == Wait::Interrupted {
-                return Err(EINTR);
-            }
-        }
+            Some(Ok(ended))
+        })?
     }
 }
 
@@ -490,12 +441,16 @@ impl System {
             entry.parent = 0;
         }
         let parent = table.get(&id).map_or(0, |entry| entry.parent);
-        let is_wanted = parent == 0 || table.contains_key(&parent);
-        match table.get_mut(&id).filter(|_| is_wanted) {
-            Some(entry) => entry.status = Some(status),
-            None => drop(table.remove(&id)),
+        let ears = table.get(&parent).map(|entry| entry.ears.clone());
+        match table.get_mut(&id) {
+            Some(entry) if parent == 0 || ears.is_some() => entry.status = Some(status),
+            _ => drop(table.remove(&id)),
         }
         drop(table);
-        self.raise(SIGCHLD, |other, _| other == parent);
+        match ears {
+            Some(ears) if ears.note(SIGCHLD) => ears.call(),
+            Some(ears) => ears.ring(),
+            None => self.ended.notify_all(),
+        }
     }
 }
