@@ -42,6 +42,20 @@ fn entry(table: u64, address: usize, level: u32) -> &'static AtomicU64 {
     unsafe { &*((phys_to_virt(table) + index * 8) as *const AtomicU64) }
 }
 
+/// All entries of the table at physical address `table`.
+fn row(table: u64) -> &'static [AtomicU64; ENTRIES] {
+    // SAFETY: as in `entry`; a table is a page, so aligned, and has as many entries.
+    unsafe { &*(phys_to_virt(table) as *const [AtomicU64; ENTRIES]) }
+}
+
+/// The entries that are not 0 at this moment: first and last of them, by index.
+fn used(entries: &[AtomicU64]) -> Option<(usize, usize)> {
+    let is_used = |entry: &AtomicU64| entry.load(Ordering::Acquire) != 0;
+    let first = entries.iter().position(is_used)?;
+    let last = entries.iter().rposition(is_used)?;
+    Some((first, last.max(first)))
+}
+
 /// Where new tables come from: returns the physical address of a zeroed page.
 pub type TableSource<'a> = &'a mut dyn FnMut() -> Option<u64>;
 
@@ -119,6 +133,14 @@ pub fn directory(root: u64, address: usize) -> Result<&'static AtomicU64, usize>
 /// The lowest-level entry for `address` in the table that `directory` leads to.
 pub fn below(directory: &AtomicU64, address: usize) -> &'static AtomicU64 {
     entry(page::address(directory.load(Ordering::Acquire)), address, 1)
+}
+
+/// Of `count` entries from that of `address` on, in the table that `directory` leads to, the first
+/// and the last that are not 0 at this moment, counted from the first of all.
+pub fn used_below(directory: &AtomicU64, address: usize, count: usize) -> Option<(usize, usize)> {
+    let row = row(page::address(directory.load(Ordering::Acquire)));
+    let first = address >> shift(1) & (ENTRIES - 1);
+    used(&row[first..first + count])
 }
 
 /// Puts `value` into the entry of `level` for `address`; tables that it makes are for pages of
@@ -250,9 +272,12 @@ pub fn visit_lower_half(root: u64, visit: &mut dyn FnMut(u64, bool)) {
 
 /// Visits the first `entries` entries of a table of `level`.
 fn visit_table(table: u64, level: u32, entries: usize, visit: &mut dyn FnMut(u64, bool)) {
-    for index in 0..entries {
-        let address = index << shift(level);
-        let value = entry(table, address, level).load(Ordering::Acquire);
+    let row = &row(table)[..entries];
+    let Some((first, last)) = used(row) else {
+        return;
+    };
+    for entry in &row[first..=last] {
+        let value = entry.load(Ordering::Acquire);
         // Frame 0 is nobody's.
         let below = page::address(value);
         if below == 0 {

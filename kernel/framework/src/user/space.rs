@@ -192,13 +192,25 @@ impl VmSpace {
     /// mapped in `child` for an error may be copied on write here, which nobody notices.
     pub fn fork(&self, at: usize, pages: usize, child: &VmSpace) -> Result<usize, VmError> {
         let count = piece(at, pages)?;
-        if let Err(hole) = paging::directory(self.root, at) {
-            return Ok(pages.min(hole / PAGE_SIZE));
-        }
+        let directory = match paging::directory(self.root, at) {
+            Ok(directory) => directory,
+            Err(hole) => return Ok(pages.min(hole / PAGE_SIZE)),
+        };
+        // What comes between the look and the lock is as if it had come after the fork.
+        let Some((first, last)) = paging::used_below(directory, at, count) else {
+            return Ok(count);
+        };
         child.make_directory(at)?;
-        match count {
-            ..=SOME => self.fork_piece::<SOME>(at, count, child),
-            _ => self.fork_piece::<TABLE_PAGES>(at, count, child),
+        let (start, used) = (at + first * PAGE_SIZE, last - first + 1);
+        let done = match used {
+            ..=SOME => self.fork_piece::<SOME>(start, used, child),
+            _ => self.fork_piece::<TABLE_PAGES>(start, used, child),
+        };
+        match done {
+            Ok(done) if done == used => Ok(count),
+            Ok(done) => Ok(first + done),
+            Err(_) if first > 0 => Ok(first),
+            Err(why) => Err(why),
         }
     }
 
