@@ -177,23 +177,43 @@ impl Process {
 
     fn read(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
-        let bytes = open.read(self, count.min(MOST_BYTES) as usize)?;
-        memory::write(&self.program.space, at, &bytes)?;
-        Ok(bytes.len() as u64)
+        self.with_buffer(count, |process, buffer| {
+            let count = open.read(process, buffer)?;
+            memory::write(&process.program.space, at, &buffer[..count])?;
+            Ok(count as u64)
+        })
     }
 
     fn write(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
-        let mut bytes = Vec::new();
-        let count = count.min(MOST_BYTES) as usize;
-        bytes.try_reserve_exact(count).map_err(|_| ENOMEM)?;
-        bytes.resize(count, 0);
-        memory::read(&self.program.space, at, &mut bytes)?;
-        let written = open.write(self, &bytes);
+        let written = self.with_buffer(count, |process, buffer| {
+            memory::read(&process.program.space, at, buffer)?;
+            open.write(process, buffer)
+        });
         if written == Err(EPIPE) {
             self.kill(self.id as i32, SIGPIPE)?;
         }
         written.map(|count| count as u64)
+    }
+
+    /// Lends a buffer for at most `count` bytes, the same each time unless they are many.
+    fn with_buffer<T>(
+        &mut self,
+        count: u64,
+        act: impl FnOnce(&mut Self, &mut [u8]) -> Result<T>,
+    ) -> Result<T> {
+        let count = count.min(MOST_BYTES) as usize;
+        let mut buffer = core::mem::take(&mut self.buffer);
+        if buffer.len() < count {
+            let more = count - buffer.len();
+            buffer.try_reserve_exact(more).map_err(|_| ENOMEM)?;
+            buffer.resize(count, 0);
+        }
+        let result = act(self, &mut buffer[..count]);
+        if buffer.len() <= PAGE as usize {
+            self.buffer = buffer;
+        }
+        result
     }
 
     /// `writev`.

@@ -188,6 +188,14 @@ impl PipeEnd {
     }
 }
 
+/// Puts what a service has read where it is wanted.
+fn put(bytes: &[u8], to: &mut [u8]) -> Result<usize, Error> {
+    to.get_mut(..bytes.len())
+        .ok_or(Error(5))?
+        .copy_from_slice(bytes);
+    Ok(bytes.len())
+}
+
 fn ring(waiting: Vec<Arc<Ears>>) {
     for ears in waiting {
         ears.ring();
@@ -219,29 +227,28 @@ pub fn pipe() -> [Open; 2] {
 }
 
 impl Open {
-    /// Reads some bytes; none at the end.
-    pub fn read(&self, process: &Process, count: usize) -> Result<Vec<u8>, Error> {
+    /// Reads some bytes into `to`, which has room for as many as are wanted; how many, none at the
+    /// end.
+    pub fn read(&self, process: &Process, to: &mut [u8]) -> Result<usize, Error> {
         match self {
             Open::Console(console) => {
-                let buffer = RVec::filled(0, count).map_err(|_| ENOMEM)?;
+                let buffer = RVec::filled(0, to.len()).map_err(|_| ENOMEM)?;
                 let bytes = console.read(buffer).map_err(|_| Error(5))?;
-                Ok(Vec::from(&bytes[..]))
+                put(&bytes, to)
             }
-            Open::Nothing => Ok(Vec::new()),
-            Open::Zeros => Ok(alloc::vec![0; count]),
+            Open::Nothing => Ok(0),
+            Open::Zeros => {
+                to.fill(0);
+                Ok(to.len())
+            }
             Open::File(file, position) => {
                 let at = position.load(Ordering::Relaxed);
-                let bytes = process.system.files.read(*file, at, count)?;
+                let bytes = process.system.files.read(*file, at, to.len())?;
                 position.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                Ok(Vec::from(&bytes[..]))
+                put(&bytes, to)
             }
             Open::Directory(..) => Err(EISDIR),
-            Open::Pipe(end) if end.end == End::Read => {
-                let mut bytes = alloc::vec![0; count.min(pipe::CAPACITY)];
-                let count = end.change(process, |pipe| pipe.read(&mut bytes))?;
-                bytes.truncate(count);
-                Ok(bytes)
-            }
+            Open::Pipe(end) if end.end == End::Read => end.change(process, |pipe| pipe.read(to)),
             Open::Pipe(_) => Err(EBADF),
         }
     }

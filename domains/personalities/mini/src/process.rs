@@ -51,6 +51,8 @@ pub struct Process {
     pub directory: Vec<u8>,
     pub handlers: Handlers,
     pub ears: Arc<Ears>,
+    /// For what is read and written.
+    pub buffer: Vec<u8>,
     /// What handlers have interrupted, with the mask of then.
     saved: Vec<(UserRegisters, u64)>,
     /// The mask that comes back when a handler has been entered.
@@ -145,6 +147,7 @@ impl Process {
             directory: Vec::new(),
             handlers: Box::new([Handler::default(); 65]),
             ears: Arc::new(Ears::new(thread, 0, HARMLESS)),
+            buffer: Vec::new(),
             saved: Vec::new(),
             mask_after: None,
         })
@@ -173,6 +176,7 @@ impl Process {
             directory: self.directory.clone(),
             handlers: self.handlers.clone(),
             ears: Arc::new(ears),
+            buffer: Vec::new(),
             saved: self.saved.clone(),
             mask_after: None,
         })

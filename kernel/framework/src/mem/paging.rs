@@ -114,6 +114,7 @@ pub fn make_directory(
 
 /// The entry that leads to the page table of `address`; or, if there is none, how many bytes from
 /// `address` on have none either.
+#[inline]
 pub fn directory(root: u64, address: usize) -> Result<&'static AtomicU64, usize> {
     let mut table = root;
     for level in (2..=LEVELS).rev() {

@@ -467,43 +467,30 @@ pub unsafe fn write(handle: *const u8, at: u64, bytes: &[u8]) -> usize {
 impl Space {
     /// Copies from the program; how many bytes before the first page that is not ready.
     fn read(&self, at: u64, bytes: &mut [u8]) -> Result<u64, SpaceError> {
-        let mut left = &mut *bytes;
-        in_pages(at, left.len(), |at, length| {
-            let (now, later) = core::mem::take(&mut left).split_at_mut(length);
-            left = later;
-            self.vm.read(at, now)
-        })
+        let at = range(at, bytes.len())?;
+        some(self.vm.read_some(at, bytes))
     }
 
     /// Copies to the program, likewise.
     fn write(&self, at: u64, bytes: &[u8]) -> Result<u64, SpaceError> {
-        let mut left = bytes;
-        in_pages(at, left.len(), |at, length| {
-            let (now, later) = left.split_at(length);
-            left = later;
-            self.vm.write(at, now)
-        })
+        let at = range(at, bytes.len())?;
+        some(self.vm.write_some(at, bytes))
     }
 }
 
-/// Copies page by page; how many bytes before the first page that is not ready.
-fn in_pages(
-    at: u64,
-    length: usize,
-    mut copy: impl FnMut(usize, usize) -> Result<(), VmError>,
-) -> Result<u64, SpaceError> {
-    let end = at
-        .checked_add(length as u64)
-        .filter(|end| *end <= USER_END as u64);
-    let end = end.ok_or(SpaceError::BadAddress)?;
-    let mut done = at;
-    while done < end {
-        let length = (PAGE - done % PAGE).min(end - done);
-        match copy(done as usize, length as usize) {
-            Ok(()) => done += length,
-            Err(error) if done == at => return Err(vm_error(error)),
-            Err(_) => break,
-        }
+/// The address of a range, all of which is a program's.
+fn range(at: u64, length: usize) -> Result<usize, SpaceError> {
+    let end = at.checked_add(length as u64);
+    match end {
+        Some(end) if end <= USER_END as u64 => Ok(at as usize),
+        _ => Err(SpaceError::BadAddress),
     }
-    Ok(done - at)
+}
+
+/// How many bytes were copied; an error if that is none, for a reason.
+fn some((done, why): (usize, Result<(), VmError>)) -> Result<u64, SpaceError> {
+    match why {
+        Err(why) if done == 0 => Err(vm_error(why)),
+        _ => Ok(done as u64),
+    }
 }
