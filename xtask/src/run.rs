@@ -124,7 +124,8 @@ pub(crate) fn run_with(
             "warning: this processor shows neither vmx nor svm; KVM may be very slow or fail"
         );
     }
-    machine.meeting = debugger_meets(project, options.gdb)?;
+    let place;
+    (machine.meeting, place) = debugger_meets(project, options.gdb)?.unzip();
     change(&mut machine)?;
     // Nobody knows how long a person thinks.
     let usual = if options.gdb { A_DAY } else { DEFAULT_TIMEOUT };
@@ -135,26 +136,28 @@ pub(crate) fn run_with(
         None if on_terminal => interactive(machine, options),
         None => typed::type_lines(machine, limit, options.log),
     };
-    drop((claimed, default));
+    drop((claimed, default, place));
     match ended {
         Err(error) if options.kvm => bail!("{error:#}; {}", preflight::KVM_FAILED),
         ended => ended,
     }
 }
 
-/// Where `cargo xtask gdb` finds the machine. It waits there if `is_wanted`; else whoever comes at
-/// any time is served.
-fn debugger_meets(project: &Project, is_wanted: bool) -> Result<Option<PathBuf>> {
+/// Where `cargo xtask gdb` finds the machine, and the claim to that place. It waits there if
+/// `is_wanted`; else whoever comes at any time is served, unless another machine has the place.
+fn debugger_meets(project: &Project, is_wanted: bool) -> Result<Option<(PathBuf, File)>> {
     let meeting = stacks::meeting(&project.out);
-    let is_taken = stacks::is_taken(&meeting);
+    // Of two that start at the same time, neither has a socket yet.
+    let place = File::create(project.out.join("gdb.lock")).context("cannot claim gdb's place")?;
+    let is_free = place.try_lock().is_ok() && !stacks::is_taken(&meeting);
     if is_wanted {
-        if is_taken {
+        if !is_free {
             bail!("another machine waits at {}", meeting.display());
         }
         tool::need("gdb", "gdb")?;
         eprintln!("waiting for `cargo xtask gdb`, to be typed in another terminal");
     }
-    Ok((!is_taken).then_some(meeting))
+    Ok(is_free.then_some((meeting, place)))
 }
 
 /// `cargo xtask gdb`: gdb, in this terminal, on the machine that `cargo xtask run` has started in
@@ -380,6 +383,26 @@ impl Followers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_two_machines_that_start_one_gets_gdbs_place() {
+        let out = std::env::temp_dir().join(format!("trefoil-run-{}", std::process::id()));
+        fs::create_dir_all(&out).expect("there is room");
+        let project = Project {
+            root: out.clone(),
+            target: out.clone(),
+            out: out.clone(),
+        };
+        let first = debugger_meets(&project, false).expect("it can be claimed");
+        assert!(first.is_some());
+        let second = debugger_meets(&project, false).expect("it can be asked for");
+        assert!(second.is_none());
+        assert!(debugger_meets(&project, true).is_err());
+        drop(first);
+        let third = debugger_meets(&project, false).expect("it can be claimed");
+        assert!(third.is_some());
+        fs::remove_dir_all(out).expect("it is ours");
+    }
 
     #[test]
     fn a_line_survives_the_command_line() {
