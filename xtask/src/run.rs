@@ -126,6 +126,10 @@ pub(crate) fn run_with(
     }
     let place;
     (machine.meeting, place) = debugger_meets(project, options.gdb)?.unzip();
+    let apart = match &place {
+        Some(_) => None,
+        None => Some(logs_apart(project, &mut machine)?),
+    };
     change(&mut machine)?;
     // Nobody knows how long a person thinks.
     let usual = if options.gdb { A_DAY } else { DEFAULT_TIMEOUT };
@@ -137,10 +141,23 @@ pub(crate) fn run_with(
         None => typed::type_lines(machine, limit, options.log),
     };
     drop((claimed, default, place));
+    if let Some(folder) = apart.filter(|_| ended.is_ok()) {
+        let _ = fs::remove_dir_all(folder);
+    }
     match ended {
         Err(error) if options.kvm => bail!("{error:#}; {}", preflight::KVM_FAILED),
         ended => ended,
     }
+}
+
+/// Gives the machine a folder of its own for its logs, since another one writes to the usual place:
+/// how a machine has ended is told by its log.
+fn logs_apart(project: &Project, machine: &mut Machine) -> Result<PathBuf> {
+    let folder = project.out.join(format!("run-{}", std::process::id()));
+    fs::create_dir_all(&folder).context("cannot make a folder for the log")?;
+    machine.log = folder.join("kernel.log");
+    machine.errors = folder.join("errors");
+    Ok(folder)
 }
 
 /// Where `cargo xtask gdb` finds the machine, and the claim to that place. It waits there if
