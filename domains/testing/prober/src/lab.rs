@@ -33,6 +33,8 @@ pub struct Lab {
     pub random: Option<Handle<dyn Random>>,
     /// Makes address spaces; not in a Linux process.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
+    /// What random tests depend on; 0 in the usual run.
+    pub seed: u64,
     victim: Mutex<Option<Handle<dyn Image>>>,
     /// Devices; a Linux process has none.
     pub hardware: Option<Handle<dyn Hardware>>,
@@ -96,6 +98,7 @@ impl Lab {
             random: None,
             spaces,
             hardware,
+            seed: 0,
             victim: Mutex::new(None),
         }
     }

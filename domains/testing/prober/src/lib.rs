@@ -3,8 +3,8 @@
 //! Each of the seven promises of the isolation half, and each trap that others fell into, is a
 //! named test. The results are lines of the kernel's log, `test NAME ok` or `test NAME FAILED:
 //! why`, and a last line `N passed, N failed`; then the machine is switched off. `options` names
-//! the tests to run (a part of the name is enough); without it all are run. `options=steps` is no
-//! test but the guest's side of `cargo xtask steps`.
+//! the tests to run (a part of the name is enough; `@SEED` after it for random ones); without it
+//! all are run. `options=steps` is no test but the guest's side of `cargo xtask steps`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -88,6 +88,9 @@ pub fn start(
         lab.tracer = tracer;
         lab.random = random;
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
+        // A seed may follow, for tests that take one.
+        let (wanted, seed) = wanted.split_once('@').unwrap_or((wanted, ""));
+        lab.seed = seed.parse().unwrap_or(0);
         let failed = match wanted {
             "steps" => steps::run(&lab),
             _ => run_all(&lab, wanted),

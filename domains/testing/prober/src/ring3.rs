@@ -5,9 +5,9 @@ use crate::spaces::{ALL, AT, PAGE, READ, WRITE, object, space};
 use crate::{Test, Verdict, ensure};
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use domain_rt::user::{self, UserEvent, UserRegisters};
-use domain_rt::{thread, time};
+use domain_rt::{log, thread, time};
 use interfaces::{
     AddressSpace, CrashReason, Handle, PageKind, Protection, RVec, RpcResult, UserThread, VmoFill,
 };
@@ -24,6 +24,7 @@ pub const TESTS: &[Test] = &[
     ("ring3-copies-are-short-at-a-fault", copies),
     ("ring3-kicked", kicked),
     ("ring3-killed-in-a-loop", killed),
+    ("ring3-random-programs", random_programs),
 ];
 
 /// Where the code is.
@@ -510,4 +511,62 @@ fn killed(lab: &Lab) -> Verdict {
         }
         Ok(())
     })
+}
+
+/// Random programs end in events and harm nobody; a domain that is ended in the midst of them gives
+/// all back.
+fn random_programs(lab: &Lab) -> Verdict {
+    const RUNNERS: u64 = 3;
+    let Some(spaces) = lab.spaces.as_ref() else {
+        return Ok(());
+    };
+    let rounds = if lab.seed == 0 { 6 } else { 60 };
+    let events = Arc::new(AtomicU64::new(0));
+    lab.conserves_memory(|| {
+        for round in 0..rounds {
+            let victim = lab.start()?;
+            let dies = round % 2 == 1;
+            let (left, failed) = (
+                Arc::new(AtomicU64::new(RUNNERS)),
+                Arc::new(AtomicU64::new(0)),
+            );
+            for runner in 0..RUNNERS {
+                let subject = victim.subject.duplicate().map_err(say)?;
+                let maker = spaces.duplicate().map_err(say)?;
+                let seed = (lab.seed << 20) + (round << 4) + runner + 1;
+                let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let (left, failed, events) = (left.clone(), failed.clone(), events.clone());
+                thread::spawn("monkeys", move || {
+                    let count = if dies { u64::MAX } else { 10 };
+                    match subject.random_programs(maker, seed, count) {
+                        Ok(more) => drop(events.fetch_add(more, Ordering::SeqCst)),
+                        Err(_) => drop(failed.fetch_add(1, Ordering::SeqCst)),
+                    }
+                    left.fetch_sub(1, Ordering::SeqCst);
+                })
+                .map_err(say)?;
+            }
+            if dies {
+                time::sleep(5_000_000 + round * 1_700_000 % 40_000_000);
+                victim.domain.kill().map_err(say)?;
+                let why = victim.gone()?;
+                ensure!(why == CrashReason::Killed, "it ended by {why:?}");
+            }
+            wait_for("the programs to end", || left.load(Ordering::SeqCst) == 0)?;
+            if !dies {
+                victim.end()?;
+            }
+            let failed = failed.load(Ordering::SeqCst);
+            let expected = if dies { RUNNERS } else { 0 };
+            ensure!(
+                failed == expected,
+                "{failed} runners failed in round {round}"
+            );
+        }
+        Ok(())
+    })?;
+    let events = events.load(Ordering::SeqCst);
+    ensure!(events >= RUNNERS * 10, "only {events} events");
+    log!("{events} events of random programs");
+    Ok(())
 }

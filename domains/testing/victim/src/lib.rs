@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod deadlines;
+mod monkeys;
 mod spaces;
 
 use alloc::boxed::Box;
@@ -620,6 +621,15 @@ impl Subject for Rogue {
             SpaceError::Rpc(error) => error,
             _ => RpcError::Refused,
         })
+    }
+
+    fn random_programs(
+        &self,
+        maker: Handle<dyn AddressSpaces>,
+        seed: u64,
+        programs: u64,
+    ) -> RpcResult<u64> {
+        monkeys::run(&maker, seed, programs)
     }
 
     fn loop_in_ring3(&self, maker: Handle<dyn AddressSpaces>) -> RpcResult<()> {

@@ -3,12 +3,13 @@
 //! Input number `n` of a run with seed `s` depends on `s` and `n` alone, so whatever is found can
 //! be had again with `--seed S --only N`. A target fails an input by panicking or by an error; an
 //! input that takes longer than [`PATIENCE`] fails, too. The targets of [`guided`] run under
-//! libFuzzer instead, and [`interfaces`] in the running system. `make test` runs a few thousand
-//! inputs of each target (its unit tests).
+//! libFuzzer instead, and [`interfaces`] and [`ring3`] in the running system. `make test` runs a
+//! few thousand inputs of each target (its unit tests).
 
 pub mod guided;
 pub mod interfaces;
 pub mod loader;
+pub mod ring3;
 pub mod sample;
 mod standstill;
 
@@ -36,10 +37,10 @@ pub struct Options {
     /// Only this input
     #[arg(long, value_name = "N")]
     pub only: Option<u64>,
-    /// `interfaces`: the first sequence
+    /// `interfaces`, `ring3`: the first sequence, or machine
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first: u64,
-    /// `interfaces`: how many sequences at most
+    /// `interfaces`, `ring3`: how many at most
     #[arg(long, value_name = "N", default_value_t = u64::MAX)]
     pub count: u64,
     /// `interfaces`: the only method that is called, as INTERFACE.METHOD
@@ -77,7 +78,9 @@ pub const TARGETS: [Target; 1] = [Target {
 /// The names of all targets, those of [`guided`] included.
 fn names() -> Vec<&'static str> {
     let own = TARGETS.iter().map(|target| target.name);
-    own.chain(guided::NAMES).chain([interfaces::NAME]).collect()
+    own.chain(guided::NAMES)
+        .chain([interfaces::NAME, ring3::NAME])
+        .collect()
 }
 
 /// The longest that one input may take.
@@ -166,6 +169,9 @@ pub fn fuzz(project: &Project, options: &Options) -> Result<i32> {
     }
     if options.target == interfaces::NAME {
         return interfaces::run(project, options);
+    }
+    if options.target == ring3::NAME {
+        return ring3::run(project, options);
     }
     let Some(target) = TARGETS.iter().find(|target| target.name == options.target) else {
         bail!("there is no target {}", options.target);
