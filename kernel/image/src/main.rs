@@ -39,9 +39,10 @@ mod kernel {
     static SCHEDULER: policy::KernelScheduler = policy::KernelScheduler::new();
     static FRAMES: policy::BuddyFrames = policy::BuddyFrames::new();
 
+    framework::kernel_main!(main);
+
     /// The framework calls this on the boot stack once memory and traps work.
-    #[unsafe(no_mangle)]
-    fn kernel_main() -> ! {
+    fn main() -> ! {
         framework::kprintln!("Trefoil");
         if FRAMES.install().is_err() {
             framework::kprintln!("boot: no memory for the frame policy; the built-in one stays");

@@ -2,8 +2,8 @@
 //!
 //! The loader enters the machine's own code, which makes provisional page tables and calls
 //! `boot_main` in the higher half with the address of what the loader says. `boot_main` brings up
-//! the log, the processor, memory and the heap in that order and calls `kernel_main` of the image
-//! crate.
+//! the log, the processor, memory and the heap in that order and calls what the image named
+//! with [`kernel_main!`](crate::kernel_main).
 
 pub mod start_info;
 
@@ -11,8 +11,23 @@ use crate::{acpi, arch, dma, kprintln, log, mem};
 
 pub use start_info::{command_line, module};
 
-// SAFETY: the one image that links the framework defines it so, with the compiler and flags of this
-// crate.
+/// Names the function, a `fn() -> !`, that the framework calls on the boot stack with interrupts
+/// off and memory ready; most go on to [`task::start`](crate::task::start). To be used once in the
+/// image: a symbol with a fixed name is not for safe code to define, since its type is not checked
+/// where it is called, but this macro checks it.
+#[macro_export]
+macro_rules! kernel_main {
+    ($main:path) => {
+        // SAFETY: no other symbol has this name, and the framework declares it with this type.
+        #[unsafe(no_mangle)]
+        fn kernel_main() -> ! {
+            let main: fn() -> ! = $main;
+            main()
+        }
+    };
+}
+
+// SAFETY: only `kernel_main!` defines it, with this type and the compiler and flags of this crate.
 unsafe extern "Rust" {
     /// The image crate's entry: runs on the boot stack with interrupts off and memory ready.
     fn kernel_main() -> !;
@@ -47,6 +62,6 @@ pub(crate) extern "C" fn boot_main(start_info: u64) -> ! {
     arch::cpu::log_features();
     acpi::init();
     dma::log_confinement();
-    // SAFETY: the image crate defines the function with exactly this signature.
+    // SAFETY: `kernel_main!` defines the function with exactly this signature.
     unsafe { kernel_main() }
 }
