@@ -42,6 +42,9 @@ const SOURCES: [&str; 10] = [
     "Cargo.lock",
 ];
 
+/// The kernel of the guide, and its package.
+const EXAMPLE: &str = "example-kernel";
+
 /// What can be booted.
 #[derive(Clone, Debug)]
 pub struct Built {
@@ -98,6 +101,18 @@ pub fn build_for_tests(project: &Project) -> Result<Built> {
         fs::write(&mark, wanted)?;
     }
     Ok(Built { kernel, ..built })
+}
+
+/// Builds the kernel of `kernel/example`, which needs neither domains nor an archive.
+///
+/// # Errors
+/// If it does not compile.
+pub fn build_example(project: &Project) -> Result<PathBuf> {
+    let compiler = Compiler::new(project)?;
+    tool::timed("building the example kernel", || {
+        compiler.cargo(&["--package", EXAMPLE])
+    })?;
+    Ok(products(project).join(EXAMPLE))
 }
 
 fn compile_all(project: &Project) -> Result<()> {

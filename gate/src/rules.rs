@@ -19,6 +19,8 @@ pub enum Zone {
     Kernel,
     /// `kernel/policy`: injected into the kernel and checked by it.
     Policy,
+    /// `kernel/example`: a kernel of its own, of the framework and safe code.
+    Example,
     /// `abi/interfaces`: generated from the `.idl` files.
     Interfaces,
     /// `domains/*` and `programs/*`.
@@ -53,6 +55,7 @@ impl Zone {
             Abi => false,
             Library => other == Library,
             Policy => matches!(other, Library | Abi | Kernel),
+            Example => matches!(other, Kernel | Policy),
             Kernel => matches!(other, Library | Kernel | Policy | Abi | Interfaces),
             Interfaces | Runtime => matches!(other, Abi | Interfaces),
             Domain | DomainLibrary => {
@@ -66,7 +69,7 @@ impl Zone {
 /// The crates of the kernel that each kind of package may use, where it is not all of them.
 fn kernel_crates(zone: Zone) -> Option<&'static [&'static str]> {
     match zone {
-        Zone::Policy => Some(&["framework"]),
+        Zone::Policy | Zone::Example => Some(&["framework"]),
         _ => None,
     }
 }
@@ -88,6 +91,7 @@ fn zone_of(folder: &Path) -> Zone {
         (Some("abi"), Some("interfaces")) => Zone::Interfaces,
         (Some("runtime"), _) => Zone::Runtime,
         (Some("kernel"), Some("policy")) => Zone::Policy,
+        (Some("kernel"), Some("example")) => Zone::Example,
         (Some("kernel"), _) | (Some("hosted"), Some("core")) | (Some("lab"), Some("faults")) => {
             Zone::Kernel
         }
@@ -244,6 +248,7 @@ fn plural(zone: Zone) -> &'static str {
         Zone::Runtime => "the runtime",
         Zone::Kernel => "crates of the kernel",
         Zone::Policy => "policies",
+        Zone::Example => "the example kernel",
         Zone::Interfaces => "the interfaces",
         Zone::Domain => "domains",
         Zone::DomainLibrary => "libraries of domains",

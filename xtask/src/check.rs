@@ -82,7 +82,7 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
     }
     // The launcher of the hosted platform is the one tool that needs unsafe code.
     let is_launcher = package.name == "hosted";
-    if zone.is_safe() || zone == Zone::Host && !is_launcher {
+    if zone.is_safe() || zone == Zone::Example || zone == Zone::Host && !is_launcher {
         found.extend(sources::forbids_unsafe(package));
     }
     for file in trust::rust_files(&package.folder)?

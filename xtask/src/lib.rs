@@ -1,6 +1,7 @@
 //! The project's own tool: the commands that developers type.
 //!
-//! One file per command ([`run`], [`backtrace`], [`test`], [`check`], [`tcb`], [`doc`], [`demo`]),
+//! One file per command ([`run`], [`backtrace`], [`test`], [`check`], [`tcb`], [`doc`], [`demo`],
+//! [`example`]),
 //! with [`texts`] (what the documents quote), [`columns`] (how wide prose may be), [`sources`]
 //! (what each source file has), [`folders`] (what stands at the top), [`arch`] (where x86-64 may be
 //! named), [`subjects`] (which part of isolation may know which) and [`linked`] (what is really in
@@ -13,6 +14,7 @@ pub mod check;
 pub mod columns;
 pub mod demo;
 pub mod doc;
+pub mod example;
 pub mod folders;
 pub mod linked;
 pub mod observed;

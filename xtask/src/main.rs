@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use lab::{bench, cuts, faults, fuzz, hosted, model, sanitize, steps, storms};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, guard, setup, signer, tool};
-use xtask::{backtrace, check, demo, doc, profile, run, tcb, test, trace};
+use xtask::{backtrace, check, demo, doc, example, profile, run, tcb, test, trace};
 
 /// Builds, runs, tests, checks and measures Trefoil
 #[derive(Parser)]
@@ -34,6 +34,8 @@ enum Task {
     },
     /// Boot the system with its console in this terminal
     Run(run::Options),
+    /// Boot the kernel in 100 lines (docs/guide/write-a-kernel.md)
+    Example(example::Options),
     /// gdb on the dump of a domain
     Dump {
         /// What `trefoil dump` has written
@@ -118,6 +120,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
             0
         }),
         Task::Run(options) => run::run(project, &options),
+        Task::Example(options) => example::example(project, &options),
         Task::Dump { file, arguments } => run::dump(project, &file, &arguments),
         Task::Gdb { arguments } => run::gdb(project, &arguments),
         Task::Trace(options) => trace::trace(project, &options),

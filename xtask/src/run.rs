@@ -29,7 +29,7 @@ pub const TIMED_OUT: i32 = 124;
 /// The exit status when the system ended without one, or the kernel stopped itself.
 pub const NO_STATUS: i32 = 125;
 
-const DEFAULT_TIMEOUT: u64 = 600;
+pub(crate) const DEFAULT_TIMEOUT: u64 = 600;
 const A_DAY: u64 = 24 * 3600;
 
 /// How to boot.
@@ -258,6 +258,14 @@ fn exec(mut machine: Machine, line: &str, limit: Duration, show_log: bool) -> Re
              command line, which holds {LONGEST_COMMAND_LINE}; put it into a script on the disk"
         );
     }
+    attend(&machine, limit, show_log)
+}
+
+/// Starts a machine that nobody types at, and copies what it prints until it ends; its status.
+///
+/// # Errors
+/// If it cannot be started.
+pub(crate) fn attend(machine: &Machine, limit: Duration, show_log: bool) -> Result<i32> {
     let mut guest = machine.start()?;
     guest.close_input();
     let mut followers = followers(&guest, show_log);

@@ -250,7 +250,7 @@ fn owner(
         Zone::Policy => Some((name, Part::Untrusted)),
         Zone::Host if BUILDERS.contains(&package.name.as_str()) => Some((name, Part::Apart)),
         _ if is_in_kernel => Some((name, Part::Trusted)),
-        Zone::Host | Zone::Foreign => None,
+        Zone::Host | Zone::Example | Zone::Foreign => None,
         Zone::Domain | Zone::DomainLibrary | Zone::Library => Some((name, Part::Untrusted)),
     }
 }

@@ -195,7 +195,7 @@ pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
         Zone::Policy => true,
         // Its tests call no function of the kernel, which is not there on the host.
         Zone::DomainLibrary => package.name == "respawn",
-        Zone::Domain | Zone::Foreign => false,
+        Zone::Domain | Zone::Example | Zone::Foreign => false,
     }
 }
 

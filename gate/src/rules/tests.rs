@@ -73,6 +73,16 @@ fn what_the_table_allows() {
 }
 
 #[test]
+fn the_example_kernel_is_framework_and_policy() {
+    let depends = |name, folder| depends("kernel/example", name, Some(folder), "normal");
+    assert_eq!(depends("framework", "kernel/framework"), None);
+    assert_eq!(depends("policy", "kernel/policy"), None);
+    assert!(depends("isolation", "kernel/isolation").is_some());
+    assert!(depends("abi", "abi/base").is_some());
+    assert!(depends("cpio", "lib/system/cpio").is_some());
+}
+
+#[test]
 fn a_domain_never_depends_on_another() {
     let text = depends(
         "domains/fs/ext2",

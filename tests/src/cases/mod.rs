@@ -10,6 +10,7 @@ mod calls;
 mod changes;
 mod console;
 mod disks;
+mod example;
 mod exec;
 mod faults;
 mod fuzz;
@@ -83,6 +84,7 @@ pub fn all() -> Vec<Case> {
         manifests::CASES,
         changes::CASES,
         guide::CASES,
+        example::CASES,
     ];
     let mut all = tables.concat();
     all.extend(sources::cases());
