@@ -5,6 +5,7 @@ use crate::word::Word;
 use crate::{Kit, Locked, Step};
 use alloc::sync::Arc;
 use core::mem::take;
+use core::num::NonZeroU64;
 
 /// Why an event was not bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +53,14 @@ impl<K: Kit> Raiser<K> {
     /// Counts one more, and wakes who waits. Allocates and frees nothing, waits for nobody, and
     /// takes as long for one event as for one of many. May be called with interrupts off.
     pub fn raise(&self) {
+        self.raise_times(NonZeroU64::MIN);
+    }
+
+    /// As [`raise`](Self::raise), but counts so many at once.
+    pub fn raise_times(&self, times: NonZeroU64) {
         self.0.state.with(|state| match &state.bound {
-            Some((word, slot)) => word.change(|ready| ready.raise(*slot)),
-            None => state.raised.count = state.raised.count.saturating_add(1),
+            Some((word, slot)) => word.change(|ready| ready.raise(*slot, times)),
+            None => state.raised.count = state.raised.count.saturating_add(times.get()),
         });
     }
 }

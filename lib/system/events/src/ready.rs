@@ -5,6 +5,7 @@
 
 use crate::chunks::{self, CHUNK, Chunks, chunk_bytes};
 use core::mem::{replace, take};
+use core::num::NonZeroU64;
 
 /// The most events that may be bound to one word.
 pub const MOST_BOUND: usize = 1 << 16;
@@ -141,10 +142,10 @@ impl<P> Ready<P> {
         Some((number, rings))
     }
 
-    /// Counts one raise.
-    pub(crate) fn raise(&mut self, number: u32) -> Rings {
+    /// Counts so many raises.
+    pub(crate) fn raise(&mut self, number: u32, times: NonZeroU64) -> Rings {
         let raised = &mut self.slot(number).raised;
-        raised.count = raised.count.saturating_add(1);
+        raised.count = raised.count.saturating_add(times.get());
         self.queue(number)
     }
 

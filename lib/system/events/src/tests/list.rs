@@ -1,6 +1,7 @@
 //! The row of raised slots against the plainest thing that does the same.
 
 use crate::ready::{MOST_BOUND, Plan, Raised, Ready, Rings, room};
+use core::num::NonZeroU64;
 use std::collections::{BTreeMap, VecDeque};
 use std::vec::Vec;
 
@@ -75,8 +76,9 @@ fn step(dice: &mut Dice, ready: &mut Ready<()>, plain: &mut Plain, tag: u64) {
             assert_eq!(rings, expected);
         }
         (2 | 3, Some(slot)) => {
-            plain.bound.get_mut(&slot).expect("it is bound").1.count += 1;
-            assert_eq!(ready.raise(slot), plain.queue(slot));
+            let times = NonZeroU64::MIN.saturating_add(dice.below(3));
+            plain.bound.get_mut(&slot).expect("it is bound").1.count += times.get();
+            assert_eq!(ready.raise(slot, times), plain.queue(slot));
         }
         (4, Some(slot)) => {
             plain.bound.get_mut(&slot).expect("it is bound").1.ended = true;
@@ -121,7 +123,7 @@ fn holds_so_many_and_no_more() {
     }
     assert_eq!(slots.len(), MOST_BOUND);
     for &slot in slots.iter().rev() {
-        let _ = ready.raise(slot);
+        let _ = ready.raise(slot, NonZeroU64::MIN);
     }
     let last = (MOST_BOUND - 1) as u64;
     assert_eq!(ready.next().map(|(tag, _)| tag), Some(last));
@@ -138,6 +140,9 @@ fn counts_stay_at_the_largest_number() {
         ended: false,
     };
     let (slot, rings) = ready.bind(1, raised).expect("there is room");
-    assert_eq!((rings, ready.raise(slot)), (Rings::Yes, Rings::No));
+    assert_eq!(
+        (rings, ready.raise(slot, NonZeroU64::MIN)),
+        (Rings::Yes, Rings::No)
+    );
     assert_eq!(ready.next(), Some((1, raised)));
 }
