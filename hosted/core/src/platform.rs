@@ -46,6 +46,7 @@ pub fn init() {
     isolation::load::verify::set_identity(&IDENTITY);
     isolation::call::handle::set_registry(proxies::REGISTRY);
     isolation::death::kill::init();
+    services::timer::init();
 }
 
 impl Platform for Process {

@@ -90,6 +90,7 @@ pub fn init() {
     // SAFETY: looks at the top record alone, and at the domain that it names.
     unsafe { task::set_service_hook(is_in_service) };
     kill::init();
+    services::timer::init();
 }
 
 /// The group of threads with these attributes.

@@ -3,11 +3,14 @@
 //! The protocol is that of `lib/system/events`; here are the locks and waits of the kernel, who
 //! pays, and the handles. Others in the kernel raise the events of domains by [`raiser`].
 
+use crate::timer;
 use ::events::{Kit, Locked, NotBound, Slept, Waiter, WordOwner};
 use abi::RpcResult;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
-use interfaces::{BindError, Event, Events, Fired, Handle, NewEvent, RVec, Raised, RpcError};
+use interfaces::{
+    BindError, Event, Events, Fired, Handle, NewEvent, RVec, Raised, RpcError, TimerError,
+};
 use isolation::ControlBlock;
 use isolation::call::handle::kernel_object;
 use isolation::call::thread::caller;
@@ -15,7 +18,7 @@ use isolation::domain::account::{Charge, Kind};
 use isolation::lock::Lock;
 use isolation::platform::{self, WaitResult, platform};
 
-/// What an event or a word is charged with, in bytes.
+/// What an event, a word or a timer is charged with, in bytes.
 const OBJECT_BYTES: usize = 256;
 /// The most events that one wait tells.
 const MOST_TOLD: usize = 4096;
@@ -108,6 +111,13 @@ impl Events for KernelEvents {
         let owner = WordOwner::new(paid()?);
         let payer = caller();
         Handle::new(WordObject { owner, payer })
+    }
+
+    fn timer(
+        &self,
+        raiser: Handle<dyn interfaces::Raiser>,
+    ) -> Result<Handle<dyn interfaces::Timer>, TimerError> {
+        timer::make(&raiser)
     }
 }
 

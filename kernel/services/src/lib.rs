@@ -1,6 +1,6 @@
 //! The kernel's own objects behind `abi/interfaces/system.idl`: loader, images, domains, monitor,
-//! traces of calls, memory objects, events, random numbers, memory, what the first domain leaves to
-//! its next instance.
+//! traces of calls, memory objects, events, timers, random numbers, memory, what the first domain
+//! leaves to its next instance.
 //!
 //! They are ordinary interface objects whose domain is the kernel, so that calls to them go through
 //! the same proxies as all others. Everything here is safe code over `isolation`. The hosted
@@ -18,6 +18,7 @@ mod loader;
 mod memory;
 mod monitor;
 pub mod random;
+pub mod timer;
 mod tracer;
 pub mod vmo;
 

@@ -8,7 +8,7 @@ use core::hint::black_box;
 use interfaces::{
     AddressSpace, AddressSpaces, DmaAllocator, Events, Handle, Image, Loader, MemoryObjects,
     Misdeed, Nest, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, Subject,
-    Tracer, VmoOwner, VmoView, WaitWord,
+    Timer, TimerError, Tracer, VmoOwner, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -176,6 +176,25 @@ impl Subject for Forwarder {
     }
 
     fn raise_often(&self, _: Handle<dyn Raiser>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn make_timer(
+        &self,
+        _: Handle<dyn Events>,
+        _: Handle<dyn Raiser>,
+    ) -> Result<Handle<dyn Timer>, TimerError> {
+        Err(TimerError::Rpc(RpcError::Refused))
+    }
+
+    fn keep_timers(
+        &self,
+        _: Handle<dyn Events>,
+        _: Handle<dyn Raiser>,
+        _: u64,
+        _: u64,
+        _: Option<u64>,
+    ) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

@@ -5,7 +5,7 @@ use crate::{Test, Verdict, ensure};
 use interfaces::{
     AddressSpace, AddressSpaces, DmaAllocator, Domain, DomainSpec, Events, Handle, Image, Loader,
     MemoryObjects, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, Subject,
-    Tracer, VmoOwner, VmoView, WaitWord,
+    Timer, TimerError, Tracer, VmoOwner, VmoView, WaitWord,
 };
 
 /// The tests of this file.
@@ -251,6 +251,25 @@ impl Subject for Mine {
     }
 
     fn raise_often(&self, _: Handle<dyn Raiser>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn make_timer(
+        &self,
+        _: Handle<dyn Events>,
+        _: Handle<dyn Raiser>,
+    ) -> Result<Handle<dyn Timer>, TimerError> {
+        Err(TimerError::Rpc(RpcError::Refused))
+    }
+
+    fn keep_timers(
+        &self,
+        _: Handle<dyn Events>,
+        _: Handle<dyn Raiser>,
+        _: u64,
+        _: u64,
+        _: Option<u64>,
+    ) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

@@ -33,6 +33,7 @@ mod short;
 mod spaces;
 mod steps;
 mod threads;
+mod timers;
 mod times;
 mod tracer;
 mod traces;
@@ -101,7 +102,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 23] = [
+    let groups: [&[Test]; 24] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -110,6 +111,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         memory::TESTS,
         objects::TESTS,
         events::TESTS,
+        timers::TESTS,
         random::TESTS,
         spaces::TESTS,
         forks::TESTS,

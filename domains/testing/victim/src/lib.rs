@@ -24,8 +24,8 @@ use domain_rt::{log, memory, thread, time};
 use interfaces::{
     AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaMemory, Events, Fired, Handle,
     HardwareError, Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec,
-    Raiser, Random, RandomError, RpcError, RpcResult, SpaceError, Subject, Tracer, VmoFill,
-    VmoOwner, VmoRights, VmoView, WaitWord,
+    Raiser, Random, RandomError, RpcError, RpcResult, SpaceError, Subject, Timer, TimerError,
+    Tracer, VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -92,6 +92,7 @@ struct Shared {
     device: Mutex<Vec<Handle<dyn DmaMemory>>>,
     gathered: Mutex<Option<Box<Link>>>,
     traces: Mutex<Vec<Handle<dyn CallTrace>>>,
+    timers: Mutex<Vec<Handle<dyn Timer>>>,
     offspring: AtomicU32,
     lock: Mutex<u64>,
     bell: Condvar,
@@ -652,6 +653,36 @@ impl Subject for Rogue {
     fn raise_often(&self, raiser: Handle<dyn Raiser>, times: u64) -> RpcResult<u64> {
         (0..times).try_for_each(|_| raiser.raise())?;
         Ok(times)
+    }
+
+    fn make_timer(
+        &self,
+        events: Handle<dyn Events>,
+        raiser: Handle<dyn Raiser>,
+    ) -> Result<Handle<dyn Timer>, TimerError> {
+        events.timer(raiser)
+    }
+
+    fn keep_timers(
+        &self,
+        events: Handle<dyn Events>,
+        raiser: Handle<dyn Raiser>,
+        count: u64,
+        deadline: u64,
+        period: Option<u64>,
+    ) -> RpcResult<u64> {
+        let keep = |timer: Handle<dyn Timer>| {
+            timer.set(deadline, period).map_err(|_| RpcError::Refused)?;
+            self.shared.timers.lock().push(timer);
+            Ok(())
+        };
+        for made in 0..count {
+            match events.timer(raiser.duplicate()?) {
+                Ok(timer) => keep(timer)?,
+                Err(_) => return Ok(made),
+            }
+        }
+        Ok(count)
     }
 
     fn fill_often(
