@@ -158,6 +158,10 @@ impl Subject for Forwarder {
         Err(RpcError::Refused)
     }
 
+    fn crowd_in_ring3(&self, _: Handle<dyn AddressSpaces>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
     fn random_programs(&self, _: Handle<dyn AddressSpaces>, _: u64, _: u64) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }

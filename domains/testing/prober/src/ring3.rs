@@ -24,6 +24,7 @@ pub const TESTS: &[Test] = &[
     ("ring3-copies-are-short-at-a-fault", copies),
     ("ring3-kicked", kicked),
     ("ring3-killed-in-a-loop", killed),
+    ("ring3-killed-with-a-thousand-threads", thousand),
     ("ring3-random-programs", random_programs),
 ];
 
@@ -509,6 +510,31 @@ fn killed(lab: &Lab) -> Verdict {
                 running.load(Ordering::SeqCst) == 0
             })?;
         }
+        Ok(())
+    })
+}
+
+/// A domain with a thousand threads is ended, half of them in ring 3 and half of them waiting, and
+/// gives all back; a program beside it goes on.
+fn thousand(lab: &Lab) -> Verdict {
+    const THREADS: u64 = 1000;
+    let (Some(spaces), Some(mut beside)) = (lab.spaces.as_ref(), Program::new(lab, &SYSCALL)?)
+    else {
+        return Ok(());
+    };
+    ensure!(beside.run() == UserEvent::Syscall, "the program beside it");
+    lab.conserves_memory(|| {
+        let victim = lab.start()?;
+        let maker = spaces.duplicate().map_err(say)?;
+        let started = victim.subject.crowd_in_ring3(maker, THREADS).map_err(say)?;
+        ensure!(started == THREADS, "{started} threads");
+        beside.registers.rip = CODE;
+        ensure!(beside.run() == UserEvent::Syscall, "beside the crowd");
+        victim.domain.kill().map_err(say)?;
+        let why = victim.gone()?;
+        ensure!(why == CrashReason::Killed, "it ended by {why:?}");
+        beside.registers.rip = CODE;
+        ensure!(beside.run() == UserEvent::Syscall, "after the crowd");
         Ok(())
     })
 }

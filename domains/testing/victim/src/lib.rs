@@ -624,6 +624,10 @@ impl Subject for Rogue {
         })
     }
 
+    fn crowd_in_ring3(&self, maker: Handle<dyn AddressSpaces>, threads: u64) -> RpcResult<u64> {
+        spaces::crowd_in_ring3(&maker, threads)
+    }
+
     fn random_programs(
         &self,
         maker: Handle<dyn AddressSpaces>,

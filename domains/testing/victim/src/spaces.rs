@@ -1,8 +1,12 @@
 //! Address spaces that are made, written to and forked without an end, and a program in one.
 
+use alloc::sync::Arc;
+use domain_rt::sync::{Condvar, Mutex};
+use domain_rt::thread;
 use domain_rt::user::{self, UserEvent, UserRegisters};
 use interfaces::{
-    AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, RpcResult, SpaceError, VmoView,
+    AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, RpcResult, SpaceError,
+    UserThread, VmoView,
 };
 
 const PAGE: u64 = 4096;
@@ -134,28 +138,68 @@ fn put(space: &Space, at: u64, value: [u8; 8]) -> Result<(), Broken> {
     (count == 8).then_some(()).ok_or(Broken::Error)
 }
 
-/// Runs a program that loops for ever; returns if it does not.
-pub fn loop_in_ring3(spaces: &Handle<dyn AddressSpaces>) -> RpcResult<()> {
-    let rpc = |_| RpcError::Refused;
-    let space = spaces.create().map_err(rpc)?;
-    space.map_zero(SHARED, 1, WRITE).map_err(rpc)?;
-    space.touch(SHARED, true).map_err(rpc)?;
+/// A space with a program that loops for ever.
+fn looping(spaces: &Handle<dyn AddressSpaces>) -> Result<Space, SpaceError> {
+    let space = spaces.create()?;
+    space.map_zero(SHARED, 1, WRITE)?;
+    space.touch(SHARED, true)?;
     // jmp to itself
-    let code = RVec::from_slice(&[0xeb, 0xfe])?;
-    space.write(SHARED, &code).map_err(rpc)?;
+    user::write(&space, SHARED, &[0xeb, 0xfe]);
     let execute = Protection {
         write: false,
         execute: true,
         ..WRITE
     };
-    space.protect(SHARED, 1, execute).map_err(rpc)?;
-    let thread = space.thread().map_err(rpc)?;
+    space.protect(SHARED, 1, execute)?;
+    Ok(space)
+}
+
+/// Runs such a program in a thread of its own.
+fn run_loop(thread: &Handle<dyn UserThread>) -> UserEvent {
     let mut registers = UserRegisters {
         rip: SHARED,
         ..UserRegisters::default()
     };
-    match user::run(&thread, &mut registers) {
+    user::run(thread, &mut registers)
+}
+
+/// Runs a program that loops for ever; returns if it does not.
+pub fn loop_in_ring3(spaces: &Handle<dyn AddressSpaces>) -> RpcResult<()> {
+    let rpc = |_| RpcError::Refused;
+    let space = looping(spaces).map_err(rpc)?;
+    let thread = space.thread().map_err(rpc)?;
+    match run_loop(&thread) {
         UserEvent::Refused => Err(RpcError::Refused),
         _ => Ok(()),
     }
+}
+
+/// Starts threads of which every second one runs such a program, and the others wait for what never
+/// comes; how many could be started.
+pub fn crowd_in_ring3(spaces: &Handle<dyn AddressSpaces>, threads: u64) -> RpcResult<u64> {
+    let space = looping(spaces).map_err(|_| RpcError::Refused)?;
+    let never = Arc::new((Mutex::new(()), Condvar::new()));
+    for number in 0..threads {
+        let started = match number % 2 {
+            0 => {
+                let program = space.thread().map_err(|_| RpcError::Refused)?;
+                thread::spawn("loops", move || {
+                    run_loop(&program);
+                })
+            }
+            _ => {
+                let never = never.clone();
+                thread::spawn("waits", move || {
+                    loop {
+                        let guard = never.0.lock();
+                        drop(never.1.wait(guard));
+                    }
+                })
+            }
+        };
+        if started.is_err() {
+            return Ok(number);
+        }
+    }
+    Ok(threads)
 }
