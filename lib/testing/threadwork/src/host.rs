@@ -91,7 +91,7 @@ mod tests {
         assert!(delays.is_sorted() && delays[0] > 0);
         assert!(work::messages::<Host>(2, 3, 10).expect("threads start") > 0);
         work::yields::<Host>(4, 1000).expect("threads start");
-        let shares = work::spin::<Host>(4, 0, 20_000_000).expect("threads start");
+        let (shares, _) = work::spin::<Host>(4, 0, 20_000_000).expect("threads start");
         assert_eq!(shares.len(), 4);
     }
 }

@@ -46,6 +46,12 @@ impl<S: System, R: Given> Team<S, R> {
         Ok(Team { count, state })
     }
 
+    /// Waits until the last one is there.
+    pub fn gather(&self) {
+        let all_are_there = |state: &mut State<R>| (state.ready == self.count).then_some(());
+        self.state.until(Place::Giving, all_are_there);
+    }
+
     /// Lets all go at once, as soon as the last one is there; the time.
     pub fn start(&self) -> u64 {
         let all_are_there = |state: &mut State<R>| {

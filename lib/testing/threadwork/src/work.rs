@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::team::{Queue, Team};
 use crate::{Place, Shared, System};
@@ -13,6 +14,8 @@ const PAUSE: u64 = 1_000_000;
 const PATIENCE: u64 = 10_000_000_000;
 /// Messages that wait for one receiver at most.
 const BACKLOG: usize = 64;
+/// Nanoseconds that threads have, once all are there, to wait for when they are to spin.
+const SETTLING: u64 = 200_000_000;
 /// Steps of a spinning thread between two looks at the clock.
 const STEPS: u64 = 2_000;
 
@@ -107,17 +110,29 @@ pub fn wait_for<S: System>(at: u64) -> bool {
     }
 }
 
-/// `threads` spin from when the clock shows `at` for so many nanoseconds. How much each has done.
+/// `threads` spin for so many nanoseconds, from when the clock shows `at`, or from a bit after all
+/// of them are there if that is later. How much each has done, and when they began.
 ///
 /// # Errors
 /// If a thread does not start.
-pub fn spin<S: System>(threads: usize, at: u64, nanoseconds: u64) -> Result<Vec<u64>, S::Error> {
+pub fn spin<S: System>(
+    threads: usize,
+    at: u64,
+    nanoseconds: u64,
+) -> Result<(Vec<u64>, u64), S::Error> {
+    let begin = Arc::new(AtomicU64::new(at));
+    let told = begin.clone();
     let team = Team::<S, u64>::make(threads, move |_| {
-        wait_for::<S>(at);
-        spun::<S>(at + nanoseconds)
+        let begin = told.load(Ordering::Acquire);
+        wait_for::<S>(begin);
+        spun::<S>(begin + nanoseconds)
     })?;
+    // Threads that are made late would have less of a window that has begun.
+    team.gather();
+    let at = at.max(S::now() + SETTLING);
+    begin.store(at, Ordering::Release);
     team.start();
-    Ok(team.results())
+    Ok((team.results(), at))
 }
 
 /// Spins until the clock shows `end`; how often.
