@@ -45,7 +45,7 @@ pub const MOST_GROUPS: usize = 1024;
 /// Weight of a group or thread for which nothing else is said.
 pub const NORMAL_WEIGHT: u32 = 1024;
 /// Longest time in nanoseconds that a thread runs while others wait.
-pub const SLICE: u64 = 4_000_000;
+pub const SLICE: u64 = 2_000_000;
 /// Nanoseconds over which limits of groups hold.
 pub const PERIOD: u64 = 100_000_000;
 /// No moment.
@@ -66,7 +66,7 @@ const MARGIN: u64 = 2_000_000;
 /// Longest time for which a thread is left where it is because it works in a service.
 const GRACE: u64 = 1_000_000;
 /// Slices in a row for which a thread goes before its siblings because it works in a service.
-const PATIENCE: u64 = 12;
+const PATIENCE: u64 = 24;
 /// How often it is asked in that time whether it has left.
 const POLL: u64 = 100_000;
 /// Least and greatest weight of a group.
