@@ -220,6 +220,9 @@ fn room_that_came_too_late_is_left() {
     assert_eq!(all.book(), Err(NoPlace::Grow(2)));
     all.extend(&mut Room::new(2).unwrap());
     assert_eq!(all.book(), Ok(()));
+    // It would do, but there are places enough by now.
+    all.extend(&mut Room::new(3).unwrap());
+    assert_eq!(all.heap.room(), 2 * CHUNK);
 }
 
 #[test]
