@@ -73,6 +73,9 @@ pub fn unlimited() -> DomainSpec {
 /// Longer than anything here takes; in nanoseconds.
 const PATIENCE: u64 = 20_000_000_000;
 
+/// How often it looks at least.
+const LOOKS: u32 = 500;
+
 impl Lab {
     /// The lab with these grants.
     #[allow(clippy::too_many_arguments, reason = "they are the entry's")]
@@ -264,12 +267,15 @@ impl Victim {
     }
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` holds. Gives up by the clock, but not before [`LOOKS`]: on a host that
+/// stood still the clock jumps, and nobody here has run meanwhile.
 pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) -> Verdict {
     let end = time::now() + PATIENCE;
+    let mut looks = 0;
     while !condition() {
-        if time::now() > end {
-            return Err(format!("waited in vain for {what}"));
+        looks += 1;
+        if looks > LOOKS && time::now() > end {
+            return Err(format!("waited in vain for {what}, in {looks} looks"));
         }
         time::sleep(200_000);
     }
