@@ -26,6 +26,7 @@ mod lab;
 mod limits;
 mod memory;
 mod objects;
+mod payers;
 mod random;
 mod ring3;
 mod shadows;
@@ -102,7 +103,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 24] = [
+    let groups: [&[Test]; 25] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -110,6 +111,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         images::TESTS,
         memory::TESTS,
         objects::TESTS,
+        payers::TESTS,
         events::TESTS,
         timers::TESTS,
         random::TESTS,

@@ -1,6 +1,6 @@
 //! Memory objects: shared by domains, charged to who made them, and there after he is dead.
 
-use crate::lab::{Lab, Victim, say, settle, unlimited};
+use crate::lab::{Lab, say, settle};
 use crate::{Test, Verdict, ensure};
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::{thread, time};
 use interfaces::{
-    DomainSpec, Handle, MemoryError, MemoryObjects, PageKind, PageTags, RVec, RpcError, VmoFill,
-    VmoOwner, VmoRights, VmoView,
+    Handle, MemoryError, MemoryObjects, PageKind, PageTags, RVec, RpcError, VmoFill, VmoOwner,
+    VmoRights, VmoView,
 };
 
 /// The tests of this file.
@@ -17,9 +17,6 @@ pub const TESTS: &[Test] = &[
     ("objects-are-shared", shared),
     ("objects-views-have-rights", rights),
     ("objects-numbers-at-the-ends", ends),
-    ("objects-outlive-who-filled-them", outlive),
-    ("objects-limits-of-a-group", limits),
-    ("objects-adopted-beyond-a-limit", adopted),
     ("objects-memory-comes-back", given_back),
     ("objects-load-of-a-dead-loader", dead_loader),
     ("objects-write-back", write_back),
@@ -27,7 +24,7 @@ pub const TESTS: &[Test] = &[
     ("objects-among-dying-domains", dying),
 ];
 
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 
 const ALL: VmoRights = VmoRights {
     read: true,
@@ -35,14 +32,14 @@ const ALL: VmoRights = VmoRights {
     map: true,
     execute: true,
 };
-const READ: VmoRights = VmoRights {
+pub const READ: VmoRights = VmoRights {
     read: true,
     write: false,
     map: false,
     execute: false,
 };
 
-fn maker(lab: &Lab) -> Result<&Handle<dyn MemoryObjects>, String> {
+pub fn maker(lab: &Lab) -> Result<&Handle<dyn MemoryObjects>, String> {
     let maker = lab.objects.as_ref();
     maker.ok_or_else(|| "nobody makes memory objects".into())
 }
@@ -56,7 +53,7 @@ fn bytes(of: &[u8]) -> Result<RVec<u8>, String> {
 }
 
 /// `count` bytes from `offset` on, as many as there are.
-fn read(view: &Handle<dyn VmoView>, offset: u64, count: usize) -> Result<Vec<u8>, MemoryError> {
+pub fn read(view: &Handle<dyn VmoView>, offset: u64, count: usize) -> Result<Vec<u8>, MemoryError> {
     let buffer = RVec::filled(0xaa, count).map_err(MemoryError::Rpc)?;
     let (buffer, count) = view.read(offset, buffer)?;
     Ok(buffer[..count as usize].to_vec())
@@ -179,118 +176,9 @@ fn ends(lab: &Lab) -> Verdict {
     Ok(())
 }
 
-fn spec(pages: u64) -> DomainSpec {
-    DomainSpec {
-        group_pages: pages,
-        ..unlimited()
-    }
-}
-
-fn start(lab: &Lab, spec: DomainSpec) -> Result<Victim, String> {
-    lab.start_as(None, spec, b"")?.map_err(say)
-}
-
-/// An object that a domain filled, by `fill_object`.
-fn filled(lab: &Lab, victim: &Victim, pages: u64) -> Result<(Handle<dyn VmoOwner>, u64), String> {
-    let maker = maker(lab)?.duplicate().map_err(say)?;
-    victim.subject.fill_object(maker, pages).map_err(say)
-}
-
 /// What a page begins with that a victim wrote to.
-fn canary(page: u64) -> [u8; 8] {
+pub fn canary(page: u64) -> [u8; 8] {
     (page + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
-}
-
-/// A domain is dead and gone, and what it wrote is there; who adopts it pays for it.
-fn outlive(lab: &Lab) -> Verdict {
-    const PAGES: u64 = 200;
-    let own = || {
-        Ok::<_, String>(
-            lab.info(domain_rt::self_id())?
-                .ok_or("no self")?
-                .object_bytes,
-        )
-    };
-    lab.conserves_memory(|| {
-        let victim = lab.start()?;
-        let (owner, pages) = filled(lab, &victim, PAGES)?;
-        ensure!(pages == PAGES, "{pages} pages were written");
-        let charged = lab.info(victim.id)?.ok_or("it is gone")?.object_bytes;
-        let bytes = owner.info().map_err(say)?.bytes;
-        ensure!(
-            charged == bytes && bytes > PAGES * PAGE,
-            "{charged} of {bytes} bytes"
-        );
-        victim.end()?;
-        let view = owner.view(READ).map_err(say)?;
-        for page in 0..PAGES {
-            let seen = read(&view, page * PAGE, 8).map_err(say)?;
-            ensure!(seen == canary(page), "page {page} holds {seen:?}");
-        }
-        let before = own()?;
-        owner.adopt().map_err(say)?;
-        ensure!(own()? == before + bytes, "{} bytes more", own()? - before);
-        owner.adopt().map_err(say)?;
-        ensure!(own()? == before + bytes, "it pays twice");
-        drop((owner, view));
-        ensure!(own()? == before, "{} bytes are left", own()? - before);
-        Ok(())
-    })
-}
-
-/// A group has no more memory in objects than its limit lets it, and answers at the limit.
-fn limits(lab: &Lab) -> Verdict {
-    const LIMIT: u64 = 512;
-    lab.conserves_memory(|| {
-        let victim = start(lab, spec(LIMIT))?;
-        let (owner, pages) = filled(lab, &victim, LIMIT)?;
-        ensure!(
-            (LIMIT / 4..LIMIT).contains(&pages),
-            "{pages} pages of {LIMIT}"
-        );
-        let info = lab.info(victim.id)?.ok_or("it is gone")?;
-        ensure!(
-            info.group_bytes <= info.group_limit + (16 << 10),
-            "beyond its limit"
-        );
-        ensure!(victim.subject.add(1, 1) == Ok(2), "it does not answer");
-        owner.cut(0, pages).map_err(say)?;
-        let (again, more) = filled(lab, &victim, LIMIT)?;
-        ensure!(
-            more + 8 > pages,
-            "{more} pages after {pages} were given back"
-        );
-        drop((owner, again));
-        victim.end()
-    })
-}
-
-/// What is too much for a domain is not handed over to it, and stays as it was.
-fn adopted(lab: &Lab) -> Verdict {
-    lab.conserves_memory(|| {
-        let rich = lab.start()?;
-        let poor = start(lab, spec(256))?;
-        let (owner, _) = filled(lab, &rich, 400)?;
-        let copy = |owner: &Handle<dyn VmoOwner>| owner.duplicate().map_err(say);
-        let taken = poor.subject.adopt(copy(&owner)?).map_err(say)?;
-        ensure!(!taken, "400 pages went to who may have 256");
-        let bytes = owner.info().map_err(say)?.bytes;
-        let pays = lab.info(rich.id)?.ok_or("it is gone")?.object_bytes;
-        ensure!(pays == bytes, "{pays} bytes of {bytes}");
-        owner.cut(100, 300).map_err(say)?;
-        let taken = poor.subject.adopt(copy(&owner)?).map_err(say)?;
-        ensure!(taken, "100 pages did not go to who may have 256");
-        let (before, after) = (lab.info(rich.id)?, lab.info(poor.id)?);
-        let [before, after] = [before, after].map(|it| it.map(|it| it.object_bytes));
-        let bytes = owner.info().map_err(say)?.bytes;
-        ensure!(
-            before == Some(0) && after == Some(bytes),
-            "{before:?} and {after:?}"
-        );
-        drop(owner);
-        rich.end()?;
-        poor.end()
-    })
 }
 
 /// Cut off, evicted, beyond a lower limit, or dropped: the memory is back, notes and all.

@@ -1,0 +1,123 @@
+//! Who pays for memory objects: their makers, also when they are dead, until another adopts them.
+
+use crate::lab::{Lab, Victim, say, unlimited};
+use crate::objects::{PAGE, READ, canary, maker, read};
+use crate::{Test, Verdict, ensure};
+use alloc::string::String;
+use interfaces::{DomainSpec, Handle, VmoOwner};
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[
+    ("objects-outlive-who-filled-them", outlive),
+    ("objects-limits-of-a-group", limits),
+    ("objects-adopted-beyond-a-limit", adopted),
+];
+
+fn spec(pages: u64) -> DomainSpec {
+    DomainSpec {
+        group_pages: pages,
+        ..unlimited()
+    }
+}
+
+fn start(lab: &Lab, spec: DomainSpec) -> Result<Victim, String> {
+    lab.start_as(None, spec, b"")?.map_err(say)
+}
+
+/// An object that a domain filled, by `fill_object`.
+fn filled(lab: &Lab, victim: &Victim, pages: u64) -> Result<(Handle<dyn VmoOwner>, u64), String> {
+    let maker = maker(lab)?.duplicate().map_err(say)?;
+    victim.subject.fill_object(maker, pages).map_err(say)
+}
+
+/// A domain is dead and gone, and what it wrote is there; who adopts it pays for it.
+fn outlive(lab: &Lab) -> Verdict {
+    const PAGES: u64 = 200;
+    let own = || {
+        Ok::<_, String>(
+            lab.info(domain_rt::self_id())?
+                .ok_or("no self")?
+                .object_bytes,
+        )
+    };
+    lab.conserves_memory(|| {
+        let victim = lab.start()?;
+        let (owner, pages) = filled(lab, &victim, PAGES)?;
+        ensure!(pages == PAGES, "{pages} pages were written");
+        let charged = lab.info(victim.id)?.ok_or("it is gone")?.object_bytes;
+        let bytes = owner.info().map_err(say)?.bytes;
+        ensure!(
+            charged == bytes && bytes > PAGES * PAGE,
+            "{charged} of {bytes} bytes"
+        );
+        victim.end()?;
+        let view = owner.view(READ).map_err(say)?;
+        for page in 0..PAGES {
+            let seen = read(&view, page * PAGE, 8).map_err(say)?;
+            ensure!(seen == canary(page), "page {page} holds {seen:?}");
+        }
+        let before = own()?;
+        owner.adopt().map_err(say)?;
+        ensure!(own()? == before + bytes, "{} bytes more", own()? - before);
+        owner.adopt().map_err(say)?;
+        ensure!(own()? == before + bytes, "it pays twice");
+        drop((owner, view));
+        ensure!(own()? == before, "{} bytes are left", own()? - before);
+        Ok(())
+    })
+}
+
+/// A group has no more memory in objects than its limit lets it, and answers at the limit.
+fn limits(lab: &Lab) -> Verdict {
+    const LIMIT: u64 = 512;
+    lab.conserves_memory(|| {
+        let victim = start(lab, spec(LIMIT))?;
+        let (owner, pages) = filled(lab, &victim, LIMIT)?;
+        ensure!(
+            (LIMIT / 4..LIMIT).contains(&pages),
+            "{pages} pages of {LIMIT}"
+        );
+        let info = lab.info(victim.id)?.ok_or("it is gone")?;
+        ensure!(
+            info.group_bytes <= info.group_limit + (16 << 10),
+            "beyond its limit"
+        );
+        ensure!(victim.subject.add(1, 1) == Ok(2), "it does not answer");
+        owner.cut(0, pages).map_err(say)?;
+        let (again, more) = filled(lab, &victim, LIMIT)?;
+        ensure!(
+            more + 8 > pages,
+            "{more} pages after {pages} were given back"
+        );
+        drop((owner, again));
+        victim.end()
+    })
+}
+
+/// What is too much for a domain is not handed over to it, and stays as it was.
+fn adopted(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let rich = lab.start()?;
+        let poor = start(lab, spec(256))?;
+        let (owner, _) = filled(lab, &rich, 400)?;
+        let copy = |owner: &Handle<dyn VmoOwner>| owner.duplicate().map_err(say);
+        let taken = poor.subject.adopt(copy(&owner)?).map_err(say)?;
+        ensure!(!taken, "400 pages went to who may have 256");
+        let bytes = owner.info().map_err(say)?.bytes;
+        let pays = lab.info(rich.id)?.ok_or("it is gone")?.object_bytes;
+        ensure!(pays == bytes, "{pays} bytes of {bytes}");
+        owner.cut(100, 300).map_err(say)?;
+        let taken = poor.subject.adopt(copy(&owner)?).map_err(say)?;
+        ensure!(taken, "100 pages did not go to who may have 256");
+        let (before, after) = (lab.info(rich.id)?, lab.info(poor.id)?);
+        let [before, after] = [before, after].map(|it| it.map(|it| it.object_bytes));
+        let bytes = owner.info().map_err(say)?.bytes;
+        ensure!(
+            before == Some(0) && after == Some(bytes),
+            "{before:?} and {after:?}"
+        );
+        drop(owner);
+        rich.end()?;
+        poor.end()
+    })
+}
