@@ -137,7 +137,8 @@ impl System {
             call_budget_ms: call_ms,
             reserve_pages,
             log_rate,
-            group: 0,
+            // So what its instances leave behind is paid for by its place in the manifest.
+            group: index.number(),
             group_pages: if total_pages == 0 {
                 total / 4 * 3
             } else {

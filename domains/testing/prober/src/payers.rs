@@ -1,4 +1,5 @@
-//! Who pays for memory objects: their makers, also when they are dead, until another adopts them.
+//! Who pays for memory objects: their makers, also when they are dead, until another adopts them;
+//! and the place where a domain is started pays for what all its instances have left.
 
 use crate::lab::{Lab, Victim, say, unlimited};
 use crate::objects::{PAGE, READ, canary, maker, read};
@@ -11,6 +12,7 @@ pub const TESTS: &[Test] = &[
     ("objects-outlive-who-filled-them", outlive),
     ("objects-limits-of-a-group", limits),
     ("objects-adopted-beyond-a-limit", adopted),
+    ("objects-left-by-instances-count-together", left),
 ];
 
 fn spec(pages: u64) -> DomainSpec {
@@ -119,5 +121,56 @@ fn adopted(lab: &Lab) -> Verdict {
         drop(owner);
         rich.end()?;
         poor.end()
+    })
+}
+
+/// A domain leaves memory behind, dies, and is started again in the same group: all that its
+/// instances have left counts, and the last of them gets what there is beside that and no more.
+fn left(lab: &Lab) -> Verdict {
+    const LIMIT: u64 = 1024;
+    const EACH: u64 = 150;
+    let spec = DomainSpec {
+        group: 41,
+        ..spec(LIMIT)
+    };
+    lab.conserves_memory(|| {
+        let mut owners = alloc::vec::Vec::new();
+        let refused = loop {
+            ensure!(owners.len() < 100, "dead instances leave what they like");
+            let started = lab.start_as(None, spec, b"")?;
+            let Ok(victim) = started else { break 0 };
+            let (owner, pages) = filled(lab, &victim, EACH)?;
+            let info = lab.info(victim.id)?.ok_or("it is gone")?;
+            let paid = (owners.len() as u64 * EACH + pages) * PAGE;
+            ensure!(info.group_bytes >= paid, "{} of {paid}", info.group_bytes);
+            owners.push(owner);
+            victim.end()?;
+            if pages < EACH {
+                break pages;
+            }
+        };
+        let whole = owners.len() as u64 * EACH;
+        ensure!(whole > LIMIT / 2, "{whole} pages and {refused} are all");
+        // What is dropped is room for the next, and another number's group has room of its own.
+        owners.truncate(2);
+        let next = start(lab, spec)?;
+        let (_, pages) = filled(lab, &next, EACH)?;
+        ensure!(pages == EACH, "{pages} pages after most were dropped");
+        next.end()?;
+        let other = start(lab, DomainSpec { group: 42, ..spec })?;
+        let used = lab.info(other.id)?.ok_or("it is gone")?.group_bytes;
+        ensure!(used < 2 * EACH * PAGE, "{used} bytes in another group");
+        other.end()?;
+        // Who has a handle to a dead instance has a share, too.
+        drop((owners, next));
+        // With the last of it the group is gone, and its limit.
+        let roomy = DomainSpec {
+            group_pages: 2 * LIMIT,
+            ..spec
+        };
+        let last = start(lab, roomy)?;
+        let limit = lab.info(last.id)?.ok_or("it is gone")?.group_limit;
+        ensure!(limit == 2 * LIMIT * PAGE, "a limit of {limit} bytes");
+        last.end()
     })
 }

@@ -60,12 +60,13 @@ impl ControlBlock {
     }
 
     /// Whether the machine has `pages` pages for it, with which it has been charged: what is kept
-    /// for recovery is not for everybody.
+    /// for recovery is not for everybody. What others of its group have does not count, nor what
+    /// instances before it have left: that could be all that the group may have, and this one is
+    /// to recover it.
     pub fn may_take(&self, pages: usize) -> bool {
-        // What it was granted of the shared heap is more than it has of that.
-        let granted = self.counters.granted.load(Ordering::Relaxed);
-        let used = self.group.as_deref().map_or(0, Group::memory_used);
-        may_take(pages, self.limits.reserve, used.saturating_sub(granted))
+        let used = self.heap_bytes() + self.image_bytes() + self.stack_bytes();
+        let used = used + self.note_bytes() + self.dma_bytes() + self.object_bytes();
+        may_take(pages, self.limits.reserve, used)
     }
 
     /// Whether there is a limit to what it may own on the shared heap.
@@ -225,7 +226,7 @@ impl ControlBlock {
     }
 }
 
-/// Whether the machine has `pages` pages for a domain whose group has `used` bytes with them, and
+/// Whether the machine has `pages` pages for a domain that has `used` bytes with them, and
 /// may draw on what is kept for recovery up to `reserve` pages.
 pub(crate) fn may_take(pages: usize, reserve: usize, used: usize) -> bool {
     let is_needed = reserve != 0 && used.div_ceil(PAGE) <= reserve;

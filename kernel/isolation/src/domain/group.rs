@@ -4,8 +4,9 @@
 //! starter's own: 0 makes a group for that domain alone, any other number names the group which
 //! this very starter has under it. So nobody can get into, or use up, the group of another's
 //! domains. Whoever makes a group sets its limits; they never change. Its weight is at most that of
-//! the starter's own group. It is found by its number until its last domain is gone; what still
-//! holds memory on its account keeps the record itself.
+//! the starter's own group. It is found by its number as long as anything has a share of it: a
+//! domain, or memory that is charged to one, dead or alive. So who gives memory away, dies and is
+//! started again under the same number begins with what it still pays for.
 //!
 //! The scheduler sees a group as a number, a weight and a share
 //! ([`Attributes`](crate::platform::Attributes)).
@@ -22,7 +23,7 @@ use crate::domain::{Claim, ControlBlock, Limits};
 use crate::lock::Lock;
 pub use crate::platform::USUAL_WEIGHT;
 use crate::platform::{PAGE, platform};
-use crate::sync::{AtomicU32, AtomicU64, AtomicUsize};
+use crate::sync::{AtomicU64, AtomicUsize};
 use abi::RpcError;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -156,8 +157,6 @@ pub struct Group {
     used_ns: AtomicU64,
     memory: Budget,
     threads: Budget,
-    /// Domains that are not gone. Changes under the lock of [`ALL`].
-    members: AtomicU32,
     /// What its threads are promised.
     promises: promise::Book,
 }
@@ -209,7 +208,6 @@ impl Group {
             used_ns: AtomicU64::new(0),
             memory: Budget::new(spec.pages.saturating_mul(PAGE)),
             threads: Budget::new(spec.threads as usize),
-            members: AtomicU32::new(1),
             promises: promise::Book::new(starter.group, spec),
         }
     }
@@ -287,19 +285,6 @@ impl Group {
     pub(crate) fn give_thread(&self) {
         self.threads.give(1);
     }
-
-    /// A domain of it is gone. The last one takes its number with it.
-    pub(crate) fn leave(&self) {
-        let mut all = ALL.lock();
-        if self.members.fetch_sub(1, Ordering::Relaxed) != 1 {
-            return;
-        }
-        let index = all.iter().position(|group| core::ptr::eq(&**group, self));
-        let last = index.map(|index| all.swap_remove(index));
-        // Whoever drops the last share frees memory, which needs no lock.
-        drop(all);
-        drop(last);
-    }
 }
 
 /// The place of a new domain in its group, with what the domain is charged for before it is there.
@@ -338,8 +323,7 @@ impl Seat {
     /// Whether the machine has `pages` pages, with which the group has been charged, for a domain
     /// with these limits.
     pub(crate) fn may_take(&self, pages: usize, limits: &Limits) -> bool {
-        let used = self.group.as_deref().map_or(0, Group::memory_used);
-        may_take(pages, limits.reserve, used)
+        may_take(pages, limits.reserve, self.charged)
     }
 
     /// The group, for the domain that is there now. What was charged is its affair from here on.
@@ -352,13 +336,11 @@ impl Drop for Seat {
     fn drop(&mut self) {
         if let Some(group) = &self.group {
             group.give_memory(self.charged);
-            group.leave();
         }
     }
 }
 
-/// The group that `spec` means when `starter` says it, with one domain more counted. Whoever gets
-/// it has to [`leave`](Group::leave) it.
+/// The group that `spec` means when `starter` says it.
 ///
 /// # Errors
 /// [`RpcError::NoMemory`].
@@ -367,15 +349,22 @@ fn join(starter: Starter<'_>, spec: &GroupSpec) -> Result<Arc<Group>, RpcError> 
         return Ok(Arc::new(Group::new(starter, spec)));
     }
     let mut all = ALL.lock();
-    let known = all
-        .iter()
-        .find(|group| (group.starter, group.number) == (starter.id, spec.number));
-    if let Some(group) = known {
-        group.members.fetch_add(1, Ordering::Relaxed);
-        return Ok(group.clone());
-    }
+    let is_meant = |group: &Arc<Group>| (group.starter, group.number) == (starter.id, spec.number);
+    // Nobody can get a share of one that is only in here, without this lock.
+    let is_unused = |group: &Arc<Group>| Arc::strong_count(group) == 1;
+    let known = all.iter().position(is_meant);
+    let unused = match known {
+        Some(index) if !is_unused(&all[index]) => return Ok(all[index].clone()),
+        // Each new one takes the place of an unused one: so there are never more than there once
+        // were in use.
+        known => known.or_else(|| all.iter().position(is_unused)),
+    };
+    let unused = unused.map(|index| all.swap_remove(index));
     all.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
     let group = Arc::new(Group::new(starter, spec));
     all.push(group.clone());
+    drop(all);
+    // Its memory is freed without the lock.
+    drop(unused);
     Ok(group)
 }

@@ -17,7 +17,7 @@ pub struct Limits {
     /// thread that the domain creates may run without waiting. 0: the default where the interface
     /// says nothing, and no limit for threads.
     pub call_ms: u32,
-    /// While its group has less memory than this, in pages, it may use the reserve that is kept for
+    /// While it has less memory than this, in pages, it may use the reserve that is kept for
     /// recovery.
     pub reserve: usize,
     /// Bytes per second that it may write to the log in the long run. 0: the usual rate.

@@ -105,7 +105,4 @@ pub(crate) fn forget(id: u32) {
         return;
     };
     GONE_NS.fetch_add(block.own_ns(), Ordering::Relaxed);
-    if let Some(group) = &block.group {
-        group.leave();
-    }
 }

@@ -9,6 +9,14 @@ use core::ops::{Index, IndexMut};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DomainIndex(pub(crate) usize);
 
+impl DomainIndex {
+    /// Its place in the file, from 1.
+    pub fn number(self) -> u32 {
+        // A manifest of so many domains is no manifest that anybody has.
+        u32::try_from(self.0).map_or(u32::MAX, |place| place.saturating_add(1))
+    }
+}
+
 impl Manifest {
     /// All domains, in the order of the file.
     pub fn indices(&self) -> impl Iterator<Item = DomainIndex> + use<> {

@@ -36,14 +36,37 @@ fn a_number_means_something_to_its_starter_only() {
     );
     assert_ne!(first.id, foreign.id);
     assert_ne!(group(ONE, 0, 1).id, group(ONE, 0, 1).id);
-    first.leave();
-    assert_eq!(group(ONE, 7, 1).id, first.id, "one was left");
-    same.leave();
-    first.leave();
-    foreign.leave();
-    let later = group(ONE, 7, 1);
-    assert_ne!(later.id, first.id, "its last domain was gone");
-    later.leave();
+}
+
+#[test]
+fn a_number_stays_as_long_as_somebody_has_a_share() {
+    // Numbers of instances that no other test has.
+    const ONE: u32 = u32::MAX - 3;
+    let group = |number| group(ONE, number, 1);
+    let first = group(7);
+    let (id, paid) = (first.id, first.clone());
+    drop(first);
+    assert!(paid.take_memory(4000).is_granted());
+    let next = group(7);
+    assert_eq!(next.id, id, "the memory is still charged to it");
+    assert!(next.take_memory(97) == Claim::Refused);
+    drop((next, paid));
+    let later = group(7);
+    assert_ne!(later.id, id, "nobody had a share");
+    drop(later);
+    // Others take the places of those that nobody has a share of.
+    let others: Vec<_> = (100..200).map(&group).collect();
+    let all = ALL.lock();
+    let is_of = |group: &Arc<Group>, number| (group.starter, group.number) == (ONE, number);
+    assert!(all.iter().all(|known| !is_of(known, 7)));
+    drop((all, others));
+    assert!(group(7).take_memory(4096).is_granted());
+    let known = ALL
+        .lock()
+        .iter()
+        .filter(|group| group.starter == ONE)
+        .count();
+    assert!(known <= 101, "{known} groups are remembered");
 }
 
 #[test]
