@@ -5,6 +5,8 @@ use crate::lab::{Lab, Victim, say, unlimited, wait_for};
 use crate::{Test, Verdict, ensure};
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
+use domain_rt::sync::Mutex;
 use domain_rt::thread;
 use interfaces::{CrashReason, DomainSpec, Handle, Misdeed, RVec, RpcError, Subject};
 
@@ -103,8 +105,18 @@ fn end(lab: &Lab, how: Misdeed) -> Verdict {
     // It is not to be ended for taking long.
     let chain = Chain::new(lab, 60_000)?;
     let front = chain.front.subject.duplicate().map_err(say)?;
-    thread::spawn("caller", move || _ = ask(&front, how)).map_err(say)?;
-    wait_for("a thread to be inside", || is_inside(lab, &chain.victim))?;
+    let answer = Arc::new(Mutex::new(None));
+    let told = answer.clone();
+    let call = move || *told.lock() = Some(ask(&front, how));
+    thread::spawn("caller", call).map_err(say)?;
+    let inside = wait_for("a thread to be inside", || is_inside(lab, &chain.victim));
+    inside.map_err(|error| {
+        let state = lab.info(chain.victim.id).map(|it| it.map(|it| it.calls));
+        format!(
+            "{error}; the caller: {:?}, calls: {state:?}",
+            *answer.lock()
+        )
+    })?;
     chain.victim.end()?;
     chain.end()
 }
