@@ -18,6 +18,7 @@ mod log;
 mod mappings;
 mod memory;
 mod processors;
+mod returns;
 mod shares;
 mod spaces;
 mod threads;
@@ -35,6 +36,7 @@ pub static TESTS: &[&[Test]] = &[
     memory::TESTS,
     faults::TESTS,
     user::TESTS,
+    returns::TESTS,
     vectors::TESTS,
     devices::TESTS,
     threads::TESTS,

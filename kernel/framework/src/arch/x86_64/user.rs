@@ -21,6 +21,8 @@ const MSR_KERNEL_GS_BASE: u32 = 0xc000_0102;
 /// Flags a user program may have set: carry, parity, adjust, zero, sign, trap, direction, overflow,
 /// alignment check, identification.
 const USER_FLAGS: u64 = 0x0024_0dd5;
+/// Those that it always has: interrupts come in, and a bit that the processor always reads as set.
+const SET_FLAGS: u64 = RFLAGS_IF | 2;
 /// The flag that has each instruction trap.
 const TRAP_FLAG: u64 = 1 << 8;
 
@@ -32,7 +34,7 @@ pub(crate) fn first_registers(entry: usize, stack: usize) -> Registers {
     Registers {
         rip: entry as u64,
         rsp: stack as u64,
-        rflags: RFLAGS_IF,
+        rflags: SET_FLAGS,
         ..Registers::default()
     }
 }
@@ -54,7 +56,7 @@ pub(crate) fn bases(registers: &Registers) -> Bases {
 /// With what the program would have raised, had it got so far.
 #[inline]
 pub(crate) fn prepare(registers: &mut Registers) -> Result<(), UserEvent> {
-    registers.rflags = registers.rflags & USER_FLAGS | RFLAGS_IF;
+    registers.rflags = registers.rflags & USER_FLAGS | SET_FLAGS;
     // If this is a user address, so is each of them.
     let all = registers.rip | registers.fs_base | registers.gs_base;
     match all < USER_END as u64 {
@@ -111,7 +113,7 @@ pub(crate) unsafe fn load_bases([fs, gs]: Bases) {
 /// Whether SYSRET brings these registers into ring 3: it takes RIP and the flags from RCX and R11,
 /// which is where SYSCALL has put them. A program that is followed step by step goes by IRETQ.
 #[inline]
-fn can_sysret(registers: &Registers) -> bool {
+pub(crate) fn can_sysret(registers: &Registers) -> bool {
     registers.rcx == registers.rip
         && registers.r11 == registers.rflags
         && registers.rflags & TRAP_FLAG == 0
