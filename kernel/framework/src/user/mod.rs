@@ -4,6 +4,7 @@
 //! User programs see untyped frames only, so nothing they write can break a kernel invariant. The
 //! kernel reaches their memory through the direct map, never through user mappings (SMAP).
 
+mod copy;
 mod entry;
 mod mode;
 mod space;
