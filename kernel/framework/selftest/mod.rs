@@ -6,6 +6,7 @@
 use alloc::string::String;
 
 mod catch;
+mod copies;
 mod devices;
 mod entries;
 mod entropy;
@@ -36,6 +37,7 @@ pub static TESTS: &[&[Test]] = &[
     memory::TESTS,
     faults::TESTS,
     user::TESTS,
+    copies::TESTS,
     returns::TESTS,
     vectors::TESTS,
     devices::TESTS,

@@ -41,6 +41,12 @@ pub(crate) unsafe fn load(root: u64) {
     }
 }
 
+/// Whether the calling processor has `root` loaded. Interrupts are off.
+#[inline]
+pub(crate) fn is_loaded(root: u64) -> bool {
+    LOADED[cpu_index()].load(Ordering::Relaxed) == root
+}
+
 /// Loads another table on the calling processor, `here`.
 ///
 /// # Safety
@@ -57,7 +63,7 @@ unsafe fn change(here: usize, root: u64) {
 /// Has the calling processor load the kernel's own table if it has `root` loaded. Interrupts are
 /// off.
 pub(crate) fn leave(root: u64) {
-    if LOADED[cpu_index()].load(Ordering::Relaxed) == root {
+    if is_loaded(root) {
         // SAFETY: the kernel's own table is never freed.
         unsafe { load(super::kernel_table()) };
     }

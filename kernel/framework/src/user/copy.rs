@@ -1,10 +1,20 @@
 //! Copies to and from the memory of programs.
+//!
+//! Mostly that of a program that has just run on this processor: then its page table is loaded, and
+//! a page is copied at the program's own addresses, with SMAP lifted for the copy alone. What the
+//! program may not access so, the copy may not either. Interrupts are off meanwhile, so whoever
+//! takes rights away waits for the copy, as for the program itself: he flushes this processor, too.
+//! If another table is loaded, or the copy stops at a page, the page is looked for in the table,
+//! which is locked, and copied in the direct map; that says what is the matter, too.
+
+use core::ops::Range;
 
 use super::entry::Entry;
 use super::space::mapped;
 use super::{USER_END, VmError, VmSpace};
 use crate::arch::untyped;
-use crate::mem::{PAGE_SIZE, phys_to_virt};
+use crate::mem::{PAGE_SIZE, phys_to_virt, spaces};
+use crate::sync::IrqOff;
 
 impl VmSpace {
     /// Copies bytes from user memory. On an error `bytes` may be partly filled.
@@ -22,55 +32,86 @@ impl VmSpace {
 
     /// Copies bytes from user memory: how many, up to the first page that the program cannot read
     /// now, and what is the matter with that.
+    #[inline]
     pub fn read_some(&self, address: usize, bytes: &mut [u8]) -> (usize, Result<(), VmError>) {
-        self.copy(
-            address,
-            bytes.len(),
-            Entry::is_present,
-            |from, done, count| {
-                // SAFETY: the page is a mapped untyped frame while its table is locked, and `count`
-                // bytes from `from` lie in it.
-                unsafe { untyped::copy_out(from, &mut bytes[done..done + count]) };
-            },
-        )
+        match self.read_here(address, bytes) {
+            true => (bytes.len(), Ok(())),
+            false => self.read_pages(address, bytes),
+        }
     }
 
     /// Copies bytes into user memory: how many, up to the first page that the program cannot write
     /// to now, and what is the matter with that.
+    #[inline]
     pub fn write_some(&self, address: usize, bytes: &[u8]) -> (usize, Result<(), VmError>) {
-        self.copy(
-            address,
-            bytes.len(),
-            Entry::is_writable,
-            |to, done, count| {
-                // SAFETY: as in `read_some`.
-                unsafe { untyped::copy_in(to, &bytes[done..done + count]) };
-            },
-        )
+        match self.write_here(address, bytes) {
+            true => (bytes.len(), Ok(())),
+            false => self.write_pages(address, bytes),
+        }
     }
 
-    /// Has each page of a range accessed that `permits`, with its address in the direct map, how
-    /// many bytes were done before, and how many are its own.
-    #[inline]
-    fn copy(
-        &self,
-        address: usize,
-        length: usize,
-        permits: impl Fn(Entry) -> bool,
-        mut access: impl FnMut(usize, usize, usize),
-    ) -> (usize, Result<(), VmError>) {
-        let mut done = 0;
-        while done < length {
-            let at = address.wrapping_add(done);
-            let count = (PAGE_SIZE - at % PAGE_SIZE).min(length - done);
-            // The last page of all is no program's.
-            let copied = self.with_page(at, &permits, |page| access(page, done, count));
-            if copied.is_err() {
-                return (done, copied);
+    #[cold]
+    fn read_pages(&self, address: usize, bytes: &mut [u8]) -> (usize, Result<(), VmError>) {
+        pages(address, bytes.len(), |at, part| {
+            let bytes = &mut bytes[part];
+            if self.read_here(at, bytes) {
+                return Ok(());
             }
-            done += count;
+            self.with_page(at, Entry::is_present, |from| {
+                // SAFETY: the page is a mapped untyped frame while its table is locked, and as many
+                // bytes from `from` lie in it.
+                unsafe { untyped::copy_out(from, bytes) };
+            })
+        })
+    }
+
+    #[cold]
+    fn write_pages(&self, address: usize, bytes: &[u8]) -> (usize, Result<(), VmError>) {
+        pages(address, bytes.len(), |at, part| {
+            let bytes = &bytes[part];
+            if self.write_here(at, bytes) {
+                return Ok(());
+            }
+            self.with_page(at, Entry::is_writable, |to| {
+                // SAFETY: as in `read_pages`.
+                unsafe { untyped::copy_in(to, bytes) };
+            })
+        })
+    }
+
+    /// Copies from a part of a page at the program's own addresses; whether that could be done.
+    #[inline]
+    fn read_here(&self, at: usize, bytes: &mut [u8]) -> bool {
+        let (to, count) = (bytes.as_mut_ptr() as usize, bytes.len());
+        // SAFETY: `is_done` vouches for the program's addresses, and `bytes` is a slice.
+        self.is_done(at, count, || unsafe {
+            untyped::copy_program(to, at, count)
+        })
+    }
+
+    /// Copies to a part of a page at the program's own addresses; whether that could be done.
+    #[inline]
+    fn write_here(&self, at: usize, bytes: &[u8]) -> bool {
+        let (from, count) = (bytes.as_ptr() as usize, bytes.len());
+        // SAFETY: as in `read_here`.
+        self.is_done(at, count, || unsafe {
+            untyped::copy_program(at, from, count)
+        })
+    }
+
+    /// Whether `copy`, which says how many bytes are left, leaves none of `count` bytes from user
+    /// address `at` on.
+    ///
+    /// It is called only if these lie in one page below [`USER_END`], with interrupts off and this
+    /// space's table loaded. Such a page is the program's, and only untyped memory is mapped there.
+    #[inline]
+    fn is_done(&self, at: usize, count: usize, copy: impl FnOnce() -> usize) -> bool {
+        let is_in_page = count <= PAGE_SIZE - at % PAGE_SIZE && at < USER_END;
+        if !is_in_page || !untyped::can_copy_program() {
+            return false;
         }
-        (done, Ok(()))
+        let _irq = IrqOff::new();
+        spaces::is_loaded(self.root) && copy() == 0
     }
 
     /// Calls `access` with the direct-map address of user address `at`, with its table locked: so
@@ -98,4 +139,25 @@ impl VmSpace {
 /// `Ok` if all was done.
 fn whole(done: usize, length: usize, why: Result<(), VmError>) -> Result<(), VmError> {
     if done == length { Ok(()) } else { why }
+}
+
+/// Has the part of a range in each page copied, by its address and which of the bytes are there.
+/// How many bytes were done until one failed.
+#[inline]
+fn pages(
+    address: usize,
+    length: usize,
+    mut copy: impl FnMut(usize, Range<usize>) -> Result<(), VmError>,
+) -> (usize, Result<(), VmError>) {
+    let mut done = 0;
+    while done < length {
+        // The last page of all is no program's.
+        let at = address.wrapping_add(done);
+        let count = (PAGE_SIZE - at % PAGE_SIZE).min(length - done);
+        if let Err(why) = copy(at, done..done + count) {
+            return (done, Err(why));
+        }
+        done += count;
+    }
+    (done, Ok(()))
 }

@@ -2,7 +2,8 @@
 //! ([`UserThread`]; with all its registers, [`UserContext`] and [`UserMode`]).
 //!
 //! User programs see untyped frames only, so nothing they write can break a kernel invariant. The
-//! kernel reaches their memory through the direct map, never through user mappings (SMAP).
+//! kernel reaches their memory by copies alone: `copy` has SMAP lifted for one at a time, and else
+//! the direct map is the way.
 
 mod copy;
 mod entry;

@@ -46,7 +46,7 @@ pub enum VmError {
 /// A user address space.
 pub struct VmSpace {
     /// Physical address of the top-level table.
-    root: u64,
+    pub(super) root: u64,
     /// Page tables that it has, the top one included. It never has fewer than before.
     tables: AtomicUsize,
     /// Pages that are its own.

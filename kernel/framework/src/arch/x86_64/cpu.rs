@@ -84,6 +84,7 @@ impl Features {
 static FEATURES: AtomicU32 = AtomicU32::new(0);
 
 /// The features in use, as found on the boot processor.
+#[inline]
 pub fn features() -> Features {
     Features(FEATURES.load(Ordering::Relaxed))
 }

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use abi::events::{INTERRUPT, INTERRUPT_OVER};
 
 use super::regs::{self, RFLAGS_DF, RFLAGS_IF};
-use super::ring3;
+use super::{ring3, untyped};
 use crate::arch::types::{Fault, FaultKind};
 use crate::arch::upcalls::{self, kprintln};
 
@@ -180,7 +180,7 @@ extern "C" fn trap_dispatch(frame: &mut TrapFrame) {
         upcalls::tell(INTERRUPT_OVER, frame.vector);
     } else if frame.vector >= 32 {
         SPURIOUS.fetch_add(1, Ordering::Relaxed);
-    } else if !frame.is_user() {
+    } else if !frame.is_user() && !untyped::resume(frame) {
         upcalls::fault(frame);
     }
     if frame.is_user() {

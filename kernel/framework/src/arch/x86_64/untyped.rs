@@ -3,7 +3,12 @@
 //! The compiler never sees such memory through a reference: every access is one volatile word or
 //! one string instruction.
 
-use core::arch::asm;
+use core::arch::{asm, naked_asm};
+
+use super::cpu::{Features, features};
+use super::regs;
+use super::trap::{PAGE_FAULT, TrapFrame};
+use super::user::USER_END;
 
 /// Copies `bytes.len()` bytes from untyped memory.
 ///
@@ -41,4 +46,75 @@ pub(crate) unsafe fn copy(from: usize, to: usize, count: usize) {
         asm!("rep movsb", inout("rsi") from => _, inout("rdi") to => _,
             inout("rcx") count => _, options(nostack, preserves_flags));
     }
+}
+
+/// Whether [`copy_program`] may be used: where SMAP is on, it alone is let through.
+#[inline]
+pub(crate) fn can_copy_program() -> bool {
+    features().has(Features::SMAP)
+}
+
+/// Copies `count` bytes from `from` to `to`, one of which is an address of the program whose table
+/// is loaded, up to the first page that the program itself could not access so now; how many bytes
+/// were not copied.
+///
+/// # Safety
+/// [`can_copy_program`], and interrupts are off. `count` bytes at one of the addresses are below
+/// [`USER_END`], and nothing but untyped memory is mapped there; those at the other are mapped,
+/// writable where they are written to.
+#[inline]
+pub(crate) unsafe fn copy_program(to: usize, from: usize, count: usize) -> usize {
+    // SAFETY: by the caller's duty. A page that is not there, or not for that access, ends the copy
+    // by way of `resume`.
+    unsafe { copy_or_stop(to, from, count) }
+}
+
+/// Words first, then the bytes that are left. Either may fault at each step, with what is left of
+/// it in RCX; then [`resume`] has it go on at the end with all that is left there.
+#[unsafe(naked)]
+unsafe extern "C" fn copy_or_stop(to: usize, from: usize, count: usize) -> usize {
+    naked_asm!(
+        "mov rcx, rdx",
+        "shr rcx, 3",
+        "and edx, 7",
+        "stac",
+        ".global user_copy_words",
+        "user_copy_words:",
+        "rep movsq",
+        "mov ecx, edx",
+        ".global user_copy_bytes",
+        "user_copy_bytes:",
+        "rep movsb",
+        ".global user_copy_end",
+        "user_copy_end:",
+        "clac",
+        "mov rax, rcx",
+        "ret",
+    )
+}
+
+// SAFETY: the assembly above defines them. Only their addresses are used.
+unsafe extern "C" {
+    static user_copy_words: u8;
+    static user_copy_bytes: u8;
+    static user_copy_end: u8;
+}
+
+/// Whether the exception was one of [`copy_program`] at the program's address; if so, that function
+/// goes on at its end. Interrupts have been off since.
+pub(super) fn resume(frame: &mut TrapFrame) -> bool {
+    let is_at = |label: *const u8| frame.rip == label as u64;
+    let left = if is_at(&raw const user_copy_words) {
+        frame.rcx * 8 + frame.rdx
+    } else if is_at(&raw const user_copy_bytes) {
+        frame.rcx
+    } else {
+        return false;
+    };
+    let is_meant = frame.vector == PAGE_FAULT && regs::cr2() < USER_END as u64;
+    if is_meant {
+        frame.rcx = left;
+        frame.rip = (&raw const user_copy_end) as u64;
+    }
+    is_meant
 }
