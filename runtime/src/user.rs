@@ -6,8 +6,9 @@ use abi::api::api;
 use abi::{Handle, Interface};
 
 /// Runs the program of a user thread with these registers until it traps; why, and then the
-/// registers are as it has left them. Only the thread that is meant takes time for it: no budget of
-/// a call counts what the program does.
+/// registers are as it has left them. Flags that are not a program's business are set as they
+/// always are, whether it has run or not. Only the thread that is meant takes time for it: no
+/// budget of a call counts what the program does.
 ///
 /// The handle is one that [`AddressSpace::thread`](interfaces::AddressSpace::thread) gave; with any
 /// other the answer is [`UserEvent::Refused`].
@@ -25,13 +26,13 @@ pub fn run<I: ?Sized + Interface>(thread: &Handle<I>, registers: &mut UserRegist
 pub fn read<I: ?Sized + Interface>(space: &Handle<I>, from: u64, bytes: &mut [u8]) -> usize {
     let (data, length) = (bytes.as_mut_ptr(), bytes.len());
     // SAFETY: the handle is live while it is borrowed, and the bytes are lent for the call.
-    unsafe { (api().user_copy)(space.as_raw().data, from, data, length, false) }
+    unsafe { (api().user_read)(space.as_raw().data, from, data, length) }
 }
 
 /// Copies into the memory of a program; how many bytes, up to the first page that the program may
 /// not write to now. Else as [`read`].
 pub fn write<I: ?Sized + Interface>(space: &Handle<I>, to: u64, bytes: &[u8]) -> usize {
-    let (data, length) = (bytes.as_ptr().cast_mut(), bytes.len());
+    let (data, length) = (bytes.as_ptr(), bytes.len());
     // SAFETY: as above; nobody writes to the bytes.
-    unsafe { (api().user_copy)(space.as_raw().data, to, data, length, true) }
+    unsafe { (api().user_write)(space.as_raw().data, to, data, length) }
 }

@@ -132,20 +132,23 @@ pub struct Api {
         registers: *mut UserRegisters,
         event: *mut UserEvent,
     ),
-    /// Copies `length` bytes between `bytes` and the memory of the program of the address space
-    /// behind `space`, from its address `at` on: to it if `writes`, else from it. Says how many
-    /// were, up to the first page that the program may not access so now.
+    /// Copies `length` bytes to `bytes` from the memory of the program of the address space behind
+    /// `space`, from its address `at` on. Says how many were, up to the first page that the program
+    /// may not read now.
     ///
     /// # Safety
-    /// `space` is the data pointer of a live handle; `bytes` are valid for reading, and unless it
-    /// `writes` for writing, during the call, and nobody else uses them.
-    pub user_copy: unsafe extern "C" fn(
-        space: *const u8,
-        at: u64,
-        bytes: *mut u8,
-        length: usize,
-        writes: bool,
-    ) -> usize,
+    /// `space` is the data pointer of a live handle; `bytes` are valid for writing during the call,
+    /// and nobody else uses them.
+    pub user_read:
+        unsafe extern "C" fn(space: *const u8, at: u64, bytes: *mut u8, length: usize) -> usize,
+    /// Copies `length` bytes from `bytes` to the memory of the program, likewise, up to the first
+    /// page that it may not write to now.
+    ///
+    /// # Safety
+    /// `space` is the data pointer of a live handle; `bytes` are valid for reading during the call,
+    /// and nobody writes to them.
+    pub user_write:
+        unsafe extern "C" fn(space: *const u8, at: u64, bytes: *const u8, length: usize) -> usize,
 }
 
 /// What the kernel passes to the entry point of a domain image.

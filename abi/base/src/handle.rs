@@ -64,10 +64,13 @@ pub struct HandleOps {
     pub release: unsafe extern "C" fn(data: *mut u8),
     /// Takes one more reference; the data pointer of the new handle, or null if there is no memory.
     pub retain: unsafe extern "C" fn(data: *mut u8) -> *mut u8,
-    /// The type of the object, where it is one of the domain's own. It tells types of one image
-    /// apart, and says nothing in another.
-    pub kind: Option<TypeId>,
+    /// The type of the object, or [`Elsewhere`] where it is none of the domain's own. It tells
+    /// types of one image apart, and says nothing in another.
+    pub kind: TypeId,
 }
+
+/// What an object is called that is in another domain.
+pub struct Elsewhere;
 
 /// Stands right in front of every object that a handle points to.
 #[repr(C, align(16))]
@@ -120,7 +123,7 @@ impl<T: 'static> Local<T> {
     const OPS: &'static HandleOps = &HandleOps {
         release: release_local::<T>,
         retain: retain_local,
-        kind: Some(TypeId::of::<T>()),
+        kind: TypeId::of::<T>(),
     };
 }
 

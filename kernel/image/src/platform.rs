@@ -191,9 +191,14 @@ impl Platform for Machine {
         framework::mem::frames::stats().free > OWN_PAGES
     }
 
-    unsafe fn run_user(&self, thread: *const u8, registers: &mut UserRegisters) -> UserEvent {
+    unsafe fn run_user(
+        &self,
+        thread: *const u8,
+        registers: &mut UserRegisters,
+        event: &mut UserEvent,
+    ) {
         // SAFETY: by the caller's duty.
-        unsafe { crate::space::thread::run(thread, registers) }
+        *event = unsafe { crate::space::thread::run(thread, registers) };
     }
 
     unsafe fn read_user(&self, space: *const u8, at: u64, bytes: &mut [u8]) -> usize {

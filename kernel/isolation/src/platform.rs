@@ -196,20 +196,25 @@ pub trait Platform: Sync {
     fn can_note(&self) -> bool {
         true
     }
-    /// Runs a program in ring 3 until it traps or is interrupted: that of the user thread behind a
-    /// handle. Where there is no ring 3, it is refused.
+    /// Runs a program in ring 3 until it traps or is interrupted, and says in `event` why: that of
+    /// the user thread behind a handle. Where there is no ring 3, it is refused.
     ///
     /// # Safety
-    /// `thread` is the data pointer of a live handle.
-    unsafe fn run_user(&self, _thread: *const u8, _registers: &mut UserRegisters) -> UserEvent {
-        UserEvent::Refused
+    /// `thread` is the data pointer of a handle that is live until this returns.
+    unsafe fn run_user(
+        &self,
+        _thread: *const u8,
+        _registers: &mut UserRegisters,
+        event: &mut UserEvent,
+    ) {
+        *event = UserEvent::Refused;
     }
     /// Copies from the memory of a program: bytes from address `at` of the address space behind a
     /// handle on; how many, up to the first page that it may not read now. 0 on a platform without
     /// ring 3.
     ///
     /// # Safety
-    /// `space` is the data pointer of a live handle.
+    /// `space` is the data pointer of a handle that is live until this returns.
     unsafe fn read_user(&self, _space: *const u8, _at: u64, _bytes: &mut [u8]) -> usize {
         0
     }

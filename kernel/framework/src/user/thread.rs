@@ -101,10 +101,9 @@ impl UserThread {
         registers: &mut Registers,
         may: impl FnOnce() -> bool,
     ) -> UserEvent {
-        let irq = self.take_over();
-        let block = this_cpu();
-        if block.user_live.load(Ordering::Relaxed) != self.address() {
-            self.attach(block, registers);
+        let mut irq = IrqOff::new();
+        if this_cpu().user_live.load(Ordering::Relaxed) != self.address() {
+            irq = self.take_over(irq, registers);
         }
         self.load_bases(registers);
         if !may() {
@@ -121,31 +120,27 @@ impl UserThread {
         event
     }
 
-    /// Turns interrupts off, when the state is not live on another processor any more.
-    #[inline]
-    fn take_over(&self) -> IrqOff {
-        loop {
-            let irq = IrqOff::new();
-            match self.live_elsewhere() {
-                None => return irq,
-                Some(processor) => {
-                    drop(irq);
-                    smp::request_reschedule(processor);
-                    task::yield_now();
-                }
-            }
+    /// Makes this the live one here, when it is not live on another processor any more. Interrupts
+    /// are off but for as long as it is waited for.
+    #[cold]
+    fn take_over(&self, mut irq: IrqOff, registers: &Registers) -> IrqOff {
+        while let Some(processor) = self.live_elsewhere() {
+            drop(irq);
+            smp::request_reschedule(processor);
+            task::yield_now();
+            irq = IrqOff::new();
         }
+        self.attach(this_cpu(), registers);
+        irq
     }
 
     /// The other processor on which it is live.
-    #[inline]
     fn live_elsewhere(&self) -> Option<usize> {
         let processor = self.0.live_on.load(Ordering::Acquire).checked_sub(1)?;
         (processor != cpu_index()).then_some(processor)
     }
 
     /// Makes this the live one here. Interrupts are off.
-    #[cold]
     fn attach(&self, block: &PerCpu, registers: &Registers) {
         leave(block);
         let (state, here) = (&*self.0, cpu_index() + 1);

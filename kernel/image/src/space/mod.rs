@@ -442,26 +442,32 @@ impl AddressSpace for SpaceObject {
     }
 }
 
-/// Copies from the program whose space is behind a handle; how many bytes.
+/// Copies from the program whose space is behind a handle; how many bytes, up to the first page
+/// that it may not read now.
 ///
 /// # Safety
-/// `handle` is the data pointer of a live handle.
+/// `handle` is the data pointer of a handle that is live until this returns.
+#[inline]
 pub unsafe fn read(handle: *const u8, at: u64, bytes: &mut [u8]) -> usize {
     // SAFETY: by the caller's duty.
     let space = unsafe { kernel_object_at::<SpaceObject>(handle) };
-    let done = space.map_or(Ok(0), |object| object.0.clone().read(at, bytes));
-    done.unwrap_or(0) as usize
+    space.map_or(0, |SpaceObject(space)| {
+        space.vm.read_some(at as usize, bytes).0
+    })
 }
 
-/// Copies to the program whose space is behind a handle; how many bytes.
+/// Copies to the program whose space is behind a handle; how many bytes, up to the first page that
+/// it may not write to now.
 ///
 /// # Safety
 /// As of [`read`].
+#[inline]
 pub unsafe fn write(handle: *const u8, at: u64, bytes: &[u8]) -> usize {
     // SAFETY: by the caller's duty.
     let space = unsafe { kernel_object_at::<SpaceObject>(handle) };
-    let done = space.map_or(Ok(0), |object| object.0.clone().write(at, bytes));
-    done.unwrap_or(0) as usize
+    space.map_or(0, |SpaceObject(space)| {
+        space.vm.write_some(at as usize, bytes).0
+    })
 }
 
 impl Space {

@@ -54,23 +54,26 @@ impl UserThread for ThreadObject {
 /// Runs the program of the user thread behind a handle until it traps.
 ///
 /// # Safety
-/// `handle` is the data pointer of a live handle.
+/// `handle` is the data pointer of a handle that is live until this returns: whoever calls has
+/// borrowed it, and what a domain owns is taken back only when no thread is in it any more.
+#[inline]
 pub unsafe fn run(handle: *const u8, registers: &mut UserRegisters) -> UserEvent {
     // SAFETY: by the caller's duty.
-    let Some(ThreadObject(program)) = (unsafe { kernel_object_at(handle) }) else {
-        return UserEvent::Refused;
-    };
-    // The handle may go while the program runs.
-    program.clone().run(registers)
+    match unsafe { kernel_object_at(handle) } {
+        Some(ThreadObject(program)) => program.run(registers),
+        None => UserEvent::Refused,
+    }
 }
 
 impl Program {
+    #[inline]
     fn run(&self, registers: &mut UserRegisters) -> UserEvent {
-        let is_kicked = || self.kicked.load(Ordering::Acquire);
-        if is_kicked() {
-            self.kicked.store(false, Ordering::SeqCst);
-            return UserEvent::Kicked;
+        let may = || !self.kicked.load(Ordering::Acquire);
+        match self.thread.run(&self.space.vm, registers, may) {
+            UserEvent::Interrupted if self.kicked.swap(false, Ordering::SeqCst) => {
+                UserEvent::Kicked
+            }
+            event => event,
         }
-        self.thread.run(&self.space.vm, registers, || !is_kicked())
     }
 }

@@ -29,7 +29,7 @@ use crate::memory::heap::{PROXIES, Search, SharedHeap};
 use crate::memory::owner::Owner;
 use crate::platform::platform;
 use crate::sync::{AtomicU64, AtomicUsize};
-use abi::handle::{HandleOps, Head, RawHandle};
+use abi::handle::{Elsewhere, HandleOps, Head, RawHandle};
 use abi::{Handle, Interface, RpcError, RpcResult, Transfer};
 use alloc::boxed::Box;
 use core::any::TypeId;
@@ -67,7 +67,7 @@ struct Slot {
 static PROXY_OPS: HandleOps = HandleOps {
     release: release_proxy,
     retain: retain_proxy,
-    kind: None,
+    kind: TypeId::of::<Elsewhere>(),
 };
 
 impl Proxy {
@@ -211,7 +211,7 @@ pub unsafe fn kernel_object_at<'a, T: Send + Sync + 'static>(data: *const u8) ->
             return None;
         }
         let inner = (*data.cast::<Proxy>()).inner;
-        let is_one = (*inner.head().as_ptr()).ops.kind == Some(TypeId::of::<T>());
+        let is_one = (*inner.head().as_ptr()).ops.kind == TypeId::of::<T>();
         is_one.then(|| &*inner.data.cast::<T>())
     }
 }

@@ -48,7 +48,8 @@ pub const API: Api = Api {
     pages_alloc_now,
     short_of_memory,
     user_run,
-    user_copy,
+    user_read,
+    user_write,
 };
 
 /// What every function does first that only a domain's own code calls: a thread of a dead domain
@@ -234,40 +235,41 @@ unsafe extern "C" fn user_run(
     registers: *mut UserRegisters,
     event: *mut UserEvent,
 ) {
+    // SAFETY: by the caller's duty: the runtime passes a handle and two places of its own.
+    let (registers, event) = unsafe { (&mut *registers, &mut *event) };
     let mut has_run = false;
-    let why = loop {
+    loop {
         check_in();
         crate::call::thread::rests();
-        // SAFETY: by the caller's duty: the runtime passes a handle and two places of its own.
-        match unsafe { platform().run_user(thread, &mut *registers) } {
+        // SAFETY: as above; the handle is lent for the call.
+        unsafe { platform().run_user(thread, registers, event) };
+        match event {
             UserEvent::Interrupted => has_run = true,
             // Somebody else was faster after an interrupt.
-            UserEvent::Refused if has_run => break UserEvent::Kicked,
-            why => break why,
+            UserEvent::Refused if has_run => return *event = UserEvent::Kicked,
+            _ => return,
         }
-    };
-    leave_if_dead();
-    // SAFETY: as above.
-    unsafe { event.write(why) };
+    }
 }
 
-unsafe extern "C" fn user_copy(
+// Copies take less time than a look at what may be the matter with the thread, and it is met in its
+// own code right after: so they look at its stack only.
+
+unsafe extern "C" fn user_read(space: *const u8, at: u64, bytes: *mut u8, length: usize) -> usize {
+    check_stack();
+    // SAFETY: by the caller's duty: the runtime passes a handle, and bytes that are lent to it.
+    unsafe { platform().read_user(space, at, from_raw_parts_mut(bytes, length)) }
+}
+
+unsafe extern "C" fn user_write(
     space: *const u8,
     at: u64,
-    bytes: *mut u8,
+    bytes: *const u8,
     length: usize,
-    writes: bool,
 ) -> usize {
-    check_in();
-    // SAFETY: by the caller's duty: the runtime passes a handle, and bytes that are lent to it.
-    let done = unsafe {
-        match writes {
-            true => platform().write_user(space, at, from_raw_parts(bytes, length)),
-            false => platform().read_user(space, at, from_raw_parts_mut(bytes, length)),
-        }
-    };
-    leave_if_dead();
-    done
+    check_stack();
+    // SAFETY: as above.
+    unsafe { platform().write_user(space, at, from_raw_parts(bytes, length)) }
 }
 
 extern "C" fn self_id() -> u32 {

@@ -5,8 +5,9 @@ use crate::call::Record;
 use crate::call::drops;
 use crate::domain::ControlBlock;
 use crate::sync::point;
-use abi::handle::{HandleOps, Head, RawHandle};
+use abi::handle::{Elsewhere, HandleOps, Head, RawHandle};
 use abi::{RpcResult, Transfer};
+use core::any::TypeId;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
@@ -108,7 +109,7 @@ static NOWHERE: Nowhere = Nowhere {
         ops: &HandleOps {
             release: release_nothing,
             retain: retain_nothing,
-            kind: None,
+            kind: TypeId::of::<Elsewhere>(),
         },
         references: core::sync::atomic::AtomicUsize::new(1),
     },
