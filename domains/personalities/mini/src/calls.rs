@@ -34,128 +34,115 @@ const MAP_PRIVATE: u64 = 0x2;
 
 type Result<T> = core::result::Result<T, Error>;
 
+/// What comes of a call if it is no value.
+enum Other {
+    Error(Error),
+    /// The registers are all set.
+    NoResult,
+    /// The program ends, with a status as `wait` has it.
+    End(i32),
+}
+
 impl Error {
     /// As a program sees it.
     pub fn result(self) -> u64 {
-        -i64::from(self.0) as u64
+        self.0.wrapping_neg()
     }
 }
 
 impl Process {
     /// Answers the program.
+    #[inline]
     pub fn call(&mut self) -> After {
         let r = self.program.registers;
         let a = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
         self.program.asked = r.rax;
-        match r.rax {
-            60 | 231 => return After::End((a[0] as i32 & 0xff) << 8),
-            15 => {
-                self.leave_handler();
-                return After::Run;
-            }
-            59 => {
-                // What it has replaced has no result.
-                if let Err(error) = self.exec(a[0], a[1], a[2]) {
-                    self.program.registers.rax = error.result();
-                }
-                return After::Run;
-            }
-            _ => {}
-        }
-        let result = self.of_files(r.rax, a);
-        let result = result.or_else(|| self.of_memory(r.rax, a));
-        let result = result.or_else(|| self.of_processes(r.rax, a));
-        let result = result.or_else(|| self.of_signals_and_time(r.rax, a));
-        self.program.registers.rax = match result.unwrap_or(Err(ENOSYS)) {
+        self.program.registers.rax = match self.answer(r.rax, a) {
             Ok(value) => value,
-            Err(error) => error.result(),
+            Err(Other::Error(error)) => error.result(),
+            Err(Other::NoResult) => return After::Run,
+            Err(Other::End(status)) => return After::End(status),
         };
         After::Run
     }
 
-    fn of_files(&mut self, number: u64, a: [u64; 6]) -> Option<Result<u64>> {
-        Some(match number {
+    /// What comes of a call by its number (`asm/unistd_64.h`). One table of all: to ask one part
+    /// after the other would take longer than many a call.
+    #[inline]
+    fn answer(&mut self, number: u64, a: [u64; 6]) -> core::result::Result<u64, Other> {
+        let result = match number {
             0 => self.read(a[0], a[1], a[2]),
             1 => self.write(a[0], a[1], a[2]),
-            20 => self.write_pieces(a[0], a[1], a[2]),
             2 => self.open(AT_FDCWD, a[0], a[1]),
-            257 => self.open(a[0] as i32, a[1], a[2]),
             3 => self.close(a[0]),
             4 | 6 => self.stat(AT_FDCWD, a[0], a[1], 0),
             5 => self.stat(a[0] as i32, 0, a[1], AT_EMPTY_PATH),
-            262 => self.stat(a[0] as i32, a[1], a[2], a[3]),
             7 => self.poll(a[0], a[1], a[2] as i32),
-            8 => self
-                .opened(a[0])
-                .and_then(|open| open.seek(a[1] as i64, a[2])),
-            16 => self.opened(a[0]).and(Err(ENOTTY)),
-            21 | 269 => {
-                let (at, path) = if number == 21 {
-                    (AT_FDCWD, a[0])
-                } else {
-                    (a[0] as i32, a[1])
-                };
-                self.look_up(at, path).map(|_| 0)
-            }
-            22 => self.pipe(a[0], 0),
-            293 => self.pipe(a[0], a[1]),
-            32 => self
-                .opened(a[0])
-                .and_then(|open| self.place(open, 0, false)),
-            33 | 292 => self.duplicate_to(a[0], a[1], a[2] & O_CLOEXEC != 0 && number == 292),
-            72 => self.control(a[0], a[1], a[2]),
-            79 => self.put_path(a[0], a[1]),
-            80 => self.change_directory(a[0]),
-            89 | 267 => Err(EINVAL),
-            217 => self.entries(a[0], a[1], a[2]),
-            _ => return None,
-        })
-    }
-
-    fn of_memory(&mut self, number: u64, a: [u64; 6]) -> Option<Result<u64>> {
-        Some(match number {
+            8 => self.seek(a[0], a[1], a[2]),
             9 => self.map(a[0], a[1], a[2], a[3]),
             10 => memory::protect(&self.program.space, a[0], a[1], a[2]).map(|()| 0),
             11 => memory::unmap(&self.program.space, a[0], a[1]).map(|()| 0),
             12 => self.set_heap(a[0]),
-            28 => Ok(0),
-            _ => return None,
-        })
-    }
-
-    fn of_processes(&mut self, number: u64, a: [u64; 6]) -> Option<Result<u64>> {
-        Some(match number {
+            13 => self.set_handler(a[0] as u32, a[1], a[2]),
+            14 => self.change_mask(a[0], a[1], a[2]),
+            15 => {
+                self.leave_handler();
+                return Err(Other::NoResult);
+            }
+            16 => self.opened(a[0]).and(Err(ENOTTY)),
+            20 => self.write_pieces(a[0], a[1], a[2]),
+            21 => self.look_up(AT_FDCWD, a[0]).map(|_| 0),
+            22 => self.pipe(a[0], 0),
+            28 | 102 | 104 | 107 | 108 | 273 => Ok(0),
+            32 => self.duplicate(a[0]),
+            33 => self.duplicate_to(a[0], a[1], false),
+            35 => self.sleep(0, 0, a[0]),
             39 | 186 | 218 => Ok(self.id.into()),
             56 => self.fork(a[0], a[1], a[3]),
             57 | 58 => self.fork(0, 0, 0),
+            59 => {
+                // What it has replaced has no result.
+                self.exec(a[0], a[1], a[2]).map_err(Other::Error)?;
+                return Err(Other::NoResult);
+            }
+            60 | 231 => return Err(Other::End((a[0] as i32 & 0xff) << 8)),
             61 => self.wait_child_for(a[0] as i32, a[1], a[2]),
             62 => self.kill(a[0] as i32, a[1] as u32 & 63).map(|()| 0),
             63 => self.name(a[0]),
-            102 | 104 | 107 | 108 => Ok(0),
+            72 => self.control(a[0], a[1], a[2]),
+            79 => self.put_path(a[0], a[1]),
+            80 => self.change_directory(a[0]),
+            89 | 267 => Err(EINVAL),
+            96 => self.put(a[0], &[time::wall_seconds(), 0]),
             109 => self.set_group(a[0] as u32, a[1] as u32).map(|()| 0),
             110 => Ok(self.parent().into()),
             111 => self.group_of(0).map(u64::from),
-            121 => self.group_of(a[0] as u32).map(u64::from),
             112 => self.set_group(0, 0).map(|()| self.id.into()),
+            121 => self.group_of(a[0] as u32).map(u64::from),
+            130 => self.suspend(a[0]),
             158 => self.set_segment(a[0], a[1]),
-            273 => Ok(0),
-            _ => return None,
-        })
+            201 => Ok(time::wall_seconds()),
+            217 => self.entries(a[0], a[1], a[2]),
+            228 => self.clock(a[0], a[1]),
+            230 => self.sleep(a[0], a[1], a[2]),
+            257 => self.open(a[0] as i32, a[1], a[2]),
+            262 => self.stat(a[0] as i32, a[1], a[2], a[3]),
+            269 => self.look_up(a[0] as i32, a[1]).map(|_| 0),
+            292 => self.duplicate_to(a[0], a[1], a[2] & O_CLOEXEC != 0),
+            293 => self.pipe(a[0], a[1]),
+            318 => self.random_bytes(a[0], a[1]),
+            _ => Err(ENOSYS),
+        };
+        result.map_err(Other::Error)
     }
 
-    fn of_signals_and_time(&mut self, number: u64, a: [u64; 6]) -> Option<Result<u64>> {
-        Some(match number {
-            13 => self.set_handler(a[0] as u32, a[1], a[2]),
-            14 => self.change_mask(a[0], a[1], a[2]),
-            130 => self.suspend(a[0]),
-            35 => self.sleep(0, 0, a[0]),
-            230 => self.sleep(a[0], a[1], a[2]),
-            96 => self.put(a[0], &[time::wall_seconds(), 0]),
-            201 => Ok(time::wall_seconds()),
-            318 => self.random_bytes(a[0], a[1]),
-            228 => self.clock(a[0], a[1]),
-            _ => return None,
-        })
+    fn seek(&self, descriptor: u64, to: u64, whence: u64) -> Result<u64> {
+        self.opened(descriptor)?.seek(to as i64, whence)
+    }
+
+    fn duplicate(&mut self, descriptor: u64) -> Result<u64> {
+        let open = self.opened(descriptor)?;
+        self.place(open, 0, false)
     }
 
     /// What a descriptor leads to.
@@ -551,7 +538,7 @@ impl Process {
         if !(1..=64).contains(&signal) {
             return Err(EINVAL);
         }
-        let before = self.handlers[signal as usize];
+        let before = (old != 0).then(|| self.handlers[signal as usize]);
         if new != 0 {
             let [function, flags, restorer, mask] = self.get(new)?;
             let handler = Handler {
@@ -565,7 +552,7 @@ impl Process {
             }
             self.handle(signal, handler);
         }
-        if old != 0 {
+        if let Some(before) = before {
             let Handler {
                 function,
                 flags,

@@ -3,9 +3,10 @@
 
 #![allow(missing_docs)]
 
-/// An error that a program sees.
+/// An error that a program sees. As wide as what a call gives, so that a result of either fits in
+/// two registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Error(pub u16);
+pub struct Error(pub u64);
 
 pub const ENOENT: Error = Error(2);
 pub const EINTR: Error = Error(4);

@@ -94,8 +94,17 @@ pub fn map_zero(space: &Space, at: u64, bytes: u64, bits: u64) -> Result<(), Err
 }
 
 /// Copies from the program's memory.
+#[inline]
 pub fn read(space: &Space, at: u64, bytes: &mut [u8]) -> Result<(), Error> {
-    let mut done = 0;
+    match user::read(space, at, bytes) {
+        done if done == bytes.len() => Ok(()),
+        done => read_rest(space, at, bytes, done),
+    }
+}
+
+/// Goes on where a page was missing.
+#[cold]
+fn read_rest(space: &Space, at: u64, bytes: &mut [u8], mut done: usize) -> Result<(), Error> {
     while done < bytes.len() {
         let from = at.checked_add(done as u64).ok_or(EFAULT)?;
         match user::read(space, from, &mut bytes[done..]) {
@@ -107,8 +116,17 @@ pub fn read(space: &Space, at: u64, bytes: &mut [u8]) -> Result<(), Error> {
 }
 
 /// Copies into the program's memory.
+#[inline]
 pub fn write(space: &Space, at: u64, bytes: &[u8]) -> Result<(), Error> {
-    let mut done = 0;
+    match user::write(space, at, bytes) {
+        done if done == bytes.len() => Ok(()),
+        done => write_rest(space, at, bytes, done),
+    }
+}
+
+/// Goes on where a page was missing.
+#[cold]
+fn write_rest(space: &Space, at: u64, bytes: &[u8], mut done: usize) -> Result<(), Error> {
     while done < bytes.len() {
         let to = at.checked_add(done as u64).ok_or(EFAULT)?;
         match user::write(space, to, &bytes[done..]) {

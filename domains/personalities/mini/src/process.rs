@@ -214,10 +214,7 @@ impl Process {
             let event = user::run(&self.program.thread, &mut self.program.registers);
             let after = match event {
                 UserEvent::Syscall => self.call(),
-                UserEvent::PageFault { address, write, .. } => self.fault(address, write),
-                UserEvent::Exception { vector, .. } => self.exception(vector),
-                UserEvent::Kicked | UserEvent::Interrupted => After::Run,
-                UserEvent::Refused => After::End(SIGKILL as i32),
+                event => self.stopped(event),
             };
             match after {
                 After::Run => {}
@@ -236,6 +233,17 @@ impl Process {
         } = self;
         drop((files, program));
         system.ended(id, status);
+    }
+
+    /// Does what is to be done when the program has stopped for anything but a call.
+    #[inline(never)]
+    fn stopped(&mut self, event: UserEvent) -> After {
+        match event {
+            UserEvent::PageFault { address, write, .. } => self.fault(address, write),
+            UserEvent::Exception { vector, .. } => self.exception(vector),
+            UserEvent::Refused => After::End(SIGKILL as i32),
+            UserEvent::Syscall | UserEvent::Kicked | UserEvent::Interrupted => After::Run,
+        }
     }
 
     fn fault(&mut self, address: u64, write: bool) -> After {
