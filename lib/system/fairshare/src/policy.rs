@@ -455,10 +455,14 @@ impl<C> Policy<C> {
         let (group, processor) = (&self.groups[asked.group()], &self.processors[at.cpu]);
         let held = group.held_until(at.now).is_some();
         if !waits && !held {
+            let thread = get(task, Word::Virtual);
+            // Whoever comes new, or is woken, is put beside it. Otherwise he would be as far ahead
+            // as this one has run alone.
+            group.threads_reach(thread);
             let first = First {
                 limit: group.now(),
                 group: asked.group() as u32,
-                thread: get(task, Word::Virtual),
+                thread,
             };
             set(task, Word::Slice, 0);
             set(task, Word::Grace, 0);

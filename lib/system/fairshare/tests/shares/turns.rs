@@ -48,6 +48,31 @@ fn who_computes_in_a_service_for_ever_leaves_its_siblings_their_part() {
     assert!(ran(&watcher) > 40 * MS, "{}", ran(&watcher));
 }
 
+/// A thread runs alone for long; then it gets siblings. It is not what it has used before that
+/// decides who goes first now.
+fn new_siblings(service: bool, online: usize) -> (u64, u64) {
+    let mut machine = Machine::new(online, 5);
+    let first = spin(&mut machine, 1, online);
+    machine.run(SECOND);
+    let before = total(&first);
+    for _ in 0..online {
+        machine.spawn(of(1), Does::Spin, service);
+    }
+    machine.run(200 * MS);
+    (total(&first) - before, 200 * MS * online as u64)
+}
+
+#[test]
+fn who_ran_alone_does_not_wait_for_new_siblings() {
+    for online in [1, 2, 4] {
+        let (old, all) = new_siblings(false, online);
+        assert!(near(old, all / 2, 10.0), "{old} of {all} on {online}");
+    }
+    // A thread in a service has 24 slices in a row, with a grace of half a slice for each.
+    let (old, all) = new_siblings(true, 1);
+    assert!(old > 4 * MS, "{old} of {all} beside a service");
+}
+
 #[test]
 fn who_gives_way_lets_another_go_first() {
     let mut machine = Machine::new(1, 3);
