@@ -18,6 +18,7 @@ pub(super) const CASES: &[Case] = &[
     case("mount-names-are-stable-and-disks-come-back", stable_names),
     case("proc-tells-of-the-system", proc),
     case("devices-are-files-of-a-directory", devices),
+    case("mount-random-numbers", random),
 ];
 
 /// A machine with the standard disk and a small one, whose image is the second result.
@@ -263,8 +264,29 @@ fn devices(bench: &Bench<'_>) -> Result<()> {
         .complains("null: Read-only file system")?
         .complains("new: Read-only file system")?;
     answer
-        .prints("null\nzero\n3\n/dev\n/dev/null\n/dev/zero\nnull\nzero\n")
+        .prints(
+            "null\nrandom\nurandom\nzero\n3\n/dev\n/dev/null\n/dev/random\n/dev/urandom\n/dev/zero\nnull\nrandom\nurandom\nzero\n",
+        )
         .map(drop)
+}
+
+/// Random numbers come as many as are asked for, and others each time. Without a source of them
+/// reading is an error, and no zeros.
+fn random(bench: &Bench<'_>) -> Result<()> {
+    let line = "head -c 200000 /dev/random > /tmp/a; head -c 200000 /dev/urandom > /tmp/b; \
+                cat /tmp/a /tmp/b | wc -c; cmp /tmp/a /tmp/b > /dev/null; echo $?; \
+                head -c 9999 /dev/zero > /tmp/z; head -c 9999 /tmp/a | cmp - /tmp/z > /dev/null; echo $?; \
+                echo seed > /dev/random && head -c 3 /dev/random | wc -c; stat /dev/random > /dev/null";
+    let answer = bench.exec(&bench.disk()?, line)?;
+    answer.prints("400000\n1\n1\n3\n")?.status(0)?;
+    let root = &bench.site.project.root;
+    let manifest = std::fs::read_to_string(root.join("images/default.toml"))?;
+    let without = manifest.replace("    random = \"kernel.random\",\n", "");
+    ensure!(without != manifest, "rv6 is not granted random numbers");
+    let machine = bench.machine_by(&without)?;
+    let line = "head -c 3 /dev/random | wc -c; cat /dev/urandom; echo $?";
+    let answer = bench.exec_on(machine, line)?;
+    answer.complains("urandom")?.prints("0\n1\n").map(drop)
 }
 
 fn proc(bench: &Bench<'_>) -> Result<()> {

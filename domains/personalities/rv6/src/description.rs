@@ -70,7 +70,7 @@ impl Description {
             Description::Directory(_) => Err(Errno::Fs(FsError::IsDirectory)),
             Description::Pipe(end) => end.read(buffer),
             Description::Console(_) => system.terminal.read(process, buffer),
-            Description::Special(special) => Ok(special.read(buffer)),
+            Description::Special(special) => special.read(buffer, system.random()),
         }
     }
 

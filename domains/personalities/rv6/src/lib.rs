@@ -69,8 +69,8 @@ mod volumes;
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    Console, Disks, FileSystem, FsError, Handle, Loader, Monitor, Personality, RVec, Respawn,
-    RpcError, RpcResult, Services,
+    Console, Disks, FileSystem, FsError, Handle, Loader, Monitor, Personality, RVec, Random,
+    Respawn, RpcError, RpcResult, Services,
 };
 
 use mount::Mount;
@@ -101,6 +101,7 @@ pub fn start(
     monitor: Option<Handle<dyn Monitor>>,
     disks: Option<Handle<dyn Disks>>,
     services: Option<Handle<dyn Services>>,
+    random: Option<Handle<dyn Random>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn Personality>> {
     memory::reserve(512)?;
@@ -112,6 +113,7 @@ pub fn start(
         monitor,
         disks,
         services: Named::new(services),
+        random,
     };
     let terminal = Terminal::new(console, errors, !settings.exec);
     let volumes = mount_all(root, boot, tmp, settings.root_disk.as_deref())

@@ -1,10 +1,10 @@
-//! `/dev`: the two devices that every shell user expects, `null` and `zero`.
+//! `/dev`: the devices that every shell user expects, `null`, `zero`, `random` and `urandom`.
 //!
 //! They are known by their full paths, without a walk, since scripts open `/dev/null` all the time.
 //! Who goes there by another path, or lists the directory, finds them in a file system of this
 //! domain's own, like `/proc`.
 
-use interfaces::{FileKind, FsError, FsStatistics, Metadata, RVec, Text};
+use interfaces::{Errno, FileKind, FsError, FsStatistics, Handle, Metadata, RVec, Random, Text};
 use readonly::{ROOT, Tree};
 
 /// One of the devices.
@@ -14,10 +14,23 @@ pub enum Special {
     Null,
     /// Reads as zeros, takes everything.
     Zero,
+    /// Reads as random numbers, takes everything and makes nothing of it: the system's source needs
+    /// no help, and a program's would be none that others may trust.
+    Random,
+    /// The same. Where it differs elsewhere, it is older and worse.
+    Urandom,
 }
 
+/// Most bytes of random numbers in one read.
+const MOST_RANDOM: usize = 65_536;
+
 /// All of them, with the names that they have in the directory.
-const ALL: [(&str, Special); 2] = [("null", Special::Null), ("zero", Special::Zero)];
+const ALL: [(&str, Special); 4] = [
+    ("null", Special::Null),
+    ("zero", Special::Zero),
+    ("random", Special::Random),
+    ("urandom", Special::Urandom),
+];
 
 impl Special {
     /// The device at this path, if it is one's.
@@ -38,12 +51,25 @@ impl Special {
     }
 
     /// What is read into `buffer`.
-    pub fn read(self, mut buffer: RVec<u8>) -> RVec<u8> {
+    ///
+    /// # Errors
+    /// `Device` where random numbers are asked for and `random` is none, or has none.
+    pub fn read(
+        self,
+        mut buffer: RVec<u8>,
+        random: Option<&Handle<dyn Random>>,
+    ) -> Result<RVec<u8>, Errno> {
         match self {
-            Special::Null => buffer.truncated(0),
+            Special::Null => Ok(buffer.truncated(0)),
             Special::Zero => {
                 buffer.fill(0);
-                buffer
+                Ok(buffer)
+            }
+            Special::Random | Special::Urandom => {
+                let random = random.ok_or(Errno::Fs(FsError::Device))?;
+                let count = buffer.len().min(MOST_RANDOM);
+                let filled = random.fill(buffer.truncated(count));
+                filled.map_err(|_| Errno::Fs(FsError::Device))
             }
         }
     }
@@ -108,9 +134,8 @@ impl Tree for Devices {
     }
 
     /// What is opened here is a device and not read through this.
-    fn read(&self, file: u64, _offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
-        let special = Special::numbered(file).ok_or(FsError::NotFound)?;
-        Ok(special.read(buffer))
+    fn read(&self, _file: u64, _offset: u64, _buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
+        Err(FsError::Device)
     }
 
     fn statistics(&self) -> FsStatistics {

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::{log, time};
-use interfaces::{AnyHandle, Disks, Errno, Handle, Loader, Monitor, ProcessInfo, Text};
+use interfaces::{AnyHandle, Disks, Errno, Handle, Loader, Monitor, ProcessInfo, Random, Text};
 
 use crate::images::Images;
 use crate::input;
@@ -41,6 +41,8 @@ pub struct Granted {
     pub disks: Option<Handle<dyn Disks>>,
     /// What programs may ask for.
     pub services: Named,
+    /// Random numbers, for `/dev/random`.
+    pub random: Option<Handle<dyn Random>>,
 }
 
 /// The personality.
@@ -70,6 +72,11 @@ impl System {
     pub fn disks(&self, process: &Process, service: &str) -> Option<&Handle<dyn Disks>> {
         let granted = self.settings.granted(process.image.as_str(), service);
         self.granted.disks.as_ref().filter(|_| granted)
+    }
+
+    /// Random numbers, if there are any.
+    pub fn random(&self) -> Option<&Handle<dyn Random>> {
+        self.granted.random.as_ref()
     }
 
     /// A view of all domains, if there is one.
