@@ -18,6 +18,7 @@ mod crashes;
 mod deadlines;
 mod events;
 mod forks;
+mod frames;
 mod gauge;
 mod handles;
 mod hostile;
@@ -103,7 +104,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 25] = [
+    let groups: [&[Test]; 26] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -117,6 +118,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         random::TESTS,
         spaces::TESTS,
         forks::TESTS,
+        frames::TESTS,
         ring3::TESTS,
         budgets::TESTS,
         limits::TESTS,
