@@ -66,7 +66,9 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     ) -> Result<u64> {
         let range = self.range(first, count)?;
         let mut ended = 0;
-        for page in range {
+        // From behind: so what is taken out of the list of a run stands at the end of it, and the
+        // rest of the run is not moved for each page.
+        for page in range.rev() {
             let mut state = self.state.lock();
             let at = state.cleaned.binary_search_by_key(&page, |(page, _)| *page);
             let Ok(at) = at else {
