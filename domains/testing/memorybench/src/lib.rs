@@ -1,15 +1,19 @@
 //! `memorybench`: does the work of `cargo xtask bench memory` (see `lib/testing/memorywork`) with a
-//! memory object.
+//! memory object, and with address spaces.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod spaces;
+
 use domain_rt::time;
 use interfaces::{
-    Handle, MemoryError, MemoryObjects, RVec, RpcError, VmoFill, VmoOwner, VmoRights, VmoView,
+    AddressSpaces, Handle, MemoryError, MemoryObjects, RVec, RpcError, VmoFill, VmoOwner,
+    VmoRights, VmoView,
 };
 use memorywork::{Memory, PAGE, PAGES};
+use spaces::Spaces;
 use ulib::{Env, Process, Program, RpcResult, Stop, println};
 
 /// The entry of the program.
@@ -30,6 +34,15 @@ fn main(env: &Env) -> Result<i32, Stop> {
         }
     });
     done.map_err(stop)?;
+    printed?;
+    let spaces = Spaces::new(env.service::<dyn AddressSpaces>("spaces")?, objects);
+    let mut printed = Ok(());
+    let done = spaces.run(&mut |name, value| {
+        if printed.is_ok() {
+            printed = println!(env, "{}", memorywork::line(name, value));
+        }
+    });
+    done.map_err(|error| Stop::about(b"memorybench", spaces::rpc(error)))?;
     printed.map(|()| env.status())
 }
 

@@ -1,19 +1,22 @@
-//! `bench memory`: reads and writes of a memory object by a domain, beside `pread` and `pwrite` of
-//! a file of tmpfs on Debian's kernel.
+//! `bench memory`: what memory objects and address spaces take a domain, beside the nearest that
+//! Debian's kernel has: `pread` and `pwrite` of a file of tmpfs, `mmap`, `fork`, and two `mprotect`
+//! for a clean of what is mapped twice.
 //!
 //! Both systems boot in the same machine with one processor, whose clock counts the guest's
-//! instructions (`-icount shift=0`), and do the work of `lib/testing/memorywork`.
+//! instructions (`-icount shift=0`), and do the work of `lib/testing/memorywork` and, with spaces,
+//! that of `domains/testing/memorybench` and `lab/peers/spaces/work.c`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memorywork::{LINES, parse_line};
+use memorywork::{LINES, LINES_OF_SPACES, parse_line};
 
 use super::figure::Figure;
 use super::side::{counting, peer_words, write_rows};
-use crate::peer::{self, Peer};
+use crate::peer;
 use machine::qemu::{Machine, exec_word};
 use machine::session::Session;
 use trefoil_gate::project::Project;
@@ -43,13 +46,20 @@ pub fn memory(project: &Project) -> Result<Vec<Figure>> {
     let line = exec_word("/boot/testing/memorybench");
     ours.words.extend([line, "panic=off".into()]);
     let debian = peer::debian(project)?;
-    let archive = peer_archive(project, &debian, &folder)?;
-    let mut theirs = counting(&debian.kernel, &folder, archive);
-    theirs.words = peer_words();
-    tool::step("counting what memory objects take");
-    let own = measure(&ours)?;
+    tool::step("counting what memory objects and address spaces take");
+    let own = measure(&ours, LINES + LINES_OF_SPACES)?;
     tool::step("counting what Debian's kernel takes");
-    let other = measure(&theirs)?;
+    let mut other = Vec::new();
+    for (program, lines) in [
+        (files_program(project)?, LINES),
+        (spaces_program(project, &folder)?, LINES_OF_SPACES),
+    ] {
+        let archive = folder.join("peer.cpio");
+        fs::write(&archive, debian.script_with(&program, SCRIPT, END)?)?;
+        let mut theirs = counting(&debian.kernel, &folder, archive);
+        theirs.words = peer_words();
+        other.extend(measure(&theirs, lines)?);
+    }
     let beside = |(name, value): &(String, f64)| {
         let peer = other.iter().find(|(other, _)| other == name);
         let (_, peer) = peer.with_context(|| format!("Debian did not count {name}"))?;
@@ -61,7 +71,7 @@ pub fn memory(project: &Project) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The manifest in which the program is handed memory objects.
+/// The manifest in which the program is handed memory objects and address spaces.
 fn with_objects(text: &str) -> Result<String> {
     ensure!(
         text.contains(SECTION),
@@ -69,14 +79,14 @@ fn with_objects(text: &str) -> Result<String> {
     );
     let text = text.replacen(
         SECTION,
-        &format!("{SECTION}objects = \"kernel.objects\"\n"),
+        &format!("{SECTION}objects = \"kernel.objects\"\nspaces = \"kernel.spaces\"\n"),
         1,
     );
-    Ok(text + "\n[program.memorybench]\nservices = [\"objects\"]\n")
+    Ok(text + "\n[program.memorybench]\nservices = [\"objects\", \"spaces\"]\n")
 }
 
-/// The peer's initial disk with the program that does the work.
-fn peer_archive(project: &Project, peer: &Peer, folder: &Path) -> Result<PathBuf> {
+/// The peer's program for files.
+fn files_program(project: &Project) -> Result<Vec<u8>> {
     let target = project.out.join("cargo-peer");
     let mut command = setup::toolchain()?.cargo(project);
     command.args(["build", "--quiet", "--release", "--package"]);
@@ -84,24 +94,33 @@ fn peer_archive(project: &Project, peer: &Peer, folder: &Path) -> Result<PathBuf
     command.env("CARGO_TARGET_DIR", &target);
     command.env("RUSTFLAGS", "-C target-feature=+crt-static");
     tool::run(&mut command)?;
-    let program = fs::read(target.join(TARGET).join("release/linux-memory"))?;
-    let archive = folder.join("peer.cpio");
-    fs::write(&archive, peer.script_with(&program, SCRIPT, END)?)?;
-    Ok(archive)
+    Ok(fs::read(target.join(TARGET).join("release/linux-memory"))?)
 }
 
-/// Has `machine` do the work: name and instructions.
-fn measure(machine: &Machine) -> Result<Vec<(String, f64)>> {
+/// The peer's program for spaces.
+fn spaces_program(project: &Project, folder: &Path) -> Result<Vec<u8>> {
+    let program: PathBuf = folder.join("spaces");
+    let mut command = Command::new(tool::need("gcc", "gcc")?);
+    command
+        .args(["-O2", "-Wall", "-static", "-o"])
+        .arg(&program);
+    command.arg(project.root.join("lab/peers/spaces/work.c"));
+    tool::run(&mut command)?;
+    Ok(fs::read(program)?)
+}
+
+/// Has `machine` do the work, which tells so many `lines`: name and instructions.
+fn measure(machine: &Machine, lines: usize) -> Result<Vec<(String, f64)>> {
     let mut session = Session::start(machine, false)?;
     session.end(LIMIT)?;
     let screen = session.screen();
-    let lines = screen.lines().filter_map(parse_line);
-    let values: Vec<_> = lines
+    let told = screen.lines().filter_map(parse_line);
+    let values: Vec<_> = told
         .map(|(name, value)| (name.to_string(), value))
         .collect();
     ensure!(
-        values.len() == LINES,
-        "{} figures in place of {LINES}\n{}",
+        values.len() == lines,
+        "{} figures in place of {lines}\n{}",
         values.len(),
         session.report()
     );
@@ -117,11 +136,11 @@ mod tests {
         let text = "[services]\nmonitor = \"kernel.monitor\"\n[program.domains]\nservices = []\n";
         let text = with_objects(text).expect("it has the section");
         assert!(
-            text.contains("[services]\nobjects = \"kernel.objects\"\n"),
+            text.contains("[services]\nobjects = \"kernel.objects\"\nspaces = \"kernel.spaces\"\n"),
             "{text}"
         );
         assert!(
-            text.ends_with("[program.memorybench]\nservices = [\"objects\"]\n"),
+            text.ends_with("[program.memorybench]\nservices = [\"objects\", \"spaces\"]\n"),
             "{text}"
         );
         assert!(with_objects("[boot]\n").is_err());

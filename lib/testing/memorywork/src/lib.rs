@@ -22,6 +22,8 @@ const CALLS: u64 = 512;
 const ROUNDS: u64 = 40;
 /// Lines that [`run`] tells.
 pub const LINES: usize = 6;
+/// Lines that are told of address spaces, which are none of this crate's.
+pub const LINES_OF_SPACES: usize = 6;
 
 /// Memory that several programs may share, and that is reached by calls.
 pub trait Memory {
@@ -118,7 +120,7 @@ pub fn run<M: Memory>(memory: &mut M, tell: &mut dyn FnMut(String)) -> Result<()
 }
 
 /// A figure as a line.
-fn line(name: &str, value: u64) -> String {
+pub fn line(name: &str, value: u64) -> String {
     format!("memorybench instructions \"{name}\" {value}")
 }
 
