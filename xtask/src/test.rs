@@ -191,7 +191,10 @@ fn host(
 pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
     match rules::zone(project, package) {
         Zone::Library | Zone::Host | Zone::Abi | Zone::Interfaces | Zone::Runtime => true,
-        Zone::Kernel => matches!(package.name.as_str(), "isolation" | "framework" | "faults"),
+        Zone::Kernel => matches!(
+            package.name.as_str(),
+            "isolation" | "framework" | "services" | "faults"
+        ),
         Zone::Policy => true,
         // Its tests call no function of the kernel, which is not there on the host.
         Zone::DomainLibrary => package.name == "respawn",
