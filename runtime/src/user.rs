@@ -36,3 +36,17 @@ pub fn write<I: ?Sized + Interface>(space: &Handle<I>, to: u64, bytes: &[u8]) ->
     // SAFETY: as above; nobody writes to the bytes.
     unsafe { (api().user_write)(space.as_raw().data, to, data, length) }
 }
+
+/// Puts `new` into the word of a program's memory at `at` if it holds `old`, in one step, whatever
+/// the program does meanwhile; what it held. `None`: the program may not write there now, or `at`
+/// is no multiple of four. Else as [`read`].
+pub fn compare_exchange<I: ?Sized + Interface>(
+    space: &Handle<I>,
+    at: u64,
+    old: u32,
+    new: u32,
+) -> Option<u32> {
+    // SAFETY: the handle is live while it is borrowed.
+    let found = unsafe { (api().user_cas32)(space.as_raw().data, at, old, new) };
+    u32::try_from(found).ok()
+}

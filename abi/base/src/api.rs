@@ -27,6 +27,9 @@ pub const WAIT_INTERRUPTED: u32 = 3;
 /// [`Api::spawn`]: the deadline is refused.
 pub const SPAWN_REFUSED: u64 = u64::MAX;
 
+/// [`Api::user_cas32`]: nothing was compared. No word holds it.
+pub const CAS_FAULT: u64 = u64::MAX;
+
 /// The table of kernel functions.
 ///
 /// # Safety
@@ -149,6 +152,12 @@ pub struct Api {
     /// and nobody writes to them.
     pub user_write:
         unsafe extern "C" fn(space: *const u8, at: u64, bytes: *const u8, length: usize) -> usize,
+    /// Puts `new` into the word at the program's address `at`, a multiple of four, if it holds
+    /// `old`. What it held, or [`CAS_FAULT`]: the program may not write there now.
+    ///
+    /// # Safety
+    /// `space` is the data pointer of a live handle.
+    pub user_cas32: unsafe extern "C" fn(space: *const u8, at: u64, old: u32, new: u32) -> u64,
 }
 
 /// What the kernel passes to the entry point of a domain image.

@@ -21,6 +21,7 @@ pub(super) static TESTS: &[Test] = &[
     ("user-copies-stop-where-the-program-would", stops),
     ("user-copies-reach-no-kernel-memory", ends),
     ("user-copies-end-with-the-right-to-write", revoked),
+    ("user-words-are-exchanged", words),
 ];
 
 /// What `act` gives with the table of `space` loaded, and interrupts off, so that it stays so.
@@ -193,5 +194,34 @@ fn revoke(space: &VmSpace, copies: &AtomicUsize) -> Result<(), String> {
         let given = space.protect(STACK, 1, UserProt::READ_WRITE);
         check!(given == Ok(1), "{given:?}");
     }
+    Ok(())
+}
+
+/// A word is compared and exchanged in a program's memory alone, where the program may write.
+fn words() -> Result<(), String> {
+    let space = space()?;
+    for (at, old, found) in [
+        (0, 0, Ok(0)),
+        (0, 0, Ok(9)),
+        (0, 9, Ok(9)),
+        (4092, 1, Ok(0)),
+    ] {
+        let seen = space.exchange(STACK + at, old, 9);
+        check!(seen == found, "{seen:?} for {old} at {at}");
+    }
+    let code = space.exchange(CODE, 0, 9);
+    check!(code == Err(VmError::Denied), "code: {code:?}");
+    let none = space.exchange(STACK_TOP, 0, 9);
+    check!(none == Err(VmError::NotMapped), "no page: {none:?}");
+    let kernel = AtomicUsize::new(0);
+    let address = core::ptr::from_ref(&kernel) as usize;
+    for at in [address, STACK + 1, USER_END, usize::MAX - 3, 1 << 63] {
+        let seen = space.exchange(at, 0, 9);
+        check!(seen == Err(VmError::BadAddress), "{at:x}: {seen:?}");
+    }
+    check!(
+        kernel.load(Ordering::Relaxed) == 0,
+        "the kernel's memory was written to"
+    );
     Ok(())
 }

@@ -211,6 +211,11 @@ impl Platform for Machine {
         unsafe { crate::space::write(space, at, bytes) }
     }
 
+    unsafe fn exchange_user(&self, space: *const u8, at: u64, old: u32, new: u32) -> Option<u32> {
+        // SAFETY: by the caller's duty.
+        unsafe { crate::space::exchange(space, at, old, new) }
+    }
+
     fn yield_now(&self) {
         task::yield_now();
     }

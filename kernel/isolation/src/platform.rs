@@ -225,6 +225,14 @@ pub trait Platform: Sync {
     unsafe fn write_user(&self, _space: *const u8, _at: u64, _bytes: &[u8]) -> usize {
         0
     }
+    /// Puts `new` into a word of a program's memory if it holds `old`; what it held. `None` where
+    /// the program may not write now, where no word begins, and on a platform without ring 3.
+    ///
+    /// # Safety
+    /// As of [`read_user`](Self::read_user).
+    unsafe fn exchange_user(&self, _space: *const u8, _: u64, _: u32, _: u32) -> Option<u32> {
+        None
+    }
     /// Lets another thread run.
     fn yield_now(&self);
     /// Nanoseconds that the running thread has been on a processor so far.

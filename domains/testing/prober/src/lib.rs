@@ -39,6 +39,7 @@ mod timers;
 mod times;
 mod tracer;
 mod traces;
+mod words;
 
 use alloc::string::String;
 use domain_rt::{log, thread};
@@ -104,7 +105,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 26] = [
+    let groups: [&[Test]; 27] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -120,6 +121,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         forks::TESTS,
         frames::TESTS,
         ring3::TESTS,
+        words::TESTS,
         budgets::TESTS,
         limits::TESTS,
         threads::TESTS,

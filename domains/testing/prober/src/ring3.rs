@@ -29,7 +29,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Where the code is.
-const CODE: u64 = 0x10_0000;
+pub const CODE: u64 = 0x10_0000;
 
 const EXECUTE: Protection = Protection {
     execute: true,
@@ -43,15 +43,15 @@ const LOOP: [u8; 2] = [0xeb, 0xfe];
 type Space = Handle<dyn AddressSpace>;
 
 /// A program in a space of its own.
-struct Program {
-    space: Space,
-    thread: Handle<dyn UserThread>,
-    registers: UserRegisters,
+pub struct Program {
+    pub space: Space,
+    pub thread: Handle<dyn UserThread>,
+    pub registers: UserRegisters,
 }
 
 impl Program {
     /// One with this code; none where there is no ring 3.
-    fn new(lab: &Lab, code: &[u8]) -> Result<Option<Program>, String> {
+    pub fn new(lab: &Lab, code: &[u8]) -> Result<Option<Program>, String> {
         let Some(space) = space(lab)? else {
             return Ok(None);
         };
@@ -72,7 +72,8 @@ impl Program {
         }))
     }
 
-    fn run(&mut self) -> UserEvent {
+    /// Runs until it traps.
+    pub fn run(&mut self) -> UserEvent {
         user::run(&self.thread, &mut self.registers)
     }
 }
@@ -327,7 +328,7 @@ fn forbidden(lab: &Lab) -> Verdict {
 }
 
 /// An object of this domain that claims to be a thread.
-struct Fake;
+pub struct Fake;
 
 impl UserThread for Fake {
     fn kick(&self) -> RpcResult<()> {

@@ -133,6 +133,7 @@ const _: () = {
     let _: unsafe fn(usize, &mut [u8]) = untyped::copy_out;
     let _: unsafe fn(usize, &[u8]) = untyped::copy_in;
     let _: unsafe fn(usize, usize, usize) = untyped::copy;
+    let _: unsafe fn(usize, u32, u32) -> u32 = untyped::exchange;
     let _: fn() -> bool = untyped::can_copy_program;
     let _: unsafe fn(usize, usize, usize) -> usize = untyped::copy_program;
 };

@@ -50,6 +50,20 @@ impl VmSpace {
         }
     }
 
+    /// Puts `new` into a word of user memory that the program can write to now, if it holds `old`;
+    /// what it held. It lies at a multiple of four, so in one page.
+    pub fn exchange(&self, address: usize, old: u32, new: u32) -> Result<u32, VmError> {
+        if !address.is_multiple_of(size_of::<u32>()) {
+            return Err(VmError::BadAddress);
+        }
+        let mut found = old;
+        self.with_page(address, Entry::is_writable, |at| {
+            // SAFETY: as in `write_pages`; the word ends with the page at the latest.
+            found = unsafe { untyped::exchange(at, old, new) };
+        })?;
+        Ok(found)
+    }
+
     #[cold]
     fn read_pages(&self, address: usize, bytes: &mut [u8]) -> (usize, Result<(), VmError>) {
         pages(address, bytes.len(), |at, part| {

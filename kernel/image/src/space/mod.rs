@@ -470,6 +470,17 @@ pub unsafe fn write(handle: *const u8, at: u64, bytes: &[u8]) -> usize {
     })
 }
 
+/// Puts `new` into a word of the program whose space is behind a handle, if it holds `old`; what it
+/// held. `None`: it may not write there now, or it is no word.
+///
+/// # Safety
+/// As of [`read`].
+pub unsafe fn exchange(handle: *const u8, at: u64, old: u32, new: u32) -> Option<u32> {
+    // SAFETY: by the caller's duty.
+    let SpaceObject(space) = unsafe { kernel_object_at(handle) }?;
+    space.vm.exchange(at as usize, old, new).ok()
+}
+
 impl Space {
     /// Copies from the program; how many bytes before the first page that is not ready.
     fn read(&self, at: u64, bytes: &mut [u8]) -> Result<u64, SpaceError> {

@@ -19,7 +19,8 @@ use crate::memory::heap::OBJECTS;
 use crate::platform::{Deadline, WaitResult, platform};
 use abi::RpcError;
 use abi::api::{
-    Api, NO_DEADLINE, SPAWN_REFUSED, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN,
+    Api, CAS_FAULT, NO_DEADLINE, SPAWN_REFUSED, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT,
+    WAIT_WOKEN,
 };
 use abi::user::{UserEvent, UserRegisters};
 use core::ptr::{NonNull, null_mut};
@@ -50,6 +51,7 @@ pub const API: Api = Api {
     user_run,
     user_read,
     user_write,
+    user_cas32,
 };
 
 /// What every function does first that only a domain's own code calls: a thread of a dead domain
@@ -270,6 +272,13 @@ unsafe extern "C" fn user_write(
     check_stack();
     // SAFETY: as above.
     unsafe { platform().write_user(space, at, from_raw_parts(bytes, length)) }
+}
+
+unsafe extern "C" fn user_cas32(space: *const u8, at: u64, old: u32, new: u32) -> u64 {
+    check_stack();
+    // SAFETY: as above.
+    let found = unsafe { platform().exchange_user(space, at, old, new) };
+    found.map_or(CAS_FAULT, u64::from)
 }
 
 extern "C" fn self_id() -> u32 {

@@ -48,6 +48,20 @@ pub(crate) unsafe fn copy(from: usize, to: usize, count: usize) {
     }
 }
 
+/// Puts `new` into a word of untyped memory if it holds `old`; what it held. Nobody sees a part.
+///
+/// # Safety
+/// The four bytes at `at` must be mapped writable, in one page, and nothing but untyped memory.
+pub(crate) unsafe fn exchange(at: usize, old: u32, new: u32) -> u32 {
+    let found;
+    // SAFETY: the caller vouches for the word.
+    unsafe {
+        asm!("lock cmpxchg dword ptr [{at}], {new:e}", at = in(reg) at, new = in(reg) new,
+            inout("eax") old => found, options(nostack));
+    };
+    found
+}
+
 /// Whether [`copy_program`] may be used: where SMAP is on, it alone is let through.
 #[inline]
 pub(crate) fn can_copy_program() -> bool {
