@@ -140,7 +140,14 @@ impl Slot {
     /// # Panics
     /// If the frame is not in use as `kind`.
     pub fn release(&self, kind: FrameKind) -> bool {
-        let mut value = self.0.load(Ordering::Relaxed);
+        // Nearly always there is one owner, and nobody else at it.
+        let alone = (kind as u64) << KIND_SHIFT | 1;
+        let Err(mut value) =
+            self.0
+                .compare_exchange(alone, BUSY, Ordering::AcqRel, Ordering::Relaxed)
+        else {
+            return true;
+        };
         loop {
             if value == FROZEN {
                 core::hint::spin_loop();
