@@ -204,6 +204,18 @@ impl Frames {
         slot(self.first).expect("owned frames have slots").owners()
     }
 
+    /// Parts with the first of them, if there is one.
+    pub fn split_first(&mut self) -> Option<Self> {
+        let rest = self.count.checked_sub(1)?;
+        let (first, count) = (self.first, 1);
+        (self.first, self.count) = (first + 1, rest);
+        Some(Self {
+            first,
+            count,
+            kind: self.kind,
+        })
+    }
+
     /// Their address in the direct map.
     pub fn pointer(&self) -> NonNull<u8> {
         NonNull::new(phys_to_virt(self.physical()) as *mut u8).expect("the direct map is not at 0")

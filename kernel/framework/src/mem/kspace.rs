@@ -19,6 +19,8 @@ use crate::spin::IrqLock;
 
 /// Pages of kernel space: one top-level entry, 512 GiB.
 const KSPACE_PAGES: usize = 1 << 27;
+/// Frames that a region asks for at once, as long as there are so many in a row.
+const FRAMES_AT_ONCE: usize = 16;
 /// Pages of 2 MiB.
 const LARGE_PAGES: usize = 512;
 
@@ -117,21 +119,29 @@ pub fn map_region(pages: usize) -> Result<Region, NoMemory> {
         addresses: Addresses::take(pages, 1)?,
         mapped: 0,
     };
+    let mut run = FRAMES_AT_ONCE;
     while region.mapped < pages {
-        region.map_next()?;
+        let count = run.min(pages - region.mapped);
+        match Frames::alloc_zeroed(count, FrameKind::Kspace) {
+            Some(frames) => region.map_next(frames)?,
+            // There may be as many, but not in a row.
+            None if run > 1 => run /= 2,
+            None => return Err(NoMemory),
+        }
     }
     Ok(region)
 }
 
 impl Region {
-    /// Maps one more page.
-    fn map_next(&mut self) -> Result<(), NoMemory> {
-        let frame = Frames::alloc_zeroed(1, FrameKind::Kspace).ok_or(NoMemory)?;
-        let address = self.addresses.page(self.mapped);
+    /// Maps these as the next pages, each of which is freed by itself later.
+    fn map_next(&mut self, mut frames: Frames) -> Result<(), NoMemory> {
         let rights = Prot::ReadWrite.rights();
-        map(address, frame.physical(), PAGE_SIZE, rights, 1)?;
-        frame.into_raw();
-        self.mapped += 1;
+        while let Some(frame) = frames.split_first() {
+            let address = self.addresses.page(self.mapped);
+            map(address, frame.physical(), PAGE_SIZE, rights, 1)?;
+            frame.into_raw();
+            self.mapped += 1;
+        }
         Ok(())
     }
 
