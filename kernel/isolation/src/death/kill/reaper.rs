@@ -53,8 +53,10 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
     };
     patience.last = seen;
     let left = reap(patience);
-    // Who waits for the memory of the dead does not wait for lines of the log.
-    stack::tell();
+    // Neither the next instance nor who waits for memory waits for lines of the log.
+    if stack::waits() {
+        queues::wake_helper();
+    }
     let helpers_wait = patience.look_after_helpers();
     let pause = left.unwrap_or(0).max(patience.pause);
     let deadline = (left.is_some() || helpers_wait).then(|| platform().now() + pause);
