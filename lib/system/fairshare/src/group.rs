@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::{GROUP_WEIGHTS, NORMAL_WEIGHT, PERIOD, scaled};
+use crate::{GROUP_WEIGHTS, NORMAL_WEIGHT, PERIOD, ROUND, SHORTEST_SLICE, SLICE, scaled};
 
 /// What a group gets. Any value is allowed and brought into bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +110,13 @@ impl Group {
         let _ = self
             .active
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// For how long one of its threads runs while others wait: the shorter the more there are for
+    /// each processor.
+    pub(crate) fn slice(&self, online: usize) -> u64 {
+        let active = u64::from(self.active.load(Ordering::Relaxed));
+        (ROUND * online as u64 / active.max(1)).clamp(SHORTEST_SLICE, SLICE)
     }
 
     /// Its threads have run `used` nanoseconds until `now`.

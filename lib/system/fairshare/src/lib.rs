@@ -46,6 +46,10 @@ pub const MOST_GROUPS: usize = 1024;
 pub const NORMAL_WEIGHT: u32 = 1024;
 /// Longest time in nanoseconds that a thread runs while others wait.
 pub const SLICE: u64 = 2_000_000;
+/// The same where a group has so many threads that all would have their turn too seldom.
+pub const SHORTEST_SLICE: u64 = 750_000;
+/// In this time all threads of a group shall have their turn, if slices of that length allow it.
+const ROUND: u64 = 12_000_000;
 /// Nanoseconds over which limits of groups hold.
 pub const PERIOD: u64 = 100_000_000;
 /// No moment.

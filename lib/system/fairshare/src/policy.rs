@@ -199,7 +199,8 @@ impl<C> Policy<C> {
         self.follow(task, &asked);
         let group = &self.groups[asked.group()];
         group.charge(used, at.now);
-        let cut_short = get(task, Word::Slice) + used < SLICE;
+        let cut_short =
+            left == Left::Preempted && get(task, Word::Slice) + used < slice_of(task, group, at);
         set(task, Word::Slice, get(task, Word::Slice) + used);
         match asked.class {
             Class::Fair => {
@@ -223,6 +224,15 @@ impl<C> Policy<C> {
             set(task, Word::Counted, 0);
             set(task, Word::Waited, at.now);
         }
+    }
+}
+
+/// For how long a thread runs while others wait. One that was in a service when it was taken off
+/// has all there is: others may wait for what it holds.
+fn slice_of<T: Task>(task: &T, group: &Group, at: Moment) -> u64 {
+    match get(task, Word::Flags) & SERVICE {
+        0 => group.slice(at.online),
+        _ => SLICE,
     }
 }
 
@@ -401,7 +411,7 @@ impl<C> Policy<C> {
                     self.floor.fetch_max(group.now(), Ordering::Relaxed);
                 }
                 let quota = group.left(at.now).unwrap_or(NEVER);
-                quota.min(SLICE.saturating_sub(get(task, Word::Slice)))
+                quota.min(slice_of(task, group, at).saturating_sub(get(task, Word::Slice)))
             }
             _ => SLICE,
         };
@@ -474,7 +484,7 @@ impl<C> Policy<C> {
             return None;
         }
         let urgent = processor.urgent.load(Ordering::Relaxed);
-        let rest = SLICE.saturating_sub(get(task, Word::Slice));
+        let rest = slice_of(task, group, at).saturating_sub(get(task, Word::Slice));
         if !urgent && !held && rest >= POLL && processor.next() > group.now() {
             return Some(at.now + rest);
         }

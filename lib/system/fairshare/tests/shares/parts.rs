@@ -1,6 +1,6 @@
 //! Which part of the processors a group has, and a thread of it.
 
-use fairshare::{Attributes, SLICE};
+use fairshare::{Attributes, SHORTEST_SLICE, SLICE};
 use std::sync::atomic::Ordering;
 
 use crate::sim::{Does, MS, Machine, Random, SECOND, near, of, ran, spin, total};
@@ -205,6 +205,70 @@ fn nobody_starves_and_no_processor_idles_while_others_wait() {
             machine.wasted
         );
     }
+}
+
+#[test]
+fn many_threads_of_a_group_have_equal_parts_soon() {
+    // Five milliseconds for each: two slices more or less would be 40 % of that, and with slices of
+    // 2 ms were.
+    for (count, online) in [(1000, 1), (1000, 2), (300, 1), (100, 4)] {
+        let mut machine = Machine::new(online, 7);
+        let threads = spin(&mut machine, 1, count);
+        machine.run(5 * MS * count as u64 / online as u64);
+        for thread in &threads {
+            let off = ran(thread).abs_diff(5 * MS);
+            assert!(off <= SHORTEST_SLICE, "{count} on {online}: {off}");
+        }
+        let slices = 5 * MS / SHORTEST_SLICE + 1;
+        let most = slices * count as u64 + 2 * online as u64;
+        assert!(machine.switches <= most, "{} switches", machine.switches);
+    }
+}
+
+#[test]
+fn two_groups_on_two_processors_have_equal_parts_beside_what_interrupts_one() {
+    // What the system has to do besides comes to one processor alone: a console, a clock.
+    for (seed, work) in (1..=12).flat_map(|seed| [20_000, 300_000, MS].map(|work| (seed, work))) {
+        let mut machine = Machine::new(2, seed);
+        machine.group(3, 4096, 0);
+        let here = Attributes {
+            affinity: 1,
+            ..of(3)
+        };
+        machine.spawn(here, Does::Sleep(work, 4 * MS), false);
+        let threads = [1, 2].map(|group| spin(&mut machine, group, 1).remove(0));
+        machine.run(100 * MS);
+        let before = threads.each_ref().map(ran);
+        machine.run(2 * SECOND);
+        let [one, other] = [0, 1].map(|index| ran(&threads[index]) - before[index]);
+        assert!(
+            near(one, (one + other) / 2, 1.0),
+            "seed {seed}: {one} and {other}"
+        );
+    }
+}
+
+#[test]
+fn few_threads_have_long_slices() {
+    for (count, online) in [(2, 1), (6, 1), (12, 2)] {
+        let mut machine = Machine::new(online, 7);
+        spin(&mut machine, 1, count);
+        machine.run(SECOND);
+        let slices = SECOND / SLICE * online as u64;
+        let most = slices + 2 * online as u64;
+        assert!(machine.switches <= most, "{} switches", machine.switches);
+    }
+}
+
+#[test]
+fn a_group_of_many_threads_shortens_nobody_elses_slices() {
+    let mut machine = Machine::new(1, 7);
+    spin(&mut machine, 1, 1000);
+    spin(&mut machine, 2, 2);
+    machine.run(SECOND);
+    // Half of the time in slices of each length.
+    let most = SECOND / 2 / SHORTEST_SLICE + SECOND / 2 / SLICE + 4;
+    assert!(machine.switches <= most, "{} switches", machine.switches);
 }
 
 #[test]
