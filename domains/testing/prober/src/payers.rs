@@ -1,10 +1,13 @@
 //! Who pays for memory objects: their makers, also when they are dead, until another adopts them;
-//! and the place where a domain is started pays for what all its instances have left.
+//! and the place where a domain is started pays for what all its instances have left. And who pays
+//! for the threads of programs in ring 3.
 
 use crate::lab::{Lab, Victim, say, unlimited};
 use crate::objects::{PAGE, READ, canary, maker, read};
+use crate::spaces::space;
 use crate::{Test, Verdict, ensure};
 use alloc::string::String;
+use alloc::vec::Vec;
 use interfaces::{DomainSpec, Handle, VmoOwner};
 
 /// The tests of this file.
@@ -13,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("objects-limits-of-a-group", limits),
     ("objects-adopted-beyond-a-limit", adopted),
     ("objects-left-by-instances-count-together", left),
+    ("ring3-threads-are-charged", threads_in_ring3),
 ];
 
 fn spec(pages: u64) -> DomainSpec {
@@ -172,5 +176,27 @@ fn left(lab: &Lab) -> Verdict {
         let limit = lab.info(last.id)?.ok_or("it is gone")?.group_limit;
         ensure!(limit == 2 * LIMIT * PAGE, "a limit of {limit} bytes");
         last.end()
+    })
+}
+
+/// Threads of programs are charged to who asks for them, and given back with their handles.
+fn threads_in_ring3(lab: &Lab) -> Verdict {
+    const THREADS: u64 = 50;
+    // What FXSAVE writes, the least that any of them keeps.
+    const LEAST: u64 = 512;
+    let Some(space) = space(lab)? else {
+        return Ok(());
+    };
+    let own = || Ok::<_, String>(lab.info(domain_rt::self_id())?.ok_or("no self")?.note_bytes);
+    lab.conserves_memory(|| {
+        let before = own()?;
+        let threads: Result<Vec<_>, _> = (0..THREADS).map(|_| space.thread()).collect();
+        let threads = threads.map_err(say)?;
+        let charged = own()? - before;
+        ensure!(charged >= THREADS * LEAST, "{charged} bytes for {THREADS}");
+        drop(threads);
+        let left = own()? as i64 - before as i64;
+        ensure!(left == 0, "{left} bytes are left");
+        Ok(())
     })
 }
