@@ -1,0 +1,173 @@
+//! What is open: reading, writing, pipes, descriptors.
+
+use super::{O_CLOEXEC, Result};
+use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, EPIPE, SIGPIPE};
+use crate::files::{self, Open};
+use crate::memory::{self, PAGE};
+use crate::process::Process;
+use alloc::sync::Arc;
+use domain_rt::time;
+
+/// The most descriptors of a process.
+const MOST_FILES: usize = 256;
+/// The most bytes that one call moves.
+pub(super) const MOST_BYTES: u64 = 256 << 10;
+
+impl Process {
+    pub(super) fn seek(&self, descriptor: u64, to: u64, whence: u64) -> Result<u64> {
+        self.opened(descriptor)?.seek(to as i64, whence)
+    }
+
+    pub(super) fn duplicate(&mut self, descriptor: u64) -> Result<u64> {
+        let open = self.opened(descriptor)?;
+        self.place(open, 0, false)
+    }
+
+    /// What a descriptor leads to.
+    pub(super) fn opened(&self, descriptor: u64) -> Result<Arc<Open>> {
+        let slot = self.files.get(descriptor as usize).and_then(Option::as_ref);
+        slot.map(|(open, _)| open.clone()).ok_or(EBADF)
+    }
+
+    /// A descriptor for it, from `least` on.
+    pub(super) fn place(&mut self, open: Arc<Open>, least: usize, closes: bool) -> Result<u64> {
+        let free = (least..MOST_FILES).find(|at| self.files.get(*at).is_none_or(Option::is_none));
+        let at = free.ok_or(EMFILE)?;
+        if self.files.len() <= at {
+            self.files.resize(at + 1, None);
+        }
+        self.files[at] = Some((open, closes));
+        Ok(at as u64)
+    }
+
+    pub(super) fn read(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
+        let open = self.opened(descriptor)?;
+        self.with_buffer(count, |process, buffer| {
+            let count = open.read(process, buffer)?;
+            memory::write(&process.program.space, at, &buffer[..count])?;
+            Ok(count as u64)
+        })
+    }
+
+    pub(super) fn write(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
+        let open = self.opened(descriptor)?;
+        let written = self.with_buffer(count, |process, buffer| {
+            memory::read(&process.program.space, at, buffer)?;
+            open.write(process, buffer)
+        });
+        if written == Err(EPIPE) {
+            self.kill(self.id as i32, SIGPIPE)?;
+        }
+        written.map(|count| count as u64)
+    }
+
+    /// Lends a buffer for at most `count` bytes, the same each time unless they are many.
+    pub(super) fn with_buffer<T>(
+        &mut self,
+        count: u64,
+        act: impl FnOnce(&mut Self, &mut [u8]) -> Result<T>,
+    ) -> Result<T> {
+        let count = count.min(MOST_BYTES) as usize;
+        let mut buffer = core::mem::take(&mut self.buffer);
+        if buffer.len() < count {
+            let more = count - buffer.len();
+            buffer.try_reserve_exact(more).map_err(|_| ENOMEM)?;
+            buffer.resize(count, 0);
+        }
+        let result = act(self, &mut buffer[..count]);
+        if buffer.len() <= PAGE as usize {
+            self.buffer = buffer;
+        }
+        result
+    }
+
+    /// `writev`.
+    pub(super) fn write_pieces(&mut self, descriptor: u64, pieces: u64, count: u64) -> Result<u64> {
+        let mut done = 0;
+        for piece in 0..count.min(1024) {
+            let [at, length] = self.get(pieces + 16 * piece)?;
+            if length == 0 {
+                continue;
+            }
+            match self.write(descriptor, at, length) {
+                Ok(count) => done += count,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
+    /// `poll`: a list of descriptors with what is wanted (POLLIN 1, POLLOUT 4) and what there is.
+    pub(super) fn poll(&mut self, list: u64, count: u64, milliseconds: i32) -> Result<u64> {
+        let mut entries = alloc::vec![0_u64; count.min(MOST_FILES as u64) as usize];
+        for (index, entry) in entries.iter_mut().enumerate() {
+            *entry = memory::read_word(&self.program.space, list + 8 * index as u64)?;
+        }
+        let wait = milliseconds.max(0) as u64 * 1_000_000;
+        let deadline = (milliseconds >= 0).then(|| time::now().saturating_add(wait));
+        let is_ready = |entry: &u64| {
+            let open = self.opened(*entry & 0xffff_ffff);
+            (*entry as i32) >= 0 && open.is_ok_and(|open| open.is_ready(&self.ears))
+        };
+        let any = || entries.iter().any(is_ready).then_some(());
+        self.until_or(deadline, any)?;
+        let mut found = 0;
+        for entry in &mut entries {
+            let wanted = *entry >> 32 & 5;
+            let there = if is_ready(entry) { wanted } else { 0 };
+            found += u64::from(there != 0);
+            *entry = *entry & 0xffff_ffff_ffff | there << 48;
+        }
+        self.put(list, &entries)?;
+        Ok(found)
+    }
+
+    pub(super) fn close(&mut self, descriptor: u64) -> Result<u64> {
+        let slot = self
+            .files
+            .get_mut(descriptor as usize)
+            .and_then(Option::take);
+        slot.map(|_| 0).ok_or(EBADF)
+    }
+
+    pub(super) fn pipe(&mut self, at: u64, flags: u64) -> Result<u64> {
+        let closes = flags & O_CLOEXEC != 0;
+        let [read, write] = files::pipe();
+        let read = self.place(Arc::new(read), 0, closes)?;
+        let write = self.place(Arc::new(write), 0, closes);
+        let write = write.inspect_err(|_| drop(self.files[read as usize].take()))?;
+        self.put(at, &[read | write << 32])
+    }
+
+    pub(super) fn duplicate_to(&mut self, from: u64, to: u64, closes: bool) -> Result<u64> {
+        let open = self.opened(from)?;
+        if to as usize >= MOST_FILES {
+            return Err(EBADF);
+        }
+        if from != to {
+            let _ = self.close(to);
+            self.place(open, to as usize, closes)?;
+        }
+        Ok(to)
+    }
+
+    /// `fcntl`: duplicates, and whether `exec` closes.
+    pub(super) fn control(&mut self, descriptor: u64, what: u64, value: u64) -> Result<u64> {
+        let open = self.opened(descriptor)?;
+        match what {
+            0 | 1030 => self.place(open, value as usize, what == 1030),
+            1 => Ok(u64::from(matches!(
+                &self.files[descriptor as usize],
+                Some((_, true))
+            ))),
+            2 => {
+                self.files[descriptor as usize] = Some((open, value & 1 != 0));
+                Ok(0)
+            }
+            3 => Ok(2),
+            4 => Ok(0),
+            _ => Err(EINVAL),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The system calls (`asm/unistd_64.h`; their arguments as `man 2` has them), by subject.
+
+mod io;
+mod life;
+mod maps;
+mod paths;
+mod signalling;
+mod times;
+
+use crate::errno::{EINVAL, ENOSYS, ENOTTY, Error};
+use crate::memory;
+use crate::process::{After, Process};
+use alloc::vec::Vec;
+use domain_rt::time;
+
+/// The directory that is meant by no descriptor.
+const AT_FDCWD: i32 = -100;
+const AT_EMPTY_PATH: u64 = 0x1000;
+const O_CLOEXEC: u64 = 0x8_0000;
+
+type Result<T> = core::result::Result<T, Error>;
+
+/// What comes of a call if it is no value.
+enum Other {
+    Error(Error),
+    /// The registers are all set.
+    NoResult,
+    /// The program ends, with a status as `wait` has it.
+    End(i32),
+}
+
+impl Error {
+    /// As a program sees it.
+    pub fn result(self) -> u64 {
+        self.0.wrapping_neg()
+    }
+}
+
+impl Process {
+    /// Answers the program.
+    #[inline]
+    pub fn call(&mut self) -> After {
+        let r = self.program.registers;
+        let a = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9];
+        self.program.asked = r.rax;
+        self.program.registers.rax = match self.answer(r.rax, a) {
+            Ok(value) => value,
+            Err(Other::Error(error)) => error.result(),
+            Err(Other::NoResult) => return After::Run,
+            Err(Other::End(status)) => return After::End(status),
+        };
+        After::Run
+    }
+
+    /// What comes of a call by its number (`asm/unistd_64.h`). One table of all: to ask one part
+    /// after the other would take longer than many a call.
+    #[inline]
+    fn answer(&mut self, number: u64, a: [u64; 6]) -> core::result::Result<u64, Other> {
+        let result = match number {
+            0 => self.read(a[0], a[1], a[2]),
+            1 => self.write(a[0], a[1], a[2]),
+            2 => self.open(AT_FDCWD, a[0], a[1]),
+            3 => self.close(a[0]),
+            4 | 6 => self.stat(AT_FDCWD, a[0], a[1], 0),
+            5 => self.stat(a[0] as i32, 0, a[1], AT_EMPTY_PATH),
+            7 => self.poll(a[0], a[1], a[2] as i32),
+            8 => self.seek(a[0], a[1], a[2]),
+            9 => self.map(a[0], a[1], a[2], a[3]),
+            10 => memory::protect(&self.program.space, a[0], a[1], a[2]).map(|()| 0),
+            11 => memory::unmap(&self.program.space, a[0], a[1]).map(|()| 0),
+            12 => self.set_heap(a[0]),
+            13 => self.set_handler(a[0] as u32, a[1], a[2]),
+            14 => self.change_mask(a[0], a[1], a[2]),
+            15 => {
+                self.leave_handler();
+                return Err(Other::NoResult);
+            }
+            16 => self.opened(a[0]).and(Err(ENOTTY)),
+            20 => self.write_pieces(a[0], a[1], a[2]),
+            21 => self.look_up(AT_FDCWD, a[0]).map(|_| 0),
+            22 => self.pipe(a[0], 0),
+            28 | 102 | 104 | 107 | 108 | 273 => Ok(0),
+            32 => self.duplicate(a[0]),
+            33 => self.duplicate_to(a[0], a[1], false),
+            35 => self.sleep(0, 0, a[0]),
+            39 | 186 | 218 => Ok(self.id.into()),
+            56 => self.fork(a[0], a[1], a[3]),
+            57 | 58 => self.fork(0, 0, 0),
+            59 => {
+                // What it has replaced has no result.
+                self.exec(a[0], a[1], a[2]).map_err(Other::Error)?;
+                return Err(Other::NoResult);
+            }
+            60 | 231 => return Err(Other::End((a[0] as i32 & 0xff) << 8)),
+            61 => self.wait_child_for(a[0] as i32, a[1], a[2]),
+            62 => self.kill(a[0] as i32, a[1] as u32 & 63).map(|()| 0),
+            63 => self.name(a[0]),
+            72 => self.control(a[0], a[1], a[2]),
+            79 => self.put_path(a[0], a[1]),
+            80 => self.change_directory(a[0]),
+            89 | 267 => Err(EINVAL),
+            96 => self.put(a[0], &[time::wall_seconds(), 0]),
+            109 => self.set_group(a[0] as u32, a[1] as u32).map(|()| 0),
+            110 => Ok(self.parent().into()),
+            111 => self.group_of(0).map(u64::from),
+            112 => self.set_group(0, 0).map(|()| self.id.into()),
+            121 => self.group_of(a[0] as u32).map(u64::from),
+            130 => self.suspend(a[0]),
+            158 => self.set_segment(a[0], a[1]),
+            201 => Ok(time::wall_seconds()),
+            217 => self.entries(a[0], a[1], a[2]),
+            228 => self.clock(a[0], a[1]),
+            230 => self.sleep(a[0], a[1], a[2]),
+            257 => self.open(a[0] as i32, a[1], a[2]),
+            262 => self.stat(a[0] as i32, a[1], a[2], a[3]),
+            269 => self.look_up(a[0] as i32, a[1]).map(|_| 0),
+            292 => self.duplicate_to(a[0], a[1], a[2] & O_CLOEXEC != 0),
+            293 => self.pipe(a[0], a[1]),
+            318 => self.random_bytes(a[0], a[1]),
+            _ => Err(ENOSYS),
+        };
+        result.map_err(Other::Error)
+    }
+
+    /// Gets numbers from the program's memory.
+    pub(super) fn get<const COUNT: usize>(&self, at: u64) -> Result<[u64; COUNT]> {
+        let mut words = [[0; 8]; COUNT];
+        memory::read(&self.program.space, at, words.as_flattened_mut())?;
+        Ok(words.map(u64::from_le_bytes))
+    }
+
+    /// Puts numbers into the program's memory.
+    pub(super) fn put(&self, at: u64, words: &[u64]) -> Result<u64> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        memory::write(&self.program.space, at, &bytes)?;
+        Ok(0)
+    }
+}
