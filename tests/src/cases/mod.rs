@@ -31,6 +31,7 @@ mod shadows;
 mod shell;
 mod sources;
 mod steps;
+mod threads;
 mod times;
 mod tmp;
 mod trace;
@@ -80,6 +81,7 @@ pub fn all() -> Vec<Case> {
         scripts::CASES,
         exec::CASES,
         mini::CASES,
+        threads::CASES,
         console::CASES,
         manifests::CASES,
         changes::CASES,

@@ -9,6 +9,7 @@
 pub struct Error(pub u64);
 
 pub const ENOENT: Error = Error(2);
+pub const ESRCH: Error = Error(3);
 pub const EINTR: Error = Error(4);
 pub const ENOEXEC: Error = Error(8);
 pub const EBADF: Error = Error(9);
@@ -25,9 +26,10 @@ pub const ENOTTY: Error = Error(25);
 pub const ESPIPE: Error = Error(29);
 pub const EROFS: Error = Error(30);
 pub const EPIPE: Error = Error(32);
+pub const ERANGE: Error = Error(34);
 pub const ENAMETOOLONG: Error = Error(36);
 pub const ENOSYS: Error = Error(38);
-pub const ESRCH: Error = Error(3);
+pub const ETIMEDOUT: Error = Error(110);
 
 pub const SIGILL: u32 = 4;
 pub const SIGTRAP: u32 = 5;

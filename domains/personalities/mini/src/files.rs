@@ -1,8 +1,8 @@
 //! The tree of files, which is the boot archive, and what a process has open.
 
 use crate::errno::{EBADF, EISDIR, ENOMEM, ENOTDIR, EPIPE, EROFS, ESPIPE, Error};
-use crate::process::Process;
 use crate::signals::Ears;
+use crate::task::Task;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -168,13 +168,13 @@ impl PipeEnd {
     /// done.
     fn change(
         &self,
-        process: &Process,
+        task: &Task,
         mut act: impl FnMut(&mut Pipe) -> Result<usize, Blocked>,
     ) -> Result<usize, Error> {
-        process.until(|| {
+        task.until(|| {
             let mut watched = self.pipe.lock();
             match act(&mut watched.pipe) {
-                Err(Blocked::Wait) => watched.watch(&process.ears).err().map(Err),
+                Err(Blocked::Wait) => watched.watch(&task.ears).err().map(Err),
                 Err(Blocked::Broken) => Some(Err(EPIPE)),
                 Err(Blocked::NoMemory) => Some(Err(ENOMEM)),
                 Ok(count) => {
@@ -229,7 +229,7 @@ pub fn pipe() -> [Open; 2] {
 impl Open {
     /// Reads some bytes into `to`, which has room for as many as are wanted; how many, none at the
     /// end.
-    pub fn read(&self, process: &Process, to: &mut [u8]) -> Result<usize, Error> {
+    pub fn read(&self, task: &Task, to: &mut [u8]) -> Result<usize, Error> {
         match self {
             Open::Console(console) => {
                 let buffer = RVec::filled(0, to.len()).map_err(|_| ENOMEM)?;
@@ -243,18 +243,18 @@ impl Open {
             }
             Open::File(file, position) => {
                 let at = position.load(Ordering::Relaxed);
-                let bytes = process.system.files.read(*file, at, to.len())?;
+                let bytes = task.process.system.files.read(*file, at, to.len())?;
                 position.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 put(&bytes, to)
             }
             Open::Directory(..) => Err(EISDIR),
-            Open::Pipe(end) if end.end == End::Read => end.change(process, |pipe| pipe.read(to)),
+            Open::Pipe(end) if end.end == End::Read => end.change(task, |pipe| pipe.read(to)),
             Open::Pipe(_) => Err(EBADF),
         }
     }
 
     /// Writes some bytes, at least one; how many.
-    pub fn write(&self, process: &Process, bytes: &[u8]) -> Result<usize, Error> {
+    pub fn write(&self, task: &Task, bytes: &[u8]) -> Result<usize, Error> {
         match self {
             Open::Console(console) => {
                 let text = RVec::from_slice(bytes).map_err(|_| ENOMEM)?;
@@ -264,9 +264,7 @@ impl Open {
             Open::Nothing | Open::Zeros => Ok(bytes.len()),
             Open::File(..) => Err(EROFS),
             Open::Directory(..) => Err(EISDIR),
-            Open::Pipe(end) if end.end == End::Write => {
-                end.change(process, |pipe| pipe.write(bytes))
-            }
+            Open::Pipe(end) if end.end == End::Write => end.change(task, |pipe| pipe.write(bytes)),
             Open::Pipe(_) => Err(EBADF),
         }
     }

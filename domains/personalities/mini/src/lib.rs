@@ -1,13 +1,16 @@
 //! A personality for static Linux programs: small enough to be read in one sitting.
 //!
-//! Each process has an address space, a user thread and a thread of this domain, which runs the
-//! program until it traps and answers. System calls have Linux's numbers and structures; what is
-//! not answered is `ENOSYS`.
+//! Each process has an address space, and each of its threads a user thread and a thread of this
+//! domain, which runs the program until it traps and answers. System calls have Linux's numbers and
+//! structures; what is not answered is `ENOSYS`.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`process`] | a process: its thread, beginning and end; all of them |
-//! | [`signals`] | what others tell a process, and its waits |
+//! | [`system`] | all processes, and what they know of each other |
+//! | [`process`] | a process: what its threads share |
+//! | [`task`], [`workers`] | a thread: beginning, end, waits; what runs it |
+//! | [`signals`], [`delivery`], [`handlers`] | what others tell a thread; what it does then |
+//! | [`futex`] | threads that wait at words of the program's memory |
 //! | [`calls`] | the system calls |
 //! | [`memory`] | the program's memory: copies, heap, a program that is loaded |
 //! | [`files`] | the tree of files, descriptors, pipes |
@@ -21,11 +24,17 @@
 extern crate alloc;
 
 mod calls;
+mod delivery;
 mod errno;
 mod files;
+mod futex;
+mod handlers;
 mod memory;
 mod process;
 mod signals;
+mod system;
+mod task;
+mod workers;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -35,7 +44,9 @@ use interfaces::{
     AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Personality, RVec, Random,
     RpcError, RpcResult,
 };
-use process::{Process, System};
+use process::Process;
+use system::System;
+use task::Task;
 
 /// Starts the personality.
 ///
@@ -59,7 +70,7 @@ pub fn start(
         None => console.duplicate()?,
     };
     Handle::<dyn Personality>::new(Runner {
-        system: Arc::new(System::new(spaces, Files::new(archive)?, random)),
+        system: Arc::new(System::new(spaces, Files::new(archive)?, random)?),
         streams: [
             Arc::new(Open::Console(console)),
             Arc::new(Open::Console(errors)),
@@ -83,13 +94,17 @@ impl Personality for Runner {
         words.pop();
         let environment = [&b"PATH=/bin"[..], b"HOME=/"].map(Vec::from);
         let program = self.system.load(file, &path, &words, &environment);
-        let program = program.map_err(|_| Errno::Rpc(RpcError::NoMemory))?;
+        let (program, layout) = program.map_err(|_| Errno::Rpc(RpcError::NoMemory))?;
         let [console, errors] = &self.streams;
-        let streams = [console, console, errors].map(|open| Some(open.clone()));
-        let process = Process::first(&self.system, program, Vec::from(streams));
-        let process = process.map_err(Errno::Rpc)?;
-        let id = process.id;
-        process.start().map_err(Errno::Rpc)?;
+        let streams = [console, console, errors].map(|open| Some((open.clone(), false)));
+        let process = Process::new(&self.system, Vec::from(streams), Vec::new(), layout);
+        let task = Task::first(process, program, 0).map_err(Errno::Rpc)?;
+        let id = task.process.id;
+        self.system.add(&task.process, None);
+        if task.start().is_err() {
+            self.system.forget(id);
+            return Err(Errno::Rpc(RpcError::NoMemory));
+        }
         let status = self.system.end_of(id).ok_or(RpcError::Interrupted)?;
         Ok(match status & 0x7f {
             0 => ExitStatus::Exited(status >> 8),

@@ -2,7 +2,7 @@
 
 use crate::errno::{EFAULT, EINVAL, ENOEXEC, ENOMEM, Error};
 use crate::files::File;
-use crate::process::System;
+use crate::system::System;
 use alloc::vec::Vec;
 use domain_rt::time;
 use domain_rt::user::{self, UserRegisters};
@@ -17,7 +17,7 @@ pub const PAGE: u64 = 4096;
 const STACK_END: u64 = 0x7fff_f000_0000;
 const STACK: u64 = 8 << 20;
 /// Mappings whose place the program leaves open lie below this.
-const MAPPINGS_END: u64 = 0x7f00_0000_0000;
+pub const MAPPINGS_END: u64 = 0x7f00_0000_0000;
 /// The longest text that is read, in bytes.
 const LONGEST: usize = 4096;
 /// The most words of a program's arguments and environment together, and their bytes.
@@ -39,9 +39,15 @@ pub struct Program {
     pub registers: UserRegisters,
     /// The number of the system call that it made last.
     pub asked: u64,
-    /// Where the heap begins, where it ends, and where the next mapping ends.
+}
+
+/// Where things are in a program's memory.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    /// Where the heap begins, and where it ends.
     pub heap: u64,
     pub heap_end: u64,
+    /// Where the next mapping ends.
     pub mappings: u64,
 }
 
@@ -188,7 +194,7 @@ impl System {
         path: &[u8],
         arguments: &[Vec<u8>],
         environment: &[Vec<u8>],
-    ) -> Result<Program, Error> {
+    ) -> Result<(Program, Layout), Error> {
         let bytes = self.files.content(file)?;
         let elf = ElfBytes::<LittleEndian>::minimal_parse(&bytes).map_err(|_| ENOEXEC)?;
         let segments = elf.segments().ok_or(ENOEXEC)?;
@@ -223,7 +229,7 @@ impl System {
         let seed = self.random(16).map_or(clock, |seed| Vec::from(&seed[..]));
         let words = [arguments, environment];
         let stack = fill_stack(&space, path, &seed, words, &auxiliary)?;
-        Ok(Program {
+        let program = Program {
             thread: space.thread().map_err(error)?,
             space,
             registers: UserRegisters {
@@ -232,10 +238,13 @@ impl System {
                 ..UserRegisters::default()
             },
             asked: 0,
+        };
+        let layout = Layout {
             heap: end,
             heap_end: end,
             mappings: MAPPINGS_END,
-        })
+        };
+        Ok((program, layout))
     }
 }
 

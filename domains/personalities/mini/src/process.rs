@@ -1,468 +1,226 @@
-//! A process, and what processes know of each other.
+//! A process: what its threads share, and who they are.
 
-use crate::errno::{
-    EAGAIN, ECHILD, EINTR, ENOMEM, ESRCH, Error, SIGCHLD, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP,
-};
-use crate::files::{Files, Open};
-use crate::memory::{self, Program};
-use crate::signals::{Ears, HARMLESS, Handler, Handlers, bit};
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use crate::errno::{EAGAIN, Error, SIGKILL};
+use crate::files::Open;
+use crate::futex::Futexes;
+use crate::handlers::{Handler, Handlers};
+use crate::memory::Layout;
+use crate::signals::{Ears, HARMLESS, Signals, bit};
+use crate::system::System;
+use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
-use domain_rt::sync::{Condvar, Mutex, Wait};
-use domain_rt::thread;
-use domain_rt::user::{self, UserEvent, UserRegisters};
-use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
+use domain_rt::sync::Mutex;
 
-/// What there is once.
-pub struct System {
-    pub spaces: Handle<dyn AddressSpaces>,
-    pub files: Files,
-    random: Handle<dyn Random>,
-    table: Mutex<BTreeMap<u32, Entry>>,
-    /// A process has ended whose parent is none.
-    ended: Condvar,
-    next: AtomicU32,
-}
+/// What is open, by descriptor, and whether `exec` closes it.
+pub type Descriptors = Vec<Option<(Arc<Open>, bool)>>;
 
-/// What others know of a process.
-struct Entry {
-    parent: u32,
-    group: u32,
-    /// How it ended, as `wait4` says it.
-    status: Option<i32>,
-    ears: Arc<Ears>,
-}
-
-/// System calls that a signal has ended begin anew.
-const SA_RESTART: u64 = 0x1000_0000;
-/// The most handlers that interrupt each other.
-const MOST_SAVED: usize = 16;
-
-/// A process, as its own thread has it.
+/// A process. Of its locks no two are held at once, but for `members` within that of all processes.
 pub struct Process {
     pub system: Arc<System>,
     pub id: u32,
-    pub program: Program,
-    /// What is open, and whether `exec` closes it.
-    pub files: Vec<Option<(Arc<Open>, bool)>>,
-    pub directory: Vec<u8>,
+    pub files: Mutex<Descriptors>,
+    pub directory: Mutex<Vec<u8>>,
+    pub layout: Mutex<Layout>,
     pub handlers: Handlers,
-    pub ears: Arc<Ears>,
-    /// For what is read and written.
-    pub buffer: Vec<u8>,
-    /// What handlers have interrupted, with the mask of then.
-    saved: Vec<(UserRegisters, u64)>,
-    /// The mask that comes back when a handler has been entered.
-    pub mask_after: Option<u64>,
+    pub signals: Arc<Signals>,
+    pub futexes: Futexes,
+    members: Mutex<Members>,
 }
 
-/// How a process goes on.
-pub enum After {
-    Run,
-    /// It ends, with the status that `wait4` says.
-    End(i32),
-}
-
-impl System {
-    /// No processes yet.
-    pub fn new(
-        spaces: Handle<dyn AddressSpaces>,
-        files: Files,
-        random: Handle<dyn Random>,
-    ) -> Self {
-        System {
-            spaces,
-            files,
-            random,
-            table: Mutex::new(BTreeMap::new()),
-            ended: Condvar::new(),
-            next: AtomicU32::new(1),
-        }
-    }
-
-    /// So many random bytes.
-    ///
-    /// # Errors
-    /// `EAGAIN`: the machine has no source, or none yet.
-    pub fn random(&self, count: usize) -> Result<RVec<u8>, Error> {
-        let buffer = RVec::filled(0, count).map_err(|_| ENOMEM)?;
-        self.random.fill(buffer).map_err(|_| EAGAIN)
-    }
-
-    /// Waits for the end of a process; its status. `None`: the wait was ended.
-    pub fn end_of(&self, id: u32) -> Option<i32> {
-        let mut table = self.table.lock();
-        loop {
-            if let Some(status) = table.get(&id)?.status {
-                table.remove(&id);
-                return Some(status);
-            }
-            let (again, why) = self.ended.wait(table);
-            table = again;
-            if why == Wait::Interrupted {
-                return None;
-            }
-        }
-    }
-
-    /// Sends a signal of process `from` to those that are meant; whether there was one. 0 is no
-    /// signal.
-    fn raise(&self, from: u32, signal: u32, meant: impl Fn(u32, &Entry) -> bool) -> bool {
-        let table = self.table.lock();
-        let mut found = false;
-        for (id, entry) in table.iter() {
-            if entry.status.is_some() || !meant(*id, entry) {
-                continue;
-            }
-            found = true;
-            // The sender looks at its own signals after its call.
-            if signal != 0 && entry.ears.note(signal) && *id != from {
-                entry.ears.call();
-            }
-        }
-        found
-    }
+/// The threads of a process.
+struct Members {
+    threads: Vec<(u32, Arc<Ears>)>,
+    /// How all of them end, as `wait4` says it, once that is known.
+    end: Option<i32>,
+    /// How the first one ended: the status, if the others just end as well.
+    first: i32,
+    /// One of them becomes another program, and the others end before.
+    is_replaced: bool,
 }
 
 impl Process {
-    /// The first one of a session.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn first(
+    /// One without threads.
+    pub fn new(
         system: &Arc<System>,
-        program: Program,
-        open: Vec<Option<Arc<Open>>>,
-    ) -> RpcResult<Self> {
-        let files = open.into_iter().map(|open| open.map(|open| (open, false)));
-        let thread = program.thread.duplicate()?;
-        Ok(Process {
+        files: Descriptors,
+        directory: Vec<u8>,
+        layout: Layout,
+    ) -> Self {
+        Process {
             system: system.clone(),
-            id: system.next.fetch_add(1, Ordering::Relaxed),
-            program,
-            files: files.collect(),
-            directory: Vec::new(),
-            handlers: Box::new([Handler::default(); 65]),
-            ears: Arc::new(Ears::new(thread, 0, HARMLESS)),
-            buffer: Vec::new(),
-            saved: Vec::new(),
-            mask_after: None,
-        })
+            id: system.new_number(),
+            files: Mutex::new(files),
+            directory: Mutex::new(directory),
+            layout: Mutex::new(layout),
+            handlers: Handlers::new(),
+            signals: Arc::new(Signals::new(HARMLESS)),
+            futexes: Futexes::default(),
+            members: Mutex::new(Members {
+                threads: Vec::new(),
+                end: None,
+                first: 0,
+                is_replaced: false,
+            }),
+        }
     }
 
-    /// Has another program in place of the one that made this call.
-    pub fn replace(&mut self, program: Program) -> RpcResult<()> {
-        let before = self.ears.follow(program.thread.duplicate()?);
-        self.program = program;
-        drop(before);
-        Ok(())
+    /// A child as a fork makes it, without threads.
+    pub fn forked(&self) -> Self {
+        let files = self.files.lock().clone();
+        let directory = self.directory.lock().clone();
+        let layout = *self.layout.lock();
+        let mut child = Process::new(&self.system, files, directory, layout);
+        child.handlers = self.handlers.copy();
+        child.signals.ignore_all(self.signals.ignored());
+        child
     }
 
-    /// A child with this program, and all else as it is here.
+    /// A thread comes to it.
     ///
     /// # Errors
-    /// No memory.
-    pub fn child(&self, program: Program) -> RpcResult<Self> {
-        let thread = program.thread.duplicate()?;
-        let ears = Ears::new(thread, self.ears.mask(), self.ears.ignored());
-        Ok(Process {
-            system: self.system.clone(),
-            id: self.system.next.fetch_add(1, Ordering::Relaxed),
-            program,
-            files: self.files.clone(),
-            directory: self.directory.clone(),
-            handlers: self.handlers.clone(),
-            ears: Arc::new(ears),
-            buffer: Vec::new(),
-            saved: self.saved.clone(),
-            mask_after: None,
-        })
-    }
-
-    /// Lets it live, as a child of nobody.
-    pub fn start(self) -> RpcResult<()> {
-        let group = self.id;
-        self.start_below(0, group)
-    }
-
-    /// Lets it live, as a child of `parent`'s.
-    pub fn start_from(self, parent: &Process) -> RpcResult<()> {
-        let group = parent.group_of(0).unwrap_or(self.id);
-        self.start_below(parent.id, group)
-    }
-
-    fn start_below(self, parent: u32, group: u32) -> RpcResult<()> {
-        let entry = Entry {
-            parent,
-            group,
-            status: None,
-            ears: self.ears.clone(),
-        };
-        let (system, id) = (self.system.clone(), self.id);
-        system.table.lock().insert(id, entry);
-        thread::spawn("process", move || self.live()).inspect_err(|_| {
-            system.table.lock().remove(&id);
-        })
-    }
-
-    /// Runs the program to its end.
-    fn live(mut self) {
-        let status = loop {
-            let event = user::run(&self.program.thread, &mut self.program.registers);
-            let after = match event {
-                UserEvent::Syscall => self.call(),
-                event => self.stopped(event),
-            };
-            match after {
-                After::Run => {}
-                After::End(status) => break status,
-            }
-            if let After::End(status) = self.take_signals() {
-                break status;
-            }
-        };
-        let Process {
-            system,
-            id,
-            program,
-            files,
-            ..
-        } = self;
-        drop((files, program));
-        system.ended(id, status);
-    }
-
-    /// Does what is to be done when the program has stopped for anything but a call.
-    #[inline(never)]
-    fn stopped(&mut self, event: UserEvent) -> After {
-        match event {
-            UserEvent::PageFault { address, write, .. } => self.fault(address, write),
-            UserEvent::Exception { vector, .. } => self.exception(vector),
-            UserEvent::Refused => After::End(SIGKILL as i32),
-            UserEvent::Syscall | UserEvent::Kicked | UserEvent::Interrupted => After::Run,
+    /// `EAGAIN`: the process ends, or becomes another program; or no memory.
+    pub fn join(&self, id: u32, ears: &Arc<Ears>) -> Result<(), Error> {
+        let mut members = self.members.lock();
+        if members.end.is_some() || members.is_replaced {
+            return Err(EAGAIN);
         }
-    }
-
-    fn fault(&mut self, address: u64, write: bool) -> After {
-        match self.program.space.touch(address, write) {
-            Ok(()) => After::Run,
-            Err(_) => self.hit(SIGSEGV),
-        }
-    }
-
-    fn exception(&mut self, vector: u8) -> After {
-        self.hit(match vector {
-            0 | 16 | 19 => SIGFPE,
-            1 | 3 => SIGTRAP,
-            6 => SIGILL,
-            _ => SIGSEGV,
-        })
-    }
-
-    /// A signal of its own doing: it cannot be put off.
-    fn hit(&mut self, signal: u32) -> After {
-        let handler = self.handlers[signal as usize];
-        let enters = handler.function > 1 && self.enter(signal, handler).is_ok();
-        if enters {
-            After::Run
-        } else {
-            After::End(signal as i32)
-        }
-    }
-
-    /// Does what signals ask for that have come.
-    fn take_signals(&mut self) -> After {
-        while let Some(signal) = self.ears.take() {
-            let handler = self.handlers[signal as usize];
-            if handler.function > 1 && self.enter(signal, handler).is_ok() {
-                continue;
-            }
-            if handler.function != 1 && HARMLESS & bit(signal) == 0 {
-                return After::End(signal as i32);
-            }
-        }
-        if let Some(mask) = self.mask_after.take() {
-            self.set_mask(mask);
-        }
-        After::Run
-    }
-
-    /// Has the program go on in a handler, and then, by `rt_sigreturn`, where it was.
-    fn enter(&mut self, signal: u32, handler: Handler) -> Result<(), Error> {
-        if self.saved.len() == MOST_SAVED {
-            return Err(EINTR);
-        }
-        let registers = &mut self.program.registers;
-        // Below the red zone, and as a call leaves the stack (System V ABI, 3.2.2).
-        let stack = (registers.rsp.wrapping_sub(128) & !15).wrapping_sub(8);
-        memory::write(&self.program.space, stack, &handler.restorer.to_le_bytes())?;
-        let mut before = *registers;
-        if before.rax == EINTR.result() && handler.flags & SA_RESTART != 0 {
-            before.rip -= 2;
-            before.rax = self.program.asked;
-        }
-        (registers.rsp, registers.rip) = (stack, handler.function);
-        (registers.rdi, registers.rsi, registers.rdx) = (signal.into(), 0, 0);
-        registers.rax = 0;
-        let mask = self.mask_after.take();
-        let now = self.ears.mask();
-        self.set_mask(now | handler.mask | bit(signal));
-        self.saved.push((before, mask.unwrap_or(now)));
+        members.threads.try_reserve(1).map_err(|_| EAGAIN)?;
+        members.threads.push((id, ears.clone()));
         Ok(())
     }
 
-    /// A handler is done.
-    pub fn leave_handler(&mut self) {
-        if let Some((registers, mask)) = self.saved.pop() {
-            self.program.registers = registers;
-            self.set_mask(mask);
+    /// Whether a thread is the only one.
+    pub fn is_alone(&self) -> bool {
+        self.members.lock().threads.len() <= 1
+    }
+
+    /// A thread goes, with a status of its own; that of the process, if it was the last.
+    pub fn leave(&self, id: u32, status: i32) -> Option<i32> {
+        let mut members = self.members.lock();
+        members.threads.retain(|(other, _)| *other != id);
+        if id == self.id {
+            members.first = status;
+        }
+        if members.threads.is_empty() {
+            return Some(members.end.unwrap_or(members.first));
+        }
+        // What it was to do about signals others do now; and one may wait to be alone.
+        if members.is_replaced || self.signals.pending() != 0 {
+            members.threads.iter().for_each(|(_, ears)| ears.call());
+        }
+        None
+    }
+
+    /// Ends all threads but `own`; the first who says how is heard.
+    pub fn end(&self, own: u32, status: i32) {
+        let mut members = self.members.lock();
+        members.end.get_or_insert(status);
+        self.signals.note(SIGKILL);
+        for (_, ears) in members.threads.iter().filter(|(id, _)| *id != own) {
+            ears.call();
         }
     }
 
-    /// Signals that wait.
-    pub fn mask(&self) -> u64 {
-        self.ears.mask()
+    /// Ends all threads but `own`, which becomes another program; whether it is the first to say
+    /// so.
+    pub fn end_others(&self, own: u32) -> bool {
+        let mut members = self.members.lock();
+        if members.is_replaced {
+            return false;
+        }
+        members.is_replaced = true;
+        for (_, ears) in members.threads.iter().filter(|(id, _)| *id != own) {
+            ears.note(SIGKILL);
+            ears.call();
+        }
+        true
     }
 
-    /// Sets which signals wait; those that cannot be put off do not.
-    pub fn set_mask(&self, mask: u64) {
-        self.ears.set_mask(mask);
+    /// The only thread takes the number of the process, and others may come again.
+    pub fn begin_again(&self) {
+        let mut members = self.members.lock();
+        members.is_replaced = false;
+        for (id, _) in &mut members.threads {
+            *id = self.id;
+        }
     }
 
-    /// Sets what is done at a signal.
-    pub fn handle(&mut self, signal: u32, handler: Handler) {
-        self.handlers[signal as usize] = handler;
-        let ignores = handler.function == 1 || handler.function == 0 && HARMLESS & bit(signal) != 0;
-        self.ears.ignore(signal, ignores);
+    /// Sends a signal, by a thread or by nobody. It is for any thread that does not put it off.
+    pub fn signal(&self, signal: u32, from: Option<&Task>) {
+        if signal == 0 || !self.signals.note(signal) {
+            return;
+        }
+        // The sender looks at its own signals after its call.
+        let takes = |ears: &Ears| ears.mask() & bit(signal) == 0;
+        if from.is_some_and(|from| from.process.id == self.id && takes(&from.ears)) {
+            return;
+        }
+        let members = self.members.lock();
+        let mut takers = members.threads.iter().filter(|(_, ears)| takes(ears));
+        match signal {
+            SIGKILL => takers.for_each(|(_, ears)| ears.call()),
+            _ => takers.next().into_iter().for_each(|(_, ears)| ears.call()),
+        }
+    }
+
+    /// Sends a signal to a thread; whether there is one of this number.
+    pub fn signal_thread(&self, id: u32, signal: u32, from: Option<&Task>) -> bool {
+        if signal == SIGKILL {
+            let is_here = self.members.lock().threads.iter().any(|it| it.0 == id);
+            if is_here {
+                self.signal(signal, from);
+            }
+            return is_here;
+        }
+        let members = self.members.lock();
+        let Some((_, ears)) = members.threads.iter().find(|it| it.0 == id) else {
+            return false;
+        };
+        let ignored = signal != 0 && self.signals.ignored() & bit(signal) != 0;
+        if signal != 0 && !ignored {
+            ears.note(signal);
+            if from.is_none_or(|from| from.id != id) {
+                ears.call();
+            }
+        }
+        true
+    }
+
+    /// A child has ended: whoever waits is told, and the signal is sent if it is wanted.
+    pub fn child_changed(&self, signal: u32) {
+        self.signal(signal, None);
+        let members = self.members.lock();
+        members.threads.iter().for_each(|(_, ears)| ears.ring());
+    }
+
+    /// One thread puts signals off from now on that have come for any: others are asked.
+    pub fn ask_others(&self, own: u32) {
+        let members = self.members.lock();
+        for (_, ears) in members.threads.iter().filter(|(id, _)| *id != own) {
+            ears.call();
+        }
+    }
+
+    /// Sets what is done at a signal. Inlined, as a call of it would be most of it.
+    #[inline(always)]
+    pub fn handle(&self, signal: u32, handler: Handler) {
+        let before = self.handlers.set(signal, handler);
+        if before.min(handler.function) <= 1 {
+            let ignores = match handler.function {
+                0 => HARMLESS & bit(signal) != 0,
+                function => function == 1,
+            };
+            self.signals.ignore(signal, ignores);
+        }
     }
 
     /// Handlers are gone with the program that had them.
-    pub fn forget_handlers(&mut self) {
+    pub fn forget_handlers(&self) {
         for signal in 1..65 {
-            if self.handlers[signal as usize].function > 1 {
+            if self.handlers.get(signal).function > 1 {
                 self.handle(signal, Handler::default());
             }
-        }
-        self.saved.clear();
-    }
-
-    /// Waits until `ready` says something. It is asked again whenever somebody has rung: whoever it
-    /// gives the process's ears to.
-    ///
-    /// # Errors
-    /// `EINTR`: a signal has come.
-    pub fn until<T>(&self, ready: impl FnMut() -> Option<T>) -> Result<T, Error> {
-        self.until_or(None, ready)
-            .map(|found| found.expect("there is no deadline"))
-    }
-
-    /// As [`until`](Self::until), to a time at most: then `None`.
-    pub fn until_or<T>(
-        &self,
-        deadline: Option<u64>,
-        mut ready: impl FnMut() -> Option<T>,
-    ) -> Result<Option<T>, Error> {
-        loop {
-            let seen = self.ears.changes();
-            if let Some(found) = ready() {
-                return Ok(Some(found));
-            }
-            if self.ears.ready() != 0 {
-                return Err(EINTR);
-            }
-            match self.ears.sleep(seen, deadline) {
-                Wait::Interrupted => return Err(EINTR),
-                Wait::TimedOut => return Ok(None),
-                Wait::Woken => {}
-            }
-        }
-    }
-
-    /// Sends a signal; `to` as `kill` has it.
-    pub fn kill(&self, to: i32, signal: u32) -> Result<(), Error> {
-        let own = self.group_of(0)?;
-        let found = self.system.raise(self.id, signal, |id, entry| match to {
-            0 => entry.group == own,
-            1.. => id == to as u32,
-            _ => entry.group == to.unsigned_abs(),
-        });
-        found.then_some(()).ok_or(ESRCH)
-    }
-
-    /// The group of a process; 0: of this one.
-    pub fn group_of(&self, id: u32) -> Result<u32, Error> {
-        let id = if id == 0 { self.id } else { id };
-        let table = self.system.table.lock();
-        table.get(&id).map(|entry| entry.group).ok_or(ESRCH)
-    }
-
-    /// Puts a process into a group.
-    pub fn set_group(&self, id: u32, group: u32) -> Result<(), Error> {
-        let id = if id == 0 { self.id } else { id };
-        let group = if group == 0 { id } else { group };
-        let mut table = self.system.table.lock();
-        table.get_mut(&id).ok_or(ESRCH)?.group = group;
-        Ok(())
-    }
-
-    /// The number of the parent; 0 if it has none.
-    pub fn parent(&self) -> u32 {
-        let table = self.system.table.lock();
-        table.get(&self.id).map_or(0, |own| own.parent)
-    }
-
-    /// Waits for the end of a child, `which` as `wait4` has it; its number and how it ended, or
-    /// `None` where none has ended, and `now` is asked.
-    pub fn wait_child(&self, which: i32, now: bool) -> Result<Option<(u32, i32)>, Error> {
-        let own = self.group_of(0)?;
-        let meant = |id: u32, entry: &Entry| {
-            entry.parent == self.id
-                && match which {
-                    -1 => true,
-                    0 => entry.group == own,
-                    1.. => id == which as u32,
-                    _ => entry.group == which.unsigned_abs(),
-                }
-        };
-        self.until(|| {
-            let mut table = self.system.table.lock();
-            let children = || table.iter().filter(|(id, entry)| meant(**id, entry));
-            if children().next().is_none() {
-                return Some(Err(ECHILD));
-            }
-            let ended = children().find_map(|(id, entry)| Some((*id, entry.status?)));
-            match ended {
-                Some((id, _)) => drop(table.remove(&id)),
-                None if now => {}
-                None => return None,
-            }
-            Some(Ok(ended))
-        })?
-    }
-}
-
-impl System {
-    /// A process has ended: its children are nobody's, and its parent is told.
-    fn ended(&self, id: u32, status: i32) {
-        let mut table = self.table.lock();
-        table.retain(|_, entry| entry.parent != id || entry.status.is_none());
-        for entry in table.values_mut().filter(|entry| entry.parent == id) {
-            entry.parent = 0;
-        }
-        let parent = table.get(&id).map_or(0, |entry| entry.parent);
-        let ears = table.get(&parent).map(|entry| entry.ears.clone());
-        match table.get_mut(&id) {
-            Some(entry) if parent == 0 || ears.is_some() => entry.status = Some(status),
-            _ => drop(table.remove(&id)),
-        }
-        drop(table);
-        match ears {
-            Some(ears) if ears.note(SIGCHLD) => ears.call(),
-            Some(ears) => ears.ring(),
-            None => self.ended.notify_all(),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! What others tell a process: signals, and that something has changed that it may wait for.
+//! What others tell a process and its threads: signals, and that something has changed that a
+//! thread may wait for.
 
 use crate::errno::SIGKILL;
-use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use interfaces::{Handle, UserThread};
 
@@ -14,27 +15,68 @@ pub const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
 
-/// What is to be done at a signal.
-#[derive(Clone, Copy, Default)]
-pub struct Handler {
-    /// 0: the usual; 1: nothing; else the function.
-    pub function: u64,
-    pub flags: u64,
-    pub restorer: u64,
-    pub mask: u64,
+/// Signals of a process, for whichever of its threads: a bit each. Once SIGKILL is there it stays,
+/// and all threads end.
+pub struct Signals {
+    pending: AtomicU64,
+    /// Those that are not wanted.
+    ignored: AtomicU64,
 }
 
-/// The handlers of a process, by the signals' numbers.
-pub type Handlers = Box<[Handler; 65]>;
+impl Signals {
+    /// None.
+    pub fn new(ignored: u64) -> Self {
+        Signals {
+            pending: AtomicU64::new(0),
+            ignored: AtomicU64::new(ignored),
+        }
+    }
 
-/// What a process shares with those who signal it, or wake it.
+    /// Notes a signal that somebody sends; whether a thread has to be told.
+    pub fn note(&self, signal: u32) -> bool {
+        if self.ignored.load(Ordering::Acquire) & bit(signal) != 0 {
+            return false;
+        }
+        self.pending.fetch_or(bit(signal), Ordering::AcqRel);
+        true
+    }
+
+    /// Those that are to come.
+    pub fn pending(&self) -> u64 {
+        self.pending.load(Ordering::Acquire)
+    }
+
+    /// Signals that are not wanted.
+    pub fn ignored(&self) -> u64 {
+        self.ignored.load(Ordering::Relaxed)
+    }
+
+    /// Sets which signals are not wanted.
+    pub fn ignore_all(&self, signals: u64) {
+        self.ignored.store(signals, Ordering::Release);
+    }
+
+    /// Sets whether a signal is wanted.
+    pub fn ignore(&self, signal: u32, ignores: bool) {
+        match ignores {
+            true => self.ignored.fetch_or(bit(signal), Ordering::AcqRel),
+            false => self.ignored.fetch_and(!bit(signal), Ordering::AcqRel),
+        };
+    }
+}
+
+/// What a thread shares with those who signal it, or wake it.
 pub struct Ears {
-    /// Signals that are to come, that wait, and that are not wanted: a bit each.
+    /// Signals that are to come for this thread alone, and those that it does not put off: a bit
+    /// each.
     pending: AtomicU64,
-    masked: AtomicU64,
-    ignored: AtomicU64,
-    /// How often something has changed that the process may wait for.
+    open: AtomicU64,
+    /// Those of its process.
+    common: Arc<Signals>,
+    /// How often something has changed that the thread may wait for.
     changes: AtomicU32,
+    /// Somebody has woken it that waits at a word of the program's.
+    pub is_woken: AtomicBool,
     is_asleep: Mutex<bool>,
     bell: Condvar,
     /// What its program runs in, which another one takes the place of.
@@ -42,13 +84,14 @@ pub struct Ears {
 }
 
 impl Ears {
-    /// Of a new process, whose program runs in `thread`.
-    pub fn new(thread: Handle<dyn UserThread>, masked: u64, ignored: u64) -> Self {
+    /// Of a new thread, whose program runs in `thread`.
+    pub fn new(thread: Handle<dyn UserThread>, common: &Arc<Signals>, masked: u64) -> Self {
         Ears {
             pending: AtomicU64::new(0),
-            masked: AtomicU64::new(masked),
-            ignored: AtomicU64::new(ignored),
+            open: AtomicU64::new(!masked),
+            common: common.clone(),
             changes: AtomicU32::new(0),
+            is_woken: AtomicBool::new(false),
             is_asleep: Mutex::new(false),
             bell: Condvar::new(),
             thread: Mutex::new(thread),
@@ -60,22 +103,18 @@ impl Ears {
         core::mem::replace(&mut *self.thread.lock(), thread)
     }
 
-    /// Notes a signal that somebody sends; whether the process has to be told.
-    pub fn note(&self, signal: u32) -> bool {
-        if self.ignored.load(Ordering::Acquire) & bit(signal) != 0 {
-            return false;
-        }
+    /// Notes a signal for this thread.
+    pub fn note(&self, signal: u32) {
         self.pending.fetch_or(bit(signal), Ordering::AcqRel);
-        true
     }
 
-    /// Has the process look at its signals, whether it runs or waits.
+    /// Has the thread look at its signals, whether it runs or waits.
     pub fn call(&self) {
         let _ = self.thread.lock().kick();
         self.ring();
     }
 
-    /// Something has changed that the process may wait for.
+    /// Something has changed that the thread may wait for.
     pub fn ring(&self) {
         self.changes.fetch_add(1, Ordering::Release);
         let is_asleep = *self.is_asleep.lock();
@@ -105,38 +144,44 @@ impl Ears {
     }
 
     /// Signals that are to be taken now.
+    #[inline]
     pub fn ready(&self) -> u64 {
-        self.pending.load(Ordering::Acquire) & !self.masked.load(Ordering::Relaxed)
+        let pending = self.pending.load(Ordering::Acquire) | self.common.pending();
+        pending & self.open.load(Ordering::Relaxed)
     }
 
-    /// Takes one of them.
+    /// Takes one of them, unless another thread is faster. SIGKILL stays.
+    #[inline]
     pub fn take(&self) -> Option<u32> {
-        let ready = self.ready();
-        let signal = (ready != 0).then(|| ready.trailing_zeros() + 1)?;
-        self.pending.fetch_and(!bit(signal), Ordering::AcqRel);
-        Some(signal)
+        loop {
+            let ready = self.ready();
+            if ready == 0 {
+                return None;
+            }
+            if ready & bit(SIGKILL) != 0 {
+                return Some(SIGKILL);
+            }
+            let signal = ready.trailing_zeros() + 1;
+            for place in [&self.pending, &self.common.pending] {
+                if place.fetch_and(!bit(signal), Ordering::AcqRel) & bit(signal) != 0 {
+                    return Some(signal);
+                }
+            }
+        }
+    }
+
+    /// Whether this thread alone is to end.
+    pub fn ends_alone(&self) -> bool {
+        self.pending.load(Ordering::Acquire) & bit(SIGKILL) != 0
     }
 
     /// Signals that wait.
     pub fn mask(&self) -> u64 {
-        self.masked.load(Ordering::Relaxed)
+        !self.open.load(Ordering::Relaxed)
     }
 
-    /// Sets which signals wait; those that cannot be put off do not. Gives those of before.
-    pub fn set_mask(&self, mask: u64) -> u64 {
-        self.masked.swap(mask & !bit(SIGKILL), Ordering::Relaxed)
-    }
-
-    /// Signals that are not wanted.
-    pub fn ignored(&self) -> u64 {
-        self.ignored.load(Ordering::Relaxed)
-    }
-
-    /// Sets whether a signal is wanted.
-    pub fn ignore(&self, signal: u32, ignores: bool) {
-        match ignores {
-            true => self.ignored.fetch_or(bit(signal), Ordering::AcqRel),
-            false => self.ignored.fetch_and(!bit(signal), Ordering::AcqRel),
-        };
+    /// Sets which signals wait; those that cannot be put off do not.
+    pub fn set_mask(&self, mask: u64) {
+        self.open.store(!mask | bit(SIGKILL), Ordering::Relaxed);
     }
 }

@@ -4,7 +4,7 @@ use super::{O_CLOEXEC, Result};
 use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, EPIPE, SIGPIPE};
 use crate::files::{self, Open};
 use crate::memory::{self, PAGE};
-use crate::process::Process;
+use crate::task::Task;
 use alloc::sync::Arc;
 use domain_rt::time;
 
@@ -13,7 +13,7 @@ const MOST_FILES: usize = 256;
 /// The most bytes that one call moves.
 pub(super) const MOST_BYTES: u64 = 256 << 10;
 
-impl Process {
+impl Task {
     pub(super) fn seek(&self, descriptor: u64, to: u64, whence: u64) -> Result<u64> {
         self.opened(descriptor)?.seek(to as i64, whence)
     }
@@ -25,38 +25,40 @@ impl Process {
 
     /// What a descriptor leads to.
     pub(super) fn opened(&self, descriptor: u64) -> Result<Arc<Open>> {
-        let slot = self.files.get(descriptor as usize).and_then(Option::as_ref);
+        let files = self.process.files.lock();
+        let slot = files.get(descriptor as usize).and_then(Option::as_ref);
         slot.map(|(open, _)| open.clone()).ok_or(EBADF)
     }
 
     /// A descriptor for it, from `least` on.
     pub(super) fn place(&mut self, open: Arc<Open>, least: usize, closes: bool) -> Result<u64> {
-        let free = (least..MOST_FILES).find(|at| self.files.get(*at).is_none_or(Option::is_none));
+        let mut files = self.process.files.lock();
+        let free = (least..MOST_FILES).find(|at| files.get(*at).is_none_or(Option::is_none));
         let at = free.ok_or(EMFILE)?;
-        if self.files.len() <= at {
-            self.files.resize(at + 1, None);
+        if files.len() <= at {
+            files.resize(at + 1, None);
         }
-        self.files[at] = Some((open, closes));
+        files[at] = Some((open, closes));
         Ok(at as u64)
     }
 
     pub(super) fn read(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
-        self.with_buffer(count, |process, buffer| {
-            let count = open.read(process, buffer)?;
-            memory::write(&process.program.space, at, &buffer[..count])?;
+        self.with_buffer(count, |task, buffer| {
+            let count = open.read(task, buffer)?;
+            memory::write(&task.program.space, at, &buffer[..count])?;
             Ok(count as u64)
         })
     }
 
     pub(super) fn write(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
-        let written = self.with_buffer(count, |process, buffer| {
-            memory::read(&process.program.space, at, buffer)?;
-            open.write(process, buffer)
+        let written = self.with_buffer(count, |task, buffer| {
+            memory::read(&task.program.space, at, buffer)?;
+            open.write(task, buffer)
         });
         if written == Err(EPIPE) {
-            self.kill(self.id as i32, SIGPIPE)?;
+            self.process.signal_thread(self.id, SIGPIPE, Some(self));
         }
         written.map(|count| count as u64)
     }
@@ -124,8 +126,11 @@ impl Process {
     }
 
     pub(super) fn close(&mut self, descriptor: u64) -> Result<u64> {
+        // It may be closed for good, which tells others: not with the list locked.
         let slot = self
+            .process
             .files
+            .lock()
             .get_mut(descriptor as usize)
             .and_then(Option::take);
         slot.map(|_| 0).ok_or(EBADF)
@@ -136,7 +141,7 @@ impl Process {
         let [read, write] = files::pipe();
         let read = self.place(Arc::new(read), 0, closes)?;
         let write = self.place(Arc::new(write), 0, closes);
-        let write = write.inspect_err(|_| drop(self.files[read as usize].take()))?;
+        let write = write.or_else(|why| self.close(read).and(Err(why)))?;
         self.put(at, &[read | write << 32])
     }
 
@@ -152,19 +157,23 @@ impl Process {
         Ok(to)
     }
 
+    /// Whether `exec` closes a descriptor; and sets it.
+    fn closes(&self, descriptor: u64, to: Option<bool>) -> Result<bool> {
+        let mut files = self.process.files.lock();
+        let slot = files.get_mut(descriptor as usize).and_then(Option::as_mut);
+        let (_, closes) = slot.ok_or(EBADF)?;
+        let before = *closes;
+        *closes = to.unwrap_or(before);
+        Ok(before)
+    }
+
     /// `fcntl`: duplicates, and whether `exec` closes.
     pub(super) fn control(&mut self, descriptor: u64, what: u64, value: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
         match what {
             0 | 1030 => self.place(open, value as usize, what == 1030),
-            1 => Ok(u64::from(matches!(
-                &self.files[descriptor as usize],
-                Some((_, true))
-            ))),
-            2 => {
-                self.files[descriptor as usize] = Some((open, value & 1 != 0));
-                Ok(0)
-            }
+            1 => Ok(u64::from(self.closes(descriptor, None)?)),
+            2 => self.closes(descriptor, Some(value & 1 != 0)).map(|_| 0),
             3 => Ok(2),
             4 => Ok(0),
             _ => Err(EINVAL),

@@ -1,57 +1,139 @@
-//! How processes begin, become another program, and are waited for.
+//! How processes and threads begin, become another program, and are waited for.
 
 use super::Result;
 use crate::errno::{EAGAIN, EINVAL, ENOENT, ENOMEM, ENOSYS};
 use crate::files;
 use crate::memory::{self, Program};
-use crate::process::Process;
+use crate::task::Task;
+use alloc::sync::Arc;
 use interfaces::SpaceError;
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
-const CLONE_CHILD_SETTID: u64 = 0x0100_0000;
+const CLONE_THREAD: u64 = 0x1_0000;
+/// What a thread has in common with the one that begins it: memory, directory, files, handlers.
+const CLONE_ALL: u64 = CLONE_VM | 0x200 | 0x400 | 0x800;
+const CLONE_SETTLS: u64 = 0x8_0000;
+const CLONE_PARENT_SETTID: u64 = 0x10_0000;
+const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
+const CLONE_CHILD_SETTID: u64 = 0x100_0000;
+/// Addresses of programs end here.
+const USER_END: u64 = 1 << 47;
 
-impl Process {
-    pub(super) fn fork(&mut self, flags: u64, stack: u64, child_number: u64) -> Result<u64> {
-        // Threads share their memory: there are none.
-        if flags & CLONE_VM != 0 && flags & CLONE_VFORK == 0 {
-            return Err(ENOSYS);
+/// What `clone` is asked for.
+#[derive(Clone, Copy, Default)]
+pub struct Birth {
+    pub flags: u64,
+    /// Where the stack begins; 0: where that of who asks is.
+    pub stack: u64,
+    /// Where its number goes, for who asks and for the new one.
+    pub parent_word: u64,
+    pub child_word: u64,
+    /// The base of FS.
+    pub segment: u64,
+}
+
+impl Birth {
+    fn asks(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+impl Task {
+    pub(super) fn clone(&mut self, birth: Birth) -> Result<u64> {
+        if birth.asks(CLONE_SETTLS) && birth.segment >= USER_END {
+            return Err(EINVAL);
         }
-        let space = self.system.spaces.create().map_err(|_| ENOMEM)?;
+        match birth.asks(CLONE_THREAD) {
+            true if birth.flags & CLONE_ALL == CLONE_ALL => self.begin_thread(&birth),
+            true => Err(EINVAL),
+            // Two processes never share memory: one that soon becomes another program has a copy.
+            false if birth.asks(CLONE_VM) && !birth.asks(CLONE_VFORK) => Err(ENOSYS),
+            false => self.fork(&birth),
+        }
+    }
+
+    /// `clone3`: the same, with its arguments in a list in memory (`linux/sched.h`).
+    pub(super) fn clone_by_list(&mut self, at: u64, bytes: u64) -> Result<u64> {
+        if bytes < 64 {
+            return Err(EINVAL);
+        }
+        let [flags, _, child_word, parent_word, _, stack, size, segment] = self.get(at)?;
+        self.clone(Birth {
+            flags,
+            stack: stack.wrapping_add(size),
+            parent_word,
+            child_word,
+            segment,
+        })
+    }
+
+    /// What the new one runs, in this space or its copy.
+    fn copy(&self, space: memory::Space, birth: &Birth) -> Result<Program> {
+        let thread = space.thread().map_err(|_: SpaceError| EAGAIN)?;
+        let mut registers = self.program.registers;
+        registers.rax = 0;
+        if birth.stack != 0 {
+            registers.rsp = birth.stack;
+        }
+        if birth.asks(CLONE_SETTLS) {
+            registers.fs_base = birth.segment;
+        }
+        Ok(Program {
+            space,
+            thread,
+            registers,
+            asked: self.program.asked,
+        })
+    }
+
+    fn begin_thread(&mut self, birth: &Birth) -> Result<u64> {
+        let space = self.program.space.duplicate().map_err(|_| ENOMEM)?;
+        let program = self.copy(space, birth)?;
+        self.process.handlers.share();
+        let id = self.process.system.new_number();
+        let new = Task::new(&self.process, id, program, self.ears.mask());
+        let new = new.map_err(|_| EAGAIN)?;
+        self.begin(new, birth)
+    }
+
+    /// Has the new one live, once its number stands where it is wanted.
+    fn begin(&self, mut new: Task, birth: &Birth) -> Result<u64> {
+        let number = new.id.to_le_bytes();
+        if birth.asks(CLONE_PARENT_SETTID) {
+            memory::write(&self.program.space, birth.parent_word, &number)?;
+        }
+        if birth.asks(CLONE_CHILD_SETTID) {
+            memory::write(&new.program.space, birth.child_word, &number)?;
+        }
+        if birth.asks(CLONE_CHILD_CLEARTID) {
+            new.clear_at = birth.child_word;
+        }
+        let id = new.id;
+        new.start().map_err(|_| EAGAIN)?;
+        Ok(id.into())
+    }
+
+    fn fork(&mut self, birth: &Birth) -> Result<u64> {
+        let space = self.process.system.spaces.create().map_err(|_| ENOMEM)?;
+        // Nothing is mapped meanwhile by other threads.
+        let layout = self.process.layout.lock();
         let mut next = Some(0);
         while let Some(from) = next {
             let child = space.duplicate().map_err(|_| ENOMEM)?;
             next = self.program.space.fork(child, from).map_err(|_| ENOMEM)?;
         }
-        let thread = space.thread().map_err(|_: SpaceError| ENOMEM)?;
-        let mut registers = self.program.registers;
-        registers.rax = 0;
-        if stack != 0 {
-            registers.rsp = stack;
+        drop(layout);
+        let program = self.copy(space, birth)?;
+        let process = Arc::new(self.process.forked());
+        let mut new = Task::new(&process, process.id, program, self.ears.mask());
+        if let Ok(new) = &mut new {
+            new.saved.clone_from(&self.saved);
         }
-        let Program {
-            asked,
-            heap,
-            heap_end,
-            mappings,
-            ..
-        } = self.program;
-        let child = Program {
-            space,
-            thread,
-            registers,
-            asked,
-            heap,
-            heap_end,
-            mappings,
-        };
-        let child = self.child(child).map_err(|_| ENOMEM)?;
-        let id = child.id;
-        if flags & CLONE_CHILD_SETTID != 0 {
-            memory::write(&child.program.space, child_number, &id.to_le_bytes())?;
-        }
-        child.start_from(self).map_err(|_| EAGAIN)?;
-        Ok(id.into())
+        let new = new.map_err(|_| ENOMEM)?;
+        process.system.add(&process, Some(self.process.id));
+        self.begin(new, birth)
+            .inspect_err(|_| process.system.forget(process.id))
     }
 
     pub(super) fn exec(&mut self, path: u64, arguments: u64, environment: u64) -> Result<()> {
@@ -61,14 +143,20 @@ impl Process {
         let environment = memory::read_texts(space, environment)?;
         let whole = match &path[..] {
             b"/proc/self/exe" => b"bin/sh".to_vec(),
-            _ => files::resolve(&self.directory, &path),
+            _ => files::resolve(&self.process.directory.lock(), &path),
         };
-        let file = self.system.files.program(&whole).ok_or(ENOENT)?;
-        let program = self.system.load(file, &path, &arguments, &environment)?;
-        self.forget_handlers();
-        for slot in &mut self.files {
+        let system = self.process.system.clone();
+        let file = system.files.program(&whole).ok_or(ENOENT)?;
+        let (program, layout) = system.load(file, &path, &arguments, &environment)?;
+        if !self.process.is_alone() {
+            self.be_alone()?;
+        }
+        self.process.forget_handlers();
+        self.saved.clear();
+        for slot in &mut *self.process.files.lock() {
             slot.take_if(|(_, closes)| *closes);
         }
+        *self.process.layout.lock() = layout;
         self.replace(program).map_err(|_| ENOMEM)
     }
 
@@ -102,7 +190,7 @@ impl Process {
 
     /// `arch_prctl`: sets the base of FS.
     pub(super) fn set_segment(&mut self, what: u64, base: u64) -> Result<u64> {
-        if what != 0x1002 || base >= 1 << 47 {
+        if what != 0x1002 || base >= USER_END {
             return Err(EINVAL);
         }
         self.program.registers.fs_base = base;

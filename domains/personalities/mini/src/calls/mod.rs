@@ -9,9 +9,10 @@ mod times;
 
 use crate::errno::{EINVAL, ENOSYS, ENOTTY, Error};
 use crate::memory;
-use crate::process::{After, Process};
+use crate::task::{After, Task};
 use alloc::vec::Vec;
-use domain_rt::time;
+use domain_rt::thread;
+use life::Birth;
 
 /// The directory that is meant by no descriptor.
 const AT_FDCWD: i32 = -100;
@@ -25,7 +26,8 @@ enum Other {
     Error(Error),
     /// The registers are all set.
     NoResult,
-    /// The program ends, with a status as `wait` has it.
+    /// The thread ends, or all threads of its process, with a status as `wait` has it.
+    Leave(i32),
     End(i32),
 }
 
@@ -36,7 +38,7 @@ impl Error {
     }
 }
 
-impl Process {
+impl Task {
     /// Answers the program.
     #[inline]
     pub fn call(&mut self) -> After {
@@ -47,6 +49,7 @@ impl Process {
             Ok(value) => value,
             Err(Other::Error(error)) => error.result(),
             Err(Other::NoResult) => return After::Run,
+            Err(Other::Leave(status)) => return After::Leave(status),
             Err(Other::End(status)) => return After::End(status),
         };
         After::Run
@@ -67,7 +70,7 @@ impl Process {
             8 => self.seek(a[0], a[1], a[2]),
             9 => self.map(a[0], a[1], a[2], a[3]),
             10 => memory::protect(&self.program.space, a[0], a[1], a[2]).map(|()| 0),
-            11 => memory::unmap(&self.program.space, a[0], a[1]).map(|()| 0),
+            11 => self.unmap(a[0], a[1]),
             12 => self.set_heap(a[0]),
             13 => self.set_handler(a[0] as u32, a[1], a[2]),
             14 => self.change_mask(a[0], a[1], a[2]),
@@ -79,51 +82,81 @@ impl Process {
             20 => self.write_pieces(a[0], a[1], a[2]),
             21 => self.look_up(AT_FDCWD, a[0]).map(|_| 0),
             22 => self.pipe(a[0], 0),
-            28 | 102 | 104 | 107 | 108 | 273 => Ok(0),
+            24 => {
+                thread::yield_now();
+                Ok(0)
+            }
+            28 => self.advise(a[0], a[1], a[2]),
+            34 => self.until(|| None::<u64>),
+            102 | 104 | 107 | 108 => Ok(0),
             32 => self.duplicate(a[0]),
             33 => self.duplicate_to(a[0], a[1], false),
             35 => self.sleep(0, 0, a[0]),
-            39 | 186 | 218 => Ok(self.id.into()),
-            56 => self.fork(a[0], a[1], a[3]),
-            57 | 58 => self.fork(0, 0, 0),
+            39 => Ok(self.process.id.into()),
+            186 => Ok(self.id.into()),
+            56 => self.clone(Birth {
+                flags: a[0],
+                stack: a[1],
+                parent_word: a[2],
+                child_word: a[3],
+                segment: a[4],
+            }),
+            57 | 58 => self.clone(Birth::default()),
             59 => {
                 // What it has replaced has no result.
                 self.exec(a[0], a[1], a[2]).map_err(Other::Error)?;
                 return Err(Other::NoResult);
             }
-            60 | 231 => return Err(Other::End((a[0] as i32 & 0xff) << 8)),
+            60 => return Err(Other::Leave((a[0] as i32 & 0xff) << 8)),
+            231 => return Err(Other::End((a[0] as i32 & 0xff) << 8)),
             61 => self.wait_child_for(a[0] as i32, a[1], a[2]),
-            62 => self.kill(a[0] as i32, a[1] as u32 & 63).map(|()| 0),
+            62 => self.signal(a[1], |task, signal| task.kill(a[0] as i32, signal)),
             63 => self.name(a[0]),
             72 => self.control(a[0], a[1], a[2]),
             79 => self.put_path(a[0], a[1]),
             80 => self.change_directory(a[0]),
             89 | 267 => Err(EINVAL),
-            96 => self.put(a[0], &[time::wall_seconds(), 0]),
+            96 => self.time_of_day(a[0]),
             109 => self.set_group(a[0] as u32, a[1] as u32).map(|()| 0),
             110 => Ok(self.parent().into()),
             111 => self.group_of(0).map(u64::from),
-            112 => self.set_group(0, 0).map(|()| self.id.into()),
+            112 => self.set_group(0, 0).map(|()| self.process.id.into()),
             121 => self.group_of(a[0] as u32).map(u64::from),
-            130 => self.suspend(a[0]),
+            130 => return self.suspend(a[0]),
             158 => self.set_segment(a[0], a[1]),
-            201 => Ok(time::wall_seconds()),
+            200 => self.signal(a[1], |task, signal| {
+                task.kill_thread(None, a[0] as u32, signal)
+            }),
+            201 => Ok(self.process.system.wall() / 1_000_000_000),
+            202 => self.futex(a),
+            218 => {
+                self.clear_at = a[0];
+                Ok(self.id.into())
+            }
             217 => self.entries(a[0], a[1], a[2]),
             228 => self.clock(a[0], a[1]),
             230 => self.sleep(a[0], a[1], a[2]),
+            234 => self.signal(a[2], |task, signal| {
+                task.kill_thread(Some(a[0] as u32), a[1] as u32, signal)
+            }),
             257 => self.open(a[0] as i32, a[1], a[2]),
             262 => self.stat(a[0] as i32, a[1], a[2], a[3]),
             269 => self.look_up(a[0] as i32, a[1]).map(|_| 0),
+            273 => {
+                self.robust = a[0];
+                Ok(0)
+            }
             292 => self.duplicate_to(a[0], a[1], a[2] & O_CLOEXEC != 0),
             293 => self.pipe(a[0], a[1]),
             318 => self.random_bytes(a[0], a[1]),
+            435 => self.clone_by_list(a[0], a[1]),
             _ => Err(ENOSYS),
         };
         result.map_err(Other::Error)
     }
 
     /// Gets numbers from the program's memory.
-    pub(super) fn get<const COUNT: usize>(&self, at: u64) -> Result<[u64; COUNT]> {
+    pub fn get<const COUNT: usize>(&self, at: u64) -> Result<[u64; COUNT]> {
         let mut words = [[0; 8]; COUNT];
         memory::read(&self.program.space, at, words.as_flattened_mut())?;
         Ok(words.map(u64::from_le_bytes))

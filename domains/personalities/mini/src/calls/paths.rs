@@ -2,10 +2,10 @@
 
 use super::io::MOST_BYTES;
 use super::{AT_EMPTY_PATH, AT_FDCWD, O_CLOEXEC, Result};
-use crate::errno::{EISDIR, ENOENT, ENOTDIR, EROFS, Error};
+use crate::errno::{EISDIR, ENOENT, ENOTDIR, ERANGE, EROFS};
 use crate::files::{self, Node, Open};
 use crate::memory::{self, PAGE};
-use crate::process::Process;
+use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
@@ -14,11 +14,11 @@ const O_WRONLY_OR_RDWR: u64 = 3;
 const O_CREAT: u64 = 0x40;
 const O_DIRECTORY: u64 = 0x1_0000;
 
-impl Process {
+impl Task {
     /// The directory that a path begins at.
     pub(super) fn base(&self, descriptor: i32) -> Result<Vec<u8>> {
         if descriptor == AT_FDCWD {
-            return Ok(self.directory.clone());
+            return Ok(self.process.directory.lock().clone());
         }
         match &*self.opened(descriptor as u64)? {
             Open::Directory(path, _) => Ok(path.clone()),
@@ -39,7 +39,7 @@ impl Process {
             b"dev/zero" => return Ok(Open::Zeros),
             _ => {}
         }
-        let files = &self.system.files;
+        let files = &self.process.system.files;
         match files.find(b"", &whole) {
             Some(Node::File(file)) => Ok(Open::File(file, AtomicU64::new(0))),
             Some(Node::Directory(path)) => Ok(Open::Directory(path, AtomicU64::new(0))),
@@ -82,9 +82,9 @@ impl Process {
     }
 
     pub(super) fn put_path(&self, at: u64, room: u64) -> Result<u64> {
-        let path = [b"/", &self.directory[..], b"\0"].concat();
+        let path = [b"/", &self.process.directory.lock()[..], b"\0"].concat();
         if path.len() as u64 > room {
-            return Err(Error(34));
+            return Err(ERANGE);
         }
         memory::write(&self.program.space, at, &path)?;
         Ok(path.len() as u64)
@@ -92,7 +92,7 @@ impl Process {
 
     pub(super) fn change_directory(&mut self, path: u64) -> Result<u64> {
         match self.look_up(AT_FDCWD, path)? {
-            Open::Directory(path, _) => self.directory = path,
+            Open::Directory(path, _) => *self.process.directory.lock() = path,
             _ => return Err(ENOTDIR),
         }
         Ok(0)
@@ -100,7 +100,7 @@ impl Process {
 
     pub(super) fn entries(&self, descriptor: u64, at: u64, room: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
-        let bytes = open.entries(&self.system.files, room.min(MOST_BYTES) as usize)?;
+        let bytes = open.entries(&self.process.system.files, room.min(MOST_BYTES) as usize)?;
         memory::write(&self.program.space, at, &bytes)?;
         Ok(bytes.len() as u64)
     }

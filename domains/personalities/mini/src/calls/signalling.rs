@@ -1,17 +1,17 @@
 //! Handlers and masks of signals.
 
-use super::Result;
+use super::{Other, Result};
 use crate::errno::{EINTR, EINVAL, SIGKILL};
+use crate::handlers::Handler;
 use crate::memory;
-use crate::process::Process;
-use crate::signals::Handler;
+use crate::task::{After, Task};
 
-impl Process {
+impl Task {
     pub(super) fn set_handler(&mut self, signal: u32, new: u64, old: u64) -> Result<u64> {
-        if !(1..=64).contains(&signal) {
+        if !(1..=64).contains(&signal) || signal == SIGKILL {
             return Err(EINVAL);
         }
-        let before = (old != 0).then(|| self.handlers[signal as usize]);
+        let before = (old != 0).then(|| self.process.handlers.get(signal));
         if new != 0 {
             let [function, flags, restorer, mask] = self.get(new)?;
             let handler = Handler {
@@ -20,10 +20,7 @@ impl Process {
                 restorer,
                 mask,
             };
-            if signal == SIGKILL {
-                return Err(EINVAL);
-            }
-            self.handle(signal, handler);
+            self.process.handle(signal, handler);
         }
         if let Some(before) = before {
             let Handler {
@@ -37,8 +34,20 @@ impl Process {
         Ok(0)
     }
 
+    /// Has a signal sent that there may be.
+    pub(super) fn signal(
+        &self,
+        signal: u64,
+        send: impl FnOnce(&Self, u32) -> Result<()>,
+    ) -> Result<u64> {
+        if signal > 64 {
+            return Err(EINVAL);
+        }
+        send(self, signal as u32).map(|()| 0)
+    }
+
     pub(super) fn change_mask(&mut self, how: u64, new: u64, old: u64) -> Result<u64> {
-        let before = self.mask();
+        let before = self.ears.mask();
         if new != 0 {
             let given = memory::read_word(&self.program.space, new)?;
             self.set_mask(match how {
@@ -54,12 +63,21 @@ impl Process {
         Ok(0)
     }
 
-    /// `rt_sigsuspend`: the mask comes back when a handler has been entered.
-    pub(super) fn suspend(&mut self, mask: u64) -> Result<u64> {
-        let mask = memory::read_word(&self.program.space, mask)?;
-        self.mask_after = Some(self.mask());
+    /// `rt_sigsuspend`: waits with this mask until a handler is entered, behind which the mask of
+    /// before comes back.
+    pub(super) fn suspend(&mut self, mask: u64) -> core::result::Result<u64, Other> {
+        let mask = memory::read_word(&self.program.space, mask).map_err(Other::Error)?;
+        self.mask_after = Some(self.ears.mask());
         self.set_mask(mask);
-        self.until(|| None::<()>)?;
-        Err(EINTR)
+        self.program.registers.rax = EINTR.result();
+        while self.mask_after.is_some() {
+            let _ = self.until(|| None::<()>);
+            match self.take_signals() {
+                After::Run => {}
+                After::Leave(status) => return Err(Other::Leave(status)),
+                After::End(status) => return Err(Other::End(status)),
+            }
+        }
+        Err(Other::NoResult)
     }
 }

@@ -1,0 +1,223 @@
+//! All processes, and what they know of each other: parents, groups, how they ended.
+
+use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD};
+use crate::files::Files;
+use crate::process::Process;
+use crate::task::Task;
+use crate::workers::Workers;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+use domain_rt::sync::{Condvar, Mutex, Wait};
+use domain_rt::time;
+use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
+
+/// What there is once.
+pub struct System {
+    pub spaces: Handle<dyn AddressSpaces>,
+    pub files: Files,
+    random: Handle<dyn Random>,
+    pub workers: Arc<Workers>,
+    table: Mutex<BTreeMap<u32, Entry>>,
+    /// A process has ended whose parent is none.
+    ended: Condvar,
+    /// The next number of a process or thread.
+    next: AtomicU32,
+    /// When this machine's clock began, in nanoseconds since 1970.
+    began: u64,
+}
+
+/// What others know of a process.
+struct Entry {
+    parent: u32,
+    group: u32,
+    /// How it ended, as `wait4` says it.
+    status: Option<i32>,
+    process: Arc<Process>,
+}
+
+impl System {
+    /// No processes yet.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(
+        spaces: Handle<dyn AddressSpaces>,
+        files: Files,
+        random: Handle<dyn Random>,
+    ) -> RpcResult<Self> {
+        let wall = time::wall_seconds().saturating_mul(1_000_000_000);
+        Ok(System {
+            spaces,
+            files,
+            random,
+            workers: Arc::new(Workers::new()?),
+            table: Mutex::new(BTreeMap::new()),
+            ended: Condvar::new(),
+            next: AtomicU32::new(1),
+            began: wall.saturating_sub(time::now()),
+        })
+    }
+
+    /// A number that no process or thread has had.
+    pub fn new_number(&self) -> u32 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Nanoseconds since 1970, as exact as the machine's clock was at the start, and never less
+    /// than before.
+    pub fn wall(&self) -> u64 {
+        self.began.saturating_add(time::now())
+    }
+
+    /// When it will be so many nanoseconds since 1970, by the clock that waits go by.
+    pub fn until_wall(&self, wall: u64) -> u64 {
+        wall.saturating_sub(self.began)
+    }
+
+    /// So many random bytes.
+    ///
+    /// # Errors
+    /// `EAGAIN`: the machine has no source, or none yet.
+    pub fn random(&self, count: usize) -> Result<RVec<u8>, Error> {
+        let buffer = RVec::filled(0, count).map_err(|_| ENOMEM)?;
+        self.random.fill(buffer).map_err(|_| EAGAIN)
+    }
+
+    /// Waits for the end of a process; its status. `None`: the wait was ended.
+    pub fn end_of(&self, id: u32) -> Option<i32> {
+        let mut table = self.table.lock();
+        loop {
+            if let Some(status) = table.get(&id)?.status {
+                table.remove(&id);
+                return Some(status);
+            }
+            let (again, why) = self.ended.wait(table);
+            table = again;
+            if why == Wait::Interrupted {
+                return None;
+            }
+        }
+    }
+
+    /// Notes that a process lives, as a child of `parent`'s in its group, or of nobody's.
+    pub fn add(&self, process: &Arc<Process>, parent: Option<u32>) {
+        let mut table = self.table.lock();
+        let group = parent.and_then(|parent| Some(table.get(&parent)?.group));
+        let entry = Entry {
+            parent: parent.unwrap_or(0),
+            group: group.unwrap_or(process.id),
+            status: None,
+            process: process.clone(),
+        };
+        table.insert(process.id, entry);
+    }
+
+    /// A process has not come to life after all.
+    pub fn forget(&self, id: u32) {
+        self.table.lock().remove(&id);
+    }
+
+    /// The last thread of a process has ended: its children are nobody's, and its parent is told.
+    pub fn ended(&self, id: u32, status: i32) {
+        let mut table = self.table.lock();
+        table.retain(|_, entry| entry.parent != id || entry.status.is_none());
+        for entry in table.values_mut().filter(|entry| entry.parent == id) {
+            entry.parent = 0;
+        }
+        let parent = table.get(&id).map_or(0, |entry| entry.parent);
+        let told = table.get(&parent).map(|entry| entry.process.clone());
+        match table.get_mut(&id) {
+            Some(entry) if parent == 0 || told.is_some() => entry.status = Some(status),
+            _ => drop(table.remove(&id)),
+        }
+        drop(table);
+        match told {
+            Some(parent) => parent.child_changed(SIGCHLD),
+            None => self.ended.notify_all(),
+        }
+    }
+}
+
+impl Task {
+    /// Sends a signal; `to` as `kill` has it, and 0 is no signal.
+    pub fn kill(&self, to: i32, signal: u32) -> Result<(), Error> {
+        let table = self.process.system.table.lock();
+        let own = table.get(&self.process.id).ok_or(ESRCH)?.group;
+        let mut found = false;
+        for (id, entry) in table.iter() {
+            let meant = match to {
+                0 => entry.group == own,
+                -1 => *id != self.process.id,
+                1.. => *id == to as u32,
+                _ => entry.group == to.unsigned_abs(),
+            };
+            if meant && entry.status.is_none() {
+                found = true;
+                entry.process.signal(signal, Some(self));
+            }
+        }
+        found.then_some(()).ok_or(ESRCH)
+    }
+
+    /// Sends a signal to a thread of a process (`tgkill`), or of any (`tkill`).
+    pub fn kill_thread(&self, process: Option<u32>, to: u32, signal: u32) -> Result<(), Error> {
+        let table = self.process.system.table.lock();
+        let found = table.iter().any(|(id, entry)| {
+            process.is_none_or(|meant| meant == *id)
+                && entry.process.signal_thread(to, signal, Some(self))
+        });
+        found.then_some(()).ok_or(ESRCH)
+    }
+
+    /// The group of a process; 0: of this one.
+    pub fn group_of(&self, id: u32) -> Result<u32, Error> {
+        let id = if id == 0 { self.process.id } else { id };
+        let table = self.process.system.table.lock();
+        table.get(&id).map(|entry| entry.group).ok_or(ESRCH)
+    }
+
+    /// Puts a process into a group.
+    pub fn set_group(&self, id: u32, group: u32) -> Result<(), Error> {
+        let id = if id == 0 { self.process.id } else { id };
+        let group = if group == 0 { id } else { group };
+        let mut table = self.process.system.table.lock();
+        table.get_mut(&id).ok_or(ESRCH)?.group = group;
+        Ok(())
+    }
+
+    /// The number of the parent; 0 if it has none.
+    pub fn parent(&self) -> u32 {
+        let table = self.process.system.table.lock();
+        table.get(&self.process.id).map_or(0, |own| own.parent)
+    }
+
+    /// Waits for the end of a child, `which` as `wait4` has it; its number and how it ended, or
+    /// `None` where none has ended, and `now` is asked.
+    pub fn wait_child(&self, which: i32, now: bool) -> Result<Option<(u32, i32)>, Error> {
+        let own = self.group_of(0)?;
+        let meant = |id: u32, entry: &Entry| {
+            entry.parent == self.process.id
+                && match which {
+                    -1 => true,
+                    0 => entry.group == own,
+                    1.. => id == which as u32,
+                    _ => entry.group == which.unsigned_abs(),
+                }
+        };
+        self.until(|| {
+            let mut table = self.process.system.table.lock();
+            let children = || table.iter().filter(|(id, entry)| meant(**id, entry));
+            if children().next().is_none() {
+                return Some(Err(ECHILD));
+            }
+            let ended = children().find_map(|(id, entry)| Some((*id, entry.status?)));
+            match ended {
+                Some((id, _)) => drop(table.remove(&id)),
+                None if now => {}
+                None => return None,
+            }
+            Some(Ok(ended))
+        })?
+    }
+}

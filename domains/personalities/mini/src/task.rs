@@ -1,0 +1,214 @@
+//! A thread of a process: it runs the program, answers it, and waits for it.
+
+use crate::errno::{EINTR, ENOMEM, Error, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
+use crate::memory::Program;
+use crate::process::Process;
+use crate::signals::{Ears, bit};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use domain_rt::sync::Wait;
+use domain_rt::user::{self, UserEvent, UserRegisters};
+use interfaces::RpcResult;
+
+/// A thread, as this domain's own thread has it.
+pub struct Task {
+    pub process: Arc<Process>,
+    pub id: u32,
+    pub program: Program,
+    pub ears: Arc<Ears>,
+    /// For what is read and written.
+    pub buffer: Vec<u8>,
+    /// What handlers have interrupted, with the mask of then.
+    pub saved: Vec<(UserRegisters, u64)>,
+    /// The mask that comes back when a handler has been entered.
+    pub mask_after: Option<u64>,
+    /// The word that is cleared, and woken at, when the thread ends; 0: none.
+    pub clear_at: u64,
+    /// The list of locks that it may hold; 0: none.
+    pub robust: u64,
+}
+
+/// How a thread goes on.
+pub enum After {
+    Run,
+    /// It ends by itself.
+    Leave(i32),
+    /// All threads of its process end, with the status that `wait4` says.
+    End(i32),
+}
+
+impl Task {
+    /// The first thread of a process.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn first(process: Process, program: Program, mask: u64) -> RpcResult<Self> {
+        let process = Arc::new(process);
+        Self::new(&process, process.id, program, mask)
+    }
+
+    /// A thread of a process that runs `program`, which is in the space of that process.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(process: &Arc<Process>, id: u32, program: Program, mask: u64) -> RpcResult<Self> {
+        let thread = program.thread.duplicate()?;
+        Ok(Task {
+            process: process.clone(),
+            id,
+            program,
+            ears: Arc::new(Ears::new(thread, &process.signals, mask)),
+            buffer: Vec::new(),
+            saved: Vec::new(),
+            mask_after: None,
+            clear_at: 0,
+            robust: 0,
+        })
+    }
+
+    /// Has another program in place of the one that made this call.
+    pub fn replace(&mut self, program: Program) -> RpcResult<()> {
+        let before = self.ears.follow(program.thread.duplicate()?);
+        self.program = program;
+        (self.clear_at, self.robust) = (0, 0);
+        drop(before);
+        Ok(())
+    }
+
+    /// Lets it live.
+    ///
+    /// # Errors
+    /// There is no memory for a thread, or its process ends.
+    pub fn start(self) -> Result<(), Error> {
+        let (process, id) = (self.process.clone(), self.id);
+        process.join(id, &self.ears)?;
+        process.system.workers.clone().run(self).map_err(|_| {
+            process.leave(id, 0);
+            ENOMEM
+        })
+    }
+
+    /// Runs the program to its end.
+    pub fn live(mut self) {
+        let (own, all) = loop {
+            let event = user::run(&self.program.thread, &mut self.program.registers);
+            let after = match event {
+                UserEvent::Syscall => self.call(),
+                event => self.stopped(event),
+            };
+            match after {
+                After::Run => {}
+                After::Leave(status) => break (status, None),
+                After::End(status) => break (status, Some(status)),
+            }
+            if self.ears.ready() == 0 {
+                continue;
+            }
+            match self.take_signals() {
+                After::Run => {}
+                After::Leave(status) => break (status, None),
+                After::End(status) => break (status, Some(status)),
+            }
+        };
+        self.finish(own, all);
+    }
+
+    /// Ends the thread, and if `all` says how, its process.
+    fn finish(self, own: i32, all: Option<i32>) {
+        let (process, id) = (self.process.clone(), self.id);
+        if let Some(status) = all {
+            process.end(id, status);
+        }
+        // Memory that nobody else sees needs no words.
+        if (self.clear_at != 0 || self.robust != 0) && !process.is_alone() {
+            self.leave_words();
+        }
+        drop(self);
+        if let Some(status) = process.leave(id, own) {
+            process.files.lock().clear();
+            process.system.ended(process.id, status);
+        }
+    }
+
+    /// Does what is to be done when the program has stopped for anything but a call.
+    #[inline(never)]
+    fn stopped(&mut self, event: UserEvent) -> After {
+        match event {
+            UserEvent::PageFault { address, write, .. } => self.fault(address, write),
+            UserEvent::Exception { vector, .. } => self.exception(vector),
+            UserEvent::Refused => After::End(SIGKILL as i32),
+            UserEvent::Syscall | UserEvent::Kicked | UserEvent::Interrupted => After::Run,
+        }
+    }
+
+    fn fault(&mut self, address: u64, write: bool) -> After {
+        match self.program.space.touch(address, write) {
+            Ok(()) => After::Run,
+            Err(_) => self.hit(SIGSEGV),
+        }
+    }
+
+    fn exception(&mut self, vector: u8) -> After {
+        self.hit(match vector {
+            0 | 16 | 19 => SIGFPE,
+            1 | 3 => SIGTRAP,
+            6 => SIGILL,
+            _ => SIGSEGV,
+        })
+    }
+
+    /// Waits until `ready` says something. It is asked again whenever somebody has rung: whoever it
+    /// gives the thread's ears to.
+    ///
+    /// # Errors
+    /// `EINTR`: a signal has come.
+    pub fn until<T>(&self, ready: impl FnMut() -> Option<T>) -> Result<T, Error> {
+        self.until_or(None, ready)
+            .map(|found| found.expect("there is no deadline"))
+    }
+
+    /// As [`until`](Self::until), to a time at most: then `None`.
+    pub fn until_or<T>(
+        &self,
+        deadline: Option<u64>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        loop {
+            let seen = self.ears.changes();
+            if let Some(found) = ready() {
+                return Ok(Some(found));
+            }
+            if self.ears.ready() != 0 {
+                return Err(EINTR);
+            }
+            match self.ears.sleep(seen, deadline) {
+                Wait::Interrupted => return Err(EINTR),
+                Wait::TimedOut => return Ok(None),
+                Wait::Woken => {}
+            }
+        }
+    }
+
+    /// Ends all other threads of the process and waits until they have. Signals wait meanwhile.
+    ///
+    /// # Errors
+    /// `EINTR`: another one does so, or all of them end.
+    pub fn be_alone(&mut self) -> Result<(), Error> {
+        if !self.process.end_others(self.id) {
+            return Err(EINTR);
+        }
+        loop {
+            let seen = self.ears.changes();
+            if self.process.is_alone() {
+                break;
+            }
+            let is_ended = self.ears.ready() & bit(SIGKILL) != 0;
+            if is_ended || self.ears.sleep(seen, None) == Wait::Interrupted {
+                return Err(EINTR);
+            }
+        }
+        self.process.begin_again();
+        self.id = self.process.id;
+        Ok(())
+    }
+}
