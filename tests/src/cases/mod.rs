@@ -15,6 +15,7 @@ mod exec;
 mod faults;
 mod fuzz;
 mod gdb;
+mod guests;
 mod guide;
 mod hog;
 mod images;
@@ -82,6 +83,7 @@ pub fn all() -> Vec<Case> {
         exec::CASES,
         mini::CASES,
         threads::CASES,
+        guests::CASES,
         console::CASES,
         manifests::CASES,
         changes::CASES,
