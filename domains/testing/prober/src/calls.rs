@@ -217,6 +217,10 @@ impl Subject for Mine {
         Err(RpcError::Refused)
     }
 
+    fn await_load(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<bool> {
+        Err(RpcError::Refused)
+    }
+
     fn adopt(&self, _: Handle<dyn VmoOwner>) -> RpcResult<bool> {
         Err(RpcError::Refused)
     }

@@ -28,16 +28,16 @@ const NONE: Fired = Fired {
     ended: false,
 };
 /// Longer than anything here takes; in nanoseconds.
-const PATIENCE: u64 = 20_000_000_000;
+pub const PATIENCE: u64 = 20_000_000_000;
 
-fn maker(lab: &Lab) -> Result<&Handle<dyn Events>, String> {
+pub fn maker(lab: &Lab) -> Result<&Handle<dyn Events>, String> {
     lab.events
         .as_ref()
         .ok_or_else(|| "nobody makes events".into())
 }
 
 /// A new event that is bound to `word`.
-fn bound(lab: &Lab, word: &Handle<dyn WaitWord>, tag: u64) -> Result<NewEvent, String> {
+pub fn bound(lab: &Lab, word: &Handle<dyn WaitWord>, tag: u64) -> Result<NewEvent, String> {
     let made = maker(lab)?.event().map_err(say)?;
     let word = word.duplicate().map_err(say)?;
     made.event.bind(word, tag).map_err(say)?;
@@ -45,7 +45,7 @@ fn bound(lab: &Lab, word: &Handle<dyn WaitWord>, tag: u64) -> Result<NewEvent, S
 }
 
 /// What a wait of at most `patience` tells, with room for so many.
-fn wait(word: &Handle<dyn WaitWord>, room: usize, patience: u64) -> Result<Vec<Fired>, String> {
+pub fn wait(word: &Handle<dyn WaitWord>, room: usize, patience: u64) -> Result<Vec<Fired>, String> {
     let fired = RVec::filled(NONE, room).map_err(say)?;
     let deadline = time::now().saturating_add(patience);
     let fired = word.wait(Some(deadline), fired).map_err(say)?;

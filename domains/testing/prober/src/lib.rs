@@ -37,6 +37,7 @@ mod steps;
 mod threads;
 mod timers;
 mod times;
+mod told;
 mod tracer;
 mod traces;
 mod words;
@@ -105,7 +106,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 27] = [
+    let groups: [&[Test]; 28] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -113,6 +114,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         images::TESTS,
         memory::TESTS,
         objects::TESTS,
+        told::TESTS,
         payers::TESTS,
         events::TESTS,
         timers::TESTS,

@@ -26,7 +26,7 @@ pub const TESTS: &[Test] = &[
 
 pub const PAGE: u64 = 4096;
 
-const ALL: VmoRights = VmoRights {
+pub const ALL: VmoRights = VmoRights {
     read: true,
     write: true,
     map: true,
@@ -44,11 +44,11 @@ pub fn maker(lab: &Lab) -> Result<&Handle<dyn MemoryObjects>, String> {
     maker.ok_or_else(|| "nobody makes memory objects".into())
 }
 
-fn object(lab: &Lab, limit: u64, fill: VmoFill) -> Result<Handle<dyn VmoOwner>, String> {
+pub fn object(lab: &Lab, limit: u64, fill: VmoFill) -> Result<Handle<dyn VmoOwner>, String> {
     maker(lab)?.create(limit, fill).map_err(say)
 }
 
-fn bytes(of: &[u8]) -> Result<RVec<u8>, String> {
+pub fn bytes(of: &[u8]) -> Result<RVec<u8>, String> {
     RVec::from_slice(of).map_err(say)
 }
 

@@ -584,6 +584,10 @@ impl Subject for Rogue {
         object.load(first, count).map_err(rpc)
     }
 
+    fn await_load(&self, object: Handle<dyn VmoView>, page: u64) -> RpcResult<bool> {
+        object.await_load(page, None).map_err(rpc)
+    }
+
     fn adopt(&self, object: Handle<dyn VmoOwner>) -> RpcResult<bool> {
         match object.adopt() {
             Ok(()) => Ok(true),

@@ -1,7 +1,7 @@
 //! Memory objects: `MemoryObjects`, `VmoOwner` and `VmoView`.
 //!
 //! - [`object`]: an object, without handles, and in it its bytes, changes, loads, write-back and
-//!   mappings;
+//!   mappings, and who is told;
 //! - `index`, `nodes`: which page is where, found without a lock;
 //! - [`payer`]: who pays for it.
 //!
@@ -16,10 +16,11 @@ pub mod payer;
 #[cfg(test)]
 mod tests;
 
+use crate::event;
 use alloc::sync::Arc;
 use interfaces::{
-    Handle, MemoryError, MemoryObjects, PageKind, PageTags, RVec, RpcError, RpcResult, VmoFill,
-    VmoInfo, VmoOwner, VmoRights, VmoView,
+    Handle, MemoryError, MemoryObjects, PageKind, PageTags, RVec, Raiser, RpcError, RpcResult,
+    VmoFill, VmoInfo, VmoOwner, VmoRights, VmoView,
 };
 use isolation::call::handle::kernel_object;
 use isolation::call::thread::caller;
@@ -115,6 +116,15 @@ impl<F: Bytes + Send + Sync + 'static> VmoOwner for Owner<F> {
         self.0.redo(first, count)
     }
 
+    fn tell_dirty(&self, raiser: Option<Handle<dyn Raiser>>) -> Result<()> {
+        let raiser = match &raiser {
+            Some(handle) => Some(event::raiser(handle).ok_or(MemoryError::Invalid)?),
+            None => None,
+        };
+        self.0.tell_dirty(raiser);
+        Ok(())
+    }
+
     fn adopt(&self) -> Result<()> {
         self.0.adopt(&Domain(caller()))
     }
@@ -158,6 +168,14 @@ impl<F: Bytes + Send + Sync + 'static> VmoView for View<F> {
 
     fn limit(&self) -> RpcResult<u64> {
         Ok(self.object.limit())
+    }
+
+    fn await_load(&self, page: u64, deadline: Option<u64>) -> Result<bool> {
+        let rights = self.rights;
+        if !(rights.read || rights.write || rights.map) {
+            return Err(MemoryError::Denied);
+        }
+        self.object.await_load(page, deadline)
     }
 
     fn read(&self, offset: u64, mut buffer: RVec<u8>) -> Result<(RVec<u8>, u64)> {

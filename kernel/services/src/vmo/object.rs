@@ -4,19 +4,22 @@ mod bytes;
 mod change;
 mod loads;
 mod mappings;
+mod told;
 mod writeback;
 
 use super::index::{Books, Found, Index, Place};
 use super::payer::{Charged, Payer};
+use crate::event::Raiser;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use interfaces::{MemoryError, PageKind, PageTags, RpcError, VmoFill, VmoInfo};
 use isolation::lock::Lock;
 use isolation::platform::PAGE;
 use loads::Loading;
 use mappings::Mapping;
-use pages::{Bytes, Cleaned, Entry, Pool, Seal, Writing};
+use pages::{Alarm, Bytes, Cleaned, Entry, Pool, Seal, Writing};
 
 pub use super::index::MOST_PAGES;
 pub use mappings::Mapped;
@@ -37,6 +40,11 @@ pub struct Vmo<F: Bytes, P: Payer> {
     /// It has no page from this one on. Changes under the lock.
     limit: AtomicU64,
     seal: Seal<AtomicU64>,
+    alarm: Alarm<AtomicU64>,
+    /// How often loads have ended; who waits for one waits for this word.
+    ended: AtomicU32,
+    /// How many do.
+    waiting: AtomicU32,
     pool: Pool<F>,
     index: Index<F>,
     state: Lock<State<F, P>>,
@@ -57,6 +65,8 @@ struct State<F: Bytes, P: Payer> {
     mappings: Vec<Mapping>,
     /// Somebody sets the limit.
     limiting: bool,
+    /// Raised when pages become dirty.
+    raiser: Option<Arc<Raiser>>,
 }
 
 impl<F: Bytes, P> State<F, P>
@@ -106,6 +116,9 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             fill,
             limit: AtomicU64::new(limit),
             seal: Seal::open(),
+            alarm: Alarm::quiet(),
+            ended: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
             pool,
             index: Index::new(),
             state: Lock::new(State {
@@ -117,6 +130,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 cleaned: Vec::new(),
                 mappings: Vec::new(),
                 limiting: false,
+                raiser: None,
             }),
         })
     }
@@ -215,6 +229,9 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
 
     /// The first page from `from` on of this kind.
     pub fn next(&self, mut from: u64, kind: PageKind) -> Option<u64> {
+        if kind == PageKind::Dirty {
+            self.alarm.look();
+        }
         loop {
             // One leaf at a time.
             let state = self.state.lock();

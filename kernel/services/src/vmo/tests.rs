@@ -3,6 +3,8 @@
 
 extern crate std;
 
+mod told;
+
 use super::object::{MOST_PAGES, Vmo};
 use super::payer::{Charged, Payer};
 use interfaces::{MemoryError, PageKind, RpcError, VmoFill};

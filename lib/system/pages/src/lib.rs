@@ -3,7 +3,8 @@
 //!
 //! A page is one atomic word (`Page`): the number of its frame, and what is to be known of it. A
 //! frame is counted elsewhere, by who implements [`Frames`]: the kernel in the frame's slot, a test
-//! in a word of its own. Whether the pages of an object may still be changed says its [`Seal`].
+//! in a word of its own. Whether the pages of an object may still be changed says its [`Seal`], and
+//! whether it was told that some are dirty, its [`Alarm`].
 //!
 //! Who has a value of a type that implements [`Frames`] can break every count. So a kernel gives
 //! none away, but a [`Pool`] of it: from that come pages of memory objects, [`Entry`], and frames
@@ -23,12 +24,14 @@
 #[cfg(test)]
 extern crate std;
 
+mod alarm;
 mod entry;
 mod page;
 mod seal;
 #[cfg(test)]
 mod tests;
 
+pub use alarm::Alarm;
 pub use entry::{Cleaned, Entry, Fresh, Load, Pool};
 use page::Page;
 pub use page::{Held, Missing, Tags};
@@ -133,4 +136,8 @@ pub enum Step {
     BreakOffWakes,
     /// Pages are written back once at a time.
     OneCleanAtATime,
+    /// That pages are dirty is told after the mark.
+    TellLast,
+    /// Who looks for dirty pages quiets the alarm first.
+    QuietFirst,
 }

@@ -30,8 +30,8 @@ impl<W: Word> Seal<W> {
     pub fn begin_write(&self) -> Result<Writing<'_, W>, Sealed> {
         let more = |value| (value & SEALED == 0).then_some(value + 1);
         match change(&self.0, more) {
-            true => Ok(Writing(&self.0)),
-            false => Err(Sealed),
+            Some(_) => Ok(Writing(&self.0)),
+            None => Err(Sealed),
         }
     }
 
@@ -54,14 +54,13 @@ impl<W: Word> Drop for Writing<'_, W> {
     }
 }
 
-/// Replaces the value by what `next` makes of it; false where it says `None`.
-fn change<W: Word>(word: &W, next: impl Fn(u64) -> Option<u64>) -> bool {
+/// Replaces the value by what `next` makes of it, until it says `None`; what was there.
+pub(crate) fn change<W: Word>(word: &W, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let mut value = word.load(Ordering::Acquire);
-    while let Some(wanted) = next(value) {
-        match word.replace(value, wanted) {
-            Ok(_) => return true,
+    loop {
+        match word.replace(value, next(value)?) {
+            Ok(before) => return Some(before),
             Err(now) => value = now,
         }
     }
-    false
 }

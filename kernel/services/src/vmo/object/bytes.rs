@@ -70,7 +70,12 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             self.is_within(page)?;
             match self.index.find(page) {
                 Found::Here(place) => match place.entry.write(at, bytes, || place.is_right()) {
-                    Ok(Some(_)) => return Ok(()),
+                    Ok(Some(was_clean)) => {
+                        if was_clean {
+                            self.marked();
+                        }
+                        return Ok(());
+                    }
                     Ok(None) | Err(Missing::Cut) => continue,
                     Err(_) if !place.is_right() => continue,
                     Err(Missing::Absent) => {}

@@ -164,6 +164,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         self.tidy(&mut state.books, start);
         drop(guard);
         drop(charge);
+        self.loads_ended();
         self.unmap(start..behind);
         Some(behind)
     }

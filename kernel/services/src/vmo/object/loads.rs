@@ -82,6 +82,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             let waited = self.with_page(page, |entry| entry.end_load(&load.load));
             ended += u64::from(waited == Some(true));
         }
+        self.loads_ended();
         Ok(ended)
     }
 
@@ -132,6 +133,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         let charge = state.charge.split(PAGE);
         drop(guard);
         drop(charge);
+        self.loads_ended();
         true
     }
 }

@@ -4,6 +4,7 @@ use super::super::index::{Found, Place};
 use super::super::payer::Payer;
 use super::{Result, Vmo};
 use alloc::sync::Weak;
+use core::cell::Cell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use interfaces::{MemoryError, RpcError};
@@ -119,11 +120,22 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             let Some((place, held)) = self.usable(page)? else {
                 continue;
             };
+            let was_clean = Cell::new(false);
+            let mark = || {
+                let marked = place.entry.mark(&held);
+                was_clean.set(was_clean.get() || marked == Ok(true));
+                marked.is_ok()
+            };
             let may = || match place.is_right() {
-                true if write => place.entry.mark(&held).is_ok(),
+                true if write => mark(),
                 is_right => is_right && place.entry.is_still(&held),
             };
-            if enter(&held, &may)? {
+            let entered = enter(&held, &may);
+            // Not before: the page's table was locked.
+            if was_clean.get() {
+                self.marked();
+            }
+            if entered? {
                 return Ok(());
             }
         }

@@ -95,6 +95,10 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     /// # Errors
     /// [`MemoryError::Beyond`].
     pub fn redo(&self, first: u64, count: u64) -> Result<u64> {
-        self.end_clean(first, count, |entry, cleaned| entry.redo(cleaned))
+        let again = self.end_clean(first, count, |entry, cleaned| entry.redo(cleaned))?;
+        if again > 0 {
+            self.marked();
+        }
+        Ok(again)
     }
 }

@@ -107,4 +107,6 @@ mutants! {
     a_load_without_a_count_is_noticed: a_load_that_breaks_off, LoadHolds;
     a_broken_load_that_leaves_its_frame_is_noticed: a_load_that_breaks_off, BreakOffEmpties;
     a_broken_load_that_wakes_nobody_is_noticed: a_load_that_breaks_off, BreakOffWakes;
+    a_page_told_before_it_is_marked_is_noticed: writes_and_a_look, TellLast;
+    an_alarm_quieted_after_the_look_is_noticed: writes_and_a_look, QuietFirst;
 }

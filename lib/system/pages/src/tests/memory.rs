@@ -1,6 +1,6 @@
 //! Frames with counts, in words that a model checker watches or in the host's.
 
-use crate::{Frames, Held, Page, Seal, Step, Word};
+use crate::{Alarm, Frames, Held, Page, Seal, Step, Word};
 use core::sync::atomic::Ordering;
 use std::boxed::Box;
 
@@ -124,6 +124,7 @@ pub struct Shared<W> {
     pub memory: Memory<W>,
     pub pages: [Page<W>; 2],
     pub seal: Seal<W>,
+    pub alarm: Alarm<W>,
     pub disk: W,
     /// What threads tell the end of the scene.
     pub note: W,
@@ -142,6 +143,7 @@ impl<W: Kit> Shared<W> {
             },
             pages: [Page::empty(), Page::empty()],
             seal: Seal::open(),
+            alarm: Alarm::quiet(),
             disk: W::new(OWN),
             note: W::new(0),
         };

@@ -1,7 +1,8 @@
 //! What happens to pages at the same time, and what must hold then.
 
 use super::memory::{Kit, OWN, Shared};
-use crate::Missing;
+use crate::seal::change;
+use crate::{Frames, Missing, Step};
 use core::sync::atomic::Ordering;
 use std::vec;
 use std::vec::Vec;
@@ -234,6 +235,51 @@ pub fn a_write_and_a_seal<W: Kit>() -> Scene<W> {
     }
 }
 
+/// Two write to a page, and tell of it; who is told writes it back.
+pub fn writes_and_a_look<W: Kit>() -> Scene<W> {
+    let write_and_tell: Act<W> = |shared| {
+        let tell = || {
+            if shared.alarm.marked() {
+                change(&shared.note, |count| Some(count + 1));
+            }
+        };
+        let first = (&shared.memory).breaks(Step::TellLast);
+        if first {
+            tell();
+        }
+        let ((), was_clean) = write(shared, WRITTEN).expect("the page stays");
+        if was_clean && !first {
+            tell();
+        }
+    };
+    let look_when_told: Act<W> = |shared| {
+        let quiet_late = (&shared.memory).breaks(Step::QuietFirst);
+        for _ in 0..3 {
+            if change(&shared.note, |_| Some(0)) == Some(0) {
+                W::pause();
+                continue;
+            }
+            if !quiet_late {
+                shared.alarm.look();
+            }
+            if let Some(held) = shared.pages[0].clean(&shared.memory) {
+                shared.pages[0].commit(&held);
+            }
+            if quiet_late {
+                shared.alarm.look();
+            }
+        }
+    };
+    let dirty_is_told: Act<W> = |shared| {
+        let told = shared.note.load(Ordering::Relaxed) > 0;
+        assert!(told || !shared.pages[0].tags().dirty, "nobody will look");
+    };
+    Scene {
+        threads: vec![write_and_tell, write_and_tell, look_when_told],
+        end: dirty_is_told,
+    }
+}
+
 /// A test of each scene by `$check`.
 macro_rules! each {
     ($check:ident, $kit:ty) => {
@@ -241,7 +287,7 @@ macro_rules! each {
             a_freeze_and_a_reader a_reload_and_a_reader a_write_and_a_clean two_cleans
             a_write_and_a_remove
             a_write_and_a_cut a_load_that_breaks_off a_cut_and_a_reader
-            a_write_and_a_seal);
+            a_write_and_a_seal writes_and_a_look);
     };
     ($check:ident, $kit:ty: $($name:ident)*) => { $(
         #[test]
