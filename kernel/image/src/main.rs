@@ -56,6 +56,7 @@ mod kernel {
         run_selftests();
         framework::log::start_sender();
         crate::platform::init();
+        crate::space::clock::init();
         isolation::call::thread::with_root(|| {
             #[cfg(feature = "testing")]
             if crate::bench::requested() {

@@ -13,6 +13,7 @@ extern crate alloc;
 mod attacks;
 mod budgets;
 mod calls;
+mod clock;
 mod counts;
 mod crashes;
 mod deadlines;
@@ -106,7 +107,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 28] = [
+    let groups: [&[Test]; 29] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -115,6 +116,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         memory::TESTS,
         objects::TESTS,
         told::TESTS,
+        clock::TESTS,
         payers::TESTS,
         events::TESTS,
         timers::TESTS,

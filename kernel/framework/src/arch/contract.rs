@@ -112,6 +112,7 @@ const _: () = {
     let _: fn(u64, &mut Boot) = loader::read;
     let _: fn() -> Rates = clock::measure;
     let _: fn() -> u64 = clock::now;
+    let _: fn() -> bool = clock::is_steady;
     let _: fn() -> u64 = clock::wall_seconds;
     let _: fn(&mut [u64]) -> usize = entropy::words;
     let _: fn() = clock::enable;

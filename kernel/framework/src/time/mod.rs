@@ -34,6 +34,31 @@ pub fn tsc() -> u64 {
     clock::now()
 }
 
+/// How nanoseconds since boot come of the machine's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// The clock's value at boot.
+    pub start: u64,
+    /// Nanoseconds per count, times 2^32.
+    pub multiplier: u64,
+    /// Seconds since 1970 at boot.
+    pub wall_seconds: u64,
+    /// The processor promises that the clock runs at one rate.
+    pub is_steady: bool,
+}
+
+/// How [`now_ns`] and [`wall_seconds`] come of [`tsc`], for who reads that by himself. `None`
+/// before calibration.
+pub fn scale() -> Option<Scale> {
+    let multiplier = NS_PER_COUNT.load(Ordering::Relaxed);
+    (multiplier != 0).then(|| Scale {
+        start: START.load(Ordering::Relaxed),
+        multiplier,
+        wall_seconds: WALL_AT_START.load(Ordering::Relaxed),
+        is_steady: clock::is_steady(),
+    })
+}
+
 /// Counts of the clock per second.
 pub fn tsc_frequency() -> u64 {
     FREQUENCY.load(Ordering::Relaxed)

@@ -13,6 +13,7 @@
 //! found by who made it.
 
 mod backing;
+pub mod clock;
 mod fault;
 mod purse;
 pub mod thread;
@@ -66,6 +67,10 @@ impl AddressSpaces for Spaces {
         Ok(Handle::<dyn AddressSpace>::new(SpaceObject(Arc::new(
             space,
         )))?)
+    }
+
+    fn clock_page(&self) -> Result<Handle<dyn VmoView>, SpaceError> {
+        clock::view()
     }
 }
 

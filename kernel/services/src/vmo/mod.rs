@@ -136,7 +136,10 @@ struct View<F: Bytes> {
 }
 
 /// A view of `object` with these rights.
-fn view<F: Bytes + Send + Sync + 'static>(
+///
+/// # Errors
+/// No memory.
+pub fn view<F: Bytes + Send + Sync + 'static>(
     object: &Arc<Object<F>>,
     rights: VmoRights,
 ) -> Result<Handle<dyn VmoView>> {

@@ -5,14 +5,14 @@ extern crate std;
 
 mod told;
 
-use super::object::{MOST_PAGES, Vmo};
+use super::object::{MOST_PAGES, Mapped, Vmo};
 use super::payer::{Charged, Payer};
 use interfaces::{MemoryError, PageKind, RpcError, VmoFill};
 use pages::{Bytes, Frames, Pool};
 use std::boxed::Box;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::vec::Vec;
 
 const PAGE: u64 = 4096;
@@ -411,6 +411,34 @@ fn nothing_comes_or_goes_after_a_seal() {
     assert_eq!(object.break_off(1, 1), Ok(1));
     assert_eq!(word(&object, 0), Ok(0x0707_0707_0707_0707));
     assert_eq!(word(&object, 1), Err(MemoryError::Absent));
+}
+
+/// Mappings that a sealed object does not note cost it nothing; those before are noted.
+#[test]
+fn a_sealed_object_notes_no_mapping() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let object = object(memory, &purse, 100, VmoFill::Zero);
+    put(&object, 3, 1).expect("there is memory");
+    let space = || Weak::<Unmapped>::new();
+    let first = object.add_mapping(space(), 0, 0..100);
+    assert_ne!(first, Ok(0), "it can still change");
+    let before = purse.used();
+    object.seal().expect("nobody writes");
+    for _ in 0..10_000 {
+        assert_eq!(object.add_mapping(space(), 0, 0..100), Ok(0));
+    }
+    assert_eq!(
+        object.add_mapping(space(), 0, 0..101),
+        Err(MemoryError::Beyond)
+    );
+    assert_eq!(purse.used(), before);
+}
+
+struct Unmapped;
+
+impl Mapped for Unmapped {
+    fn unmap(&self, _: core::ops::Range<u64>) {}
+    fn protect(&self, _: core::ops::Range<u64>) {}
 }
 
 /// Lists grow with what is under way, and nobody gets them for nothing.

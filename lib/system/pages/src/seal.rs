@@ -42,6 +42,11 @@ impl<W: Word> Seal<W> {
         self.0.load(Ordering::Acquire) == SEALED
     }
 
+    /// Whether no write is under way and none can begin: nothing changes any more.
+    pub fn is_final(&self) -> bool {
+        self.0.load(Ordering::Acquire) == SEALED
+    }
+
     /// Whether no further write can begin.
     pub fn is_closed(&self) -> bool {
         self.0.load(Ordering::Acquire) & SEALED != 0

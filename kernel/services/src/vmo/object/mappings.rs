@@ -67,13 +67,18 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     }
 
     /// Notes that `pages` of it may be mapped in `space` from now on, from page `at` of that on;
-    /// the mapping's number, which no other has.
+    /// the mapping's number, which no other has. A sealed object notes nothing: it never takes a
+    /// page away, and lets nobody write. Who seals later finds the mappings that were noted.
     ///
     /// # Errors
     /// [`MemoryError::Beyond`]; no memory, or too many.
     pub fn add_mapping(&self, space: Weak<dyn Mapped>, at: u64, pages: Range<u64>) -> Result<u64> {
         if pages.end > self.limit() {
             return Err(MemoryError::Beyond);
+        }
+        // Not before the last change is over: it may be one that takes pages away.
+        if self.seal.is_final() {
+            return Ok(0);
         }
         self.room_for(|state| &mut state.mappings)?;
         let mut state = self.state.lock();
@@ -90,7 +95,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         Ok(number)
     }
 
-    /// Forgets a mapping, of which no page is mapped any more.
+    /// Forgets a mapping, of which no page is mapped any more; 0 is none.
     pub fn remove_mapping(&self, number: u64) {
         let mut state = self.state.lock();
         let at = state.mappings.binary_search_by_key(&number, |it| it.number);

@@ -226,6 +226,7 @@ pub fn a_write_and_a_seal<W: Kit>() -> Scene<W> {
         if shared.seal.close() {
             let before = content(shared);
             W::pause();
+            assert!(shared.seal.is_final(), "a write is under way");
             assert_eq!(content(shared), before, "a write after the seal");
         }
     };
