@@ -1,6 +1,7 @@
 //! Programs in ring 3, for personalities.
 
 pub use abi::user::{UserEvent, UserRegisters};
+pub use abi::{UserBuf, UserDirection, UserSegment};
 
 use abi::api::api;
 use abi::{Handle, Interface};

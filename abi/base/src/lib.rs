@@ -14,6 +14,7 @@
 //! - [`events`]: what the kernel notes while calls are traced;
 //! - [`hex`]: numbers that the build passes;
 //! - [`image`]: the header in front of every domain image;
+//! - [`UserBuf`]: memory of a program, lent for the time of a call;
 //! - [`words`]: the words of the running thread, behind the GS register.
 //!
 //! Everything that a domain's own (safe) code can reach here is safe to call. What only the
@@ -36,6 +37,7 @@ pub mod shared;
 pub mod stack;
 pub mod text;
 pub mod user;
+mod userbuf;
 pub mod words;
 
 pub use exchange::{Exchangeable, Plain, Transfer};
@@ -43,3 +45,4 @@ pub use handle::{AnyHandle, Handle, Interface};
 pub use rpc::{RpcError, RpcResult};
 pub use rref::{RRef, RVec};
 pub use text::Text;
+pub use userbuf::{UserBuf, UserDirection, UserSegment};

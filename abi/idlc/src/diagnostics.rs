@@ -57,7 +57,8 @@ rules! {
     PrivateHeap "private-heap" "No `Box`, `Vec`, `String`, `Rc`, `Arc` or collection: they point into the private heap of one domain.";
     MutableBorrow "mutable-borrow" "No `&mut`: if the callee dies halfway, the object would be half-written. It is moved in and given back.";
     StaticBorrow "static-borrow" "No `&'static`: it points into the image of one domain, which goes away with it.";
-    Borrow "borrow" "What is lent to a call is `&RRef<T>` or `&RVec<T>`, as an argument; nothing else is borrowed, and nowhere else.";
+    UserBuf "user-buf" "A `UserBuf`, memory of a program, is lent as an argument, `&UserBuf`, and stands nowhere else: not by value, in no result, struct, enum, tuple, array, `Option`, `RRef` or `RVec`. Whoever is lent it has it for the call.";
+    Borrow "borrow" "What is lent to a call is `&RRef<T>`, `&RVec<T>` or `&UserBuf`, as an argument; nothing else is borrowed, and nowhere else.";
     RawPointer "raw-pointer" "No raw pointers: nobody could say what they point to after the owner has died.";
     FunctionPointer "function-pointer" "No functions, function pointers and closures: one domain's code must not run as another's.";
     DynAny "dyn-any" "No `dyn Any`: type ids differ from image to image, so a cast would be a guess.";

@@ -96,6 +96,7 @@ impl Names {
             Kind::RVec(inner) => format!("{prefix}RVec<{}>", self.ty(inner)),
             Kind::Handle(name) => format!("{prefix}Handle<dyn {prefix}{name}>"),
             Kind::AnyHandle => format!("{prefix}AnyHandle"),
+            Kind::UserBuf => format!("{prefix}UserBuf<'_>"),
             Kind::Option(inner) => format!("Option<{}>", self.ty(inner)),
             Kind::Result(ok, error) if matches!(error.kind, Kind::RpcError) && !self.spell_out => {
                 format!("{prefix}RpcResult<{}>", self.ty(ok))

@@ -16,7 +16,7 @@ mod generated {
 
 pub use abi::{
     AnyHandle, Exchangeable, Handle, Interface, Plain, RRef, RVec, RpcError, RpcResult, Text,
-    Transfer,
+    Transfer, UserBuf,
 };
 pub use entry::EntryError;
 pub use failure::Failure;
@@ -191,6 +191,9 @@ impl Whole for All {
     }
     fn plain(&self, _: Measure, state: State, _: bool) -> Result<State, SampleError> {
         Ok(state)
+    }
+    fn fill(&self, to: &UserBuf<'_>, byte: u8) -> Result<u64, SampleError> {
+        Ok(to.write(0, &[byte]) as u64)
     }
     fn work(
         &self,

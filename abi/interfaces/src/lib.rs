@@ -25,7 +25,7 @@ mod generated {
 
 pub use abi::{
     AnyHandle, Exchangeable, Handle, Interface, Plain, RRef, RVec, RpcError, RpcResult, Text,
-    Transfer,
+    Transfer, UserBuf, UserDirection, UserSegment,
 };
 pub use entry::EntryError;
 pub use failure::Failure;

@@ -188,6 +188,36 @@ pub(super) const ATTACKS: &[Attack] = &[
         "E0507"
     ),
     source!(
+        "source-program-memory-kept",
+        "use interfaces::*;\npub fn a(kept: &mut Option<&'static UserBuf<'static>>, lent: &UserBuf<'_>) { *kept = Some(lent); }",
+        "",
+        "lifetime may not live long enough"
+    ),
+    source!(
+        "source-program-memory-in-a-thread",
+        "use interfaces::*;\npub fn a(lent: &'static UserBuf<'static>) { let _ = domain_rt::thread::spawn(\"a\", move || { let _ = lent.len(); }); }",
+        "",
+        "E0277"
+    ),
+    source!(
+        "source-program-memory-by-its-fields",
+        "use interfaces::*;\npub fn a(lent: &UserBuf<'_>) -> u64 { let UserBuf { segments, .. } = lent; segments[0].start }",
+        "",
+        "E0451"
+    ),
+    source!(
+        "source-program-memory-taken",
+        "use interfaces::*;\npub fn a(lent: &UserBuf<'static>, kept: &mut UserBuf<'static>) { *kept = *lent; }",
+        "",
+        "E0507"
+    ),
+    source!(
+        "source-program-memory-crosses",
+        "use interfaces::*;\npub fn a(lent: UserBuf<'static>) { let _ = RRef::new(lent); }",
+        "",
+        "E0277"
+    ),
+    source!(
         "source-thread-with-a-borrow",
         "pub fn a(text: &str) { let _ = domain_rt::thread::spawn(\"a\", || { let _ = text.len(); }); }",
         "",

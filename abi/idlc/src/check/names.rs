@@ -36,6 +36,7 @@ const RESERVED_TYPES: &[&str] = &[
     "Plain",
     "RRef",
     "RVec",
+    "UserBuf",
     "Result",
     "RpcError",
     "RpcResult",

@@ -40,6 +40,6 @@ pub fn not_plain(model: &Model, ty: &Type) -> Option<String> {
             let definition = model.definition(name)?;
             (!definition.plain).then(|| format!("`{name}` is not marked #[plain]"))
         }
-        Kind::Borrow(_) | Kind::Wrong(_) => None,
+        Kind::UserBuf | Kind::Borrow(_) | Kind::Wrong(_) => None,
     }
 }

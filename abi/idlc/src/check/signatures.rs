@@ -26,6 +26,7 @@ fn argument(walker: &mut Walker<'_>, argument: &Argument) {
         Kind::Borrow(inner) => match &inner.kind {
             Kind::RRef(_) | Kind::RVec(_) => walker.ty(inner, Place::Value),
             Kind::Wrong(_) => walker.ty(inner, Place::Value),
+            Kind::UserBuf => {}
             _ => walker.borrow(&argument.ty, inner),
         },
         _ => walker.ty(&argument.ty, Place::Value),

@@ -24,7 +24,8 @@ struct Sizes<'a> {
 impl<'a> Sizes<'a> {
     fn ty(&mut self, ty: &'a Type) -> u64 {
         match &ty.kind {
-            Kind::Scalar("()") | Kind::Wrong(_) => 0,
+            // Another rule lets nobody pass the memory of a program.
+            Kind::Scalar("()") | Kind::UserBuf | Kind::Wrong(_) => 0,
             Kind::Scalar("u128" | "i128") | Kind::RVec(_) | Kind::Handle(_) => 16,
             Kind::Scalar(_) | Kind::Float(_) | Kind::RpcError | Kind::RRef(_) | Kind::Borrow(_) => {
                 8

@@ -102,6 +102,8 @@ impl<'a> Walker<'a> {
                 self.ty(error, place);
             }
             Kind::Tuple(elements) => elements.iter().for_each(|it| self.ty(it, place)),
+            Kind::UserBuf => self.user_buf(ty),
+            Kind::Borrow(inner) if matches!(inner.kind, Kind::UserBuf) => self.user_buf(ty),
             Kind::Borrow(inner) => self.borrow(ty, inner),
             Kind::Wrong(wrong) => self.report(wrong.rule, ty, &wrong.message, &wrong.help),
         }
@@ -130,6 +132,16 @@ impl<'a> Walker<'a> {
             format!("`{}` may point into a domain's private memory", ty.text),
             help,
         );
+    }
+
+    /// The memory of a program where it is not lent.
+    fn user_buf(&mut self, ty: &Type) {
+        let message = format!(
+            "`{}` is memory of a program that somebody would keep",
+            ty.text
+        );
+        let help = "`&UserBuf`, as an argument of a method and not inside of another type; for bytes that are kept, `RVec<u8>`";
+        self.report(Rule::UserBuf, ty, message, help);
     }
 
     fn named(&mut self, name: &str, ty: &Type, place: Place) {
@@ -201,6 +213,7 @@ impl<'a> Walker<'a> {
         const BUILT_IN: &[&str] = &[
             "RpcError",
             "AnyHandle",
+            "UserBuf",
             "u8",
             "u16",
             "u32",

@@ -45,6 +45,8 @@ pub enum Kind {
     Tuple(Vec<Type>),
     /// `[T; N]`.
     Array(Box<Type>, u64),
+    /// `UserBuf`, the memory of a program.
+    UserBuf,
     /// `&T`.
     Borrow(Box<Type>),
     /// Something that may not stand in an interface.
@@ -75,7 +77,7 @@ impl Model {
                 .definition(name)
                 .is_some_and(|it| self.definition_owns(it)),
             Kind::Scalar(_) | Kind::Float(_) | Kind::RpcError | Kind::Text(_) => false,
-            Kind::Borrow(_) | Kind::Wrong(_) => false,
+            Kind::UserBuf | Kind::Borrow(_) | Kind::Wrong(_) => false,
         }
     }
 

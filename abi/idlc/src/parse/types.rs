@@ -189,6 +189,7 @@ impl Parser<'_> {
             (_, []) if float.is_some() => Kind::Float(float.expect("just looked")),
             ("RpcError", []) => Kind::RpcError,
             ("AnyHandle", []) => Kind::AnyHandle,
+            ("UserBuf", []) => Kind::UserBuf,
             ("RRef", [syn::GenericArgument::Type(inner)]) => Kind::RRef(Box::new(self.ty(inner))),
             ("RVec", [syn::GenericArgument::Type(inner)]) => Kind::RVec(Box::new(self.ty(inner))),
             ("Option", [syn::GenericArgument::Type(inner)]) => {
@@ -212,10 +213,13 @@ impl Parser<'_> {
             }
             ("Text", [argument]) => text_length(argument, text),
             ("Handle", [syn::GenericArgument::Type(inner)]) => self.handle(inner),
-            ("RRef" | "RVec" | "Option" | "Result" | "RpcResult" | "Text" | "Handle", _) => wrong(
+            (
+                "RRef" | "RVec" | "Option" | "Result" | "RpcResult" | "Text" | "Handle" | "UserBuf",
+                _,
+            ) => wrong(
                 Rule::UnknownType,
                 format!("`{text}` does not have the right parameters"),
-                "`RRef<T>`, `RVec<T>`, `Option<T>`, `Result<T, E>`, `RpcResult<T>`, `Text<32>`, `Handle<dyn I>`",
+                "`RRef<T>`, `RVec<T>`, `Option<T>`, `Result<T, E>`, `RpcResult<T>`, `Text<32>`, `Handle<dyn I>`, `&UserBuf`",
             ),
             (_, []) => Kind::Named(name.to_string()),
             _ => wrong(

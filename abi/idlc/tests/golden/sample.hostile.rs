@@ -179,6 +179,9 @@ impl Whole for crate::Rogue {
     fn plain(&self, _: Measure, _: State, _: bool) -> Result<State, SampleError> {
         self.answer()
     }
+    fn fill(&self, _: &UserBuf<'_>, _: u8) -> Result<u64, SampleError> {
+        self.answer()
+    }
     fn work(&self, _: &RRef<Sample>, _: &RVec<Measure>, _: RVec<u8>) -> Result<(RVec<u8>, u64), SampleError> {
         self.answer()
     }
@@ -218,6 +221,15 @@ fn call_3(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
 
 fn call_4(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     let Ok(target) = target.downcast::<dyn Whole>() else { return crate::Outcome::OtherType };
+    let Ok(value0) = <UserBuf<'_> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
+    let Ok(value1) = <u8 as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
+    source.begins(&format_args!("to: {value0:?}, byte: {value1:?}"));
+    let result = target.fill(&value0, value1);
+    crate::ended(result, source)
+}
+
+fn call_5(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
+    let Ok(target) = target.downcast::<dyn Whole>() else { return crate::Outcome::OtherType };
     let Ok(value0) = <RRef<Sample> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
     let Ok(value1) = <RVec<Measure> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
     let Ok(value2) = <RVec<u8> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
@@ -226,7 +238,7 @@ fn call_4(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     crate::ended(result, source)
 }
 
-fn call_5(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
+fn call_6(target: AnyHandle, source: &mut dyn crate::Source) -> crate::Outcome {
     let Ok(target) = target.downcast::<dyn Whole>() else { return crate::Outcome::OtherType };
     let Ok(value0) = <Handle<dyn Part> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
     let Ok(value1) = <Option<Handle<dyn Part>> as crate::Hostile>::make(source) else { return crate::Outcome::Unmade };
@@ -274,7 +286,7 @@ pub static METHODS: &[crate::Method] = &[
     crate::Method {
         interface: 0x5774a41b761c175b,
         of: "Whole",
-        name: "work",
+        name: "fill",
         gives: &[],
         waits: false,
         call: call_4,
@@ -282,9 +294,17 @@ pub static METHODS: &[crate::Method] = &[
     crate::Method {
         interface: 0x5774a41b761c175b,
         of: "Whole",
+        name: "work",
+        gives: &[],
+        waits: false,
+        call: call_5,
+    },
+    crate::Method {
+        interface: 0x5774a41b761c175b,
+        of: "Whole",
         name: "link",
         gives: &[0x5774a41b761c175b],
         waits: true,
-        call: call_5,
+        call: call_6,
     },
 ];

@@ -232,6 +232,8 @@ pub trait Whole: Send + Sync + 'static {
     fn nothing(&self) -> RpcResult<()>;
     /// Takes plain data.
     fn plain(&self, measure: Measure, state: State, flag: bool) -> Result<State, SampleError>;
+    /// Lends memory of a program.
+    fn fill(&self, to: &UserBuf<'_>, byte: u8) -> Result<u64, SampleError>;
     /// Lends, moves and gives back.
     ///
     /// Time budget: 1,500 ms.
@@ -285,6 +287,10 @@ pub trait WholeBase: Send + Sync + 'static {
     fn plain(&self, measure: Measure, state: State, flag: bool) -> Result<State, SampleError> {
         self.pass(|it| it.plain(measure, state, flag))
     }
+    /// Lends memory of a program.
+    fn fill(&self, to: &UserBuf<'_>, byte: u8) -> Result<u64, SampleError> {
+        self.pass(|it| it.fill(to, byte))
+    }
     /// Lends, moves and gives back.
     fn work(
         &self,
@@ -324,6 +330,10 @@ impl<T: WholeBase> Whole for T {
         WholeBase::plain(self, measure, state, flag)
     }
     #[inline]
+    fn fill(&self, to: &UserBuf<'_>, byte: u8) -> Result<u64, SampleError> {
+        WholeBase::fill(self, to, byte)
+    }
+    #[inline]
     fn work(
         &self,
         lent: &RRef<Sample>,
@@ -353,6 +363,7 @@ pub const INTERFACES: &[(u64, &str, &[&str])] = &[
     (0x5774a41b761c175b, "Whole", &[
         "nothing",
         "plain",
+        "fill",
         "work",
         "link",
     ]),
@@ -368,6 +379,7 @@ pub const ARGUMENTS: &[&[&[(&str, &str, &[&str])]]] = &[
     &[
         &[],
         &[("measure", "nothing", &[]), ("state", "nothing", &[]), ("flag", "truth", &[])],
+        &[("to", "nothing", &[]), ("byte", "number", &[])],
         &[("lent", "nothing", &[]), ("bytes", "length", &[]), ("buffer", "length", &[])],
         &[("part", "nothing", &[]), ("more", "nothing", &[]), ("parcel", "nothing", &[]), ("number", "nothing", &[])],
     ],

@@ -17,6 +17,8 @@ isolation::proxy! { WholeProxy: interfaces::Whole, "Whole" {
         flag: bool,
     ) -> Result<interfaces::State, interfaces::SampleError>;
         moved []; budget 0; frees false; seen [flag] []; fails (interfaces::SampleError::Rpc(_));
+    fn fill(&self, to: &interfaces::UserBuf<'_>, byte: u8) -> Result<u64, interfaces::SampleError>;
+        moved []; budget 0; frees false; seen [byte] []; fails (interfaces::SampleError::Rpc(_));
     fn work(
         &self,
         lent: &interfaces::RRef<interfaces::Sample>,

@@ -37,6 +37,9 @@ impl Whole for Shadow {
     fn plain(&self, measure: Measure, state: State, flag: bool) -> Result<State, SampleError> {
         self.0.call(|it| it.plain(measure, state, flag))
     }
+    fn fill(&self, to: &UserBuf<'_>, byte: u8) -> Result<u64, SampleError> {
+        self.0.call(|it| it.fill(to, byte))
+    }
     fn work(
         &self,
         lent: &RRef<Sample>,

@@ -27,6 +27,124 @@ pub struct Box2 {
 }
 "#;
 
+    no_user_bufs_by_value UserBuf "6:20" "`UserBuf` is memory of a program" "`&UserBuf`, as an argument" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: UserBuf) -> RpcResult<()>;
+}
+"#;
+
+    no_user_bufs_in_results UserBuf "6:30" "`UserBuf` is memory of a program" "`RVec<u8>`" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self) -> RpcResult<UserBuf>;
+}
+"#;
+
+    no_borrowed_user_bufs_in_results UserBuf "6:50" "`&UserBuf` is memory of a program" "`&UserBuf`, as an argument" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: &UserBuf) -> RpcResult<Option<&UserBuf>>;
+}
+"#;
+
+    no_user_bufs_in_structs UserBuf "11:16" "`UserBuf` is memory of a program" "not inside of another type" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: Parcel) -> RpcResult<()>;
+}
+/// D.
+pub struct Parcel {
+    /// D.
+    pub bytes: UserBuf,
+}
+"#;
+
+    no_borrowed_user_bufs_in_structs UserBuf "11:16" "`&UserBuf` is memory of a program" "not inside of another type" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: Parcel) -> RpcResult<()>;
+}
+/// D.
+pub struct Parcel {
+    /// D.
+    pub bytes: &UserBuf,
+}
+"#;
+
+    no_user_bufs_in_rrefs UserBuf "6:25" "`UserBuf` is memory of a program" "`&UserBuf`, as an argument" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: RRef<UserBuf>) -> RpcResult<()>;
+}
+"#;
+
+    no_user_bufs_in_rvecs UserBuf "6:25" "`UserBuf` is memory of a program" "`&UserBuf`, as an argument" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: RVec<UserBuf>) -> RpcResult<()>;
+}
+"#;
+
+    no_user_bufs_in_tuples UserBuf "6:25" "`&UserBuf` is memory of a program" "`&UserBuf`, as an argument" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: (u8, &UserBuf)) -> RpcResult<()>;
+}
+"#;
+
+    no_user_bufs_lent_twice Borrow "6:20" "may point into a domain's private memory" "by value" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: &Option<&UserBuf>) -> RpcResult<()>;
+}
+"#;
+
+    no_user_bufs_to_be_changed MutableBorrow "6:20" "lends something to be changed" "move" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: &mut UserBuf) -> RpcResult<()>;
+}
+"#;
+
+    no_user_bufs_with_lifetimes Lifetime "6:20" "has a lifetime" "leave" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: &'a UserBuf) -> RpcResult<()>;
+}
+"#;
+
+    no_user_bufs_with_parameters UnknownType "6:21" "does not have the right parameters" "`&UserBuf`" r#"//! D.
+
+/// D.
+pub trait Thing {
+    /// D.
+    fn f(&self, x: &UserBuf<u8>) -> RpcResult<()>;
+}
+"#;
+
     no_floats_by_value FloatByValue "6:20" "`f64` is passed by value" "`u64` with `to_bits`" r#"//! D.
 
 /// D.

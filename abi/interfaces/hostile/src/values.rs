@@ -5,7 +5,10 @@
 
 use crate::{Hostile, Imitated, Rogue, Source, below};
 use alloc::vec::Vec;
-use interfaces::{AnyHandle, Exchangeable, Handle, Plain, RRef, RVec, RpcError, RpcResult, Text};
+use interfaces::{
+    AnyHandle, Exchangeable, Handle, Plain, RRef, RVec, RpcError, RpcResult, Text, UserBuf,
+    UserDirection,
+};
 
 /// Bytes in the largest object of the shared heap; one more is refused.
 const LARGEST: usize = 64 << 20;
@@ -334,4 +337,16 @@ impl<I: ?Sized + Imitated> Hostile for Handle<I> {
     fn take(self, source: &mut dyn Source) {
         source.keep_handle(self.into_any());
     }
+}
+
+/// Of no program: who makes the calls has none. Real ones are for the isolation tests.
+impl Hostile for UserBuf<'static> {
+    fn make(source: &mut dyn Source) -> RpcResult<Self> {
+        Ok(UserBuf::empty(match below(source, 2) {
+            0 => UserDirection::FromProgram,
+            _ => UserDirection::ToProgram,
+        }))
+    }
+
+    fn take(self, _: &mut dyn Source) {}
 }

@@ -8,7 +8,7 @@ use core::hint::black_box;
 use interfaces::{
     AddressSpace, AddressSpaces, DmaAllocator, Events, Handle, Image, Loader, MemoryObjects,
     Misdeed, Nest, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, Subject,
-    Timer, TimerError, Tracer, VmoOwner, VmoView, WaitWord,
+    Timer, TimerError, Tracer, UserBuf, VmoOwner, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -176,6 +176,22 @@ impl Subject for Forwarder {
         _: Handle<dyn VmoView>,
         _: u64,
     ) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn fill_user(&self, to: &UserBuf<'_>, seed: u64) -> RpcResult<u64> {
+        self.0.fill_user(to, seed)
+    }
+
+    fn sum_user(&self, from: &UserBuf<'_>) -> RpcResult<(u64, u64)> {
+        self.0.sum_user(from)
+    }
+
+    fn harm_with_user(&self, memory: &UserBuf<'_>, how: Misdeed) -> RpcResult<u64> {
+        self.0.harm_with_user(memory, how)
+    }
+
+    fn lend_user(&self, _: Handle<dyn AddressSpaces>) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

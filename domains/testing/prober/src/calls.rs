@@ -4,8 +4,8 @@ use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
 use interfaces::{
     AddressSpace, AddressSpaces, DmaAllocator, Domain, DomainSpec, Events, Handle, Image, Loader,
-    MemoryObjects, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, Subject,
-    Timer, TimerError, Tracer, VmoOwner, VmoView, WaitWord,
+    MemoryObjects, Misdeed, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult,
+    Subject, Timer, TimerError, Tracer, UserBuf, VmoOwner, VmoView, WaitWord,
 };
 
 /// The tests of this file.
@@ -251,6 +251,22 @@ impl Subject for Mine {
         _: Handle<dyn VmoView>,
         _: u64,
     ) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn fill_user(&self, _: &UserBuf<'_>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn sum_user(&self, _: &UserBuf<'_>) -> RpcResult<(u64, u64)> {
+        Err(RpcError::Refused)
+    }
+
+    fn harm_with_user(&self, _: &UserBuf<'_>, _: Misdeed) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
+    fn lend_user(&self, _: Handle<dyn AddressSpaces>) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }
 

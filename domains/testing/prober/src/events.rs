@@ -258,7 +258,7 @@ fn dying(lab: &Lab) -> Verdict {
     })
 }
 
-fn begin(body: impl FnOnce(&Victim) + Send + 'static, of: &Victim) -> Verdict {
+pub fn begin(body: impl FnOnce(&Victim) + Send + 'static, of: &Victim) -> Verdict {
     let subject = of.subject.duplicate().map_err(say)?;
     let domain = of.domain.duplicate().map_err(say)?;
     let id = of.id;

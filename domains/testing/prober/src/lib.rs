@@ -41,6 +41,7 @@ mod times;
 mod told;
 mod tracer;
 mod traces;
+mod userbufs;
 mod words;
 
 use alloc::string::String;
@@ -107,7 +108,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 29] = [
+    let groups: [&[Test]; 30] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -117,6 +118,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         objects::TESTS,
         told::TESTS,
         clock::TESTS,
+        userbufs::TESTS,
         payers::TESTS,
         events::TESTS,
         timers::TESTS,

@@ -67,7 +67,7 @@ impl Chain {
     }
 }
 
-fn forwarder(lab: &Lab, next: &Victim) -> Result<Victim, String> {
+pub fn forwarder(lab: &Lab, next: &Victim) -> Result<Victim, String> {
     let mut grants = [const { None }; 16];
     grants[0] = Some(next.subject.duplicate().map_err(say)?.into_any());
     let spec = DomainSpec {

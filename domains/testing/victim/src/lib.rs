@@ -12,6 +12,7 @@ extern crate alloc;
 mod deadlines;
 mod monkeys;
 mod spaces;
+mod users;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -25,7 +26,7 @@ use interfaces::{
     AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaMemory, Events, Fired, Handle,
     HardwareError, Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec,
     Raiser, Random, RandomError, RpcError, RpcResult, SpaceError, Subject, Timer, TimerError,
-    Tracer, VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
+    Tracer, UserBuf, VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -652,6 +653,24 @@ impl Subject for Rogue {
         seed: u64,
     ) -> RpcResult<u64> {
         spaces::fork_often(&maker, &object, seed)
+    }
+
+    fn fill_user(&self, to: &UserBuf<'_>, seed: u64) -> RpcResult<u64> {
+        Ok(users::fill(to, seed))
+    }
+
+    fn sum_user(&self, from: &UserBuf<'_>) -> RpcResult<(u64, u64)> {
+        Ok(users::sum(from))
+    }
+
+    fn harm_with_user(&self, memory: &UserBuf<'_>, how: Misdeed) -> RpcResult<u64> {
+        black_box(memory.read(0, &mut [0]) + memory.write(0, &[1]));
+        self.harm(how)
+    }
+
+    fn lend_user(&self, spaces: Handle<dyn AddressSpaces>) -> RpcResult<u64> {
+        let next = self.next().ok_or(RpcError::Refused)?;
+        users::lend(&spaces, &next)
     }
 
     fn make_event(&self, events: Handle<dyn Events>) -> RpcResult<NewEvent> {
