@@ -11,6 +11,8 @@ use pages::{Entry, Frames, Pool};
 
 /// Children of a node, and pages of a leaf.
 const FAN: usize = 64;
+/// Pages of a leaf.
+pub(super) const LEAF: u64 = FAN as u64;
 /// log2 of it.
 const BITS: u32 = 6;
 /// The greatest height: with it a tree has more blocks than 32 bits can count.

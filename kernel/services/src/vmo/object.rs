@@ -263,17 +263,23 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         Ok(first..end.min(first + AT_ONCE))
     }
 
-    /// Makes room for one more in a list.
-    fn room_for<T>(&self, list: impl Fn(&mut State<F, P>) -> &mut Vec<T>) -> Result<()> {
+    /// Makes room for `more` in a list.
+    fn room_for<T>(
+        &self,
+        more: usize,
+        list: impl Fn(&mut State<F, P>) -> &mut Vec<T>,
+    ) -> Result<()> {
         loop {
             let mut state = self.state.lock();
             let payer = state.payer.clone();
             let (length, room) = (list(&mut state).len(), list(&mut state).capacity());
             drop(state);
-            if length >= MOST_UNDER_WAY {
+            let wanted = length + more;
+            if wanted > MOST_UNDER_WAY {
                 return Err(MemoryError::Rpc(RpcError::Busy));
             }
-            if length < room || self.lengthen(&payer, (2 * room).max(8), &list)? {
+            let longer = (2 * room).max(wanted).max(8);
+            if wanted <= room || self.lengthen(&payer, longer, &list)? {
                 return Ok(());
             }
         }

@@ -393,6 +393,41 @@ fn what_is_written_during_a_write_back_is_written_back_again() {
     assert_eq!(memory.used() as u64, object.info().pages);
 }
 
+/// Runs that begin in front of others, over the ends of leaves, and end in any order.
+#[test]
+fn runs_are_written_back_in_any_order() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let object = object(memory, &purse, 1000, VmoFill::Zero);
+    let write = |pages: core::ops::Range<u64>| {
+        pages.for_each(|page| put(&object, page, 1).expect("there is memory"));
+    };
+    write(500..510);
+    assert_eq!(object.clean(0, 1000), Ok(Some((500, 10))));
+    write(100..270);
+    assert_eq!(object.clean(0, 1000), Ok(Some((100, 170))));
+    write(50..60);
+    write(300..301);
+    assert_eq!(object.clean(0, 1000), Ok(Some((50, 10))));
+    assert_eq!(object.clean(0, 1000), Ok(Some((300, 1))));
+    assert_eq!(object.clean(0, 1000), Ok(None));
+    assert_eq!(object.commit(120, 100), Ok(100));
+    assert_eq!(object.commit(0, 512), Ok(10 + 70 + 1 + 10));
+    assert_eq!(object.commit(0, 512), Ok(0));
+    assert_eq!(object.next(0, PageKind::Dirty), None);
+    write(60..70);
+    assert_eq!(
+        object.clean(0, 65),
+        Ok(Some((60, 5))),
+        "no further than asked"
+    );
+    assert_eq!(object.cut(61, 2), Ok(2));
+    assert_eq!(object.redo(0, 512), Ok(3), "two of five were cut");
+    assert_eq!(object.clean(0, 1000), Ok(Some((60, 1))));
+    assert_eq!(object.clean(0, 1000), Ok(Some((63, 7))));
+    drop(object);
+    assert_eq!((memory.used(), purse.used()), (0, 0));
+}
+
 /// A sealed object is as it was, whatever its owner does.
 #[test]
 fn nothing_comes_or_goes_after_a_seal() {

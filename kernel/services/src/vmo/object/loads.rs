@@ -40,7 +40,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     fn load_one(&self, loader: &P, page: u64) -> Result<()> {
         self.break_off_dead(page);
         loop {
-            self.room_for(|state| &mut state.loads)?;
+            self.room_for(1, |state| &mut state.loads)?;
             let added = self.add(page, |entry, fresh, state| {
                 // The room that was made may have gone to another.
                 if state.loads.len() == state.loads.capacity() {

@@ -80,7 +80,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         if self.seal.is_final() {
             return Ok(0);
         }
-        self.room_for(|state| &mut state.mappings)?;
+        self.room_for(1, |state| &mut state.mappings)?;
         let mut state = self.state.lock();
         if state.mappings.len() == state.mappings.capacity() {
             return Err(MemoryError::Rpc(RpcError::Busy));

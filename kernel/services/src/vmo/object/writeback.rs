@@ -1,6 +1,6 @@
 //! Pages that are being written back.
 
-use super::super::index::{Found, Place};
+use super::super::index::LEAF;
 use super::super::payer::Payer;
 use super::{AT_ONCE, Result, Vmo};
 use interfaces::{MemoryError, PageKind, RpcError};
@@ -29,32 +29,47 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
 
     /// Begins to write back the dirty pages from `first` on that follow each other; how many.
     fn clean_from(&self, first: u64, end: u64) -> Result<u64> {
-        for page in first..end {
-            match self.clean_one(page) {
-                Ok(true) => {}
+        let mut page = first;
+        while page < end {
+            match self.clean_in_leaf(page, end) {
+                Ok(0) => break,
+                Ok(done) => page += done,
                 Err(error) if page == first => return Err(error),
-                Ok(false) | Err(_) => return Ok(page - first),
+                Err(_) => break,
             }
         }
-        Ok(end - first)
+        Ok(page - first)
     }
 
-    fn clean_one(&self, page: u64) -> Result<bool> {
-        self.room_for(|state| &mut state.cleaned)?;
+    /// The same, as far as one leaf goes.
+    fn clean_in_leaf(&self, first: u64, end: u64) -> Result<u64> {
+        self.room_for(1, |state| &mut state.cleaned)?;
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        let Found::Here(Place { entry, .. }) = self.index.find(page) else {
-            return Ok(false);
+        let Some(leaf) = self.index.leaf(first) else {
+            return Ok(0);
         };
-        if state.cleaned.len() == state.cleaned.capacity() {
+        let list = &mut state.cleaned;
+        // Another may have the room that was made.
+        if list.len() == list.capacity() {
             return Err(MemoryError::Rpc(RpcError::Busy));
         }
-        let Some(cleaned) = entry.clean() else {
-            return Ok(false);
-        };
-        let at = state.cleaned.partition_point(|(other, _)| *other < page);
-        state.cleaned.insert(at, (page, cleaned));
-        Ok(true)
+        let at = list.partition_point(|(other, _)| *other < first);
+        let start = (first % LEAF) as usize;
+        let mut page = first;
+        for entry in &leaf[start..] {
+            if page == end || list.len() == list.capacity() {
+                break;
+            }
+            let Some(cleaned) = entry.clean() else {
+                break;
+            };
+            list.push((page, cleaned));
+            page += 1;
+        }
+        // To its place in one go.
+        list[at..].rotate_right((page - first) as usize);
+        Ok(page - first)
     }
 
     /// Ends the write-back of pages by `end`, with the lock; how many `end` says were.
@@ -65,19 +80,27 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         end: impl Fn(&Entry<F>, Cleaned<F>) -> bool,
     ) -> Result<u64> {
         let range = self.range(first, count)?;
-        let mut ended = 0;
-        // From behind: so what is taken out of the list of a run stands at the end of it, and the
-        // rest of the run is not moved for each page.
-        for page in range.rev() {
-            let mut state = self.state.lock();
-            let at = state.cleaned.binary_search_by_key(&page, |(page, _)| *page);
-            let Ok(at) = at else {
-                continue;
+        let (mut ended, mut next) = (0, range.end);
+        // Leaf by leaf from behind: so what is taken out of the list of a run stands at the end of
+        // it, and the rest of the run is not moved for each leaf.
+        while next > range.start {
+            let mut guard = self.state.lock();
+            let state = &mut *guard;
+            let list = &mut state.cleaned;
+            let behind = list.partition_point(|(page, _)| *page < next);
+            let Some((last, _)) = behind.checked_sub(1).map(|at| &list[at]) else {
+                break;
             };
-            let (_, cleaned) = state.cleaned.remove(at);
-            if let Found::Here(Place { entry, .. }) = self.index.find(page) {
-                ended += u64::from(end(entry, cleaned));
+            let base = last - last % LEAF;
+            let from = base.max(range.start);
+            let leaf = self.index.leaf(base);
+            let at = list.partition_point(|(page, _)| *page < from);
+            for (page, cleaned) in list.drain(at..behind) {
+                if let Some(leaf) = leaf {
+                    ended += u64::from(end(&leaf[(page - base) as usize], cleaned));
+                }
             }
+            next = from;
         }
         Ok(ended)
     }
