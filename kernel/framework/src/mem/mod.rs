@@ -20,6 +20,8 @@ pub mod holes;
 #[cfg(target_os = "none")]
 pub mod kspace;
 pub mod map;
+#[cfg(test)]
+mod mappings_model;
 pub mod meta;
 #[cfg(test)]
 mod pages_model;

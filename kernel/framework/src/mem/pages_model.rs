@@ -2,8 +2,8 @@
 //! object: the protocol of [decision 0034], step by step, with store buffers as x86 has them. What
 //! is broken on purpose is found.
 //!
-//! There is no such object yet. This is what has to hold of it: a word for the page (frame, DIRTY,
-//! WRITEBACK, LOADING) and a count for each frame, of the page and of those who use the frame.
+//! There is a word for the page (frame, DIRTY, WRITEBACK, LOADING) and a count for each frame, of
+//! the page and of those who use the frame. The code is `lib/system/pages`.
 //!
 //! [decision 0034]: ../../../../docs/decisions/0034-pages-of-memory-objects.md
 
