@@ -1,10 +1,11 @@
 //! Frames that many have a share of, and those who have it die at random moments.
 //!
 //! An object's pages are read and written by three domains: one copies, two have them in address
-//! spaces of their own, which they fork. Two more spaces have them for as long as a round lasts,
-//! with somebody who looks into them all the time. Meanwhile the owner takes pages away. Every page
-//! that was ever written to holds a number of its own, so a frame that is given to somebody else
-//! too early is seen as a page with another's bytes; one that is lost is missing in the end.
+//! spaces of their own, which they fork. Two more spaces have them, with somebody who looks into
+//! them all the time, until they go at a random moment, too. Meanwhile the owner takes pages away.
+//! Every page that was ever written to holds a number of its own, so a frame that is given to
+//! somebody else too early is seen as a page with another's bytes; one that is lost is missing in
+//! the end. After each round the heaps are looked at.
 
 use crate::lab::{Lab, Victim, say, settle};
 use crate::spaces::{ALL, AT, PAGE, WRITE, map, object, peek, poke, space};
@@ -50,7 +51,6 @@ fn is_own(page: u64, seen: &[u8]) -> bool {
 /// What all who look at pages share.
 #[derive(Clone, Default)]
 struct Watch {
-    is_over: Arc<AtomicBool>,
     wrong: Arc<AtomicU64>,
     looks: Arc<AtomicU64>,
 }
@@ -90,16 +90,13 @@ fn dying(lab: &Lab) -> Verdict {
 
 fn round(lab: &Lab, watch: &Watch, random: &mut Random) -> Verdict {
     let owner = object(lab, PAGES, VmoFill::Zero)?;
-    let watch = Watch {
-        is_over: Arc::default(),
-        ..watch.clone()
-    };
+    let mut spaces = Vec::new();
     for first in 0..2 {
-        look_on(lab, &owner, &watch, first)?;
+        spaces.extend(look_on(lab, &owner, watch, first)?);
     }
     let mut alive = Vec::new();
     for index in 0..DOMAINS {
-        alive.push(start(lab, &owner, &watch, index, random.below(1 << 30))?);
+        alive.push(start(lab, &owner, watch, index, random.below(1 << 30))?);
     }
     let view = owner
         .view(VmoRights {
@@ -107,10 +104,15 @@ fn round(lab: &Lab, watch: &Watch, random: &mut Random) -> Verdict {
             ..ALL
         })
         .map_err(say)?;
-    while !alive.is_empty() {
+    while !(alive.is_empty() && spaces.is_empty()) {
         time::sleep(20_000 + random.below(900_000));
         take_away(&owner, random)?;
-        let victim = alive.swap_remove(random.below(alive.len() as u64) as usize);
+        let next = random.below((alive.len() + spaces.len()) as u64) as usize;
+        if next < spaces.len() {
+            spaces.swap_remove(next).store(true, Ordering::SeqCst);
+            continue;
+        }
+        let victim = alive.swap_remove(next - spaces.len());
         let has_died = victim.has_died()?;
         ensure!(!has_died, "a domain has ended by itself");
         victim.domain.kill().map_err(say)?;
@@ -124,20 +126,27 @@ fn round(lab: &Lab, watch: &Watch, random: &mut Random) -> Verdict {
         let why = victim.gone()?;
         ensure!(why == CrashReason::Killed, "it ended by {why:?}");
     }
-    watch.is_over.store(true, Ordering::SeqCst);
-    Ok(())
+    lab.audit()
 }
 
-/// Has a thread read and write the object's pages in a space of its own, until the round is over.
-fn look_on(lab: &Lab, owner: &Handle<dyn VmoOwner>, watch: &Watch, first: u64) -> Verdict {
+/// Has a thread read and write the object's pages in a space of its own, until it is told that this
+/// is over; how. None where there are no spaces.
+fn look_on(
+    lab: &Lab,
+    owner: &Handle<dyn VmoOwner>,
+    watch: &Watch,
+    first: u64,
+) -> Result<Option<Arc<AtomicBool>>, String> {
     let Some(space) = space(lab)? else {
-        return Ok(());
+        return Ok(None);
     };
+    let is_over = Arc::new(AtomicBool::new(false));
+    let seen_over = is_over.clone();
     map(&space, AT, owner, PAGES, WRITE)?;
     let watch = watch.clone();
     let look = move || {
         let mut page = first;
-        while !watch.is_over.load(Ordering::SeqCst) {
+        while !seen_over.load(Ordering::SeqCst) {
             page = (page * 37 + 11) % PAGES;
             let at = AT + page * PAGE;
             let seen = peek(&space, at);
@@ -154,7 +163,8 @@ fn look_on(lab: &Lab, owner: &Handle<dyn VmoOwner>, watch: &Watch, first: u64) -
             watch.looks.fetch_add(1, Ordering::Relaxed);
         }
     };
-    thread::spawn("looks on", look).map(drop).map_err(say)
+    thread::spawn("looks on", look).map_err(say)?;
+    Ok(Some(is_over))
 }
 
 /// Starts a domain that uses the object until it is ended: the first by copies, the others in

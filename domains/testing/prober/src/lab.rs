@@ -7,8 +7,8 @@ use domain_rt::sync::Mutex;
 use domain_rt::time;
 use interfaces::{
     AddressSpaces, AnyHandle, Archive, CrashReason, Domain, DomainControl, DomainInfo, DomainSpec,
-    DomainState, Events, Handle, Hardware, Holdings, Image, LoadError, Loader, MemoryObjects,
-    MemoryWatch, Monitor, RVec, Random, RpcError, StartError, Subject, Text, Tracer,
+    DomainState, Events, Handle, Hardware, HeapAudit, Holdings, Image, LoadError, Loader,
+    MemoryObjects, MemoryWatch, Monitor, RVec, Random, RpcError, StartError, Subject, Text, Tracer,
 };
 
 /// The tools of the tests.
@@ -23,6 +23,8 @@ pub struct Lab {
     pub archive: Handle<dyn Archive>,
     /// Tells who needs memory; not on every platform.
     pub memory: Option<Handle<dyn MemoryWatch>>,
+    /// Looks at the heaps, in kernels for tests.
+    pub auditor: Option<Handle<dyn HeapAudit>>,
     /// Makes memory objects.
     pub objects: Option<Handle<dyn MemoryObjects>>,
     /// Makes events.
@@ -99,6 +101,7 @@ impl Lab {
             events: None,
             tracer: None,
             random: None,
+            auditor: None,
             spaces,
             hardware,
             seed: 0,
@@ -229,6 +232,17 @@ impl Lab {
             }
         }
         Err(format!("{lost} bytes are lost every time"))
+    }
+
+    /// The heaps of shared objects and of handles are as they must be, where somebody can tell.
+    pub fn audit(&self) -> Verdict {
+        let Some(auditor) = &self.auditor else {
+            return Ok(());
+        };
+        match auditor.audit().map_err(say)? {
+            None => Ok(()),
+            Some(what) => Err(format!("the heaps: {what}")),
+        }
     }
 
     /// What the victim owns and holds.

@@ -47,8 +47,8 @@ mod words;
 use alloc::string::String;
 use domain_rt::{log, thread};
 use interfaces::{
-    AddressSpaces, Archive, DomainControl, Events, Handle, Hardware, Loader, MemoryObjects,
-    MemoryWatch, Monitor, Power, RVec, Random, RpcResult, Tracer,
+    AddressSpaces, Archive, DomainControl, Events, Handle, Hardware, HeapAudit, Loader,
+    MemoryObjects, MemoryWatch, Monitor, Power, RVec, Random, RpcResult, Tracer,
 };
 use lab::Lab;
 
@@ -85,6 +85,7 @@ pub fn start(
     tracer: Option<Handle<dyn Tracer>>,
     random: Option<Handle<dyn Random>>,
     spaces: Option<Handle<dyn AddressSpaces>>,
+    auditor: Option<Handle<dyn HeapAudit>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
     thread::spawn("tests", move || {
@@ -94,6 +95,7 @@ pub fn start(
         lab.events = events;
         lab.tracer = tracer;
         lab.random = random;
+        lab.auditor = auditor;
         let wanted = core::str::from_utf8(&options).unwrap_or("").trim();
         // A seed may follow, for tests that take one.
         let (wanted, seed) = wanted.split_once('@').unwrap_or((wanted, ""));
