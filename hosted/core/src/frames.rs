@@ -17,6 +17,8 @@ struct Record {
 }
 
 const FROZEN: u64 = 1 << 63;
+/// One more of those who have a count is a device, or stands for one.
+const DEVICE: u64 = 1 << 32;
 
 /// All records that there ever were.
 static RECORDS: Grown<Record> = Grown::new();
@@ -136,6 +138,19 @@ impl Frames for Counted {
 
     fn thaw(&self, frame: u64) {
         of(frame).count.store(1, Ordering::Release);
+    }
+
+    fn lend(&self, frame: u64) -> bool {
+        change(frame, |count| Some(count + DEVICE)).is_some()
+    }
+
+    fn take_back(&self, frame: u64) {
+        change(frame, |count| Some(count - DEVICE));
+    }
+
+    fn is_lent(&self, frame: u64) -> bool {
+        let count = of(frame).count.load(Ordering::Acquire);
+        count != FROZEN && count >= DEVICE
     }
 
     fn give_up(&self, frame: u64) {

@@ -60,6 +60,9 @@ const BUSY: u64 = 1 << 63;
 const RESERVED: u64 = 1 << 62;
 const KIND_SHIFT: u32 = 48;
 const COUNT_MASK: u64 = u32::MAX as u64;
+/// One device more that uses an untyped frame, each of which is an owner, too.
+const DEVICE: u64 = 1 << 32;
+const DEVICES_MASK: u64 = 0xffff << 32;
 /// An untyped frame that is frozen; its kind and count cannot be read meanwhile.
 const FROZEN: u64 = BUSY | 1;
 
@@ -158,7 +161,7 @@ impl Slot {
                 self.decode(value) == Some(kind),
                 "released a frame in state {value:#x}"
             );
-            let last = value & COUNT_MASK == 1;
+            let last = value & (COUNT_MASK | DEVICES_MASK) == 1;
             let next = if last { BUSY } else { value - 1 };
             match self
                 .0
@@ -168,6 +171,48 @@ impl Slot {
                 Err(now) => value = now,
             }
         }
+    }
+
+    /// Counts one more of the owners of an untyped frame, of whom the caller is one, as a device.
+    ///
+    /// # Errors
+    /// [`MetaError::Overflow`]; [`MetaError::WrongKind`].
+    pub fn lend(&self) -> Result<(), MetaError> {
+        let mut value = self.0.load(Ordering::Relaxed);
+        loop {
+            if self.decode(value) != Some(FrameKind::Untyped) {
+                return Err(MetaError::WrongKind);
+            }
+            if value & DEVICES_MASK == DEVICES_MASK {
+                return Err(MetaError::Overflow);
+            }
+            match self.0.compare_exchange_weak(
+                value,
+                value + DEVICE,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Ok(()),
+                Err(now) => value = now,
+            }
+        }
+    }
+
+    /// Counts one device less. Its owner's count is to be released afterwards.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn take_back(&self) {
+        let before = self.0.fetch_sub(DEVICE, Ordering::Release);
+        let was_lent = self.decode(before).is_some() && before & DEVICES_MASK != 0;
+        assert!(was_lent, "took back a frame in state {before:#x}");
+    }
+
+    /// Devices that use the frame.
+    pub fn devices(&self) -> u16 {
+        let value = self.0.load(Ordering::Acquire);
+        self.decode(value)
+            .map_or(0, |_| ((value & DEVICES_MASK) >> 32) as u16)
     }
 
     /// Freezes an untyped frame with one owner; whether it did.
@@ -279,6 +324,56 @@ mod tests {
         slot.break_up();
         slot.give_up();
         slot.claim().unwrap();
+    }
+
+    #[test]
+    fn a_frame_with_a_device_is_neither_frozen_nor_free() {
+        let slot = Slot::unused();
+        assert_eq!(slot.lend(), Err(MetaError::WrongKind));
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Untyped);
+        slot.share(FrameKind::Untyped).unwrap();
+        slot.lend().unwrap();
+        assert_eq!((slot.owners(), slot.devices()), (2, 1));
+        assert!(!slot.freeze());
+        assert!(!slot.release(FrameKind::Untyped), "the page's count");
+        assert_eq!((slot.owners(), slot.devices()), (1, 1));
+        assert!(!slot.freeze(), "only a device has it");
+        slot.take_back();
+        assert_eq!(slot.devices(), 0);
+        assert!(slot.release(FrameKind::Untyped));
+        slot.give_up();
+        slot.claim().unwrap();
+    }
+
+    #[test]
+    fn devices_are_counted_to_their_limit() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Untyped);
+        (0..u16::MAX).for_each(|_| slot.lend().unwrap());
+        assert_eq!(slot.lend(), Err(MetaError::Overflow));
+        assert_eq!((slot.owners(), slot.devices()), (1, u16::MAX));
+        assert_eq!(slot.kind(), Some(FrameKind::Untyped));
+        (0..u16::MAX).for_each(|_| slot.take_back());
+        assert!(slot.freeze());
+    }
+
+    #[test]
+    #[should_panic(expected = "took back a frame")]
+    fn a_frame_that_no_device_has_is_not_taken_back() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Untyped);
+        slot.take_back();
+    }
+
+    #[test]
+    fn typed_memory_is_lent_to_no_device() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Kernel);
+        assert_eq!(slot.lend(), Err(MetaError::WrongKind));
     }
 
     #[test]

@@ -58,6 +58,18 @@ impl Counts for Untyped {
         of(frame).thaw();
     }
 
+    fn lend(&self, frame: u64) -> bool {
+        of(frame).lend().is_ok()
+    }
+
+    fn take_back(&self, frame: u64) {
+        of(frame).take_back();
+    }
+
+    fn is_lent(&self, frame: u64) -> bool {
+        of(frame).devices() > 0
+    }
+
     fn give_up(&self, frame: u64) {
         of(frame).break_up();
         give_back_one(frame as usize);

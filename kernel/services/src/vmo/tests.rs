@@ -18,6 +18,7 @@ use std::vec::Vec;
 const PAGE: u64 = 4096;
 const FRAMES: usize = 1024;
 const FROZEN: u64 = 1 << 63;
+const DEVICE: u64 = 1 << 32;
 
 /// Frames of the host, with counts.
 struct Memory {
@@ -96,6 +97,16 @@ impl Frames for Host {
     }
     fn thaw(&self, frame: u64) {
         assert_eq!(self.count(frame).swap(1, Ordering::AcqRel), FROZEN);
+    }
+    fn lend(&self, frame: u64) -> bool {
+        self.change(frame, |count| Some(count + DEVICE)).is_some()
+    }
+    fn take_back(&self, frame: u64) {
+        self.change(frame, |count| Some(count - DEVICE));
+    }
+    fn is_lent(&self, frame: u64) -> bool {
+        let count = self.count(frame).load(Ordering::SeqCst);
+        count != FROZEN && count >= DEVICE
     }
     fn give_up(&self, frame: u64) {
         assert_eq!(self.count(frame).swap(0, Ordering::AcqRel), FROZEN);

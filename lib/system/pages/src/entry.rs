@@ -1,6 +1,6 @@
 //! Pages with their frames, for those who must not touch a count by themselves.
 
-use crate::{Bytes, Frames, Held, Missing, Page, Tags};
+use crate::{Bytes, Frames, Held, Lent, Missing, Page, Tags};
 use core::sync::atomic::AtomicU64;
 
 /// Where frames come from.
@@ -35,6 +35,28 @@ pub struct Fresh<F: Frames>(Held<F>);
 /// A load under way. Dropping it does not end it: the page then waits until it is cut.
 #[derive(Debug)]
 pub struct Load<F: Frames>(Held<F>);
+
+impl<F: Frames> Load<F> {
+    /// Lets a device fill the page. `None`: too many do.
+    pub fn lend(&self) -> Option<Lent<F>> {
+        self.0.again()?.lend().ok()
+    }
+
+    /// Whether a device may still write to the page.
+    pub fn is_lent(&self) -> bool {
+        self.0.is_lent()
+    }
+}
+
+impl<F: Bytes> Lent<F> {
+    /// Puts content into the frame in place of a device, from byte `at` on.
+    ///
+    /// # Panics
+    /// Beyond its end.
+    pub fn fill(&self, at: usize, bytes: &[u8]) {
+        self.frames().copy_in(self.frame(), at, bytes);
+    }
+}
 
 impl<F: Bytes> Load<F> {
     /// Puts content into the page, from byte `at` on.
@@ -74,6 +96,12 @@ impl<F: Frames> Entry<F> {
     /// [`Missing::Cut`]: the page has another frame by now.
     pub fn mark(&self, held: &Held<F>) -> Result<bool, Missing> {
         self.page.mark(held)
+    }
+
+    /// A device has written to the frame: marks the page dirty, if this is its content.
+    pub fn mark_lent(&self, lent: &Lent<F>) {
+        // What was written to a page that was cut counts as not written.
+        let _ = self.page.mark_lent(lent);
     }
 
     /// Whether the page still has the frame that is held.

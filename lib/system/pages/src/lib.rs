@@ -18,6 +18,11 @@
 //!   frame in its next life sees, in its second look at the word, that the page has lost it.
 //! - [`Frames::freeze`] acquires: who freezes has seen all that was done under the counts before.
 //! - The writers' count and the seal are one word.
+//!
+//! # Devices
+//! A device has a count as everybody else who uses a frame, and is counted as a device besides. So
+//! a frame that it may write to is neither removed nor freed, whatever becomes of the page, and a
+//! load can be told from one that is still being filled.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -34,7 +39,7 @@ mod tests;
 pub use alarm::Alarm;
 pub use entry::{Cleaned, Entry, Fresh, Load, Pool};
 use page::Page;
-pub use page::{Held, Missing, Tags};
+pub use page::{Held, Lent, Missing, Tags};
 pub use seal::{Seal, Sealed, Writing};
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -87,6 +92,13 @@ pub trait Frames: Copy {
     fn freeze(&self, frame: u64) -> bool;
     /// Gives a frozen frame its count of one back, with `Release`.
     fn thaw(&self, frame: u64);
+    /// Counts a device that uses a frame on which the caller has a count; `false`: they are too
+    /// many.
+    fn lend(&self, frame: u64) -> bool;
+    /// Counts one less, before the count that it was lent with is dropped.
+    fn take_back(&self, frame: u64);
+    /// Whether a device uses the frame, on which the caller has a count.
+    fn is_lent(&self, frame: u64) -> bool;
     /// Frees a frozen frame, with `Release`.
     fn give_up(&self, frame: u64);
     /// A load of some page is over: whoever waits for one looks again.
@@ -140,4 +152,8 @@ pub enum Step {
     TellLast,
     /// Who looks for dirty pages quiets the alarm first.
     QuietFirst,
+    /// A device keeps the count that it was lent the frame with.
+    LoanHolds,
+    /// A device is told from others who have a count.
+    LoanCounts,
 }

@@ -64,11 +64,68 @@ impl<F: Frames> Held<F> {
     pub(crate) fn frames(&self) -> F {
         self.frames
     }
+
+    /// Another count on the same frame. `None`: there are too many.
+    pub(crate) fn again(&self) -> Option<Self> {
+        let (frames, frame) = (self.frames, self.frame);
+        frames.share(frame).then_some(Held { frames, frame })
+    }
 }
 
 impl<F: Frames> Drop for Held<F> {
     fn drop(&mut self) {
         self.frames.release(self.frame);
+    }
+}
+
+impl<F: Frames> Held<F> {
+    /// Lets a device use the frame, with this count.
+    ///
+    /// # Errors
+    /// Too many do: the count comes back.
+    pub fn lend(self) -> Result<Lent<F>, Self> {
+        let frames = self.frames;
+        if frames.breaks(Step::LoanHolds) {
+            let frame = self.frame;
+            return Ok(Lent { frames, frame });
+        }
+        if !frames.lend(self.frame) {
+            return Err(self);
+        }
+        let frame = self.into_frame();
+        Ok(Lent { frames, frame })
+    }
+
+    /// Whether a device uses the frame.
+    pub fn is_lent(&self) -> bool {
+        self.frames.is_lent(self.frame) && !self.frames.breaks(Step::LoanCounts)
+    }
+}
+
+/// A count on a frame that a device uses. It lasts until the device does so no more.
+#[derive(Debug)]
+pub struct Lent<F: Frames> {
+    frames: F,
+    frame: u64,
+}
+
+impl<F: Frames> Lent<F> {
+    /// The frame's number.
+    pub fn frame(&self) -> u64 {
+        self.frame
+    }
+
+    pub(crate) fn frames(&self) -> F {
+        self.frames
+    }
+}
+
+impl<F: Frames> Drop for Lent<F> {
+    fn drop(&mut self) {
+        if !self.frames.breaks(Step::LoanHolds) {
+            self.frames.take_back(self.frame);
+            self.frames.release(self.frame);
+        }
     }
 }
 
@@ -167,8 +224,20 @@ impl<W: Word> Page<W> {
 
     /// Marks the page dirty if it still has this frame. Returns whether it was clean.
     pub(crate) fn mark<F: Frames>(&self, held: &Held<F>) -> Result<bool, Missing> {
-        let any = held.frames.breaks(Step::MarkThatFrame);
-        let dirty = |word| (word & FRAME == held.frame || any).then_some(word | DIRTY | ACCESSED);
+        self.mark_frame(held.frames, held.frame)
+    }
+
+    /// Marks the page dirty for a device that has written to this frame, if the page has it still,
+    /// and its content. A load of a frame that is lent does not end, so there is none when it is
+    /// marked.
+    pub fn mark_lent<F: Frames>(&self, lent: &Lent<F>) -> Result<bool, Missing> {
+        usable(self.0.load(Ordering::Acquire))?;
+        self.mark_frame(lent.frames, lent.frame)
+    }
+
+    fn mark_frame<F: Frames>(&self, frames: F, frame: u64) -> Result<bool, Missing> {
+        let any = frames.breaks(Step::MarkThatFrame);
+        let dirty = |word| (word & FRAME == frame || any).then_some(word | DIRTY | ACCESSED);
         let before = self.update(dirty).ok_or(Missing::Cut)?;
         Ok(before & DIRTY == 0)
     }

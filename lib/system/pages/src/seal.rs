@@ -35,6 +35,11 @@ impl<W: Word> Seal<W> {
         }
     }
 
+    /// Ends a write that was [kept](Writing::keep).
+    pub fn end_kept(&self) {
+        change(&self.0, |value| (value & !SEALED != 0).then(|| value - 1));
+    }
+
     /// Lets no further write begin. Returns whether none is under way either: no byte changes then
     /// any more. If not, who seals asks again.
     pub fn close(&self) -> bool {
@@ -50,6 +55,13 @@ impl<W: Word> Seal<W> {
     /// Whether no further write can begin.
     pub fn is_closed(&self) -> bool {
         self.0.load(Ordering::Acquire) & SEALED != 0
+    }
+}
+
+impl<W: Word> Writing<'_, W> {
+    /// Has the write go on until [`Seal::end_kept`].
+    pub fn keep(self) {
+        core::mem::forget(self);
     }
 }
 

@@ -106,6 +106,10 @@ mutants! {
     a_mark_on_another_frame_is_noticed: a_write_and_a_cut, MarkThatFrame;
     a_load_without_a_count_is_noticed: a_load_that_breaks_off, LoadHolds;
     a_broken_load_that_leaves_its_frame_is_noticed: a_load_that_breaks_off, BreakOffEmpties;
+    a_device_without_a_count_is_noticed: a_freeze_and_a_device, LoanHolds;
+    a_device_without_a_count_is_noticed_at_a_cut: a_cut_and_a_device, LoanHolds;
+    a_mark_of_a_device_on_another_frame_is_noticed: a_cut_and_a_device, MarkThatFrame;
+    a_load_that_minds_no_device_is_noticed: a_load_by_a_device, LoanCounts;
     a_broken_load_that_wakes_nobody_is_noticed: a_load_that_breaks_off, BreakOffWakes;
     a_page_told_before_it_is_marked_is_noticed: writes_and_a_look, TellLast;
     an_alarm_quieted_after_the_look_is_noticed: writes_and_a_look, QuietFirst;

@@ -13,6 +13,7 @@ pub const FOREIGN: u64 = 2;
 
 const UNUSED: u64 = 0;
 const BUSY: u64 = 1 << 63;
+const DEVICE: u64 = 1 << 32;
 /// Frames 1 to 4.
 const COUNT: usize = 4;
 
@@ -95,6 +96,19 @@ impl<W: Kit> Frames for &Memory<W> {
 
     fn thaw(&self, frame: u64) {
         self.slot(frame).replace(BUSY, 1).expect("it is frozen");
+    }
+
+    fn lend(&self, frame: u64) -> bool {
+        self.change(frame, |value| Some(value + DEVICE)).is_some()
+    }
+
+    fn take_back(&self, frame: u64) {
+        self.change(frame, |value| Some(value - DEVICE));
+    }
+
+    fn is_lent(&self, frame: u64) -> bool {
+        let value = self.slot(frame).load(Ordering::Acquire);
+        value != BUSY && value >= DEVICE
     }
 
     fn give_up(&self, frame: u64) {

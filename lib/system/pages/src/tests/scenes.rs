@@ -1,6 +1,6 @@
 //! What happens to pages at the same time, and what must hold then.
 
-use super::memory::{Kit, OWN, Shared};
+use super::memory::{FOREIGN, Kit, OWN, Shared};
 use crate::seal::change;
 use crate::{Frames, Missing, Step};
 use core::sync::atomic::Ordering;
@@ -70,6 +70,96 @@ pub fn a_reload_and_a_reader<W: Kit>() -> Scene<W> {
     };
     Scene {
         threads: vec![read, reload],
+        end: |_| {},
+    }
+}
+
+/// A page is removed under a device that writes to it, and its frame goes to somebody else.
+pub fn a_freeze_and_a_device<W: Kit>() -> Scene<W> {
+    let device: Act<W> = |shared| {
+        let Ok(held) = shared.pages[0].hold(&shared.memory) else {
+            return;
+        };
+        let lent = held.lend().ok().expect("it is the only one");
+        W::pause();
+        shared.memory.put(lent.frame(), WRITTEN);
+        let marked = shared.pages[0].mark_lent(&lent);
+        drop(lent);
+        if marked.is_ok() {
+            shared.note.put(1);
+        }
+    };
+    let remove: Act<W> = |shared| {
+        shared.pages[0].remove(&shared.memory);
+        shared.somebody_else();
+    };
+    let nothing_lost: Act<W> = |shared| {
+        let is_marked = shared.note.load(Ordering::Relaxed) == 1;
+        let is_there = shared.pages[0].tags().dirty && content(shared) == Some(WRITTEN);
+        assert!(!is_marked || is_there, "what a device has written is lost");
+    };
+    Scene {
+        threads: vec![device, remove],
+        end: nothing_lost,
+    }
+}
+
+/// A page is cut under a device that writes to it.
+pub fn a_cut_and_a_device<W: Kit>() -> Scene<W> {
+    let device: Act<W> = a_freeze_and_a_device().threads[0];
+    let cut: Act<W> = |shared| {
+        shared.pages[0].cut(&shared.memory);
+        shared.somebody_else();
+        shared.add(0, OWN);
+    };
+    // The device may have come after the cut, too.
+    let marked_if_written: Act<W> = |shared| {
+        let is_written = match content(shared) {
+            Some(OWN) => false,
+            Some(WRITTEN) => true,
+            other => panic!("a page holds {other:?}"),
+        };
+        let is_marked = shared.pages[0].tags().dirty;
+        assert_eq!(is_marked, is_written, "the mark is on another frame");
+    };
+    Scene {
+        threads: vec![device, cut],
+        end: marked_if_written,
+    }
+}
+
+/// A device fills a page, whose loader ends the load when the device has done so, and somebody
+/// reads.
+pub fn a_load_by_a_device<W: Kit>() -> Scene<W> {
+    let load: Act<W> = |shared| {
+        shared.pages[0].cut(&shared.memory);
+        let held = shared.pages[0].load(shared.frame());
+        let held = held.ok().expect("nobody else loads");
+        let again = held.again().expect("it is one of few");
+        let lent = again.lend().ok().expect("it is the only one");
+        shared.note.put(lent.frame());
+        core::mem::forget(lent);
+        while held.is_lent() {
+            W::pause();
+        }
+        assert!(shared.pages[0].end_load(&held), "nobody broke it off");
+    };
+    let device: Act<W> = |shared| {
+        let frame = loop {
+            match shared.note.load(Ordering::Acquire) {
+                0 => W::pause(),
+                frame => break frame,
+            }
+        };
+        shared.memory.put(frame, FOREIGN);
+        W::pause();
+        shared.memory.put(frame, OWN);
+        let memory = &shared.memory;
+        memory.take_back(frame);
+        memory.release(frame);
+    };
+    Scene {
+        threads: vec![read, load, device],
         end: |_| {},
     }
 }
@@ -288,7 +378,8 @@ macro_rules! each {
             a_freeze_and_a_reader a_reload_and_a_reader a_write_and_a_clean two_cleans
             a_write_and_a_remove
             a_write_and_a_cut a_load_that_breaks_off a_cut_and_a_reader
-            a_write_and_a_seal writes_and_a_look);
+            a_write_and_a_seal writes_and_a_look
+            a_freeze_and_a_device a_cut_and_a_device a_load_by_a_device);
     };
     ($check:ident, $kit:ty: $($name:ident)*) => { $(
         #[test]
