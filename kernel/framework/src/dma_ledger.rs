@@ -15,12 +15,24 @@ use crate::mem::NoMemory;
 /// Most devices that are given memory: far more than any machine has that this runs on.
 pub const MOST_DEVICES: usize = 1024;
 
-/// All devices that were ever given memory, by a number each; `M` is a piece of memory.
-pub struct Ledger<M> {
-    devices: Vec<Device<M>>,
+/// What a pool leaves to its device.
+pub trait Remains: Default {
+    /// Whether that is nothing.
+    fn is_nothing(&self) -> bool;
 }
 
-struct Device<M> {
+impl<M> Remains for Vec<M> {
+    fn is_nothing(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+/// All devices that were ever given memory, by a number each; `R` is what a pool leaves.
+pub struct Ledger<R> {
+    devices: Vec<Device<R>>,
+}
+
+struct Device<R> {
     number: u32,
     /// It may use memory.
     running: bool,
@@ -30,7 +42,7 @@ struct Device<M> {
     pools: u64,
     /// What each pool left. There is room for [`places`](Self::places) more, so that the end of a
     /// pool takes no memory.
-    kept: Vec<Vec<M>>,
+    kept: Vec<R>,
     /// Pools that have not ended, and what is on its way to be looked at.
     places: usize,
 }
@@ -47,9 +59,9 @@ pub enum NoReset {
 }
 
 /// What was kept for a device, on its way to be looked at.
-pub struct Taken<M> {
-    /// The pieces, as each pool left them.
-    pub memory: Vec<Vec<M>>,
+pub struct Taken<R> {
+    /// What each pool left.
+    pub memory: Vec<R>,
     resets: u64,
 }
 
@@ -63,7 +75,7 @@ pub struct Birth {
     quiet: bool,
 }
 
-impl<M> Ledger<M> {
+impl<R: Remains> Ledger<R> {
     /// No device was given memory yet.
     pub const fn new() -> Self {
         Self {
@@ -71,7 +83,7 @@ impl<M> Ledger<M> {
         }
     }
 
-    fn device(&mut self, number: u32) -> Option<&mut Device<M>> {
+    fn device(&mut self, number: u32) -> Option<&mut Device<R>> {
         let mut devices = self.devices.iter_mut();
         devices.find(|device| device.number == number)
     }
@@ -115,12 +127,7 @@ impl<M> Ledger<M> {
     /// [`NoReset::Gone`]: it does not live, so nobody would stop the device.
     /// [`NoReset::Outdated`]: there is a younger pool, whose memory the device may know.
     /// [`NoReset::NoMemory`].
-    pub fn reset(
-        &mut self,
-        number: u32,
-        birth: Birth,
-        lives: bool,
-    ) -> Result<Vec<Vec<M>>, NoReset> {
+    pub fn reset(&mut self, number: u32, birth: Birth, lives: bool) -> Result<Vec<R>, NoReset> {
         if !lives {
             return Err(NoReset::Gone);
         }
@@ -140,7 +147,7 @@ impl<M> Ledger<M> {
     ///
     /// # Errors
     /// If there is no memory to note it.
-    pub fn take_kept(&mut self, number: u32) -> Result<Taken<M>, NoMemory> {
+    pub fn take_kept(&mut self, number: u32) -> Result<Taken<R>, NoMemory> {
         let Some(device) = self.device(number) else {
             return Ok(Taken::nothing());
         };
@@ -153,7 +160,7 @@ impl<M> Ledger<M> {
     }
 
     /// Keeps again what was taken. Returns what may be freed, as the device was reset meanwhile.
-    pub fn put_back(&mut self, number: u32, taken: Taken<M>) -> Vec<Vec<M>> {
+    pub fn put_back(&mut self, number: u32, taken: Taken<R>) -> Vec<R> {
         let Taken { memory, resets } = taken;
         let Some(device) = self.device(number) else {
             return memory;
@@ -183,30 +190,30 @@ impl<M> Ledger<M> {
 
     /// A pool ends. Its device was stopped at `stopped`, if at all. Returns what of the memory may
     /// be freed now; the rest is kept.
-    pub fn end(
-        &mut self,
-        number: u32,
-        birth: Birth,
-        stopped: Option<u64>,
-        memory: Vec<M>,
-    ) -> Vec<M> {
+    pub fn end(&mut self, number: u32, birth: Birth, stopped: Option<u64>, memory: R) -> R {
         let Some(device) = self.device(number) else {
             return memory;
         };
         device.places -= 1;
         let never_used = birth.quiet && birth.resets == device.resets;
         let forgotten = stopped.is_some_and(|at| device.resets > at);
-        if never_used || forgotten || memory.is_empty() {
+        if never_used || forgotten || memory.is_nothing() {
             return memory;
         }
         device.kept.push(memory);
-        Vec::new()
+        R::default()
+    }
+
+    /// Whether the device was reset after it was stopped at `stopped`.
+    pub fn has_forgotten(&mut self, number: u32, stopped: u64) -> bool {
+        let device = self.device(number);
+        device.is_some_and(|device| device.resets > stopped)
     }
 }
 
-impl<M> Device<M> {
+impl<R> Device<R> {
     /// What is kept, which is not any more. There is room for `more` besides what there must be.
-    fn replace(&mut self, more: usize) -> Result<Vec<Vec<M>>, NoMemory> {
+    fn replace(&mut self, more: usize) -> Result<Vec<R>, NoMemory> {
         let mut room = Vec::new();
         let places = self.places + more;
         room.try_reserve(places).map_err(|_| NoMemory)?;
@@ -214,7 +221,7 @@ impl<M> Device<M> {
     }
 }
 
-impl<M> Taken<M> {
+impl<R> Taken<R> {
     fn nothing() -> Self {
         Taken {
             memory: Vec::new(),
@@ -281,7 +288,7 @@ impl<M> Default for Spares<M> {
     }
 }
 
-impl<M> Default for Ledger<M> {
+impl<R: Remains> Default for Ledger<R> {
     fn default() -> Self {
         Self::new()
     }

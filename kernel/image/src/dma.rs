@@ -12,13 +12,21 @@
 //! What happens to a device (it is started or stopped, a pool begins or ends) happens under the
 //! lock of the ledger, one after the other. No pool is dropped under it.
 
+mod holds;
 mod pool;
 
 use alloc::sync::Arc;
 use framework::dma::DmaCoherent;
+use framework::mem::PAGE_SIZE;
 use framework::mem::phys_to_virt;
-use interfaces::{DmaAllocator, DmaMemory, Handle, HardwareError, PciAddress, RpcError, RpcResult};
+use framework::mem::untyped::Untyped;
+use interfaces::{
+    DmaAllocator, DmaDirection, DmaMemory, DmaWindow, Handle, HardwareError, MemoryError,
+    PciAddress, RVec, RpcError, RpcResult, VmoRights, VmoView,
+};
+use isolation::call::thread::caller;
 use pool::{Lent, Pool, each_pool, stop_refusal};
+use services::vmo::Object;
 
 /// An allocator of memory for a device.
 ///
@@ -52,7 +60,7 @@ struct AllocatorObject(Arc<Pool>);
 
 impl DmaAllocator for AllocatorObject {
     fn reset_done(&self) -> Result<(), HardwareError> {
-        self.0.start(isolation::call::thread::caller().as_ref())
+        self.0.start(caller().as_ref())
     }
 
     fn allocate(&self, pages: u32) -> Result<Handle<dyn DmaMemory>, HardwareError> {
@@ -60,7 +68,7 @@ impl DmaAllocator for AllocatorObject {
         if pages == 0 || self.0.is_stopped() {
             return Err(HardwareError::NoSuchResource);
         }
-        let user = isolation::call::thread::caller();
+        let user = caller();
         self.0.note(user.as_ref())?;
         self.0.take_over(user.as_ref())?;
         let lent = match self.0.reuse(pages, user.as_ref())? {
@@ -71,6 +79,63 @@ impl DmaAllocator for AllocatorObject {
             lent: Some(lent),
             pool: self.0.clone(),
         })?)
+    }
+
+    fn register(&self, view: Handle<dyn VmoView>) -> Result<Handle<dyn DmaWindow>, MemoryError> {
+        let (object, rights) = services::vmo::viewed(&view).ok_or(MemoryError::Denied)?;
+        self.0.prepare_holds(caller().as_ref())?;
+        if !isolation::platform::platform().can_note() {
+            return Err(RpcError::NoMemory.into());
+        }
+        let pool = self.0.clone();
+        Ok(Handle::<dyn DmaWindow>::new(Window {
+            pool,
+            object,
+            rights,
+        })?)
+    }
+}
+
+/// The pages of one memory object, for one device.
+struct Window {
+    pool: Arc<Pool>,
+    object: Arc<Object<Untyped>>,
+    rights: VmoRights,
+}
+
+impl DmaWindow for Window {
+    fn hold(
+        &self,
+        first: u64,
+        count: u64,
+        direction: DmaDirection,
+        mut addresses: RVec<u64>,
+    ) -> Result<(RVec<u64>, u64), MemoryError> {
+        let may = match direction {
+            DmaDirection::ToDevice => self.rights.read,
+            DmaDirection::FromDevice => self.rights.write,
+        };
+        if !may {
+            return Err(MemoryError::Denied);
+        }
+        if (addresses.len() as u64) < count {
+            return Err(MemoryError::Invalid);
+        }
+        let user = caller();
+        let pages = (first, count);
+        let number = self
+            .pool
+            .hold(&self.object, pages, direction, user.as_ref(), |loan| {
+                for (address, frame) in addresses.iter_mut().zip(loan.frames()) {
+                    *address = frame * PAGE_SIZE as u64;
+                }
+            })?;
+        Ok((addresses, number))
+    }
+
+    fn release(&self, hold: u64) -> Result<(), MemoryError> {
+        let is_released = self.pool.release(hold);
+        is_released.then_some(()).ok_or(MemoryError::Invalid)
     }
 }
 

@@ -6,9 +6,10 @@
 
 use core::hint::black_box;
 use interfaces::{
-    AddressSpace, AddressSpaces, DmaAllocator, Events, Handle, Image, Loader, MemoryObjects,
-    Misdeed, Nest, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, Subject,
-    Timer, TimerError, Tracer, UserBuf, VmoOwner, VmoView, WaitWord,
+    AddressSpace, AddressSpaces, DmaAllocator, DmaDirection, DmaWindow, Events, Handle, Image,
+    Loader, MemoryError, MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec, Raiser, Random,
+    RandomError, RpcError, RpcResult, Subject, Timer, TimerError, Tracer, UserBuf, VmoOwner,
+    VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -128,6 +129,16 @@ impl Subject for Forwarder {
 
     fn hoard_device_memory(&self, _: Handle<dyn DmaAllocator>, _: u32) -> RpcResult<u64> {
         Err(RpcError::Refused)
+    }
+
+    fn hold_pages(
+        &self,
+        _: Handle<dyn DmaWindow>,
+        _: u64,
+        _: u64,
+        _: DmaDirection,
+    ) -> Result<u64, MemoryError> {
+        Err(MemoryError::Denied)
     }
 
     fn fill_object(

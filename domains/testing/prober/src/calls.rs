@@ -3,9 +3,10 @@
 use crate::lab::{Lab, say, unlimited};
 use crate::{Test, Verdict, ensure};
 use interfaces::{
-    AddressSpace, AddressSpaces, DmaAllocator, Domain, DomainSpec, Events, Handle, Image, Loader,
-    MemoryObjects, Misdeed, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult,
-    Subject, Timer, TimerError, Tracer, UserBuf, VmoOwner, VmoView, WaitWord,
+    AddressSpace, AddressSpaces, DmaAllocator, DmaDirection, DmaWindow, Domain, DomainSpec, Events,
+    Handle, Image, Loader, MemoryError, MemoryObjects, Misdeed, NewEvent, RRef, RVec, Raiser,
+    Random, RandomError, RpcError, RpcResult, Subject, Timer, TimerError, Tracer, UserBuf,
+    VmoOwner, VmoView, WaitWord,
 };
 
 /// The tests of this file.
@@ -203,6 +204,16 @@ impl Subject for Mine {
 
     fn hoard_device_memory(&self, _: Handle<dyn DmaAllocator>, _: u32) -> RpcResult<u64> {
         Ok(0)
+    }
+
+    fn hold_pages(
+        &self,
+        _: Handle<dyn DmaWindow>,
+        _: u64,
+        _: u64,
+        _: DmaDirection,
+    ) -> Result<u64, MemoryError> {
+        Err(MemoryError::Denied)
     }
 
     fn fill_object(

@@ -17,6 +17,7 @@ mod clock;
 mod counts;
 mod crashes;
 mod deadlines;
+mod devices;
 mod events;
 mod forks;
 mod frames;
@@ -110,7 +111,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 30] = [
+    let groups: [&[Test]; 31] = [
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -132,6 +133,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         words::TESTS,
         budgets::TESTS,
         limits::TESTS,
+        devices::TESTS,
         threads::TESTS,
         shadows::TESTS,
         hostile::TESTS,

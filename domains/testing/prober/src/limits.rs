@@ -42,10 +42,10 @@ const THREAD: u64 = 33 * 4096;
 const EXPORT: u64 = 256;
 
 /// A group's limit that is more than a victim needs, in pages.
-const SOME: u64 = 512;
+pub const SOME: u64 = 512;
 
 /// A victim in group `number`, which may have `pages` pages.
-fn spec(number: u32, pages: u64) -> DomainSpec {
+pub fn spec(number: u32, pages: u64) -> DomainSpec {
     DomainSpec {
         group: number,
         group_pages: pages,
@@ -53,12 +53,12 @@ fn spec(number: u32, pages: u64) -> DomainSpec {
     }
 }
 
-fn start(lab: &Lab, spec: DomainSpec) -> Result<Victim, String> {
+pub fn start(lab: &Lab, spec: DomainSpec) -> Result<Victim, String> {
     lab.start_as(None, spec, b"")?.map_err(say)
 }
 
 /// The victim's description, with what it owns counted.
-fn info(lab: &Lab, victim: &Victim) -> Result<DomainInfo, String> {
+pub fn info(lab: &Lab, victim: &Victim) -> Result<DomainInfo, String> {
     lab.holdings(victim.id)?;
     lab.info(victim.id)?
         .ok_or_else(|| String::from("it is gone"))
@@ -68,7 +68,7 @@ fn info(lab: &Lab, victim: &Victim) -> Result<DomainInfo, String> {
 const GOT: u64 = 16 << 10;
 
 /// Fails unless the group keeps its limit of `pages` pages and the victim answers.
-fn is_well(lab: &Lab, victim: &Victim, pages: u64) -> Verdict {
+pub fn is_well(lab: &Lab, victim: &Victim, pages: u64) -> Verdict {
     let info = info(lab, victim)?;
     let (used, limit) = (info.group_bytes, info.group_limit);
     ensure!(limit == pages * 4096, "a limit of {limit} bytes");
@@ -354,7 +354,7 @@ fn waiting_drops(lab: &Lab) -> Verdict {
 
 /// A device of the machine that never uses memory by itself: the controller of the system
 /// management bus.
-const IDLE: PciAddress = PciAddress {
+pub const IDLE: PciAddress = PciAddress {
     bus: 0,
     device: 31,
     function: 3,

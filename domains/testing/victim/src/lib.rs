@@ -23,10 +23,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, memory, thread, time};
 use interfaces::{
-    AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaMemory, Events, Fired, Handle,
-    HardwareError, Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest, NewEvent, RRef, RVec,
-    Raiser, Random, RandomError, RpcError, RpcResult, SpaceError, Subject, Timer, TimerError,
-    Tracer, UserBuf, VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
+    AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaDirection, DmaMemory, DmaWindow,
+    Events, Fired, Handle, HardwareError, Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest,
+    NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, SpaceError, Subject,
+    Timer, TimerError, Tracer, UserBuf, VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -560,6 +560,18 @@ impl Subject for Rogue {
                 Err(_) => return Err(RpcError::Refused),
             }
         }
+    }
+
+    fn hold_pages(
+        &self,
+        window: Handle<dyn DmaWindow>,
+        first: u64,
+        count: u64,
+        direction: DmaDirection,
+    ) -> Result<u64, MemoryError> {
+        let room = RVec::filled(0, count.min(256) as usize).map_err(MemoryError::Rpc)?;
+        let (_, hold) = window.hold(first, count, direction, room)?;
+        Ok(hold)
     }
 
     fn fill_object(

@@ -5,7 +5,7 @@ use super::*;
 const DISK: u32 = 0x18;
 
 /// A driver with a piece of memory, that has come so far.
-fn driver(ledger: &mut Ledger<&'static str>) -> Birth {
+fn driver(ledger: &mut Ledger<Vec<&'static str>>) -> Birth {
     let birth = ledger.begin(DISK).unwrap();
     ledger.reset(DISK, birth, true).unwrap();
     birth
@@ -153,7 +153,7 @@ fn the_end_of_a_pool_takes_no_memory() {
     let mut ledger = Ledger::new();
     let first = driver(&mut ledger);
     let births: Vec<_> = (0..50).map(|_| ledger.begin(DISK).unwrap()).collect();
-    let room = |ledger: &Ledger<&str>| ledger.devices[0].kept.capacity();
+    let room = |ledger: &Ledger<Vec<&str>>| ledger.devices[0].kept.capacity();
     assert!(room(&ledger) >= 51);
     // What one has left is looked at while all others end.
     let at = ledger.stop(DISK);
@@ -176,7 +176,7 @@ fn the_end_of_a_pool_takes_no_memory() {
 
 #[test]
 fn there_is_an_end_of_devices() {
-    let mut ledger = Ledger::<()>::new();
+    let mut ledger = Ledger::<Vec<()>>::new();
     for number in 0..MOST_DEVICES as u32 {
         ledger.begin(number).unwrap();
     }

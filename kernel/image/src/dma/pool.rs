@@ -6,15 +6,20 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use framework::dma::DmaCoherent;
-use framework::dma_ledger::{Birth, Ledger, NoReset, Spares};
+use framework::dma_ledger::{Birth, Ledger, NoReset, Remains, Spares};
 use framework::mem::PAGE_SIZE;
+use framework::mem::untyped::Untyped;
 use framework::pci::StopError;
 use framework::sync::SpinLock;
-use interfaces::{HardwareError, PciAddress, RpcError, RpcResult};
+use interfaces::{DmaDirection, HardwareError, MemoryError, PciAddress, RpcError, RpcResult};
 use isolation::ControlBlock;
 use isolation::domain::account::{Charge, Kind};
 use isolation::lock::Lock;
+use services::vmo::Object;
+use services::vmo::object::{Loan, MOST_LENT};
+use services::vmo::payer::Domain;
 
+use super::holds::{Hold, Holds, PLACES_BYTES};
 use crate::hardware::refusal;
 
 /// All pools that are in use, with their devices.
@@ -22,7 +27,7 @@ static POOLS: Lock<Vec<(PciAddress, Weak<Pool>)>> = Lock::new(Vec::new());
 
 /// What each device may still know. Its holder may map and unmap memory, as those who wait for this
 /// kind of lock answer to that.
-static LEDGER: SpinLock<Ledger<Lent>> = SpinLock::new(Ledger::new());
+static LEDGER: SpinLock<Ledger<Left>> = SpinLock::new(Ledger::new());
 
 /// In [`Pool::stopped_at`]: not stopped yet.
 const RUNS: u64 = u64::MAX;
@@ -36,6 +41,8 @@ pub(super) struct Pool {
     /// When the device was stopped, as the ledger counts; [`RUNS`] before.
     stopped_at: AtomicU64,
     state: Lock<PoolState>,
+    /// Pages of memory objects that the device may use.
+    holds: Lock<Holds>,
 }
 
 struct PoolState {
@@ -56,12 +63,47 @@ impl Lent {
     fn pages(&self) -> usize {
         self.memory.bytes() / PAGE_SIZE
     }
+}
 
-    /// Whether somebody paid for it who is dead.
-    fn is_unpaid(&self) -> bool {
-        let payer = self.charge.as_ref().map(Charge::block);
-        payer.is_some_and(|payer| !payer.is_alive())
+/// What a pool leaves.
+#[derive(Default)]
+struct Left {
+    memory: Vec<Lent>,
+    holds: Holds,
+}
+
+impl Remains for Left {
+    fn is_nothing(&self) -> bool {
+        self.memory.is_empty() && self.holds.is_empty()
     }
+}
+
+impl Left {
+    /// How much it is.
+    fn bytes(&mut self) -> usize {
+        let memory: usize = self.memory.iter().map(Lent::pages).sum();
+        let held: usize = self.holds.each().map(|hold| hold.pages()).sum();
+        (memory + held) * PAGE_SIZE
+    }
+
+    /// Charges `user` with what somebody paid for who is dead.
+    fn charge_to(&mut self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
+        let memory = self.memory.iter_mut();
+        let memory = memory.map(|lent| (lent.pages(), &mut lent.charge));
+        let held = self.holds.each();
+        let held = held.map(|hold| (hold.pages(), &mut hold.charge));
+        let mut unpaid = memory.chain(held).filter(|(_, paid)| is_unpaid(paid));
+        unpaid.try_for_each(|(pages, paid)| {
+            *paid = charge(user, pages)?;
+            Ok(())
+        })
+    }
+}
+
+/// Whether somebody paid who is dead.
+fn is_unpaid(charge: &Option<Charge>) -> bool {
+    let payer = charge.as_ref().map(Charge::block);
+    payer.is_some_and(|payer| !payer.is_alive())
 }
 
 /// Charges `user`, unless it is the kernel, with `pages` pages.
@@ -76,15 +118,6 @@ fn charge(user: Option<&Arc<ControlBlock>>, pages: usize) -> RpcResult<Option<Ch
 /// A device's number in the ledger.
 fn number(device: PciAddress) -> u32 {
     u32::from(device.bus) << 16 | u32::from(device.device) << 8 | u32::from(device.function)
-}
-
-/// How much it is.
-fn bytes(memory: &[Vec<Lent>]) -> usize {
-    memory
-        .iter()
-        .flatten()
-        .map(|lent| lent.memory.bytes())
-        .sum()
 }
 
 /// Why a device could not be started, as it crosses to others.
@@ -112,6 +145,7 @@ impl Pool {
                 users: Vec::new(),
                 spare: Spares::new(),
             }),
+            holds: Lock::new(Holds::default()),
         });
         pools.push((device, Arc::downgrade(&pool)));
         Ok(pool)
@@ -140,7 +174,7 @@ impl Pool {
     }
 
     /// Makes the device leave memory alone; whether it does now.
-    fn quiesce(&self, ledger: &mut Ledger<Lent>) -> bool {
+    fn quiesce(&self, ledger: &mut Ledger<Left>) -> bool {
         let PciAddress {
             bus,
             device,
@@ -184,7 +218,7 @@ impl Pool {
             device,
             function,
         } = self.device;
-        let (free, started) = {
+        let (mut free, started) = {
             let mut ledger = LEDGER.lock();
             let lives = user.is_none_or(|user| user.is_alive());
             let lives = lives && !self.stopped.load(Ordering::SeqCst);
@@ -198,9 +232,10 @@ impl Pool {
         if !free.is_empty() {
             framework::kprintln!(
                 "pci {bus:02x}:{device:02x}.{function} was reset: {} bytes that it knew are free",
-                bytes(&free)
+                free.iter_mut().map(Left::bytes).sum::<usize>()
             );
         }
+        each_pool(|pool| pool.end_forgotten(self.device));
         started.map_err(stop_refusal)
     }
 
@@ -222,12 +257,8 @@ impl Pool {
     pub(super) fn take_over(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
         let taken = LEDGER.lock().take_kept(number(self.device));
         let mut taken = taken.map_err(|_| RpcError::NoMemory)?;
-        let all = taken.memory.iter_mut().flatten();
-        let mut unpaid = all.filter(|lent| lent.is_unpaid());
-        let result = unpaid.try_for_each(|lent| {
-            lent.charge = charge(user, lent.pages())?;
-            Ok(())
-        });
+        let mut all = taken.memory.iter_mut();
+        let result = all.try_for_each(|left| left.charge_to(user));
         let free = LEDGER.lock().put_back(number(self.device), taken);
         drop(free);
         result
@@ -271,6 +302,73 @@ impl Pool {
         place.map_err(|_| RpcError::NoMemory)?;
         new_memory(pages, user).inspect_err(|_| self.state.lock().spare.never_mind())
     }
+
+    /// Makes room for holds, which `user` pays for, if there is none.
+    pub(super) fn prepare_holds(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
+        if self.is_stopped() {
+            return Err(RpcError::Refused);
+        }
+        self.note(user)?;
+        if self.holds.lock().has_room() {
+            return Ok(());
+        }
+        let room = Holds::with_room(charge(user, PLACES_BYTES.div_ceil(PAGE_SIZE))?)?;
+        let mut holds = self.holds.lock();
+        let unused = match holds.has_room() {
+            true => room,
+            false => core::mem::replace(&mut *holds, room),
+        };
+        drop(holds);
+        drop(unused);
+        Ok(())
+    }
+
+    /// Has the device hold pages of `object`, on behalf of `user`: tells `frames` the numbers of
+    /// their frames, and answers the hold's number.
+    pub(super) fn hold(
+        &self,
+        object: &Arc<Object<Untyped>>,
+        pages: (u64, u64),
+        direction: DmaDirection,
+        user: Option<&Arc<ControlBlock>>,
+        tell: impl FnOnce(&Loan<Untyped, Domain>),
+    ) -> Result<u64, MemoryError> {
+        self.prepare_holds(user)?;
+        let (first, count) = pages;
+        if count > MOST_LENT {
+            return Err(MemoryError::Invalid);
+        }
+        let charge = charge(user, count as usize)?;
+        let loan = object.lend(first, count, direction)?;
+        tell(&loan);
+        let hold = Hold { loan, charge };
+        let mut holds = self.holds.lock();
+        // Under the lock: who ends the holds of a pool that was stopped finds this one, or this
+        // finds that it was.
+        let put = match self.is_stopped() {
+            true => Err((RpcError::Refused, hold)),
+            false => holds.put(hold).map_err(|hold| (RpcError::Busy, hold)),
+        };
+        drop(holds);
+        put.map_err(|(why, _)| why.into())
+    }
+
+    /// The device uses the pages of this hold no more; whether there was one.
+    pub(super) fn release(&self, number: u64) -> bool {
+        let hold = self.holds.lock().take(number);
+        hold.is_some()
+    }
+
+    /// Ends the holds that the device has forgotten, since it was stopped and then reset by another
+    /// driver. Others may have this pool for ever.
+    fn end_forgotten(&self, device: PciAddress) {
+        let at = self.stopped_at.load(Ordering::SeqCst);
+        let is_meant = self.device == device && self.is_stopped() && at != RUNS;
+        if is_meant && LEDGER.lock().has_forgotten(number(device), at) {
+            let forgotten = core::mem::take(&mut *self.holds.lock());
+            drop(forgotten);
+        }
+    }
 }
 
 impl Drop for Pool {
@@ -279,17 +377,19 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::SeqCst);
         let memory = self.state.lock().spare.end();
+        let holds = core::mem::take(&mut *self.holds.lock());
+        let left = Left { memory, holds };
         let mut ledger = LEDGER.lock();
         // It may have been stopped before, when a user died, but a thread of his that had not left
         // yet may have reached the device since.
         if !self.is_shared() && !self.quiesce(&mut ledger) {
             // Lost for ever, since the device may still write to it.
-            memory.into_iter().for_each(core::mem::forget);
+            core::mem::forget(left);
             return;
         }
         let at = self.stopped_at.load(Ordering::SeqCst);
         let stopped = (at != RUNS).then_some(at);
-        let free = ledger.end(number(self.device), self.birth, stopped, memory);
+        let free = ledger.end(number(self.device), self.birth, stopped, left);
         drop(ledger);
         drop(free);
     }

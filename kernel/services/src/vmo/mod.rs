@@ -100,6 +100,10 @@ impl<F: Bytes + Send + Sync + 'static> VmoOwner for Owner<F> {
         self.0.end_load(first, content)
     }
 
+    fn loaded(&self, first: u64, count: u64) -> Result<u64> {
+        self.0.loaded(first, count)
+    }
+
     fn break_off(&self, first: u64, count: u64) -> Result<u64> {
         self.0.break_off(first, count)
     }
@@ -194,5 +198,12 @@ impl<F: Bytes + Send + Sync + 'static> VmoView for View<F> {
             return Err(MemoryError::Denied);
         }
         Ok(self.object.write(offset, data)? as u64)
+    }
+
+    fn fill(&self, offset: u64, data: &RVec<u8>) -> Result<u64> {
+        if !self.rights.write {
+            return Err(MemoryError::Denied);
+        }
+        Ok(self.object.fill(offset, data)? as u64)
     }
 }

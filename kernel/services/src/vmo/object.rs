@@ -2,6 +2,7 @@
 
 mod bytes;
 mod change;
+mod device;
 mod loads;
 mod mappings;
 mod told;
@@ -22,6 +23,7 @@ use mappings::Mapping;
 use pages::{Alarm, Bytes, Cleaned, Entry, Pool, Seal, Writing};
 
 pub use super::index::MOST_PAGES;
+pub use device::{Loan, MOST_LENT};
 pub use mappings::Mapped;
 
 /// The most that is done for a range in one call, in pages.

@@ -3,9 +3,10 @@
 
 extern crate std;
 
+mod device;
 mod told;
 
-use super::object::{MOST_PAGES, Mapped, Vmo};
+use super::object::{Loan, MOST_PAGES, Mapped, Vmo};
 use super::payer::{Charged, Payer};
 use interfaces::{MemoryError, PageKind, RpcError, VmoFill};
 use pages::{Bytes, Frames, Pool};

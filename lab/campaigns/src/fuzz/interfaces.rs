@@ -49,13 +49,14 @@ const IMAGES: [&str; 21] = [
     "boot/bin/echo",
 ];
 /// Interfaces of which there are no objects on the hosted platform.
-const BARE_ONLY: [&str; 12] = [
+const BARE_ONLY: [&str; 13] = [
     "Hardware",
     "Mmio",
     "Ports",
     "Interrupt",
     "DmaAllocator",
     "DmaMemory",
+    "DmaWindow",
     "PciBus",
     "PciDevice",
     "MemoryWatch",

@@ -98,10 +98,10 @@ impl<F: Frames> Entry<F> {
         self.page.mark(held)
     }
 
-    /// A device has written to the frame: marks the page dirty, if this is its content.
-    pub fn mark_lent(&self, lent: &Lent<F>) {
-        // What was written to a page that was cut counts as not written.
-        let _ = self.page.mark_lent(lent);
+    /// A device has written to the frame: marks the page dirty, if this is its content; whether it
+    /// was clean. What was written to a page that was cut counts as not written.
+    pub fn mark_lent(&self, lent: &Lent<F>) -> bool {
+        self.page.mark_lent(lent) == Ok(true)
     }
 
     /// Whether the page still has the frame that is held.

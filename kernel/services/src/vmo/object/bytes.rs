@@ -97,7 +97,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
 ///
 /// # Errors
 /// The first one failed; why. The end is beyond all numbers.
-fn in_pages(
+pub(super) fn in_pages(
     offset: u64,
     length: usize,
     mut step: impl FnMut(u64, usize, usize) -> Result<()>,

@@ -62,6 +62,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     }
 
     /// The content of pages that are being loaded, from `first` on; how many were still waited for.
+    /// Those that a device may still write to go on waiting.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`]: no whole number of pages, or more than [`AT_ONCE`].
@@ -75,15 +76,32 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         let range = self.range(first, count)?;
         let mut ended = 0;
         for (page, bytes) in range.zip(content.chunks_exact(PAGE)) {
-            let Some(load) = self.take_load(page, |_| true) else {
-                continue;
-            };
-            load.load.fill(0, bytes);
-            let waited = self.with_page(page, |entry| entry.end_load(&load.load));
-            ended += u64::from(waited == Some(true));
+            ended += u64::from(self.end_one(page, |load| load.fill(0, bytes)));
         }
         self.loads_ended();
         Ok(ended)
+    }
+
+    /// The content of pages that are being loaded is in place; how many were still waited for, and
+    /// are no more. Those that a device may still write to go on waiting.
+    ///
+    /// # Errors
+    /// [`MemoryError::Beyond`], [`MemoryError::Sealed`].
+    pub fn loaded(&self, first: u64, count: u64) -> Result<u64> {
+        let _writing = self.begin_write()?;
+        let range = self.range(first, count)?;
+        let ended = range.filter(|&page| self.end_one(page, |_| {})).count();
+        self.loads_ended();
+        Ok(ended as u64)
+    }
+
+    /// Ends the load of a page with what `fill` puts into it; whether it was waited for.
+    fn end_one(&self, page: u64, fill: impl FnOnce(&Load<F>)) -> bool {
+        let Some(load) = self.take_load(page, |load| !load.load.is_lent()) else {
+            return false;
+        };
+        fill(&load.load);
+        self.with_page(page, |entry| entry.end_load(&load.load)) == Some(true)
     }
 
     /// Takes the load of `page` out of the list, if there is one that is `meant`.

@@ -147,7 +147,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     }
 
     /// A page that can be used now, with its frame held; `None`: one has to look again.
-    fn usable(&self, page: u64) -> Result<Option<(Place<'_, F>, Held<F>)>> {
+    pub(super) fn usable(&self, page: u64) -> Result<Option<(Place<'_, F>, Held<F>)>> {
         self.is_within(page)?;
         let place = match self.index.find(page) {
             Found::Here(place) => place,

@@ -4,7 +4,7 @@ use super::*;
 use crate::event::{Kernel, Raiser};
 use ::events::{Waiter, event};
 
-fn told(object: &Object) -> Waiter<Kernel> {
+pub fn told(object: &Object) -> Waiter<Kernel> {
     let (raiser, waiter) = event::<Kernel>(None);
     object.tell_dirty(Some(Arc::new(raiser)));
     waiter

@@ -1,0 +1,366 @@
+//! Pages of memory objects that a device holds: whose they can be, what may happen to them
+//! meanwhile, and what becomes of them when the driver dies. The device is one that never uses
+//! memory by itself, so nothing writes but the tests.
+
+use crate::lab::{Lab, say};
+use crate::limits::{IDLE, SOME, info, is_well, spec, start};
+use crate::objects::{ALL, PAGE, READ, bytes, object, read};
+use crate::{Test, Verdict, ensure};
+use alloc::string::String;
+use alloc::vec::Vec;
+use interfaces::DmaDirection::{FromDevice, ToDevice};
+use interfaces::{
+    DmaAllocator, DmaDirection, DmaWindow, Handle, MemoryError, PageKind, RVec, RpcError,
+    RpcResult, VmoFill, VmoOwner, VmoRights, VmoView,
+};
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[
+    ("devices-views-have-rights", rights),
+    ("devices-numbers-at-the-ends", ends),
+    ("devices-hold-what-is-taken-away", taken_away),
+    ("devices-write-and-mark", marks),
+    ("devices-load-pages", loads),
+    ("devices-of-dead-drivers-hold-on", dead_driver),
+    ("devices-are-reset-under-an-old-window", old_window),
+    ("devices-hold-so-much", limits),
+    ("devices-holds-are-charged", charged),
+];
+
+/// Who drives the idle device, with a device that was reset; `None`: a Linux process has none.
+fn driver(lab: &Lab) -> Result<Option<Handle<dyn DmaAllocator>>, String> {
+    let Some(hardware) = &lab.hardware else {
+        return Ok(None);
+    };
+    let allocator = hardware.dma(IDLE).map_err(say)?;
+    allocator.reset_done().map_err(say)?;
+    Ok(Some(allocator))
+}
+
+/// What is held: addresses, and the hold's number.
+type Held = Result<(Vec<u64>, u64), MemoryError>;
+
+fn hold(window: &Handle<dyn DmaWindow>, first: u64, count: u64, to: DmaDirection) -> Held {
+    let room = RVec::filled(0, count.min(300) as usize).map_err(MemoryError::Rpc)?;
+    let (addresses, hold) = window.hold(first, count, to, room)?;
+    Ok((addresses.to_vec(), hold))
+}
+
+/// A window on pages of `owner`, with all rights.
+fn window(
+    allocator: &Handle<dyn DmaAllocator>,
+    owner: &Handle<dyn VmoOwner>,
+) -> Result<Handle<dyn DmaWindow>, String> {
+    let view = owner.view(ALL).map_err(say)?;
+    allocator.register(view).map_err(say)
+}
+
+/// A view that some domain has made up.
+struct MadeUp;
+
+impl VmoView for MadeUp {
+    fn rights(&self) -> RpcResult<VmoRights> {
+        Ok(ALL)
+    }
+    fn restrict(&self, _: VmoRights) -> Result<Handle<dyn VmoView>, MemoryError> {
+        Err(MemoryError::Denied)
+    }
+    fn limit(&self) -> RpcResult<u64> {
+        Ok(1 << 30)
+    }
+    fn await_load(&self, _: u64, _: Option<u64>) -> Result<bool, MemoryError> {
+        Ok(true)
+    }
+    fn read(&self, _: u64, buffer: RVec<u8>) -> Result<(RVec<u8>, u64), MemoryError> {
+        Ok((buffer, 0))
+    }
+    fn write(&self, _: u64, data: &RVec<u8>) -> Result<u64, MemoryError> {
+        Ok(data.len() as u64)
+    }
+    fn fill(&self, _: u64, data: &RVec<u8>) -> Result<u64, MemoryError> {
+        Ok(data.len() as u64)
+    }
+}
+
+/// A device can do what the view lets, and nothing with a view that is not the kernel's.
+fn rights(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    let owner = object(lab, 4, VmoFill::Zero)?;
+    let write = VmoRights {
+        read: false,
+        write: true,
+        ..READ
+    };
+    for (rights, direction, other) in [(READ, ToDevice, FromDevice), (write, FromDevice, ToDevice)]
+    {
+        let view = owner.view(rights).map_err(say)?;
+        let window = allocator.register(view).map_err(say)?;
+        let answer = hold(&window, 0, 1, other);
+        ensure!(answer == Err(MemoryError::Denied), "{other:?}: {answer:?}");
+        let (_, number) = hold(&window, 0, 1, direction).map_err(say)?;
+        window.release(number).map_err(say)?;
+    }
+    let made_up = Handle::<dyn VmoView>::new(MadeUp).map_err(say)?;
+    let answer = allocator.register(made_up).map(drop);
+    ensure!(answer == Err(MemoryError::Denied), "made up: {answer:?}");
+    Ok(())
+}
+
+/// Numbers at the ends of what there can be are refused, and hold nothing.
+fn ends(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    let owner = object(lab, 1 << 36, VmoFill::Zero)?;
+    let window = window(&allocator, &owner)?;
+    for (first, count) in [
+        (0, 0),
+        (0, 257),
+        (0, u64::MAX),
+        (u64::MAX, 1),
+        (u64::MAX - 10, 20),
+        (1 << 36, 1),
+        ((1 << 36) - 1, 2),
+        (1 << 52, 1),
+    ] {
+        for direction in [ToDevice, FromDevice] {
+            let answer = hold(&window, first, count, direction);
+            ensure!(answer.is_err(), "{count} from {first}: {answer:?}");
+        }
+    }
+    let short = RVec::filled(0, 3).map_err(say)?;
+    let answer = window.hold(0, 4, ToDevice, short).map(|(_, hold)| hold);
+    ensure!(answer == Err(MemoryError::Invalid), "short: {answer:?}");
+    let (addresses, number) = hold(&window, (1 << 36) - 1, 1, FromDevice).map_err(say)?;
+    let is_one = addresses.len() == 1 && addresses[0] % PAGE == 0 && addresses[0] != 0;
+    ensure!(is_one, "addresses {addresses:x?}");
+    for invented in [number + 1, number ^ 1 << 32, number | 1 << 63, u64::MAX] {
+        let answer = window.release(invented);
+        ensure!(
+            answer == Err(MemoryError::Invalid),
+            "{invented:x}: {answer:?}"
+        );
+    }
+    window.release(number).map_err(say)?;
+    let twice = window.release(number);
+    ensure!(twice == Err(MemoryError::Invalid), "twice: {twice:?}");
+    let (_, next) = hold(&window, 0, 1, ToDevice).map_err(say)?;
+    ensure!(next != number, "a number that was released is used again");
+    Ok(())
+}
+
+/// A page that a device holds is not evicted, and its memory outlives the page and the object.
+fn taken_away(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    lab.conserves_memory(|| {
+        let owner = object(lab, 8, VmoFill::Zero)?;
+        let window = window(&allocator, &owner)?;
+        let (addresses, first) = hold(&window, 0, 8, ToDevice).map_err(say)?;
+        ensure!(owner.evict(0, 8) == Ok(0), "a page was evicted");
+        owner.cut(0, 4).map_err(say)?;
+        owner.set_limit(6).map_err(say)?;
+        let (again, second) = hold(&window, 0, 6, ToDevice).map_err(say)?;
+        let differ = (0..4).all(|at| again[at] != addresses[at]);
+        ensure!(differ, "memory that a device holds is used again");
+        ensure!(again[4..] == addresses[4..6], "a page has moved");
+        window.release(first).map_err(say)?;
+        ensure!(owner.evict(0, 6) == Ok(0), "a page was evicted");
+        // The object goes before what the device holds of it.
+        drop(owner);
+        window.release(second).map_err(say)
+    })
+}
+
+/// What a device has written is dirty when it is released; until then nobody seals.
+fn marks(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    let owner = object(lab, 4, VmoFill::Zero)?;
+    let window = window(&allocator, &owner)?;
+    let dirty = || owner.next(0, PageKind::Dirty).map_err(say);
+    let (_, number) = hold(&window, 2, 1, ToDevice).map_err(say)?;
+    window.release(number).map_err(say)?;
+    ensure!(dirty()?.is_none(), "a device that reads has marked");
+    let (_, number) = hold(&window, 2, 1, FromDevice).map_err(say)?;
+    let busy = Err(MemoryError::Rpc(RpcError::Busy));
+    ensure!(owner.seal() == busy, "sealed while a device writes");
+    window.release(number).map_err(say)?;
+    ensure!(dirty()? == Some(2), "what a device wrote is not marked");
+    owner.seal().map_err(say)?;
+    let answer = hold(&window, 2, 1, FromDevice);
+    ensure!(answer == Err(MemoryError::Sealed), "sealed: {answer:?}");
+    hold(&window, 2, 1, ToDevice).map(drop).map_err(say)
+}
+
+/// A load is over when the device is done, and not before; one that breaks off takes nothing from
+/// the device.
+fn loads(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    lab.conserves_memory(|| {
+        let owner = object(lab, 8, VmoFill::Load)?;
+        let (view, window) = (owner.view(ALL).map_err(say)?, window(&allocator, &owner)?);
+        let answer = hold(&window, 0, 1, FromDevice);
+        ensure!(answer == Err(MemoryError::Absent), "absent: {answer:?}");
+        let loader = lab.start()?;
+        let copy = owner.duplicate().map_err(say)?;
+        loader.subject.begin_load(copy, 0, 4).map_err(say)?;
+        let answer = hold(&window, 0, 4, ToDevice);
+        ensure!(answer == Err(MemoryError::Loading), "loading: {answer:?}");
+        let (old, late) = hold(&window, 0, 4, FromDevice).map_err(say)?;
+        ensure!(owner.loaded(0, 4) == Ok(0), "over before the device is");
+        loader.end()?;
+        ensure!(owner.load(0, 4) == Ok(4), "it cannot be loaded again");
+        let (new, number) = hold(&window, 0, 4, FromDevice).map_err(say)?;
+        ensure!(
+            (0..4).all(|at| !old.contains(&new[at])),
+            "{old:x?} {new:x?}"
+        );
+        window.release(number).map_err(say)?;
+        view.fill(PAGE, &bytes(&[7; 16])?).map_err(say)?;
+        ensure!(owner.loaded(0, 4) == Ok(4), "it is not over");
+        let seen = read(&view, PAGE, 16).map_err(say)?;
+        ensure!(seen == [7; 16], "{seen:?} was loaded");
+        window.release(late).map_err(say)?;
+        ensure!(owner.next(0, PageKind::Dirty) == Ok(None), "a load marks");
+        Ok(())
+    })
+}
+
+/// How many of the first pages, once they are clean, can be evicted.
+fn evictable(owner: &Handle<dyn VmoOwner>, count: u64) -> Result<u64, String> {
+    owner.clean(0, count).map_err(say)?;
+    owner.commit(0, count).map_err(say)?;
+    owner.evict(0, count).map_err(say)
+}
+
+/// What a dead driver's device held stays held until the next driver has reset it.
+fn dead_driver(lab: &Lab) -> Verdict {
+    let Some(hardware) = &lab.hardware else {
+        return Ok(());
+    };
+    lab.conserves_memory(|| {
+        let owner = object(lab, 16, VmoFill::Zero)?;
+        let allocator = driver(lab)?.ok_or("there is no device")?;
+        let dead = lab.start()?;
+        let window = window(&allocator, &owner)?;
+        let held = dead.subject.hold_pages(window, 0, 16, FromDevice);
+        ensure!(held.is_ok(), "{held:?}");
+        dead.end()?;
+        drop(allocator);
+        ensure!(evictable(&owner, 16)? == 0, "taken from under a device");
+        // One that dies before it has reset the device changes nothing.
+        drop(hardware.dma(IDLE).map_err(say)?);
+        ensure!(evictable(&owner, 16)? == 0, "given back without a reset");
+        let next = hardware.dma(IDLE).map_err(say)?;
+        next.reset_done().map_err(say)?;
+        let dirty = owner.next(0, PageKind::Dirty).map_err(say)?;
+        ensure!(dirty == Some(0), "what the device wrote is not marked");
+        ensure!(evictable(&owner, 16)? == 16, "still held after the reset");
+        owner.seal().map_err(say)
+    })
+}
+
+/// Whoever has a dead driver's window keeps nothing with it, once the device was reset.
+fn old_window(lab: &Lab) -> Verdict {
+    let Some(hardware) = &lab.hardware else {
+        return Ok(());
+    };
+    lab.conserves_memory(|| {
+        let owner = object(lab, 4, VmoFill::Zero)?;
+        let allocator = driver(lab)?.ok_or("there is no device")?;
+        let dead = lab.start()?;
+        let old = window(&allocator, &owner)?;
+        let copy = old.duplicate().map_err(say)?;
+        let number = dead.subject.hold_pages(copy, 0, 4, ToDevice);
+        let number = number.map_err(say)?;
+        dead.end()?;
+        let answer = hold(&old, 0, 1, ToDevice);
+        ensure!(answer.is_err(), "a stopped device holds more");
+        ensure!(evictable(&owner, 4)? == 0, "taken from under a device");
+        let next = hardware.dma(IDLE).map_err(say)?;
+        next.reset_done().map_err(say)?;
+        ensure!(evictable(&owner, 4)? == 4, "still held after the reset");
+        let answer = old.release(number);
+        ensure!(answer == Err(MemoryError::Invalid), "{answer:?}");
+        Ok(())
+    })
+}
+
+/// One driver holds so many runs and so many pages, and no more.
+fn limits(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    const RUNS: usize = 1024;
+    const PAGES: u64 = 16384;
+    let busy = MemoryError::Rpc(RpcError::Busy);
+    lab.conserves_memory(|| {
+        let owner = object(lab, 256, VmoFill::Zero)?;
+        let window = window(&allocator, &owner)?;
+        for (count, most) in [(1, RUNS), (256, (PAGES / 256) as usize)] {
+            let mut holds = Vec::new();
+            let answer = loop {
+                match hold(&window, 0, count, ToDevice) {
+                    Ok((_, hold)) => holds.push(hold),
+                    Err(error) => break error,
+                }
+            };
+            let held = holds.len();
+            ensure!(
+                held == most && answer == busy,
+                "{held} of {most}: {answer:?}"
+            );
+            for hold in holds {
+                window.release(hold).map_err(say)?;
+            }
+        }
+        hold(&window, 0, 1, ToDevice)
+            .and_then(|(_, hold)| window.release(hold))
+            .map_err(say)
+    })
+}
+
+/// Who has a device hold pages pays for them, until they are released, and gets no more at his
+/// limit.
+fn charged(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let Some(allocator) = driver(lab)? else {
+            return Ok(());
+        };
+        let owner = object(lab, 64, VmoFill::Zero)?;
+        let window = window(&allocator, &owner)?;
+        let victim = start(lab, spec(0, SOME))?;
+        let before = info(lab, &victim)?.dma_bytes;
+        let try_hold = || {
+            let copy = window.duplicate().map_err(say)?;
+            let held = victim.subject.hold_pages(copy, 0, 64, ToDevice);
+            Ok::<_, String>(held)
+        };
+        let mut holds = Vec::new();
+        let answer = loop {
+            match try_hold()? {
+                Ok(hold) => holds.push(hold),
+                Err(error) => break error,
+            }
+        };
+        let none = MemoryError::Rpc(RpcError::NoMemory);
+        ensure!(answer == none && holds.len() > 1, "{answer:?}");
+        let taken = info(lab, &victim)?.dma_bytes - before;
+        let held = holds.len() as u64 * 64 * PAGE;
+        ensure!(taken == held, "{taken} bytes for {held}");
+        is_well(lab, &victim, SOME)?;
+        for hold in holds {
+            window.release(hold).map_err(say)?;
+        }
+        let left = info(lab, &victim)?.dma_bytes - before;
+        ensure!(left == 0, "{left} bytes for nothing");
+        victim.end()
+    })
+}
