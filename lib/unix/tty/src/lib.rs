@@ -101,6 +101,23 @@ impl Tty {
         self.raw
     }
 
+    /// Sets whether what is typed is shown.
+    pub const fn set_echo(&mut self, echo: bool) {
+        self.echo = echo;
+    }
+
+    /// Whether there is something for a reader, if only the end of input.
+    pub fn has_input(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Throws away what was typed and not read.
+    pub fn clear(&mut self) {
+        self.line.clear();
+        self.ready.clear();
+        (self.taken, self.ready_bytes, self.raw_tail) = (0, 0, false);
+    }
+
     /// Switches raw mode on or off. Nothing that was typed is lost: a line that is being typed can
     /// be read raw, and raw bytes that nobody has read are taken as if they were typed again. What
     /// comes of them is appended to `echo` and returned.
@@ -242,10 +259,7 @@ impl Tty {
 
     fn interrupt(&mut self, echo: &mut Vec<u8>) -> Event {
         self.show(echo, b"^C\r\n");
-        self.line.clear();
-        self.ready.clear();
-        self.taken = 0;
-        self.ready_bytes = 0;
+        self.clear();
         Event::Interrupt
     }
 

@@ -205,3 +205,21 @@ fn a_change_of_mode_loses_nothing_that_was_typed() {
     type_in(&mut tty, b"x\n");
     assert_eq!(read(&mut tty), Some(b"x\n".to_vec()));
 }
+
+#[test]
+fn what_is_not_shown_is_read_and_what_is_cleared_is_gone() {
+    let mut tty = Tty::new(true);
+    tty.set_echo(false);
+    let typed = type_in(&mut tty, b"secret\n");
+    assert_eq!(typed, (String::new(), Some(Event::Ready)));
+    assert!(tty.has_input());
+    let mut part = [0; 2];
+    assert_eq!(tty.read(&mut part), Some(2));
+    tty.set_echo(true);
+    type_in(&mut tty, b"mo");
+    tty.clear();
+    assert!(!tty.has_input());
+    assert_eq!(read(&mut tty), None);
+    type_in(&mut tty, b"re\n");
+    assert_eq!(read(&mut tty), Some(b"re\n".to_vec()));
+}
