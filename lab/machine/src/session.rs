@@ -230,9 +230,12 @@ fn is_prompt_after_line(bytes: &[u8]) -> bool {
     bytes.contains(&b'\n') && is_prompt(&plain(bytes))
 }
 
-/// `bytes` as text with plain line ends.
+/// `bytes` as text with plain line ends, and without what some shells put behind their prompt: the
+/// question where the cursor stands, which nobody answers, and that the rest be cleared.
 pub fn plain(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
+        .replace("\x1b[6n", "")
+        .replace("\x1b[J", "")
         .replace("\r\n", "\n")
         .replace('\r', "")
 }
@@ -260,6 +263,7 @@ mod tests {
     #[test]
     fn line_ends_of_a_terminal_are_made_plain() {
         assert_eq!(plain(b"a\r\nb\r"), "a\nb");
+        assert!(is_prompt(&plain(b"here\r\n$ \x1b[6n")));
         assert_eq!(find(b"hello", b"ll"), Some(2));
         assert_eq!(find(b"hello", b"x"), None);
     }
