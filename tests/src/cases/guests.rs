@@ -15,11 +15,13 @@ pub(super) const CASES: &[Case] = &[case("guests-one-of-two-personalities-ends",
 /// What the manifest has besides: two personalities, and a program that may use them.
 const TWO: &str = r#"
 [domain.mini]
+pass = ["exec"]
 limits = { threads = 300, reserve_pages = 1024 }
 grants = { spaces = "kernel.spaces", archive = "kernel.archive", random = "kernel.random", console = "console" }
 
 [domain.other]
 image = "mini"
+pass = ["exec"]
 limits = { threads = 300, reserve_pages = 1024 }
 grants = { spaces = "kernel.spaces", archive = "kernel.archive", random = "kernel.random", console = "console" }
 

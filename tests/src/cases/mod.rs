@@ -23,6 +23,7 @@ mod init;
 mod limits;
 mod manifests;
 mod mini;
+mod mini_terminal;
 mod mounts;
 mod power;
 mod profile;
@@ -82,6 +83,7 @@ pub fn all() -> Vec<Case> {
         scripts::CASES,
         exec::CASES,
         mini::CASES,
+        mini_terminal::CASES,
         threads::CASES,
         guests::CASES,
         console::CASES,

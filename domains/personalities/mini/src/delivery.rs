@@ -1,10 +1,10 @@
 //! How a thread takes its signals: handlers, and what is done without one.
 
-use crate::errno::{EINTR, Error, SIGKILL};
+use crate::errno::{EINTR, Error, SIGKILL, SIGSTOP};
 use crate::handlers::Handler;
 use crate::memory;
-use crate::signals::{HARMLESS, bit};
-use crate::task::{After, Task};
+use crate::signals::{HARMLESS, STOPS, bit};
+use crate::task::{After, Task, begin_anew};
 
 /// The handler is forgotten when it is entered; the signal does not wait while it runs; system
 /// calls that it has ended begin anew.
@@ -37,12 +37,19 @@ impl Task {
                     false => After::End(SIGKILL as i32),
                 };
             }
+            if signal == SIGSTOP {
+                self.rest();
+                continue;
+            }
             let handler = self.process.handlers.get(signal);
             if handler.function > 1 && self.enter(signal, handler).is_ok() {
                 continue;
             }
-            if handler.function != 1 && HARMLESS & bit(signal) == 0 {
-                return After::End(signal as i32);
+            match handler.function {
+                0 if STOPS & bit(signal) != 0 => self.process.stop(signal),
+                1 => {}
+                _ if HARMLESS & bit(signal) != 0 => {}
+                _ => return After::End(signal as i32),
             }
         }
         After::Run
@@ -60,13 +67,10 @@ impl Task {
         let mut before = *registers;
         let asked = self.program.asked;
         let begins_anew = handler.flags & SA_RESTART != 0 && !NEVER_AGAIN.contains(&asked);
-        // Only behind a call RCX is where the program goes on; what it computes may look like a
-        // result.
-        let is_result = before.rax == EINTR.result() && before.rcx == before.rip;
-        if is_result && begins_anew {
-            before.rip -= 2;
-            before.rax = asked;
+        if begins_anew {
+            begin_anew(&mut before, asked);
         }
+        self.begun_anew.set(None);
         (registers.rsp, registers.rip) = (stack, handler.function);
         (registers.rdi, registers.rsi, registers.rdx) = (signal.into(), 0, 0);
         registers.rax = 0;

@@ -3,6 +3,7 @@
 use crate::errno::{EBADF, EISDIR, ENOMEM, ENOTDIR, EPIPE, EROFS, ESPIPE, Error};
 use crate::signals::Ears;
 use crate::task::Task;
+use crate::terminal::Terminal;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -130,6 +131,7 @@ pub fn resolve(from: &[u8], path: &[u8]) -> Vec<u8> {
 /// Something that is open.
 pub enum Open {
     Console(Handle<dyn Console>),
+    Terminal(Arc<Terminal>),
     /// `/dev/null`.
     Nothing,
     /// `/dev/zero`.
@@ -196,7 +198,8 @@ fn put(bytes: &[u8], to: &mut [u8]) -> Result<usize, Error> {
     Ok(bytes.len())
 }
 
-fn ring(waiting: Vec<Arc<Ears>>) {
+/// Tells those that have waited.
+pub fn ring(waiting: Vec<Arc<Ears>>) {
     for ears in waiting {
         ears.ring();
     }
@@ -236,6 +239,7 @@ impl Open {
                 let bytes = console.read(buffer).map_err(|_| Error(5))?;
                 put(&bytes, to)
             }
+            Open::Terminal(terminal) => terminal.read(task, to),
             Open::Nothing => Ok(0),
             Open::Zeros => {
                 to.fill(0);
@@ -261,6 +265,7 @@ impl Open {
                 console.write(&text).map_err(|_| Error(5))?;
                 Ok(bytes.len())
             }
+            Open::Terminal(terminal) => terminal.write(bytes),
             Open::Nothing | Open::Zeros => Ok(bytes.len()),
             Open::File(..) => Err(EROFS),
             Open::Directory(..) => Err(EISDIR),
@@ -269,15 +274,20 @@ impl Open {
         }
     }
 
-    /// Whether one can read and write without waiting; if not, `ears` hear of a change. Of a
-    /// console nobody knows.
-    pub fn is_ready(&self, ears: &Arc<Ears>) -> bool {
-        let Open::Pipe(PipeEnd { pipe, end }) = self else {
-            return true;
+    /// Whether one can read (1) and write (4) without waiting; if not, `ears` hear of a change. Of
+    /// a console nobody knows.
+    pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
+        let (pipe, end) = match self {
+            Open::Pipe(PipeEnd { pipe, end }) => (pipe, *end),
+            Open::Terminal(terminal) => return terminal.ready(ears),
+            _ => return 5,
         };
         let mut watched = pipe.lock();
         // Without memory it looks as if it were ready, and the next call says why it is not.
-        watched.pipe.is_ready(*end) || watched.watch(ears).is_err()
+        match watched.pipe.is_ready(end) || watched.watch(ears).is_err() {
+            true => 5,
+            false => 0,
+        }
     }
 
     /// Sets the place from which is read next.
@@ -331,7 +341,7 @@ impl Open {
     /// Mode and size, as `stat` has them.
     pub fn mode_and_size(&self) -> (u32, u64) {
         match self {
-            Open::Console(_) | Open::Nothing | Open::Zeros => (0o20_666, 0),
+            Open::Console(_) | Open::Terminal(_) | Open::Nothing | Open::Zeros => (0o20_666, 0),
             Open::File(file, _) => (0o100_755, file.size),
             Open::Directory(..) => (0o40_755, 0),
             Open::Pipe(_) => (0o10_600, 0),

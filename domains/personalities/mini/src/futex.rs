@@ -152,7 +152,7 @@ impl Task {
             }
         }
         let is_woken = || self.ears.is_woken.load(Ordering::Acquire).then_some(());
-        let ended = self.until_or(deadline, is_woken);
+        let ended = self.until_timed(deadline, is_woken);
         if ended == Ok(Some(())) || !futexes.take_out(&self.ears) {
             return Ok(0);
         }

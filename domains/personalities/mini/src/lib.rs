@@ -13,7 +13,7 @@
 //! | [`futex`] | threads that wait at words of the program's memory |
 //! | [`calls`] | the system calls |
 //! | [`memory`] | the program's memory: copies, heap, a program that is loaded |
-//! | [`files`] | the tree of files, descriptors, pipes |
+//! | [`files`], [`terminal`] | the tree of files, descriptors, pipes; the console |
 //!
 //! One lock holds what processes know of each other. Whoever waits is rung by who has changed what
 //! it waits for. A program has no more authority than is written here, and this domain no more than
@@ -34,6 +34,7 @@ mod process;
 mod signals;
 mod system;
 mod task;
+mod terminal;
 mod workers;
 
 use alloc::sync::Arc;
@@ -47,6 +48,7 @@ use interfaces::{
 use process::Process;
 use system::System;
 use task::Task;
+use terminal::Terminal;
 
 /// Starts the personality.
 ///
@@ -65,17 +67,24 @@ pub fn start(
     let once = options
         .split(|byte| *byte == b'\n')
         .any(|line| line == b"exec");
-    let errors = match errors.filter(|_| once) {
-        Some(errors) => errors,
-        None => console.duplicate()?,
+    let files = Files::new(archive)?;
+    let (terminal, streams) = match (once, errors) {
+        (false, _) => {
+            let terminal = Arc::new(Terminal::new(console));
+            let stream = Arc::new(Open::Terminal(terminal.clone()));
+            (Some(terminal), [stream.clone(), stream])
+        }
+        (true, Some(errors)) => (None, [console, errors].map(Open::Console).map(Arc::new)),
+        (true, None) => {
+            let stream = Arc::new(Open::Console(console));
+            (None, [stream.clone(), stream])
+        }
     };
-    Handle::<dyn Personality>::new(Runner {
-        system: Arc::new(System::new(spaces, Files::new(archive)?, random)?),
-        streams: [
-            Arc::new(Open::Console(console)),
-            Arc::new(Open::Console(errors)),
-        ],
-    })
+    let system = Arc::new(System::new(spaces, files, random, terminal)?);
+    if let Some(terminal) = &system.terminal {
+        terminal.attend(&system)?;
+    }
+    Handle::<dyn Personality>::new(Runner { system, streams })
 }
 
 /// What `init` calls.
@@ -92,7 +101,9 @@ impl Personality for Runner {
         let words = arguments.split(|byte| *byte == 0);
         let mut words: Vec<Vec<u8>> = words.map(Vec::from).collect();
         words.pop();
-        let environment = [&b"PATH=/bin"[..], b"HOME=/"].map(Vec::from);
+        let usual: [&[u8]; 4] = [b"PATH=/bin", b"HOME=/", b"TERM=linux", b"PS1=$ "];
+        let count = if self.system.terminal.is_some() { 4 } else { 2 };
+        let environment: Vec<_> = usual[..count].iter().map(|it| Vec::from(*it)).collect();
         let program = self.system.load(file, &path, &words, &environment);
         let (program, layout) = program.map_err(|_| Errno::Rpc(RpcError::NoMemory))?;
         let [console, errors] = &self.streams;
@@ -101,6 +112,9 @@ impl Personality for Runner {
         let task = Task::first(process, program, 0).map_err(Errno::Rpc)?;
         let id = task.process.id;
         self.system.add(&task.process, None);
+        if let Some(terminal) = &self.system.terminal {
+            terminal.begin(id);
+        }
         if task.start().is_err() {
             self.system.forget(id);
             return Err(Errno::Rpc(RpcError::NoMemory));

@@ -1,11 +1,11 @@
 //! A process: what its threads share, and who they are.
 
-use crate::errno::{EAGAIN, Error, SIGKILL};
+use crate::errno::{EAGAIN, Error, SIGCONT, SIGKILL, SIGSTOP};
 use crate::files::Open;
 use crate::futex::Futexes;
 use crate::handlers::{Handler, Handlers};
 use crate::memory::Layout;
-use crate::signals::{Ears, HARMLESS, Signals, bit};
+use crate::signals::{Ears, HARMLESS, STOPS, Signals, bit};
 use crate::system::System;
 use crate::task::Task;
 use alloc::sync::Arc;
@@ -148,6 +148,11 @@ impl Process {
 
     /// Sends a signal, by a thread or by nobody. It is for any thread that does not put it off.
     pub fn signal(&self, signal: u32, from: Option<&Task>) {
+        match signal {
+            SIGSTOP => return self.stop(SIGSTOP),
+            SIGCONT => self.go_on(),
+            _ => {}
+        }
         if signal == 0 || !self.signals.note(signal) {
             return;
         }
@@ -166,7 +171,7 @@ impl Process {
 
     /// Sends a signal to a thread; whether there is one of this number.
     pub fn signal_thread(&self, id: u32, signal: u32, from: Option<&Task>) -> bool {
-        if signal == SIGKILL {
+        if matches!(signal, SIGKILL | SIGSTOP | SIGCONT) {
             let is_here = self.members.lock().threads.iter().any(|it| it.0 == id);
             if is_here {
                 self.signal(signal, from);
@@ -187,7 +192,34 @@ impl Process {
         true
     }
 
-    /// A child has ended: whoever waits is told, and the signal is sent if it is wanted.
+    /// Has all threads rest, by a signal, until the process goes on.
+    pub fn stop(&self, signal: u32) {
+        self.signals.withdraw(bit(SIGCONT));
+        self.signals.note(SIGSTOP);
+        let members = self.members.lock();
+        members.threads.iter().for_each(|(_, ears)| ears.call());
+        drop(members);
+        self.system
+            .has_changed(self.id, (signal as i32) << 8 | 0x7f);
+    }
+
+    /// Whether it is stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.signals.pending() & bit(SIGSTOP) != 0
+    }
+
+    /// Goes on if it is stopped; what would stop it is forgotten.
+    fn go_on(&self) {
+        if self.signals.withdraw(STOPS) & bit(SIGSTOP) != 0 {
+            let members = self.members.lock();
+            members.threads.iter().for_each(|(_, ears)| ears.ring());
+            drop(members);
+            self.system.has_changed(self.id, 0xffff);
+        }
+    }
+
+    /// A child has ended, or stopped: whoever waits is told, and the signal is sent if it is
+    /// wanted.
     pub fn child_changed(&self, signal: u32) {
         self.signal(signal, None);
         let members = self.members.lock();

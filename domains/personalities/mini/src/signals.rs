@@ -1,7 +1,7 @@
 //! What others tell a process and its threads: signals, and that something has changed that a
 //! thread may wait for.
 
-use crate::errno::SIGKILL;
+use crate::errno::{SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
@@ -11,12 +11,18 @@ use interfaces::{Handle, UserThread};
 /// windows.
 pub const HARMLESS: u64 = bit(17) | bit(18) | bit(23) | bit(28);
 
+/// Signals that stop a process unless they are caught.
+pub const STOPS: u64 = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
+
 pub const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
 
+/// Signals that no mask puts off.
+const UNMASKED: u64 = bit(SIGKILL) | bit(SIGSTOP);
+
 /// Signals of a process, for whichever of its threads: a bit each. Once SIGKILL is there it stays,
-/// and all threads end.
+/// and all threads end. SIGSTOP is there as long as the process is stopped, and all threads rest.
 pub struct Signals {
     pending: AtomicU64,
     /// Those that are not wanted.
@@ -39,6 +45,11 @@ impl Signals {
         }
         self.pending.fetch_or(bit(signal), Ordering::AcqRel);
         true
+    }
+
+    /// Takes back signals that have not been taken; which there were.
+    pub fn withdraw(&self, signals: u64) -> u64 {
+        self.pending.fetch_and(!signals, Ordering::AcqRel) & signals
     }
 
     /// Those that are to come.
@@ -88,7 +99,7 @@ impl Ears {
     pub fn new(thread: Handle<dyn UserThread>, common: &Arc<Signals>, masked: u64) -> Self {
         Ears {
             pending: AtomicU64::new(0),
-            open: AtomicU64::new(!masked),
+            open: AtomicU64::new(!masked | UNMASKED),
             common: common.clone(),
             changes: AtomicU32::new(0),
             is_woken: AtomicBool::new(false),
@@ -150,7 +161,7 @@ impl Ears {
         pending & self.open.load(Ordering::Relaxed)
     }
 
-    /// Takes one of them, unless another thread is faster. SIGKILL stays.
+    /// Takes one of them, unless another thread is faster. SIGKILL and SIGSTOP stay.
     #[inline]
     pub fn take(&self) -> Option<u32> {
         loop {
@@ -158,8 +169,10 @@ impl Ears {
             if ready == 0 {
                 return None;
             }
-            if ready & bit(SIGKILL) != 0 {
-                return Some(SIGKILL);
+            for stays in [SIGKILL, SIGSTOP] {
+                if ready & bit(stays) != 0 {
+                    return Some(stays);
+                }
             }
             let signal = ready.trailing_zeros() + 1;
             for place in [&self.pending, &self.common.pending] {
@@ -182,6 +195,6 @@ impl Ears {
 
     /// Sets which signals wait; those that cannot be put off do not.
     pub fn set_mask(&self, mask: u64) {
-        self.open.store(!mask | bit(SIGKILL), Ordering::Relaxed);
+        self.open.store(!mask | UNMASKED, Ordering::Relaxed);
     }
 }

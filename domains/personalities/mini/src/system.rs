@@ -4,13 +4,20 @@ use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD};
 use crate::files::Files;
 use crate::process::Process;
 use crate::task::Task;
+use crate::terminal::Terminal;
 use crate::workers::Workers;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::time;
 use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
+
+/// What `wait4` is asked for.
+const WNOHANG: u64 = 1;
+const WUNTRACED: u64 = 2;
+const WCONTINUED: u64 = 8;
 
 /// What there is once.
 pub struct System {
@@ -18,6 +25,7 @@ pub struct System {
     pub files: Files,
     random: Handle<dyn Random>,
     pub workers: Arc<Workers>,
+    pub terminal: Option<Arc<Terminal>>,
     table: Mutex<BTreeMap<u32, Entry>>,
     /// A process has ended whose parent is none.
     ended: Condvar,
@@ -33,6 +41,8 @@ struct Entry {
     group: u32,
     /// How it ended, as `wait4` says it.
     status: Option<i32>,
+    /// That it has stopped or gone on, likewise, until somebody has been told.
+    change: Option<i32>,
     process: Arc<Process>,
 }
 
@@ -45,6 +55,7 @@ impl System {
         spaces: Handle<dyn AddressSpaces>,
         files: Files,
         random: Handle<dyn Random>,
+        terminal: Option<Arc<Terminal>>,
     ) -> RpcResult<Self> {
         let wall = time::wall_seconds().saturating_mul(1_000_000_000);
         Ok(System {
@@ -52,6 +63,7 @@ impl System {
             files,
             random,
             workers: Arc::new(Workers::new()?),
+            terminal,
             table: Mutex::new(BTreeMap::new()),
             ended: Condvar::new(),
             next: AtomicU32::new(1),
@@ -108,6 +120,7 @@ impl System {
             parent: parent.unwrap_or(0),
             group: group.unwrap_or(process.id),
             status: None,
+            change: None,
             process: process.clone(),
         };
         table.insert(process.id, entry);
@@ -139,35 +152,65 @@ impl System {
     }
 }
 
+impl System {
+    /// A process has stopped or goes on: its parent is told.
+    pub fn has_changed(&self, id: u32, how: i32) {
+        let mut table = self.table.lock();
+        let Some(entry) = table.get_mut(&id) else {
+            return;
+        };
+        entry.change = Some(how);
+        let parent = entry.parent;
+        let told = table.get(&parent).map(|entry| entry.process.clone());
+        drop(table);
+        if let Some(parent) = told {
+            parent.child_changed(SIGCHLD);
+        }
+    }
+
+    /// Those that are meant and live.
+    fn meant(&self, is_meant: impl Fn(u32, &Entry) -> bool) -> Vec<Arc<Process>> {
+        let table = self.table.lock();
+        let live = table.iter().filter(|(_, entry)| entry.status.is_none());
+        let meant = live.filter(|(id, entry)| is_meant(**id, entry));
+        meant.map(|(_, entry)| entry.process.clone()).collect()
+    }
+
+    /// Sends a signal to a group, by nobody.
+    pub fn signal_group(&self, group: u32, signal: u32) {
+        for process in self.meant(|_, entry| entry.group == group) {
+            process.signal(signal, None);
+        }
+    }
+
+    /// Whether there is a group of this number.
+    pub fn has_group(&self, group: u32) -> bool {
+        !self.meant(|_, entry| entry.group == group).is_empty()
+    }
+}
+
 impl Task {
     /// Sends a signal; `to` as `kill` has it, and 0 is no signal.
     pub fn kill(&self, to: i32, signal: u32) -> Result<(), Error> {
-        let table = self.process.system.table.lock();
-        let own = table.get(&self.process.id).ok_or(ESRCH)?.group;
-        let mut found = false;
-        for (id, entry) in table.iter() {
-            let meant = match to {
-                0 => entry.group == own,
-                -1 => *id != self.process.id,
-                1.. => *id == to as u32,
-                _ => entry.group == to.unsigned_abs(),
-            };
-            if meant && entry.status.is_none() {
-                found = true;
-                entry.process.signal(signal, Some(self));
-            }
+        let own = self.group_of(0)?;
+        let meant = self.process.system.meant(|id, entry| match to {
+            0 => entry.group == own,
+            -1 => id != self.process.id,
+            1.. => id == to as u32,
+            _ => entry.group == to.unsigned_abs(),
+        });
+        for process in &meant {
+            process.signal(signal, Some(self));
         }
-        found.then_some(()).ok_or(ESRCH)
+        (!meant.is_empty()).then_some(()).ok_or(ESRCH)
     }
 
     /// Sends a signal to a thread of a process (`tgkill`), or of any (`tkill`).
     pub fn kill_thread(&self, process: Option<u32>, to: u32, signal: u32) -> Result<(), Error> {
-        let table = self.process.system.table.lock();
-        let found = table.iter().any(|(id, entry)| {
-            process.is_none_or(|meant| meant == *id)
-                && entry.process.signal_thread(to, signal, Some(self))
-        });
-        found.then_some(()).ok_or(ESRCH)
+        let system = &self.process.system;
+        let meant = system.meant(|id, _| process.is_none_or(|meant| meant == id));
+        let sends = |process: &Arc<Process>| process.signal_thread(to, signal, Some(self));
+        meant.iter().any(sends).then_some(()).ok_or(ESRCH)
     }
 
     /// The group of a process; 0: of this one.
@@ -192,9 +235,10 @@ impl Task {
         table.get(&self.process.id).map_or(0, |own| own.parent)
     }
 
-    /// Waits for the end of a child, `which` as `wait4` has it; its number and how it ended, or
-    /// `None` where none has ended, and `now` is asked.
-    pub fn wait_child(&self, which: i32, now: bool) -> Result<Option<(u32, i32)>, Error> {
+    /// Waits for the end of a child, `which` and `options` as `wait4` has them; its number and how
+    /// it ended, or that it has stopped or gone on if that is asked for; `None` where there is
+    /// nothing to tell, and that is asked for.
+    pub fn wait_child(&self, which: i32, options: u64) -> Result<Option<(u32, i32)>, Error> {
         let own = self.group_of(0)?;
         let meant = |id: u32, entry: &Entry| {
             entry.parent == self.process.id
@@ -205,6 +249,10 @@ impl Task {
                     _ => entry.group == which.unsigned_abs(),
                 }
         };
+        let asked = |how: &i32| match *how {
+            0xffff => options & WCONTINUED != 0,
+            _ => options & WUNTRACED != 0,
+        };
         self.until(|| {
             let mut table = self.process.system.table.lock();
             let children = || table.iter().filter(|(id, entry)| meant(**id, entry));
@@ -212,12 +260,17 @@ impl Task {
                 return Some(Err(ECHILD));
             }
             let ended = children().find_map(|(id, entry)| Some((*id, entry.status?)));
-            match ended {
-                Some((id, _)) => drop(table.remove(&id)),
-                None if now => {}
-                None => return None,
+            if let Some((id, _)) = ended {
+                table.remove(&id);
+                return Some(Ok(ended));
             }
-            Some(Ok(ended))
+            let changed =
+                children().find_map(|(id, entry)| Some((*id, entry.change.filter(asked)?)));
+            if let Some((id, _)) = changed {
+                table.entry(id).and_modify(|entry| entry.change = None);
+                return Some(Ok(changed));
+            }
+            (options & WNOHANG != 0).then_some(Ok(None))
         })?
     }
 }

@@ -6,6 +6,7 @@ use crate::process::Process;
 use crate::signals::{Ears, bit};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use domain_rt::sync::Wait;
 use domain_rt::user::{self, UserEvent, UserRegisters};
 use interfaces::RpcResult;
@@ -26,6 +27,9 @@ pub struct Task {
     pub clear_at: u64,
     /// The list of locks that it may hold; 0: none.
     pub robust: u64,
+    /// When the wait ends that a signal has broken off, and when the one does that begins anew.
+    pub broken_off: Cell<Option<u64>>,
+    pub begun_anew: Cell<Option<u64>>,
 }
 
 /// How a thread goes on.
@@ -63,6 +67,8 @@ impl Task {
             mask_after: None,
             clear_at: 0,
             robust: 0,
+            broken_off: Cell::new(None),
+            begun_anew: Cell::new(None),
         })
     }
 
@@ -189,6 +195,36 @@ impl Task {
         }
     }
 
+    /// As [`until_or`](Self::until_or), and if a stop breaks it off it is gone on with to the same
+    /// time.
+    pub fn until_timed<T>(
+        &self,
+        deadline: Option<u64>,
+        ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, Error> {
+        let deadline = self.begun_anew.take().or(deadline);
+        let result = self.until_or(deadline, ready);
+        self.broken_off.set(deadline.filter(|_| result.is_err()));
+        result
+    }
+
+    /// Rests as long as the process is stopped, and then begins anew what that has broken off.
+    pub fn rest(&mut self) {
+        loop {
+            let seen = self.ears.changes();
+            let is_ended = self.ears.ready() & bit(SIGKILL) != 0;
+            if is_ended || !self.process.is_stopped() {
+                break;
+            }
+            if self.ears.sleep(seen, None) == Wait::Interrupted {
+                break;
+            }
+        }
+        self.begun_anew.set(self.broken_off.take());
+        let asked = self.program.asked;
+        begin_anew(&mut self.program.registers, asked);
+    }
+
     /// Ends all other threads of the process and waits until they have. Signals wait meanwhile.
     ///
     /// # Errors
@@ -210,5 +246,14 @@ impl Task {
         self.process.begin_again();
         self.id = self.process.id;
         Ok(())
+    }
+}
+
+/// Has a program make the call once more that a signal has broken off. Only behind a call RCX is
+/// where the program goes on; what it computes may look like a result.
+pub fn begin_anew(registers: &mut UserRegisters, asked: u64) {
+    if registers.rax == EINTR.result() && registers.rcx == registers.rip {
+        registers.rip -= 2;
+        registers.rax = asked;
     }
 }

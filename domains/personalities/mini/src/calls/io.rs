@@ -1,7 +1,7 @@
 //! What is open: reading, writing, pipes, descriptors.
 
 use super::{O_CLOEXEC, Result};
-use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, EPIPE, SIGPIPE};
+use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, ENOTTY, EPIPE, SIGPIPE};
 use crate::files::{self, Open};
 use crate::memory::{self, PAGE};
 use crate::task::Task;
@@ -108,16 +108,16 @@ impl Task {
         }
         let wait = milliseconds.max(0) as u64 * 1_000_000;
         let deadline = (milliseconds >= 0).then(|| time::now().saturating_add(wait));
-        let is_ready = |entry: &u64| {
-            let open = self.opened(*entry & 0xffff_ffff);
-            (*entry as i32) >= 0 && open.is_ok_and(|open| open.is_ready(&self.ears))
+        // What is wanted of a descriptor and there.
+        let ready = |entry: &u64| match self.opened(*entry & 0xffff_ffff) {
+            Ok(open) if (*entry as i32) >= 0 => open.ready(&self.ears) & *entry >> 32 & 5,
+            _ => 0,
         };
-        let any = || entries.iter().any(is_ready).then_some(());
-        self.until_or(deadline, any)?;
+        let any = || entries.iter().any(|it| ready(it) != 0).then_some(());
+        self.until_timed(deadline, any)?;
         let mut found = 0;
         for entry in &mut entries {
-            let wanted = *entry >> 32 & 5;
-            let there = if is_ready(entry) { wanted } else { 0 };
+            let there = ready(entry);
             found += u64::from(there != 0);
             *entry = *entry & 0xffff_ffff_ffff | there << 48;
         }
@@ -165,6 +165,14 @@ impl Task {
         let before = *closes;
         *closes = to.unwrap_or(before);
         Ok(before)
+    }
+
+    /// `ioctl`.
+    pub(super) fn device(&self, descriptor: u64, what: u64, at: u64) -> Result<u64> {
+        match &*self.opened(descriptor)? {
+            Open::Terminal(terminal) => terminal.control(self, what, at),
+            _ => Err(ENOTTY),
+        }
     }
 
     /// `fcntl`: duplicates, and whether `exec` closes.

@@ -161,7 +161,7 @@ impl Task {
     }
 
     pub(super) fn wait_child_for(&mut self, which: i32, status: u64, options: u64) -> Result<u64> {
-        let Some((id, how)) = self.wait_child(which, options & 1 != 0)? else {
+        let Some((id, how)) = self.wait_child(which, options)? else {
             return Ok(0);
         };
         if status != 0 {

@@ -7,7 +7,7 @@ mod paths;
 mod signalling;
 mod times;
 
-use crate::errno::{EINVAL, ENOSYS, ENOTTY, Error};
+use crate::errno::{EINVAL, ENOSYS, Error};
 use crate::memory;
 use crate::task::{After, Task};
 use alloc::vec::Vec;
@@ -78,7 +78,7 @@ impl Task {
                 self.leave_handler();
                 return Err(Other::NoResult);
             }
-            16 => self.opened(a[0]).and(Err(ENOTTY)),
+            16 => self.device(a[0], a[1], a[2]),
             20 => self.write_pieces(a[0], a[1], a[2]),
             21 => self.look_up(AT_FDCWD, a[0]).map(|_| 0),
             22 => self.pipe(a[0], 0),

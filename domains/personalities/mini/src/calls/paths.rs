@@ -2,7 +2,7 @@
 
 use super::io::MOST_BYTES;
 use super::{AT_EMPTY_PATH, AT_FDCWD, O_CLOEXEC, Result};
-use crate::errno::{EISDIR, ENOENT, ENOTDIR, ERANGE, EROFS};
+use crate::errno::{EISDIR, ENOENT, ENOTDIR, ENXIO, ERANGE, EROFS};
 use crate::files::{self, Node, Open};
 use crate::memory::{self, PAGE};
 use crate::task::Task;
@@ -37,6 +37,10 @@ impl Task {
         match &whole[..] {
             b"dev/null" => return Ok(Open::Nothing),
             b"dev/zero" => return Ok(Open::Zeros),
+            b"dev/tty" => {
+                let terminal = self.process.system.terminal.clone();
+                return terminal.map(Open::Terminal).ok_or(ENXIO);
+            }
             _ => {}
         }
         let files = &self.process.system.files;

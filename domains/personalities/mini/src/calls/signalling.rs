@@ -1,14 +1,14 @@
 //! Handlers and masks of signals.
 
 use super::{Other, Result};
-use crate::errno::{EINTR, EINVAL, SIGKILL};
+use crate::errno::{EINTR, EINVAL, SIGKILL, SIGSTOP};
 use crate::handlers::Handler;
 use crate::memory;
 use crate::task::{After, Task};
 
 impl Task {
     pub(super) fn set_handler(&mut self, signal: u32, new: u64, old: u64) -> Result<u64> {
-        if !(1..=64).contains(&signal) || signal == SIGKILL {
+        if !(1..=64).contains(&signal) || matches!(signal, SIGKILL | SIGSTOP) {
             return Err(EINVAL);
         }
         let before = (old != 0).then(|| self.process.handlers.get(signal));

@@ -18,7 +18,7 @@ impl Task {
             (true, _) => length,
             (false, _) => time::now().saturating_add(length),
         };
-        self.until_or(Some(deadline), || None::<()>)?;
+        self.until_timed(Some(deadline), || None::<()>)?;
         Ok(0)
     }
 
