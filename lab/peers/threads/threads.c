@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -241,6 +243,40 @@ static void numbers(void)
     printf("numbers: %ld\n", wrong);
 }
 
+/* A descriptor that is replaced is nobody else's in between. */
+static void *open_and_close(void *argument)
+{
+    while (waits >= 100) {
+        int file = open("/dev/null", O_RDONLY);
+        if (file >= 0)
+            close(file);
+    }
+    return argument;
+}
+
+static void descriptors(void)
+{
+    struct stat stat;
+    int ends[2], wrong = 0, place;
+    expect(pipe(ends) == 0, "pipe");
+    place = dup(ends[0]);
+    waits = 100;
+    pthread_t others[3];
+    for (int i = 0; i < 3; i++)
+        others[i] = start(open_and_close, 0);
+    for (int i = 0; i < 20000; i++) {
+        wrong += dup2(ends[0], place) != place || fstat(place, &stat) != 0 ||
+                 !S_ISFIFO(stat.st_mode);
+    }
+    waits = 0;
+    for (int i = 0; i < 3; i++)
+        join(others[i]);
+    close(place);
+    close(ends[0]);
+    close(ends[1]);
+    printf("descriptors: %d\n", wrong);
+}
+
 /* A word is looked at before it is waited for; calls that ask for nonsense are refused. */
 static void words(void)
 {
@@ -380,6 +416,7 @@ static void all(void)
     owners();
     signals();
     numbers();
+    descriptors();
     words();
     forks();
     child("first exits", first_exits);

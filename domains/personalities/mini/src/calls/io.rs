@@ -150,10 +150,17 @@ impl Task {
         if to as usize >= MOST_FILES {
             return Err(EBADF);
         }
-        if from != to {
-            let _ = self.close(to);
-            self.place(open, to as usize, closes)?;
+        if from == to {
+            return Ok(to);
         }
+        // In one step, or another thread's file could come in between.
+        let mut files = self.process.files.lock();
+        if files.len() <= to as usize {
+            files.resize(to as usize + 1, None);
+        }
+        let before = files[to as usize].replace((open, closes));
+        drop(files);
+        drop(before);
         Ok(to)
     }
 
