@@ -14,13 +14,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::{thread, time};
-use interfaces::{Console, Handle, RVec, RpcResult};
+use interfaces::{Console, Handle, RVec, RpcError, RpcResult};
 use tty::{Event, Tty};
 
 type Result<T> = core::result::Result<T, Error>;
 
 /// Most bytes that are written to the console, or read from it, in one call.
 const CHUNK: usize = 4096;
+/// How long the keyboard waits for memory, in nanoseconds.
+const SHORTAGE: u64 = 10_000_000;
 /// Flags of input, output and the rest (`asm-generic/termbits.h`).
 const ICRNL: u32 = 0x100;
 const ONLCR: u32 = 0x4;
@@ -133,9 +135,17 @@ impl Terminal {
         })
     }
 
+    /// What is typed next; `None`: the console is gone. Where there is no memory, there may be some
+    /// later.
     fn typed(&self) -> Option<RVec<u8>> {
-        let buffer = RVec::filled(0, CHUNK).ok()?;
-        self.console.read(buffer).ok()
+        loop {
+            let buffer = RVec::filled(0, CHUNK);
+            match buffer.and_then(|buffer| self.console.read(buffer)) {
+                Ok(bytes) => return Some(bytes),
+                Err(RpcError::NoMemory) => time::sleep(SHORTAGE),
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Takes a key.
