@@ -4,6 +4,7 @@
 
 use crate::lab::{Lab, say};
 use crate::limits::{IDLE, SOME, info, is_well, spec, start};
+use crate::memory::all_memory;
 use crate::objects::{ALL, PAGE, READ, bytes, object, read};
 use crate::{Test, Verdict, ensure};
 use alloc::string::String;
@@ -25,6 +26,7 @@ pub const TESTS: &[Test] = &[
     ("devices-are-reset-under-an-old-window", old_window),
     ("devices-hold-so-much", limits),
     ("devices-holds-are-charged", charged),
+    ("devices-write-back-without-memory", without_memory),
 ];
 
 /// Who drives the idle device, with a device that was reset; `None`: a Linux process has none.
@@ -362,5 +364,43 @@ fn charged(lab: &Lab) -> Verdict {
         let left = info(lab, &victim)?.dma_bytes - before;
         ensure!(left == 0, "{left} bytes for nothing");
         victim.end()
+    })
+}
+
+/// When somebody has taken all memory there is, pages are written back all the same, and make room.
+fn without_memory(lab: &Lab) -> Verdict {
+    // Where memory has no end it is of no use to look for it.
+    if lab.memory.is_none() {
+        return Ok(());
+    }
+    const PAGES: u64 = 64;
+    lab.conserves_memory(|| {
+        let owner = object(lab, PAGES + 1, VmoFill::Zero)?;
+        let view = owner.view(ALL).map_err(say)?;
+        let mark = bytes(&[7; 8])?;
+        for page in 0..PAGES {
+            view.write(page * PAGE, &mark).map_err(say)?;
+        }
+        let rest = all_memory();
+        let last = object(lab, 1 << 20, VmoFill::Zero)?;
+        let filler = last.view(ALL).map_err(say)?;
+        // What the pieces of heap have left.
+        let mut page = 0;
+        while filler.write(page * PAGE, &mark).is_ok() {
+            page += 1;
+        }
+        let none = view.write(PAGES * PAGE, &mark);
+        let begun = owner.clean(0, PAGES);
+        let ended = owner.commit(0, PAGES);
+        let evicted = owner.evict(0, PAGES);
+        let again = view.write(PAGES * PAGE, &mark);
+        drop((rest, last, filler));
+        let refused = Err(MemoryError::Rpc(RpcError::NoMemory));
+        ensure!(none == refused, "there was memory: {none:?}");
+        ensure!(begun == Ok(Some((0, PAGES))), "begun: {begun:?}");
+        ensure!(ended == Ok(PAGES), "ended: {ended:?}");
+        ensure!(evicted == Ok(PAGES), "evicted: {evicted:?}");
+        ensure!(again == Ok(8), "there is no room: {again:?}");
+        Ok(())
     })
 }

@@ -239,3 +239,25 @@ fn what_a_device_has_written_is_told() {
     drop(loan);
     assert_eq!(waiter.take().count, 1, "told once");
 }
+
+/// With a page comes what its write-back takes.
+#[test]
+fn pages_are_written_back_when_there_is_no_memory() {
+    const PAGES: u64 = 100;
+    let (memory, purse) = (memory(), purse(LOTS));
+    let object = shared(memory, &purse, VmoFill::Zero);
+    (0..PAGES).for_each(|page| put(&object, page, page).expect("there is memory"));
+    purse.0.limit.store(purse.used(), Ordering::SeqCst);
+    memory.0.left.store(0, Ordering::SeqCst);
+    let full = put(&object, PAGES, 1);
+    assert_eq!(full, Err(MemoryError::Rpc(RpcError::NoMemory)));
+    let charged = purse.used();
+    assert_eq!(object.clean(0, PAGES), Ok(Some((0, PAGES))));
+    drop(object.lend(0, PAGES, ToDevice).expect("it has content"));
+    assert_eq!(object.commit(0, PAGES), Ok(PAGES));
+    assert_eq!(purse.used(), charged, "it took memory");
+    assert_eq!(object.evict(0, PAGES), Ok(PAGES));
+    assert_eq!(charged - purse.used(), (PAGES * PAGE) as usize);
+    memory.0.left.store(1, Ordering::SeqCst);
+    assert_eq!(put(&object, PAGES, 1), Ok(()), "what was made room for");
+}
