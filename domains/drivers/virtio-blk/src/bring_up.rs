@@ -189,7 +189,7 @@ fn make_queue(
     let layout = layout.ok_or(SetupError::NoQueue)?;
     let pages = layout.bytes.div_ceil(PAGE) as u32;
     let rings = Rings(DmaBuffer::new(allocator.allocate(pages)?)?);
-    let queue = Queue::new(layout, &rings);
+    let queue = Queue::new(layout, &rings, 0);
     Ok((layout, queue, rings))
 }
 

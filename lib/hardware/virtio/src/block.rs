@@ -6,10 +6,20 @@ pub const SEG_MAX: u64 = 1 << 2;
 pub const READ_ONLY: u64 = 1 << 5;
 /// Feature: the device has a flush command.
 pub const FLUSH: u64 = 1 << 9;
+/// Feature: the device has a command that says that sectors are not used any more.
+pub const DISCARD: u64 = 1 << 13;
+/// Feature: the device has a command that fills sectors with zeros.
+pub const WRITE_ZEROES: u64 = 1 << 14;
 
 /// Where the capacity, in sectors of 512 bytes, stands in the device configuration; 64 bits as two
 /// halves.
 pub const CONFIG_CAPACITY: usize = 0;
+/// Where the most segments of a request stand, 32 bits; with [`SEG_MAX`].
+pub const CONFIG_SEG_MAX: usize = 12;
+/// Where the most sectors that are discarded at once stand, 32 bits; with [`DISCARD`].
+pub const CONFIG_DISCARD_SECTORS: usize = 36;
+/// The same for zeros; with [`WRITE_ZEROES`].
+pub const CONFIG_ZEROES_SECTORS: usize = 48;
 
 /// Bytes in a sector, whatever the device's own block size is (5.2.6).
 pub const SECTOR: usize = 512;
@@ -25,6 +35,10 @@ pub enum Command {
     Write,
     /// Put everything on stable storage.
     Flush,
+    /// Forget what sectors hold. Which ones says a [`range`], and the header's sector is 0.
+    Discard,
+    /// Fill sectors with zeros; named as with `Discard`.
+    WriteZeroes,
 }
 
 /// The header of a request (5.2.6): type, reserved, first sector. The sector of a flush is 0.
@@ -33,10 +47,23 @@ pub fn header(command: Command, sector: u64) -> [u8; HEADER_BYTES] {
         Command::Read => (0, sector),
         Command::Write => (1, sector),
         Command::Flush => (4, 0),
+        Command::Discard => (11, 0),
+        Command::WriteZeroes => (13, 0),
     };
     let mut bytes = [0; HEADER_BYTES];
     bytes[..4].copy_from_slice(&number.to_le_bytes());
     bytes[8..].copy_from_slice(&sector.to_le_bytes());
+    bytes
+}
+
+/// Bytes of a [`range`].
+pub const RANGE_BYTES: usize = 16;
+
+/// The data of `Discard` and `WriteZeroes`: first sector, how many, no flags (5.2.6).
+pub fn range(sector: u64, sectors: u32) -> [u8; RANGE_BYTES] {
+    let mut bytes = [0; RANGE_BYTES];
+    bytes[..8].copy_from_slice(&sector.to_le_bytes());
+    bytes[8..12].copy_from_slice(&sectors.to_le_bytes());
     bytes
 }
 
@@ -102,6 +129,19 @@ mod tests {
         assert_eq!(
             header(Command::Flush, 77),
             [4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        );
+    }
+
+    #[test]
+    fn what_is_discarded_stands_in_the_data() {
+        assert_eq!(header(Command::Discard, 9), header(Command::Discard, 0));
+        assert_eq!(
+            header(Command::WriteZeroes, 9)[..9],
+            [13, 0, 0, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            range(0x0102, 3),
+            [2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]
         );
     }
 

@@ -21,3 +21,5 @@ pub mod block;
 pub mod capability;
 pub mod device;
 pub mod queue;
+#[cfg(test)]
+mod simulated;

@@ -7,10 +7,18 @@
 //! writes nonsense into the rings gets a [`Fault`], and nothing else happens.
 //!
 //! States of a chain: free -> [`Queue::add`] -> with the device -> [`Queue::take`] -> free. The
-//! number of its first descriptor is its name in between.
+//! number of its first descriptor is its name in between. A chain can also stand in a table of its
+//! own ([`Queue::add_indirect`]); then it takes one descriptor of the queue, however long it is.
+//!
+//! # Who tells whom, and when
+//! Driver and device can spare each other notifications (2.7.7, 2.7.10), by flags or, with
+//! [`EVENT_INDEX`], by the number of the chain from which on one is wanted. The driver asks
+//! [`Queue::wants_notification`] after it has added chains, and says by
+//! [`Queue::want_interrupt`] and [`Queue::want_no_interrupt`] what it wants itself. What a device
+//! writes there can only make it wait for a notification that does not come.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,12 +40,21 @@ pub trait Memory {
     fn fence(&self);
 }
 
+/// Feature: chains may stand in tables of their own (2.7.5.3).
+pub const INDIRECT: u64 = 1 << 28;
+/// Feature: notifications are wanted by number (2.7.7, 2.7.10).
+pub const EVENT_INDEX: u64 = 1 << 29;
+
 /// Descriptor flag: the chain goes on (2.7.5).
 const NEXT: u16 = 1;
 /// Descriptor flag: the device writes.
 const WRITE: u16 = 2;
+/// Descriptor flag: what it names is a table of descriptors.
+const TABLE: u16 = 4;
+/// Flag of a ring: whoever reads the ring needs no notification.
+const NO_NOTIFICATION: u16 = 1;
 /// Bytes of a descriptor.
-const DESCRIPTOR: usize = 16;
+pub const DESCRIPTOR: usize = 16;
 /// The largest queue that virtio allows.
 pub const LARGEST: u16 = 0x8000;
 
@@ -65,7 +82,7 @@ impl Layout {
         }
         let count = usize::from(size);
         // Alignments: 16 for the table, 2 for the available and 4 for the used ring (2.7). The two
-        // event fields are there although their feature is not used.
+        // event fields are there whether their feature is used or not.
         let available = count * DESCRIPTOR;
         let used = (available + 6 + 2 * count).next_multiple_of(4);
         Some(Layout {
@@ -75,6 +92,16 @@ impl Layout {
             used,
             bytes: used + 6 + 8 * count,
         })
+    }
+
+    /// Where the driver says from which completion on it wants an interrupt (2.7.6).
+    const fn used_event(&self) -> usize {
+        self.available + 4 + 2 * self.size as usize
+    }
+
+    /// Where the device says from which chain on it wants a notification (2.7.8).
+    const fn available_event(&self) -> usize {
+        self.used + 4 + 8 * self.size as usize
     }
 }
 
@@ -165,13 +192,32 @@ pub struct Queue {
     available: u16,
     /// Chains ever taken back, modulo 2^16.
     taken: u16,
+    /// Chains that were available when somebody asked last whether to notify the device.
+    told: u16,
+    /// [`EVENT_INDEX`] is in force.
+    by_number: bool,
+}
+
+/// A table for one chain: memory that is shared with the device.
+pub struct Table<'a, M> {
+    /// The memory that it lies in.
+    pub memory: &'a M,
+    /// Where in that.
+    pub offset: usize,
+    /// Its address, as the device sees it.
+    pub address: u64,
+    /// How many descriptors it has room for.
+    pub room: usize,
 }
 
 impl Queue {
-    /// An empty queue over fresh memory, which the device does not use yet. The memory is set up.
-    pub fn new(layout: Layout, memory: &impl Memory) -> Self {
+    /// An empty queue over fresh memory, which the device does not use yet. The memory is set up:
+    /// an interrupt is wanted for the first completion. `features` are those in force.
+    pub fn new(layout: Layout, memory: &impl Memory, features: u64) -> Self {
         memory.write_u32(layout.available, 0);
         memory.write_u32(layout.used, 0);
+        memory.write_u16(layout.used_event(), 0);
+        memory.write_u16(layout.available_event(), 0);
         let count = usize::from(layout.size);
         Queue {
             layout,
@@ -189,6 +235,8 @@ impl Queue {
             with_device: 0,
             available: 0,
             taken: 0,
+            told: 0,
+            by_number: features & EVENT_INDEX != 0,
         }
     }
 
@@ -208,10 +256,7 @@ impl Queue {
     /// # Errors
     /// See [`AddError`]; nothing was done.
     pub fn add(&mut self, memory: &impl Memory, buffers: &[Buffer]) -> Result<Chain, AddError> {
-        let sorted = buffers.is_sorted_by_key(|buffer| buffer.device_writes);
-        if buffers.is_empty() || buffers.len() > usize::from(self.layout.size) || !sorted {
-            return Err(AddError::BadChain);
-        }
+        self.check_chain(buffers)?;
         if buffers.len() > usize::from(self.free) {
             return Err(AddError::Full);
         }
@@ -221,27 +266,78 @@ impl Queue {
         Ok(Chain(head))
     }
 
+    /// As [`add`](Self::add), with the chain in a table, which has to stay as it is until the chain
+    /// is back. Only for devices with which [`INDIRECT`] is in force.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add); [`AddError::BadChain`] also if the table has no room for it.
+    pub fn add_indirect<M: Memory>(
+        &mut self,
+        memory: &impl Memory,
+        table: &Table<'_, M>,
+        buffers: &[Buffer],
+    ) -> Result<Chain, AddError> {
+        // A chain must not be longer than the queue, also in a table (2.7.5.3.1).
+        self.check_chain(buffers)?;
+        if buffers.len() > table.room {
+            return Err(AddError::BadChain);
+        }
+        if self.free == 0 {
+            return Err(AddError::Full);
+        }
+        for (number, buffer) in buffers.iter().enumerate() {
+            let next = (number + 1 < buffers.len()).then_some(number as u16 + 1);
+            let offset = table.offset + number * DESCRIPTOR;
+            write_descriptor(table.memory, offset, buffer, flags(buffer), next);
+        }
+        let head = self.first_free;
+        let whole = Buffer {
+            address: table.address,
+            length: (buffers.len() * DESCRIPTOR) as u32,
+            device_writes: false,
+        };
+        let offset = self.layout.descriptors + usize::from(head) * DESCRIPTOR;
+        write_descriptor(memory, offset, &whole, TABLE, None);
+        self.take_descriptors(head, head, 1, self.next[usize::from(head)], buffers);
+        self.publish(memory, head);
+        Ok(Chain(head))
+    }
+
+    fn check_chain(&self, buffers: &[Buffer]) -> Result<(), AddError> {
+        let sorted = buffers.is_sorted_by_key(|buffer| buffer.device_writes);
+        match buffers.is_empty() || buffers.len() > usize::from(self.layout.size) || !sorted {
+            true => Err(AddError::BadChain),
+            false => Ok(()),
+        }
+    }
+
     /// Fills free descriptors from the first on and takes them off the free list.
     fn write_descriptors(&mut self, memory: &impl Memory, buffers: &[Buffer]) {
         let head = self.first_free;
-        let mut at = head;
-        let mut last = head;
+        let (mut at, mut last) = (head, head);
         for (number, buffer) in buffers.iter().enumerate() {
-            let next = self.next[usize::from(at)];
-            let more = number + 1 < buffers.len();
-            let flags = if more { NEXT } else { 0 } | if buffer.device_writes { WRITE } else { 0 };
+            let following = self.next[usize::from(at)];
+            let next = (number + 1 < buffers.len()).then_some(following);
             let offset = self.layout.descriptors + usize::from(at) * DESCRIPTOR;
-            memory.write_u64(offset, buffer.address);
-            memory.write_u32(offset + 8, buffer.length);
-            memory.write_u16(offset + 12, flags);
-            memory.write_u16(offset + 14, if more { next } else { 0 });
-            (last, at) = (at, next);
+            write_descriptor(memory, offset, buffer, flags(buffer), next);
+            (last, at) = (at, following);
         }
-        let length = buffers.len() as u16;
+        self.take_descriptors(head, last, buffers.len() as u16, at, buffers);
+    }
+
+    /// Remembers a chain, and takes its descriptors off the free list, which begins at `free` now.
+    fn take_descriptors(
+        &mut self,
+        head: u16,
+        last: u16,
+        length: u16,
+        free: u16,
+        buffers: &[Buffer],
+    ) {
         let writable = buffers.iter().filter(|buffer| buffer.device_writes);
         let room = writable.fold(0, |sum: u32, buffer| sum.saturating_add(buffer.length));
         self.heads[usize::from(head)] = Head { length, last, room };
-        self.first_free = at;
+        self.first_free = free;
         self.free -= length;
     }
 
@@ -280,6 +376,49 @@ impl Queue {
         Ok(Some(completion))
     }
 
+    /// Whether the device wants to be notified of what was added since this was asked last. Whoever
+    /// asks has to notify it if so.
+    pub fn wants_notification(&mut self, memory: &impl Memory) -> bool {
+        let added = self.available.wrapping_sub(self.told);
+        if added == 0 {
+            return false;
+        }
+        self.told = self.available;
+        // The index, which `publish` has written, must be visible before this is read (2.7.13.4).
+        memory.fence();
+        if self.by_number {
+            let from = memory.read_u16(self.layout.available_event());
+            is_passed(from, self.available, added)
+        } else {
+            memory.read_u16(self.layout.used) & NO_NOTIFICATION == 0
+        }
+    }
+
+    /// Wants an interrupt for the next completion. Whether there is one already that was not taken:
+    /// then it may be that no interrupt comes.
+    pub fn want_interrupt(&mut self, memory: &impl Memory) -> bool {
+        match self.by_number {
+            true => memory.write_u16(self.layout.used_event(), self.taken),
+            false => memory.write_u16(self.layout.available, 0),
+        }
+        // It must be visible before the index is looked at once more (2.7.14).
+        memory.fence();
+        memory.read_u16(self.layout.used + 2) != self.taken
+    }
+
+    /// Wants no interrupts: completions are looked for. One may come nevertheless. To be said again
+    /// after every 2^15 completions at the latest.
+    pub fn want_no_interrupt(&mut self, memory: &impl Memory) {
+        match self.by_number {
+            // The number is half a round away.
+            true => {
+                let far = self.taken.wrapping_add(0x8000);
+                memory.write_u16(self.layout.used_event(), far);
+            }
+            false => memory.write_u16(self.layout.available, NO_NOTIFICATION),
+        }
+    }
+
     fn check(&self, id: u32, written: u32) -> Result<Completion, Fault> {
         let number = u16::try_from(id)
             .ok()
@@ -313,4 +452,32 @@ impl Queue {
         self.with_device -= 1;
         self.taken = self.taken.wrapping_add(1);
     }
+}
+
+/// What a descriptor of a buffer says of it.
+fn flags(buffer: &Buffer) -> u16 {
+    match buffer.device_writes {
+        true => WRITE,
+        false => 0,
+    }
+}
+
+/// Writes a descriptor (2.7.5), after which the chain goes on with `next`.
+fn write_descriptor(
+    memory: &impl Memory,
+    offset: usize,
+    buffer: &Buffer,
+    flags: u16,
+    next: Option<u16>,
+) {
+    let more = if next.is_some() { NEXT } else { 0 };
+    memory.write_u64(offset, buffer.address);
+    memory.write_u32(offset + 8, buffer.length);
+    memory.write_u16(offset + 12, flags | more);
+    memory.write_u16(offset + 14, next.unwrap_or(0));
+}
+
+/// Whether the last `added` numbers before `now` have one that is `from` (2.7.7.2, 2.7.10.1).
+const fn is_passed(from: u16, now: u16, added: u16) -> bool {
+    now.wrapping_sub(from).wrapping_sub(1) < added
 }

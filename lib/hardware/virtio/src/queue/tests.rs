@@ -57,7 +57,7 @@ impl Memory for Shared {
 fn queue(size: u16) -> (Layout, Shared, Queue) {
     let layout = Layout::new(size).expect("a power of two");
     let memory = Shared::new(layout.bytes);
-    let queue = Queue::new(layout, &memory);
+    let queue = Queue::new(layout, &memory, 0);
     (layout, memory, queue)
 }
 
