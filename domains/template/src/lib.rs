@@ -13,7 +13,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use interfaces::{Block, BlockError, Extent, Geometry, Handle, RVec, RpcResult, WriteSequence};
+use interfaces::{
+    Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, RpcResult, WriteSequence,
+};
 
 /// Called once, when the domain starts, with what the manifest grants it. What it returns is what
 /// it offers.
@@ -62,6 +64,10 @@ impl Block for Inverted {
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }
 }

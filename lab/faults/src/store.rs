@@ -9,7 +9,7 @@
 use abi::RVec;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
-use interfaces::{Block, BlockError, Extent, Geometry, Handle, WriteSequence};
+use interfaces::{Block, BlockError, BlockQueue, Extent, Geometry, Handle, Raiser, WriteSequence};
 use isolation::lock::Lock;
 use isolation::platform::platform;
 
@@ -160,6 +160,10 @@ impl Block for Medium {
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }
 }

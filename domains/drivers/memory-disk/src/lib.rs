@@ -16,8 +16,8 @@ use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::{log, memory};
 use interfaces::{
-    Block, BlockError, Extent, Geometry, HandOver, Handle, RVec, RpcError, RpcResult,
-    WriteSequence, extents,
+    Block, BlockError, BlockQueue, Extent, Geometry, HandOver, Handle, RVec, Raiser, RpcError,
+    RpcResult, WriteSequence, extents,
 };
 
 /// Bytes of a sector.
@@ -129,6 +129,10 @@ impl Block for Shared {
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }
 }

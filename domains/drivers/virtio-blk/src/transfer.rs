@@ -4,7 +4,9 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
-use interfaces::{Block, BlockError, Extent, Geometry, Handle, RVec, WriteSequence, extents};
+use interfaces::{
+    Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, WriteSequence, extents,
+};
 use virtio::block::{self, Command, SECTOR};
 use virtio::queue::Chain;
 
@@ -229,6 +231,10 @@ impl Block for Shared {
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }
 }

@@ -6,8 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use interfaces::{
-    Block, BlockError, Extent, Gate, Geometry, Handle, Incarnation, RVec, Respawn, RespawnError,
-    RpcError, RpcResult, Text, WriteSequence,
+    Block, BlockError, BlockQueue, Extent, Gate, Geometry, Handle, Incarnation, RVec, Raiser,
+    Respawn, RespawnError, RpcError, RpcResult, Text, WriteSequence,
 };
 
 const CRASHED: BlockError = BlockError::Rpc(RpcError::DomainCrashed);
@@ -55,6 +55,10 @@ impl Block for Device {
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }
 }

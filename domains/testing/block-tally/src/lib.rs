@@ -8,7 +8,8 @@ extern crate alloc;
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
 use interfaces::{
-    Block, BlockError, Counts, Extent, Geometry, Handle, RVec, RpcResult, Tally, WriteSequence,
+    Block, BlockError, BlockQueue, Counts, Extent, Geometry, Handle, RVec, Raiser, RpcResult,
+    Tally, WriteSequence,
 };
 
 /// Bytes of a sector.
@@ -66,6 +67,10 @@ impl Block for Disk {
 
     // Whoever asks then uses the calls above, so all is counted.
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }
 }

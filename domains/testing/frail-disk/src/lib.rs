@@ -18,7 +18,8 @@ use cache::{Cache, SECTOR};
 use domain_rt::sync::Mutex;
 use domain_rt::{log, thread};
 use interfaces::{
-    Block, BlockError, Extent, Geometry, Handle, RVec, RpcError, RpcResult, WriteSequence, extents,
+    Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, RpcError, RpcResult,
+    WriteSequence, extents,
 };
 use queue::Queue;
 
@@ -104,6 +105,10 @@ impl Block for Disk {
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }
 }

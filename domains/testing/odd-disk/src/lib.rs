@@ -12,8 +12,8 @@ use core::hint::black_box;
 use domain_rt::log;
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use interfaces::{
-    Block, BlockError, Estate, Extent, Geometry, HandOver, HandOverError, Handle, PciDevice, RRef,
-    RVec, RpcError, RpcResult, Text, WriteSequence,
+    Block, BlockError, BlockQueue, Estate, Extent, Geometry, HandOver, HandOverError, Handle,
+    PciDevice, RRef, RVec, Raiser, RpcError, RpcResult, Text, WriteSequence,
 };
 
 /// Sectors that it claims to have.
@@ -118,6 +118,10 @@ impl Block for Odd {
     }
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
+        Err(BlockError::Unsupported)
+    }
+
+    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }
 }
