@@ -59,6 +59,7 @@ macro_rules! entry {
 
 #[doc(hidden)]
 pub use abi::api::EntryArgs;
+pub use abi::handle::is_kernel_object;
 
 /// What [`entry!`](crate::entry) does.
 ///

@@ -54,6 +54,16 @@ impl Passage {
         Ok(Pass(self))
     }
 
+    /// A pass, if the gate is open.
+    pub fn try_enter(&self) -> Option<Pass<'_>> {
+        let mut state = self.state.lock();
+        if state.closers > 0 {
+            return None;
+        }
+        state.inside += 1;
+        Some(Pass(self))
+    }
+
     fn open(&self) {
         let mut state = self.state.lock();
         state.closers -= 1;

@@ -10,6 +10,9 @@
 //!   the device (a restart resets the device's queues, not its cache), so the new flush covers it;
 //! - the geometry does not change.
 //!
+//! What goes through a [queue](interfaces::BlockQueue) is remembered by tag until it has its
+//! answer, and submitted again in its order ([`volume`]).
+//!
 //! It helps against crashes of the other side, too: a [sequence](interfaces::WriteSequence) of
 //! writes that a file system has begun is carried out to its end by this domain, also when the file
 //! system dies in the middle of it.
@@ -25,18 +28,22 @@
 
 extern crate alloc;
 
+mod queue;
 mod sequence;
+mod volume;
 
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use gate::Passage;
 use interfaces::{
-    Block, BlockBase, BlockError, Geometry, Handle, RVec, Respawn, RpcError, RpcResult,
-    WriteSequence,
+    Block, BlockBase, BlockError, BlockQueue, Geometry, Handle, RVec, Raiser, Respawn, RpcError,
+    RpcResult, WriteSequence,
 };
 use respawn::{Buffer, Client};
 
+use queue::Queue;
 use sequence::{Sequence, Writer};
+use volume::Volume;
 
 /// Makes the shadow. The driver is asked for here, so that a missing device is noticed at the
 /// start.
@@ -49,8 +56,12 @@ pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Block>> {
         driver: Client::new(driver, "driver"),
         passage: Arc::default(),
     });
-    let of_gate = way.clone();
-    let gate = gate::gate(&way.passage, move || of_gate.driver.forget())?;
+    let volume = Arc::new(Volume::default());
+    let (of_gate, behind) = (way.clone(), volume.clone());
+    let gate = gate::gate(&way.passage, move || {
+        of_gate.driver.forget();
+        behind.forget();
+    })?;
     way.driver.attach(gate)?;
     match way.run(|device| device.geometry()) {
         Ok(_) => {}
@@ -63,12 +74,19 @@ pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Block>> {
     let writer = Arc::new(Writer::default());
     let (of_thread, to_driver) = (writer.clone(), way.clone());
     thread::spawn("writer", move || of_thread.work(&to_driver))?;
-    Handle::new(Shadow { way, writer })
+    let (of_thread, to_driver) = (volume.clone(), way.clone());
+    thread::spawn("keeper", move || of_thread.keep(&to_driver))?;
+    Handle::new(Shadow {
+        way,
+        writer,
+        volume,
+    })
 }
 
 struct Shadow {
     way: Arc<Way>,
     writer: Arc<Writer>,
+    volume: Arc<Volume>,
 }
 
 /// The way to a driver that works.
@@ -118,5 +136,14 @@ impl BlockBase for Shadow {
 
     fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
         Ok(Handle::new(Sequence::new(self.writer.clone()))?)
+    }
+
+    fn open(
+        &self,
+        raiser: Option<Handle<dyn Raiser>>,
+    ) -> Result<Handle<dyn BlockQueue>, BlockError> {
+        let id = self.volume.open(&self.way, raiser)?;
+        let (way, volume) = (self.way.clone(), self.volume.clone());
+        Ok(Handle::new(Queue { way, volume, id })?)
     }
 }

@@ -1,0 +1,121 @@
+//! A block queue as an object that its submitter calls.
+
+use alloc::sync::Arc;
+
+use domain_rt::sync::MutexGuard;
+use interfaces::{
+    BlockCompletion, BlockOutcome, BlockQueue, BlockRequest, Handle, QueueError, QueueLimits, RVec,
+    VmoView,
+};
+
+use crate::Way;
+use crate::volume::{BATCH, Front, REQUESTS, Slot, State, Volume};
+
+const NO_ANSWER: BlockCompletion = BlockCompletion {
+    tag: 0,
+    outcome: BlockOutcome::Done,
+};
+
+/// The front with a number. It is of no use when another one was opened.
+pub struct Queue {
+    pub way: Arc<Way>,
+    pub volume: Arc<Volume>,
+    pub id: u64,
+}
+
+impl Queue {
+    /// Does `work` with the front, if it is the one that is open. If that finds the driver lost,
+    /// which is the second that it says, the keeper looks for the next one.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&mut Front) -> (Result<T, QueueError>, bool),
+    ) -> Result<T, QueueError> {
+        let mut state: MutexGuard<'_, State> = self.volume.state.lock();
+        let front = state.front.as_mut().filter(|front| front.id == self.id);
+        let front = front.ok_or(QueueError::Fenced)?;
+        if front.is_dead {
+            return Err(QueueError::Gone);
+        }
+        let (answer, is_lost) = work(front);
+        let lost = if is_lost { front.lose() } else { None };
+        drop(state);
+        if is_lost {
+            drop(lost);
+            self.volume.ring();
+        }
+        answer
+    }
+}
+
+impl BlockQueue for Queue {
+    fn limits(&self) -> Result<QueueLimits, QueueError> {
+        self.with(|front| (Ok(front.limits), false))
+    }
+
+    fn register(&self, slot: u32, view: Handle<dyn VmoView>) -> Result<(), QueueError> {
+        self.with(|front| match front.slots.get(slot as usize) {
+            Some(None) => match front.register_back(slot, &view) {
+                Ok(is_lost) => {
+                    front.slots[slot as usize] = Some(Slot { view, uses: 0 });
+                    (Ok(()), is_lost)
+                }
+                Err(error) => (Err(error), false),
+            },
+            _ => (Err(QueueError::BadSlot), false),
+        })
+    }
+
+    fn unregister(&self, slot: u32) -> Result<(), QueueError> {
+        let emptied = self.with(|front| match front.slots.get_mut(slot as usize) {
+            Some(Some(used)) if used.uses > 0 => (Err(QueueError::InUse), false),
+            Some(used @ Some(_)) => {
+                let old = used.take();
+                (Ok(old), front.unregister_back(slot))
+            }
+            _ => (Err(QueueError::BadSlot), false),
+        });
+        emptied.map(drop)
+    }
+
+    fn submit(&self, requests: &RVec<BlockRequest>, count: u32) -> Result<u32, QueueError> {
+        let batch = requests.get(..count as usize);
+        let batch = batch.filter(|batch| (1..=BATCH).contains(&batch.len()));
+        let batch = batch.ok_or(QueueError::BadCount)?;
+        let pass = self.way.passage.try_enter();
+        self.with(|front| {
+            let taken = batch.iter().take_while(|request| front.enter(request));
+            let taken = taken.count() as u32;
+            let lives = pass.is_none() || front.pump();
+            (Ok(taken), !lives)
+        })
+    }
+
+    fn completions(
+        &self,
+        room: RVec<BlockCompletion>,
+    ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
+        let length = room.len();
+        let Some(_pass) = self.way.passage.try_enter() else {
+            return self.with(|_| (Ok((room, 0)), false));
+        };
+        let (room, count) = self.with(|front| match front.take_answers(room) {
+            Ok(found) => {
+                let lives = !found.is_lost && front.pump();
+                (Ok((found.room, found.count)), !lives)
+            }
+            Err(error) => (Err(error), false),
+        })?;
+        match room {
+            Some(room) => Ok((room, count)),
+            // The first was lost with the driver; more answers than this there are never.
+            None => Ok((RVec::filled(NO_ANSWER, length.min(REQUESTS))?, 0)),
+        }
+    }
+}
+
+impl Drop for Queue {
+    /// Nobody submits any more. What the driver has, it ends.
+    fn drop(&mut self) {
+        self.volume.close(self.id);
+    }
+}
