@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod estate;
 mod options;
+mod queue;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -44,6 +45,7 @@ pub fn start(options: RVec<u8>) -> RpcResult<(Handle<dyn Block>, Handle<dyn Hand
     let disk = Arc::new(Disk {
         pieces,
         sectors: bytes / SECTOR,
+        lanes: queue::Lanes::default(),
     });
     Ok((
         Handle::new(Shared(disk.clone()))?,
@@ -57,6 +59,7 @@ type Piece = Option<RVec<u8>>;
 struct Disk {
     pieces: Vec<Mutex<Piece>>,
     sectors: u64,
+    lanes: queue::Lanes,
 }
 
 impl Disk {
@@ -104,14 +107,7 @@ impl Block for Shared {
 
     fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
         let start = self.0.start_of(sector, buffer.len())?;
-        for (number, offset, range) in parts(start, buffer.len()) {
-            let piece = self.0.pieces[number].lock();
-            let target = &mut buffer[range];
-            match piece.as_ref() {
-                Some(bytes) => target.copy_from_slice(&bytes[offset..offset + target.len()]),
-                None => target.fill(0),
-            }
-        }
+        self.0.copy_out(start, &mut buffer);
         Ok(buffer)
     }
 
@@ -132,12 +128,27 @@ impl Block for Shared {
         Err(BlockError::Unsupported)
     }
 
-    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
-        Err(BlockError::Unsupported)
+    fn open(
+        &self,
+        raiser: Option<Handle<dyn Raiser>>,
+    ) -> Result<Handle<dyn BlockQueue>, BlockError> {
+        queue::Lanes::open(&self.0, raiser)
     }
 }
 
 impl Disk {
+    /// Fills `buffer` with what is there from byte `start` on.
+    fn copy_out(&self, start: u64, buffer: &mut [u8]) {
+        for (number, offset, range) in parts(start, buffer.len()) {
+            let piece = self.pieces[number].lock();
+            let target = &mut buffer[range];
+            match piece.as_ref() {
+                Some(bytes) => target.copy_from_slice(&bytes[offset..offset + target.len()]),
+                None => target.fill(0),
+            }
+        }
+    }
+
     fn write_part(&self, sector: u64, data: &[u8]) -> Result<(), BlockError> {
         let start = self.start_of(sector, data.len())?;
         for (number, offset, range) in parts(start, data.len()) {
