@@ -1,5 +1,6 @@
-//! From a PCI function to a running device with one queue.
+//! From a PCI function to a running device with one virtqueue.
 
+use crate::places::{self, Places};
 use crate::window::{Rings, Window};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -7,10 +8,13 @@ use core::fmt;
 use domain_rt::io::{DmaBuffer, IoMem};
 use domain_rt::time;
 use interfaces::{DmaAllocator, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError};
-use virtio::block::{CONFIG_CAPACITY, FLUSH, READ_ONLY};
+use virtio::block::{
+    CONFIG_CAPACITY, CONFIG_DISCARD_SECTORS, CONFIG_SEG_MAX, CONFIG_ZEROES_SECTORS, DISCARD, FLUSH,
+    READ_ONLY, SEG_MAX, WRITE_ZEROES,
+};
 use virtio::capability::{CapabilityError, Place, Structures};
 use virtio::device::{self, QueueAddresses, Registers, SetupError};
-use virtio::queue::{Layout, Queue};
+use virtio::queue::{EVENT_INDEX, INDIRECT, Layout, Queue};
 
 /// Bytes of data in one request; what a caller wants beyond that goes in several.
 pub const SLOT_BYTES: usize = 64 * 1024;
@@ -24,6 +28,10 @@ pub const SMALL_SLOT_BYTES: usize = PAGE;
 const MOST_SLOTS: usize = 64;
 /// Descriptors of a request: header, data, status.
 pub const PER_REQUEST: usize = 3;
+/// Of so many descriptors one request has its three: the fourth is for requests with tables.
+const PER_SLOT: usize = PER_REQUEST + 1;
+/// What is made use of, where the device has it.
+const WANTED: u64 = READ_ONLY | FLUSH | SEG_MAX | DISCARD | WRITE_ZEROES | INDIRECT | EVENT_INDEX;
 /// Bytes of a slot in the control page: header at 0, status at [`STATUS_OFFSET`].
 pub const CONTROL_BYTES: usize = 32;
 /// Where the status byte of a slot stands in its part of the control page.
@@ -99,10 +107,27 @@ pub struct Parts {
     pub control: DmaBuffer,
     /// Data of each slot: [`SMALL_SLOT_BYTES`], and [`SLOT_BYTES`] for the last ones.
     pub data: Vec<Room>,
-    /// The device's size in sectors of 512 bytes.
-    pub sectors: u64,
+    /// Tables and headers of the requests of block queues, if the device takes tables.
+    pub places: Option<Places>,
+    /// What registers memory objects for the device.
+    pub allocator: Handle<dyn DmaAllocator>,
+    /// What its configuration says.
+    pub config: Config,
     /// The features in force.
     pub features: u64,
+}
+
+/// The device's configuration.
+#[derive(Clone, Copy)]
+pub struct Config {
+    /// Its size in sectors of 512 bytes.
+    pub sectors: u64,
+    /// Segments of data that a request may have.
+    pub segments: u32,
+    /// Sectors that can be discarded at once.
+    pub discard: u32,
+    /// Sectors that can be filled with zeros at once.
+    pub zeroes: u32,
 }
 
 /// Brings the device up: see the module `device` of `lib/hardware/virtio` for the order.
@@ -122,16 +147,19 @@ pub fn bring_up(
     // A reset, before the device can reach any memory: it may still be at work for a driver that
     // crashed.
     device::reset(&common, 1000, || time::sleep(1_000_000))?;
-    let features = device::negotiate(&common, READ_ONLY | FLUSH)?;
-    let sectors = match structures.device {
-        Some(place) => capacity(&regions.window(place, CONFIG_CAPACITY + 8)?),
-        None => return Err(Trouble::BadPlace),
-    };
+    let features = device::negotiate(&common, WANTED)?;
+    let place = structures.device.ok_or(Trouble::BadPlace)?;
+    let config = configuration(&regions.window(place, needed(features))?, features);
     let allocator = function.dma()?;
-    let (layout, queue, rings) = make_queue(&common, &allocator)?;
-    let slots = MOST_SLOTS.min(usize::from(layout.size) / PER_REQUEST);
+    let (layout, queue, rings) = make_queue(&common, &allocator, features)?;
+    let slots = MOST_SLOTS.min((usize::from(layout.size) / PER_SLOT).max(1));
     let (control, data) = make_buffers(&allocator, slots)?;
-    let interrupt = function.interrupt(0)?;
+    let free = usize::from(layout.size) - slots * PER_REQUEST;
+    let places = match features & INDIRECT != 0 && free > 0 {
+        true => Some(Places::new(&allocator, free.min(places::MOST))?),
+        false => None,
+    };
+    let interrupt = patiently(|| function.interrupt(0))?;
     let offset = device::set_up_queue(&common, 0, layout.size, 0, addresses(layout, &rings))?;
     let notify = regions.window(notify_place(&structures, offset)?, 2)?;
     // Since the reset above, the device was told of no memory but this driver's own.
@@ -145,10 +173,26 @@ pub fn bring_up(
         rings,
         control,
         data,
-        sectors,
+        places,
+        allocator,
+        config,
         features,
     };
     Ok((parts, interrupt))
+}
+
+/// Asks for a resource until it is free: a driver that died may have lost the function already, and
+/// not yet all that it had of it.
+fn patiently<T>(mut ask: impl FnMut() -> Result<T, PciError>) -> Result<T, PciError> {
+    let deadline = time::now() + 2_000_000_000;
+    loop {
+        match ask() {
+            Err(PciError::Resource(HardwareError::InUse)) if time::now() < deadline => {
+                time::sleep(1_000_000);
+            }
+            answer => return answer,
+        }
+    }
 }
 
 /// The memory regions that were mapped so far: several structures may share one.
@@ -162,9 +206,35 @@ impl Regions<'_> {
         if let Some((_, memory)) = self.mapped.iter().find(|(bar, _)| *bar == place.bar) {
             return Window::new(memory.clone(), place, needed);
         }
-        let memory = Arc::new(IoMem::new(self.function.region(place.bar)?)?);
+        let region = patiently(|| self.function.region(place.bar))?;
+        let memory = Arc::new(IoMem::new(region)?);
         self.mapped.push((place.bar, memory.clone()));
         Window::new(memory, place, needed)
+    }
+}
+
+/// Bytes of the configuration that these features have.
+fn needed(features: u64) -> usize {
+    let fields = [
+        (0, CONFIG_CAPACITY + 8),
+        (SEG_MAX, CONFIG_SEG_MAX + 4),
+        (DISCARD, CONFIG_DISCARD_SECTORS + 4),
+        (WRITE_ZEROES, CONFIG_ZEROES_SECTORS + 4),
+    ];
+    let there = fields.iter().filter(|(bit, _)| features & bit == *bit);
+    there.map(|(_, end)| *end).max().unwrap_or(0)
+}
+
+fn configuration(config: &Window, features: u64) -> Config {
+    let field = |bit, offset, without| match features & bit != 0 {
+        true => config.read32(offset),
+        false => without,
+    };
+    Config {
+        sectors: capacity(config),
+        segments: field(SEG_MAX, CONFIG_SEG_MAX, u32::MAX).max(1),
+        discard: field(DISCARD, CONFIG_DISCARD_SECTORS, 0),
+        zeroes: field(WRITE_ZEROES, CONFIG_ZEROES_SECTORS, 0),
     }
 }
 
@@ -183,13 +253,14 @@ fn capacity(config: &Window) -> u64 {
 fn make_queue(
     common: &Window,
     allocator: &Handle<dyn DmaAllocator>,
+    features: u64,
 ) -> Result<(Layout, Queue, Rings), Trouble> {
     let size = device::queue_size(common, 0, WANTED_QUEUE);
     let layout = Layout::new(size).filter(|layout| usize::from(layout.size) >= PER_REQUEST);
     let layout = layout.ok_or(SetupError::NoQueue)?;
     let pages = layout.bytes.div_ceil(PAGE) as u32;
     let rings = Rings(DmaBuffer::new(allocator.allocate(pages)?)?);
-    let queue = Queue::new(layout, &rings, 0);
+    let queue = Queue::new(layout, &rings, features);
     Ok((layout, queue, rings))
 }
 

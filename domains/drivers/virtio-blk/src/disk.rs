@@ -13,21 +13,26 @@
 //! it belongs to the device. The lock is held for queue work only, never while data is copied. Who
 //! has requests with the device and finds no free slot waits for its own requests, never for a
 //! slot: so nobody waits for somebody who waits.
+//!
+//! The requests of block queues have places in the same virtqueue: see [`queues`](crate::queues).
 
-use crate::bring_up::{CONTROL_BYTES, Parts, Room, STATUS_OFFSET};
+use crate::bring_up::{CONTROL_BYTES, Config, Parts, Room, STATUS_OFFSET};
+use crate::places::Places;
+use crate::queues::{Given, Lane};
 use crate::window::{Rings, Window};
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use domain_rt::io::DmaBuffer;
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
-use interfaces::{BlockError, Geometry, Handle, PciDevice, RpcError};
+use interfaces::{BlockError, DmaAllocator, Geometry, Handle, PciDevice, RVec, RpcError};
 use virtio::block::{self, Command, FLUSH, HEADER_BYTES, READ_ONLY, Status};
 use virtio::device::{self, Registers};
 use virtio::queue::{Buffer, Chain, Queue};
 
 /// The longest that a request may take, in nanoseconds.
-const PATIENCE: u64 = 10_000_000_000;
+pub(crate) const PATIENCE: u64 = 10_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
@@ -38,28 +43,60 @@ enum Slot {
     Done { written: u32 },
 }
 
+/// Whose a chain is that is with the device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Nobody,
+    Slot(usize),
+    Place(usize),
+}
+
 /// What the lock guards.
-struct State {
-    queue: Queue,
+pub(crate) struct State {
+    pub(crate) queue: Queue,
     slots: Vec<Slot>,
+    /// For each descriptor, whose chain begins there.
+    pub(crate) holders: Vec<Holder>,
+    /// Slots whose requests are with the device.
+    blocking: usize,
+    /// The block queue that is open.
+    pub(crate) lane: Option<Box<Lane>>,
+    /// How many were opened.
+    pub(crate) lanes: u64,
+    /// What the requests in their places are.
+    pub(crate) given: Vec<Option<Given>>,
+    /// Places that are free.
+    pub(crate) free: Vec<usize>,
+    /// Room for the pieces of one request's memory.
+    pub(crate) chain: Vec<Buffer>,
+    /// Room for the addresses of its pages.
+    pub(crate) addresses: Option<RVec<u64>>,
+    /// The thread that looks for requests that take too long has nothing to look for.
+    pub(crate) unwatched: bool,
     /// The device broke the rules or does not answer.
-    gone: bool,
+    pub(crate) gone: bool,
 }
 
 /// The device.
 pub struct Disk {
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
     /// A slot became free.
     freed: Condvar,
     /// The request in this slot came back.
     done: Vec<Condvar>,
-    rings: Rings,
+    /// No request of an older block queue is with the device any more.
+    pub(crate) ended: Condvar,
+    /// There are requests to be watched.
+    pub(crate) watched: Condvar,
+    pub(crate) rings: Rings,
     control: DmaBuffer,
     data: Vec<Room>,
+    pub(crate) places: Option<Places>,
+    pub(crate) allocator: Handle<dyn DmaAllocator>,
     common: Window,
     notify: Window,
-    sectors: u64,
-    read_only: bool,
+    pub(crate) config: Config,
+    pub(crate) read_only: bool,
     has_flush: bool,
     _function: Handle<dyn PciDevice>,
 }
@@ -68,20 +105,35 @@ impl Disk {
     /// A device that was just brought up.
     pub fn new(parts: Parts) -> Self {
         let slots = parts.data.len();
+        let places = parts.places.as_ref().map_or(0, Places::count);
+        let descriptors = usize::from(parts.queue.free());
         Disk {
             state: Mutex::new(State {
                 queue: parts.queue,
                 slots: vec![Slot::Free; slots],
+                holders: vec![Holder::Nobody; descriptors],
+                blocking: 0,
+                lane: None,
+                lanes: 0,
+                given: (0..places).map(|_| None).collect(),
+                free: (0..places).collect(),
+                chain: Vec::new(),
+                addresses: None,
+                unwatched: false,
                 gone: false,
             }),
             freed: Condvar::new(),
             done: (0..slots).map(|_| Condvar::new()).collect(),
+            ended: Condvar::new(),
+            watched: Condvar::new(),
             rings: parts.rings,
             control: parts.control,
             data: parts.data,
+            places: parts.places,
+            allocator: parts.allocator,
             common: parts.common,
             notify: parts.notify,
-            sectors: parts.sectors,
+            config: parts.config,
             read_only: parts.features & READ_ONLY != 0,
             has_flush: parts.features & FLUSH != 0,
             _function: parts.function,
@@ -91,7 +143,7 @@ impl Disk {
     /// Its shape.
     pub fn geometry(&self) -> Geometry {
         Geometry {
-            sectors: self.sectors,
+            sectors: self.config.sectors,
             read_only: self.read_only,
         }
     }
@@ -106,61 +158,93 @@ impl Disk {
         let kind = if self.read_only { ", read-only" } else { "" };
         log!(
             "{} sectors of 512 bytes{kind}, {} requests at once",
-            self.sectors,
+            self.config.sectors,
             self.data.len()
         );
     }
 
-    /// Takes everything that the device completed and wakes who waits for it.
+    /// An interrupt came: takes everything that the device completed and wakes who waits for it.
     pub fn take_completions(&self) {
         let mut state = self.state.lock();
         if state.gone {
             return;
         }
-        let mut any = false;
-        loop {
-            match state.queue.take(&self.rings) {
-                Ok(Some(completion)) => {
-                    any = true;
-                    self.completed(&mut state, completion.chain, completion.written);
-                }
-                Ok(None) => break,
-                Err(fault) => {
-                    log!("the device breaks the rules: {fault}");
-                    return self.give_up(&mut state);
-                }
-            }
-        }
-        // An interrupt without a completion may be the device's call for help.
+        let any = self.settle(&mut state);
+        // An interrupt without a completion may be the device's call for help. It may also be one
+        // for what was looked for and taken before it came.
         if !any && !device::is_healthy(&self.common) {
             log!("the device asks for a reset");
             self.give_up(&mut state);
         }
+        Self::raise(state);
+    }
+
+    /// Takes everything that the device completed, gives it what can be given now, and says whether
+    /// an interrupt is wanted for the next completion. Whether there was any.
+    pub(crate) fn settle(&self, state: &mut State) -> bool {
+        let mut any = false;
+        loop {
+            any |= self.drain(state);
+            self.pump(state);
+            if state.gone {
+                return any;
+            }
+            let is_polled = state.lane.as_ref().is_some_and(|lane| lane.is_polled());
+            if is_polled && state.blocking == 0 {
+                state.queue.want_no_interrupt(&self.rings);
+                return any;
+            }
+            if !state.queue.want_interrupt(&self.rings) {
+                return any;
+            }
+        }
+    }
+
+    /// Takes everything that the device completed; whether there was any.
+    fn drain(&self, state: &mut State) -> bool {
+        let mut any = false;
+        while !state.gone {
+            match state.queue.take(&self.rings) {
+                Ok(Some(completion)) => {
+                    any = true;
+                    self.completed(state, completion.chain, completion.written);
+                }
+                Ok(None) => break,
+                Err(fault) => {
+                    log!("the device breaks the rules: {fault}");
+                    self.give_up(state);
+                }
+            }
+        }
+        any
     }
 
     fn completed(&self, state: &mut State, chain: Chain, written: u32) {
-        for (number, slot) in state.slots.iter_mut().enumerate() {
-            match *slot {
-                Slot::WithDevice(own) if own == chain => {
-                    *slot = Slot::Done { written };
-                    return self.done[number].notify_all();
-                }
-                Slot::Abandoned(own) if own == chain => {
-                    *slot = Slot::Free;
+        let holder = &mut state.holders[usize::from(chain.0)];
+        match core::mem::replace(holder, Holder::Nobody) {
+            Holder::Nobody => {}
+            Holder::Place(place) => self.place_completed(state, place, written),
+            Holder::Slot(number) => {
+                state.blocking -= 1;
+                if let Slot::Abandoned(_) = state.slots[number] {
+                    state.slots[number] = Slot::Free;
                     return self.freed.notify_all();
                 }
-                _ => {}
+                state.slots[number] = Slot::Done { written };
+                self.done[number].notify_all();
             }
         }
     }
 
     /// Stops the device. Every request, waiting or to come, fails.
-    fn give_up(&self, state: &mut State) {
+    pub(crate) fn give_up(&self, state: &mut State) {
         state.gone = true;
-        if device::reset(&self.common, 1000, || ()).is_err() {
-            log!("and it does not even finish a reset");
+        match device::reset(&self.common, 1000, || ()) {
+            Ok(()) => state.release_all(),
+            Err(_) => log!("and it does not even finish a reset"),
         }
         self.freed.notify_all();
+        self.ended.notify_all();
         self.done.iter().for_each(Condvar::notify_all);
     }
 
@@ -246,13 +330,27 @@ impl Disk {
         let chain = state.queue.add(&self.rings, &used[..count]);
         let chain = chain.expect("the queue has three descriptors for every slot");
         state.slots[slot] = Slot::WithDevice(chain);
+        state.holders[usize::from(chain.0)] = Holder::Slot(slot);
+        state.blocking += 1;
+        // A block queue may have done without interrupts until now.
+        if state.blocking == 1 && state.lane.is_some() {
+            self.settle(&mut state);
+            Self::raise(state);
+        }
         Ok(chain)
     }
 
-    /// Tells the device that there are requests.
+    /// Tells the device that there are requests, if it wants to know.
     pub(crate) fn notify(&self) {
-        // Section 4.1.5.2: the notification is the queue's number.
-        self.notify.write16(0, 0);
+        self.notify_locked(&mut self.state.lock());
+    }
+
+    /// As [`notify`](Self::notify), for who has the lock.
+    pub(crate) fn notify_locked(&self, state: &mut State) {
+        if state.queue.wants_notification(&self.rings) {
+            // Section 4.1.5.2: the notification is the queue's number.
+            self.notify.write16(0, 0);
+        }
     }
 
     /// Waits for a request; whether it did all that it was asked. The slot is then the caller's

@@ -3,13 +3,15 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`window`] | device registers and shared memory as `lib/hardware/virtio` wants them |
-//! | [`bring_up`] | from a PCI function to a running device with one queue |
+//! | [`bring_up`] | from a PCI function to a running device with one virtqueue |
 //! | [`disk`] | requests: many threads, each waiting for its own; one thread takes completions |
 //! | [`transfer`] | what callers want, cut into requests |
+//! | [`queues`], [`submitter`], [`places`] | the block queue that is open: nobody waits, no copy |
 //!
-//! The device gets at no memory but the DMA pages of this driver: data is copied through them, so
-//! that what a caller lends or gives is never changed by a device. A device that breaks the rules,
-//! or does not answer within ten seconds, is reset, and from then on every call fails with
+//! The device gets at no memory but the DMA pages of this driver, and at those pages of memory
+//! objects that are held for a request of a block queue. Other data is copied through the former,
+//! so that what a caller lends or gives is never changed by a device. A device that breaks the
+//! rules, or does not answer within ten seconds, is reset, and from then on every call fails with
 //! `BlockError::Gone`; a new instance of the driver may have more luck.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -18,6 +20,9 @@ extern crate alloc;
 
 mod bring_up;
 mod disk;
+mod places;
+mod queues;
+mod submitter;
 mod transfer;
 mod window;
 
@@ -42,6 +47,10 @@ pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
     let disk = Arc::new(Disk::new(parts));
     let of_thread = disk.clone();
     thread::spawn("completions", move || completions(&of_thread, &interrupt))?;
+    if disk.places.is_some() {
+        let of_thread = disk.clone();
+        thread::spawn("watch", move || of_thread.watch())?;
+    }
     disk.announce();
     Handle::new(Shared(disk))
 }

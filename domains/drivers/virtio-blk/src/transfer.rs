@@ -12,6 +12,7 @@ use virtio::queue::Chain;
 
 use crate::bring_up::SLOT_BYTES;
 use crate::disk::Disk;
+use crate::submitter::Submitter;
 
 /// A request that is with the device.
 struct Request {
@@ -234,7 +235,12 @@ impl Block for Shared {
         Err(BlockError::Unsupported)
     }
 
-    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
-        Err(BlockError::Unsupported)
+    fn open(
+        &self,
+        raiser: Option<Handle<dyn Raiser>>,
+    ) -> Result<Handle<dyn BlockQueue>, BlockError> {
+        let id = self.0.open_lane(raiser)?;
+        let disk = self.0.clone();
+        Ok(Handle::new(Submitter { disk, id })?)
     }
 }

@@ -1,0 +1,92 @@
+//! Where the device finds the requests of block queues: for each that it can have at once a table
+//! of descriptors, a header, a range of sectors and a status byte.
+
+use crate::window::Rings;
+use domain_rt::io::DmaBuffer;
+use interfaces::{DmaAllocator, Handle};
+use virtio::block::{HEADER_BYTES, STATUS_UNSET, Status};
+use virtio::queue::{Buffer, DESCRIPTOR, Table};
+
+use crate::bring_up::Trouble;
+
+/// Requests that can be with the device at once.
+pub const MOST: usize = 64;
+/// Pieces of data in one request.
+pub const MOST_SEGMENTS: usize = TABLE - 2;
+
+/// Descriptors of a table: header, data, status.
+const TABLE: usize = 64;
+const HEADER: usize = TABLE * DESCRIPTOR;
+const RANGE: usize = HEADER + 16;
+const STATUS: usize = RANGE + 16;
+/// Bytes of a place; a table lies at a multiple of 16.
+const BYTES: usize = STATUS + 16;
+const PAGE: usize = 4096;
+
+/// The places of all requests.
+pub struct Places {
+    memory: Rings,
+    count: usize,
+}
+
+impl Places {
+    /// So many places.
+    ///
+    /// # Errors
+    /// There is no such memory.
+    pub fn new(allocator: &Handle<dyn DmaAllocator>, count: usize) -> Result<Self, Trouble> {
+        let pages = (count * BYTES).div_ceil(PAGE) as u32;
+        let memory = Rings(DmaBuffer::new(allocator.allocate(pages)?)?);
+        Ok(Places { memory, count })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The table of a place.
+    pub fn table(&self, place: usize) -> Table<'_, Rings> {
+        Table {
+            memory: &self.memory,
+            offset: place * BYTES,
+            address: self.memory.0.device_address() + (place * BYTES) as u64,
+            room: TABLE,
+        }
+    }
+
+    fn buffer(&self, place: usize, inside: usize, length: u32, device_writes: bool) -> Buffer {
+        Buffer {
+            address: self.memory.0.device_address() + (place * BYTES + inside) as u64,
+            length,
+            device_writes,
+        }
+    }
+
+    /// Writes the header; what the device reads.
+    pub fn header(&self, place: usize, header: &[u8; HEADER_BYTES]) -> Buffer {
+        self.memory.0.write_bytes(place * BYTES + HEADER, header);
+        self.buffer(place, HEADER, HEADER_BYTES as u32, false)
+    }
+
+    /// Writes a range of sectors; what the device reads.
+    pub fn range(&self, place: usize, range: &[u8]) -> Buffer {
+        self.memory.0.write_bytes(place * BYTES + RANGE, range);
+        self.buffer(place, RANGE, range.len() as u32, false)
+    }
+
+    /// Clears the status byte; what the device writes.
+    pub fn status_buffer(&self, place: usize) -> Buffer {
+        let offset = place * BYTES + STATUS;
+        self.memory.0.write_bytes(offset, &[STATUS_UNSET]);
+        self.buffer(place, STATUS, 1, true)
+    }
+
+    /// What the device has written there.
+    pub fn status(&self, place: usize) -> Status {
+        let mut byte = [0];
+        let offset = place * BYTES + STATUS;
+        self.memory.0.read_bytes(offset, &mut byte);
+        Status::from_byte(byte[0])
+    }
+}
