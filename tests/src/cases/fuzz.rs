@@ -1,5 +1,5 @@
 //! The fuzzer over interfaces, in small: every method with hostile values on 1, 2 and 4 processors,
-//! random sequences, and that a run notices a death.
+//! random sequences, and that a run notices a death. And the gate of block queues.
 
 use std::process::Output;
 
@@ -24,6 +24,7 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("fuzz-sequences-of-calls-hosted", hosted),
     case("fuzz-notices-a-death", notices),
+    case("queue-outlives-driver-and-submitter", queues),
 ];
 
 /// What the tool printed when it was called with `words`.
@@ -31,6 +32,20 @@ fn fuzz(bench: &Bench<'_>, words: &str) -> Result<Output> {
     let mut command = bench.tool("fuzz")?;
     command.arg("interfaces").args(words.split_whitespace());
     Ok(command.output()?)
+}
+
+/// The gate of block queues, in small.
+fn queues(bench: &Bench<'_>) -> Result<()> {
+    let mut command = bench.tool("fuzz")?;
+    command.args(["queues", "--count", "1", "--kills", "60"]);
+    let output = command.output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() || !text.contains(" 0 findings") {
+        bail!("{text}{errors}");
+    }
+    ensure!(number_before(&text, " deaths")? >= 60, "{text}");
+    Ok(())
 }
 
 fn good(bench: &Bench<'_>, words: &str) -> Result<()> {

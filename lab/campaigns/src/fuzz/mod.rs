@@ -3,13 +3,14 @@
 //! Input number `n` of a run with seed `s` depends on `s` and `n` alone, so whatever is found can
 //! be had again with `--seed S --only N`. A target fails an input by panicking or by an error; an
 //! input that takes longer than [`PATIENCE`] fails, too. The targets of [`guided`] run under
-//! libFuzzer instead, [`interfaces`] and those of [`prober`] in the running system. `make test`
-//! runs a few thousand inputs of each target (its unit tests).
+//! libFuzzer instead, [`interfaces`], [`queues`] and those of [`prober`] in the running system.
+//! `make test` runs a few thousand inputs of each target (its unit tests).
 
 pub mod guided;
 pub mod interfaces;
 pub mod loader;
 pub mod prober;
+pub mod queues;
 pub mod sample;
 mod standstill;
 
@@ -37,12 +38,15 @@ pub struct Options {
     /// Only this input
     #[arg(long, value_name = "N")]
     pub only: Option<u64>,
-    /// `interfaces`, `ring3`, `frames`: the first sequence, or machine
+    /// `interfaces`, `ring3`, `frames`, `queues`: the first sequence, or machine
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first: u64,
-    /// `interfaces`, `ring3`, `frames`: how many at most
+    /// `interfaces`, `ring3`, `frames`, `queues`: how many at most
     #[arg(long, value_name = "N", default_value_t = u64::MAX)]
     pub count: u64,
+    /// `queues`: how many domains are ended in each machine
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub kills: u64,
     /// `interfaces`: the only method that is called, as INTERFACE.METHOD
     #[arg(long, value_name = "NAME")]
     pub method: Option<String>,
@@ -79,7 +83,7 @@ pub const TARGETS: [Target; 1] = [Target {
 fn names() -> Vec<&'static str> {
     let own = TARGETS.iter().map(|target| target.name);
     own.chain(guided::NAMES)
-        .chain([interfaces::NAME])
+        .chain([interfaces::NAME, queues::NAME])
         .chain(prober::TARGETS.iter().map(|target| target.name))
         .collect()
 }
@@ -170,6 +174,9 @@ pub fn fuzz(project: &Project, options: &Options) -> Result<i32> {
     }
     if options.target == interfaces::NAME {
         return interfaces::run(project, options);
+    }
+    if options.target == queues::NAME {
+        return queues::run(project, options);
     }
     let mut of_prober = prober::TARGETS.iter();
     if let Some(target) = of_prober.find(|target| target.name == options.target) {
