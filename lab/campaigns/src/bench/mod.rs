@@ -7,6 +7,7 @@
 //! - [`files`]: work on files, beside Debian's kernel;
 //! - [`memory`]: reads and writes of memory objects, in guest instructions, beside Debian's kernel;
 //! - [`schedule`]: threads that wake each other, give way and spin, beside Debian's kernel;
+//! - [`queue`]: reads and writes of a disk through a block queue, in guest instructions;
 //! - [`ring3`]: what a program asks of its kernel, in guest instructions, beside Debian's kernel;
 //! - [`crashes`]: a stream through a file while the block driver crashes, booted.
 //!
@@ -21,6 +22,7 @@ mod files;
 mod memory;
 mod native;
 mod peers;
+mod queue;
 mod ring3;
 mod rounds;
 mod schedule;
@@ -49,10 +51,11 @@ const NAMES_HELP: &str = "Benchmarks:
   files            reading, writing, making and removing files, beside Debian's kernel
   schedule         threads: waking, messages, giving way, shares of the processor, beside Debian's kernel
   memory           reading and writing memory objects, in guest instructions, beside Debian's kernel
+  queue     P13    4 KiB of a virtio disk by a block queue, in guest instructions
   ring3            system calls, faults, processes of a static program, beside Debian's kernel
   crashes   P6     throughput of a file in the booted system while the block driver crashes
 
-All but `boot`, `files`, `schedule`, `memory`, `ring3` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
+All but `boot`, `files`, `schedule`, `memory`, `queue`, `ring3` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
 counter. `calls`, `recovery` and `reclaim` can also be had from the booted kernel, as exact counts of guest
 instructions, with `--platform bare`.";
 
@@ -82,7 +85,9 @@ const NATIVE: [&str; 7] = [
 /// Those that the kernel has itself when it is booted.
 const BARE: [&str; 3] = ["calls", "recovery", "reclaim"];
 /// Those that need a booted system.
-const BOOTED: [&str; 6] = ["boot", "files", "schedule", "memory", "ring3", "crashes"];
+const BOOTED: [&str; 7] = [
+    "boot", "files", "schedule", "memory", "queue", "ring3", "crashes",
+];
 
 /// What is to be measured where.
 #[derive(Debug, PartialEq)]
@@ -174,6 +179,7 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
             "boot" => boot::figures(project, rounds)?,
             "crashes" => crashes::crashes(project, rounds)?,
             "memory" => memory::memory(project)?,
+            "queue" => queue::queue(project)?,
             "ring3" => ring3::ring3(project, rounds)?,
             "schedule" => schedule::schedule(project, rounds)?,
             _ => files::files(project, rounds)?,
