@@ -1,5 +1,5 @@
 //! Stacks of threads in which a domain died: copied where that is seen, and written to the log by
-//! the undertaker, when there is time for it.
+//! the reaper.
 //!
 //! Nothing here knows of frames or functions. The log gets, for where the thread was and for each
 //! of its call records, instruction pointer, stack pointer and rbp, and those words of the stack
@@ -23,20 +23,19 @@ use core::slice::from_raw_parts;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
-/// Stacks that wait for the undertaker. A death that finds no room has none in the log.
+/// Stacks that wait for the reaper. A death that finds no room has none in the log.
 const NOTES: usize = 4;
 /// Words that are copied of what lies between two calls: of its beginning, and of its end if it is
 /// longer, as in a recursion without end.
 const FIRST: usize = 768;
 const LAST: usize = 128;
 
-/// A note, and in front of it [`FREE`]; [`TAKEN`] by who fills it, or writes it to the log; or
-/// [`FULL`], and for whoever takes it next, or the host's.
+/// A note, and in front of it [`FREE`]; [`TAKEN`] by who fills it; or [`FULL`], and the reaper's or
+/// the host's.
 #[repr(C)]
 pub(crate) struct Slot(AtomicU64, UnsafeCell<Note>);
 
-// SAFETY: the note is used by the one thread that has taken the slot, and by nobody else until that
-// gives it up.
+// SAFETY: the note is used by the one thread that has taken the slot, then by the reaper alone.
 unsafe impl Sync for Slot {}
 
 static SLOTS: [Slot; NOTES] =
@@ -205,17 +204,11 @@ pub(crate) unsafe fn note(place: Place, low: usize, record: *const Record) {
     }
 }
 
-/// Whether stacks wait to be written to the log.
-pub(crate) fn waits() -> bool {
-    SLOTS.iter().any(|slot| slot.0.load(Relaxed) == FULL)
-}
-
-/// Writes the noted stacks to the log.
+/// Writes the noted stacks to the log. For the reaper alone.
 pub(crate) fn tell() {
     for Slot(state, note) in &SLOTS {
-        let take = state.compare_exchange(FULL, TAKEN, Acquire, Relaxed);
-        if take.is_ok() {
-            // SAFETY: this thread has taken the slot.
+        if state.load(Acquire) == FULL {
+            // SAFETY: a full slot is the reaper's.
             write(unsafe { &*note.get() });
             state.store(FREE, Release);
         }

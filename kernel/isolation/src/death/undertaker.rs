@@ -1,5 +1,5 @@
 //! Clearing away what dead domains owned, ending objects for which there was no stack elsewhere,
-//! looking who owns too much, and telling the log of the stacks in which domains died.
+//! and looking who owns too much.
 //!
 //! The first two run drops in domains that live, which may take their time or never return. So
 //! threads of their own do it, not the reaper's: whoever blocks one of them delays what that one
@@ -10,7 +10,7 @@
 
 use super::kill;
 use crate::call::thread::with_root;
-use crate::call::{drops, handle, stack};
+use crate::call::{drops, handle};
 use crate::domain::queues::{HELPERS_WORK, QUEUE, away};
 use crate::domain::{ControlBlock, Reason, State, budget};
 use crate::platform::{Attributes, platform};
@@ -39,7 +39,7 @@ pub(crate) fn is_behind() -> bool {
 
 /// Whether there is work that is not in the queue.
 fn other_work() -> bool {
-    handle::any_buried() || budget::audit_waits() || stack::waits()
+    handle::any_buried() || budget::audit_waits()
 }
 
 /// Threads that there are.
@@ -161,8 +161,6 @@ fn work() -> Work {
         Piece::Dead(block) => kill::reclaim(block),
         Piece::Drops(block) => away(block, || drops::help(block)),
         Piece::Other => {
-            // First, since what follows may take its time.
-            stack::tell();
             handle::end_buried();
             budget::audit(|block| kill::kill(block, Reason::OverBudget));
         }

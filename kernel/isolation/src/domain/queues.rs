@@ -141,14 +141,9 @@ pub(crate) fn away(block: &Arc<ControlBlock>, body: impl FnOnce()) {
     come(&mut QUEUE.lock());
 }
 
-/// Wakes a helper, and has the reaper see to it that there is one.
+/// Wakes a helper.
 pub(crate) fn work_waits() {
-    wake_helper();
-    look_again();
-}
-
-/// Wakes a helper, if one is idle. For the reaper, who looks after them anyway.
-pub(crate) fn wake_helper() {
     HELPERS_WORK.fetch_add(1, Ordering::Release);
     platform().wake(&HELPERS_WORK, 1);
+    look_again();
 }

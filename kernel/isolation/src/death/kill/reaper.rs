@@ -53,10 +53,8 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
     };
     patience.last = seen;
     let left = reap(patience);
-    // Neither the next instance nor who waits for memory waits for lines of the log.
-    if stack::waits() {
-        queues::wake_helper();
-    }
+    // Who waits for the memory of the dead does not wait for lines of the log.
+    stack::tell();
     let helpers_wait = patience.look_after_helpers();
     let pause = left.unwrap_or(0).max(patience.pause);
     let deadline = (left.is_some() || helpers_wait).then(|| platform().now() + pause);
