@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::group::Group;
 use super::policy::{Attributes, Class, Reason, Scheduler};
-use super::thread::{RunQueue, State, Thread, ThreadId, ThreadRef};
+use super::queue::RunQueue;
+use super::thread::{State, Thread, ThreadId, ThreadRef};
 use super::{sched, table, wait};
 use crate::arch::MAX_CPUS;
 use crate::arch::switch::{self, PREPARED_WORDS};
@@ -13,6 +14,7 @@ use crate::mem::NoMemory;
 use crate::mem::kspace::{self, Region};
 use crate::smp;
 use crate::sync::{IrqOff, Mutex, Sleepable, SpinLock};
+use crate::time::Alarm;
 
 /// Pages of a thread's stack where nothing else is asked for.
 pub const DEFAULT_STACK_PAGES: usize = 16;
@@ -56,12 +58,16 @@ pub fn spawn_as(
         table::release(id);
         return Err(NoMemory);
     }
+    let Ok(alarm) = Alarm::new(id) else {
+        table::release(id);
+        return Err(NoMemory);
+    };
     let Some(attributes) = promised(attributes) else {
         table::release(id);
         return Err(NoMemory);
     };
     // From here on the thread's drop takes the promise back.
-    let thread = Thread::new(id, name, stack, low, sp, attributes, group);
+    let thread = Thread::new(id, name, stack, low, sp, attributes, group, alarm);
     let Ok(thread) = Arc::try_new(thread) else {
         table::release(id);
         return Err(NoMemory);

@@ -37,10 +37,10 @@ pub use group::{Group, MAX_GROUPS, join_group};
 pub use life::{DEFAULT_STACK_PAGES, exit, join, reap, spawn, spawn_as, start};
 pub use policy::{Attributes, Choice, Class, Left, Moment, Placement, Reason, Scheduler, Share};
 pub use preempt::{AtomicContext, PreemptOff, may_sleep, preempt_point};
-pub use queue::ThreadQueue;
+pub use queue::RunQueue;
 pub use sched::{ServiceHook, refusals, set_service_hook, yield_now};
 pub use table::for_each;
-pub use thread::{POLICY_WORDS, RunQueue, Thread, ThreadId, ThreadRef, TimerQueue};
+pub use thread::{POLICY_WORDS, Thread, ThreadId, ThreadRef};
 pub use wait::{
     WaitResult, clear_interrupt, interrupt, sleep_until, wait_on, wait_uninterrupted, wake,
     wake_later,

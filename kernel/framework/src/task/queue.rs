@@ -1,10 +1,10 @@
 //! A first-in first-out queue of threads that needs no memory: its links are in the threads.
 //!
-//! Each thread has one set of links for the queue it is ready or waits in (`LINK` 0) and one for
-//! its deadline (`LINK` 1). A set belongs to the queue whose number is in `owner`; taking it over
-//! is a compare-and-swap from 0, so a thread cannot be in two queues, and only the owning queue,
-//! through `&mut self`, touches the pointers. All functions are therefore safe to offer to the
-//! policy crate. The queue holds a counted reference to each member.
+//! Each thread has one set of links, for the queue it is ready or waits in. It belongs to the queue
+//! whose number is in `owner`; taking it over is a compare-and-swap from 0, so a thread cannot be
+//! in two queues, and only the owning queue, through `&mut self`, touches the pointers. All
+//! functions are therefore safe to offer to the policy crate. The queue holds a counted reference
+//! to each member.
 
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
@@ -43,7 +43,7 @@ impl Link {
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// A queue of threads, linked through the threads themselves.
-pub struct ThreadQueue<const LINK: usize> {
+pub struct RunQueue {
     /// This queue's number; 0 until the first push.
     number: u64,
     head: *const Thread,
@@ -52,9 +52,9 @@ pub struct ThreadQueue<const LINK: usize> {
 }
 
 // SAFETY: the pointers are counted references to threads, which are `Send` and `Sync`.
-unsafe impl<const LINK: usize> Send for ThreadQueue<LINK> {}
+unsafe impl Send for RunQueue {}
 
-impl<const LINK: usize> ThreadQueue<LINK> {
+impl RunQueue {
     /// An empty queue.
     pub const fn new() -> Self {
         Self {
@@ -75,12 +75,6 @@ impl<const LINK: usize> ThreadQueue<LINK> {
         self.length == 0
     }
 
-    /// The first thread.
-    pub fn front(&self) -> Option<&Thread> {
-        // SAFETY: the queue holds a count of each member, so a non-null head is alive.
-        unsafe { self.head.as_ref() }
-    }
-
     /// Adds a thread at the end; gives it back if it is in a queue already.
     pub fn push_back(&mut self, thread: ThreadRef) -> Result<(), ThreadRef> {
         self.insert(self.tail, thread)
@@ -91,36 +85,11 @@ impl<const LINK: usize> ThreadQueue<LINK> {
         self.insert(ptr::null(), thread)
     }
 
-    /// Adds a thread behind the last member for which `before` is true, searching from the end.
-    pub fn insert_sorted(
-        &mut self,
-        thread: ThreadRef,
-        before: impl Fn(&Thread) -> bool,
-    ) -> Result<(), ThreadRef> {
-        let mut place = self.tail;
-        // SAFETY: `place` is null or a member, which the queue's count keeps alive.
-        while let Some(member) = unsafe { place.as_ref() } {
-            if before(member) {
-                break;
-            }
-            place = self.neighbours(member).previous;
-        }
-        self.insert(place, thread)
-    }
-
     /// Takes the first thread out.
     pub fn pop_front(&mut self) -> Option<ThreadRef> {
         // SAFETY: the queue holds a count of each member, so a non-null head is alive.
         let first = unsafe { self.head.as_ref() }?;
         Some(self.unlink(first))
-    }
-
-    /// Takes the first thread out if `wanted` is true for it.
-    pub fn pop_front_if(&mut self, wanted: impl Fn(&Thread) -> bool) -> Option<ThreadRef> {
-        if self.front().is_some_and(wanted) {
-            return self.pop_front();
-        }
-        None
     }
 
     /// Takes the first thread out for which `wanted` is true.
@@ -138,7 +107,7 @@ impl<const LINK: usize> ThreadQueue<LINK> {
 
     /// Takes `thread` out; `None` if it is not in this queue.
     pub fn remove(&mut self, thread: &Thread) -> Option<ThreadRef> {
-        let owner = thread.links[LINK].owner.load(Ordering::Acquire);
+        let owner = thread.link.owner.load(Ordering::Acquire);
         (owner != 0 && owner == self.number).then(|| self.unlink(thread))
     }
 
@@ -147,7 +116,7 @@ impl<const LINK: usize> ThreadQueue<LINK> {
         if self.number == 0 {
             self.number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         }
-        let claim = thread.links[LINK].owner.compare_exchange(
+        let claim = thread.link.owner.compare_exchange(
             0,
             self.number,
             Ordering::Acquire,
@@ -175,7 +144,7 @@ impl<const LINK: usize> ThreadQueue<LINK> {
         self.set_previous(next, previous);
         self.set_neighbours(member, NOBODY);
         self.length -= 1;
-        member.links[LINK].owner.store(0, Ordering::Release);
+        member.link.owner.store(0, Ordering::Release);
         // SAFETY: takes back the count that `insert` put into the queue for this member; the
         // member is not linked any more, so this happens once.
         unsafe { Arc::from_raw(ptr::from_ref(member)) }
@@ -183,12 +152,12 @@ impl<const LINK: usize> ThreadQueue<LINK> {
 
     fn neighbours(&self, member: &Thread) -> Neighbours {
         // SAFETY: only the owning queue touches a member's links, and `&self` excludes writers.
-        unsafe { *member.links[LINK].neighbours.get() }
+        unsafe { *member.link.neighbours.get() }
     }
 
     fn set_neighbours(&mut self, member: &Thread, to: Neighbours) {
         // SAFETY: only the owning queue touches a member's links, and `&mut self` excludes others.
-        unsafe { *member.links[LINK].neighbours.get() = to };
+        unsafe { *member.link.neighbours.get() = to };
     }
 
     /// Makes `next` follow `member`, or head the queue if `member` is null.
@@ -216,13 +185,13 @@ impl<const LINK: usize> ThreadQueue<LINK> {
     }
 }
 
-impl<const LINK: usize> Default for ThreadQueue<LINK> {
+impl Default for RunQueue {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<const LINK: usize> Drop for ThreadQueue<LINK> {
+impl Drop for RunQueue {
     fn drop(&mut self) {
         while self.pop_front().is_some() {}
     }

@@ -3,7 +3,7 @@
 //! Which field belongs to whom: `context`, `top_record` and `stack` belong to the processor that
 //! has the thread RUNNING (or, while it is not running, to whoever moves it out of its state, or
 //! to the visitor of a stopped world); `wait_*` are guarded by the lock of the wait bucket named in
-//! `wait_bucket`; `links` by the queue that the thread is in. The rest are independent atomics.
+//! `wait_bucket`; `link` by the queue that the thread is in. The rest are independent atomics.
 
 use alloc::sync::Arc;
 use core::cell::UnsafeCell;
@@ -12,11 +12,11 @@ use core::{fmt, ptr};
 
 use super::group::{self, Group};
 use super::policy::{Attributes, Class};
-use super::queue::{Link, ThreadQueue};
+use super::queue::Link;
 use super::sched;
 use crate::arch::trap::TrapFrame;
 use crate::mem::kspace::Region;
-use crate::time::{Stopwatch, now_ns};
+use crate::time::{Alarm, Stopwatch, now_ns};
 
 /// Names a thread; never used again after it has ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -30,10 +30,6 @@ impl fmt::Display for ThreadId {
 
 /// A counted reference to a thread. It keeps the object, not the thread, alive.
 pub type ThreadRef = Arc<Thread>;
-/// A queue of threads that are ready or that wait.
-pub type RunQueue = ThreadQueue<0>;
-/// A queue of threads with a deadline.
-pub type TimerQueue = ThreadQueue<1>;
 
 /// Where a thread is in its life; the module's documentation has the diagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +109,7 @@ pub struct Thread {
     pub(super) top_record: AtomicUsize,
     pub(crate) stack_low: usize,
     stack: UnsafeCell<Option<Region>>,
-    pub(super) links: [Link; 2],
+    pub(super) link: Link,
     /// Index of the wait bucket it waits in, plus one; 0 if it does not wait.
     pub(super) wait_bucket: AtomicUsize,
     pub(super) wait_key: AtomicUsize,
@@ -121,8 +117,7 @@ pub struct Thread {
     pub(super) wait_interruptible: AtomicBool,
     /// End of the present wait in nanoseconds since boot; `u64::MAX` for none.
     pub(super) deadline: AtomicU64,
-    /// Processor whose timer queue it was put in.
-    timer_cpu: AtomicUsize,
+    alarm: Alarm,
     pub(super) interrupted: AtomicBool,
     policy_words: [AtomicU64; POLICY_WORDS],
     attributes: Attributes,
@@ -135,13 +130,14 @@ pub struct Thread {
 }
 
 // SAFETY: the fields that are not atomics or constants are `context`, `stack` and the insides of
-// `links`; the module's documentation says who alone may touch each, and each access repeats it.
+// `link`; the module's documentation says who alone may touch each, and each access repeats it.
 unsafe impl Send for Thread {}
 // SAFETY: as above.
 unsafe impl Sync for Thread {}
 
 impl Thread {
     /// A thread that will resume at stack pointer `sp` of `stack`.
+    #[allow(clippy::too_many_arguments, reason = "they are its parts")]
     pub(super) fn new(
         id: ThreadId,
         name: &str,
@@ -150,6 +146,7 @@ impl Thread {
         sp: usize,
         attributes: Attributes,
         group: Group,
+        alarm: Alarm,
     ) -> Self {
         let mut bytes = [0; NAME_BYTES];
         for (to, from) in bytes.iter_mut().zip(name.bytes().filter(u8::is_ascii)) {
@@ -168,13 +165,13 @@ impl Thread {
             top_record: AtomicUsize::new(0),
             stack_low,
             stack: UnsafeCell::new(Some(stack)),
-            links: [const { Link::new() }; 2],
+            link: Link::new(),
             wait_bucket: AtomicUsize::new(0),
             wait_key: AtomicUsize::new(0),
             wait_result: AtomicU8::new(0),
             wait_interruptible: AtomicBool::new(false),
             deadline: AtomicU64::new(u64::MAX),
-            timer_cpu: AtomicUsize::new(0),
+            alarm,
             interrupted: AtomicBool::new(false),
             policy_words: [const { AtomicU64::new(0) }; POLICY_WORDS],
             attributes,
@@ -235,13 +232,9 @@ impl Thread {
         self.deadline.load(Ordering::Relaxed)
     }
 
-    /// The processor whose timer queue it was put in last.
-    pub(crate) fn timer_cpu(&self) -> usize {
-        self.timer_cpu.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_timer_cpu(&self, cpu: usize) {
-        self.timer_cpu.store(cpu, Ordering::Relaxed);
+    /// What ends its waits with a deadline.
+    pub(crate) fn alarm(&self) -> &Alarm {
+        &self.alarm
     }
 
     /// The saved top record and, if the thread was preempted, its registers (null otherwise). Of

@@ -8,7 +8,8 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
 use super::policy::Reason;
 use super::preempt::{may_sleep, preempt_point};
-use super::thread::{RunQueue, State, Thread, ThreadId};
+use super::queue::RunQueue;
+use super::thread::{State, Thread, ThreadId};
 use super::{sched, table};
 use crate::sync::{IrqOff, SpinLock};
 use crate::time;
@@ -238,8 +239,10 @@ pub fn clear_interrupt(id: ThreadId) {
 }
 
 /// Ends the wait of a thread whose deadline has passed. Called by the timer interrupt.
-pub(crate) fn time_out(thread: &Thread, now: u64) {
-    end_wait(thread, WaitResult::TimedOut, || {
-        thread.deadline.load(Ordering::Relaxed) <= now
-    });
+pub(crate) fn time_out(id: ThreadId, now: u64) {
+    if let Some(thread) = table::find(id) {
+        end_wait(&thread, WaitResult::TimedOut, || {
+            thread.deadline.load(Ordering::Relaxed) <= now
+        });
+    }
 }

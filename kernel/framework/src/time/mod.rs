@@ -11,10 +11,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use stopwatch::Stopwatch;
 #[cfg(feature = "selftest")]
 pub(crate) use timer::swap_tick_hook;
-pub use timer::{TICK_NS, TickHook, set_tick_hook};
 pub(crate) use timer::{
-    cancel, enable_on_this_processor, handle as timer_fired, processor_idles, schedule, thread_runs,
+    Alarm, cancel, enable_on_this_processor, handle as timer_fired, processor_idles, schedule,
+    thread_runs,
 };
+pub use timer::{TICK_NS, TickHook, set_tick_hook};
 
 use crate::arch::clock;
 use crate::{kprintln, log};

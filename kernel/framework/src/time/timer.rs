@@ -1,22 +1,29 @@
 //! Deadlines of waiting threads, the ends of slices and the sampling tick, on one one-shot timer
 //! per processor.
 //!
-//! A waiting thread stands in the queue of the processor where it went to sleep, sorted by
-//! deadline. The tick exists only while a thread runs: an idle processor's timer stays armed for
-//! the nearest deadline, or at most once more for a tick that is no longer wanted.
+//! A waiting thread stands in the queue of the processor where it went to sleep, a heap by
+//! deadline, in which it has a place from its birth: so waiting takes no memory, and with ten
+//! thousand that wait the logarithm of that. The tick exists only while a thread runs: an idle
+//! processor's timer stays armed for the nearest deadline, or at most once more for a tick that is
+//! no longer wanted.
 //!
 //! Ticks fall on fixed moments, a grid, whether the processor was idle in between or not. Processor
 //! time is charged to whoever is met at a tick; if ticks counted from the end of idleness instead,
 //! work in pieces shorter than a tick would never be met.
 
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use deadlines::{Deadlines, NoPlace, Room};
 
 use crate::arch::MAX_CPUS;
 use crate::arch::cpu::cpu_index;
 use crate::arch::trap::TrapFrame;
 use crate::arch::{clock, controller};
+use crate::mem::NoMemory;
+use crate::smp;
 use crate::sync::SpinLock;
-use crate::task::{self, Thread, TimerQueue};
+use crate::task::{self, Thread, ThreadId};
 use crate::time::{now_ns, tsc_at};
 
 /// Nanoseconds between two ticks.
@@ -27,7 +34,7 @@ const SHORTEST_SLICE: u64 = 20_000;
 const NEVER: u64 = u64::MAX;
 
 struct Timer {
-    queue: SpinLock<TimerQueue>,
+    queue: SpinLock<Deadlines<ThreadId>>,
     /// When the next tick is due; `NEVER` while the processor is idle. Its own processor's.
     next_tick: AtomicU64,
     /// When the policy is to be asked about the running thread, or again by an idle processor. Its
@@ -39,7 +46,7 @@ struct Timer {
 
 static TIMERS: [Timer; MAX_CPUS] = [const {
     Timer {
-        queue: SpinLock::new(TimerQueue::new()),
+        queue: SpinLock::new(Deadlines::new()),
         next_tick: AtomicU64::new(NEVER),
         slice_end: AtomicU64::new(NEVER),
         armed: AtomicU64::new(NEVER),
@@ -92,20 +99,71 @@ fn arm(timer: &Timer, deadline: u64) {
 pub(crate) fn schedule(thread: &Thread) {
     let here = cpu_index();
     let timer = &TIMERS[here];
-    let deadline = thread.deadline_ns();
-    thread.set_timer_cpu(here);
-    let queued = timer
-        .queue
-        .lock()
-        .insert_sorted(thread.to_ref(), |member| member.deadline_ns() <= deadline);
-    assert!(queued.is_ok(), "a running thread had a deadline queued");
+    let (deadline, alarm) = (thread.deadline_ns(), thread.alarm());
+    alarm.processor.store(here, Ordering::Relaxed);
+    // Whether that is the earliest `arm` sees for itself.
+    let _ = timer.queue.lock().set(&alarm.timer, deadline, None);
     arm(timer, deadline);
 }
 
 /// Takes the thread out of the queue that `schedule` put it in, if it still is there.
 pub(crate) fn cancel(thread: &Thread) {
-    let removed = TIMERS[thread.timer_cpu()].queue.lock().remove(thread);
+    let Alarm {
+        processor, timer, ..
+    } = thread.alarm();
+    let timers = &TIMERS[processor.load(Ordering::Relaxed)];
+    let removed = timers.queue.lock().cancel(timer);
     drop(removed);
+}
+
+/// What ends the waits of one thread when their time is over, and its places in the queues.
+pub(crate) struct Alarm {
+    timer: Arc<deadlines::Timer<ThreadId>>,
+    /// In the queues of how many processors it has a place: of the first.
+    places: usize,
+    /// The processor in whose queue it was put last.
+    processor: AtomicUsize,
+}
+
+impl Alarm {
+    /// The alarm of the thread `id`, with a place in the queue of each processor.
+    pub fn new(id: ThreadId) -> Result<Self, NoMemory> {
+        let timer = Arc::try_new(deadlines::Timer::new(id)).map_err(|_| NoMemory)?;
+        let mut alarm = Alarm {
+            timer,
+            places: 0,
+            processor: AtomicUsize::new(0),
+        };
+        for timer in &TIMERS[..smp::online()] {
+            book(timer)?;
+            alarm.places += 1;
+        }
+        Ok(alarm)
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        for timer in &TIMERS[..self.places] {
+            let forgotten = timer.queue.lock().forget(&self.timer);
+            drop(forgotten);
+        }
+    }
+}
+
+/// Books a place for one more thread.
+fn book(timer: &Timer) -> Result<(), NoMemory> {
+    loop {
+        let booked = timer.queue.lock().book();
+        let chunks = match booked {
+            Ok(()) => return Ok(()),
+            Err(NoPlace::Full) => return Err(NoMemory),
+            Err(NoPlace::Grow(chunks)) => chunks,
+        };
+        // What is left of it is dropped here, behind the lock.
+        let mut room = Room::new(chunks).ok_or(NoMemory)?;
+        timer.queue.lock().extend(&mut room);
+    }
 }
 
 /// The next moment of a tick after `now`. Each processor has moments of its own, so that they do
@@ -164,7 +222,7 @@ pub(crate) fn handle(frame: &mut TrapFrame) {
             timer.slice_end.store(end, Ordering::Relaxed);
         }
     }
-    let nearest = timer.queue.lock().front().map(Thread::deadline_ns);
+    let nearest = timer.queue.lock().next();
     let next_tick = timer.next_tick.load(Ordering::Relaxed);
     let slice_end = timer.slice_end.load(Ordering::Relaxed);
     let next = nearest.unwrap_or(NEVER).min(next_tick).min(slice_end);
@@ -178,13 +236,11 @@ pub(crate) fn handle(frame: &mut TrapFrame) {
 fn expire(timer: &Timer) {
     loop {
         let now = now_ns();
-        let due = timer
-            .queue
-            .lock()
-            .pop_front_if(|thread| thread.deadline_ns() <= now);
+        let mut due = [const { None }];
+        timer.queue.lock().take_due(now, &mut due);
         match due {
-            Some(thread) => task::time_out(&thread, now),
-            None => return,
+            [Some(due)] => task::time_out(*due.timer.value(), now),
+            [None] => return,
         }
     }
 }
