@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use framework::arch::trap::TrapFrame;
 use framework::fault::{Fault, FaultKind, FaultOutcome};
 use framework::mem::kspace::{self, Prot, Region};
@@ -252,26 +252,18 @@ impl Platform for Machine {
     }
 
     fn stop_world(&self, visit: &mut dyn FnMut(&mut ThreadView<'_>)) {
-        let mut interrupted = [task::ThreadId(0); MOST_INTERRUPTED];
-        let (mut found, mut count) = (0, 0);
-        let skipped = SKIPPED.load(Ordering::Relaxed);
+        let mut is_any = false;
         let mut look = |thread: smp::ThreadView<'_>| {
-            let id = thread.id;
+            let interrupted = thread.interrupted;
             if show(thread, visit) {
-                found += 1;
-                if found > skipped && count < MOST_INTERRUPTED {
-                    interrupted[count] = id;
-                    count += 1;
-                }
+                interrupted.store(true, Ordering::SeqCst);
+                is_any = true;
             }
         };
         // SAFETY: isolation moves threads only to the landings of their call records.
         smp::stop_world(|world| unsafe { world.threads(&mut look) });
-        // Whoever did not fit is first in the next round.
-        let rest = found > skipped + count;
-        SKIPPED.store(if rest { skipped + count } else { 0 }, Ordering::Relaxed);
-        for id in &interrupted[..count] {
-            task::interrupt(*id);
+        if is_any {
+            task::interrupt_marked();
         }
     }
 
@@ -279,12 +271,6 @@ impl Platform for Machine {
         crate::dma::stop_devices_of(id);
     }
 }
-
-/// Threads whose waits are ended in one stop of the world.
-const MOST_INTERRUPTED: usize = 128;
-
-/// Waits that the next stop of the world leaves alone, because the last ones have ended them.
-static SKIPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// Shows one thread; whether its wait is to end.
 fn show(thread: smp::ThreadView<'_>, visit: &mut dyn FnMut(&mut ThreadView<'_>)) -> bool {

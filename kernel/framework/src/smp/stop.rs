@@ -16,7 +16,7 @@
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use super::{others, poll_flush, request};
 use crate::arch::trap::TrapFrame;
@@ -67,6 +67,8 @@ pub struct ThreadView<'a> {
     pub is_caller: bool,
     /// Whether it waits.
     pub blocked: bool,
+    /// If this is set, [`task::interrupt_marked`] ends its wait, or else its next ones end so.
+    pub interrupted: &'a AtomicBool,
 }
 
 /// Stops all other processors, calls `visit`, and lets them go on.
@@ -167,5 +169,6 @@ unsafe fn view(thread: &Arc<Thread>, here: usize) -> ThreadView<'_> {
         },
         is_caller,
         blocked: state == State::Blocked,
+        interrupted: &thread.interrupted,
     }
 }

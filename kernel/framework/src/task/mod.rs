@@ -42,8 +42,8 @@ pub use sched::{ServiceHook, refusals, set_service_hook, yield_now};
 pub use table::for_each;
 pub use thread::{POLICY_WORDS, Thread, ThreadId, ThreadRef};
 pub use wait::{
-    WaitResult, clear_interrupt, interrupt, sleep_until, wait_on, wait_uninterrupted, wake,
-    wake_later,
+    WaitResult, clear_interrupt, interrupt, interrupt_marked, sleep_until, wait_on,
+    wait_uninterrupted, wake, wake_later,
 };
 
 pub(crate) use life::exit_from_entry;

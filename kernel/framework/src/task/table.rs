@@ -11,6 +11,8 @@ use crate::sync::SpinLock;
 
 const SLOT_BITS: u32 = 16;
 const MAX_SLOTS: usize = 1 << SLOT_BITS;
+/// Slots that are searched with the table locked once.
+const SLOTS_AT_ONCE: usize = 512;
 /// Slots made by the first thread, so that ordinary use never grows the table.
 const FIRST_SLOTS: usize = 1024;
 
@@ -74,6 +76,32 @@ pub(super) fn find(id: ThreadId) -> Option<ThreadRef> {
         .as_ref()
         .filter(|thread| thread.id() == id)
         .cloned()
+}
+
+/// Puts living threads that are `wanted` into `found`, as many as find room, from slot `from` on;
+/// the slot to go on from, if there are more. Looks at so many slots at the most that interrupts
+/// are not off for long.
+pub(super) fn find_some(
+    from: usize,
+    wanted: impl Fn(&ThreadRef) -> bool,
+    found: &mut [Option<ThreadRef>],
+) -> Option<usize> {
+    let table = TABLE.lock();
+    let end = table.slots.len().min(from + SLOTS_AT_ONCE);
+    let mut room = found.iter_mut();
+    let mut place = room.next();
+    for index in from..end {
+        let thread = table.slots[index].thread.as_ref();
+        let Some(thread) = thread.filter(|thread| wanted(thread)) else {
+            continue;
+        };
+        let Some(to) = place else {
+            return Some(index);
+        };
+        *to = Some(thread.clone());
+        place = room.next();
+    }
+    (end < table.slots.len()).then_some(end)
 }
 
 /// Number of slots in use.

@@ -118,7 +118,7 @@ pub struct Thread {
     /// End of the present wait in nanoseconds since boot; `u64::MAX` for none.
     pub(super) deadline: AtomicU64,
     alarm: Alarm,
-    pub(super) interrupted: AtomicBool,
+    pub(crate) interrupted: AtomicBool,
     policy_words: [AtomicU64; POLICY_WORDS],
     attributes: Attributes,
     /// The number of its group, with a count of it. Changed by the thread itself.

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use super::policy::Reason;
 use super::preempt::{may_sleep, preempt_point};
 use super::queue::RunQueue;
-use super::thread::{State, Thread, ThreadId};
+use super::thread::{State, Thread, ThreadId, ThreadRef};
 use super::{sched, table};
 use crate::sync::{IrqOff, SpinLock};
 use crate::time;
@@ -34,7 +34,9 @@ struct Bucket {
     queue: SpinLock<RunQueue>,
 }
 
-const BUCKETS: usize = 256;
+const BUCKETS: usize = 2048;
+/// The most threads that are woken, or looked for, with interrupts off.
+const AT_ONCE: usize = 32;
 
 static TABLE: [Bucket; BUCKETS] = [const {
     Bucket {
@@ -170,21 +172,32 @@ fn wake_for(word: *const AtomicU32, n: usize, why: Reason) -> usize {
     let key = word as usize;
     let bucket = &TABLE[bucket_of(key)];
     fence(Ordering::SeqCst);
-    if bucket.waiters.load(Ordering::SeqCst) == 0 {
-        return 0;
-    }
+    // No more than are there now: who waits anew meanwhile is not woken again and again.
+    let n = n.min(bucket.waiters.load(Ordering::SeqCst));
     let mut woken = 0;
-    let mut queue = bucket.queue.lock();
     while woken < n {
+        let wanted = AT_ONCE.min(n - woken);
+        let more = wake_some(bucket, key, wanted, why);
+        woken += more;
+        if more < wanted {
+            break;
+        }
+    }
+    woken
+}
+
+/// Wakes up to `n` threads of the bucket that wait on the word at `key`, with the bucket locked.
+fn wake_some(bucket: &Bucket, key: usize, n: usize, why: Reason) -> usize {
+    let mut queue = bucket.queue.lock();
+    for woken in 0..n {
         let same_word = |thread: &Thread| thread.wait_key.load(Ordering::Relaxed) == key;
         let Some(thread) = queue.pop_first(same_word) else {
-            break;
+            return woken;
         };
         finish(bucket, &thread, WaitResult::Woken);
         sched::unblock(thread, why);
-        woken += 1;
     }
-    woken
+    n
 }
 
 /// Records the end of a wait whose thread was taken out of the bucket.
@@ -224,11 +237,33 @@ pub fn interrupt(id: ThreadId) -> bool {
         return false;
     };
     thread.interrupted.store(true, Ordering::SeqCst);
-    end_wait(&thread, WaitResult::Interrupted, || {
-        thread.wait_interruptible.load(Ordering::Relaxed)
-    });
+    end_interrupted(&thread);
     preempt_point();
     true
+}
+
+/// [`interrupt`] for all threads that a visitor of the stopped world has marked so. The world goes
+/// on meanwhile; there may be thousands.
+pub fn interrupt_marked() {
+    let is_marked = |thread: &ThreadRef| thread.interrupted.load(Ordering::SeqCst);
+    let mut from = 0;
+    loop {
+        let mut found = [const { None }; AT_ONCE];
+        let next = table::find_some(from, is_marked, &mut found);
+        for thread in found.iter().flatten() {
+            end_interrupted(thread);
+        }
+        match next {
+            Some(next) => from = next,
+            None => return preempt_point(),
+        }
+    }
+}
+
+fn end_interrupted(thread: &Thread) {
+    end_wait(thread, WaitResult::Interrupted, || {
+        thread.wait_interruptible.load(Ordering::Relaxed)
+    });
 }
 
 /// Takes back [`interrupt`] for waits to come.
