@@ -24,6 +24,11 @@ pub const WAIT_TIMED_OUT: u32 = 2;
 /// [`Api::wait`]: a domain on whose behalf the thread waits was ended.
 pub const WAIT_INTERRUPTED: u32 = 3;
 
+/// Bytes of stack that a thread has where nothing else is asked for, and the most that it can have.
+pub const USUAL_STACK: usize = 128 * 1024;
+/// Bytes of stack that it has at the least: what has to be left for a call, and half of that again.
+pub const SMALLEST_STACK: usize = 48 * 1024;
+
 /// [`Api::spawn`]: the deadline is refused.
 pub const SPAWN_REFUSED: u64 = u64::MAX;
 
@@ -98,7 +103,8 @@ pub struct Api {
     pub yield_now: extern "C" fn(),
     /// Starts a thread of this domain in `entry(data)`; its id, or 0 if there is no memory or
     /// budget. If `period` is not 0 it asks for `runtime` nanoseconds of processor time in each
-    /// `period` nanoseconds, or the answer is [`SPAWN_REFUSED`].
+    /// `period` nanoseconds, or the answer is [`SPAWN_REFUSED`]. It has `stack` bytes of stack,
+    /// from [`SMALLEST_STACK`] to [`USUAL_STACK`].
     ///
     /// # Safety
     /// `entry` may be called with `data`, once and by another thread, at any later time, unless the
@@ -110,6 +116,7 @@ pub struct Api {
         len: usize,
         runtime: u64,
         period: u64,
+        stack: usize,
     ) -> u64,
     /// 1 if `data` is the data pointer of a handle to an object of the kernel itself, otherwise 0.
     ///

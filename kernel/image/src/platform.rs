@@ -18,7 +18,7 @@ use isolation::death::kill::{self, Culprit};
 use isolation::load::verify::Identity;
 use isolation::platform::{
     Attributes, Deadline, Frame, ImageSpace, Landing, PAGE, Place, Platform, Protection,
-    STACK_BYTES, ThreadView, WaitResult,
+    ThreadView, WaitResult,
 };
 
 /// Pages that only the kernel itself may use: domains are refused before memory is so short that
@@ -130,7 +130,7 @@ impl Platform for Machine {
         argument: usize,
         attributes: &Attributes,
     ) -> Option<u64> {
-        let pages = STACK_BYTES / PAGE;
+        let pages = attributes.stack / PAGE;
         let kind = match attributes.urgent {
             true => task::Attributes::URGENT,
             false => task::Attributes::NORMAL,

@@ -119,6 +119,8 @@ pub struct Attributes {
     pub urgent: bool,
     /// It is to have so much of each period, or is not to be made.
     pub deadline: Option<Deadline>,
+    /// Bytes of its stack.
+    pub stack: usize,
 }
 
 /// What a thread asks to be promised: nanoseconds in each period, which is in nanoseconds, too.
@@ -141,6 +143,7 @@ impl Attributes {
         percent: 0,
         urgent: false,
         deadline: None,
+        stack: STACK_BYTES,
     };
     /// Of one of the kernel's that all others wait for.
     pub const URGENT: Attributes = Attributes {
@@ -161,9 +164,9 @@ pub trait Platform: Sync {
     unsafe fn free_pages(&self, start: NonNull<u8>, count: usize);
     /// Space for an image of `pages` pages, zeroed, readable and writable.
     fn image_space(&self, pages: usize) -> Option<alloc::boxed::Box<dyn ImageSpace>>;
-    /// Starts a thread in `entry(argument)`; its number. The stack has at least [`STACK_BYTES`]
-    /// bytes. `None` for lack of memory, or if it asks for a deadline that cannot be promised;
-    /// where somebody else schedules, no deadline can.
+    /// Starts a thread in `entry(argument)`; its number. The stack has at least as many bytes as
+    /// the attributes say. `None` for lack of memory, or if it asks for a deadline that cannot be
+    /// promised; where somebody else schedules, no deadline can.
     fn spawn(
         &self,
         name: &str,
@@ -262,8 +265,8 @@ pub trait Platform: Sync {
     fn stop_devices(&self, id: u32);
 }
 
-/// Bytes of stack that every thread has.
-pub const STACK_BYTES: usize = 128 * 1024;
+/// Bytes of stack that a thread has where nothing else is asked for, and the most.
+pub const STACK_BYTES: usize = abi::api::USUAL_STACK;
 
 /// What a wait has to know of the calls that the running thread is in.
 pub(crate) trait Chain: Sync {

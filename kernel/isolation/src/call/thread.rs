@@ -5,12 +5,13 @@
 //! switches threads.
 
 use crate::call::{Method, Record, UNBOUNDED, guarded, internal};
-use crate::domain::account::THREAD_BYTES;
+use crate::domain::account::thread_bytes;
 use crate::domain::group::{Group, Promise};
 use crate::domain::times::word;
 use crate::domain::{self, ControlBlock, kernel_block};
 use crate::memory::relief;
 use crate::platform::{Attributes, Deadline, PAGE, STACK_BYTES, platform};
+use abi::api::SMALLEST_STACK;
 use abi::{RpcError, words};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -211,6 +212,8 @@ struct Start {
     block: Arc<ControlBlock>,
     entry: extern "C" fn(*mut u8),
     data: *mut u8,
+    /// Bytes of its stack.
+    stack: usize,
     /// Given back when the thread has ended.
     _promise: Option<Promise>,
 }
@@ -235,6 +238,7 @@ pub(crate) fn rests() {
 }
 
 /// Starts a thread of the domain `block` in `entry(data)`, with or without a deadline; its number.
+/// Its stack has `stack` bytes, or what is nearest of that which a stack may have.
 ///
 /// # Errors
 /// [`RpcError::NoMemory`] when memory or the domain's thread budget is used up.
@@ -246,7 +250,11 @@ pub fn spawn_in(
     entry: extern "C" fn(*mut u8),
     data: *mut u8,
     deadline: Option<Deadline>,
+    stack: usize,
 ) -> Result<u64, RpcError> {
+    let stack = stack
+        .clamp(SMALLEST_STACK, STACK_BYTES)
+        .next_multiple_of(PAGE);
     // What is noted of it lies in the kernel's heap.
     if !platform().can_note() {
         return Err(RpcError::NoMemory);
@@ -256,19 +264,21 @@ pub fn spawn_in(
         Promise::new(group, deadline)
     });
     let promise = promise.transpose()?;
-    block.take_thread()?;
+    block.take_thread(stack)?;
     let start = Box::into_raw(Box::new(Start {
         block: block.clone(),
         entry,
         data,
+        stack,
         _promise: promise,
     }));
     let attributes = Attributes {
         deadline,
+        stack,
         ..block.attributes()
     };
     let spawn = || {
-        let may_take = block.may_take(THREAD_BYTES / PAGE);
+        let may_take = block.may_take(thread_bytes(stack) / PAGE);
         may_take
             .then(|| platform().spawn(name, run, start as usize, &attributes))
             .flatten()
@@ -276,12 +286,12 @@ pub fn spawn_in(
     // Nobody is asked for memory because a deadline cannot be kept.
     let spawned = match deadline {
         Some(_) => spawn().ok_or(RpcError::Refused),
-        None => relief::or_wait(STACK_BYTES, spawn).ok_or(RpcError::NoMemory),
+        None => relief::or_wait(stack, spawn).ok_or(RpcError::NoMemory),
     };
     spawned.inspect_err(|_| {
         // SAFETY: the thread was not started, so the box is still ours.
         let start = unsafe { Box::from_raw(start) };
-        start.block.give_thread();
+        start.block.give_thread(start.stack);
     })
 }
 
@@ -294,5 +304,7 @@ extern "C" fn run(argument: usize) {
         // SAFETY: entry and data come from the domain's runtime, which made them for each other.
         let _ = unsafe { guarded(&start.block, &THREAD, start.entry, start.data) };
     });
-    start.block.thread_ended(platform().thread_ns());
+    start
+        .block
+        .thread_ended(platform().thread_ns(), start.stack);
 }

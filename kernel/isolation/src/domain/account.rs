@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | private heap | each run of pages, and the kernel's note of it | when it is given back, or the domain is gone |
 //! | image | code, data and `.bss` | when the domain is gone |
-//! | stacks | [`THREAD_BYTES`] for each thread that it created | when the thread has ended |
+//! | stacks | [`thread_bytes`] for each thread that it created | when the thread has ended |
 //! | notes | what the kernel keeps for it: exports, objects of the kernel that it asked for, verified files; a thread that helps it with its drops | with the object; when the drops are over |
 //! | device memory | DMA buffers | when they are dropped |
 //! | objects | pages of memory objects, and the kernel's notes of them | when they are cut off, or the object is gone |
@@ -13,15 +13,17 @@
 use crate::domain::group::Group;
 use crate::domain::{Claim, ControlBlock};
 use crate::memory::relief;
-use crate::platform::{Attributes, PAGE, STACK_BYTES, platform};
+use crate::platform::{Attributes, PAGE, platform};
 use abi::RpcError;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-/// What a thread is charged with, in bytes: its stack, and a page for the record of it and of its
-/// stack's mapping.
-pub const THREAD_BYTES: usize = STACK_BYTES + PAGE;
+/// What a thread with `stack` bytes of stack is charged with: the stack, and a page for the record
+/// of it and of its stack's mapping.
+pub const fn thread_bytes(stack: usize) -> usize {
+    stack + PAGE
+}
 
 /// What a run of pages is charged with besides itself, in bytes: the kernel's note of it, in a
 /// tree.
@@ -53,8 +55,7 @@ impl ControlBlock {
             group: group.id,
             weight: group.weight,
             percent: group.percent,
-            urgent: false,
-            deadline: None,
+            ..Attributes::KERNEL
         };
         self.group.as_ref().map_or(Attributes::KERNEL, of_group)
     }
@@ -90,26 +91,28 @@ impl ControlBlock {
         }
     }
 
-    /// Counts a new thread, and charges its stack.
+    /// Counts a new thread, and charges its `stack` bytes of stack.
     ///
     /// # Errors
     /// [`RpcError::NoMemory`] over the limit of the domain or of its group.
-    pub(crate) fn take_thread(&self) -> Result<(), RpcError> {
+    pub(crate) fn take_thread(&self, stack: usize) -> Result<(), RpcError> {
         let before = self.counters.threads.fetch_add(1, Ordering::Relaxed);
         let within = self.limits.threads == 0 || before < self.limits.threads;
-        if within && self.take_thread_of_group().is_granted() {
+        if within && self.take_thread_of_group(stack).is_granted() {
+            let bytes = thread_bytes(stack);
+            self.counters.stacks.fetch_add(bytes, Ordering::Relaxed);
             return Ok(());
         }
         self.counters.threads.fetch_sub(1, Ordering::Relaxed);
         Err(RpcError::NoMemory)
     }
 
-    fn take_thread_of_group(&self) -> Claim {
+    fn take_thread_of_group(&self, stack: usize) -> Claim {
         let Some(group) = &self.group else {
             return Claim::Granted;
         };
         let counted = group.take_thread();
-        if counted.is_granted() && group.take_memory(THREAD_BYTES) == Claim::Refused {
+        if counted.is_granted() && group.take_memory(thread_bytes(stack)) == Claim::Refused {
             group.give_thread();
             return Claim::Refused;
         }
@@ -117,10 +120,12 @@ impl ControlBlock {
     }
 
     /// Undoes [`take_thread`](Self::take_thread).
-    pub(crate) fn give_thread(&self) {
+    pub(crate) fn give_thread(&self, stack: usize) {
+        let bytes = thread_bytes(stack);
         self.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        self.counters.stacks.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(group) = &self.group {
-            group.give_memory(THREAD_BYTES);
+            group.give_memory(bytes);
             group.give_thread();
         }
     }
@@ -189,7 +194,7 @@ impl ControlBlock {
 
     /// Bytes that its threads are charged with.
     pub fn stack_bytes(&self) -> usize {
-        self.counters.threads.load(Ordering::Relaxed) as usize * THREAD_BYTES
+        self.counters.stacks.load(Ordering::Relaxed)
     }
 
     /// Bytes of what the kernel keeps for it.

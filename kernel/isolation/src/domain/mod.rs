@@ -133,6 +133,8 @@ pub struct Counters {
     pub(crate) objects: AtomicUsize,
     /// Threads that it created and that still run.
     pub threads: AtomicU32,
+    /// Bytes that it is charged with for them.
+    pub(crate) stacks: AtomicUsize,
     /// Nanoseconds of processor time that were charged to its code, at ticks.
     own_ns: AtomicU64,
     /// Nanoseconds of processor time that those of its threads used which have ended, wherever they
@@ -184,6 +186,7 @@ impl ControlBlock {
                 dma: AtomicUsize::new(0),
                 objects: AtomicUsize::new(0),
                 threads: AtomicU32::new(0),
+                stacks: AtomicUsize::new(0),
                 own_ns: AtomicU64::new(0),
                 threads_ns: AtomicU64::new(0),
                 calls_inside: AtomicU32::new(0),

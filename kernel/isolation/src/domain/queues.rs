@@ -5,9 +5,9 @@
 //! made when a domain is, so that a death needs no memory.
 
 use super::ControlBlock;
-use super::account::{Charge, Kind, THREAD_BYTES};
+use super::account::{Charge, Kind, thread_bytes};
 use crate::lock::Lock;
-use crate::platform::platform;
+use crate::platform::{STACK_BYTES, platform};
 use crate::sync::AtomicU32;
 use abi::RpcError;
 use alloc::collections::VecDeque;
@@ -132,7 +132,7 @@ pub(crate) fn drop_for(block: Arc<ControlBlock>) {
 /// not count as one, and `block` pays for it, whatever its limit says: an object must not stay
 /// because its domain is at its limit.
 pub(crate) fn away(block: &Arc<ControlBlock>, body: impl FnOnce()) {
-    let _charge = Charge::anyway(block.clone(), Kind::Notes, THREAD_BYTES);
+    let _charge = Charge::anyway(block.clone(), Kind::Notes, thread_bytes(STACK_BYTES));
     let go = |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers - 1, queue.away + 1);
     let come =
         |queue: &mut Queue| (queue.helpers, queue.away) = (queue.helpers + 1, queue.away - 1);

@@ -59,10 +59,11 @@ impl ControlBlock {
         self.counters.own_ns.load(Ordering::Relaxed)
     }
 
-    /// A thread that it created has ended after `ns` nanoseconds on processors.
-    pub(crate) fn thread_ended(&self, ns: u64) {
+    /// A thread that it created, with `stack` bytes of stack, has ended after `ns` nanoseconds on
+    /// processors.
+    pub(crate) fn thread_ended(&self, ns: u64, stack: usize) {
         self.counters.threads_ns.fetch_add(ns, Ordering::Relaxed);
-        self.give_thread();
+        self.give_thread(stack);
     }
 
     /// Nanoseconds of processor time that those of its threads used which have ended, in it and in

@@ -212,6 +212,7 @@ unsafe extern "C" fn spawn(
     len: usize,
     runtime: u64,
     period: u64,
+    stack: usize,
 ) -> u64 {
     check_in();
     // SAFETY: the runtime passes a text of its own.
@@ -220,7 +221,7 @@ unsafe extern "C" fn spawn(
     let Some(block) = domain::find(current_id()) else {
         return 0;
     };
-    match spawn_in(&block, name, entry, data, deadline) {
+    match spawn_in(&block, name, entry, data, deadline, stack) {
         Ok(id) => id,
         Err(RpcError::Refused) => SPAWN_REFUSED,
         Err(_) => 0,

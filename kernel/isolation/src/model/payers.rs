@@ -62,7 +62,7 @@ fn play(scene: &mut Scene, weights: [u32; 3], body: fn(&Errand)) {
         done: AtomicBool::new(false),
     };
     let own = errand.own.clone();
-    let spawned = spawn_in(&own, "errand", run, (&raw mut errand).cast(), None);
+    let spawned = spawn_in(&own, "errand", run, (&raw mut errand).cast(), None, 0);
     assert!(spawned.is_ok());
     while !errand.done.load(Ordering::SeqCst) {
         platform().yield_now();
@@ -97,7 +97,7 @@ fn a_thread_takes_nothing_of_the_kernels_own_memory() {
     plays_well(|scene| {
         let block = scene.domain_with_reaper();
         SHORT.set(true);
-        let refused = spawn_in(&block, "none", nothing, core::ptr::null_mut(), None);
+        let refused = spawn_in(&block, "none", nothing, core::ptr::null_mut(), None, 0);
         SHORT.set(false);
         assert_eq!(refused, Err(RpcError::NoMemory));
         assert_eq!(block.stack_bytes(), 0);
