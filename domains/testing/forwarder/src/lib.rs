@@ -111,6 +111,10 @@ impl Subject for Forwarder {
         Err(RpcError::Refused)
     }
 
+    fn metronome(&self, _: u64, _: RVec<u64>) -> RpcResult<RVec<u64>> {
+        Err(RpcError::Refused)
+    }
+
     fn promised(&self, _: u32, _: u64, _: u64, _: bool) -> RpcResult<u32> {
         Err(RpcError::Refused)
     }

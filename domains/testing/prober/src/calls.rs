@@ -186,6 +186,10 @@ impl Subject for Mine {
         Ok(true)
     }
 
+    fn metronome(&self, _: u64, late: RVec<u64>) -> RpcResult<RVec<u64>> {
+        Ok(late)
+    }
+
     fn promised(&self, _: u32, _: u64, _: u64, _: bool) -> RpcResult<u32> {
         Ok(0)
     }

@@ -34,6 +34,7 @@ mod random;
 mod ring3;
 mod shadows;
 mod short;
+mod sleepers;
 mod spaces;
 mod steps;
 mod threads;
@@ -111,7 +112,7 @@ pub fn start(
 
 /// Runs the tests whose name contains `wanted`; how many failed.
 fn run_all(lab: &Lab, wanted: &str) -> usize {
-    let groups: [&[Test]; 31] = [
+    let groups: &[&[Test]] = &[
         calls::TESTS,
         counts::TESTS,
         crashes::TESTS,
@@ -135,6 +136,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         limits::TESTS,
         devices::TESTS,
         threads::TESTS,
+        sleepers::TESTS,
         shadows::TESTS,
         hostile::TESTS,
         attacks::TESTS,

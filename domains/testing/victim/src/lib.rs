@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod beats;
 mod deadlines;
 mod monkeys;
 mod spaces;
@@ -503,6 +504,10 @@ impl Subject for Rogue {
                 Wait::Woken => {}
             }
         }
+    }
+
+    fn metronome(&self, period: u64, late: RVec<u64>) -> RpcResult<RVec<u64>> {
+        beats::count(period, late)
     }
 
     fn promised(&self, count: u32, runtime: u64, period: u64, busy: bool) -> RpcResult<u32> {

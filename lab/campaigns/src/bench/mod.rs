@@ -8,6 +8,7 @@
 //! - [`memory`]: reads and writes of memory objects, in guest instructions, beside Debian's kernel;
 //! - [`schedule`]: threads that wake each other, give way and spin, beside Debian's kernel;
 //! - [`queue`]: reads and writes of a disk through a block queue, in guest instructions;
+//! - [`threads`]: ten thousand threads that wait, and deaths beside them and beside others;
 //! - [`ring3`]: what a program asks of its kernel, in guest instructions, beside Debian's kernel;
 //! - [`crashes`]: a stream through a file while the block driver crashes, booted.
 //!
@@ -27,6 +28,7 @@ mod ring3;
 mod rounds;
 mod schedule;
 mod side;
+mod threads;
 
 use std::fs;
 
@@ -50,12 +52,13 @@ const NAMES_HELP: &str = "Benchmarks:
   boot      P14    from the start of QEMU to the prompt, beside Debian's kernel
   files            reading, writing, making and removing files, beside Debian's kernel
   schedule         threads: waking, messages, giving way, shares of the processor, beside Debian's kernel
+  threads          ten thousand threads that wait for a time; a thousand that leave who dies
   memory           reading and writing memory objects, in guest instructions, beside Debian's kernel
   queue     P13    4 KiB of a virtio disk by a block queue, in guest instructions
   ring3            system calls, faults, processes of a static program, beside Debian's kernel
   crashes   P6     throughput of a file in the booted system while the block driver crashes
 
-All but `boot`, `files`, `schedule`, `memory`, `queue`, `ring3` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
+All but `boot`, `files`, `schedule`, `threads`, `memory`, `queue`, `ring3` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
 counter. `calls`, `recovery` and `reclaim` can also be had from the booted kernel, as exact counts of guest
 instructions, with `--platform bare`.";
 
@@ -85,8 +88,8 @@ const NATIVE: [&str; 7] = [
 /// Those that the kernel has itself when it is booted.
 const BARE: [&str; 3] = ["calls", "recovery", "reclaim"];
 /// Those that need a booted system.
-const BOOTED: [&str; 7] = [
-    "boot", "files", "schedule", "memory", "queue", "ring3", "crashes",
+const BOOTED: [&str; 8] = [
+    "boot", "files", "schedule", "threads", "memory", "queue", "ring3", "crashes",
 ];
 
 /// What is to be measured where.
@@ -181,6 +184,7 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
             "memory" => memory::memory(project)?,
             "queue" => queue::queue(project)?,
             "ring3" => ring3::ring3(project, rounds)?,
+            "threads" => threads::threads(project)?,
             "schedule" => schedule::schedule(project, rounds)?,
             _ => files::files(project, rounds)?,
         });
