@@ -5,12 +5,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use machine::qemu::Machine;
-use trefoil_gate::build;
+use trefoil_gate::{build, setup};
 
+use super::recovery::{cell, expect_no_restart};
 use super::{Case, case, threads};
 use crate::bench::{Bench, LIMIT};
 
-pub(super) const CASES: &[Case] = &[case("guests-one-of-two-personalities-ends", ends)];
+pub(super) const CASES: &[Case] = &[
+    case("guests-one-of-two-personalities-ends", ends),
+    case("guests-hostile-beside-one-that-works", hostile),
+];
 
 /// What the manifest has besides: two personalities, and a program that may use them.
 const TWO: &str = r#"
@@ -34,15 +38,16 @@ services = ["mini", "other"]
 const WAIT: &str = "wait";
 const ALL: &str = "all";
 
-/// A machine with the usual image, and two personalities whose shell is the test's own program.
-fn machine(bench: &Bench<'_>, program: &[u8]) -> Result<Machine> {
+/// A machine with the usual image, and two personalities whose programs are these; the first is
+/// their shell.
+fn machine(bench: &Bench<'_>, programs: &[(&str, &[u8])]) -> Result<Machine> {
     let project = &bench.site.project;
     let usual = fs::read_to_string(project.root.join("images/default.toml"))?;
     let services = "[services]\n";
     let named = format!("{services}mini = \"mini\"\nother = \"other\"\n");
     let manifest = usual.replace(services, &named) + TWO;
     let archive = bench.folder.join("archive.cpio");
-    let packed = build::packed_with(project, manifest.as_bytes(), &[("busybox", program)])?;
+    let packed = build::packed_with(project, manifest.as_bytes(), programs)?;
     fs::write(&archive, packed)?;
     let mut machine = bench.machine();
     machine.archive = Some(archive);
@@ -63,7 +68,7 @@ fn ends(bench: &Bench<'_>) -> Result<()> {
          {guest} mini {WAIT} & sleep 0.5; crash mini; {guest} mini {ALL}; sleep 0.3; \
          kill-domain other; sleep 0.3; echo end"
     );
-    let mut machine = machine(bench, &program)?;
+    let mut machine = machine(bench, &[("busybox", &program)])?;
     machine.processors = 2;
     let answer = bench.exec_within(LIMIT, machine, &line)?;
     let seen = answer.stdout.replace('\r', "");
@@ -89,5 +94,104 @@ fn ends(bench: &Bench<'_>) -> Result<()> {
         "the other one ended early: {seen}"
     );
     ensure!(seen.contains("mini: exited with 0"), "{seen}");
+    Ok(())
+}
+
+/// How often the bad one is ended; so often the line says.
+const ROUNDS: usize = 3;
+/// Programs of random code.
+const NOISES: u64 = 4;
+
+/// What a good program does: it takes a while, and has a result.
+const WORK: &str =
+    "for i in 1 2 3; do seq 1 4000 | sort -r | md5sum; done; echo one two | tr a-z A-Z | wc";
+
+/// A static program whose code is random: at 4 MiB, one page of it, that can be read and run. Bytes
+/// that begin instructions of AVX and of two bytes are left out, since QEMU ends at some of them.
+fn noise(seed: u64) -> Vec<u8> {
+    const CODE: usize = 4096;
+    const START: u64 = 0x40_0000;
+    let mut file = Vec::new();
+    file.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    for half in [2_u16, 62] {
+        file.extend(half.to_le_bytes());
+    }
+    file.extend(1_u32.to_le_bytes());
+    for word in [START + 120, 64, 0] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend(0_u32.to_le_bytes());
+    for half in [64_u16, 56, 1, 64, 0, 0] {
+        file.extend(half.to_le_bytes());
+    }
+    for half in [1_u32, 5] {
+        file.extend(half.to_le_bytes());
+    }
+    let length = (120 + CODE) as u64;
+    for word in [0, START, START, length, length, 4096] {
+        file.extend(word.to_le_bytes());
+    }
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    while file.len() < 120 + CODE {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let byte = (state >> 32) as u8;
+        if ![0x0f, 0x62, 0x8f, 0xc4, 0xc5].contains(&byte) {
+            file.push(byte);
+        }
+    }
+    file
+}
+
+/// One personality runs loops, programs that fork without end, overflow their stacks or are random:
+/// the work of the other is done and right, nobody else ends, and when the bad one is ended all its
+/// memory is back.
+fn hostile(bench: &Bench<'_>) -> Result<()> {
+    let there = Command::new("busybox").args(["sh", "-c", WORK]).output()?;
+    let right = String::from_utf8_lossy(&there.stdout);
+    ensure!(
+        there.status.success() && right.lines().count() == 4,
+        "{right}"
+    );
+    let noises = (0..NOISES).map(|seed| (format!("noise{seed}"), noise(seed)));
+    let noises: Vec<_> = noises.collect();
+    let busybox = fs::read(setup::busybox()?)?;
+    let mut programs: Vec<(&str, &[u8])> = vec![("busybox", &busybox)];
+    programs.extend(noises.iter().map(|(name, code)| (name.as_str(), &code[..])));
+    let guest = "/boot/testing/guest";
+    let bad = "exec 2> /dev/null; for n in 0 1 2 3; do /noise$n & done; (f() { f; }; f) & \
+               (while :; do :; done) & (while :; do :; done) & b() { b | b & }; b; wait";
+    // The kernel's command line has an end.
+    let line = format!(
+        "w() {{ time {guest} other '{WORK}'; }}; w; for i in 1 2 3; do {guest} mini '{bad}' & \
+         sleep 1; w; kill-domain mini; sleep 1; free -b | grep Mem; done; domains -q"
+    );
+    let mut machine = machine(bench, &programs)?;
+    machine.processors = 2;
+    let answer = bench.exec_within(LIMIT, machine, &line)?.status(0)?;
+    let seen = answer.stdout.replace('\r', "");
+    let whole = format!("{right}other: exited with 0\n");
+    let done = seen.matches(&whole).count();
+    ensure!(done == 1 + ROUNDS, "done {done} times: {seen}");
+    let ended = seen.matches("mini: the personality ended").count();
+    ensure!(ended == ROUNDS, "ended {ended} times: {seen}");
+    for name in ["other", "rv6", "console", "init"] {
+        expect_no_restart(&seen, name)?;
+    }
+    ensure!(cell(&seen, "mini", "RESTARTS").is_some(), "{seen}");
+    let free: Vec<u64> = seen
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("Mem:")?
+                .split_whitespace()
+                .nth(2)?
+                .parse()
+                .ok()
+        })
+        .collect();
+    // What is allocated once and kept does not count.
+    let is_back = free.windows(2).any(|pair| pair[1] >= pair[0]);
+    ensure!(free.len() == ROUNDS && is_back, "free after each: {free:?}");
     Ok(())
 }
