@@ -28,6 +28,7 @@
 
 extern crate alloc;
 
+mod front;
 mod queue;
 mod sequence;
 mod volume;

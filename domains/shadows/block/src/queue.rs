@@ -9,7 +9,8 @@ use interfaces::{
 };
 
 use crate::Way;
-use crate::volume::{BATCH, Front, REQUESTS, Slot, State, Volume};
+use crate::front::{BATCH, Front, REQUESTS, Slot};
+use crate::volume::{State, Volume};
 
 const NO_ANSWER: BlockCompletion = BlockCompletion {
     tag: 0,
