@@ -4,6 +4,7 @@
 //! the lines of standard input are typed at the system's prompts, and it is powered off at their
 //! end. With `--exec LINE` the system runs one shell line, and we end with its status.
 
+mod dumps;
 mod mini;
 mod typed;
 
@@ -131,6 +132,8 @@ pub(crate) fn run_with(
         None => Some(logs_apart(project, &mut machine)?),
     };
     change(&mut machine)?;
+    let chosen = manifest.or(options.manifest.as_deref());
+    let watch = dumps::watch(project, chosen, options.gdb, &mut machine)?;
     // Nobody knows how long a person thinks.
     let usual = if options.gdb { A_DAY } else { DEFAULT_TIMEOUT };
     let limit = Duration::from_secs(options.timeout.unwrap_or(usual));
@@ -140,6 +143,7 @@ pub(crate) fn run_with(
         None if on_terminal => interactive(machine, options),
         None => typed::type_lines(machine, limit, options.log),
     };
+    dumps::told(watch);
     drop((claimed, default, place));
     if let Some(folder) = apart.filter(|_| ended.is_ok()) {
         let _ = fs::remove_dir_all(folder);

@@ -102,14 +102,23 @@ def dump_at_death(argument):
     images.dumps[names[0]] = names[1]
 
 
+def only_deaths(_argument):
+    """Looks at nothing but deaths from now on: programs start sooner, without their symbols."""
+    images.only_deaths = True
+
+
 class Named(FrameDecorator):
-    """A frame with its domain in front of the function."""
+    """A frame with its domain in front of the function, and its file as all else here names it."""
 
     def function(self):
         frame = self.inferior_frame()
         image = images.image_at(frame.pc())
         name = super().function()
         return f"{image.domain}: {name}" if image and isinstance(name, str) else name
+
+    def filename(self):
+        symtab = self.inferior_frame().find_sal().symtab
+        return stacks.file_name(symtab) if symtab else super().filename()
 
 
 class Filter:
@@ -139,5 +148,6 @@ def install():
     Command("trefoil symbols", symbols)
     Command("trefoil dump", write_dump)
     Command("trefoil dump-at-death", dump_at_death)
+    Command("trefoil only-deaths", only_deaths)
     gdb.frame_filters[Filter.name] = Filter()
     gdb.events.cont.connect(forget_view)

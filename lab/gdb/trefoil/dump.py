@@ -6,6 +6,7 @@ domains, the private heap of the one that is meant, and what `kernel` reads: so 
 a dump as on a machine.
 """
 
+import os
 import re
 import struct
 
@@ -153,7 +154,9 @@ def write(name, path):
     notes = b"".join(processors(pages) + waiting(pages, threads))
     runs = list(pages.runs())
     headers = 64 + 56 * (1 + len(runs))
-    with open(path, "wb") as file:
+    # Under another name, so that nobody finds half of one.
+    new = path + ".new"
+    with open(new, "wb") as file:
         ident = b"\x7fELF\x02\x01\x01" + bytes(9)
         numbers = (CORE, X86_64, 1, 0, 64, 0, 0, 64, 56, 1 + len(runs), 0, 0, 0)
         file.write(ident + struct.pack("<HHIQQQIHHHHHH", *numbers))
@@ -166,4 +169,5 @@ def write(name, path):
         file.write(notes)
         for _, content in runs:
             file.write(content)
+    os.replace(new, path)
     gdb.write(f"trefoil: {name} is in {path}, {at} bytes\n")

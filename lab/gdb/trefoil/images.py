@@ -27,6 +27,8 @@ PIECE = 1 << 16
 folders = []
 #: Where dumps of domains go when they die, by their names.
 dumps = {}
+#: Whether nothing but deaths is of interest: then no symbols of domains are looked for.
+only_deaths = False
 #: The images that are there, by their start.
 images = {}
 
@@ -129,6 +131,8 @@ def left(start):
 
 def refresh():
     """Compares what is known with the kernel's table."""
+    if only_deaths:
+        return
     try:
         there = {domain.start: domain for domain in kernel.domains() if domain.start}
     except (gdb.error, RuntimeError):
@@ -149,6 +153,8 @@ class Hook(gdb.Breakpoint):
     def stop(self):
         frame = gdb.newest_frame()
         change, block = (int(frame.read_register(name)) for name in ("rdi", "rsi"))
+        if only_deaths and change & 0xFF != DIED:
+            return False
         try:
             domain = kernel.Domain(kernel.block(block & (1 << 64) - 1))
             if change & 0xFF == PLACED:

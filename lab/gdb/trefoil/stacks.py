@@ -16,17 +16,20 @@ TRAP = ("trap_common", "trap_paranoid", "trap_stubs")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
-def place(frame):
-    """File and line of a frame."""
-    sal = frame.find_sal()
-    if not sal.symtab:
-        return ""
-    name = sal.symtab.fullname()
+def file_name(symtab):
+    """A source file, relative to the repository or to the compiler's library."""
+    name = symtab.fullname()
     for start, instead in [(ROOT + "/", ""), ("/library/", "rust/")]:
         at = name.find(start)
         if at >= 0:
             name = instead + name[at + len(start) :]
-    return f" at {name}:{sal.line}"
+    return name
+
+
+def place(frame):
+    """File and line of a frame."""
+    sal = frame.find_sal()
+    return f" at {file_name(sal.symtab)}:{sal.line}" if sal.symtab else ""
 
 
 def without_types(name):

@@ -4,11 +4,13 @@
 //! - [`qemu`], [`guest`] and [`session`]: a machine, one that runs, and typing at it;
 //! - [`log`]: what its kernel says, with stacks in words;
 //! - [`preflight`]: what would keep it from booting, in words for people;
+//! - [`dumps`]: of domains that die, as the manifest asks for;
 //! - [`stacks`]: where a machine stands that says nothing any more;
 //! - [`second`]: which failed tests are tried again;
 //! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU.
 
 pub mod disk;
+pub mod dumps;
 pub mod guest;
 pub mod log;
 pub mod nbd;

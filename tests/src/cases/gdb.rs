@@ -12,6 +12,7 @@ use machine::stacks;
 use trefoil_gate::build;
 use trefoil_gate::tool;
 
+use super::guide::labelled;
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};
 
@@ -21,6 +22,7 @@ pub(super) const CASES: &[Case] = &[
     case("gdb-comes-late-and-finds-other-symbols", late),
     case("gdb-knows-domains-in-a-linux-process", in_a_process),
     case("gdb-opens-the-dump-of-a-dead-domain", dump),
+    case("gdb-opens-the-dump-that-a-manifest-asks-for", asked_for),
 ];
 
 /// Whether gdb is there. It is no part of what the system needs, so without it these tests say
@@ -399,4 +401,46 @@ fn dump(bench: &Bench<'_>) -> Result<()> {
         &stack(&text, " completions: blocked")?,
         &["virtio-blk 7: virtio_blk::completions at domains/drivers/virtio-blk/src/lib.rs:"],
     )
+}
+
+/// Runs what the guide says: of the domain with the line in its section there is a dump, and of
+/// another that dies there is none.
+fn asked_for(bench: &Bench<'_>) -> Result<()> {
+    if !has_gdb("gdb-opens-the-dump-that-a-manifest-asks-for") {
+        return Ok(());
+    }
+    let project = &bench.site.project;
+    let guide = fs::read_to_string(project.root.join("docs/guide/debugging.md"))?;
+    let manifest = fs::read_to_string(project.root.join("images/default.toml"))?;
+    let section = "[domain.ramfs]\n";
+    ensure!(manifest.contains(section), "there is no {section}");
+    let asking = format!("{section}{}", labelled(&guide, "toml dump"));
+    let file = bench.folder.join("dumps.toml");
+    fs::write(&file, manifest.replace(section, &asking))?;
+    let line = labelled(&guide, "sh dump");
+    let line = line.split('\'').nth(1).context("no line")?;
+    let mut command = bench.tool("run")?;
+    command
+        .args(["--no-disk", "--smp", "2", "--manifest"])
+        .arg(&file);
+    let output = command.args(["--exec", line]).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{:?} {errors}", output.status);
+    let dumped: Vec<&str> = errors
+        .lines()
+        .filter(|line| line.starts_with("dump: "))
+        .collect();
+    let dump = project.out.join("dumps/ramfs.dump");
+    ensure!(
+        dumped.len() == 1 && dumped[0].contains(&dump.display().to_string()),
+        "{errors}"
+    );
+    let program = tool::need("gdb", "gdb")?;
+    let mut command = stacks::reader(&program, &dump, &bench.site.built.kernel);
+    command.args(["-batch", "-ex", "backtrace"]);
+    let output = tool::captured(command.stdin(Stdio::null()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    let shown = labelled(&guide, "text dump-opened");
+    in_order(&lines, &shown.lines().collect::<Vec<_>>())
 }

@@ -72,6 +72,8 @@ pub struct Domain {
     pub pass: Vec<String>,
     /// What it may use.
     pub limits: Limits,
+    /// Whether whoever runs the machine gets a dump of what it had when it dies: `dump = "host"`.
+    pub dump: bool,
     /// The disk on whose demand it is started; `None`: at boot.
     pub disk: Option<String>,
     /// The line of its header.
@@ -332,6 +334,7 @@ fn domain(name: &str, section: &Section) -> Result<Domain, Error> {
         options: String::new(),
         pass: Vec::new(),
         limits: Limits::default(),
+        dump: false,
         disk: None,
         line: section.line,
     };
@@ -342,17 +345,29 @@ fn domain(name: &str, section: &Section) -> Result<Domain, Error> {
             "options" => domain.options = string(entry)?.to_owned(),
             "pass" => domain.pass = strings(entry)?.to_vec(),
             "limits" => domain.limits = limits(table(entry)?)?,
+            "dump" => domain.dump = dump(entry)?,
             _ => {
                 return Err(unknown(
                     entry,
                     &format!("[domain.{name}]"),
-                    "image, grants, options, pass, limits",
+                    "image, grants, options, pass, limits, dump",
                 ));
             }
         }
     }
     check_grants(&domain)?;
     Ok(domain)
+}
+
+/// Who gets a dump: so far there is one who can.
+fn dump(entry: &Entry) -> Result<bool, Error> {
+    match string(entry)? {
+        "host" => Ok(true),
+        other => Err(Error::new(
+            entry.line,
+            format!("a dump goes to the \"host\", and not to `{other}`"),
+        )),
+    }
 }
 
 /// Checks that the grants are not too many and that none comes twice.

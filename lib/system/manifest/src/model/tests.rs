@@ -101,6 +101,8 @@ fn refuses_what_is_unknown_or_of_the_wrong_kind() {
             2,
             "limits has no key `page`",
         ),
+        ("[domain.x]\ndump = true", 2, "expected a string"),
+        ("[domain.x]\ndump = \"disk\"", 2, "and not to `disk`"),
         ("[domain.x.limits]", 1, "stands before [domain.x]"),
         ("[domain.kernel]", 1, "not free"),
         ("[program.x]\nservice = [\"y\"]", 2, "it has services"),
@@ -111,6 +113,16 @@ fn refuses_what_is_unknown_or_of_the_wrong_kind() {
         assert_eq!(error.line, line, "{text}");
         assert!(error.message.contains(wanted), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_dump_is_for_the_domain_that_asks_and_its_copies() {
+    let text = "[domain.x]\n[domain.y]\ngrants = { d = \"x\" }\ndump = \"host\"\n\
+                [disk.a]\ndevice = \"x\"\nfiles = \"y\"\n[disk.b]\nlike = \"a\"";
+    let manifest = Manifest::parse(text).expect("right");
+    let dumped = manifest.domains.iter().filter(|domain| domain.dump);
+    let names: Vec<_> = dumped.map(|domain| domain.name.as_str()).collect();
+    assert_eq!(names, ["y", "y-b"]);
 }
 
 #[test]
