@@ -77,5 +77,5 @@ pub fn reader(kernel: &Path) -> Reader {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let root = here.canonicalize().unwrap_or(here);
     let folder = symbols::folder_of(kernel).unwrap_or_default();
-    Reader::new(&folder, kernel, &root)
+    symbols::reader(&folder, kernel, &root)
 }

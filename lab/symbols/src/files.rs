@@ -6,35 +6,37 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
+use stacktext::{Files, Named, Rule, Symbols};
 
 use crate::names::Names;
 use crate::table::Table;
 
 /// A file with symbols.
-pub struct File {
+pub struct DebugFile {
     /// Its functions and lines.
-    pub names: Names,
+    pub(crate) names: Names,
     /// How to get out of a function.
-    pub table: Table,
+    pub(crate) table: Table,
     /// The address of what the kernel counts offsets from.
-    pub start: u64,
+    pub(crate) start: u64,
 }
 
 /// All of them, as they are needed.
-pub struct Files {
+pub struct DebugFiles {
     folder: PathBuf,
     kernels: Vec<PathBuf>,
     root: PathBuf,
-    read: HashMap<Option<u64>, Result<File, String>>,
+    read: HashMap<Option<u64>, Result<DebugFile, String>>,
 }
 
 /// Files that are kernels, beside the one that was booted.
 const KERNELS: [&str; 3] = ["trefoil", "trefoil-testing", "hosted-core"];
 
-impl Files {
+impl DebugFiles {
+    /// Of a system that was built into `out` and boots `kernel`; `root`: where the sources lie.
     pub fn new(out: &Path, kernel: &Path, root: &Path) -> Self {
         let others = KERNELS.iter().map(|name| out.join(name));
-        Files {
+        DebugFiles {
             folder: out.join(crate::FOLDER),
             kernels: [kernel.to_path_buf()].into_iter().chain(others).collect(),
             root: root.to_path_buf(),
@@ -42,11 +44,33 @@ impl Files {
         }
     }
 
-    /// The file of this build; `None`: of the kernel that was booted.
-    ///
-    /// # Errors
-    /// Why there is none, in a few words.
-    pub fn get(&mut self, build: Option<u64>, is_kernel: bool) -> Result<&File, &str> {
+    fn image(&self, build: u64) -> Result<DebugFile> {
+        let path = self.folder.join(format!("{build:016x}"));
+        let bytes =
+            fs::read(path).map_err(|_| anyhow::anyhow!("no symbols of build {build:016x}"))?;
+        DebugFile::parse(&bytes, 0, &self.root)
+    }
+
+    fn kernel(&self, build: Option<u64>) -> Result<DebugFile> {
+        for path in &self.kernels {
+            let Ok(bytes) = fs::read(path) else { continue };
+            if let Ok((start, found)) = code_of(&bytes)
+                && build.is_none_or(|build| build == found)
+            {
+                return DebugFile::parse(&bytes, start, &self.root);
+            }
+        }
+        match build {
+            Some(build) => anyhow::bail!("no symbols of kernel {build:016x}"),
+            None => anyhow::bail!("no symbols of the kernel"),
+        }
+    }
+}
+
+impl Files for DebugFiles {
+    type File = DebugFile;
+
+    fn get(&mut self, build: Option<u64>, is_kernel: bool) -> Result<&DebugFile, &str> {
         if !self.read.contains_key(&build) {
             let found = match is_kernel {
                 true => self.kernel(build),
@@ -57,32 +81,21 @@ impl Files {
         }
         self.read[&build].as_ref().map_err(String::as_str)
     }
+}
 
-    fn image(&self, build: u64) -> Result<File> {
-        let path = self.folder.join(format!("{build:016x}"));
-        let bytes =
-            fs::read(path).map_err(|_| anyhow::anyhow!("no symbols of build {build:016x}"))?;
-        File::parse(&bytes, 0, &self.root)
+impl Symbols for DebugFile {
+    fn names(&self, offset: u64) -> Vec<Named> {
+        let address = self.start.checked_add(offset);
+        address.map_or_else(Vec::new, |address| self.names.at(address).to_vec())
     }
 
-    fn kernel(&self, build: Option<u64>) -> Result<File> {
-        for path in &self.kernels {
-            let Ok(bytes) = fs::read(path) else { continue };
-            if let Ok((start, found)) = code_of(&bytes)
-                && build.is_none_or(|build| build == found)
-            {
-                return File::parse(&bytes, start, &self.root);
-            }
-        }
-        match build {
-            Some(build) => anyhow::bail!("no symbols of kernel {build:016x}"),
-            None => anyhow::bail!("no symbols of the kernel"),
-        }
+    fn rule(&self, offset: u64) -> Option<Rule> {
+        self.table.rule(self.start.checked_add(offset)?)
     }
 }
 
-impl File {
-    fn parse(bytes: &[u8], start: u64, root: &Path) -> Result<File> {
+impl DebugFile {
+    pub(crate) fn parse(bytes: &[u8], start: u64, root: &Path) -> Result<DebugFile> {
         let file = object::File::parse(bytes)?;
         let section = |name: &str| {
             let found = file.section_by_name(name);
@@ -90,7 +103,7 @@ impl File {
             data.unwrap_or_default().into_owned()
         };
         ensure!(!section(".debug_info").is_empty(), "symbols were stripped");
-        Ok(File {
+        Ok(DebugFile {
             names: Names::new(&section, symbols(&file), root)?,
             table: Table::new(section(".debug_frame")),
             start,
@@ -112,7 +125,7 @@ fn symbols(file: &object::File<'_>) -> Vec<(u64, String)> {
 
 /// Where the code of a kernel starts, and its build, as the kernel says it: a hash of the words
 /// there.
-fn code_of(bytes: &[u8]) -> Result<(u64, u64)> {
+pub(crate) fn code_of(bytes: &[u8]) -> Result<(u64, u64)> {
     let file = object::File::parse(bytes)?;
     let symbol = |names: [&str; 2]| {
         let mut symbols = file.symbols();

@@ -2,32 +2,29 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use addr2line::Context;
 use anyhow::Result;
-use gimli::{Dwarf, EndianRcSlice, LittleEndian, SectionId};
+use gimli::{
+    DW_TAG_inlined_subroutine, DW_TAG_subprogram, Dwarf, EndianArcSlice, LittleEndian, SectionId,
+};
+use stacktext::Named;
 
-type Bytes = EndianRcSlice<LittleEndian>;
+type Bytes = EndianArcSlice<LittleEndian>;
 
 /// Functions and lines of one file.
 pub struct Names {
     context: Context<Bytes>,
+    dwarf: Arc<Dwarf<Bytes>>,
     /// Functions by address, in the order of those.
     symbols: Vec<(u64, String)>,
     root: PathBuf,
     /// What was asked for before.
     known: RefCell<HashMap<u64, Rc<[Named]>>>,
-}
-
-/// A function, of which another may be part that was inlined.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// Its name, without the types that it was made for.
-    pub function: String,
-    /// Its file, relative to the repository where it is from there, and its line.
-    pub place: Option<String>,
 }
 
 impl Names {
@@ -38,11 +35,13 @@ impl Names {
         root: &Path,
     ) -> Result<Names> {
         let load = |id: SectionId| {
-            let bytes: Rc<[u8]> = section(id.name()).into();
-            Ok::<_, gimli::Error>(EndianRcSlice::new(bytes, LittleEndian))
+            let bytes: Arc<[u8]> = section(id.name()).into();
+            Ok::<_, gimli::Error>(EndianArcSlice::new(bytes, LittleEndian))
         };
+        let dwarf = Arc::new(Dwarf::load(load)?);
         Ok(Names {
-            context: Context::from_dwarf(Dwarf::load(load)?)?,
+            context: Context::from_arc_dwarf(dwarf.clone())?,
+            dwarf,
             symbols,
             root: root.to_path_buf(),
             known: RefCell::default(),
@@ -59,7 +58,49 @@ impl Names {
         })
     }
 
-    fn look_up(&self, address: u64) -> Vec<Named> {
+    /// From the first function to the last one.
+    pub fn code(&self) -> Option<Range<u64>> {
+        let [first, last] = [self.symbols.first()?, self.symbols.last()?].map(|(at, _)| *at);
+        Some(first..last)
+    }
+
+    /// The addresses at which [`at`](Names::at) may begin to say something else, in order.
+    ///
+    /// # Errors
+    /// If the debug information is damaged.
+    pub fn places(&self) -> Result<Vec<u64>> {
+        let lines = self.context.find_location_range(0, u64::MAX)?;
+        let mut places: Vec<_> = lines
+            .flat_map(|(start, length, _)| [start, start.saturating_add(length)])
+            .collect();
+        places.extend(self.symbols.iter().map(|(at, _)| *at));
+        self.ends_of_functions(&mut places)?;
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
+    }
+
+    /// Where functions begin and end, and those that were inlined into them.
+    fn ends_of_functions(&self, places: &mut Vec<u64>) -> Result<()> {
+        let mut units = self.dwarf.units();
+        while let Some(header) = units.next()? {
+            let unit = self.dwarf.unit(header)?;
+            let mut entries = unit.entries();
+            while let Some((_, entry)) = entries.next_dfs()? {
+                if ![DW_TAG_subprogram, DW_TAG_inlined_subroutine].contains(&entry.tag()) {
+                    continue;
+                }
+                let mut ranges = self.dwarf.die_ranges(&unit, entry)?;
+                while let Some(range) = ranges.next()? {
+                    places.extend([range.begin, range.end]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`at`](Names::at), for who asks once.
+    pub fn look_up(&self, address: u64) -> Vec<Named> {
         let mut found = Vec::new();
         if let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() {
             while let Ok(Some(frame)) = frames.next() {

@@ -1,10 +1,16 @@
 //! From one frame to its caller, by the unwind tables that the compiler writes for each function.
 
-use std::fmt;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
-use crate::files::Files;
 use crate::note::{Note, Target};
-use crate::table::{Step, WORD};
+use crate::rule::Step;
+use crate::{Files, Symbols};
+
+/// Bytes between a return address and where the caller's stack begins.
+const WORD: u64 = 8;
 
 /// Most frames that are told of a stack.
 const MOST_FRAMES: usize = 200;
@@ -38,7 +44,7 @@ impl Step {
 }
 
 /// A stack in words, the innermost frame first.
-pub fn lines(note: &Note, files: &mut Files) -> Vec<String> {
+pub(crate) fn lines(note: &Note, files: &mut impl Files) -> Vec<String> {
     let frames = frames(note, files);
     let died = frames[way_out(&frames)..].iter().enumerate();
     let mut lines: Vec<_> = died
@@ -51,7 +57,7 @@ pub fn lines(note: &Note, files: &mut Files) -> Vec<String> {
 }
 
 /// The frames of a stack, the innermost first.
-pub fn frames(note: &Note, files: &mut Files) -> Vec<Frame> {
+pub(crate) fn frames(note: &Note, files: &mut impl Files) -> Vec<Frame> {
     let mut told = Teller {
         note,
         files,
@@ -112,13 +118,13 @@ const ENDING: [&str; 3] = [
 /// Among so many of the innermost frames is the panic, if there is one.
 const DEEPEST_PANIC: usize = 12;
 
-struct Teller<'a> {
+struct Teller<'a, F> {
     note: &'a Note,
-    files: &'a mut Files,
+    files: &'a mut F,
     frames: Vec<Frame>,
 }
 
-impl<'a> Teller<'a> {
+impl<'a, F: Files> Teller<'a, F> {
     /// The frames of one part, up to the call that the next one made.
     fn part(&mut self, number: usize) {
         let part = self.note.parts[number];
@@ -231,8 +237,8 @@ impl<'a> Teller<'a> {
         };
         let (_, build) = self.image(domain)?;
         let file = self.files.get(build, domain == 0).ok()?;
-        let address = file.start.checked_add(place.inside(offset))?;
-        file.table.step(address, place.sp, place.bp, saved)
+        let rule = file.rule(place.inside(offset))?;
+        rule.step(place.sp, place.bp, saved)
     }
 
     /// Tells of one frame; how to get to its caller, or `None` if nobody knows.
@@ -250,7 +256,7 @@ impl<'a> Teller<'a> {
                 return None;
             }
         };
-        let named = file.names.at(file.start.checked_add(place.inside(offset))?);
+        let named = file.names(place.inside(offset));
         let all = named.len();
         for (number, named) in named.iter().enumerate() {
             let place = named.place.as_ref().map(|place| format!("at {place}"));

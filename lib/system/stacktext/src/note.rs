@@ -1,6 +1,8 @@
 //! The lines of a note.
 
-use std::collections::{BTreeMap, HashMap};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// What a word points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub struct Part {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     /// Names and builds, by number.
-    pub images: HashMap<u64, (String, u64)>,
+    pub images: BTreeMap<u64, (String, u64)>,
     /// The innermost first.
     pub parts: Vec<Part>,
     /// Words of the stack, by their places.
