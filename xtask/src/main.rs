@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use lab::{bench, cuts, faults, fuzz, hosted, model, sanitize, steps, storms};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, guard, setup, signer, tool};
-use xtask::{backtrace, check, demo, doc, example, profile, run, tcb, test, trace};
+use xtask::{backtrace, check, demo, doc, example, profile, run, symbols, tcb, test, trace};
 
 /// Builds, runs, tests, checks and measures Trefoil
 #[derive(Parser)]
@@ -80,6 +80,8 @@ enum Task {
     Profile(profile::Options),
     /// Print a kernel log that was kept, with the stacks of domains that died in words
     Backtrace(backtrace::Options),
+    /// Put symbols on a disk, for `dmesg -b` inside the system
+    Symbols(symbols::Options),
     /// Write the manual of the interfaces and the documentation of the crates as pages
     Doc,
     /// The interface compiler: `cargo xtask idlc help`
@@ -138,6 +140,7 @@ fn execute(project: &Project, task: Task) -> Result<i32> {
         Task::Host(options) => hosted::host(project, &options),
         Task::Profile(options) => profile::profile(project, &options),
         Task::Backtrace(options) => backtrace::backtrace(project, &options).map(|()| 0),
+        Task::Symbols(options) => symbols::symbols(project, &options).map(|()| 0),
         Task::Doc => doc::doc(project).map(|()| 0),
         Task::Idlc { arguments } => doc::idlc(project, &arguments),
         Task::Demo => demo::demo(project),

@@ -160,7 +160,7 @@ pub fn make_with(root: &Path, disk: &Path, size: &str, options: &[&str]) -> Resu
 
 /// Makes the file system on `disk` clean: a machine that was killed may have left a journal to be
 /// replayed, or where there is none, blocks that belong to nobody.
-fn repair(disk: &Path) -> Result<()> {
+pub(crate) fn repair(disk: &Path) -> Result<()> {
     // Status 1 means "repaired".
     let repaired = tool::captured(
         Command::new(tool::need("e2fsck", "e2fsprogs")?)
@@ -176,17 +176,18 @@ fn repair(disk: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether there is a folder `path` on the image. debugfs makes a second one of the same name
+/// without complaint.
+pub(crate) fn is_folder(disk: &Path, path: &str) -> Result<bool> {
+    let mut command = Command::new(tool::need("debugfs", "e2fsprogs")?);
+    let found = tool::captured(command.args(["-R", &format!("stat {path}")]).arg(disk))?;
+    Ok(String::from_utf8_lossy(&found.stdout).contains("Type: directory"))
+}
+
 /// Replaces the programs in `/bin` of the image by those in `programs`.
 fn refresh(disk: &Path, programs: &Path) -> Result<()> {
     repair(disk)?;
-    // debugfs makes a second folder of the same name without complaint.
-    let bin = tool::captured(
-        Command::new(tool::need("debugfs", "e2fsprogs")?)
-            .args(["-R", "stat /bin"])
-            .arg(disk),
-    )?;
-    let is_there = String::from_utf8_lossy(&bin.stdout).contains("Type: directory");
-    let mut script = String::from(if is_there {
+    let mut script = String::from(if is_folder(disk, "/bin")? {
         "cd /bin\n"
     } else {
         "mkdir /bin\ncd /bin\n"

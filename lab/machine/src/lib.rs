@@ -7,6 +7,7 @@
 //! - [`dumps`]: of domains that die, as the manifest asks for;
 //! - [`stacks`]: where a machine stands that says nothing any more;
 //! - [`second`]: which failed tests are tried again;
+//! - [`tables`]: symbols for the system's own disk;
 //! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU.
 
 pub mod disk;
@@ -19,3 +20,4 @@ pub mod qemu;
 pub mod second;
 pub mod session;
 pub mod stacks;
+pub mod tables;

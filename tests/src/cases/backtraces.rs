@@ -2,6 +2,7 @@
 //! die, is tested by the prober's `backtrace-*`; here is the system around that.
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,9 @@ use anyhow::{Context, Result, ensure};
 use lab::gdb::{Action, Gdb};
 use lab::steps::symbols::Symbols;
 use machine::session::Session;
+use machine::{disk, tables};
 
+use super::guide::labelled;
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};
 
@@ -19,6 +22,8 @@ pub(super) const CASES: &[Case] = &[
     case("backtrace-without-symbols-says-so", without_symbols),
     case("backtrace-of-a-kernel-that-panics", of_the_kernel),
     case("backtrace-of-a-log-that-was-kept", kept),
+    case("backtrace-inside-says-what-the-host-says", inside),
+    case("backtrace-tables-say-what-the-compiler-wrote", agree),
 ];
 
 /// The frames in a log: what stands behind their numbers.
@@ -166,5 +171,104 @@ fn of_the_kernel(bench: &Bench<'_>) -> Result<()> {
     // The other one was idle, or in a domain's code.
     let other = panic.contains("in the code of a domain") || panic.matches("#0 ").count() == 2;
     ensure!(other, "one processor says nothing:\n{panic}");
+    Ok(())
+}
+
+/// What takes part when the shell's `ls` meets a dead file system.
+const TAKES_PART: [&str; 5] = ["ext2", "vfs-shadow", "rv6", "sh", "ls"];
+
+/// The line of the guide, on a disk with symbols: `dmesg -b` tells each frame as the host does.
+/// Then with symbols that are not right.
+fn inside(bench: &Bench<'_>) -> Result<()> {
+    let (project, kernel) = (&bench.site.project, &bench.site.built.kernel);
+    let folder = bench.folder.join("tables");
+    let made = tables::make(project, kernel, &TAKES_PART.map(String::from), &folder)?;
+    let guide = fs::read_to_string(project.root.join("docs/guide/debugging.md"))?;
+    let line = labelled(&guide, "text backtrace-inside");
+    let line = line.trim().strip_prefix("$ ").context("no prompt")?;
+    let disk = bench.disk()?;
+    tables::put(&disk, &folder, &made)?;
+    let answer = bench.exec(&disk, line)?.status(0)?;
+    let (told, by_host) = (frames(&answer.stdout), frames(&answer.log));
+    in_order(&told, &["ext2: domain_rt::crash at runtime/src/lib.rs:"])?;
+    ensure!(
+        told == by_host && told.len() > 20,
+        "inside:\n{}\non the host:\n{}",
+        told.join("\n"),
+        by_host.join("\n")
+    );
+    // What is no stack is as it was, and nothing is lost.
+    ensure!(!answer.stdout.contains("] stack "), "{}", answer.stdout);
+    let died = answer.stdout.matches("crashed in").count();
+    ensure!(died == 1, "{}", answer.stdout);
+    wrong_inside(bench, &disk, &folder, &made)?;
+    does_not_fit(bench, &folder, &made)
+}
+
+/// Symbols of another build, damaged ones, and none: said, and no harm done.
+fn wrong_inside(
+    bench: &Bench<'_>,
+    disk: &Path,
+    folder: &Path,
+    made: &[symbols::Made],
+) -> Result<()> {
+    let name = |of: &str| {
+        let found = made.iter().find(|table| table.of == of);
+        found.map(|table| table.name.clone()).context("not made")
+    };
+    let (ext2, vfs, rv6) = (name("ext2")?, name("vfs-shadow")?, name("rv6")?);
+    let mut changed = made.to_vec();
+    changed.retain(|table| !["sh", "ls"].contains(&table.of.as_str()));
+    fs::copy(folder.join(&ext2), folder.join(&vfs))?;
+    let whole = fs::read(folder.join(&rv6))?;
+    fs::write(folder.join(&rv6), &whole[..whole.len() / 2])?;
+    // Newer ones take the place of those that are there.
+    tables::put(disk, folder, &changed)?;
+    let line = "ls /lib/symbols | wc -l; crash ext2; ls / > /dev/null; sleep 1; dmesg -b; echo NONE; dmesg -s /none";
+    let answer = bench.exec(disk, line)?.status(0)?;
+    let (some, none) = answer.stdout.split_once("NONE").context("no end")?;
+    for wanted in [
+        format!("{}\n", changed.len()),
+        "ext2: domain_rt::crash at runtime/src/lib.rs:".into(),
+        format!("(symbols of build {ext2}, not {vfs})"),
+        format!("(the symbols of build {rv6} are damaged)"),
+        "(no symbols of build ".into(),
+    ] {
+        ensure!(some.contains(&wanted), "no {wanted} in {some}");
+    }
+    ensure!(none.contains("(no symbols of kernel "), "{none}");
+    Ok(())
+}
+
+/// A disk that is full is said to be, and so is an image that is not there.
+fn does_not_fit(bench: &Bench<'_>, folder: &Path, made: &[symbols::Made]) -> Result<()> {
+    let (root, full) = (bench.folder.join("root"), bench.folder.join("full"));
+    fs::create_dir_all(&root)?;
+    disk::make(&root, &full, "200K")?;
+    let error = tables::put(&full, folder, made).err();
+    let error = error.context("it fits")?.to_string();
+    ensure!(error.contains("do not fit"), "{error}");
+    let (project, kernel) = (&bench.site.project, &bench.site.built.kernel);
+    let none = tables::make(project, kernel, &["nobody".into()], folder);
+    let error = none.err().context("it is there")?.to_string();
+    ensure!(error.contains("no image `nobody`"), "{error}");
+    Ok(())
+}
+
+/// Bytes of code between two that are compared.
+const STRIDE: usize = 97;
+
+/// At each place a table says what the debug information and the unwind tables say.
+fn agree(bench: &Bench<'_>) -> Result<()> {
+    let project = &bench.site.project;
+    let kernel = fs::read(&bench.site.built.kernel)?;
+    let differs = symbols::differs(&kernel, None, &project.root, STRIDE)?;
+    ensure!(differs.is_none(), "the kernel: at {differs:x?}");
+    let kept = fs::read_dir(project.out.join(symbols::FOLDER))?;
+    for file in kept.take(2) {
+        let file = file?.path();
+        let differs = symbols::differs(&fs::read(&file)?, Some(0), &project.root, STRIDE)?;
+        ensure!(differs.is_none(), "{}: at {differs:x?}", file.display());
+    }
     Ok(())
 }
