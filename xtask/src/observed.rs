@@ -33,6 +33,10 @@ pub struct Observed {
     /// End the system after so many seconds, with status 124
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub timeout: u64,
+    /// Domains in a Linux process in place of the system; behind `--` stands what `cargo xtask
+    /// host` is given, such as `run domains/prober domains/victim`
+    #[arg(long, conflicts_with_all = ["processors", "disk", "no_disk", "memory", "kvm", "manifest", "timeout"])]
+    pub hosted: bool,
     /// The shell line to run, behind `--`
     #[arg(last = true, value_name = "LINE")]
     pub line: Vec<String>,

@@ -2,11 +2,12 @@
 //! says in which functions the time went: of the kernel, of all domains and programs.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use lab::profile::{Profile, Sampler, profiled};
+use lab::hosted;
+use lab::profile::{Profile, Sample, Sampler, profiled};
 use machine::log;
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
@@ -22,7 +23,7 @@ pub struct Options {
     pub output: Option<PathBuf>,
     /// Have the machine's clock count instructions, one to a nanosecond: slower, and what is
     /// measured does not depend on the host
-    #[arg(long, conflicts_with = "kvm")]
+    #[arg(long, conflicts_with_all = ["kvm", "hosted"])]
     pub icount: bool,
     /// The line, and where it runs.
     #[command(flatten)]
@@ -47,9 +48,41 @@ pub fn profile(project: &Project, options: &Options) -> Result<i32> {
     let file = options.output.clone().unwrap_or_else(usual);
     // Now, and not after the line has run.
     fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
+    let (status, samples, kernel) = match options.observed.hosted {
+        true => {
+            let (status, samples) = hosted::watched(
+                project,
+                "--profiled",
+                &options.observed.line,
+                Sampler::of_process,
+                Sampler::end,
+            )?;
+            (status, samples, hosted::core_file(project))
+        }
+        false => booted(project, options, &line, &file)?,
+    };
+    if samples.is_empty() {
+        bail!(
+            "nothing was sampled: the line was over within a tick, or `calls profiled` did not run; see above"
+        );
+    }
+    let profile = Profile::of(&samples, &mut log::reader(&kernel));
+    fs::write(&file, profile.text())?;
+    eprint!("{}", told(&profile, options.icount));
+    eprintln!("    {}", file.display());
+    Ok(status)
+}
+
+/// Boots the system to run `line`: its status, what was sampled meanwhile, and its kernel.
+fn booted(
+    project: &Project,
+    options: &Options,
+    line: &str,
+    file: &Path,
+) -> Result<(i32, Vec<Sample>, PathBuf)> {
     let bytes = options.observed.bytes()?;
     let mut started = None;
-    let boot = options.observed.boot(profiled(&line));
+    let boot = options.observed.boot(profiled(line));
     let status = run::run_with(project, &boot, |machine| {
         let sampler = Sampler::start(&machine.kernel, bytes, &project.out)?;
         machine.memory_file = Some(sampler.file().to_path_buf());
@@ -63,17 +96,7 @@ pub fn profile(project: &Project, options: &Options) -> Result<i32> {
         Ok(())
     })?;
     let (sampler, kernel) = started.context("the machine was started")?;
-    let samples = sampler.end()?;
-    if samples.is_empty() {
-        bail!(
-            "nothing was sampled: the line was over within a tick, or `calls profiled` did not run; see above"
-        );
-    }
-    let profile = Profile::of(&samples, &mut log::reader(&kernel));
-    fs::write(&file, profile.text())?;
-    eprint!("{}", told(&profile, options.icount));
-    eprintln!("    {}", file.display());
-    Ok(status)
+    Ok((status, sampler.end()?, kernel))
 }
 
 /// What there is to see, for people.

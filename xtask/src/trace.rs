@@ -1,10 +1,11 @@
 //! `cargo xtask trace -- LINE`: boots the system, runs a shell line as `run --exec` does, and
 //! writes a time line of what all domains did meanwhile.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use lab::hosted;
 use lab::trace::{FILES, MarkKind, Recorder, Recording, Timeline, listing, traced, write};
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
@@ -38,23 +39,16 @@ pub fn trace(project: &Project, options: &Options) -> Result<i32> {
     // Now, and not after the line has run.
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let bytes = options.observed.bytes()?;
-    let mut recorder = None;
-    let status = run::run_with(project, &options.observed.boot(traced(&line)), |machine| {
-        let new = Recorder::start(&machine.kernel, bytes, &project.out)?;
-        machine.memory_file = Some(new.file().to_path_buf());
-        // Of its own, so that several may run at once.
-        machine.log = folder.join("kernel.log");
-        machine.errors = folder.join("errors");
-        machine.meeting = None;
-        recorder = Some(new);
-        tool::step(format!(
-            "running `{line}` on {} processors",
-            machine.processors
-        ));
-        Ok(())
-    })?;
-    let recording = recorder.context("the machine was started")?.end()?;
+    let (status, recording) = match options.observed.hosted {
+        true => hosted::watched(
+            project,
+            "--traced",
+            &options.observed.line,
+            Recorder::of_process,
+            Recorder::end,
+        )?,
+        false => booted(project, options, &line, &folder)?,
+    };
     if recording.events.is_empty() {
         bail!("nothing was traced: `calls traced` did not run; see above");
     }
@@ -69,6 +63,32 @@ pub fn trace(project: &Project, options: &Options) -> Result<i32> {
         eprint!("{}", listing::of(&timeline, name)?);
     }
     Ok(status)
+}
+
+/// Boots the system to run `line`: its status, and what was noted meanwhile.
+fn booted(
+    project: &Project,
+    options: &Options,
+    line: &str,
+    folder: &Path,
+) -> Result<(i32, Recording)> {
+    let bytes = options.observed.bytes()?;
+    let mut recorder = None;
+    let status = run::run_with(project, &options.observed.boot(traced(line)), |machine| {
+        let new = Recorder::start(&machine.kernel, bytes, &project.out)?;
+        machine.memory_file = Some(new.file().to_path_buf());
+        // Of its own, so that several may run at once.
+        machine.log = folder.join("kernel.log");
+        machine.errors = folder.join("errors");
+        machine.meeting = None;
+        recorder = Some(new);
+        tool::step(format!(
+            "running `{line}` on {} processors",
+            machine.processors
+        ));
+        Ok(())
+    })?;
+    Ok((status, recorder.context("the machine was started")?.end()?))
 }
 
 /// What there is to see, for people.

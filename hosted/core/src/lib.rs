@@ -9,7 +9,7 @@
 use interfaces::CrashReason;
 
 /// Changes whenever one of the structures here does.
-pub const VERSION: u64 = 10;
+pub const VERSION: u64 = 11;
 
 /// `deadline` of [`Host::wait`] that means: none.
 pub const NO_DEADLINE: u64 = u64::MAX;
@@ -51,6 +51,13 @@ pub const REFUSED: u32 = 2;
 pub const NO_MEMORY: u32 = 3;
 /// [`Core::plug_call`] and its like: the text says why it is not done.
 pub const FAILED: u32 = 4;
+
+/// [`Host::watch`]: nobody looks in from outside.
+pub const UNWATCHED: u32 = 0;
+/// [`Host::watch`]: calls, deaths and starts are taken.
+pub const TRACED: u32 = 1;
+/// [`Host::watch`]: stacks are taken at the ticks.
+pub const PROFILED: u32 = 2;
 
 /// [`Host::step`]: the thread stands still after the number of instructions.
 pub const REACHED: u32 = 1;
@@ -216,6 +223,8 @@ pub struct Host {
     pub figure: unsafe extern "C" fn(figure: usize),
     /// 1 to keep log lines to the ring, 0 to print them, too.
     pub quiet: extern "C" fn() -> u32,
+    /// What another process takes out of this one's memory: [`TRACED`] and its like.
+    pub watch: extern "C" fn() -> u32,
 }
 
 /// What the launcher may ask of the core. Every function is called on a thread whose GS register

@@ -1,11 +1,14 @@
 //! Starts the first domain, with the core's services that it wants by name.
 
-use crate::host::bytes;
+use crate::host::{bytes, host};
 use crate::machine::{file, service};
-use abi::RVec;
 use abi::image::PORT_OFFER;
+use abi::{RVec, RpcResult};
 use alloc::format;
 use alloc::string::String;
+use hosted_core::{PROFILED, TRACED};
+use interfaces::Counting;
+use isolation::call::count;
 use isolation::domain::Limits;
 use isolation::domain::group::GroupSpec;
 use isolation::load::loader::{self, Instance, MOST_GRANTS, Prepared};
@@ -18,7 +21,13 @@ use isolation::{Reason, klog};
 pub unsafe extern "C" fn run(options: usize, len: usize) -> u32 {
     // SAFETY: by the caller's duty.
     let options = unsafe { bytes(options, len) };
-    isolation::call::thread::with_root(|| match start_first(options) {
+    let counted = |why| format!("nothing is noted: {why}");
+    let started = || {
+        watched()
+            .map_err(counted)
+            .and_then(|()| start_first(options))
+    };
+    isolation::call::thread::with_root(|| match started() {
         Ok(instance) => {
             // The core's own thread is never interrupted.
             let _ = instance.block.wait_gone();
@@ -29,6 +38,15 @@ pub unsafe extern "C" fn run(options: usize, len: usize) -> u32 {
             1
         }
     })
+}
+
+/// Notes what somebody outside wants to see.
+fn watched() -> RpcResult<()> {
+    match (host().watch)() {
+        TRACED => count::set(Counting::Traced),
+        PROFILED => count::set(Counting::Profiled),
+        _ => Ok(()),
+    }
 }
 
 fn start_first(options: &[u8]) -> Result<Instance, String> {

@@ -1,7 +1,7 @@
 //! Loads the core and gives it its functions.
 
 use crate::memory::{self, PAGE};
-use crate::{signals, threads};
+use crate::{signals, threads, watch};
 use anyhow::{Context, Result, anyhow, bail};
 use hosted_core::{Core, Figure, File, Host, READ, READ_EXECUTE, READ_WRITE, VERSION};
 use isolation::load::elf::Elf;
@@ -83,6 +83,7 @@ pub fn load(image: &[u8], options: Options) -> Result<()> {
     let elf = Elf::parse(image).map_err(|what| anyhow!("the core: {what}"))?;
     let start = place(&elf)?;
     core_is_placed(start);
+    watch::placed(start)?;
     let mut core = MaybeUninit::<Core>::uninit();
     signals::install();
     threads::now();
@@ -206,6 +207,7 @@ static HOST: Host = Host {
     file,
     figure,
     quiet,
+    watch: watch::wanted,
 };
 
 extern "C" fn heap_take(bytes: usize, alignment: usize) -> usize {
@@ -268,6 +270,7 @@ pub extern "C" fn processor_time(which: u32) -> u64 {
 }
 
 extern "C" fn exit(status: u32) -> ! {
+    watch::ends();
     // SAFETY: ends the process without running destructors, which other threads may still rely on.
     unsafe { libc::_exit(status as i32) }
 }

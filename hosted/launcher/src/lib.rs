@@ -9,7 +9,8 @@
 //! - [`plug`]: plug-ins for Linux programs;
 //! - [`threads`]: blocks behind GS, waiting, stopping the world;
 //! - [`signals`]: faults, ticks, standing still; `step`: that, after an exact number of
-//!   instructions.
+//!   instructions;
+//! - [`watch`]: somebody who looks in from outside.
 
 pub mod launch;
 pub mod memory;
@@ -17,6 +18,7 @@ pub mod plug;
 pub mod signals;
 mod step;
 pub mod threads;
+pub mod watch;
 
 /// Ends the process because going on would break a promise.
 pub fn abort(why: &str) -> ! {

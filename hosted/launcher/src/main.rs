@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use hosted::launch::{self, Given, Options};
+use hosted::watch::{self, What};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,6 +31,10 @@ TREFOIL_OUT says. An image may also be the path of a file.
     --quiet          keep log lines to the ring
     --verbose        print them also where that is not usual
     --json           print figures as a JSON array
+    --traced FILE    with run: note calls, deaths and starts for whoever looks into the
+                     process, and wait at the end until FILE, which says where the
+                     core is, is gone (cargo xtask trace --hosted does that)
+    --profiled FILE  the same for stacks at ticks (cargo xtask profile --hosted)
     --cpu N          where benchmarks run (the last processor)
 ";
 
@@ -77,6 +82,8 @@ fn parse(words: Vec<String>) -> Result<Arguments> {
         match word.as_str() {
             "--options" => arguments.options = value()?,
             "--memory" => arguments.memory = value()?.parse().context("--memory")?,
+            "--traced" => watch::begin(What::Calls, value()?.into()),
+            "--profiled" => watch::begin(What::Stacks, value()?.into()),
             "--cpu" => arguments.cpu = Some(value()?.parse().context("--cpu")?),
             "--quiet" => arguments.quiet = true,
             "--verbose" => arguments.verbose = true,
@@ -95,7 +102,9 @@ fn execute(arguments: &Arguments) -> Result<u32> {
             load(arguments, &arguments.words, arguments.quiet)?;
             let (start, len) = (arguments.options.as_ptr() as usize, arguments.options.len());
             // SAFETY: the options live until the call returns.
-            launch::on_thread(|| unsafe { (launch::core().run)(start, len) })
+            let status = launch::on_thread(|| unsafe { (launch::core().run)(start, len) });
+            watch::ends();
+            status
         }
         "steps" => {
             load(arguments, &["domains/victim".into()], !arguments.verbose)?;

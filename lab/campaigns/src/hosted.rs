@@ -7,12 +7,15 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use crate::backtraces;
+use crate::trace::Process;
 use machine::{log, stacks};
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, confine, keys, packages, setup, signer, stamp, tool};
@@ -119,6 +122,65 @@ pub fn host(project: &Project, options: &Options) -> Result<i32> {
         copy_log(project, log);
     }
     Ok(child.wait()?.code().unwrap_or(1))
+}
+
+/// Runs the launcher with `arguments`, of which the first is `run`, while `look` takes what
+/// `option` has it note; `take` is called when all is over, and the process still there. Its
+/// status, and what was taken.
+///
+/// # Errors
+/// If it cannot be built or started, or nobody may look into it.
+pub fn watched<L, T>(
+    project: &Project,
+    option: &str,
+    arguments: &[String],
+    look: impl FnOnce(&Process, &Path) -> Result<L>,
+    take: impl FnOnce(L) -> Result<T>,
+) -> Result<(i32, T)> {
+    let Some(("run", rest)) = arguments
+        .split_first()
+        .map(|(it, rest)| (it.as_str(), rest))
+    else {
+        let text = "behind `--` stands what `cargo xtask host` is given: run domains/NAME...";
+        anyhow::bail!(tool::UsageError(text.into()));
+    };
+    let built = build(project)?;
+    let file = project.out.join(format!("watched-{}", std::process::id()));
+    let _ = fs::remove_file(&file);
+    let mut command = launcher(project, &built);
+    command.args(["run", option]).arg(&file).args(rest);
+    command.stderr(Stdio::piped());
+    let mut child = command.spawn().context("the launcher does not start")?;
+    let (log, here) = (child.stderr.take(), project.clone());
+    let log = thread::spawn(move || log.map(|log| copy_log(&here, log)));
+    let looked = said(&file, &mut child, 1)?.map(|core| {
+        let id = child.id();
+        let looker = look(&Process { id, core }, &core_file(project))?;
+        said(&file, &mut child, 2)?;
+        take(looker)
+    });
+    // It waits for that.
+    let _ = fs::remove_file(&file);
+    let status = child.wait()?.code().unwrap_or(1);
+    let _ = log.join();
+    let taken = looked.context("the launcher ended before its core was there; see above")??;
+    Ok((status, taken))
+}
+
+/// Waits until `file` has so many lines, or the process has ended; the number in its first.
+fn said(file: &Path, child: &mut Child, lines: usize) -> Result<Option<u64>> {
+    loop {
+        // It is not there at first.
+        let text = fs::read_to_string(file).unwrap_or_default();
+        if text.matches('\n').count() >= lines {
+            let first = text.lines().next().unwrap_or_default();
+            return Ok(Some(u64::from_str_radix(first, 16)?));
+        }
+        if child.try_wait()?.is_some() {
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Copies the core's log to our standard error, with stacks in words.

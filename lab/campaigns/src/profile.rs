@@ -22,7 +22,7 @@ use object::{Object, ObjectSymbol};
 use symbols::note::{self, Target};
 use symbols::{Frame, Reader};
 
-use crate::trace::memory::{DIRECT_MAP, KERNEL_BASE, Memory, memory_file};
+use crate::trace::memory::{KERNEL_BASE, Memory, Process, memory_file};
 
 /// Between two looks. A ring is full after more than a second of one processor.
 const INTERVAL: Duration = Duration::from_millis(5);
@@ -59,8 +59,27 @@ impl Sampler {
     /// If the kernel has no ring for samples, or the file cannot be made.
     pub fn start(kernel: &Path, bytes: u64, folder: &Path) -> Result<Self> {
         let (ring, text) = places(kernel)?;
+        let ring = ring
+            .checked_sub(KERNEL_BASE)
+            .context("the ring is the kernel's")?;
         let file = memory_file(folder, bytes);
         let memory = Memory::new(&file, bytes)?;
+        Ok(Self::follow(memory, ring, text, file))
+    }
+
+    /// Begins to look into the memory of `process`, which runs `core`.
+    ///
+    /// # Errors
+    /// If the core has no ring for samples, or nobody may look into the process.
+    pub fn of_process(process: &Process, core: &Path) -> Result<Self> {
+        let (ring, text) = places(core)?;
+        let at = |address: u64| address.wrapping_add(process.core);
+        let memory = Memory::of(process)?;
+        let text = at(text.start)..at(text.end);
+        Ok(Self::follow(memory, at(ring), text, PathBuf::new()))
+    }
+
+    fn follow(memory: Memory, ring: u64, text: std::ops::Range<u64>, file: PathBuf) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = is_over.clone();
         let follow = move || {
@@ -74,18 +93,22 @@ impl Sampler {
             loop {
                 // Before the last look, so that nothing comes after that.
                 let was_over = over.load(Ordering::Acquire);
-                samples.look()?;
+                match samples.look() {
+                    // A process that was ended has taken its memory along.
+                    Err(_) if !samples.memory.is_machine() => return Ok(samples.taken),
+                    looked => looked?,
+                }
                 if was_over {
                     return Ok(samples.taken);
                 }
                 thread::sleep(INTERVAL);
             }
         };
-        Ok(Sampler {
+        Sampler {
             file,
             is_over,
             thread: Some(thread::spawn(follow)),
-        })
+        }
     }
 
     /// The file for [`memory_file`](machine::qemu::Machine::memory_file).
@@ -115,21 +138,22 @@ impl Drop for Sampler {
     }
 }
 
-/// Where in physical memory the kernel says where its ring is, and the addresses of its code.
+/// Where by its own file the kernel says where its ring is, and the addresses of its code.
 fn places(kernel: &Path) -> Result<(u64, std::ops::Range<u64>)> {
     let data = fs::read(kernel).with_context(|| kernel.display().to_string())?;
     let file = object::File::parse(&*data)?;
     let find = |part: &str| {
         let mut symbols = file.symbols();
-        let symbol = symbols.find(|symbol| symbol.name().is_ok_and(|name| name.contains(part)));
+        // Names of Rust have more around them; those of the linker are whole.
+        let is_it = |name: &str| name == part || name.starts_with("_R") && name.contains(part);
+        let symbol = symbols.find(|symbol| symbol.name().is_ok_and(is_it));
         let symbol = symbol.with_context(|| format!("{} has no {part}", kernel.display()));
         symbol.map(|symbol| symbol.address())
     };
-    let ring = find("isolation4call5stack4RING")?;
-    let ring = ring
-        .checked_sub(KERNEL_BASE)
-        .context("the ring is the kernel's")?;
-    Ok((ring, find("__text_start")?..find("__text_end")?))
+    let either = |bare, hosted| find(bare).or_else(|_| find(hosted));
+    let start = either("__text_start", "__executable_start")?;
+    let end = either("__text_end", "etext")?;
+    Ok((find("isolation4call5stack4RING")?, start..end))
 }
 
 struct Samples {
@@ -144,7 +168,7 @@ struct Samples {
 impl Samples {
     fn look(&mut self) -> io::Result<()> {
         let ring = self.memory.word(self.ring)?;
-        let Some(ring) = ring.checked_sub(DIRECT_MAP) else {
+        let Some(ring) = self.memory.behind(ring) else {
             return Ok(());
         };
         for index in 0..SAMPLES {

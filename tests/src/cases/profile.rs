@@ -14,6 +14,7 @@ pub(super) const CASES: &[Case] = &[
     case("profile-of-two-runs-is-the-same", twice),
     case("profile-shows-domains-under-a-program", domains),
     case("profile-refuses-what-it-cannot-do", refused),
+    case("profile-of-a-linux-process", in_a_process),
 ];
 
 /// `cargo xtask profile` with these words.
@@ -125,5 +126,29 @@ fn refused(bench: &Bench<'_>) -> Result<()> {
         "{}",
         text(&help.stdout)
     );
+    Ok(())
+}
+
+/// The guide's other line: a domain that spins is met where it does, behind those that called it.
+fn in_a_process(bench: &Bench<'_>) -> Result<()> {
+    let guide = fs::read_to_string(bench.site.project.root.join("docs/guide/debugging.md"))?;
+    let block = labelled(&guide, "sh trace-hosted");
+    let line = block.lines().nth(1).unwrap_or_default();
+    let words = line.strip_prefix("cargo xtask profile ");
+    let words = words.context("no line")?;
+    let file = bench.folder.join("hosted.folded");
+    let mut command = bench.tool("profile")?;
+    command.arg("-o").arg(&file).args(words.split(' '));
+    let output = command.output()?;
+    let errors = text(&output.stderr);
+    ensure!(output.status.success(), "{:?} {errors}", output.status);
+    let all = fs::read_to_string(&file)?;
+    let spins = |stack: &str| {
+        let places = ["prober: ", "forwarder: ", "victim: victim::Rogue::harm"];
+        let places = places.map(|name| stack.find(name));
+        places.iter().all(Option::is_some) && places.is_sorted()
+    };
+    let found = folded(&file)?.iter().any(|(stack, _)| spins(stack));
+    ensure!(found, "no way into the victim in\n{all}");
     Ok(())
 }

@@ -20,6 +20,7 @@ pub(super) const CASES: &[Case] = &[
     case("trace-refuses-what-it-cannot-do", refused),
     case("trace-by-the-guide", by_the_guide),
     case("trace-lists-calls-with-their-arguments", listed),
+    case("trace-of-a-linux-process", in_a_process),
 ];
 
 /// `cargo xtask trace` with these words.
@@ -293,5 +294,47 @@ fn by_the_guide(bench: &Bench<'_>) -> Result<()> {
             "{told}: {moments:?}"
         );
     }
+    Ok(())
+}
+
+/// The guide's line: calls through two domains to the one that dies, to the end of the process.
+fn in_a_process(bench: &Bench<'_>) -> Result<()> {
+    let guide = fs::read_to_string(bench.site.project.root.join("docs/guide/debugging.md"))?;
+    let block = labelled(&guide, "sh trace-hosted");
+    let line = block.lines().next().unwrap_or_default();
+    let words = line.strip_prefix("cargo xtask trace ").context("no line")?;
+    let folder = bench.folder.join("trace");
+    let mut command = bench.tool("trace")?;
+    command.arg("-o").arg(&folder).args(words.split(' '));
+    let output = command.output()?;
+    let errors = text(&output.stderr);
+    ensure!(output.status.success(), "{:?} {errors}", output.status);
+    let [events, ..] = FILES.map(|name| folder.join(name));
+    let found = check::trace_events(&fs::read_to_string(events)?).context("trace.json")?;
+    expect_moment(&found, "crash", "victim")?;
+    for wanted in [
+        ": prober -> forwarder 5: Subject.misbehave(",
+        ": forwarder 5 -> forwarder 4: Subject.misbehave(",
+        ": forwarder 4 -> victim: Subject.misbehave(",
+    ] {
+        let line = errors.lines().find(|line| line.contains(wanted));
+        let line = line.with_context(|| format!("no {wanted:?} in {errors}"))?;
+        ensure!(
+            line.contains(" = failed") || line.contains(" = returned"),
+            "{line}"
+        );
+    }
+    ensure!(!errors.contains("are lost"), "{errors}");
+    let none = trace(bench, &["--hosted", "--", "bench", "calls"])?;
+    let errors = text(&none.stderr);
+    ensure!(none.status.code() == Some(2), "{:?} {errors}", none.status);
+    // A process that never comes so far.
+    let none = trace(bench, &["--hosted", "--", "run", "/none"])?;
+    let errors = text(&none.stderr);
+    ensure!(
+        none.status.code() == Some(1) && errors.contains("the launcher ended before"),
+        "{:?} {errors}",
+        none.status
+    );
     Ok(())
 }

@@ -23,7 +23,7 @@ use super::event::{Event, Gap, Recording};
 /// Where the kernel's own addresses begin; at physical address 0.
 pub(crate) const KERNEL_BASE: u64 = 0xffff_ffff_8000_0000;
 /// Where all memory is mapped in order.
-pub(crate) const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
+const DIRECT_MAP: u64 = 0xffff_8000_0000_0000;
 /// Where the kernel begins in physical memory.
 const LOADED: u64 = 0x20_0000;
 /// QEMU's machine has a hole below 4 GiB if it has as much memory as `WITH_HOLE`; then so much is
@@ -51,9 +51,23 @@ impl Recorder {
     /// # Errors
     /// If the kernel has no ring for events, or the file cannot be made.
     pub fn start(kernel: &Path, bytes: u64, folder: &Path) -> Result<Self> {
-        let places = Places::of(kernel)?;
+        let places = Places::of(kernel, KERNEL_BASE.wrapping_neg())?;
         let path = memory_file(folder, bytes);
         let memory = Memory::new(&path, bytes)?;
+        Ok(Self::follow(memory, places, path))
+    }
+
+    /// Begins to look into the memory of `process`, which runs `core`.
+    ///
+    /// # Errors
+    /// If the core has no ring for events, or nobody may look into the process.
+    pub fn of_process(process: &Process, core: &Path) -> Result<Self> {
+        let places = Places::of(core, process.core)?;
+        let path = process.memory();
+        Ok(Self::follow(Memory::of(process)?, places, path))
+    }
+
+    fn follow(memory: Memory, places: Places, path: PathBuf) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let taken = Arc::new(AtomicU64::new(0));
         let ring = Ring {
@@ -62,15 +76,14 @@ impl Recorder {
             next: 0,
             recording: Recording::default(),
         };
-        let (over, count, name) = (is_over.clone(), taken.clone(), path.clone());
-        Ok(Recorder {
+        let (over, count) = (is_over.clone(), taken.clone());
+        let name = ring.memory.is_machine().then(|| path.clone());
+        Recorder {
             file: path,
             is_over,
             taken,
-            thread: Some(thread::spawn(move || {
-                ring.follow(Some(name), &over, &count)
-            })),
-        })
+            thread: Some(thread::spawn(move || ring.follow(name, &over, &count))),
+        }
     }
 
     /// The file for [`memory_file`](machine::qemu::Machine::memory_file).
@@ -100,7 +113,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // It may be gone already.
+        // It may be gone already; a process's memory is no file to be removed.
         let _ = fs::remove_file(&self.file);
     }
 }
@@ -129,7 +142,22 @@ pub(crate) fn memory_file(folder: &Path, bytes: u64) -> PathBuf {
     folder.join(format!("trefoil-memory-{}-{number}", std::process::id()))
 }
 
-/// Where in physical memory the kernel has what is looked for.
+/// A Linux process that runs the core of the hosted platform.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// Its number.
+    pub id: u32,
+    /// Where its core is.
+    pub core: u64,
+}
+
+impl Process {
+    fn memory(&self) -> PathBuf {
+        format!("/proc/{}/mem", self.id).into()
+    }
+}
+
+/// Where in the memory that is read the kernel has what is looked for.
 #[derive(Clone, Copy, Debug)]
 struct Places {
     /// How many events were begun.
@@ -139,13 +167,14 @@ struct Places {
 }
 
 impl Places {
-    fn of(kernel: &Path) -> Result<Self> {
+    /// Of this kernel, whose addresses are `moved` by so much.
+    fn of(kernel: &Path, moved: u64) -> Result<Self> {
         let data = fs::read(kernel).with_context(|| kernel.display().to_string())?;
         let file = object::File::parse(&*data)?;
         let find = |part: &str| {
             let mut symbols = file.symbols();
             let symbol = symbols.find(|symbol| symbol.name().is_ok_and(|name| name.contains(part)));
-            let address = symbol.and_then(|symbol| symbol.address().checked_sub(KERNEL_BASE));
+            let address = symbol.map(|symbol| symbol.address().wrapping_add(moved));
             address.with_context(|| format!("{} has no {part}", kernel.display()))
         };
         Ok(Places {
@@ -155,9 +184,10 @@ impl Places {
     }
 }
 
-/// The memory of a machine.
+/// The memory of a machine, or of a process.
 pub(crate) struct Memory {
     file: File,
+    /// How much memory a machine has; a process: 0.
     bytes: u64,
 }
 
@@ -174,7 +204,26 @@ impl Memory {
         Ok(Memory { file, bytes })
     }
 
-    /// Reads what is at the physical address `from`.
+    /// That of a process, which is to live on while it is read.
+    pub(crate) fn of(process: &Process) -> Result<Self> {
+        let path = process.memory();
+        let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(Memory { file, bytes: 0 })
+    }
+
+    pub(crate) fn is_machine(&self) -> bool {
+        self.bytes != 0
+    }
+
+    /// Where the kernel's pointer `to` leads in what is read; `None`: nowhere yet.
+    pub(crate) fn behind(&self, to: u64) -> Option<u64> {
+        match self.is_machine() {
+            true => to.checked_sub(DIRECT_MAP),
+            false => Some(to).filter(|to| *to != 0),
+        }
+    }
+
+    /// Reads what is at the physical address `from`, or at that address in the process.
     pub(crate) fn read(&self, from: u64, buffer: &mut [u8]) -> io::Result<()> {
         let above = from >= 1 << 32 && self.bytes >= WITH_HOLE;
         let offset = match above {
@@ -211,7 +260,11 @@ impl Ring {
         loop {
             // Before the last look, so that nothing comes after that.
             let was_over = is_over.load(Ordering::Acquire);
-            self.look(was_over)?;
+            match self.look(was_over) {
+                // A process that was ended has taken its memory along.
+                Err(_) if !self.memory.is_machine() => return Ok(self.recording),
+                looked => looked?,
+            }
             taken.store(self.next, Ordering::Relaxed);
             if name.is_some() && self.is_loaded() {
                 // It may be gone already.
@@ -233,7 +286,8 @@ impl Ring {
     fn look(&mut self, is_over: bool) -> io::Result<()> {
         let written = self.memory.word(self.places.written)?;
         let ring = self.memory.word(self.places.ring)?;
-        let Some(ring) = ring.checked_sub(DIRECT_MAP).filter(|_| written > self.next) else {
+        let ring = self.memory.behind(ring).filter(|_| written > self.next);
+        let Some(ring) = ring else {
             return Ok(());
         };
         let oldest = written.saturating_sub(EVENTS as u64);
@@ -416,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_a_ring_is_refused() {
-        let error = Places::of(Path::new("/proc/self/exe")).expect_err("it is no kernel");
+        let error = Places::of(Path::new("/proc/self/exe"), 0).expect_err("it is no kernel");
         assert!(error.to_string().contains("has no "), "{error}");
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 mod timeline;
 
 pub use event::{Event, Gap, Recording};
-pub use memory::Recorder;
+pub use memory::{Process, Recorder};
 pub use timeline::{Call, Mark, MarkKind, Outcome, Timeline};
 
 use std::fs::{self, File};
