@@ -181,9 +181,9 @@ pub struct Host {
     pub image_protect: unsafe extern "C" fn(start: usize, count: usize, protection: u32),
     /// Gives all of them back.
     pub image_give: unsafe extern "C" fn(start: usize, pages: usize),
-    /// Starts a thread in `entry(argument)`, an `extern "C" fn(usize)`; its number, 0: there is
-    /// none.
-    pub spawn: unsafe extern "C" fn(entry: usize, argument: usize) -> u64,
+    /// Starts a thread in `entry(argument)`, an `extern "C" fn(usize)`, with `stack` bytes of
+    /// stack; its number, 0: there is none.
+    pub spawn: unsafe extern "C" fn(entry: usize, argument: usize, stack: usize) -> u64,
     /// Blocks while the word at `word` is `expected`; [`WOKEN`] and its like.
     pub wait: unsafe extern "C" fn(word: usize, expected: u32, deadline: u64) -> u32,
     /// Wakes up to `count` threads that wait for `word`; how many.

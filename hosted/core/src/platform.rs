@@ -76,7 +76,7 @@ impl Platform for Process {
             return None;
         }
         // SAFETY: the entry is a function of this image, which stays.
-        let id = unsafe { (host().spawn)(entry as usize, argument) };
+        let id = unsafe { (host().spawn)(entry as usize, argument, attributes.stack) };
         (id != 0).then_some(id)
     }
 

@@ -162,7 +162,7 @@ pub fn on_thread<R: Send>(body: impl FnOnce() -> R + Send) -> Result<R> {
         let thread = std::thread::Builder::new()
             .stack_size(4 << 20)
             .spawn_scoped(scope, || {
-                let membership = threads::Membership::new()?;
+                let membership = threads::Membership::new(usize::MAX)?;
                 let result = body();
                 drop(membership);
                 Some(result)

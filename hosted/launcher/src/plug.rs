@@ -63,7 +63,7 @@ fn join() -> bool {
     let joined = MEMBERSHIP.try_with(|membership| {
         let mut membership = membership.borrow_mut();
         if membership.is_none() {
-            *membership = Membership::new();
+            *membership = Membership::new(usize::MAX);
         }
         membership.is_some()
     });

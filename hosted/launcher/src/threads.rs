@@ -33,9 +33,7 @@ const BLOCKED: u32 = 1;
 const HOLD: u32 = 2;
 const PARKED: u32 = 4;
 
-/// Bytes of stack that domains and core may use, as on the bare machine.
-const STACK: usize = isolation::platform::STACK_BYTES;
-/// Bytes of stack below that, for the launcher's own functions.
+/// Bytes of stack below that which domains and core may use, for the launcher's own functions.
 const HOST_STACK: usize = 64 * 1024;
 /// Looks at a thread before a stopper goes to sleep.
 const PATIENCE: u32 = 2000;
@@ -158,17 +156,20 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Makes the running thread one that may run core code; `None` if there is no memory for it, or
-    /// if it may already.
-    pub fn new() -> Option<Membership> {
+    /// Makes the running thread one that may run core code, on so many bytes of its stack at the
+    /// most; `None` if there is no memory for it, or if it may already.
+    pub fn new(most: usize) -> Option<Membership> {
         if current().is_some() {
             return None;
         }
         let alternate = AlternateStack::new()?;
         let stack = stack_of_this_thread()?;
+        // The C library may have given it the larger stack of a thread that has ended.
+        let here = (&raw const stack) as usize;
+        let stack_low = here.saturating_sub(most).max(stack + HOST_STACK);
         let thread = Box::new(Thread {
             words: ThreadWords {
-                stack_low: (stack + HOST_STACK).into(),
+                stack_low: stack_low.into(),
                 number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed).into(),
                 ..ThreadWords::new()
             },
@@ -241,29 +242,29 @@ fn set_gs(address: usize) -> bool {
 ///
 /// # Safety
 /// `entry` is the address of an `extern "C" fn(usize)` that may be called with `argument`.
-pub unsafe extern "C" fn spawn(entry: usize, argument: usize) -> u64 {
-    if !memory::reserve(STACK) {
+pub unsafe extern "C" fn spawn(entry: usize, argument: usize, stack: usize) -> u64 {
+    if !memory::reserve(stack) {
         return 0;
     }
     // SAFETY: by the caller's duty.
     let entry: extern "C" fn(usize) = unsafe { std::mem::transmute(entry) };
     let body = move || {
-        match Membership::new() {
+        match Membership::new(stack) {
             Some(membership) => {
                 entry(argument);
                 drop(membership);
             }
             None => crate::abort("a thread could not be set up"),
         }
-        memory::release(STACK);
+        memory::release(stack);
     };
     let started = std::thread::Builder::new()
-        .stack_size(STACK + HOST_STACK)
+        .stack_size(stack + HOST_STACK)
         .spawn(body);
     match started {
         Ok(_) => NEXT_ID.fetch_add(1, Ordering::Relaxed),
         Err(_) => {
-            memory::release(STACK);
+            memory::release(stack);
             0
         }
     }
