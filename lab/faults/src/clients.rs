@@ -1,6 +1,7 @@
 //! The clients: threads that write to sectors of their own, read them again, and know what must be
 //! there.
 
+use crate::ledger::Found;
 use crate::plan::Random;
 use crate::store::SECTOR;
 use crate::supervisor::Supervisor;
@@ -40,6 +41,18 @@ pub struct Outcome {
     pub first_good: Option<(u64, u64)>,
     /// The longest call, in nanoseconds.
     pub longest: u64,
+}
+
+impl Outcome {
+    /// What goes into the ledger of it.
+    pub fn found(&self) -> Found {
+        Found {
+            calls: self.calls,
+            errors: self.errors,
+            is_wrong: self.wrong.is_some(),
+            note: self.wrong.or(self.error),
+        }
+    }
 }
 
 /// The device of a run, and its seed.

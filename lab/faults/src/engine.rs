@@ -3,6 +3,7 @@
 
 use crate::clients::{CLIENTS, Clients, Outcome, REGION};
 use crate::counts::Counts;
+use crate::ledger::{Course, Found, stuck};
 use crate::plan::{self, Fault, Kind};
 use crate::store::{Store, Trouble, pause};
 use crate::supervisor::{Respawner, Supervisor};
@@ -129,21 +130,6 @@ struct Shadow {
     device: Arc<Handle<dyn Block>>,
 }
 
-/// How a run went, as far as it is not in the clients' outcomes.
-struct Course {
-    reached: bool,
-    /// Nanoseconds from the fault to the first good call.
-    latency: Option<u64>,
-    /// Drivers that were replaced.
-    restarts: usize,
-    clients: [Outcome; CLIENTS],
-    before: Counts,
-    after: Counts,
-    /// The number of the domain that was to fail.
-    id: u32,
-    reason: Reason,
-}
-
 impl<'a> Campaign<'a> {
     fn new(target: Target, ground: &'a Ground) -> Result<Self, String> {
         let supervisor = supervisor(ground)?;
@@ -215,16 +201,26 @@ impl<'a> Campaign<'a> {
             self.baseline = Some(after);
         }
         let course = Course {
+            fault,
+            domain: match self.target {
+                Target::Driver => "frail-disk",
+                Target::Shadow => "block-shadow",
+            },
+            amount: match fault.kind {
+                Kind::Failure => fault.count,
+                _ => fault.amount,
+            },
+            id,
+            reason,
             reached,
             latency,
             restarts,
-            clients,
+            found: Found::joined(clients.iter().map(Outcome::found)),
             before,
             after,
-            id,
-            reason,
+            slack: self.ground.slack,
         };
-        Ok(course.line(fault, self.target, self.ground.slack))
+        Ok(course.line())
     }
 
     /// The domain that is to fail.
@@ -363,80 +359,4 @@ fn latency(clients: &[Outcome], known: Option<u64>, fault: &Fault) -> Option<u64
     let end = good.clone().map(|(_, end)| end).min()?;
     let start = known.or_else(|| good.map(|(start, _)| start).min())?;
     Some(end.saturating_sub(start))
-}
-
-/// The line of a run that did not end.
-pub fn stuck(fault: &Fault, why: &str) -> String {
-    let Fault { run, kind, at, .. } = fault;
-    format!(
-        "{{\"run\":{run},\"kind\":\"{}\",\"place\":{},\"amount\":{},\"reached\":true,\"outcome\":\"hang\",\"note\":{why:?}}}",
-        kind.name(),
-        at.place,
-        fault.amount
-    )
-}
-
-impl Course {
-    fn outcome(&self, slack: u64) -> &'static str {
-        let any = |what: fn(&Outcome) -> bool| self.clients.iter().any(what);
-        if any(|client| client.wrong.is_some()) {
-            "wrong_result"
-        } else if !self.after.is_back(&self.before, slack) {
-            "leak"
-        } else if any(|client| client.errors > 0) {
-            "error_returned"
-        } else if self.reached {
-            "unnoticed"
-        } else {
-            "not_reached"
-        }
-    }
-
-    /// The run's line of the ledger.
-    fn line(&self, fault: &Fault, target: Target, slack: u64) -> String {
-        let total = |what: fn(&Outcome) -> u32| self.clients.iter().map(what).sum::<u32>();
-        let note = self
-            .clients
-            .iter()
-            .find_map(|client| client.wrong.as_ref().or(client.error.as_ref()));
-        let note = note.map_or_else(String::new, |note| format!(",\"note\":{:?}", note.as_str()));
-        let latency = self.latency.map_or_else(
-            || String::from("null"),
-            |latency| format!("{}.{:03}", latency / 1000, latency % 1000),
-        );
-        let (before, after) = (&self.before, &self.after);
-        format!(
-            "{{\"run\":{},\"kind\":\"{}\",\"domain\":\"{}\",\"place\":{},\"amount\":{},\"id\":{},\"reason\":\"{:?}\",\"reached\":{},\
-             \"outcome\":\"{}\",\"latency_us\":{latency},\"restarts\":{},\"calls\":{},\"errors\":{},\
-             \"free\":[{},{}],\"heap\":[{},{}],\"objects\":[{},{}],\"handles\":[{},{}]{note}}}",
-            fault.run,
-            fault.kind.name(),
-            if target == Target::Driver {
-                "frail-disk"
-            } else {
-                "block-shadow"
-            },
-            fault.at.place,
-            if matches!(fault.kind, Kind::Failure) {
-                fault.count
-            } else {
-                fault.amount
-            },
-            self.id,
-            self.reason,
-            self.reached,
-            self.outcome(slack),
-            self.restarts,
-            total(|client| client.calls),
-            total(|client| client.errors),
-            before.free,
-            after.free,
-            before.heap,
-            after.heap,
-            before.objects,
-            after.objects,
-            before.handles,
-            after.handles,
-        )
-    }
 }

@@ -5,7 +5,8 @@
 //! it. What was acknowledged must be there, whichever of the two has died; the other one lives.
 
 use crate::counts::Counts;
-use crate::engine::{Ground, plant, prepare, stuck};
+use crate::engine::{Ground, plant, prepare};
+use crate::ledger::{Course, Found, stuck};
 use crate::plan::{Fault, Kind, Random};
 use crate::store::pause;
 use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
@@ -169,15 +170,6 @@ impl Part {
     }
 }
 
-/// What a client found in one run.
-#[derive(Clone, Default)]
-struct Outcome {
-    calls: u32,
-    errors: u32,
-    note: Option<Text<64>>,
-    is_wrong: bool,
-}
-
 /// What the clients and the campaign share.
 struct Shared {
     files: Handle<dyn FileSystem>,
@@ -186,7 +178,7 @@ struct Shared {
     round: AtomicU32,
     done: AtomicU32,
     next: AtomicUsize,
-    outcomes: Lock<[Outcome; CLIENTS]>,
+    outcomes: Lock<[Found; CLIENTS]>,
 }
 
 /// The first function of a client's thread. `argument` is the address of a `&'static Shared`.
@@ -207,7 +199,7 @@ extern "C" fn client(argument: usize) {
                 number,
                 random,
                 contents: [const { None }; FILES],
-                outcome: Outcome::default(),
+                outcome: Found::default(),
             };
             client.batch();
             shared.outcomes.lock()[number] = client.outcome;
@@ -223,7 +215,7 @@ struct Client<'a> {
     random: Random,
     /// What is in each file, if it is there.
     contents: [Option<Vec<u8>>; FILES],
-    outcome: Outcome,
+    outcome: Found,
 }
 
 impl Client<'_> {
@@ -451,26 +443,36 @@ impl<'a> Campaign<'a> {
         Counts::now(self.ground, self.shadow.id)
     }
 
+    /// What is to fail.
+    fn victim(&self) -> Result<Arc<ControlBlock>, String> {
+        let part = match self.name.as_str() {
+            "keep" => &self.parts.keep,
+            _ => &self.parts.ramfs,
+        };
+        Ok(part.block().ok_or("what is to fail does not run")?)
+    }
+
+    /// Lets the clients work while the victim fails.
+    fn work(&self, fault: &Fault, victim: &Arc<ControlBlock>) -> Result<[Found; CLIENTS], String> {
+        plant(victim, fault);
+        self.begin(fault.seed);
+        if fault.kind == Kind::Kill {
+            pause(u64::from(fault.amount) * 1000 * self.ground.stretch);
+            kill(victim, Reason::Killed);
+        }
+        self.finish().ok_or_else(|| {
+            (self.ground.report)(&stuck(fault, "the clients do not come back"));
+            format!("run {}: the clients hang", fault.run)
+        })
+    }
+
     /// One run; its line of the ledger. An error ends the campaign.
     fn one(&mut self, fault: &Fault) -> Result<String, String> {
         let before = self.baseline.unwrap_or_else(|| self.counts());
         // Both start here. What a call says that meets their end is not of interest.
         let _ = self.shared.files.statistics();
-        let part = match self.name.as_str() {
-            "keep" => &self.parts.keep,
-            _ => &self.parts.ramfs,
-        };
-        let victim = part.block().ok_or("what is to fail does not run")?;
-        plant(&victim, fault);
-        self.begin(fault.seed);
-        if fault.kind == Kind::Kill {
-            pause(u64::from(fault.amount) * 1000 * self.ground.stretch);
-            kill(&victim, Reason::Killed);
-        }
-        let Some(clients) = self.finish() else {
-            (self.ground.report)(&stuck(fault, "the clients do not come back"));
-            return Err(format!("run {}: the clients hang", fault.run));
-        };
+        let victim = self.victim()?;
+        let clients = self.work(fault, &victim)?;
         // What is planted in code that nobody runs is not reached.
         let reason = victim.reason();
         let reached = !victim.is_alive() && reason != Reason::Exited;
@@ -481,36 +483,21 @@ impl<'a> Campaign<'a> {
             // This loss is told once.
             self.baseline = Some(after);
         }
-        let any = |what: fn(&Outcome) -> bool| clients.iter().any(what);
-        let outcome = match reached {
-            _ if any(|client| client.is_wrong) => "wrong_result",
-            _ if !is_back => "leak",
-            _ if any(|client| client.errors > 0) => "error_returned",
-            true => "unnoticed",
-            false => "not_reached",
+        let course = Course {
+            fault,
+            domain: &self.name,
+            amount: fault.amount,
+            id: victim.id,
+            reason,
+            reached,
+            latency: None,
+            restarts,
+            found: Found::joined(clients),
+            before,
+            after,
+            slack: self.ground.slack,
         };
-        let note = clients.iter().find_map(|client| client.note.as_ref());
-        let note = note.map_or_else(String::new, |note| format!(",\"note\":{:?}", note.as_str()));
-        let total = |what: fn(&Outcome) -> u32| clients.iter().map(what).sum::<u32>();
-        Ok(format!(
-            "{{\"run\":{},\"kind\":\"{}\",\"domain\":\"{}\",\"place\":{},\"amount\":{},\"id\":{},\"reason\":\"{reason:?}\",\"reached\":{reached},\
-             \"outcome\":\"{outcome}\",\"latency_us\":null,\"restarts\":{restarts},\"calls\":{},\"errors\":{},\
-             \"free\":[{},{}],\"objects\":[{},{}],\"handles\":[{},{}]{note}}}",
-            fault.run,
-            fault.kind.name(),
-            self.name,
-            fault.at.place,
-            fault.amount,
-            victim.id,
-            total(|client| client.calls),
-            total(|client| client.errors),
-            before.free,
-            after.free,
-            before.objects,
-            after.objects,
-            before.handles,
-            after.handles,
-        ))
+        Ok(course.line())
     }
 
     fn begin(&self, seed: u64) {
@@ -520,7 +507,7 @@ impl<'a> Campaign<'a> {
         platform().wake(&self.shared.round, u32::MAX);
     }
 
-    fn finish(&self) -> Option<[Outcome; CLIENTS]> {
+    fn finish(&self) -> Option<[Found; CLIENTS]> {
         let deadline = platform().now() + PATIENCE;
         let done = &self.shared.done;
         loop {

@@ -10,6 +10,7 @@
 //! - `supervisor`: starts drivers and offers `Respawn` to the shadow;
 //! - `clients`: the threads that write, read and check;
 //! - `counts`: what a death must give back;
+//! - `ledger`: the line of a run;
 //! - `engine`: one run after the other;
 //! - `files`: the same for files in memory, `ramfs` and `keep`;
 //! - `cycles`: crash and restart of one domain, again and again.
@@ -29,6 +30,8 @@ mod cycles;
 mod engine;
 #[cfg(target_os = "none")]
 mod files;
+#[cfg(target_os = "none")]
+mod ledger;
 #[cfg(target_os = "none")]
 pub mod store;
 #[cfg(target_os = "none")]
