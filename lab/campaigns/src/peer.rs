@@ -25,8 +25,10 @@ const MODULES: [&str; 6] = [
     "virtio_pci_legacy_dev",
     "virtio_pci_modern_dev",
     "virtio_pci",
-    "virtio_blk",
+    DISK_MODULE,
 ];
+/// The driver of virtio disks.
+const DISK_MODULE: &str = "virtio_blk";
 
 /// A kernel and its initial disk.
 #[derive(Clone, Debug)]
@@ -117,19 +119,40 @@ impl Peer {
     /// # Errors
     /// If a file cannot be read.
     pub fn disk_with(&self, program: &[u8], kind: &str, end: &str) -> Result<Vec<u8>> {
+        let script = format!(
+            "$bb mkdir /disk && $bb mount -t {kind} /dev/vda /disk && cd /disk && /program\n\
+             cd /\n$bb umount /disk"
+        );
+        self.drivers_with(program, "", &script, end)
+    }
+
+    /// As [`script_with`](Self::script_with), after the drivers were loaded, that of the disk with
+    /// `parameters`.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn drivers_with(
+        &self,
+        program: &[u8],
+        parameters: &str,
+        script: &str,
+        end: &str,
+    ) -> Result<Vec<u8>> {
         let mut archive = self.with(program)?;
-        archive.add_folder("disk");
         archive.add_folder("modules");
         let mut init = String::from(INIT_BEGIN);
-        for module in MODULES.map(|name| format!("{name}.ko")) {
-            let path = self.modules.join(&module);
+        for name in MODULES {
+            let path = self.modules.join(format!("{name}.ko"));
+            let its = match name {
+                DISK_MODULE => parameters,
+                _ => "",
+            };
             if path.exists() {
-                archive.add(&format!("modules/{module}"), &fs::read(path)?);
-                init += &format!("$bb insmod /modules/{module}\n");
+                archive.add(&format!("modules/{name}.ko"), &fs::read(path)?);
+                init += &format!("$bb insmod /modules/{name}.ko {its}\n");
             }
         }
-        init += &format!("$bb mount -t {kind} /dev/vda /disk && cd /disk && /program\n");
-        init += &format!("cd /\n$bb umount /disk\necho {end}\n$bb poweroff -f\n");
+        init += &format!("{script}\necho {end}\n$bb poweroff -f\n");
         archive.add_program("init", init.as_bytes());
         Ok(archive.finish())
     }

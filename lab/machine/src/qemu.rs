@@ -31,6 +31,8 @@ pub struct Machine {
     pub served: Option<PathBuf>,
     /// The disk cannot be written.
     pub read_only: bool,
+    /// Queues of requests that it has; 0: as QEMU chooses.
+    pub disk_queues: u32,
     /// Further disks.
     pub more_disks: Vec<PathBuf>,
     /// When the first of them fails: a file of rules for QEMU's `blkdebug`.
@@ -51,6 +53,9 @@ pub struct Machine {
     pub kvm: bool,
     /// Count instructions: the guest's clock goes one nanosecond forward with each.
     pub count_instructions: bool,
+    /// While it does that and the guest is idle, the clock follows the host's. Otherwise it jumps
+    /// to what the guest waits for, which it then does in vain while a device is at work.
+    pub idle_takes_time: bool,
     /// The terminal is ours, with QEMU's keys (Ctrl-] x). Otherwise it is a pair of pipes.
     pub interactive: bool,
     /// The file for the kernel's log.
@@ -71,6 +76,7 @@ impl Machine {
             disk: None,
             served: None,
             read_only: false,
+            disk_queues: 0,
             more_disks: Vec::new(),
             disk_faults: None,
             processors: 1,
@@ -81,6 +87,7 @@ impl Machine {
             meeting: None,
             kvm: false,
             count_instructions: false,
+            idle_takes_time: false,
             interactive: false,
             log: folder.join("kernel.log"),
             errors: folder.join("errors"),
@@ -100,7 +107,8 @@ impl Machine {
         }
         all.extend(self.stub.iter().flat_map(|socket| stub_of(socket)));
         if self.count_instructions {
-            all.extend(words(&["-icount", "shift=0,sleep=off"]));
+            let sleep = if self.idle_takes_time { "on" } else { "off" };
+            all.extend(words(&["-icount", &format!("shift=0,sleep={sleep}")]));
         }
         if let Some(file) = &self.mappings {
             all.extend(words(&["-trace", "pci_update_mappings_*"]));
@@ -157,7 +165,11 @@ impl Machine {
             (None, None) => return Vec::new(),
         };
         let read_only = if self.read_only { ",readonly=on" } else { "" };
-        disk(&format!("{source},if=none"), "disk", read_only)
+        let queues = match self.disk_queues {
+            0 => String::new(),
+            queues => format!(",num-queues={queues}"),
+        };
+        disk(&format!("{source},if=none{read_only}"), "disk", &queues)
     }
 
     fn further_disks(&self) -> Vec<String> {
@@ -252,10 +264,10 @@ fn stub_of(socket: &Path) -> Vec<String> {
     words(&["-chardev", &socket, "-gdb", "chardev:stub"])
 }
 
-/// A virtio block device called `name`, with what is behind it.
+/// A virtio block device called `name` with these settings, and what is behind it.
 fn disk(drive: &str, name: &str, settings: &str) -> Vec<String> {
-    let drive = format!("{drive},id={name}{settings}");
-    let device = format!("virtio-blk-pci,drive={name},disable-legacy=on");
+    let drive = format!("{drive},id={name}");
+    let device = format!("virtio-blk-pci,drive={name},disable-legacy=on{settings}");
     words(&["-drive", &drive, "-device", &device])
 }
 
@@ -306,8 +318,10 @@ mod tests {
         let mut machine = Machine::new(Path::new("/o/trefoil"), Path::new("/o/r,1"));
         machine.disk = Some("/d/a,b.img".into());
         machine.read_only = true;
+        machine.disk_queues = 2;
         let text = machine.arguments().join(" ");
-        assert!(text.contains("-drive file=/d/a,,b.img,format=raw,if=none,id=disk,readonly=on"));
+        assert!(text.contains("-drive file=/d/a,,b.img,format=raw,if=none,readonly=on,id=disk"));
+        assert!(text.contains("drive=disk,disable-legacy=on,num-queues=2"));
         assert!(text.contains("-serial chardev:terminal -monitor none -serial file:/o/r,,1/kernel.log -serial file:/o/r,,1/errors"));
         assert!(text.contains("-append debug-exit log=com2") && !text.contains("-initrd"));
         machine.interactive = true;

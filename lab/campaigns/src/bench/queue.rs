@@ -1,18 +1,23 @@
 //! `bench queue`: what 4 KiB read from a virtio disk and written to it take a domain, through block
 //! shadow and driver: by a block queue, polled and by event, in batches of 1 and of 32, and by the
-//! calls of `Block` that wait.
+//! calls of `Block` that wait. Beside it a program on Debian's kernel, which asks for the same by
+//! rings of io_uring with registered buffers, and by `pread` and `pwrite`, past the page cache.
 //!
 //! The machine has one processor, whose clock counts the guest's instructions (`-icount shift=0`),
-//! and a disk of zeros. What is counted is said in `domains/testing/queuebench`.
+//! and a disk of zeros, with two queues, as Linux wants one for what is polled. What is counted is
+//! said in `domains/testing/queuebench` and `lab/peers/queue/work.c`.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::figure::Figure;
-use super::side::{counting, write_rows};
-use machine::qemu::exec_word;
+use super::side::{counting, peer_words, write_rows};
+use crate::peer;
+use machine::qemu::{Machine, exec_word};
 use machine::session::Session;
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
@@ -23,6 +28,11 @@ use crate::fuzz::queues::manifest_for;
 const LIMIT: Duration = Duration::from_secs(180);
 /// What is told: for two verbs by calls, and two ways with two sizes of batches.
 const LINES: usize = 10;
+/// What the peer prints at its end.
+const END: &str = "queuebench-ended";
+/// The peer's lines.
+const SCRIPT: &str = "$bb mkdir /proc && $bb mount -t proc proc /proc
+/program /dev/vda && /program /dev/vda polled";
 /// More than the manifest of the gate has.
 const SERVICES: &str =
     "disk = \"block\"\nobjects = \"kernel.objects\"\nevents = \"kernel.events\"\n";
@@ -39,28 +49,64 @@ pub fn queue(project: &Project) -> Result<Vec<Figure>> {
         "[program.queuebench]\nservices = [\"disk\", \"objects\", \"events\", \"monitor\"]\n";
     fs::write(&manifest, manifest_for("", SERVICES) + section)?;
     let built = build::build(project, Some(&manifest))?;
+    let mut ours = counting(&built.kernel, &folder, built.archive);
+    let line = exec_word("/boot/testing/queuebench");
+    ours.words.extend([line, "panic=off".into()]);
+    let mut theirs = peer(project, &folder)?;
+    tool::step("counting what 4 KiB of a disk take");
+    let own = measure(&mut ours, &folder)?;
+    tool::step("counting what Debian's kernel takes");
+    let other = measure(&mut theirs, &folder)?;
+    let beside = |(name, value): &(String, f64)| {
+        let peer = other.iter().find(|(other, _)| other == name);
+        let (_, peer) = peer.with_context(|| format!("Debian did not count {name}"))?;
+        let figure = Figure::new("queue", name, *value, None, "instructions");
+        Ok(figure.at_most(*peer).beside("Debian", *peer))
+    };
+    let figures = own.iter().map(beside).collect::<Result<Vec<_>>>()?;
+    write_rows(project, "queue", &figures)?;
+    Ok(figures)
+}
+
+/// Debian's kernel with the program.
+fn peer(project: &Project, folder: &Path) -> Result<Machine> {
+    let program = folder.join("work");
+    let mut command = Command::new(tool::need("gcc", "gcc")?);
+    command
+        .args(["-O2", "-Wall", "-static", "-o"])
+        .arg(&program);
+    command.arg(project.root.join("lab/peers/queue/work.c"));
+    tool::run(&mut command)?;
+    let debian = peer::debian(project)?;
+    let archive: PathBuf = folder.join("peer.cpio");
+    let disk = debian.drivers_with(&fs::read(&program)?, "poll_queues=1", SCRIPT, END)?;
+    fs::write(&archive, disk)?;
+    let mut machine = counting(&debian.kernel, folder, archive);
+    machine.words = peer_words();
+    Ok(machine)
+}
+
+/// Has `machine` do the work on a disk of zeros: names and instructions.
+fn measure(machine: &mut Machine, folder: &Path) -> Result<Vec<(String, f64)>> {
     let disk = folder.join("disk.img");
     fs::write(&disk, vec![0; 1 << 20])?;
-    let mut machine = counting(&built.kernel, &folder, built.archive);
     machine.disk = Some(disk);
-    let line = exec_word("/boot/testing/queuebench");
-    machine.words.extend([line, "panic=off".into()]);
-    tool::step("counting what 4 KiB of a disk take");
-    let mut session = Session::start(&machine, false)?;
+    machine.disk_queues = 2;
+    machine.idle_takes_time = true;
+    let mut session = Session::start(machine, false)?;
     session.end(LIMIT)?;
     let screen = session.screen();
-    let told: Vec<_> = screen.lines().filter_map(parse_line).collect();
+    let told = screen.lines().filter_map(parse_line);
+    let told: Vec<_> = told
+        .map(|(name, value)| (name.to_string(), value))
+        .collect();
     ensure!(
         told.len() == LINES,
         "{} figures in place of {LINES}\n{}",
         told.len(),
         session.report()
     );
-    let figure =
-        |(name, value): &(&str, f64)| Figure::new("queue", name, *value, None, "instructions");
-    let figures: Vec<Figure> = told.iter().map(figure).collect();
-    write_rows(project, "queue", &figures)?;
-    Ok(figures)
+    Ok(told)
 }
 
 /// Name and value of a line.
