@@ -21,6 +21,7 @@ mod devices;
 mod events;
 mod forks;
 mod frames;
+mod full;
 mod gauge;
 mod handles;
 mod hostile;
@@ -134,6 +135,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         words::TESTS,
         budgets::TESTS,
         limits::TESTS,
+        full::TESTS,
         devices::TESTS,
         threads::TESTS,
         sleepers::TESTS,

@@ -1,0 +1,83 @@
+//! Tables that are full: what would make one more is refused, and what is taken away makes room.
+
+use crate::lab::{Lab, say, wait_for};
+use crate::spaces::{ALL, AT, PAGE, READ, object, peek, space};
+use crate::{Test, Verdict, ensure};
+use alloc::string::String;
+use alloc::vec::Vec;
+use interfaces::{RpcError, SpaceError, VmoFill};
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[
+    ("limits-control-blocks-are-charged", control_blocks),
+    ("limits-mappings-of-an-object", mappings),
+];
+
+/// Who starts domains pays for what the kernel knows of them, also when they are gone, until nobody
+/// can ask for it any more.
+fn control_blocks(lab: &Lab) -> Verdict {
+    const COUNT: u64 = 64;
+    /// About what one takes, in bytes, beside the export and the proxy of its handle.
+    const ONE: u64 = 1500;
+    let used = || -> Result<u64, String> {
+        let info = lab.info(domain_rt::self_id())?.ok_or("it is me")?;
+        Ok(info.group_bytes)
+    };
+    lab.conserves_memory(|| {
+        lab.start()?.end()?;
+        let before = used()?;
+        let mut dead = Vec::new();
+        for _ in 0..COUNT {
+            let victim = lab.start()?;
+            victim.end()?;
+            dead.push(victim.domain);
+        }
+        let kept = used()? - before;
+        ensure!(kept >= COUNT * ONE, "{COUNT} cost {kept} bytes");
+        let reasons = dead.iter().filter(|it| it.wait().is_ok());
+        ensure!(reasons.count() == COUNT as usize, "one is forgotten");
+        drop(dead);
+        wait_for("what they cost to be given back", || {
+            used().is_ok_and(|used| used < before + COUNT * ONE / 8)
+        })
+    })
+}
+
+/// Mappings that a memory object may have.
+const MOST_MAPPINGS: u64 = 4096;
+
+/// Maps single pages apart from each other until one is refused; how many there are, and why.
+fn fill(mut map: impl FnMut(u64) -> Result<(), SpaceError>) -> Result<(u64, SpaceError), String> {
+    for index in 0..2 * MOST_MAPPINGS {
+        if let Err(why) = map(AT + 2 * index * PAGE) {
+            return Ok((index, why));
+        }
+    }
+    Err(String::from("it never had enough"))
+}
+
+/// A memory object with all the mappings that it may have.
+fn mappings(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let (Some(one), Some(other)) = (space(lab)?, space(lab)?) else {
+            return Ok(());
+        };
+        let owner = object(lab, 1, VmoFill::Zero)?;
+        let view = || owner.view(ALL).map_err(SpaceError::Object);
+        let (count, why) = fill(|at| one.map(at, view()?, 0, 1, READ))?;
+        let busy = || SpaceError::Rpc(RpcError::Busy);
+        ensure!(count == MOST_MAPPINGS, "{count} mappings");
+        ensure!(why == busy(), "one more: {why:?}");
+        let refused = other.map(AT, view().map_err(say)?, 0, 1, READ);
+        ensure!(refused == Err(busy()), "in another space: {refused:?}");
+        ensure!(peek(&one, AT) == Ok([0; 8]), "a page of it is lost");
+        one.unmap(AT + 2 * PAGE, 1).map_err(say)?;
+        other
+            .map(AT, view().map_err(say)?, 0, 1, READ)
+            .map_err(say)?;
+        drop(one);
+        let (count, _) = fill(|at| other.map(at + PAGE, view()?, 0, 1, READ))?;
+        ensure!(count + 1 == MOST_MAPPINGS, "{count} after the end of one");
+        Ok(())
+    })
+}
