@@ -10,6 +10,7 @@ use interfaces::{RpcError, SpaceError, VmoFill};
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     ("limits-control-blocks-are-charged", control_blocks),
+    ("limits-areas-of-a-space", areas),
     ("limits-mappings-of-an-object", mappings),
 ];
 
@@ -43,17 +44,44 @@ fn control_blocks(lab: &Lab) -> Verdict {
     })
 }
 
-/// Mappings that a memory object may have.
+/// Areas that a space may have, and mappings that a memory object may have.
+const MOST_AREAS: u64 = 16384;
 const MOST_MAPPINGS: u64 = 4096;
 
 /// Maps single pages apart from each other until one is refused; how many there are, and why.
 fn fill(mut map: impl FnMut(u64) -> Result<(), SpaceError>) -> Result<(u64, SpaceError), String> {
-    for index in 0..2 * MOST_MAPPINGS {
+    for index in 0..2 * MOST_AREAS {
         if let Err(why) = map(AT + 2 * index * PAGE) {
             return Ok((index, why));
         }
     }
     Err(String::from("it never had enough"))
+}
+
+/// A space with all the areas that it may have refuses what would make one more, and nothing else:
+/// what is taken away makes room.
+fn areas(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let Some(space) = space(lab)? else {
+            return Ok(());
+        };
+        let below = AT - 4 * PAGE;
+        space.map_zero(below, 3, READ).map_err(say)?;
+        let zero = |at| space.map_zero(at, 1, READ);
+        let (count, why) = fill(zero)?;
+        let busy = || SpaceError::Rpc(RpcError::Busy);
+        ensure!(count + 1 == MOST_AREAS, "{count} areas");
+        ensure!(why == busy(), "one more: {why:?}");
+        let split = space.unmap(below + PAGE, 1);
+        ensure!(split == Err(busy()), "two of one: {split:?}");
+        for (at, pages) in [(below, 1), (below + 2 * PAGE, 1), (AT + 2 * 777 * PAGE, 1)] {
+            let done = space.unmap(at, pages);
+            ensure!(done == Ok(pages), "{done:?} unmapped at {at:#x}");
+        }
+        zero(AT + 2 * 777 * PAGE).map_err(say)?;
+        ensure!(zero(AT - 8 * PAGE) == Err(busy()), "there was room");
+        Ok(())
+    })
 }
 
 /// A memory object with all the mappings that it may have.

@@ -193,15 +193,18 @@ impl Space {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Takes what lies in one table out of the areas, and its entries away.
+    /// Takes what lies in one table out of the areas, and its entries away. Room, and memory for
+    /// it, is needed only where two areas are left of one.
     fn unmap_window(&self, window: &Range<u64>) -> Result<(), SpaceError> {
         loop {
-            self.make_room()?;
             let taken = self.areas.lock().take(window);
             let taken = match taken {
                 Ok(Some(taken)) => taken,
                 Ok(None) => return Ok(()),
-                Err(_) => continue,
+                Err(_) => {
+                    self.make_room()?;
+                    continue;
+                }
             };
             self.has_changed();
             self.each_window(taken.first..taken.end(), |at, count| {
