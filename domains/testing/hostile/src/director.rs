@@ -59,6 +59,8 @@ pub const PATIENCE: u64 = 20_000 * MS;
 const WORLD: u64 = 120;
 /// Sequences between two looks at whether everybody answers.
 const PROBE: u64 = 25;
+/// Every so many foes have what a driver has.
+const DRIVERS: u64 = 4;
 /// The run tells how far it is so often.
 const TELL: u64 = 250 * MS;
 /// It tells what was called so often.
@@ -98,6 +100,8 @@ pub struct Duel {
     pub watch: Arc<Watch>,
     /// Its threads.
     pub threads: u32,
+    /// It has what a driver has.
+    pub is_driver: bool,
 }
 
 /// An error in words.
@@ -216,7 +220,8 @@ impl Director {
         if only.is_some_and(|method| !score::is_called(method)) {
             return Ok(());
         }
-        let duel = self.challenge(world, only, &mut random)?;
+        let is_driver = number.is_multiple_of(DRIVERS) || only.is_some_and(score::is_of_drivers);
+        let duel = self.challenge(world, only, is_driver, &mut random)?;
         let order = Order {
             seed: random.next(),
             calls: 20 + random.below(60) as u32,
@@ -239,7 +244,11 @@ impl Director {
 
     /// Ends the foe and looks whether all is well.
     fn look(&mut self, world: &World, duel: Duel, number: u64) -> Result<(), String> {
+        let is_driver = duel.is_driver;
         self.finish(world, duel)?;
+        if is_driver {
+            world::forget_device_memory(&self.kernel);
+        }
         self.judge(world)?;
         self.audit()?;
         match number.is_multiple_of(PROBE) {
@@ -266,6 +275,7 @@ impl Director {
         &mut self,
         world: &World,
         only: Option<usize>,
+        is_driver: bool,
         random: &mut Random,
     ) -> Result<Duel, String> {
         if self.foe.is_none() {
@@ -283,7 +293,11 @@ impl Director {
         let offer = started.offers[0].take().ok_or("the foe offers nothing")?;
         let foe = offer.downcast::<dyn Foe>();
         let foe = foe.map_err(|_| String::from("the foe offers something else"))?;
-        for target in targets(world, only, random) {
+        let mut arms = targets(world, only, random);
+        if is_driver {
+            arms.extend(world::equipment(&self.kernel)?);
+        }
+        for target in arms {
             foe.arm(target).map_err(say)?;
         }
         let id = started.control.info().map_err(say)?.id;
@@ -293,6 +307,7 @@ impl Director {
             id,
             watch,
             threads: 1 + random.below(score::THREADS) as u32,
+            is_driver,
         })
     }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::log;
 use hostile_calls::{METHODS, Outcome};
-use interfaces::{Referee, RpcResult};
+use interfaces::{DmaAllocator, DmaMemory, DmaWindow, Interface, Referee, RpcResult};
 
 /// Methods that no foe calls, and why.
 pub const EXCLUDED: &[(&str, &str, &str)] = &[
@@ -53,6 +53,17 @@ pub fn is_called(index: usize) -> bool {
             .iter()
             .any(|(of, name, _)| (it.of, it.name) == (*of, *name))
     })
+}
+
+/// Whether it takes what a driver has to call method number `index`.
+pub fn is_of_drivers(index: usize) -> bool {
+    let of_drivers = [
+        <dyn DmaAllocator>::NUMBER,
+        <dyn DmaMemory>::NUMBER,
+        <dyn DmaWindow>::NUMBER,
+    ];
+    let method = METHODS.get(index);
+    method.is_some_and(|it| of_drivers.contains(&it.interface))
 }
 
 /// Methods in a line of the log.

@@ -12,7 +12,8 @@ use core::sync::atomic::Ordering;
 use domain_rt::{log, time};
 use interfaces::{
     AnyHandle, Archive, CommandLine, DomainSpec, Handle, Hardware, Image, Loader, MemoryWatch,
-    PciAddress, PciBus, Power, Process, RVec, RpcError, Services, Started, Text,
+    PciAddress, PciBus, Power, Process, RVec, RpcError, Services, Started, Text, VmoFill,
+    VmoRights,
 };
 
 /// The system where there are devices, and where there are none.
@@ -37,6 +38,17 @@ const SPARE_DEVICE: PciAddress = PciAddress {
 /// A serial port that the system does not use, and that can do no harm: the scratch register of
 /// COM4.
 const SCRATCH: (u16, u16) = (0x2ef, 1);
+
+/// Pages of a memory object for that device, and how many of them have content.
+const LIMIT: u64 = 64;
+const FILLED: usize = 8;
+/// What a view of it is for.
+const ALL: VmoRights = VmoRights {
+    read: true,
+    write: true,
+    map: true,
+    execute: false,
+};
 
 /// Limits of a domain that is called `name`.
 pub fn limits(name: &str, pages: u64, shared: u64, threads: u32) -> DomainSpec {
@@ -250,6 +262,31 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// What drives the device that nobody has: an allocator of memory for it, a view of a memory object
+/// that does not grow at our cost, and what makes further ones. Each foe gets its own, as the
+/// kernel serves nobody by an allocator of which a user is dead.
+///
+/// # Errors
+/// In words.
+pub fn equipment(kernel: &Kernel) -> Result<Vec<AnyHandle>, String> {
+    let Some(hardware) = &kernel.hardware else {
+        return Ok(Vec::new());
+    };
+    let say_not = |error| format!("no object for devices: {error:?}");
+    let pool = hardware.dma(NOBODY);
+    let pool = pool.map_err(|error| format!("no memory for devices: {error:?}"))?;
+    let object = kernel.objects.create(LIMIT, VmoFill::Zero);
+    let object = object.map_err(say_not)?;
+    let view = object.view(ALL).map_err(say_not)?;
+    let content = RVec::filled(1, FILLED * 4096).map_err(say)?;
+    view.write(0, &content).map_err(say_not)?;
+    Ok(Vec::from([
+        pool.into_any(),
+        view.into_any(),
+        kernel.objects.duplicate().map_err(say)?.into_any(),
+    ]))
 }
 
 /// Has the kernel free what it keeps for the device that nobody has.
