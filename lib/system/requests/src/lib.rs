@@ -25,6 +25,9 @@
 //! # Limits
 //! A book has room for so many requests as it is made for, from the oldest that is not answered to
 //! the newest, and answers that were not taken count as well. All memory is taken when it is made.
+//!
+//! Requests that are to be begun together or not at all are a [`group`]. What a submitter keeps of
+//! his requests is in [`tickets`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -32,8 +35,10 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod group;
 #[cfg(test)]
 mod tests;
+pub mod tickets;
 
 use alloc::collections::{TryReserveError, VecDeque};
 
@@ -223,16 +228,26 @@ impl<R, A> Book<R, A> {
     /// # Errors
     /// [`NotGiven`]: it does not have it. Nothing was done.
     pub fn complete(&mut self, number: u64, answer: A) -> Result<(), NotGiven> {
+        let tag = self.settle(number)?;
+        self.answers.push_back((tag, answer));
+        Ok(())
+    }
+
+    /// The carrier is done with a request that has no answer of its own; its tag.
+    ///
+    /// # Errors
+    /// As [`complete`](Self::complete).
+    pub fn settle(&mut self, number: u64) -> Result<u64, NotGiven> {
         self.with_carrier(number).ok_or(NotGiven)?;
         let entry = &mut self.entries[(number - self.first) as usize];
         entry.state = State::Answered;
-        self.answers.push_back((entry.tag, answer));
+        let tag = entry.tag;
         self.given -= 1;
         self.open -= 1;
         // A barrier that is kept is alone with the carrier.
         self.is_held = false;
         self.forget_answered();
-        Ok(())
+        Ok(tag)
     }
 
     fn forget_answered(&mut self) {

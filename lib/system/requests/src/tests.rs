@@ -1,5 +1,8 @@
 //! The rules one by one, and random steps beside a model that keeps everything in one list.
 
+mod groups;
+mod tickets;
+
 use crate::{Book, Full, NotGiven};
 use std::vec::Vec;
 
