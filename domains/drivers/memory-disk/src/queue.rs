@@ -18,8 +18,9 @@ use crate::{Disk, SECTOR, parts};
 const REQUESTS: usize = 512;
 /// Slots for memory objects.
 const SLOTS: usize = 64;
-/// Requests in one call.
+/// Requests in one call, and in a group.
 const BATCH: usize = 256;
+const GROUP: usize = 2048;
 /// Sectors of a request with data, and of one without.
 const MOST: u32 = 512;
 const MOST_ZEROES: u32 = 1 << 16;
@@ -67,6 +68,27 @@ impl Lanes {
 struct Queue {
     disk: Arc<Disk>,
     id: u64,
+}
+
+impl Lane {
+    fn answer(&mut self, tag: u64, outcome: Result<(), BlockOutcome>) -> Result<(), QueueError> {
+        let outcome = outcome.err().unwrap_or(BlockOutcome::Done);
+        let answered = self.book.refuse(tag, outcome);
+        answered.map_err(|_| QueueError::BadCount)
+    }
+}
+
+/// Gives the lock back, and tells who waits for answers if there are some.
+fn raise(mut open: Open<'_>) {
+    let raiser = open.1.as_mut().and_then(|lane| {
+        let is_due = lane.book.answers() > 0 && !mem::replace(&mut lane.is_raised, true);
+        lane.raiser.clone().filter(|_| is_due)
+    });
+    drop(open);
+    if let Some(raiser) = raiser {
+        // Who is told may be dead by now.
+        let _ = raiser.raise();
+    }
 }
 
 type Open<'a> = MutexGuard<'a, (u64, Option<Lane>)>;
@@ -125,22 +147,40 @@ impl BlockQueue for Queue {
         let mut taken = 0;
         for request in batch.iter().take(lane.book.room()) {
             let outcome = self.disk.carry_out(&lane.views, request);
-            let outcome = outcome.err().unwrap_or(BlockOutcome::Done);
-            lane.book
-                .refuse(request.tag, outcome)
-                .map_err(|_| QueueError::BadCount)?;
+            lane.answer(request.tag, outcome)?;
             taken += 1;
         }
-        let raiser = match taken > 0 && !mem::replace(&mut lane.is_raised, true) {
-            true => lane.raiser.clone(),
-            false => None,
-        };
-        drop(open);
-        if let Some(raiser) = raiser {
-            // Who is told may be dead by now.
-            let _ = raiser.raise();
-        }
+        raise(open);
         Ok(taken)
+    }
+
+    /// Nothing of it can be under way, so nothing has to be remembered.
+    fn submit_group(
+        &self,
+        tag: u64,
+        requests: &RVec<BlockRequest>,
+        count: u32,
+    ) -> Result<(), QueueError> {
+        let group = requests.get(..count as usize);
+        let group = group.filter(|group| (1..=GROUP).contains(&group.len()));
+        let group = group.ok_or(QueueError::BadCount)?;
+        let mut open = self.disk.lanes.open.lock();
+        let lane = self.lane(&mut open)?;
+        if lane.book.room() == 0 {
+            return Err(QueueError::InUse);
+        }
+        let kinds = [BlockOperation::Write, BlockOperation::Flush];
+        if group
+            .iter()
+            .any(|request| !kinds.contains(&request.operation))
+        {
+            return Err(QueueError::BadGroup);
+        }
+        let mut requests = group.iter();
+        let outcome = requests.try_for_each(|request| self.disk.carry_out(&lane.views, request));
+        lane.answer(tag, outcome)?;
+        raise(open);
+        Ok(())
     }
 
     fn completions(

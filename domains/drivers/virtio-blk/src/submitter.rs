@@ -147,6 +147,11 @@ impl BlockQueue for Submitter {
         Ok(taken)
     }
 
+    /// What is to outlive the submitter is the shadow's affair.
+    fn submit_group(&self, _: u64, _: &RVec<BlockRequest>, _: u32) -> Result<(), QueueError> {
+        Err(QueueError::Unsupported)
+    }
+
     fn completions(
         &self,
         mut room: RVec<BlockCompletion>,

@@ -11,6 +11,7 @@ use interfaces::{
     QueueError, QueueLimits, RVec, Raiser, RpcError, RpcResult, VmoView,
 };
 use requests::Book;
+use requests::group::Group;
 
 /// Requests without an answer.
 pub const REQUESTS: usize = 512;
@@ -18,6 +19,8 @@ pub const REQUESTS: usize = 512;
 pub const SLOTS: usize = 64;
 /// Requests in one call.
 pub const BATCH: usize = 256;
+/// Requests in a group.
+const GROUP: usize = 2048;
 
 const NO_LIMITS: QueueLimits = QueueLimits {
     sectors: 0,
@@ -38,6 +41,11 @@ const NO_REQUEST: BlockRequest = BlockRequest {
     at: 0,
     durable: false,
     barrier: false,
+};
+
+const NO_ANSWER: BlockCompletion = BlockCompletion {
+    tag: 0,
+    outcome: BlockOutcome::Done,
 };
 
 /// A view in its slot, and how many requests without an answer name it.
@@ -61,6 +69,8 @@ struct Asked {
     request: BlockRequest,
     /// Its slot counts it.
     is_counted: bool,
+    /// It is of the group, which has the one answer.
+    is_member: bool,
 }
 
 /// What a submitter has opened.
@@ -74,11 +84,16 @@ pub struct Front {
     pub failed: u32,
     /// Its submitter has it. Until then it is the affair of who opens it.
     pub is_open: bool,
+    /// Its submitter has it no more. It lives until its group is done.
+    pub is_ending: bool,
     /// There is no driver to be had.
     pub is_dead: bool,
     pub limits: QueueLimits,
-    /// What requests are handed on in.
+    /// Requests that are carried out to their end though their submitter dies.
+    group: Group<BlockRequest, BlockOutcome>,
+    /// What requests are handed on in, and what the driver puts its answers into.
     batch: RVec<BlockRequest>,
+    room: Option<RVec<BlockCompletion>>,
 }
 
 /// Whether an error says that this queue is of no use any more. Until all threads have left a dead
@@ -98,17 +113,21 @@ impl Front {
     /// [`RpcError::NoMemory`].
     pub fn new(raiser: Option<Arc<Handle<dyn Raiser>>>) -> RpcResult<Self> {
         let book = Book::passing_barriers_on(REQUESTS).map_err(|_| RpcError::NoMemory)?;
+        let group = Group::new(GROUP).map_err(|_| RpcError::NoMemory)?;
         Ok(Front {
             id: 0,
             book,
+            group,
             slots: [const { None }; SLOTS],
             raiser,
             back: None,
             failed: 0,
             is_open: false,
+            is_ending: false,
             is_dead: false,
             limits: NO_LIMITS,
             batch: RVec::filled(NO_REQUEST, BATCH)?,
+            room: None,
         })
     }
 
@@ -122,6 +141,7 @@ impl Front {
 
     /// Hands on what waits. Whether the back lives.
     pub fn pump(&mut self) -> bool {
+        self.begin_members();
         let Some(back) = &self.back else { return true };
         loop {
             let mut count = 0;
@@ -169,105 +189,169 @@ impl Front {
         back.is_some_and(|back| back.queue.unregister(slot).is_err())
     }
 
-    /// Takes the driver's answers into `room`, which comes back with the submitter's tags.
-    pub fn take_answers(&mut self, room: RVec<BlockCompletion>) -> Result<Collected, QueueError> {
-        let Some(back) = &self.back else {
-            return Ok(Collected::nothing(Some(room), false));
-        };
-        let length = room.len();
-        let (room, count) = match back.queue.completions(room) {
-            Ok(answer) => answer,
-            Err(error) if is_lost(&back.queue, &error) => {
-                return Ok(Collected::nothing(None, true));
+    /// Takes all answers that the driver has. Whether that lives.
+    pub fn gather(&mut self) -> Result<bool, QueueError> {
+        while let Some(back) = &self.back {
+            let room = match self.room.take() {
+                Some(room) => room,
+                None => RVec::filled(NO_ANSWER, BATCH)?,
+            };
+            let (room, count) = match back.queue.completions(room) {
+                Ok((room, count)) => (room, count as usize),
+                Err(error) if is_lost(&back.queue, &error) => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            if room.len() != BATCH || count > BATCH {
+                log!("the driver gives {count} answers in room for {BATCH}");
+                return Ok(false);
             }
-            Err(error) => return Err(error),
-        };
-        if room.len() != length || count as usize > length {
-            log!("the driver gives {count} answers in room for {length}");
-            return Ok(Collected::nothing(None, true));
+            let failed = |answer: &BlockCompletion| answer.outcome != BlockOutcome::Done;
+            let is_lost = room[..count].iter().any(failed) && is_dead(&back.queue);
+            let lives = self.note(&room[..count], is_lost);
+            self.room = Some(room);
+            if !lives || count < BATCH {
+                return Ok(lives);
+            }
         }
-        let answers = &room[..count as usize];
-        let failed = |answer: &BlockCompletion| answer.outcome != BlockOutcome::Done;
-        let is_lost = answers.iter().any(failed) && is_dead(&back.queue);
-        Ok(self.translate(room, count as usize, is_lost))
+        Ok(true)
     }
 
-    /// Puts the submitter's tags into the first `count` answers. Of a driver that is lost only
-    /// those count that say that something was done.
-    fn translate(
-        &mut self,
-        mut room: RVec<BlockCompletion>,
-        count: usize,
-        mut is_lost: bool,
-    ) -> Collected {
-        let mut told = 0;
-        for index in 0..count {
-            let BlockCompletion { tag, outcome } = room[index];
-            if is_lost && outcome != BlockOutcome::Done {
-                continue;
-            }
-            match self.answer(tag, outcome) {
-                Some(tag) => {
-                    room[told] = BlockCompletion { tag, outcome };
-                    told += 1;
-                }
-                None => {
-                    log!("the driver answers request {tag}, which it does not have");
-                    is_lost = true;
-                }
+    /// Notes what the driver answers, and whether it is to be kept. Of a driver that is lost only
+    /// those answers count that say that something was done.
+    fn note(&mut self, answers: &[BlockCompletion], is_lost: bool) -> bool {
+        let mut lives = !is_lost;
+        for BlockCompletion { tag, outcome } in answers {
+            let counts = !is_lost || *outcome == BlockOutcome::Done;
+            if counts && self.answer(*tag, *outcome).is_none() {
+                log!("the driver answers request {tag}, which it does not have");
+                lives = false;
             }
         }
-        Collected {
-            room: Some(room),
-            count: told as u32,
-            is_lost,
-        }
+        lives
     }
 
-    /// The submitter's tag of a request that has its answer now.
-    fn answer(&mut self, number: u64, outcome: BlockOutcome) -> Option<u64> {
+    /// The driver's answer to the request with this number.
+    fn answer(&mut self, number: u64, outcome: BlockOutcome) -> Option<()> {
         let asked = *self.book.with_carrier(number)?;
-        self.book.complete(number, outcome).ok()?;
-        if let Some(Some(slot)) = self.slots.get_mut(asked.request.slot as usize)
-            && asked.is_counted
-        {
+        if asked.is_counted {
+            self.release(asked.request.slot);
+        }
+        if !asked.is_member {
+            return self.book.complete(number, outcome).ok();
+        }
+        self.book.settle(number).ok()?;
+        let failure = Some(outcome).filter(|outcome| *outcome != BlockOutcome::Done);
+        self.group.ended(failure);
+        if !self.group.is_open() {
+            for request in self.group.members().filter(|it| has_data(it)) {
+                if let Some(Some(slot)) = self.slots.get_mut(request.slot as usize) {
+                    slot.uses -= 1;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn release(&mut self, slot: u32) {
+        if let Some(Some(slot)) = self.slots.get_mut(slot as usize) {
             slot.uses -= 1;
         }
-        self.book.take().map(|(tag, _)| tag)
     }
 
-    /// Enters a request. Its slot, if it names one that has something, stays as it is.
+    /// Fills `room` from its start with answers that were not taken; how many.
+    pub fn take(&mut self, room: &mut [BlockCompletion]) -> u32 {
+        let mut count = 0;
+        for place in room {
+            let of_group =
+                |(tag, failure): (_, Option<_>)| (tag, failure.unwrap_or(BlockOutcome::Done));
+            let answer = self.book.take();
+            let Some((tag, outcome)) = answer.or_else(|| self.group.take().map(of_group)) else {
+                break;
+            };
+            *place = BlockCompletion { tag, outcome };
+            count += 1;
+        }
+        count
+    }
+
+    /// Whether a group is not done.
+    pub fn has_group(&self) -> bool {
+        self.group.is_open()
+    }
+
+    /// Takes a group on: all of it, or nothing.
+    pub fn enter_group(&mut self, tag: u64, requests: &[BlockRequest]) -> Result<(), QueueError> {
+        if !self.group.is_empty() {
+            return Err(QueueError::InUse);
+        }
+        requests
+            .iter()
+            .try_for_each(|request| self.check(request))?;
+        let members = requests.iter().map(|request| (request.barrier, *request));
+        let filled = self.group.fill(tag, members);
+        filled.map_err(|_| QueueError::BadCount)?;
+        for request in requests.iter().filter(|it| has_data(it)) {
+            if let Some(Some(slot)) = self.slots.get_mut(request.slot as usize) {
+                slot.uses += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a group may have a request: one that cannot be done would end it in its middle.
+    fn check(&self, request: &BlockRequest) -> Result<(), QueueError> {
+        match request.operation {
+            BlockOperation::Flush => return Ok(()),
+            BlockOperation::Write if !self.limits.read_only => {}
+            _ => return Err(QueueError::BadGroup),
+        }
+        let end = request.sector.checked_add(request.sectors.into());
+        let fits = end.is_some_and(|end| end <= self.limits.sectors)
+            && (1..=self.limits.request_sectors).contains(&request.sectors);
+        match self.slots.get(request.slot as usize) {
+            Some(Some(_)) if fits => Ok(()),
+            Some(Some(_)) => Err(QueueError::BadGroup),
+            _ => Err(QueueError::BadSlot),
+        }
+    }
+
+    /// Enters those of the group that may be begun, as far as there is room.
+    fn begin_members(&mut self) {
+        while let Some(request) = self.group.next() {
+            let asked = Asked {
+                request,
+                is_counted: false,
+                is_member: true,
+            };
+            if self.book.enter(0, request.barrier, asked).is_err() {
+                return;
+            }
+            self.group.begun();
+        }
+    }
+
+    /// Enters a request. Its slot, if it names one that has something, stays as it is. One with a
+    /// barrier waits for a group that is not done, all of which comes before it.
     pub fn enter(&mut self, request: &BlockRequest) -> bool {
-        let asks = matches!(
-            request.operation,
-            BlockOperation::Read | BlockOperation::Write
-        );
-        let is_full = self.book.room() == 0;
+        if self.book.room() == 0 || request.barrier && self.has_group() {
+            return false;
+        }
         let slot = self.slots.get_mut(request.slot as usize);
-        let slot = slot.and_then(Option::as_mut).filter(|_| asks && !is_full);
+        let slot = slot.and_then(Option::as_mut).filter(|_| has_data(request));
         let is_counted = slot.map(|slot| slot.uses += 1).is_some();
         let asked = Asked {
             request: *request,
             is_counted,
+            is_member: false,
         };
         self.book.enter(request.tag, request.barrier, asked).is_ok()
     }
 }
 
-/// What came of looking for answers.
-pub struct Collected {
-    /// None if it was lost with the driver.
-    pub room: Option<RVec<BlockCompletion>>,
-    pub count: u32,
-    pub is_lost: bool,
-}
-
-impl Collected {
-    fn nothing(room: Option<RVec<BlockCompletion>>, is_lost: bool) -> Self {
-        Collected {
-            room,
-            count: 0,
-            is_lost,
-        }
-    }
+/// Whether the bytes of a request are in a memory object.
+fn has_data(request: &BlockRequest) -> bool {
+    matches!(
+        request.operation,
+        BlockOperation::Read | BlockOperation::Write
+    )
 }

@@ -4,18 +4,12 @@ use alloc::sync::Arc;
 
 use domain_rt::sync::MutexGuard;
 use interfaces::{
-    BlockCompletion, BlockOutcome, BlockQueue, BlockRequest, Handle, QueueError, QueueLimits, RVec,
-    VmoView,
+    BlockCompletion, BlockQueue, BlockRequest, Handle, QueueError, QueueLimits, RVec, VmoView,
 };
 
 use crate::Way;
-use crate::front::{BATCH, Front, REQUESTS, Slot};
+use crate::front::{BATCH, Front, Slot};
 use crate::volume::{State, Volume};
-
-const NO_ANSWER: BlockCompletion = BlockCompletion {
-    tag: 0,
-    outcome: BlockOutcome::Done,
-};
 
 /// The front with a number. It is of no use when another one was opened.
 pub struct Queue {
@@ -32,7 +26,8 @@ impl Queue {
         work: impl FnOnce(&mut Front) -> (Result<T, QueueError>, bool),
     ) -> Result<T, QueueError> {
         let mut state: MutexGuard<'_, State> = self.volume.state.lock();
-        let front = state.front.as_mut().filter(|front| front.id == self.id);
+        let open = |front: &&mut Front| front.id == self.id && !front.is_ending;
+        let front = state.front.as_mut().filter(open);
         let front = front.ok_or(QueueError::Fenced)?;
         if front.is_dead {
             return Err(QueueError::Gone);
@@ -91,26 +86,37 @@ impl BlockQueue for Queue {
         })
     }
 
+    fn submit_group(
+        &self,
+        tag: u64,
+        requests: &RVec<BlockRequest>,
+        count: u32,
+    ) -> Result<(), QueueError> {
+        let group = requests.get(..count as usize);
+        let group = group.ok_or(QueueError::BadCount)?;
+        let pass = self.way.passage.try_enter();
+        self.with(|front| match front.enter_group(tag, group) {
+            Ok(()) => (Ok(()), pass.is_some() && !front.pump()),
+            Err(error) => (Err(error), false),
+        })
+    }
+
     fn completions(
         &self,
-        room: RVec<BlockCompletion>,
+        mut room: RVec<BlockCompletion>,
     ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
-        let length = room.len();
-        let Some(_pass) = self.way.passage.try_enter() else {
-            return self.with(|_| (Ok((room, 0)), false));
-        };
-        let (room, count) = self.with(|front| match front.take_answers(room) {
-            Ok(found) => {
-                let lives = !found.is_lost && front.pump();
-                (Ok((found.room, found.count)), !lives)
+        let pass = self.way.passage.try_enter();
+        let count = self.with(|front| {
+            let lives = match pass {
+                None => Ok(true),
+                Some(_) => front.gather().map(|lives| lives && front.pump()),
+            };
+            match lives {
+                Ok(lives) => (Ok(front.take(&mut room)), !lives),
+                Err(error) => (Err(error), false),
             }
-            Err(error) => (Err(error), false),
         })?;
-        match room {
-            Some(room) => Ok((room, count)),
-            // The first was lost with the driver; more answers than this there are never.
-            None => Ok((RVec::filled(NO_ANSWER, length.min(REQUESTS))?, 0)),
-        }
+        Ok((room, count))
     }
 }
 

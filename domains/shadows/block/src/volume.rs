@@ -12,6 +12,9 @@
 //! one has here, and then opens a queue of the driver, which ends all that the old one has there. A
 //! driver that dies meanwhile leaves nothing: the next one resets its device.
 //!
+//! A front whose submitter has gone, and that has a group ([`requests::group`]) which is not done,
+//! is *ending*: the keeper carries the group out, and who opens the next front waits for that.
+//!
 //! # Who does what
 //! Submitting and taking answers is done by the submitter's threads alone, and never waits for a
 //! driver to start: while there is no back, requests wait in the book. The *keeper*, a thread of
@@ -21,7 +24,7 @@
 
 use alloc::sync::Arc;
 
-use domain_rt::sync::{Condvar, Mutex, Wait};
+use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
 use domain_rt::{is_kernel_object, log, time};
 use gate::Pass;
 use interfaces::{
@@ -35,6 +38,8 @@ use crate::front::{Back, Front, REQUESTS, SLOTS, Slot};
 
 /// How long it takes until what failed for want of memory is tried again, in nanoseconds.
 const PAUSE: u64 = 10_000_000;
+/// How often it is looked for answers for a front that is ending, in nanoseconds.
+const LOOK: u64 = 1_000_000;
 
 /// What the lock guards.
 #[derive(Default)]
@@ -56,6 +61,8 @@ struct Alarm {
 #[derive(Default)]
 pub struct Volume {
     pub state: Mutex<State>,
+    /// A front that was ending is gone.
+    ended: Condvar,
     alarm: Arc<(Mutex<Alarm>, Condvar)>,
 }
 
@@ -97,7 +104,7 @@ impl Volume {
             return Err(BlockError::Rpc(RpcError::Refused));
         }
         let mut front = Front::new(raiser.map(Arc::new))?;
-        let mut state = self.state.lock();
+        let mut state = self.fence()?;
         state.fronts += 1;
         front.id = state.fronts;
         let (id, old) = (front.id, state.front.replace(front));
@@ -112,6 +119,21 @@ impl Volume {
             }
         }
         Ok(id)
+    }
+
+    /// The lock, when no group is under way any more.
+    fn fence(&self) -> RpcResult<MutexGuard<'_, State>> {
+        let mut state = self.state.lock();
+        while let Some(front) = state.front.as_mut().filter(|front| front.has_group()) {
+            front.is_ending = true;
+            ring(&self.alarm, 0);
+            let wait;
+            (state, wait) = self.ended.wait(state);
+            if wait == Wait::Interrupted {
+                return Err(RpcError::Interrupted);
+            }
+        }
+        Ok(state)
     }
 
     /// From now on the keeper looks after this front.
@@ -142,12 +164,20 @@ impl Volume {
         ring(&self.alarm, 0);
     }
 
-    /// The front goes, with all that it has.
+    /// The front goes, with all that it has: a group when that is done.
     pub fn close(&self, id: u64) {
         let mut state = self.state.lock();
-        let front = state.front.take_if(|front| front.id == id);
+        let mut is_ending = false;
+        let front = state.front.take_if(|front| {
+            is_ending = front.id == id && front.has_group();
+            front.is_ending |= is_ending;
+            front.id == id && !is_ending
+        });
         drop(state);
         drop(front);
+        if is_ending {
+            ring(&self.alarm, 0);
+        }
     }
 
     /// Finds a driver for a front that has none, and has it go on with what waits.
@@ -249,22 +279,57 @@ impl Volume {
         ring(&self.alarm, 0);
     }
 
-    /// The body of the thread that finds the next driver.
+    /// The body of the thread that finds the next driver, and carries out groups whose submitter is
+    /// gone.
     pub fn keep(&self, way: &Way) {
-        loop {
-            let mut alarm = self.alarm.0.lock();
-            while !alarm.is_due {
-                let wait;
-                (alarm, wait) = self.alarm.1.wait(alarm);
-                if wait == Wait::Interrupted {
-                    return;
-                }
-            }
-            alarm.is_due = false;
-            let lost = alarm.lost;
-            drop(alarm);
+        let mut is_ending = false;
+        while let Some(lost) = self.wait_for_alarm(is_ending) {
             self.mend(way, lost);
+            is_ending = self.finish(way);
         }
+    }
+
+    /// Waits until there is something to do, for a moment if there `is` something; the last back
+    /// that is lost. `None` if the thread is to end.
+    fn wait_for_alarm(&self, is: bool) -> Option<u64> {
+        let mut alarm = self.alarm.0.lock();
+        let mut wait = Wait::Woken;
+        while !alarm.is_due && wait == Wait::Woken {
+            (alarm, wait) = match is {
+                true => self.alarm.1.wait_until(alarm, time::now() + LOOK),
+                false => self.alarm.1.wait(alarm),
+            };
+        }
+        alarm.is_due = false;
+        (wait != Wait::Interrupted).then_some(alarm.lost)
+    }
+
+    /// Goes on with the group of a front that is ending; whether there is more to be done.
+    fn finish(&self, way: &Way) -> bool {
+        let pass = way.passage.try_enter();
+        let mut state = self.state.lock();
+        let Some(front) = state.front.as_mut().filter(|front| front.is_ending) else {
+            return false;
+        };
+        // What fails for want of memory is tried again.
+        let lives = match pass {
+            None => true,
+            Some(_) => front.gather().unwrap_or(true) && front.pump(),
+        };
+        let lost = if lives { None } else { front.lose() };
+        let is_over = front.is_dead || !front.has_group();
+        if is_over && front.has_group() {
+            log!("a group of writes is lost with the driver");
+        }
+        let old = state.front.take_if(|_| is_over);
+        drop(state);
+        drop((lost, old));
+        if is_over {
+            self.ended.notify_all();
+        } else if !lives {
+            ring(&self.alarm, 0);
+        }
+        !is_over
     }
 
     /// Finds a driver, if the front has none or its back is `lost`.

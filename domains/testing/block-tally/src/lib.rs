@@ -8,8 +8,9 @@ extern crate alloc;
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
 use interfaces::{
-    Block, BlockError, BlockQueue, Counts, Extent, Geometry, Handle, RVec, Raiser, RpcResult,
-    Tally, WriteSequence,
+    Block, BlockCompletion, BlockError, BlockOperation, BlockQueue, BlockRequest, Counts, Extent,
+    Geometry, Handle, QueueError, QueueLimits, RVec, Raiser, RpcResult, Tally, VmoView,
+    WriteSequence,
 };
 
 /// Bytes of a sector.
@@ -70,8 +71,71 @@ impl Block for Disk {
         Err(BlockError::Unsupported)
     }
 
-    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
-        Err(BlockError::Unsupported)
+    fn open(
+        &self,
+        raiser: Option<Handle<dyn Raiser>>,
+    ) -> Result<Handle<dyn BlockQueue>, BlockError> {
+        let queue = self.device.open(raiser)?;
+        let counts = self.counts.clone();
+        Ok(Handle::new(Queue { queue, counts })?)
+    }
+}
+
+/// The queue that is passed on.
+struct Queue {
+    queue: Handle<dyn BlockQueue>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl Queue {
+    fn count(&self, requests: &[BlockRequest]) {
+        let mut counts = self.counts.lock();
+        for request in requests {
+            match request.operation {
+                BlockOperation::Read => counts.read += u64::from(request.sectors),
+                BlockOperation::Write => counts.written += u64::from(request.sectors),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl BlockQueue for Queue {
+    fn limits(&self) -> Result<QueueLimits, QueueError> {
+        self.queue.limits()
+    }
+
+    fn register(&self, slot: u32, view: Handle<dyn VmoView>) -> Result<(), QueueError> {
+        self.queue.register(slot, view)
+    }
+
+    fn unregister(&self, slot: u32) -> Result<(), QueueError> {
+        self.queue.unregister(slot)
+    }
+
+    // What was taken will be done, so it counts.
+    fn submit(&self, requests: &RVec<BlockRequest>, count: u32) -> Result<u32, QueueError> {
+        let taken = self.queue.submit(requests, count)?;
+        self.count(requests.get(..taken as usize).unwrap_or_default());
+        Ok(taken)
+    }
+
+    fn submit_group(
+        &self,
+        tag: u64,
+        requests: &RVec<BlockRequest>,
+        count: u32,
+    ) -> Result<(), QueueError> {
+        self.queue.submit_group(tag, requests, count)?;
+        self.count(requests.get(..count as usize).unwrap_or_default());
+        Ok(())
+    }
+
+    fn completions(
+        &self,
+        room: RVec<BlockCompletion>,
+    ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
+        self.queue.completions(room)
     }
 }
 
