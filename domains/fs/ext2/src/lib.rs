@@ -2,6 +2,9 @@
 //! `lib/fs/ext2`.
 //!
 //! - [`device`]: the block device as the library wants it;
+//! - [`errors`]: what its errors mean;
+//! - [`line`]: the block queue under it, and who waits for its answers;
+//! - [`staging`]: the memory that its requests name;
 //! - [`volume`]: the mounted file system behind its lock, and the thread that writes back what was
 //!   changed;
 //! - [`content`]: content of files, through the page cache, and the thread that reads ahead;
@@ -23,24 +26,32 @@ extern crate alloc;
 
 mod content;
 mod device;
+mod errors;
 mod fair;
+mod line;
 mod options;
 mod page;
 mod pressure;
 mod service;
+mod staging;
 mod volume;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread, time};
 use ext2::DeviceError;
-use interfaces::{Block, FileSystem, Handle, MemoryWatch, RVec, RpcError, RpcResult};
+use interfaces::{
+    Block, Events, FileSystem, Handle, MemoryObjects, MemoryWatch, RVec, RpcError, RpcResult,
+};
 
 use device::Disk;
 use options::Settings;
 use pressure::Pressure;
 use service::Service;
 use volume::Volume;
+
+/// Most memory for what is on its way to the device and from there, in cells.
+const MOST_CELLS: usize = 64;
 
 /// Mounts the file system on `device`.
 ///
@@ -49,6 +60,8 @@ use volume::Volume;
 /// the kernel's log says why. [`RpcError::NoMemory`] when that is all that was wanting.
 pub fn start(
     device: Handle<dyn Block>,
+    objects: Handle<dyn MemoryObjects>,
+    events: Handle<dyn Events>,
     memory: Option<Handle<dyn MemoryWatch>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn FileSystem>> {
@@ -60,7 +73,8 @@ pub fn start(
             alloc::string::String::from_utf8_lossy(word)
         );
     }
-    let mounted = Disk::new(device)
+    let cells = settings.buffer_bytes / 4 / staging::CELL;
+    let mounted = Disk::new(device, &objects, &events, cells.min(MOST_CELLS))
         .map_err(ext2::Error::from)
         .and_then(|disk| Ok((mount(disk.clone(), &settings)?, disk)));
     let (mounted, disk) = mounted.map_err(|reason| {

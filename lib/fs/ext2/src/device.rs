@@ -117,6 +117,12 @@ pub trait BlockDevice {
         Ok(())
     }
 
+    /// How many bytes of metadata [`write_groups`](Self::write_groups) is sure to do or not do as
+    /// one; more may be done in parts.
+    fn group_bytes(&self) -> usize {
+        usize::MAX
+    }
+
     /// Returns when every write that was acknowledged before the call is on the medium.
     ///
     /// # Errors
@@ -146,6 +152,9 @@ impl<T: BlockDevice + ?Sized> BlockDevice for &T {
     }
     fn write_groups(&self, groups: Vec<Group>) -> Result<(), DeviceError> {
         (**self).write_groups(groups)
+    }
+    fn group_bytes(&self) -> usize {
+        (**self).group_bytes()
     }
     fn flush(&self) -> Result<(), DeviceError> {
         (**self).flush()

@@ -37,10 +37,11 @@ impl<D: BlockDevice> Store<D> {
     pub(crate) fn balance(&mut self) -> Result<()> {
         let share = self.cache.capacity() / 4;
         let running = self.dirty_metadata();
-        let most = self
-            .journal
-            .as_ref()
-            .map_or(share, |journal| share.min(journal.transaction_share()));
+        let most = match &self.journal {
+            Some(journal) => share.min(journal.transaction_share()),
+            // Bitmaps are written twice, and an operation changes some more.
+            None => share.min(self.device.group_bytes() / self.layout.block_size / 2),
+        };
         if self.needs_checkpoint(running) {
             self.checkpoint()?;
         } else if running > most || self.pending.len() > PENDING_MAX {
