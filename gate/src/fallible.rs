@@ -15,6 +15,7 @@ use crate::trust::Breach;
 const SERVICES: &[&str] = &[
     "domains/drivers/console",
     "domains/drivers/memory-disk",
+    "domains/drivers/nvme",
     "domains/drivers/pci",
     "domains/drivers/virtio-blk",
     "domains/fs",

@@ -35,7 +35,10 @@ pub struct Machine {
     pub disk_queues: u32,
     /// Further disks.
     pub more_disks: Vec<PathBuf>,
-    /// When the first of them fails: a file of rules for QEMU's `blkdebug`.
+    /// A raw image behind an NVMe controller of its own.
+    pub nvme: Option<PathBuf>,
+    /// When the first of the further disks, or the NVMe disk, fails: a file of rules for QEMU's
+    /// `blkdebug`.
     pub disk_faults: Option<PathBuf>,
     /// Number of processors.
     pub processors: u32,
@@ -78,6 +81,7 @@ impl Machine {
             read_only: false,
             disk_queues: 0,
             more_disks: Vec::new(),
+            nvme: None,
             disk_faults: None,
             processors: 1,
             memory: "256M".into(),
@@ -101,6 +105,7 @@ impl Machine {
         all.extend(self.what_it_boots());
         all.extend(self.first_disk());
         all.extend(self.further_disks());
+        all.extend(self.nvme_disk());
         all.extend(self.ports());
         if self.debugger {
             all.push("-S".into());
@@ -175,18 +180,32 @@ impl Machine {
     fn further_disks(&self) -> Vec<String> {
         let mut all = Vec::new();
         for (number, file) in (2..).zip(&self.more_disks) {
-            let file = escaped(file);
-            let source = match self.disk_faults.as_ref().filter(|_| number == 2) {
-                None => format!("file={file}"),
-                Some(rules) => format!(
-                    "file.driver=blkdebug,file.config={},file.image.driver=file,file.image.filename={file}",
-                    escaped(rules)
-                ),
-            };
-            let drive = format!("{source},format=raw,if=none,rerror=report,werror=report");
-            all.extend(disk(&drive, &format!("disk{number}"), ""));
+            let source = self.failing(file, number == 2);
+            all.extend(disk(&source, &format!("disk{number}"), ""));
         }
         all
+    }
+
+    fn nvme_disk(&self) -> Vec<String> {
+        let Some(file) = &self.nvme else {
+            return Vec::new();
+        };
+        let drive = format!("{},id=nvme", self.failing(file, true));
+        let device = "nvme,drive=nvme,serial=trefoil";
+        words(&["-drive", &drive, "-device", device])
+    }
+
+    /// A raw image that reports errors to the system; with those of the rules, if it `may_fail`.
+    fn failing(&self, file: &Path, may_fail: bool) -> String {
+        let file = escaped(file);
+        let source = match self.disk_faults.as_ref().filter(|_| may_fail) {
+            None => format!("file={file}"),
+            Some(rules) => format!(
+                "file.driver=blkdebug,file.config={},file.image.driver=file,file.image.filename={file}",
+                escaped(rules)
+            ),
+        };
+        format!("{source},format=raw,if=none,rerror=report,werror=report")
     }
 
     /// The serial ports, and the port that carries a status out.

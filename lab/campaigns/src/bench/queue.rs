@@ -47,7 +47,10 @@ pub fn queue(project: &Project) -> Result<Vec<Figure>> {
     let manifest = folder.join("manifest.toml");
     let section =
         "[program.queuebench]\nservices = [\"disk\", \"objects\", \"events\", \"monitor\"]\n";
-    fs::write(&manifest, manifest_for("", SERVICES) + section)?;
+    fs::write(
+        &manifest,
+        manifest_for("virtio-blk", "", SERVICES) + section,
+    )?;
     let built = build::build(project, Some(&manifest))?;
     let mut ours = counting(&built.kernel, &folder, built.archive);
     let line = exec_word("/boot/testing/queuebench");

@@ -47,6 +47,9 @@ pub struct Options {
     /// `queues`: how many domains are ended in each machine
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub kills: u64,
+    /// `queues`: the driver of the disk
+    #[arg(long, value_name = "NAME", default_value = "virtio-blk", value_parser = queues::drivers())]
+    pub driver: String,
     /// `interfaces`: the only method that is called, as INTERFACE.METHOD
     #[arg(long, value_name = "NAME")]
     pub method: Option<String>,

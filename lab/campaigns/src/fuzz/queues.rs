@@ -8,7 +8,7 @@
 //! that does not come to its end are findings.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -31,6 +31,14 @@ const LIMIT: Duration = Duration::from_secs(1800);
 const MOST_FINDINGS: usize = 5;
 /// Waits for the director's last line.
 const LINE: &str = "until dmesg | grep -q 'gate: '; do sleep 1; done";
+
+/// Drivers that can be tried: the domain, and the devices that it claims.
+const DRIVERS: [(&str, &str); 2] = [("virtio-blk", "1af4:1042,1001"), ("nvme", "class:010802")];
+
+/// The names of the drivers that can be tried.
+pub fn drivers() -> Vec<&'static str> {
+    DRIVERS.iter().map(|(name, _)| *name).collect()
+}
 
 /// A system with a disk and no file system on it.
 const MANIFEST: &str = r#"
@@ -59,13 +67,13 @@ grants = { hardware = "kernel.hardware" }
 options = "window=0xc0000000,0x10000000"
 limits = { reserve_pages = 256 }
 
-[domain.virtio-blk]
-grants = { device = "pci.claim(1af4:1042,1001)" }
+[domain.DRIVER]
+grants = { device = "pci.claim(DEVICES)" }
 limits = { restarts = 100000, reserve_pages = 1024, weight = 4096 }
 
 [domain.block]
 image = "block-shadow"
-grants = { driver = "virtio-blk.respawn" }
+grants = { driver = "DRIVER.respawn" }
 limits = { reserve_pages = 256 }
 
 DOMAINS
@@ -103,9 +111,20 @@ limits = { restarts = 100000 }
 "#;
 
 /// A system with a disk behind a driver and its shadow, and these domains and services besides.
-pub fn manifest_for(domains: &str, services: &str) -> String {
-    let text = MANIFEST.replace("DOMAINS", domains);
-    text.replace("SERVICES", services)
+pub fn manifest_for(driver: &str, domains: &str, services: &str) -> String {
+    let known = DRIVERS.iter().find(|(name, _)| *name == driver);
+    let text = MANIFEST.replace("DRIVER", driver);
+    let text = text.replace("DEVICES", known.map_or("", |(_, devices)| devices));
+    text.replace("DOMAINS", domains)
+        .replace("SERVICES", services)
+}
+
+/// Puts `disk` into `machine`, for this driver.
+pub fn attach(machine: &mut Machine, driver: &str, disk: PathBuf) {
+    match driver {
+        "nvme" => machine.nvme = Some(disk),
+        _ => machine.disk = Some(disk),
+    }
 }
 
 /// The command; its result is our exit status.
@@ -150,18 +169,18 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
 fn one(project: &Project, folder: &Path, options: &Options, index: u64) -> Result<u64> {
     let seed = 1 + (options.seed.wrapping_mul(0x9e37_79b9) ^ index) % 0xffff_ffff;
     let words = format!(
-        "kills={} seed={seed} driver=virtio-blk writer=queue-writer",
-        options.kills
+        "kills={} seed={seed} driver={} writer=queue-writer",
+        options.kills, options.driver
     );
     let manifest = folder.join("manifest.toml");
     let gate = GATE.replace("OPTIONS", &words);
-    fs::write(&manifest, manifest_for(&gate, ""))?;
+    fs::write(&manifest, manifest_for(&options.driver, &gate, ""))?;
     let built = build::build(project, Some(&manifest))?;
     let disk = folder.join("disk.img");
     fs::write(&disk, vec![0; 1 << 20])?;
     let mut machine = Machine::new(&built.kernel, folder);
     machine.archive = Some(built.archive);
-    machine.disk = Some(disk.clone());
+    attach(&mut machine, &options.driver, disk.clone());
     machine.processors = PROCESSORS[(index % PROCESSORS.len() as u64) as usize];
     machine.words.extend([exec_word(LINE), "panic=off".into()]);
     let mut session = Session::start(&machine, false)?;
