@@ -33,6 +33,8 @@ pub struct Machine {
     pub read_only: bool,
     /// Queues of requests that it has; 0: as QEMU chooses.
     pub disk_queues: u32,
+    /// Writes a second that it carries out, each later than asked; 0: as many as it can.
+    pub disk_writes: u32,
     /// Further disks.
     pub more_disks: Vec<PathBuf>,
     /// A raw image behind an NVMe controller of its own.
@@ -80,6 +82,7 @@ impl Machine {
             served: None,
             read_only: false,
             disk_queues: 0,
+            disk_writes: 0,
             more_disks: Vec::new(),
             nvme: None,
             disk_faults: None,
@@ -174,7 +177,15 @@ impl Machine {
             0 => String::new(),
             queues => format!(",num-queues={queues}"),
         };
-        disk(&format!("{source},if=none{read_only}"), "disk", &queues)
+        let slow = match self.disk_writes {
+            0 => String::new(),
+            writes => format!(",throttling.iops-write={writes}"),
+        };
+        disk(
+            &format!("{source},if=none{read_only}{slow}"),
+            "disk",
+            &queues,
+        )
     }
 
     fn further_disks(&self) -> Vec<String> {
@@ -338,8 +349,9 @@ mod tests {
         machine.disk = Some("/d/a,b.img".into());
         machine.read_only = true;
         machine.disk_queues = 2;
+        machine.disk_writes = 300;
         let text = machine.arguments().join(" ");
-        assert!(text.contains("-drive file=/d/a,,b.img,format=raw,if=none,readonly=on,id=disk"));
+        assert!(text.contains("-drive file=/d/a,,b.img,format=raw,if=none,readonly=on,throttling.iops-write=300,id=disk"));
         assert!(text.contains("drive=disk,disable-legacy=on,num-queues=2"));
         assert!(text.contains("-serial chardev:terminal -monitor none -serial file:/o/r,,1/kernel.log -serial file:/o/r,,1/errors"));
         assert!(text.contains("-append debug-exit log=com2") && !text.contains("-initrd"));

@@ -1,8 +1,10 @@
 //! The director of the gate of block queues: see `queue-director.idl`.
 //!
 //! It ends the driver, the submitter, or both, at random moments, and sees that the work goes on:
-//! `init` starts the submitter again, and the block shadow asks for the next driver. What the
-//! submitter must find on the disk stands in the ledger, which belongs to this domain.
+//! `init` starts the submitter again, and the block shadow asks for the next driver. Now and then
+//! it waits for answers before the next death: a submitter that waits in vain would not be found
+//! otherwise, since its own death ends that. What the submitter must find on the disk stands in
+//! the ledger, which belongs to this domain.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,6 +22,8 @@ use queuework::{Random, ledger};
 
 /// Nobody may stand still so long, in nanoseconds.
 const PATIENCE: u64 = 60_000_000_000;
+/// Answers that are waited for: more than can be under way, so each that was is among them.
+const ANSWERS: u64 = 64;
 /// The longest pause between two deaths, in nanoseconds.
 const PAUSE: u64 = 30_000_000;
 
@@ -114,6 +118,9 @@ impl Director {
                 }
             }
             idle = if before == ended { idle + 1 } else { 0 };
+            if self.random.below(4) == 0 {
+                self.wait_for_answers()?;
+            }
             if idle > 4000 {
                 return Err("WRONG: nobody is there to be ended".to_string());
             }
@@ -129,13 +136,32 @@ impl Director {
         ))
     }
 
+    /// Waits until the submitter has taken some more answers.
+    fn wait_for_answers(&self) -> Result<(), String> {
+        let before = self.read(ledger::ANSWERS)?;
+        self.wait_until("the submitter gets no answers any more", || {
+            Ok(self.read(ledger::ANSWERS)? >= before + ANSWERS)
+        })
+    }
+
     /// Waits until the submitter has seen all that must be there.
-    fn wait_for_end(&mut self) -> Result<(), String> {
+    fn wait_for_end(&self) -> Result<(), String> {
+        self.wait_until("the submitter does not come to its end", || {
+            Ok(self.read(ledger::ENDED)? != 0)
+        })
+    }
+
+    /// Waits until something `is_so`; an error that says what is `wrong` if that takes too long.
+    fn wait_until(
+        &self,
+        wrong: &str,
+        is_so: impl Fn() -> Result<bool, String>,
+    ) -> Result<(), String> {
         let begin = time::now();
-        while self.read(ledger::ENDED)? == 0 {
+        while !is_so()? {
             self.look()?;
             if time::now() - begin > PATIENCE {
-                return Err("WRONG: the submitter does not come to its end".to_string());
+                return Err(alloc::format!("WRONG: {wrong}"));
             }
             time::sleep(10_000_000);
         }

@@ -1,11 +1,13 @@
 //! `cargo xtask fuzz queues`: the gate of block queues. The driver of a disk and the submitter of
 //! its block queue are ended at random moments, while all that is read is checked.
 //!
-//! A machine is booted for each input. `domains/testing/queue-director` ends the two, and keeps the
-//! ledger of what must be on the disk; `domains/testing/queue-writer` submits and checks. At the
-//! end the image is compared on the host with the sum that the submitter made of the ledger's
-//! numbers. A wrong sector, an answer that is an error, or comes twice or not at all, and a machine
-//! that does not come to its end are findings.
+//! A machine is booted for each input, every other one with a disk that writes much later than it
+//! is asked, so that deaths find writes under way. `domains/testing/queue-director` ends the two,
+//! sees that work goes on between, and keeps the ledger of what must be on the disk;
+//! `domains/testing/queue-writer` submits and checks. At the end the image is compared on the host
+//! with the sum that the submitter made of the ledger's numbers. A wrong sector, an answer that is
+//! an error, or comes twice or not at all, and a machine that does not come to its end are
+//! findings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,8 @@ pub const NAME: &str = "queues";
 
 /// Processors of the machines, in turns.
 const PROCESSORS: [u32; 3] = [1, 2, 4];
+/// Writes a second of a slow disk. Five milliseconds each, so a batch is under way for long.
+const SLOW: u32 = 200;
 /// The longest that one machine may take: as a rule ten deaths take a second.
 const LIMIT: Duration = Duration::from_secs(1800);
 /// Findings, and the run ends.
@@ -182,6 +186,7 @@ fn one(project: &Project, folder: &Path, options: &Options, index: u64) -> Resul
     machine.archive = Some(built.archive);
     attach(&mut machine, &options.driver, disk.clone());
     machine.processors = PROCESSORS[(index % PROCESSORS.len() as u64) as usize];
+    machine.disk_writes = if index.is_multiple_of(2) { SLOW } else { 0 };
     machine.words.extend([exec_word(LINE), "panic=off".into()]);
     let mut session = Session::start(&machine, false)?;
     session.end(LIMIT)?;
