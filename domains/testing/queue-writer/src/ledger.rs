@@ -51,14 +51,14 @@ impl Ledger {
             .map_err(|error| format!("the ledger: {error:?}"))
     }
 
-    /// A generation that nobody has used.
+    /// A generation that nobody has used; one of a group is odd.
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn generation(&self) -> Result<u64, String> {
+    pub fn generation(&self, of_group: bool) -> Result<u64, String> {
         let next = self.number(ledger::NEXT)?;
         self.write(ledger::NEXT, next + 1, 1)?;
-        Ok(next)
+        Ok(2 * next + u64::from(of_group))
     }
 
     /// Counts one more.

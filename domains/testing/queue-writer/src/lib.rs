@@ -2,8 +2,9 @@
 //!
 //! One life of it: it opens the queue, which ends what the life before has left under way; reads
 //! the whole region, where each sector must be what the ledger allows; and from then on knows
-//! exactly what is there. It keeps up to [`MOST`] requests under way, reads and writes that do not
-//! overlap a write under way, flushes, some with barriers and some durable, and checks every
+//! exactly what is there. It keeps up to [`MOST`] requests under way, reads and writes that
+//! overlap a write under way only where a barrier stands between, flushes, some durable, now and
+//! then a group of writes, of which the next life must find all or nothing, and checks every
 //! answer: each once, none an error, no byte of what was read another than the last write that was
 //! acknowledged. Each second life takes answers by event, the others look for them.
 #![no_std]
@@ -156,6 +157,13 @@ impl Line {
         }
     }
 
+    /// Submits `members` as a group.
+    fn submit_group(&self, tag: u64, members: &[BlockRequest]) -> Result<(), String> {
+        let members = RVec::from_slice(members).map_err(|error| format!("{error}"))?;
+        let submitted = self.queue.submit_group(tag, &members, members.len() as u32);
+        submitted.map_err(|error| format!("a group: {error:?}"))
+    }
+
     /// Some answers, at least one; waits for them.
     fn answers(&self) -> Result<Vec<BlockCompletion>, String> {
         let nothing = BlockCompletion {
@@ -237,6 +245,7 @@ impl Line {
         let found = self.read_region()?;
         let submitted = ledger.read(queuework::ledger::SUBMITTED, REGION as usize)?;
         let acknowledged = ledger.read(queuework::ledger::ACKNOWLEDGED, REGION as usize)?;
+        whole_groups(&found, &submitted)?;
         for (sector, found) in found.iter().enumerate() {
             let (acknowledged, submitted) = (acknowledged[sector], submitted[sector]);
             if !is_possible(*found, acknowledged, submitted) {
@@ -255,4 +264,19 @@ impl Line {
         }
         Ok(found)
     }
+}
+
+/// An error if a group that was under way is there in part.
+fn whole_groups(found: &[u64], submitted: &[u64]) -> Result<(), String> {
+    for (sector, group) in submitted.iter().enumerate() {
+        let is_group = group % 2 == 1;
+        let of_it = || submitted.iter().zip(found).filter(|(it, _)| *it == group);
+        let is_there = |(_, found): (&u64, &u64)| found == group;
+        if is_group && of_it().any(is_there) && !of_it().all(is_there) {
+            return Err(format!(
+                "group {group} is there in part, of sector {sector}"
+            ));
+        }
+    }
+    Ok(())
 }

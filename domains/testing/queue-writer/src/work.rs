@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use interfaces::{BlockOperation, BlockOutcome, BlockRequest, RVec};
 use queuework::{REGION, Random, SECTOR, ledger, stamp};
@@ -10,20 +11,33 @@ use queuework::{REGION, Random, SECTOR, ledger, stamp};
 use crate::ledger::Ledger;
 use crate::{Line, MOST, PAGES, SECTORS, SLOT};
 
+/// Most members of a group.
+const MEMBERS: u64 = 6;
+
 /// A request under way. Its number is that of its pages.
-#[derive(Clone, Copy)]
 struct Asked {
+    /// All members of a group have the same.
     tag: u64,
     request: BlockRequest,
+    /// What a write brings.
     generation: u64,
+    /// What a read must bring: what was submitted before it.
+    wanted: Vec<u64>,
 }
 
 /// What was asked, and what is known of the region.
 pub struct Work {
     /// The generation of each sector that was acknowledged or found.
     pub known: Vec<u64>,
+    /// The generation of each sector that will be there when all that is under way is done.
+    expected: Vec<u64>,
     asked: [Option<Asked>; MOST],
     tag: u64,
+    /// The last request with a barrier: what was submitted before it ends before what comes after
+    /// it begins.
+    barrier: u64,
+    /// The group that is under way.
+    group: Option<u64>,
     random: Random,
 }
 
@@ -31,9 +45,12 @@ impl Work {
     /// Nothing is under way, and the region is as `known`.
     pub fn new(known: Vec<u64>, life: u64) -> Self {
         Work {
+            expected: known.clone(),
             known,
-            asked: [None; MOST],
+            asked: [const { None }; MOST],
             tag: life << 32,
+            barrier: 0,
+            group: None,
             random: Random::new(life),
         }
     }
@@ -49,6 +66,9 @@ impl Work {
         }
         if !batch.is_empty() {
             line.submit(&batch)?;
+        }
+        if self.group.is_none() && self.random.below(8) == 0 {
+            self.begin_group(line, ledger)?;
         }
         let full = self.asked.iter().all(Option::is_some);
         if full || batch.is_empty() || self.random.below(3) == 0 {
@@ -70,47 +90,122 @@ impl Work {
 
     /// The next request, if there is a place and its sectors are free.
     fn next(&mut self, line: &Line, ledger: &Ledger) -> Result<Option<BlockRequest>, String> {
-        let Some(place) = self.asked.iter().position(Option::is_none) else {
-            return Ok(None);
-        };
-        let sectors = 1 + self.random.below(SECTORS);
-        let sector = self.random.below(REGION - sectors);
         let operation = match self.random.below(12) {
             0 => BlockOperation::Flush,
             1..=5 => BlockOperation::Read,
             _ => BlockOperation::Write,
         };
+        let durable = self.random.below(8) == 0;
+        // Beside a group none may have a barrier.
+        let barrier = self.group.is_none() && self.random.below(10) == 0;
+        let drawn = self.draw(operation);
+        let Some((place, request)) = drawn else {
+            return Ok(None);
+        };
+        let request = BlockRequest {
+            durable,
+            barrier,
+            ..request
+        };
+        if self.is_in_the_way(&request) {
+            return Ok(None);
+        }
+        let generation = match operation {
+            BlockOperation::Write => ledger.generation(false)?,
+            _ => 0,
+        };
+        self.ask(place, request, generation, line, ledger)?;
+        if barrier {
+            self.barrier = self.tag;
+        }
+        self.tag += 1;
+        Ok(Some(request))
+    }
+
+    /// Submits some writes as a group, if there are places and their sectors are free.
+    fn begin_group(&mut self, line: &mut Line, ledger: &Ledger) -> Result<(), String> {
+        let generation = ledger.generation(true)?;
+        let mut members = Vec::new();
+        for _ in 0..=self.random.below(MEMBERS) {
+            let barrier = self.random.below(3) == 0;
+            let drawn = self.draw(BlockOperation::Write);
+            let free = drawn.filter(|(_, member)| !self.collides(member, 0));
+            let Some((place, member)) = free else {
+                continue;
+            };
+            let member = BlockRequest { barrier, ..member };
+            self.ask(place, member, generation, line, ledger)?;
+            members.push(member);
+        }
+        if members.is_empty() {
+            return Ok(());
+        }
+        line.submit_group(self.tag, &members)?;
+        self.group = Some(self.tag);
+        self.tag += 1;
+        Ok(())
+    }
+
+    /// Some sectors, and a place that is free.
+    fn draw(&mut self, operation: BlockOperation) -> Option<(usize, BlockRequest)> {
+        let place = self.asked.iter().position(Option::is_none)?;
+        let sectors = 1 + self.random.below(SECTORS);
         let request = BlockRequest {
             tag: self.tag,
             operation,
-            sector,
+            sector: self.random.below(REGION - sectors),
             sectors: sectors as u32,
             slot: SLOT,
             // Not always at the beginning of a page.
             at: place as u64 * PAGES * 8 + self.random.below(8),
-            durable: self.random.below(8) == 0,
-            barrier: self.random.below(10) == 0,
+            durable: false,
+            barrier: false,
         };
-        if self
-            .asked
-            .iter()
-            .flatten()
-            .any(|it| collide(&it.request, &request))
-        {
-            return Ok(None);
+        Some((place, request))
+    }
+
+    /// Whether something is under way that has to end before this request is begun, and need not.
+    fn is_in_the_way(&self, request: &BlockRequest) -> bool {
+        match request.barrier {
+            true => false,
+            false => self.collides(request, self.barrier),
         }
-        let generation = match operation {
-            BlockOperation::Write => ledger.generation()?,
-            _ => 0,
-        };
+    }
+
+    /// Whether the request collides with one that was submitted after the one called `after`, or
+    /// with a member of the group.
+    fn collides(&self, request: &BlockRequest, after: u64) -> bool {
+        let counts = |it: &&Asked| it.tag > after || Some(it.tag) == self.group;
+        let mut under_way = self.asked.iter().flatten().filter(counts);
+        under_way.any(|it| collide(&it.request, request))
+    }
+
+    /// A request is under way from now on.
+    fn ask(
+        &mut self,
+        place: usize,
+        request: BlockRequest,
+        generation: u64,
+        line: &Line,
+        ledger: &Ledger,
+    ) -> Result<(), String> {
         prepare(line, ledger, &request, generation)?;
+        let range = sectors_of(&request);
+        let wanted = match request.operation {
+            BlockOperation::Read => self.expected[range].to_vec(),
+            BlockOperation::Write => {
+                self.expected[range].fill(generation);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
         self.asked[place] = Some(Asked {
             tag: self.tag,
             request,
             generation,
+            wanted,
         });
-        self.tag += 1;
-        Ok(Some(request))
+        Ok(())
     }
 
     fn take(&mut self, line: &Line, ledger: &Ledger) -> Result<(), String> {
@@ -119,14 +214,21 @@ impl Work {
         }
         let answers = line.answers()?;
         for answer in &answers {
-            let is_it = |it: &Option<Asked>| it.is_some_and(|it| it.tag == answer.tag);
-            let place = self.asked.iter().position(is_it);
-            let asked = place.and_then(|place| self.asked[place].take());
-            let asked = asked.ok_or_else(|| format!("an answer to nothing: {answer:?}"))?;
-            if answer.outcome != BlockOutcome::Done {
-                return Err(format!("{:?}: {answer:?}", asked.request));
+            let is_it = |it: &Option<Asked>| it.as_ref().is_some_and(|it| it.tag == answer.tag);
+            let mut done = Vec::new();
+            for asked in self.asked.iter_mut().filter(|it| is_it(it)) {
+                done.extend(asked.take());
             }
-            self.check(line, ledger, &asked)?;
+            if done.is_empty() {
+                return Err(format!("an answer to nothing: {answer:?}"));
+            }
+            self.group.take_if(|group| *group == answer.tag);
+            for asked in done {
+                if answer.outcome != BlockOutcome::Done {
+                    return Err(format!("{:?}: {answer:?}", asked.request));
+                }
+                self.check(line, ledger, &asked)?;
+            }
         }
         ledger
             .count(ledger::ANSWERS, answers.len() as u64)
@@ -134,32 +236,42 @@ impl Work {
     }
 
     fn check(&mut self, line: &Line, ledger: &Ledger, asked: &Asked) -> Result<(), String> {
-        let BlockRequest {
-            sector,
-            sectors,
-            at,
-            ..
-        } = asked.request;
-        let range = sector as usize..sector as usize + sectors as usize;
+        let BlockRequest { sector, at, .. } = asked.request;
         match asked.request.operation {
-            BlockOperation::Write => {
-                self.known[range].fill(asked.generation);
-                let offset = ledger::ACKNOWLEDGED + 8 * sector;
-                ledger.write(offset, asked.generation, sectors.into())
-            }
+            BlockOperation::Write => self.acknowledge(ledger, asked),
             BlockOperation::Read => {
-                let found = line.generations(sector, sectors.into(), at)?;
-                match found == self.known[range.clone()] {
+                let found = line.generations(sector, asked.request.sectors.into(), at)?;
+                match found == asked.wanted {
                     true => Ok(()),
                     false => Err(format!(
                         "from sector {sector} on: {found:?} in place of {:?}",
-                        &self.known[range]
+                        asked.wanted
                     )),
                 }
             }
             _ => Ok(()),
         }
     }
+
+    /// A write is done. What was submitted after it may have been acknowledged before.
+    fn acknowledge(&mut self, ledger: &Ledger, asked: &Asked) -> Result<(), String> {
+        for sector in sectors_of(&asked.request) {
+            if self.known[sector] < asked.generation {
+                self.known[sector] = asked.generation;
+                ledger.write(
+                    ledger::ACKNOWLEDGED + 8 * sector as u64,
+                    asked.generation,
+                    1,
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sectors_of(request: &BlockRequest) -> Range<usize> {
+    let sector = request.sector as usize;
+    sector..sector + request.sectors as usize
 }
 
 /// Whether one of two requests writes what the other one reads or writes.
