@@ -1,6 +1,6 @@
-//! Directories: entries looked up, listed, added and removed over all blocks of a directory.
-//! Directories with an index on disk are read linearly, which the format allows; large ones get one
-//! in memory (see `dirindex`).
+//! Directories: entries looked up, added and removed over all blocks of a directory, or through its
+//! index: that on disk (see `hashed`), or one in memory that large ones get which have none (see
+//! `dirindex`).
 
 use alloc::vec::Vec;
 
@@ -8,6 +8,7 @@ use crate::cache::Kind;
 use crate::device::BlockDevice;
 use crate::dirent::{self, NAME_MAX};
 use crate::dirindex::Index;
+use crate::entering::Entering;
 use crate::error::{Error, Result};
 use crate::inode::{FLAG_INDEX, FileKind, Inode};
 use crate::layout::Block;
@@ -88,7 +89,12 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     /// Block `n` of a directory, read ahead.
     pub(crate) fn directory_block(&mut self, inode: &Inode, n: u64) -> Result<Block> {
-        let run = self.find_run(inode, n, READ_AHEAD)?;
+        self.directory_block_ahead(inode, n, READ_AHEAD)
+    }
+
+    /// Block `n` of a directory, with what follows, `ahead` blocks together.
+    fn directory_block_ahead(&mut self, inode: &Inode, n: u64, ahead: u32) -> Result<Block> {
+        let run = self.find_run(inode, n, ahead)?;
         let block = run.start.ok_or(Error::Corrupt("hole in a directory"))?;
         self.store.load_run(block, run.count as usize)?;
         Ok(block)
@@ -96,25 +102,29 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     /// The entry `name` of a directory.
     pub(crate) fn find_entry(&mut self, inode: &Inode, name: &[u8]) -> Result<Option<Found>> {
+        if let Some(tree) = self.tree(inode)? {
+            return self.find_hashed(inode, &tree, name);
+        }
         let blocks = self.directory_blocks(inode)?;
         self.index_directory(inode, blocks)?;
         if let Some(index) = self.store.indexes.get(inode.ino) {
             let candidates = index.blocks(name).into_iter().map(u64::from);
-            return self.find_in(inode, candidates.filter(|n| *n < blocks), name);
+            return self.find_in(inode, candidates.filter(|n| *n < blocks), name, READ_AHEAD);
         }
-        self.find_in(inode, 0..blocks, name)
+        self.find_in(inode, 0..blocks, name, READ_AHEAD)
     }
 
-    /// The entry `name` in some blocks of a directory.
-    fn find_in(
+    /// The entry `name` in some blocks of a directory, read `ahead` together.
+    pub(crate) fn find_in(
         &mut self,
         inode: &Inode,
         blocks: impl Iterator<Item = u64>,
         name: &[u8],
+        ahead: u32,
     ) -> Result<Option<Found>> {
         let layout = self.layout();
         for n in blocks {
-            let block = self.directory_block(inode, n)?;
+            let block = self.directory_block_ahead(inode, n, ahead)?;
             if let Some(entry) = dirent::find(self.read(block)?, name)? {
                 let found = Found {
                     ino: entry.ino,
@@ -179,19 +189,28 @@ impl<D: BlockDevice> Transaction<'_, D> {
     ) -> Result<()> {
         let mut inode = self.directory(dir)?;
         let kind = self.entry_byte(kind);
-        let blocks = self.directory_blocks(&inode)?;
-        let (n, block, at) = match self.find_gap(&inode, blocks, dirent::needed(name.len()))? {
+        let new = Entering { name, ino, kind };
+        if !self.add_hashed(&mut inode, &new)? {
+            self.add_linear(&mut inode, &new)?;
+        }
+        self.touch_directory(inode)
+    }
+
+    /// Adds an entry where there is room. The caller stores the inode.
+    fn add_linear(&mut self, inode: &mut Inode, new: &Entering<'_>) -> Result<()> {
+        let blocks = self.directory_blocks(inode)?;
+        let (n, block, at) = match self.find_gap(inode, blocks, new.needed())? {
             Some(gap) => gap,
-            None => (blocks, self.grow_directory(&mut inode)?, 0),
+            None => (blocks, self.grow_directory(inode)?, 0),
         };
         self.check_owned(block)?;
         let raw = self.modify(block, Kind::Directory)?;
-        dirent::insert(raw, at, ino, kind, name)?;
+        dirent::insert(raw, at, new.ino, new.kind, new.name)?;
         let gap = dirent::largest_gap(raw)?;
         self.store
             .indexes
-            .note_added(inode.ino, name, n as u32, gap);
-        self.touch_directory(inode)
+            .note_added(inode.ino, new.name, n as u32, gap);
+        Ok(())
     }
 
     /// A gap of `need` bytes in a directory of `blocks` blocks: in which of them, and where. The
@@ -224,7 +243,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
     }
 
     /// Appends an empty block to a directory. The caller stores the inode.
-    fn grow_directory(&mut self, inode: &mut Inode) -> Result<Block> {
+    pub(crate) fn grow_directory(&mut self, inode: &mut Inode) -> Result<Block> {
         let layout = self.layout();
         let blocks = self.directory_blocks(inode)?;
         let size = inode.size + layout.block_size as u64;
@@ -288,9 +307,11 @@ impl<D: BlockDevice> Transaction<'_, D> {
         self.touch_directory(inode)
     }
 
-    /// Notes a change of a directory. Its index, if it has one, does not describe it any more.
+    /// Notes a change of a directory. An index that is not used does not describe it any more.
     fn touch_directory(&mut self, mut inode: Inode) -> Result<()> {
-        inode.flags &= !FLAG_INDEX;
+        if self.tree(&inode)?.is_none() {
+            inode.flags &= !FLAG_INDEX;
+        }
         inode.mtime = self.now;
         inode.ctime = self.now;
         self.put_inode(&inode)
@@ -308,47 +329,6 @@ impl<D: BlockDevice> Transaction<'_, D> {
             }
         }
         Ok(true)
-    }
-
-    /// Up to `most` entries of directory `dir` from `cookie` on.
-    pub(crate) fn list(
-        &mut self,
-        dir: u32,
-        cookie: u64,
-        most: usize,
-    ) -> Result<Vec<DirectoryEntry>> {
-        let inode = self.directory(dir)?;
-        let size = self.layout().block_size as u64;
-        let mut list = Vec::new();
-        for n in cookie / size..self.directory_blocks(&inode)? {
-            let block = self.directory_block(&inode, n)?;
-            for entry in dirent::entries(self.read(block)?) {
-                let entry = entry?;
-                if entry.ino == 0 || n * size + (entry.at as u64) < cookie {
-                    continue;
-                }
-                list.push(DirectoryEntry {
-                    ino: entry.ino,
-                    kind: FileKind::from_entry(entry.kind),
-                    name: entry.name.to_vec(),
-                    next: n * size + (entry.at + entry.length) as u64,
-                });
-                if list.len() >= most {
-                    return self.with_kinds(list);
-                }
-            }
-        }
-        self.with_kinds(list)
-    }
-
-    /// Fills in kinds from the inodes where the directory does not have them.
-    fn with_kinds(&mut self, mut list: Vec<DirectoryEntry>) -> Result<Vec<DirectoryEntry>> {
-        if !self.layout().file_types {
-            for entry in &mut list {
-                entry.kind = self.inode_record(entry.ino)?.map(|inode| inode.kind);
-            }
-        }
-        Ok(list)
     }
 
     /// The type byte of a new entry.

@@ -163,6 +163,19 @@ pub(crate) fn remove(block: &mut [u8], name: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
+/// Makes `block` hold `all` and no others, without gaps but behind the last. They must fit.
+pub(crate) fn pack<'a>(block: &mut [u8], all: impl Iterator<Item = Entry<'a>>) {
+    clear(block);
+    let (mut at, mut last) = (0, 0);
+    for entry in all {
+        let end = at + needed(entry.name.len());
+        write(&mut block[at..end], entry.ino, entry.kind, entry.name);
+        (last, at) = (at, end);
+    }
+    let length = (block.len() - last) as u16;
+    put_u16(block, last + 4, length);
+}
+
 /// Makes the entry at `at` name another inode.
 pub(crate) fn redirect(block: &mut [u8], at: usize, ino: u32, kind: u8) {
     put_u32(block, at, ino);
@@ -227,6 +240,25 @@ mod tests {
             assert!(remove(&mut block, name).expect("good"));
         }
         assert_eq!(find_gap(&block, 1024), Ok(Some(0)));
+        assert_eq!(largest_gap(&block), Ok(1024));
+    }
+
+    #[test]
+    fn packing_joins_all_gaps() {
+        let mut block = [0u8; 1024];
+        clear(&mut block);
+        let all: Vec<[u8; 4]> = (0..80u32).map(u32::to_le_bytes).collect();
+        all.iter()
+            .for_each(|name| assert!(add(&mut block, 20, name)));
+        for name in all.iter().step_by(2) {
+            assert!(remove(&mut block, name).expect("good"));
+        }
+        let before = block;
+        let used = entries(&before).map(|entry| entry.expect("good"));
+        pack(&mut block, used.filter(|entry| entry.ino != 0));
+        assert_eq!(names(&block), names(&before));
+        assert_eq!(largest_gap(&block), Ok(1024 - 40 * 12));
+        pack(&mut block, core::iter::empty());
         assert_eq!(largest_gap(&block), Ok(1024));
     }
 

@@ -1,4 +1,6 @@
 //! Indexes of large directories, in memory: in which block a name may be, and where there is room.
+//! They are for directories without an index on disk (see `hashed`); of those that have one it is
+//! known here whether it makes sense.
 //!
 //! An index only ever says "perhaps": every answer is checked against the block itself. What it
 //! must never do is leave out a name. So a name enters it at once, also if its transaction is
@@ -11,6 +13,9 @@ use alloc::vec::Vec;
 
 /// Removed names that an index may have beyond half of all its names.
 const STALE: usize = 64;
+
+/// Directories whose index on disk was looked at, of which this is remembered.
+const VERDICTS: usize = 1024;
 
 /// The index of one directory.
 #[derive(Default)]
@@ -53,7 +58,7 @@ impl Index {
 }
 
 /// FNV-1a: names that were made to collide cost no more than having no index.
-fn hash(name: &[u8]) -> u32 {
+pub(crate) fn hash(name: &[u8]) -> u32 {
     name.iter().fold(0x811C_9DC5, |hash: u32, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
     })
@@ -62,6 +67,8 @@ fn hash(name: &[u8]) -> u32 {
 /// The indexes of all directories that have one.
 pub(crate) struct Indexes {
     by_directory: BTreeMap<u32, Index>,
+    /// Whether the index on disk of a directory makes sense.
+    verdicts: BTreeMap<u32, bool>,
     most: usize,
     is_short: fn() -> bool,
     clock: u64,
@@ -73,6 +80,7 @@ impl Indexes {
     pub(crate) fn new(most: usize, is_short: fn() -> bool) -> Self {
         Indexes {
             by_directory: BTreeMap::new(),
+            verdicts: BTreeMap::new(),
             most,
             is_short,
             clock: 0,
@@ -123,9 +131,23 @@ impl Indexes {
         }
     }
 
-    /// Drops the index of a directory.
+    /// Whether the index on disk of a directory makes sense, if that was looked at.
+    pub(crate) fn verdict(&self, dir: u32) -> Option<bool> {
+        self.verdicts.get(&dir).copied()
+    }
+
+    /// Notes whether the index on disk of a directory makes sense.
+    pub(crate) fn judge(&mut self, dir: u32, good: bool) {
+        if self.verdicts.len() >= VERDICTS {
+            self.verdicts.clear();
+        }
+        self.verdicts.insert(dir, good);
+    }
+
+    /// Drops the index of a directory, and what is known of that on disk.
     pub(crate) fn forget(&mut self, dir: u32) {
         self.by_directory.remove(&dir);
+        self.verdicts.remove(&dir);
     }
 
     /// Drops the indexes that were not used for the longest time until the budget is met.

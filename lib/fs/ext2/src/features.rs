@@ -3,6 +3,8 @@
 
 /// The file system has a journal.
 pub(crate) const COMPAT_HAS_JOURNAL: u32 = 0x4;
+/// Directories may have an index.
+pub(crate) const COMPAT_DIR_INDEX: u32 = 0x20;
 /// The journal must be replayed first.
 pub(crate) const INCOMPAT_RECOVER: u32 = 0x4;
 /// Directories carry the kind of each entry.

@@ -5,6 +5,7 @@
 use crate::bytes::{u16_at, u32_at};
 use crate::error::{Error, Result};
 use crate::features::{self, FeatureSet};
+use crate::hash::Hashing;
 
 /// Where the superblock lies, in bytes from the start of the device.
 pub(crate) const SUPERBLOCK_OFFSET: usize = 1024;
@@ -85,6 +86,8 @@ pub(crate) struct Layout {
     pub(crate) needs_recovery: bool,
     /// The inode of the journal, unchecked; 0 if it is on another device.
     pub(crate) journal_inode: u32,
+    /// How names are hashed, if directories may have an index that this mount uses.
+    pub(crate) hashing: Option<Hashing>,
     sparse_super: bool,
     backup_groups: Option<[u32; 2]>,
 }
@@ -127,9 +130,15 @@ impl Layout {
             journal: compat & features::COMPAT_HAS_JOURNAL != 0,
             needs_recovery: incompat & features::INCOMPAT_RECOVER != 0,
             journal_inode: word(field::JOURNAL_INODE),
+            hashing: None,
             sparse_super: ro_compat & features::RO_SPARSE_SUPER != 0,
             backup_groups: sparse2.then(|| [u32_at(sb, 0x24C), u32_at(sb, 0x250)]),
         };
+        // An index is changed in several blocks at once, which without a journal a power cut would
+        // tear apart. So there the names are all that counts, and an index goes with a change.
+        if compat & features::COMPAT_DIR_INDEX != 0 && (layout.journal || read_only) {
+            layout.hashing = hashing(sb);
+        }
         layout.check_sizes(sectors)?;
         layout.derive()?;
         Ok(layout)
@@ -292,6 +301,12 @@ impl Layout {
         let reach = 12 + pointers + pointers.pow(2) + pointers.pow(3);
         (reach * self.block_size as u64).min((1 << 41) - (1 << 32))
     }
+}
+
+/// What the superblock says of hashes of names.
+fn hashing(sb: &[u8]) -> Option<Hashing> {
+    let seed = core::array::from_fn(|n| u32_at(sb, 236 + 4 * n));
+    Hashing::new(sb[252], seed, u32_at(sb, 352))
 }
 
 fn block_size(log: u32) -> Result<usize> {

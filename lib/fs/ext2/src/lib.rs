@@ -10,21 +10,22 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `device`, `error`, `bytes` | the device trait, the errors, little-endian access |
-//! | `layout`, `features`, `group`, `inode`, `dirent`, `bitmap` | the formats on disk; every number is checked here |
+//! | `layout`, `features`, `group`, `inode`, `dirent`, `hash`, `htree`, `bitmap` | the formats on disk; every number is checked here |
 //! | `cache`, `store`, `writeback`, `pending` | the buffer cache with its budget and the order of its writes |
 //! | `transaction` | the one way to change metadata |
-//! | `dirindex` | names of large directories, in memory |
+//! | `dirindex` | names of large directories that have no index on disk, in memory |
 //! | `journal` | ext3's journal: commit, checkpoint, replay |
-//! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `orphan`, `recount`, `xattr` | work inside a transaction |
+//! | `alloc_block`, `alloc_inode`, `blockmap`, `shrink`, `directory`, `hashed`, `entering`, `listing`, `orphan`, `recount`, `xattr` | work inside a transaction |
 //! | `fs`, `file`, `names`, `rename`, `attributes` | the operations of [`FileSystem`] |
 //!
 //! # What is read and what is refused
 //! Revision 0 and 1; blocks of 1, 2 and 4 KiB; inodes of 128 bytes and more; `filetype`,
-//! `sparse_super`, `sparse_super2`, `large_file`, indexed directories (read linearly; the index
-//! flag is cleared by the first change of such a directory, as the format allows). ext3's journal
-//! in inode 8, with 32-bit block numbers and without checksums. Unknown incompatible
-//! features refuse the mount by name; unknown read-only-compatible features, and those of a journal
-//! that needs no recovery, refuse a writable mount by name.
+//! `sparse_super`, `sparse_super2`, `large_file`; indexed directories. With a journal their indexes
+//! are kept, and made where a directory grows; without one, and where an index makes no sense, such
+//! a directory is read linearly, and its index flag is cleared by the first change, as the format
+//! allows. ext3's journal in inode 8, with 32-bit block numbers and without checksums. Unknown
+//! incompatible features refuse the mount by name; unknown read-only-compatible features, and those
+//! of a journal that needs no recovery, refuse a writable mount by name.
 //!
 //! # What a hostile image can do
 //! Make operations on itself fail with [`Error::Corrupt`], which says what was wrong. A change that
@@ -49,14 +50,19 @@ mod device;
 mod directory;
 mod dirent;
 mod dirindex;
+mod entering;
 mod error;
 mod features;
 mod file;
 mod fs;
 mod group;
+mod hash;
+mod hashed;
+mod htree;
 mod inode;
 mod journal;
 mod layout;
+mod listing;
 mod names;
 mod orphan;
 mod pending;

@@ -94,7 +94,7 @@ fn attributes_are_those_of_the_host() {
 }
 
 #[test]
-fn indexed_directories_are_read_linearly() {
+fn indexed_directories_are_read_linearly_without_a_journal() {
     let folder = sample();
     let mut image = make_image("-t ext2 -b 1024", Some(&folder.0), 65536);
     optimize(&mut image);
