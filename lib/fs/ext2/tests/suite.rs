@@ -20,6 +20,8 @@ mod power;
 mod reading;
 #[path = "suite/renaming.rs"]
 mod renaming;
+#[path = "suite/reuse.rs"]
+mod reuse;
 #[path = "suite/sequences.rs"]
 mod sequences;
 #[path = "suite/writing.rs"]
