@@ -45,6 +45,7 @@ const _: () = {
     let _: fn(u64) -> bool = page::is_present;
     let _: fn(u64, u32) -> bool = page::is_leaf;
     let _: fn(u64) -> u64 = page::address;
+    let _: fn(u64) -> u64 = page::read_only;
     let _: fn(u64) -> Rights = page::rights;
     let _: fn() -> u64 = page::root;
     let _: unsafe fn(u64) = page::load_root;

@@ -139,9 +139,15 @@ pub fn below(directory: &AtomicU64, address: usize) -> &'static AtomicU64 {
 /// Of `count` entries from that of `address` on, in the table that `directory` leads to, the first
 /// and the last that are not 0 at this moment, counted from the first of all.
 pub fn used_below(directory: &AtomicU64, address: usize, count: usize) -> Option<(usize, usize)> {
+    used(entries_below(directory, address, count))
+}
+
+/// The `count` entries from that of `address` on, in the table that `directory` leads to, which has
+/// so many.
+pub fn entries_below(directory: &AtomicU64, address: usize, count: usize) -> &'static [AtomicU64] {
     let row = row(page::address(directory.load(Ordering::Acquire)));
     let first = address >> shift(1) & (ENTRIES - 1);
-    used(&row[first..first + count])
+    &row[first..first + count]
 }
 
 /// Puts `value` into the entry of `level` for `address`; tables that it makes are for pages of

@@ -189,7 +189,7 @@ impl Entry {
     /// A tracked page whose next write is a fault; others are left as they are.
     pub(super) fn write_protected(self) -> Self {
         match self.sharing() {
-            Sharing::Tracked => Self::made(self.frame(), self.prot(), TRACKED, false),
+            Sharing::Tracked => Self(page::read_only(self.0)),
             _ => self,
         }
     }

@@ -172,15 +172,9 @@ impl VmSpace {
         new: impl Fn(Entry) -> Entry,
     ) -> Result<usize, VmError> {
         let count = piece(at, pages)?;
-        let mut table = match self.table(at) {
-            Ok(table) => table,
+        match self.table(at) {
+            Ok(mut table) => table.change(at, count, new),
             Err(hole) => return Ok(pages.min(hole)),
-        };
-        for page in addresses(at, count) {
-            let old = table.get(page);
-            if !old.is_empty() {
-                table.put(page, new(old));
-            }
         }
         Ok(count)
     }

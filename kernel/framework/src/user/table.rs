@@ -66,7 +66,29 @@ impl<'a> Table<'a> {
     /// Replaces the entry of a page and gives the one before. What it granted may be used until
     /// this `Table` is dropped; so its frame is given up only after that.
     pub(super) fn put(&mut self, at: usize, new: Entry) -> Entry {
-        let old = Entry(paging::below(self.directory, at).swap(new.0, Ordering::AcqRel));
+        self.replace(paging::below(self.directory, at), at, new)
+    }
+
+    /// Replaces each of `count` entries from that of the page `at` on, which this table has, by
+    /// what `new` makes of it: another one of the same frame. Nothing stays nothing.
+    pub(super) fn change(&mut self, at: usize, count: usize, new: impl Fn(Entry) -> Entry) {
+        let slots = paging::entries_below(self.directory, at, count);
+        for (index, slot) in slots.iter().enumerate() {
+            let old = Entry(slot.load(Ordering::Acquire));
+            if old.is_empty() {
+                continue;
+            }
+            let new = new(old);
+            if new.0 != old.0 {
+                self.replace(slot, at + index * PAGE_SIZE, new);
+            }
+        }
+    }
+
+    /// Replaces the entry in `slot`, which is that of the page `at`.
+    #[inline]
+    fn replace(&mut self, slot: &AtomicU64, at: usize, new: Entry) -> Entry {
+        let old = Entry(slot.swap(new.0, Ordering::AcqRel));
         if old.grants_more_than(new) {
             let (first, last) = self.stale.unwrap_or((at, at));
             self.stale = Some((first.min(at), last.max(at)));

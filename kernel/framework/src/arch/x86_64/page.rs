@@ -112,6 +112,12 @@ pub fn rights(entry: u64) -> Rights {
     }
 }
 
+/// The same entry without the right to write.
+#[inline]
+pub fn read_only(entry: u64) -> u64 {
+    entry & !WRITABLE
+}
+
 /// The physical address of the top-level table in use.
 #[inline]
 pub fn root() -> u64 {
