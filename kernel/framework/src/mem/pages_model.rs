@@ -31,8 +31,10 @@ enum Broken {
     FrameKept,
     /// Cleaning takes the mark when the bytes have been read, and not before.
     CleanLast,
-    /// Cleaning raises the count of a frame that is frozen.
-    CleanFrozen,
+    /// Whoever writes back raises the count of a frame that is frozen.
+    HoldFrozen,
+    /// A removal does not look whether the page is being written back.
+    WriteBackUnseen,
 }
 
 /// The word of the page.
@@ -239,35 +241,45 @@ impl State {
         }
     }
 
-    /// DIRTY becomes WRITEBACK; then the bytes go to the disk; only `commit` ends WRITEBACK.
+    /// DIRTY becomes WRITEBACK, by a compare-and-swap; then a device holds the frame as a reader
+    /// does, and the bytes go to the disk; only `commit` ends WRITEBACK.
     fn clean(&mut self, actor: &mut Actor, broken: Broken) -> u8 {
-        let mark = |state: &mut State| {
-            state.word.dirty = false;
-            state.word.writeback = true;
-        };
+        let frame = actor.seen.frame;
         match actor.step {
-            0 if !self.word.dirty => DONE,
-            // A removal has it; it finds the mark and gives up.
-            0 if self.count[at(self.word.frame)] == BUSY && broken != Broken::CleanFrozen => 0,
+            0 if !self.word.dirty || self.word.writeback => DONE,
             0 => {
-                actor.seen = self.word;
                 if broken != Broken::CleanLast {
-                    mark(self);
+                    (self.word.dirty, self.word.writeback) = (false, true);
                 }
-                // The device holds the frame.
-                self.count[at(actor.seen.frame)] += 1;
                 1
             }
             1 => {
-                self.disk = self.content[at(actor.seen.frame)];
-                2
+                actor.seen = self.word;
+                let is_there = self.word.frame != 0 && !self.word.loading;
+                if is_there { 2 } else { DONE }
+            }
+            // A removal has it; it finds the mark and gives up.
+            2 if self.count[at(frame)] == BUSY && broken != Broken::HoldFrozen => 1,
+            2 if self.count[at(frame)] == 0 => 1,
+            2 => {
+                self.count[at(frame)] += 1;
+                3
+            }
+            3 if self.word.frame == frame && !self.word.loading => 4,
+            3 => {
+                self.drop_one(frame);
+                1
+            }
+            4 => {
+                self.disk = self.content[at(frame)];
+                5
             }
             _ => {
                 if broken == Broken::CleanLast {
-                    mark(self);
+                    self.word.dirty = false;
                 }
                 self.word.writeback = false;
-                self.drop_one(actor.seen.frame);
+                self.drop_one(frame);
                 DONE
             }
         }
@@ -277,7 +289,8 @@ impl State {
     fn remove(&mut self, actor: &mut Actor, broken: Broken) -> u8 {
         let frame = actor.seen.frame;
         let is_clean = |word: Word| {
-            let marked = word.dirty || word.writeback;
+            let written_back = word.writeback && broken != Broken::WriteBackUnseen;
+            let marked = word.dirty || written_back;
             !word.loading && (!marked || broken == Broken::DirtyUnseen)
         };
         match actor.step {
@@ -549,7 +562,12 @@ fn cleaning_that_takes_the_mark_last_is_found() {
 }
 
 #[test]
-fn cleaning_of_what_is_frozen_is_found() {
-    let told = is_found(Broken::CleanFrozen, 3);
+fn writing_back_what_is_frozen_is_found() {
+    assert!(is_found(Broken::HoldFrozen, 3).is_some());
+}
+
+#[test]
+fn a_removal_of_what_is_written_back_is_found() {
+    let told = is_found(Broken::WriteBackUnseen, 3);
     assert_eq!(told, Some("a write that counts is lost"));
 }

@@ -20,7 +20,7 @@ use isolation::lock::Lock;
 use isolation::platform::PAGE;
 use loads::Loading;
 use mappings::Mapping;
-use pages::{Alarm, Bytes, Cleaned, Entry, Pool, Seal, Writing};
+use pages::{Alarm, Bytes, Entry, Pool, Seal, Tags, Writing};
 
 pub use super::index::MOST_PAGES;
 pub use device::{Loan, MOST_LENT};
@@ -28,8 +28,7 @@ pub use mappings::Mapped;
 
 /// The most that is done for a range in one call, in pages.
 pub const AT_ONCE: u64 = 512;
-/// Loads and write-backs that can be under way in one object, and mappings that it can have: of
-/// each so many.
+/// Loads that can be under way in one object, and mappings that it can have: of each so many.
 const MOST_UNDER_WAY: usize = 4096;
 
 type Result<T> = core::result::Result<T, MemoryError>;
@@ -61,8 +60,6 @@ struct State<F: Bytes, P: Payer> {
     books: Books,
     /// In the order of their pages.
     loads: Vec<Loading<F, P>>,
-    /// In the order of their pages.
-    cleaned: Vec<(u64, Cleaned<F>)>,
     /// In the order of their numbers.
     mappings: Vec<Mapping>,
     /// Somebody sets the limit.
@@ -85,19 +82,12 @@ where
         Some(left)
     }
 
-    /// Forgets what is under way with those pages of the range that are `gone`.
+    /// Forgets loads of those pages of the range that are `gone`.
     fn forget(&mut self, range: Range<u64>, gone: impl Fn(u64) -> bool) {
         let first = self.loads.partition_point(|load| load.page < range.start);
         let behind = self.loads.partition_point(|load| load.page < range.end);
         self.loads
             .extract_if(first..behind, |load| gone(load.page))
-            .for_each(drop);
-        let first = self
-            .cleaned
-            .partition_point(|(page, _)| *page < range.start);
-        let behind = self.cleaned.partition_point(|(page, _)| *page < range.end);
-        self.cleaned
-            .extract_if(first..behind, |(page, _)| gone(*page))
             .for_each(drop);
     }
 }
@@ -129,7 +119,6 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 pages: 0,
                 books: Books::default(),
                 loads: Vec::new(),
-                cleaned: Vec::new(),
                 mappings: Vec::new(),
                 limiting: false,
                 raiser: None,
@@ -230,23 +219,27 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     }
 
     /// The first page from `from` on of this kind.
-    pub fn next(&self, mut from: u64, kind: PageKind) -> Option<u64> {
-        if kind == PageKind::Dirty {
-            self.alarm.look();
+    pub fn next(&self, from: u64, kind: PageKind) -> Option<u64> {
+        match kind {
+            PageKind::Present => self.find_page(from, |tags| tags.present),
+            PageKind::Dirty => {
+                self.alarm.look();
+                self.find_page(from, |tags| tags.dirty || tags.writeback)
+            }
         }
+    }
+
+    /// The first page from `from` on that `is_meant`.
+    fn find_page(&self, mut from: u64, is_meant: impl Fn(Tags) -> bool) -> Option<u64> {
         loop {
             // One leaf at a time.
             let state = self.state.lock();
             let start = self.index.next_leaf(from)?;
             let leaf = self.index.leaf(start)?;
             let first = (start % leaf.len() as u64) as usize;
-            let found = leaf.iter().skip(first).position(|entry| {
-                let tags = entry.tags();
-                match kind {
-                    PageKind::Present => tags.present,
-                    PageKind::Dirty => tags.dirty || tags.writeback,
-                }
-            });
+            let found = leaf[first..]
+                .iter()
+                .position(|entry| is_meant(entry.tags()));
             let pages = leaf.len() as u64;
             drop(state);
             match found {

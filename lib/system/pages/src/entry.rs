@@ -68,10 +68,6 @@ impl<F: Bytes> Load<F> {
     }
 }
 
-/// A page that is being written back.
-#[derive(Debug)]
-pub struct Cleaned<F: Frames>(Held<F>);
-
 /// One page of a memory object.
 #[derive(Debug)]
 pub struct Entry<F: Frames> {
@@ -136,19 +132,17 @@ impl<F: Frames> Entry<F> {
     }
 
     /// See `Page::clean`.
-    pub fn clean(&self) -> Option<Cleaned<F>> {
-        self.page.clean(self.frames).map(Cleaned)
+    pub fn clean(&self) -> bool {
+        self.page.clean(self.frames)
     }
 
     /// See `Page::commit`.
-    pub fn commit(&self, cleaned: &Cleaned<F>) -> bool {
-        self.page.commit(&cleaned.0)
+    pub fn commit(&self) -> bool {
+        self.page.commit()
     }
 
-    /// See `Page::redo`. With the write-back that it undoes, so that it is none that is to be
-    /// committed.
-    pub fn redo(&self, cleaned: Cleaned<F>) -> bool {
-        drop(cleaned);
+    /// See `Page::redo`.
+    pub fn redo(&self) -> bool {
         self.page.redo()
     }
 

@@ -19,6 +19,11 @@
 //! - [`Frames::freeze`] acquires: who freezes has seen all that was done under the counts before.
 //! - The writers' count and the seal are one word.
 //!
+//! # Write-back
+//! A page that is being written back has a mark and nothing else: no count, no note anywhere. The
+//! mark keeps the page from removal, and goes with the frame when the page is cut. Whoever reads
+//! what is to be written has a count as any reader, or as a device.
+//!
 //! # Devices
 //! A device has a count as everybody else who uses a frame, and is counted as a device besides. So
 //! a frame that it may write to is neither removed nor freed, whatever becomes of the page, and a
@@ -37,7 +42,7 @@ mod seal;
 mod tests;
 
 pub use alarm::Alarm;
-pub use entry::{Cleaned, Entry, Fresh, Load, Pool};
+pub use entry::{Entry, Fresh, Load, Pool};
 use page::Page;
 pub use page::{Held, Lent, Missing, Tags};
 pub use seal::{Seal, Sealed, Writing};
@@ -148,6 +153,8 @@ pub enum Step {
     BreakOffWakes,
     /// Pages are written back once at a time.
     OneCleanAtATime,
+    /// A page that is being written back is not removed.
+    WriteBackKeeps,
     /// That pages are dirty is told after the mark.
     TellLast,
     /// Who looks for dirty pages quiets the alarm first.

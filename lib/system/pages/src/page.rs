@@ -249,28 +249,26 @@ impl<W: Word> Page<W> {
         usable(self.update(Some).unwrap_or(EMPTY)) == Ok(held.frame)
     }
 
-    /// Takes the dirty mark away for a write-back, which reads from the frame that is held. `None`:
-    /// there is nothing to write, or an earlier write-back is under way.
-    pub fn clean<F: Frames>(&self, frames: F) -> Option<Held<F>> {
-        let held = self.hold(frames).ok()?;
-        let twice = held.frames.breaks(Step::OneCleanAtATime);
-        self.update(|word| {
-            let due = word & DIRTY != 0 && (word & WRITEBACK == 0 || twice);
-            (word & FRAME == held.frame && due).then_some(word & !DIRTY | WRITEBACK)
-        })?;
-        Some(held)
+    /// Takes the dirty mark away for a write-back, by one compare-and-swap. Returns whether there
+    /// is something to write, and no earlier write-back under way. Until it is over the page is not
+    /// removed, so whoever writes it back can hold its frame.
+    pub fn clean<F: Frames>(&self, frames: F) -> bool {
+        let mut mind = DIRTY | WRITEBACK | LOADING;
+        if frames.breaks(Step::OneCleanAtATime) {
+            mind = DIRTY | LOADING;
+        }
+        let due = |word| (word & mind == DIRTY).then_some(word & !DIRTY | WRITEBACK);
+        self.update(due).is_some()
     }
 
-    /// The write-back from this frame is on the disk. Returns whether the page still has the frame.
-    pub fn commit<F: Frames>(&self, held: &Held<F>) -> bool {
-        let over = |word| {
-            (word & FRAME == held.frame && word & WRITEBACK != 0).then_some(word & !WRITEBACK)
-        };
+    /// The write-back is on the disk. Returns whether there was one: a page that was cut has none
+    /// any more.
+    pub fn commit(&self) -> bool {
+        let over = |word| (word & WRITEBACK != 0).then_some(word & !WRITEBACK);
         self.update(over).is_some()
     }
 
-    /// The write-back will not end: the page is dirty again. Whoever says so has made sure that no
-    /// write-back of this page is still to be committed. Returns whether there was one.
+    /// The write-back will not end: the page is dirty again. Returns whether there was one.
     pub fn redo(&self) -> bool {
         let dirty = |word| (word & WRITEBACK != 0).then_some(word & !WRITEBACK | DIRTY);
         self.update(dirty).is_some()
@@ -349,7 +347,11 @@ impl<W: Word> Page<W> {
     pub fn remove<F: Frames>(&self, frames: F) -> bool {
         let word = self.0.load(Ordering::Acquire);
         let frame = word & FRAME;
-        if frame == 0 || word & (DIRTY | WRITEBACK | LOADING) != 0 {
+        let mut mind = DIRTY | WRITEBACK | LOADING;
+        if frames.breaks(Step::WriteBackKeeps) {
+            mind = DIRTY | LOADING;
+        }
+        if frame == 0 || word & mind != 0 {
             return false;
         }
         if frames.breaks(Step::FreezeFirst) {

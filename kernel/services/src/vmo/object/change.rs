@@ -1,10 +1,8 @@
 //! Pages that come and go: memory for them, limits, cuts, evictions.
-//!
-//! With a page comes the room to note that it is written back: making room must take no memory.
 
 use super::super::index::{Index, Wanted};
 use super::super::payer::{Charged, Payer};
-use super::{MOST_PAGES, MOST_UNDER_WAY, NO_MEMORY, Result, State, Vmo};
+use super::{MOST_PAGES, NO_MEMORY, Result, State, Vmo};
 use core::sync::atomic::Ordering;
 use interfaces::{MemoryError, RpcError, VmoFill};
 use isolation::platform::PAGE;
@@ -18,8 +16,6 @@ enum Added<F: Bytes> {
     There(Fresh<F>),
     /// Nodes are wanted first.
     First(Fresh<F>, Wanted),
-    /// Room to note its write-back is wanted first.
-    Room(Fresh<F>),
     /// Somebody else pays since.
     OtherPayer(Fresh<F>),
 }
@@ -40,11 +36,6 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
                 Added::There(_) => return Ok(false),
                 Added::First(kept, wanted) => {
                     self.prepare(&payer, wanted)?;
-                    fresh = kept;
-                }
-                Added::Room(kept) => {
-                    let room = self.state.lock().cleaned.capacity();
-                    self.lengthen(&payer, (2 * room).max(8), |state| &mut state.cleaned)?;
                     fresh = kept;
                 }
                 Added::OtherPayer(kept) => {
@@ -76,11 +67,6 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         if page >= self.limit() {
             drop(guard);
             return Err(MemoryError::Beyond);
-        }
-        // So that who writes pages back when there is no memory left needs none for it.
-        let room = state.cleaned.capacity();
-        if room < MOST_UNDER_WAY && state.pages >= room as u64 {
-            return Ok(Added::Room(fresh));
         }
         let Ok(entry) = self.index.make(&mut state.books, page) else {
             let wanted = self.index.wanted(&state.books, page);

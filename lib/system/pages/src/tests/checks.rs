@@ -101,6 +101,7 @@ mutants! {
     no_second_look_at_a_cut_page_is_noticed: a_cut_and_a_reader, SecondLook;
     a_second_look_that_minds_no_load_is_noticed: a_reload_and_a_reader, SecondLookForLoading;
     a_mark_before_the_copy_is_noticed: a_write_and_a_clean, MarkLast;
+    a_removal_of_what_is_written_back_is_noticed: a_write_back_and_a_remove, WriteBackKeeps;
     two_cleans_at_a_time_are_noticed: two_cleans, OneCleanAtATime;
     a_page_cleared_before_it_is_frozen_is_noticed: a_write_and_a_remove, FreezeFirst;
     a_mark_on_another_frame_is_noticed: a_write_and_a_cut, MarkThatFrame;

@@ -164,6 +164,37 @@ pub fn a_load_by_a_device<W: Kit>() -> Scene<W> {
     }
 }
 
+/// Writes a page that was cleaned to the disk, which takes so long.
+fn write_back<W: Kit>(shared: &Shared<W>, pauses: usize) {
+    let held = shared.pages[0].hold(&shared.memory);
+    let held = held.expect("a page that is written back stays");
+    let bytes = shared.memory.get(held.frame());
+    for _ in 0..pauses {
+        W::pause();
+    }
+    shared.disk.put(bytes);
+    drop(held);
+    assert!(shared.pages[0].commit(), "nobody else ends it");
+}
+
+/// A page is removed while it is written back, and its frame goes to somebody else.
+pub fn a_write_back_and_a_remove<W: Kit>() -> Scene<W> {
+    let save: Act<W> = |shared| {
+        if write(shared, WRITTEN).is_err() {
+            return;
+        }
+        assert!(shared.pages[0].clean(&shared.memory), "it is dirty");
+        W::pause();
+        write_back(shared, 1);
+        assert_eq!(shared.disk.load(Ordering::Relaxed), WRITTEN);
+    };
+    let remove: Act<W> = a_freeze_and_a_device().threads[1];
+    Scene {
+        threads: vec![save, remove],
+        end: |_| {},
+    }
+}
+
 /// A page is written while two write it back.
 pub fn a_write_and_a_clean<W: Kit>() -> Scene<W> {
     let write_twice: Act<W> = |shared| {
@@ -172,11 +203,8 @@ pub fn a_write_and_a_clean<W: Kit>() -> Scene<W> {
         }
     };
     let clean: Act<W> = |shared| {
-        if let Some(held) = shared.pages[0].clean(&shared.memory) {
-            let bytes = shared.memory.get(held.frame());
-            W::pause();
-            shared.disk.put(bytes);
-            shared.pages[0].commit(&held);
+        if shared.pages[0].clean(&shared.memory) {
+            write_back(shared, 1);
         }
     };
     let nothing_lost: Act<W> = |shared| {
@@ -195,24 +223,17 @@ pub fn a_write_and_a_clean<W: Kit>() -> Scene<W> {
 pub fn two_cleans<W: Kit>() -> Scene<W> {
     let slow: Act<W> = |shared| {
         write(shared, WRITTEN).expect("the page stays");
-        let held = shared.pages[0].clean(&shared.memory);
-        let held = held.expect("nobody else cleans yet");
-        let bytes = shared.memory.get(held.frame());
+        assert!(shared.pages[0].clean(&shared.memory), "it is dirty");
         shared.note.put(1);
-        for _ in 0..20 {
-            W::pause();
-        }
-        shared.disk.put(bytes);
-        shared.pages[0].commit(&held);
+        write_back(shared, 20);
     };
     let quick: Act<W> = |shared| {
         while shared.note.load(Ordering::Acquire) == 0 {
             W::pause();
         }
         write(shared, WRITTEN + 1).expect("the page stays");
-        if let Some(held) = shared.pages[0].clean(&shared.memory) {
-            shared.disk.put(shared.memory.get(held.frame()));
-            shared.pages[0].commit(&held);
+        if shared.pages[0].clean(&shared.memory) {
+            write_back(shared, 0);
         }
     };
     Scene {
@@ -353,8 +374,8 @@ pub fn writes_and_a_look<W: Kit>() -> Scene<W> {
             if !quiet_late {
                 shared.alarm.look();
             }
-            if let Some(held) = shared.pages[0].clean(&shared.memory) {
-                shared.pages[0].commit(&held);
+            if shared.pages[0].clean(&shared.memory) {
+                shared.pages[0].commit();
             }
             if quiet_late {
                 shared.alarm.look();
@@ -376,7 +397,7 @@ macro_rules! each {
     ($check:ident, $kit:ty) => {
         $crate::tests::scenes::each!($check, $kit:
             a_freeze_and_a_reader a_reload_and_a_reader a_write_and_a_clean two_cleans
-            a_write_and_a_remove
+            a_write_and_a_remove a_write_back_and_a_remove
             a_write_and_a_cut a_load_that_breaks_off a_cut_and_a_reader
             a_write_and_a_seal writes_and_a_look
             a_freeze_and_a_device a_cut_and_a_device a_load_by_a_device);
