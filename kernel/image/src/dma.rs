@@ -12,7 +12,6 @@
 //! What happens to a device (it is started or stopped, a pool begins or ends) happens under the
 //! lock of the ledger, one after the other. No pool is dropped under it.
 
-mod holds;
 mod pool;
 
 use alloc::sync::Arc;
@@ -122,14 +121,16 @@ impl DmaWindow for Window {
             return Err(MemoryError::Invalid);
         }
         let user = caller();
+        let mut room = addresses.iter_mut();
+        let tell = |frame| {
+            if let Some(address) = room.next() {
+                *address = frame * PAGE_SIZE as u64;
+            }
+        };
         let pages = (first, count);
         let number = self
             .pool
-            .hold(&self.object, pages, direction, user.as_ref(), |loan| {
-                for (address, frame) in addresses.iter_mut().zip(loan.frames()) {
-                    *address = frame * PAGE_SIZE as u64;
-                }
-            })?;
+            .hold(&self.object, pages, direction, user.as_ref(), tell)?;
         Ok((addresses, number))
     }
 

@@ -7,6 +7,7 @@ use crate::limits::{IDLE, SOME, info, is_well, spec, start};
 use crate::memory::all_memory;
 use crate::objects::{ALL, PAGE, READ, bytes, object, read};
 use crate::{Test, Verdict, ensure};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use interfaces::DmaDirection::{FromDevice, ToDevice};
@@ -26,6 +27,7 @@ pub const TESTS: &[Test] = &[
     ("devices-are-reset-under-an-old-window", old_window),
     ("devices-hold-so-much", limits),
     ("devices-holds-are-charged", charged),
+    ("devices-holds-take-no-memory", holds_take_no_memory),
     ("devices-write-back-without-memory", without_memory),
 ];
 
@@ -367,16 +369,67 @@ fn charged(lab: &Lab) -> Verdict {
     })
 }
 
-/// When somebody has taken all memory there is, pages are written back all the same, and make room.
+/// The first hold has brought all memory that any needs.
+fn holds_take_no_memory(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    const PAGES: u64 = 256;
+    let owner = object(lab, PAGES, VmoFill::Zero)?;
+    let window = window(&allocator, &owner)?;
+    let mut holds = Vec::new();
+    holds.try_reserve(64).map_err(say)?;
+    let room = RVec::filled(0, PAGES as usize).map_err(say)?;
+    let (mut room, first) = window.hold(0, PAGES, ToDevice, room).map_err(say)?;
+    window.release(first).map_err(say)?;
+    let mut lost = 0;
+    // Others take and give memory meanwhile.
+    for _ in 0..8 {
+        let before = lab.free()?;
+        for _ in 0..64 {
+            let (back, hold) = window.hold(0, PAGES, ToDevice, room).map_err(say)?;
+            room = back;
+            holds.push(hold);
+        }
+        lost = before as i64 - lab.free()? as i64;
+        for hold in holds.drain(..) {
+            window.release(hold).map_err(say)?;
+        }
+        if lost <= 0 {
+            return Ok(());
+        }
+    }
+    Err(format!("{lost} bytes for 64 holds every time"))
+}
+
+/// Has the idle device hold pages and release them, as for a write to it, with room for their
+/// addresses.
+fn write_out(
+    window: &Handle<dyn DmaWindow>,
+    pages: u64,
+    room: RVec<u64>,
+) -> Result<(), MemoryError> {
+    let (_, hold) = window.hold(0, pages, ToDevice, room)?;
+    window.release(hold)
+}
+
+/// When somebody has taken all memory there is, pages are written back all the same, by a device
+/// where there is one, and make room.
 fn without_memory(lab: &Lab) -> Verdict {
     // Where memory has no end it is of no use to look for it.
     if lab.memory.is_none() {
         return Ok(());
     }
     const PAGES: u64 = 64;
+    let allocator = driver(lab)?;
     lab.conserves_memory(|| {
         let owner = object(lab, PAGES + 1, VmoFill::Zero)?;
         let view = owner.view(ALL).map_err(say)?;
+        let window = allocator
+            .as_ref()
+            .map(|it| window(it, &owner))
+            .transpose()?;
+        let room = RVec::filled(0, PAGES as usize).map_err(say)?;
         let mark = bytes(&[7; 8])?;
         for page in 0..PAGES {
             view.write(page * PAGE, &mark).map_err(say)?;
@@ -391,6 +444,7 @@ fn without_memory(lab: &Lab) -> Verdict {
         }
         let none = view.write(PAGES * PAGE, &mark);
         let begun = owner.clean(0, PAGES);
+        let written = window.as_ref().map(|it| write_out(it, PAGES, room));
         let ended = owner.commit(0, PAGES);
         let evicted = owner.evict(0, PAGES);
         let again = view.write(PAGES * PAGE, &mark);
@@ -398,6 +452,8 @@ fn without_memory(lab: &Lab) -> Verdict {
         let refused = Err(MemoryError::Rpc(RpcError::NoMemory));
         ensure!(none == refused, "there was memory: {none:?}");
         ensure!(begun == Ok(Some((0, PAGES))), "begun: {begun:?}");
+        let is_written = written.as_ref().is_none_or(|written| written.is_ok());
+        ensure!(is_written, "by the device: {written:?}");
         ensure!(ended == Ok(PAGES), "ended: {ended:?}");
         ensure!(evicted == Ok(PAGES), "evicted: {evicted:?}");
         ensure!(again == Ok(8), "there is no room: {again:?}");

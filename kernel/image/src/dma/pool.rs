@@ -16,11 +16,13 @@ use isolation::ControlBlock;
 use isolation::domain::account::{Charge, Kind};
 use isolation::lock::Lock;
 use services::vmo::Object;
-use services::vmo::object::{Loan, MOST_LENT};
+use services::vmo::loans;
 use services::vmo::payer::Domain;
 
-use super::holds::{Hold, Holds, PLACES_BYTES};
 use crate::hardware::refusal;
+
+/// Pages of memory objects that a device may use, and what its driver is charged with for them.
+type Loans = loans::Loans<Untyped, Domain, Option<Charge>>;
 
 /// All pools that are in use, with their devices.
 static POOLS: Lock<Vec<(PciAddress, Weak<Pool>)>> = Lock::new(Vec::new());
@@ -42,7 +44,7 @@ pub(super) struct Pool {
     stopped_at: AtomicU64,
     state: Lock<PoolState>,
     /// Pages of memory objects that the device may use.
-    holds: Lock<Holds>,
+    holds: Lock<Loans>,
 }
 
 struct PoolState {
@@ -69,7 +71,7 @@ impl Lent {
 #[derive(Default)]
 struct Left {
     memory: Vec<Lent>,
-    holds: Holds,
+    holds: Loans,
 }
 
 impl Remains for Left {
@@ -82,7 +84,7 @@ impl Left {
     /// How much it is.
     fn bytes(&mut self) -> usize {
         let memory: usize = self.memory.iter().map(Lent::pages).sum();
-        let held: usize = self.holds.each().map(|hold| hold.pages()).sum();
+        let held: usize = self.holds.each().map(|(pages, _)| pages).sum();
         (memory + held) * PAGE_SIZE
     }
 
@@ -90,9 +92,9 @@ impl Left {
     fn charge_to(&mut self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
         let memory = self.memory.iter_mut();
         let memory = memory.map(|lent| (lent.pages(), &mut lent.charge));
-        let held = self.holds.each();
-        let held = held.map(|hold| (hold.pages(), &mut hold.charge));
-        let mut unpaid = memory.chain(held).filter(|(_, paid)| is_unpaid(paid));
+        let mut unpaid = memory
+            .chain(self.holds.each())
+            .filter(|(_, paid)| is_unpaid(paid));
         unpaid.try_for_each(|(pages, paid)| {
             *paid = charge(user, pages)?;
             Ok(())
@@ -145,7 +147,7 @@ impl Pool {
                 users: Vec::new(),
                 spare: Spares::new(),
             }),
-            holds: Lock::new(Holds::default()),
+            holds: Lock::new(Loans::default()),
         });
         pools.push((device, Arc::downgrade(&pool)));
         Ok(pool)
@@ -304,15 +306,18 @@ impl Pool {
     }
 
     /// Makes room for holds, which `user` pays for, if there is none.
-    pub(super) fn prepare_holds(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
+    pub(super) fn prepare_holds(
+        &self,
+        user: Option<&Arc<ControlBlock>>,
+    ) -> Result<(), MemoryError> {
         if self.is_stopped() {
-            return Err(RpcError::Refused);
+            return Err(RpcError::Refused.into());
         }
         self.note(user)?;
         if self.holds.lock().has_room() {
             return Ok(());
         }
-        let room = Holds::with_room(charge(user, PLACES_BYTES.div_ceil(PAGE_SIZE))?)?;
+        let room = Loans::with_room(charge(user, Loans::BYTES.div_ceil(PAGE_SIZE))?)?;
         let mut holds = self.holds.lock();
         let unused = match holds.has_room() {
             true => room,
@@ -323,40 +328,28 @@ impl Pool {
         Ok(())
     }
 
-    /// Has the device hold pages of `object`, on behalf of `user`: tells `frames` the numbers of
-    /// their frames, and answers the hold's number.
+    /// Has the device hold pages of `object`, on behalf of `user`: tells `tell` the numbers of
+    /// their frames, and answers the hold's number. Takes no memory for itself.
     pub(super) fn hold(
         &self,
         object: &Arc<Object<Untyped>>,
         pages: (u64, u64),
         direction: DmaDirection,
         user: Option<&Arc<ControlBlock>>,
-        tell: impl FnOnce(&Loan<Untyped, Domain>),
+        tell: impl FnMut(u64),
     ) -> Result<u64, MemoryError> {
         self.prepare_holds(user)?;
-        let (first, count) = pages;
-        if count > MOST_LENT {
-            return Err(MemoryError::Invalid);
-        }
-        let charge = charge(user, count as usize)?;
-        let loan = object.lend(first, count, direction)?;
-        tell(&loan);
-        let hold = Hold { loan, charge };
-        let mut holds = self.holds.lock();
-        // Under the lock: who ends the holds of a pool that was stopped finds this one, or this
-        // finds that it was.
-        let put = match self.is_stopped() {
-            true => Err((RpcError::Refused, hold)),
-            false => holds.put(hold).map_err(|hold| (RpcError::Busy, hold)),
-        };
-        drop(holds);
-        put.map_err(|(why, _)| why.into())
+        object.can_lend(pages.0, pages.1)?;
+        let charge = charge(user, pages.1 as usize)?;
+        // With the lock of the holds: who ends those of a pool that was stopped finds this one, or
+        // this finds that it was.
+        let may = || !self.is_stopped();
+        Loans::lend(&self.holds, object, pages, direction, charge, tell, may)
     }
 
     /// The device uses the pages of this hold no more; whether there was one.
     pub(super) fn release(&self, number: u64) -> bool {
-        let hold = self.holds.lock().take(number);
-        hold.is_some()
+        Loans::end(&self.holds, number)
     }
 
     /// Ends the holds that the device has forgotten, since it was stopped and then reset by another
@@ -365,8 +358,7 @@ impl Pool {
         let at = self.stopped_at.load(Ordering::SeqCst);
         let is_meant = self.device == device && self.is_stopped() && at != RUNS;
         if is_meant && LEDGER.lock().has_forgotten(number(device), at) {
-            let forgotten = core::mem::take(&mut *self.holds.lock());
-            drop(forgotten);
+            Loans::end_all(&self.holds);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! - [`object`]: an object, without handles, and in it its bytes, changes, loads, write-back and
 //!   mappings, and who is told;
 //! - `index`, `nodes`: which page is where, found without a lock;
+//! - [`loans`]: pages that a device uses;
 //! - [`payer`]: who pays for it.
 //!
 //! How several threads use one page at the same time is the affair of `lib/system/pages`: whoever
@@ -10,6 +11,7 @@
 //! at most 64 pages at a time.
 
 mod index;
+pub mod loans;
 mod nodes;
 pub mod object;
 pub mod payer;

@@ -4,9 +4,10 @@
 extern crate std;
 
 mod device;
+mod loans;
 mod told;
 
-use super::object::{Loan, MOST_PAGES, Mapped, Vmo};
+use super::object::{MOST_PAGES, Mapped, Vmo};
 use super::payer::{Charged, Payer};
 use interfaces::{MemoryError, PageKind, RpcError, VmoFill};
 use pages::{Bytes, Frames, Pool};

@@ -2,6 +2,7 @@
 
 use crate::{Frames, Step, Word};
 use core::mem::ManuallyDrop;
+use core::num::NonZeroU64;
 use core::sync::atomic::Ordering;
 
 const EMPTY: u64 = 0;
@@ -85,14 +86,16 @@ impl<F: Frames> Held<F> {
     /// Too many do: the count comes back.
     pub fn lend(self) -> Result<Lent<F>, Self> {
         let frames = self.frames;
-        if frames.breaks(Step::LoanHolds) {
-            let frame = self.frame;
-            return Ok(Lent { frames, frame });
-        }
-        if !frames.lend(self.frame) {
+        // Frame 0 is nobody's.
+        let Some(frame) = NonZeroU64::new(self.frame) else {
             return Err(self);
+        };
+        if !frames.breaks(Step::LoanHolds) {
+            if !frames.lend(self.frame) {
+                return Err(self);
+            }
+            self.into_frame();
         }
-        let frame = self.into_frame();
         Ok(Lent { frames, frame })
     }
 
@@ -102,17 +105,18 @@ impl<F: Frames> Held<F> {
     }
 }
 
-/// A count on a frame that a device uses. It lasts until the device does so no more.
+/// A count on a frame that a device uses. It lasts until the device does so no more. An `Option` of
+/// it takes no more room, as lists of them are long.
 #[derive(Debug)]
 pub struct Lent<F: Frames> {
     frames: F,
-    frame: u64,
+    frame: NonZeroU64,
 }
 
 impl<F: Frames> Lent<F> {
     /// The frame's number.
     pub fn frame(&self) -> u64 {
-        self.frame
+        self.frame.get()
     }
 
     pub(crate) fn frames(&self) -> F {
@@ -123,8 +127,8 @@ impl<F: Frames> Lent<F> {
 impl<F: Frames> Drop for Lent<F> {
     fn drop(&mut self) {
         if !self.frames.breaks(Step::LoanHolds) {
-            self.frames.take_back(self.frame);
-            self.frames.release(self.frame);
+            self.frames.take_back(self.frame());
+            self.frames.release(self.frame());
         }
     }
 }
@@ -232,7 +236,7 @@ impl<W: Word> Page<W> {
     /// marked.
     pub fn mark_lent<F: Frames>(&self, lent: &Lent<F>) -> Result<bool, Missing> {
         usable(self.0.load(Ordering::Acquire))?;
-        self.mark_frame(lent.frames, lent.frame)
+        self.mark_frame(lent.frames, lent.frame())
     }
 
     fn mark_frame<F: Frames>(&self, frames: F, frame: u64) -> Result<bool, Missing> {

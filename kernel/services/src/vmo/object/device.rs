@@ -6,90 +6,75 @@
 //! object is not sealed. A load does not end while a device may write to its frame.
 
 use super::super::payer::Payer;
-use super::{NO_MEMORY, Result, Vmo};
+use super::{Result, Vmo};
 use crate::vmo::index::Found;
-use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
 use interfaces::{DmaDirection, MemoryError, RpcError};
 use pages::{Bytes, Held, Lent};
 
-/// The most pages of one loan.
+/// The most pages that are lent at once.
 pub const MOST_LENT: u64 = 256;
+/// The most that are handed over at once.
+pub const PIECE: usize = 16;
+/// Pages that a device may use, from the first on.
+pub type Piece<F> = [Option<Lent<F>>; PIECE];
 
 const TOO_MANY: MemoryError = MemoryError::Rpc(RpcError::Busy);
 
-/// Pages in a row that a device may use as long as this exists.
-pub struct Loan<F: Bytes, P: Payer> {
-    object: Weak<Vmo<F, P>>,
-    first: u64,
-    pages: Vec<Lent<F>>,
-    /// The device may write to pages that have content.
-    writes: bool,
-}
-
-impl<F: Bytes, P: Payer> Loan<F, P> {
-    /// The numbers of their frames.
-    pub fn frames(&self) -> impl ExactSizeIterator<Item = u64> {
-        self.pages.iter().map(Lent::frame)
-    }
-}
-
-impl<F: Bytes, P: Payer> Drop for Loan<F, P> {
-    fn drop(&mut self) {
-        // The object may be gone, and its pages with it.
-        let object = match self.writes {
-            true => self.object.upgrade(),
-            false => None,
-        };
-        if let Some(object) = object {
-            for (page, lent) in (self.first..).zip(&self.pages) {
-                object.mark_lent(page, lent);
-            }
-            object.seal.end_kept();
-        }
-    }
-}
-
 impl<F: Bytes, P: Payer> Vmo<F, P> {
-    /// Lets a device use `count` pages from `first` on.
+    /// Whether there can be so many pages from `first` on that are lent at once.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`]: none, or more than [`MOST_LENT`]. [`MemoryError::Beyond`];
-    /// [`MemoryError::Absent`]; [`MemoryError::Loading`], to the device; [`MemoryError::Sealed`],
-    /// from it; no memory.
-    pub fn lend(
-        self: &Arc<Self>,
-        first: u64,
-        count: u64,
-        direction: DmaDirection,
-    ) -> Result<Loan<F, P>> {
+    /// [`MemoryError::Invalid`]: none, or more than [`MOST_LENT`]. [`MemoryError::Beyond`].
+    pub fn can_lend(&self, first: u64, count: u64) -> Result<()> {
         if !(1..=MOST_LENT).contains(&count) {
             return Err(MemoryError::Invalid);
         }
-        let range = self.range(first, count)?;
+        self.range(first, count).map(drop)
+    }
+
+    /// Lets a device use `count` pages from `first` on: gives them to `keep`, a full piece at a
+    /// time and then the rest. Says whether the device may write to pages that have content: then
+    /// each is to be [marked](Self::mark_lent) before it is dropped, and [`end_lent`] be called.
+    /// On an error what was given is to be dropped.
+    ///
+    /// # Errors
+    /// Those of [`can_lend`](Self::can_lend). [`MemoryError::Absent`]; [`MemoryError::Loading`], to
+    /// the device; [`MemoryError::Sealed`], from it; no memory.
+    ///
+    /// [`end_lent`]: Self::end_lent
+    pub fn lend(
+        &self,
+        first: u64,
+        count: u64,
+        direction: DmaDirection,
+        mut keep: impl FnMut(Piece<F>),
+    ) -> Result<bool> {
+        self.can_lend(first, count)?;
         let writing = match direction {
             DmaDirection::ToDevice => None,
             DmaDirection::FromDevice => Some(self.begin_write()?),
         };
-        let mut loan = Loan {
-            object: Arc::downgrade(self),
-            first,
-            pages: Vec::new(),
-            writes: false,
-        };
-        let room = loan.pages.try_reserve_exact(count as usize);
-        room.map_err(|_| NO_MEMORY)?;
-        let mut all_load = true;
-        for page in range {
-            let (lent, loads) = self.lend_page(page, direction)?;
-            loan.pages.push(lent);
+        let (mut piece, mut all_load) = ([const { None }; PIECE], true);
+        for at in 0..count {
+            let (lent, loads) = self.lend_page(first + at, direction)?;
+            let place = at as usize % PIECE;
+            piece[place] = Some(lent);
             all_load &= loads;
+            if place == PIECE - 1 || at == count - 1 {
+                keep(core::mem::replace(&mut piece, [const { None }; PIECE]));
+            }
         }
-        if let Some(writing) = writing.filter(|_| !all_load) {
+        let writing = writing.filter(|_| !all_load);
+        let writes = writing.is_some();
+        if let Some(writing) = writing {
             writing.keep();
-            loan.writes = true;
         }
-        Ok(loan)
+        Ok(writes)
+    }
+
+    /// A device does not write any more to what was lent, which is marked.
+    pub(in crate::vmo) fn end_lent(&self) {
+        self.seal.end_kept();
     }
 
     /// A page's frame, and whether the page is being loaded.
@@ -115,7 +100,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     }
 
     /// A device has written to the page while it had this frame.
-    fn mark_lent(&self, page: u64, lent: &Lent<F>) {
+    pub(in crate::vmo) fn mark_lent(&self, page: u64, lent: &Lent<F>) {
         loop {
             match self.index.find(page) {
                 Found::Here(place) => {

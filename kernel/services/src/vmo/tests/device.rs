@@ -1,7 +1,9 @@
 //! Pages that a device uses while all kinds of things happen to them.
 
 use super::*;
+use interfaces::DmaDirection;
 use interfaces::DmaDirection::{FromDevice, ToDevice};
+use isolation::lock::Lock;
 
 const LOTS: usize = 1 << 20;
 
@@ -14,8 +16,43 @@ fn device_writes(memory: Host, frame: u64, value: u64) {
     memory.0.bytes[frame as usize - 1][0].store(value, Ordering::SeqCst);
 }
 
-fn frames(loan: &Loan<Host, Purse>) -> Vec<u64> {
-    loan.frames().collect()
+type Loans = crate::vmo::loans::Loans<Host, Purse, ()>;
+
+/// A loan of a device that has no other.
+struct Loan {
+    loans: Lock<Loans>,
+    number: u64,
+    frames: Vec<u64>,
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        assert!(Loans::end(&self.loans, self.number), "nobody else ends it");
+    }
+}
+
+fn device() -> Lock<Loans> {
+    Lock::new(Loans::with_room(()).expect("there is memory"))
+}
+
+fn lend(
+    object: &Arc<Object>,
+    first: u64,
+    count: u64,
+    direction: DmaDirection,
+) -> Result<Loan, MemoryError> {
+    let (loans, mut frames) = (device(), Vec::new());
+    let tell = |frame| frames.push(frame);
+    let number = Loans::lend(&loans, object, (first, count), direction, (), tell, || true)?;
+    Ok(Loan {
+        loans,
+        number,
+        frames,
+    })
+}
+
+fn frames(loan: &Loan) -> Vec<u64> {
+    loan.frames.clone()
 }
 
 #[test]
@@ -24,7 +61,7 @@ fn a_range_is_lent_whole_or_not_at_all() {
     let object = shared(memory, &purse, VmoFill::Load);
     assert_eq!(object.load(&purse, 0, 3), Ok(3));
     assert_eq!(object.end_load(0, &[7; 3 * PAGE as usize]), Ok(3));
-    let refused = |first, count, direction| object.lend(first, count, direction).err();
+    let refused = |first, count, direction| lend(&object, first, count, direction).err();
     for (first, count, why) in [
         (0, 0, MemoryError::Invalid),
         (0, 257, MemoryError::Invalid),
@@ -53,10 +90,8 @@ fn a_range_is_lent_whole_or_not_at_all() {
         object.seal().is_ok(),
         "a refused loan keeps the object open"
     );
-    let loan = object
-        .lend(0, 3, ToDevice)
-        .expect("a sealed object is read");
-    assert_eq!(loan.frames().len(), 3);
+    let loan = lend(&object, 0, 3, ToDevice).expect("a sealed object is read");
+    assert_eq!(loan.frames.len(), 3);
     assert_eq!(refused(0, 3, FromDevice), Some(MemoryError::Sealed));
 }
 
@@ -67,7 +102,7 @@ fn a_lent_page_is_not_evicted_and_a_cut_one_lives_on() {
     put(&object, 0, 5).unwrap();
     assert_eq!(object.clean(0, 1), Ok(Some((0, 1))));
     assert_eq!(object.commit(0, 1), Ok(1));
-    let loan = object.lend(0, 1, ToDevice).unwrap();
+    let loan = lend(&object, 0, 1, ToDevice).unwrap();
     assert_eq!(object.evict(0, 1), Ok(0), "the device reads it");
     let frame = frames(&loan)[0];
     assert_eq!(object.cut(0, 1), Ok(1));
@@ -77,7 +112,7 @@ fn a_lent_page_is_not_evicted_and_a_cut_one_lives_on() {
         5
     );
     put(&object, 0, 6).unwrap();
-    assert_ne!(frames(&object.lend(0, 1, ToDevice).unwrap())[0], frame);
+    assert_ne!(frames(&lend(&object, 0, 1, ToDevice).unwrap())[0], frame);
     drop(object);
     assert_eq!(memory.used(), 1, "only what the device has");
     assert_eq!(purse.used(), 0, "the object's payer has it no more");
@@ -95,9 +130,9 @@ fn what_a_device_has_written_is_dirty_afterwards() {
         assert_eq!(object.commit(1, 1), Ok(1));
     };
     clean();
-    drop(object.lend(1, 1, ToDevice).unwrap());
+    drop(lend(&object, 1, 1, ToDevice).unwrap());
     assert_eq!(object.next(0, PageKind::Dirty), None, "it was read");
-    let loan = object.lend(1, 1, FromDevice).unwrap();
+    let loan = lend(&object, 1, 1, FromDevice).unwrap();
     device_writes(memory, frames(&loan)[0], 6);
     assert_eq!(object.next(0, PageKind::Dirty), None, "not yet");
     assert_eq!(object.seal(), Err(MemoryError::Rpc(RpcError::Busy)));
@@ -114,8 +149,8 @@ fn a_write_back_that_a_device_writes_over_is_written_again() {
     put(&object, 0, 5).unwrap();
     assert_eq!(object.clean(0, 1), Ok(Some((0, 1))));
     let (out, back) = (
-        object.lend(0, 1, ToDevice).unwrap(),
-        object.lend(0, 1, FromDevice).unwrap(),
+        lend(&object, 0, 1, ToDevice).unwrap(),
+        lend(&object, 0, 1, FromDevice).unwrap(),
     );
     assert_eq!(frames(&out), frames(&back));
     drop(back);
@@ -130,10 +165,10 @@ fn a_device_fills_pages_that_are_being_loaded() {
     let object = shared(memory, &purse, VmoFill::Load);
     assert_eq!(object.load(&purse, 4, 2), Ok(2));
     assert_eq!(
-        object.lend(4, 2, ToDevice).err(),
+        lend(&object, 4, 2, ToDevice).err(),
         Some(MemoryError::Loading)
     );
-    let loan = object.lend(4, 2, FromDevice).unwrap();
+    let loan = lend(&object, 4, 2, FromDevice).unwrap();
     device_writes(memory, frames(&loan)[0], 8);
     assert_eq!(object.loaded(4, 2), Ok(0), "the device is not done");
     assert_eq!(object.end_load(4, &[0; PAGE as usize]), Ok(0));
@@ -156,14 +191,14 @@ fn a_load_that_breaks_off_leaves_its_frame_to_the_device() {
     let (loader, payer) = (dead.clone(), purse(LOTS));
     let object = shared(memory, &payer, VmoFill::Load);
     assert_eq!(object.load(&loader, 0, 1), Ok(1));
-    let loan = object.lend(0, 1, FromDevice).unwrap();
+    let loan = lend(&object, 0, 1, FromDevice).unwrap();
     dead.0.dead.store(true, Ordering::SeqCst);
     assert_eq!(
-        object.lend(0, 1, FromDevice).err(),
+        lend(&object, 0, 1, FromDevice).err(),
         Some(MemoryError::Absent)
     );
     assert_eq!(object.load(&payer, 0, 1), Ok(1), "the next one loads it");
-    let next = object.lend(0, 1, FromDevice).unwrap();
+    let next = lend(&object, 0, 1, FromDevice).unwrap();
     assert_ne!(frames(&loan), frames(&next));
     device_writes(memory, frames(&next)[0], 3);
     drop(next);
@@ -186,7 +221,7 @@ fn a_sealed_object_gets_nothing_from_a_load_under_way() {
     let (memory, purse) = (memory(), purse(LOTS));
     let object = shared(memory, &purse, VmoFill::Load);
     assert_eq!(object.load(&purse, 0, 1), Ok(1));
-    let loan = object.lend(0, 1, FromDevice).unwrap();
+    let loan = lend(&object, 0, 1, FromDevice).unwrap();
     assert_eq!(object.seal(), Ok(()));
     drop(loan);
     assert_eq!(object.loaded(0, 1), Err(MemoryError::Sealed));
@@ -220,7 +255,7 @@ fn the_end_of_memory_at_each_page_of_a_loan_leaves_nothing_lent() {
     for left in 0..5 {
         let object = shared(memory, &purse, VmoFill::Zero);
         memory.0.left.store(left, Ordering::SeqCst);
-        let loan = object.lend(10, 5, FromDevice);
+        let loan = lend(&object, 10, 5, FromDevice);
         assert_eq!(loan.err(), Some(MemoryError::Rpc(RpcError::NoMemory)));
         assert!((1..9).all(|frame| !memory.is_lent(frame)));
         assert_eq!(object.seal(), Ok(()));
@@ -234,13 +269,13 @@ fn what_a_device_has_written_is_told() {
     let (memory, purse) = (memory(), purse(LOTS));
     let object = shared(memory, &purse, VmoFill::Zero);
     let waiter = super::told::told(&object);
-    let loan = object.lend(0, 3, FromDevice).expect("there is memory");
+    let loan = lend(&object, 0, 3, FromDevice).expect("there is memory");
     assert_eq!(waiter.take().count, 0, "it is not done");
     drop(loan);
     assert_eq!(waiter.take().count, 1, "told once");
 }
 
-/// With a page comes what its write-back takes.
+/// A write-back takes no memory.
 #[test]
 fn pages_are_written_back_when_there_is_no_memory() {
     const PAGES: u64 = 100;
@@ -253,7 +288,7 @@ fn pages_are_written_back_when_there_is_no_memory() {
     assert_eq!(full, Err(MemoryError::Rpc(RpcError::NoMemory)));
     let charged = purse.used();
     assert_eq!(object.clean(0, PAGES), Ok(Some((0, PAGES))));
-    drop(object.lend(0, PAGES, ToDevice).expect("it has content"));
+    drop(lend(&object, 0, PAGES, ToDevice).expect("it has content"));
     assert_eq!(object.commit(0, PAGES), Ok(PAGES));
     assert_eq!(purse.used(), charged, "it took memory");
     assert_eq!(object.evict(0, PAGES), Ok(PAGES));

@@ -1,0 +1,298 @@
+//! What one device uses of memory objects: runs of pages, each of them a loan with a number.
+//!
+//! The number has the place of the loan below, and above it how often the place was used, so that a
+//! number whose loan has ended means nothing any more.
+//!
+//! All room comes at once, before the first loan: places, and pieces that have 16 pages each. A
+//! loan has as many pieces as it needs, in a chain. So it takes no memory: what has to be written
+//! back to make some goes through here.
+//!
+//! The lock guards places and pieces. Pages are lent and given back without it, a piece at a time.
+//! What is behind the lock is not replaced once it has room, as long as others can reach it: chains
+//! that are being filled or emptied stay what they are.
+
+use super::Result;
+use super::object::{PIECE, Piece, Vmo};
+use super::payer::Payer;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::mem;
+use interfaces::{DmaDirection, MemoryError, RpcError};
+use isolation::lock::Lock;
+use pages::Bytes;
+
+/// The most loans at a time.
+pub const MOST_LOANS: usize = 1024;
+/// Pieces for all of them.
+const PIECES: usize = 1024;
+
+const TOO_MANY: MemoryError = MemoryError::Rpc(RpcError::Busy);
+
+/// Pages that a device uses, and what its driver is charged with for them.
+struct Loan<F: Bytes, P: Payer, C> {
+    object: Weak<Vmo<F, P>>,
+    first: u64,
+    pages: u64,
+    /// The device may write to pages that have content.
+    writes: bool,
+    /// The first of its pieces.
+    chain: Link,
+    charge: C,
+}
+
+/// A place or a piece, by its number plus one; 0: none.
+type Link = u32;
+
+struct Place<F: Bytes, P: Payer, C> {
+    loan: Option<Loan<F, P, C>>,
+    uses: u32,
+    /// While it has no loan: the next such place.
+    next: Link,
+}
+
+struct Room<F: Bytes> {
+    pages: Piece<F>,
+    /// The next one of the loan, or the next free one.
+    next: Link,
+}
+
+/// All loans of a device.
+pub struct Loans<F: Bytes, P: Payer, C> {
+    places: Vec<Place<F, P, C>>,
+    free_place: Link,
+    pieces: Vec<Room<F>>,
+    free_piece: Link,
+    /// Pieces that are free.
+    left: usize,
+    /// Loans that there are.
+    count: usize,
+    /// For the room.
+    _charge: Option<C>,
+}
+
+impl<F: Bytes, P: Payer, C> Default for Loans<F, P, C> {
+    /// None, and no room for any.
+    fn default() -> Self {
+        Loans {
+            places: Vec::new(),
+            free_place: 0,
+            pieces: Vec::new(),
+            free_piece: 0,
+            left: 0,
+            count: 0,
+            _charge: None,
+        }
+    }
+}
+
+/// `count` items that make a chain.
+fn chained<T>(count: usize, item: impl Fn(Link) -> T) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    let room = all.try_reserve_exact(count);
+    room.map_err(|_| RpcError::NoMemory)?;
+    let next = |number: usize| match number {
+        _ if number == count => 0,
+        _ => number as Link + 1,
+    };
+    all.extend((1..=count).map(|number| item(next(number))));
+    Ok(all)
+}
+
+impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
+    /// What the room takes, in bytes.
+    pub const BYTES: usize =
+        MOST_LOANS * size_of::<Place<F, P, C>>() + PIECES * size_of::<Room<F>>();
+
+    /// Room for all loans that there can be, paid for with `charge`.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn with_room(charge: C) -> Result<Self> {
+        let place = |next| Place {
+            loan: None,
+            uses: 0,
+            next,
+        };
+        let piece = |next| Room {
+            pages: [const { None }; PIECE],
+            next,
+        };
+        Ok(Loans {
+            places: chained(MOST_LOANS, place)?,
+            free_place: 1,
+            pieces: chained(PIECES, piece)?,
+            free_piece: 1,
+            left: PIECES,
+            count: 0,
+            _charge: Some(charge),
+        })
+    }
+
+    /// Whether there can be any.
+    pub fn has_room(&self) -> bool {
+        !self.places.is_empty()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Each loan's pages and charge.
+    pub fn each(&mut self) -> impl Iterator<Item = (usize, &mut C)> {
+        let loans = self.places.iter_mut().filter_map(|it| it.loan.as_mut());
+        loans.map(|loan| (loan.pages as usize, &mut loan.charge))
+    }
+
+    /// Takes pieces for so many pages.
+    fn take_pieces(&mut self, pages: u64) -> Result<Link> {
+        let pieces = (pages as usize).div_ceil(PIECE);
+        if pieces > self.left {
+            return Err(TOO_MANY);
+        }
+        let chain = self.free_piece;
+        let mut last = chain;
+        for _ in 1..pieces {
+            last = self.piece(last).next;
+        }
+        self.free_piece = mem::take(&mut self.piece(last).next);
+        self.left -= pieces;
+        Ok(chain)
+    }
+
+    fn piece(&mut self, link: Link) -> &mut Room<F> {
+        &mut self.pieces[link as usize - 1]
+    }
+
+    /// Frees the first piece of a chain, which then begins with the next; what was in it.
+    fn free_first(&mut self, chain: &mut Link) -> Piece<F> {
+        let (first, free) = (*chain, self.free_piece);
+        let piece = self.piece(first);
+        let pages = mem::replace(&mut piece.pages, [const { None }; PIECE]);
+        *chain = mem::replace(&mut piece.next, free);
+        self.free_piece = first;
+        self.left += 1;
+        pages
+    }
+
+    /// Notes a loan; its number.
+    fn put(&mut self, loan: Loan<F, P, C>) -> core::result::Result<u64, Loan<F, P, C>> {
+        let Some(at) = self.free_place.checked_sub(1) else {
+            return Err(loan);
+        };
+        let place = &mut self.places[at as usize];
+        self.free_place = place.next;
+        place.loan = Some(loan);
+        self.count += 1;
+        Ok(u64::from(place.uses) << 32 | u64::from(at))
+    }
+
+    /// The loan in place `at`, which is none any more, if its number is `meant`.
+    fn take(&mut self, at: u32, meant: impl Fn(u32) -> bool) -> Option<Loan<F, P, C>> {
+        let place = self.places.get_mut(at as usize)?;
+        if !meant(place.uses) {
+            return None;
+        }
+        let loan = place.loan.take()?;
+        place.uses = place.uses.wrapping_add(1);
+        place.next = self.free_place;
+        self.free_place = at + 1;
+        self.count -= 1;
+        Some(loan)
+    }
+
+    /// Lends the device `pages`, first and count, of `object`, which `charge` is for, if then, with
+    /// the lock, it still `may` have them. Tells their frames to `tell`, and answers the loan's
+    /// number.
+    ///
+    /// # Errors
+    /// Those of [`Vmo::lend`]. `Rpc(Busy)`: there are too many loans, or of too many pages.
+    /// `Rpc(Refused)`: it may not have them.
+    pub fn lend(
+        this: &Lock<Self>,
+        object: &Arc<Vmo<F, P>>,
+        (first, pages): (u64, u64),
+        direction: DmaDirection,
+        charge: C,
+        mut tell: impl FnMut(u64),
+        may: impl FnOnce() -> bool,
+    ) -> Result<u64> {
+        object.can_lend(first, pages)?;
+        let chain = this.lock().take_pieces(pages)?;
+        let mut loan = Loan {
+            object: Arc::downgrade(object),
+            first,
+            pages,
+            writes: false,
+            chain,
+            charge,
+        };
+        let mut at = chain;
+        let lent = object.lend(first, pages, direction, |piece| {
+            piece.iter().flatten().for_each(|lent| tell(lent.frame()));
+            let mut loans = this.lock();
+            let room = loans.piece(at);
+            room.pages = piece;
+            at = room.next;
+        });
+        loan.writes = lent == Ok(true);
+        let mut loans = this.lock();
+        let put = match lent {
+            Err(error) => Err((error, loan)),
+            Ok(_) if !may() => Err((RpcError::Refused.into(), loan)),
+            Ok(_) => loans.put(loan).map_err(|loan| (TOO_MANY, loan)),
+        };
+        drop(loans);
+        put.map_err(|(error, loan)| {
+            Self::give_back(this, loan);
+            error
+        })
+    }
+
+    /// The device uses the pages of the loan with this number no more; whether there was one.
+    pub fn end(this: &Lock<Self>, number: u64) -> bool {
+        let uses = (number >> 32) as u32;
+        let loan = this.lock().take(number as u32, |now| now == uses);
+        loan.map(|loan| Self::give_back(this, loan)).is_some()
+    }
+
+    /// The device uses nothing any more.
+    pub fn end_all(this: &Lock<Self>) {
+        for at in 0..MOST_LOANS as u32 {
+            let loan = this.lock().take(at, |_| true);
+            if let Some(loan) = loan {
+                Self::give_back(this, loan);
+            }
+        }
+    }
+
+    fn give_back(this: &Lock<Self>, mut loan: Loan<F, P, C>) {
+        // The object may be gone, and its pages with it.
+        let object = match loan.writes {
+            true => loan.object.upgrade(),
+            false => None,
+        };
+        let mut page = loan.first;
+        while loan.chain != 0 {
+            let piece = this.lock().free_first(&mut loan.chain);
+            for lent in piece.into_iter().flatten() {
+                if let Some(object) = &object {
+                    object.mark_lent(page, &lent);
+                }
+                page += 1;
+            }
+        }
+        if let Some(object) = object {
+            object.end_lent();
+        }
+    }
+}
+
+impl<F: Bytes, P: Payer, C> Drop for Loans<F, P, C> {
+    fn drop(&mut self) {
+        // What remains of it has no loan.
+        if !self.is_empty() {
+            Self::end_all(&Lock::new(mem::take(self)));
+        }
+    }
+}
