@@ -49,7 +49,7 @@ pub const TARGETS: [Target; 2] = [
 ];
 
 /// The longest that one machine may take.
-const LIMIT: Duration = Duration::from_secs(400);
+const LIMIT: Duration = Duration::from_secs(1800);
 /// Findings, and the run ends.
 const MOST_FINDINGS: usize = 10;
 
