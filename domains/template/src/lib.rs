@@ -14,7 +14,7 @@
 #![forbid(unsafe_code)]
 
 use interfaces::{
-    Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, RpcResult, WriteSequence,
+    Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, RpcResult,
 };
 
 /// Called once, when the domain starts, with what the manifest grants it. What it returns is what
@@ -61,10 +61,6 @@ impl Block for Inverted {
 
     fn flush(&self) -> Result<(), BlockError> {
         self.device.flush()
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {

@@ -9,7 +9,7 @@
 use abi::RVec;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
-use interfaces::{Block, BlockError, BlockQueue, Extent, Geometry, Handle, Raiser, WriteSequence};
+use interfaces::{Block, BlockError, BlockQueue, Extent, Geometry, Handle, Raiser};
 use isolation::lock::Lock;
 use isolation::platform::platform;
 
@@ -157,10 +157,6 @@ impl Block for Medium {
         } else {
             Err(BlockError::Device)
         }
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {

@@ -210,7 +210,7 @@ mod tests {
             let found = METHODS.iter().find(|it| it.of == of);
             found.expect("there is such an interface").interface
         };
-        assert_eq!(gives("Block", "sequence"), [number("WriteSequence")]);
+        assert_eq!(gives("Block", "open"), [number("BlockQueue")]);
         assert_eq!(gives("Respawn", "instance"), [0]);
         assert!(gives("Image", "start").contains(&number("Domain")));
         assert!(gives("Block", "read").is_empty());

@@ -18,7 +18,7 @@ use domain_rt::sync::Mutex;
 use domain_rt::{log, memory};
 use interfaces::{
     Block, BlockError, BlockQueue, Extent, Geometry, HandOver, Handle, RVec, Raiser, RpcError,
-    RpcResult, WriteSequence, extents,
+    RpcResult, extents,
 };
 
 /// Bytes of a sector.
@@ -122,10 +122,6 @@ impl Block for Shared {
 
     fn flush(&self) -> Result<(), BlockError> {
         Ok(())
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(

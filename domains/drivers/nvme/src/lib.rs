@@ -35,7 +35,7 @@ use alloc::sync::Arc;
 use domain_rt::{log, thread};
 use interfaces::{
     Block, BlockError, BlockQueue, Extent, Geometry, Handle, HardwareError, Interrupt, PciDevice,
-    PciError, RVec, Raiser, RpcError, RpcResult, WriteSequence,
+    PciError, RVec, Raiser, RpcError, RpcResult,
 };
 
 use bring_up::Trouble;
@@ -119,10 +119,6 @@ impl Block for Shared {
     }
 
     fn flush(&self) -> Result<(), BlockError> {
-        Err(BlockError::Unsupported)
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
         Err(BlockError::Unsupported)
     }
 

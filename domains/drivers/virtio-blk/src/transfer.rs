@@ -4,9 +4,7 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
-use interfaces::{
-    Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, WriteSequence, extents,
-};
+use interfaces::{Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, extents};
 use virtio::block::{self, Command, SECTOR};
 use virtio::queue::Chain;
 
@@ -229,10 +227,6 @@ impl Block for Shared {
         let slot = flight.slot(0, &mut |_, _| ())?;
         flight.submit(slot, 0, 0)?;
         flight.finish(|_, _| ())
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(

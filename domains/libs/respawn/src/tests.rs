@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use interfaces::{
     Block, BlockError, BlockQueue, Extent, Gate, Geometry, Handle, Incarnation, RVec, Raiser,
-    Respawn, RespawnError, RpcError, RpcResult, Text, WriteSequence,
+    Respawn, RespawnError, RpcError, RpcResult, Text,
 };
 
 const CRASHED: BlockError = BlockError::Rpc(RpcError::DomainCrashed);
@@ -51,10 +51,6 @@ impl Block for Device {
     }
 
     fn flush(&self) -> Result<(), BlockError> {
-        Err(BlockError::Unsupported)
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
         Err(BlockError::Unsupported)
     }
 

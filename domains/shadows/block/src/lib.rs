@@ -13,9 +13,9 @@
 //! What goes through a [queue](interfaces::BlockQueue) is remembered by tag until it has its
 //! answer, and submitted again in its order ([`volume`]).
 //!
-//! It helps against crashes of the other side, too: a [sequence](interfaces::WriteSequence) of
-//! writes that a file system has begun is carried out to its end by this domain, also when the file
-//! system dies in the middle of it.
+//! It helps against crashes of the other side, too: a [group](interfaces::BlockQueue::submit_group)
+//! of writes that a file system has submitted is carried out to its end by this domain, also when
+//! the file system dies in the middle of it.
 //!
 //! While the driver is replaced by another image, calls wait at the gate (see `domains/libs/gate`).
 //! What was under way for too long is unwound with the old driver and repeated like after a crash.
@@ -30,20 +30,17 @@ extern crate alloc;
 
 mod front;
 mod queue;
-mod sequence;
 mod volume;
 
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use gate::Passage;
 use interfaces::{
-    Block, BlockBase, BlockError, BlockQueue, Geometry, Handle, RVec, Raiser, Respawn, RpcError,
-    RpcResult, WriteSequence,
+    Block, BlockBase, BlockError, BlockQueue, Handle, RVec, Raiser, Respawn, RpcError, RpcResult,
 };
 use respawn::{Buffer, Client};
 
 use queue::Queue;
-use sequence::{Sequence, Writer};
 use volume::Volume;
 
 /// Makes the shadow. The driver is asked for here, so that a missing device is noticed at the
@@ -72,21 +69,13 @@ pub fn start(driver: Handle<dyn Respawn>) -> RpcResult<Handle<dyn Block>> {
             return Err(RpcError::Refused);
         }
     }
-    let writer = Arc::new(Writer::default());
-    let (of_thread, to_driver) = (writer.clone(), way.clone());
-    thread::spawn("writer", move || of_thread.work(&to_driver))?;
     let (of_thread, to_driver) = (volume.clone(), way.clone());
     thread::spawn("keeper", move || of_thread.keep(&to_driver))?;
-    Handle::new(Shadow {
-        way,
-        writer,
-        volume,
-    })
+    Handle::new(Shadow { way, volume })
 }
 
 struct Shadow {
     way: Arc<Way>,
-    writer: Arc<Writer>,
     volume: Arc<Volume>,
 }
 
@@ -125,18 +114,9 @@ impl BlockBase for Shadow {
         self.way.run(|device| call(&**device))
     }
 
-    fn geometry(&self) -> Result<Geometry, BlockError> {
-        self.writer.quiet()?;
-        self.way.run(|device| device.geometry())
-    }
-
     fn read(&self, sector: u64, buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
         let mut buffer = Buffer::new(buffer);
         self.way.run(|device| device.read(sector, buffer.take()?))
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
-        Ok(Handle::new(Sequence::new(self.writer.clone()))?)
     }
 
     fn open(

@@ -10,7 +10,6 @@ use domain_rt::sync::Mutex;
 use interfaces::{
     Block, BlockCompletion, BlockError, BlockOperation, BlockQueue, BlockRequest, Counts, Extent,
     Geometry, Handle, QueueError, QueueLimits, RVec, Raiser, RpcResult, Tally, VmoView,
-    WriteSequence,
 };
 
 /// Bytes of a sector.
@@ -64,11 +63,6 @@ impl Block for Disk {
 
     fn flush(&self) -> Result<(), BlockError> {
         self.device.flush()
-    }
-
-    // Whoever asks then uses the calls above, so all is counted.
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(

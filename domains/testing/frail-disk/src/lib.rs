@@ -19,7 +19,7 @@ use domain_rt::sync::Mutex;
 use domain_rt::{log, thread};
 use interfaces::{
     Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, RpcError, RpcResult,
-    WriteSequence, extents,
+    extents,
 };
 use queue::Queue;
 
@@ -102,10 +102,6 @@ impl Block for Disk {
 
     fn flush(&self) -> Result<(), BlockError> {
         self.medium.flush()
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {

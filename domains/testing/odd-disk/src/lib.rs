@@ -13,7 +13,7 @@ use domain_rt::log;
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use interfaces::{
     Block, BlockError, BlockQueue, Estate, Extent, Geometry, HandOver, HandOverError, Handle,
-    PciDevice, RRef, RVec, Raiser, RpcError, RpcResult, Text, WriteSequence,
+    PciDevice, RRef, RVec, Raiser, RpcError, RpcResult, Text,
 };
 
 /// Sectors that it claims to have.
@@ -115,10 +115,6 @@ impl Block for Odd {
 
     fn flush(&self) -> Result<(), BlockError> {
         self.serve()
-    }
-
-    fn sequence(&self) -> Result<Handle<dyn WriteSequence>, BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
