@@ -11,7 +11,6 @@
 #![deny(unsafe_code)]
 
 pub mod entry;
-pub mod extents;
 mod failure;
 
 /// What `idlc` wrote.

@@ -13,9 +13,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-use interfaces::{
-    Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, RpcResult,
-};
+use interfaces::{Block, BlockError, BlockQueue, Geometry, Handle, RVec, Raiser, RpcResult};
 
 /// Called once, when the domain starts, with what the manifest grants it. What it returns is what
 /// it offers.
@@ -51,12 +49,6 @@ impl Block for Inverted {
         let mut inverted = RVec::from_slice(data)?;
         invert(&mut inverted);
         self.device.write(sector, &inverted)
-    }
-
-    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
-        let mut inverted = RVec::from_slice(data)?;
-        invert(&mut inverted);
-        self.device.write_extents(extents, &inverted)
     }
 
     fn flush(&self) -> Result<(), BlockError> {

@@ -9,7 +9,7 @@
 use abi::RVec;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
-use interfaces::{Block, BlockError, BlockQueue, Extent, Geometry, Handle, Raiser};
+use interfaces::{Block, BlockError, BlockQueue, Geometry, Handle, Raiser};
 use isolation::lock::Lock;
 use isolation::platform::platform;
 
@@ -143,12 +143,6 @@ impl Block for Medium {
 
     fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
         self.request(sector, data.len(), |bytes| bytes.copy_from_slice(data))
-    }
-
-    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
-        interfaces::extents::parts(extents, data)?.try_for_each(|(sector, part)| {
-            self.request(sector, part.len(), |bytes| bytes.copy_from_slice(part))
-        })
     }
 
     fn flush(&self) -> Result<(), BlockError> {

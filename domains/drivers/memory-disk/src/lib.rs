@@ -17,8 +17,7 @@ use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::{log, memory};
 use interfaces::{
-    Block, BlockError, BlockQueue, Extent, Geometry, HandOver, Handle, RVec, Raiser, RpcError,
-    RpcResult, extents,
+    Block, BlockError, BlockQueue, Geometry, HandOver, Handle, RVec, Raiser, RpcError, RpcResult,
 };
 
 /// Bytes of a sector.
@@ -113,11 +112,6 @@ impl Block for Shared {
 
     fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
         self.0.write_part(sector, data)
-    }
-
-    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
-        extents::parts(extents, data)?
-            .try_for_each(|(sector, part)| self.0.write_part(sector, part))
     }
 
     fn flush(&self) -> Result<(), BlockError> {

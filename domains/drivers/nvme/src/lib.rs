@@ -34,8 +34,8 @@ mod watch;
 use alloc::sync::Arc;
 use domain_rt::{log, thread};
 use interfaces::{
-    Block, BlockError, BlockQueue, Extent, Geometry, Handle, HardwareError, Interrupt, PciDevice,
-    PciError, RVec, Raiser, RpcError, RpcResult,
+    Block, BlockError, BlockQueue, Geometry, Handle, HardwareError, Interrupt, PciDevice, PciError,
+    RVec, Raiser, RpcError, RpcResult,
 };
 
 use bring_up::Trouble;
@@ -111,10 +111,6 @@ impl Block for Shared {
     }
 
     fn write(&self, _sector: u64, _data: &RVec<u8>) -> Result<(), BlockError> {
-        Err(BlockError::Unsupported)
-    }
-
-    fn write_extents(&self, _extents: &RVec<Extent>, _data: &RVec<u8>) -> Result<(), BlockError> {
         Err(BlockError::Unsupported)
     }
 

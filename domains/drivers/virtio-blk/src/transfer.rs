@@ -4,7 +4,7 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
-use interfaces::{Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, extents};
+use interfaces::{Block, BlockError, BlockQueue, Geometry, Handle, RVec, Raiser};
 use virtio::block::{self, Command, SECTOR};
 use virtio::queue::Chain;
 
@@ -157,23 +157,6 @@ impl Shared {
             .map(|_| ())
             .ok_or(BlockError::OutOfRange)
     }
-
-    /// Writes `parts`, which were checked.
-    fn write_parts<'a>(
-        &self,
-        parts: impl Iterator<Item = (u64, &'a [u8])>,
-    ) -> Result<(), BlockError> {
-        let mut flight = Flight::new(&self.0, Command::Write);
-        for (sector, part) in parts {
-            let sectors = (sector..).step_by(SLOT_BYTES / SECTOR);
-            for (piece, sector) in part.chunks(SLOT_BYTES).zip(sectors) {
-                let slot = flight.slot(piece.len(), &mut |_, _| ())?;
-                self.0.data(slot).write(piece);
-                flight.submit(slot, sector, piece.len())?;
-            }
-        }
-        flight.finish(|_, _| ())
-    }
 }
 
 impl Block for Shared {
@@ -207,16 +190,14 @@ impl Block for Shared {
             return Err(BlockError::ReadOnly);
         }
         self.check(sector, data.len())?;
-        self.write_parts(core::iter::once((sector, &data[..])))
-    }
-
-    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
-        if self.0.geometry().read_only {
-            return Err(BlockError::ReadOnly);
+        let mut flight = Flight::new(&self.0, Command::Write);
+        let sectors = (sector..).step_by(SLOT_BYTES / SECTOR);
+        for (piece, sector) in data.chunks(SLOT_BYTES).zip(sectors) {
+            let slot = flight.slot(piece.len(), &mut |_, _| ())?;
+            self.0.data(slot).write(piece);
+            flight.submit(slot, sector, piece.len())?;
         }
-        extents::parts(extents, data)?
-            .try_for_each(|(sector, part)| self.check(sector, part.len()))?;
-        self.write_parts(extents::parts(extents, data)?)
+        flight.finish(|_, _| ())
     }
 
     fn flush(&self) -> Result<(), BlockError> {

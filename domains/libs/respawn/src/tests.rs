@@ -6,8 +6,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use interfaces::{
-    Block, BlockError, BlockQueue, Extent, Gate, Geometry, Handle, Incarnation, RVec, Raiser,
-    Respawn, RespawnError, RpcError, RpcResult, Text,
+    Block, BlockError, BlockQueue, Gate, Geometry, Handle, Incarnation, RVec, Raiser, Respawn,
+    RespawnError, RpcError, RpcResult, Text,
 };
 
 const CRASHED: BlockError = BlockError::Rpc(RpcError::DomainCrashed);
@@ -43,10 +43,6 @@ impl Block for Device {
     }
 
     fn write(&self, _: u64, _: &RVec<u8>) -> Result<(), BlockError> {
-        Err(BlockError::Unsupported)
-    }
-
-    fn write_extents(&self, _: &RVec<Extent>, _: &RVec<u8>) -> Result<(), BlockError> {
         Err(BlockError::Unsupported)
     }
 

@@ -8,8 +8,8 @@ extern crate alloc;
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
 use interfaces::{
-    Block, BlockCompletion, BlockError, BlockOperation, BlockQueue, BlockRequest, Counts, Extent,
-    Geometry, Handle, QueueError, QueueLimits, RVec, Raiser, RpcResult, Tally, VmoView,
+    Block, BlockCompletion, BlockError, BlockOperation, BlockQueue, BlockRequest, Counts, Geometry,
+    Handle, QueueError, QueueLimits, RVec, Raiser, RpcResult, Tally, VmoView,
 };
 
 /// Bytes of a sector.
@@ -51,12 +51,6 @@ impl Block for Disk {
 
     fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
         self.device.write(sector, data)?;
-        self.counts.lock().written += (data.len() / SECTOR) as u64;
-        Ok(())
-    }
-
-    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
-        self.device.write_extents(extents, data)?;
         self.counts.lock().written += (data.len() / SECTOR) as u64;
         Ok(())
     }

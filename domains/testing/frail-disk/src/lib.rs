@@ -18,8 +18,7 @@ use cache::{Cache, SECTOR};
 use domain_rt::sync::Mutex;
 use domain_rt::{log, thread};
 use interfaces::{
-    Block, BlockError, BlockQueue, Extent, Geometry, Handle, RVec, Raiser, RpcError, RpcResult,
-    extents,
+    Block, BlockError, BlockQueue, Geometry, Handle, RVec, Raiser, RpcError, RpcResult,
 };
 use queue::Queue;
 
@@ -94,10 +93,6 @@ impl Block for Disk {
 
     fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
         self.write_part(sector, data)
-    }
-
-    fn write_extents(&self, extents: &RVec<Extent>, data: &RVec<u8>) -> Result<(), BlockError> {
-        extents::parts(extents, data)?.try_for_each(|(sector, part)| self.write_part(sector, part))
     }
 
     fn flush(&self) -> Result<(), BlockError> {

@@ -12,8 +12,8 @@ use core::hint::black_box;
 use domain_rt::log;
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use interfaces::{
-    Block, BlockError, BlockQueue, Estate, Extent, Geometry, HandOver, HandOverError, Handle,
-    PciDevice, RRef, RVec, Raiser, RpcError, RpcResult, Text,
+    Block, BlockError, BlockQueue, Estate, Geometry, HandOver, HandOverError, Handle, PciDevice,
+    RRef, RVec, Raiser, RpcError, RpcResult, Text,
 };
 
 /// Sectors that it claims to have.
@@ -106,10 +106,6 @@ impl Block for Odd {
     }
 
     fn write(&self, _sector: u64, _data: &RVec<u8>) -> Result<(), BlockError> {
-        self.serve()
-    }
-
-    fn write_extents(&self, _extents: &RVec<Extent>, _data: &RVec<u8>) -> Result<(), BlockError> {
         self.serve()
     }
 
