@@ -22,14 +22,14 @@ use super::stack;
 use super::thread::{current, current_id, stack_left, top};
 use crate::domain::trace;
 use crate::lock::Lock;
-use crate::platform::{PAGE, platform};
+use crate::memory::late::Late;
+use crate::platform::platform;
 use abi::events::{CALL, RETURN};
 use abi::words::{CELLS, COUNTS};
-use abi::{RpcError, RpcResult, Text};
+use abi::{RpcResult, Text};
 use core::iter::empty;
-use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 use interfaces::{CallCount, CallEvent, CallSample, Counting};
 
 /// [`Proxy::place`] before the first call. Its lower half is nobody's number.
@@ -72,7 +72,7 @@ pub fn begun(proxy: &Proxy, method: u32, words: &[u64]) -> u64 {
     // SAFETY: the proxy names it, so it is in memory.
     let callee = unsafe { (*proxy.domain()).id };
     let domains = [current_id(), callee];
-    let words = words.iter().flat_map(|word| word.to_le_bytes());
+    let words = words.iter().copied();
     trace::note(CALL | method << 16, domains, proxy.interface, words)
 }
 
@@ -104,7 +104,7 @@ pub fn end(proxy: &Proxy, place: usize, begun: u64, failed: bool) {
         let what = RETURN | u32::from(failed) << 16;
         trace::note(what, [current_id(), callee], begun, empty());
     }
-    let Some(sheet) = sheets().and_then(|sheets| sheets.get((place - COUNTS) / 8)) else {
+    let Some(sheet) = SHEETS.get().get((place - COUNTS) / 8) else {
         return;
     };
     sheet.errors.fetch_add(failed.into(), Relaxed);
@@ -120,7 +120,7 @@ pub fn end(proxy: &Proxy, place: usize, begun: u64, failed: bool) {
 /// Powers of two of nanoseconds that are told apart.
 const LATENCIES: usize = 32;
 
-/// What is known of the calls in one cell besides their number. All zero is a valid one.
+/// What is known of the calls in one cell besides their number.
 struct Sheet {
     errors: AtomicU64,
     timed: AtomicU64,
@@ -130,16 +130,9 @@ struct Sheet {
     before: AtomicU64,
 }
 
-/// [`CELLS`] of them, from the first time that counting is switched on, for good: a call may still
-/// be under way.
-static SHEETS: AtomicPtr<Sheet> = AtomicPtr::new(null_mut());
-const SHEET_PAGES: usize = (CELLS * size_of::<Sheet>()).div_ceil(PAGE);
-
-fn sheets() -> Option<&'static [Sheet]> {
-    // SAFETY: null, or zeroed pages with room for so many, which are never given back.
-    NonNull::new(SHEETS.load(Acquire))
-        .map(|sheets| unsafe { core::slice::from_raw_parts(sheets.as_ptr(), CELLS) })
-}
+/// From the first time that counting is switched on.
+// SAFETY: zeros are a sheet.
+static SHEETS: Late<Sheet, CELLS> = unsafe { Late::new() };
 
 /// Cells that are together: the methods of one interface, between two domains.
 #[derive(Clone, Copy)]
@@ -210,13 +203,13 @@ static WANTED: Lock<Wanted> = Lock::new(Wanted {
 /// [`RpcError::NoMemory`] for what is noted.
 pub fn set(how: Counting) -> RpcResult<()> {
     if how != Counting::Off {
-        make(&SHEETS, SHEET_PAGES)?;
+        SHEETS.make()?;
     }
     if how == Counting::Profiled {
-        make(&stack::RING, stack::RING_PAGES)?;
+        stack::RING.make()?;
     }
     if how == Counting::Traced {
-        make(&trace::RING, trace::PAGES)?;
+        trace::RING.make()?;
     }
     if how == Counting::Reset {
         reset();
@@ -238,8 +231,8 @@ impl Tracing {
     /// # Errors
     /// [`RpcError::NoMemory`] for what is noted.
     pub fn new() -> RpcResult<Self> {
-        make(&SHEETS, SHEET_PAGES)?;
-        make(&trace::RING, trace::PAGES)?;
+        SHEETS.make()?;
+        trace::RING.make()?;
         let first = trace::written();
         want(|wanted| wanted.tracings += 1);
         Ok(Tracing { first })
@@ -284,36 +277,21 @@ fn want(change: impl FnOnce(&mut Wanted)) {
     }
 }
 
-/// Has `place` point to zeroed pages, for good, if it is null.
-fn make<T>(place: &AtomicPtr<T>, count: usize) -> RpcResult<()> {
-    if place.load(Acquire).is_null() {
-        let pages = platform().pages(count).ok_or(RpcError::NoMemory)?;
-        let new = pages.cast().as_ptr();
-        let old = place.compare_exchange(null_mut(), new, AcqRel, Acquire);
-        if old.is_err() {
-            // SAFETY: somebody was faster, so nobody has seen them.
-            unsafe { platform().free_pages(pages, count) };
-        }
-    }
-    Ok(())
-}
-
 /// Without a lock, because it takes long. What is counted meanwhile may be lost.
 fn reset() {
-    for (cell, sheet) in sheets().unwrap_or_default().iter().enumerate() {
+    for (cell, sheet) in SHEETS.get().iter().enumerate() {
         sheet.before.store(platform().counted(cell), Relaxed);
-        let sums = [&sheet.errors, &sheet.timed, &sheet.ns];
-        sums.iter().for_each(|sum| sum.store(0, Relaxed));
-        sheet
-            .latency
-            .iter()
-            .for_each(|count| count.store(0, Relaxed));
+        sheet.errors.store(0, Relaxed);
+        sheet.timed.store(0, Relaxed);
+        sheet.ns.store(0, Relaxed);
+        let latency = sheet.latency.iter();
+        latency.for_each(|count| count.store(0, Relaxed));
     }
 }
 
 /// What was counted in the first cell from number `from` on in which something was.
 pub fn counted(from: usize) -> Option<CallCount> {
-    let mut cells = sheets()?.iter().enumerate().skip(from);
+    let mut cells = SHEETS.get().iter().enumerate().skip(from);
     let (cell, sheet, calls) = cells.find_map(|(cell, sheet)| {
         // This first: the other never falls.
         let before = sheet.before.load(Relaxed);
@@ -333,7 +311,7 @@ pub fn counted(from: usize) -> Option<CallCount> {
         errors: sheet.errors.load(Relaxed),
         timed: sheet.timed.load(Relaxed),
         ns: sheet.ns.load(Relaxed),
-        latency: core::array::from_fn(|power| sheet.latency[power].load(Relaxed)),
+        latency: sheet.latency.each_ref().map(|count| count.load(Relaxed)),
     })
 }
 

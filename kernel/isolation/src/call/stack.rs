@@ -14,14 +14,14 @@ use crate::call::Record;
 use crate::domain::words::KERNEL;
 use crate::domain::{ControlBlock, Reason};
 use crate::klog;
-use crate::platform::{PAGE, Place, STACK_BYTES, platform};
+use crate::memory::late::Late;
+use crate::platform::{Place, STACK_BYTES, platform};
 use abi::stack::{FREE, FULL, Line, NUMBER_SHIFT, Note, PARTS, Part, SAMPLES, TAKEN, Targets};
 use abi::stack::{WORDS, Word};
 use core::cell::UnsafeCell;
-use core::ptr::null_mut;
 use core::slice::from_raw_parts;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Stacks that wait for the reaper. A death that finds no room has none in the log.
 const NOTES: usize = 4;
@@ -41,10 +41,9 @@ unsafe impl Sync for Slot {}
 static SLOTS: [Slot; NOTES] =
     [const { Slot(AtomicU64::new(FREE), UnsafeCell::new(Note::EMPTY)) }; NOTES];
 
-/// [`SAMPLES`] slots, from the first time that samples are taken, for good. The host finds it by
-/// its name.
-pub(crate) static RING: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
-pub(crate) const RING_PAGES: usize = (SAMPLES * size_of::<Slot>()).div_ceil(PAGE);
+/// From the first time that samples are taken. The host finds it by its name.
+// SAFETY: zeros are a slot that is free, with a note of nothing.
+pub(crate) static RING: Late<Slot, SAMPLES> = unsafe { Late::new() };
 /// Whether samples are taken, and how many were.
 pub(crate) static IS_SAMPLED: AtomicBool = AtomicBool::new(false);
 static SAMPLED: AtomicU64 = AtomicU64::new(0);
@@ -223,8 +222,7 @@ pub(crate) fn sample(place: Option<Place>, ns: u64) {
         return;
     };
     let number = SAMPLED.fetch_add(1, Relaxed);
-    // SAFETY: there is a ring of so many if samples are wanted; zero is a slot that is free.
-    let Slot(state, note) = unsafe { &*RING.load(Acquire).add(number as usize % SAMPLES) };
+    let Slot(state, note) = &RING.get()[number as usize % SAMPLES];
     if state.swap(TAKEN, Acquire) == TAKEN {
         return;
     }

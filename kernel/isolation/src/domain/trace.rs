@@ -13,28 +13,22 @@
 
 use super::times::{place, word};
 use super::{ControlBlock, next};
+use crate::memory::late::Late;
 use crate::platform::{PAGE, platform};
 use abi::events::{CALL, EVENT_BYTES, EVENTS, RETURN, STATE};
 use abi::words::STACK_LOW;
 use core::iter::repeat;
-use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, fence};
+use core::sync::atomic::{AtomicBool, AtomicU64, fence};
 use interfaces::{CallEvent, DomainState as State};
 
 /// What stands in the ring.
-#[repr(C)]
-pub(crate) struct Event {
-    head: AtomicU64,
-    words: [AtomicU64; 3],
-    text: [AtomicU8; 32],
-}
+pub(crate) struct Event([AtomicU64; EVENT_BYTES / 8]);
 
-/// [`EVENTS`] of them, from the first time that tracing is switched on, for good. The reader knows
-/// this and the next by their names.
-pub(crate) static RING: AtomicPtr<Event> = AtomicPtr::new(null_mut());
-pub(crate) const PAGES: usize = (EVENTS * size_of::<Event>()).div_ceil(PAGE);
-const _: () = assert!(size_of::<Event>() == EVENT_BYTES);
+/// From the first time that tracing is switched on. The reader outside knows this and the next by
+/// their names.
+// SAFETY: zeros are an event.
+pub(crate) static RING: Late<Event, EVENTS> = unsafe { Late::new() };
 
 /// How many events were ever begun.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
@@ -48,7 +42,7 @@ const PATIENCE: u64 = EVENTS as u64 / 4;
 /// Has events be noted from now on, and what the platform tells `watcher`; or nothing more. There
 /// is a ring.
 pub(crate) fn switch(on: bool, watcher: Option<fn(u32, u64)>) {
-    IS_ON.store(on, Relaxed);
+    IS_ON.store(on, Release);
     platform().watch(watcher);
 }
 
@@ -63,24 +57,21 @@ pub(crate) fn note_states() {
 
 /// Notes an event of the running thread, if that is wanted: its kind with something small in the
 /// upper half, one domain and another, which the kind names. The time; not 0.
-pub(crate) fn note(what: u32, who: [u32; 2], value: u64, text: impl Iterator<Item = u8>) -> u64 {
+pub(crate) fn note(what: u32, who: [u32; 2], value: u64, text: impl Iterator<Item = u64>) -> u64 {
     let time = platform().now() | 1;
-    if IS_ON.load(Relaxed) {
+    if IS_ON.load(Acquire) {
         let domains = u64::from(who[0]) | u64::from(who[1]) << 32;
         let number = WRITTEN.fetch_add(1, Relaxed) as usize;
         // Who reads something of what follows finds that number taken.
         fence(Release);
         let here =
             place() << 4 | ((number / EVENTS) & 0xff) << 8 | (word::<STACK_LOW>() / PAGE) << 32;
-        // SAFETY: there are so many of them, and they are never given back.
-        let event = unsafe { &*RING.load(Acquire).add(number % EVENTS) };
-        for (to, word) in event.words.iter().zip([time, domains, value]) {
+        let Event([head, rest @ ..]) = &RING.get()[number % EVENTS];
+        let words = [time, domains, value].into_iter().chain(text);
+        for (to, word) in rest.iter().zip(words.chain(repeat(0))) {
             to.store(word, Relaxed);
         }
-        for (to, byte) in event.text.iter().zip(text.chain(repeat(0))) {
-            to.store(byte, Relaxed);
-        }
-        event.head.store(u64::from(what) | here as u64, Release);
+        head.store(u64::from(what) | here as u64, Release);
     }
     time
 }
@@ -89,12 +80,13 @@ pub(crate) fn note(what: u32, who: [u32; 2], value: u64, text: impl Iterator<Ite
 pub(crate) fn note_state(block: &ControlBlock, state: State) {
     let what = STATE | u32::from(state.number()) << 16 | u32::from(block.reason().number()) << 24;
     let name = block.name();
-    note(
-        what,
-        [0, block.id],
-        block.parent.into(),
-        name.as_str().bytes(),
-    );
+    let letters = name.as_str().as_bytes().chunks(8);
+    let word = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rfold(0, |word, byte| word << 8 | u64::from(*byte))
+    };
+    note(what, [0, block.id], block.parent.into(), letters.map(word));
 }
 
 /// How many events were ever begun.
@@ -106,10 +98,7 @@ pub(crate) fn written() -> u64 {
 /// much as there is room for. How much that is; the number of the event behind it; and how many
 /// events, of whatever kind, came and went before they could be looked at.
 pub(crate) fn calls(from: u64, id: u32, room: &mut [CallEvent]) -> (usize, u64, u64) {
-    // SAFETY: null, or zeroed pages with room for so many, which are never given back.
-    let ring = NonNull::new(RING.load(Acquire))
-        .map(|ring| unsafe { core::slice::from_raw_parts(ring.as_ptr(), EVENTS) });
-    let ring = ring.unwrap_or_default();
+    let ring = RING.get();
     let end = if ring.is_empty() { 0 } else { written() };
     let mut next = from.max(end.saturating_sub(EVENTS as u64)).min(end);
     let (mut count, mut lost) = (0, next.saturating_sub(from));
@@ -134,10 +123,12 @@ impl Event {
     /// Its kind and what it says if it is of a call; `None` where not all of event `number` is
     /// there: not yet, or not any more.
     fn copy(&self, number: u64) -> Option<(u32, CallEvent)> {
-        let head = self.head.load(Acquire);
-        let [time, domains, value] = [0, 1, 2].map(|at| self.words[at].load(Relaxed));
-        let byte = |at: usize| self.text[at].load(Relaxed);
-        let argument = |at| u64::from_le_bytes(core::array::from_fn(|low| byte(at * 8 + low)));
+        let words = self.0.each_ref().map(|word| word.load(Acquire));
+        // Before this, so that the number of whoever has written over it is seen.
+        fence(Acquire);
+        let [head, time, domains, value, arguments @ ..] = words;
+        let lap = (number / EVENTS as u64) & 0xff;
+        let is_whole = head >> 8 & 0xff == lap && written() <= number + EVENTS as u64;
         let (kind, small) = (head as u32 & 0xf, (head >> 16) as u32 & 0xffff);
         let is_return = kind == RETURN;
         let call = CallEvent {
@@ -148,12 +139,8 @@ impl Event {
             interface: if is_return { 0 } else { value },
             method: if is_return { 0 } else { small },
             failed: is_return && small != 0,
-            arguments: core::array::from_fn(argument),
+            arguments,
         };
-        // Before this, so that the number of whoever has written over it is seen.
-        fence(Acquire);
-        let lap = (number / EVENTS as u64) & 0xff;
-        let is_whole = head >> 8 & 0xff == lap && written() <= number + EVENTS as u64;
         (head != 0 && is_whole).then_some((kind, call))
     }
 }
