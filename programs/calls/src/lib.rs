@@ -13,7 +13,7 @@ use interfaces::{CallCount, Counting, Monitor};
 use textutil::table::{Side, Table, percent};
 use ulib::{
     Env, Handle, Process, Program, RpcResult, Stop, call_counts, call_samples, caller_name,
-    method_name, println, sampled_name,
+    method_name, println, sampled_name, timed_calls,
 };
 
 const USAGE: &str = "
@@ -98,7 +98,8 @@ fn counting(word: &[u8]) -> Result<Counting, Stop> {
 
 /// The time inside of all calls of a count, as far as those say that were timed.
 fn total(count: &CallCount) -> u64 {
-    let all = u128::from(count.ns) * u128::from(count.calls) / u128::from(count.timed.max(1));
+    let all =
+        u128::from(count.ns) * u128::from(count.calls) / u128::from(timed_calls(count).max(1));
     u64::try_from(all).unwrap_or(u64::MAX)
 }
 
@@ -112,8 +113,9 @@ fn counted(mut counts: Vec<CallCount>) -> Table {
             0 => ["others", "others"],
             _ => [caller_name(&count.caller), caller_name(&count.callee)],
         };
-        let about = if count.timed < count.calls { "~" } else { "" };
-        let latency = |percent| match count.timed {
+        let timed = timed_calls(count);
+        let about = if timed < count.calls { "~" } else { "" };
+        let latency = |percent| match timed {
             0 => String::from("-"),
             _ => short_time(quantile(count, percent)),
         };
@@ -133,7 +135,7 @@ fn counted(mut counts: Vec<CallCount>) -> Table {
 
 /// The power of two of nanoseconds that `percent` of the timed calls did not exceed.
 fn quantile(count: &CallCount, percent: u64) -> u64 {
-    let all: u64 = count.latency.iter().map(|&calls| u64::from(calls)).sum();
+    let all = timed_calls(count);
     let mut seen = 0;
     let power = count.latency.iter().position(|&calls| {
         seen += u64::from(calls);

@@ -18,6 +18,11 @@ pub fn call_counts(monitor: &Handle<dyn Monitor>) -> RpcResult<Vec<CallCount>> {
     Ok(all)
 }
 
+/// How many of the calls were timed.
+pub fn timed_calls(count: &CallCount) -> u64 {
+    count.latency.iter().map(|&calls| u64::from(calls)).sum()
+}
+
 /// All samples that are kept, the oldest first.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ mod error;
 mod file;
 mod output;
 
-pub use calls::{call_counts, call_samples, caller_name, method_name, sampled_name};
+pub use calls::{call_counts, call_samples, caller_name, method_name, sampled_name, timed_calls};
 pub use domains::{Found, domains, find_domain};
 pub use env::Env;
 pub use error::{Error, Stop, load_error_text, rpc_error_text, start_error_text};

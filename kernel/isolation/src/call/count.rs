@@ -111,7 +111,6 @@ pub fn end(proxy: &Proxy, place: usize, begun: u64, failed: bool) {
     if begun != 0 {
         let took = platform().now().saturating_sub(begun);
         let bits = (took | 1).ilog2() as usize;
-        sheet.timed.fetch_add(1, Relaxed);
         sheet.ns.fetch_add(took, Relaxed);
         sheet.latency[bits.min(LATENCIES - 1)].fetch_add(1, Relaxed);
     }
@@ -123,7 +122,6 @@ const LATENCIES: usize = 32;
 /// What is known of the calls in one cell besides their number.
 struct Sheet {
     errors: AtomicU64,
-    timed: AtomicU64,
     ns: AtomicU64,
     latency: [AtomicU32; LATENCIES],
     /// Calls that were counted before the last reset: others write the counts themselves.
@@ -282,7 +280,6 @@ fn reset() {
     for (cell, sheet) in SHEETS.get().iter().enumerate() {
         sheet.before.store(platform().counted(cell), Relaxed);
         sheet.errors.store(0, Relaxed);
-        sheet.timed.store(0, Relaxed);
         sheet.ns.store(0, Relaxed);
         let latency = sheet.latency.iter();
         latency.for_each(|count| count.store(0, Relaxed));
@@ -309,7 +306,6 @@ pub fn counted(from: usize) -> Option<CallCount> {
         method: (cell - row.first) as u32,
         calls,
         errors: sheet.errors.load(Relaxed),
-        timed: sheet.timed.load(Relaxed),
         ns: sheet.ns.load(Relaxed),
         latency: sheet.latency.each_ref().map(|count| count.load(Relaxed)),
     })
