@@ -3,6 +3,7 @@
 //! `9+3579` is 0x3579 bytes into the image of domain 9, `0+12` 0x12 bytes into the kernel's code,
 //! `^298` 0x298 bytes above the innermost stack pointer, `?` anything else. `lab/symbols` reads it.
 
+use crate::Text;
 use core::fmt;
 use core::ops::Range;
 
@@ -27,12 +28,12 @@ pub struct Place {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Part {
-    /// The domain's number, the beginning of its image's signature, and its name with zeros behind.
+    /// The domain's number, the beginning of its image's signature, and its name.
     pub domain: usize,
     /// See above.
     pub build: u64,
     /// See above.
-    pub name: [u8; 32],
+    pub name: Text<32>,
     /// Beginning and end of the image.
     pub image: [usize; 2],
     /// Where the thread was, or whither the call from there returns.
@@ -42,7 +43,7 @@ pub struct Part {
     pub copied: [[usize; 3]; 2],
 }
 
-/// A copy of the stack of a thread.
+/// A copy of the stack of a thread. Zeros are one of nothing.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Note {
@@ -59,29 +60,6 @@ pub struct Note {
     /// Why it does not lead to the thread's first function: there are more calls (1), or the stack
     /// is damaged (2). 0: it does.
     pub cut: usize,
-}
-
-impl Note {
-    /// Nothing is noted.
-    pub const EMPTY: Note = Note {
-        about: 0,
-        parts_used: 0,
-        parts: [Part {
-            domain: 0,
-            build: 0,
-            name: [0; 32],
-            image: [0; 2],
-            at: Place {
-                ip: 0,
-                sp: 0,
-                bp: 0,
-            },
-            copied: [[0; 3]; 2],
-        }; PARTS],
-        words_used: 0,
-        words: [0; WORDS],
-        cut: 0,
-    };
 }
 
 /// Samples that the kernel keeps while it takes some, in a ring, until the host has read them. Each
@@ -109,73 +87,46 @@ pub struct Targets {
     pub stack: Range<usize>,
 }
 
-/// A word of a stack.
-#[derive(Clone, Copy, Debug)]
-pub struct Word<'a>(pub &'a Targets, pub usize);
-
-impl fmt::Display for Word<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Word(to, word) = self;
-        if to.image.contains(word) {
-            write!(f, "{}+{:x}", to.domain, word - to.image.start)
-        } else if to.kernel.contains(word) {
-            write!(f, "0+{:x}", word - to.kernel.start)
-        } else if to.stack.contains(word) {
-            write!(f, "^{:x}", word - to.stack.start)
-        } else {
-            f.write_str("?")
-        }
-    }
-}
-
 /// Words of a line.
 const LINE: usize = 32;
 
-/// Those words of a line that point into code, return addresses among them, or stand before one and
-/// point into the stack, as a saved rbp does; each with its place.
-#[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
-    to: &'a Targets,
-    /// All words, and where the first of them was.
-    words: &'a [usize],
-    start: usize,
-    /// The line's first.
-    first: usize,
-}
+impl Targets {
+    /// `word` as an offset.
+    pub fn word(&self, word: usize) -> impl fmt::Display {
+        fmt::from_fn(move |f| match word {
+            _ if self.image.contains(&word) => {
+                write!(f, "{}+{:x}", self.domain, word - self.image.start)
+            }
+            _ if self.kernel.contains(&word) => write!(f, "0+{:x}", word - self.kernel.start),
+            _ if self.stack.contains(&word) => write!(f, "^{:x}", word - self.stack.start),
+            _ => f.write_str("?"),
+        })
+    }
 
-impl<'a> Line<'a> {
-    /// The lines for `words`, the first of which was at the address `start`.
-    pub fn all(
-        to: &'a Targets,
+    /// Lines for those of `words` that point into code, return addresses among them, or stand
+    /// before one and point into the stack, as a saved rbp does; each with its place. The first of
+    /// the words was at the address `start`.
+    pub fn lines<'a>(
+        &'a self,
         words: &'a [usize],
         start: usize,
-    ) -> impl Iterator<Item = Line<'a>> {
-        let line = move |first| Line {
-            to,
-            words,
-            start,
-            first,
+    ) -> impl Iterator<Item = impl fmt::Display + 'a> {
+        let is_code = |word: &usize| self.image.contains(word) || self.kernel.contains(word);
+        let is_told = move |at: &usize| {
+            let is_saved =
+                || self.stack.contains(&words[*at]) && words[at + 1..].first().is_some_and(is_code);
+            is_code(&words[*at]) || is_saved()
         };
-        let lines = (0..words.len()).step_by(LINE).map(line);
-        lines.filter(|line| line.told().next().is_some())
-    }
-
-    fn told(&self) -> impl Iterator<Item = usize> {
-        let Line { to, words, .. } = *self;
-        let code = |at: usize| {
-            let word = words.get(at).copied().unwrap_or_default();
-            to.image.contains(&word) || to.kernel.contains(&word)
-        };
-        let told = move |at: &usize| code(*at) || to.stack.contains(&words[*at]) && code(at + 1);
-        (self.first..words.len().min(self.first + LINE)).filter(told)
-    }
-}
-
-impl fmt::Display for Line<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.told().try_for_each(|at| {
-            let place = (self.start + at * size_of::<usize>()).wrapping_sub(self.to.stack.start);
-            write!(f, "{place:x}={} ", Word(self.to, self.words[at]))
+        let told = move |first: usize| (first..words.len().min(first + LINE)).filter(is_told);
+        let lines = (0..words.len()).step_by(LINE);
+        let lines = lines.filter(move |first| told(*first).next().is_some());
+        lines.map(move |first| {
+            fmt::from_fn(move |f| {
+                told(first).try_for_each(|at| {
+                    let place = (start + at * size_of::<usize>()).wrapping_sub(self.stack.start);
+                    write!(f, "{place:x}={} ", self.word(words[at]))
+                })
+            })
         })
     }
 }
@@ -198,12 +149,13 @@ mod tests {
         let mut words = [0x50_0100; 40];
         (words[1], words[2]) = (0x10_3579, 7);
         (words[31], words[32]) = (0x50_0200, 0x80_0012);
-        let lines: Vec<_> = Line::all(&to, &words, 0x50_0008)
+        let lines: Vec<_> = to
+            .lines(&words, 0x50_0008)
             .map(|line| line.to_string())
             .collect();
         assert_eq!(lines, ["8=^100 10=9+3579 100=^200 ", "108=0+12 "]);
-        assert_eq!(Word(&to, 0x20_0000).to_string(), "?");
-        assert_eq!(Line::all(&to, &[1; 100], 0x50_0000).count(), 0);
-        assert_eq!(Line::all(&to, &[], 0).count(), 0);
+        assert_eq!(to.word(0x20_0000).to_string(), "?");
+        assert_eq!(to.lines(&[1; 100], 0x50_0000).count(), 0);
+        assert_eq!(to.lines(&[], 0).count(), 0);
     }
 }

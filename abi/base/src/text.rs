@@ -3,8 +3,10 @@
 use crate::exchange::{Exchangeable, Plain};
 use core::fmt;
 
-/// A string of at most `N` bytes (`N` <= 65,535), stored inline. Always valid UTF-8.
+/// A string of at most `N` bytes (`N` <= 65,535), stored inline. Always valid UTF-8. The host reads
+/// some from the kernel's memory: first the length, then the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(C)]
 pub struct Text<const N: usize> {
     len: u16,
     bytes: [u8; N],

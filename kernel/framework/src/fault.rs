@@ -1,6 +1,6 @@
 //! Faults in ring 0: the hook that lets isolation handle them, and the report when it does not.
 
-use abi::stack::{Line, Targets, Word};
+use abi::stack::Targets;
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -118,9 +118,10 @@ fn print_stack([ip, sp, bp]: [usize; 3]) {
         // SAFETY: the page table maps the address, and any word may be read as a number.
         *word = unsafe { core::ptr::read_volatile(address as *const usize) };
     }
-    let [ip, bp] = [ip, bp].map(|word| Word(&to, word));
+    let (ip, bp) = (to.word(ip), to.word(bp));
     kprintln!("stack cpu{cpu}: in 0 at {ip} 0 {bp}");
-    Line::all(&to, &words, start).for_each(|line| kprintln!("stack cpu{cpu}: {line}"));
+    to.lines(&words, start)
+        .for_each(|line| kprintln!("stack cpu{cpu}: {line}"));
     kprintln!("stack cpu{cpu}: end");
 }
 

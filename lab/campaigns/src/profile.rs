@@ -206,10 +206,10 @@ fn sample(number: u64, bytes: &[u8], text: &std::ops::Range<u64>) -> Sample {
         .map_or(0, |part| place(*part, offset_of!(Place, sp)));
     let mut stack = note::Note::default();
     for part in parts {
-        let name = &bytes[part + offset_of!(Part, name)..][..32];
-        let name = String::from_utf8_lossy(name)
-            .trim_end_matches('\0')
-            .to_string();
+        // A `Text`: two bytes that say how long it is, and in front of the 32 of the text.
+        let text_at = part + offset_of!(Part, name);
+        let length = usize::from(bytes[text_at]).min(32);
+        let name = String::from_utf8_lossy(&bytes[text_at + 2..][..length]).to_string();
         let domain = word(part + offset_of!(Part, domain));
         let image = offset_of!(Part, image) + part;
         let image = word(image)..word(image + 8);

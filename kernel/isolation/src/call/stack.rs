@@ -11,13 +11,12 @@
 
 use super::thread::{stack_low, top};
 use crate::call::Record;
+use crate::domain::Reason;
 use crate::domain::words::KERNEL;
-use crate::domain::{ControlBlock, Reason};
 use crate::klog;
 use crate::memory::late::Late;
 use crate::platform::{Place, STACK_BYTES, platform};
-use abi::stack::{FREE, FULL, Line, NUMBER_SHIFT, Note, PARTS, Part, SAMPLES, TAKEN, Targets};
-use abi::stack::{WORDS, Word};
+use abi::stack::{FREE, FULL, NUMBER_SHIFT, Note, PARTS, Part, SAMPLES, TAKEN, Targets, WORDS};
 use core::cell::UnsafeCell;
 use core::slice::from_raw_parts;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -38,129 +37,128 @@ pub(crate) struct Slot(AtomicU64, UnsafeCell<Note>);
 // SAFETY: the note is used by the one thread that has taken the slot, then by the reaper alone.
 unsafe impl Sync for Slot {}
 
-static SLOTS: [Slot; NOTES] =
-    [const { Slot(AtomicU64::new(FREE), UnsafeCell::new(Note::EMPTY)) }; NOTES];
+// SAFETY: zeros are a slot that is free, with a note of nothing.
+static SLOTS: [Slot; NOTES] = unsafe { core::mem::zeroed() };
 
 /// From the first time that samples are taken. The host finds it by its name.
-// SAFETY: zeros are a slot that is free, with a note of nothing.
+// SAFETY: as above.
 pub(crate) static RING: Late<Slot, SAMPLES> = unsafe { Late::new() };
 /// Whether samples are taken, and how many were.
 pub(crate) static IS_SAMPLED: AtomicBool = AtomicBool::new(false);
 static SAMPLED: AtomicU64 = AtomicU64::new(0);
 
-/// Fills a note.
-struct Copier<'a>(&'a mut Note);
-
-impl Copier<'_> {
-    /// # Safety
-    /// As for [`note`], but the callee's code need not have begun to run.
-    unsafe fn fill(&mut self, place: Place, low: usize, mut record: *const Record) {
-        (self.0.parts_used, self.0.words_used, self.0.cut) = (0, 0, 0);
-        let mut at = place;
-        // SAFETY: by the caller's duty the records are linked. They are on the stack, each in the
-        // frame of a proxy, so what lies below one is the stack, too.
-        unsafe {
-            loop {
-                let (block, previous) = (&*(*record).domain, (*record).previous);
-                // The lowest stands for the kernel, and was not called.
-                let end = if previous.is_null() {
-                    record as usize
-                } else {
-                    (*record).sp
-                };
-                let start = at.sp.max(low).next_multiple_of(8);
-                // A tick may come before the trampoline has written its stack pointer.
-                let is_stack = start <= end && end <= record as usize && end - start <= STACK_BYTES;
-                let is_right = is_stack && end % 8 == 0;
-                if self.0.parts_used == PARTS || !is_right {
-                    self.0.cut = 1 + usize::from(!is_right);
-                    return;
-                }
-                let words = (end - start) / 8;
-                let first = words.min(FIRST);
-                let last = (words - first).min(LAST);
-                let copied = [self.copy(start, first), self.copy(end - last * 8, last)];
-                self.0.parts[self.0.parts_used] = part(block, at, copied);
-                self.0.parts_used += 1;
-                if previous.is_null() {
-                    return;
-                }
-                at = Place {
-                    ip: *(end as *const usize),
-                    sp: end + 8,
-                    bp: (*record).rbp,
-                };
-                record = previous;
-            }
-        }
+impl Slot {
+    /// Takes it if it is in this state, in which nobody has taken it.
+    fn take(&self, state: u64) -> bool {
+        let taken = self.0.compare_exchange(state, TAKEN, Acquire, Relaxed);
+        state != TAKEN && taken.is_ok()
     }
 
-    /// Copies `count` words from `start` on, or as many as there is room for.
+    /// Notes a stack, and is in this state from then on.
     ///
     /// # Safety
-    /// They are the stack's.
-    unsafe fn copy(&mut self, start: usize, count: usize) -> [usize; 3] {
-        let first = self.0.words_used;
-        let count = count.min(WORDS - first);
-        // SAFETY: by the caller's duty; the note is not on the stack, and has room for so many.
+    /// This thread has taken it; else as for [`note`], but the callee's code need not have begun to
+    /// run.
+    unsafe fn fill(&self, about: u64, place: Place, low: usize, record: *const Record, state: u64) {
+        // SAFETY: by the caller's duty.
         unsafe {
-            let room = self.0.words.as_mut_ptr().add(first);
-            room.copy_from_nonoverlapping(start as *const usize, count);
+            let note = &mut *self.1.get();
+            note.about = about;
+            copy_parts(note, place, low, record);
         }
-        self.0.words_used += count;
-        [start, first, count]
+        self.0.store(state, Release);
     }
 }
 
-fn part(block: &ControlBlock, at: Place, copied: [[usize; 3]; 2]) -> Part {
-    let mut name = [0; 32];
-    let own = block.name();
-    name[..own.as_str().len()].copy_from_slice(own.as_str().as_bytes());
-    Part {
-        domain: block.id as usize,
-        build: block.build(),
-        name,
-        image: [
-            block.image_start(),
-            block.image_start() + block.image_bytes(),
-        ],
-        at,
-        copied,
+/// # Safety
+/// As for [`Slot::fill`].
+unsafe fn copy_parts(note: &mut Note, mut at: Place, low: usize, mut record: *const Record) {
+    (note.parts_used, note.words_used, note.cut) = (0, 0, 0);
+    // SAFETY: by the caller's duty the records are linked. They are on the stack, each in the
+    // frame of a proxy, so what lies below one is the stack, too.
+    unsafe {
+        loop {
+            let (block, previous) = (&*(*record).domain, (*record).previous);
+            // The lowest stands for the kernel, and was not called.
+            let end = if previous.is_null() {
+                record as usize
+            } else {
+                (*record).sp
+            };
+            let start = at.sp.max(low).next_multiple_of(8);
+            // A tick may come before the trampoline has written its stack pointer.
+            let is_stack = start <= end && end <= record as usize && end - start <= STACK_BYTES;
+            let is_right = is_stack && end % 8 == 0;
+            if note.parts_used == PARTS || !is_right {
+                note.cut = 1 + usize::from(!is_right);
+                return;
+            }
+            let words = (end - start) / 8;
+            let first = words.min(FIRST);
+            let last = (words - first).min(LAST);
+            let image = block.image_start();
+            note.parts[note.parts_used] = Part {
+                domain: block.id as usize,
+                build: block.build.load(Relaxed),
+                name: block.name(),
+                image: [image, image + block.image_bytes()],
+                at,
+                copied: [copy(note, start, first), copy(note, end - last * 8, last)],
+            };
+            note.parts_used += 1;
+            if previous.is_null() {
+                return;
+            }
+            at = Place {
+                ip: *(end as *const usize),
+                sp: end + 8,
+                bp: (*record).rbp,
+            };
+            record = previous;
+        }
     }
+}
+
+/// Copies `count` words from `start` on, or as many as there is room for.
+///
+/// # Safety
+/// They are the stack's.
+unsafe fn copy(note: &mut Note, start: usize, count: usize) -> [usize; 3] {
+    let first = note.words_used;
+    let count = count.min(WORDS - first);
+    // Mostly there is no end apart.
+    if count > 0 {
+        // SAFETY: by the caller's duty; the note is not on the stack, and has room for so many.
+        unsafe {
+            let room = note.words.as_mut_ptr().add(first);
+            room.copy_from_nonoverlapping(start as *const usize, count);
+        }
+    }
+    note.words_used += count;
+    [start, first, count]
 }
 
 fn write(note: &Note) {
     let dead = note.about;
-    let parts = &note.parts[..note.parts_used];
     klog!("stack {dead}: 0 is kernel {:x}", build_of_kernel());
-    for (number, part) in parts.iter().enumerate() {
-        if parts[..number]
-            .iter()
-            .all(|other| other.domain != part.domain)
-        {
-            let name = str::from_utf8(&part.name).unwrap_or_default();
-            let name = name.trim_end_matches('\0');
-            klog!("stack {dead}: {} is {name} {:x}", part.domain, part.build);
-        }
-    }
-    let base = parts.first().map_or(0, |part| part.at.sp);
-    for part in parts {
-        let Place { ip, sp, bp } = part.at;
+    let base = note.parts[0].at.sp;
+    for part in &note.parts[..note.parts_used] {
+        let Part {
+            domain, name, at, ..
+        } = part;
         let to = Targets {
-            domain: part.domain as u32,
+            domain: *domain as u32,
             image: part.image[0]..part.image[1],
             kernel: platform().text(),
             stack: base..base + STACK_BYTES,
         };
-        let [ip, bp] = [ip, bp].map(|word| Word(&to, word));
-        klog!(
-            "stack {dead}: in {} at {ip} {:x} {bp}",
-            part.domain,
-            sp - base
-        );
+        klog!("stack {dead}: {domain} is {name} {:x}", part.build);
+        let (ip, bp) = (to.word(at.ip), to.word(at.bp));
+        klog!("stack {dead}: in {domain} at {ip} {:x} {bp}", at.sp - base);
         for [start, first, count] in part.copied {
             let words = &note.words[first..first + count];
-            Line::all(&to, words, start).for_each(|line| klog!("stack {dead}: {line}"));
+            to.lines(words, start)
+                .for_each(|line| klog!("stack {dead}: {line}"));
         }
     }
     let why = ["", "more calls", "the stack is damaged"][note.cut];
@@ -187,19 +185,9 @@ pub(crate) unsafe fn note(place: Place, low: usize, record: *const Record) {
     if by_right || platform().text().is_empty() || block.counters.told.swap(true, Relaxed) {
         return;
     }
-    let take = |slot: &&Slot| {
-        slot.0
-            .compare_exchange(FREE, TAKEN, Acquire, Relaxed)
-            .is_ok()
-    };
-    if let Some(Slot(state, note)) = SLOTS.iter().find(take) {
+    if let Some(slot) = SLOTS.iter().find(|slot| slot.take(FREE)) {
         // SAFETY: this thread has taken the slot; the rest by the caller's duty.
-        unsafe {
-            let note = &mut *note.get();
-            Copier(note).fill(place, low, record);
-            note.about = block.id.into();
-        }
-        state.store(FULL, Release);
+        unsafe { slot.fill(block.id.into(), place, low, record, FULL) };
     }
 }
 
@@ -222,18 +210,13 @@ pub(crate) fn sample(place: Option<Place>, ns: u64) {
         return;
     };
     let number = SAMPLED.fetch_add(1, Relaxed);
-    let Slot(state, note) = &RING.get()[number as usize % SAMPLES];
-    if state.swap(TAKEN, Acquire) == TAKEN {
-        return;
+    let slot = &RING.get()[number as usize % SAMPLES];
+    if slot.take(slot.0.load(Relaxed)) {
+        let state = FULL | (number + 1) << NUMBER_SHIFT;
+        // SAFETY: this thread has taken the slot. The tick interrupts the thread whose records
+        // these are.
+        unsafe { slot.fill(ns, place, stack_low(), top(), state) };
     }
-    // SAFETY: whoever found it not taken has it. The tick interrupts the thread whose records these
-    // are.
-    unsafe {
-        let note = &mut *note.get();
-        Copier(note).fill(place, stack_low(), top());
-        note.about = ns;
-    }
-    state.store(FULL | (number + 1) << NUMBER_SHIFT, Release);
 }
 
 /// What tells the kernel from others: its code, hashed, once.

@@ -109,7 +109,7 @@ pub struct ControlBlock {
     payer: Option<Arc<Group>>,
     name: Text<32>,
     /// What tells its image from all others: the beginning of its signature.
-    build: AtomicU64,
+    pub(crate) build: AtomicU64,
     /// Counters.
     pub counters: Counters,
     memory: Lock<Memory>,
@@ -220,16 +220,6 @@ impl ControlBlock {
     /// Its name.
     pub fn name(&self) -> Text<32> {
         self.name
-    }
-
-    /// Notes what tells its image from all others.
-    pub(crate) fn set_build(&self, build: u64) {
-        self.build.store(build, Ordering::Relaxed);
-    }
-
-    /// What tells its image from all others.
-    pub(crate) fn build(&self) -> u64 {
-        self.build.load(Ordering::Relaxed)
     }
 
     /// Whether calls are let in (or would crash it).

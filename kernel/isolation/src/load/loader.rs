@@ -172,7 +172,8 @@ impl File {
         let loaded = self.load(&elf, || seat.may_take(pages, &limits))?;
         let block = domain::create(name, limits, starter.as_ref(), seat, loaded).ok()?;
         let build = image.signature().first_chunk().copied();
-        block.set_build(u64::from_be_bytes(build.unwrap_or_default()));
+        let build = u64::from_be_bytes(build.unwrap_or_default());
+        block.build.store(build, Ordering::Relaxed);
         image_changes(Change::Placed, &block);
         let entry = block.image_start() + elf.entry as usize;
         Some((block, entry))

@@ -5,10 +5,11 @@
 //!
 //! ```text
 //! stack 9: 0 is kernel cdfa5d2d84e99d82        what 0 stands for, and of which build it is
-//! stack 9: 9 is ext2 0ff475ab16808da8          the same for domain 9
+//! stack 9: 9 is ext2 0ff475ab16808da8          the same for domain 9, once for each part of it
 //! stack 9: in 9 at 0+3ea0a 0 ?                 what domain 9 did: instruction, stack pointer, rbp
 //! stack 9: 8=0+3ea0a 2a0=^298                  words of the stack, by their places
-//! stack 9: in 10 at 0+3e2e3 4d0 ?              where domain 10 called it
+//! stack 9: 10 is vfs 26d0b2a8f3f1c95e          and for domain 10
+//! stack 9: in 10 at 0+3e2e3 4d0 ?              where it called domain 9
 //! stack 9: end
 //! ```
 //!
