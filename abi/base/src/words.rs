@@ -52,19 +52,6 @@ pub const CELLS: usize = 4096;
 #[repr(C, align(1024))]
 pub struct Counts(pub [AtomicU64; CELLS]);
 
-impl Counts {
-    /// All of them 0.
-    pub const fn new() -> Self {
-        Counts([const { AtomicU64::new(0) }; CELLS])
-    }
-}
-
-impl Default for Counts {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl ThreadWords {
     /// All of them 0.
     pub const fn new() -> Self {

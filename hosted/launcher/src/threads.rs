@@ -62,7 +62,7 @@ pub struct Thread {
 const _: () = assert!(std::mem::offset_of!(Thread, counts) == words::COUNTS);
 
 /// Calls that were counted by threads that have ended.
-static ENDED: Counts = Counts::new();
+static ENDED: Counts = Counts([const { AtomicU64::new(0) }; words::CELLS]);
 
 /// The address of a thread that is in the registry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Membership {
             number: unsafe { libc::gettid() },
             stack,
             at_tick: AtomicU64::new(processor_time(1)),
-            counts: Counts::new(),
+            counts: Counts([const { AtomicU64::new(0) }; words::CELLS]),
         });
         let own = (&raw const *thread) as usize;
         thread.words.own.store(own, Ordering::Relaxed);

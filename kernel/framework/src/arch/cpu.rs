@@ -53,7 +53,7 @@ impl PerCpu {
             user_live: AtomicUsize::new(0),
             user_id: AtomicU64::new(0),
             sched: [const { AtomicUsize::new(0) }; SCHED_WORDS],
-            counts: Counts::new(),
+            counts: Counts([const { AtomicU64::new(0) }; words::CELLS]),
         }
     }
 }

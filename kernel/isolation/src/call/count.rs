@@ -19,7 +19,7 @@
 use super::end::KERNEL_RESERVE;
 use super::handle::{Proxy, proxy_entry, registry};
 use super::stack;
-use super::thread::{current, current_id, stack_left, top};
+use super::thread::{current, current_id, previous_id, stack_left, top};
 use crate::domain::trace;
 use crate::lock::Lock;
 use crate::memory::late::Late;
@@ -183,17 +183,9 @@ impl Book {
     }
 }
 
-/// What was asked for. What is done follows from it.
-struct Wanted {
-    how: Counting,
-    /// How many [`Tracing`]s there are.
-    tracings: usize,
-}
-
-static WANTED: Lock<Wanted> = Lock::new(Wanted {
-    how: Counting::Off,
-    tracings: 0,
-});
+/// How calls are to be counted, and how many [`Tracing`]s there are. What is done follows from
+/// both.
+static WANTED: Lock<(Counting, usize)> = Lock::new((Counting::Off, 0));
 
 /// Switches counting on or off, or begins anew.
 ///
@@ -212,7 +204,7 @@ pub fn set(how: Counting) -> RpcResult<()> {
     if how == Counting::Reset {
         reset();
     } else {
-        want(|wanted| wanted.how = how);
+        want(|(wanted, _)| *wanted = how);
     }
     Ok(())
 }
@@ -232,7 +224,7 @@ impl Tracing {
         SHEETS.make()?;
         trace::RING.make()?;
         let first = trace::written();
-        want(|wanted| wanted.tracings += 1);
+        want(|(_, tracings)| *tracings += 1);
         Ok(Tracing { first })
     }
 
@@ -245,17 +237,17 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        want(|wanted| wanted.tracings -= 1);
+        want(|(_, tracings)| *tracings -= 1);
     }
 }
 
 /// Does what is wanted after this change.
-fn want(change: impl FnOnce(&mut Wanted)) {
+fn want(change: impl FnOnce(&mut (Counting, usize))) {
     // One after the other: else half of the tables could be left as the other wanted them.
     let mut wanted = WANTED.lock();
     change(&mut wanted);
-    let how = wanted.how;
-    let is_traced = how == Counting::Traced || wanted.tracings > 0;
+    let (how, tracings) = *wanted;
+    let is_traced = how == Counting::Traced || tracings > 0;
     let is_timed = is_traced || how == Counting::Timed;
     UNTIMED.store(if is_timed { 0 } else { EVERY - 1 }, Relaxed);
     for entry in registry() {
@@ -320,14 +312,7 @@ static TAKEN: AtomicU64 = AtomicU64::new(0);
 /// A tick has met the running thread where it is, on a processor that was busy for `ns`
 /// nanoseconds.
 pub(crate) fn meet(ns: u64) {
-    let top = top();
-    // SAFETY: records of the running thread, which the tick interrupts, and the domains they name.
-    let ids = unsafe {
-        match top.is_null() || (*top).previous.is_null() {
-            true => u64::from(current_id()),
-            false => u64::from((*(*(*top).previous).domain).id) << 32 | u64::from(current_id()),
-        }
-    };
+    let ids = u64::from(previous_id().unwrap_or(0)) << 32 | u64::from(current_id());
     let [both, time] = &MET[TAKEN.fetch_add(1, Relaxed) as usize % SAMPLES];
     both.store(ids, Relaxed);
     time.store(ns, Relaxed);

@@ -89,13 +89,17 @@ pub fn caller_id() -> u32 {
 
 /// The domain that called the kernel object whose code runs.
 pub fn caller() -> Option<Arc<ControlBlock>> {
+    domain::find(previous_id()?)
+}
+
+/// The number of the domain that called the one whose code runs; `None`: nobody has.
+pub(crate) fn previous_id() -> Option<u32> {
     let top = top();
     // SAFETY: records of the running thread; the block that one names is not freed.
-    let id = unsafe {
+    unsafe {
         let previous = (!top.is_null()).then(|| (*top).previous)?;
-        (!previous.is_null()).then(|| (*(*previous).domain).id)?
-    };
-    domain::find(id)
+        (!previous.is_null()).then(|| (*(*previous).domain).id)
+    }
 }
 
 /// The lowest record of every chain, which stands for the kernel, and who pays for the thread.
