@@ -191,12 +191,17 @@ fn rows(project: &Project) -> Result<(Vec<Row>, Packages)> {
     for image in images(project, &packages)? {
         linked::add(&build::products(project).join(image), &mut linked)?;
     }
+    let mut tools = Linked::new();
     for name in ["idlc", "xtask"] {
-        linked::add(&host_tool(project, &toolchain, name)?, &mut linked)?;
+        linked::add(&host_tool(project, &toolchain, name)?, &mut tools)?;
     }
+    let owner = |file: &Path| owner(project, &packages, &in_kernel, file);
+    let of_system = linked.iter().map(|it| (it, owner(it.0)));
+    // Tools link much of the system for themselves, and things that the system does not.
+    let of_tools = tools.iter().map(|it| (it, owner(it.0).filter(is_builder)));
     let mut rows = BTreeMap::new();
-    for (file, source) in &linked {
-        let Some((name, part)) = owner(project, &packages, &in_kernel, file) else {
+    for ((file, source), owner) in of_system.chain(of_tools) {
+        let Some((name, part)) = owner else {
             continue;
         };
         let row: &mut Row = rows.entry(name.clone()).or_default();
@@ -220,6 +225,11 @@ fn host_tool(project: &Project, toolchain: &setup::Toolchain, name: &str) -> Res
 
 /// What makes the images: trusted as the kernel is, but not linked into the system.
 const BUILDERS: [&str; 2] = ["idlc", "trefoil-gate"];
+
+/// Whether what is linked into a tool counts, by its owner: what makes the images alone.
+fn is_builder((_, part): &(String, Part)) -> bool {
+    *part == Part::Apart
+}
 
 /// What the source file belongs to, and where that counts; `None` for the compiler's library and
 /// for what only tools link.

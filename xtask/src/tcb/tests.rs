@@ -117,6 +117,14 @@ fn every_file_has_its_owner() {
 }
 
 #[test]
+fn what_tools_link_counts_if_it_makes_images() {
+    let of = |name: &str, part| is_builder(&(name.into(), part));
+    assert!(of("abi/idlc", Part::Apart));
+    assert!(!of("lab/faults", Part::Trusted));
+    assert!(!of("lib/fs/ext2", Part::Untrusted));
+}
+
+#[test]
 fn unsafe_in_comments_does_not_count() {
     assert_eq!(
         unsafes("// unsafe\nunsafe impl A for B {}\nfn a() { unsafe { b() } }\n"),
