@@ -25,6 +25,7 @@ mod manifests;
 mod mini;
 mod mini_terminal;
 mod mounts;
+mod nvme;
 mod power;
 mod profile;
 mod recovery;
@@ -77,6 +78,7 @@ pub fn all() -> Vec<Case> {
         faults::CASES,
         gdb::CASES,
         fuzz::CASES,
+        nvme::CASES,
         steps::CASES,
         images::CASES,
         shell::CASES,

@@ -1,0 +1,123 @@
+//! NVMe in place of virtio: the driver's queue, errors of the disk, and the whole system on it.
+
+use std::fs;
+
+use anyhow::{Result, bail, ensure};
+use lab::fuzz::queues::manifest_for;
+use machine::qemu::Machine;
+
+use super::{Case, case};
+use crate::bench::{Bench, LIMIT};
+
+pub(super) const CASES: &[Case] = &[
+    case("nvme-outlives-driver-and-submitter", gate),
+    case("nvme-carries-out-requests", requests),
+    case("nvme-tells-the-error-of-one-request", errors),
+];
+
+/// The gate of block queues with this driver, in small.
+fn gate(bench: &Bench<'_>) -> Result<()> {
+    let mut command = bench.tool("fuzz")?;
+    let words = "queues --driver nvme --count 1 --kills 40";
+    let output = command.args(words.split_whitespace()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() || !text.contains(" 0 findings") {
+        bail!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+/// A system with an NVMe disk of a mebibyte and no file system on it.
+fn bare(bench: &Bench<'_>) -> Result<Machine> {
+    let services = "disk = \"block\"\nobjects = \"kernel.objects\"\n";
+    let section = "[program.queuetry]\nservices = [\"disk\", \"objects\"]\n";
+    let mut machine = bench.machine_by(&(manifest_for("nvme", "", services) + section))?;
+    let disk = bench.folder.join("bare.img");
+    fs::write(&disk, vec![7; 1 << 20])?;
+    machine.nvme = Some(disk);
+    Ok(machine)
+}
+
+/// Has `machine` try requests; what the answers are.
+fn try_on(bench: &Bench<'_>, machine: Machine, words: &str) -> Result<(Vec<String>, String)> {
+    let line = format!("/boot/testing/queuetry {words}");
+    let answer = bench.exec_within(LIMIT, machine, &line)?.status(0)?;
+    let lines = answer.stdout.lines().map(|line| line.trim().to_string());
+    Ok((lines.collect(), answer.log))
+}
+
+fn expect(lines: &[String], wanted: &[&str]) -> Result<()> {
+    ensure!(lines == wanted, "{wanted:#?} were expected, came {lines:#?}");
+    Ok(())
+}
+
+/// Each operation, with one, two and many pages, and what is wrong with a request.
+fn requests(bench: &Bench<'_>) -> Result<()> {
+    let machine = bare(bench)?;
+    let disk = machine.nvme.clone().expect("it has one");
+    let words = "r:0:1 w:8:1 W:16:15 w:40:200 w:1000:1024 f then r:8:1 r:16:15 r:40:200 r:1000:1024 r:7:2 \
+                 then z:16:15 d:300:8 then r:16:15 then r:2047:2 w:0:0 r:0:1025 r:18446744073709551615:2 r:2047:1";
+    let (lines, log) = try_on(bench, machine, words)?;
+    let wanted = [
+        "r:0:1 Done 7",
+        "w:8:1 Done",
+        "W:16:15 Done",
+        "w:40:200 Done",
+        "w:1000:1024 Done",
+        "f Done",
+        "r:8:1 Done 65",
+        "r:16:15 Done 66",
+        "r:40:200 Done 67",
+        "r:1000:1024 Done 68",
+        "r:7:2 Done mixed",
+        "z:16:15 Done",
+        "d:300:8 Done",
+        "r:16:15 Done 0",
+        "r:2047:2 OutOfRange",
+        "w:0:0 OutOfRange",
+        "r:0:1025 OutOfRange",
+        "r:18446744073709551615:2 OutOfRange",
+        "r:2047:1 Done 7",
+    ];
+    expect(&lines, &wanted)?;
+    ensure!(log.contains("nvme: health: "), "{log}");
+    let image = fs::read(disk)?;
+    let bytes = |from: usize, count: usize| &image[from * 512..(from + count) * 512];
+    ensure!(bytes(8, 1).iter().all(|byte| *byte == 65));
+    ensure!(bytes(16, 15).iter().all(|byte| *byte == 0));
+    ensure!(bytes(40, 200).iter().all(|byte| *byte == 67));
+    ensure!(bytes(1000, 1024).iter().all(|byte| *byte == 68));
+    ensure!(bytes(9, 7).iter().all(|byte| *byte == 7));
+    Ok(())
+}
+
+/// A sector that cannot be read and one that cannot be written: requests that touch them say so,
+/// and no other.
+fn errors(bench: &Bench<'_>) -> Result<()> {
+    let mut machine = bare(bench)?;
+    let rules = bench.folder.join("rules");
+    let rule = |kind: &str, sector: u32| {
+        format!(
+            "[inject-error]\nevent = \"none\"\niotype = \"{kind}\"\nerrno = \"5\"\nonce = \"off\"\nsector = \"{sector}\"\n"
+        )
+    };
+    fs::write(&rules, rule("read", 24) + &rule("write", 80))?;
+    machine.disk_faults = Some(rules);
+    let words = "r:0:8 r:16:16 r:32:8 w:64:8 w:72:16 w:96:8 f then r:24:1 r:25:1 w:80:1 w:81:1 r:64:8";
+    let (lines, _) = try_on(bench, machine, words)?;
+    let wanted = [
+        "r:0:8 Done 7",
+        "r:16:16 Device",
+        "r:32:8 Done 7",
+        "w:64:8 Done",
+        "w:72:16 Device",
+        "w:96:8 Done",
+        "f Done",
+        "r:24:1 Device",
+        "r:25:1 Done 7",
+        "w:80:1 Device",
+        "w:81:1 Done",
+        "r:64:8 Done 67",
+    ];
+    expect(&lines, &wanted)
+}
