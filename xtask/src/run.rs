@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use machine::disk;
+use machine::nvme;
 use machine::preflight;
 use machine::qemu::{Ended, Event, Guest, Machine, exec_word};
 use machine::stacks;
@@ -48,6 +49,9 @@ pub struct Options {
     /// Boot without a disk
     #[arg(long)]
     pub no_disk: bool,
+    /// Boot from this raw disk image, behind an NVMe controller in place of a virtio disk
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["disk", "disk2", "no_disk", "read_only", "manifest", "mini"])]
+    pub nvme: Option<PathBuf>,
     /// Do not let the system write to the disk
     #[arg(long)]
     pub read_only: bool,
@@ -103,7 +107,8 @@ pub(crate) fn run_with(
     }
     let claimed = claim_disks(options)?;
     let of_mini = project.root.join(mini::MANIFEST);
-    let manifest = options.mini.then_some(&*of_mini);
+    let of_nvme = nvme_manifest(project, options)?;
+    let manifest = options.mini.then_some(&*of_mini).or(of_nvme.as_deref());
     let built = build::build(project, manifest.or(options.manifest.as_deref()))?;
     let mut machine = Machine::new(&built.kernel, &project.out);
     machine.archive = Some(match options.mini {
@@ -113,6 +118,7 @@ pub(crate) fn run_with(
     let default;
     (machine.disk, default) = chosen_disk(project, options)?;
     machine.more_disks.clone_from(&options.disk2);
+    machine.nvme.clone_from(&options.nvme);
     (machine.processors, machine.memory) = (options.smp, options.memory.clone());
     (machine.debugger, machine.kvm, machine.read_only) =
         (options.gdb, options.kvm, options.read_only);
@@ -152,6 +158,18 @@ pub(crate) fn run_with(
         Err(error) if options.kvm => bail!("{error:#}; {}", preflight::KVM_FAILED),
         ended => ended,
     }
+}
+
+/// With `--nvme`: the default manifest, with another driver.
+fn nvme_manifest(project: &Project, options: &Options) -> Result<Option<PathBuf>> {
+    if options.nvme.is_none() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(project.root.join("images/default.toml"))?;
+    let file = project.out.join("nvme.toml");
+    fs::create_dir_all(&project.out)?;
+    fs::write(&file, nvme::manifest(&text)?).context("cannot write the manifest")?;
+    Ok(Some(file))
 }
 
 /// Gives the machine a folder of its own for its logs, since another one writes to the usual place:
@@ -210,13 +228,15 @@ pub fn dump(project: &Project, file: &Path, arguments: &[String]) -> Result<i32>
 
 /// The disks that were named: ours as long as the result lives, and fit to be mounted.
 fn claim_disks(options: &Options) -> Result<Vec<File>> {
-    let first = options.disk.iter().map(|file| (file, options.read_only));
+    let first = options.disk.iter().chain(&options.nvme);
+    let first = first.map(|file| (file, options.read_only));
     let more = options.disk2.iter().map(|file| (file, false));
     let mut claimed = Vec::new();
     for (file, read_only) in first.chain(more) {
         claimed.push(preflight::claim(file, read_only)?);
     }
-    if let (Some(file), Some(disk)) = (&options.disk, claimed.first()) {
+    let first = options.disk.as_ref().or(options.nvme.as_ref());
+    if let (Some(file), Some(disk)) = (first, claimed.first()) {
         preflight::expect_mountable(file, disk, options.read_only)?;
     }
     Ok(claimed)
@@ -224,7 +244,7 @@ fn claim_disks(options: &Options) -> Result<Vec<File>> {
 
 /// The first disk. The default one is claimed here, before it is brought up to date.
 fn chosen_disk(project: &Project, options: &Options) -> Result<(Option<PathBuf>, Option<File>)> {
-    if options.no_disk || options.mini {
+    if options.no_disk || options.mini || options.nvme.is_some() {
         return Ok((None, None));
     }
     if let Some(file) = &options.disk {

@@ -8,13 +8,15 @@
 //! - [`stacks`]: where a machine stands that says nothing any more;
 //! - [`second`]: which failed tests are tried again;
 //! - [`tables`]: symbols for the system's own disk;
-//! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU.
+//! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU;
+//! - [`nvme`]: the system with its disk behind an NVMe controller.
 
 pub mod disk;
 pub mod dumps;
 pub mod guest;
 pub mod log;
 pub mod nbd;
+pub mod nvme;
 pub mod preflight;
 pub mod qemu;
 pub mod second;
