@@ -7,12 +7,13 @@ use lab::fuzz::queues::manifest_for;
 use machine::qemu::Machine;
 
 use super::{Case, case};
-use crate::bench::{Bench, LIMIT};
+use crate::bench::{Bench, LIMIT, host_sum};
 
 pub(super) const CASES: &[Case] = &[
     case("nvme-outlives-driver-and-submitter", gate),
     case("nvme-carries-out-requests", requests),
     case("nvme-tells-the-error-of-one-request", errors),
+    case("nvme-carries-the-system-over-crashes", system),
 ];
 
 /// The gate of block queues with this driver, in small.
@@ -120,4 +121,25 @@ fn errors(bench: &Bench<'_>) -> Result<()> {
         "r:64:8 Done 67",
     ];
     expect(&lines, &wanted)
+}
+
+/// The whole system on such a disk. Its driver crashes under reads and under writes.
+fn system(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let mut machine = bench.machine_by(&machine::nvme::manifest(&text)?)?;
+    machine.nvme = Some(disk.clone());
+    let line = "sha256sum /big & crash nvme; wait; cp /big /copy & crash nvme; wait; sync; \
+                cmp /big /copy && echo same; crash nvme; echo more >> /copy; sync; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
+    let sum = host_sum(&bench.site.root.join("big"))?;
+    let answer = answer.shows(&format!("{sum}  /big\n"))?.shows("same\n")?;
+    let lives = answer.log.matches("init: nvme: instance").count();
+    ensure!(lives >= 3, "{lives} lives of the driver\n{}", answer.log);
+    bench.expect_clean(&disk)?;
+    let copied = bench.host_read(&disk, "/copy")?;
+    let mut wanted = fs::read(bench.site.root.join("big"))?;
+    wanted.extend(b"more\n");
+    ensure!(copied == wanted, "/copy is damaged");
+    Ok(())
 }
