@@ -177,15 +177,20 @@ impl Machine {
             0 => String::new(),
             queues => format!(",num-queues={queues}"),
         };
-        let slow = match self.disk_writes {
-            0 => String::new(),
-            writes => format!(",throttling.iops-write={writes}"),
-        };
+        let slow = self.slowness();
         disk(
             &format!("{source},if=none{read_only}{slow}"),
             "disk",
             &queues,
         )
+    }
+
+    /// What makes the first disk slow, or the NVMe disk.
+    fn slowness(&self) -> String {
+        match self.disk_writes {
+            0 => String::new(),
+            writes => format!(",throttling.iops-write={writes}"),
+        }
     }
 
     fn further_disks(&self) -> Vec<String> {
@@ -201,7 +206,8 @@ impl Machine {
         let Some(file) = &self.nvme else {
             return Vec::new();
         };
-        let drive = format!("{},id=nvme", self.failing(file, true));
+        let source = self.failing(file, true) + &self.slowness();
+        let drive = format!("{source},id=nvme");
         let device = "nvme,drive=nvme,serial=trefoil";
         words(&["-drive", &drive, "-device", device])
     }
