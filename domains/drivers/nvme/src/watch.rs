@@ -46,7 +46,7 @@ impl Disk {
         if !registers::is_healthy(&self.registers) {
             log!("the controller is in a fatal state, or is gone");
             self.give_up(&mut state);
-        } else if late(&state, ABORT).is_some() {
+        } else if late(&state, ABORT).or(late(&state, PATIENCE)).is_some() {
             // It may have been done, and nobody looked.
             self.settle(&mut state);
             if late(&state, PATIENCE).is_some() {
