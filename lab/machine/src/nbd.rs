@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -73,6 +74,8 @@ struct State {
     now: Vec<u8>,
     /// Writes that were answered.
     answered: usize,
+    /// How long the next write is to take.
+    stall: Option<Duration>,
 }
 
 /// A disk that is being served.
@@ -99,6 +102,7 @@ impl Server {
                 events: Vec::new(),
             },
             answered: 0,
+            stall: None,
         }));
         let shared = state.clone();
         thread::spawn(move || {
@@ -111,6 +115,11 @@ impl Server {
             state,
             socket: socket.to_path_buf(),
         })
+    }
+
+    /// Has the next write take so long, once.
+    pub fn stall(&self, how_long: Duration) {
+        lock(&self.state).stall = Some(how_long);
     }
 
     /// How many events there were.
@@ -267,6 +276,13 @@ fn answer(
 ) -> io::Result<()> {
     for request in requests {
         let cookie = request.cookie;
+        let stall = match request.kind {
+            WRITE => lock(state).stall.take(),
+            _ => None,
+        };
+        if let Some(how_long) = stall {
+            thread::sleep(how_long);
+        }
         let (error, data) = lock(state).perform(request);
         let mut message = REPLY.to_be_bytes().to_vec();
         message.extend(error.to_be_bytes());

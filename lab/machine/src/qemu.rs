@@ -29,6 +29,8 @@ pub struct Machine {
     pub disk: Option<PathBuf>,
     /// In place of `disk`: the Unix socket of a network block device.
     pub served: Option<PathBuf>,
+    /// That one is behind an NVMe controller.
+    pub serves_nvme: bool,
     /// The disk cannot be written.
     pub read_only: bool,
     /// Queues of requests that it has; 0: as QEMU chooses.
@@ -80,6 +82,7 @@ impl Machine {
             words: vec!["debug-exit".into(), "log=com2".into()],
             disk: None,
             served: None,
+            serves_nvme: false,
             read_only: false,
             disk_queues: 0,
             disk_writes: 0,
@@ -173,6 +176,10 @@ impl Machine {
             (None, None) => return Vec::new(),
         };
         let read_only = if self.read_only { ",readonly=on" } else { "" };
+        if self.serves_nvme {
+            let drive = format!("{source},if=none,rerror=report,werror=report{read_only}");
+            return nvme(&drive);
+        }
         let queues = match self.disk_queues {
             0 => String::new(),
             queues => format!(",num-queues={queues}"),
@@ -206,10 +213,7 @@ impl Machine {
         let Some(file) = &self.nvme else {
             return Vec::new();
         };
-        let source = self.failing(file, true) + &self.slowness();
-        let drive = format!("{source},id=nvme");
-        let device = "nvme,drive=nvme,serial=trefoil";
-        words(&["-drive", &drive, "-device", device])
+        nvme(&(self.failing(file, true) + &self.slowness()))
     }
 
     /// A raw image that reports errors to the system; with those of the rules, if it `may_fail`.
@@ -305,6 +309,13 @@ fn disk(drive: &str, name: &str, settings: &str) -> Vec<String> {
     let drive = format!("{drive},id={name}");
     let device = format!("virtio-blk-pci,drive={name},disable-legacy=on{settings}");
     words(&["-drive", &drive, "-device", &device])
+}
+
+/// An NVMe controller with one namespace, and what is behind it.
+fn nvme(drive: &str) -> Vec<String> {
+    let drive = format!("{drive},id=nvme");
+    let device = "nvme,drive=nvme,serial=trefoil";
+    words(&["-drive", &drive, "-device", device])
 }
 
 /// A firmware for kernels that QEMU loads itself. The usual one looks for other things to boot,

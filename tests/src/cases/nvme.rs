@@ -1,9 +1,11 @@
 //! NVMe in place of virtio: the driver's queue, errors of the disk, and the whole system on it.
 
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use lab::fuzz::queues::manifest_for;
+use machine::nbd::Server;
 use machine::qemu::Machine;
 
 use super::{Case, case};
@@ -14,6 +16,7 @@ pub(super) const CASES: &[Case] = &[
     case("nvme-carries-out-requests", requests),
     case("nvme-tells-the-error-of-one-request", errors),
     case("nvme-carries-the-system-over-crashes", system),
+    case("nvme-resets-a-controller-that-does-not-answer", stalled),
 ];
 
 /// The gate of block queues with this driver, in small.
@@ -48,7 +51,10 @@ fn try_on(bench: &Bench<'_>, machine: Machine, words: &str) -> Result<(Vec<Strin
 }
 
 fn expect(lines: &[String], wanted: &[&str]) -> Result<()> {
-    ensure!(lines == wanted, "{wanted:#?} were expected, came {lines:#?}");
+    ensure!(
+        lines == wanted,
+        "{wanted:#?} were expected, came {lines:#?}"
+    );
     Ok(())
 }
 
@@ -104,7 +110,8 @@ fn errors(bench: &Bench<'_>) -> Result<()> {
     };
     fs::write(&rules, rule("read", 24) + &rule("write", 80))?;
     machine.disk_faults = Some(rules);
-    let words = "r:0:8 r:16:16 r:32:8 w:64:8 w:72:16 w:96:8 f then r:24:1 r:25:1 w:80:1 w:81:1 r:64:8";
+    let words =
+        "r:0:8 r:16:16 r:32:8 w:64:8 w:72:16 w:96:8 f then r:24:1 r:25:1 w:80:1 w:81:1 r:64:8";
     let (lines, _) = try_on(bench, machine, words)?;
     let wanted = [
         "r:0:8 Done 7",
@@ -121,6 +128,36 @@ fn errors(bench: &Bench<'_>) -> Result<()> {
         "r:64:8 Done 67",
     ];
     expect(&lines, &wanted)
+}
+
+/// A write that takes 14 seconds: the controller is asked to abort it, which QEMU's does not do,
+/// and is reset. The shadow submits it again to the next instance of the driver.
+fn stalled(bench: &Bench<'_>) -> Result<()> {
+    let mut machine = bare(bench)?;
+    let content = fs::read(machine.nvme.take().expect("it has one"))?;
+    let socket = std::env::temp_dir().join(format!("trefoil-nvme-{}", std::process::id()));
+    let server = Server::start(content, &socket)?;
+    server.stall(Duration::from_secs(14));
+    machine.served = Some(socket);
+    machine.serves_nvme = true;
+    let words = "w:8:8 r:64:8 w:128:8 f then r:8:8 r:128:8";
+    let (lines, log) = try_on(bench, machine, words)?;
+    let wanted = [
+        "w:8:8 Done",
+        "r:64:8 Done 7",
+        "w:128:8 Done",
+        "f Done",
+        "r:8:8 Done 64",
+        "r:128:8 Done 66",
+    ];
+    expect(&lines, &wanted)?;
+    for text in [
+        "nvme: a command takes long: the controller is asked to abort it",
+        "nvme: the controller does not answer",
+    ] {
+        ensure!(log.contains(text), "no {text:?} in\n{log}");
+    }
+    Ok(())
 }
 
 /// The whole system on such a disk. Its driver crashes under reads and under writes.
