@@ -17,8 +17,8 @@ use alloc::vec::Vec;
 
 use domain_rt::time;
 use interfaces::{
-    Block, BlockCompletion, BlockOperation, BlockOutcome, BlockQueue, BlockRequest, Events, Fired,
-    Handle, MemoryObjects, Monitor, RVec, VmoFill, VmoOwner, VmoRights, WaitWord,
+    Block, BlockCompletion, BlockError, BlockOperation, BlockOutcome, BlockQueue, BlockRequest,
+    Events, Fired, Handle, MemoryObjects, Monitor, RVec, VmoFill, VmoOwner, VmoRights, WaitWord,
 };
 use ulib::{Env, Error, Process, Program, RpcResult, Stop, println};
 
@@ -75,7 +75,9 @@ impl Lab {
             (BlockOperation::Read, "read"),
             (BlockOperation::Write, "write"),
         ] {
-            rows.push((format!("{verb} of 4 KiB by a call"), self.calls(operation)?));
+            if self.has_calls()? {
+                rows.push((format!("{verb} of 4 KiB by a call"), self.calls(operation)?));
+            }
             for (by_event, how) in [(false, "polled"), (true, "by event")] {
                 for batch in [1, 32] {
                     let line = Line::open(self, by_event)?;
@@ -99,6 +101,16 @@ impl Lab {
     /// What the processor has done so far.
     fn busy(&self) -> Result<u64> {
         Ok(self.monitor.time().map_err(words("no time"))?.busy)
+    }
+
+    /// Whether the driver has the calls that wait.
+    fn has_calls(&self) -> Result<bool> {
+        let buffer = RVec::filled(0u8, 512).map_err(words("no buffer"))?;
+        match self.disk.read(0, buffer) {
+            Ok(_) => Ok(true),
+            Err(BlockError::Unsupported) => Ok(false),
+            Err(error) => Err(words("a read")(error)),
+        }
     }
 
     /// The calls that wait.

@@ -1,7 +1,8 @@
-//! `bench queue`: what 4 KiB read from a virtio disk and written to it take a domain, through block
-//! shadow and driver: by a block queue, polled and by event, in batches of 1 and of 32, and by the
-//! calls of `Block` that wait. Beside it a program on Debian's kernel, which asks for the same by
-//! rings of io_uring with registered buffers, and by `pread` and `pwrite`, past the page cache.
+//! `bench queue`: what 4 KiB read from a disk and written to it take a domain, through block shadow
+//! and driver, of virtio and of NVMe: by a block queue, polled and by event, in batches of 1 and of
+//! 32, and by the calls of `Block` that wait, where the driver has them. Beside it a program on
+//! Debian's kernel, which asks for the same by rings of io_uring with registered buffers, and by
+//! `pread` and `pwrite`, past the page cache.
 //!
 //! The machine has one processor, whose clock counts the guest's instructions (`-icount shift=0`),
 //! and a disk of zeros, with two queues, as Linux wants one for what is polled. What is counted is
@@ -23,16 +24,43 @@ use trefoil_gate::build;
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
 
-use crate::fuzz::queues::manifest_for;
+use crate::fuzz::queues::{attach, manifest_for};
 
 const LIMIT: Duration = Duration::from_secs(180);
-/// What is told: for two verbs by calls, and two ways with two sizes of batches.
-const LINES: usize = 10;
+/// A driver, and what is told of it.
+struct Subject {
+    driver: &'static str,
+    /// In front of the names of its rows.
+    prefix: &'static str,
+    /// What is told of it: for two verbs two ways with two sizes of batches, and calls, if any.
+    lines: usize,
+    /// The peer's device, and the word of its kernel's command line.
+    device: &'static str,
+    word: &'static str,
+}
+
+const SUBJECTS: [Subject; 2] = [
+    Subject {
+        driver: "virtio-blk",
+        prefix: "",
+        lines: 10,
+        device: "/dev/vda",
+        word: "",
+    },
+    Subject {
+        driver: "nvme",
+        prefix: "NVMe: ",
+        lines: 8,
+        device: "/dev/nvme0n1",
+        word: "nvme.poll_queues=1",
+    },
+];
 /// What the peer prints at its end.
 const END: &str = "queuebench-ended";
-/// The peer's lines.
+/// The peer's lines, once its device `DEVICE` is there.
 const SCRIPT: &str = "$bb mkdir /proc && $bb mount -t proc proc /proc
-/program /dev/vda && /program /dev/vda polled";
+until $bb test -b DEVICE; do $bb usleep 10000; done
+/program DEVICE && /program DEVICE polled";
 /// More than the manifest of the gate has.
 const SERVICES: &str =
     "disk = \"block\"\nobjects = \"kernel.objects\"\nevents = \"kernel.events\"\n";
@@ -44,35 +72,47 @@ const SERVICES: &str =
 pub fn queue(project: &Project) -> Result<Vec<Figure>> {
     let folder = project.out.join("bench-queue");
     fs::create_dir_all(&folder)?;
-    let manifest = folder.join("manifest.toml");
-    let section =
-        "[program.queuebench]\nservices = [\"disk\", \"objects\", \"events\", \"monitor\"]\n";
-    fs::write(
-        &manifest,
-        manifest_for("virtio-blk", "", SERVICES) + section,
-    )?;
-    let built = build::build(project, Some(&manifest))?;
-    let mut ours = counting(&built.kernel, &folder, built.archive);
-    let line = exec_word("/boot/testing/queuebench");
-    ours.words.extend([line, "panic=off".into()]);
-    let mut theirs = peer(project, &folder)?;
-    tool::step("counting what 4 KiB of a disk take");
-    let own = measure(&mut ours, &folder)?;
-    tool::step("counting what Debian's kernel takes");
-    let other = measure(&mut theirs, &folder)?;
-    let beside = |(name, value): &(String, f64)| {
-        let peer = other.iter().find(|(other, _)| other == name);
-        let (_, peer) = peer.with_context(|| format!("Debian did not count {name}"))?;
-        let figure = Figure::new("queue", name, *value, None, "instructions");
-        Ok(figure.at_most(*peer).beside("Debian", *peer))
-    };
-    let figures = own.iter().map(beside).collect::<Result<Vec<_>>>()?;
+    let mut figures = Vec::new();
+    for subject in &SUBJECTS {
+        figures.extend(of_driver(project, &folder, subject)?);
+    }
     write_rows(project, "queue", &figures)?;
     Ok(figures)
 }
 
+fn of_driver(project: &Project, folder: &Path, subject: &Subject) -> Result<Vec<Figure>> {
+    let manifest = folder.join("manifest.toml");
+    let section =
+        "[program.queuebench]\nservices = [\"disk\", \"objects\", \"events\", \"monitor\"]\n";
+    let text = manifest_for(subject.driver, "", SERVICES) + section;
+    fs::write(&manifest, text)?;
+    let built = build::build(project, Some(&manifest))?;
+    let mut ours = counting(&built.kernel, folder, built.archive);
+    let line = exec_word("/boot/testing/queuebench");
+    ours.words.extend([line, "panic=off".into()]);
+    let mut theirs = peer(project, folder, subject)?;
+    tool::step("counting what 4 KiB of a disk take");
+    let own = measure(&mut ours, folder, subject)?;
+    ensure!(
+        own.len() == subject.lines,
+        "{} figures in place of {}",
+        own.len(),
+        subject.lines
+    );
+    tool::step("counting what Debian's kernel takes");
+    let other = measure(&mut theirs, folder, subject)?;
+    let beside = |(name, value): &(String, f64)| {
+        let peer = other.iter().find(|(other, _)| other == name);
+        let (_, peer) = peer.with_context(|| format!("Debian did not count {name}"))?;
+        let name = format!("{}{name}", subject.prefix);
+        let figure = Figure::new("queue", &name, *value, None, "instructions");
+        Ok(figure.at_most(*peer).beside("Debian", *peer))
+    };
+    own.iter().map(beside).collect()
+}
+
 /// Debian's kernel with the program.
-fn peer(project: &Project, folder: &Path) -> Result<Machine> {
+fn peer(project: &Project, folder: &Path, subject: &Subject) -> Result<Machine> {
     let program = folder.join("work");
     let mut command = Command::new(tool::need("gcc", "gcc")?);
     command
@@ -82,18 +122,20 @@ fn peer(project: &Project, folder: &Path) -> Result<Machine> {
     tool::run(&mut command)?;
     let debian = peer::debian(project)?;
     let archive: PathBuf = folder.join("peer.cpio");
-    let disk = debian.drivers_with(&fs::read(&program)?, "poll_queues=1", SCRIPT, END)?;
+    let script = SCRIPT.replace("DEVICE", subject.device);
+    let disk = debian.drivers_with(&fs::read(&program)?, "poll_queues=1", &script, END)?;
     fs::write(&archive, disk)?;
     let mut machine = counting(&debian.kernel, folder, archive);
     machine.words = peer_words();
+    machine.words.push(subject.word.into());
     Ok(machine)
 }
 
 /// Has `machine` do the work on a disk of zeros: names and instructions.
-fn measure(machine: &mut Machine, folder: &Path) -> Result<Vec<(String, f64)>> {
+fn measure(machine: &mut Machine, folder: &Path, subject: &Subject) -> Result<Vec<(String, f64)>> {
     let disk = folder.join("disk.img");
     fs::write(&disk, vec![0; 1 << 20])?;
-    machine.disk = Some(disk);
+    attach(machine, subject.driver, disk);
     machine.disk_queues = 2;
     machine.idle_takes_time = true;
     let mut session = Session::start(machine, false)?;
@@ -104,8 +146,8 @@ fn measure(machine: &mut Machine, folder: &Path) -> Result<Vec<(String, f64)>> {
         .map(|(name, value)| (name.to_string(), value))
         .collect();
     ensure!(
-        told.len() == LINES,
-        "{} figures in place of {LINES}\n{}",
+        told.len() >= subject.lines,
+        "{} figures are too few\n{}",
         told.len(),
         session.report()
     );
