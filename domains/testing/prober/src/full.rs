@@ -1,17 +1,20 @@
 //! Tables that are full: what would make one more is refused, and what is taken away makes room.
 
-use crate::lab::{Lab, say, wait_for};
+use crate::lab::{Lab, say, unlimited, wait_for};
 use crate::spaces::{ALL, AT, PAGE, READ, object, peek, space};
 use crate::{Test, Verdict, ensure};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use interfaces::{RpcError, SpaceError, VmoFill};
+use interfaces::{Handle, Kept, RVec, RpcError, RpcResult, Serving, SpaceError, Steward};
+use interfaces::{Text, VmoFill};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     ("limits-control-blocks-are-charged", control_blocks),
     ("limits-areas-of-a-space", areas),
     ("limits-mappings-of-an-object", mappings),
+    ("limits-of-what-the-steward-keeps", steward),
 ];
 
 /// Who starts domains pays for what the kernel knows of them, also when they are gone, until nobody
@@ -108,4 +111,61 @@ fn mappings(lab: &Lab) -> Verdict {
         ensure!(count + 1 == MOST_MAPPINGS, "{count} after the end of one");
         Ok(())
     })
+}
+
+/// Notes, and domains, that the steward keeps.
+const MOST_KEPT: u64 = 512;
+
+/// What `init` would keep beyond that is refused, and what was kept is there and can be changed.
+fn steward(lab: &Lab) -> Verdict {
+    if lab.hardware.is_none() {
+        // A Linux process is not given its image.
+        return Ok(());
+    }
+    let image = lab.image("domains/steward")?;
+    let options = RVec::from_slice(b"").map_err(say)?;
+    let started = image.start(unlimited(), [const { None }; 16], options);
+    let mut started = started.map_err(say)?;
+    let offer = started.offers[0].take().ok_or("it offers nothing")?;
+    let offer = offer.downcast::<dyn Steward>();
+    let steward = offer.map_err(|_| "it offers something else")?;
+    for number in 0..MOST_KEPT {
+        steward
+            .note(Text::new(&format!("{number}")), number)
+            .map_err(say)?;
+        keep(&steward, number, 1).map_err(say)?;
+    }
+    let more = (
+        steward.note(Text::new("more"), 1),
+        keep(&steward, MOST_KEPT, 1),
+    );
+    ensure!(
+        more == (Err(RpcError::Refused), Err(RpcError::Refused)),
+        "{more:?}"
+    );
+    steward.note(Text::new("3"), 77).map_err(say)?;
+    keep(&steward, 3, 99).map_err(say)?;
+    let noted = steward.noted(3).map_err(say)?;
+    ensure!(noted == Some((Text::new("3"), 77)), "noted {noted:?}");
+    let kept = steward.kept(Text::new("3")).map_err(say)?;
+    let id = kept.map(|it| it.serving.id);
+    ensure!(id == Some(99), "kept {id:?}");
+    started.control.kill().map_err(say)?;
+    started.control.wait().map(drop).map_err(say)
+}
+
+/// Has the steward keep that instance `id` of domain `number` serves.
+fn keep(steward: &Handle<dyn Steward>, number: u64, id: u32) -> RpcResult<()> {
+    let kept = Kept {
+        serving: Serving {
+            id,
+            crashes: 0,
+            starts: 0,
+            updates: 0,
+            by_update: 0,
+            image: Text::new("some"),
+        },
+        offers: [const { None }; 4],
+    };
+    steward.keep(Text::new(&format!("{number}")), kept)
 }
