@@ -9,12 +9,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::{log, thread, time};
-use interfaces::{CrashReason, DomainSpec, Handle, Misdeed, RVec, RpcError, RpcResult, Subject};
+use interfaces::{
+    Counting, CrashReason, DomainSpec, Handle, Misdeed, RVec, RpcError, RpcResult, Subject,
+};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     ("hostile-clock-at-the-end-of-the-stack", deep_clock),
     ("hostile-calls-at-the-end-of-the-stack", deep_peers),
+    (
+        "hostile-traced-calls-at-the-end-of-the-stack",
+        deep_traced_peers,
+    ),
     ("hostile-drop-that-blocks", blocking_drop),
     ("hostile-drop-blocks-nobody-else", drop_beside_blocked),
     ("hostile-drop-that-takes-too-long", late_drop),
@@ -44,6 +50,15 @@ fn deep_peers(lab: &Lab) -> Verdict {
     ensure!(why == CrashReason::StackOverflow, "it ended by {why:?}");
     ensure!(peer.subject.add(1, 1) == Ok(2), "the peer died of it");
     peer.end()
+}
+
+/// The same while each call is timed.
+fn deep_traced_peers(lab: &Lab) -> Verdict {
+    let count = |how| lab.monitor.count_calls(how).map_err(say);
+    count(Counting::Traced)?;
+    let ended = deep_peers(lab);
+    count(Counting::Off)?;
+    ended
 }
 
 /// A dead holder's handle leads to an object whose drop never returns: other domains are cleared

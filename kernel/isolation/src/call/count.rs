@@ -65,10 +65,14 @@ pub unsafe fn begin<const METHOD: usize>(proxy: &Proxy) -> (usize, bool) {
 }
 
 /// The time at which a call of method `method` through `proxy` begins that is timed, in
-/// nanoseconds; not 0. `words` is what a trace notes of its arguments.
+/// nanoseconds. `words` is what a trace notes of its arguments. 0: the caller has too little stack
+/// left for it, and the call is not timed.
 #[cold]
 #[inline(never)]
 pub fn begun(proxy: &Proxy, method: u32, words: &[u64]) -> u64 {
+    if stack_left() < KERNEL_RESERVE {
+        return 0;
+    }
     // SAFETY: the proxy names it, so it is in memory.
     let callee = unsafe { (*proxy.domain()).id };
     let domains = [current_id(), callee];
