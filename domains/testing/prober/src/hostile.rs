@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::{log, thread, time};
 use interfaces::{
-    Counting, CrashReason, DomainSpec, Handle, Misdeed, RVec, RpcError, RpcResult, Subject,
+    Counting, CrashReason, DomainSpec, Handle, Misdeed, RVec, RpcError, RpcResult, StartError,
+    Subject,
 };
 
 /// The tests of this file.
@@ -21,6 +22,7 @@ pub const TESTS: &[Test] = &[
         "hostile-traced-calls-at-the-end-of-the-stack",
         deep_traced_peers,
     ),
+    ("hostile-deaths-all-along-the-end-of-the-stack", deep_deaths),
     ("hostile-drop-that-blocks", blocking_drop),
     ("hostile-drop-blocks-nobody-else", drop_beside_blocked),
     ("hostile-drop-that-takes-too-long", late_drop),
@@ -59,6 +61,39 @@ fn deep_traced_peers(lab: &Lab) -> Verdict {
     let ended = deep_peers(lab);
     count(Counting::Off)?;
     ended
+}
+
+/// A domain goes as deep as it likes and then calls the kernel: wherever the end of its stack is
+/// then, it ends, and nothing else.
+fn deep_deaths(lab: &Lab) -> Verdict {
+    const PROBES: u64 = 48;
+    let ends = |levels: u64| -> Result<bool, String> {
+        // The log has stacks to tell.
+        time::sleep(2_000_000);
+        match lab.start_as(None, unlimited(), format!("deep {levels}").as_bytes())? {
+            Ok(victim) => victim.end().map(|()| false),
+            Err(StartError::Crashed) => Ok(true),
+            Err(error) => Err(say(error)),
+        }
+    };
+    let (mut fits, mut deep) = (0, 1 << 14);
+    ensure!(ends(deep)?, "{deep} levels are not too many");
+    while deep - fits > 1 {
+        let levels = (fits + deep) / 2;
+        match ends(levels)? {
+            true => deep = levels,
+            false => fits = levels,
+        }
+    }
+    // 10 KiB are kept for the kernel, the upper half of which is enough; in a Linux process there
+    // are 64 more before the end.
+    let (begin, end) = (4 << 10, if lab.hardware.is_some() { 7 } else { 76 } << 10);
+    let frame = (118 << 10) / deep;
+    for probe in 0..PROBES {
+        let levels = deep + (begin + probe * end / PROBES) / frame;
+        ensure!(ends(levels)?, "{levels} levels fit, {deep} do not");
+    }
+    lab.start()?.end()
 }
 
 /// A dead holder's handle leads to an object whose drop never returns: other domains are cleared

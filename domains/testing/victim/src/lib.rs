@@ -52,6 +52,14 @@ pub fn start(
             memory::reserve(256)?;
             rogue(next)
         }
+        [b'd', b'e', b'e', b'p', b' ', levels @ ..] => {
+            let levels = core::str::from_utf8(levels).map(str::parse);
+            let Ok(Ok(levels)) = levels else {
+                return Err(RpcError::Refused);
+            };
+            black_box(sink(levels));
+            rogue(next)
+        }
         _ => rogue(next),
     }
 }
@@ -294,6 +302,15 @@ fn recurse_calling(level: u64, above: &[u64; 64]) -> RpcResult<u64> {
     let mut here = *above;
     here[(level % 64) as usize] = *RRef::new(level)?;
     Ok(recurse_calling(level + 1, black_box(&here))? + here[(level % 7) as usize])
+}
+
+/// So many small frames, and then a call of the kernel.
+#[inline(never)]
+fn sink(levels: u64) -> u64 {
+    match levels {
+        0 => RRef::new(1).map_or(0, |it: RRef<u64>| *it),
+        _ => black_box(sink(levels - 1)) + 1,
+    }
 }
 
 /// A small frame, so that the kernel's own comes to lie across the end of the stack.

@@ -4,6 +4,7 @@
 //! [`crate::death::kill`] tells the whole story, and lets the others leave.
 
 use super::handle::in_kernel;
+use super::landing::start_over;
 use super::stack::note;
 use super::thread::{current, stack_left, stack_low, top};
 use super::{CALLEE_DEAD, CALLER_DEAD, Record, resume};
@@ -126,8 +127,20 @@ pub(crate) fn check_stack() {
     }
 }
 
+/// Ends the running domain, which called a kernel function with too little stack.
 #[cold]
 pub(crate) fn out_of_stack() -> ! {
+    // It may be too little to die on as well, since a domain's own functions ask nobody. On the way
+    // there are locks, and a fault under one of them would be the kernel's.
+    if stack_left() < KERNEL_RESERVE / 2 {
+        // SAFETY: the code that runs belongs to the callee of the top record, or was called by it
+        // and owns nothing.
+        unsafe { start_over(top(), die_of_stack) }
+    }
+    die_of_stack()
+}
+
+extern "C" fn die_of_stack() -> ! {
     crash_here(
         Reason::StackOverflow,
         LastWords::new(

@@ -47,6 +47,23 @@ pub unsafe fn resume(record: *mut Record) -> ! {
     }
 }
 
+/// Goes on in `then`, with all of the stack below the proxy's frame: what the callee of `record`,
+/// the top record, had there is lost.
+///
+/// # Safety
+/// As for [`resume`].
+pub(crate) unsafe fn start_over(record: *mut Record, then: extern "C" fn() -> !) -> ! {
+    // SAFETY: as in `resume`: the frames below `sp` are dead, and what stands is not touched. A
+    // call from an aligned stack is what `then` may expect.
+    unsafe {
+        asm!(
+            "mov rsp, {sp}", "and rsp, -16", "call {then}", "ud2",
+            sp = in(reg) (*record).sp, then = in(reg) then,
+            options(noreturn),
+        )
+    }
+}
+
 #[doc(hidden)]
 pub mod offsets {
     //! Offsets in [`Record`](super::Record) for the trampolines of [`proxy!`](crate::proxy).
