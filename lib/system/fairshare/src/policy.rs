@@ -35,6 +35,8 @@ pub struct Policy<C> {
     pub(crate) groups: [Group; MOST_GROUPS],
     /// The greatest virtual time of a group when it was picked, on any processor.
     floor: AtomicU64,
+    /// Where groups wake up at the least since all processors idled last.
+    idle: AtomicU64,
     /// Threads that there is room for on `ready_for` processors.
     room: AtomicUsize,
     ready_for: AtomicUsize,
@@ -48,6 +50,7 @@ impl<C> Policy<C> {
             processors: [const { Processor::new() }; MOST_PROCESSORS],
             groups: [const { Group::new() }; MOST_GROUPS],
             floor: AtomicU64::new(0),
+            idle: AtomicU64::new(0),
             room: AtomicUsize::new(0),
             ready_for: AtomicUsize::new(0),
         }
@@ -155,13 +158,41 @@ fn grow<T>(queue: &impl Guarded<Queue<T>>, wanted: usize) -> bool {
 }
 
 impl<C> Policy<C> {
+    /// Where groups wake up at the least: while all idle it grows with time, up to [`BONUS`], as if
+    /// somebody used the processors. Otherwise a group that wants little, and alone, would itself
+    /// be the measure, and behind all that wake up later by their bonus.
+    fn idle_floor(&self, at: Moment) -> u64 {
+        let all = &self.processors[..at.online];
+        let idle = self.idle.load(Ordering::Relaxed);
+        if all.iter().any(|it| it.rank.load(Ordering::Relaxed) != 0) {
+            return idle;
+        }
+        let greatest = |of: fn(&Processor) -> &AtomicU64| {
+            let values = all.iter().map(|it| of(it).load(Ordering::Relaxed));
+            values.max().unwrap_or(0)
+        };
+        let rested = at.now.saturating_sub(greatest(|it| &it.since));
+        idle.max(greatest(|it| &it.floor))
+            .saturating_add(rested.min(BONUS))
+    }
+
+    /// Makes what [`idle_floor`](Self::idle_floor) says hold; time counts anew from here.
+    fn idle_is_over(&self, at: Moment) -> u64 {
+        let floor = self.idle_floor(at);
+        self.idle.fetch_max(floor, Ordering::Relaxed);
+        let since = &self.processors[at.cpu].since;
+        since.store(at.now, Ordering::Relaxed);
+        floor
+    }
+
     /// Counts a thread as ready in its group. One that waited is put beside those who did not.
-    fn activate<T: Task>(&self, task: &T, asked: &Attributes, why: Why, cpu: usize) {
+    fn activate<T: Task>(&self, task: &T, asked: &Attributes, why: Why, last: usize, at: Moment) {
         let group = &self.groups[asked.group()];
-        let floor = self.processors[cpu].floor.load(Ordering::Relaxed);
-        let least = self.floor.load(Ordering::Relaxed).saturating_sub(GROUP_LAG);
         if group.enters() {
-            group.raise(floor.max(least).saturating_sub(BONUS));
+            let floor = self.processors[last].floor.load(Ordering::Relaxed);
+            let least = self.floor.load(Ordering::Relaxed).saturating_sub(GROUP_LAG);
+            let floor = floor.max(least).max(self.idle_floor(at));
+            group.raise(floor.saturating_sub(BONUS));
         }
         set(task, Word::Counted, asked.group() as u64 + 1);
         let bonus = if why == Why::New { 0 } else { BONUS };
@@ -297,7 +328,7 @@ impl<C> Policy<C> {
         let last = task.last_cpu() % at.online;
         match why {
             Why::Ran if get(&task, Word::Counted) != 0 => self.follow(&task, &wanted),
-            _ => self.activate(&task, &wanted, why, last),
+            _ => self.activate(&task, &wanted, why, last, at),
         }
         let flags = get(&task, Word::Flags);
         let rests = match wanted.class {
@@ -364,9 +395,14 @@ impl<C> Policy<C> {
         let at = bounded(at);
         let processor = &self.processors[at.cpu];
         processor.idle.store(false, Ordering::Relaxed);
+        let idle = match processor.rank.load(Ordering::Relaxed) {
+            0 => self.idle_is_over(at),
+            _ => self.idle.load(Ordering::Relaxed),
+        };
         let mut returns = NEVER;
         let own = || {
             self.queues[at.cpu].with(|queue| {
+                queue.wake_up_at(idle);
                 let task = queue.take(&self.groups, at);
                 processor.show(queue.sign());
                 returns = queue.next_return();

@@ -105,7 +105,8 @@ pub struct Queue<T> {
     real_time: u32,
     length: usize,
     sequence: u64,
-    /// The greatest virtual time of a group when it was picked.
+    /// The greatest virtual time of a group when it was picked, or that it would have had if others
+    /// had used the processors while they idled.
     floor: u64,
     /// The period that `spent` is of, and what real-time threads have used in it.
     period: u64,
@@ -326,6 +327,11 @@ impl<T: Task> Queue<T> {
     pub(crate) fn next_return(&self) -> u64 {
         let rest = self.nodes.key(self.resting).map_or(NEVER, |(at, _)| at);
         rest.min(self.first_held())
+    }
+
+    /// Groups wake up at `floor` at the least from now on.
+    pub(crate) fn wake_up_at(&mut self, floor: u64) {
+        self.floor = self.floor.max(floor);
     }
 
     /// Takes who runs next.

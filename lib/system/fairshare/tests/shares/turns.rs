@@ -140,3 +140,25 @@ fn who_is_alone_need_not_give_way() {
     machine.run(10 * MS);
     assert!(ran(&first) > 0 && !machine.policy.is_alone(0, 2));
 }
+
+/// How late a thread that wants little is at the most, which was alone until others begin who want
+/// all there is.
+fn late_beside_beginners(online: usize) -> u64 {
+    let mut machine = Machine::new(online, 7);
+    machine.group(1, 1024, 0);
+    machine.group(2, 1024, 0);
+    let little = machine.spawn(of(1), Does::Periodic(20_000, MS / 4), false);
+    machine.run(100 * MS);
+    spin(&mut machine, 2, 4 * online);
+    machine.run(20 * MS);
+    little.0.latency.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn who_wants_little_is_not_behind_who_begins() {
+    for online in [1, 2, 4] {
+        let late = late_beside_beginners(online);
+        // A slice: it woke when the other had begun just before.
+        assert!(late <= 2 * MS, "{late} on {online}");
+    }
+}
