@@ -2,14 +2,14 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::Test;
-use super::threads::{alongside, eventually, in_threads, sleep_ms, token};
+use super::threads::{alongside, alongside_as, eventually, in_threads, sleep_ms, token};
 use crate::check;
 use crate::sync::{Mutex, Once, RwLock, SpinLock, WaitQueue};
-use crate::task::{self, State, ThreadId, WaitResult};
-use crate::time;
+use crate::task::{self, Attributes, Group, State, ThreadId, WaitResult};
+use crate::{smp, time};
 
 /// The tests of this file.
 pub static TESTS: &[Test] = &[
@@ -19,6 +19,8 @@ pub static TESTS: &[Test] = &[
     ("wait-timeouts-come-in-order", timeouts),
     ("wait-wakes-as-many-as-asked", wake_counts),
     ("wait-interrupt-ends-it", interrupt_blocked),
+    ("wait-many-that-end-let-others-run", end_many),
+    ("wait-many-timeouts-let-others-run", many_timeouts),
     ("wait-interrupt-is-sticky", interrupt_sticky),
     ("wait-interrupt-of-nobody", interrupt_nobody),
     ("wait-queue", wait_queue),
@@ -124,6 +126,71 @@ fn interrupt_blocked() -> Result<(), String> {
         ended_well.load(Ordering::SeqCst) == 3,
         "{ended_well:?} of 3"
     );
+    Ok(())
+}
+
+/// So many that they are not woken in one go.
+const MANY: usize = 100;
+
+/// Who goes before all others and ends many waits lets the first of them run before the last is
+/// told, on one processor as well.
+fn end_many() -> Result<(), String> {
+    let (word, ran) = (AtomicU32::new(0), AtomicUsize::new(0));
+    let before = AtomicUsize::new(0);
+    let wait = |_| {
+        task::wait_on(&word, 0, None);
+        ran.fetch_add(1, Ordering::SeqCst);
+    };
+    let urgent = |_| (Attributes::URGENT, Group::system());
+    alongside(MANY, &wait, |ids| {
+        let end_all = |_| {
+            eventually(|| all_blocked(ids));
+            let mark = |view: smp::ThreadView<'_>| {
+                let is_one = ids.contains(&view.id);
+                view.interrupted.fetch_or(is_one, Ordering::SeqCst);
+            };
+            // SAFETY: no register is changed.
+            smp::stop_world(|world| unsafe { world.threads(mark) });
+            task::interrupt_marked();
+            before.store(ran.load(Ordering::SeqCst), Ordering::SeqCst);
+        };
+        alongside_as(1, &urgent, &end_all, |_| ())
+    })??;
+    let (ran, before) = (ran.into_inner(), before.into_inner());
+    check!(ran == MANY && before > 0, "{ran} ran, {before} in between");
+    Ok(())
+}
+
+/// Of many that wait for the same moment on one processor the first runs before the last is woken.
+fn many_timeouts() -> Result<(), String> {
+    let (moment, left) = (AtomicU64::new(0), AtomicUsize::new(MANY));
+    let (all, asleep) = (SpinLock::new(Vec::new()), AtomicBool::new(false));
+    let wait = |_| {
+        while moment.load(Ordering::SeqCst) == 0 {
+            sleep_ms(1);
+        }
+        task::sleep_until(moment.load(Ordering::SeqCst));
+        if left.fetch_sub(1, Ordering::SeqCst) == MANY {
+            let someone = all.lock().iter().any(|id| all_blocked(&[*id]));
+            asleep.store(someone, Ordering::SeqCst);
+        }
+    };
+    let on_first = |_| {
+        let pinned = Attributes {
+            affinity: 1,
+            ..Attributes::NORMAL
+        };
+        (pinned, Group::system())
+    };
+    let in_time = alongside_as(MANY, &on_first, &wait, |ids| {
+        all.lock().extend_from_slice(ids);
+        let at = time::now_ns() + 1_000_000_000;
+        moment.store(at, Ordering::SeqCst);
+        sleep_ms(500);
+        all_blocked(ids) && time::now_ns() < at
+    })?;
+    let asleep = asleep.into_inner();
+    check!(!in_time || asleep, "all were woken before the first ran");
     Ok(())
 }
 

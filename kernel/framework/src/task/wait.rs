@@ -243,19 +243,25 @@ pub fn interrupt(id: ThreadId) -> bool {
 }
 
 /// [`interrupt`] for all threads that a visitor of the stopped world has marked so. The world goes
-/// on meanwhile; there may be thousands.
+/// on meanwhile; there may be thousands. Who calls this may go before all others: so it rests after
+/// each few, for as long as they took.
 pub fn interrupt_marked() {
     let is_marked = |thread: &ThreadRef| thread.interrupted.load(Ordering::SeqCst);
     let mut from = 0;
     loop {
+        let begin = time::now_ns();
         let mut found = [const { None }; AT_ONCE];
         let next = table::find_some(from, is_marked, &mut found);
         for thread in found.iter().flatten() {
             end_interrupted(thread);
         }
-        match next {
-            Some(next) => from = next,
-            None => return preempt_point(),
+        let Some(next) = next else {
+            return preempt_point();
+        };
+        from = next;
+        if found.iter().all(Option::is_some) && may_sleep().is_ok() {
+            let now = time::now_ns();
+            sleep_until(now + now.saturating_sub(begin));
         }
     }
 }
