@@ -184,6 +184,7 @@ pub fn start(policy: &'static dyn Scheduler, entry: extern "C" fn(usize), arg: u
     sched::inject(policy);
     crate::irq::init();
     crate::time::init();
+    wait::init();
     smp::start_processors();
     let (urgent, group) = (Attributes::URGENT, Group::system());
     let reaper = spawn_as("reaper", reaper, 0, DEFAULT_STACK_PAGES, urgent, group);

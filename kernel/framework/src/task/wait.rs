@@ -3,6 +3,10 @@
 //! Waiters stand in hashed buckets. A waiter checks the word with its bucket locked, and a waker
 //! changes the word before it locks the bucket, so a wake-up cannot fall between check and sleep. A
 //! count of waiters per bucket spares wakers the lock where nobody waits.
+//!
+//! Which bucket a word has depends on numbers that only the kernel knows. Otherwise a domain could
+//! choose words of one bucket, and every wake there would go past all their waiters, with
+//! interrupts off.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 
@@ -11,6 +15,7 @@ use super::preempt::{may_sleep, preempt_point};
 use super::queue::RunQueue;
 use super::thread::{State, Thread, ThreadId, ThreadRef};
 use super::{sched, table};
+use crate::arch::entropy;
 use crate::sync::{IrqOff, SpinLock};
 use crate::time;
 
@@ -45,9 +50,35 @@ static TABLE: [Bucket; BUCKETS] = [const {
     }
 }; BUCKETS];
 
-/// Multiplicative hash of a word's address.
+/// What words are spread by. Set before the first thread is made.
+static SECRET: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// Chooses the numbers by which words are spread. Called once, before anybody waits.
+pub(super) fn init() {
+    let mut words = [time::now_ns(), time::tsc()];
+    // Without a source of random numbers it is the moment of the start.
+    entropy::words(&mut words);
+    for (secret, word) in SECRET.iter().zip(words) {
+        secret.store(word as usize, Ordering::Relaxed);
+    }
+}
+
 fn bucket_of(key: usize) -> usize {
-    (key >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - BUCKETS.ilog2())
+    let [first, second] = &SECRET;
+    spread(
+        key,
+        [
+            first.load(Ordering::Relaxed),
+            second.load(Ordering::Relaxed),
+        ],
+    )
+}
+
+/// The bucket of the word at `key`: a multiplicative hash, after one that is secret.
+fn spread(key: usize, secret: [usize; 2]) -> usize {
+    let mixed = ((key >> 2) ^ secret[0]).wrapping_mul(secret[1] | 1);
+    let mixed = mixed ^ mixed >> (usize::BITS / 2);
+    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - BUCKETS.ilog2())
 }
 
 /// Sleeps while `word` is `expected`, until woken, interrupted, or the deadline (nanoseconds since
@@ -285,5 +316,43 @@ pub(crate) fn time_out(id: ThreadId, now: u64) {
         end_wait(&thread, WaitResult::TimedOut, || {
             thread.deadline.load(Ordering::Relaxed) <= now
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most of these words that one bucket has.
+    fn fullest(words: &[usize], secret: [usize; 2]) -> usize {
+        let mut counts = [0; BUCKETS];
+        words
+            .iter()
+            .for_each(|word| counts[spread(*word, secret)] += 1);
+        counts.into_iter().max().unwrap_or(0)
+    }
+
+    #[test]
+    fn who_does_not_know_the_secret_cannot_choose_a_bucket() {
+        const BASE: usize = 0xffff_c000_0012_3000;
+        let one = [0x0123_4567_89ab_cdef, 0xfeed_f00d_dead_beef];
+        let all = (0..4 << 20).map(|index| BASE + 4 * index);
+        let chosen: Vec<usize> = all.filter(|word| spread(*word, one) == 7).collect();
+        assert!(chosen.len() > 1000, "{} words of one bucket", chosen.len());
+        for other in [[0, 0], [1, 2], [one[0], 3], [!one[0], !one[1]]] {
+            let most = fullest(&chosen, other);
+            assert!(most < 40, "{most} of {} with {other:x?}", chosen.len());
+        }
+    }
+
+    #[test]
+    fn words_side_by_side_and_pages_apart_are_spread() {
+        for secret in [[0, 0], [0x0123_4567_89ab_cdef, 0xfeed_f00d_dead_beef]] {
+            for step in [4, 64, 4096, 53_248] {
+                let words: Vec<usize> = (0..10_000).map(|index| 1 << 46 | index * step).collect();
+                let most = fullest(&words, secret);
+                assert!(most < 40, "{most} of 10,000, {step} apart, {secret:x?}");
+            }
+        }
     }
 }
