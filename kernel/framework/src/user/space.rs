@@ -145,9 +145,14 @@ impl VmSpace {
             Ok(table) => table,
             Err(hole) => return Ok(pages.min(hole)),
         };
-        match count {
-            ..=FEW => clear::<FEW>(table, at, count, meant),
-            _ => clear::<TABLE_PAGES>(table, at, count, meant),
+        // Often few of them were ever touched.
+        let Some((first, last)) = table.used(at, count) else {
+            return Ok(count);
+        };
+        let (at, used) = (at + first * PAGE_SIZE, last - first + 1);
+        match used {
+            ..=FEW => clear::<FEW>(table, at, used, meant),
+            _ => clear::<TABLE_PAGES>(table, at, used, meant),
         }
         Ok(count)
     }

@@ -63,6 +63,12 @@ impl<'a> Table<'a> {
         Self::peek(self.directory, at)
     }
 
+    /// Of `count` pages of this table from `at` on, the first and the last that have an entry,
+    /// counted from `at`.
+    pub(super) fn used(&self, at: usize, count: usize) -> Option<(usize, usize)> {
+        paging::used_below(self.directory, at, count)
+    }
+
     /// Replaces the entry of a page and gives the one before. What it granted may be used until
     /// this `Table` is dropped; so its frame is given up only after that.
     pub(super) fn put(&mut self, at: usize, new: Entry) -> Entry {
