@@ -1,7 +1,9 @@
 //! Calls from 1, 2, 4 and 8 threads at once.
 //!
 //! Each thread has a handle of its own, or all use one. Nothing that a call writes is shared
-//! between threads, so both should grow with the processors.
+//! between threads, so both should grow with the processors. With 1, 2 and 4 threads also calls
+//! that allocate: an object on the shared heap that the caller frees, and one on the callee's
+//! private heap behind a new handle, which is dropped. Their heaps' locks are shared.
 
 use super::{prepare, say, start, tell};
 use abi::Handle;
@@ -18,14 +20,31 @@ use isolation::platform::{Attributes, platform};
 
 /// Threads that call at once.
 const THREADS: [u32; 4] = [1, 2, 4, 8];
+const MOST_THAT_ALLOCATE: u32 = 4;
 /// Rounds of each figure, and their length in nanoseconds.
 const ROUNDS: usize = 20;
 const ROUND: u64 = 20_000_000;
 /// Calls between two looks at whether the round is over.
 const STRIDE: u64 = 1000;
 
+/// What is asked again and again; whether it went well.
+type Ask = fn(&dyn Subject) -> bool;
+
+fn null(subject: &dyn Subject) -> bool {
+    black_box(subject.null()).is_ok()
+}
+
+fn make(subject: &dyn Subject) -> bool {
+    black_box(subject.make(7)).is_ok()
+}
+
+fn offspring(subject: &dyn Subject) -> bool {
+    black_box(subject.offspring()).is_ok()
+}
+
 /// One round: who takes part, and what came of it.
 struct Round {
+    ask: Ask,
     subjects: Vec<Arc<Handle<dyn Subject>>>,
     /// Threads that have taken their place.
     places: AtomicU32,
@@ -47,38 +66,55 @@ pub fn scaling() -> Result<(), String> {
         let shared = (0..count).map(|_| subject.clone()).collect();
         rates(
             &format!("S{count}"),
-            &format!("{count} threads, a handle each"),
-            own,
+            &format!("null calls from {count} threads, a handle each"),
+            null,
+            own.clone(),
         )?;
         rates(
             &format!("H{count}"),
-            &format!("{count} threads, one handle"),
+            &format!("null calls from {count} threads, one handle"),
+            null,
             shared,
+        )?;
+        if count > MOST_THAT_ALLOCATE {
+            continue;
+        }
+        rates(
+            &format!("A{count}"),
+            &format!("shared objects made and freed by {count} threads"),
+            make,
+            own.clone(),
+        )?;
+        rates(
+            &format!("O{count}"),
+            &format!("private objects made and dropped by {count} threads"),
+            offspring,
+            own,
         )?;
     }
     kill(&victim.block, Reason::Exited);
     Ok(())
 }
 
-fn rates(id: &str, name: &str, subjects: Vec<Arc<Handle<dyn Subject>>>) -> Result<(), String> {
+fn rates(
+    id: &str,
+    name: &str,
+    ask: Ask,
+    subjects: Vec<Arc<Handle<dyn Subject>>>,
+) -> Result<(), String> {
     let mut rates = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
-        rates.push(rate(subjects.clone())?);
+        rates.push(rate(ask, subjects.clone())?);
     }
-    tell(
-        id,
-        &format!("null calls from {name}"),
-        "calls/us",
-        &rates,
-        1000,
-    );
+    tell(id, name, "calls/us", &rates, 1000);
     Ok(())
 }
 
 /// Calls in a millisecond, by as many threads as there are subjects.
-fn rate(subjects: Vec<Arc<Handle<dyn Subject>>>) -> Result<u64, String> {
+fn rate(ask: Ask, subjects: Vec<Arc<Handle<dyn Subject>>>) -> Result<u64, String> {
     let count = subjects.len() as u32;
     let round = Arc::new(Round {
+        ask,
         subjects,
         places: AtomicU32::new(0),
         phase: AtomicU32::new(0),
@@ -132,7 +168,7 @@ impl Round {
         }
         let mut calls = 0;
         while self.phase.load(Ordering::Relaxed) == 1 {
-            let good = (0..STRIDE).all(|_| black_box(subject.null()).is_ok());
+            let good = (0..STRIDE).all(|_| (self.ask)(subject));
             if !good {
                 self.failed.fetch_add(1, Ordering::Relaxed);
                 break;
