@@ -8,15 +8,18 @@ use crate::device::BlockDevice;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::layout::{Block, field};
+use crate::pending::Pending;
 use crate::transaction::Transaction;
 
 impl<D: BlockDevice> Transaction<'_, D> {
     /// How many blocks can be allocated now. Freed ones that wait for a write-back do not count.
     pub(crate) fn free_blocks(&mut self) -> Result<u32> {
+        let written = self.store.written_frees().map_or(0, Pending::blocks);
         let waiting = self
             .store
             .pending
             .blocks()
+            .saturating_add(written)
             .saturating_add(self.freed.blocks());
         Ok(self
             .super_field(field::FREE_BLOCKS)?
@@ -69,8 +72,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// A copy of a bitmap in which freed bits that wait for a write-back are used.
     pub(crate) fn used_bits(&mut self, block: Block) -> Result<Vec<u8>> {
         let mut used = self.read(block)?.to_vec();
+        let written = self.store.written_frees();
         let masks = [
             self.store.pending.mask(block.number()),
+            written.and_then(|frees| frees.mask(block.number())),
             self.freed.mask(block.number()),
         ];
         masks

@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Counters,
     /// Metadata whose newest content is in the journal.
     Logged,
+    /// Metadata whose newest content is being written to the journal.
+    Writing,
 }
 
 impl Kind {
@@ -44,7 +46,7 @@ impl Kind {
         Kind::Directory,
         Kind::Counters,
     ];
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
 }
 
 const NONE: usize = usize::MAX;
@@ -198,6 +200,17 @@ impl Cache {
     pub(crate) fn mark_logged(&mut self, block: u32) {
         self.mark_clean(block);
         self.get_dirty(block, Kind::Logged);
+    }
+
+    /// Notes that the content of the dirty block `block` is being written to the journal.
+    pub(crate) fn mark_writing(&mut self, block: u32) {
+        self.mark_clean(block);
+        self.get_dirty(block, Kind::Writing);
+    }
+
+    /// Whether the newest content of `block` is being written to the journal.
+    pub(crate) fn is_writing(&self, block: u32) -> bool {
+        self.dirty[Kind::Writing as usize].contains(&block)
     }
 
     /// The dirty blocks of `kind`, sorted.

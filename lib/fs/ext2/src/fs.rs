@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::cache::Kind;
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, DeviceError};
 use crate::error::{Error, Result};
-use crate::journal::Replayed;
+use crate::journal::{Commit, Replayed};
 use crate::layout::{ROOT, STATE_ERROR, STATE_VALID, field};
 use crate::store::{Room, Store};
 use crate::transaction::Transaction;
@@ -157,7 +157,7 @@ impl<D: BlockDevice> FileSystem<D> {
         self.store.balance()?;
         let mut result = self.attempt(&mut operation);
         let full = matches!(result, Err(Error::NoSpace | Error::NoInodes));
-        if full && !self.store.pending.is_empty() {
+        if full && self.store.has_frees() {
             self.store.write_back()?;
             result = self.attempt(&mut operation);
         }
@@ -201,6 +201,35 @@ impl<D: BlockDevice> FileSystem<D> {
             Some(_) => self.store.commit_log(),
             None => self.store.write_back_to_medium(),
         }
+    }
+
+    /// Begins a commit that is written without the file system, which others use meanwhile: the
+    /// content of files is given to the device, and copied is what goes to the journal. Who asked
+    /// then calls [`Commit::write`], once, and says with
+    /// [`finish_commit`](Self::finish_commit) what became of it. What is changed after this call is
+    /// for the next commit. `None` if there is no journal.
+    ///
+    /// At times the file system cannot go on without knowing the result: it then calls `wait`,
+    /// which is to wait until `write` has returned, and to return the same.
+    ///
+    /// # Errors
+    /// Device errors, also `NoMemory` for the copies: nothing was begun. Where
+    /// [`commit`](Self::commit) does the same it needs no such memory.
+    pub fn begin_commit(
+        &mut self,
+        wait: impl Fn() -> core::result::Result<(), DeviceError> + Send + 'static,
+    ) -> Result<Option<Commit>> {
+        self.store.begin_flight(Box::new(wait))
+    }
+
+    /// Ends a commit that was begun, with the result of [`Commit::write`]. One that failed is part
+    /// of the next, which begins as if this had not been.
+    pub fn finish_commit(
+        &mut self,
+        commit: &Commit,
+        result: core::result::Result<(), DeviceError>,
+    ) {
+        self.store.finish_flight(commit, result);
     }
 
     /// Has the device write the content of files, without waiting until that is on the medium; how

@@ -82,4 +82,4 @@ pub use features::{FeatureClass, FeatureSet};
 pub use file::Place;
 pub use fs::{FileSystem, Options, Stat, Statistics};
 pub use inode::FileKind;
-pub use journal::Replayed;
+pub use journal::{Commit, Replayed};

@@ -10,7 +10,7 @@ use crate::cache::{Cache, Kind};
 use crate::device::{BlockDevice, DeviceError, SECTOR_SIZE};
 use crate::dirindex::Indexes;
 use crate::error::Result;
-use crate::journal::{Copies, Journal};
+use crate::journal::{Copies, Flight, Journal};
 use crate::layout::{Block, Layout};
 use crate::pending::Pending;
 
@@ -59,6 +59,8 @@ pub(crate) struct Store<D> {
     pub(crate) mount_time: i64,
     /// The journal, if there is one and the mount is writable.
     pub(crate) journal: Option<Box<Journal>>,
+    /// The commit that is being written.
+    pub(crate) flight: Option<Flight>,
     /// Blocks whose newest content is in a journal that is not replayed, because the mount is
     /// read-only.
     pub(crate) overlay: Copies,
@@ -95,6 +97,7 @@ impl<D: BlockDevice> Store<D> {
             counted: false,
             mount_time: 0,
             journal: None,
+            flight: None,
             overlay: Copies::new(),
             log_error: false,
             commits: 0,
@@ -102,6 +105,17 @@ impl<D: BlockDevice> Store<D> {
             writes: 0,
             staging: Vec::new(),
         }
+    }
+
+    /// What was freed by the commit that is being written.
+    pub(crate) fn written_frees(&self) -> Option<&Pending> {
+        self.flight.as_ref().map(Flight::frees)
+    }
+
+    /// Whether something that was freed can be used after a write-back.
+    pub(crate) fn has_frees(&self) -> bool {
+        let written = self.written_frees();
+        !self.pending.is_empty() || written.is_some_and(|frees| !frees.is_empty())
     }
 
     /// The most blocks of one request to the device.

@@ -55,7 +55,7 @@ impl<D: BlockDevice> Store<D> {
 
     /// Whether the log, or the cache's share for what is in it, is nearly full.
     fn needs_checkpoint(&self, running: usize) -> bool {
-        let logged = self.cache.dirty_count(Kind::Logged);
+        let logged = self.cache.dirty_count(Kind::Logged) + self.cache.dirty_count(Kind::Writing);
         self.journal.as_ref().is_some_and(|journal| {
             running + logged > self.cache.capacity() / 2
                 || journal.is_short(running, self.layout.block_size)

@@ -4,6 +4,8 @@
 mod faults;
 #[path = "suite/few.rs"]
 mod few;
+#[path = "suite/group.rs"]
+mod group;
 #[path = "suite/hashed.rs"]
 mod hashed;
 #[path = "suite/host.rs"]

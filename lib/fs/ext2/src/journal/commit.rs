@@ -1,12 +1,10 @@
 //! Writing the running transaction to the log.
 
-use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::bytes::{put_u16, put_u32, u16_at, u32_at};
 use crate::cache::Kind;
-use crate::device::{BlockDevice, DeviceError, list};
+use crate::device::{BlockDevice, DeviceError, Group, list, zeroes};
 use crate::error::Result;
 use crate::features::INCOMPAT_RECOVER;
 use crate::journal::format::{self, Tag};
@@ -16,7 +14,7 @@ use crate::store::Store;
 
 /// Collects blocks for consecutive positions of the log, and writes those together that are
 /// neighbours on the device.
-struct Writer<'a, D> {
+pub(super) struct Writer<'a, D> {
     store: &'a mut Store<D>,
     log: &'a Log,
     /// The position of the next block.
@@ -24,6 +22,8 @@ struct Writer<'a, D> {
     /// Where on the device the collected blocks start.
     start: u32,
     collected: Vec<u8>,
+    /// Where what is collected goes instead of to the device.
+    kept: Option<Vec<Group>>,
 }
 
 impl<'a, D: BlockDevice> Writer<'a, D> {
@@ -34,6 +34,7 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
             at,
             start: 0,
             collected: Vec::new(),
+            kept: None,
         }
     }
 
@@ -59,15 +60,48 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         Ok(())
     }
 
-    /// Writes what is collected.
+    /// Writes what is collected, or keeps it.
     fn write(&mut self) -> Result<()> {
-        if !self.collected.is_empty() {
-            let sector = self.store.sector(self.start);
-            self.store.writes += 1;
+        if self.collected.is_empty() {
+            return Ok(());
+        }
+        let sector = self.store.sector(self.start);
+        self.store.writes += 1;
+        let Some(kept) = &mut self.kept else {
             self.store.device.write(sector, &self.collected)?;
             self.collected.clear();
-        }
+            return Ok(());
+        };
+        let data = core::mem::take(&mut self.collected);
+        let extents = list(core::iter::once((sector, data.len())))?;
+        kept.try_reserve(1).map_err(|_| DeviceError::NoMemory)?;
+        kept.push(Group {
+            extents,
+            data,
+            flush: false,
+        });
         Ok(())
+    }
+
+    /// Adds revokes, descriptors and copies.
+    fn add_transaction(&mut self, journal: &Journal, blocks: &[u32]) -> Result<()> {
+        let size = self.store.layout.block_size;
+        let (sequence, uuid) = (journal.sequence, journal.log.superblock.uuid());
+        let revoked = list(journal.revoked.iter().copied())?;
+        for numbers in revoked.chunks(format::revokes_per_block(size)) {
+            self.add(|block, _| format::put_revokes(block, sequence, numbers))?;
+        }
+        for numbers in blocks.chunks(format::tags_per_block(size)) {
+            let tags: Vec<Tag> = numbers.iter().map(|home| self.store.tag(*home)).collect();
+            self.add(|block, _| format::put_tags(block, sequence, &uuid, &tags))?;
+            for home in numbers {
+                self.add(|block, store| {
+                    block.copy_from_slice(store.running(*home));
+                    format::escape(block);
+                })?;
+            }
+        }
+        self.write()
     }
 }
 
@@ -78,6 +112,8 @@ impl<D: BlockDevice> Store<D> {
     /// # Errors
     /// Device errors: nothing is lost in memory, and a later call tries again.
     pub(crate) fn commit_log(&mut self) -> Result<()> {
+        // If it failed, what it was to write is written here.
+        let _ = self.land();
         self.write_kind(Kind::Data)?;
         let Some(mut journal) = self.journal.take() else {
             return Ok(());
@@ -109,7 +145,7 @@ impl<D: BlockDevice> Store<D> {
     }
 
     /// Says on disk that the journal is in use.
-    fn leave_rest_for_log(&mut self) -> Result<()> {
+    pub(super) fn leave_rest_for_log(&mut self) -> Result<()> {
         if !self.at_rest {
             return Ok(());
         }
@@ -132,7 +168,7 @@ impl<D: BlockDevice> Store<D> {
     /// Lets the log start at the next transaction, if the superblock does not say where it starts.
     /// One that says something else must be gone before the log is written, one that says nothing
     /// only before the commit block.
-    fn start_log(&mut self, journal: &mut Journal) -> Result<()> {
+    pub(super) fn start_log(&mut self, journal: &mut Journal) -> Result<()> {
         let before = journal.start;
         if before == Start::Known {
             return Ok(());
@@ -146,7 +182,7 @@ impl<D: BlockDevice> Store<D> {
     }
 
     /// Overwrites the commit block of a transaction that failed.
-    fn erase_torn(&mut self, journal: &mut Journal) -> Result<()> {
+    pub(super) fn erase_torn(&mut self, journal: &mut Journal) -> Result<()> {
         if let Some(at) = journal.torn {
             let mut writer = Writer::new(self, &journal.log, at);
             writer.add(|_, _| ())?;
@@ -159,25 +195,23 @@ impl<D: BlockDevice> Store<D> {
 
     /// Writes revokes, descriptors and copies; returns the position behind them.
     fn write_transaction(&mut self, journal: &Journal, blocks: &[u32]) -> Result<u32> {
-        let size = self.layout.block_size;
-        let (sequence, uuid) = (journal.sequence, journal.log.superblock.uuid());
-        let revoked = list(journal.revoked.iter().copied())?;
         let mut writer = Writer::new(self, &journal.log, journal.head);
-        for numbers in revoked.chunks(format::revokes_per_block(size)) {
-            writer.add(|block, _| format::put_revokes(block, sequence, numbers))?;
-        }
-        for numbers in blocks.chunks(format::tags_per_block(size)) {
-            let tags: Vec<Tag> = numbers.iter().map(|home| writer.store.tag(*home)).collect();
-            writer.add(|block, _| format::put_tags(block, sequence, &uuid, &tags))?;
-            for home in numbers {
-                writer.add(|block, store| {
-                    block.copy_from_slice(store.running(*home));
-                    format::escape(block);
-                })?;
-            }
-        }
-        writer.write()?;
+        writer.add_transaction(journal, blocks)?;
         Ok(writer.at)
+    }
+
+    /// What is to be written for a transaction, without its commit block, whose position is
+    /// returned.
+    pub(super) fn keep_transaction(
+        &mut self,
+        journal: &Journal,
+        blocks: &[u32],
+    ) -> Result<(Vec<Group>, u32)> {
+        let mut writer = Writer::new(self, &journal.log, journal.head);
+        writer.kept = Some(Vec::new());
+        writer.add_transaction(journal, blocks)?;
+        let at = writer.at;
+        Ok((writer.kept.unwrap_or_default(), at))
     }
 
     /// The content of a block of the running transaction.
@@ -194,21 +228,21 @@ impl<D: BlockDevice> Store<D> {
     }
 
     fn write_commit_block(&mut self, journal: &Journal, at: u32) -> Result<()> {
-        let (sequence, now) = (journal.sequence, self.mount_time);
-        let mut block: Box<[u8]> = vec![0; self.layout.block_size].into();
-        format::put_commit(&mut block, sequence, now);
+        let (sector, block) = self.commit_block(journal, at)?;
         self.writes += 1;
-        let sector = self.sector(journal.log.block(at));
         Ok(self.device.write(sector, &block)?)
+    }
+
+    /// The commit block of the next transaction, at position `at`: where it goes, and its content.
+    pub(super) fn commit_block(&self, journal: &Journal, at: u32) -> Result<(u64, Vec<u8>)> {
+        let mut block = zeroes(self.layout.block_size, 0)?;
+        format::put_commit(&mut block, journal.sequence, self.mount_time);
+        Ok((self.sector(journal.log.block(at)), block))
     }
 
     /// Notes that the transaction is committed. `end` is the position of its commit block.
     fn note_commit(&mut self, journal: &mut Journal, blocks: &[u32], end: u32) {
-        let next = journal.log.advance(end, 1);
-        let capacity = journal.log.capacity();
-        journal.used += (next + capacity - journal.head) % capacity;
-        journal.head = next;
-        journal.sequence = journal.sequence.wrapping_add(1);
+        journal.advance(end);
         for block in core::mem::take(&mut journal.revoked) {
             journal.logged.remove(&block);
         }

@@ -12,6 +12,7 @@
 //! | --- | --- | --- | --- |
 //! | clean | none | perhaps an old copy | the content |
 //! | running | its kind | perhaps an old copy | something older |
+//! | written | `Writing` | perhaps the content | something older |
 //! | logged | `Logged` | the content | something older |
 //!
 //! A checkpoint commits first, so no content older than that in the cache is ever needed.
@@ -29,6 +30,12 @@
 //! does not put the copy over what the block holds by then. It cannot be used again before that
 //! transaction is committed, so no transaction both revokes a block and has a copy of it.
 //!
+//! # A commit that others do not wait for
+//! `flight` copies the running transaction, which is then written without the file system. Until it
+//! is known that it was, what it freed stays in use, its blocks are neither written home nor
+//! evicted, and no other commit begins. What it revokes and has copies of counts for the log from
+//! the start: a block that is freed meanwhile is revoked by the next transaction.
+//!
 //! # Failures
 //! A commit that fails leaves the running transaction as it is. If its commit block may have
 //! reached the medium, that block is overwritten before the next commit is begun (`torn`): it will
@@ -36,6 +43,7 @@
 
 mod checkpoint;
 mod commit;
+mod flight;
 mod format;
 mod log;
 mod open;
@@ -43,6 +51,8 @@ mod recovery;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
+pub use flight::Commit;
+pub(crate) use flight::Flight;
 pub(crate) use log::Log;
 pub(crate) use recovery::LogCopy;
 pub use recovery::Replayed;
@@ -93,6 +103,15 @@ impl Journal {
             torn: None,
             log,
         }
+    }
+
+    /// Takes the positions up to `end`, that of a commit block, for the next transaction.
+    fn advance(&mut self, end: u32) {
+        let next = self.log.advance(end, 1);
+        let capacity = self.log.capacity();
+        self.used += (next + capacity - self.head) % capacity;
+        self.head = next;
+        self.sequence = self.sequence.wrapping_add(1);
     }
 
     /// Positions that a transaction of so many copies and revokes takes.

@@ -17,13 +17,18 @@ fn length(of: u64) -> usize {
     1024 * (1 + Random(of).below(24) as usize)
 }
 
+/// The first file that is there, and the one behind the last.
+pub type Files = (u64, u64);
+
 /// Removes the oldest files and makes new ones, in a file system that is nearly full, until the
-/// device dies; how many were made before the last commit, and the first that was there then.
-fn churn(
+/// device dies or `most` files were made. At times `commit` is called with what is there, and
+/// returns what is safe; the last of that is returned.
+pub fn churn(
     fs: &mut Fs<'_>,
     dir: u32,
-    commits: &mut impl FnMut(&mut Fs<'_>) -> Result<(), Error>,
-) -> (u64, u64) {
+    most: u64,
+    commit: &mut impl FnMut(&mut Fs<'_>, Files) -> Result<Files, Error>,
+) -> Files {
     let (mut oldest, mut next, mut safe) = (0, 0, (0, 0));
     let mut step = || -> Result<(), Error> {
         let data = content(next, length(next));
@@ -38,34 +43,39 @@ fn churn(
             oldest += 1;
         }
         if next % 5 == 0 {
-            commits(fs)?;
-            safe = (oldest, next);
+            safe = commit(fs, (oldest, next))?;
         }
-        Ok(())
+        match next < most {
+            true => Ok(()),
+            false => Err(Error::NotFound),
+        }
     };
     while step().is_ok() {}
     safe
 }
 
-/// Every file that is there has its own content, whole if it was committed.
-fn check_files(fs: &mut Fs<'_>, dir: u32, safe: (u64, u64)) {
-    for (name, ino) in list(fs, dir).unwrap() {
+/// Every file that is there has its own content, and whole if it was safe; and there are as many as
+/// then, or later ones.
+pub fn check_files(fs: &mut Fs<'_>, dir: u32, safe: Files) {
+    let all = list(fs, dir).unwrap();
+    let (mut last, least) = (0, safe.1.min(12));
+    assert!(all.len() as u64 >= least, "{} files", all.len());
+    for (name, ino) in all {
         let of: u64 = String::from_utf8(name).unwrap().parse().unwrap();
+        last = last.max(of + 1);
         let data = read_all(fs, ino).unwrap();
         assert!(
             data == content(of, data.len()),
             "file {of} has what is another's"
         );
         let whole = data.len() == length(of) || data.is_empty();
-        assert!(
-            whole || of >= safe.1 || of < safe.0 + 20,
-            "file {of} is short"
-        );
+        assert!(whole || of >= safe.1, "file {of} is short");
     }
+    assert!(last >= safe.1, "{last} of {} files", safe.1);
 }
 
 /// Blocks that are free for the work.
-const FREE: usize = 240;
+const FREE: usize = 330;
 
 /// A small file system in which little is free, and its directory `/dir`.
 pub fn tight() -> (Vec<u8>, u32) {
@@ -91,7 +101,8 @@ fn a_cut_at_every_request_shows_no_block_of_another_file() {
         disk.remember();
         disk.requests_left.set(Some(requests));
         let mut fs = mount(&disk);
-        let safe = churn(&mut fs, dir, &mut |fs| fs.commit());
+        let mut commit = |fs: &mut Fs<'_>, files| fs.commit().map(|()| files);
+        let safe = churn(&mut fs, dir, u64::MAX, &mut commit);
         drop(fs);
         let left = disk.cut(&mut random);
         assert_clean(&host_replay(&left));
