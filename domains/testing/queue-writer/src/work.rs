@@ -164,12 +164,14 @@ impl Work {
         Some((place, request))
     }
 
-    /// Whether something is under way that has to end before this request is begun, and need not.
+    /// Whether something is under way that has to end before this request is begun, and need not:
+    /// behind a barrier it does, but for a read that this would write over. That may be done again
+    /// after a crash.
     fn is_in_the_way(&self, request: &BlockRequest) -> bool {
-        match request.barrier {
-            true => false,
-            false => self.collides(request, self.barrier),
-        }
+        let is_read = |it: &&Asked| matches!(it.request.operation, BlockOperation::Read);
+        let mut reads = self.asked.iter().flatten().filter(is_read);
+        reads.any(|read| collide(&read.request, request))
+            || !request.barrier && self.collides(request, self.barrier)
     }
 
     /// Whether the request collides with one that was submitted after the one called `after`, or

@@ -149,7 +149,14 @@ pub fn run(project: &Project, options: &Options) -> Result<i32> {
         let index = first + tried;
         match one(project, &folder, options, index) {
             Ok(more) => ended += more,
-            Err(why) => findings.push(format!("input {index}: {why:#}")),
+            Err(why) => {
+                let log = folder.join(format!("finding-{index}.log"));
+                // There is none if the machine did not start.
+                let _ = fs::copy(folder.join("kernel.log"), &log);
+                let finding = format!("input {index}: {why:#}; its log: {}", log.display());
+                eprintln!("{finding}");
+                findings.push(finding);
+            }
         }
         tried += 1;
         eprintln!(
