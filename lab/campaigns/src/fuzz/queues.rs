@@ -136,7 +136,8 @@ pub fn attach(machine: &mut Machine, driver: &str, disk: PathBuf) {
 /// # Errors
 /// If the system cannot be built or started.
 pub fn run(project: &Project, options: &Options) -> Result<i32> {
-    let folder = project.out.join("fuzz").join(NAME);
+    // Two drivers may be tried at the same time.
+    let folder = project.out.join("fuzz").join(NAME).join(&options.driver);
     fs::create_dir_all(&folder)?;
     let begin = Instant::now();
     let first = options.only.unwrap_or(options.first);
