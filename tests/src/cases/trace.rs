@@ -91,7 +91,11 @@ fn crash(bench: &Bench<'_>) -> Result<()> {
     let (found, profiles, seen) = files(&folder)?;
     expect_moment(&found, "crash", "virtio-blk")?;
     expect_moment(&found, "restart", "virtio-blk")?;
-    expect_moment(&found, "repeat", "block asks virtio-blk again: Block.")?;
+    expect_moment(
+        &found,
+        "repeat",
+        "block asks virtio-blk again: BlockQueue.submit",
+    )?;
     for sort in [
         "call",
         "thread",
@@ -109,7 +113,8 @@ fn crash(bench: &Bench<'_>) -> Result<()> {
     }
     let has = |part: &str| found.names.iter().any(|name| name.contains(part));
     ensure!(
-        has("Block.read, failed") && has("Block.read, again"),
+        (has("BlockQueue.submit, failed") || has("BlockQueue.completions, failed"))
+            && has("BlockQueue.submit, again"),
         "{:?}",
         found.names
     );
@@ -154,7 +159,7 @@ fn killed(bench: &Bench<'_>) -> Result<()> {
     let output = trace(bench, &words)?;
     let errors = text(&output.stderr);
     ensure!(
-        errors.contains("block -> virtio-blk ") && errors.contains(": Block.read(sector "),
+        errors.contains("block -> virtio-blk ") && errors.contains(": BlockQueue.submit(requests "),
         "no calls are listed: {errors}"
     );
     ensure!(

@@ -82,6 +82,9 @@ struct Builder {
     states: BTreeMap<u32, (u64, DomainState)>,
     /// Names of which an instance has died.
     fallen: Vec<String>,
+    /// Threads that opened a block queue of the next instance, and of which. What such a thread
+    /// submits there first are requests that the one before had.
+    heirs: BTreeMap<u64, u32>,
 }
 
 impl Builder {
@@ -116,6 +119,7 @@ impl Builder {
             places: BTreeMap::new(),
             states: BTreeMap::new(),
             fallen: Vec::new(),
+            heirs: BTreeMap::new(),
         }
     }
 
@@ -247,7 +251,8 @@ impl Builder {
         let callee = self.line.domains.name(event.other);
         self.end_pause(thread, event.time);
         self.known(thread, event.domain);
-        let repeats = self.repeats(thread, &method, event.other);
+        let repeats = self.inherits(thread, &method, event.other)
+            || self.repeats(thread, &method, event.other);
         let open = Open {
             call: self.line.calls.len(),
             failed: Vec::new(),
@@ -271,6 +276,18 @@ impl Builder {
             repeats,
         });
         self.goes_on_in(event, thread, event.other);
+    }
+
+    /// Whether the thread hands on requests of a block queue whose device's driver has died.
+    fn inherits(&mut self, thread: u64, method: &str, callee: u32) -> bool {
+        match method {
+            "Block.open" if self.fallen.contains(&self.line.domains.name(callee)) => {
+                self.heirs.insert(thread, callee);
+                false
+            }
+            "BlockQueue.submit" => self.heirs.remove(&thread) == Some(callee),
+            _ => false,
+        }
     }
 
     /// Whether the thread asks what failed before, in the same call, with another instance of the

@@ -51,6 +51,49 @@ fn crash() -> Recording {
     }
 }
 
+/// The event of a call of this method by thread 7 in `file`.
+fn asked(time: u64, interface: &str, method: &str, callee: u32) -> Event {
+    let found = INTERFACES.iter().find(|(_, name, _)| *name == interface);
+    let (number, _, methods) = found.expect("there is one");
+    let place = methods.iter().position(|name| *name == method);
+    Event {
+        time,
+        kind: CALL,
+        processor: 1,
+        small: place.expect("it has one") as u32,
+        stack: 0x70,
+        domain: 3,
+        other: callee,
+        value: *number,
+        bytes: bytes(""),
+    }
+}
+
+#[test]
+fn who_opens_the_queue_of_the_next_instance_hands_on_what_the_one_before_had() {
+    let mut recording = crash();
+    // Before the death nothing is handed on, and behind it what is submitted first.
+    let more = [
+        (250, "Block", "open", 4),
+        (270, "BlockQueue", "submit", 4),
+        (710, "Block", "open", 5),
+        (730, "BlockQueue", "submit", 5),
+        (750, "BlockQueue", "submit", 5),
+    ];
+    for (time, interface, method, callee) in more {
+        let call = asked(time, interface, method, callee);
+        let mut back = call.clone();
+        (back.kind, back.time, back.small, back.value) = (RETURN, time + 5, 0, time);
+        recording.events.extend([call, back]);
+    }
+    let line = Timeline::of(&recording);
+    let again = |call: &&Call| call.method == "BlockQueue.submit" && call.repeats;
+    let times: Vec<_> = line.calls.iter().filter(again).map(|it| it.from).collect();
+    assert_eq!(times, [730]);
+    let text = "file asks disk again: BlockQueue.submit";
+    assert!(line.marks.iter().any(|mark| mark.text == text));
+}
+
 fn texts(line: &Timeline) -> [String; 3] {
     WRITERS.map(|write| {
         let mut out = Vec::new();
