@@ -11,10 +11,10 @@
 //! is looked for when something is freed, and now and then when a call is refused.
 
 use crate::lists::{LARGEST, Lists, PAGE, RUN, RUN_PAGES, Spare, class_of};
+use crate::sync::Mutex;
 use abi::RpcError;
 use abi::api::api;
 use core::alloc::{GlobalAlloc, Layout};
-use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How long the kernel is not asked to find memory after it found none, in nanoseconds: only for
@@ -24,16 +24,16 @@ const PATIENCE: u64 = 10_000_000;
 /// The allocator of the image.
 #[global_allocator]
 static HEAP: Heap = Heap {
-    held: AtomicBool::new(false),
-    lists: UnsafeCell::new(Lists::EMPTY),
+    lists: Mutex::new(Lists::EMPTY),
     lacking: AtomicBool::new(false),
     refused: AtomicU64::new(0),
     tried: AtomicU64::new(0),
 };
 
 struct Heap {
-    held: AtomicBool,
-    lists: UnsafeCell<Lists>,
+    /// Who waits for it sleeps. Where those who waited gave way again and again, and were many, the
+    /// holder had its turn only when all of them had used as much time as it had.
+    lists: Mutex<Lists>,
     /// Something of the reserve is missing.
     lacking: AtomicBool,
     /// When the kernel last had no memory.
@@ -42,9 +42,6 @@ struct Heap {
     tried: AtomicU64,
 }
 
-// SAFETY: `lists` is used only by who holds `held`.
-unsafe impl Sync for Heap {}
-
 /// The class of a small object, or `None` for one with pages of its own.
 fn class(layout: Layout) -> Option<usize> {
     class_of(layout.size().max(layout.align()))
@@ -52,13 +49,7 @@ fn class(layout: Layout) -> Option<usize> {
 
 impl Heap {
     fn with<R>(&self, work: impl FnOnce(&mut Lists) -> R) -> R {
-        while self.held.swap(true, Ordering::Acquire) {
-            (api().yield_now)();
-        }
-        // SAFETY: we hold the lock.
-        let result = work(unsafe { &mut *self.lists.get() });
-        self.held.store(false, Ordering::Release);
-        result
+        work(&mut self.lists.lock())
     }
 
     /// A small object when the lists have none: from a new run, or from what is left.

@@ -87,6 +87,9 @@ pub struct Lists {
     whole: *mut u8,
 }
 
+// SAFETY: what the pointers lead to belongs to who has the lists, on whatever thread that is.
+unsafe impl Send for Lists {}
+
 impl Lists {
     /// Nothing.
     pub const EMPTY: Lists = Lists {
