@@ -386,16 +386,28 @@ fn hold(
                 _ => BlockOutcome::Memory,
             })?;
     let mut left = u64::from(request.sectors);
+    let header = chain.len();
     for address in addresses.iter().take(pages as usize) {
         let sectors = left.min(SECTORS_OF_PAGE - inside);
-        chain.push(Buffer {
-            address: address + inside * block::SECTOR as u64,
-            length: (sectors * block::SECTOR as u64) as u32,
-            device_writes,
-        });
+        let address = address + inside * block::SECTOR as u64;
+        let length = (sectors * block::SECTOR as u64) as u32;
+        // A device looks at each piece apart, so pages in a row are one.
+        match chain[header..].last_mut() {
+            Some(last) if end_of(last) == address => last.length += length,
+            _ => chain.push(Buffer {
+                address,
+                length,
+                device_writes,
+            }),
+        }
         left -= sectors;
         inside = 0;
     }
     state.addresses = Some(addresses);
     Ok((window, hold))
+}
+
+/// The address behind a piece.
+fn end_of(piece: &Buffer) -> u64 {
+    piece.address + u64::from(piece.length)
 }
