@@ -144,7 +144,7 @@ fn in_a_process(bench: &Bench<'_>) -> Result<()> {
     ensure!(output.status.success(), "{:?} {errors}", output.status);
     let all = fs::read_to_string(&file)?;
     let spins = |stack: &str| {
-        let places = ["prober: ", "forwarder: ", "victim: victim::Rogue::harm"];
+        let places = ["prober: ", "forwarder: ", "victim: victim::misdeeds::harm"];
         let places = places.map(|name| stack.find(name));
         places.iter().all(Option::is_some) && places.is_sorted()
     };

@@ -11,23 +11,24 @@ extern crate alloc;
 
 mod beats;
 mod deadlines;
+mod misdeeds;
 mod monkeys;
+mod objects;
 mod spaces;
 mod users;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
-use domain_rt::{log, memory, thread, time};
+use domain_rt::{memory, thread, time};
 use interfaces::{
     AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaDirection, DmaMemory, DmaWindow,
     Events, Fired, Handle, HardwareError, Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest,
     NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, SpaceError, Subject,
-    Timer, TimerError, Tracer, UserBuf, VmoFill, VmoOwner, VmoRights, VmoView, WaitWord,
+    Timer, TimerError, Tracer, UserBuf, VmoOwner, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -45,7 +46,7 @@ pub fn start(
             Err(RpcError::from_number(u64::from(*number)).unwrap_or(RpcError::Refused))
         }
         b"overflow" => {
-            black_box(recurse(0, &[1; 64]));
+            black_box(misdeeds::recurse(0, &[1; 64]));
             Err(RpcError::Refused)
         }
         b"reserve" => {
@@ -57,7 +58,7 @@ pub fn start(
             let Ok(Ok(levels)) = levels else {
                 return Err(RpcError::Refused);
             };
-            black_box(sink(levels));
+            black_box(misdeeds::sink(levels));
             rogue(next)
         }
         _ => rogue(next),
@@ -70,28 +71,6 @@ fn rogue(next: Option<Handle<dyn Subject>>) -> RpcResult<Handle<dyn Subject>> {
         next: Mutex::new(next.map(Arc::new)),
         child: false,
     })
-}
-
-/// Bytes of a page.
-const PAGE: u64 = 4096;
-
-/// What a page of a memory object begins with that was written to.
-fn canary(page: u64) -> [u8; 8] {
-    (page + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
-}
-
-const READ_WRITE: VmoRights = VmoRights {
-    read: true,
-    write: true,
-    map: false,
-    execute: false,
-};
-
-fn rpc(error: MemoryError) -> RpcError {
-    match error {
-        MemoryError::Rpc(error) => error,
-        _ => RpcError::Refused,
-    }
 }
 
 #[derive(Default)]
@@ -146,235 +125,6 @@ impl Rogue {
     fn next(&self) -> Option<Arc<Handle<dyn Subject>>> {
         self.next.lock().clone()
     }
-
-    fn harm(&self, how: Misdeed) -> RpcResult<u64> {
-        match how {
-            Misdeed::Panic => panic_with_boxes(),
-            Misdeed::OutOfBounds => Ok(u64::from([1u8, 2, 3][black_box(4096)])),
-            Misdeed::DeepRecursion => Ok(recurse(0, &[1; 64])),
-            Misdeed::DeepCalls => recurse_calling(0, &[1; 64]),
-            Misdeed::Spin => loop {
-                self.shared.spun.fetch_add(1, Ordering::Relaxed);
-            },
-            Misdeed::SpinInKernel => loop {
-                black_box(RRef::new(7u64)?);
-            },
-            Misdeed::DivideByZero => Ok(1 / black_box(0)),
-            Misdeed::HoardPrivate => hoard_private(),
-            Misdeed::HoardShared => hoard_shared(),
-            Misdeed::HoardThreads => hoard_threads(),
-            Misdeed::PanicInDrop => {
-                drop(black_box(Grenade));
-                Ok(0)
-            }
-            Misdeed::Block => self.block(),
-            Misdeed::PanicLocked => {
-                let _guard = self.shared.lock.lock();
-                panic!("with a lock held")
-            }
-            Misdeed::PanicRich => {
-                let rich: Result<Vec<_>, _> = (0..100_000u64).map(RRef::new).collect();
-                panic!("owning {} objects", rich?.len())
-            }
-            Misdeed::DeepClock => Ok(recurse_clocking(0)),
-            Misdeed::DeepPeers => {
-                let next = self.next().ok_or(RpcError::Refused)?;
-                Ok(recurse_calling_on(0, &next))
-            }
-            Misdeed::SpinInPeers => {
-                let next = self.next().ok_or(RpcError::Refused)?;
-                loop {
-                    black_box((next.offspring()?, next.make_nest(1)?));
-                }
-            }
-            Misdeed::BlockInDrops => {
-                self.shared.drops_block.store(true, Ordering::Relaxed);
-                Ok(0)
-            }
-            Misdeed::SpinInOwnThread => self.wait_for_spinner(),
-            Misdeed::PanicInPanic => panic!("{}", Bomb { forever: false }),
-            Misdeed::PanicForEver => panic!("{}", Bomb { forever: true }),
-            Misdeed::PanicCalledBack => {
-                let next = self.next().ok_or(RpcError::Refused)?;
-                next.pass_on(Misdeed::Panic).map(u64::from)
-            }
-            Misdeed::ForgeOffspring => {
-                self.shared.forges.store(true, Ordering::Relaxed);
-                Ok(0)
-            }
-            Misdeed::ReenterLocked => {
-                let _guard = self.shared.lock.lock();
-                let next = self.next().ok_or(RpcError::Refused)?;
-                next.misbehave(Misdeed::ReenterLocked)
-            }
-            Misdeed::FloodLog => {
-                const LINES: u64 = 3_000;
-                (0..LINES).for_each(|line| log!("flood {line:5} {:80}|", ""));
-                Ok(LINES)
-            }
-            Misdeed::WaitForHeldLock => self.wait_for_holder(),
-            Misdeed::HoardBlindly => hoard_blindly(),
-        }
-    }
-
-    /// Waits for a lock that a looping thread of this domain's own holds.
-    fn wait_for_spinner(&self) -> RpcResult<u64> {
-        let shared = self.shared.clone();
-        thread::spawn("spinner", move || {
-            let _guard = shared.lock.lock();
-            loop {
-                shared.spun.fetch_add(1, Ordering::Relaxed);
-            }
-        })?;
-        while self.shared.spun.load(Ordering::Relaxed) == 0 {
-            thread::yield_now();
-        }
-        drop(self.shared.lock.lock());
-        Ok(0)
-    }
-
-    /// Waits for a lock that a sleeping thread of this domain's own holds, until the caller is
-    /// ended.
-    fn wait_for_holder(&self) -> RpcResult<u64> {
-        let shared = self.shared.clone();
-        thread::spawn("holder", move || {
-            let _guard = shared.held.lock();
-            shared.holds.store(true, Ordering::Relaxed);
-            time::sleep(u64::MAX / 2);
-        })?;
-        while !self.shared.holds.load(Ordering::Relaxed) {
-            thread::yield_now();
-        }
-        let guard = self.shared.held.lock_interruptible();
-        guard.map(|_| 0).ok_or(RpcError::Interrupted)
-    }
-
-    fn block(&self) -> RpcResult<u64> {
-        let mut guard = self.shared.lock.lock();
-        loop {
-            let wait;
-            (guard, wait) = self.shared.bell.wait(guard);
-            if wait == Wait::Interrupted {
-                return Err(RpcError::Interrupted);
-            }
-        }
-    }
-}
-
-/// A text that cannot be written.
-struct Bomb {
-    forever: bool,
-}
-
-#[allow(clippy::recursive_format_impl)] // That is what it is for.
-impl fmt::Display for Bomb {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.forever {
-            true => panic!("{self}"),
-            false => panic!("in the text of a panic"),
-        }
-    }
-}
-
-struct Grenade;
-
-impl Drop for Grenade {
-    fn drop(&mut self) {
-        panic!("in a drop");
-    }
-}
-
-fn panic_with_boxes() -> RpcResult<u64> {
-    let boxes: Vec<Box<u64>> = (0..1000).map(Box::new).collect();
-    panic!("deliberate, with {} boxes", boxes.len())
-}
-
-#[inline(never)]
-#[allow(unconditional_recursion)] // That is what it is for.
-fn recurse(level: u64, above: &[u64; 64]) -> u64 {
-    let mut here = *above;
-    here[(level % 64) as usize] = level;
-    recurse(level + 1, black_box(&here)) + here[(level % 7) as usize]
-}
-
-#[inline(never)]
-fn recurse_calling(level: u64, above: &[u64; 64]) -> RpcResult<u64> {
-    let mut here = *above;
-    here[(level % 64) as usize] = *RRef::new(level)?;
-    Ok(recurse_calling(level + 1, black_box(&here))? + here[(level % 7) as usize])
-}
-
-/// So many small frames, and then a call of the kernel.
-#[inline(never)]
-fn sink(levels: u64) -> u64 {
-    match levels {
-        0 => RRef::new(1).map_or(0, |it: RRef<u64>| *it),
-        _ => black_box(sink(levels - 1)) + 1,
-    }
-}
-
-/// A small frame, so that the kernel's own comes to lie across the end of the stack.
-#[inline(never)]
-#[allow(unconditional_recursion, clippy::only_used_in_recursion)] // That is what it is for.
-fn recurse_clocking(level: u64) -> u64 {
-    let now = black_box(time::now());
-    recurse_clocking(level + 1) ^ now
-}
-
-#[inline(never)]
-#[allow(unconditional_recursion)] // That is what it is for.
-fn recurse_calling_on(level: u64, next: &Handle<dyn Subject>) -> u64 {
-    let made = next.make_nest(level).is_ok();
-    let called = next.null().is_ok();
-    recurse_calling_on(level + 1, next) + u64::from(made) + u64::from(called)
-}
-
-fn hoard_private() -> RpcResult<u64> {
-    let mut hoard: Vec<Vec<u8>> = Vec::new();
-    loop {
-        let mut more = Vec::new();
-        if more.try_reserve_exact(256 * 1024).is_err() {
-            // Nothing left: panic with everything still in hand.
-            panic!("hoarded {} blocks", hoard.len());
-        }
-        more.push(1);
-        hoard.push(more);
-    }
-}
-
-#[inline(never)]
-fn hoard_blindly() -> RpcResult<u64> {
-    let mut hoard = None;
-    loop {
-        hoard = Some(Box::new(Link {
-            next: hoard,
-            _rest: [0; 7],
-        }));
-        black_box(&hoard);
-    }
-}
-
-fn hoard_shared() -> RpcResult<u64> {
-    let mut hoard = Vec::new();
-    loop {
-        match RVec::filled(0u8, 64 * 1024) {
-            Ok(more) => hoard.push(more),
-            Err(error) => {
-                let count = hoard.len();
-                core::mem::forget(hoard);
-                panic!("hoarded {count} runs: {error:?}");
-            }
-        }
-    }
-}
-
-fn hoard_threads() -> RpcResult<u64> {
-    for count in 0.. {
-        if thread::spawn("bomb", || time::sleep(u64::MAX / 2)).is_err() {
-            return Ok(count);
-        }
-    }
-    Ok(0)
 }
 
 impl Subject for Rogue {
@@ -427,7 +177,7 @@ impl Subject for Rogue {
     }
 
     fn misbehave(&self, how: Misdeed) -> RpcResult<u64> {
-        self.harm(how)
+        misdeeds::harm(self, how)
     }
 
     fn pass_on(&self, how: Misdeed) -> RpcResult<bool> {
@@ -472,7 +222,7 @@ impl Subject for Rogue {
 
     fn harm_with(&self, object: &RRef<[u8; 64]>, how: Misdeed) -> RpcResult<u64> {
         black_box(object[0]);
-        self.harm(how)
+        misdeeds::harm(self, how)
     }
 
     fn follow(&self, next: Option<Handle<dyn Subject>>) -> RpcResult<()> {
@@ -596,64 +346,28 @@ impl Subject for Rogue {
         Ok(hold)
     }
 
+    fn begin_load(&self, object: Handle<dyn VmoOwner>, first: u64, count: u64) -> RpcResult<u64> {
+        object.load(first, count).map_err(objects::rpc)
+    }
+
+    fn await_load(&self, object: Handle<dyn VmoView>, page: u64) -> RpcResult<bool> {
+        object.await_load(page, None).map_err(objects::rpc)
+    }
+
     fn fill_object(
         &self,
         objects: Handle<dyn MemoryObjects>,
         pages: u64,
     ) -> RpcResult<(Handle<dyn VmoOwner>, u64)> {
-        let owner = objects.create(pages, VmoFill::Zero).map_err(rpc)?;
-        let view = owner.view(READ_WRITE).map_err(rpc)?;
-        let mut done = 0;
-        while done < pages {
-            let mark = RVec::from_slice(&canary(done))?;
-            match view.write(done * PAGE, &mark) {
-                Ok(_) => done += 1,
-                Err(MemoryError::Rpc(RpcError::NoMemory)) => break,
-                Err(error) => return Err(rpc(error)),
-            }
-        }
-        Ok((owner, done))
-    }
-
-    fn begin_load(&self, object: Handle<dyn VmoOwner>, first: u64, count: u64) -> RpcResult<u64> {
-        object.load(first, count).map_err(rpc)
-    }
-
-    fn await_load(&self, object: Handle<dyn VmoView>, page: u64) -> RpcResult<bool> {
-        object.await_load(page, None).map_err(rpc)
+        objects::fill(&objects, pages)
     }
 
     fn adopt(&self, object: Handle<dyn VmoOwner>) -> RpcResult<bool> {
-        match object.adopt() {
-            Ok(()) => Ok(true),
-            Err(MemoryError::Rpc(RpcError::NoMemory)) => Ok(false),
-            Err(error) => Err(rpc(error)),
-        }
+        objects::adopt(&object)
     }
 
     fn churn(&self, object: Handle<dyn VmoView>, seed: u64) -> RpcResult<u64> {
-        let pages = object.limit()?;
-        let mut random = seed;
-        loop {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let page = (random >> 33) % pages;
-            let (seen, _) = match object.read(page * PAGE, RVec::filled(1, 8)?) {
-                Ok(seen) => seen,
-                Err(MemoryError::Loading | MemoryError::Absent) => continue,
-                Err(error) => return Err(rpc(error)),
-            };
-            // What is read while somebody writes is a mix of both.
-            let mut bytes = seen.iter().zip(canary(page));
-            if !bytes.all(|(seen, right)| *seen == 0 || *seen == right) {
-                return Ok(page);
-            }
-            match object.write(page * PAGE, &RVec::from_slice(&canary(page))?) {
-                Ok(_) | Err(MemoryError::Rpc(RpcError::NoMemory)) => {}
-                Err(error) => return Err(rpc(error)),
-            }
-        }
+        objects::churn(&object, seed)
     }
 
     fn make_space(&self, maker: Handle<dyn AddressSpaces>) -> RpcResult<Handle<dyn AddressSpace>> {
@@ -699,7 +413,7 @@ impl Subject for Rogue {
 
     fn harm_with_user(&self, memory: &UserBuf<'_>, how: Misdeed) -> RpcResult<u64> {
         black_box(memory.read(0, &mut [0]) + memory.write(0, &[1]));
-        self.harm(how)
+        misdeeds::harm(self, how)
     }
 
     fn lend_user(&self, spaces: Handle<dyn AddressSpaces>) -> RpcResult<u64> {

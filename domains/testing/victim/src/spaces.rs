@@ -74,7 +74,7 @@ fn round(
     let pages = [seed % count, (seed + 7) % count, (seed + 64) % count];
     for page in pages {
         is_an_objects(&parent, SHARED + page * PAGE, page)?;
-        put(&parent, SHARED + page * PAGE, super::canary(page))?;
+        put(&parent, SHARED + page * PAGE, crate::objects::canary(page))?;
         is_an_objects(&parent, PRIVATE + page * PAGE, page)?;
         is(&parent, ZEROS + page * PAGE, 0)?;
         put_own(&parent, page, seed)?;
@@ -116,7 +116,7 @@ fn is(space: &Space, at: u64, value: u64) -> Result<(), Broken> {
 /// A page of the object holds what somebody writes to this one, or a mix of that and zeros.
 fn is_an_objects(space: &Space, at: u64, page: u64) -> Result<(), Broken> {
     let seen = get(space, at)?;
-    let mut both = seen.into_iter().zip(super::canary(page));
+    let mut both = seen.into_iter().zip(crate::objects::canary(page));
     match both.all(|(seen, right)| seen == 0 || seen == right) {
         true => Ok(()),
         false => Err(Broken::Wrong(page)),
