@@ -1,8 +1,9 @@
-//! `cargo xtask storms`: the file system crashes again and again under programs that use it, at
-//! times the disk's driver with it, and what they did is compared with what the host makes of it.
+//! `cargo xtask storms`: the file system crashes, or is replaced, again and again under programs
+//! that use it, at times the disk's driver with it, and what they did is compared with what the
+//! host makes of it.
 //!
-//! A storm is one boot in which several crashes come at random moments. Crashes that come when the
-//! program has ended already do not count. The kinds of work:
+//! A storm is one boot in which several such strikes come at random moments. Those that come when
+//! the program has ended already do not count. The kinds of work:
 //! - `copy`: `cp -r` of a tree of 2,000 files;
 //! - `sort`: `sort` of a large file into another;
 //! - `build`: small files made, written, renamed, linked and removed (`lib/testing/workload`).
@@ -19,6 +20,8 @@ use serde_json::json;
 use workload::{Found, History, Random, Tree};
 
 use crate::campaign::{Outcome, Plan, Record};
+use strikes::{Blow, Driver, NOT_UPDATED, Strike, script};
+
 use crate::cuts::guest;
 use crate::cuts::survey::{self, WORK};
 use machine::disk;
@@ -27,10 +30,12 @@ use trefoil_gate::build::{self, Built};
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
 
+pub mod strikes;
+
 /// What to do.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Which crashes.
+    /// Which strikes.
     #[command(flatten)]
     pub plan: Plan,
     /// What works meanwhile
@@ -39,9 +44,24 @@ pub struct Options {
     /// Files in the tree that is copied, of 10 KiB each on average
     #[arg(long, default_value_t = 2000, value_name = "N")]
     pub files: u32,
+    /// What happens to the file system and to the driver
+    #[arg(long, value_enum, default_value = "crash", value_name = "STRIKE")]
+    pub strike: Strike,
+    /// Have the disk behind an NVMe controller
+    #[arg(long)]
+    pub nvme: bool,
     /// Processors of the machine
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
     pub smp: u32,
+}
+
+impl Options {
+    fn driver(&self) -> Driver {
+        match self.nvme {
+            true => Driver::Nvme,
+            false => Driver::Virtio,
+        }
+    }
 }
 
 /// A kind of work.
@@ -55,15 +75,15 @@ pub enum Work {
     Build,
 }
 
-/// Crashes in one boot; [`WITH_DRIVER`] of them with a crash of the driver.
-const CRASHES: usize = 5;
+/// Strikes in one boot; [`WITH_DRIVER`] of them at the driver, too.
+const STRIKES: usize = 5;
 const WITH_DRIVER: usize = 3;
 /// How long a system may take for its work.
 const LIMIT: Duration = Duration::from_secs(300);
 /// What the shell prints when the work is done.
 const DONE: &str = "work done";
-/// What it prints after each crash.
-const CRASHED: &str = "crashed now";
+/// What it prints after each strike.
+const STRUCK: &str = "struck now";
 /// Lines of the file that is sorted.
 const LINES: usize = 60_000;
 /// Operations of the work `build`.
@@ -94,14 +114,14 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
     let plan = &options.plan;
     let mut record = Record::new(project, "storms", plan)?;
     tool::step(format_args!(
-        "{} crashes of the file system under {:?}, seed {}",
-        plan.runs, options.work, plan.seed
+        "{} times {:?} of the file system under {:?}, seed {}",
+        plan.runs, options.strike, options.work, plan.seed
     ));
     let folder = record.scratch.clone();
     let archive = folder.join("archive.cpio");
     fs::write(
         &archive,
-        build::packed(project, patient(project)?.as_bytes())?,
+        build::packed(project, patient(project, options.driver())?.as_bytes())?,
     )?;
     let scene = Scene {
         built: &Built {
@@ -112,7 +132,7 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
         folder: &folder,
     };
     let mut next = plan.first;
-    let mut storm = plan.first / CRASHES as u64;
+    let mut storm = plan.first / STRIKES as u64;
     while next < plan.numbers().end && !record.is_late() {
         let (kind, _) = KINDS[(storm % KINDS.len() as u64) as usize];
         let image = folder.join("image");
@@ -133,17 +153,11 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
     Ok(record)
 }
 
-/// The default manifest with as many restarts as it takes.
-fn patient(project: &Project) -> Result<String> {
-    let mut text = fs::read_to_string(project.root.join("images/default.toml"))?;
-    for domain in ["ext2", "virtio-blk"] {
-        let header = format!("[domain.{domain}]\n");
-        let start = text.find(&header).context("a domain is missing")?;
-        const LIMITS: &str = "limits = { ";
-        let limits = text[start..].find(LIMITS).context("it has no limits")?;
-        text.insert_str(start + limits + LIMITS.len(), "restarts = 100000, ");
-    }
-    Ok(text)
+/// The default manifest with the driver, and as many restarts as it takes.
+fn patient(project: &Project, driver: Driver) -> Result<String> {
+    driver.patient(fs::read_to_string(
+        project.root.join("images/default.toml"),
+    )?)
 }
 
 /// What a storm needs.
@@ -153,26 +167,29 @@ struct Scene<'a> {
     folder: &'a Path,
 }
 
-/// A crash: how many milliseconds after the last one, and whether the driver crashes with it.
-type Crash = (u64, bool);
-
 impl Scene<'_> {
-    /// One boot. The crashes that came while the work was under way, and whether everything was
+    /// One boot. The strikes that came while the work was under way, and whether everything was
     /// right then.
-    fn storm(&self, number: u64, image: &Path) -> Result<(Vec<Crash>, Outcome)> {
+    fn storm(&self, number: u64, image: &Path) -> Result<(Vec<Blow>, Outcome)> {
         let mut random = Random::new(self.options.plan.seed, number);
-        let crashes = self.crashes(&mut random);
+        let blows = self.blows(&mut random);
         let seed = random.below(1 << 40);
         let expected = self.prepare(number, seed, image)?;
         let line = format!(
             "{{ {} && echo {DONE}; }} & {} wait; sync",
             self.line(seed),
-            script(&crashes, &mut random)
+            script(
+                self.options.strike,
+                self.options.driver(),
+                &blows,
+                &mut random,
+                STRUCK
+            )
         );
         let (printed, ended) = self.boot(image, &line)?;
         // Two programs print, so a line of one may stand within one of the other.
         let before = printed.split(DONE).next().unwrap_or_default();
-        let count = before.matches(CRASHED).count();
+        let count = before.matches(STRUCK).count();
         let result = match (printed.contains(DONE), &ended) {
             (true, Ok(())) => Ok(()),
             (_, Err(text)) => Err(anyhow::anyhow!("{text}")),
@@ -181,28 +198,24 @@ impl Scene<'_> {
         let result = result.and_then(|()| self.check(image, &expected));
         let result = result.and_then(|()| clean(image));
         let outcome = result.map_err(|error| format!("storm {number}, {line}: {error:#}"));
-        // A storm that went wrong counts, whenever its crashes came.
-        let count = if outcome.is_err() {
-            crashes.len()
-        } else {
-            count
-        };
-        let hits = crashes[..count.min(crashes.len())].to_vec();
+        // A storm that went wrong counts, whenever its strikes came.
+        let count = if outcome.is_err() { blows.len() } else { count };
+        let hits = blows[..count.min(blows.len())].to_vec();
         Ok((hits, outcome))
     }
 
-    fn crashes(&self, random: &mut Random) -> Vec<Crash> {
+    fn blows(&self, random: &mut Random) -> Vec<Blow> {
         // About as long as the work takes, all together.
         let longest = match self.options.work {
             Work::Copy => 100 + u64::from(self.options.files) / 2,
             Work::Sort | Work::Build => 400,
         };
-        let first = random.below(CRASHES as u64) as usize;
-        let crash = |number: usize| {
-            let with_driver = (number + first) % CRASHES < WITH_DRIVER;
+        let first = random.below(STRIKES as u64) as usize;
+        let blow = |number: usize| {
+            let with_driver = (number + first) % STRIKES < WITH_DRIVER;
             (10 + random.below(longest), with_driver)
         };
-        (0..CRASHES).map(crash).collect()
+        (0..STRIKES).map(blow).collect()
     }
 
     fn line(&self, seed: u64) -> String {
@@ -253,7 +266,11 @@ impl Scene<'_> {
     /// Has the system run the line; what it printed, and what was wrong with how it ended.
     fn boot(&self, image: &Path, line: &str) -> Result<(String, Outcome)> {
         let mut machine = guest::machine(self.built, self.folder, line);
-        machine.disk = Some(image.to_path_buf());
+        let disk = match self.options.driver() {
+            Driver::Virtio => &mut machine.disk,
+            Driver::Nvme => &mut machine.nvme,
+        };
+        *disk = Some(image.to_path_buf());
         machine.processors = self.options.smp;
         let mut guest = machine.start()?;
         guest.close_input();
@@ -271,10 +288,18 @@ impl Scene<'_> {
         let lines: Vec<_> = log.lines().collect();
         let log_end = lines[lines.len().saturating_sub(12)..].join("\n") + "\n" + &stacks;
         let outcome = match ended {
-            Some(Ended::Status(0)) if errors.is_empty() && !log.contains("are lost") => Ok(()),
+            Some(Ended::Status(0)) if errors.is_empty() && self.is_as_meant(&printed, &log) => {
+                Ok(())
+            }
             ended => Err(format!("{ended:?}; {errors}{printed}log:\n{log_end}")),
         };
         Ok((printed, outcome))
+    }
+
+    /// Whether nothing was lost and, where domains are replaced, each was and none crashed.
+    fn is_as_meant(&self, printed: &str, log: &str) -> bool {
+        let replaced = !printed.contains(NOT_UPDATED) && !log.contains("crashed in");
+        !log.contains("are lost") && (self.options.strike == Strike::Crash || replaced)
     }
 
     fn check(&self, image: &Path, expected: &Expected) -> Result<()> {
@@ -304,24 +329,6 @@ enum Expected {
     Tree(&'static str, Tree),
     /// The last moment of this work.
     Work(Box<History>),
-}
-
-/// Shell commands that have a domain crash, or killed, by the program `how`. Where it has just
-/// crashed and is not there, they wait for the next instance.
-pub fn strike(how: &str, domain: &str) -> String {
-    format!("until {how} {domain} 2> /dev/null; do sleep 0.01; done; ")
-}
-
-/// The pauses and crashes as the shell does them.
-fn script(crashes: &[Crash], random: &mut Random) -> String {
-    let one = |(pause, with_driver): &Crash| {
-        let how = ["crash", "kill-domain"][random.below(2) as usize];
-        let driver = with_driver.then(|| strike("crash", "virtio-blk"));
-        let (file_system, driver) = (strike(how, "ext2"), driver.unwrap_or_default());
-        let seconds = *pause as f64 / 1000.0;
-        format!("sleep {seconds:.3}; {file_system}{driver}echo {CRASHED}; ")
-    };
-    crashes.iter().map(one).collect()
 }
 
 /// Fills a folder with `count` files, 10 KiB each on average.

@@ -8,6 +8,7 @@ use anyhow::{Result, bail, ensure};
 use lab::campaign::Plan;
 use lab::cuts::guest::{self, Job};
 use lab::cuts::{self, Examiner, How, Options, survey};
+use lab::storms::strikes::Strike;
 use lab::storms::{self, Work};
 use machine::disk;
 use workload::History;
@@ -109,6 +110,8 @@ fn storms(bench: &Bench<'_>, work: Work) -> Result<()> {
         plan: plan(bench, RUNS),
         work,
         files: 400,
+        strike: Strike::Crash,
+        nvme: false,
         smp: 1,
     };
     let record = storms::campaign(&bench.site.project, &bench.site.built, &options)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use lab::storms;
+use lab::storms::strikes;
 use machine::disk;
 use machine::qemu::Machine;
 use trefoil_gate::tool;
@@ -81,12 +81,12 @@ fn crashes(seed: u64, count: u32, with_driver: bool) -> String {
     let mut line = String::new();
     for _ in 0..count {
         line += &format!("sleep 0.{:02}; ", 2 + random.below(35));
-        line += &storms::strike(
+        line += &strikes::strike(
             ["crash", "crash", "kill-domain"][random.below(3) as usize],
             "ext2",
         );
         if with_driver && random.below(2) == 0 {
-            line += &storms::strike("crash", "virtio-blk");
+            line += &strikes::strike("crash", "virtio-blk");
         }
     }
     line
