@@ -9,12 +9,14 @@
 //! - [`second`]: which failed tests are tried again;
 //! - [`tables`]: symbols for the system's own disk;
 //! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU;
+//! - [`manifests`]: changes of the default manifest;
 //! - [`nvme`]: the system with its disk behind an NVMe controller.
 
 pub mod disk;
 pub mod dumps;
 pub mod guest;
 pub mod log;
+pub mod manifests;
 pub mod nbd;
 pub mod nvme;
 pub mod preflight;

@@ -1,6 +1,7 @@
 //! Parts that crash or are killed under a running system, and what the rest of it notices.
 
 use anyhow::{Context, Result, bail, ensure};
+use machine::manifests;
 use machine::session::Session;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -48,24 +49,8 @@ pub(super) const MANY_RESTARTS: &str = "restarts = 100000";
 
 /// The default manifest, with these limits for some of its domains.
 pub(super) fn with_limits(bench: &Bench<'_>, domains: &[&str], limits: &str) -> Result<String> {
-    let mut text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
-    for domain in domains {
-        let header = format!("[domain.{domain}]\n");
-        ensure!(text.contains(&header), "the manifest has no {header:?}");
-        let start = text.find(&header).context("it is there")? + header.len();
-        let end = text[start..]
-            .find("\n\n")
-            .map_or(text.len(), |at| start + at);
-        // Beside those that it has.
-        let own = text[start..end]
-            .find("limits = { ")
-            .map(|at| start + at + "limits = { ".len());
-        match own {
-            Some(at) => text.insert_str(at, &format!("{limits}, ")),
-            None => text.insert_str(start, &format!("limits = {{ {limits} }}\n")),
-        }
-    }
-    Ok(text)
+    let text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    manifests::with_limits(&text, domains, limits)
 }
 
 /// The cell in column `title` of the row of `domain` in what `domains -q` prints.

@@ -16,6 +16,7 @@ use super::figure::{Figure, min_and_median};
 use super::files::image;
 use crate::plot::{self, Curve};
 use machine::disk;
+use machine::manifests;
 use machine::qemu::Machine;
 use machine::qemu::exec_word;
 use machine::session::Session;
@@ -110,22 +111,13 @@ pub fn crashes(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
 /// The manifest with room for crashes, next to no page cache, and the program's right to make
 /// crashes.
 fn with_crashes(text: &str) -> Result<String> {
-    let changes = [
-        (
-            "[domain.virtio-blk]\n",
-            "[domain.virtio-blk]\nlimits = { restarts = 100000, window_s = 10 }\n",
-        ),
-        ("cache=40%", "cache=1M"),
-    ];
-    let mut text = text.to_string();
-    for (old, new) in changes {
-        ensure!(
-            text.contains(old),
-            "the default manifest has no `{}`",
-            old.trim()
-        );
-        text = text.replacen(old, new, 1);
-    }
+    const CACHE: &str = "cache=40%";
+    ensure!(
+        text.contains(CACHE),
+        "the default manifest has no `{CACHE}`"
+    );
+    let text = text.replacen(CACHE, "cache=1M", 1);
+    let text = manifests::with_limits(&text, &["virtio-blk"], "restarts = 100000, window_s = 10")?;
     Ok(text + "\n[program.filebench]\nservices = [\"monitor\", \"control\"]\n")
 }
 

@@ -1,7 +1,7 @@
 //! What strikes the domains in a storm, and the shell commands that do it.
 
-use anyhow::{Context, Result};
-use machine::nvme;
+use anyhow::Result;
+use machine::{manifests, nvme};
 use workload::Random;
 
 /// What happens to a domain.
@@ -47,21 +47,8 @@ impl Driver {
     /// # Errors
     /// If a domain is missing in it.
     pub fn patient(self, text: String) -> Result<String> {
-        let mut text = self.in_manifest(text)?;
-        for domain in ["ext2", self.name()] {
-            let header = format!("[domain.{domain}]\n");
-            let start = text.find(&header).context("a domain is missing")? + header.len();
-            let section = &text[start..];
-            let section = &section[..section.find("\n[").unwrap_or(section.len())];
-            const LIMITS: &str = "limits = { ";
-            match section.find(LIMITS) {
-                Some(limits) => {
-                    text.insert_str(start + limits + LIMITS.len(), "restarts = 100000, ");
-                }
-                None => text.insert_str(start, "limits = { restarts = 100000 }\n"),
-            }
-        }
-        Ok(text)
+        let text = self.in_manifest(text)?;
+        manifests::with_limits(&text, &["ext2", self.name()], "restarts = 100000")
     }
 }
 

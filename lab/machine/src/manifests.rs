@@ -1,0 +1,52 @@
+//! Changes of the default manifest.
+
+use anyhow::{Result, ensure};
+
+/// The header of a domain's section.
+fn header(domain: &str) -> String {
+    format!("[domain.{domain}]\n")
+}
+
+/// The manifest `text` with these limits for each of `domains`, beside those that they have.
+///
+/// # Errors
+/// If it has no such domain.
+pub fn with_limits(text: &str, domains: &[&str], limits: &str) -> Result<String> {
+    let mut text = text.to_string();
+    for domain in domains {
+        let header = header(domain);
+        ensure!(text.contains(&header), "the manifest has no {header:?}");
+        let start = text.find(&header).map_or(0, |at| at + header.len());
+        let end = text[start..]
+            .find("\n[")
+            .map_or(text.len(), |at| start + at);
+        const OWN: &str = "limits = { ";
+        match text[start..end].find(OWN) {
+            Some(at) => text.insert_str(start + at + OWN.len(), &format!("{limits}, ")),
+            None => text.insert_str(start, &format!("limits = {{ {limits} }}\n")),
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "[domain.one]\ngrants = {\n    a = \"b\",\n}\n\n\
+        [domain.two]\ngrants = { c = \"d\" }\nlimits = { weight = 7 }\n\n[domain.three]\n";
+
+    #[test]
+    fn limits_come_beside_those_that_are_there() {
+        let text = with_limits(TEXT, &["one", "two", "three"], "restarts = 9").expect("all there");
+        assert!(text.contains("[domain.one]\nlimits = { restarts = 9 }\ngrants"));
+        assert!(text.contains("\nlimits = { restarts = 9, weight = 7 }\n"));
+        assert!(text.ends_with("[domain.three]\nlimits = { restarts = 9 }\n"));
+        assert_eq!(text.matches("limits").count(), 3);
+    }
+
+    #[test]
+    fn a_domain_that_is_not_there_is_an_error() {
+        assert!(with_limits(TEXT, &["one", "four"], "restarts = 9").is_err());
+    }
+}
