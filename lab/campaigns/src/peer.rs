@@ -118,9 +118,15 @@ impl Peer {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn disk_with(&self, program: &[u8], kind: &str, end: &str) -> Result<Vec<u8>> {
+    pub fn disk_with(
+        &self,
+        program: &[u8],
+        option: &str,
+        kind: &str,
+        end: &str,
+    ) -> Result<Vec<u8>> {
         let script = format!(
-            "$bb mkdir /disk && $bb mount -t {kind} /dev/vda /disk && cd /disk && /program\n\
+            "$bb mkdir /disk && $bb mount -t {kind} /dev/vda /disk && cd /disk && /program {option}\n\
              cd /\n$bb umount /disk"
         );
         self.drivers_with(program, "", &script, end)

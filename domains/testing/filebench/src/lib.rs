@@ -1,13 +1,15 @@
 //! `filebench`: does the work of `cargo xtask bench files` (see `lib/testing/filework`) in the
 //! working directory, and prints for each phase how much it did and in how many nanoseconds. With
 //! `-f` it reads or writes one file for some seconds, while it has a domain crash, for `cargo xtask
-//! bench crashes`: see [`flow`].
+//! bench crashes`: see [`flow`]. With `-y` threads write a file each and wait for the disk: see
+//! [`syncing`].
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod flow;
+mod syncing;
 
 use alloc::format;
 use filework::{CHUNK, Mode, System};
@@ -16,8 +18,10 @@ use ulib::{Env, Error, Handle, Process, Program, READ, RpcResult, Stop, println}
 
 const USAGE: &str = "
 usage: filebench
+       filebench -y THREADS
        filebench -f read|write -s SECONDS [-c CRASHES -d DOMAIN [-a]]
-Times reading, writing, making and removing files in the working directory. -f: reads or writes the file
+Times reading, writing, making and removing files in the working directory. -y: so many threads write a file each, and
+wait after each small write until it is on the disk. -f: reads or writes the file
 `sequential` again and again for so many seconds, while DOMAIN crashes so often in each, or with -a in every other.";
 
 /// The entry of the program.
@@ -29,15 +33,16 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "f:s:c:d:a")?;
+    let options = env.options(USAGE, "f:s:c:d:ay:")?;
     let mut system = Trefoil {
         env,
         buffer: None,
         data: RVec::filled(0, CHUNK).map_err(Error::from).map_err(stop)?,
     };
-    match flow::Plan::parse(&options)? {
-        Some(plan) => flow::run(&mut system, &plan)?,
-        None => filework::run(&mut system)?,
+    match (options.value('y'), flow::Plan::parse(&options)?) {
+        (Some(writers), _) => filework::run_synced(&mut system, syncing::parse(writers)?)?,
+        (None, Some(plan)) => flow::run(&mut system, &plan)?,
+        (None, None) => filework::run(&mut system)?,
     }
     Ok(env.status())
 }
@@ -149,6 +154,10 @@ impl System for Trefoil<'_> {
     fn remove(&mut self, path: &str) -> Result<(), Stop> {
         let unlink = |process: &Handle<dyn Process>, path: &RVec<u8>| process.unlink(path);
         self.env.with_path(path.as_bytes(), unlink).map_err(stop)
+    }
+
+    fn write_and_sync(&mut self, writers: u64) -> Result<(), Stop> {
+        syncing::write_and_sync(self.env.process(), writers).map_err(stop)
     }
 
     fn wrong(&self, path: &str, offset: u64) -> Stop {

@@ -12,7 +12,6 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::figure::{Figure, min_and_median};
-use crate::peer::Peer;
 use crate::{peer, plot};
 use machine::disk;
 use machine::qemu::Machine;
@@ -36,6 +35,33 @@ struct Times {
     other: Vec<f64>,
 }
 
+/// One of the works, each on a disk of its own.
+struct Work {
+    /// What the programs are told to do.
+    option: &'static str,
+    /// What mke2fs is told, and what Debian mounts it as.
+    made: &'static [&'static str],
+    kind: &'static str,
+    phases: usize,
+}
+
+const WORKS: [Work; 2] = [
+    Work {
+        option: "",
+        made: &OPTIONS,
+        kind: "ext2",
+        phases: filework::PHASES,
+    },
+    // With a journal: without one every system writes each change to its place before `fsync`
+    // returns.
+    Work {
+        option: "-y",
+        made: &["-b", "4096", "-j"],
+        kind: "ext3",
+        phases: 1,
+    },
+];
+
 /// Measures, and writes a plot.
 ///
 /// # Errors
@@ -44,32 +70,24 @@ pub fn files(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
     let built = build::build(project, None)?;
     let folder = project.out.join("bench-files");
     fs::create_dir_all(&folder)?;
-    let image = image(&folder)?;
-    let mut ours = Machine::new(&built.kernel, &folder);
-    ours.archive = Some(built.archive);
-    ours.words.push(exec_word("/boot/testing/filebench"));
     let debian = peer::debian(project)?;
-    let mut theirs = Machine::new(&debian.kernel, &folder);
-    theirs.archive = Some(peer_archive(project, &debian, &folder)?);
-    theirs.words = vec!["console=ttyS0".into(), "quiet".into(), "panic=-1".into()];
-    let mut order = Vec::new();
-    let mut phases: BTreeMap<String, Times> = BTreeMap::new();
-    for round in 1..=rounds {
-        tool::step(format_args!("working on files, round {round} of {rounds}"));
-        for (phase, time) in measure(&mut ours, &image, &folder)? {
-            if !phases.contains_key(&phase) {
-                order.push(phase.clone());
-            }
-            phases.entry(phase).or_default().own.push(time);
-        }
-        for (phase, time) in measure(&mut theirs, &image, &folder)? {
-            phases.entry(phase).or_default().other.push(time);
-        }
+    let program = peer_program(project)?;
+    let mut figures = Vec::new();
+    for work in &WORKS {
+        let mut ours = Machine::new(&built.kernel, &folder);
+        ours.archive = Some(built.archive.clone());
+        ours.words.push(exec_word(&match work.option {
+            "" => "/boot/testing/filebench".to_string(),
+            option => format!("/boot/testing/filebench {option} {}", filework::WRITERS),
+        }));
+        let mut theirs = Machine::new(&debian.kernel, &folder);
+        let archive = debian.disk_with(&program, work.option, work.kind, END)?;
+        let file = folder.join(format!("peer-{}.cpio", work.kind));
+        fs::write(&file, archive)?;
+        theirs.archive = Some(file);
+        theirs.words = vec!["console=ttyS0".into(), "quiet".into(), "panic=-1".into()];
+        figures.extend(compare(work, &mut ours, &mut theirs, &folder, rounds)?);
     }
-    let figures = order
-        .iter()
-        .filter_map(|phase| Some(figure(phase, phases.get_mut(phase)?)))
-        .collect::<Result<Vec<_>>>()?;
     let bars: Vec<_> = figures
         .iter()
         .map(|figure| (figure.name.clone(), figure.best))
@@ -80,23 +98,59 @@ pub fn files(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
+/// Both systems do one work, in turns.
+fn compare(
+    work: &Work,
+    ours: &mut Machine,
+    theirs: &mut Machine,
+    folder: &Path,
+    rounds: usize,
+) -> Result<Vec<Figure>> {
+    let image = image_with(folder, work.made)?;
+    let mut order = Vec::new();
+    let mut phases: BTreeMap<String, Times> = BTreeMap::new();
+    for round in 1..=rounds {
+        tool::step(format_args!(
+            "working on files of {}, round {round} of {rounds}",
+            work.kind
+        ));
+        for (phase, time) in measure(ours, work, &image, folder)? {
+            if !phases.contains_key(&phase) {
+                order.push(phase.clone());
+            }
+            phases.entry(phase).or_default().own.push(time);
+        }
+        for (phase, time) in measure(theirs, work, &image, folder)? {
+            phases.entry(phase).or_default().other.push(time);
+        }
+    }
+    order
+        .iter()
+        .filter_map(|phase| Some(figure(phase, phases.get_mut(phase)?)))
+        .collect()
+}
+
 /// The image that every run starts from.
 ///
 /// # Errors
 /// If it cannot be made.
 pub(super) fn image(folder: &Path) -> Result<PathBuf> {
+    image_with(folder, &OPTIONS)
+}
+
+fn image_with(folder: &Path, options: &[&str]) -> Result<PathBuf> {
     let (root, image) = (folder.join("root"), folder.join("image.img"));
     fs::create_dir_all(&root)?;
     for name in [filework::SEQUENTIAL, filework::RANDOM] {
         fs::write(root.join(name), filework::content(name))?;
     }
-    disk::make_with(&root, &image, SIZE, &OPTIONS)?;
+    disk::make_with(&root, &image, SIZE, options)?;
     fs::remove_dir_all(root)?;
     Ok(image)
 }
 
-/// The peer's initial disk with the program that does the work.
-fn peer_archive(project: &Project, peer: &Peer, folder: &Path) -> Result<PathBuf> {
+/// The program that does the work on the peer.
+fn peer_program(project: &Project) -> Result<Vec<u8>> {
     let target = project.out.join("cargo-peer");
     let mut command = setup::toolchain()?.cargo(project);
     command.args(["build", "--quiet", "--release", "--package", "linux-files"]);
@@ -104,21 +158,23 @@ fn peer_archive(project: &Project, peer: &Peer, folder: &Path) -> Result<PathBuf
     command.env("CARGO_TARGET_DIR", &target);
     command.env("RUSTFLAGS", "-C target-feature=+crt-static");
     tool::run(&mut command)?;
-    let program = fs::read(target.join(TARGET).join("release/linux-files"))?;
-    let archive = folder.join("peer.cpio");
-    fs::write(&archive, peer.disk_with(&program, "ext2", END)?)?;
-    Ok(archive)
+    Ok(fs::read(target.join(TARGET).join("release/linux-files"))?)
 }
 
 /// Has `machine` do the work on a copy of `image`.
-fn measure(machine: &mut Machine, image: &Path, folder: &Path) -> Result<Vec<(String, f64)>> {
+fn measure(
+    machine: &mut Machine,
+    work: &Work,
+    image: &Path,
+    folder: &Path,
+) -> Result<Vec<(String, f64)>> {
     let copy = folder.join("copy.img");
     fs::copy(image, &copy)?;
     machine.disk = Some(copy.clone());
     let mut session = Session::start(machine, false)?;
     session.end(LIMIT)?;
     let times = parse(&session.screen());
-    if times.len() != filework::PHASES {
+    if times.len() != work.phases {
         bail!("the work was not done\n{}", session.report());
     }
     if let Some(complaints) = disk::complaints(&copy)? {

@@ -4,11 +4,11 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use filework::{CHUNK, Mode, System};
+use filework::{CHUNK, Mode, SMALL, SYNCS, System, WRITERS, synced};
 
 /// The system calls, with a buffer to read into and one to write from.
 struct Linux {
@@ -61,6 +61,18 @@ impl System for Linux {
         fs::remove_file(path)
     }
 
+    fn write_and_sync(&mut self, writers: u64) -> io::Result<()> {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..writers)
+                .map(|writer| scope.spawn(move || append_and_sync(writer)))
+                .collect();
+            let mut joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+            joined.try_for_each(|result| {
+                result.map_err(|_| io::Error::other("a thread has panicked"))?
+            })
+        })
+    }
+
     fn wrong(&self, path: &str, offset: u64) -> io::Error {
         io::Error::other(format!("{path}: wrong content at {offset}"))
     }
@@ -71,11 +83,24 @@ impl System for Linux {
     }
 }
 
+/// The work of one thread.
+fn append_and_sync(writer: u64) -> io::Result<()> {
+    let mut file = File::create(synced(writer))?;
+    for _ in 0..SYNCS {
+        file.write_all(&[writer as u8; SMALL])?;
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
 fn main() -> io::Result<()> {
     let mut linux = Linux {
         start: Instant::now(),
         buffer: vec![0; CHUNK],
         data: vec![0; CHUNK],
     };
-    filework::run(&mut linux)
+    match std::env::args().nth(1).as_deref() {
+        Some("-y") => filework::run_synced(&mut linux, WRITERS),
+        _ => filework::run(&mut linux),
+    }
 }

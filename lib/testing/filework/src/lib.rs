@@ -6,6 +6,9 @@
 //! and the second time everything is, as far as the system caches. What is written or removed
 //! counts as done when the system says that it is on the disk.
 //!
+//! [`run_synced`] is work of another kind, for a disk with a journal: many threads write, and each
+//! wants what it wrote on the disk before it goes on.
+//!
 //! What is read is checked: each [`PAGE`] of the two files begins with [`mark`].
 #![no_std]
 #![forbid(unsafe_code)]
@@ -34,8 +37,12 @@ const PICKS: u64 = 2048;
 const HOT_ROUNDS: u64 = 4;
 /// Files that are made and removed.
 const FILES: u64 = 10_000;
-/// Bytes in each of them.
-const SMALL: usize = 1000;
+/// How many threads write in [`run_synced`] where it is measured.
+pub const WRITERS: u64 = 16;
+/// How often each of them wants on the disk what it wrote.
+pub const SYNCS: u64 = 32;
+/// Bytes in each of the small files, and of what is written before each of [`SYNCS`].
+pub const SMALL: usize = 1000;
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +109,13 @@ pub trait System {
     /// # Errors
     /// The system's.
     fn remove(&mut self, path: &str) -> Result<(), Self::Error>;
+    /// Has so many threads at once make a file each, named by [`synced`], and [`SYNCS`] times write
+    /// [`SMALL`] bytes at its end, the number of the thread in each, and wait until they are on the
+    /// disk.
+    ///
+    /// # Errors
+    /// The first of the system.
+    fn write_and_sync(&mut self, writers: u64) -> Result<(), Self::Error>;
     /// What is to be done about a page whose mark is wrong.
     fn wrong(&self, path: &str, offset: u64) -> Self::Error;
     /// Takes down that `phase` did `amount` (bytes or files) in so many nanoseconds.
@@ -157,6 +171,22 @@ pub fn run<S: System>(system: &mut S) -> Result<(), S::Error> {
     system.make_directory("many")?;
     timed(system, "create", FILES, create)?;
     timed(system, "remove", FILES, remove)
+}
+
+/// Does the work of `writers` threads.
+///
+/// # Errors
+/// The first one of the system.
+pub fn run_synced<S: System>(system: &mut S, writers: u64) -> Result<(), S::Error> {
+    let phase = format!("{writers} threads write and fsync");
+    timed(system, &phase, writers * SYNCS, |system| {
+        system.write_and_sync(writers)
+    })
+}
+
+/// The file of a thread of [`run_synced`].
+pub fn synced(writer: u64) -> String {
+    format!("synced{writer}")
 }
 
 fn timed<S: System>(
@@ -297,6 +327,16 @@ mod tests {
         fn remove(&mut self, path: &str) -> Result<(), String> {
             self.files.remove(path).map(drop).ok_or("gone".into())
         }
+        fn write_and_sync(&mut self, writers: u64) -> Result<(), String> {
+            for writer in 0..writers {
+                let file = self.open(&synced(writer), Mode::Create)?;
+                for n in 0..SYNCS {
+                    self.write(&file, n * SMALL as u64, SMALL, [writer as u8; 8])?;
+                    self.sync()?;
+                }
+            }
+            Ok(())
+        }
         fn wrong(&self, path: &str, offset: u64) -> String {
             format!("{path} {offset}")
         }
@@ -323,6 +363,15 @@ mod tests {
         assert_eq!(model.most_files as u64, FILES + 3);
         assert_eq!(model.files.len(), 3);
         assert_eq!(model.files["new"].len() as u64, LENGTH);
+    }
+
+    #[test]
+    fn threads_that_sync_are_one_phase() {
+        let mut model = Model::default();
+        run_synced(&mut model, 3).expect("a working system");
+        let phase = "3 threads write and fsync".to_string();
+        assert_eq!(model.phases, [(phase, 3 * SYNCS)]);
+        assert_eq!(model.files[&synced(2)].len() as u64, SYNCS * SMALL as u64);
     }
 
     #[test]
