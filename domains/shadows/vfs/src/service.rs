@@ -311,7 +311,7 @@ impl FileSystem for Service {
 
     fn commit(&self) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
-        self.shadow.engine().commit(&*self.shadow)
+        self.shadow.commit()
     }
 
     fn sync(&self) -> Result<(), FsError> {

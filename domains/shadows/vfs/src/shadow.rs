@@ -92,6 +92,23 @@ impl Shadow {
         }
     }
 
+    /// Makes what was acknowledged survive a crash of the file system. Others make changes
+    /// meanwhile, and commits of several callers are under way at once: the file system shares
+    /// them.
+    ///
+    /// # Errors
+    /// The file system's; [`FsError::Down`] if instance after instance dies.
+    pub fn commit(&self) -> Result<(), FsError> {
+        for _ in 0..respawn::ATTEMPTS {
+            let commit = self.engine().begin_commit(self)?;
+            let result = commit.perform();
+            if self.engine().end_commit(&commit, result)? {
+                return Ok(());
+            }
+        }
+        Err(FsError::Down)
+    }
+
     /// The inode of the root directory.
     pub fn root(&self) -> u64 {
         self.root

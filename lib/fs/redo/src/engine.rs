@@ -56,6 +56,23 @@ pub struct Engine<T: Target> {
     orphans: u64,
 }
 
+/// A commit that was begun, see [`Engine::begin_commit`].
+pub struct Commit<T> {
+    fs: T,
+    /// How many changes the log ever had.
+    changes: u64,
+}
+
+impl<T: Target> Commit<T> {
+    /// Does it.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn perform(&self) -> Result<(), T::Error> {
+        self.fs.commit()
+    }
+}
+
 impl<T: Target> Engine<T> {
     /// Changes go to `fs`. When the log would have more than `budget` bytes, everything is brought
     /// to the disk.
@@ -342,6 +359,45 @@ impl<T: Target> Engine<T> {
         let offset = self.consult(host, |fs| fs.facts(real(host, inode)?))?.size;
         let count = self.write_lent(host, inode, offset, data)?;
         Ok((offset, count))
+    }
+
+    /// Begins a commit that is done without the engine, which others use meanwhile:
+    /// [`Commit::perform`], and then [`end_commit`](Self::end_commit) with what came of it.
+    ///
+    /// # Errors
+    /// There is no working instance.
+    pub fn begin_commit<H: Host<Target = T>>(&mut self, host: &H) -> Result<Commit<T>, T::Error> {
+        self.settle(host)?;
+        Ok(Commit {
+            fs: self.fs.clone(),
+            changes: self.log.ever(),
+        })
+    }
+
+    /// Forgets the changes that a commit has made safe. `false`: the instance died, and the commit
+    /// has to be begun again.
+    ///
+    /// # Errors
+    /// The file system's, as it was handed in.
+    pub fn end_commit(
+        &mut self,
+        commit: &Commit<T>,
+        result: Result<(), T::Error>,
+    ) -> Result<bool, T::Error> {
+        let is_this = self.fs.id() == commit.fs.id();
+        match result {
+            // If another instance serves, it was brought up to date with the log as it is.
+            Ok(()) if is_this && self.health == Health::Sound => self.log.forget(commit.changes),
+            Ok(()) => {}
+            Err(error) if is_dead::<T>(&error) => {
+                if is_this {
+                    self.health = Health::Dead;
+                }
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(true)
     }
 
     /// Makes everything survive a crash of the file system, so that nothing has to be remembered.

@@ -55,7 +55,7 @@ pub mod log;
 pub mod recover;
 
 pub use action::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
-pub use engine::{Engine, Host};
+pub use engine::{Commit, Engine, Host};
 pub use front::Front;
 pub use recover::Report;
 

@@ -61,6 +61,8 @@ pub(crate) struct Entry<D, S> {
 /// Changes in their order. The last one may still be under way.
 pub struct Log<D, S> {
     pub(crate) entries: Vec<Entry<D, S>>,
+    /// How many changes were in the log before the first of them.
+    before: u64,
     /// For numbers, the entry that made the inode that has it; by the numbers that were right
     /// before a recovery began.
     born: BTreeMap<u64, usize>,
@@ -85,6 +87,7 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
     pub fn new() -> Self {
         Log {
             entries: Vec::new(),
+            before: 0,
             born: BTreeMap::new(),
             kinds: BTreeMap::new(),
             weight: 0,
@@ -115,7 +118,48 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
 
     /// Everything is on the disk.
     pub fn clear(&mut self) {
-        *self = Self::new();
+        let before = self.ever();
+        *self = Self {
+            before,
+            ..Self::new()
+        };
+    }
+
+    /// How many changes there ever were.
+    pub fn ever(&self) -> u64 {
+        self.before + self.entries.len() as u64
+    }
+
+    /// The first `count` changes that there ever were are on the disk. None may be under way.
+    pub fn forget(&mut self, count: u64) {
+        let count = count.saturating_sub(self.before) as usize;
+        if count >= self.entries.len() {
+            return self.clear();
+        }
+        let (gone, rest) = self.entries.split_at_mut(count);
+        // What they made is from now on something that was there before the log.
+        let earlier = |object: &mut Object| match *object {
+            Object::Born(entry) if entry >= count => *object = Object::Born(entry - count),
+            Object::Born(entry) => {
+                if let Some(made) = gone[entry].made {
+                    *object = Object::Old(made);
+                }
+            }
+            Object::Old(_) => {}
+        };
+        for entry in rest {
+            let objects = entry.on.iter_mut().chain(entry.before.iter_mut().flatten());
+            objects.for_each(earlier);
+        }
+        for entry in self.entries.drain(..count) {
+            self.weight -= entry.action.weight();
+        }
+        self.before += count as u64;
+        self.born.retain(|_, entry| *entry >= count);
+        self.born.values_mut().for_each(|entry| *entry -= count);
+        // Numbers may have gone from one inode to another meanwhile.
+        self.kinds.clear();
+        (0..self.entries.len()).for_each(|entry| self.learn_from(entry));
     }
 
     fn object(&self, number: u64) -> Object {
@@ -151,9 +195,13 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
 
     /// Learns from the last entry, which is done, what inodes are that were there before.
     pub(crate) fn learn(&mut self) {
-        let Some(entry) = self.entries.last() else {
-            return;
-        };
+        if let Some(last) = self.entries.len().checked_sub(1) {
+            self.learn_from(last);
+        }
+    }
+
+    fn learn_from(&mut self, entry: usize) {
+        let entry = &self.entries[entry];
         let [first, second] = entry.before;
         let learned = match &entry.action {
             Action::Write { .. } | Action::Truncate { .. } => {

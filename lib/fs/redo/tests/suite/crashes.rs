@@ -86,6 +86,74 @@ fn many_crashes_in_long_work_are_not_noticed() {
     }
 }
 
+/// Commits begin, are done and end between changes, and crashes come at any time.
+#[test]
+fn commits_beside_changes_forget_no_more_than_they_made_safe() {
+    let mut committed = 0;
+    for seed in 400..700 {
+        let (mut random, mut times) = (Random(seed), Random(seed * 99));
+        let mut pair: Pair = Pair::new(seed, 1 << 20);
+        let crashes = (0..12).map(|_| Crash {
+            calls: times.below(400),
+            done: times.below(2) == 0,
+        });
+        let crashes = crashes.collect();
+        pair.disk(|disk| disk.crashes = crashes);
+        for _ in 0..300 {
+            pair.step(&mut random);
+            if times.below(3) == 0 {
+                pair.go_on_with_commits(times.below(4));
+            }
+        }
+        pair.compare();
+        committed += pair.committed;
+        pair.release_all();
+        assert_eq!(pair.hidden(), 0, "seed {seed}");
+    }
+    assert!(committed > 300, "{committed}");
+}
+
+/// What was changed after a commit began is remembered, also if the same number was something else
+/// before; what was changed before is not.
+#[test]
+fn a_commit_makes_the_log_short() {
+    let mut pair: Pair = Pair::new(1, 1 << 20);
+    let create = |kind| Action::Create {
+        name: b"x".to_vec(),
+        kind,
+        mode: 0o755,
+    };
+    let unlink = Action::Unlink {
+        name: b"x".to_vec(),
+    };
+    let Ok(Outcome::Made(file)) = pair.result_of(create(Kind::File), 2) else {
+        panic!("it can be made");
+    };
+    pair.result_of(unlink, 2).expect("it is a file");
+    // It gets the file's number.
+    let made = pair.result_of(create(Kind::Directory), 2);
+    assert_eq!(made, Ok(Outcome::Made(file)));
+    pair.go_on_with_commits(0);
+    let inside = Action::Create {
+        name: b"y".to_vec(),
+        kind: Kind::File,
+        mode: 0o644,
+    };
+    let weight = pair.engine.weight();
+    assert!(pair.result_of(inside, file).is_ok());
+    pair.go_on_with_commits(0);
+    pair.go_on_with_commits(0);
+    assert_eq!(pair.committed, 1);
+    assert!((1..weight).contains(&pair.engine.weight()));
+    let id = pair.disk(|disk| {
+        (disk.dead, disk.choice) = (true, Choice::Nth(0));
+        disk.id
+    });
+    pair.engine.revive(&pair.site, id).expect("it works");
+    let report = pair.site.reports.borrow()[0];
+    assert_eq!((report.entries, report.refused), (1, 0));
+}
+
 #[test]
 fn a_small_budget_keeps_the_log_short() {
     for seed in 1..60 {

@@ -354,6 +354,9 @@ pub fn run_chosen<const JOURNAL: bool>(steps: &[u64], crashes: &[usize], budget:
     disk.crashes.replace(crashes.to_vec());
     for step in steps {
         pair.step(&mut Random(step | 1));
+        if step >> 60 < 4 {
+            pair.go_on_with_commits((step >> 40) as usize);
+        }
     }
     finish(pair);
 }

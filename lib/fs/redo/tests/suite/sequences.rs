@@ -31,6 +31,9 @@ proptest! {
         pair.disk(|disk| (disk.crashes, disk.choice) = (crashes, choice));
         for step in steps {
             pair.step(&mut Random(step | 1));
+            if step >> 60 < 4 {
+                pair.go_on_with_commits((step >> 40) as usize);
+            }
         }
         pair.compare();
         pair.release_all();

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use redo::engine::translate;
-use redo::{Action, Engine, Front, Host, Kind, Outcome, Report, Target};
+use redo::{Action, Commit, Engine, Front, Host, Kind, Outcome, Report, Target};
 
 use super::{Body, Error, Instance, Model, ROOT, Random, Result, Setting};
 
@@ -60,6 +60,10 @@ pub struct Pair<L: Life = Instance> {
     is_lasting: bool,
     pub sure: Model,
     pub known: Vec<Known>,
+    /// Commits that were begun, and what came of them.
+    commits: Vec<(Commit<L>, Option<Result<()>>)>,
+    /// Commits that ended well.
+    pub committed: u32,
 }
 
 const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"d", b"e"];
@@ -94,6 +98,8 @@ impl<L: Life> Pair<L> {
             is_lasting: false,
             sure,
             known: vec![root],
+            commits: Vec::new(),
+            committed: 0,
         }
     }
 
@@ -175,6 +181,24 @@ impl<L: Life> Pair<L> {
             _ => {}
         }
         self.forget_removed();
+    }
+
+    /// Begins a commit, if there are few, or goes on with one: does it, or ends it.
+    pub fn go_on_with_commits(&mut self, chosen: usize) {
+        let place = chosen % 4;
+        if place >= self.commits.len() && self.commits.len() < 3 {
+            let commit = self.engine.begin_commit(&self.site).unwrap();
+            return self.commits.push((commit, None));
+        }
+        let place = place % self.commits.len();
+        let (commit, result) = &mut self.commits[place];
+        let Some(result) = result.take() else {
+            *result = Some(commit.perform());
+            return;
+        };
+        let done = self.engine.end_commit(commit, result).unwrap();
+        self.committed += u32::from(done);
+        self.commits.remove(place);
     }
 
     fn forget_removed(&mut self) {
