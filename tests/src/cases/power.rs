@@ -2,15 +2,18 @@
 //! cuts` and `storms`.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use lab::campaign::Plan;
 use lab::cuts::guest::{self, Job};
 use lab::cuts::{self, Examiner, How, Options, survey};
 use lab::storms::strikes::Strike;
 use lab::storms::{self, Work};
 use machine::disk;
+use trefoil_gate::tool;
 use workload::History;
 
 use super::{Case, case};
@@ -21,6 +24,7 @@ pub(super) const CASES: &[Case] = &[
     case("power-cuts-with-a-disk-that-lies-are-noticed", lies_noticed),
     case("power-cut-of-a-default-disk", default_disk),
     case("power-sync-of-one-file", one_file),
+    case("power-syncs-at-once-share-commits", shared_commits),
     case("storms-under-a-copy", |bench| storms(bench, Work::Copy)),
     case("storms-under-small-files", |bench| {
         storms(bench, Work::Build)
@@ -126,4 +130,42 @@ fn one_file(bench: &Bench<'_>) -> Result<()> {
     let answer = bench.exec(&disk, line)?.shows("status 1\n")?;
     answer.complains("/none: No such file")?;
     bench.expect_clean(&disk)
+}
+
+/// Four processes of four threads: each makes a file, and 32 times adds to it and waits for the
+/// disk. What they committed is counted by the journal's own number.
+fn shared_commits(bench: &Bench<'_>) -> Result<()> {
+    const WRITERS: u64 = 16;
+    const SYNCS: u64 = 32;
+    let disk = bench.small_disk("32M", &["-j", "-J", "size=1"], |_| Ok(()))?;
+    let line = "for n in $(seq 4); do mkdir /$n; cd /$n; /boot/testing/filebench -y 4 & done; wait; \
+                ls /*/synced* | wc -l";
+    let before = journal_sequence(bench, &disk)?;
+    bench.exec(&disk, line)?.shows("16\n")?.silently()?;
+    bench.expect_clean(&disk)?;
+    let commits = journal_sequence(bench, &disk)? - before;
+    ensure!(
+        (SYNCS..WRITERS * SYNCS / 2).contains(&commits),
+        "{commits} commits"
+    );
+    for file in 0..WRITERS {
+        let (folder, thread) = (file / 4 + 1, file % 4);
+        let content = bench.host_read(&disk, &format!("/{folder}/synced{thread}"))?;
+        ensure!(
+            content == [thread as u8; 1000].repeat(SYNCS as usize),
+            "file {thread} of process {folder} is wrong"
+        );
+    }
+    Ok(())
+}
+
+/// The number of the next transaction of the journal.
+fn journal_sequence(bench: &Bench<'_>, disk: &Path) -> Result<u64> {
+    let mut command = Command::new(tool::need("dumpe2fs", "e2fsprogs")?);
+    let text = tool::output(command.arg("-h").arg(disk).current_dir(&bench.folder))?;
+    let number = text.lines().find_map(|line| {
+        let digits = line.strip_prefix("Journal sequence:")?.trim();
+        u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
+    });
+    number.context("dumpe2fs shows no journal")
 }

@@ -8,10 +8,24 @@
 //! The timer only commits, which with a journal is one write of all changes together. `sync`, and
 //! the timer when nothing changed for [`QUIET`], bring everything to its place and leave the disk
 //! marked as clean.
+//!
+//! # Commits are shared
+//! With a journal a commit is written without the volume's lock, so others go on meanwhile; what
+//! they change is for the next one. Changes are counted. Who wants a commit says up to which one;
+//! if too few are safe and nobody commits, he commits for all that there are, else he waits for who
+//! does ([`Sharing`]). So those who come while one is written share the next. Who fails to commit
+//! tells only his own caller; another of those who wait tries then.
+//!
+//! The order of locks is `state`, `flight`, and `sharing` and `level` only for moments. Who writes
+//! a commit holds `flight` without `state`, and takes `state` again only after he gave `flight`
+//! back: the library may wait for the end of the commit under `state`.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
-use ext2::BlockDevice;
+use ext2::{BlockDevice, DeviceError, Error};
 
 use crate::content::Content;
 use crate::device::Disk;
@@ -38,8 +52,24 @@ pub struct Volume {
     level: Mutex<Level>,
     /// Notified when `level` is raised to `Dirty`.
     changed: Condvar,
+    /// Counts changes. Raised while `state` is locked, and after the change.
+    changes: AtomicU64,
+    sharing: Mutex<Sharing>,
+    /// Notified when a commit has ended.
+    committed: Condvar,
+    /// How the last write of a commit ended. Locked while one is written.
+    flight: Arc<Mutex<Result<(), DeviceError>>>,
     content: Content,
     disk: Disk,
+}
+
+/// Who commits for whom.
+#[derive(Default)]
+struct Sharing {
+    /// How many of the changes are safe.
+    committed: u64,
+    /// Somebody commits.
+    is_busy: bool,
 }
 
 /// Where the changes are.
@@ -82,6 +112,10 @@ impl Volume {
             }),
             level: Mutex::new(Level::Rest),
             changed: Condvar::new(),
+            changes: AtomicU64::new(0),
+            sharing: Mutex::default(),
+            committed: Condvar::new(),
+            flight: Arc::new(Mutex::new(Ok(()))),
             content: Content::new(disk.clone(), cache_bytes, pressure),
             disk,
         }
@@ -107,6 +141,7 @@ impl Volume {
         let result = operation(&mut state.mounted);
         note(&self.content, &result);
         self.content.forget(&state.mounted.take_freed());
+        self.changes.fetch_add(1, Ordering::Relaxed);
         if state.level != Level::Dirty && !state.mounted.is_read_only() {
             state.level = Level::Dirty;
             *self.level.lock() = Level::Dirty;
@@ -178,7 +213,63 @@ impl Volume {
     /// # Errors
     /// Those of the device.
     pub fn commit(&self) -> Result<(), ext2::Error> {
-        self.settle(Level::Committed)
+        // What the caller changed was counted before its operation was done.
+        let wanted = self.changes.load(Ordering::Relaxed);
+        let mut sharing = self.sharing.lock();
+        while sharing.is_busy && sharing.committed < wanted {
+            let wait;
+            (sharing, wait) = self.committed.wait(sharing);
+            if wait == Wait::Interrupted {
+                return Err(Error::Device(DeviceError::Io));
+            }
+        }
+        if sharing.committed >= wanted {
+            return Ok(());
+        }
+        sharing.is_busy = true;
+        drop(sharing);
+        let result = self.commit_for_all();
+        let mut sharing = self.sharing.lock();
+        sharing.is_busy = false;
+        if let Ok(covered) = result {
+            sharing.committed = covered;
+        }
+        drop(sharing);
+        self.committed.notify_all();
+        result.map(|_| ())
+    }
+
+    /// Commits all changes so far, and says how many they are. One thread at a time does it.
+    fn commit_for_all(&self) -> Result<u64, Error> {
+        let mut state = self.state.lock();
+        let covered = self.changes.load(Ordering::Relaxed);
+        if state.level != Level::Dirty {
+            return Ok(covered);
+        }
+        let flight = self.flight.clone();
+        let commit = match state.mounted.begin_commit(move || *flight.lock()) {
+            Ok(Some(commit)) => commit,
+            // Without a journal, or without memory for copies, everybody waits.
+            Ok(None) | Err(Error::Device(DeviceError::NoMemory)) => {
+                drop(state);
+                return self.settle(Level::Committed).map(|()| covered);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut flight = self.flight.lock();
+        drop(state);
+        let result = commit.write(&self.disk);
+        *flight = result;
+        drop(flight);
+
+        let mut state = self.state.lock();
+        state.mounted.finish_commit(&commit, result);
+        result?;
+        if state.level == Level::Dirty && self.changes.load(Ordering::Relaxed) == covered {
+            state.level = Level::Committed;
+            *self.level.lock() = Level::Committed;
+        }
+        Ok(covered)
     }
 
     /// Brings everything to the disk, and marks that as clean.
@@ -208,7 +299,11 @@ impl Volume {
         let mut failing = false;
         loop {
             let goal = self.wait_for_work();
-            match self.settle(goal) {
+            let done = match goal {
+                Level::Rest => self.sync(),
+                _ => self.commit(),
+            };
+            match done {
                 Ok(()) => failing = false,
                 // Said once for a row of failures; the next round tries again.
                 Err(error) if !failing => {
