@@ -5,7 +5,7 @@ use crate::host::{bytes, heap_bytes, host};
 use abi::Handle;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use faults::Ground;
-use services::KernelObjects;
+use services::{KernelEvents, KernelObjects};
 
 static REPORT: AtomicUsize = AtomicUsize::new(0);
 
@@ -22,6 +22,7 @@ pub unsafe extern "C" fn run(plan: usize, len: usize, report: usize) -> u32 {
         free: || (host().memory)(1),
         heap: || heap_bytes() as u64,
         objects: || Handle::new(KernelObjects(POOL)),
+        events: || Handle::new(KernelEvents),
         report: tell,
         stack_extra: 0,
         slack: 0,

@@ -10,7 +10,7 @@ use faults::Ground;
 use framework::kprintln;
 use framework::mem::untyped::POOL;
 use isolation::platform::PAGE;
-use services::KernelObjects;
+use services::{KernelEvents, KernelObjects};
 
 /// How many times slower than a processor QEMU is, roughly.
 const STRETCH: u64 = 20;
@@ -30,6 +30,7 @@ pub fn run() -> ! {
         // It is made of frames.
         heap: || 0,
         objects: || Handle::new(KernelObjects(POOL)),
+        events: || Handle::new(KernelEvents),
         report: |line| kprintln!("fault {line}"),
         stack_extra: 0,
         // The kernel's heap takes frames in runs, and keeps page tables.

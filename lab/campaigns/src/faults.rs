@@ -21,6 +21,7 @@ use object::{Endianness, elf};
 use crate::hosted;
 use crate::ledger::{self, Summary};
 use crate::running::{Running, Said};
+use machine::disk;
 use machine::qemu::Machine;
 use trefoil_gate::project::Project;
 use trefoil_gate::{build, tool};
@@ -37,8 +38,9 @@ pub struct Options {
     /// The number of the first run; with `--runs 1` to do one run again
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub first: u64,
-    /// What is to fail: the driver, the shadow in front of it, files in memory, or who keeps them
-    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep"])]
+    /// What is to fail: the driver, the shadow in front of it, files in memory, who keeps them, or
+    /// a file system on a disk (in QEMU alone)
+    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep", "ext2"])]
     pub domain: String,
     /// Where: a Linux process or QEMU
     #[arg(long, default_value = "hosted", value_parser = ["hosted", "bare"])]
@@ -60,8 +62,12 @@ pub struct Options {
     pub smp: u32,
 }
 
+/// The file system on a disk.
+const EXT2: &str = "ext2";
+/// Where the campaign finds that disk.
+const IMAGE: &str = "faults/ext2.img";
 /// Longest silence of a kernel that is at work.
-const SILENCE: Duration = Duration::from_secs(90);
+const SILENCE: Duration = Duration::from_secs(150);
 /// Kernels that may be lost in one campaign.
 const MOST_LOST: usize = 20;
 
@@ -148,20 +154,32 @@ fn instructions(file: &[u8]) -> Result<Vec<Instruction>> {
     Ok(all)
 }
 
+/// The disk that `ext2` begins with: ext3 with the smallest journal.
+fn image(folder: &Path) -> Result<Vec<u8>> {
+    let (root, image) = (folder.join("root"), folder.join("ext2.img"));
+    fs::create_dir_all(&root)?;
+    disk::make_with(&root, &image, "4M", &["-j", "-J", "size=1"])?;
+    Ok(fs::read(image)?)
+}
+
 /// A kernel that can carry out plans.
 enum Kernel<'a> {
     Hosted(&'a Project, hosted::Built, PathBuf),
-    Bare(&'a Project, build::Built, PathBuf, u32),
+    Bare(&'a Project, build::Built, PathBuf, u32, Vec<u8>),
 }
 
 impl<'a> Kernel<'a> {
     fn build(project: &'a Project, options: &Options, folder: &Path) -> Result<Self> {
         let folder = folder.to_path_buf();
         Ok(match options.platform.as_str() {
+            "hosted" if options.domain == EXT2 => {
+                bail!("{EXT2} fails in QEMU alone: say --platform bare")
+            }
             "hosted" => Kernel::Hosted(project, hosted::build(project)?, folder),
             _ => {
                 let built = build::build_for_tests(project)?;
-                Kernel::Bare(project, built, folder, options.smp)
+                let image = image(&folder)?;
+                Kernel::Bare(project, built, folder, options.smp, image)
             }
         })
     }
@@ -179,9 +197,12 @@ impl<'a> Kernel<'a> {
                 let out = child.stdout.take().context("its output is piped")?;
                 Ok(Running::hosted(child, out, &hosted::core_file(project)))
             }
-            Kernel::Bare(project, built, folder, processors) => {
+            Kernel::Bare(project, built, folder, processors, image) => {
                 let archive = folder.join(format!("plan-{id}.cpio"));
-                fs::write(&archive, build::packed(project, plan.as_bytes())?)?;
+                fs::write(
+                    &archive,
+                    build::packed_with(project, plan.as_bytes(), &[(IMAGE, image)])?,
+                )?;
                 let mut machine = Machine::new(&built.kernel, &folder.join(format!("bare-{id}")));
                 machine.archive = Some(archive);
                 machine.processors = *processors;

@@ -18,7 +18,8 @@ pub struct Entry {
     /// `unnoticed`, `error_returned`, `wrong_result`, `leak`, `hang`, `kernel_fault` or
     /// `not_reached`.
     pub outcome: String,
-    /// From the fault to the first good call, in microseconds.
+    /// From the fault to the first good call, or where that is not known the longest call, in
+    /// microseconds.
     pub latency: Option<f64>,
     /// Free memory afterwards, in bytes.
     pub free: Option<u64>,
@@ -163,8 +164,7 @@ impl Summary {
             *runs += 1;
             *reached += usize::from(entry.reached);
         }
-        text +=
-            "\nkind          runs  reached   first good call after (us): p50      p99       max\n";
+        text += "\nkind          runs  reached                     pause (us): p50      p99       max\n";
         for (kind, (runs, reached)) in kinds {
             let all = self.latencies(Some(kind));
             let _ = writeln!(
@@ -192,7 +192,7 @@ fn picture(times: &[f64]) -> String {
     let (Some(first), Some(last)) = (counts.keys().next(), counts.keys().last()) else {
         return String::new();
     };
-    let mut text = String::from("first good call after, us\n");
+    let mut text = String::from("pause, us\n");
     for step in *first..=*last {
         let count = counts.get(&step).copied().unwrap_or(0);
         let bar = "#".repeat((count * WIDTH).div_ceil(most));

@@ -50,6 +50,7 @@ impl Outcome {
             calls: self.calls,
             errors: self.errors,
             is_wrong: self.wrong.is_some(),
+            longest: self.longest,
             note: self.wrong.or(self.error),
         }
     }

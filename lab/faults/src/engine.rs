@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use interfaces::{Block, MemoryObjects, Respawn};
+use interfaces::{Block, Events, MemoryObjects, Respawn};
 use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared};
@@ -35,6 +35,7 @@ const PATIENCE: u64 = 20_000_000_000;
 const SHADOW_PAGES: usize = 32 + 16;
 
 /// What the campaign needs of the platform.
+#[derive(Clone, Copy)]
 pub struct Ground {
     /// The image with this path in the archive.
     pub image: fn(&str) -> Option<&'static [u8]>,
@@ -44,6 +45,8 @@ pub struct Ground {
     pub heap: fn() -> u64,
     /// Makes memory objects.
     pub objects: fn() -> RpcResult<Handle<dyn MemoryObjects>>,
+    /// Makes events.
+    pub events: fn() -> RpcResult<Handle<dyn Events>>,
     /// Takes one line of JSON.
     pub report: fn(&str),
     /// Bytes that a thread takes besides its stack.
@@ -54,7 +57,8 @@ pub struct Ground {
     pub stretch: u64,
 }
 
-/// Carries out a plan: the first line names what is to fail (`driver`, `shadow`, `ramfs`, `keep`)
+/// Carries out a plan: the first line names what is to fail (`driver`, `shadow`, `ramfs`, `keep`,
+/// `ext2`)
 /// or says `cycles COUNT`; then one fault a line.
 ///
 /// # Errors
@@ -69,7 +73,7 @@ pub fn run(plan: &str, ground: &Ground) -> Result<(), String> {
     let target = match first.trim() {
         "driver" => Target::Driver,
         "shadow" => Target::Shadow,
-        target @ ("ramfs" | "keep") => return crate::files::run(target, lines, ground),
+        target @ ("ramfs" | "keep" | "ext2") => return crate::files::run(target, lines, ground),
         other => return Err(format!("there is no domain {other:?} in the campaign")),
     };
     let mut campaign = Campaign::new(target, ground)?;

@@ -1,39 +1,37 @@
-//! The campaign against files in memory: `ramfs` or `keep` is made to fail under clients that write
-//! files, read them again, and know what must be in them. The real shadow stands in front.
+//! The campaign against file systems: `ext2`, or files in memory (`ramfs`, or `keep`, which keeps
+//! them), is made to fail under clients that write files, read them again, and know what must be in
+//! them. The real shadow stands in front.
 //!
 //! Each run begins with new instances and without files, so that all of it has to be back behind
-//! it. What was acknowledged must be there, whichever of the two has died; the other one lives.
+//! it. What was acknowledged must be there, whichever of them has died; the other one lives. `ext2`
+//! gets its disk with it, as it left it.
 
 use crate::counts::Counts;
 use crate::engine::{Ground, plant, prepare};
 use crate::ledger::{Course, Found, stuck};
+use crate::parts::{Part, Parts, respawn};
 use crate::plan::{Fault, Kind, Random};
+use crate::stages::{Stage, stage};
 use crate::store::pause;
-use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
+use abi::{Handle, RVec, RpcError, Text};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use interfaces::{
-    FileKind, FileSystem, FsError, Gate, Incarnation, MemoryObjects, Respawn, RespawnError,
-};
+use interfaces::{FileKind, FileSystem, FsError};
 use isolation::call::thread::with_root;
 use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
-use isolation::load::loader::{MOST_GRANTS, Prepared, StartError};
+use isolation::load::loader::MOST_GRANTS;
 use isolation::lock::Lock;
-use isolation::platform::{Attributes, WaitResult, platform, wait};
+use isolation::platform::{Attributes, platform};
 use isolation::{Reason, State};
 
 /// Runs without a fault before the first one.
 const WARM_UP: u64 = 20;
-/// Nanoseconds that a run may take, and a dead domain to be cleared away.
-const PATIENCE: u64 = 20_000_000_000;
-/// Budget of a call, in milliseconds on a fast machine.
-const CALL_MS: u32 = 20;
-/// Starts of a domain in a row before it is given up.
-const ATTEMPTS: u32 = 4;
+/// Nanoseconds that a run may take, and memory to come back. A commit has a budget of a minute.
+const PATIENCE: u64 = 100_000_000_000;
 const CLIENTS: usize = 2;
 /// Files of each.
 const FILES: usize = 4;
@@ -41,134 +39,6 @@ const FILES: usize = 4;
 const OPERATIONS: u32 = 24;
 /// Bytes that a file has at most.
 const LONGEST: u64 = 20_000;
-
-type Grants = [Option<AnyHandle>; MOST_GRANTS];
-
-/// A domain that is started again when it is dead.
-struct Part {
-    image: Prepared,
-    name: &'static str,
-    options: &'static str,
-    call_ms: u32,
-    grants: fn(&'static Parts) -> RpcResult<Grants>,
-    /// The instance that serves, and those that did.
-    state: Lock<(Option<Serving>, Vec<Arc<ControlBlock>>)>,
-    /// 1 while somebody starts one; waited for.
-    busy: AtomicU32,
-}
-
-struct Serving {
-    block: Arc<ControlBlock>,
-    service: AnyHandle,
-}
-
-/// What there is to start.
-struct Parts {
-    keep: Part,
-    ramfs: Part,
-    objects: fn() -> RpcResult<Handle<dyn MemoryObjects>>,
-}
-
-/// The right to have one of them started.
-struct Restart(&'static Parts, fn(&'static Parts) -> &'static Part);
-
-impl Respawn for Restart {
-    fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
-        (self.1)(self.0).instance(self.0, failed)
-    }
-
-    /// The campaign updates nothing.
-    fn attach(&self, _gate: Handle<dyn Gate>) -> RpcResult<()> {
-        Ok(())
-    }
-}
-
-impl Part {
-    fn instance(&self, parts: &'static Parts, failed: u32) -> Result<Incarnation, RespawnError> {
-        while self.busy.swap(1, Ordering::Acquire) != 0 {
-            if wait(&self.busy, 1, None) == WaitResult::Interrupted {
-                return Err(RpcError::Interrupted.into());
-            }
-        }
-        let result = self.serve(parts, failed);
-        self.busy.store(0, Ordering::Release);
-        platform().wake(&self.busy, 1);
-        result
-    }
-
-    fn serve(&self, parts: &'static Parts, failed: u32) -> Result<Incarnation, RespawnError> {
-        if let Some((id, service)) = self.serving(failed)? {
-            return Ok(Incarnation { id, service });
-        }
-        self.end_one();
-        let mut last = RespawnError::GaveUp;
-        for _ in 0..ATTEMPTS {
-            match self.start(parts) {
-                Ok(serving) => {
-                    let (id, service) = (serving.block.id, serving.service.duplicate());
-                    self.state.lock().0 = Some(serving);
-                    return Ok(Incarnation {
-                        id,
-                        service: service?,
-                    });
-                }
-                Err(error) => last = RespawnError::CannotStart(Text::new(&format!("{error:?}"))),
-            }
-        }
-        Err(last)
-    }
-
-    fn serving(&self, failed: u32) -> RpcResult<Option<(u32, AnyHandle)>> {
-        let state = self.state.lock();
-        match &state.0 {
-            Some(one) if one.block.id != failed && one.block.is_alive() => {
-                Ok(Some((one.block.id, one.service.duplicate()?)))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn start(&self, parts: &'static Parts) -> Result<Serving, StartError> {
-        let grants = (self.grants)(parts).map_err(StartError::Failed)?;
-        let options = RVec::from_slice(self.options.as_bytes()).map_err(StartError::Failed)?;
-        let limits = Limits {
-            call_ms: self.call_ms,
-            ..Limits::default()
-        };
-        let mut instance = self.image.start(self.name, limits, grants, options)?;
-        let service = instance.offers[0].take();
-        Ok(Serving {
-            block: instance.block,
-            service: service.ok_or(StartError::Failed(RpcError::Refused))?,
-        })
-    }
-
-    fn block(&self) -> Option<Arc<ControlBlock>> {
-        let state = self.state.lock();
-        state.0.as_ref().map(|one| one.block.clone())
-    }
-
-    /// Ends the instance that serves, and waits until it is gone, so that what it paid for is free.
-    fn end_one(&self) {
-        let Some(Serving { block, service }) = self.state.lock().0.take() else {
-            return;
-        };
-        kill(&block, Reason::Exited);
-        drop(service);
-        let deadline = platform().now() + PATIENCE;
-        while block.state() != State::Gone && platform().now() < deadline {
-            pause(50_000);
-        }
-        self.state.lock().1.push(block);
-    }
-
-    /// Ends it; all that were ended since the last time.
-    fn end(&self) -> Vec<Arc<ControlBlock>> {
-        self.end_one();
-        let more = Vec::with_capacity(64);
-        core::mem::replace(&mut self.state.lock().1, more)
-    }
-}
 
 /// What the clients and the campaign share.
 struct Shared {
@@ -236,7 +106,10 @@ impl Client<'_> {
 
     fn count(&mut self, work: impl FnOnce(&mut Self) -> Result<(), FsError>) {
         self.outcome.calls += 1;
-        if let Err(error) = work(self) {
+        let start = platform().now();
+        let result = work(self);
+        self.outcome.longest = self.outcome.longest.max(platform().now() - start);
+        if let Err(error) = result {
             self.outcome.errors += 1;
             let note = Text::new(&format!("{error:?}"));
             self.outcome.note.get_or_insert(note);
@@ -261,10 +134,11 @@ impl Client<'_> {
             self.contents[file] = Some(Vec::new());
             return Ok(());
         }
-        match self.random.below(10) {
+        match self.random.below(11) {
             0 => self.remove(root, file),
             1 => self.cut(root, file),
             2 => self.rename(root, file),
+            10 => self.files.commit(),
             3..5 => self.look(root, file),
             _ => self.write(root, file),
         }
@@ -334,7 +208,7 @@ impl Client<'_> {
     }
 }
 
-/// Carries out the faults in `lines` against `target`, `ramfs` or `keep`.
+/// Carries out the faults in `lines` against `target`, `ext2`, `ramfs` or `keep`.
 ///
 /// # Errors
 /// If it cannot begin or go on.
@@ -366,48 +240,22 @@ struct Campaign<'a> {
     baseline: Option<Counts>,
 }
 
-fn part(
-    ground: &Ground,
-    name: &'static str,
-    options: &'static str,
-    grants: fn(&'static Parts) -> RpcResult<Grants>,
-) -> Result<Part, String> {
-    Ok(Part {
-        image: prepare(ground, &format!("domains/{name}"))?,
-        name,
-        options,
-        call_ms: CALL_MS * ground.stretch.clamp(1, 10) as u32,
-        grants,
-        state: Lock::new((None, Vec::with_capacity(64))),
-        busy: AtomicU32::new(0),
-    })
-}
-
-fn respawn(
-    parts: &'static Parts,
-    which: fn(&'static Parts) -> &'static Part,
-) -> RpcResult<AnyHandle> {
-    Ok(Handle::<dyn Respawn>::new(Restart(parts, which))?.into_any())
-}
-
 impl<'a> Campaign<'a> {
     fn new(target: &str, ground: &'a Ground) -> Result<Self, String> {
         let said = |error: RpcError| format!("{error:?}");
+        let Stage {
+            below,
+            files,
+            shadow,
+        } = stage(target)?;
         let parts = crate::engine::keep(Parts {
-            keep: part(ground, "keep", "keys=100", |_| {
-                Ok([const { None }; MOST_GRANTS])
-            })?,
-            ramfs: part(ground, "ramfs", "size=4M", |parts| {
-                let mut grants = [const { None }; MOST_GRANTS];
-                grants[0] = Some((parts.objects)()?.into_any());
-                grants[1] = Some(respawn(parts, |parts| &parts.keep)?);
-                Ok(grants)
-            })?,
-            objects: ground.objects,
+            below: Part::new(ground, below)?,
+            files: Part::new(ground, files)?,
+            ground: *ground,
         });
         let mut grants = [const { None }; MOST_GRANTS];
-        grants[0] = Some(respawn(parts, |parts| &parts.ramfs).map_err(said)?);
-        let options = RVec::from_slice(b"lasting").map_err(said)?;
+        grants[0] = Some(respawn(parts, |parts| &parts.files).map_err(said)?);
+        let options = RVec::from_slice(shadow.as_bytes()).map_err(said)?;
         let image = prepare(ground, "domains/vfs-shadow")?;
         let mut shadow = image
             .start("shadow", Limits::default(), grants, options)
@@ -446,8 +294,8 @@ impl<'a> Campaign<'a> {
     /// What is to fail.
     fn victim(&self) -> Result<Arc<ControlBlock>, String> {
         let part = match self.name.as_str() {
-            "keep" => &self.parts.keep,
-            _ => &self.parts.ramfs,
+            "keep" => &self.parts.below,
+            _ => &self.parts.files,
         };
         Ok(part.block().ok_or("what is to fail does not run")?)
     }
@@ -473,9 +321,12 @@ impl<'a> Campaign<'a> {
         let _ = self.shared.files.statistics();
         let victim = self.victim()?;
         let clients = self.work(fault, &victim)?;
+        let found = Found::joined(clients);
         // What is planted in code that nobody runs is not reached.
         let reason = victim.reason();
         let reached = !victim.is_alive() && reason != Reason::Exited;
+        // What the shadow would do again takes memory until it is on the disk.
+        let _ = self.shared.files.sync();
         let restarts = self.clear_away(fault)?;
         let after = self.settled(&before);
         let is_back = after.is_back(&before, self.ground.slack);
@@ -490,9 +341,9 @@ impl<'a> Campaign<'a> {
             id: victim.id,
             reason,
             reached,
-            latency: None,
+            latency: reached.then_some(found.longest),
             restarts,
-            found: Found::joined(clients),
+            found,
             before,
             after,
             slack: self.ground.slack,
@@ -531,8 +382,8 @@ impl<'a> Campaign<'a> {
 
     /// Ends both, and waits until nothing of them is left; how many were replaced before.
     fn clear_away(&self, fault: &Fault) -> Result<usize, String> {
-        let mut ended = self.parts.ramfs.end();
-        ended.append(&mut self.parts.keep.end());
+        let mut ended = self.parts.files.end();
+        ended.append(&mut self.parts.below.end());
         match ended.iter().find(|block| block.state() != State::Gone) {
             None => Ok(ended.len().saturating_sub(2)),
             Some(block) => {

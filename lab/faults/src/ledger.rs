@@ -17,6 +17,8 @@ pub struct Found {
     pub errors: u32,
     /// Something was read that was not written.
     pub is_wrong: bool,
+    /// Nanoseconds of the longest call.
+    pub longest: u64,
     /// What is said of that, or else of an error.
     pub note: Option<Text<64>>,
 }
@@ -30,6 +32,7 @@ impl Found {
                 calls: all.calls + one.calls,
                 errors: all.errors + one.errors,
                 is_wrong: all.is_wrong || one.is_wrong,
+                longest: all.longest.max(one.longest),
                 note: all.note.or(one.note),
             })
     }
@@ -49,7 +52,7 @@ pub struct Course<'a> {
     pub reason: Reason,
     /// The fault happened.
     pub reached: bool,
-    /// Nanoseconds until the first good call.
+    /// Nanoseconds until the first good call, or the longest call.
     pub latency: Option<u64>,
     /// Instances that were replaced.
     pub restarts: usize,

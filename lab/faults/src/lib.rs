@@ -12,7 +12,9 @@
 //! - `counts`: what a death must give back;
 //! - `ledger`: the line of a run;
 //! - `engine`: one run after the other;
-//! - `files`: the same for files in memory, `ramfs` and `keep`;
+//! - `files`: the same for file systems, `ext2`, `ramfs` and `keep`;
+//! - `parts`: the domains that those are made of;
+//! - `stages`: which ones, and how they begin;
 //! - `cycles`: crash and restart of one domain, again and again.
 #![cfg_attr(target_os = "none", no_std)]
 
@@ -32,6 +34,10 @@ mod engine;
 mod files;
 #[cfg(target_os = "none")]
 mod ledger;
+#[cfg(target_os = "none")]
+mod parts;
+#[cfg(target_os = "none")]
+mod stages;
 #[cfg(target_os = "none")]
 pub mod store;
 #[cfg(target_os = "none")]

@@ -14,6 +14,9 @@ pub(super) const CASES: &[Case] = &[
     case("faults-in-a-shadow-stay-errors", shadow),
     case("faults-in-files-in-memory-are-not-noticed", files),
     case("faults-in-the-keeper-are-not-noticed", keeper),
+    case("faults-in-a-file-system-are-not-noticed", |bench| {
+        unnoticed(bench, "ext2")
+    }),
     case("faults-can-be-had-again", again),
     case("faults-cycles-cost-no-memory", cycles),
     case("faults-wrong-options-are-refused", refused),
