@@ -2,7 +2,7 @@
 
 use crate::frames::POOL;
 use crate::host::{bytes, heap_bytes, host};
-use abi::Handle;
+use abi::{Handle, RpcError};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use faults::Ground;
 use services::{KernelEvents, KernelObjects};
@@ -23,6 +23,7 @@ pub unsafe extern "C" fn run(plan: usize, len: usize, report: usize) -> u32 {
         heap: || heap_bytes() as u64,
         objects: || Handle::new(KernelObjects(POOL)),
         events: || Handle::new(KernelEvents),
+        hardware: || Err(RpcError::Refused),
         report: tell,
         stack_extra: 0,
         slack: 0,

@@ -31,6 +31,7 @@ pub fn run() -> ! {
         heap: || 0,
         objects: || Handle::new(KernelObjects(POOL)),
         events: || Handle::new(KernelEvents),
+        hardware: || Handle::new(crate::hardware::MachineHardware),
         report: |line| kprintln!("fault {line}"),
         stack_extra: 0,
         // The kernel's heap takes frames in runs, and keeps page tables.

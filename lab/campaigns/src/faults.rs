@@ -39,8 +39,8 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub first: u64,
     /// What is to fail: the driver, the shadow in front of it, files in memory, who keeps them, or
-    /// a file system on a disk (in QEMU alone)
-    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep", "ext2"])]
+    /// in QEMU alone a file system on a disk, or the driver of its disk
+    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep", "ext2", "virtio-blk", "nvme"])]
     pub domain: String,
     /// Where: a Linux process or QEMU
     #[arg(long, default_value = "hosted", value_parser = ["hosted", "bare"])]
@@ -62,8 +62,8 @@ pub struct Options {
     pub smp: u32,
 }
 
-/// The file system on a disk.
-const EXT2: &str = "ext2";
+/// What needs a disk.
+const QEMU_ALONE: [&str; 3] = ["ext2", "virtio-blk", "nvme"];
 /// Where the campaign finds that disk.
 const IMAGE: &str = "faults/ext2.img";
 /// Longest silence of a kernel that is at work.
@@ -165,21 +165,24 @@ fn image(folder: &Path) -> Result<Vec<u8>> {
 /// A kernel that can carry out plans.
 enum Kernel<'a> {
     Hosted(&'a Project, hosted::Built, PathBuf),
-    Bare(&'a Project, build::Built, PathBuf, u32, Vec<u8>),
+    Bare(&'a Project, build::Built, PathBuf, &'a Options, Vec<u8>),
 }
 
 impl<'a> Kernel<'a> {
-    fn build(project: &'a Project, options: &Options, folder: &Path) -> Result<Self> {
+    fn build(project: &'a Project, options: &'a Options, folder: &Path) -> Result<Self> {
         let folder = folder.to_path_buf();
         Ok(match options.platform.as_str() {
-            "hosted" if options.domain == EXT2 => {
-                bail!("{EXT2} fails in QEMU alone: say --platform bare")
+            "hosted" if QEMU_ALONE.contains(&options.domain.as_str()) => {
+                bail!(
+                    "{} fails in QEMU alone: say --platform bare",
+                    options.domain
+                )
             }
             "hosted" => Kernel::Hosted(project, hosted::build(project)?, folder),
             _ => {
                 let built = build::build_for_tests(project)?;
                 let image = image(&folder)?;
-                Kernel::Bare(project, built, folder, options.smp, image)
+                Kernel::Bare(project, built, folder, options, image)
             }
         })
     }
@@ -197,7 +200,7 @@ impl<'a> Kernel<'a> {
                 let out = child.stdout.take().context("its output is piped")?;
                 Ok(Running::hosted(child, out, &hosted::core_file(project)))
             }
-            Kernel::Bare(project, built, folder, processors, image) => {
+            Kernel::Bare(project, built, folder, options, image) => {
                 let archive = folder.join(format!("plan-{id}.cpio"));
                 fs::write(
                     &archive,
@@ -205,7 +208,14 @@ impl<'a> Kernel<'a> {
                 )?;
                 let mut machine = Machine::new(&built.kernel, &folder.join(format!("bare-{id}")));
                 machine.archive = Some(archive);
-                machine.processors = *processors;
+                machine.processors = options.smp;
+                let disk = folder.join(format!("disk-{id}.img"));
+                match options.domain.as_str() {
+                    "virtio-blk" => machine.disk = Some(disk.clone()),
+                    "nvme" => machine.nvme = Some(disk.clone()),
+                    _ => {}
+                }
+                fs::write(disk, image)?;
                 machine.words.extend(["faults".into(), "panic=off".into()]);
                 Running::bare(&machine, "] fault ")
             }

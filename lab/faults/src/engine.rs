@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use interfaces::{Block, Events, MemoryObjects, Respawn};
+use interfaces::{Block, Events, Hardware, MemoryObjects, Respawn};
 use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared};
@@ -47,6 +47,8 @@ pub struct Ground {
     pub objects: fn() -> RpcResult<Handle<dyn MemoryObjects>>,
     /// Makes events.
     pub events: fn() -> RpcResult<Handle<dyn Events>>,
+    /// The devices of the machine, if it has any.
+    pub hardware: fn() -> RpcResult<Handle<dyn Hardware>>,
     /// Takes one line of JSON.
     pub report: fn(&str),
     /// Bytes that a thread takes besides its stack.
@@ -58,7 +60,7 @@ pub struct Ground {
 }
 
 /// Carries out a plan: the first line names what is to fail (`driver`, `shadow`, `ramfs`, `keep`,
-/// `ext2`)
+/// `ext2`, `virtio-blk`, `nvme`)
 /// or says `cycles COUNT`; then one fault a line.
 ///
 /// # Errors
@@ -73,7 +75,9 @@ pub fn run(plan: &str, ground: &Ground) -> Result<(), String> {
     let target = match first.trim() {
         "driver" => Target::Driver,
         "shadow" => Target::Shadow,
-        target @ ("ramfs" | "keep" | "ext2") => return crate::files::run(target, lines, ground),
+        target @ ("ramfs" | "keep" | "ext2" | "virtio-blk" | "nvme") => {
+            return crate::files::run(target, lines, ground);
+        }
         other => return Err(format!("there is no domain {other:?} in the campaign")),
     };
     let mut campaign = Campaign::new(target, ground)?;
@@ -342,10 +346,11 @@ impl<'a> Campaign<'a> {
 pub fn plant(victim: &ControlBlock, fault: &Fault) {
     let code = fault.kind.code(fault.at.length);
     if !code.is_empty() {
-        // SAFETY: the domain is idle: it was started just now, nobody calls it, and its own thread,
-        // if it has one, waits in the kernel (that of `ramfs` for a tenth of a second). The bytes
-        // stay inside one instruction, so nothing but an exception or a loop can come of them. Only
-        // this thread ends domains of the campaign, and it does not now.
+        // SAFETY: the domain is idle: it was started just now, nobody calls it, and its own
+        // threads, if it has any, wait in the kernel (that of `ramfs` for a tenth of a second;
+        // nobody has asked a device for anything for a while, so it has raised no interrupt). The
+        // bytes stay inside one instruction, so nothing but an exception or a loop can come of
+        // them. Only this thread ends domains of the campaign, and it does not now.
         let planted = unsafe { victim.plant(fault.at.place as usize, code) };
         // Who is gone already has no image; then the run shows what a death at the start does.
         let _ = planted;

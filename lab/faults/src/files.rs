@@ -1,10 +1,11 @@
-//! The campaign against file systems: `ext2`, or files in memory (`ramfs`, or `keep`, which keeps
-//! them), is made to fail under clients that write files, read them again, and know what must be in
-//! them. The real shadow stands in front.
+//! The campaign against file systems: `ext2`, the driver of its disk, or files in memory (`ramfs`,
+//! or `keep`, which keeps them), is made to fail under clients that write files, read them again,
+//! and know what must be in them. The real shadows stand in between.
 //!
 //! Each run begins with new instances and without files, so that all of it has to be back behind
 //! it. What was acknowledged must be there, whichever of them has died; the other one lives. `ext2`
-//! gets its disk with it, as it left it.
+//! gets its disk with it, as it left it. Of a device of the machine the driver and all that stands
+//! on it are new in each run.
 
 use crate::counts::Counts;
 use crate::engine::{Ground, plant, prepare};
@@ -32,6 +33,8 @@ use isolation::{Reason, State};
 const WARM_UP: u64 = 20;
 /// Nanoseconds that a run may take, and memory to come back. A commit has a budget of a minute.
 const PATIENCE: u64 = 100_000_000_000;
+/// Nanoseconds in which nobody wants anything before an instruction is replaced.
+const REST: u64 = 10_000_000;
 const CLIENTS: usize = 2;
 /// Files of each.
 const FILES: usize = 4;
@@ -243,18 +246,15 @@ struct Campaign<'a> {
 impl<'a> Campaign<'a> {
     fn new(target: &str, ground: &'a Ground) -> Result<Self, String> {
         let said = |error: RpcError| format!("{error:?}");
-        let Stage {
-            below,
-            files,
-            shadow,
-        } = stage(target)?;
-        let parts = crate::engine::keep(Parts {
-            below: Part::new(ground, below)?,
-            files: Part::new(ground, files)?,
+        let Stage { plans, shadow } = stage(target)?;
+        let files = plans.last().map_or("", |plan| plan.name);
+        let all = plans.into_iter().map(|plan| Part::new(ground, plan));
+        let parts: &'static Parts = crate::engine::keep(Parts {
+            all: all.collect::<Result<_, _>>()?,
             ground: *ground,
         });
         let mut grants = [const { None }; MOST_GRANTS];
-        grants[0] = Some(respawn(parts, |parts| &parts.files).map_err(said)?);
+        grants[0] = Some(respawn(parts, files).map_err(said)?);
         let options = RVec::from_slice(shadow.as_bytes()).map_err(said)?;
         let image = prepare(ground, "domains/vfs-shadow")?;
         let mut shadow = image
@@ -293,15 +293,15 @@ impl<'a> Campaign<'a> {
 
     /// What is to fail.
     fn victim(&self) -> Result<Arc<ControlBlock>, String> {
-        let part = match self.name.as_str() {
-            "keep" => &self.parts.below,
-            _ => &self.parts.files,
-        };
-        Ok(part.block().ok_or("what is to fail does not run")?)
+        let part = self.parts.named(&self.name);
+        let block = part.and_then(Part::block);
+        Ok(block.ok_or("what is to fail does not run")?)
     }
 
     /// Lets the clients work while the victim fails.
     fn work(&self, fault: &Fault, victim: &Arc<ControlBlock>) -> Result<[Found; CLIENTS], String> {
+        // Threads that answer interrupts go to rest.
+        pause(REST);
         plant(victim, fault);
         self.begin(fault.seed);
         if fault.kind == Kind::Kill {
@@ -317,7 +317,7 @@ impl<'a> Campaign<'a> {
     /// One run; its line of the ledger. An error ends the campaign.
     fn one(&mut self, fault: &Fault) -> Result<String, String> {
         let before = self.baseline.unwrap_or_else(|| self.counts());
-        // Both start here. What a call says that meets their end is not of interest.
+        // All start here. What a call says that meets their end is not of interest.
         let _ = self.shared.files.statistics();
         let victim = self.victim()?;
         let clients = self.work(fault, &victim)?;
@@ -380,12 +380,14 @@ impl<'a> Campaign<'a> {
         Counts::settled(self.ground, self.shadow.id, before, slack, patience)
     }
 
-    /// Ends both, and waits until nothing of them is left; how many were replaced before.
+    /// Ends all that does not stay, and waits until nothing of them is left; how many were replaced
+    /// before.
     fn clear_away(&self, fault: &Fault) -> Result<usize, String> {
-        let mut ended = self.parts.files.end();
-        ended.append(&mut self.parts.below.end());
+        let goes = |part: &&Part| !part.plan.stays;
+        let going: Vec<_> = self.parts.all.iter().rev().filter(goes).collect();
+        let ended: Vec<_> = going.iter().flat_map(|part| part.end()).collect();
         match ended.iter().find(|block| block.state() != State::Gone) {
-            None => Ok(ended.len().saturating_sub(2)),
+            None => Ok(ended.len().saturating_sub(going.len())),
             Some(block) => {
                 (self.ground.report)(&stuck(fault, "a dead domain is not cleared away"));
                 Err(format!("run {}: {} does not go", fault.run, block.name()))

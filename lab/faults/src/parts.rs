@@ -36,12 +36,15 @@ pub struct Plan {
     pub grants: fn(&'static Parts) -> RpcResult<Grants>,
     /// What is done with its service before others have it.
     pub ready: fn(&'static Parts, &AnyHandle) -> RpcResult<()>,
+    /// It lives through all runs.
+    pub stays: bool,
 }
 
 /// A domain that is started again when it is dead.
 pub struct Part {
     image: Prepared,
-    plan: Plan,
+    /// How it is started.
+    pub plan: Plan,
     call_ms: u32,
     /// The instance that serves, and those that did.
     state: Lock<(Option<Serving>, Vec<Arc<ControlBlock>>)>,
@@ -56,31 +59,47 @@ struct Serving {
 
 /// What there is to start.
 pub struct Parts {
-    /// What the file system keeps its files in: `keep`, or a disk.
-    pub below: Part,
-    /// The file system.
-    pub files: Part,
+    /// From what all others stand on to the file system.
+    pub all: Vec<Part>,
     /// What the platform has.
     pub ground: Ground,
 }
 
 /// The right to have one of them started.
-struct Restart(&'static Parts, fn(&'static Parts) -> &'static Part);
+struct Restart(&'static Parts, &'static Part);
+
+impl Parts {
+    /// The domain of this name.
+    pub fn named(&'static self, name: &str) -> Option<&'static Part> {
+        self.all.iter().find(|part| part.plan.name == name)
+    }
+
+    /// The service of the instance of a domain that serves now.
+    ///
+    /// # Errors
+    /// It cannot be started, or there is no such domain.
+    pub fn service(&'static self, name: &str) -> RpcResult<AnyHandle> {
+        let part = self.named(name).ok_or(RpcError::Refused)?;
+        match part.instance(self, 0) {
+            Ok(incarnation) => Ok(incarnation.service),
+            Err(RespawnError::Rpc(error)) => Err(error),
+            Err(_) => Err(RpcError::Refused),
+        }
+    }
+}
 
 /// The right to have one of them started, for a domain.
 ///
 /// # Errors
-/// There is no memory for it.
-pub fn respawn(
-    parts: &'static Parts,
-    which: fn(&'static Parts) -> &'static Part,
-) -> RpcResult<AnyHandle> {
-    Ok(Handle::<dyn Respawn>::new(Restart(parts, which))?.into_any())
+/// There is no memory for it, or no such domain.
+pub fn respawn(parts: &'static Parts, name: &str) -> RpcResult<AnyHandle> {
+    let part = parts.named(name).ok_or(RpcError::Refused)?;
+    Ok(Handle::<dyn Respawn>::new(Restart(parts, part))?.into_any())
 }
 
 impl Respawn for Restart {
     fn instance(&self, failed: u32) -> Result<Incarnation, RespawnError> {
-        (self.1)(self.0).instance(self.0, failed)
+        self.1.instance(self.0, failed)
     }
 
     /// The campaign updates nothing.

@@ -5,18 +5,18 @@ use crate::store::pause;
 use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult};
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use interfaces::{
-    Block, BlockCompletion, BlockOperation, BlockOutcome, BlockRequest, VmoFill, VmoRights,
+    Block, BlockCompletion, BlockOperation, BlockOutcome, BlockRequest, PciBus, PciInfo, VmoFill,
+    VmoRights,
 };
 use isolation::load::loader::MOST_GRANTS;
 
 /// A file system behind the shadow.
 pub struct Stage {
-    /// What it keeps its files in.
-    pub below: Plan,
-    /// The file system.
-    pub files: Plan,
+    /// What it is made of, from what all others stand on to the file system.
+    pub plans: Vec<Plan>,
     /// The options of the shadow.
     pub shadow: &'static str,
 }
@@ -33,57 +33,119 @@ const CHUNK: usize = 64 * 1024;
 /// # Errors
 /// There is none.
 pub fn stage(target: &str) -> Result<Stage, String> {
-    match target {
-        "ramfs" | "keep" => Ok(Stage {
-            below: Plan {
-                name: "keep",
-                options: "keys=100",
-                grants: |_| Ok(NONE),
-                ready: |_, _| Ok(()),
-            },
-            files: Plan {
-                name: "ramfs",
-                options: "size=4M",
-                grants: for_ramfs,
-                ready: |_, _| Ok(()),
-            },
-            shadow: "lasting",
-        }),
-        "ext2" => Ok(Stage {
-            below: Plan {
-                name: "memory-disk",
-                options: "size=4M",
-                grants: |_| Ok(NONE),
+    let (plans, shadow) = match target {
+        "ramfs" | "keep" => (
+            vec![
+                plan("keep", "keys=100", |_| Ok(NONE)),
+                plan("ramfs", "size=4M", for_ramfs),
+            ],
+            "lasting",
+        ),
+        "ext2" => {
+            let disk = Plan {
                 ready: fill,
-            },
-            files: Plan {
-                name: "ext2",
-                options: "cache=256K buffers=1M",
-                grants: for_ext2,
-                ready: |_, _| Ok(()),
-            },
-            shadow: "log=1M",
-        }),
-        other => Err(format!("there is no stage for {other:?}")),
+                ..plan("memory-disk", "size=4M", |_| Ok(NONE))
+            };
+            let files = plan("ext2", EXT2_OPTIONS, |parts| for_ext2(parts, "memory-disk"));
+            (vec![disk, files], EXT2_SHADOW)
+        }
+        "virtio-blk" => (
+            on_device(plan("virtio-blk", "", for_virtio), |parts| {
+                for_shadow(parts, "virtio-blk")
+            }),
+            EXT2_SHADOW,
+        ),
+        "nvme" => (
+            on_device(plan("nvme", "", for_nvme), |parts| {
+                for_shadow(parts, "nvme")
+            }),
+            EXT2_SHADOW,
+        ),
+        other => return Err(format!("there is no stage for {other:?}")),
+    };
+    Ok(Stage { plans, shadow })
+}
+
+const EXT2_OPTIONS: &str = "cache=256K buffers=1M";
+const EXT2_SHADOW: &str = "log=1M";
+const PCI_OPTIONS: &str = "window=0xc0000000,0x10000000";
+const NONE: Grants = [const { None }; MOST_GRANTS];
+
+type Granting = fn(&'static Parts) -> RpcResult<Grants>;
+
+fn plan(name: &'static str, options: &'static str, grants: Granting) -> Plan {
+    Plan {
+        name,
+        options,
+        grants,
+        ready: |_, _| Ok(()),
+        stays: false,
     }
 }
 
-const NONE: Grants = [const { None }; MOST_GRANTS];
+/// A device of the machine, behind the shadow of its driver.
+fn on_device(driver: Plan, for_shadow: Granting) -> Vec<Plan> {
+    let bus = Plan {
+        stays: true,
+        ..plan("pci", PCI_OPTIONS, |parts| {
+            let mut grants = NONE;
+            grants[0] = Some((parts.ground.hardware)()?.into_any());
+            Ok(grants)
+        })
+    };
+    let shadow = plan("block-shadow", "", for_shadow);
+    let files = plan("ext2", EXT2_OPTIONS, |parts| {
+        for_ext2(parts, "block-shadow")
+    });
+    vec![bus, driver, shadow, files]
+}
 
 fn for_ramfs(parts: &'static Parts) -> RpcResult<Grants> {
     let mut grants = NONE;
     grants[0] = Some((parts.ground.objects)()?.into_any());
-    grants[1] = Some(respawn(parts, |parts| &parts.below)?);
+    grants[1] = Some(respawn(parts, "keep")?);
     Ok(grants)
 }
 
-fn for_ext2(parts: &'static Parts) -> RpcResult<Grants> {
+fn for_ext2(parts: &'static Parts, disk: &str) -> RpcResult<Grants> {
     let mut grants = NONE;
-    let disk = parts.below.instance(parts, 0);
-    grants[0] = Some(disk.map_err(refused)?.service);
+    grants[0] = Some(parts.service(disk)?);
     grants[1] = Some((parts.ground.objects)()?.into_any());
     grants[2] = Some((parts.ground.events)()?.into_any());
     Ok(grants)
+}
+
+fn for_shadow(parts: &'static Parts, driver: &str) -> RpcResult<Grants> {
+    let mut grants = NONE;
+    grants[0] = Some(respawn(parts, driver)?);
+    Ok(grants)
+}
+
+fn for_virtio(parts: &'static Parts) -> RpcResult<Grants> {
+    claim(parts, |info| {
+        info.vendor == 0x1af4 && [0x1001, 0x1042].contains(&info.device)
+    })
+}
+
+fn for_nvme(parts: &'static Parts) -> RpcResult<Grants> {
+    claim(parts, |info| info.class == 0x01_0802)
+}
+
+/// The right to the first device that fits.
+fn claim(parts: &'static Parts, fits: fn(&PciInfo) -> bool) -> RpcResult<Grants> {
+    let bus = parts.service("pci")?.downcast::<dyn PciBus>();
+    let bus: Handle<dyn PciBus> = bus.map_err(refused)?;
+    let mut index = 0;
+    while let Some(info) = bus.function(index)? {
+        if fits(&info) {
+            let device = bus.claim(info.address).map_err(refused)?;
+            let mut grants = NONE;
+            grants[0] = Some(device.into_any());
+            return Ok(grants);
+        }
+        index += 1;
+    }
+    Err(RpcError::Refused)
 }
 
 /// Puts the image on a new disk, which is empty. Every byte is written, so that the disk takes as
