@@ -17,6 +17,8 @@ pub enum Zone {
     Runtime,
     /// `kernel/*` but the policies, and what is built with it: trusted, with `unsafe`.
     Kernel,
+    /// `lab/faults`: in the kernel that tests boot, with `unsafe`; never in the system.
+    Campaign,
     /// `kernel/policy`: injected into the kernel and checked by it.
     Policy,
     /// `kernel/example`: a kernel of its own, of the framework and safe code.
@@ -56,7 +58,11 @@ impl Zone {
             Library => other == Library,
             Policy => matches!(other, Library | Abi | Kernel),
             Example => matches!(other, Kernel | Policy),
-            Kernel => matches!(other, Library | Kernel | Policy | Abi | Interfaces),
+            Kernel => matches!(
+                other,
+                Library | Kernel | Campaign | Policy | Abi | Interfaces
+            ),
+            Campaign => Kernel.may_use(other) || other == DomainLibrary,
             Interfaces | Runtime => matches!(other, Abi | Interfaces),
             Domain | DomainLibrary => {
                 matches!(other, Abi | Interfaces | Runtime | Library | DomainLibrary)
@@ -92,9 +98,8 @@ fn zone_of(folder: &Path) -> Zone {
         (Some("runtime"), _) => Zone::Runtime,
         (Some("kernel"), Some("policy")) => Zone::Policy,
         (Some("kernel"), Some("example")) => Zone::Example,
-        (Some("kernel"), _) | (Some("hosted"), Some("core")) | (Some("lab"), Some("faults")) => {
-            Zone::Kernel
-        }
+        (Some("kernel"), _) | (Some("hosted"), Some("core")) => Zone::Kernel,
+        (Some("lab"), Some("faults")) => Zone::Campaign,
         (Some("domains"), Some("libs")) => Zone::DomainLibrary,
         (Some("programs"), Some("ulib")) => Zone::DomainLibrary,
         (Some("domains" | "programs"), _) => Zone::Domain,
@@ -247,6 +252,7 @@ fn plural(zone: Zone) -> &'static str {
         Zone::Abi => "the contract in abi/base",
         Zone::Runtime => "the runtime",
         Zone::Kernel => "crates of the kernel",
+        Zone::Campaign => "campaigns in the testing kernel",
         Zone::Policy => "policies",
         Zone::Example => "the example kernel",
         Zone::Interfaces => "the interfaces",

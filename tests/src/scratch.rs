@@ -13,11 +13,13 @@ use anyhow::{Context, Result};
 use trefoil_gate::build::{self, Built};
 use trefoil_gate::project::Project;
 
-/// What is copied. `lab/faults` is named by the kernel's manifest.
-const PARTS: [&str; 8] = [
+/// What is copied. `lab/faults` is named by the kernel's manifest, and names a part of
+/// `domains/libs`.
+const PARTS: [&str; 9] = [
     "Cargo.lock",
     "abi",
     "domains/init",
+    "domains/libs",
     "domains/template",
     "kernel",
     "lab/faults",

@@ -74,7 +74,10 @@ pub fn breaches(project: &Project, packages: &Packages) -> Result<Vec<Breach>> {
 
 fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
     let zone = rules::zone(project, package);
-    let may_be_unsafe = matches!(zone, Zone::Abi | Zone::Runtime | Zone::Kernel);
+    let may_be_unsafe = matches!(
+        zone,
+        Zone::Abi | Zone::Runtime | Zone::Kernel | Zone::Campaign
+    );
     let mut found = rules::dependencies(project, package);
     found.extend(sources::generated(package));
     if zone.is_safe() {

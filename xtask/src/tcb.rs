@@ -256,7 +256,9 @@ fn owner(
         Zone::Kernel if is_measuring(file) => {
             Some((format!("{name}: tests and measurements"), Part::Apart))
         }
-        Zone::Abi | Zone::Runtime | Zone::Kernel | Zone::Interfaces => Some((name, Part::Trusted)),
+        Zone::Abi | Zone::Runtime | Zone::Kernel | Zone::Campaign | Zone::Interfaces => {
+            Some((name, Part::Trusted))
+        }
         Zone::Policy => Some((name, Part::Untrusted)),
         Zone::Host if BUILDERS.contains(&package.name.as_str()) => Some((name, Part::Apart)),
         _ if is_in_kernel => Some((name, Part::Trusted)),

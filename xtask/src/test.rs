@@ -193,9 +193,9 @@ pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
         Zone::Library | Zone::Host | Zone::Abi | Zone::Interfaces | Zone::Runtime => true,
         Zone::Kernel => matches!(
             package.name.as_str(),
-            "isolation" | "framework" | "services" | "faults"
+            "isolation" | "framework" | "services"
         ),
-        Zone::Policy => true,
+        Zone::Policy | Zone::Campaign => true,
         // Its tests call no function of the kernel, which is not there on the host.
         Zone::DomainLibrary => package.name == "respawn",
         Zone::Domain | Zone::Example | Zone::Foreign => false,

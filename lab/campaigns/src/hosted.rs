@@ -39,10 +39,12 @@ pub struct Built {
 }
 
 /// Folders whose change makes a new core necessary.
-const CORE_SOURCES: [&str; 9] = [
+const CORE_SOURCES: [&str; 11] = [
     "abi/base",
+    "domains/libs/line",
     "lab/faults",
     "hosted/core",
+    "lib/system",
     "kernel/isolation",
     "kernel/proxies",
     "kernel/services",

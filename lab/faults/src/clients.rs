@@ -5,7 +5,7 @@ use crate::ledger::Found;
 use crate::plan::Random;
 use crate::store::SECTOR;
 use crate::supervisor::Supervisor;
-use abi::{Handle, RVec, Text};
+use abi::{Handle, Text};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,6 +14,7 @@ use interfaces::{Block, BlockError};
 use isolation::call::thread::with_root;
 use isolation::lock::Lock;
 use isolation::platform::{Attributes, platform};
+use line::{Line, LineError};
 
 /// Clients.
 pub const CLIENTS: usize = 3;
@@ -23,6 +24,8 @@ pub const REGION: usize = 48;
 const OPERATIONS: u32 = 8;
 /// Most sectors of one operation.
 const MOST_SECTORS: u64 = 8;
+/// Bytes of one operation.
+pub const ROOM: usize = MOST_SECTORS as usize * SECTOR;
 
 /// What a client found in one run. Without memory of its own, so that none is missing while it is
 /// kept.
@@ -56,8 +59,16 @@ impl Outcome {
     }
 }
 
+/// The device that the clients call, and its queue, if there is one.
+pub struct Device {
+    /// The device.
+    pub block: Handle<dyn Block>,
+    /// Its queue.
+    pub line: Option<Line<CLIENTS>>,
+}
+
 /// The device of a run, and its seed.
-type Work = (Arc<Handle<dyn Block>>, u64);
+type Work = (Arc<Device>, u64);
 
 /// What the clients and the campaign share.
 pub struct Clients {
@@ -95,7 +106,7 @@ impl Clients {
     }
 
     /// Lets all of them do one run's work.
-    pub fn begin(&self, device: Arc<Handle<dyn Block>>, seed: u64) {
+    pub fn begin(&self, device: Arc<Device>, seed: u64) {
         *self.work.lock() = Some((device, seed));
         self.done.store(0, Ordering::Relaxed);
         self.round.fetch_add(1, Ordering::Release);
@@ -136,7 +147,7 @@ extern "C" fn client(argument: usize) {
             seen = shared.round.load(Ordering::Acquire);
             let work = shared.work.lock().clone();
             if let Some((device, seed)) = work {
-                let outcome = client.batch(&**device, seed, shared.supervisor);
+                let outcome = client.batch(&device, seed, shared.supervisor);
                 drop(device);
                 shared.outcomes.lock()[number] = outcome;
             }
@@ -184,6 +195,8 @@ struct Client {
     number: usize,
     sectors: Vec<Versions>,
     last: u64,
+    /// Room for one operation, so that no memory is wanted meanwhile.
+    data: Vec<u8>,
 }
 
 /// What a sector holds in this version; version 0 is zeros.
@@ -206,10 +219,11 @@ impl Client {
             number,
             sectors: (0..REGION).map(|_| Versions::only(0)).collect(),
             last: 0,
+            data: alloc::vec![0; ROOM],
         }
     }
 
-    fn batch(&mut self, device: &dyn Block, seed: u64, supervisor: &Supervisor) -> Outcome {
+    fn batch(&mut self, device: &Device, seed: u64, supervisor: &Supervisor) -> Outcome {
         let mut random = Random::new(seed ^ (self.number as u64 + 1) << 56);
         let mut outcome = Outcome::default();
         for _ in 0..OPERATIONS {
@@ -236,18 +250,20 @@ impl Client {
 
     fn operation(
         &mut self,
-        device: &dyn Block,
+        device: &Device,
         random: &mut Random,
         outcome: &mut Outcome,
-    ) -> Result<(), BlockError> {
+    ) -> Result<(), LineError> {
+        let gone = LineError::Device(BlockError::Gone);
+        let line = device.line.as_ref().ok_or(gone)?;
         let what = random.below(20);
         let count = 1 + random.below(MOST_SECTORS) as usize;
         let first = random.below((REGION - count + 1) as u64) as usize;
         match what {
-            0 => device.flush(),
-            1 => device.geometry().map(drop),
-            2..10 => self.write(device, first, count, outcome),
-            _ => self.read(device, first, count, outcome),
+            0 => line.flush(self.number),
+            1 => device.block.geometry().map(drop).map_err(LineError::Device),
+            2..10 => self.write(line, first, count),
+            _ => self.read(line, first, count, outcome),
         }
     }
 
@@ -255,57 +271,41 @@ impl Client {
         (self.number * REGION + index) as u64
     }
 
-    fn write(
-        &mut self,
-        device: &dyn Block,
-        first: usize,
-        count: usize,
-        outcome: &mut Outcome,
-    ) -> Result<(), BlockError> {
-        let mut data = RVec::filled(0, count * SECTOR)?;
+    fn write(&mut self, line: &Line<CLIENTS>, first: usize, count: usize) -> Result<(), LineError> {
+        let begin = self.sector(first);
+        let data = &mut self.data[..count * SECTOR];
         self.last += 1;
         let version = self.last;
-        for (index, bytes) in (first..).zip(data.chunks_exact_mut(SECTOR)) {
-            let words = content(self.sector(index), version);
+        for (sector, bytes) in (begin..).zip(data.chunks_exact_mut(SECTOR)) {
+            let words = content(sector, version);
             bytes
                 .chunks_exact_mut(8)
                 .zip(words)
                 .for_each(|(bytes, word)| bytes.copy_from_slice(&word));
         }
-        let result = device.write(self.sector(first), &data);
+        let result = line.write(self.number, begin, data);
         for versions in &mut self.sectors[first..first + count] {
             match result {
                 Ok(()) => *versions = Versions::only(version),
                 Err(_) => versions.or(version),
             }
         }
-        // The data was only lent: it must be as it was.
-        let lent = data.chunks_exact(SECTOR).zip(first..);
-        let unchanged = lent
-            .into_iter()
-            .all(|(bytes, index)| holds(bytes, self.sector(index), version));
-        if !unchanged {
-            outcome.wrong = Some(Text::new("lent data was changed"));
-        }
         result
     }
 
     fn read(
         &mut self,
-        device: &dyn Block,
+        line: &Line<CLIENTS>,
         first: usize,
         count: usize,
         outcome: &mut Outcome,
-    ) -> Result<(), BlockError> {
-        let data = device.read(self.sector(first), RVec::filled(0xa5, count * SECTOR)?)?;
-        if data.len() != count * SECTOR {
-            let what = format!("{} bytes instead of {count} sectors", data.len());
-            outcome.wrong = Some(Text::new(&what));
-            return Ok(());
-        }
-        for (index, bytes) in (first..).zip(data.chunks_exact(SECTOR)) {
-            let sector = self.sector(index);
-            let versions = &mut self.sectors[index];
+    ) -> Result<(), LineError> {
+        let begin = self.sector(first);
+        let data = &mut self.data[..count * SECTOR];
+        data.fill(0xa5);
+        line.read(self.number, begin, data)?;
+        let sectors = self.sectors[first..].iter_mut().zip(begin..);
+        for ((versions, sector), bytes) in sectors.zip(data.chunks_exact(SECTOR)) {
             let found = versions
                 .all()
                 .iter()

@@ -1,7 +1,7 @@
 //! One run after the other: start what is needed, make a fault, let the clients work, look what
 //! came of it.
 
-use crate::clients::{CLIENTS, Clients, Outcome, REGION};
+use crate::clients::{CLIENTS, Clients, Device, Outcome, REGION, ROOM};
 use crate::counts::Counts;
 use crate::ledger::{Course, Found, stuck};
 use crate::plan::{self, Fault, Kind};
@@ -18,6 +18,7 @@ use isolation::domain::{ControlBlock, Limits};
 use isolation::load::loader::{self, MOST_GRANTS, Prepared};
 use isolation::platform::platform;
 use isolation::{Reason, State};
+use line::Line;
 
 /// The image of the driver.
 const DRIVER: &str = "domains/frail-disk";
@@ -29,6 +30,9 @@ const WARM_UP: u64 = 20;
 const WARM_UP_PATIENCE: u64 = 100_000_000;
 /// Nanoseconds that a run may take, and that a dead domain may take to be cleared away.
 const PATIENCE: u64 = 20_000_000_000;
+
+/// Nanoseconds after which answers are looked for again.
+const PERIOD: u64 = 10_000;
 
 /// Private memory of a shadow that lacks some, in pages: the reserve that it sets aside when it
 /// starts, without which it does not start, and one run to work with.
@@ -59,9 +63,23 @@ pub struct Ground {
     pub stretch: u64,
 }
 
+impl Ground {
+    /// Opens the queue of a device where there is none of use. It may fail, if the driver does.
+    fn keep_open(&self, device: &mut Arc<Device>) -> Result<(), String> {
+        if device.line.as_ref().is_some_and(Line::is_alive) {
+            return Ok(());
+        }
+        let device =
+            Arc::get_mut(device).ok_or("the device of a run that is over is still used")?;
+        device.line = None;
+        let objects = (self.objects)().map_err(|error| format!("{error:?}"))?;
+        device.line = Line::open(&device.block, &objects, ROOM, || pause(PERIOD)).ok();
+        Ok(())
+    }
+}
+
 /// Carries out a plan: the first line names what is to fail (`driver`, `shadow`, `ramfs`, `keep`,
-/// `ext2`, `virtio-blk`, `nvme`)
-/// or says `cycles COUNT`; then one fault a line.
+/// `ext2`, `virtio-blk`, `nvme`) or says `cycles COUNT`; then one fault a line.
 ///
 /// # Errors
 /// If it cannot begin or go on; what had to be reported was reported.
@@ -135,7 +153,7 @@ struct Campaign<'a> {
 
 struct Shadow {
     block: Arc<ControlBlock>,
-    device: Arc<Handle<dyn Block>>,
+    device: Arc<Device>,
 }
 
 impl<'a> Campaign<'a> {
@@ -180,7 +198,7 @@ impl<'a> Campaign<'a> {
         let shadow = self.shadow(fault)?;
         // The driver starts here, and with it the fault may come.
         let start = platform().now();
-        let ready = shadow.geometry().is_ok();
+        let ready = shadow.block.geometry().is_ok() && shadow.line.is_some();
         let victim = self.victim();
         if let Some(victim) = &victim {
             plant(victim, fault);
@@ -244,8 +262,9 @@ impl<'a> Campaign<'a> {
     }
 
     /// The shadow's device; the shadow is started if there is none.
-    fn shadow(&mut self, fault: &Fault) -> Result<Arc<Handle<dyn Block>>, String> {
-        if let Some(shadow) = &self.shadow {
+    fn shadow(&mut self, fault: &Fault) -> Result<Arc<Device>, String> {
+        if let Some(shadow) = &mut self.shadow {
+            self.ground.keep_open(&mut shadow.device)?;
             return Ok(shadow.device.clone());
         }
         let respawn = Handle::<dyn Respawn>::new(Respawner(self.supervisor));
@@ -269,7 +288,11 @@ impl<'a> Campaign<'a> {
         let device = device
             .downcast::<dyn Block>()
             .map_err(|_| "the shadow offers no block device")?;
-        let device = Arc::new(device);
+        let mut device = Arc::new(Device {
+            block: device,
+            line: None,
+        });
+        self.ground.keep_open(&mut device)?;
         self.shadow = Some(Shadow {
             block: instance.block,
             device: device.clone(),

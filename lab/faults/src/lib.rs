@@ -45,3 +45,5 @@ pub mod supervisor;
 
 #[cfg(target_os = "none")]
 pub use engine::{Ground, run};
+#[cfg(target_os = "none")]
+pub use line::Line;

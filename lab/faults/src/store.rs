@@ -1,7 +1,7 @@
 //! The medium: a block device of the kernel's own, which stands in for a disk and outlives every
 //! driver.
 //!
-//! Every driver is granted a [`Medium`] of its own. Starting the next driver resets the device:
+//! Every driver is granted a [`Grant`] of its own. Starting the next driver resets the device:
 //! from then on what an older one asks for is answered with a device error, as a thread of a dead
 //! driver that has not left it yet would see a device that was reset under it. No client may ever
 //! get to know of that.
@@ -9,7 +9,7 @@
 use abi::RVec;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU32;
-use interfaces::{Block, BlockError, BlockQueue, Geometry, Handle, Raiser};
+use interfaces::{Medium, MediumError};
 use isolation::lock::Lock;
 use isolation::platform::platform;
 
@@ -54,10 +54,10 @@ impl Store {
     }
 
     /// Resets the device; what the next driver is granted.
-    pub fn reset(&'static self) -> Medium {
+    pub fn reset(&'static self) -> Grant {
         let mut data = self.data.lock();
         data.generation += 1;
-        Medium {
+        Grant {
             store: self,
             generation: data.generation,
         }
@@ -78,7 +78,7 @@ impl Store {
 }
 
 /// The right of one driver to use the medium until the next one is started.
-pub struct Medium {
+pub struct Grant {
     store: &'static Store,
     generation: u32,
 }
@@ -93,14 +93,14 @@ pub fn pause(nanoseconds: u64) {
     }
 }
 
-impl Medium {
+impl Grant {
     /// Does one request, late or never if it is its turn.
     fn request<R>(
         &self,
         sector: u64,
         len: usize,
         work: impl FnOnce(&mut [u8]) -> R,
-    ) -> Result<R, BlockError> {
+    ) -> Result<R, MediumError> {
         let trouble = {
             let mut data = self.store.data.lock();
             data.requests += 1;
@@ -109,51 +109,42 @@ impl Medium {
                 .filter(|trouble| trouble.request == requests && data.generation == self.generation)
         };
         match trouble {
-            Some(Trouble { delay: 0, .. }) => return Err(BlockError::Gone),
+            Some(Trouble { delay: 0, .. }) => return Err(MediumError::Gone),
             Some(Trouble { delay, .. }) => pause(delay),
             None => {}
         }
         let mut data = self.store.data.lock();
         if data.generation != self.generation {
-            return Err(BlockError::Device);
+            return Err(MediumError::Reset);
         }
         let start = usize::try_from(sector)
             .ok()
             .and_then(|sector| sector.checked_mul(SECTOR));
         let range = start.and_then(|start| Some(start..start.checked_add(len)?));
         let bytes = range.and_then(|range| data.bytes.get_mut(range));
-        bytes.map(work).ok_or(BlockError::OutOfRange)
+        bytes.map(work).ok_or(MediumError::OutOfRange)
     }
 }
 
-impl Block for Medium {
-    fn geometry(&self) -> Result<Geometry, BlockError> {
-        let sectors = self.store.data.lock().bytes.len() / SECTOR;
-        Ok(Geometry {
-            sectors: sectors as u64,
-            read_only: false,
-        })
+impl Medium for Grant {
+    fn sectors(&self) -> Result<u64, MediumError> {
+        Ok((self.store.data.lock().bytes.len() / SECTOR) as u64)
     }
 
-    fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
+    fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, MediumError> {
         let len = buffer.len();
         self.request(sector, len, |bytes| buffer.copy_from_slice(bytes))?;
         Ok(buffer)
     }
 
-    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
+    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), MediumError> {
         self.request(sector, data.len(), |bytes| bytes.copy_from_slice(data))
     }
 
-    fn flush(&self) -> Result<(), BlockError> {
-        if self.store.data.lock().generation == self.generation {
-            Ok(())
-        } else {
-            Err(BlockError::Device)
+    fn flush(&self) -> Result<(), MediumError> {
+        match self.store.data.lock().generation == self.generation {
+            true => Ok(()),
+            false => Err(MediumError::Reset),
         }
-    }
-
-    fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
-        Err(BlockError::Unsupported)
     }
 }

@@ -1,12 +1,12 @@
 //! Starts drivers, one at a time, and offers `Respawn` to the shadow in front of them.
 
-use crate::store::Store;
+use crate::store::{Store, pause};
 use abi::{AnyHandle, Handle, RVec, RpcError, RpcResult, Text};
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use interfaces::{Block, Gate, Incarnation, Respawn, RespawnError};
+use interfaces::{Gate, Incarnation, Medium, Respawn, RespawnError};
 use isolation::Reason;
 use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
@@ -149,6 +149,11 @@ impl Supervisor {
                 .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
             kill(&block, Reason::Exited);
             drop(device);
+            // One of its threads may still be writing to memory of a client, whose request the next
+            // one is about to answer.
+            while block.state() != isolation::State::Gone {
+                pause(20_000);
+            }
             self.state.lock().ended.push(block);
         }
         let mut last = RespawnError::GaveUp;
@@ -174,7 +179,7 @@ impl Supervisor {
 
     fn start(&self) -> Result<Instance, StartError> {
         let missing = self.state.lock().missing.take();
-        let medium = Handle::<dyn Block>::new(self.store.reset()).map_err(StartError::Failed)?;
+        let medium = Handle::<dyn Medium>::new(self.store.reset()).map_err(StartError::Failed)?;
         let mut grants = [const { None }; MOST_GRANTS];
         grants[0] = Some(medium.into_any());
         let patience = DEVICE_MS * self.stretch;

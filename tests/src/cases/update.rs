@@ -136,7 +136,7 @@ fn open_file(bench: &Bench<'_>) -> Result<()> {
 
 /// What the driver of a disk has for its device at least, and at most twice; and what requests of
 /// the file system have besides, at most. In bytes.
-const OWN_MEMORY: u64 = 1 << 20;
+const OWN_MEMORY: u64 = 72 << 10;
 const REQUESTS: u64 = 2 << 20;
 /// Options of `odd-disk` with which an update does not succeed, and what is said of it.
 const FAILURES: [(&str, &str); 4] = [
@@ -244,7 +244,7 @@ image = \"block-shadow\"
 grants = { driver = \"memory-disk.respawn\" }
 
 [domain.block-checker]
-grants = { device = \"scratch\" }
+grants = { device = \"scratch\", objects = \"kernel.objects\" }
 ";
     let mut machine = bench.machine_by(&text)?;
     machine.disk = Some(bench.disk()?);

@@ -62,17 +62,10 @@ struct Disk {
 }
 
 impl Disk {
-    /// The first byte of a transfer of `bytes` bytes.
-    fn start_of(&self, sector: u64, bytes: usize) -> Result<u64, BlockError> {
-        let end = sector
-            .checked_add(bytes as u64 / SECTOR)
-            .ok_or(BlockError::OutOfRange)?;
-        let whole = (bytes as u64).is_multiple_of(SECTOR);
-        if whole && end <= self.sectors {
-            Ok(sector * SECTOR)
-        } else {
-            Err(BlockError::OutOfRange)
-        }
+    /// The first byte of a transfer of `sectors` sectors, if they are all there.
+    fn start_of(&self, sector: u64, sectors: u32) -> Option<u64> {
+        let end = sector.checked_add(sectors.into())?;
+        (end <= self.sectors).then_some(sector * SECTOR)
     }
 }
 
@@ -104,20 +97,6 @@ impl Block for Shared {
         })
     }
 
-    fn read(&self, sector: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        let start = self.0.start_of(sector, buffer.len())?;
-        self.0.copy_out(start, &mut buffer);
-        Ok(buffer)
-    }
-
-    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
-        self.0.write_part(sector, data)
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        Ok(())
-    }
-
     fn open(
         &self,
         raiser: Option<Handle<dyn Raiser>>,
@@ -139,8 +118,8 @@ impl Disk {
         }
     }
 
-    fn write_part(&self, sector: u64, data: &[u8]) -> Result<(), BlockError> {
-        let start = self.start_of(sector, data.len())?;
+    /// Puts `data` there from byte `start` on.
+    fn copy_in(&self, start: u64, data: &[u8]) -> RpcResult<()> {
         for (number, offset, range) in parts(start, data.len()) {
             let mut piece = self.pieces[number].lock();
             if piece.is_none() {

@@ -230,8 +230,8 @@ impl Disk {
             return Err(BlockOutcome::OutOfRange);
         }
         let length = request.sectors as usize * SECTOR as usize;
-        let start = self.start_of(request.sector, length);
-        let start = start.map_err(|_| BlockOutcome::OutOfRange)?;
+        let start = self.start_of(request.sector, request.sectors);
+        let start = start.ok_or(BlockOutcome::OutOfRange)?;
         let view = || {
             let view = views.get(request.slot as usize).and_then(Option::as_ref);
             let offset = request.at.checked_mul(SECTOR).ok_or(BlockOutcome::Memory)?;
@@ -239,7 +239,7 @@ impl Disk {
         };
         match request.operation {
             BlockOperation::Read => self.read_into(view()?, start, length),
-            BlockOperation::Write => self.write_from(view()?, request.sector, length),
+            BlockOperation::Write => self.write_from(view()?, start, length),
             _ => {
                 self.clear(start, length);
                 Ok(())
@@ -268,7 +268,7 @@ impl Disk {
     fn write_from(
         &self,
         (view, offset): (&Handle<dyn VmoView>, u64),
-        sector: u64,
+        start: u64,
         length: usize,
     ) -> Result<(), BlockOutcome> {
         let buffer = RVec::zeroed(length).map_err(|_| BlockOutcome::NoMemory)?;
@@ -276,7 +276,7 @@ impl Disk {
         if count != length as u64 || buffer.len() != length {
             return Err(BlockOutcome::Memory);
         }
-        self.write_part(sector, &buffer)
+        self.copy_in(start, &buffer)
             .map_err(|_| BlockOutcome::NoMemory)
     }
 

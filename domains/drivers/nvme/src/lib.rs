@@ -9,10 +9,9 @@
 //! | [`lane`], [`submitter`] | the block queue that is open, and its calls |
 //! | [`watch`] | commands that take too long: abort, reset |
 //!
-//! The driver has no other way than block queues: the calls of `Block` that wait are
-//! `Unsupported`. No byte is copied: pages of memory objects are held for a command
-//! (`DmaWindow`), and their addresses are its PRP list. The controller gets at no other memory but
-//! the DMA pages of this driver.
+//! No byte is copied: pages of memory objects are held for a command (`DmaWindow`), and their
+//! addresses are its PRP list. The controller gets at no other memory but the DMA pages of this
+//! driver.
 //!
 //! A controller that breaks the rules, or does not end a command within ten seconds although it was
 //! told to abort it, is reset, and from then on every call fails with `Gone`. Whoever stands in
@@ -104,18 +103,6 @@ impl Block for Shared {
             sectors: self.0.namespace.blocks,
             read_only: self.0.namespace.read_only,
         })
-    }
-
-    fn read(&self, _sector: u64, _buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        Err(BlockError::Unsupported)
-    }
-
-    fn write(&self, _sector: u64, _data: &RVec<u8>) -> Result<(), BlockError> {
-        Err(BlockError::Unsupported)
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(

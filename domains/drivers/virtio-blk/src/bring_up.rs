@@ -16,30 +16,11 @@ use virtio::capability::{CapabilityError, Place, Structures};
 use virtio::device::{self, QueueAddresses, Registers, SetupError};
 use virtio::queue::{EVENT_INDEX, INDIRECT, Layout, Queue};
 
-/// Bytes of data in one request; what a caller wants beyond that goes in several.
-pub const SLOT_BYTES: usize = 64 * 1024;
-/// Requests of that size that can be with the device at once.
-const BIG_SLOTS: usize = 16;
-/// How many of these share a piece of memory, which has to be found in one piece.
-const BIG_SLOTS_TOGETHER: usize = 4;
-/// Bytes of data in one of the other requests.
-pub const SMALL_SLOT_BYTES: usize = PAGE;
-/// Requests that can be with the device at once, big and small.
-const MOST_SLOTS: usize = 64;
-/// Descriptors of a request: header, data, status.
-pub const PER_REQUEST: usize = 3;
-/// Of so many descriptors one request has its three: the fourth is for requests with tables.
-const PER_SLOT: usize = PER_REQUEST + 1;
 /// What is made use of, where the device has it.
 const WANTED: u64 = READ_ONLY | FLUSH | SEG_MAX | DISCARD | WRITE_ZEROES | INDIRECT | EVENT_INDEX;
-/// Bytes of a slot in the control page: header at 0, status at [`STATUS_OFFSET`].
-pub const CONTROL_BYTES: usize = 32;
-/// Where the status byte of a slot stands in its part of the control page.
-pub const STATUS_OFFSET: usize = 16;
-
 const PAGE: usize = 4096;
-/// Descriptors that are asked for: three for every slot, and the next power of two.
-const WANTED_QUEUE: u16 = 256;
+/// Descriptors that are asked for: one for each request, which has a table of its own.
+const WANTED_QUEUE: u16 = places::MOST as u16;
 /// Registers of the common configuration that are used, in bytes.
 const COMMON_BYTES: usize = 0x38;
 
@@ -56,6 +37,8 @@ pub enum Trouble {
     Capability(CapabilityError),
     /// A structure lies outside of its region.
     BadPlace,
+    /// It takes no tables of descriptors.
+    NoTables,
     /// It did not come up.
     Setup(SetupError),
 }
@@ -68,6 +51,7 @@ impl fmt::Display for Trouble {
             Trouble::Pci(error) => write!(f, "the PCI bus says: {error:?}"),
             Trouble::Capability(error) => write!(f, "it is no virtio 1.x device: {error:?}"),
             Trouble::BadPlace => f.write_str("a structure lies outside of its memory region"),
+            Trouble::NoTables => f.write_str("it takes no tables of descriptors"),
             Trouble::Setup(error) => write!(f, "{error}"),
         }
     }
@@ -103,12 +87,8 @@ pub struct Parts {
     pub queue: Queue,
     /// See [`Parts::queue`].
     pub rings: Rings,
-    /// Headers and status bytes, [`CONTROL_BYTES`] for each slot.
-    pub control: DmaBuffer,
-    /// Data of each slot: [`SMALL_SLOT_BYTES`], and [`SLOT_BYTES`] for the last ones.
-    pub data: Vec<Room>,
-    /// Tables and headers of the requests of block queues, if the device takes tables.
-    pub places: Option<Places>,
+    /// Tables and headers of the requests of block queues.
+    pub places: Places,
     /// What registers memory objects for the device.
     pub allocator: Handle<dyn DmaAllocator>,
     /// What its configuration says.
@@ -152,13 +132,10 @@ pub fn bring_up(
     let config = configuration(&regions.window(place, needed(features))?, features);
     let allocator = function.dma()?;
     let (layout, queue, rings) = make_queue(&common, &allocator, features)?;
-    let slots = MOST_SLOTS.min((usize::from(layout.size) / PER_SLOT).max(1));
-    let (control, data) = make_buffers(&allocator, slots)?;
-    let free = usize::from(layout.size) - slots * PER_REQUEST;
-    let places = match features & INDIRECT != 0 && free > 0 {
-        true => Some(Places::new(&allocator, free.min(places::MOST))?),
-        false => None,
-    };
+    if features & INDIRECT == 0 {
+        return Err(Trouble::NoTables);
+    }
+    let places = Places::new(&allocator, usize::from(layout.size).min(places::MOST))?;
     let interrupt = patiently(|| function.interrupt(0))?;
     let offset = device::set_up_queue(&common, 0, layout.size, 0, addresses(layout, &rings))?;
     let notify = regions.window(notify_place(&structures, offset)?, 2)?;
@@ -171,8 +148,6 @@ pub fn bring_up(
         notify,
         queue,
         rings,
-        control,
-        data,
         places,
         allocator,
         config,
@@ -256,86 +231,11 @@ fn make_queue(
     features: u64,
 ) -> Result<(Layout, Queue, Rings), Trouble> {
     let size = device::queue_size(common, 0, WANTED_QUEUE);
-    let layout = Layout::new(size).filter(|layout| usize::from(layout.size) >= PER_REQUEST);
-    let layout = layout.ok_or(SetupError::NoQueue)?;
+    let layout = Layout::new(size).ok_or(SetupError::NoQueue)?;
     let pages = layout.bytes.div_ceil(PAGE) as u32;
     let rings = Rings(DmaBuffer::new(allocator.allocate(pages)?)?);
     let queue = Queue::new(layout, &rings, features);
     Ok((layout, queue, rings))
-}
-
-/// The data of one slot: a part of some memory that the device may use.
-pub struct Room {
-    memory: Arc<DmaBuffer>,
-    offset: usize,
-    bytes: usize,
-}
-
-impl Room {
-    /// How many bytes it holds.
-    pub fn length(&self) -> usize {
-        self.bytes
-    }
-
-    /// The address that the device is to use.
-    pub fn device_address(&self) -> u64 {
-        self.memory.device_address() + self.offset as u64
-    }
-
-    /// Copies its first bytes out.
-    ///
-    /// # Panics
-    /// If it has fewer.
-    pub fn read(&self, bytes: &mut [u8]) {
-        assert!(bytes.len() <= self.bytes, "more than a slot holds");
-        self.memory.read_bytes(self.offset, bytes);
-    }
-
-    /// Copies bytes to its start.
-    ///
-    /// # Panics
-    /// If they do not fit.
-    pub fn write(&self, bytes: &[u8]) {
-        assert!(bytes.len() <= self.bytes, "more than a slot holds");
-        self.memory.write_bytes(self.offset, bytes);
-    }
-}
-
-fn make_buffers(
-    allocator: &Handle<dyn DmaAllocator>,
-    slots: usize,
-) -> Result<(DmaBuffer, Vec<Room>), Trouble> {
-    let control =
-        DmaBuffer::new(allocator.allocate((slots * CONTROL_BYTES).div_ceil(PAGE) as u32)?)?;
-    let small = slots.saturating_sub(BIG_SLOTS);
-    let mut data = Vec::with_capacity(slots);
-    add_rooms(&mut data, allocator, small, SMALL_SLOT_BYTES)?;
-    while data.len() < slots {
-        let count = BIG_SLOTS_TOGETHER.min(slots - data.len());
-        add_rooms(&mut data, allocator, count, SLOT_BYTES)?;
-    }
-    Ok((control, data))
-}
-
-/// Adds `count` rooms in one piece of memory: each piece is a handle, and a handle costs time when
-/// the driver dies.
-fn add_rooms(
-    rooms: &mut Vec<Room>,
-    allocator: &Handle<dyn DmaAllocator>,
-    count: usize,
-    bytes: usize,
-) -> Result<(), Trouble> {
-    if count == 0 {
-        return Ok(());
-    }
-    let memory = DmaBuffer::new(allocator.allocate((count * bytes / PAGE) as u32)?)?;
-    let memory = Arc::new(memory);
-    rooms.extend((0..count).map(|n| Room {
-        memory: memory.clone(),
-        offset: n * bytes,
-        bytes,
-    }));
-    Ok(())
 }
 
 fn addresses(layout: Layout, rings: &Rings) -> QueueAddresses {

@@ -4,15 +4,13 @@
 //! | --- | --- |
 //! | [`window`] | device registers and shared memory as `lib/hardware/virtio` wants them |
 //! | [`bring_up`] | from a PCI function to a running device with one virtqueue |
-//! | [`disk`] | requests: many threads, each waiting for its own; one thread takes completions |
-//! | [`transfer`] | what callers want, cut into requests |
+//! | [`disk`] | the device, and one thread that takes completions |
 //! | [`queues`], [`submitter`], [`places`] | the block queue that is open: nobody waits, no copy |
 //!
 //! The device gets at no memory but the DMA pages of this driver, and at those pages of memory
-//! objects that are held for a request of a block queue. Other data is copied through the former,
-//! so that what a caller lends or gives is never changed by a device. A device that breaks the
-//! rules, or does not answer within ten seconds, is reset, and from then on every call fails with
-//! `BlockError::Gone`; a new instance of the driver may have more luck.
+//! objects that are held for a request of a block queue. A device that breaks the rules, or does
+//! not answer within ten seconds, is reset, and from then on its queue is `Gone`; a new instance of
+//! the driver may have more luck.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -23,18 +21,18 @@ mod disk;
 mod places;
 mod queues;
 mod submitter;
-mod transfer;
 mod window;
 
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    Block, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError, RpcResult,
+    Block, BlockError, BlockQueue, Geometry, Handle, HardwareError, Interrupt, PciDevice, PciError,
+    Raiser, RpcError, RpcResult,
 };
 
 use bring_up::Trouble;
 use disk::Disk;
-use transfer::Shared;
+use submitter::Submitter;
 
 /// Brings the device up and starts the thread that takes completions.
 ///
@@ -47,10 +45,8 @@ pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
     let disk = Arc::new(Disk::new(parts));
     let of_thread = disk.clone();
     thread::spawn("completions", move || completions(&of_thread, &interrupt))?;
-    if disk.places.is_some() {
-        let of_thread = disk.clone();
-        thread::spawn("watch", move || of_thread.watch())?;
-    }
+    let of_thread = disk.clone();
+    thread::spawn("watch", move || of_thread.watch())?;
     disk.announce();
     Handle::new(Shared(disk))
 }
@@ -84,5 +80,23 @@ fn completions(disk: &Disk, interrupt: &Handle<dyn Interrupt>) {
                 return;
             }
         }
+    }
+}
+
+/// The disk as an object that others call.
+struct Shared(Arc<Disk>);
+
+impl Block for Shared {
+    fn geometry(&self) -> Result<Geometry, BlockError> {
+        Ok(self.0.geometry())
+    }
+
+    fn open(
+        &self,
+        raiser: Option<Handle<dyn Raiser>>,
+    ) -> Result<Handle<dyn BlockQueue>, BlockError> {
+        let id = self.0.open_lane(raiser)?;
+        let disk = self.0.clone();
+        Ok(Handle::new(Submitter { disk, id })?)
     }
 }

@@ -24,8 +24,8 @@ use requests::Book;
 use virtio::block::{self, Command, Status};
 use virtio::queue::Buffer;
 
-use crate::disk::{Disk, Holder, PATIENCE, State};
-use crate::places::{MOST_SEGMENTS, Places};
+use crate::disk::{Disk, PATIENCE, State};
+use crate::places::MOST_SEGMENTS;
 
 /// Requests without an answer, and answers that were not taken.
 pub const REQUESTS: usize = 512;
@@ -145,9 +145,6 @@ impl Disk {
 
     /// Opens a queue, when nothing of the one before is with the device any more; its number.
     pub(crate) fn open_lane(&self, raiser: Option<Handle<dyn Raiser>>) -> Result<u64, BlockError> {
-        if self.places.is_none() {
-            return Err(BlockError::Unsupported);
-        }
         let book = Book::keeping_barriers(REQUESTS).map_err(|_| RpcError::NoMemory)?;
         let mut state = self.fence()?;
         state.lanes += 1;
@@ -198,7 +195,6 @@ impl Disk {
 
     /// Gives the device what can be given now.
     pub(crate) fn pump(&self, state: &mut State) {
-        let Some(places) = &self.places else { return };
         let mut lane = state.lane.take();
         while let Some(lane) = &mut lane {
             if state.gone || state.free.is_empty() || state.queue.free() == 0 {
@@ -209,13 +205,13 @@ impl Disk {
             };
             let request = *request;
             lane.book.give();
-            if let Err(outcome) = self.give(state, places, lane, number, &request) {
+            if let Err(outcome) = self.give(state, lane, number, &request) {
                 lane.answer(number, outcome);
             }
         }
         state.lane = lane;
         if !state.gone {
-            self.notify_locked(state);
+            self.notify(state);
         }
     }
 
@@ -224,7 +220,6 @@ impl Disk {
     fn give(
         &self,
         state: &mut State,
-        places: &Places,
         lane: &Lane,
         number: u64,
         request: &BlockRequest,
@@ -251,14 +246,18 @@ impl Disk {
         let place = *state.free.last().ok_or(BlockOutcome::NoMemory)?;
         let mut chain = mem::take(&mut state.chain);
         chain.clear();
-        chain.push(places.header(place, &block::header(command, request.sector)));
+        chain.push(
+            self.places
+                .header(place, &block::header(command, request.sector)),
+        );
         if has_data(request.operation) {
             given.bytes = request.sectors as usize * block::SECTOR;
             given.hold = Some(hold(state, lane, request, &mut chain)?);
         } else if command != Command::Flush {
-            chain.push(places.range(place, &block::range(request.sector, request.sectors)));
+            let range = block::range(request.sector, request.sectors);
+            chain.push(self.places.range(place, &range));
         }
-        let started = self.start(state, places, place, given, &mut chain);
+        let started = self.start(state, place, given, &mut chain);
         state.chain = chain;
         started?;
         state.free.pop();
@@ -270,19 +269,18 @@ impl Disk {
     fn start(
         &self,
         state: &mut State,
-        places: &Places,
         place: usize,
         mut given: Given,
         chain: &mut Vec<Buffer>,
     ) -> Result<(), BlockOutcome> {
-        chain.push(places.status_buffer(place));
-        let table = places.table(place);
+        chain.push(self.places.status_buffer(place));
+        let table = self.places.table(place);
         let added = state.queue.add_indirect(&self.rings, &table, chain);
         let Ok(chain) = added else {
             given.release();
             return Err(BlockOutcome::OutOfRange);
         };
-        state.holders[usize::from(chain.0)] = Holder::Place(place);
+        state.holders[usize::from(chain.0)] = Some(place);
         state.given[place] = Some(given);
         if mem::take(&mut state.unwatched) {
             self.watched.notify_one();
@@ -292,11 +290,11 @@ impl Disk {
 
     /// The device is done with the request in a place.
     pub(crate) fn place_completed(&self, state: &mut State, place: usize, written: u32) {
-        let (Some(mut given), Some(places)) = (state.given[place].take(), &self.places) else {
+        let Some(mut given) = state.given[place].take() else {
             return;
         };
         given.release();
-        let status = places.status(place);
+        let status = self.places.status(place);
         let outcome = match status {
             _ if block::is_complete(given.command, status, written, given.bytes) => {
                 BlockOutcome::Done
@@ -311,8 +309,8 @@ impl Disk {
             true => {
                 given.command = Command::Flush;
                 given.bytes = 0;
-                let header = places.header(place, &block::header(Command::Flush, 0));
-                match self.start(state, places, place, given, &mut Vec::from([header])) {
+                let header = self.places.header(place, &block::header(Command::Flush, 0));
+                match self.start(state, place, given, &mut Vec::from([header])) {
                     Ok(()) => return,
                     Err(_) => BlockOutcome::Device,
                 }

@@ -40,8 +40,7 @@ pub fn rpc_error(error: RpcError) -> DeviceError {
 pub fn block_error(error: BlockError) -> DeviceError {
     match error {
         BlockError::Rpc(error) => rpc_error(error),
-        BlockError::OutOfRange => DeviceError::OutOfRange,
-        BlockError::Device | BlockError::ReadOnly | BlockError::Unsupported => DeviceError::Io,
+        BlockError::Device | BlockError::Unsupported => DeviceError::Io,
         BlockError::Gone => DeviceError::Unavailable,
     }
 }

@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use interfaces::{
-    Block, BlockError, BlockQueue, Gate, Geometry, Handle, Incarnation, RVec, Raiser, Respawn,
+    Block, BlockError, BlockQueue, Gate, Geometry, Handle, Incarnation, Raiser, Respawn,
     RespawnError, RpcError, RpcResult, Text,
 };
 
@@ -36,18 +36,6 @@ impl Block for Device {
                 read_only: false,
             }),
         }
-    }
-
-    fn read(&self, _: u64, _: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        Err(BlockError::Unsupported)
-    }
-
-    fn write(&self, _: u64, _: &RVec<u8>) -> Result<(), BlockError> {
-        Err(BlockError::Unsupported)
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        Err(BlockError::Unsupported)
     }
 
     fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
@@ -170,8 +158,6 @@ fn a_call_that_kills_each_instance_ends() {
 fn other_errors_are_answers() {
     for error in [
         BlockError::Device,
-        BlockError::OutOfRange,
-        BlockError::ReadOnly,
         BlockError::Unsupported,
         BlockError::Rpc(RpcError::NoMemory),
         BlockError::Rpc(RpcError::StackLow),

@@ -1,14 +1,10 @@
 //! The block shadow: a block device that goes on when the driver behind it crashes.
 //!
-//! Every operation of a block device can be done again on another instance of its driver with the
-//! same outcome, and nothing but the operations under way has to be remembered:
-//! - a read changes nothing. Its buffer was given to the driver and died with it, so a new one is
-//!   made;
-//! - a write was only lent its data, so the data is still there, and writing it twice is as good as
-//!   once;
-//! - a flush that did not return is asked for again. What was acknowledged before the crash is in
-//!   the device (a restart resets the device's queues, not its cache), so the new flush covers it;
-//! - the geometry does not change.
+//! What a submitter has asked for can be done again on another instance of the driver with the same
+//! outcome: a read changes nothing, a write is as good done twice, its bytes lie in a memory object
+//! that outlives the driver, and a flush that was not answered is asked for again (a restart resets
+//! the device's queues, not its cache, so the new flush covers what was acknowledged before). The
+//! geometry does not change.
 //!
 //! What goes through a [queue](interfaces::BlockQueue) is remembered by tag until it has its
 //! answer, and submitted again in its order ([`volume`]).
@@ -36,9 +32,9 @@ use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use gate::Passage;
 use interfaces::{
-    Block, BlockBase, BlockError, BlockQueue, Handle, RVec, Raiser, Respawn, RpcError, RpcResult,
+    Block, BlockBase, BlockError, BlockQueue, Handle, Raiser, Respawn, RpcError, RpcResult,
 };
-use respawn::{Buffer, Client};
+use respawn::Client;
 
 use queue::Queue;
 use volume::Volume;
@@ -104,19 +100,13 @@ fn is_dead(device: &Handle<dyn Block>) -> bool {
     matches!(answer, Err(BlockError::Rpc(RpcError::DomainCrashed)))
 }
 
-// What is not written here is passed on as it is: writes are only lent their data, and done twice
-// they are as if done once.
+// The geometry is passed on as it is.
 impl BlockBase for Shadow {
     fn pass<T>(
         &self,
         mut call: impl FnMut(&dyn Block) -> Result<T, BlockError>,
     ) -> Result<T, BlockError> {
         self.way.run(|device| call(&**device))
-    }
-
-    fn read(&self, sector: u64, buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        let mut buffer = Buffer::new(buffer);
-        self.way.run(|device| device.read(sector, buffer.take()?))
     }
 
     fn open(

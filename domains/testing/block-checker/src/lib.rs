@@ -15,11 +15,16 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use domain_rt::{log, thread, time};
-use interfaces::{Block, Handle, RVec, RpcResult};
+use interfaces::{Block, Handle, MemoryObjects, RpcError, RpcResult};
+use line::Line;
+
+type Device = Line<THREADS>;
 
 const SECTOR: usize = 512;
+/// Nanoseconds after which an answer is looked for again.
+const PERIOD: u64 = 50_000;
 /// Threads, and with them regions.
-const THREADS: u64 = 2;
+const THREADS: usize = 2;
 /// Sectors of a region.
 const REGION: u64 = 2048;
 /// Sectors of a step, at most.
@@ -32,8 +37,14 @@ const REPORT: u64 = 256;
 /// Starts the threads.
 ///
 /// # Errors
-/// No memory.
-pub fn start(device: Handle<dyn Block>) -> RpcResult<()> {
+/// No memory, or no queue.
+pub fn start(device: Handle<dyn Block>, objects: Handle<dyn MemoryObjects>) -> RpcResult<()> {
+    let room = MOST as usize * SECTOR;
+    let device = Line::open(&device, &objects, room, || time::sleep(PERIOD));
+    let device = device.map_err(|error| {
+        log!("there is no queue: {error:?}");
+        RpcError::Refused
+    })?;
     let device = Arc::new(device);
     for number in 0..THREADS {
         let device = device.clone();
@@ -43,6 +54,7 @@ pub fn start(device: Handle<dyn Block>) -> RpcResult<()> {
 }
 
 struct Checker {
+    number: usize,
     /// The first sector of the region.
     first: u64,
     /// Of each sector; 0: not written yet.
@@ -52,12 +64,13 @@ struct Checker {
 }
 
 impl Checker {
-    fn new(number: u64) -> Self {
+    fn new(number: usize) -> Self {
         Checker {
-            first: number * REGION,
+            number,
+            first: number as u64 * REGION,
             generations: vec![0; REGION as usize],
             generation: 0,
-            random: 0x7ef011 + number,
+            random: 0x7ef011 + number as u64,
         }
     }
 
@@ -69,7 +82,7 @@ impl Checker {
         (self.random >> 11) % limit
     }
 
-    fn run(&mut self, device: &Handle<dyn Block>) {
+    fn run(&mut self, device: &Device) {
         let mut right = 0;
         for step in 1.. {
             match self.step(device) {
@@ -85,7 +98,7 @@ impl Checker {
         }
     }
 
-    fn step(&mut self, device: &Handle<dyn Block>) -> Result<(), String> {
+    fn step(&mut self, device: &Device) -> Result<(), String> {
         let start = self.below(REGION - MOST);
         let count = 1 + self.below(MOST);
         match self.below(3) {
@@ -94,22 +107,20 @@ impl Checker {
         }
     }
 
-    fn write(&mut self, device: &Handle<dyn Block>, start: u64, count: u64) -> Result<(), String> {
+    fn write(&mut self, device: &Device, start: u64, count: u64) -> Result<(), String> {
         self.generation += 1;
         let range = start as usize..(start + count) as usize;
         self.generations[range].fill(self.generation);
         let expected = self.expected(start, count);
-        let data = RVec::from_slice(&expected).map_err(|error| format!("{error}"))?;
-        let written = device.write(self.first + start, &data);
+        let written = device.write(self.number, self.first + start, &expected);
         written.map_err(|error| format!("a write failed: {error:?}"))
     }
 
-    fn read(&mut self, device: &Handle<dyn Block>, start: u64, count: u64) -> Result<(), String> {
-        let buffer = RVec::filled(0xff, count as usize * SECTOR);
-        let buffer = buffer.map_err(|error| format!("{error}"))?;
-        let data = device.read(self.first + start, buffer);
-        let data = data.map_err(|error| format!("a read failed: {error:?}"))?;
-        match *data == self.expected(start, count) {
+    fn read(&mut self, device: &Device, start: u64, count: u64) -> Result<(), String> {
+        let mut data = vec![0xff; count as usize * SECTOR];
+        let read = device.read(self.number, self.first + start, &mut data);
+        read.map_err(|error| format!("a read failed: {error:?}"))?;
+        match data == self.expected(start, count) {
             true => Ok(()),
             false => Err(format!(
                 "{count} sectors from {start} on are not as written"

@@ -12,9 +12,6 @@ use interfaces::{
     Handle, QueueError, QueueLimits, RVec, Raiser, RpcResult, Tally, VmoView,
 };
 
-/// Bytes of a sector.
-const SECTOR: usize = 512;
-
 /// Makes the two objects that this domain offers. They share the counts.
 ///
 /// # Errors
@@ -40,23 +37,6 @@ struct Disk {
 impl Block for Disk {
     fn geometry(&self) -> Result<Geometry, BlockError> {
         self.device.geometry()
-    }
-
-    // The lock is not held during the call: that could take long.
-    fn read(&self, sector: u64, buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        let buffer = self.device.read(sector, buffer)?;
-        self.counts.lock().read += (buffer.len() / SECTOR) as u64;
-        Ok(buffer)
-    }
-
-    fn write(&self, sector: u64, data: &RVec<u8>) -> Result<(), BlockError> {
-        self.device.write(sector, data)?;
-        self.counts.lock().written += (data.len() / SECTOR) as u64;
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        self.device.flush()
     }
 
     fn open(

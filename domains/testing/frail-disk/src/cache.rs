@@ -18,7 +18,6 @@ struct Entry {
 pub struct Cache {
     entries: BTreeMap<u64, Entry>,
     clock: u64,
-    writes: u64,
 }
 
 /// A checksum (FNV-1a over words).
@@ -36,13 +35,7 @@ impl Cache {
         Cache {
             entries: BTreeMap::new(),
             clock: 0,
-            writes: 0,
         }
-    }
-
-    /// How many writes began or ended.
-    pub fn writes(&self) -> u64 {
-        self.writes
     }
 
     /// Fills `buffer` if all its sectors are here; whether they are.
@@ -62,28 +55,15 @@ impl Cache {
         true
     }
 
-    /// Keeps what was read, unless something was written since `writes` was `seen`.
-    pub fn fill(&mut self, sector: u64, data: &[u8], seen: u64) {
-        if seen == self.writes {
-            self.keep(sector, data);
-        }
-    }
-
     /// A write of `count` sectors begins.
     pub fn forget(&mut self, sector: u64, count: usize) {
-        self.writes += 1;
         for sector in sector..sector + count as u64 {
             self.entries.remove(&sector);
         }
     }
 
-    /// Keeps what was written.
-    pub fn write(&mut self, sector: u64, data: &[u8]) {
-        self.writes += 1;
-        self.keep(sector, data);
-    }
-
-    fn keep(&mut self, sector: u64, data: &[u8]) {
+    /// Keeps what was read or written.
+    pub fn keep(&mut self, sector: u64, data: &[u8]) {
         self.clock += 1;
         for (sector, data) in (sector..).zip(data.chunks_exact(SECTOR)) {
             let mut bytes = Box::new([0; SECTOR]);

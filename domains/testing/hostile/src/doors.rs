@@ -7,13 +7,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use domain_rt::log;
 use domain_rt::sync::Mutex;
+use domain_rt::{log, time};
 use interfaces::{
     AnyHandle, Archive, Block, DmaAllocator, Domain, DomainSpec, Gate, Handle, Image, Incarnation,
-    Interface, Interrupt, LoadError, Loader, PciDevice, Port, Ports, Process, RVec, Respawn,
-    RespawnError, RpcResult, StartError, Started, Text,
+    Interface, Interrupt, LoadError, Loader, MemoryObjects, PciDevice, Port, Ports, Process, RVec,
+    Respawn, RespawnError, RpcResult, StartError, Started, Text,
 };
+use line::Line;
 
 /// Handles with one interface that are kept; the oldest goes first.
 const OF_ONE_KIND: usize = 6;
@@ -205,13 +206,17 @@ impl Blueprint {
         let offer = offer.duplicate().map_err(|it| format!("{it}"))?;
         let disk = offer.downcast::<dyn Block>();
         let disk = disk.map_err(|_| String::from("it offers no device"))?;
+        let objects = self.net.newest::<dyn MemoryObjects>();
+        let objects = objects.ok_or("there is no memory for it")?;
+        // A disk in memory answers at once.
+        let line = Line::<1>::open(&disk, &objects, PART, || time::sleep(1_000));
+        let line = line.map_err(|it| format!("{it:?}"))?;
         let content = stand_ins::file(&self.archive, DISK)?;
         for (index, part) in content.chunks(PART).enumerate() {
             if part.iter().all(|byte| *byte == 0) {
                 continue;
             }
-            let part = RVec::from_slice(part).map_err(|it| format!("{it}"))?;
-            let written = disk.write((index * PART / 512) as u64, &part);
+            let written = line.write(0, (index * PART / 512) as u64, part);
             written.map_err(|it| format!("{it:?}"))?;
         }
         Ok(())

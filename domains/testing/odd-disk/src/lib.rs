@@ -100,19 +100,6 @@ impl Block for Odd {
         })
     }
 
-    fn read(&self, _sector: u64, buffer: RVec<u8>) -> Result<RVec<u8>, BlockError> {
-        self.serve()?;
-        Ok(buffer)
-    }
-
-    fn write(&self, _sector: u64, _data: &RVec<u8>) -> Result<(), BlockError> {
-        self.serve()
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        self.serve()
-    }
-
     fn open(&self, _: Option<Handle<dyn Raiser>>) -> Result<Handle<dyn BlockQueue>, BlockError> {
         Err(BlockError::Unsupported)
     }

@@ -1,6 +1,6 @@
 //! `queuebench`: what 4 KiB read from a disk and written to it take, in guest instructions, for
 //! `cargo xtask bench queue`: through a block queue, polled and by event, one request at a time and
-//! 32, and through the calls of `Block` that wait.
+//! 32.
 //!
 //! Polled is the time of the calls that submit and of those that find answers. What is looked for
 //! in vain is not counted, nor the time between, when the device is at work. Else it is all that
@@ -17,8 +17,8 @@ use alloc::vec::Vec;
 
 use domain_rt::time;
 use interfaces::{
-    Block, BlockCompletion, BlockError, BlockOperation, BlockOutcome, BlockQueue, BlockRequest,
-    Events, Fired, Handle, MemoryObjects, Monitor, RVec, VmoFill, VmoOwner, VmoRights, WaitWord,
+    Block, BlockCompletion, BlockOperation, BlockOutcome, BlockQueue, BlockRequest, Events, Fired,
+    Handle, MemoryObjects, Monitor, RVec, VmoFill, VmoOwner, VmoRights, WaitWord,
 };
 use ulib::{Env, Error, Process, Program, RpcResult, Stop, println};
 
@@ -75,9 +75,6 @@ impl Lab {
             (BlockOperation::Read, "read"),
             (BlockOperation::Write, "write"),
         ] {
-            if self.has_calls()? {
-                rows.push((format!("{verb} of 4 KiB by a call"), self.calls(operation)?));
-            }
             for (by_event, how) in [(false, "polled"), (true, "by event")] {
                 for batch in [1, 32] {
                     let line = Line::open(self, by_event)?;
@@ -101,45 +98,6 @@ impl Lab {
     /// What the processor has done so far.
     fn busy(&self) -> Result<u64> {
         Ok(self.monitor.time().map_err(words("no time"))?.busy)
-    }
-
-    /// Whether the driver has the calls that wait.
-    fn has_calls(&self) -> Result<bool> {
-        let buffer = RVec::filled(0u8, 512).map_err(words("no buffer"))?;
-        match self.disk.read(0, buffer) {
-            Ok(_) => Ok(true),
-            Err(BlockError::Unsupported) => Ok(false),
-            Err(error) => Err(words("a read")(error)),
-        }
-    }
-
-    /// The calls that wait.
-    fn calls(&self, operation: BlockOperation) -> Result<u64> {
-        let mut buffer = RVec::filled(0u8, 4096).map_err(words("no buffer"))?;
-        self.best(|| {
-            let mut place = Some(core::mem::replace(
-                &mut buffer,
-                RVec::filled(0, 1).map_err(words("no buffer"))?,
-            ));
-            let begin = self.busy()?;
-            for number in 0..REQUESTS {
-                let sector = number * u64::from(SECTORS);
-                if let Some(bytes) = place.take() {
-                    place = Some(match operation {
-                        BlockOperation::Read => {
-                            self.disk.read(sector, bytes).map_err(words("a read"))?
-                        }
-                        _ => {
-                            self.disk.write(sector, &bytes).map_err(words("a write"))?;
-                            bytes
-                        }
-                    });
-                }
-            }
-            let took = self.busy()? - begin;
-            buffer = place.ok_or("no buffer")?;
-            Ok(took)
-        })
     }
 }
 

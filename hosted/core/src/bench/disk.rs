@@ -5,17 +5,20 @@
 //! driver, so that every sector that is read can be checked.
 
 use super::{launch, prepare, say, tell};
-use abi::{Handle, RVec};
+use crate::frames::POOL;
+use abi::Handle;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use faults::store::{SECTOR, Store};
+use faults::Line;
+use faults::store::{SECTOR, Store, pause};
 use faults::supervisor::{Respawner, Supervisor};
-use interfaces::{Block, Respawn};
+use interfaces::{Block, MemoryObjects, Respawn};
 use isolation::Reason;
 use isolation::death::kill::{CrashRequest, ask_to_crash, kill};
 use isolation::platform::platform;
+use services::KernelObjects;
 
 /// Bytes of a transfer, and of what is transferred again and again.
 const TRANSFER: usize = 32 * 1024;
@@ -25,6 +28,8 @@ const SPAN: usize = 8 << 20;
 const SECONDS: u64 = 10;
 const SECOND: u64 = 1_000_000_000;
 const SAMPLE: u64 = 100_000_000;
+/// Nanoseconds after which an answer is looked for again.
+const PERIOD: u64 = 1_000;
 /// Crashes a second.
 const CRASHES: [u64; 3] = [0, 1, 10];
 
@@ -44,11 +49,14 @@ pub fn disk() -> Result<(), String> {
     let grant = Handle::<dyn Respawn>::new(Respawner(supervisor)).map_err(say)?;
     let shadow = prepare("domains/block-shadow")?;
     let (shadow, device) = launch::<dyn Block>(&shadow, Some(grant.into_any()), None)?;
+    let objects = Handle::<dyn MemoryObjects>::new(KernelObjects(POOL)).map_err(say)?;
+    let device = Line::open(&device, &objects, TRANSFER, || pause(PERIOD));
+    let device = device.map_err(|error| format!("no queue: {error:?}"))?;
     for (direction, name) in [(Direction::Write, "write"), (Direction::Read, "read")] {
         let mut samples = [const { Vec::new() }; CRASHES.len()];
         for _ in 0..SECONDS {
             for (crashes, samples) in CRASHES.into_iter().zip(&mut samples) {
-                watch(&*device, supervisor, direction, crashes, samples)?;
+                watch(&device, supervisor, direction, crashes, samples)?;
             }
         }
         for (crashes, samples) in CRASHES.into_iter().zip(&samples) {
@@ -64,13 +72,13 @@ pub fn disk() -> Result<(), String> {
 
 /// Transfers for a second; adds the bytes that went through in each part of it.
 fn watch(
-    device: &dyn Block,
+    device: &Line<1>,
     supervisor: &Supervisor,
     direction: Direction,
     crashes: u64,
     samples: &mut Vec<u64>,
 ) -> Result<(), String> {
-    let mut buffer = RVec::filled(1u8, TRANSFER).map_err(say)?;
+    let mut buffer = alloc::vec![1u8; TRANSFER];
     let begin = platform().now();
     let (mut bytes, mut crashed, mut at, mut end) = (0, 0, 0, SAMPLE);
     while end <= SECOND {
@@ -78,10 +86,12 @@ fn watch(
         match direction {
             Direction::Write => {
                 buffer[..8].copy_from_slice(&sector.to_le_bytes());
-                device.write(sector, &buffer).map_err(say)?;
+                let written = device.write(0, sector, &buffer);
+                written.map_err(|error| format!("a write: {error:?}"))?;
             }
             Direction::Read => {
-                buffer = device.read(sector, buffer).map_err(say)?;
+                let read = device.read(0, sector, &mut buffer);
+                read.map_err(|error| format!("a read: {error:?}"))?;
                 if buffer[..8] != sector.to_le_bytes() || buffer[8..].iter().any(|&byte| byte != 1)
                 {
                     return Err(format!("sector {sector} is not as it was written"));
