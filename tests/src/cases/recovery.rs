@@ -208,8 +208,8 @@ fn power_off(mut session: Session) -> Result<()> {
 /// Without the shadow in front of it: what was under way fails with a message, and the next command
 /// works.
 fn file_system(bench: &Bench<'_>) -> Result<()> {
-    const SHADOW: &str = "[domain.vfs]\nimage = \"vfs-shadow\"\ngrants = { fs = \"ext2.respawn\" }\n\
-         limits = { reserve_pages = 256 }\n";
+    const SHADOW: &str = "[domain.vfs]\nimage = \"vfs-shadow\"\ngrants = { fs = \"ext2.respawn\", \
+         objects = \"kernel.objects\" }\nlimits = { reserve_pages = 256 }\n";
     let manifest = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     ensure!(
         manifest.contains(SHADOW),

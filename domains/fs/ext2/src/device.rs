@@ -1,6 +1,8 @@
 //! The block device as `lib/fs/ext2` wants it: over a block queue, with its bytes in the
 //! [staging](crate::staging) memory.
 
+mod pages;
+
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,6 +14,8 @@ use interfaces::{
 
 use crate::line::{Held, Line, SLOT};
 use crate::staging::{CELL, Forms, GROUP, NO_REQUEST, STEP, Staging};
+
+pub use pages::Piece;
 
 /// A disk. Clones share it.
 #[derive(Clone)]

@@ -9,6 +9,7 @@
 //!   changed;
 //! - [`content`]: content of files, through the page cache, and the thread that reads ahead;
 //! - [`page`]: the buffers of that;
+//! - [`load`]: pages of files, which others keep in memory objects;
 //! - [`pressure`]: memory that others need, and the thread that gives some back;
 //! - [`fair`]: the lock;
 //! - [`service`]: the interface;
@@ -29,6 +30,7 @@ mod device;
 mod errors;
 mod fair;
 mod line;
+mod load;
 mod options;
 mod page;
 mod pressure;

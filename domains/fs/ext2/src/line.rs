@@ -15,6 +15,8 @@
 //! which says that nothing of the old one happens any more. Who was *fenced* has a successor that
 //! has the disk now, and never opens another queue.
 
+mod guests;
+
 use alloc::sync::Arc;
 
 use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
@@ -28,6 +30,7 @@ use requests::tickets::Tickets;
 
 use crate::errors::{block_error, failure, outcome_error, rpc_error};
 use crate::staging::Staging;
+use guests::Guests;
 
 /// The slot of the staging memory.
 pub const SLOT: u32 = 0;
@@ -46,6 +49,7 @@ struct State {
     queue: Option<Arc<Handle<dyn BlockQueue>>>,
     limits: QueueLimits,
     tickets: Tickets<DeviceError>,
+    guests: Guests,
     is_opening: bool,
     is_collecting: bool,
     rooms: Rooms,
@@ -112,6 +116,7 @@ impl Line {
                 queue: None,
                 limits: NO_LIMITS,
                 tickets,
+                guests: Guests::default(),
                 is_opening: false,
                 is_collecting: false,
                 rooms,
@@ -207,6 +212,7 @@ impl Line {
                 state.queue = Some(Arc::new(queue));
                 state.limits = limits;
                 state.tickets.begin_life();
+                state.guests.begin_life();
                 state.must_look = true;
                 Ok(state)
             }

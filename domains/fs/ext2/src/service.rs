@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcError, RpcResult,
-    Text,
+    Text, VmoView,
 };
 use vfs::entries::{self, Packer};
 
@@ -68,6 +68,26 @@ impl FileSystem for Service {
         let count = self.volume.read(ino, offset, &mut buffer);
         let count = count.map_err(fs_error)?;
         Ok(buffer.truncated(count))
+    }
+
+    /// Pages are kept by who is in front of it.
+    fn pages(&self, _inode: u64) -> Result<Handle<dyn VmoView>, FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    fn populate(&self, _inode: u64, _first: u64, _count: u64) -> Result<u64, FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    fn load(
+        &self,
+        inode: u64,
+        first: u64,
+        count: u64,
+        view: Handle<dyn VmoView>,
+    ) -> Result<u64, FsError> {
+        let ino = number(inode)?;
+        self.volume.load(ino, first, count, &view).map_err(fs_error)
     }
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
@@ -242,16 +262,7 @@ impl Hold for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let named = self
-            .volume
-            .view(|fs| fs.getattr(self.ino))
-            .is_ok_and(|of| of.links > 0);
-        // The last one frees an inode without a name, which is a change.
-        let closed = match named {
-            true => self.volume.view(|fs| fs.close(self.ino)),
-            false => self.volume.change(|fs| fs.close(self.ino)),
-        };
-        if let Err(error) = closed {
+        if let Err(error) = self.volume.close(self.ino) {
             log!("letting go of inode {}: {error}", self.ino);
         }
     }

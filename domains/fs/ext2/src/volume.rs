@@ -30,6 +30,7 @@ use ext2::{BlockDevice, DeviceError, Error};
 use crate::content::Content;
 use crate::device::Disk;
 use crate::fair::FairMutex;
+use crate::load::Loads;
 use crate::pressure::Pressure;
 
 /// The library's file system on the disk.
@@ -60,6 +61,8 @@ pub struct Volume {
     /// How the last write of a commit ended. Locked while one is written.
     flight: Arc<Mutex<Result<(), DeviceError>>>,
     content: Content,
+    /// Loads of pages of others, and who waits for their end.
+    pub(crate) loads: Loads,
     disk: Disk,
 }
 
@@ -117,8 +120,14 @@ impl Volume {
             committed: Condvar::new(),
             flight: Arc::new(Mutex::new(Ok(()))),
             content: Content::new(disk.clone(), cache_bytes, pressure),
+            loads: Loads::default(),
             disk,
         }
+    }
+
+    /// The device.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     /// Runs an operation that changes nothing on the disk.
@@ -201,6 +210,8 @@ impl Volume {
     /// # Errors
     /// The library's.
     pub fn truncate(&self, ino: u32, size: u64) -> Result<(), ext2::Error> {
+        // What it frees may be another file's soon.
+        let _cut = self.loads.begin_cut(ino)?;
         let truncate = |fs: &mut Mounted| fs.truncate(ino, size);
         self.change_content(truncate, |content, result| match result {
             Ok(()) => content.resized(ino, size),

@@ -6,6 +6,7 @@
 //! - [`instance`]: one instance of the file system, as the library wants it;
 //! - [`shadow`]: the shared state and its two locks;
 //! - [`service`]: the interface;
+//! - [`pages`]: pages of files in memory objects, for who reads and maps them;
 //! - [`listing`]: directory listings, in clients' numbers and without hidden names;
 //! - [`start_up`]: what is done with the first instance.
 //!
@@ -15,7 +16,8 @@
 //! never during a call. Who reads takes only that one, so reads run side by side, and beside a
 //! change. A reader that finds the instance dead takes the engine's lock, and so waits until the
 //! next instance is up to date; of all who find it dead the first one sees to that. Engine, then
-//! front; never the other way round.
+//! front; never the other way round. A file's pages have a lock of their own, held while they are
+//! loaded: before the engine's, and taken by nobody who has that.
 //!
 //! # Updates
 //! While the file system is replaced by another image, calls wait at the gate
@@ -40,14 +42,16 @@ extern crate alloc;
 mod instance;
 mod listing;
 mod options;
+mod pages;
 mod service;
 mod shadow;
 mod start_up;
 
 use alloc::sync::Arc;
 use domain_rt::{log, memory};
-use interfaces::{FileSystem, FsError, Handle, RVec, Respawn, RpcError, RpcResult};
+use interfaces::{FileSystem, FsError, Handle, MemoryObjects, RVec, Respawn, RpcError, RpcResult};
 
+use pages::Pages;
 use service::Service;
 use shadow::Shadow;
 
@@ -56,7 +60,11 @@ use shadow::Shadow;
 ///
 /// # Errors
 /// [`RpcError::Refused`] if there is no working file system; the log says why.
-pub fn start(fs: Handle<dyn Respawn>, options: RVec<u8>) -> RpcResult<Handle<dyn FileSystem>> {
+pub fn start(
+    fs: Handle<dyn Respawn>,
+    objects: Option<Handle<dyn MemoryObjects>>,
+    options: RVec<u8>,
+) -> RpcResult<Handle<dyn FileSystem>> {
     memory::reserve(256)?;
     let settings = options::parse(&options);
     let first = instance::fetch(&fs, 0).and_then(|first| {
@@ -69,7 +77,8 @@ pub fn start(fs: Handle<dyn Respawn>, options: RVec<u8>) -> RpcResult<Handle<dyn
             let passage = Arc::default();
             let of_gate = shadow.clone();
             shadow.attach(gate::gate(&passage, move || of_gate.settle())?)?;
-            Handle::<dyn FileSystem>::new(Service::new(shadow, passage))
+            let pages = Arc::new(Pages::new(objects, settings.pages));
+            Handle::<dyn FileSystem>::new(Service::new(shadow, passage, pages))
         }
         Err(FsError::Rpc(error)) => Err(error),
         Err(error) => {

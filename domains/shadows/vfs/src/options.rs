@@ -4,6 +4,8 @@ use domain_rt::log;
 
 /// Bytes in the log if nothing else is said.
 const DEFAULT: usize = 16 << 20;
+/// Bytes of pages of files if nothing else is said.
+const DEFAULT_PAGES: usize = 32 << 20;
 
 /// What the options say.
 pub struct Settings {
@@ -11,6 +13,8 @@ pub struct Settings {
     pub log: usize,
     /// What the file system acknowledges survives its crash.
     pub is_lasting: bool,
+    /// How many bytes of pages of files are kept at most.
+    pub pages: usize,
 }
 
 /// Reads the text.
@@ -18,14 +22,17 @@ pub fn parse(text: &[u8]) -> Settings {
     let mut settings = Settings {
         log: DEFAULT,
         is_lasting: false,
+        pages: DEFAULT_PAGES,
     };
     for word in text
         .split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
     {
-        match (word, word.strip_prefix(b"log=").and_then(size)) {
-            (b"lasting", _) => settings.is_lasting = true,
-            (_, Some(said)) => settings.log = said,
+        let value = |name: &[u8]| word.strip_prefix(name).and_then(size);
+        match (word, value(b"log="), value(b"pages=")) {
+            (b"lasting", _, _) => settings.is_lasting = true,
+            (_, Some(said), _) => settings.log = said,
+            (_, _, Some(said)) => settings.pages = said,
             _ => log!(
                 "option not understood: {}",
                 alloc::string::String::from_utf8_lossy(word)

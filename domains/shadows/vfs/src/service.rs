@@ -4,24 +4,30 @@ use alloc::sync::Arc;
 use domain_rt::log;
 use gate::Passage;
 use interfaces::{
-    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult, VmoView,
 };
 use redo::{Action, Host, Kind, Outcome};
 use respawn::Buffer;
 
 use crate::listing;
+use crate::pages::Pages;
 use crate::shadow::Shadow;
 
 /// What the domain offers.
 pub struct Service {
     shadow: Arc<Shadow>,
     passage: Arc<Passage>,
+    pages: Arc<Pages>,
 }
 
 impl Service {
     /// Serves `shadow`. Every call goes through `passage`.
-    pub fn new(shadow: Arc<Shadow>, passage: Arc<Passage>) -> Self {
-        Service { shadow, passage }
+    pub fn new(shadow: Arc<Shadow>, passage: Arc<Passage>, pages: Arc<Pages>) -> Self {
+        Service {
+            shadow,
+            passage,
+            pages,
+        }
     }
 
     /// Makes a change about one or two inodes.
@@ -37,7 +43,10 @@ impl Service {
     /// Makes an inode.
     fn make(&self, action: Action<RVec<u8>, Setting>, directory: u64) -> Result<u64, FsError> {
         match self.change(action, [directory; 2])? {
-            Outcome::Made(inode) => Ok(inode),
+            Outcome::Made(inode) => {
+                self.pages.forget(inode);
+                Ok(inode)
+            }
             _ => Err(FsError::Device),
         }
     }
@@ -73,6 +82,27 @@ impl Service {
             of.links = 0;
         }
         Ok(of)
+    }
+
+    fn write_to(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
+        if self.shadow.is_lasting() {
+            let mut engine = self.shadow.engine();
+            return engine.write_lent(&*self.shadow, inode, offset, data);
+        }
+        let data = RVec::from_slice(data)?;
+        match self.change(Action::Write { offset, data }, [inode; 2])? {
+            Outcome::Wrote(count) => Ok(count),
+            _ => Err(FsError::Device),
+        }
+    }
+
+    fn append_to(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+        if self.shadow.is_lasting() {
+            let mut engine = self.shadow.engine();
+            return engine.append_lent(&*self.shadow, inode, data);
+        }
+        let data = RVec::from_slice(data)?;
+        self.shadow.engine().append(&*self.shadow, inode, data)
     }
 
     /// Counts a hold, not while the inode's last name is being removed.
@@ -147,6 +177,7 @@ impl FileSystem for Service {
         self.count_hold(inode);
         let held = Held {
             shadow: self.shadow.clone(),
+            pages: self.pages.clone(),
             inode,
         };
         // From here on `held` gives the hold back, also if there is no such inode.
@@ -162,33 +193,49 @@ impl FileSystem for Service {
         })
     }
 
+    fn pages(&self, inode: u64) -> Result<Handle<dyn VmoView>, FsError> {
+        let _pass = self.passage.enter()?;
+        self.pages.view(&self.shadow, inode)
+    }
+
+    fn populate(&self, inode: u64, first: u64, count: u64) -> Result<u64, FsError> {
+        let _pass = self.passage.enter()?;
+        self.pages.populate(&self.shadow, inode, first, count)
+    }
+
+    /// It is for this domain alone: a view that is not the kernel's could keep a thread that others
+    /// wait for.
+    fn load(
+        &self,
+        _inode: u64,
+        _first: u64,
+        _count: u64,
+        _view: Handle<dyn VmoView>,
+    ) -> Result<u64, FsError> {
+        Err(FsError::Unsupported)
+    }
+
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
         let _pass = self.passage.enter()?;
-        if self.shadow.is_lasting() {
-            let mut engine = self.shadow.engine();
-            return engine.write_lent(&*self.shadow, inode, offset, data);
-        }
-        let data = RVec::from_slice(data)?;
-        match self.change(Action::Write { offset, data }, [inode; 2])? {
-            Outcome::Wrote(count) => Ok(count),
-            _ => Err(FsError::Device),
-        }
+        let written = self.write_to(inode, offset, data);
+        self.pages.written(inode, offset, data.len() as u64)?;
+        written
     }
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
         let _pass = self.passage.enter()?;
-        if self.shadow.is_lasting() {
-            let mut engine = self.shadow.engine();
-            return engine.append_lent(&*self.shadow, inode, data);
-        }
-        let data = RVec::from_slice(data)?;
-        self.shadow.engine().append(&*self.shadow, inode, data)
+        let appended = self.append_to(inode, data);
+        // Of one that has failed nobody knows where it was.
+        let (offset, count) = appended.as_ref().map_or((0, u64::MAX), |done| *done);
+        self.pages.written(inode, offset, count)?;
+        appended
     }
 
     fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
-        self.change(Action::Truncate { size }, [inode; 2])
-            .map(|_| ())
+        let cut = self.change(Action::Truncate { size }, [inode; 2]);
+        self.pages.resized(inode, size)?;
+        cut.map(|_| ())
     }
 
     fn create(
@@ -323,6 +370,7 @@ impl FileSystem for Service {
 /// Keeps an inode while a client has it open.
 struct Held {
     shadow: Arc<Shadow>,
+    pages: Arc<Pages>,
     inode: u64,
 }
 
@@ -337,6 +385,10 @@ impl Drop for Held {
         let Some(remains) = self.shadow.front(|front| front.release(self.inode)) else {
             return;
         };
+        // Its number may lead to another one from now on.
+        if !self.shadow.front(|front| front.ids.is_trivial()) {
+            self.pages.forget(self.inode);
+        }
         drop(remains.kept);
         let Some(number) = remains.orphan else {
             return;

@@ -94,6 +94,11 @@ impl<T: Target> Front<T> {
         })
     }
 
+    /// Whether clients have an inode open.
+    pub fn is_held(&self, inode: u64) -> bool {
+        self.holds.contains_key(&inode)
+    }
+
     /// Whether an inode is held. If it is not, nobody gets hold of it before [`stay`](Self::stay).
     pub fn go(&mut self, inode: u64) -> bool {
         let is_held = self.holds.contains_key(&inode);
