@@ -22,6 +22,7 @@ mod images;
 mod init;
 mod limits;
 mod manifests;
+mod mapping;
 mod mini;
 mod mini_terminal;
 mod mounts;
@@ -88,6 +89,7 @@ pub fn all() -> Vec<Case> {
         mini_terminal::CASES,
         threads::CASES,
         guests::CASES,
+        mapping::CASES,
         console::CASES,
         manifests::CASES,
         changes::CASES,

@@ -1,7 +1,9 @@
-//! The tree of files, which is the boot archive, and what a process has open.
+//! The tree of files of the boot archive, and what a process has open.
 
+use crate::disk::DiskFile;
 use crate::errno::{EBADF, EISDIR, ENOMEM, ENOTDIR, EPIPE, EROFS, ESPIPE, Error};
 use crate::signals::Ears;
+use crate::system::System;
 use crate::task::Task;
 use crate::terminal::Terminal;
 use alloc::collections::BTreeSet;
@@ -137,6 +139,8 @@ pub enum Open {
     /// `/dev/zero`.
     Zeros,
     File(File, AtomicU64),
+    /// A file of the disk.
+    Disk(Arc<DiskFile>, AtomicU64),
     /// Its path, and how many of its names were told.
     Directory(Vec<u8>, AtomicU64),
     Pipe(PipeEnd),
@@ -251,6 +255,12 @@ impl Open {
                 position.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 put(&bytes, to)
             }
+            Open::Disk(file, position) => {
+                let at = position.load(Ordering::Relaxed);
+                let (bytes, count) = file.read(at, to.len())?;
+                position.fetch_add(count as u64, Ordering::Relaxed);
+                put(&bytes[..count], to)
+            }
             Open::Directory(..) => Err(EISDIR),
             Open::Pipe(end) if end.end == End::Read => end.change(task, |pipe| pipe.read(to)),
             Open::Pipe(_) => Err(EBADF),
@@ -267,7 +277,7 @@ impl Open {
             }
             Open::Terminal(terminal) => terminal.write(bytes),
             Open::Nothing | Open::Zeros => Ok(bytes.len()),
-            Open::File(..) => Err(EROFS),
+            Open::File(..) | Open::Disk(..) => Err(EROFS),
             Open::Directory(..) => Err(EISDIR),
             Open::Pipe(end) if end.end == End::Write => end.change(task, |pipe| pipe.write(bytes)),
             Open::Pipe(_) => Err(EBADF),
@@ -294,6 +304,9 @@ impl Open {
     pub fn seek(&self, offset: i64, from: u64) -> Result<u64, Error> {
         let (position, size) = match self {
             Open::File(file, position) => (position, file.size),
+            // Its size is asked for where it counts.
+            Open::Disk(file, position) if from == 2 => (position, file.mode_and_size()?.1),
+            Open::Disk(_, position) => (position, 0),
             Open::Directory(_, position) => (position, 0),
             _ => return Err(ESPIPE),
         };
@@ -311,13 +324,13 @@ impl Open {
     }
 
     /// Entries of a directory in the form of `getdents64`, as many as `room` bytes have room for.
-    pub fn entries(&self, files: &Files, room: usize) -> Result<Vec<u8>, Error> {
+    pub fn entries(&self, system: &System, room: usize) -> Result<Vec<u8>, Error> {
         let Open::Directory(path, told) = self else {
             return Err(ENOTDIR);
         };
         let mut bytes = Vec::new();
         let skipped = told.load(Ordering::Relaxed);
-        for (number, (name, is_directory)) in files.names(path).iter().enumerate() {
+        for (number, (name, is_directory)) in system.names(path)?.iter().enumerate() {
             let number = number as u64 + 1;
             let length = (19 + name.len() + 1).next_multiple_of(8);
             if number <= skipped {
@@ -339,12 +352,13 @@ impl Open {
     }
 
     /// Mode and size, as `stat` has them.
-    pub fn mode_and_size(&self) -> (u32, u64) {
-        match self {
+    pub fn mode_and_size(&self) -> Result<(u32, u64), Error> {
+        Ok(match self {
             Open::Console(_) | Open::Terminal(_) | Open::Nothing | Open::Zeros => (0o20_666, 0),
             Open::File(file, _) => (0o100_755, file.size),
+            Open::Disk(file, _) => file.mode_and_size()?,
             Open::Directory(..) => (0o40_755, 0),
             Open::Pipe(_) => (0o10_600, 0),
-        }
+        })
     }
 }

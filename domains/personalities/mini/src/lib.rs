@@ -12,8 +12,8 @@
 //! | [`signals`], [`delivery`], [`handlers`] | what others tell a thread; what it does then |
 //! | [`futex`] | threads that wait at words of the program's memory |
 //! | [`calls`] | the system calls |
-//! | [`memory`] | the program's memory: copies, heap, a program that is loaded |
-//! | [`files`], [`terminal`] | the tree of files, descriptors, pipes; the console |
+//! | [`memory`], [`space`] | the program's memory: copies, heap, a program that is loaded; files in it |
+//! | [`files`], [`disk`], [`terminal`] | the tree of files, descriptors, pipes; the disk; the console |
 //!
 //! One lock holds what processes know of each other. Whoever waits is rung by who has changed what
 //! it waits for. A program has no more authority than is written here, and this domain no more than
@@ -25,6 +25,7 @@ extern crate alloc;
 
 mod calls;
 mod delivery;
+mod disk;
 mod errno;
 mod files;
 mod futex;
@@ -32,6 +33,7 @@ mod handlers;
 mod memory;
 mod process;
 mod signals;
+mod space;
 mod system;
 mod task;
 mod terminal;
@@ -39,11 +41,12 @@ mod workers;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use disk::Disk;
 use domain_rt::memory as heap;
 use files::{Files, Open};
 use interfaces::{
     AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Personality, RVec, Random,
-    RpcError, RpcResult,
+    Respawn, RpcError, RpcResult,
 };
 use process::Process;
 use system::System;
@@ -57,6 +60,7 @@ use terminal::Terminal;
 pub fn start(
     spaces: Option<Handle<dyn AddressSpaces>>,
     archive: Handle<dyn Archive>,
+    disk: Option<Handle<dyn Respawn>>,
     random: Handle<dyn Random>,
     console: Handle<dyn Console>,
     errors: Option<Handle<dyn Console>>,
@@ -80,7 +84,8 @@ pub fn start(
             (None, [stream.clone(), stream])
         }
     };
-    let system = Arc::new(System::new(spaces, files, random, terminal)?);
+    let disk = disk.map(|disk| Arc::new(Disk::new(disk)));
+    let system = Arc::new(System::new(spaces, (files, disk), random, terminal)?);
     if let Some(terminal) = &system.terminal {
         terminal.attend(&system)?;
     }

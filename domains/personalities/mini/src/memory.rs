@@ -1,8 +1,12 @@
 //! A program's memory: copies from and to it, its heap, and how a program gets there.
 
-use crate::errno::{EFAULT, EINVAL, ENOEXEC, ENOMEM, Error};
+use crate::disk::DiskFile;
+use crate::errno::{EFAULT, EIO, ENOEXEC, ENOMEM, Error};
 use crate::files::File;
+pub use crate::space::Space;
+use crate::space::error;
 use crate::system::System;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::time;
 use domain_rt::user::{self, UserRegisters};
@@ -10,7 +14,7 @@ use elf::ElfBytes;
 use elf::abi::{ET_EXEC, PF_W, PF_X, PT_LOAD};
 use elf::endian::LittleEndian;
 use elf::segment::ProgramHeader;
-use interfaces::{AddressSpace, Handle, Protection, RpcError, SpaceError, UserThread};
+use interfaces::{Handle, Protection, SpaceError, UserThread};
 
 pub const PAGE: u64 = 4096;
 /// Where the stack ends, and its size, in bytes.
@@ -29,8 +33,6 @@ const WRITE: Protection = Protection {
     write: true,
     execute: false,
 };
-
-pub type Space = Handle<dyn AddressSpace>;
 
 /// A program in memory.
 pub struct Program {
@@ -51,14 +53,6 @@ pub struct Layout {
     pub mappings: u64,
 }
 
-fn error(error: SpaceError) -> Error {
-    match error {
-        SpaceError::Rpc(RpcError::NoMemory) => ENOMEM,
-        SpaceError::NotMapped | SpaceError::Object(_) => EFAULT,
-        _ => EINVAL,
-    }
-}
-
 /// Goes through a range in as many calls as it takes.
 fn all(
     at: u64,
@@ -74,7 +68,33 @@ fn all(
 
 /// Unmaps whole pages.
 pub fn unmap(space: &Space, at: u64, bytes: u64) -> Result<(), Error> {
-    all(at, bytes.div_ceil(PAGE), |at, count| space.unmap(at, count))
+    all(at, bytes.div_ceil(PAGE), |at, count| space.unmap(at, count))?;
+    space.forget(at, bytes)
+}
+
+/// Maps pages of a file from its page `page` on, as far as it reaches; behind that there is SIGBUS.
+pub fn map_file(
+    space: &Space,
+    (at, bytes): (u64, u64),
+    (file, page): (&Arc<DiskFile>, u64),
+    (bits, is_shared): (u64, bool),
+) -> Result<(), Error> {
+    // The object has as many pages as the file had when somebody asked last.
+    file.bring_around(page)?;
+    let view = file.view()?;
+    let limit = view.limit().map_err(|_| ENOMEM)?;
+    let count = limit.saturating_sub(page).min(bytes / PAGE);
+    space.note(at, bytes, page, file)?;
+    let protection = protection(bits);
+    let mapped = match (count, is_shared) {
+        (0, _) => Ok(()),
+        (_, true) => space.map(at, view, page, count, protection),
+        (_, false) => space.map_private(at, view, page, count, protection),
+    };
+    mapped.map_err(|why| match space.forget(at, bytes) {
+        Ok(()) => error(why),
+        Err(why) => why,
+    })
 }
 
 /// Changes what may be done with whole pages; `bits` as `mprotect` has them.
@@ -99,6 +119,11 @@ pub fn map_zero(space: &Space, at: u64, bytes: u64, bits: u64) -> Result<(), Err
     space.map_zero(at, pages, protection(bits)).map_err(error)
 }
 
+/// Why a copy met a page that did not become ready.
+fn fault(error: Error) -> Error {
+    if error == EIO { EFAULT } else { error }
+}
+
 /// Copies from the program's memory.
 #[inline]
 pub fn read(space: &Space, at: u64, bytes: &mut [u8]) -> Result<(), Error> {
@@ -114,7 +139,7 @@ fn read_rest(space: &Space, at: u64, bytes: &mut [u8], mut done: usize) -> Resul
     while done < bytes.len() {
         let from = at.checked_add(done as u64).ok_or(EFAULT)?;
         match user::read(space, from, &mut bytes[done..]) {
-            0 => space.touch(from, false).map_err(error)?,
+            0 => space.touch(from, false).map_err(fault)?,
             count => done += count,
         }
     }
@@ -136,7 +161,7 @@ fn write_rest(space: &Space, at: u64, bytes: &[u8], mut done: usize) -> Result<(
     while done < bytes.len() {
         let to = at.checked_add(done as u64).ok_or(EFAULT)?;
         match user::write(space, to, &bytes[done..]) {
-            0 => space.touch(to, true).map_err(error)?,
+            0 => space.touch(to, true).map_err(fault)?,
             count => done += count,
         }
     }
@@ -202,7 +227,7 @@ impl System {
         if elf.ehdr.e_type != ET_EXEC || elf.ehdr.e_machine != elf::abi::EM_X86_64 {
             return Err(ENOEXEC);
         }
-        let space = self.spaces.create().map_err(error)?;
+        let space = Space::new(self.spaces.create().map_err(error)?);
         let mut end = 0;
         for segment in segments.iter().filter(|it| it.p_type == PT_LOAD) {
             let content = elf.segment_data(&segment).map_err(|_| ENOEXEC)?;

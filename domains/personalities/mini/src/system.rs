@@ -1,5 +1,6 @@
 //! All processes, and what they know of each other: parents, groups, how they ended.
 
+use crate::disk::{self, Disk};
 use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD};
 use crate::files::Files;
 use crate::process::Process;
@@ -23,6 +24,8 @@ const WCONTINUED: u64 = 8;
 pub struct System {
     pub spaces: Handle<dyn AddressSpaces>,
     pub files: Files,
+    /// What is below `/disk`.
+    pub disk: Option<Arc<Disk>>,
     random: Handle<dyn Random>,
     pub workers: Arc<Workers>,
     pub terminal: Option<Arc<Terminal>>,
@@ -53,7 +56,7 @@ impl System {
     /// No memory.
     pub fn new(
         spaces: Handle<dyn AddressSpaces>,
-        files: Files,
+        (files, disk): (Files, Option<Arc<Disk>>),
         random: Handle<dyn Random>,
         terminal: Option<Arc<Terminal>>,
     ) -> RpcResult<Self> {
@@ -61,6 +64,7 @@ impl System {
         Ok(System {
             spaces,
             files,
+            disk,
             random,
             workers: Arc::new(Workers::new()?),
             terminal,
@@ -69,6 +73,29 @@ impl System {
             next: AtomicU32::new(1),
             began: wall.saturating_sub(time::now()),
         })
+    }
+
+    /// The disk, if a path from the root on leads there, and the path from there on.
+    pub fn disk_of<'a>(&self, path: &'a [u8]) -> Option<(&Arc<Disk>, &'a [u8])> {
+        let below = path.strip_prefix(disk::NAME)?;
+        let is_there = below.is_empty() || below.starts_with(b"/");
+        let disk = self.disk.as_ref().filter(|_| is_there)?;
+        Some((disk, below))
+    }
+
+    /// The names in a directory, and whether they are directories.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn names(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, Error> {
+        if let Some((disk, path)) = self.disk_of(path) {
+            return disk.names(path);
+        }
+        let mut names = Vec::from_iter(self.files.names(path));
+        if path.is_empty() && self.disk.is_some() {
+            names.push((disk::NAME.to_vec(), true));
+        }
+        Ok(names)
     }
 
     /// A number that no process or thread has had.

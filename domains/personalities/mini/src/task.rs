@@ -1,6 +1,6 @@
 //! A thread of a process: it runs the program, answers it, and waits for it.
 
-use crate::errno::{EINTR, ENOMEM, Error, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
+use crate::errno::{EINTR, EIO, ENOMEM, Error, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
 use crate::memory::Program;
 use crate::process::Process;
 use crate::signals::{Ears, bit};
@@ -150,6 +150,7 @@ impl Task {
     fn fault(&mut self, address: u64, write: bool) -> After {
         match self.program.space.touch(address, write) {
             Ok(()) => After::Run,
+            Err(EIO) => self.hit(SIGBUS),
             Err(_) => self.hit(SIGSEGV),
         }
     }

@@ -1,11 +1,13 @@
 //! What is open: reading, writing, pipes, descriptors.
 
 use super::{O_CLOEXEC, Result};
+use crate::disk::DiskFile;
 use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, ENOTTY, EPIPE, SIGPIPE};
 use crate::files::{self, Open};
 use crate::memory::{self, PAGE};
 use crate::task::Task;
 use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 use domain_rt::time;
 
 /// The most descriptors of a process.
@@ -44,11 +46,23 @@ impl Task {
 
     pub(super) fn read(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
+        if let Open::Disk(file, position) = &*open {
+            return self.read_disk(file, position, at, count);
+        }
         self.with_buffer(count, |task, buffer| {
             let count = open.read(task, buffer)?;
             memory::write(&task.program.space, at, &buffer[..count])?;
             Ok(count as u64)
         })
+    }
+
+    /// Reads from a file of the disk: its pages are copied once, and that once to the program.
+    fn read_disk(&self, file: &DiskFile, position: &AtomicU64, at: u64, count: u64) -> Result<u64> {
+        let from = position.load(Ordering::Relaxed);
+        let (bytes, count) = file.read(from, count.min(MOST_BYTES) as usize)?;
+        memory::write(&self.program.space, at, &bytes[..count])?;
+        position.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count as u64)
     }
 
     pub(super) fn write(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {

@@ -68,7 +68,7 @@ impl Task {
             5 => self.stat(a[0] as i32, 0, a[1], AT_EMPTY_PATH),
             7 => self.poll(a[0], a[1], a[2] as i32),
             8 => self.seek(a[0], a[1], a[2]),
-            9 => self.map(a[0], a[1], a[2], a[3]),
+            9 => self.map(a),
             10 => memory::protect(&self.program.space, a[0], a[1], a[2]).map(|()| 0),
             11 => self.unmap(a[0], a[1]),
             12 => self.set_heap(a[0]),

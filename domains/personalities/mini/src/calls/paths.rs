@@ -2,6 +2,7 @@
 
 use super::io::MOST_BYTES;
 use super::{AT_EMPTY_PATH, AT_FDCWD, O_CLOEXEC, Result};
+use crate::disk::There;
 use crate::errno::{EISDIR, ENOENT, ENOTDIR, ENXIO, ERANGE, EROFS};
 use crate::files::{self, Node, Open};
 use crate::memory::{self, PAGE};
@@ -43,6 +44,12 @@ impl Task {
             }
             _ => {}
         }
+        if let Some((disk, path)) = self.process.system.disk_of(&whole) {
+            return match disk.find(path)? {
+                There::File(file) => Ok(Open::Disk(Arc::new(file), AtomicU64::new(0))),
+                There::Directory => Ok(Open::Directory(whole, AtomicU64::new(0))),
+            };
+        }
         let files = &self.process.system.files;
         match files.find(b"", &whole) {
             Some(Node::File(file)) => Ok(Open::File(file, AtomicU64::new(0))),
@@ -61,8 +68,8 @@ impl Task {
         };
         let writes = flags & O_WRONLY_OR_RDWR != 0;
         match &open {
-            Open::File(..) if flags & O_DIRECTORY != 0 => return Err(ENOTDIR),
-            Open::File(..) if writes => return Err(EROFS),
+            Open::File(..) | Open::Disk(..) if flags & O_DIRECTORY != 0 => return Err(ENOTDIR),
+            Open::File(..) | Open::Disk(..) if writes => return Err(EROFS),
             Open::Directory(..) if writes => return Err(EISDIR),
             _ => {}
         }
@@ -73,8 +80,8 @@ impl Task {
     pub(super) fn stat(&mut self, descriptor: i32, path: u64, at: u64, flags: u64) -> Result<u64> {
         let is_empty = path == 0 || memory::read_text(&self.program.space, path)?.is_empty();
         let (mode, size) = match flags & AT_EMPTY_PATH != 0 && is_empty {
-            true => self.opened(descriptor as u64)?.mode_and_size(),
-            false => self.look_up(descriptor, path)?.mode_and_size(),
+            true => self.opened(descriptor as u64)?.mode_and_size()?,
+            false => self.look_up(descriptor, path)?.mode_and_size()?,
         };
         let mut stat = [0_u64; 18];
         stat[2] = 1;
@@ -104,7 +111,7 @@ impl Task {
 
     pub(super) fn entries(&self, descriptor: u64, at: u64, room: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
-        let bytes = open.entries(&self.process.system.files, room.min(MOST_BYTES) as usize)?;
+        let bytes = open.entries(&self.process.system, room.min(MOST_BYTES) as usize)?;
         memory::write(&self.program.space, at, &bytes)?;
         Ok(bytes.len() as u64)
     }

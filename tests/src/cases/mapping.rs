@@ -1,0 +1,196 @@
+//! A Linux program in ring 3 maps and reads files of the disk, beside the same on the host, while
+//! what is below crashes, fails, or cuts the files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use machine::disk;
+use machine::qemu::Machine;
+use trefoil_gate::build;
+
+use super::recovery::{expect_no_restart, expect_restarts};
+use super::{Case, case};
+use crate::bench::{Answer, Bench};
+
+pub(super) const CASES: &[Case] = &[
+    case("mapping-while-driver-and-file-system-crash", crashes),
+    case("mapping-of-small-blocks-beyond-the-budget", small_blocks),
+    case("mapping-of-a-file-that-is-cut-and-written", cut),
+    case("mapping-of-a-page-that-cannot-be-read", unreadable),
+    case("mapping-that-is-refused", refused),
+];
+
+/// What the manifest has besides: a personality that has the disk, and a program that may use it.
+const GUEST: &str = r#"
+[domain.mini]
+pass = ["exec"]
+limits = { threads = 300, reserve_pages = 1024 }
+grants = { spaces = "kernel.spaces", archive = "kernel.archive", disk = "vfs.respawn", random = "kernel.random", console = "console" }
+
+[program.guest]
+services = ["mini"]
+"#;
+
+/// The program, made by the host's compiler.
+fn program(bench: &Bench<'_>) -> Result<PathBuf> {
+    let program = bench.folder.join("mapping");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O2", "-static", "-o"]).arg(&program);
+    compiler.arg(bench.site.project.root.join("lab/peers/mapping/mapping.c"));
+    let made = compiler.output().context("gcc cannot be started")?;
+    let errors = String::from_utf8_lossy(&made.stderr);
+    ensure!(made.status.success(), "gcc failed: {errors}");
+    Ok(program)
+}
+
+/// What the program says on the host about the files in a folder.
+fn there(program: &Path, root: &Path, what: &str) -> Result<String> {
+    let line = format!("{} {what}", root.display());
+    let output = Command::new(program).args(["-c", &line]).output()?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.success() && !said.is_empty(), "{output:?}");
+    Ok(said)
+}
+
+/// A machine with the disk whose personality has the program in place of its shell.
+fn machine(bench: &Bench<'_>, program: &Path, disk: &Path, pages: &str) -> Result<Machine> {
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let mut machine = bench.machine_with(disk);
+    machine.archive = Some(archive(bench, program, &usual, pages)?);
+    Ok(machine)
+}
+
+/// What boots by the manifest `usual`, with the personality besides, and a line for its file
+/// system's shadow.
+fn archive(bench: &Bench<'_>, program: &Path, usual: &str, pages: &str) -> Result<PathBuf> {
+    let services = "[services]\n";
+    let shadow = "[domain.vfs]\n";
+    let manifest = usual
+        .replace(services, &format!("{services}mini = \"mini\"\n"))
+        .replace(shadow, &format!("{shadow}{pages}"))
+        + GUEST;
+    let program = fs::read(program)?;
+    let archive = bench.folder.join("archive.cpio");
+    let project = &bench.site.project;
+    let packed = build::packed_with(project, manifest.as_bytes(), &[("busybox", &program)])?;
+    fs::write(&archive, packed)?;
+    Ok(archive)
+}
+
+const RUN: &str = "/boot/testing/guest mini";
+
+/// What the program has said, which is what it says on the host.
+fn expect(answer: &Answer, right: &str) -> Result<()> {
+    let seen = answer.stdout.replace('\r', "");
+    for line in right.lines() {
+        ensure!(
+            seen.contains(line),
+            "no {line:?} in {seen}\n{}\n{}",
+            answer.stderr,
+            answer.log
+        );
+    }
+    Ok(())
+}
+
+/// It goes on, with what the host says, over crashes of driver and file system; neither the shadows
+/// nor the personality are started again.
+fn crashes(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let right = there(&program, &bench.site.root, "sums")?;
+    let disk = bench.disk()?;
+    let mut machine = machine(bench, &program, &disk, "")?;
+    machine.processors = 2;
+    let line = format!(
+        "{RUN} '/disk sums' & sleep 0.7; crash ext2; sleep 0.6; crash virtio-blk; sleep 0.6; \
+         crash ext2; crash virtio-blk; wait; domains -q"
+    );
+    let answer = bench.exec_on(machine, &line)?;
+    expect(&answer, &right)?;
+    expect_restarts(&answer.stdout, "ext2", 2)?;
+    expect_restarts(&answer.stdout, "virtio-blk", 2)?;
+    for domain in ["vfs", "block", "mini"] {
+        expect_no_restart(&answer.stdout, domain)?;
+    }
+    bench.expect_clean(&disk)
+}
+
+/// With blocks of which a page has four, and a budget of a tenth of the file.
+fn small_blocks(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let root = bench.folder.join("root");
+    let fill = |root: &Path| -> Result<()> {
+        fs::create_dir_all(root.join("text"))?;
+        fs::write(root.join("text/a.txt"), disk::verses(2001))?;
+        fs::write(root.join("big"), disk::noise(10 << 20, 5))?;
+        Ok(())
+    };
+    fill(&root)?;
+    let right = there(&program, &root, "sums")?;
+    let disk = bench.small_disk("24M", &["-b", "1024"], fill)?;
+    let machine = machine(bench, &program, &disk, "options = \"pages=1M\"\n")?;
+    let line = format!("{RUN} '/disk sums' & sleep 0.7; crash ext2; wait");
+    expect(&bench.exec_on(machine, &line)?, &right)
+}
+
+/// A file becomes shorter under a program that has it mapped, and other bytes come to be in it: the
+/// program sees them, zeros behind the end, and SIGBUS where there is no page any more.
+fn cut(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let disk = bench.disk()?;
+    let machine = machine(bench, &program, &disk, "")?;
+    let line = format!(
+        "seq 10000 13000 > /t; {RUN} '/disk cut' & sleep 1; \
+         crash ext2; echo short > /t; wait; {RUN} '/disk cut'"
+    );
+    let answer = bench.exec_on(machine, &line)?;
+    expect(&answer, "before: 1 3\nafter: s 0 -7\nbefore: s \n")?;
+    bench.expect_clean(&disk)
+}
+
+/// The device fails for one page of a mapped file: SIGBUS there, and nowhere else.
+fn unreadable(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let disk = bench.disk()?;
+    // The size of a block is 1,024 shifted by what stands in the superblock.
+    let shift = fs::read(&disk)?[1024 + 24];
+    let (block_size, sectors) = (1024_u64 << shift, 2_u64 << shift);
+    let bmap = format!("bmap /big {}", 100 * 4096 / block_size);
+    let mut debugfs = Command::new("debugfs");
+    let block = debugfs.args(["-R", &bmap]).arg(&disk).output()?;
+    let block: u64 = String::from_utf8_lossy(&block.stdout).trim().parse()?;
+    let rules = bench.folder.join("rules");
+    let sector = block * sectors;
+    let rule = format!(
+        "[inject-error]\nevent = \"none\"\niotype = \"read\"\nerrno = \"5\"\nonce = \"off\"\nsector = \"{sector}\"\n"
+    );
+    fs::write(&rules, rule)?;
+    let mut machine = machine(bench, &program, &disk, "")?;
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let usual = machine::nvme::manifest(&usual)?;
+    machine.archive = Some(archive(bench, &program, &usual, "")?);
+    (machine.disk, machine.nvme) = (None, Some(disk));
+    machine.disk_faults = Some(rules);
+    let answer = bench.exec_on(machine, &format!("{RUN} '/disk some'; echo more"))?;
+    let pages: String = (97..103)
+        .map(|page| {
+            format!(
+                "page {page}: {}\n",
+                if page == 100 { "none" } else { "there" }
+            )
+        })
+        .collect();
+    expect(&answer, &(pages + "read: -1, behind it 1\nmore\n"))
+}
+
+/// What cannot be mapped, or is not there, is refused as on the host.
+fn refused(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    // The host writes to shared mappings, if the file is open for it, with the same error else.
+    let right = there(&program, &bench.site.root, "bad")?;
+    let machine = machine(bench, &program, &bench.disk()?, "")?;
+    let answer = bench.exec_on(machine, &format!("{RUN} '/disk bad'"))?;
+    expect(&answer, &right)
+}
