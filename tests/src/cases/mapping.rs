@@ -117,7 +117,31 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// With blocks of which a page has four, and a budget of a tenth of the file.
+/// Where a block of a file is on a disk: the size of blocks, and which one.
+fn block_of(disk: &Path, file: &str, offset: u64) -> Result<(u64, u64)> {
+    // The size of a block is 1,024 shifted by what stands in the superblock.
+    let block_size = 1024_u64 << fs::read(disk)?[1024 + 24];
+    let bmap = format!("bmap {file} {}", offset / block_size);
+    let mut debugfs = Command::new("debugfs");
+    let block = debugfs.args(["-R", &bmap]).arg(disk).output()?;
+    let block = String::from_utf8_lossy(&block.stdout).trim().parse()?;
+    Ok((block_size, block))
+}
+
+/// Puts something behind the end of `/text/a.txt` in its last block, where it means nothing.
+fn spoil_the_end(disk: &Path, content: &str) -> Result<()> {
+    let (block_size, block) = block_of(disk, "/text/a.txt", content.len() as u64)?;
+    let within = content.len() as u64 % block_size;
+    let mut image = fs::read(disk)?;
+    let start = (block * block_size + within) as usize;
+    let end = ((block + 1) * block_size) as usize;
+    ensure!(block > 0 && within > 0 && image[start..end].iter().all(|byte| *byte == 0));
+    image[start..end].fill(b'!');
+    Ok(fs::write(disk, image)?)
+}
+
+/// With blocks of which a page has four, something behind the end of a file in its last block, and
+/// a budget of a tenth of the file.
 fn small_blocks(bench: &Bench<'_>) -> Result<()> {
     let program = program(bench)?;
     let root = bench.folder.join("root");
@@ -130,6 +154,7 @@ fn small_blocks(bench: &Bench<'_>) -> Result<()> {
     fill(&root)?;
     let right = there(&program, &root, "sums")?;
     let disk = bench.small_disk("24M", &["-b", "1024"], fill)?;
+    spoil_the_end(&disk, &disk::verses(2001))?;
     let machine = machine(bench, &program, &disk, "options = \"pages=1M\"\n")?;
     let line = format!("{RUN} '/disk sums' & sleep 0.7; crash ext2; wait");
     expect(&bench.exec_on(machine, &line)?, &right)
@@ -154,15 +179,9 @@ fn cut(bench: &Bench<'_>) -> Result<()> {
 fn unreadable(bench: &Bench<'_>) -> Result<()> {
     let program = program(bench)?;
     let disk = bench.disk()?;
-    // The size of a block is 1,024 shifted by what stands in the superblock.
-    let shift = fs::read(&disk)?[1024 + 24];
-    let (block_size, sectors) = (1024_u64 << shift, 2_u64 << shift);
-    let bmap = format!("bmap /big {}", 100 * 4096 / block_size);
-    let mut debugfs = Command::new("debugfs");
-    let block = debugfs.args(["-R", &bmap]).arg(&disk).output()?;
-    let block: u64 = String::from_utf8_lossy(&block.stdout).trim().parse()?;
+    let (block_size, block) = block_of(&disk, "/big", 100 * 4096)?;
     let rules = bench.folder.join("rules");
-    let sector = block * sectors;
+    let sector = block * block_size / 512;
     let rule = format!(
         "[inject-error]\nevent = \"none\"\niotype = \"read\"\nerrno = \"5\"\nonce = \"off\"\nsector = \"{sector}\"\n"
     );
