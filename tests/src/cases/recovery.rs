@@ -30,6 +30,7 @@ pub(super) const CASES: &[Case] = &[
         file_system_without_memory,
     ),
     case("recovery-block-shadow-crash", block_shadow),
+    case("recovery-driver-that-loses-a-request", lossy_driver),
     case("recovery-boot-archive-crash", boot_archive),
     case("recovery-personality-crash", personality),
     case("recovery-shell-crash", shell),
@@ -229,6 +230,28 @@ fn file_system(bench: &Bench<'_>) -> Result<()> {
         .shows("100\n-\n5000\nnew\n")?
         .complains("restarted")?;
     expect_restarts(&answer.stdout, "ext2", 1)?;
+    bench.expect_clean(&disk)
+}
+
+/// A driver that lives, and never answers one of its requests, is replaced when that has taken half
+/// a minute; who waits notices nothing else.
+fn lossy_driver(bench: &Bench<'_>) -> Result<()> {
+    let text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let lossy = "[domain.lossy-disk]\ngrants = { device = \"virtio-blk\" }\noptions = \"150\"\n\n[domain.block]";
+    let text = text.replacen("[domain.block]", lossy, 1);
+    let text = text.replace("\"virtio-blk.respawn\"", "\"lossy-disk.respawn\"");
+    let disk = bench.disk()?;
+    let mut machine = bench.machine_by(&text)?;
+    machine.disk = Some(disk.clone());
+    let line = "cp /big /copy && sync && sha256sum /copy";
+    let answer = bench.exec_within(2 * LIMIT, machine, line)?;
+    let sum = host_sum(&bench.site.root.join("big"))?;
+    answer
+        .status(0)?
+        .silently()?
+        .shows(&format!("{sum}  /copy\n"))?
+        .logs("lossy-disk: a request is lost")?
+        .logs("the driver has lost a request: it is replaced")?;
     bench.expect_clean(&disk)
 }
 

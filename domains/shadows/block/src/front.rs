@@ -274,6 +274,16 @@ impl Front {
         count
     }
 
+    /// Whether the driver has requests.
+    pub fn has_given(&self) -> bool {
+        self.back.is_some() && self.book.given() > 0
+    }
+
+    /// The number of the back, and that of the oldest request that it has.
+    pub fn oldest(&self) -> Option<(u64, u64)> {
+        Some((self.back.as_ref()?.number, self.book.oldest()?))
+    }
+
     /// Whether a group is not done.
     pub fn has_group(&self) -> bool {
         self.group.is_open()

@@ -34,9 +34,12 @@ impl Queue {
         }
         let (answer, is_lost) = work(front);
         let lost = if is_lost { front.lose() } else { None };
+        let is_given = front.has_given();
+        let is_due = is_lost || is_given && !state.is_watched;
+        state.is_watched |= is_given;
         drop(state);
-        if is_lost {
-            drop(lost);
+        drop(lost);
+        if is_due {
             self.volume.ring();
         }
         answer

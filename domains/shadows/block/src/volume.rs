@@ -15,6 +15,13 @@
 //! A front whose submitter has gone, and that has a group ([`requests::group`]) which is not done,
 //! is *ending*: the keeper carries the group out, and who opens the next front waits for that.
 //!
+//! # A request that is lost
+//! A driver may live and never answer a request. The keeper looks every few seconds, as long as the
+//! driver has any, which is the oldest; if that stays the same for [`LOOKS`] looks, and has no
+//! answer that nobody has taken, the driver is replaced like a dead one. Time is counted in looks,
+//! so that a machine that was stopped for a while loses no driver. A driver finds a device that
+//! does not answer much sooner.
+//!
 //! # Who does what
 //! Submitting and taking answers is done by the submitter's threads alone, and never waits for a
 //! driver to start: while there is no back, requests wait in the book. The *keeper*, a thread of
@@ -47,6 +54,23 @@ pub struct State {
     pub front: Option<Front>,
     fronts: u64,
     backs: u64,
+    /// The keeper knows that the driver has requests, and looks at them.
+    pub is_watched: bool,
+}
+
+/// How often it is looked whether the driver answers, in nanoseconds, and how often a request may
+/// be found to be the oldest before it is taken for lost.
+const WATCH: u64 = 5_000_000_000;
+const LOOKS: u32 = 6;
+
+/// What the keeper has seen of the driver's requests.
+#[derive(Default)]
+struct Watch {
+    /// The oldest: the number of its back, and its own.
+    oldest: Option<(u64, u64)>,
+    looks: u32,
+    /// When it looks again; `None` while the driver has none.
+    next: Option<u64>,
 }
 
 /// What the keeper is told.
@@ -282,22 +306,28 @@ impl Volume {
     /// The body of the thread that finds the next driver, and carries out groups whose submitter is
     /// gone.
     pub fn keep(&self, way: &Way) {
-        let mut is_ending = false;
-        while let Some(lost) = self.wait_for_alarm(is_ending) {
+        let mut watch = Watch::default();
+        let mut until = None;
+        while let Some(lost) = self.wait_for_alarm(until) {
             self.mend(way, lost);
-            is_ending = self.finish(way);
+            let is_ending = self.finish(way);
+            self.watch(way, &mut watch);
+            until = match is_ending {
+                true => Some(time::now() + LOOK),
+                false => watch.next,
+            };
         }
     }
 
-    /// Waits until there is something to do, for a moment if there `is` something; the last back
-    /// that is lost. `None` if the thread is to end.
-    fn wait_for_alarm(&self, is: bool) -> Option<u64> {
+    /// Waits until there is something to do, or `until` then; the last back that is lost. `None` if
+    /// the thread is to end.
+    fn wait_for_alarm(&self, until: Option<u64>) -> Option<u64> {
         let mut alarm = self.alarm.0.lock();
         let mut wait = Wait::Woken;
         while !alarm.is_due && wait == Wait::Woken {
-            (alarm, wait) = match is {
-                true => self.alarm.1.wait_until(alarm, time::now() + LOOK),
-                false => self.alarm.1.wait(alarm),
+            (alarm, wait) = match until {
+                Some(until) => self.alarm.1.wait_until(alarm, until),
+                None => self.alarm.1.wait(alarm),
             };
         }
         alarm.is_due = false;
@@ -330,6 +360,43 @@ impl Volume {
             ring(&self.alarm, 0);
         }
         !is_over
+    }
+
+    /// Looks whether the driver has lost a request, if it is time.
+    fn watch(&self, way: &Way, watch: &mut Watch) {
+        let now = time::now();
+        if watch.next.is_some_and(|next| now < next) {
+            return;
+        }
+        let pass = way.passage.try_enter();
+        let mut state = self.state.lock();
+        let oldest = state.front.as_ref().and_then(Front::oldest);
+        state.is_watched = oldest.is_some();
+        watch.next = oldest.map(|_| now + WATCH);
+        watch.looks = match oldest == watch.oldest {
+            true => watch.looks + 1,
+            false => 1,
+        };
+        watch.oldest = oldest;
+        let front = state.front.as_mut();
+        let Some(front) = front.filter(|_| oldest.is_some() && watch.looks > LOOKS) else {
+            return;
+        };
+        if pass.is_none() {
+            return;
+        }
+        // It may have its answer, and nobody has looked.
+        let mut lives = front.gather().unwrap_or(true) && front.pump();
+        if lives && front.oldest() == oldest {
+            log!("the driver has lost a request: it is replaced");
+            lives = false;
+        }
+        let lost = if lives { None } else { front.lose() };
+        drop(state);
+        drop(lost);
+        if !lives {
+            ring(&self.alarm, 0);
+        }
     }
 
     /// Finds a driver, if the front has none or its back is `lost`.

@@ -138,6 +138,13 @@ impl<R, A> Book<R, A> {
         self.given
     }
 
+    /// The number of the oldest request that the carrier has.
+    pub fn oldest(&self) -> Option<u64> {
+        let mut entries = self.entries.iter().zip(self.first..);
+        let oldest = entries.find(|(entry, _)| entry.state == State::Given);
+        oldest.map(|(_, number)| number)
+    }
+
     /// How many answers were not taken.
     pub fn answers(&self) -> usize {
         self.answers.len()

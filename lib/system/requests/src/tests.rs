@@ -44,6 +44,24 @@ fn requests_are_given_in_order_and_answered_once() {
 }
 
 #[test]
+fn the_oldest_is_that_of_the_carrier() {
+    let mut book = passing(4);
+    assert_eq!(book.oldest(), None);
+    for tag in 0..4 {
+        book.enter(tag, false, 0).expect("room");
+    }
+    assert_eq!(book.oldest(), None, "nothing was given");
+    (0..3).for_each(|_| book.give());
+    assert_eq!(book.oldest(), Some(0));
+    assert_eq!(book.complete(1, 'b'), Ok(()));
+    assert_eq!(book.oldest(), Some(0));
+    assert_eq!(book.complete(0, 'a'), Ok(()));
+    assert_eq!(book.oldest(), Some(2));
+    assert_eq!(book.again(), 1);
+    assert_eq!(book.oldest(), None);
+}
+
+#[test]
 fn a_wild_answer_changes_nothing() {
     let mut book = book(4);
     book.enter(1, false, 0).expect("room");

@@ -1,0 +1,106 @@
+//! A driver that lives and loses a request: see `lossy-disk.idl`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+use domain_rt::{log, time};
+use interfaces::{
+    Block, BlockBase, BlockCompletion, BlockError, BlockQueue, BlockRequest, Handle, QueueError,
+    QueueLimits, RVec, Raiser, RpcError, RpcResult, VmoView,
+};
+
+/// No request is lost when the machine has run so long, in nanoseconds: it is to be one, not one in
+/// each life.
+const SOON: u64 = 20_000_000_000;
+
+/// Makes the device.
+///
+/// # Errors
+/// [`RpcError::Refused`] if the options are no number.
+pub fn start(device: Handle<dyn Block>, options: RVec<u8>) -> RpcResult<Handle<dyn Block>> {
+    let number = core::str::from_utf8(&options).ok();
+    let number = number.and_then(|text| text.trim().parse().ok());
+    let left = Arc::new(AtomicU64::new(number.ok_or(RpcError::Refused)?));
+    Handle::new(Disk { device, left })
+}
+
+/// The device that is passed on.
+struct Disk {
+    device: Handle<dyn Block>,
+    /// Requests until the one that is lost, itself included; 0 when it is.
+    left: Arc<AtomicU64>,
+}
+
+impl BlockBase for Disk {
+    fn pass<T>(
+        &self,
+        mut call: impl FnMut(&dyn Block) -> Result<T, BlockError>,
+    ) -> Result<T, BlockError> {
+        call(&*self.device)
+    }
+
+    fn open(
+        &self,
+        raiser: Option<Handle<dyn Raiser>>,
+    ) -> Result<Handle<dyn BlockQueue>, BlockError> {
+        let queue = self.device.open(raiser)?;
+        let left = self.left.clone();
+        Ok(Handle::new(Queue { queue, left })?)
+    }
+}
+
+/// The queue that is passed on. Its submitter makes one call at a time.
+struct Queue {
+    queue: Handle<dyn BlockQueue>,
+    left: Arc<AtomicU64>,
+}
+
+impl BlockQueue for Queue {
+    fn limits(&self) -> Result<QueueLimits, QueueError> {
+        self.queue.limits()
+    }
+
+    fn register(&self, slot: u32, view: Handle<dyn VmoView>) -> Result<(), QueueError> {
+        self.queue.register(slot, view)
+    }
+
+    fn unregister(&self, slot: u32) -> Result<(), QueueError> {
+        self.queue.unregister(slot)
+    }
+
+    fn submit(&self, requests: &RVec<BlockRequest>, count: u32) -> Result<u32, QueueError> {
+        let left = self.left.load(Ordering::Relaxed);
+        let before = match left {
+            1 if time::now() < SOON => {
+                log!("a request is lost");
+                self.left.store(0, Ordering::Relaxed);
+                return Ok(1);
+            }
+            0 | 1 => count,
+            left => count.min(u32::try_from(left - 1).unwrap_or(u32::MAX)),
+        };
+        let taken = self.queue.submit(requests, before)?;
+        self.left
+            .store(left.saturating_sub(taken.into()), Ordering::Relaxed);
+        Ok(taken)
+    }
+
+    fn submit_group(
+        &self,
+        tag: u64,
+        requests: &RVec<BlockRequest>,
+        count: u32,
+    ) -> Result<(), QueueError> {
+        self.queue.submit_group(tag, requests, count)
+    }
+
+    fn completions(
+        &self,
+        room: RVec<BlockCompletion>,
+    ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
+        self.queue.completions(room)
+    }
+}
