@@ -2,8 +2,8 @@
 
 use interfaces::{
     AddressSpaces, AnyHandle, Archive, CommandLine, DomainControl, Events, Handle, Hardware,
-    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, Random, RpcError, RpcResult,
-    Tracer,
+    HeapAudit, Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, Random, RpcError,
+    RpcResult, Tracer,
 };
 use manifest::KernelService;
 
@@ -35,6 +35,8 @@ pub struct Kernel {
     pub random: Handle<dyn Random>,
     /// Makes address spaces, where there are any.
     pub spaces: Option<Handle<dyn AddressSpaces>>,
+    /// Tells what the kernel keeps of memory, in kernels for tests.
+    pub auditor: Option<Handle<dyn HeapAudit>>,
     /// Keeps what the next instance of `init` is to have.
     pub legacy: Option<Handle<dyn Legacy>>,
     /// How often `init` has ended before.
@@ -63,6 +65,10 @@ impl Kernel {
             KernelService::Spaces => {
                 let spaces = self.spaces.as_ref().ok_or(RpcError::Refused)?;
                 spaces.duplicate()?.into_any()
+            }
+            KernelService::Auditor => {
+                let auditor = self.auditor.as_ref().ok_or(RpcError::Refused)?;
+                auditor.duplicate()?.into_any()
             }
         })
     }

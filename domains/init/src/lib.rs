@@ -69,8 +69,8 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    AddressSpaces, Archive, CommandLine, DomainControl, Events, Handle, Hardware, Legacy, Loader,
-    MemoryObjects, MemoryWatch, Monitor, Power, RVec, Random, RpcResult, Tracer,
+    AddressSpaces, Archive, CommandLine, DomainControl, Events, Handle, Hardware, HeapAudit,
+    Legacy, Loader, MemoryObjects, MemoryWatch, Monitor, Power, RVec, Random, RpcResult, Tracer,
 };
 use manifest::Manifest;
 
@@ -103,6 +103,7 @@ pub fn start(
     tracer: Handle<dyn Tracer>,
     random: Handle<dyn Random>,
     spaces: Option<Handle<dyn AddressSpaces>>,
+    auditor: Option<Handle<dyn HeapAudit>>,
     legacy: Option<Handle<dyn Legacy>>,
     options: RVec<u8>,
 ) -> RpcResult<()> {
@@ -121,6 +122,7 @@ pub fn start(
         tracer,
         random,
         spaces,
+        auditor,
         legacy,
         deaths: deaths(&options),
     });

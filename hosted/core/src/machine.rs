@@ -156,7 +156,7 @@ pub fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "random" => Handle::<dyn Random>::new(KernelRandom(ProcessMachine))?.into_any(),
         "archive" => Handle::<dyn Archive>::new(Files)?.into_any(),
         "command_line" => Handle::<dyn CommandLine>::new(NoLine)?.into_any(),
-        "auditor" => Handle::<dyn HeapAudit>::new(Auditor)?.into_any(),
+        "auditor" => Handle::<dyn HeapAudit>::new(Auditor(ProcessMachine))?.into_any(),
         _ => return Ok(None),
     }))
 }

@@ -121,4 +121,14 @@ impl Machine for BareMachine {
         let thread = framework::task::find(framework::task::ThreadId(id));
         thread.map(|thread| thread.processor_ns())
     }
+
+    #[cfg(feature = "testing")]
+    fn keeps(&self) -> interfaces::KernelKeeps {
+        let (pages, bytes) = framework::mem::small_objects();
+        interfaces::KernelKeeps {
+            pages: pages as u64,
+            bytes: bytes as u64,
+            tables: framework::mem::kspace::tables() as u64,
+        }
+    }
 }

@@ -124,7 +124,9 @@ fn service(name: &str) -> Result<Option<AnyHandle>, RpcError> {
         "legacy" => Handle::<dyn Legacy>::new(Bequest(&LEFT))?.into_any(),
         "archive" => Handle::<dyn Archive>::new(BootArchive)?.into_any(),
         #[cfg(feature = "testing")]
-        "auditor" => Handle::<dyn interfaces::HeapAudit>::new(services::Auditor)?.into_any(),
+        "auditor" => {
+            Handle::<dyn interfaces::HeapAudit>::new(services::Auditor(BareMachine))?.into_any()
+        }
         "events" => Handle::<dyn Events>::new(KernelEvents)?.into_any(),
         "tracer" => Handle::<dyn Tracer>::new(KernelTracer)?.into_any(),
         "random" => Handle::<dyn Random>::new(KernelRandom(BareMachine))?.into_any(),

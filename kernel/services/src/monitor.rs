@@ -27,6 +27,15 @@ pub trait Machine: Send + Sync + 'static {
     fn time(&self) -> (u64, u64);
     /// Nanoseconds that the living thread with this number has been on a processor so far.
     fn thread_ns(&self, id: u64) -> Option<u64>;
+    /// What the kernel keeps of memory; nothing where it has none of its own.
+    #[cfg(feature = "audit")]
+    fn keeps(&self) -> interfaces::KernelKeeps {
+        interfaces::KernelKeeps {
+            pages: 0,
+            bytes: 0,
+            tables: 0,
+        }
+    }
 }
 
 /// Authority over one instance.

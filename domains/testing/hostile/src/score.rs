@@ -24,6 +24,11 @@ pub const EXCLUDED: &[(&str, &str, &str)] = &[
         "audit",
         "judges the run itself, and stops all allocation meanwhile",
     ),
+    (
+        "HeapAudit",
+        "keeps",
+        "judges runs, and holds a lock while it counts",
+    ),
     ("Household", "fulfil", OF_INIT),
     ("Household", "present", OF_INIT),
     ("Steward", "serve", OF_INIT),

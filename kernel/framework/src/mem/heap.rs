@@ -50,6 +50,14 @@ pub(super) fn cached_pages() -> usize {
     CACHED_PAGES.load(Ordering::Relaxed)
 }
 
+/// What small objects of the kernel take: pages of slabs, but for the empty ones, and bytes of
+/// slots in use. For tests: a lock is held as long as slabs of one size are counted.
+#[cfg(feature = "selftest")]
+pub fn small_objects() -> (usize, usize) {
+    let of_classes = HEAP.classes.iter().map(|class| class.lock().in_use());
+    of_classes.fold((0, 0), |sum, (pages, bytes)| (sum.0 + pages, sum.1 + bytes))
+}
+
 /// The slabs of one slot size.
 struct Class {
     size: usize,
@@ -57,6 +65,9 @@ struct Class {
     first: *mut Header,
     /// An empty slab, in no list, or null.
     spare: *mut Header,
+    /// How many there are, the spare one included.
+    #[cfg(feature = "selftest")]
+    slabs: usize,
 }
 
 // SAFETY: the pointers lead to slabs that belong to the class alone; whoever has the class (under
@@ -133,6 +144,8 @@ impl Class {
             size,
             first: ptr::null_mut(),
             spare: ptr::null_mut(),
+            #[cfg(feature = "selftest")]
+            slabs: 0,
         }
     }
 
@@ -148,6 +161,19 @@ impl Class {
     /// Slots in a slab.
     fn capacity(&self) -> usize {
         (self.slab_bytes() - HEADER_BYTES) / self.size
+    }
+
+    /// Pages of slabs with used slots, and bytes of these.
+    #[cfg(feature = "selftest")]
+    fn in_use(&self) -> (usize, usize) {
+        let slabs = self.slabs - usize::from(!self.spare.is_null());
+        let (mut slots, mut at) = (slabs * self.capacity(), self.first);
+        // SAFETY: slabs in the list are live and guarded by this class's lock: the caller has it.
+        while let Some(header) = unsafe { at.as_ref() } {
+            slots -= self.capacity() - header.used;
+            at = header.next;
+        }
+        (slabs * self.slab_bytes() / PAGE_SIZE, slots * self.size)
     }
 
     /// Takes a slot; null if there is no memory.
@@ -233,6 +259,8 @@ impl Class {
                 listed: false,
             });
         }
+        #[cfg(feature = "selftest")]
+        (self.slabs += 1);
         self.link(header);
         true
     }
@@ -246,6 +274,8 @@ impl Class {
             CACHED_PAGES.fetch_add(pages, Ordering::Relaxed);
             return;
         }
+        #[cfg(feature = "selftest")]
+        (self.slabs -= 1);
         let base = header as usize + HEADER_BYTES - self.slab_bytes();
         let base = NonNull::new(base as *mut u8).expect("slabs are not at 0");
         // SAFETY: `grow` allocated these pages; all slots are free and the slab is off the list.

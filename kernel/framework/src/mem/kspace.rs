@@ -223,13 +223,31 @@ fn map(
         bytes as u64,
         rights,
         largest,
-        &mut alloc_table,
+        &mut next_table,
     );
     match result {
         Ok(()) => Ok(()),
         Err(MapError::NoMemory) => Err(NoMemory),
         Err(MapError::Occupied) => panic!("kernel space at {address:#x} is occupied"),
     }
+}
+
+/// How many tables kernel space has.
+#[cfg(feature = "selftest")]
+static TABLES: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+
+/// A table, which stays: kernel space has as many as its highest addresses ever wanted.
+fn next_table() -> Option<u64> {
+    let table = alloc_table()?;
+    #[cfg(feature = "selftest")]
+    TABLES.fetch_add(1, Ordering::Relaxed);
+    Some(table)
+}
+
+/// How many tables kernel space has, for tests.
+#[cfg(feature = "selftest")]
+pub fn tables() -> usize {
+    TABLES.load(Ordering::Relaxed)
 }
 
 /// How a [`Window`] is mapped.

@@ -42,6 +42,8 @@ pub mod untyped;
 
 #[cfg(target_os = "none")]
 pub use frames::{alloc_pages, free_pages, stats};
+#[cfg(all(target_os = "none", feature = "selftest"))]
+pub use heap::small_objects;
 #[cfg(target_os = "none")]
 pub(crate) use setup::init;
 #[cfg(target_os = "none")]

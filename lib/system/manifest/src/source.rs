@@ -2,7 +2,7 @@
 //!
 //! | expression | what the domain gets |
 //! | --- | --- |
-//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory`, `.objects`, `.events`, `.random`, `.tracer` | that service of the kernel |
+//! | `kernel.loader`, `.monitor`, `.control`, `.hardware`, `.power`, `.archive`, `.command_line`, `.memory`, `.objects`, `.events`, `.random`, `.spaces`, `.tracer`, `.auditor` (in kernels for tests) | that service of the kernel |
 //! | `kernel.ports(0x3f8,8)` | I/O ports: first, count |
 //! | `kernel.interrupt(4)` | an input of the I/O APIC |
 //! | `kernel.mmio(0xfed40000,4096)` | device memory: physical address, length in bytes |
@@ -52,6 +52,8 @@ pub enum KernelService {
     Spaces,
     /// Shows calls with their arguments.
     Tracer,
+    /// Tells what the kernel keeps of memory, in kernels for tests.
+    Auditor,
 }
 
 /// Which PCI functions fit.
@@ -259,8 +261,9 @@ fn kernel(name: &str, arguments: Option<&str>) -> Result<Source, String> {
         ("random", None) => KernelService::Random,
         ("spaces", None) => KernelService::Spaces,
         ("tracer", None) => KernelService::Tracer,
+        ("auditor", None) => KernelService::Auditor,
         _ => {
-            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, events, random, spaces, tracer, ports, interrupt, mmio";
+            let known = "loader, monitor, control, hardware, power, archive, command_line, memory, objects, events, random, spaces, tracer, auditor, ports, interrupt, mmio";
             return Err(format!(
                 "the kernel has no service `{name}`; it has {known}"
             ));
