@@ -30,7 +30,7 @@ limits = { threads = 300, reserve_pages = 1024 }
 grants = { spaces = "kernel.spaces", archive = "kernel.archive", random = "kernel.random", console = "console" }
 
 [program.guest]
-services = ["mini", "other"]
+services = ["mini", "other", "monitor", "auditor"]
 "#;
 
 /// What both have in the place of busybox's shell: it waits with 20 threads, one of which computes,
@@ -44,12 +44,16 @@ fn machine(bench: &Bench<'_>, programs: &[(&str, &[u8])]) -> Result<Machine> {
     let project = &bench.site.project;
     let usual = fs::read_to_string(project.root.join("images/default.toml"))?;
     let services = "[services]\n";
-    let named = format!("{services}mini = \"mini\"\nother = \"other\"\n");
+    let named =
+        format!("{services}mini = \"mini\"\nother = \"other\"\nauditor = \"kernel.auditor\"\n");
     let manifest = usual.replace(services, &named) + TWO;
     let archive = bench.folder.join("archive.cpio");
     let packed = build::packed_with(project, manifest.as_bytes(), programs)?;
     fs::write(&archive, packed)?;
-    let mut machine = bench.machine();
+    // It alone tells what it keeps of memory for itself.
+    let kernel = build::build_for_tests(project)?.kernel;
+    let mut machine = Machine::new(&kernel, &bench.folder);
+    machine.words.push("panic=off".into());
     machine.archive = Some(archive);
     Ok(machine)
 }
@@ -98,9 +102,11 @@ fn ends(bench: &Bench<'_>) -> Result<()> {
 }
 
 /// How often the bad one is ended; so often the line says.
-const ROUNDS: usize = 3;
-/// Bytes that may be missing after a round: a small part of what the bad one takes.
-const SLACK: u64 = 1 << 20;
+const ROUNDS: usize = 4;
+/// Rounds after which memory is not compared yet: tables and heaps grow once.
+const WARM: usize = 2;
+/// Pages by which private heaps may differ, those of services that live on.
+const HEAPS: u64 = 128;
 /// Programs of random code.
 const NOISES: u64 = 4;
 
@@ -166,9 +172,10 @@ fn hostile(bench: &Bench<'_>) -> Result<()> {
                (while :; do :; done) & (while :; do :; done) & b() { b | b & }; b; wait";
     // The kernel's command line has an end.
     let line = format!(
-        "w() {{ time {guest} other '{WORK}'; }}; w; for i in 1 2 3; do \
+        "w() {{ time {guest} other '{WORK}'; }}; w; for i in 1 2 3 4; do \
          until {guest} mini true | grep -q exited; do sleep 0.2; done; {guest} mini '{bad}' & \
-         sleep 1; w; kill-domain mini; sleep 1; free -b | grep Mem; done; wait; domains -q"
+         sleep 1; w; kill-domain mini; wait; until {guest} mini true | grep -q exited; do sleep 0.2; done; \
+         {guest} memory; done; domains -q"
     );
     let mut machine = machine(bench, &programs)?;
     machine.processors = 2;
@@ -183,19 +190,24 @@ fn hostile(bench: &Bench<'_>) -> Result<()> {
         expect_no_restart(&seen, name)?;
     }
     ensure!(cell(&seen, "mini", "RESTARTS").is_some(), "{seen}");
-    let free: Vec<u64> = seen
+    judge_memory(&seen)
+}
+
+/// What is in use after the last rounds is the same, to the page, and to the byte of the kernel's
+/// own objects.
+fn judge_memory(seen: &str) -> Result<()> {
+    let told = seen
         .lines()
-        .filter_map(|line| {
-            line.strip_prefix("Mem:")?
-                .split_whitespace()
-                .nth(2)?
-                .parse()
-                .ok()
-        })
-        .collect();
-    // Programs of the other, and what the kernel keeps, make up to 0.8 MiB more or less each time.
-    let first = free.first().copied().unwrap_or(0);
-    let is_back = free.iter().all(|free| free + SLACK >= first);
-    ensure!(free.len() == ROUNDS && is_back, "free after each: {free:?}");
+        .filter_map(|line| line.strip_prefix("in use: "));
+    let told = told.map(|line| line.split(' ').map(str::parse).collect());
+    let told: Vec<Vec<u64>> = told.collect::<Result<_, _>>()?;
+    ensure!(
+        told.len() == ROUNDS && told.iter().all(|it| it.len() == 3),
+        "{seen}"
+    );
+    let last = &told[WARM - 1..];
+    let same = last.iter().all(|it| it[..2] == last[0][..2]);
+    let near = last.iter().all(|it| it[2].abs_diff(last[0][2]) <= HEAPS);
+    ensure!(same && near, "pages, bytes and heaps after each: {told:?}");
     Ok(())
 }

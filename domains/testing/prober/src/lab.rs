@@ -78,6 +78,14 @@ const PATIENCE: u64 = 20_000_000_000;
 /// How often it looks at least.
 const LOOKS: u32 = 500;
 
+/// Memory in use: pages, but for those of the kernel's small objects, which come back when all that
+/// is in one has been freed, and for tables of kernel space, which stay; and bytes of the former.
+#[derive(Debug, PartialEq, Eq)]
+struct Used {
+    pages: u64,
+    bytes: u64,
+}
+
 impl Lab {
     /// The lab with these grants.
     #[allow(clippy::too_many_arguments, reason = "they are the entry's")]
@@ -232,6 +240,57 @@ impl Lab {
             }
         }
         Err(format!("{lost} bytes are lost every time"))
+    }
+
+    /// Runs `work`, and after each of a few times all memory is back: to the page, and to the byte
+    /// of the kernel's own small objects, not more and not less. The first times do not count, as
+    /// tables grow once.
+    pub fn returns_each_page(&self, mut work: impl FnMut() -> Verdict) -> Verdict {
+        const WARM: usize = 2;
+        const ROUNDS: usize = 3;
+        for _ in 0..WARM {
+            work()?;
+            self.rest()?;
+        }
+        for _ in 0..ROUNDS {
+            let before = self.used()?;
+            work()?;
+            let mut after = Err(String::new());
+            wait_for("the memory", || {
+                after = self.used();
+                after.as_ref() == Ok(&before)
+            })
+            .map_err(|why| format!("{why}: {before:?} became {after:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// What is in use, but for the private heap of this domain, which grows by what a test notes.
+    fn used(&self) -> Result<Used, String> {
+        let own = self.info(domain_rt::self_id())?;
+        let own = own.ok_or("this domain is nobody")?.heap_bytes;
+        let memory = self.monitor.memory().map_err(say)?;
+        let keeps = self.auditor.as_ref().map(|it| it.keeps());
+        let keeps = keeps.transpose().map_err(say)?;
+        let kept = keeps.as_ref().map_or(0, |it| it.pages + it.tables);
+        Ok(Used {
+            pages: (memory.total - memory.free - own) / 4096 - kept,
+            bytes: keeps.map_or(0, |it| it.bytes),
+        })
+    }
+
+    /// Waits until what goes on after a death, such as the freeing of stacks, is over: until
+    /// nothing has come or gone in a fifth of a second.
+    fn rest(&self) -> Verdict {
+        const LOOKS: u32 = 10;
+        let (mut last, mut same) = (self.used()?, 0);
+        while same < LOOKS {
+            time::sleep(20_000_000);
+            let now = self.used()?;
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+        }
+        Ok(())
     }
 
     /// The heaps of shared objects and of handles are as they must be, where somebody can tell.

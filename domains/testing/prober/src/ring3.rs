@@ -528,7 +528,7 @@ fn thousand(lab: &Lab) -> Verdict {
         return Ok(());
     };
     ensure!(beside.run() == UserEvent::Syscall, "the program beside it");
-    lab.conserves_memory(|| {
+    lab.returns_each_page(|| {
         let victim = lab.start()?;
         let maker = spaces.duplicate().map_err(say)?;
         let started = victim.subject.crowd_in_ring3(maker, THREADS).map_err(say)?;

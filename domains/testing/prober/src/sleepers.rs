@@ -253,10 +253,8 @@ fn beats(beside: &Victim, happens: impl FnOnce() -> Verdict) -> Result<Vec<u64>,
     Ok(late.map_err(say)?.to_vec())
 }
 
-/// How often a death is measured: once in the usual run.
-fn rounds(lab: &Lab) -> usize {
-    if lab.seed == 0 { 1 } else { 8 }
-}
+/// How often a death is measured. In the usual run it is as often as pages are counted.
+const ROUNDS: usize = 8;
 
 /// Ends domains that `start` makes, and tells how long that took and how late another domain's
 /// beats were meanwhile, beside those without a death. `end` is done once all is gone.
@@ -267,22 +265,24 @@ fn measure(
     mut end: impl FnMut() -> Verdict,
 ) -> Verdict {
     let (mut quiet, mut loud, mut times) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..rounds(lab) {
-        lab.conserves_memory(|| {
-            let (beside, victim) = (lab.start()?, start()?);
-            quiet.extend(beats(&beside, || Ok(()))?);
-            loud.extend(beats(&beside, || {
-                let begin = time::now();
-                victim.domain.kill().map_err(say)?;
-                let why = victim.gone()?;
-                times.push(time::now() - begin);
-                ensure!(why == CrashReason::Killed, "it ended by {why:?}");
-                Ok(())
-            })?);
-            end()?;
-            beside.end()?;
-            settle(lab)
-        })?;
+    let mut round = || {
+        let (beside, victim) = (lab.start()?, start()?);
+        quiet.extend(beats(&beside, || Ok(()))?);
+        loud.extend(beats(&beside, || {
+            let begin = time::now();
+            victim.domain.kill().map_err(say)?;
+            let why = victim.gone()?;
+            times.push(time::now() - begin);
+            ensure!(why == CrashReason::Killed, "it ended by {why:?}");
+            Ok(())
+        })?);
+        end()?;
+        beside.end()?;
+        settle(lab)
+    };
+    match lab.seed {
+        0 => lab.returns_each_page(round)?,
+        _ => (0..ROUNDS).try_for_each(|_| round())?,
     }
     tell_shares(&format!("{name}: from the kill to the end"), times);
     tell_shares(&format!("{name}: beats without a kill"), quiet);
