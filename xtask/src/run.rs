@@ -70,8 +70,9 @@ pub struct Options {
     /// Boot with this manifest instead of images/default.toml
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
-    /// Run static Linux programs in ring 3: busybox's shell, on the files of the boot archive
-    #[arg(long, conflicts_with_all = ["manifest", "disk", "disk2"])]
+    /// Run static Linux programs in ring 3: busybox's shell, on the files of the boot archive and,
+    /// with --disk, those of a disk below /disk, which cannot be written
+    #[arg(long, conflicts_with_all = ["manifest", "disk2"])]
     pub mini: bool,
     /// With --mini: this static program in place of the host's busybox
     #[arg(long, value_name = "FILE", requires = "mini")]
@@ -106,13 +107,13 @@ pub(crate) fn run_with(
         preflight::expect_kvm()?;
     }
     let claimed = claim_disks(options)?;
-    let of_mini = project.root.join(mini::MANIFEST);
+    let of_mini = mini::manifest(project, options.disk.is_some())?;
     let of_nvme = nvme_manifest(project, options)?;
     let manifest = options.mini.then_some(&*of_mini).or(of_nvme.as_deref());
     let built = build::build(project, manifest.or(options.manifest.as_deref()))?;
     let mut machine = Machine::new(&built.kernel, &project.out);
     machine.archive = Some(match options.mini {
-        true => mini::archive(project, options.program.as_deref())?,
+        true => mini::archive(project, &of_mini, options.program.as_deref())?,
         false => built.archive,
     });
     let default;
@@ -244,11 +245,11 @@ fn claim_disks(options: &Options) -> Result<Vec<File>> {
 
 /// The first disk. The default one is claimed here, before it is brought up to date.
 fn chosen_disk(project: &Project, options: &Options) -> Result<(Option<PathBuf>, Option<File>)> {
-    if options.no_disk || options.mini || options.nvme.is_some() {
-        return Ok((None, None));
-    }
     if let Some(file) = &options.disk {
         return Ok((Some(file.clone()), None));
+    }
+    if options.no_disk || options.mini || options.nvme.is_some() {
+        return Ok((None, None));
     }
     let present = disk::default_file(project);
     let claimed = match present.exists() {

@@ -1,6 +1,6 @@
 //! Changes of the default manifest.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 /// The header of a domain's section.
 fn header(domain: &str) -> String {
@@ -29,6 +29,21 @@ pub fn with_limits(text: &str, domains: &[&str], limits: &str) -> Result<String>
     Ok(text)
 }
 
+/// The section of a domain in the manifest `text`, with its header, up to the next section or the
+/// comment before it.
+///
+/// # Errors
+/// If it has no such domain.
+pub fn section<'a>(text: &'a str, domain: &str) -> Result<&'a str> {
+    let header = header(domain);
+    let start = text
+        .find(&header)
+        .with_context(|| format!("the manifest has no {header:?}"))?;
+    let rest = &text[start..];
+    let ends = ["\n[", "\n\n#"].map(|end| rest.find(end).unwrap_or(rest.len()));
+    Ok(rest[..ends[0].min(ends[1])].trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,7 +61,24 @@ mod tests {
     }
 
     #[test]
+    fn a_section_ends_before_what_comes_next() {
+        let text = format!("{TEXT}limits = {{ weight = 8 }}\n\n# Another one.\n[domain.four]\n");
+        let two = section(&text, "two").expect("it is there");
+        assert_eq!(
+            two,
+            "[domain.two]\ngrants = { c = \"d\" }\nlimits = { weight = 7 }"
+        );
+        let three = section(&text, "three").expect("it is there");
+        assert_eq!(three, "[domain.three]\nlimits = { weight = 8 }");
+        assert_eq!(
+            section(&text, "four").expect("it is there"),
+            "[domain.four]"
+        );
+    }
+
+    #[test]
     fn a_domain_that_is_not_there_is_an_error() {
         assert!(with_limits(TEXT, &["one", "four"], "restarts = 9").is_err());
+        assert!(section(TEXT, "four").is_err());
     }
 }

@@ -6,12 +6,13 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 
 use super::{Case, case};
-use crate::bench::Bench;
+use crate::bench::{Bench, host_sum};
 
 pub(super) const CASES: &[Case] = &[
     case("mini-lines-as-on-linux", lines),
     case("mini-lines-as-on-linux-on-4-processors", lines_on_four),
     case("mini-files-of-the-archive", files),
+    case("mini-files-of-a-disk", disk),
     case("mini-programs-that-are-ended", ended),
     case("mini-programs-that-are-none", refused),
 ];
@@ -58,6 +59,24 @@ fn compare(bench: &Bench<'_>, line: &str, more: &[&str]) -> Result<()> {
         text(&here.stderr)
     );
     Ok(())
+}
+
+/// Debian's programs on a file system that the host has made.
+fn disk(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let line = "ls /disk; wc -c < /disk/big; sha256sum /disk/big; echo x > /disk/new";
+    let here = run(bench, line, &["--disk", &disk.display().to_string()])?;
+    let (seen, errors) = (text(&here.stdout), text(&here.stderr));
+    let big = bench.site.root.join("big");
+    let length = fs::metadata(&big)?.len();
+    let right = format!("{length}\n{}  /disk/big\n", host_sum(&big)?);
+    ensure!(
+        seen.ends_with(&right) && seen.contains("text\n"),
+        "{seen:?} in place of {right:?}; {errors}"
+    );
+    let refused = here.status.code() == Some(1) && errors.contains("Read-only file system");
+    ensure!(refused, "{:?}; {errors}", here.status);
+    bench.expect_clean(&disk)
 }
 
 fn lines(bench: &Bench<'_>) -> Result<()> {

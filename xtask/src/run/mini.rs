@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use machine::manifests;
 use object::Object as _;
 use object::read::elf::{ElfFile64, FileHeader as _};
 
@@ -12,15 +13,45 @@ use trefoil_gate::project::Project;
 use trefoil_gate::setup;
 
 /// The manifest.
-pub const MANIFEST: &str = "images/mini.toml";
+const MANIFEST: &str = "images/mini.toml";
+/// What the default manifest has that leads to files of a disk.
+const OF_DISK: [&str; 5] = ["pci", "virtio-blk", "block", "ext2", "vfs"];
+/// A line of the manifest, and what stands behind it where programs have a disk.
+const GRANT: &str = "    spaces = \"kernel.spaces\",\n";
+const DISK: &str = "    disk = \"vfs.respawn\",\n";
 /// What the program is called in the archive.
 const NAME: &str = "busybox";
 
-/// The archive with the images and `program`, or else the host's busybox.
+/// The manifest's file; `with_disk`: one in which programs have the files of a disk, below `/disk`.
+///
+/// # Errors
+/// It cannot be made of those that there are.
+pub fn manifest(project: &Project, with_disk: bool) -> Result<PathBuf> {
+    let own = project.root.join(MANIFEST);
+    if !with_disk {
+        return Ok(own);
+    }
+    let usual = fs::read_to_string(project.root.join("images/default.toml"))?;
+    let file = project.out.join("mini-disk.toml");
+    fs::create_dir_all(&project.out)?;
+    fs::write(&file, disk_added(&fs::read_to_string(own)?, &usual)?)?;
+    Ok(file)
+}
+
+fn disk_added(own: &str, usual: &str) -> Result<String> {
+    ensure!(own.contains(GRANT), "{MANIFEST} lacks {GRANT:?}");
+    let mut text = own.replacen(GRANT, &format!("{GRANT}{DISK}"), 1);
+    for domain in OF_DISK {
+        text += &format!("\n{}\n", manifests::section(usual, domain)?);
+    }
+    Ok(text)
+}
+
+/// The archive with the images, this manifest and `program`, or else the host's busybox.
 ///
 /// # Errors
 /// There is none, or it is no static program.
-pub fn archive(project: &Project, program: Option<&Path>) -> Result<PathBuf> {
+pub fn archive(project: &Project, manifest: &Path, program: Option<&Path>) -> Result<PathBuf> {
     let program = match program {
         Some(program) => program.to_path_buf(),
         None => setup::busybox()?,
@@ -30,7 +61,7 @@ pub fn archive(project: &Project, program: Option<&Path>) -> Result<PathBuf> {
     if let Err(why) = check(&bytes) {
         bail!("{} {why}", program.display());
     }
-    let manifest = fs::read(project.root.join(MANIFEST))?;
+    let manifest = fs::read(manifest)?;
     let archive = project.out.join("mini.cpio");
     let new = archive.with_extension(format!("new{}", std::process::id()));
     fs::write(
@@ -65,6 +96,22 @@ fn check(bytes: &[u8]) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_comes_with_all_that_leads_to_it() {
+        let text = |name: &str| {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+            fs::read_to_string(root.join(name)).expect("it is there")
+        };
+        let (own, usual) = (text(MANIFEST), text("images/default.toml"));
+        let with_disk = disk_added(&own, &usual).expect("it has what is changed");
+        assert_eq!(
+            with_disk.matches("[domain.").count(),
+            own.matches("[domain.").count() + 5
+        );
+        assert!(with_disk.contains(&format!("{GRANT}{DISK}")));
+        assert!(disk_added("[boot]", &usual).is_err());
+    }
 
     #[test]
     fn what_is_no_static_program_is_refused() {
