@@ -252,7 +252,13 @@ impl Disk {
         );
         if has_data(request.operation) {
             given.bytes = request.sectors as usize * block::SECTOR;
-            given.hold = Some(hold(state, lane, request, &mut chain)?);
+            match hold(state, lane, request, &mut chain) {
+                Ok(held) => given.hold = Some(held),
+                Err(outcome) => {
+                    state.chain = chain;
+                    return Err(outcome);
+                }
+            }
         } else if command != Command::Flush {
             let range = block::range(request.sector, request.sectors);
             chain.push(self.places.range(place, &range));
