@@ -165,6 +165,10 @@ impl Subject for Forwarder {
         Err(RpcError::Refused)
     }
 
+    fn tend(&self, _: Handle<dyn VmoOwner>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
     fn churn(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }

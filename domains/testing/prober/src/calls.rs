@@ -240,6 +240,10 @@ impl Subject for Mine {
         Err(RpcError::Refused)
     }
 
+    fn tend(&self, _: Handle<dyn VmoOwner>, _: u64) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
     fn churn(&self, _: Handle<dyn VmoView>, _: u64) -> RpcResult<u64> {
         Err(RpcError::Refused)
     }

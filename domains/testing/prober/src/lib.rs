@@ -28,6 +28,7 @@ mod hostile;
 mod images;
 mod lab;
 mod limits;
+mod meddling;
 mod memory;
 mod objects;
 mod payers;
@@ -130,6 +131,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         random::TESTS,
         spaces::TESTS,
         forks::TESTS,
+        meddling::TESTS,
         frames::TESTS,
         ring3::TESTS,
         words::TESTS,

@@ -366,6 +366,10 @@ impl Subject for Rogue {
         objects::adopt(&object)
     }
 
+    fn tend(&self, object: Handle<dyn VmoOwner>, seed: u64) -> RpcResult<u64> {
+        objects::tend(&object, seed)
+    }
+
     fn churn(&self, object: Handle<dyn VmoView>, seed: u64) -> RpcResult<u64> {
         objects::churn(&object, seed)
     }

@@ -81,3 +81,41 @@ pub fn churn(object: &Handle<dyn VmoView>, seed: u64) -> RpcResult<u64> {
         }
     }
 }
+
+/// Does what an owner does with pages, at random, without end.
+pub fn tend(object: &Handle<dyn VmoOwner>, seed: u64) -> RpcResult<u64> {
+    let pages = object.info()?.limit;
+    let mut random = seed;
+    let mut below = |end: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % end
+    };
+    loop {
+        let first = below(pages);
+        let count = 1 + below(20.min(pages - first));
+        let done = match below(8) {
+            0 | 1 => object.load(first, count),
+            2 | 3 => end_loads(object, first, count),
+            4 => object.clean(first, count).map(|_| 0),
+            5 => object.commit(first, count),
+            6 => object.evict(first, count),
+            _ => object.cut(first, count),
+        };
+        match done {
+            Ok(_) | Err(MemoryError::Present | MemoryError::Rpc(RpcError::NoMemory)) => {}
+            Err(error) => return Err(rpc(error)),
+        }
+    }
+}
+
+/// Ends loads of pages, each with the bytes that are its own.
+fn end_loads(object: &Handle<dyn VmoOwner>, first: u64, count: u64) -> Result<u64, MemoryError> {
+    let content = RVec::filled(0, (count * PAGE) as usize);
+    let mut content = content.map_err(MemoryError::Rpc)?;
+    for (page, bytes) in (first..).zip(content.chunks_exact_mut(PAGE as usize)) {
+        bytes[..8].copy_from_slice(&canary(page));
+    }
+    object.end_load(first, &content)
+}

@@ -133,6 +133,13 @@ impl VmSpace {
         self.take_away(at, pages, Entry::is_tracked)
     }
 
+    /// Unmaps the page at `at` if it is a memory object's, or, if it is the space's own, if `may`
+    /// says so, which is called with the table locked.
+    pub fn unmap_lost(&self, at: usize, may: impl Fn() -> bool) -> Result<(), VmError> {
+        self.take_away(at, 1, |old| old.is_tracked() || may())
+            .map(drop)
+    }
+
     /// Unmaps the pages that are `meant`.
     fn take_away(
         &self,

@@ -62,6 +62,11 @@ fn lets(protection: Protection, write: bool) -> bool {
     }
 }
 
+/// Whether it is a page of the space's own.
+fn is_own(there: &Mapped) -> bool {
+    !matches!(there.sharing, Sharing::Tracked | Sharing::Borrowed)
+}
+
 type Done = Result<(), Broken>;
 
 fn broken(error: VmError) -> Broken {
@@ -130,8 +135,6 @@ impl Fault<'_> {
 
     /// A page of an object, which is copied before it is written to.
     fn private(&self, object: &Object, page: u64) -> Done {
-        let is_own =
-            |there: &Mapped| !matches!(there.sharing, Sharing::Tracked | Sharing::Borrowed);
         if let Some(own) = self.query().filter(is_own) {
             return self.own(&own);
         }
@@ -157,14 +160,20 @@ impl Fault<'_> {
             if same && there.prot == self.prot {
                 return Ok(true);
             }
-            // A frame that the page has lost, and that somebody is about to unmap.
-            vm.unmap(self.at, 1).map_err(broken)?;
+            if sharing == Sharing::Borrowed && is_own(&there) {
+                // Another thread was faster, and has written: the page is a copy already.
+                return Ok(true);
+            }
+            // A frame that the page has lost, and that somebody is about to unmap. By now there may
+            // be a page of the space's own, which is to go only if it is of an area that was here.
+            let is_old = || sharing == Sharing::Tracked && self.is_current();
+            vm.unmap_lost(self.at, is_old).map_err(broken)?;
         }
         let frame = untyped::share(held).ok_or(SpaceError::Rpc(RpcError::NoMemory))?;
         let may = || self.is_current() && may();
         match vm.map_if(self.at, frame, self.prot, sharing, may) {
             Ok(entered) => self.unless_changed(entered),
-            Err(VmError::Occupied) => Ok(false),
+            Err(VmError::Occupied) => self.unless_changed(false),
             Err(error) => Err(broken(error)),
         }
     }
