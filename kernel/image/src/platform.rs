@@ -50,7 +50,7 @@ pub fn can_spare(count: usize) -> bool {
     {
         SCARCE.store(false, Ordering::Relaxed);
     }
-    left.is_some_and(|left| left > RESERVE_PAGES)
+    left.is_some_and(|left| left > RESERVE_PAGES) && !services::lacks_memory()
 }
 
 /// The bell was rung because few pages are free, and since then there never were many.
@@ -188,7 +188,7 @@ impl Platform for Machine {
     }
 
     fn can_note(&self) -> bool {
-        framework::mem::frames::stats().free > OWN_PAGES
+        framework::mem::frames::stats().free > OWN_PAGES && !services::lacks_memory()
     }
 
     unsafe fn run_user(

@@ -23,7 +23,7 @@ mod tracer;
 pub mod vmo;
 
 #[cfg(feature = "audit")]
-pub use auditor::Auditor;
+pub use auditor::{Auditor, lacks_memory};
 pub use event::KernelEvents;
 pub use legacy::{Bequest, Left};
 pub use loader::ImageLoader;
@@ -32,3 +32,9 @@ pub use monitor::{Control, KernelMonitor, Machine};
 pub use random::{KernelRandom, Noise};
 pub use tracer::KernelTracer;
 pub use vmo::KernelObjects;
+
+/// Whether a test wants there to be no memory for whoever asks now.
+#[cfg(not(feature = "audit"))]
+pub const fn lacks_memory() -> bool {
+    false
+}

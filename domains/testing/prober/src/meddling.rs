@@ -1,19 +1,20 @@
 //! Memory objects and address spaces whose users get in each other's way: threads that touch one
 //! page at once, spaces that are forked where they must not be, owners that die in the midst of
-//! their work, clients that hang.
+//! their work, clients that hang; and memory that ends at each single step.
 
 use crate::lab::{Lab, say};
 use crate::objects::{canary, read};
-use crate::spaces::{ALL, AT, PAGE, WRITE, map, object, peek, poke, space};
+use crate::spaces::{ALL, AT, PAGE, READ, WRITE, map, object, peek, poke, space};
 use crate::{Test, Verdict, ensure};
 use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use domain_rt::{thread, time};
 use interfaces::{
-    AddressSpace, Handle, MemoryError, Misdeed, PageKind, RVec, SpaceError, VmoFill, VmoOwner,
-    VmoView,
+    AddressSpace, AddressSpaces, Handle, MemoryError, MemoryObjects, Misdeed, PageKind, RVec,
+    RpcError, SpaceError, VmoFill, VmoOwner, VmoView,
 };
 
 /// The tests of this file.
@@ -22,6 +23,7 @@ pub const TESTS: &[Test] = &[
     ("spaces-forked-into-the-midst", forked_into),
     ("objects-owners-die-amid-their-work", dying_owners),
     ("spaces-of-one-who-hangs", hung),
+    ("memory-ends-at-each-step", ends),
 ];
 
 /// What is written to a private page stays there while others read the page for the first time.
@@ -204,4 +206,110 @@ fn hung(lab: &Lab) -> Verdict {
         ensure!(seen == Ok(canary(9)), "{seen:?} in the last page");
         victim.end()
     })
+}
+
+/// Memory ends at each single question for some: who asks gets an error, and all is given back.
+fn ends(lab: &Lab) -> Verdict {
+    let (Some(spaces), Some(objects), Some(auditor)) = (&lab.spaces, &lab.objects, &lab.auditor)
+    else {
+        return Ok(());
+    };
+    let charged = || -> Result<u64, String> {
+        let info = lab.info(domain_rt::self_id())?.ok_or("it is me")?;
+        Ok(info.object_bytes)
+    };
+    all_that_asks(objects, spaces).map_err(say)?;
+    let before = charged()?;
+    for number in 1.. {
+        let mut done = Ok(());
+        lab.conserves_memory(|| {
+            auditor.refuse_memory(number).map_err(say)?;
+            done = all_that_asks(objects, spaces);
+            auditor.refuse_memory(0).map_err(say)
+        })
+        .map_err(|why| format!("question {number}: {why}"))?;
+        let left = charged()? - before;
+        ensure!(left == 0, "question {number}: {left} bytes are charged");
+        match done {
+            Err(Short::NoMemory) => {}
+            Err(why) => return Err(format!("question {number}: {why:?}")),
+            Ok(()) => {
+                ensure!(number > 40, "only {number} questions were asked");
+                break;
+            }
+        }
+    }
+    lab.audit()
+}
+
+/// Why a step was not done.
+#[derive(Debug)]
+enum Short {
+    NoMemory,
+    #[allow(dead_code, reason = "it is shown")]
+    Other(SpaceError),
+}
+
+impl From<SpaceError> for Short {
+    fn from(why: SpaceError) -> Self {
+        match why {
+            SpaceError::Rpc(RpcError::NoMemory)
+            | SpaceError::Object(MemoryError::Rpc(RpcError::NoMemory)) => Short::NoMemory,
+            why => Short::Other(why),
+        }
+    }
+}
+
+impl From<MemoryError> for Short {
+    fn from(why: MemoryError) -> Self {
+        SpaceError::Object(why).into()
+    }
+}
+
+impl From<RpcError> for Short {
+    fn from(why: RpcError) -> Self {
+        SpaceError::Rpc(why).into()
+    }
+}
+
+/// Everything that asks for memory, with objects and spaces. It takes none of its own heap.
+fn all_that_asks(
+    objects: &Handle<dyn MemoryObjects>,
+    spaces: &Handle<dyn AddressSpaces>,
+) -> Result<(), Short> {
+    let content = RVec::filled(5, 3 * PAGE as usize)?;
+    let loaded = objects.create(1 << 30, VmoFill::Load)?;
+    if loaded.load(10, 3)? < 3 {
+        return Err(Short::NoMemory);
+    }
+    loaded.end_load(10, &content)?;
+    let owner = objects.create(1 << 36, VmoFill::Zero)?;
+    let view = owner.view(ALL)?;
+    // Each of them needs nodes of its own.
+    for page in [0, 1, 64, 1 << 12, 1 << 18, 1 << 30] {
+        view.write(page * PAGE, &content)?;
+        view.write((page + 2) * PAGE, &content)?;
+    }
+    let parent = spaces.create()?;
+    parent.map(AT, owner.view(ALL)?, 0, 8, WRITE)?;
+    parent.touch(AT, true)?;
+    parent.touch(AT + 3 * PAGE, true)?;
+    let private = AT + (1 << 30);
+    parent.map_private(private, loaded.view(ALL)?, 10, 3, WRITE)?;
+    parent.touch(private, false)?;
+    parent.touch(private, true)?;
+    let zeros = AT + (1 << 31);
+    parent.map_zero(zeros, 100, WRITE)?;
+    for page in 0..40 {
+        parent.touch(zeros + page * PAGE, true)?;
+    }
+    parent.protect(zeros + PAGE, 1, READ)?;
+    parent.unmap(zeros + 50 * PAGE, 1)?;
+    let child = spaces.create()?;
+    parent.fork(child.duplicate()?, 0)?;
+    child.touch(zeros, true)?;
+    child.touch(AT, true)?;
+    let thread = child.thread()?;
+    drop(thread);
+    Ok(())
 }

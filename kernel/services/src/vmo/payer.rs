@@ -1,5 +1,6 @@
 //! Who pays for a memory object.
 
+use crate::lacks_memory;
 use alloc::sync::Arc;
 use isolation::ControlBlock;
 use isolation::domain::account::{Charge, Kind};
@@ -55,6 +56,9 @@ impl Payer for Domain {
     type Charge = Bill;
 
     fn charge(&self, bytes: usize) -> Option<Bill> {
+        if lacks_memory() {
+            return None;
+        }
         match &self.0 {
             Some(block) => Charge::new(block.clone(), Kind::Objects, bytes).map(Bill::Domain),
             None => Some(Bill::Kernel(bytes)),
@@ -73,7 +77,10 @@ impl Payer for Domain {
             Some(block) => block.may_take(pages),
             None => platform().can_spare(pages),
         };
-        relief::or_wait(pages * PAGE, || may_take().then(&mut *claim).flatten())
+        relief::or_wait(pages * PAGE, || {
+            let may_take = may_take() && !lacks_memory();
+            may_take.then(&mut *claim).flatten()
+        })
     }
 
     fn is_alive(&self) -> bool {
