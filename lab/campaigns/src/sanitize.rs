@@ -37,7 +37,7 @@ pub enum Sanitizer {
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Crates with logic of framework and isolation.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "isolation",
     "abi",
     "framework",
@@ -51,6 +51,7 @@ const CRATES: [&str; 13] = [
     "events",
     "clockpage",
     "requests",
+    "deadlines",
 ];
 
 impl Sanitizer {
