@@ -55,7 +55,7 @@ pub fn sampled_name(domains: &[DomainInfo], id: u32) -> String {
     }
 }
 
-/// What was called, as `Block.read`; `None` for calls that were counted without it.
+/// What was called, as `Block.open`; `None` for calls that were counted without it.
 pub fn method_name(interface: u64, method: u32) -> Option<String> {
     let (_, name, methods) = INTERFACES
         .iter()

@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(gives("Block", "open"), [number("BlockQueue")]);
         assert_eq!(gives("Respawn", "instance"), [0]);
         assert!(gives("Image", "start").contains(&number("Domain")));
-        assert!(gives("Block", "read").is_empty());
+        assert!(gives("Block", "geometry").is_empty());
     }
 
     /// Numbers, and nothing else.

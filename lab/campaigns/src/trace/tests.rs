@@ -27,12 +27,12 @@ fn crash() -> Recording {
     };
     let block = INTERFACES.iter().find(|(_, name, _)| *name == "Block");
     let (block, _, methods) = block.expect("there is one");
-    let read = methods.iter().position(|name| *name == "read");
-    let read = read.expect("it has one") as u32;
+    let geometry = methods.iter().position(|name| *name == "geometry");
+    let geometry = geometry.expect("it has one") as u32;
     add(100, STATE, 1, 0, 3, 0, "file");
     add(110, STATE, 1, 0, 4, 0, "disk");
     add(200, RUNS, 0, 3, 0, 7, "");
-    add(300, CALL, read, 3, 4, *block, "");
+    add(300, CALL, geometry, 3, 4, *block, "");
     add(320, INTERRUPT, 0, 4, 0, 0xf0, "");
     add(330, INTERRUPT_OVER, 0, 4, 0, 0xf0, "");
     add(400, STATE, 2 | 1 << 8, 4, 4, 0, "disk");
@@ -42,7 +42,7 @@ fn crash() -> Recording {
     add(600, STATE, 0, 0, 5, 0, "disk");
     add(650, READY, 0, 0, 0, 7, "");
     add(700, RUNS, 0, 3, 0, 7, "");
-    add(800, CALL, read, 3, 5, *block, "");
+    add(800, CALL, geometry, 3, 5, *block, "");
     add(900, RETURN, 0, 3, 0, 800, "");
     add(1000, LEAVES, 0, 3, 0, 4, "");
     Recording {
@@ -113,7 +113,7 @@ fn a_crash_a_restart_and_a_repeated_request_are_seen() {
     ];
     assert_eq!(kinds, expected);
     assert_eq!(line.marks[0].text, "disk 4 crashes: Panic");
-    assert_eq!(line.marks[2].text, "file asks disk again: Block.read");
+    assert_eq!(line.marks[2].text, "file asks disk again: Block.geometry");
     let calls: Vec<_> = line
         .calls
         .iter()
@@ -216,8 +216,8 @@ fn lost_events_are_shown_everywhere_and_break_nothing() {
 fn calls_of_one_domain_are_listed() {
     let line = Timeline::of(&crash());
     let text = listing::of(&line, "disk").expect("it was called");
-    let expected = "    0.000000 thread 7: file -> disk 4: Block.read(sector 0, buffer 0 elements) = failed <0.000000>\n    \
-        0.000001 thread 7: file -> disk 5: Block.read(sector 0, buffer 0 elements) (again) = returned <0.000000>\n";
+    let expected = "    0.000000 thread 7: file -> disk 4: Block.geometry() = failed <0.000000>\n    \
+        0.000001 thread 7: file -> disk 5: Block.geometry() (again) = returned <0.000000>\n";
     assert_eq!(text, expected);
     let error = listing::of(&line, "nobody").expect_err("there is none");
     assert_eq!(

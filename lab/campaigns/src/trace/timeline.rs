@@ -34,7 +34,7 @@ pub struct Call {
     pub caller: u32,
     /// Number of the domain that is called.
     pub callee: u32,
-    /// `Block.read`.
+    /// `Block.open`.
     pub method: String,
     /// `sector 12, buffer 4096 elements`.
     pub arguments: String,

@@ -37,7 +37,7 @@ impl Tables {
         all.position(|(number, ..)| *number == interface)
     }
 
-    /// `Block.read`.
+    /// `Block.open`.
     pub fn method(&self, interface: u64, method: u32) -> String {
         let Some(place) = self.place(interface) else {
             return format!("interface {interface:016x}, method {method}");
