@@ -123,9 +123,14 @@ impl Frames for Host {
 impl Bytes for Host {
     fn copy_out(&self, frame: u64, at: usize, bytes: &mut [u8]) {
         let words = &self.0.bytes[frame as usize - 1];
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            let word = words[(at + index) / 8].load(Ordering::Relaxed);
-            *byte = word.to_le_bytes()[(at + index) % 8];
+        let mut done = 0;
+        while done < bytes.len() {
+            // Once for all bytes of it, as others may write meanwhile.
+            let (index, from) = ((at + done) / 8, (at + done) % 8);
+            let word = words[index].load(Ordering::Relaxed).to_le_bytes();
+            let count = (8 - from).min(bytes.len() - done);
+            bytes[done..done + count].copy_from_slice(&word[from..from + count]);
+            done += count;
         }
     }
     fn copy_in(&self, frame: u64, at: usize, bytes: &[u8]) {
