@@ -2,6 +2,7 @@
 //! through its shadow, so its crash, or that of the disk's driver, makes a call take longer.
 
 use crate::errno::{EINTR, EIO, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR, Error};
+use crate::memory::PAGE;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use interfaces::{
@@ -15,7 +16,6 @@ use vfs::walk::{self, Place, Tree, WalkError};
 /// Where it is in the tree of files.
 pub const NAME: &[u8] = b"disk";
 
-const PAGE: u64 = 4096;
 /// Pages that are brought at once, for a fault and for a read.
 const AROUND: u64 = 16;
 const AHEAD: u64 = 64;

@@ -62,9 +62,16 @@ impl Space {
     }
 
     /// A copy of this one, for a child, of which `handle` is the space.
-    pub fn forked(&self, handle: Handle<dyn AddressSpace>) -> Self {
-        let maps = Arc::new(Mutex::new(self.maps.lock().clone()));
-        Space { handle, maps }
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn forked(&self, handle: Handle<dyn AddressSpace>) -> Result<Self, Error> {
+        let own = self.maps.lock();
+        let mut maps = Vec::new();
+        maps.try_reserve_exact(own.len()).map_err(|_| ENOMEM)?;
+        maps.extend_from_slice(&own);
+        let maps = Arc::new(Mutex::new(maps));
+        Ok(Space { handle, maps })
     }
 
     /// Makes a page ready, with the content of a file if it is one's.

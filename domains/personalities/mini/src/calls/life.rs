@@ -124,7 +124,7 @@ impl Task {
             next = self.program.space.fork(child, from).map_err(|_| ENOMEM)?;
         }
         drop(layout);
-        let program = self.copy(self.program.space.forked(space), birth)?;
+        let program = self.copy(self.program.space.forked(space)?, birth)?;
         let process = Arc::new(self.process.forked());
         let mut new = Task::new(&process, process.id, program, self.ears.mask());
         if let Ok(new) = &mut new {
