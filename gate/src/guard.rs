@@ -33,6 +33,8 @@ use crate::packages::Packages;
 use crate::project::Project;
 use crate::{build, holes, rules, trust};
 
+/// What our copy is called that cargo calls in place of the compiler.
+pub const GUARD: &str = "guard";
 /// The folders of the crates that must be safe, separated as in `PATH`; cargo hands it on to us.
 const FOLDERS: &str = "TREFOIL_GUARDED";
 /// What a change of makes it necessary to examine everything again.
@@ -60,23 +62,24 @@ pub fn set<'a>(
     let folders = env::join_paths(safe.map(|package| &package.folder))
         .context("a folder's name has a colon")?;
     Ok(command
-        .env("RUSTC_WRAPPER", own_copy(project)?)
+        .env("RUSTC_WRAPPER", own_copy(project, GUARD)?)
         .env(FOLDERS, folders))
 }
 
-/// A copy of our own program: the tests compile the tool once more, and then the file that we were
-/// started from is another one, or gone.
+/// A copy of our own program, called `name`: the tests compile the tool once more, and then the
+/// file that we were started from is another one, or gone. Each use has a name of its own, since
+/// the program of the tests, too, puts itself in the guard's place when it builds.
 ///
 /// # Errors
 /// If it cannot be read or written.
-pub fn own_copy(project: &Project) -> Result<PathBuf> {
+pub fn own_copy(project: &Project, name: &str) -> Result<PathBuf> {
     let own = fs::read("/proc/self/exe").context("cannot read my own program")?;
-    let copy = project.out.join("guard");
+    let copy = project.out.join(name);
     if fs::read(&copy).is_ok_and(|present| present == own) {
         return Ok(copy);
     }
     // By another name first: a compiler may be running under the guard.
-    let fresh = project.out.join(format!("guard.{}", std::process::id()));
+    let fresh = project.out.join(format!("{name}.{}", std::process::id()));
     fs::create_dir_all(&project.out)?;
     fs::write(&fresh, own)?;
     fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755))?;

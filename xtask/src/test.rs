@@ -237,7 +237,7 @@ fn system(
         .args(["run", "--quiet", "--package", "tests", "--"])
         .args(arguments);
     // Some tests start this very tool.
-    command.env("TREFOIL_XTASK", guard::own_copy(project)?);
+    command.env("TREFOIL_XTASK", guard::own_copy(project, "tool")?);
     let mut count = None;
     each_line(&mut command, |line| match system_result(line) {
         Some(result) => count = Some(result),
