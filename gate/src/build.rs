@@ -16,7 +16,7 @@ mod images;
 mod pack;
 
 pub use compiler::{compiler, fingerprint_now, for_target, products};
-pub use pack::{files_below, packed, packed_with};
+pub use pack::{files_below, packed, packed_with, write_whole};
 
 use std::fs;
 use std::path::{Path, PathBuf};

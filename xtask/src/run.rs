@@ -168,8 +168,7 @@ fn nvme_manifest(project: &Project, options: &Options) -> Result<Option<PathBuf>
     }
     let text = fs::read_to_string(project.root.join("images/default.toml"))?;
     let file = project.out.join("nvme.toml");
-    fs::create_dir_all(&project.out)?;
-    fs::write(&file, nvme::manifest(&text)?).context("cannot write the manifest")?;
+    build::write_whole(&file, nvme::manifest(&text)?.as_bytes())?;
     Ok(Some(file))
 }
 

@@ -28,14 +28,22 @@ pub(super) fn pack(project: &Project, manifest: Option<&Path>) -> Result<PathBuf
             &String::from_utf8_lossy(&text),
             &project.images(),
         )?;
-        fs::create_dir_all(archive.parent().context("an archive has a folder")?)?;
-        // Renamed when complete: another run may be reading the old one.
-        let new = archive.with_extension(format!("new{}", std::process::id()));
-        fs::write(&new, packed(project, &text)?)?;
-        fs::rename(&new, &archive)?;
+        write_whole(&archive, &packed(project, &text)?)?;
         fs::write(&mark, wanted)?;
     }
     Ok(archive)
+}
+
+/// Writes `content` to `file`, which is renamed when complete: another run may be reading the old
+/// one.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_whole(file: &Path, content: &[u8]) -> Result<()> {
+    fs::create_dir_all(file.parent().context("a file has a folder")?)?;
+    let new = file.with_extension(format!("new{}", std::process::id()));
+    fs::write(&new, content).with_context(|| new.display().to_string())?;
+    fs::rename(&new, file).with_context(|| file.display().to_string())
 }
 
 /// The archive with all images and the text `manifest`, which is taken as it is.

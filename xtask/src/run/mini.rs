@@ -10,7 +10,7 @@ use object::read::elf::{ElfFile64, FileHeader as _};
 
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
-use trefoil_gate::setup;
+use trefoil_gate::{setup, stamp};
 
 /// The manifest.
 const MANIFEST: &str = "images/mini.toml";
@@ -33,8 +33,8 @@ pub fn manifest(project: &Project, with_disk: bool) -> Result<PathBuf> {
     }
     let usual = fs::read_to_string(project.root.join("images/default.toml"))?;
     let file = project.out.join("mini-disk.toml");
-    fs::create_dir_all(&project.out)?;
-    fs::write(&file, disk_added(&fs::read_to_string(own)?, &usual)?)?;
+    let text = disk_added(&fs::read_to_string(own)?, &usual)?;
+    build::write_whole(&file, text.as_bytes())?;
     Ok(file)
 }
 
@@ -61,14 +61,16 @@ pub fn archive(project: &Project, manifest: &Path, program: Option<&Path>) -> Re
     if let Err(why) = check(&bytes) {
         bail!("{} {why}", program.display());
     }
-    let manifest = fs::read(manifest)?;
-    let archive = project.out.join("mini.cpio");
-    let new = archive.with_extension(format!("new{}", std::process::id()));
-    fs::write(
-        &new,
-        build::packed_with(project, &manifest, &[(NAME, &bytes)])?,
-    )?;
-    fs::rename(&new, &archive)?;
+    // Named by what is in it: another run may boot with another program or disk meanwhile.
+    let inputs = stamp::of(&[&project.images(), manifest, &program]);
+    let archive = project
+        .out
+        .join(format!("manifests/mini-{inputs:016x}.cpio"));
+    if !archive.exists() {
+        let manifest = fs::read(manifest)?;
+        let packed = build::packed_with(project, &manifest, &[(NAME, &bytes)])?;
+        build::write_whole(&archive, &packed)?;
+    }
     Ok(archive)
 }
 
@@ -111,6 +113,40 @@ mod tests {
         );
         assert!(with_disk.contains(&format!("{GRANT}{DISK}")));
         assert!(disk_added("[boot]", &usual).is_err());
+    }
+
+    #[test]
+    fn runs_with_other_programs_or_manifests_have_archives_of_their_own() {
+        let root = std::env::temp_dir().join(format!("trefoil-mini-{}", std::process::id()));
+        let (target, out) = (root.clone(), root.join("out"));
+        let project = Project {
+            root: root.clone(),
+            target,
+            out,
+        };
+        fs::create_dir_all(project.images()).expect("a folder can be made");
+        let file = |name: &str, bytes: &[u8]| {
+            fs::write(root.join(name), bytes).expect("a file can be written");
+            root.join(name)
+        };
+        let manifests = [file("plain", b"[boot]"), file("disk", b"[boot]\n# disk")];
+        let busybox = fs::read(setup::busybox().expect("there is one")).expect("it can be read");
+        let other = [&busybox[..], b"more"].concat();
+        let programs = [file("one", &busybox), file("two", &other)];
+        let mut archives = Vec::new();
+        for (manifest, program) in manifests
+            .iter()
+            .flat_map(|m| programs.iter().map(move |p| (m, p)))
+        {
+            let packed = || archive(&project, manifest, Some(program)).expect("it is packed");
+            let path = packed();
+            assert_eq!(path, packed());
+            archives.push(path);
+        }
+        archives.sort();
+        archives.dedup();
+        assert_eq!(archives.len(), 4, "{archives:?}");
+        fs::remove_dir_all(root).expect("the folder can be removed");
     }
 
     #[test]
