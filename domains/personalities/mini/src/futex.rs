@@ -13,7 +13,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 use domain_rt::sync::Mutex;
-use domain_rt::{time, user};
+use domain_rt::time;
+use linux::memory::Memory;
 
 type Result<T> = core::result::Result<T, Error>;
 
@@ -123,7 +124,7 @@ impl Task {
     fn word(&self, at: u64, guess: u32) -> Result<u32> {
         let space = &self.program.space;
         loop {
-            if let Some(found) = user::compare_exchange(space, at, guess, guess) {
+            if let Some(found) = space.compare_exchange(at, guess, guess) {
                 return Ok(found);
             }
             space.touch(at, true).map_err(|_| EFAULT)?;
@@ -139,7 +140,7 @@ impl Task {
         self.ears.is_woken.store(false, Ordering::Relaxed);
         loop {
             let mut waiters = futexes.0.lock();
-            let found = user::compare_exchange(&self.program.space, at, value, value);
+            let found = self.program.space.compare_exchange(at, value, value);
             if found == Some(value) {
                 waiters.try_reserve(1).map_err(|_| ENOMEM)?;
                 let ears = self.ears.clone();
@@ -194,7 +195,7 @@ impl Task {
         let mut seen = self.word(at, 0)?;
         while seen & OWNER == self.id {
             let left = seen & WAITED_FOR | OWNER_DIED;
-            let found = user::compare_exchange(&self.program.space, at, seen, left);
+            let found = self.program.space.compare_exchange(at, seen, left);
             match found.ok_or(EFAULT)? {
                 found if found == seen => {
                     if seen & WAITED_FOR != 0 {

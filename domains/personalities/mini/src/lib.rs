@@ -15,6 +15,9 @@
 //! | [`memory`], [`space`] | the program's memory: copies, heap, a program that is loaded; files in it |
 //! | [`files`], [`disk`], [`terminal`] | the tree of files, descriptors, pipes; the disk; the console |
 //!
+//! Numbers, structures and how a program is loaded are in `lib/unix/linux`, what it takes of the
+//! kernel's address spaces in `domains/libs/guests`.
+//!
 //! One lock holds what processes know of each other. Whoever waits is rung by who has changed what
 //! it waits for. A program has no more authority than is written here, and this domain no more than
 //! its grants: a bug here harms the programs that it runs, and nobody else.
@@ -26,7 +29,6 @@ extern crate alloc;
 mod calls;
 mod delivery;
 mod disk;
-mod errno;
 mod files;
 mod futex;
 mod handlers;
@@ -48,6 +50,7 @@ use interfaces::{
     AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Personality, RVec, Random,
     Respawn, RpcError, RpcResult,
 };
+use linux::errno;
 use process::Process;
 use system::System;
 use task::Task;

@@ -4,13 +4,13 @@ use crate::errno::{EAGAIN, Error, SIGCONT, SIGKILL, SIGSTOP};
 use crate::files::Open;
 use crate::futex::Futexes;
 use crate::handlers::{Handler, Handlers};
-use crate::memory::Layout;
 use crate::signals::{Ears, HARMLESS, STOPS, Signals, bit};
 use crate::system::System;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
+use linux::layout::Layout;
 
 /// What is open, by descriptor, and whether `exec` closes it.
 pub type Descriptors = Vec<Option<(Arc<Open>, bool)>>;

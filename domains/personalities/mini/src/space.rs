@@ -1,13 +1,15 @@
 //! A process's address space, and which files are mapped where in it.
 
 use crate::disk::DiskFile;
-use crate::errno::{EFAULT, EINVAL, EIO, ENOMEM, Error};
+use crate::errno::{EFAULT, EIO, ENOMEM, Error};
 use crate::memory::PAGE;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ops::Deref;
 use domain_rt::sync::Mutex;
-use interfaces::{AddressSpace, Handle, MemoryError, RpcError, RpcResult, SpaceError};
+use domain_rt::user;
+use guests::space::{self, error};
+use interfaces::{AddressSpace, Handle, MemoryError, RpcResult, SpaceError};
+use linux::memory::Memory;
 
 /// The most mappings of files in a space.
 const MOST: usize = 4096;
@@ -30,27 +32,16 @@ struct FileMap {
     file: Arc<DiskFile>,
 }
 
-impl Deref for Space {
-    type Target = Handle<dyn AddressSpace>;
-    fn deref(&self) -> &Handle<dyn AddressSpace> {
-        &self.handle
-    }
-}
-
-/// What a program sees of it.
-pub fn error(error: SpaceError) -> Error {
-    match error {
-        SpaceError::Rpc(RpcError::NoMemory) => ENOMEM,
-        SpaceError::NotMapped | SpaceError::Object(_) => EFAULT,
-        _ => EINVAL,
-    }
-}
-
 impl Space {
     /// One without files.
     pub fn new(handle: Handle<dyn AddressSpace>) -> Self {
         let maps = Arc::new(Mutex::new(Vec::new()));
         Space { handle, maps }
+    }
+
+    /// The space itself, for what has nothing to do with files.
+    pub fn handle(&self) -> &Handle<dyn AddressSpace> {
+        &self.handle
     }
 
     /// The same, for another thread.
@@ -72,40 +63,6 @@ impl Space {
         maps.extend_from_slice(&own);
         let maps = Arc::new(Mutex::new(maps));
         Ok(Space { handle, maps })
-    }
-
-    /// Makes a page ready, with the content of a file if it is one's.
-    ///
-    /// # Errors
-    /// `EIO`: there is nothing of the file, or it cannot be read; that is SIGBUS's case.
-    pub fn touch(&self, at: u64, write: bool) -> Result<(), Error> {
-        for _ in 0..ATTEMPTS {
-            let why = match self.handle.touch(at, write) {
-                Ok(()) => return Ok(()),
-                Err(why) => why,
-            };
-            let Some((file, page)) = self.file_at(at) else {
-                return Err(error(why));
-            };
-            let is_there = match why {
-                SpaceError::Object(MemoryError::Absent | MemoryError::Loading) => {
-                    file.bring_around(page)
-                }
-                SpaceError::Object(_) => Ok(false),
-                // Behind the end nothing is mapped; before it, it is not mapped for this.
-                SpaceError::NotMapped => match file.bring_around(page)? {
-                    true => return Err(EFAULT),
-                    false => Ok(false),
-                },
-                why => return Err(error(why)),
-            };
-            match is_there {
-                Ok(true) => {}
-                Err(ENOMEM) => return Err(ENOMEM),
-                _ => return Err(EIO),
-            }
-        }
-        Err(EIO)
     }
 
     /// The file that is mapped at an address, and which page of it is there.
@@ -165,5 +122,66 @@ impl Space {
         });
         maps.extend(rest);
         Ok(())
+    }
+}
+
+impl Memory for Space {
+    #[inline]
+    fn peek(&self, at: u64, bytes: &mut [u8]) -> usize {
+        user::read(&self.handle, at, bytes)
+    }
+
+    #[inline]
+    fn poke(&self, at: u64, bytes: &[u8]) -> usize {
+        user::write(&self.handle, at, bytes)
+    }
+
+    #[inline]
+    fn compare_exchange(&self, at: u64, old: u32, new: u32) -> Option<u32> {
+        user::compare_exchange(&self.handle, at, old, new)
+    }
+
+    /// With the content of a file if it is one's. `EIO` is SIGBUS's case.
+    fn touch(&self, at: u64, write: bool) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            let why = match self.handle.touch(at, write) {
+                Ok(()) => return Ok(()),
+                Err(why) => why,
+            };
+            let Some((file, page)) = self.file_at(at) else {
+                return Err(error(why));
+            };
+            let is_there = match why {
+                SpaceError::Object(MemoryError::Absent | MemoryError::Loading) => {
+                    file.bring_around(page)
+                }
+                SpaceError::Object(_) => Ok(false),
+                // Behind the end nothing is mapped; before it, it is not mapped for this.
+                SpaceError::NotMapped => match file.bring_around(page)? {
+                    true => return Err(EFAULT),
+                    false => Ok(false),
+                },
+                why => return Err(error(why)),
+            };
+            match is_there {
+                Ok(true) => {}
+                Err(ENOMEM) => return Err(ENOMEM),
+                _ => return Err(EIO),
+            }
+        }
+        Err(EIO)
+    }
+
+    fn map_zero(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
+        space::map_zero(&self.handle, at, bytes, bits)
+    }
+
+    fn unmap(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        space::unmap(&self.handle, at, bytes)?;
+        self.forget(at, bytes)
+    }
+
+    fn protect(&self, at: u64, bytes: u64, bits: u64) -> Result<(), Error> {
+        space::protect(&self.handle, at, bytes, bits)
     }
 }

@@ -10,6 +10,7 @@ use core::cell::Cell;
 use domain_rt::sync::Wait;
 use domain_rt::user::{self, UserEvent, UserRegisters};
 use interfaces::RpcResult;
+use linux::memory::Memory;
 
 /// A thread, as this domain's own thread has it.
 pub struct Task {

@@ -70,7 +70,7 @@ impl Task {
 
     /// What the new one runs, in this space or its copy.
     fn copy(&self, space: memory::Space, birth: &Birth) -> Result<Program> {
-        let thread = space.thread().map_err(|_: SpaceError| EAGAIN)?;
+        let thread = space.handle().thread().map_err(|_: SpaceError| EAGAIN)?;
         let mut registers = self.program.registers;
         registers.rax = 0;
         if birth.stack != 0 {
@@ -121,7 +121,12 @@ impl Task {
         let mut next = Some(0);
         while let Some(from) = next {
             let child = space.duplicate().map_err(|_| ENOMEM)?;
-            next = self.program.space.fork(child, from).map_err(|_| ENOMEM)?;
+            next = self
+                .program
+                .space
+                .handle()
+                .fork(child, from)
+                .map_err(|_| ENOMEM)?;
         }
         drop(layout);
         let program = self.copy(self.program.space.forked(space)?, birth)?;

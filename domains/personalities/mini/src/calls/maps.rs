@@ -2,12 +2,13 @@
 
 use super::Result;
 use crate::disk::DiskFile;
-use crate::errno::{EACCES, EINVAL, ENODEV, ENOMEM};
+use crate::errno::{EACCES, EINVAL, ENODEV};
 use crate::files::Open;
-use crate::memory::{self, MAPPINGS_END, PAGE};
+use crate::memory::{self, PAGE};
 use crate::task::Task;
 use alloc::sync::Arc;
-use domain_rt::user;
+use linux::layout::whole;
+use linux::memory::Memory;
 
 const MAP_FIXED: u64 = 0x10;
 const MAP_ANONYMOUS: u64 = 0x20;
@@ -15,12 +16,6 @@ const MAP_SHARED: u64 = 0x1;
 const MAP_PRIVATE: u64 = 0x2;
 const PROT_WRITE: u64 = 2;
 const MADV_DONTNEED: u64 = 4;
-
-/// Bytes of whole pages.
-fn whole(bytes: u64) -> Result<u64> {
-    let bytes = bytes.checked_next_multiple_of(PAGE);
-    bytes.filter(|bytes| *bytes > 0).ok_or(EINVAL)
-}
 
 impl Task {
     /// `mmap`: address, length, protection, flags, descriptor, offset.
@@ -42,20 +37,20 @@ impl Task {
         let space = &self.program.space;
         let at = match flags & MAP_FIXED != 0 {
             true => {
-                memory::unmap(space, at, bytes)?;
+                space.unmap(at, bytes)?;
                 at
             }
-            false => layout.mappings.checked_sub(bytes).ok_or(ENOMEM)?,
+            false => layout.place(bytes)?,
         };
         match file {
             Some(file) => {
                 let from = (&file, offset / PAGE);
                 memory::map_file(space, (at, bytes), from, (bits, is_shared))?;
             }
-            None => memory::map_zero(space, at, bytes, bits)?,
+            None => space.map_zero(at, bytes, bits)?,
         }
         if flags & MAP_FIXED == 0 {
-            layout.mappings = at;
+            layout.mapped(at);
         }
         Ok(at)
     }
@@ -72,30 +67,15 @@ impl Task {
     pub(super) fn unmap(&mut self, at: u64, bytes: u64) -> Result<u64> {
         let bytes = whole(bytes)?;
         let mut layout = self.process.layout.lock();
-        memory::unmap(&self.program.space, at, bytes)?;
-        // The addresses of the last mapping can be given out again.
-        if at == layout.mappings && bytes <= MAPPINGS_END - at {
-            layout.mappings += bytes;
-        }
+        self.program.space.unmap(at, bytes)?;
+        layout.unmapped(at, bytes);
         Ok(0)
     }
 
     /// `brk`: where the heap ends now, whatever was asked.
     pub(super) fn set_heap(&mut self, to: u64) -> Result<u64> {
         let mut layout = self.process.layout.lock();
-        if to < layout.heap || to > layout.mappings {
-            return Ok(layout.heap_end);
-        }
-        let [old, new] = [layout.heap_end, to].map(|end| end.next_multiple_of(PAGE));
-        let space = &self.program.space;
-        let done = match new > old {
-            true => memory::map_zero(space, old, new - old, 3),
-            false => memory::unmap(space, new, old - new),
-        };
-        if new == old || done.is_ok() {
-            layout.heap_end = to;
-        }
-        Ok(layout.heap_end)
+        Ok(layout.set_heap(&self.program.space, to))
     }
 
     /// `madvise`: who says that he does not need a page any more finds zeros there. Other advice is
@@ -111,7 +91,7 @@ impl Task {
         for page in 0..whole(bytes)? / PAGE {
             let at = at.wrapping_add(page * PAGE);
             // What has not come yet is zeros. A file stays as it is: the advice is not taken.
-            if !space.has_file(at) && user::read(space, at, &mut [0]) == 1 {
+            if !space.has_file(at) && space.peek(at, &mut [0]) == 1 {
                 memory::write(space, at, &[0; PAGE as usize])?;
             }
         }

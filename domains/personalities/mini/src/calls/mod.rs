@@ -10,9 +10,9 @@ mod times;
 use crate::errno::{EINVAL, ENOSYS, Error};
 use crate::memory;
 use crate::task::{After, Task};
-use alloc::vec::Vec;
 use domain_rt::thread;
 use life::Birth;
+use linux::memory::Memory;
 
 /// The directory that is meant by no descriptor.
 const AT_FDCWD: i32 = -100;
@@ -29,13 +29,6 @@ enum Other {
     /// The thread ends, or all threads of its process, with a status as `wait` has it.
     Leave(i32),
     End(i32),
-}
-
-impl Error {
-    /// As a program sees it.
-    pub fn result(self) -> u64 {
-        self.0.wrapping_neg()
-    }
 }
 
 impl Task {
@@ -69,7 +62,7 @@ impl Task {
             7 => self.poll(a[0], a[1], a[2] as i32),
             8 => self.seek(a[0], a[1], a[2]),
             9 => self.map(a),
-            10 => memory::protect(&self.program.space, a[0], a[1], a[2]).map(|()| 0),
+            10 => self.program.space.protect(a[0], a[1], a[2]).map(|()| 0),
             11 => self.unmap(a[0], a[1]),
             12 => self.set_heap(a[0]),
             13 => self.set_handler(a[0] as u32, a[1], a[2]),
@@ -157,15 +150,11 @@ impl Task {
 
     /// Gets numbers from the program's memory.
     pub fn get<const COUNT: usize>(&self, at: u64) -> Result<[u64; COUNT]> {
-        let mut words = [[0; 8]; COUNT];
-        memory::read(&self.program.space, at, words.as_flattened_mut())?;
-        Ok(words.map(u64::from_le_bytes))
+        memory::read_words(&self.program.space, at)
     }
 
     /// Puts numbers into the program's memory.
     pub(super) fn put(&self, at: u64, words: &[u64]) -> Result<u64> {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        memory::write(&self.program.space, at, &bytes)?;
-        Ok(0)
+        memory::write_words(&self.program.space, at, words).map(|()| 0)
     }
 }

@@ -1,4 +1,4 @@
-//! Linux's numbers of errors and signals, as far as they are used here (`asm-generic/errno-base.h`,
+//! Linux's numbers of errors and signals, as far as they are used (`asm-generic/errno-base.h`,
 //! `signal(7)`).
 
 #![allow(missing_docs)]
@@ -8,11 +8,19 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(pub u64);
 
+impl Error {
+    /// As a program sees it, in the place of a result.
+    pub fn result(self) -> u64 {
+        self.0.wrapping_neg()
+    }
+}
+
 pub const ENOENT: Error = Error(2);
 pub const ESRCH: Error = Error(3);
 pub const EINTR: Error = Error(4);
 pub const EIO: Error = Error(5);
 pub const ENXIO: Error = Error(6);
+pub const E2BIG: Error = Error(7);
 pub const ENOEXEC: Error = Error(8);
 pub const EBADF: Error = Error(9);
 pub const ECHILD: Error = Error(10);

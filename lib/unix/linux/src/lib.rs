@@ -1,0 +1,24 @@
+//! What a program for Linux on x86-64 expects of whoever runs it, without the kernel: numbers of
+//! errors, structures, the layout of its memory, and how a program is loaded.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`errno`] | errors and signals by their numbers |
+//! | [`memory`] | a program's memory as whoever answers it sees it, and copies |
+//! | [`program`] | a static ELF program, and the stack that it begins with |
+//! | [`layout`] | where heap and mappings are |
+//!
+//! Nothing here knows who makes pages ready: that is a [`memory::Memory`], of which the tests have
+//! one of their own. What comes from a program, and a program's file, is hostile.
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+
+pub mod errno;
+#[cfg(test)]
+mod fake;
+pub mod layout;
+pub mod memory;
+pub mod program;
