@@ -20,6 +20,7 @@ const SERVICES: &[&str] = &[
     "domains/drivers/virtio-blk",
     "domains/fs",
     "domains/libs/gate",
+    "domains/libs/lanes",
     "domains/libs/readonly",
     "domains/personalities/rv6",
     "domains/shadows",
@@ -60,7 +61,7 @@ const PATH: &str = "a name or a path";
 const BOUNDED: &[(&str, usize, &str)] = &[
     ("domains/drivers/pci/src/options.rs", 1, START),
     ("domains/drivers/virtio-blk/src/bring_up.rs", 1, START),
-    ("domains/drivers/virtio-blk/src/disk.rs", 3, START),
+    ("domains/drivers/virtio-blk/src/line.rs", 5, START),
     ("domains/fs/ext2/src/lib.rs", 1, START),
     ("domains/fs/ramfs/src/lib.rs", 1, START),
     ("domains/shadows/keep/src/options.rs", 1, START),

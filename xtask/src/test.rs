@@ -197,7 +197,7 @@ pub fn runs_on_the_host(project: &Project, package: &Package) -> bool {
         ),
         Zone::Policy | Zone::Campaign => true,
         // Its tests call no function of the kernel, which is not there on the host.
-        Zone::DomainLibrary => package.name == "respawn",
+        Zone::DomainLibrary => ["lanes", "respawn"].contains(&package.name.as_str()),
         Zone::Domain | Zone::Example | Zone::Foreign => false,
     }
 }

@@ -8,6 +8,7 @@ use core::fmt;
 use domain_rt::io::{DmaBuffer, IoMem};
 use domain_rt::{log, time};
 use interfaces::{DmaAllocator, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError};
+use lanes::start::patiently;
 use nvme_queues::PAGE;
 use nvme_queues::admin::{self, Admin, AdminError};
 use nvme_queues::command::{self, Structure};
@@ -16,6 +17,7 @@ use nvme_queues::queue::{Layout, Pair};
 use nvme_queues::registers::{self, AdminQueues, Capabilities, SetupError};
 use nvme_queues::smart::{self, Health};
 
+use crate::line::{Line, Serves};
 use crate::memory::{PLACES, Places, Rings, Window, allocate};
 
 /// Entries of the rings of a pair: more than there are commands under way.
@@ -80,14 +82,6 @@ wrap!(
 /// The admin queue.
 pub type AdminQueue = Admin<Window, Rings>;
 
-/// A pair of queues and its memory.
-pub struct Line {
-    /// The pair.
-    pub pair: Pair,
-    /// Its memory.
-    pub rings: Rings,
-}
-
 /// What a running controller consists of.
 pub struct Parts {
     /// The function; it stays claimed for as long as this is kept.
@@ -98,10 +92,8 @@ pub struct Parts {
     pub capabilities: Capabilities,
     /// The admin queue.
     pub admin: AdminQueue,
-    /// One or two pairs. The first interrupts.
+    /// A pair that interrupts and, if the controller has two, one that does not.
     pub lines: Vec<Line>,
-    /// Lists of pages and ranges of blocks.
-    pub places: Places,
     /// What registers memory objects for the device.
     pub allocator: Handle<dyn DmaAllocator>,
     /// What the controller says of itself.
@@ -140,7 +132,6 @@ pub fn bring_up(
     announce(&controller, number, &namespace, lines.len());
     tell_health(&mut admin, &structure);
     let parts = Parts {
-        places: Places::new(&allocator)?,
         function,
         registers,
         capabilities,
@@ -152,18 +143,6 @@ pub fn bring_up(
         namespace,
     };
     Ok((parts, interrupt))
-}
-
-/// Asks for a resource until it is free: a driver that died may have lost the function already, and
-/// not yet all that it had of it.
-fn patiently<T>(mut ask: impl FnMut() -> Result<T, PciError>) -> Result<T, PciError> {
-    let deadline = time::now() + 2_000_000_000;
-    loop {
-        match ask() {
-            Err(PciError::Resource(HardwareError::InUse)) if time::now() < deadline => pause(),
-            answer => return answer,
-        }
-    }
 }
 
 /// Starts a controller that was reset.
@@ -240,10 +219,16 @@ fn make_pairs(
     let mut lines = Vec::new();
     for number in 1..=count {
         let rings = Rings(allocate(allocator, layout.bytes)?);
-        let vector = (number == 1).then_some(vector);
+        let serves = match number {
+            _ if count == 1 => Serves::All,
+            1 => Serves::Told,
+            _ => Serves::Polled,
+        };
+        let vector = (serves != Serves::Polled).then_some(vector);
         admin.make_pair(number, layout, rings.0.device_address(), vector, pause)?;
         let pair = Pair::new(number, layout, PLACES).map_err(|_| RpcError::NoMemory)?;
-        lines.push(Line { pair, rings });
+        let places = Places::new(allocator, PLACES)?;
+        lines.push(Line::new(pair, rings, places, serves)?);
     }
     Ok((lines, interrupt))
 }

@@ -5,8 +5,8 @@
 //! | [`options`] | the text of options |
 //! | [`memory`] | registers and shared memory as `lib/hardware/nvme` wants them |
 //! | [`bring_up`] | from a PCI function to a controller with two pairs of queues |
-//! | [`disk`], [`give`] | commands: what the block queue that is open has with the controller |
-//! | [`lane`], [`submitter`] | the block queue that is open, and its calls |
+//! | [`disk`] | the disk; the block queue that is open is in [`lanes`] |
+//! | [`line`] | a pair of queues, and the commands that the controller has by it |
 //! | [`watch`] | commands that take too long: abort, reset |
 //!
 //! No byte is copied: pages of memory objects are held for a command (`DmaWindow`), and their
@@ -23,23 +23,21 @@ extern crate alloc;
 
 mod bring_up;
 mod disk;
-mod give;
-mod lane;
+mod line;
 mod memory;
 mod options;
-mod submitter;
 mod watch;
 
 use alloc::sync::Arc;
 use domain_rt::{log, thread};
 use interfaces::{
-    Block, BlockError, BlockQueue, Geometry, Handle, HardwareError, Interrupt, PciDevice, PciError,
-    RVec, Raiser, RpcError, RpcResult,
+    Block, BlockError, BlockQueue, Geometry, Handle, HardwareError, PciDevice, RVec, Raiser,
+    RpcError, RpcResult,
 };
+use lanes::start;
 
 use bring_up::Trouble;
 use disk::Disk;
-use submitter::Submitter;
 
 /// Brings the controller up, and starts the threads that take answers and look for those that do
 /// not come.
@@ -54,43 +52,23 @@ pub fn start(device: Handle<dyn PciDevice>, options: RVec<u8>) -> RpcResult<Hand
         return Err(RpcError::Refused);
     };
     let (parts, interrupt) = bring_up::bring_up(device, namespace).map_err(refuse)?;
-    let disk = Arc::new(Disk::new(parts)?);
+    let disk = Arc::new(Disk::new(parts));
     let of_thread = disk.clone();
-    thread::spawn("completions", move || completions(&of_thread, &interrupt))?;
+    thread::spawn("completions", move || {
+        start::at_interrupts(&interrupt, || of_thread.take_answers());
+    })?;
     let of_thread = disk.clone();
     thread::spawn("watch", move || of_thread.watch())?;
     Handle::new(Shared(disk))
 }
 
-/// What the start answers. A call that failed is told as such, whoever made it: where memory was
-/// wanting the start is worth another try.
+/// What the start answers.
 fn refuse(trouble: Trouble) -> RpcError {
     log!("the device cannot be used: {trouble}");
     match trouble {
-        Trouble::Rpc(error)
-        | Trouble::Hardware(HardwareError::Rpc(error))
-        | Trouble::Pci(PciError::Rpc(error) | PciError::Resource(HardwareError::Rpc(error))) => {
-            error
-        }
+        Trouble::Rpc(error) | Trouble::Hardware(HardwareError::Rpc(error)) => error,
+        Trouble::Pci(error) => start::refusal(&error),
         _ => RpcError::Refused,
-    }
-}
-
-/// Takes answers for as long as the domain lives. The count is read before the queue is looked at,
-/// so an interrupt in between ends the next wait at once.
-fn completions(disk: &Disk, interrupt: &Handle<dyn Interrupt>) {
-    let Ok(mut seen) = interrupt.count() else {
-        return;
-    };
-    loop {
-        disk.take_answers();
-        match interrupt.wait(seen, None) {
-            Ok(count) => seen = count,
-            Err(error) => {
-                log!("no more interrupts: {error}");
-                return;
-            }
-        }
     }
 }
 
@@ -99,18 +77,13 @@ struct Shared(Arc<Disk>);
 
 impl Block for Shared {
     fn geometry(&self) -> Result<Geometry, BlockError> {
-        Ok(Geometry {
-            sectors: self.0.namespace.blocks,
-            read_only: self.0.namespace.read_only,
-        })
+        Ok(self.0.geometry())
     }
 
     fn open(
         &self,
         raiser: Option<Handle<dyn Raiser>>,
     ) -> Result<Handle<dyn BlockQueue>, BlockError> {
-        let id = self.0.open_lane(raiser)?;
-        let disk = self.0.clone();
-        Ok(Handle::new(Submitter { disk, id })?)
+        lanes::open(&self.0, raiser)
     }
 }

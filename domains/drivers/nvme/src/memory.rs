@@ -48,8 +48,8 @@ pub fn allocate(allocator: &Handle<dyn DmaAllocator>, bytes: usize) -> Result<Dm
     Ok(DmaBuffer::new(allocator.allocate(pages)?)?)
 }
 
-/// Commands that can be under way. With all pages that they can have they are just within what one
-/// driver may have held.
+/// Commands that can be under way by a pair. With all pages that they can have they are just within
+/// what one driver may have held.
 pub const PLACES: usize = 64;
 /// Pages that the list of a place has room for, and those of a command with data: its first page is
 /// not in the list.
@@ -57,26 +57,34 @@ pub const LIST: usize = 128;
 pub const MOST_PAGES: usize = LIST + 1;
 
 const LIST_BYTES: usize = 8 * LIST;
-const RANGES: usize = PLACES * LIST_BYTES;
 
 /// For each command that can be under way a list of pages and a range of blocks. No list crosses
 /// the end of a page, since four are as large as one.
-pub struct Places(DmaBuffer);
+pub struct Places {
+    memory: DmaBuffer,
+    count: usize,
+}
 
 impl Places {
-    /// All of them.
+    /// So many places.
     ///
     /// # Errors
     /// There is no such memory.
-    pub fn new(allocator: &Handle<dyn DmaAllocator>) -> Result<Self, Trouble> {
-        allocate(allocator, RANGES + PLACES * RANGE_BYTES).map(Places)
+    pub fn new(allocator: &Handle<dyn DmaAllocator>, count: usize) -> Result<Self, Trouble> {
+        let memory = allocate(allocator, count * (LIST_BYTES + RANGE_BYTES))?;
+        Ok(Places { memory, count })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// The list of a place.
     pub fn list(&self, place: u16) -> List {
         let offset = usize::from(place) * LIST_BYTES;
         List {
-            address: self.0.device_address() + offset as u64,
+            address: self.memory.device_address() + offset as u64,
             room: LIST,
         }
     }
@@ -84,13 +92,13 @@ impl Places {
     /// Puts an entry into the list of a place.
     pub fn put(&self, place: u16, number: usize, page: u64) {
         let offset = usize::from(place) * LIST_BYTES + 8 * number;
-        self.0.write_u64(offset, page);
+        self.memory.write_u64(offset, page);
     }
 
     /// Writes the range of a place; where it is for the controller.
     pub fn range(&self, place: u16, range: &[u8; RANGE_BYTES]) -> u64 {
-        let offset = RANGES + usize::from(place) * RANGE_BYTES;
-        self.0.write_bytes(offset, range);
-        self.0.device_address() + offset as u64
+        let offset = self.count * LIST_BYTES + usize::from(place) * RANGE_BYTES;
+        self.memory.write_bytes(offset, range);
+        self.memory.device_address() + offset as u64
     }
 }

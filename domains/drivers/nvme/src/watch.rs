@@ -1,109 +1,92 @@
 //! Commands that take too long: the controller is asked to abort one, and is reset if that is of no
 //! use.
 
-use domain_rt::sync::{MutexGuard, Wait};
-use domain_rt::{log, time};
+use domain_rt::log;
+use lanes::{Device, PATIENCE};
 use nvme_queues::{command, registers};
 
 use crate::bring_up::pause;
-use crate::disk::{Disk, Given, PATIENCE, State};
+use crate::disk::Disk;
+use crate::line::Line;
 
-/// How often it is looked for them, in nanoseconds.
-const LOOK: u64 = 1_000_000_000;
-/// After so long a command is aborted.
+/// After so long a command is aborted, in nanoseconds.
 const ABORT: u64 = PATIENCE / 2;
 
 impl Disk {
     /// The body of the thread that looks for commands that take too long. It sleeps while there are
     /// none, and ends with the controller.
     pub fn watch(&self) {
-        let mut state = self.state.lock();
-        while !state.gone {
-            let wait;
-            if state.is_idle() {
-                state.unwatched = true;
-                (state, wait) = self.watched.wait(state);
-            } else {
-                (state, wait) = self.watched.wait_until(state, time::now() + LOOK);
+        while self.lanes.watch() {
+            if self.look() {
+                self.lanes.raise();
             }
-            if wait == Wait::Interrupted {
-                return;
-            }
-            state = self.look(state);
         }
-        drop(state);
+        if !self.lanes.is_gone() {
+            return;
+        }
+        // It was told by whoever gave it up.
+        self.lanes.raise();
         match registers::end_reset(&self.registers, &self.capabilities, pause) {
-            Ok(()) => self.state.lock().release_all(),
+            Ok(()) => self.lines.iter().for_each(|line| line.stop(true)),
             Err(error) => log!("{error}"),
         }
     }
 
-    /// Looks once.
-    fn look<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        if state.gone || state.is_idle() {
-            return state;
-        }
+    /// Looks once; whether anything was done.
+    fn look(&self) -> bool {
         if !registers::is_healthy(&self.registers) {
             log!("the controller is in a fatal state, or is gone");
-            self.give_up(&mut state);
-        } else if late(&state, ABORT).or(late(&state, PATIENCE)).is_some() {
+            self.give_up();
+        } else if self
+            .late(ABORT, false)
+            .or(self.late(PATIENCE, true))
+            .is_some()
+        {
             // It may have been done, and nobody looked.
-            self.settle(&mut state);
-            if late(&state, PATIENCE).is_some() {
+            self.settle();
+            if self.lanes.is_gone() {
+                return true;
+            } else if self.late(PATIENCE, true).is_some() {
                 log!("the controller does not answer");
-                self.give_up(&mut state);
-            } else if let Some(place) = late(&state, ABORT) {
-                state = self.abort(state, place);
+                self.give_up();
+            } else if let Some((line, pair, place)) = self.late(ABORT, false) {
+                self.abort(line, pair, place);
             }
-        } else if state.lane.is_none() {
+        } else if !self.lanes.is_open() {
             // Nobody looks for what a queue without interrupts has left.
-            self.settle(&mut state);
+            self.settle();
         } else {
-            return state;
+            return false;
         }
-        Self::raise(state);
-        self.state.lock()
+        true
+    }
+
+    /// A command that is there for too long: [`Line::late`].
+    fn late(&self, limit: u64, asked: bool) -> Option<(&Line, u16, u16)> {
+        let mut lines = self.lines.iter();
+        lines.find_map(|line| {
+            let (pair, place) = line.late(limit, asked)?;
+            Some((line, pair, place))
+        })
     }
 
     /// Asks the controller to end a command early, if it was not asked before.
-    fn abort<'a>(&'a self, mut state: MutexGuard<'a, State>, place: u16) -> MutexGuard<'a, State> {
-        let Some(mut given) = state.given[usize::from(place)].take() else {
-            return state;
-        };
-        let pair = state.pair_of(&given);
-        given.is_aborted = true;
-        state.given[usize::from(place)] = Some(given);
-        state.aborting = Some(place);
-        drop(state);
+    fn abort(&self, line: &Line, pair: u16, place: u16) {
+        if !line.begin_abort(place) {
+            return;
+        }
         log!("a command takes long: the controller is asked to abort it");
         let asked = self.admin.lock().run(&command::abort(pair, place), pause);
-        let mut state = self.state.lock();
-        state.aborting = None;
-        if state.given[usize::from(place)].is_none() {
-            state.free.push(place);
-        }
+        line.end_abort();
         match asked {
             // Bit 0 says that it was too late, or not possible.
             Ok(result) if result & 1 == 1 => log!("it does not abort it"),
             Ok(_) => {}
-            Err(error) if !state.gone => {
+            Err(error) if !self.lanes.is_gone() => {
                 log!("that was of no use: {error}");
-                self.give_up(&mut state);
+                self.give_up();
             }
             Err(_) => {}
         }
-        state
     }
-}
-
-/// The place of a command that is there for longer than `limit`; of those that were not aborted, if
-/// that is [`ABORT`].
-fn late(state: &State, limit: u64) -> Option<u16> {
-    let now = time::now();
-    let is_late = |given: &Given| {
-        now.saturating_sub(given.since) > limit && !(limit == ABORT && given.is_aborted)
-    };
-    let mut places = state.given.iter().zip(0..);
-    let found = places.find(|(given, _)| given.as_ref().is_some_and(is_late));
-    found.map(|(_, place)| place)
 }

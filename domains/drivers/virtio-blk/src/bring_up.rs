@@ -1,5 +1,6 @@
 //! From a PCI function to a running device with one virtqueue.
 
+use crate::line::Line;
 use crate::places::{self, Places};
 use crate::window::{Rings, Window};
 use alloc::sync::Arc;
@@ -8,6 +9,7 @@ use core::fmt;
 use domain_rt::io::{DmaBuffer, IoMem};
 use domain_rt::time;
 use interfaces::{DmaAllocator, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError};
+use lanes::start::patiently;
 use virtio::block::{
     CONFIG_CAPACITY, CONFIG_DISCARD_SECTORS, CONFIG_SEG_MAX, CONFIG_ZEROES_SECTORS, DISCARD, FLUSH,
     READ_ONLY, SEG_MAX, WRITE_ZEROES,
@@ -81,14 +83,8 @@ pub struct Parts {
     pub function: Handle<dyn PciDevice>,
     /// The common configuration.
     pub common: Window,
-    /// The notification register of the queue.
-    pub notify: Window,
-    /// The queue and its memory.
-    pub queue: Queue,
-    /// See [`Parts::queue`].
-    pub rings: Rings,
-    /// Tables and headers of the requests of block queues.
-    pub places: Places,
+    /// The virtqueues.
+    pub lines: Vec<Line>,
     /// What registers memory objects for the device.
     pub allocator: Handle<dyn DmaAllocator>,
     /// What its configuration says.
@@ -131,43 +127,23 @@ pub fn bring_up(
     let place = structures.device.ok_or(Trouble::BadPlace)?;
     let config = configuration(&regions.window(place, needed(features))?, features);
     let allocator = function.dma()?;
-    let (layout, queue, rings) = make_queue(&common, &allocator, features)?;
     if features & INDIRECT == 0 {
         return Err(Trouble::NoTables);
     }
-    let places = Places::new(&allocator, usize::from(layout.size).min(places::MOST))?;
     let interrupt = patiently(|| function.interrupt(0))?;
-    let offset = device::set_up_queue(&common, 0, layout.size, 0, addresses(layout, &rings))?;
-    let notify = regions.window(notify_place(&structures, offset)?, 2)?;
+    let line = make_line(&mut regions, &structures, &common, &allocator, features, 0)?;
     // Since the reset above, the device was told of no memory but this driver's own.
     allocator.reset_done()?;
     device::start(&common);
     let parts = Parts {
         function,
         common,
-        notify,
-        queue,
-        rings,
-        places,
+        lines: Vec::from([line]),
         allocator,
         config,
         features,
     };
     Ok((parts, interrupt))
-}
-
-/// Asks for a resource until it is free: a driver that died may have lost the function already, and
-/// not yet all that it had of it.
-fn patiently<T>(mut ask: impl FnMut() -> Result<T, PciError>) -> Result<T, PciError> {
-    let deadline = time::now() + 2_000_000_000;
-    loop {
-        match ask() {
-            Err(PciError::Resource(HardwareError::InUse)) if time::now() < deadline => {
-                time::sleep(1_000_000);
-            }
-            answer => return answer,
-        }
-    }
 }
 
 /// The memory regions that were mapped so far: several structures may share one.
@@ -225,17 +201,24 @@ fn capacity(config: &Window) -> u64 {
     }
 }
 
-fn make_queue(
+/// Sets up a virtqueue of a device that was not started yet.
+fn make_line(
+    regions: &mut Regions<'_>,
+    structures: &Structures,
     common: &Window,
     allocator: &Handle<dyn DmaAllocator>,
     features: u64,
-) -> Result<(Layout, Queue, Rings), Trouble> {
-    let size = device::queue_size(common, 0, WANTED_QUEUE);
+    number: u16,
+) -> Result<Line, Trouble> {
+    let size = device::queue_size(common, number, WANTED_QUEUE);
     let layout = Layout::new(size).ok_or(SetupError::NoQueue)?;
     let pages = layout.bytes.div_ceil(PAGE) as u32;
     let rings = Rings(DmaBuffer::new(allocator.allocate(pages)?)?);
     let queue = Queue::new(layout, &rings, features);
-    Ok((layout, queue, rings))
+    let places = Places::new(allocator, usize::from(layout.size).min(places::MOST))?;
+    let offset = device::set_up_queue(common, number, layout.size, 0, addresses(layout, &rings))?;
+    let notify = regions.window(notify_place(structures, offset)?, 2)?;
+    Ok(Line::new(number, queue, rings, places, notify))
 }
 
 fn addresses(layout: Layout, rings: &Rings) -> QueueAddresses {

@@ -1,60 +1,25 @@
-//! The device, and what it has: the requests of block queues ([`queues`](crate::queues)), each in a
-//! place of its own.
+//! The device: what all its virtqueues ([`line`](crate::line)) share.
 
-use crate::bring_up::{Config, Parts};
-use crate::places::Places;
-use crate::queues::{Given, Lane};
-use crate::window::{Rings, Window};
-use alloc::boxed::Box;
-use alloc::vec;
+use crate::bring_up::Parts;
+use crate::line::Line;
+use crate::window::Window;
 use alloc::vec::Vec;
 use domain_rt::log;
-use domain_rt::sync::{Condvar, Mutex};
-use interfaces::{DmaAllocator, Geometry, Handle, PciDevice, RVec};
+use interfaces::{Geometry, Handle, PciDevice, QueueLimits};
+use lanes::{Device, Lanes};
 use virtio::block::{FLUSH, READ_ONLY};
-use virtio::device::{self, Registers};
-use virtio::queue::{Buffer, Chain, Queue};
+use virtio::device;
 
-/// The longest that a request may take, in nanoseconds.
-pub(crate) const PATIENCE: u64 = 10_000_000_000;
+use crate::places::MOST_SEGMENTS;
 
-/// What the lock guards.
-pub(crate) struct State {
-    pub(crate) queue: Queue,
-    /// For each descriptor, the place of the request whose chain begins there.
-    pub(crate) holders: Vec<Option<usize>>,
-    /// The block queue that is open.
-    pub(crate) lane: Option<Box<Lane>>,
-    /// How many were opened.
-    pub(crate) lanes: u64,
-    /// What the requests in their places are.
-    pub(crate) given: Vec<Option<Given>>,
-    /// Places that are free.
-    pub(crate) free: Vec<usize>,
-    /// Room for the pieces of one request's memory.
-    pub(crate) chain: Vec<Buffer>,
-    /// Room for the addresses of its pages.
-    pub(crate) addresses: Option<RVec<u64>>,
-    /// The thread that looks for requests that take too long has nothing to look for.
-    pub(crate) unwatched: bool,
-    /// The device broke the rules or does not answer.
-    pub(crate) gone: bool,
-}
+/// Sectors of a page.
+const SECTORS_OF_PAGE: u32 = 8;
 
-/// The device.
+/// See the module.
 pub struct Disk {
-    pub(crate) state: Mutex<State>,
-    /// No request of an older block queue is with the device any more.
-    pub(crate) ended: Condvar,
-    /// There are requests to be watched.
-    pub(crate) watched: Condvar,
-    pub(crate) rings: Rings,
-    pub(crate) places: Places,
-    pub(crate) allocator: Handle<dyn DmaAllocator>,
+    pub(crate) lanes: Lanes,
+    lines: Vec<Line>,
     common: Window,
-    notify: Window,
-    pub(crate) config: Config,
-    pub(crate) read_only: bool,
     has_flush: bool,
     _function: Handle<dyn PciDevice>,
 }
@@ -62,30 +27,21 @@ pub struct Disk {
 impl Disk {
     /// A device that was just brought up.
     pub fn new(parts: Parts) -> Self {
-        let places = parts.places.count();
-        let descriptors = usize::from(parts.queue.free());
-        Disk {
-            state: Mutex::new(State {
-                queue: parts.queue,
-                holders: vec![None; descriptors],
-                lane: None,
-                lanes: 0,
-                given: (0..places).map(|_| None).collect(),
-                free: (0..places).collect(),
-                chain: Vec::new(),
-                addresses: None,
-                unwatched: false,
-                gone: false,
-            }),
-            ended: Condvar::new(),
-            watched: Condvar::new(),
-            rings: parts.rings,
-            places: parts.places,
-            allocator: parts.allocator,
-            common: parts.common,
-            notify: parts.notify,
-            config: parts.config,
+        let segments = parts.config.segments.min(MOST_SEGMENTS as u32);
+        let limits = QueueLimits {
+            sectors: parts.config.sectors,
             read_only: parts.features & READ_ONLY != 0,
+            // One page less than there are segments, since a request need not begin with a page.
+            request_sectors: (segments - 1).max(1) * SECTORS_OF_PAGE,
+            discard_sectors: parts.config.discard,
+            zeroes_sectors: parts.config.zeroes,
+            requests: 0,
+            slots: 0,
+        };
+        Disk {
+            lanes: Lanes::new(parts.allocator, limits),
+            lines: parts.lines,
+            common: parts.common,
             has_flush: parts.features & FLUSH != 0,
             _function: parts.function,
         }
@@ -93,9 +49,10 @@ impl Disk {
 
     /// Its shape.
     pub fn geometry(&self) -> Geometry {
+        let limits = self.lanes.limits();
         Geometry {
-            sectors: self.config.sectors,
-            read_only: self.read_only,
+            sectors: limits.sectors,
+            read_only: limits.read_only,
         }
     }
 
@@ -106,91 +63,81 @@ impl Disk {
 
     /// Says in the log what was found.
     pub fn announce(&self) {
-        let kind = if self.read_only { ", read-only" } else { "" };
-        log!(
-            "{} sectors of 512 bytes{kind}, {} requests at once",
-            self.config.sectors,
-            self.places.count()
-        );
+        let Geometry { sectors, read_only } = self.geometry();
+        let kind = if read_only { ", read-only" } else { "" };
+        let requests: usize = self.lines.iter().map(Line::places).sum();
+        log!("{sectors} sectors of 512 bytes{kind}, {requests} requests at once");
     }
 
     /// An interrupt came: takes everything that the device completed and wakes who waits for it.
     pub fn take_completions(&self) {
-        let mut state = self.state.lock();
-        if state.gone {
+        if self.lanes.is_gone() {
             return;
         }
-        let any = self.settle(&mut state);
+        let any = self.settle_all();
         // An interrupt without a completion may be the device's call for help. It may also be one
         // for what was looked for and taken before it came.
         if !any && !device::is_healthy(&self.common) {
             log!("the device asks for a reset");
-            self.give_up(&mut state);
+            self.give_up();
         }
-        Self::raise(state);
+        self.lanes.raise();
     }
 
-    /// Takes everything that the device completed, gives it what can be given now, and says whether
-    /// an interrupt is wanted for the next completion. Whether there was any.
-    pub(crate) fn settle(&self, state: &mut State) -> bool {
+    /// Takes what the device has completed on all lines; whether there was any.
+    fn settle_all(&self) -> bool {
         let mut any = false;
-        loop {
-            any |= self.drain(state);
-            self.pump(state);
-            if state.gone {
-                return any;
-            }
-            let is_polled = state.lane.as_ref().is_some_and(|lane| lane.is_polled());
-            if is_polled {
-                state.queue.want_no_interrupt(&self.rings);
-                return any;
-            }
-            if !state.queue.want_interrupt(&self.rings) {
-                return any;
-            }
-        }
-    }
-
-    /// Takes everything that the device completed; whether there was any.
-    fn drain(&self, state: &mut State) -> bool {
-        let mut any = false;
-        while !state.gone {
-            match state.queue.take(&self.rings) {
-                Ok(Some(completion)) => {
-                    any = true;
-                    self.completed(state, completion.chain, completion.written);
-                }
-                Ok(None) => break,
-                Err(fault) => {
-                    log!("the device breaks the rules: {fault}");
-                    self.give_up(state);
+        for line in &self.lines {
+            match line.settle(self) {
+                Ok(some) => any |= some,
+                Err(_) => {
+                    self.give_up();
+                    return true;
                 }
             }
         }
         any
     }
 
-    fn completed(&self, state: &mut State, chain: Chain, written: u32) {
-        if let Some(place) = state.holders[usize::from(chain.0)].take() {
-            self.place_completed(state, place, written);
+    /// The body of the thread that looks for requests that take too long. It sleeps while there are
+    /// none.
+    pub fn watch(&self) {
+        while self.lanes.watch() {
+            if !self.lines.iter().any(Line::is_late) {
+                continue;
+            }
+            // It may have been done, and nobody looked.
+            self.settle_all();
+            if !self.lanes.is_gone() && self.lines.iter().any(Line::is_late) {
+                log!("the device does not answer");
+                self.give_up();
+            }
+            self.lanes.raise();
         }
+    }
+}
+
+impl Device for Disk {
+    fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    fn give(&self) {
+        // What has no room on one line has it on the next.
+        let _ = self.lines.iter().any(|line| line.give(self));
+    }
+
+    fn settle(&self) {
+        self.settle_all();
     }
 
     /// Stops the device. No queue to it does anything any more.
-    pub(crate) fn give_up(&self, state: &mut State) {
-        state.gone = true;
-        match device::reset(&self.common, 1000, || ()) {
-            Ok(()) => state.release_all(),
-            Err(_) => log!("and it does not even finish a reset"),
+    fn give_up(&self) {
+        self.lanes.give_up();
+        let reset = device::reset(&self.common, 1000, || ());
+        if reset.is_err() {
+            log!("and it does not even finish a reset");
         }
-        self.ended.notify_all();
-    }
-
-    /// Tells the device that there are requests, if it wants to know.
-    pub(crate) fn notify(&self, state: &mut State) {
-        if state.queue.wants_notification(&self.rings) {
-            // Section 4.1.5.2: the notification is the queue's number.
-            self.notify.write16(0, 0);
-        }
+        self.lines.iter().for_each(|line| line.stop(reset.is_ok()));
     }
 }

@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | [`window`] | device registers and shared memory as `lib/hardware/virtio` wants them |
 //! | [`bring_up`] | from a PCI function to a running device with one virtqueue |
-//! | [`disk`] | the device, and one thread that takes completions |
-//! | [`queues`], [`submitter`], [`places`] | the block queue that is open: nobody waits, no copy |
+//! | [`disk`] | the device; the block queue that is open is in [`lanes`] |
+//! | [`line`], [`places`] | a virtqueue, and the requests that are with the device: no copy |
 //!
 //! The device gets at no memory but the DMA pages of this driver, and at those pages of memory
 //! objects that are held for a request of a block queue. A device that breaks the rules, or does
@@ -18,21 +18,20 @@ extern crate alloc;
 
 mod bring_up;
 mod disk;
+mod line;
 mod places;
-mod queues;
-mod submitter;
 mod window;
 
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};
 use interfaces::{
-    Block, BlockError, BlockQueue, Geometry, Handle, HardwareError, Interrupt, PciDevice, PciError,
-    Raiser, RpcError, RpcResult,
+    Block, BlockError, BlockQueue, Geometry, Handle, HardwareError, PciDevice, Raiser, RpcError,
+    RpcResult,
 };
+use lanes::start;
 
 use bring_up::Trouble;
 use disk::Disk;
-use submitter::Submitter;
 
 /// Brings the device up and starts the thread that takes completions.
 ///
@@ -44,42 +43,22 @@ pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
     let (parts, interrupt) = bring_up::bring_up(device).map_err(refuse)?;
     let disk = Arc::new(Disk::new(parts));
     let of_thread = disk.clone();
-    thread::spawn("completions", move || completions(&of_thread, &interrupt))?;
+    thread::spawn("completions", move || {
+        start::at_interrupts(&interrupt, || of_thread.take_completions());
+    })?;
     let of_thread = disk.clone();
     thread::spawn("watch", move || of_thread.watch())?;
     disk.announce();
     Handle::new(Shared(disk))
 }
 
-/// What the start answers. A call that failed is told as such, whoever made it: where memory was
-/// wanting the start is worth another try.
+/// What the start answers.
 fn refuse(trouble: Trouble) -> RpcError {
     log!("the device cannot be used: {trouble}");
     match trouble {
-        Trouble::Rpc(error)
-        | Trouble::Hardware(HardwareError::Rpc(error))
-        | Trouble::Pci(PciError::Rpc(error) | PciError::Resource(HardwareError::Rpc(error))) => {
-            error
-        }
+        Trouble::Rpc(error) | Trouble::Hardware(HardwareError::Rpc(error)) => error,
+        Trouble::Pci(error) => start::refusal(&error),
         _ => RpcError::Refused,
-    }
-}
-
-/// Takes completions for as long as the domain lives. The count is read before the queue is looked
-/// at, so an interrupt in between ends the next wait at once.
-fn completions(disk: &Disk, interrupt: &Handle<dyn Interrupt>) {
-    let Ok(mut seen) = interrupt.count() else {
-        return;
-    };
-    loop {
-        disk.take_completions();
-        match interrupt.wait(seen, None) {
-            Ok(count) => seen = count,
-            Err(error) => {
-                log!("no more interrupts: {error}");
-                return;
-            }
-        }
     }
 }
 
@@ -95,8 +74,6 @@ impl Block for Shared {
         &self,
         raiser: Option<Handle<dyn Raiser>>,
     ) -> Result<Handle<dyn BlockQueue>, BlockError> {
-        let id = self.0.open_lane(raiser)?;
-        let disk = self.0.clone();
-        Ok(Handle::new(Submitter { disk, id })?)
+        lanes::open(&self.0, raiser)
     }
 }

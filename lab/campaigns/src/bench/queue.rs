@@ -43,7 +43,7 @@ const SUBJECTS: [Subject; 2] = [
     Subject {
         driver: "virtio-blk",
         prefix: "",
-        lines: 10,
+        lines: 8,
         device: "/dev/vda",
         word: "",
     },

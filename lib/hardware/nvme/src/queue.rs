@@ -162,9 +162,9 @@ impl Pair {
         self.under_way
     }
 
-    /// Whether there are as many under way as there can be.
-    pub fn is_full(&self) -> bool {
-        self.under_way + 1 >= usize::from(self.layout.entries)
+    /// How many more can be under way.
+    pub fn room(&self) -> usize {
+        (usize::from(self.layout.entries) - 1).saturating_sub(self.under_way)
     }
 
     /// A number that no command under way has.
@@ -183,12 +183,13 @@ impl Pair {
         number: u16,
         command: &Command,
     ) -> Result<(), SubmitError> {
+        let has_room = self.room() > 0;
         let has = self.has.get_mut(usize::from(number));
         let has = has.ok_or(SubmitError::BadNumber)?;
         if *has {
             return Err(SubmitError::Taken);
         }
-        if self.under_way + 1 >= usize::from(self.layout.entries) {
+        if !has_room {
             return Err(SubmitError::Full);
         }
         *has = true;

@@ -1,0 +1,203 @@
+//! What the lines of a driver share: the lane under a lock, and the fence.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
+use domain_rt::{log, time};
+use interfaces::{
+    BlockError, BlockOutcome, DmaAllocator, Handle, QueueError, QueueLimits, Raiser, RpcError,
+    RpcResult,
+};
+
+use crate::job::Job;
+use crate::lane::{Lane, REQUESTS, SLOTS, State, new_book};
+
+/// The longest that a request may take, in nanoseconds.
+pub const PATIENCE: u64 = 10_000_000_000;
+/// How often it is looked for requests that take too long, in nanoseconds.
+const LOOK: u64 = 1_000_000_000;
+/// How often the fence looks for answers, which need not interrupt, in nanoseconds.
+const FENCE_LOOK: u64 = 1_000_000;
+
+/// See the crate.
+pub struct Lanes {
+    state: Mutex<State>,
+    /// Nothing is with the device, or that is gone.
+    ended: Condvar,
+    /// There is something to be watched.
+    watched: Condvar,
+    /// Nobody is told of answers: the submitter looks for them.
+    is_polled: AtomicBool,
+    pub(crate) allocator: Handle<dyn DmaAllocator>,
+    limits: QueueLimits,
+}
+
+impl Lanes {
+    /// No queue is open. `limits` are the device's; those of the book are put in.
+    pub fn new(allocator: Handle<dyn DmaAllocator>, limits: QueueLimits) -> Self {
+        Lanes {
+            state: Mutex::default(),
+            ended: Condvar::new(),
+            watched: Condvar::new(),
+            is_polled: AtomicBool::new(false),
+            allocator,
+            limits: QueueLimits {
+                requests: REQUESTS as u32,
+                slots: SLOTS as u32,
+                ..limits
+            },
+        }
+    }
+
+    /// What the queue takes.
+    pub fn limits(&self) -> &QueueLimits {
+        &self.limits
+    }
+
+    /// Whether a queue is open whose submitter looks for answers himself.
+    pub fn is_polled(&self) -> bool {
+        self.is_polled.load(Ordering::Acquire)
+    }
+
+    /// Whether a queue is open.
+    pub fn is_open(&self) -> bool {
+        self.state.lock().lane.is_some()
+    }
+
+    /// Takes jobs that can be given now until there are `room` in `jobs`.
+    pub fn take(&self, room: usize, jobs: &mut Vec<Job>) {
+        let is_due = self.state.lock().take(room, jobs, time::now);
+        if is_due {
+            self.watched.notify_one();
+        }
+    }
+
+    /// Jobs that the device does not have any more, each with its answer.
+    pub fn end(&self, ended: &mut Vec<(Job, BlockOutcome)>) {
+        if ended.is_empty() {
+            return;
+        }
+        // Windows may go with it, which is not for under the lock.
+        ended.iter_mut().for_each(|(job, _)| job.let_go());
+        let is_last = self.state.lock().end(ended);
+        if is_last {
+            self.ended.notify_all();
+        }
+    }
+
+    /// The device is of no use any more: no request is taken.
+    pub fn give_up(&self) {
+        let mut state = self.state.lock();
+        state.is_gone = true;
+        state.unwatched = false;
+        drop(state);
+        self.ended.notify_all();
+        self.watched.notify_all();
+    }
+
+    /// Whether the device was given up.
+    pub fn is_gone(&self) -> bool {
+        self.state.lock().is_gone
+    }
+
+    /// Tells who waits for answers that there are some, once until they are taken.
+    pub fn raise(&self) {
+        let raiser = self.state.lock().whom_to_raise();
+        if let Some(raiser) = raiser {
+            // Who is told may be dead by now.
+            let _ = raiser.raise();
+        }
+    }
+
+    /// For the thread that looks for requests that take too long: waits until there are some, and
+    /// it is time to look. False: the thread is to end.
+    pub fn watch(&self) -> bool {
+        let mut state = self.state.lock();
+        let wait;
+        if state.is_gone {
+            return false;
+        } else if state.taken == 0 {
+            state.unwatched = true;
+            (state, wait) = self.watched.wait(state);
+        } else {
+            (state, wait) = self.watched.wait_until(state, time::now() + LOOK);
+        }
+        wait != Wait::Interrupted && !state.is_gone
+    }
+
+    /// Does `work` with queue `id`, if that is the one that is open.
+    pub(crate) fn with<T>(
+        &self,
+        id: u64,
+        work: impl FnOnce(&mut Lane) -> Result<T, QueueError>,
+    ) -> Result<T, QueueError> {
+        work(self.state.lock().lane(id)?)
+    }
+
+    /// Puts an empty queue in the place of the one that is open, when nothing of that is with the
+    /// device any more; its number. `settle` looks for answers, `give_up` is called when the device
+    /// keeps them for too long.
+    pub(crate) fn replace(
+        &self,
+        raiser: Option<Handle<dyn Raiser>>,
+        settle: impl Fn(),
+        give_up: impl Fn(),
+    ) -> Result<u64, BlockError> {
+        let book = new_book().map_err(|_| RpcError::NoMemory)?;
+        let mut state = self.fence(settle, give_up)?;
+        self.is_polled.store(raiser.is_none(), Ordering::Release);
+        Ok(state.open(book, raiser))
+    }
+
+    /// The lock, when no queue is open and nothing is with the device.
+    fn fence(
+        &self,
+        settle: impl Fn(),
+        give_up: impl Fn(),
+    ) -> Result<MutexGuard<'_, State>, BlockError> {
+        let deadline = time::now() + PATIENCE;
+        loop {
+            self.close_if(|_| true);
+            // A queue without interrupts was looked after by its submitter.
+            settle();
+            let state = self.state.lock();
+            if state.is_gone {
+                return Err(BlockError::Gone);
+            }
+            // Somebody else may have opened one meanwhile.
+            if state.lane.is_some() {
+                continue;
+            }
+            if state.taken == 0 {
+                return Ok(state);
+            }
+            self.wait_for_end(state, deadline)?;
+            if time::now() >= deadline {
+                log!("the device does not end what it was asked by a former submitter");
+                give_up();
+            }
+        }
+    }
+
+    fn wait_for_end(&self, state: MutexGuard<'_, State>, deadline: u64) -> RpcResult<()> {
+        let look = deadline.min(time::now() + FENCE_LOOK);
+        let (state, wait) = self.ended.wait_until(state, look);
+        drop(state);
+        match wait {
+            Wait::Interrupted => Err(RpcError::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes the queue that is open, if that is meant. What it held is dropped without the lock.
+    pub(crate) fn close_if(&self, is_meant: impl FnOnce(u64) -> bool) {
+        let mut state = self.state.lock();
+        let lane = state.close_if(is_meant);
+        if lane.is_some() {
+            self.is_polled.store(false, Ordering::Release);
+        }
+        drop(state);
+        drop(lane);
+    }
+}

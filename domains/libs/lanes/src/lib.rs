@@ -1,0 +1,43 @@
+//! What drivers of disks have in common: the block queue that is open, and its requests on their
+//! way to the device and back.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`lane`] | the queue that is open: its book ([`requests`]) and its memory objects |
+//! | [`lanes`] | that under a lock, and the fence |
+//! | [`check`] | what is wrong with a request, as far as that can be said at once |
+//! | [`job`] | a request that the device gets: its pages are held |
+//! | [`submitter`] | the queue as an object that its submitter calls |
+//! | [`start`] | what is done at the start of a driver, and by its threads |
+//!
+//! # Protocol
+//! A driver has one [`Lanes`], and *lines* of its own: queues of the device, each with a lock. What
+//! is in the book is given to any line that has room; the book keeps barriers over all of them.
+//!
+//! ```text
+//! submit -> book -> take -> Job, which holds pages -> the device -> end -> book -> completions
+//! ```
+//! - A driver takes jobs only as it has room for them, under the lock of the line that gets them:
+//!   the lock of the lanes is the inner one. So who finds a line full may leave it: who makes room
+//!   there looks into the book afterwards.
+//! - Each job that was taken comes back by [`Lanes::end`], once, with its pages released. The fence
+//!   waits for that.
+//! - When a device was [given up](Lanes::give_up) nothing is taken any more.
+//! - Who has ended jobs says [`Lanes::raise`] when he has no lock.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod check;
+mod job;
+mod lane;
+mod lanes;
+pub mod start;
+mod submitter;
+#[cfg(test)]
+mod tests;
+
+pub use job::{Job, Room};
+pub use lanes::{Lanes, PATIENCE};
+pub use submitter::{Device, open};

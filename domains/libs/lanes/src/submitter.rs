@@ -1,0 +1,118 @@
+//! The queue as an object that its submitter calls.
+
+use alloc::sync::Arc;
+
+use interfaces::{
+    BlockCompletion, BlockError, BlockQueue, BlockRequest, Handle, MemoryError, QueueError,
+    QueueLimits, RVec, Raiser, VmoView,
+};
+
+use crate::Lanes;
+
+/// Most requests in one call.
+const BATCH: u32 = 256;
+
+/// What a driver does for its block queue. No lock of its own is held when this is called.
+pub trait Device: Send + Sync + 'static {
+    /// What is common.
+    fn lanes(&self) -> &Lanes;
+    /// Gives the device what can be given now.
+    fn give(&self);
+    /// Takes everything that the device has done, gives it what can be given then, and has it
+    /// interrupt or not, as the queue that is open wants it.
+    fn settle(&self);
+    /// Stops the device: [`Lanes::give_up`] and a reset.
+    fn give_up(&self);
+}
+
+/// Opens the queue of a device in place of the one before.
+///
+/// # Errors
+/// `Gone`, or that of a call.
+pub fn open<D: Device>(
+    device: &Arc<D>,
+    raiser: Option<Handle<dyn Raiser>>,
+) -> Result<Handle<dyn BlockQueue>, BlockError> {
+    let lanes = device.lanes();
+    let id = lanes.replace(raiser, || device.settle(), || device.give_up())?;
+    device.settle();
+    let device = device.clone();
+    Ok(Handle::new(Submitter { device, id })?)
+}
+
+/// The queue with a number. It is of no use when another one was opened.
+struct Submitter<D: Device> {
+    device: Arc<D>,
+    id: u64,
+}
+
+impl<D: Device> BlockQueue for Submitter<D> {
+    fn limits(&self) -> Result<QueueLimits, QueueError> {
+        Ok(*self.device.lanes().limits())
+    }
+
+    fn register(&self, slot: u32, view: Handle<dyn VmoView>) -> Result<(), QueueError> {
+        let lanes = self.device.lanes();
+        let window = lanes.allocator.register(view);
+        let mut window = Some(window.map_err(|error| match error {
+            MemoryError::Rpc(error) => QueueError::Rpc(error),
+            error => QueueError::Memory(error),
+        })?);
+        lanes.with(self.id, |lane| lane.register(slot, &mut window))
+    }
+
+    fn unregister(&self, slot: u32) -> Result<(), QueueError> {
+        let lanes = self.device.lanes();
+        let old = lanes.with(self.id, |lane| lane.unregister(slot));
+        old.map(drop)
+    }
+
+    fn submit(&self, requests: &RVec<BlockRequest>, count: u32) -> Result<u32, QueueError> {
+        let batch = requests.get(..count as usize);
+        let batch = batch.filter(|_| (1..=BATCH).contains(&count));
+        let batch = batch.ok_or(QueueError::BadCount)?;
+        let lanes = self.device.lanes();
+        let taken = lanes.with(self.id, |lane| {
+            let taken = batch.len().min(lane.book.room());
+            let mut batch = batch[..taken].iter();
+            batch.try_for_each(|request| lane.enter(lanes.limits(), request))?;
+            Ok(taken as u32)
+        })?;
+        self.device.give();
+        lanes.raise();
+        Ok(taken)
+    }
+
+    /// What is to outlive the submitter is the shadow's affair.
+    fn submit_group(&self, _: u64, _: &RVec<BlockRequest>, _: u32) -> Result<(), QueueError> {
+        Err(QueueError::Unsupported)
+    }
+
+    fn completions(
+        &self,
+        mut room: RVec<BlockCompletion>,
+    ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
+        let lanes = self.device.lanes();
+        lanes.with(self.id, |_| Ok(()))?;
+        self.device.settle();
+        let count = lanes.with(self.id, |lane| {
+            let mut count = 0;
+            for place in room.iter_mut() {
+                let Some((tag, outcome)) = lane.take() else {
+                    break;
+                };
+                *place = BlockCompletion { tag, outcome };
+                count += 1;
+            }
+            Ok(count)
+        })?;
+        Ok((room, count))
+    }
+}
+
+impl<D: Device> Drop for Submitter<D> {
+    /// Nobody submits any more. What the device has, it ends.
+    fn drop(&mut self) {
+        self.device.lanes().close_if(|id| id == self.id);
+    }
+}
