@@ -14,6 +14,10 @@
 //! more ([`QueueError::Gone`]) all that is under way fails, and the next request opens a new queue,
 //! which says that nothing of the old one happens any more. Who was *fenced* has a successor that
 //! has the disk now, and never opens another queue.
+//!
+//! Whose queue it is may die itself. So each queue has an event of its own, and nobody but the
+//! queue can raise it: with its death the event ends, and whoever waits looks for answers and
+//! learns of it.
 
 mod guests;
 
@@ -24,7 +28,7 @@ use domain_rt::{log, time};
 use ext2::DeviceError;
 use interfaces::{
     Block, BlockCompletion, BlockOutcome, BlockQueue, BlockRequest, Event, Events, Fired, Handle,
-    QueueError, QueueLimits, RVec, Raiser, RpcError, WaitWord,
+    NewEvent, QueueError, QueueLimits, RVec, RpcError, WaitWord,
 };
 use requests::tickets::Tickets;
 
@@ -47,6 +51,8 @@ struct Rooms {
 
 struct State {
     queue: Option<Arc<Handle<dyn BlockQueue>>>,
+    /// Raised when there are answers; it lives as long as it is bound to the word.
+    event: Option<Handle<dyn Event>>,
     limits: QueueLimits,
     tickets: Tickets<DeviceError>,
     guests: Guests,
@@ -59,12 +65,18 @@ struct State {
     lost: Option<DeviceError>,
 }
 
+/// A new queue.
+struct Opened {
+    queue: Handle<dyn BlockQueue>,
+    event: Handle<dyn Event>,
+    limits: QueueLimits,
+}
+
 /// The queue, and who waits for its answers.
 pub struct Line {
     device: Handle<dyn Block>,
-    raiser: Handle<dyn Raiser>,
+    events: Handle<dyn Events>,
     word: Handle<dyn WaitWord>,
-    _event: Handle<dyn Event>,
     pub staging: Staging,
     state: Mutex<State>,
     /// Answers came, or tickets are free, or the queue was opened or lost.
@@ -97,10 +109,7 @@ impl Line {
         events: &Handle<dyn Events>,
         staging: Staging,
     ) -> Result<Self, DeviceError> {
-        let new = events.event().map_err(rpc_error)?;
         let word = events.word().map_err(rpc_error)?;
-        let bound = new.event.bind(word.duplicate().map_err(rpc_error)?, 0);
-        bound.map_err(|_| DeviceError::NoMemory)?;
         let tickets = Tickets::new(staging.cells()).map_err(|_| DeviceError::NoMemory)?;
         let rooms = Rooms {
             answers: Some(RVec::filled(NO_ANSWER, ANSWERS).map_err(rpc_error)?),
@@ -108,12 +117,12 @@ impl Line {
         };
         let line = Line {
             device,
-            raiser: new.raiser,
+            events: events.duplicate().map_err(rpc_error)?,
             word,
-            _event: new.event,
             staging,
             state: Mutex::new(State {
                 queue: None,
+                event: None,
                 limits: NO_LIMITS,
                 tickets,
                 guests: Guests::default(),
@@ -208,8 +217,13 @@ impl Line {
         state.is_opening = false;
         self.changed.notify_all();
         match opened {
-            Ok((queue, limits)) => {
+            Ok(Opened {
+                queue,
+                event,
+                limits,
+            }) => {
                 state.queue = Some(Arc::new(queue));
+                state.event = Some(event);
                 state.limits = limits;
                 state.tickets.begin_life();
                 state.guests.begin_life();
@@ -224,8 +238,10 @@ impl Line {
         }
     }
 
-    fn open_queue(&self) -> Result<(Handle<dyn BlockQueue>, QueueLimits), DeviceError> {
-        let raiser = self.raiser.duplicate().map_err(rpc_error)?;
+    fn open_queue(&self) -> Result<Opened, DeviceError> {
+        let NewEvent { raiser, event } = self.events.event().map_err(rpc_error)?;
+        let bound = event.bind(self.word.duplicate().map_err(rpc_error)?, 0);
+        bound.map_err(|_| DeviceError::NoMemory)?;
         let queue = self.device.open(Some(raiser)).map_err(block_error)?;
         let view = self.staging.view().map_err(rpc_error)?;
         queue
@@ -234,7 +250,11 @@ impl Line {
         let limits = queue.limits().map_err(|error| failure(&error))?;
         match limits.request_sectors {
             0 => Err(DeviceError::Io),
-            _ => Ok((queue, limits)),
+            _ => Ok(Opened {
+                queue,
+                event,
+                limits,
+            }),
         }
     }
 
