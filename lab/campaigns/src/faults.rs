@@ -39,8 +39,9 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub first: u64,
     /// What is to fail: the driver, the shadow in front of it, files in memory, who keeps them, or
-    /// in QEMU alone a file system on a disk, or the driver of its disk
-    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep", "ext2", "virtio-blk", "nvme"])]
+    /// in QEMU alone a file system on a disk, the driver of its disk, or the shadow between those
+    /// two (`disk-shadow`)
+    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep", "ext2", "virtio-blk", "nvme", "disk-shadow"])]
     pub domain: String,
     /// Where: a Linux process or QEMU
     #[arg(long, default_value = "hosted", value_parser = ["hosted", "bare"])]
@@ -63,7 +64,7 @@ pub struct Options {
 }
 
 /// What needs a disk.
-const QEMU_ALONE: [&str; 3] = ["ext2", "virtio-blk", "nvme"];
+const QEMU_ALONE: [&str; 4] = ["ext2", "virtio-blk", "nvme", "disk-shadow"];
 /// Where the campaign finds that disk.
 const IMAGE: &str = "faults/ext2.img";
 /// Longest silence of a kernel that is at work.
@@ -88,7 +89,11 @@ pub fn faults(project: &Project, options: &Options) -> Result<i32> {
     );
     let path = options.ledger.clone().unwrap_or(folder.join(name));
     let ledger = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let image = project.images().join("domains").join(&options.domain);
+    let image = match options.domain.as_str() {
+        "disk-shadow" => "block-shadow",
+        domain => domain,
+    };
+    let image = project.images().join("domains").join(image);
     let text = instructions(&fs::read(&image).with_context(|| image.display().to_string())?)?;
     tool::step(format_args!(
         "{} faults in {}, seed {}, on {} instructions",
@@ -211,7 +216,7 @@ impl<'a> Kernel<'a> {
                 machine.processors = options.smp;
                 let disk = folder.join(format!("disk-{id}.img"));
                 match options.domain.as_str() {
-                    "virtio-blk" => machine.disk = Some(disk.clone()),
+                    "virtio-blk" | "disk-shadow" => machine.disk = Some(disk.clone()),
                     "nvme" => machine.nvme = Some(disk.clone()),
                     _ => {}
                 }

@@ -79,7 +79,7 @@ impl Ground {
 }
 
 /// Carries out a plan: the first line names what is to fail (`driver`, `shadow`, `ramfs`, `keep`,
-/// `ext2`, `virtio-blk`, `nvme`) or says `cycles COUNT`; then one fault a line.
+/// `ext2`, `virtio-blk`, `nvme`, `disk-shadow`) or says `cycles COUNT`; then one fault a line.
 ///
 /// # Errors
 /// If it cannot begin or go on; what had to be reported was reported.
@@ -93,7 +93,7 @@ pub fn run(plan: &str, ground: &Ground) -> Result<(), String> {
     let target = match first.trim() {
         "driver" => Target::Driver,
         "shadow" => Target::Shadow,
-        target @ ("ramfs" | "keep" | "ext2" | "virtio-blk" | "nvme") => {
+        target @ ("ramfs" | "keep" | "ext2" | "virtio-blk" | "nvme" | "disk-shadow") => {
             return crate::files::run(target, lines, ground);
         }
         other => return Err(format!("there is no domain {other:?} in the campaign")),

@@ -1,11 +1,11 @@
-//! The campaign against file systems: `ext2`, the driver of its disk, or files in memory (`ramfs`,
-//! or `keep`, which keeps them), is made to fail under clients that write files, read them again,
-//! and know what must be in them. The real shadows stand in between.
+//! The campaign against file systems: `ext2`, the driver of its disk, the shadow between those two,
+//! or files in memory (`ramfs`, or `keep`, which keeps them), is made to fail under clients that
+//! write files, read them again, and know what must be in them. The real shadows stand in between.
 //!
 //! Each run begins with new instances and without files, so that all of it has to be back behind
 //! it. What was acknowledged must be there, whichever of them has died; the other one lives. `ext2`
-//! gets its disk with it, as it left it. Of a device of the machine the driver and all that stands
-//! on it are new in each run.
+//! gets its disk with it, as it left it, and ends with the shadow that its queue is of. Of a device
+//! of the machine the driver and all that stands on it are new in each run.
 
 use crate::counts::Counts;
 use crate::engine::{Ground, plant, prepare};
@@ -211,7 +211,7 @@ impl Client<'_> {
     }
 }
 
-/// Carries out the faults in `lines` against `target`, `ext2`, `ramfs` or `keep`.
+/// Carries out the faults in `lines` on the stage of `target`.
 ///
 /// # Errors
 /// If it cannot begin or go on.
@@ -246,7 +246,11 @@ struct Campaign<'a> {
 impl<'a> Campaign<'a> {
     fn new(target: &str, ground: &'a Ground) -> Result<Self, String> {
         let said = |error: RpcError| format!("{error:?}");
-        let Stage { plans, shadow } = stage(target)?;
+        let Stage {
+            victim,
+            plans,
+            shadow,
+        } = stage(target)?;
         let files = plans.last().map_or("", |plan| plan.name);
         let all = plans.into_iter().map(|plan| Part::new(ground, plan));
         let parts: &'static Parts = crate::engine::keep(Parts {
@@ -279,7 +283,7 @@ impl<'a> Campaign<'a> {
         }
         Ok(Campaign {
             ground,
-            name: target.into(),
+            name: victim.into(),
             parts,
             shared,
             shadow: shadow.block,

@@ -15,6 +15,8 @@ use isolation::load::loader::MOST_GRANTS;
 
 /// A file system behind the shadow.
 pub struct Stage {
+    /// The domain that fails.
+    pub victim: &'static str,
     /// What it is made of, from what all others stand on to the file system.
     pub plans: Vec<Plan>,
     /// The options of the shadow.
@@ -33,8 +35,9 @@ const CHUNK: usize = 64 * 1024;
 /// # Errors
 /// There is none.
 pub fn stage(target: &str) -> Result<Stage, String> {
-    let (plans, shadow) = match target {
+    let (victim, plans, shadow) = match target {
         "ramfs" | "keep" => (
+            if target == "keep" { "keep" } else { "ramfs" },
             vec![
                 plan("keep", "keys=100", |_| Ok(NONE)),
                 plan("ramfs", "size=4M", for_ramfs),
@@ -47,15 +50,12 @@ pub fn stage(target: &str) -> Result<Stage, String> {
                 ..plan("memory-disk", "size=4M", |_| Ok(NONE))
             };
             let files = plan("ext2", EXT2_OPTIONS, |parts| for_ext2(parts, "memory-disk"));
-            (vec![disk, files], EXT2_SHADOW)
+            ("ext2", vec![disk, files], EXT2_SHADOW)
         }
-        "virtio-blk" => (
-            on_device(plan("virtio-blk", "", for_virtio), |parts| {
-                for_shadow(parts, "virtio-blk")
-            }),
-            EXT2_SHADOW,
-        ),
+        "virtio-blk" => ("virtio-blk", on_virtio(), EXT2_SHADOW),
+        "disk-shadow" => ("block-shadow", on_virtio(), EXT2_SHADOW),
         "nvme" => (
+            "nvme",
             on_device(plan("nvme", "", for_nvme), |parts| {
                 for_shadow(parts, "nvme")
             }),
@@ -63,7 +63,11 @@ pub fn stage(target: &str) -> Result<Stage, String> {
         ),
         other => return Err(format!("there is no stage for {other:?}")),
     };
-    Ok(Stage { plans, shadow })
+    Ok(Stage {
+        victim,
+        plans,
+        shadow,
+    })
 }
 
 const EXT2_OPTIONS: &str = "cache=256K buffers=1M";
@@ -98,6 +102,12 @@ fn on_device(driver: Plan, for_shadow: Granting) -> Vec<Plan> {
         for_ext2(parts, "block-shadow")
     });
     vec![bus, driver, shadow, files]
+}
+
+fn on_virtio() -> Vec<Plan> {
+    on_device(plan("virtio-blk", "", for_virtio), |parts| {
+        for_shadow(parts, "virtio-blk")
+    })
 }
 
 fn for_ramfs(parts: &'static Parts) -> RpcResult<Grants> {

@@ -23,6 +23,9 @@ pub(super) const CASES: &[Case] = &[
     case("faults-in-a-driver-of-nvme-are-not-noticed", |bench| {
         unnoticed(bench, "nvme")
     }),
+    case("faults-in-the-shadow-of-a-disk-are-not-noticed", |bench| {
+        unnoticed(bench, "disk-shadow")
+    }),
     case("faults-can-be-had-again", again),
     case("faults-cycles-cost-no-memory", cycles),
     case("faults-wrong-options-are-refused", refused),
