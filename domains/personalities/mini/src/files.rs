@@ -1,134 +1,19 @@
-//! The tree of files of the boot archive, and what a process has open.
+//! What a process has open.
 
 use crate::disk::DiskFile;
-use crate::errno::{EBADF, EISDIR, ENOMEM, ENOTDIR, EPIPE, EROFS, ESPIPE, Error};
+use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOTDIR, EPIPE, EROFS, ESPIPE, Error};
 use crate::signals::Ears;
 use crate::system::System;
 use crate::task::Task;
 use crate::terminal::Terminal;
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 use domain_rt::sync::Mutex;
-use interfaces::{Archive, Console, Handle, RVec, RpcResult};
+use guests::archive::File;
+use interfaces::{Console, Handle, RVec};
+use linux::files;
 use pipe::{Blocked, End, Pipe};
-
-/// The program behind each name in `/bin`.
-const PROGRAM: &[u8] = b"busybox";
-
-/// A file of the archive.
-#[derive(Clone, Copy)]
-pub struct File {
-    index: u32,
-    pub size: u64,
-}
-
-/// What a path leads to.
-pub enum Node {
-    File(File),
-    /// With its path, without a slash at the beginning or end.
-    Directory(Vec<u8>),
-}
-
-/// All files.
-pub struct Files {
-    archive: Handle<dyn Archive>,
-    /// In the order of the archive.
-    paths: Vec<(Vec<u8>, File)>,
-}
-
-impl Files {
-    /// Reads the archive's list.
-    pub fn new(archive: Handle<dyn Archive>) -> RpcResult<Self> {
-        let mut paths = Vec::new();
-        for index in 0.. {
-            let Some(entry) = archive.entry(index)? else {
-                break;
-            };
-            let size = entry.size;
-            paths.push((Vec::from(entry.path.as_str()), File { index, size }));
-        }
-        Ok(Files { archive, paths })
-    }
-
-    /// What `path` leads to, from the directory `from` on.
-    pub fn find(&self, from: &[u8], path: &[u8]) -> Option<Node> {
-        let path = resolve(from, path);
-        let file = self.paths.iter().find(|(there, _)| *there == path);
-        if let Some((_, file)) = file {
-            return Some(Node::File(*file));
-        }
-        let is_below =
-            |there: &[u8]| there.starts_with(&path) && there.get(path.len()) == Some(&b'/');
-        let is_directory = path.is_empty() || self.paths.iter().any(|(there, _)| is_below(there));
-        is_directory.then_some(Node::Directory(path))
-    }
-
-    /// The program at `path`: each name in `/bin` is one of busybox.
-    pub fn program(&self, path: &[u8]) -> Option<File> {
-        let path = resolve(b"", path);
-        let name = path
-            .strip_prefix(b"bin/")
-            .filter(|name| !name.contains(&b'/'));
-        let path = if name.is_some() { PROGRAM } else { &path };
-        match self.find(b"", path) {
-            Some(Node::File(file)) => Some(file),
-            _ => None,
-        }
-    }
-
-    /// The names in a directory, and whether they are directories.
-    pub fn names(&self, directory: &[u8]) -> BTreeSet<(Vec<u8>, bool)> {
-        let below = self.paths.iter().filter_map(|(path, _)| match directory {
-            b"" => Some(&path[..]),
-            _ => path.strip_prefix(directory)?.strip_prefix(b"/"),
-        });
-        let name = |rest: &[u8]| match rest.iter().position(|byte| *byte == b'/') {
-            Some(end) => (Vec::from(&rest[..end]), true),
-            None => (Vec::from(rest), false),
-        };
-        below.map(name).collect()
-    }
-
-    /// All of a file.
-    pub fn content(&self, file: File) -> Result<Vec<u8>, Error> {
-        let mut content = Vec::new();
-        let size = file.size as usize;
-        content.try_reserve_exact(size).map_err(|_| ENOMEM)?;
-        while content.len() < size {
-            let piece = self.read(file, content.len() as u64, 256 << 10)?;
-            if piece.is_empty() {
-                break;
-            }
-            content.extend_from_slice(&piece);
-        }
-        Ok(content)
-    }
-
-    fn read(&self, file: File, offset: u64, count: usize) -> Result<RVec<u8>, Error> {
-        let buffer = RVec::filled(0, count).map_err(|_| ENOMEM)?;
-        let read = self.archive.read(file.index, offset, buffer);
-        read.map_err(|_| Error(5))
-    }
-}
-
-/// The path from the root, without slashes at its ends, and without `.` and `..`.
-pub fn resolve(from: &[u8], path: &[u8]) -> Vec<u8> {
-    let from = if path.starts_with(b"/") { b"" } else { from };
-    let mut parts: Vec<&[u8]> = Vec::new();
-    for part in from
-        .split(|byte| *byte == b'/')
-        .chain(path.split(|byte| *byte == b'/'))
-    {
-        match part {
-            b"" | b"." => {}
-            b".." => drop(parts.pop()),
-            name => parts.push(name),
-        }
-    }
-    parts.join(&b'/')
-}
 
 /// Something that is open.
 pub enum Open {
@@ -196,9 +81,7 @@ impl PipeEnd {
 
 /// Puts what a service has read where it is wanted.
 fn put(bytes: &[u8], to: &mut [u8]) -> Result<usize, Error> {
-    to.get_mut(..bytes.len())
-        .ok_or(Error(5))?
-        .copy_from_slice(bytes);
+    to.get_mut(..bytes.len()).ok_or(EIO)?.copy_from_slice(bytes);
     Ok(bytes.len())
 }
 
@@ -240,7 +123,7 @@ impl Open {
         match self {
             Open::Console(console) => {
                 let buffer = RVec::filled(0, to.len()).map_err(|_| ENOMEM)?;
-                let bytes = console.read(buffer).map_err(|_| Error(5))?;
+                let bytes = console.read(buffer).map_err(|_| EIO)?;
                 put(&bytes, to)
             }
             Open::Terminal(terminal) => terminal.read(task, to),
@@ -272,7 +155,7 @@ impl Open {
         match self {
             Open::Console(console) => {
                 let text = RVec::from_slice(bytes).map_err(|_| ENOMEM)?;
-                console.write(&text).map_err(|_| Error(5))?;
+                console.write(&text).map_err(|_| EIO)?;
                 Ok(bytes.len())
             }
             Open::Terminal(terminal) => terminal.write(bytes),
@@ -314,11 +197,9 @@ impl Open {
             0 => 0,
             1 => position.load(Ordering::Relaxed),
             2 => size,
-            _ => return Err(crate::errno::EINVAL),
+            _ => return Err(EINVAL),
         };
-        let to = base
-            .checked_add_signed(offset)
-            .ok_or(crate::errno::EINVAL)?;
+        let to = base.checked_add_signed(offset).ok_or(EINVAL)?;
         position.store(to, Ordering::Relaxed);
         Ok(to)
     }
@@ -328,26 +209,12 @@ impl Open {
         let Open::Directory(path, told) = self else {
             return Err(ENOTDIR);
         };
-        let mut bytes = Vec::new();
-        let skipped = told.load(Ordering::Relaxed);
-        for (number, (name, is_directory)) in system.names(path)?.iter().enumerate() {
-            let number = number as u64 + 1;
-            let length = (19 + name.len() + 1).next_multiple_of(8);
-            if number <= skipped {
-                continue;
-            }
-            if bytes.len() + length > room {
-                break;
-            }
-            let start = bytes.len();
-            bytes.extend(number.to_le_bytes());
-            bytes.extend(number.to_le_bytes());
-            bytes.extend((length as u16).to_le_bytes());
-            bytes.push(if *is_directory { 4 } else { 8 });
-            bytes.extend(name);
-            bytes.resize(start + length, 0);
-            told.store(number, Ordering::Relaxed);
-        }
+        let names = system.names(path)?;
+        let names = names
+            .iter()
+            .map(|(name, is_directory)| (&name[..], *is_directory));
+        let (bytes, now) = files::entries(names, told.load(Ordering::Relaxed), room)?;
+        told.store(now, Ordering::Relaxed);
         Ok(bytes)
     }
 

@@ -8,15 +8,15 @@
 //! | --- | --- |
 //! | [`system`] | all processes, and what they know of each other |
 //! | [`process`] | a process: what its threads share |
-//! | [`task`], [`workers`] | a thread: beginning, end, waits; what runs it |
-//! | [`signals`], [`delivery`], [`handlers`] | what others tell a thread; what it does then |
+//! | [`task`] | a thread: beginning, end, waits |
+//! | [`delivery`] | what a thread does at signals |
 //! | [`futex`] | threads that wait at words of the program's memory |
 //! | [`calls`] | the system calls |
 //! | [`memory`], [`space`] | the program's memory: copies, heap, a program that is loaded; files in it |
-//! | [`files`], [`disk`], [`terminal`] | the tree of files, descriptors, pipes; the disk; the console |
+//! | [`files`], [`disk`], [`terminal`] | descriptors, pipes; the disk; the console |
 //!
-//! Numbers, structures and how a program is loaded are in `lib/unix/linux`, what it takes of the
-//! kernel's address spaces in `domains/libs/guests`.
+//! Numbers, structures and how a program is loaded are in `lib/unix/linux`; address spaces, the
+//! tree of files, what signals are and who runs a thread in `domains/libs/guests`.
 //!
 //! One lock holds what processes know of each other. Whoever waits is rung by who has changed what
 //! it waits for. A program has no more authority than is written here, and this domain no more than
@@ -31,21 +31,20 @@ mod delivery;
 mod disk;
 mod files;
 mod futex;
-mod handlers;
 mod memory;
 mod process;
-mod signals;
 mod space;
 mod system;
 mod task;
 mod terminal;
-mod workers;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use disk::Disk;
 use domain_rt::memory as heap;
-use files::{Files, Open};
+use files::Open;
+use guests::archive::Files;
+use guests::{handlers, signals};
 use interfaces::{
     AddressSpaces, Archive, Console, Errno, ExitStatus, FsError, Handle, Personality, RVec, Random,
     Respawn, RpcError, RpcResult,
@@ -74,7 +73,7 @@ pub fn start(
     let once = options
         .split(|byte| *byte == b'\n')
         .any(|line| line == b"exec");
-    let files = Files::new(archive)?;
+    let files = Files::new(archive, b"busybox")?;
     let (terminal, streams) = match (once, errors) {
         (false, _) => {
             let terminal = Arc::new(Terminal::new(console));

@@ -2,13 +2,13 @@
 
 use crate::disk::DiskFile;
 use crate::errno::{ENOMEM, Error};
-use crate::files::File;
 pub use crate::space::Space;
 use crate::system::System;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::time;
 use domain_rt::user::UserRegisters;
+use guests::archive::File;
 use guests::space::{error, protection};
 use interfaces::{Handle, UserThread};
 use linux::layout::Layout;

@@ -2,40 +2,27 @@
 
 use crate::disk::DiskFile;
 use crate::errno::{EFAULT, EIO, ENOMEM, Error};
-use crate::memory::PAGE;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use domain_rt::user;
 use guests::space::{self, error};
 use interfaces::{AddressSpace, Handle, MemoryError, RpcResult, SpaceError};
 use linux::memory::Memory;
+use linux::ranges::Ranges;
 
-/// The most mappings of files in a space.
-const MOST: usize = 4096;
 /// How often one tries to have a page that goes as soon as it has come.
 const ATTEMPTS: u32 = 64;
 
 /// A space, and the files in it. Threads of a process share both.
 pub struct Space {
     handle: Handle<dyn AddressSpace>,
-    maps: Arc<Mutex<Vec<FileMap>>>,
-}
-
-/// A file in a range of addresses.
-#[derive(Clone)]
-struct FileMap {
-    start: u64,
-    end: u64,
-    /// The page of the file that is at the start.
-    page: u64,
-    file: Arc<DiskFile>,
+    maps: Arc<Mutex<Ranges<Arc<DiskFile>>>>,
 }
 
 impl Space {
     /// One without files.
     pub fn new(handle: Handle<dyn AddressSpace>) -> Self {
-        let maps = Arc::new(Mutex::new(Vec::new()));
+        let maps = Arc::default();
         Space { handle, maps }
     }
 
@@ -57,19 +44,13 @@ impl Space {
     /// # Errors
     /// `ENOMEM`.
     pub fn forked(&self, handle: Handle<dyn AddressSpace>) -> Result<Self, Error> {
-        let own = self.maps.lock();
-        let mut maps = Vec::new();
-        maps.try_reserve_exact(own.len()).map_err(|_| ENOMEM)?;
-        maps.extend_from_slice(&own);
-        let maps = Arc::new(Mutex::new(maps));
+        let maps = Arc::new(Mutex::new(self.maps.lock().copy()?));
         Ok(Space { handle, maps })
     }
 
     /// The file that is mapped at an address, and which page of it is there.
     fn file_at(&self, at: u64) -> Option<(Arc<DiskFile>, u64)> {
-        let maps = self.maps.lock();
-        let found = maps.iter().find(|map| (map.start..map.end).contains(&at))?;
-        Some((found.file.clone(), found.page + (at - found.start) / PAGE))
+        self.maps.lock().find(at)
     }
 
     /// Whether a file is mapped at an address.
@@ -79,49 +60,12 @@ impl Space {
 
     /// Notes that a file is mapped, from its page `page` on, in a range where none is.
     pub fn note(&self, at: u64, bytes: u64, page: u64, file: &Arc<DiskFile>) -> Result<(), Error> {
-        let mut maps = self.maps.lock();
-        if maps.len() >= MOST {
-            return Err(ENOMEM);
-        }
-        maps.try_reserve(1).map_err(|_| ENOMEM)?;
-        maps.push(FileMap {
-            start: at,
-            end: at.saturating_add(bytes),
-            page,
-            file: file.clone(),
-        });
-        Ok(())
+        self.maps.lock().note(at, bytes, page, file.clone())
     }
 
     /// Forgets what is mapped in a range.
     pub fn forget(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        let end = at.saturating_add(bytes);
-        let mut maps = self.maps.lock();
-        // One more at the most: where the range lies within a mapping.
-        maps.try_reserve(1).map_err(|_| ENOMEM)?;
-        let mut rest = None;
-        maps.retain_mut(|map| {
-            if map.end <= at || end <= map.start {
-                return true;
-            }
-            if map.end > end {
-                let page = map.page + (end - map.start) / PAGE;
-                let behind = FileMap {
-                    start: end,
-                    page,
-                    ..map.clone()
-                };
-                if map.start >= at {
-                    *map = behind;
-                    return true;
-                }
-                rest = Some(behind);
-            }
-            map.end = at;
-            map.start < at
-        });
-        maps.extend(rest);
-        Ok(())
+        self.maps.lock().forget(at, bytes)
     }
 }
 

@@ -2,17 +2,17 @@
 
 use crate::disk::{self, Disk};
 use crate::errno::{EAGAIN, ECHILD, ENOMEM, ESRCH, Error, SIGCHLD};
-use crate::files::Files;
 use crate::process::Process;
 use crate::task::Task;
 use crate::terminal::Terminal;
-use crate::workers::Workers;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::time;
+use guests::archive::Files;
+use guests::workers::Workers;
 use interfaces::{AddressSpaces, Handle, RVec, Random, RpcResult};
 
 /// What `wait4` is asked for.
@@ -27,7 +27,7 @@ pub struct System {
     /// What is below `/disk`.
     pub disk: Option<Arc<Disk>>,
     random: Handle<dyn Random>,
-    pub workers: Arc<Workers>,
+    pub workers: Arc<Workers<Task>>,
     pub terminal: Option<Arc<Terminal>>,
     table: Mutex<BTreeMap<u32, Entry>>,
     /// A process has ended whose parent is none.

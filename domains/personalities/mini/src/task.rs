@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use domain_rt::sync::Wait;
 use domain_rt::user::{self, UserEvent, UserRegisters};
+use guests::workers::Work;
 use interfaces::RpcResult;
 use linux::memory::Memory;
 
@@ -96,7 +97,7 @@ impl Task {
     }
 
     /// Runs the program to its end.
-    pub fn live(mut self) {
+    fn live(mut self) {
         let (own, all) = loop {
             let event = user::run(&self.program.thread, &mut self.program.registers);
             let after = match event {
@@ -248,6 +249,12 @@ impl Task {
         self.process.begin_again();
         self.id = self.process.id;
         Ok(())
+    }
+}
+
+impl Work for Task {
+    fn work(self) {
+        self.live();
     }
 }
 

@@ -7,6 +7,9 @@
 //! | [`memory`] | a program's memory as whoever answers it sees it, and copies |
 //! | [`program`] | a static ELF program, and the stack that it begins with |
 //! | [`layout`] | where heap and mappings are |
+//! | [`ranges`] | which files are mapped where |
+//! | [`files`] | paths, and what is told of files |
+//! | [`termios`] | a terminal as programs set it |
 //!
 //! Nothing here knows who makes pages ready: that is a [`memory::Memory`], of which the tests have
 //! one of their own. What comes from a program, and a program's file, is hostile.
@@ -19,6 +22,9 @@ extern crate alloc;
 pub mod errno;
 #[cfg(test)]
 mod fake;
+pub mod files;
 pub mod layout;
 pub mod memory;
 pub mod program;
+pub mod ranges;
+pub mod termios;

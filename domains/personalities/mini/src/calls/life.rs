@@ -2,11 +2,11 @@
 
 use super::Result;
 use crate::errno::{EAGAIN, EINVAL, ENOENT, ENOMEM, ENOSYS};
-use crate::files;
 use crate::memory::{self, Program};
 use crate::task::Task;
 use alloc::sync::Arc;
 use interfaces::SpaceError;
+use linux::files;
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
@@ -177,18 +177,14 @@ impl Task {
 
     /// `uname`: six texts of 65 bytes.
     pub(super) fn name(&self, at: u64) -> Result<u64> {
-        let texts: [&[u8]; 6] = [
+        let bytes = files::names([
             b"Linux",
             b"trefoil",
             b"6.1.0",
             b"Trefoil mini",
             b"x86_64",
             b"",
-        ];
-        let mut bytes = [0; 6 * 65];
-        for (place, text) in bytes.chunks_mut(65).zip(texts) {
-            place[..text.len()].copy_from_slice(text);
-        }
+        ]);
         memory::write(&self.program.space, at, &bytes)?;
         Ok(0)
     }

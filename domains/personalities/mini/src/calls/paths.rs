@@ -4,12 +4,14 @@ use super::io::MOST_BYTES;
 use super::{AT_EMPTY_PATH, AT_FDCWD, O_CLOEXEC, Result};
 use crate::disk::There;
 use crate::errno::{EISDIR, ENOENT, ENOTDIR, ENXIO, ERANGE, EROFS};
-use crate::files::{self, Node, Open};
-use crate::memory::{self, PAGE};
+use crate::files::Open;
+use crate::memory;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
+use guests::archive::Node;
+use linux::files;
 
 const O_WRONLY_OR_RDWR: u64 = 3;
 const O_CREAT: u64 = 0x40;
@@ -83,13 +85,7 @@ impl Task {
             true => self.opened(descriptor as u64)?.mode_and_size()?,
             false => self.look_up(descriptor, path)?.mode_and_size()?,
         };
-        let mut stat = [0_u64; 18];
-        stat[2] = 1;
-        stat[3] = mode.into();
-        stat[6] = size;
-        stat[7] = PAGE;
-        stat[8] = size.div_ceil(512);
-        self.put(at, &stat)
+        self.put(at, &files::stat(mode, size))
     }
 
     pub(super) fn put_path(&self, at: u64, room: u64) -> Result<u64> {

@@ -13,8 +13,11 @@ use domain_rt::sync::{Mutex, MutexGuard};
 pub struct Handler {
     /// 0: the usual; 1: nothing; else the function.
     pub function: u64,
+    /// As `sigaction` has them.
     pub flags: u64,
+    /// Where the handler goes back to.
     pub restorer: u64,
+    /// The signals that wait meanwhile.
     pub mask: u64,
 }
 
@@ -24,6 +27,12 @@ pub struct Handlers {
     lock: Mutex<()>,
     /// There is, or was, more than one thread. The only one says so before it begins another.
     are_shared: AtomicBool,
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Handlers {
@@ -56,6 +65,7 @@ impl Handlers {
     }
 
     /// That of a signal.
+    #[inline]
     pub fn get(&self, signal: u32) -> Handler {
         let _lock = self.lock();
         let words = self.words[signal as usize].each_ref();

@@ -1,11 +1,11 @@
 //! What others tell a process and its threads: signals, and that something has changed that a
 //! thread may wait for.
 
-use crate::errno::{SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use interfaces::{Handle, UserThread};
+use linux::errno::{SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
 
 /// Signals that do nothing unless they are caught: of children, of going on, urgent data and
 /// windows.
@@ -14,6 +14,7 @@ pub const HARMLESS: u64 = bit(17) | bit(18) | bit(23) | bit(28);
 /// Signals that stop a process unless they are caught.
 pub const STOPS: u64 = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
 
+/// The place of a signal among 64.
 pub const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
@@ -39,6 +40,7 @@ impl Signals {
     }
 
     /// Notes a signal that somebody sends; whether a thread has to be told.
+    #[inline]
     pub fn note(&self, signal: u32) -> bool {
         if self.ignored.load(Ordering::Acquire) & bit(signal) != 0 {
             return false;
@@ -48,16 +50,19 @@ impl Signals {
     }
 
     /// Takes back signals that have not been taken; which there were.
+    #[inline]
     pub fn withdraw(&self, signals: u64) -> u64 {
         self.pending.fetch_and(!signals, Ordering::AcqRel) & signals
     }
 
     /// Those that are to come.
+    #[inline]
     pub fn pending(&self) -> u64 {
         self.pending.load(Ordering::Acquire)
     }
 
     /// Signals that are not wanted.
+    #[inline]
     pub fn ignored(&self) -> u64 {
         self.ignored.load(Ordering::Relaxed)
     }
@@ -68,6 +73,7 @@ impl Signals {
     }
 
     /// Sets whether a signal is wanted.
+    #[inline]
     pub fn ignore(&self, signal: u32, ignores: bool) {
         match ignores {
             true => self.ignored.fetch_or(bit(signal), Ordering::AcqRel),
@@ -115,17 +121,20 @@ impl Ears {
     }
 
     /// Notes a signal for this thread.
+    #[inline]
     pub fn note(&self, signal: u32) {
         self.pending.fetch_or(bit(signal), Ordering::AcqRel);
     }
 
     /// Has the thread look at its signals, whether it runs or waits.
+    #[inline]
     pub fn call(&self) {
         let _ = self.thread.lock().kick();
         self.ring();
     }
 
     /// Something has changed that the thread may wait for.
+    #[inline]
     pub fn ring(&self) {
         self.changes.fetch_add(1, Ordering::Release);
         let is_asleep = *self.is_asleep.lock();
@@ -135,11 +144,13 @@ impl Ears {
     }
 
     /// How often something has changed so far.
+    #[inline]
     pub fn changes(&self) -> u32 {
         self.changes.load(Ordering::Acquire)
     }
 
     /// Waits until more has changed than `seen`, to a time at most.
+    #[inline]
     pub fn sleep(&self, seen: u32, deadline: Option<u64>) -> Wait {
         let mut is_asleep = self.is_asleep.lock();
         if self.changes() != seen {
@@ -184,16 +195,19 @@ impl Ears {
     }
 
     /// Whether this thread alone is to end.
+    #[inline]
     pub fn ends_alone(&self) -> bool {
         self.pending.load(Ordering::Acquire) & bit(SIGKILL) != 0
     }
 
     /// Signals that wait.
+    #[inline]
     pub fn mask(&self) -> u64 {
         !self.open.load(Ordering::Relaxed)
     }
 
     /// Sets which signals wait; those that cannot be put off do not.
+    #[inline]
     pub fn set_mask(&self, mask: u64) {
         self.open.store(!mask | UNMASKED, Ordering::Relaxed);
     }
