@@ -49,7 +49,7 @@ fn class(layout: Layout) -> Option<usize> {
 
 impl Heap {
     fn with<R>(&self, work: impl FnOnce(&mut Lists) -> R) -> R {
-        work(&mut self.lists.lock())
+        work(&mut self.lists.lock_briefly())
     }
 
     /// A small object when the lists have none: from a new run, or from what is left.

@@ -2,7 +2,7 @@
 //!
 //! There is no poisoning: a panic crashes the whole domain, lock and all.
 
-use abi::api::{NO_DEADLINE, WAIT_INTERRUPTED, WAIT_TIMED_OUT, api};
+use abi::api::{INTERRUPTIBLE, NO_DEADLINE, UNINTERRUPTED, WAIT_INTERRUPTED, WAIT_TIMED_OUT, api};
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -40,15 +40,23 @@ impl<T> Mutex<T> {
 
     /// Waits for the lock.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        if self
-            .state
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            while self.state.swap(WAITED_FOR, Ordering::Acquire) != FREE {
-                // SAFETY: a word of our own.
-                unsafe { (api().wait)(&self.state, WAITED_FOR, NO_DEADLINE, 0) };
-            }
+        self.lock_by(UNINTERRUPTED)
+    }
+
+    /// Waits for a lock whose holders need nobody's help to let go: the heap's. A drop that does so
+    /// stays one that does not wait.
+    #[cfg(target_os = "none")]
+    pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {
+        self.lock_by(abi::api::BRIEF)
+    }
+
+    fn lock_by(&self, how: u32) -> MutexGuard<'_, T> {
+        if let Some(guard) = self.try_lock() {
+            return guard;
+        }
+        while self.state.swap(WAITED_FOR, Ordering::Acquire) != FREE {
+            // SAFETY: a word of our own.
+            unsafe { (api().wait)(&self.state, WAITED_FOR, NO_DEADLINE, how) };
         }
         MutexGuard::new(self)
     }
@@ -63,7 +71,8 @@ impl<T> Mutex<T> {
         }
         while self.state.swap(WAITED_FOR, Ordering::Acquire) != FREE {
             // SAFETY: a word of our own.
-            let result = unsafe { (api().wait)(&self.state, WAITED_FOR, NO_DEADLINE, 1) };
+            let result =
+                unsafe { (api().wait)(&self.state, WAITED_FOR, NO_DEADLINE, INTERRUPTIBLE) };
             if result == WAIT_INTERRUPTED {
                 // That the lock is waited for stays said: it costs its holder one needless wake-up.
                 return None;
@@ -186,7 +195,7 @@ impl Condvar {
         let seen = self.count.load(Ordering::Relaxed);
         drop(guard);
         // SAFETY: a word of our own.
-        let result = unsafe { (api().wait)(&self.count, seen, deadline, 1) };
+        let result = unsafe { (api().wait)(&self.count, seen, deadline, INTERRUPTIBLE) };
         let wait = match result {
             WAIT_INTERRUPTED => Wait::Interrupted,
             WAIT_TIMED_OUT => Wait::TimedOut,

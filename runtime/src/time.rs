@@ -1,6 +1,6 @@
 //! The time.
 
-use abi::api::{NO_DEADLINE, api};
+use abi::api::{INTERRUPTIBLE, NO_DEADLINE, api};
 use core::sync::atomic::AtomicU32;
 
 /// Nanoseconds since boot.
@@ -18,5 +18,5 @@ pub fn sleep(nanoseconds: u64) {
     let word = AtomicU32::new(0);
     let deadline = now().saturating_add(nanoseconds).min(NO_DEADLINE - 1);
     // SAFETY: a word of our own that outlives the call.
-    unsafe { (api().wait)(&word, 0, deadline, 1) };
+    unsafe { (api().wait)(&word, 0, deadline, INTERRUPTIBLE) };
 }

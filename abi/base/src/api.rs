@@ -24,6 +24,14 @@ pub const WAIT_TIMED_OUT: u32 = 2;
 /// [`Api::wait`]: a domain on whose behalf the thread waits was ended.
 pub const WAIT_INTERRUPTED: u32 = 3;
 
+/// How [`Api::wait`] waits: until it is woken, or it is time.
+pub const UNINTERRUPTED: u32 = 0;
+/// How [`Api::wait`] waits: also until a domain on whose behalf it does dies.
+pub const INTERRUPTIBLE: u32 = 1;
+/// How [`Api::wait`] waits: as [`UNINTERRUPTED`] and without a deadline, for who goes on without
+/// anybody's help, as the holder of the heap's lock does. A drop that does so has not waited.
+pub const BRIEF: u32 = 2;
+
 /// Bytes of stack that a thread has where nothing else is asked for, and the most that it can have.
 pub const USUAL_STACK: usize = 128 * 1024;
 /// Bytes of stack that it has at the least: what has to be left for a call, and half of that again.
@@ -83,17 +91,12 @@ pub struct Api {
     /// Seconds since 1970-01-01 UTC.
     pub wall: extern "C" fn() -> u64,
     /// Blocks while `*word == expected`, until woken or until `deadline` (nanoseconds since boot).
-    /// If `interruptible` is not 0 the wait also ends when a domain on whose behalf it is done
-    /// dies.
+    /// `how` is one of [`UNINTERRUPTED`], [`INTERRUPTIBLE`] and [`BRIEF`].
     ///
     /// # Safety
     /// `word` points to an atomic word that stays during the call.
-    pub wait: unsafe extern "C" fn(
-        word: *const AtomicU32,
-        expected: u32,
-        deadline: u64,
-        interruptible: u32,
-    ) -> u32,
+    pub wait:
+        unsafe extern "C" fn(word: *const AtomicU32, expected: u32, deadline: u64, how: u32) -> u32,
     /// Wakes up to `count` threads that wait for `word`; how many.
     ///
     /// # Safety

@@ -28,6 +28,7 @@ mod hostile;
 mod images;
 mod lab;
 mod limits;
+mod locks;
 mod meddling;
 mod memory;
 mod objects;
@@ -137,6 +138,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         words::TESTS,
         budgets::TESTS,
         limits::TESTS,
+        locks::TESTS,
         full::TESTS,
         devices::TESTS,
         threads::TESTS,

@@ -19,8 +19,8 @@ use crate::memory::heap::OBJECTS;
 use crate::platform::{Deadline, WaitResult, platform};
 use abi::RpcError;
 use abi::api::{
-    Api, CAS_FAULT, NO_DEADLINE, SPAWN_REFUSED, WAIT_INTERRUPTED, WAIT_MISMATCH, WAIT_TIMED_OUT,
-    WAIT_WOKEN,
+    Api, BRIEF, CAS_FAULT, INTERRUPTIBLE, NO_DEADLINE, SPAWN_REFUSED, WAIT_INTERRUPTED,
+    WAIT_MISMATCH, WAIT_TIMED_OUT, WAIT_WOKEN,
 };
 use abi::user::{UserEvent, UserRegisters};
 use core::ptr::{NonNull, null_mut};
@@ -168,12 +168,7 @@ extern "C" fn wall() -> u64 {
     platform().wall()
 }
 
-unsafe extern "C" fn wait(
-    word: *const AtomicU32,
-    expected: u32,
-    deadline: u64,
-    interruptible: u32,
-) -> u32 {
+unsafe extern "C" fn wait(word: *const AtomicU32, expected: u32, deadline: u64, how: u32) -> u32 {
     check_stack();
     let deadline = (deadline != NO_DEADLINE).then_some(deadline);
     loop {
@@ -181,13 +176,17 @@ unsafe extern "C" fn wait(
         crate::call::thread::rests();
         // SAFETY: the runtime passes a word of its own domain, which is alive as long as this
         // thread is inside it.
-        let result = crate::platform::wait(unsafe { &*word }, expected, deadline);
+        let word = unsafe { &*word };
+        let result = match how {
+            BRIEF => platform().wait(word, expected, None),
+            _ => crate::platform::wait(word, expected, deadline),
+        };
         leave_if_dead();
         match result {
             WaitResult::Woken => return WAIT_WOKEN,
             WaitResult::Mismatch => return WAIT_MISMATCH,
             WaitResult::TimedOut => return WAIT_TIMED_OUT,
-            WaitResult::Interrupted if interruptible != 0 => return WAIT_INTERRUPTED,
+            WaitResult::Interrupted if how == INTERRUPTIBLE => return WAIT_INTERRUPTED,
             WaitResult::Interrupted => {}
         }
     }

@@ -10,6 +10,7 @@ use crate::death::end_late;
 use crate::load::entry::API;
 use crate::platform::wait as wait_for;
 use crate::sync::AtomicU32;
+use abi::api::{BRIEF, NO_DEADLINE, UNINTERRUPTED, WAIT_MISMATCH};
 
 /// Far more than the clock moves by being looked at.
 const TIME: u64 = 1_000_000_000;
@@ -66,6 +67,23 @@ fn who_yields_for_ever_in_a_drop_is_ended() {
             unreachable!("the thread has left the drop");
         });
         assert_eq!(block.reason(), Reason::Hang);
+    });
+}
+
+/// A drop that waits for the lock of its heap does not count as one that waits.
+#[test]
+fn who_waits_for_the_heap_in_a_drop_has_not_waited() {
+    plays_well(|scene| {
+        let block = scene.domain_with_reaper();
+        in_drop(&block, TIME, &mut || {
+            let word = core::sync::atomic::AtomicU32::new(1);
+            for (how, waits) in [(BRIEF, false), (UNINTERRUPTED, true)] {
+                // SAFETY: the word stays.
+                let answer = unsafe { (API.wait)(&word, 0, NO_DEADLINE, how) };
+                assert_eq!((answer, block.drops.may_wait()), (WAIT_MISMATCH, waits));
+            }
+        });
+        scene.kill(&block);
     });
 }
 

@@ -77,7 +77,7 @@ impl Scene {
         self.joins.push(spawn(move || with_root(body)));
     }
 
-    fn kill(&mut self, block: &Arc<ControlBlock>) {
+    pub(super) fn kill(&mut self, block: &Arc<ControlBlock>) {
         let block = block.clone();
         self.thread(move || {
             threads::dawdle(50);
