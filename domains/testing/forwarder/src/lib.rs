@@ -99,6 +99,10 @@ impl Subject for Forwarder {
         self.0.offspring()
     }
 
+    fn scratch(&self) -> RpcResult<()> {
+        Err(RpcError::Refused)
+    }
+
     fn offspring_alive(&self) -> RpcResult<u32> {
         Err(RpcError::Refused)
     }

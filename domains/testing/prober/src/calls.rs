@@ -174,6 +174,10 @@ impl Subject for Mine {
         Handle::new(Mine { payer: None })
     }
 
+    fn scratch(&self) -> RpcResult<()> {
+        Ok(())
+    }
+
     fn offspring_alive(&self) -> RpcResult<u32> {
         Ok(0)
     }

@@ -243,6 +243,11 @@ impl Subject for Rogue {
         })
     }
 
+    fn scratch(&self) -> RpcResult<()> {
+        drop(core::hint::black_box(Box::new([0_u64; 8])));
+        Ok(())
+    }
+
     fn offspring_alive(&self) -> RpcResult<u32> {
         Ok(self.shared.offspring.load(Ordering::Relaxed))
     }

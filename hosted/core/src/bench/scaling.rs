@@ -2,8 +2,9 @@
 //!
 //! Each thread has a handle of its own, or all use one. Nothing that a call writes is shared
 //! between threads, so both should grow with the processors. With 1, 2 and 4 threads also calls
-//! that allocate: an object on the shared heap that the caller frees, and one on the callee's
-//! private heap behind a new handle, which is dropped. Their heaps' locks are shared.
+//! that allocate: an object on the shared heap that the caller frees, one on the callee's private
+//! heap that it frees, and one there behind a new handle, which is dropped. Their heaps' locks are
+//! shared.
 
 use super::{prepare, say, start, tell};
 use abi::Handle;
@@ -36,6 +37,10 @@ fn null(subject: &dyn Subject) -> bool {
 
 fn make(subject: &dyn Subject) -> bool {
     black_box(subject.make(7)).is_ok()
+}
+
+fn scratch(subject: &dyn Subject) -> bool {
+    black_box(subject.scratch()).is_ok()
 }
 
 fn offspring(subject: &dyn Subject) -> bool {
@@ -86,8 +91,14 @@ pub fn scaling() -> Result<(), String> {
             own.clone(),
         )?;
         rates(
+            &format!("M{count}"),
+            &format!("private objects made and freed by {count} threads"),
+            scratch,
+            own.clone(),
+        )?;
+        rates(
             &format!("O{count}"),
-            &format!("private objects made and dropped by {count} threads"),
+            &format!("objects behind handles made and dropped by {count} threads"),
             offspring,
             own,
         )?;
