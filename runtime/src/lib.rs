@@ -6,7 +6,7 @@
 //! - [`entry!`](crate::entry): the entry point of a domain image (used by the build, not by
 //!   domains);
 //! - [`log!`](crate::log): a line in the kernel's log;
-//! - [`time`], [`thread`], [`sync`], [`memory`]: what every domain may use;
+//! - [`time`], [`thread`], [`sync`], [`processors`], [`memory`]: what every domain may use;
 //! - [`user`]: programs in ring 3, for domains that were granted address spaces;
 //! - [`io`]: device memory and DMA memory, for domains that were granted some.
 //!
@@ -23,6 +23,7 @@ pub mod io;
 #[cfg(any(target_os = "none", test))]
 mod lists;
 pub mod memory;
+pub mod processors;
 pub mod sync;
 pub mod thread;
 pub mod time;
