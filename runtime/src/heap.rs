@@ -4,14 +4,23 @@
 //! back to the kernel when they are freed. When the domain dies the kernel takes all runs back
 //! without running a destructor.
 //!
+//! Where two threads have met at the lists once, small objects come from a [`Magazine`] of their
+//! processor's from then on, and the lists are asked for some at a time. Who finds no memory
+//! empties all magazines first, and while the reserve is in use none is filled.
+//!
+//! ```text
+//!   locks: a magazine, then the lists
+//! ```
+//!
 //! A domain that serves others sets a reserve aside when it starts ([`crate::memory::reserve`]).
 //! When the kernel gives no more memory, small objects are cut from it; when half of it is gone,
 //! the kernel is told, and lets only those calls in that free. Calls that are under way go on from
 //! the rest. The reserve is filled again, and the domain opened, as soon as there is memory: that
 //! is looked for when something is freed, and now and then when a call is refused.
 
-use crate::lists::{LARGEST, Lists, PAGE, RUN, RUN_PAGES, Spare, class_of};
-use crate::sync::Mutex;
+use crate::lists::{LARGEST, Lists, Magazine, PAGE, RUN, RUN_PAGES, Spare, class_of};
+use crate::processors::{PARTS, Part, PerProcessor};
+use crate::sync::{Mutex, MutexGuard};
 use abi::RpcError;
 use abi::api::api;
 use core::alloc::{GlobalAlloc, Layout};
@@ -25,6 +34,8 @@ const PATIENCE: u64 = 10_000_000;
 #[global_allocator]
 static HEAP: Heap = Heap {
     lists: Mutex::new(Lists::EMPTY),
+    magazines: PerProcessor([const { Part(Mutex::new(Magazine::EMPTY)) }; PARTS]),
+    crowded: AtomicBool::new(false),
     lacking: AtomicBool::new(false),
     refused: AtomicU64::new(0),
     tried: AtomicU64::new(0),
@@ -34,6 +45,9 @@ struct Heap {
     /// Who waits for it sleeps. Where those who waited gave way again and again, and were many, the
     /// holder had its turn only when all of them had used as much time as it had.
     lists: Mutex<Lists>,
+    magazines: PerProcessor<Mutex<Magazine>>,
+    /// Two threads have met at the lists: from now on magazines are used.
+    crowded: AtomicBool,
     /// Something of the reserve is missing.
     lacking: AtomicBool,
     /// When the kernel last had no memory.
@@ -52,12 +66,73 @@ impl Heap {
         work(&mut self.lists.lock_briefly())
     }
 
+    /// The magazine that small objects of a class come from, and go to. `None`: the lists are for
+    /// that, also where another thread has been taken off with the magazine in hand.
+    fn magazine(&self, class: usize) -> Option<MutexGuard<'_, Magazine>> {
+        let is_used = self.crowded.load(Ordering::Relaxed)
+            && Magazine::has(class)
+            && !self.lacking.load(Ordering::Relaxed);
+        is_used.then(|| self.magazines.mine().try_lock())?
+    }
+
+    /// The lists, and a note if somebody else has them.
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.try_lock().unwrap_or_else(|| {
+            self.crowded.store(true, Ordering::Relaxed);
+            self.lists.lock_briefly()
+        })
+    }
+
+    /// A small object, or null.
+    fn take(&self, class: usize) -> *mut u8 {
+        let Some(mut magazine) = self.magazine(class) else {
+            return self.lists().take(class);
+        };
+        match magazine.take(class) {
+            object if object.is_null() => magazine.fill(class, &mut self.lists()),
+            object => object,
+        }
+    }
+
+    /// Takes a small object back; whether so much is free that some is worth to be given back.
+    ///
+    /// # Safety
+    /// As that of [`Lists::put`].
+    unsafe fn put(&self, class: usize, object: *mut u8) -> bool {
+        let Some(mut magazine) = self.magazine(class) else {
+            let mut lists = self.lists();
+            // SAFETY: by the caller's duty.
+            unsafe { lists.put(class, object) };
+            return lists.has_much();
+        };
+        // SAFETY: by the caller's duty.
+        if !unsafe { magazine.put(class, object) } {
+            return false;
+        }
+        let mut lists = self.lists();
+        magazine.empty(class, &mut lists);
+        lists.has_much()
+    }
+
+    /// Has the lists have what is in magazines.
+    fn empty_magazines(&self) {
+        if self.crowded.load(Ordering::Relaxed) {
+            for magazine in self.magazines.all() {
+                magazine.lock_briefly().empty_all(&mut self.lists());
+            }
+        }
+    }
+
     /// A small object when the lists have none: from a new run, or from what is left.
     #[cold]
     #[inline(never)]
     fn refill(&self, class: usize) -> *mut u8 {
         let whole = self.with(Lists::take_whole);
         let run = whole.unwrap_or_else(|| self.run());
+        if run.is_null() {
+            // What others have at hand is enough, perhaps.
+            self.empty_magazines();
+        }
         let (object, lacking, short) = self.with(|lists| {
             let object = if run.is_null() {
                 lists.scrape(class)
@@ -125,6 +200,7 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn give_back(&self) {
+        self.empty_magazines();
         self.with(|lists| {
             if lists.has_much() {
                 lists.merge();
@@ -186,7 +262,7 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match class(layout) {
             Some(class) => {
-                let object = self.with(|lists| lists.take(class));
+                let object = self.take(class);
                 if object.is_null() {
                     return self.refill(class);
                 }
@@ -207,12 +283,8 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
         match class(layout) {
             Some(class) => {
-                let much = self.with(|lists| {
-                    // SAFETY: it came from `alloc` with this layout.
-                    unsafe { lists.put(class, object) };
-                    lists.has_much()
-                });
-                if much {
+                // SAFETY: it came from `alloc` with this layout.
+                if unsafe { self.put(class, object) } {
                     self.give_back();
                 }
             }

@@ -16,9 +16,11 @@
 //! work. Nothing here knows the kernel; runs are brought and fetched by `heap`.
 
 mod chain;
+mod magazine;
 
 use chain::{next_of, push, sort};
 use core::ptr::null_mut;
+pub use magazine::Magazine;
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;

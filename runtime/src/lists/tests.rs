@@ -210,3 +210,41 @@ fn a_merge_looks_at_so_many_only_and_loses_none() {
     lists.merge();
     assert_eq!(all(&mut lists, 16).len(), count);
 }
+
+#[test]
+fn a_magazine_gives_what_it_took_and_gives_all_back() {
+    let mut runs = Runs(Vec::new());
+    let mut lists = heap(&mut runs, 0);
+    let (class, mut magazine) = (class(64), Magazine::EMPTY);
+    assert!(Magazine::has(class) && !Magazine::has(class + 4));
+    assert!(magazine.take(class).is_null(), "it is empty");
+    let mut objects = std::vec![magazine.fill(class, &mut lists)];
+    objects.extend(core::iter::from_fn(|| {
+        Some(magazine.take(class)).filter(|it| !it.is_null())
+    }));
+    let mut different = objects.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!((objects.len(), different.len()), (16, 16));
+    let more = (0..20).map(|_| get(&mut lists, class));
+    objects.extend(more);
+    let mut full = 0;
+    for object in objects {
+        // SAFETY: an object of this class that nobody uses.
+        if unsafe { magazine.put(class, object) } {
+            full += 1;
+            magazine.empty(class, &mut lists);
+        }
+    }
+    assert_eq!(full, 1, "32 are the most");
+    magazine.empty_all(&mut lists);
+    assert!(magazine.take(class).is_null());
+    lists.merge();
+    // SAFETY: a run of ours. What was cut from the first one has become one again with this.
+    unsafe { lists.add_run(runs.add()) };
+    lists.merge();
+    assert!(
+        lists.take_whole().is_some(),
+        "something is missing of a run"
+    );
+}
