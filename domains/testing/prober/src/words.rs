@@ -1,6 +1,6 @@
 //! Words of a program's memory that are compared and exchanged from outside.
 
-use crate::lab::{Lab, say};
+use crate::lab::{Lab, say, wait_for};
 use crate::ring3::{CODE, Fake, Program};
 use crate::spaces::{ALL, AT, PAGE, READ, WRITE, object, peek, poke, space};
 use crate::{Test, Verdict, ensure};
@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     ("ring3-words-of-nobody", nobodys),
     ("ring3-words-copied-on-write-and-marked", shared),
     ("ring3-words-beside-a-running-program", beside),
+    ("ring3-code-that-changes-while-it-runs", code),
 ];
 
 type Space = Handle<dyn AddressSpace>;
@@ -202,5 +203,56 @@ fn beside(lab: &Lab) -> Verdict {
     let sum = user::compare_exchange(&program.space, AT, 0, 0);
     let right = STEPS.wrapping_mul(rounds + 1);
     ensure!(sum == Some(right), "{sum:?} in place of {right}");
+    Ok(())
+}
+
+/// Code is changed while it runs, many times, and at last must not be executed any more: each time
+/// the program does what stands there, and traps.
+fn code(lab: &Lab) -> Verdict {
+    const ROUNDS: u32 = 200;
+    // jmp to itself, or to what follows; syscall
+    const LOOPS: u32 = u32::from_le_bytes([0xeb, 0xfe, 0x0f, 0x05]);
+    const LEAVES: u32 = u32::from_le_bytes([0xeb, 0x00, 0x0f, 0x05]);
+    let Some(mut program) = Program::new(lab, &LOOPS.to_le_bytes())? else {
+        return Ok(());
+    };
+    let all = Protection {
+        execute: true,
+        ..WRITE
+    };
+    program.space.protect(CODE, 1, all).map_err(say)?;
+    let other = program.space.duplicate().map_err(say)?;
+    let done = Arc::new(AtomicU32::new(0));
+    let told = done.clone();
+    thread::spawn("changes", move || {
+        while told.load(Ordering::SeqCst) < ROUNDS {
+            let _ = user::compare_exchange(&other, CODE, LOOPS, LEAVES);
+            time::sleep(50_000);
+        }
+        let _ = user::compare_exchange(&other, CODE, LEAVES, LOOPS);
+        told.fetch_add(1, Ordering::SeqCst);
+        time::sleep(1_000_000);
+        let _ = other.protect(CODE, 1, WRITE);
+    })
+    .map_err(say)?;
+    for round in 0..ROUNDS {
+        program.registers.rip = CODE;
+        let event = program.run();
+        let rip = program.registers.rip;
+        ensure!(
+            (event, rip) == (UserEvent::Syscall, CODE + 4),
+            "{event:?} at {rip:#x} in round {round}"
+        );
+        let _ = user::compare_exchange(&program.space, CODE, LEAVES, LOOPS);
+        done.fetch_add(1, Ordering::SeqCst);
+    }
+    wait_for("the last change", || done.load(Ordering::SeqCst) > ROUNDS)?;
+    program.registers.rip = CODE;
+    let event = program.run();
+    ensure!(
+        matches!(event, UserEvent::PageFault { execute: true, .. })
+            && program.registers.rip == CODE,
+        "{event:?}"
+    );
     Ok(())
 }
