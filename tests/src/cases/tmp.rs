@@ -89,7 +89,7 @@ fn copies_on_four(bench: &Bench<'_>) -> Result<()> {
 }
 
 fn copies_on(bench: &Bench<'_>, processors: u32) -> Result<()> {
-    let line = "{ for round in 1 2 3; do rm -rf /tmp/copy && cp -r /boot/bin /tmp/copy || echo FAILED; done; echo > /tmp/done; } & \
+    let line = "{ for round in 1 2 3 4 5 6 7 8 9; do rm -rf /tmp/copy && cp -r /boot/bin /tmp/copy || echo FAILED; done; echo > /tmp/done; } & \
         until [ -e /tmp/done ]; do kill-domain ramfs 2> /dev/null; crash ramfs > /dev/null 2>&1; sleep 0.01; done; wait; \
         cd /boot/bin; for f in *; do cmp $f /tmp/copy/$f || echo DIFFERENT $f; done; \
         ls > /a; ls /tmp/copy > /b; cmp /a /b && echo compared; domains -q";
