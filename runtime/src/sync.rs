@@ -8,6 +8,10 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
+mod rwlock;
+
+pub use rwlock::{ReadGuard, RwLock, WriteGuard};
+
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const WAITED_FOR: u32 = 2;

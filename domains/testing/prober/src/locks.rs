@@ -6,16 +6,21 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::processors::PerProcessor;
-use domain_rt::sync::Mutex;
+use domain_rt::sync::{Mutex, RwLock};
 use domain_rt::{thread, time};
-use interfaces::{CrashReason, DomainSpec, Misdeed};
+use interfaces::{CrashReason, DomainSpec, Misdeed, RpcError};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     ("locks-of-a-heap-are-no-wait-in-a-drop", drops_at_the_heap),
     ("locks-a-store-for-each-processor", stores),
+    ("locks-readers-and-writers", readers_and_writers),
+    (
+        "locks-held-for-reading-in-a-call-that-fails",
+        held_in_a_call,
+    ),
 ];
 
 const THREADS: u32 = 4;
@@ -63,6 +68,77 @@ fn drops_at_the_heap(lab: &Lab) -> Verdict {
     wait_for("its end", || victim.has_died() == Ok(true))?;
     let why = victim.gone()?;
     ensure!(why == CrashReason::Hang, "it ended by {why:?}");
+    Ok(())
+}
+
+/// Two threads write two numbers that are always the same, two read them without a break: no reader
+/// sees them differ, no write is lost, and writers come to their turn.
+fn readers_and_writers(lab: &Lab) -> Verdict {
+    const WRITES: u64 = 300;
+    let lock = Arc::new(RwLock::new((0_u64, 0_u64)));
+    let (differ, writers) = (Arc::new(AtomicBool::new(false)), AtomicU32::new(2));
+    let (own, seen) = (lock.clone(), differ.clone());
+    on_threads(lab, move |number| {
+        if number < 2 {
+            for _ in 0..WRITES {
+                let mut pair = own.write();
+                pair.0 += 1;
+                thread::yield_now();
+                pair.1 += 1;
+            }
+            writers.fetch_sub(1, Ordering::SeqCst);
+        }
+        while writers.load(Ordering::SeqCst) > 0 {
+            let pair = own.read();
+            let before = pair.0;
+            thread::yield_now();
+            if (before, before) != *pair {
+                seen.store(true, Ordering::SeqCst);
+            }
+        }
+    })?;
+    ensure!(!differ.load(Ordering::SeqCst), "a reader saw half a write");
+    let pair = *lock.read();
+    ensure!(pair == (2 * WRITES, 2 * WRITES), "{pair:?}");
+    Ok(())
+}
+
+/// A thread reads under the lock while it calls a domain that is ended: its call fails, it lets go,
+/// and who waits to write goes on.
+fn held_in_a_call(lab: &Lab) -> Verdict {
+    let victim = lab.start()?;
+    let lock = Arc::new(RwLock::new(0_u64));
+    let (answer, own) = (Arc::new(RwLock::new(None)), lock.clone());
+    let (place, subject) = (answer.clone(), victim.subject.duplicate().map_err(say)?);
+    let reads = Arc::new(AtomicBool::new(false));
+    let begun = reads.clone();
+    thread::spawn("reader", move || {
+        let value = own.read();
+        begun.store(true, Ordering::SeqCst);
+        let got = subject.block_until(u64::MAX / 2);
+        *place.write() = Some(got.map(|_| *value));
+    })
+    .map_err(say)?;
+    wait_for("the reader", || reads.load(Ordering::SeqCst))?;
+    let (own, written) = (lock.clone(), Arc::new(AtomicBool::new(false)));
+    let done = written.clone();
+    thread::spawn("writer", move || {
+        *own.write() += 1;
+        done.store(true, Ordering::SeqCst);
+    })
+    .map_err(say)?;
+    time::sleep(20_000_000);
+    ensure!(!written.load(Ordering::SeqCst), "it wrote beside a reader");
+    victim.end()?;
+    wait_for("the writer", || written.load(Ordering::SeqCst))?;
+    settle(lab)?;
+    let answer = answer.read();
+    ensure!(
+        *answer == Some(Err(RpcError::DomainCrashed)),
+        "{:?}",
+        *answer
+    );
+    ensure!(*lock.read() == 1, "the write is lost");
     Ok(())
 }
 
