@@ -15,7 +15,7 @@ mod service;
 mod store;
 
 use alloc::sync::Arc;
-use domain_rt::sync::Mutex;
+use domain_rt::sync::RwLock;
 use domain_rt::{log, memory, thread, time};
 use interfaces::{FileSystem, Handle, MemoryObjects, RVec, Respawn, RpcError, RpcResult};
 use ramfs::{Error, Limits, Opened, RamFs};
@@ -61,7 +61,7 @@ pub fn start(
         _ => RpcError::Refused,
     })?;
     files.spare_memory(memory::is_short);
-    let files = Arc::new(Mutex::new(files));
+    let files = Arc::new(RwLock::new(files));
     let watched = files.clone();
     thread::spawn("keeper", move || watch(&watched))?;
     Handle::<dyn FileSystem>::new(Service::new(files))
@@ -88,11 +88,11 @@ fn open(store: Objects, limits: Limits) -> Result<Files, Error> {
 }
 
 /// Has everything kept again when the keeper has died.
-fn watch(files: &Mutex<Files>) {
+fn watch(files: &RwLock<Files>) {
     let mut was_kept = true;
     loop {
         time::sleep(if was_kept { LOOK } else { LOOK_AGAIN });
-        let is_kept = files.lock().see_to_it();
+        let is_kept = files.write().see_to_it();
         match (was_kept, is_kept) {
             (true, false) => log!("nobody keeps the files: they go with this instance"),
             (false, true) => log!("the files are kept again"),

@@ -1,7 +1,7 @@
 //! The `FileSystem` interface over the library.
 
 use alloc::sync::Arc;
-use domain_rt::sync::Mutex;
+use domain_rt::sync::RwLock;
 use domain_rt::time;
 use interfaces::{
     FileKind, FileSystem, FileSystemBase, FsError, FsStatistics, Handle, Hold, Metadata, RVec,
@@ -12,7 +12,8 @@ use vfs::entries::{self, Packer};
 
 use crate::Files;
 
-type Shared = Arc<Mutex<Files>>;
+/// Most calls only read, and some copy much meanwhile.
+type Shared = Arc<RwLock<Files>>;
 
 /// What the domain offers.
 pub struct Service(Shared);
@@ -24,7 +25,11 @@ impl Service {
     }
 
     fn run<T>(&self, operation: impl FnOnce(&mut Files) -> Result<T, Error>) -> Result<T, FsError> {
-        operation(&mut self.0.lock()).map_err(fs_error)
+        operation(&mut self.0.write()).map_err(fs_error)
+    }
+
+    fn look<T>(&self, operation: impl FnOnce(&Files) -> Result<T, Error>) -> Result<T, FsError> {
+        operation(&self.0.read()).map_err(fs_error)
     }
 }
 
@@ -38,15 +43,15 @@ impl FileSystemBase for Service {
     }
 
     fn root(&self) -> Result<u64, FsError> {
-        Ok(self.0.lock().root())
+        Ok(self.0.read().root())
     }
 
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
-        self.run(|fs| fs.attributes(inode)).map(metadata)
+        self.look(|fs| fs.attributes(inode)).map(metadata)
     }
 
     fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
-        self.run(|fs| fs.lookup(directory, name))
+        self.look(|fs| fs.lookup(directory, name))
     }
 
     fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
@@ -60,7 +65,7 @@ impl FileSystemBase for Service {
     }
 
     fn read(&self, inode: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
-        self.run(|fs| fs.read(inode, offset, buffer))
+        self.look(|fs| fs.read(inode, offset, buffer))
     }
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
@@ -100,7 +105,7 @@ impl FileSystemBase for Service {
     }
 
     fn read_link(&self, inode: u64, mut buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
-        let count = self.run(|fs| {
+        let count = self.look(|fs| {
             let target = fs.read_link(inode)?;
             let count = target.len().min(buffer.len());
             buffer[..count].copy_from_slice(&target[..count]);
@@ -139,7 +144,7 @@ impl FileSystemBase for Service {
     ) -> Result<(RVec<u8>, u64), FsError> {
         let mut packer = Packer::new(&mut buffer);
         let mut is_cut = false;
-        let next = self.run(|fs| {
+        let next = self.look(|fs| {
             fs.list(inode, cookie, |child, kind, name| {
                 let fits = packer.add(child, packed_kind(kind), name);
                 is_cut |= !fits;
@@ -167,7 +172,7 @@ impl FileSystemBase for Service {
     }
 
     fn statistics(&self) -> Result<FsStatistics, FsError> {
-        let room = self.0.lock().room();
+        let room = self.0.read().room();
         Ok(FsStatistics {
             kind: Text::new("ramfs"),
             block_size: ramfs::BLOCK as u32,
@@ -202,7 +207,7 @@ impl Hold for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.files.lock().release(self.inode);
+        self.files.write().release(self.inode);
     }
 }
 
