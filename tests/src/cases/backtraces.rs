@@ -19,6 +19,7 @@ use crate::bench::{Bench, LIMIT};
 pub(super) const CASES: &[Case] = &[
     case("backtrace-leads-from-ext2-to-the-shell", to_the_shell),
     case("backtrace-of-a-program-that-ends-is-not-told", not_told),
+    case("backtrace-that-was-told-is-one-line", told_before),
     case("backtrace-without-symbols-says-so", without_symbols),
     case("backtrace-of-a-kernel-that-panics", of_the_kernel),
     case("backtrace-of-a-log-that-was-kept", kept),
@@ -70,6 +71,41 @@ fn to_the_shell(bench: &Bench<'_>) -> Result<()> {
     ensure!(raw.is_none(), "{raw:?} is not in words");
     ensure!(!answer.log.contains("??"), "{}", frames.join("\n"));
     Ok(())
+}
+
+/// Of a driver that dies again and again in the same way each death is in the log, and its stack
+/// whole or in one line; of another domain it is whole.
+fn told_before(bench: &Bench<'_>) -> Result<()> {
+    let line = "crash ext2; ls / > /dev/null; ".repeat(3);
+    let line = line + "crash virtio-blk; echo x > /x; sync";
+    let answer = bench.exec(&bench.disk()?, &line)?;
+    let log = &answer.log;
+    let deaths = log.lines().filter(|line| line.contains("ext2: domain "));
+    let deaths = deaths.filter(|line| line.contains("asked to crash"));
+    let numbers: Vec<_> = deaths
+        .filter_map(|line| number_behind(line, "domain "))
+        .collect();
+    let again: Vec<_> = log
+        .lines()
+        .filter_map(|line| number_behind(line, "the stack that was told of domain "))
+        .collect();
+    let whole = frames(log);
+    let whole = whole
+        .iter()
+        .filter(|frame| frame.starts_with("ext2: domain_rt::crash at"));
+    ensure!(numbers.len() == 3 && !again.is_empty(), "{log}");
+    ensure!(whole.count() + again.len() == 3, "{log}");
+    ensure!(again.iter().all(|of| numbers.contains(of)), "{log}");
+    in_order(
+        &frames(log),
+        &["virtio-blk: domain_rt::crash at runtime/src/lib.rs:"],
+    )
+}
+
+fn number_behind(line: &str, what: &str) -> Option<u32> {
+    let (_, rest) = line.split_once(what)?;
+    let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
+    rest[..end].parse().ok()
 }
 
 fn not_told(bench: &Bench<'_>) -> Result<()> {

@@ -8,6 +8,10 @@
 //! into the files with symbols, so that no call pays for a frame pointer: decision 0035.
 //!
 //! What stands in the log are offsets in images and on the stack, never addresses.
+//!
+//! A stack that was told shortly before is told in one line, which says of which domain it was told
+//! and how often it was there by now: a driver that dies ten times a second would have a kilobyte
+//! each time.
 
 use super::thread::{stack_low, top};
 use crate::call::Record;
@@ -28,6 +32,10 @@ const NOTES: usize = 4;
 /// longer, as in a recursion without end.
 const FIRST: usize = 768;
 const LAST: usize = 128;
+/// Stacks that are known as told, and how often one comes until it is told whole again: the log
+/// keeps its newest lines only.
+const KNOWN: usize = 8;
+const WHOLE_AGAIN: u64 = 64;
 
 /// A note, and in front of it [`FREE`]; [`TAKEN`] by who fills it; or [`FULL`], and the reaper's or
 /// the host's.
@@ -138,8 +146,55 @@ unsafe fn copy(note: &mut Note, start: usize, count: usize) -> [usize; 3] {
     [start, first, count]
 }
 
-fn write(note: &Note) {
+/// What was told: for each stack what it hashes to, the domain of which it was told, and how often
+/// it was there.
+#[derive(Default)]
+pub(crate) struct Told([(u64, u64, u64); KNOWN], usize);
+
+impl Told {
+    /// Notes a stack; of which domain it was told, and how often it was there, if it need not be
+    /// told whole.
+    fn again(&mut self, hash: u64, dead: u64) -> Option<(u64, u64)> {
+        let known = self.0.iter_mut().find(|known| known.0 == hash);
+        let Some((_, of, times)) = known else {
+            self.0[self.1 % KNOWN] = (hash, dead, 1);
+            self.1 += 1;
+            return None;
+        };
+        *times += 1;
+        if *times % WHOLE_AGAIN == 0 {
+            *of = dead;
+            return None;
+        }
+        Some((*of, *times))
+    }
+}
+
+/// The same for stacks with the same code in them, whatever the numbers of their domains. Of a part
+/// it is where the thread was; of the one that died all code that the stack names. Never 0.
+fn hash(note: &Note) -> u64 {
+    let code = |part: &Part, word: usize| match platform().text() {
+        _ if (part.image[0]..part.image[1]).contains(&word) => (word - part.image[0]) as u64,
+        text if text.contains(&word) => !((word - text.start) as u64),
+        _ => 0,
+    };
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x100_0000_01b3).rotate_left(23);
+    let mut all = 1;
+    for part in &note.parts[..note.parts_used] {
+        all = mix(mix(all, part.build), code(part, part.at.ip));
+    }
+    let [_, first, count] = note.parts[0].copied[0];
+    let words = note.words[first..first + count].iter();
+    let words = words.map(|word| code(&note.parts[0], *word));
+    words.filter(|word| *word != 0).fold(all, mix) | 1
+}
+
+fn write(note: &Note, told: &mut Told) {
     let dead = note.about;
+    if let Some((of, times)) = told.again(hash(note), dead) {
+        klog!("stack {dead}: as of {of}, {times} times");
+        return;
+    }
     klog!("stack {dead}: 0 is kernel {:x}", build_of_kernel());
     let base = note.parts[0].at.sp;
     for part in &note.parts[..note.parts_used] {
@@ -192,11 +247,11 @@ pub(crate) unsafe fn note(place: Place, low: usize, record: *const Record) {
 }
 
 /// Writes the noted stacks to the log. For the reaper alone.
-pub(crate) fn tell() {
+pub(crate) fn tell(told: &mut Told) {
     for Slot(state, note) in &SLOTS {
         if state.load(Acquire) == FULL {
             // SAFETY: a full slot is the reaper's.
-            write(unsafe { &*note.get() });
+            write(unsafe { &*note.get() }, told);
             state.store(FREE, Release);
         }
     }

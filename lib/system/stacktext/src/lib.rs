@@ -11,6 +11,7 @@
 //! stack 9: 10 is vfs 26d0b2a8f3f1c95e          and for domain 10
 //! stack 9: in 10 at 0+3e2e3 4d0 ?              where it called domain 9
 //! stack 9: end
+//! stack 17: as of 9, 2 times                   the same stack, which is there for the second time
 //! ```
 //!
 //! When the kernel itself panics it tells of each processor in the same way, as `stack cpu0`.
@@ -99,6 +100,10 @@ impl<F: Files> Reader<F> {
         let Some((whose, text)) = note::of(text) else {
             return Vec::from([line.into()]);
         };
+        if let Some((of, times)) = note::again(text) {
+            let line = format!("{time}    (the stack that was told of domain {of}, {times} times)");
+            return Vec::from([line]);
+        }
         let note = self.notes.entry(whose.into()).or_default();
         match note.add(text) {
             Noted::More => Vec::new(),

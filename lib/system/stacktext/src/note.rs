@@ -61,6 +61,14 @@ pub fn of(text: &str) -> Option<(&str, &str)> {
     Some((whose, rest))
 }
 
+/// Of a line that stands for a whole note: of which domain the same stack was told before, and how
+/// often it was there by now.
+pub fn again(text: &str) -> Option<(u64, u64)> {
+    let (of, rest) = text.strip_prefix("as of ")?.split_once(", ")?;
+    let times = rest.strip_suffix(" times")?;
+    Some((of.parse().ok()?, times.parse().ok()?))
+}
+
 impl Note {
     /// Adds a line.
     pub fn add(&mut self, text: &str) -> Noted {

@@ -99,6 +99,23 @@ fn a_stack_is_unwound_with_a_table() {
 }
 
 #[test]
+fn a_stack_that_was_told_before_is_one_line() {
+    let mut reader = reader();
+    let said = reader.line("[    1.5] stack 17: as of 9, 2 times");
+    let told = "[    1.5]     (the stack that was told of domain 9, 2 times)";
+    assert_eq!(said, [told]);
+    // Nothing of it is left over for a note of the same number, and nonsense stays as it is.
+    assert!(reader.notes.is_empty());
+    for line in [
+        "stack 17: as of x, 2 times",
+        "stack 17: as of 9, 2",
+        "stack 17: as of 9",
+    ] {
+        assert_eq!(reader.line(line), [line]);
+    }
+}
+
+#[test]
 fn symbols_that_are_not_those_are_refused() {
     let refused = |bytes: &[u8], build| match Table::open(bytes, build) {
         Ok(_) => String::new(),

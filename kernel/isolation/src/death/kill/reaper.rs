@@ -12,8 +12,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-/// How long the reaper rests between two looks, and since when it finds work for which nobody is
-/// idle.
+/// How long the reaper rests between two looks, since when it finds work for which nobody is idle,
+/// and which stacks it has told.
 #[derive(Default)]
 pub(crate) struct Patience {
     /// The dead that it looks at, and whether somebody is inside; empty between two looks.
@@ -22,6 +22,7 @@ pub(crate) struct Patience {
     pause: u64,
     last: u32,
     behind: Option<u64>,
+    told: stack::Told,
 }
 
 impl Patience {
@@ -54,7 +55,7 @@ pub(crate) fn reaper_round(patience: &mut Patience) {
     patience.last = seen;
     let left = reap(patience);
     // Who waits for the memory of the dead does not wait for lines of the log.
-    stack::tell();
+    stack::tell(&mut patience.told);
     let helpers_wait = patience.look_after_helpers();
     let pause = left.unwrap_or(0).max(patience.pause);
     let deadline = (left.is_some() || helpers_wait).then(|| platform().now() + pause);
