@@ -46,6 +46,8 @@ mod checked {
         StopIsNoFence,
         /// A dead domain is cleared away without a look who is inside.
         NobodyLooks,
+        /// A dead domain is taken for deserted though others have handles to its objects.
+        HandlesAreNothing,
         /// A proxy unlinks its record before the result is handed over.
         LeaveFirst,
         /// The last proxy of an export is found by a load and a store instead of one subtraction.

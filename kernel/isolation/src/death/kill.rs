@@ -8,7 +8,8 @@
 //!    the error stub of its top record; one that waits on the dead domain's behalf is woken; one
 //!    that is deeper, in a domain that the dead one called, finishes that call, and its proxy finds
 //!    [`CALLER_DEAD`](crate::call::CALLER_DEAD) when it returns. A thread in kernel text is never
-//!    touched: it may own something. It is met again on its way out.
+//!    touched: it may own something. It is met again on its way out. Where nobody can be inside the
+//!    world is not stopped.
 //! 3. *Reclaim* (in [`crate::death::undertaker`]), when no record of any thread names the domain:
 //!    proxies that it held, shared objects, private heap, image. The order matters: dropping
 //!    proxies runs other domains' code and ends kernel objects (which stops devices), freeing

@@ -122,7 +122,8 @@ impl ControlBlock {
     /// Undoes [`take_thread`](Self::take_thread).
     pub(crate) fn give_thread(&self, stack: usize) {
         let bytes = thread_bytes(stack);
-        self.counters.threads.fetch_sub(1, Ordering::Relaxed);
+        // With all that the thread did, for who finds none left.
+        self.counters.threads.fetch_sub(1, Ordering::Release);
         self.counters.stacks.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(group) = &self.group {
             group.give_memory(bytes);

@@ -8,7 +8,6 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicUsize};
 use abi::handle::RawHandle;
 use alloc::boxed::Box;
 use core::ptr::NonNull;
-#[cfg(test)]
 use core::sync::atomic::Ordering;
 
 /// An object that has left its domain. When its last proxy is gone it is the *orphan* that
@@ -34,12 +33,24 @@ unsafe impl Send for Export {}
 impl Export {
     /// Of `object`, an object of `domain`'s, for which `charge` is charged. Nobody has it yet.
     pub(crate) fn new(object: RawHandle, domain: BlockRef, charge: Option<Charge>) -> Self {
+        if let BlockRef::Domain(block) = &domain {
+            block.counters.exports.fetch_add(1, Ordering::Relaxed);
+        }
         Export {
             proxies: AtomicUsize::new(0),
             object,
             domain,
             next: None,
             _charge: charge,
+        }
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        if let BlockRef::Domain(block) = &self.domain {
+            // With all that was done by way of it, for who finds none left.
+            block.counters.exports.fetch_sub(1, Ordering::Release);
         }
     }
 }

@@ -45,6 +45,22 @@ impl ControlBlock {
         self.counters.state.load(Ordering::Acquire) >= state.number()
     }
 
+    /// Whether nobody is inside, nor will be: its start is over, its own threads have ended, and
+    /// nobody has a handle to an object of it. Who calls one has a handle to it until he has left;
+    /// so has, in his chain of calls, whoever dropped one. What those did inside is seen by the
+    /// caller then.
+    pub(crate) fn is_deserted(&self) -> bool {
+        let has_run = self.has_entered(State::Running) && !self.has_entered(State::Dying);
+        let counters = &self.counters;
+        let exports = counters.exports.load(Ordering::Acquire);
+        #[cfg(test)]
+        let exports = match crate::sync::is_broken(crate::sync::Broken::HandlesAreNothing) {
+            true => 0,
+            false => exports,
+        };
+        has_run && counters.threads.load(Ordering::Acquire) == 0 && exports == 0
+    }
+
     /// Why it ended.
     pub fn reason(&self) -> Reason {
         let reason = u64::from(self.counters.reason.load(Ordering::Relaxed));

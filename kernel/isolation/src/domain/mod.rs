@@ -133,6 +133,8 @@ pub struct Counters {
     pub(crate) objects: AtomicUsize,
     /// Threads that it created and that still run.
     pub threads: AtomicU32,
+    /// Its objects that others have handles to, or whose drop is not over.
+    pub(crate) exports: AtomicUsize,
     /// Bytes that it is charged with for them.
     pub(crate) stacks: AtomicUsize,
     /// Nanoseconds of processor time that were charged to its code, at ticks.
@@ -186,6 +188,7 @@ impl ControlBlock {
                 dma: AtomicUsize::new(0),
                 objects: AtomicUsize::new(0),
                 threads: AtomicU32::new(0),
+                exports: AtomicUsize::new(0),
                 stacks: AtomicUsize::new(0),
                 own_ns: AtomicU64::new(0),
                 threads_ns: AtomicU64::new(0),

@@ -22,10 +22,11 @@ const ROUNDS: usize = 25;
 /// Changes of thread that PCT looks for.
 const DEPTH: usize = 3;
 
-const BROKEN: [Broken; 9] = [
+const BROKEN: [Broken; 10] = [
     Broken::TestFirst,
     Broken::StopIsNoFence,
     Broken::NobodyLooks,
+    Broken::HandlesAreNothing,
     Broken::LeaveFirst,
     Broken::TornCount,
     Broken::OwnerLate,
@@ -102,6 +103,7 @@ mutants! {
     a_test_before_the_record_is_noticed: a_call_and_a_kill, TestFirst;
     a_stop_that_is_no_fence_is_noticed: a_call_and_a_kill, StopIsNoFence;
     a_reaper_that_does_not_look_is_noticed: a_call_and_a_kill, NobodyLooks;
+    a_reaper_that_overlooks_handles_is_noticed: a_call_and_a_kill, HandlesAreNothing;
     a_result_that_comes_late_is_noticed: a_gift_and_a_kill, LeaveFirst;
     a_torn_count_is_noticed: the_last_drop, TornCount;
     an_owner_cleared_late_is_noticed: frees_beside_reclaim, OwnerLate;

@@ -267,7 +267,7 @@ impl Probe for Part {
 
 static INSIDE: Method = internal("test", 0);
 
-/// Runs `body` as code of `block`.
+/// Runs `body` as code of `block`, on a thread of its own.
 ///
 /// # Errors
 /// [`RpcError::DomainCrashed`] if it was dead, or died meanwhile.
@@ -280,8 +280,11 @@ pub fn inside(block: &ControlBlock, mut body: impl FnMut()) -> RpcResult<()> {
         run::<F>
     }
     let function = runner(&body);
+    block.counters.threads.fetch_add(1, Ordering::Relaxed);
     // SAFETY: function and data belong together.
-    unsafe { guarded(block, &INSIDE, function, (&raw mut body).cast()) }
+    let done = unsafe { guarded(block, &INSIDE, function, (&raw mut body).cast()) };
+    block.counters.threads.fetch_sub(1, Ordering::Release);
+    done
 }
 
 /// A new domain with an image and a page, which lets in `calls` calls at a time, and a handle of
