@@ -4,7 +4,8 @@
 //! gets a number; its domain is started, on the thread of who asked; a thread of its own calls the
 //! program's `run`. When that returns, whatever the reason, the domain is ended, the descriptors
 //! are closed, and when the kernel has taken back all memory the status is noted and whoever waits
-//! for it goes on.
+//! for it goes on. If the program returned by itself, alone and with little memory, the status is
+//! noted first.
 
 use alloc::sync::Arc;
 use core::array;
@@ -20,7 +21,7 @@ use crate::description::Description;
 use crate::descriptors::Descriptors;
 use crate::errors;
 use crate::images::Prepared;
-use crate::ledger::{Charge, PROCESS};
+use crate::ledger::{Charge, Later, PROCESS};
 use crate::process::{Birth, Directory, Process, Running};
 use crate::script;
 use crate::system::System;
@@ -31,6 +32,9 @@ const ARGUMENTS_LIMIT: usize = 2 * 1024 * 1024;
 
 /// How long to wait before a wait that was cut short is tried again, in nanoseconds.
 const AGAIN: u64 = 1_000_000;
+
+/// Private memory and memory objects, in bytes, of a program whose memory nobody has to wait for.
+const LIGHT: u64 = 1 << 20;
 
 /// Most threads of a job, unless one of its programs alone may have more.
 const THREADS_OF_JOB: u32 = 256;
@@ -201,15 +205,49 @@ fn see_to_the_end(
     let _ = running.control.kill();
     process.descriptors.close_all();
     drop(program);
-    let reason = clear_away(running);
+    if let Some(_later) = may_be_told(process, running, &result) {
+        // The calls that the program was given keep the process until they are taken back.
+        process.leave_directory(&system.volumes);
+        end(
+            system,
+            process,
+            running,
+            main,
+            status(process, result, CrashReason::None),
+        );
+        clear_away(running);
+    } else {
+        let reason = clear_away(running);
+        end(
+            system,
+            process,
+            running,
+            main,
+            status(process, result, reason),
+        );
+    }
+}
+
+/// Notes how a process has ended, for those who wait for it.
+fn end(system: &System, process: &Process, running: &Running, main: u64, status: ExitStatus) {
     process.account.end(main, running.control.info().ok());
     process.detach();
     system.release_terminal(process);
-    let status = status(process, result, reason);
     if process.session == process.pid {
         system.end_session(process);
     }
     system.table.end(process.pid, status);
+}
+
+/// Whether the end of a process can be told before its domain is cleared away, for which all
+/// processors have to be waited for: the program has returned, so nobody is inside, there are no
+/// other threads of it that are still to leave somewhere, and it has little that another one could
+/// lack.
+fn may_be_told(process: &Process, running: &Running, result: &RpcResult<i32>) -> Option<Later> {
+    let info = running.control.info().ok()?;
+    let is_light = info.threads == 0 && info.heap_bytes + info.object_bytes <= LIGHT;
+    let has_returned = result.is_ok() && process.session != process.pid;
+    (is_light && has_returned).then(|| process.ledger.clear_later())?
 }
 
 /// Ends a domain and returns when nothing of it is left; why it ended.

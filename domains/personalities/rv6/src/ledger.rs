@@ -19,10 +19,16 @@ pub const PIPE: usize = 512;
 /// For a process without its arguments, its environment and its descriptors.
 pub const PROCESS: usize = 4096;
 
+/// Processes of a job whose ends are told before they are cleared away, at a time: so that one
+/// which starts program after program does not get ahead of that.
+const CLEARED_LATER: usize = 4;
+
 /// What is held for a job, in bytes.
 pub struct Ledger {
     held: AtomicUsize,
     limit: usize,
+    /// Places of [`CLEARED_LATER`] that are taken.
+    later: AtomicUsize,
 }
 
 impl Ledger {
@@ -31,7 +37,17 @@ impl Ledger {
         Arc::new(Ledger {
             held: AtomicUsize::new(0),
             limit,
+            later: AtomicUsize::new(0),
         })
+    }
+
+    /// Takes a place among those that are cleared away later, if there is one.
+    pub fn clear_later(self: &Arc<Self>) -> Option<Later> {
+        let more = |taken: usize| (taken < CLEARED_LATER).then_some(taken + 1);
+        let taken = self
+            .later
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.is_ok().then(|| Later(self.clone()))
     }
 
     /// Charges `bytes` more.
@@ -49,6 +65,15 @@ impl Ledger {
     /// Takes a charge of `bytes` back.
     pub fn give(&self, bytes: usize) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A place of [`CLEARED_LATER`].
+pub struct Later(Arc<Ledger>);
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        self.0.later.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -96,6 +121,7 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn nobody_gets_more_than_the_limit_and_all_comes_back() {
@@ -111,5 +137,17 @@ mod tests {
         assert!(ledger.take(1000).is_ok() && ledger.take(1).is_err());
         ledger.give(1000);
         assert!(ledger.take(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn few_are_cleared_away_later_at_a_time() {
+        let ledger = Ledger::new(0);
+        let mut places: Vec<_> = (0..CLEARED_LATER).map(|_| ledger.clear_later()).collect();
+        assert!(places.iter().all(Option::is_some));
+        assert!(ledger.clear_later().is_none());
+        places.pop();
+        assert!(ledger.clear_later().is_some() && ledger.clear_later().is_some());
+        places.clear();
+        assert_eq!(ledger.later.load(Ordering::Relaxed), 0);
     }
 }

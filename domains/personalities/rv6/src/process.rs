@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::time;
 use interfaces::{Domain, Errno, Handle, Monitor, RVec, Text};
@@ -14,7 +15,7 @@ use crate::held::Held;
 use crate::ledger::{Charge, Ledger};
 use crate::stop::Stop;
 use crate::times::{Account, Times};
-use crate::volumes::{Node, Volumes};
+use crate::volumes::{EMPTY, Node, Volumes};
 
 /// A working directory, which is kept while a process is in it.
 pub struct Directory {
@@ -177,6 +178,15 @@ impl Process {
     pub fn set_directory(&self, directory: Directory) {
         let old = core::mem::replace(&mut *self.directory.lock(), Arc::new(directory));
         drop(old);
+    }
+
+    /// Goes to a directory that keeps no file system mounted.
+    pub fn leave_directory(&self, volumes: &Volumes) {
+        if let Ok(held) = Held::new(volumes, EMPTY) {
+            let (node, path) = (EMPTY, Vec::new());
+            let place = Place { node, path };
+            self.set_directory(Directory { place, held });
+        }
     }
 
     /// The number of the domain instance; 0 before there is one.

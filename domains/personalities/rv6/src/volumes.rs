@@ -42,7 +42,7 @@ pub struct Node {
 }
 
 /// The root directory that is there if nothing else is.
-const EMPTY: Node = Node {
+pub const EMPTY: Node = Node {
     volume: Volume::EMPTY,
     inode: EMPTY_ROOT,
     kind: FileKind::Directory,
