@@ -129,6 +129,16 @@ pub trait BlockDevice {
     /// Any [`DeviceError`]; which writes are on the medium is then unknown.
     fn flush(&self) -> Result<(), DeviceError>;
 
+    /// Waits for content that others write to where
+    /// [`map_content`](crate::FileSystem::map_content) said; whether any came since the last flush
+    /// began. Asked before what names it is written.
+    ///
+    /// # Errors
+    /// Any [`DeviceError`]: some is still on its way.
+    fn await_content(&self) -> Result<bool, DeviceError> {
+        Ok(false)
+    }
+
     /// The size of the device in sectors. It does not change.
     fn sectors(&self) -> u64;
 }
@@ -158,6 +168,9 @@ impl<T: BlockDevice + ?Sized> BlockDevice for &T {
     }
     fn flush(&self) -> Result<(), DeviceError> {
         (**self).flush()
+    }
+    fn await_content(&self) -> Result<bool, DeviceError> {
+        (**self).await_content()
     }
     fn sectors(&self) -> u64 {
         (**self).sectors()

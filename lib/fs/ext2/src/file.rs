@@ -28,7 +28,7 @@ pub enum Place {
 }
 
 /// Blocks that one transaction of a write maps at most.
-const WRITE_BLOCKS: u64 = 256;
+pub(crate) const WRITE_BLOCKS: u64 = 256;
 
 impl<D: BlockDevice> FileSystem<D> {
     /// Reads from a file at byte `offset`. Returns how many bytes were read: fewer than asked for
@@ -190,7 +190,7 @@ impl<D: BlockDevice> FileSystem<D> {
     }
 
     /// Finishes a truncation that takes several transactions.
-    fn finish_cut(&mut self, ino: u32) -> Result<()> {
+    pub(crate) fn finish_cut(&mut self, ino: u32) -> Result<()> {
         while self.store.cut.contains(&ino) {
             if self.update(|tx| tx.cut_orphan(ino))? {
                 self.store.cut.remove(&ino);
@@ -210,7 +210,7 @@ impl<D: BlockDevice> FileSystem<D> {
 
 impl<D: BlockDevice> Transaction<'_, D> {
     /// The inode of a regular file.
-    fn file(&mut self, ino: u32) -> Result<Inode> {
+    pub(crate) fn file(&mut self, ino: u32) -> Result<Inode> {
         let inode = self.inode(ino)?;
         match inode.kind {
             FileKind::Regular => Ok(inode),
@@ -302,7 +302,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
     }
 
     /// The largest size that a file may get.
-    fn max_size(&self) -> u64 {
+    pub(crate) fn max_size(&self) -> u64 {
         let layout = self.layout();
         let limit = if layout.dynamic {
             u64::MAX
@@ -314,7 +314,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     /// Makes the size of a file at least `size`; notes in the superblock that there is a large
     /// file.
-    fn grow(&mut self, inode: &mut Inode, size: u64) -> Result<()> {
+    pub(crate) fn grow(&mut self, inode: &mut Inode, size: u64) -> Result<()> {
         inode.size = inode.size.max(size);
         if inode.size > i32::MAX as u64 {
             let layout = self.layout();
@@ -330,7 +330,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     /// Clears what lies behind the end of a file in its last block, before the file grows over it.
     /// This is content nobody can see, so it needs no transaction.
-    fn clear_tail(&mut self, inode: &Inode) -> Result<()> {
+    pub(crate) fn clear_tail(&mut self, inode: &Inode) -> Result<()> {
         let size = self.layout().block_size as u64;
         let within = (inode.size % size) as usize;
         if within == 0 || inode.size > self.layout().max_file_size() {

@@ -46,6 +46,7 @@ mod bitmap;
 mod blockmap;
 mod bytes;
 mod cache;
+mod content;
 mod device;
 mod directory;
 mod dirent;
@@ -75,6 +76,7 @@ mod writeback;
 mod xattr;
 
 pub use attributes::Attributes;
+pub use content::{Extent, Mapped};
 pub use device::{BlockDevice, DeviceError, Group, SECTOR_SIZE};
 pub use directory::DirectoryEntry;
 pub use error::Error;

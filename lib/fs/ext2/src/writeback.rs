@@ -80,11 +80,11 @@ impl<D: BlockDevice> Store<D> {
             return self.commit_log();
         }
         if self.dirty_metadata() == 0 {
-            self.write_kind(Kind::Data)?;
+            self.write_content()?;
             return Ok(());
         }
         self.leave_rest()?;
-        let data = self.write_kind(Kind::Data)?;
+        let data = self.write_content()?;
         let groups = self.metadata_in_order(data)?;
         self.writes += groups
             .iter()
@@ -217,6 +217,13 @@ impl<D: BlockDevice> Store<D> {
             edit(&mut data[at..]);
         }
         Ok(())
+    }
+
+    /// Sees to it that all content of files is with the device, that of others, too. Returns
+    /// whether there was any that may not be on the medium.
+    pub(crate) fn write_content(&mut self) -> Result<bool> {
+        let own = self.write_kind(Kind::Data)?;
+        Ok(self.device.await_content()? || own)
     }
 
     /// Writes all dirty blocks of a kind, neighbours in one extent, many extents in one request.

@@ -114,7 +114,7 @@ impl<D: BlockDevice> Store<D> {
     pub(crate) fn commit_log(&mut self) -> Result<()> {
         // If it failed, what it was to write is written here.
         let _ = self.land();
-        self.write_kind(Kind::Data)?;
+        self.write_content()?;
         let Some(mut journal) = self.journal.take() else {
             return Ok(());
         };

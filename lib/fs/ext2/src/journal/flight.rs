@@ -87,7 +87,7 @@ impl<D: BlockDevice> Store<D> {
     }
 
     fn launch(&mut self, journal: &mut Journal, wait: Wait) -> Result<Commit> {
-        self.write_kind(Kind::Data)?;
+        self.write_content()?;
         if self.dirty_metadata() == 0 && journal.torn.is_none() {
             return Ok(Commit {
                 sequence: None,
