@@ -1,6 +1,7 @@
 //! The block device as `lib/fs/ext2` wants it: over a block queue, with its bytes in the
 //! [staging](crate::staging) memory.
 
+mod arrivals;
 mod pages;
 
 use alloc::collections::VecDeque;
@@ -15,6 +16,9 @@ use interfaces::{
 use crate::line::{Held, Line, SLOT};
 use crate::staging::{CELL, Forms, GROUP, NO_REQUEST, STEP, Staging};
 
+use arrivals::Arrivals;
+
+pub use arrivals::Arriving;
 pub use pages::Piece;
 
 /// A disk. Clones share it.
@@ -22,6 +26,7 @@ pub use pages::Piece;
 pub struct Disk {
     line: Arc<Line>,
     limits: QueueLimits,
+    arrivals: Arc<Arrivals>,
 }
 
 /// Sectors in so many bytes.
@@ -130,12 +135,27 @@ impl Disk {
         let staging = Staging::new(objects, cells)?;
         let line = Arc::new(Line::new(block, events, staging)?);
         let limits = line.limits();
-        Ok(Disk { line, limits })
+        let arrivals = Arc::default();
+        Ok(Disk {
+            line,
+            limits,
+            arrivals,
+        })
     }
 
     /// Whether the device refuses writes.
     pub fn read_only(&self) -> bool {
         self.limits.read_only
+    }
+
+    /// Content that was given a place is on its way there, until the answer is dropped.
+    pub fn begin_content(&self) -> Arriving<'_> {
+        self.arrivals.begin()
+    }
+
+    /// The places of content that failed to arrive have something again.
+    pub fn content_cleared(&self) {
+        self.arrivals.cleared();
     }
 
     /// Bytes of a request.
@@ -361,12 +381,18 @@ impl BlockDevice for Disk {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        let held = Flight::new(&self.line).ticket()?;
-        let mut forms = self.line.staging.forms();
-        forms.batch[0] = NO_REQUEST;
-        self.line.submit(&held, &mut forms.batch, 1)?;
-        drop(forms);
-        self.line.wait(&held)
+        self.arrivals.flush(|| {
+            let held = Flight::new(&self.line).ticket()?;
+            let mut forms = self.line.staging.forms();
+            forms.batch[0] = NO_REQUEST;
+            self.line.submit(&held, &mut forms.batch, 1)?;
+            drop(forms);
+            self.line.wait(&held)
+        })
+    }
+
+    fn await_content(&self) -> Result<bool, DeviceError> {
+        self.arrivals.wait()
     }
 
     fn sectors(&self) -> u64 {

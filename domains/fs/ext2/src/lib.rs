@@ -9,7 +9,7 @@
 //!   changed;
 //! - [`content`]: content of files, through the page cache, and the thread that reads ahead;
 //! - [`page`]: the buffers of that;
-//! - [`load`]: pages of files, which others keep in memory objects;
+//! - [`load`], [`store`]: pages of files, which others keep in memory objects;
 //! - [`pressure`]: memory that others need, and the thread that gives some back;
 //! - [`fair`]: the lock;
 //! - [`service`]: the interface;
@@ -36,6 +36,7 @@ mod page;
 mod pressure;
 mod service;
 mod staging;
+mod store;
 mod volume;
 
 use alloc::boxed::Box;

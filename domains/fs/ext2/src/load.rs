@@ -17,7 +17,7 @@ use crate::device::Piece;
 use crate::volume::{Mounted, Volume};
 
 /// Bytes of a page.
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 /// Pages that are loaded in one call.
 const MOST: u64 = 256;
 
@@ -60,7 +60,10 @@ impl Drop for Part<'_> {
 
 impl Loads {
     /// Begins a load, when no cut of the file is under way or waits.
-    fn begin(&self, ino: u32) -> Result<Part<'_>, Error> {
+    ///
+    /// # Errors
+    /// This thread is ended.
+    pub fn begin(&self, ino: u32) -> Result<Part<'_>, Error> {
         let mut state = self.state.lock();
         while state.get(&ino).is_some_and(|counts| counts.cuts > 0) {
             let wait;

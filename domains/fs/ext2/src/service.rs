@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
-    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcError, RpcResult,
-    Text, VmoView,
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, PageRun, RVec, RpcError,
+    RpcResult, Text, VmoView,
 };
 use vfs::entries::{self, Packer};
 
@@ -88,6 +88,20 @@ impl FileSystem for Service {
     ) -> Result<u64, FsError> {
         let ino = number(inode)?;
         self.volume.load(ino, first, count, &view).map_err(fs_error)
+    }
+
+    fn store(
+        &self,
+        inode: u64,
+        runs: &RVec<PageRun>,
+        end: u64,
+        modified: u64,
+        view: Handle<dyn VmoView>,
+    ) -> Result<u64, FsError> {
+        let ino = number(inode)?;
+        let modified = i64::try_from(modified).map_err(|_| FsError::Invalid)?;
+        let stored = self.volume.store(ino, runs, end, modified, &view);
+        stored.map_err(fs_error)
     }
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {

@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
-use ext2::{BlockDevice, DeviceError, Error};
+use ext2::{BlockDevice, DeviceError, Error, Mapped};
 
 use crate::content::Content;
 use crate::device::Disk;
@@ -141,7 +141,7 @@ impl Volume {
     }
 
     /// Runs an operation that may change something; `note` then tells the cache of it.
-    fn change_content<T>(
+    pub(crate) fn change_content<T>(
         &self,
         operation: impl FnOnce(&mut Mounted) -> T,
         note: impl FnOnce(&Content, &T),
@@ -157,6 +157,20 @@ impl Volume {
             self.changed.notify_all();
         }
         result
+    }
+
+    /// Content is on its way to the places `mapped` no more: it has arrived, and what was read
+    /// meanwhile may be older; or it `has_failed`, and new places have anything.
+    pub(crate) fn renew_content(&self, ino: u32, mapped: &Mapped, has_failed: bool) {
+        let mut state = self.state.lock();
+        state.mounted.forget_content(mapped);
+        if has_failed {
+            if let Err(error) = state.mounted.clear_content(mapped) {
+                log!("inode {ino} may show what is not its own: {error}");
+            }
+            self.disk.content_cleared();
+        }
+        self.content.forget(&[ino]);
     }
 
     /// Reads from a file; how many bytes.

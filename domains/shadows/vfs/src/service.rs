@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use domain_rt::log;
 use gate::Passage;
 use interfaces::{
-    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult, VmoView,
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, PageRun, RVec, RpcResult,
+    VmoView,
 };
 use redo::{Action, Host, Kind, Outcome};
 use respawn::Buffer;
@@ -210,6 +211,18 @@ impl FileSystem for Service {
         _inode: u64,
         _first: u64,
         _count: u64,
+        _view: Handle<dyn VmoView>,
+    ) -> Result<u64, FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    /// As [`load`](Self::load).
+    fn store(
+        &self,
+        _inode: u64,
+        _runs: &RVec<PageRun>,
+        _end: u64,
+        _modified: u64,
         _view: Handle<dyn VmoView>,
     ) -> Result<u64, FsError> {
         Err(FsError::Unsupported)

@@ -1,4 +1,4 @@
-//! Reads straight into memory objects of others.
+//! Reads straight into memory objects of others, and writes straight out of them.
 
 use ext2::{DeviceError, SECTOR_SIZE};
 use interfaces::{BlockOperation, BlockRequest, Handle, VmoView};
@@ -28,13 +28,34 @@ impl Disk {
         view: &Handle<dyn VmoView>,
         pieces: &[Piece],
     ) -> Result<(), DeviceError> {
+        self.carry(BlockOperation::Read, view, pieces)
+    }
+
+    /// Has the device write `pieces` out of pages of `view`.
+    ///
+    /// # Errors
+    /// As [`read_into`](Self::read_into); the sectors then have anything.
+    pub fn write_out_of(
+        &self,
+        view: &Handle<dyn VmoView>,
+        pieces: &[Piece],
+    ) -> Result<(), DeviceError> {
+        self.carry(BlockOperation::Write, view, pieces)
+    }
+
+    fn carry(
+        &self,
+        operation: BlockOperation,
+        view: &Handle<dyn VmoView>,
+        pieces: &[Piece],
+    ) -> Result<(), DeviceError> {
         let guest = self.line.guest(view.duplicate().map_err(rpc_error)?)?;
         let held = Flight::new(&self.line).ticket()?;
         let most = self.most();
         let mut requests = pieces.iter().flat_map(|piece| {
             let starts = (0..piece.bytes).step_by(most);
             starts.map(move |from| BlockRequest {
-                operation: BlockOperation::Read,
+                operation,
                 sector: piece.sector + sectors(from),
                 sectors: sectors(most.min(piece.bytes - from)) as u32,
                 slot: guest.slot,
