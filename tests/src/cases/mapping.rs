@@ -118,7 +118,7 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
 }
 
 /// Where a block of a file is on a disk: the size of blocks, and which one.
-fn block_of(disk: &Path, file: &str, offset: u64) -> Result<(u64, u64)> {
+pub(super) fn block_of(disk: &Path, file: &str, offset: u64) -> Result<(u64, u64)> {
     // The size of a block is 1,024 shifted by what stands in the superblock.
     let block_size = 1024_u64 << fs::read(disk)?[1024 + 24];
     let bmap = format!("bmap {file} {}", offset / block_size);

@@ -35,6 +35,7 @@ mod shadows;
 mod shell;
 mod sources;
 mod steps;
+mod storing;
 mod threads;
 mod times;
 mod tmp;
@@ -90,6 +91,7 @@ pub fn all() -> Vec<Case> {
         threads::CASES,
         guests::CASES,
         mapping::CASES,
+        storing::CASES,
         console::CASES,
         manifests::CASES,
         changes::CASES,

@@ -6,7 +6,7 @@
 //! - [`instance`]: one instance of the file system, as the library wants it;
 //! - [`shadow`]: the shared state and its two locks;
 //! - [`service`]: the interface;
-//! - [`pages`]: pages of files in memory objects, for who reads and maps them;
+//! - [`pages`]: pages of files in memory objects, which are read, mapped and written to;
 //! - [`listing`]: directory listings, in clients' numbers and without hidden names;
 //! - [`start_up`]: what is done with the first instance.
 //!
@@ -17,7 +17,7 @@
 //! change. A reader that finds the instance dead takes the engine's lock, and so waits until the
 //! next instance is up to date; of all who find it dead the first one sees to that. Engine, then
 //! front; never the other way round. A file's pages have a lock of their own, held while they are
-//! loaded: before the engine's, and taken by nobody who has that.
+//! loaded or stored: before the engine's, and taken by nobody who has that.
 //!
 //! # Updates
 //! While the file system is replaced by another image, calls wait at the gate
@@ -32,7 +32,7 @@
 //! not copied: whoever lends it waits.
 //!
 //! # What it costs
-//! One more call for each operation. A write copies its data once, into the log, if there is one. A
+//! One more call for each operation. A write copies its data once, into pages or into the log. A
 //! change of names that the client has not looked up just before takes a look-up.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -48,7 +48,7 @@ mod shadow;
 mod start_up;
 
 use alloc::sync::Arc;
-use domain_rt::{log, memory};
+use domain_rt::{log, memory, thread};
 use interfaces::{FileSystem, FsError, Handle, MemoryObjects, RVec, Respawn, RpcError, RpcResult};
 
 use pages::Pages;
@@ -77,7 +77,12 @@ pub fn start(
             let passage = Arc::default();
             let of_gate = shadow.clone();
             shadow.attach(gate::gate(&passage, move || of_gate.settle())?)?;
-            let pages = Arc::new(Pages::new(objects, settings.pages));
+            let has_objects = objects.is_some();
+            let pages = Arc::new(Pages::new(objects, &settings));
+            if has_objects {
+                let (keeper, of_keeper, pass) = (pages.clone(), shadow.clone(), passage.clone());
+                thread::spawn("store", move || keeper.keep_for_ever(&of_keeper, &pass))?;
+            }
             Handle::<dyn FileSystem>::new(Service::new(shadow, passage, pages))
         }
         Err(FsError::Rpc(error)) => Err(error),

@@ -7,6 +7,9 @@ const DEFAULT: usize = 16 << 20;
 /// Bytes of pages of files if nothing else is said.
 const DEFAULT_PAGES: usize = 32 << 20;
 
+/// Bytes of a file that is written through the file system, if nothing else is said.
+const DEFAULT_SMALL: usize = 64 << 10;
+
 /// What the options say.
 pub struct Settings {
     /// How many bytes of changes are remembered at most.
@@ -15,6 +18,8 @@ pub struct Settings {
     pub is_lasting: bool,
     /// How many bytes of pages of files are kept at most.
     pub pages: usize,
+    /// How many bytes a file may have that is written through the file system.
+    pub small: usize,
 }
 
 /// Reads the text.
@@ -23,16 +28,19 @@ pub fn parse(text: &[u8]) -> Settings {
         log: DEFAULT,
         is_lasting: false,
         pages: DEFAULT_PAGES,
+        small: DEFAULT_SMALL,
     };
     for word in text
         .split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
     {
         let value = |name: &[u8]| word.strip_prefix(name).and_then(size);
-        match (word, value(b"log="), value(b"pages=")) {
-            (b"lasting", _, _) => settings.is_lasting = true,
-            (_, Some(said), _) => settings.log = said,
-            (_, _, Some(said)) => settings.pages = said,
+        let numbers = [value(b"log="), value(b"pages="), value(b"small=")];
+        match (word, numbers) {
+            (b"lasting", _) => settings.is_lasting = true,
+            (_, [Some(said), ..]) => settings.log = said,
+            (_, [_, Some(said), _]) => settings.pages = said,
+            (_, [.., Some(said)]) => settings.small = said,
             _ => log!(
                 "option not understood: {}",
                 alloc::string::String::from_utf8_lossy(word)

@@ -1,29 +1,59 @@
 //! Pages of files, in memory objects: they outlive the file system behind the shadow, are mapped by
-//! whoever has a file open, and the device writes straight into them.
+//! whoever has a file open, and the device reads and writes them as they lie.
 //!
-//! What a page has comes from the file system alone, by `load`. A change goes there first, and then
-//! takes away the pages that it concerns: whoever needs one has it loaded again. So nothing is in
-//! these pages that is not somewhere else, and any of them may go at any time.
+//! A file is *known* from the first time that somebody asks for its pages or writes much to it,
+//! until others need the room while nobody holds it, or its inode is given to another. What is read
+//! of a known file, and what is written to it, is in its pages. It is *live* while there may be
+//! pages that are not on the disk; then it counts as held, and its size and time are those that are
+//! known here.
 //!
-//! A file is *known* from the first time that somebody asks for its pages, until others need the
-//! room while nobody holds it, or its inode is given to another. Its lock is held by who loads or
-//! takes away; so a page that was loaded before a change had ended does not stay after it.
+//! # States of a page
+//! | state | marks | the disk has |
+//! | --- | --- | --- |
+//! | clean | | the same |
+//! | dirty | dirty | something older |
+//! | stored | written back | the same, unless the file system dies before it commits |
+//!
+//! A page that is stored may be written to and is dirty as well then; it is stored again after the
+//! commit. What a dead instance had stored is dirty again.
+//!
+//! # Order
+//! What changes a file's content without its pages, a truncation or a write of the old way, is in
+//! the log of changes, and done again after a crash *before* pages are stored again. So a page must
+//! not count as committed while such a change that came before it stays in the log. Both go at the
+//! same moment: a commit ends those stores that had ended before it began, if the same instance
+//! serves when the log is cut ([`Pages::commit`]).
+//!
+//! # The old way
+//! Writes to files that are not known and stay small, and all where there is hardly room on the
+//! disk, go to the file system, into the log, and take pages away that they concern. Nothing of
+//! such a file is live then.
+//!
+//! # Locks
+//! A file's lock is held by who loads, writes, cuts or stores its pages; `old` by who changes a
+//! file that is not known, and for a moment by who makes one known. Both before the engine's, never
+//! both. The lock of `files` and of a [`Record`](file::Record) only for moments.
+
+mod changing;
+mod file;
+mod living;
+mod reading;
+mod space;
+mod storing;
+mod writing;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use domain_rt::log;
-use domain_rt::sync::{Mutex, MutexGuard};
-use interfaces::{
-    FileKind, FsError, Handle, MemoryError, MemoryObjects, PageKind, RpcError, VmoFill, VmoOwner,
-    VmoRights, VmoView,
-};
-
+use domain_rt::sync::{Condvar, Mutex};
+use interfaces::{FsError, Handle, MemoryError, MemoryObjects, RpcError, VmoView};
 use redo::Host;
 
+use crate::options::Settings;
 use crate::shadow::Shadow;
+use file::{CLIENTS, File, Loading, Record, memory_error};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -33,175 +63,59 @@ const CUT: u64 = 512;
 /// The most files that are known.
 const MOST_FILES: usize = 512;
 
-/// What this domain does with an object itself: it clears what lies behind the end.
-const OWN: VmoRights = VmoRights {
-    read: true,
-    write: true,
-    map: false,
-    execute: false,
-};
-
-/// What clients may.
-const CLIENTS: VmoRights = VmoRights {
-    read: true,
-    write: false,
-    map: true,
-    execute: true,
-};
-
-/// The pages of one file.
-pub struct File {
-    owner: Handle<dyn VmoOwner>,
-    view: Handle<dyn VmoView>,
-    state: Mutex<State>,
-    /// When it was used last.
-    used: AtomicU64,
-}
-
-#[derive(Default)]
-struct State {
-    /// Pages that the object may have: as many as the file had when somebody asked last.
-    pages: u64,
-    /// It has as many still.
-    is_current: bool,
-}
-
 /// The pages of all files.
 pub struct Pages {
     objects: Option<Handle<dyn MemoryObjects>>,
     files: Mutex<BTreeMap<u64, Arc<File>>>,
+    /// See the module's text.
+    old: Mutex<()>,
     /// The most pages, and how many there are at most.
     most: u64,
     there: AtomicU64,
+    /// Bytes of files that are written the old way.
+    small: u64,
     uses: AtomicU64,
-}
-
-fn memory_error(error: MemoryError) -> FsError {
-    match error {
-        MemoryError::Rpc(error) => error.into(),
-        error => {
-            log!("a memory object says {error:?}");
-            FsError::Device
-        }
-    }
-}
-
-/// Pages that are being loaded, unless they have been.
-struct Loading<'a> {
-    file: &'a File,
-    first: u64,
-    count: u64,
-}
-
-impl Loading<'_> {
-    /// They have their content.
-    fn end(mut self) -> Result<(), FsError> {
-        let count = core::mem::take(&mut self.count);
-        let ended = self.file.owner.loaded(self.first, count);
-        match ended.map_err(memory_error)? {
-            ended if ended == count => Ok(()),
-            // A device has some still; it was to be done with them.
-            _ => {
-                self.count = count;
-                Err(FsError::Device)
-            }
-        }
-    }
-}
-
-impl Drop for Loading<'_> {
-    fn drop(&mut self) {
-        if self.count > 0 {
-            // It fails only where there is nothing to be broken off.
-            let _ = self.file.owner.break_off(self.first, self.count);
-        }
-    }
-}
-
-impl File {
-    fn new(objects: &Handle<dyn MemoryObjects>) -> Result<Self, FsError> {
-        let owner = objects.create(0, VmoFill::Load).map_err(memory_error)?;
-        let view = owner.view(OWN).map_err(memory_error)?;
-        Ok(File {
-            owner,
-            view,
-            state: Mutex::default(),
-            used: AtomicU64::new(0),
-        })
-    }
-
-    /// Its lock, when it is known how many pages the file has.
-    fn lock(&self, shadow: &Shadow, inode: u64) -> Result<MutexGuard<'_, State>, FsError> {
-        let mut state = self.state.lock();
-        if state.is_current {
-            return Ok(state);
-        }
-        let of = shadow.ask(inode, |instance, real| instance.fs().metadata(real))?;
-        match of.kind {
-            FileKind::Regular => {}
-            FileKind::Directory => return Err(FsError::IsDirectory),
-            FileKind::Symlink | FileKind::Other => return Err(FsError::Invalid),
-        }
-        let pages = of.size.div_ceil(PAGE);
-        self.set_pages(pages)?;
-        *state = State {
-            pages,
-            is_current: true,
-        };
-        Ok(state)
-    }
-
-    fn set_pages(&self, pages: u64) -> Result<(), FsError> {
-        match self.owner.set_limit(pages) {
-            Err(MemoryError::Beyond) => Err(FsError::TooLarge),
-            set => set.map_err(memory_error),
-        }
-    }
-
-    /// Takes pages away, with the lock.
-    fn cut(&self, mut first: u64, end: u64) -> Result<(), FsError> {
-        while first < end {
-            let count = CUT.min(end - first);
-            first += self.owner.cut(first, count).map_err(memory_error)?;
-        }
-        Ok(())
-    }
-
-    /// Gives memory back that nobody uses, `most` pages at most; how many.
-    fn give_back(&self, most: u64) -> Result<u64, FsError> {
-        // Who loads is not waited for.
-        let Some(state) = self.state.try_lock() else {
-            return Ok(0);
-        };
-        let pages = state.pages;
-        let (mut given, mut from) = (0, 0);
-        while given < most {
-            let next = self.owner.next(from, PageKind::Present);
-            let Some(first) = next.map_err(memory_error)?.filter(|first| *first < pages) else {
-                break;
-            };
-            let count = CUT.min(pages - first);
-            given += self.owner.evict(first, count).map_err(memory_error)?;
-            from = first + count;
-        }
-        Ok(given)
-    }
+    /// Dirty pages of all files that have no place on the disk yet.
+    dirty: AtomicU64,
+    /// Pages that may be promised before the file system is asked for its room again.
+    credit: AtomicI64,
+    /// Stores that have ended.
+    stores: AtomicU64,
+    /// Content is lost, and nobody was told yet.
+    is_lost: AtomicBool,
+    keeper: Mutex<living::Keeper>,
+    /// There is something for the keeper.
+    called: Condvar,
 }
 
 impl Pages {
-    /// None yet, and at most `budget` bytes of them.
-    pub fn new(objects: Option<Handle<dyn MemoryObjects>>, budget: usize) -> Self {
+    /// None yet.
+    pub fn new(objects: Option<Handle<dyn MemoryObjects>>, settings: &Settings) -> Self {
         Pages {
             objects,
             files: Mutex::new(BTreeMap::new()),
-            most: (budget as u64 / PAGE).max(LOAD),
+            old: Mutex::new(()),
+            most: (settings.pages as u64 / PAGE).max(LOAD),
+            small: settings.small as u64,
             there: AtomicU64::new(0),
             uses: AtomicU64::new(0),
+            dirty: AtomicU64::new(0),
+            credit: AtomicI64::new(0),
+            stores: AtomicU64::new(0),
+            is_lost: AtomicBool::new(false),
+            keeper: Mutex::default(),
+            called: Condvar::new(),
         }
     }
 
     fn known(&self, inode: u64) -> Option<Arc<File>> {
         self.files.lock().get(&inode).cloned()
+    }
+
+    /// What is known of a file, if more than the file system knows.
+    pub fn record(&self, inode: u64) -> Option<Record> {
+        let record = *self.known(inode)?.record.lock();
+        record.is_live.then_some(record)
     }
 
     /// A file, which is known from now on.
@@ -212,7 +126,8 @@ impl Pages {
             Some(file) => file,
             None => {
                 self.make_room(shadow)?;
-                let new = Arc::new(File::new(objects)?);
+                let new = Arc::new(File::new(objects, inode)?);
+                let _old = self.old.lock();
                 self.files.lock().entry(inode).or_insert(new).clone()
             }
         };
@@ -238,18 +153,20 @@ impl Pages {
     }
 
     /// The inode is another file's now, or none's.
-    pub fn forget(&self, inode: u64) {
+    pub fn forget(&self, shadow: &Shadow, inode: u64) {
         let forgotten = self.files.lock().remove(&inode);
-        drop(forgotten);
+        if let Some(file) = forgotten {
+            self.end_forgotten(shadow, &file);
+        }
     }
 
     /// A way to the pages of a file.
     pub fn view(&self, shadow: &Shadow, inode: u64) -> Result<Handle<dyn VmoView>, FsError> {
         let file = self.file(shadow, inode)?;
-        match file.lock(shadow, inode) {
+        match file.lock(shadow) {
             Ok(_) => file.owner.view(CLIENTS).map_err(memory_error),
             Err(error) => {
-                self.forget(inode);
+                self.forget(shadow, inode);
                 Err(error)
             }
         }
@@ -264,13 +181,23 @@ impl Pages {
         count: u64,
     ) -> Result<u64, FsError> {
         let file = self.file(shadow, inode)?;
+        self.populate_file(shadow, &file, first, count)
+    }
+
+    fn populate_file(
+        &self,
+        shadow: &Shadow,
+        file: &File,
+        first: u64,
+        count: u64,
+    ) -> Result<u64, FsError> {
         self.stay_within(count.min(LOAD))?;
-        let state = file.lock(shadow, inode)?;
+        let state = file.lock(shadow)?;
         let end = first.saturating_add(count.min(LOAD)).min(state.pages);
         let mut next = first;
         while next < end {
             let there = match file.owner.load(next, end - next) {
-                Ok(begun) => self.load(shadow, inode, &file, next, begun),
+                Ok(begun) => self.load(shadow, file, next, begun),
                 Err(MemoryError::Present) => Ok(1),
                 Err(error) => Err(memory_error(error)),
             };
@@ -285,21 +212,14 @@ impl Pages {
 
     /// Has the content of pages brought whose loads have begun; how many have it. If the device
     /// fails for some, the first is tried alone.
-    fn load(
-        &self,
-        shadow: &Shadow,
-        inode: u64,
-        file: &File,
-        first: u64,
-        begun: u64,
-    ) -> Result<u64, FsError> {
+    fn load(&self, shadow: &Shadow, file: &File, first: u64, begun: u64) -> Result<u64, FsError> {
         self.there.fetch_add(begun, Ordering::Relaxed);
         let loading = Loading {
             file,
             first,
             count: begun,
         };
-        let loaded = shadow.ask(inode, |instance, real| {
+        let loaded = shadow.ask(file.inode, |instance, real| {
             let view = file.view.duplicate()?;
             instance.fs().load(real, first, begun, view)
         });
@@ -310,10 +230,20 @@ impl Pages {
             Err(FsError::Device) if begun > 1 => {
                 drop(loading);
                 let begun = file.owner.load(first, 1).map_err(memory_error)?;
-                self.load(shadow, inode, file, first, begun)
+                self.load(shadow, file, first, begun)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// All files that are known.
+    fn all(&self) -> Result<Vec<Arc<File>>, FsError> {
+        let files = self.files.lock();
+        let mut all = Vec::new();
+        all.try_reserve_exact(files.len())
+            .map_err(|_| RpcError::NoMemory)?;
+        all.extend(files.values().cloned());
+        Ok(all)
     }
 
     /// Gives memory back if there is not room for `more` pages: of files that were not used for
@@ -322,12 +252,7 @@ impl Pages {
         if self.there.load(Ordering::Relaxed) + more <= self.most {
             return Ok(());
         }
-        let files = self.files.lock();
-        let mut all = Vec::new();
-        all.try_reserve_exact(files.len())
-            .map_err(|_| RpcError::NoMemory)?;
-        all.extend(files.values().cloned());
-        drop(files);
+        let mut all = self.all()?;
         all.sort_unstable_by_key(|file| file.used.load(Ordering::Relaxed));
         let mut there = 0;
         for file in &all {
@@ -343,32 +268,6 @@ impl Pages {
         }
         self.there
             .store(there.saturating_sub(given), Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// The bytes of a file may have changed, from `offset` on: the pages that they are in go.
-    pub fn written(&self, inode: u64, offset: u64, count: u64) -> Result<(), FsError> {
-        let Some(file) = self.known(inode) else {
-            return Ok(());
-        };
-        let mut state = file.state.lock();
-        let end = offset.saturating_add(count).div_ceil(PAGE);
-        file.cut(offset / PAGE, end.min(state.pages))?;
-        if end > state.pages {
-            state.is_current = false;
-        }
-        Ok(())
-    }
-
-    /// A file may have another size.
-    pub fn resized(&self, inode: u64, size: u64) -> Result<(), FsError> {
-        let Some(file) = self.known(inode) else {
-            return Ok(());
-        };
-        let mut state = file.state.lock();
-        // In what is the last page now there are other bytes behind the end.
-        file.cut(size / PAGE, state.pages)?;
-        state.is_current = false;
         Ok(())
     }
 }

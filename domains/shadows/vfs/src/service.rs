@@ -1,7 +1,6 @@
 //! The `FileSystem` interface. All inodes are clients' numbers.
 
 use alloc::sync::Arc;
-use domain_rt::log;
 use gate::Passage;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, PageRun, RVec, RpcResult,
@@ -13,6 +12,9 @@ use respawn::Buffer;
 use crate::listing;
 use crate::pages::Pages;
 use crate::shadow::Shadow;
+
+/// Pages of the disk that a change of names may take, and one of content besides its own.
+const BESIDES: u64 = 4;
 
 /// What the domain offers.
 pub struct Service {
@@ -38,14 +40,23 @@ impl Service {
 
     /// Sets something of an inode.
     fn set(&self, setting: Setting, inode: u64) -> Result<(), FsError> {
-        self.change(Action::Set(setting), [inode; 2]).map(|_| ())
+        let modified = setting.modified();
+        let set = || {
+            self.change(Action::Set(setting), [inode; 2])?;
+            Ok(())
+        };
+        match modified {
+            Some(modified) => self.pages.set_time(inode, modified, set),
+            None => set(),
+        }
     }
 
     /// Makes an inode.
     fn make(&self, action: Action<RVec<u8>, Setting>, directory: u64) -> Result<u64, FsError> {
+        self.pages.keep_room(&self.shadow, BESIDES)?;
         match self.change(action, [directory; 2])? {
             Outcome::Made(inode) => {
-                self.pages.forget(inode);
+                self.pages.forget(&self.shadow, inode);
                 Ok(inode)
             }
             _ => Err(FsError::Device),
@@ -73,12 +84,25 @@ impl Service {
         }
     }
 
+    /// Sees to it that a write of the old way finds its blocks.
+    fn keep_room(&self, data: &RVec<u8>) -> Result<(), FsError> {
+        let pages = data.len() as u64 / 4096;
+        self.pages.keep_room(&self.shadow, pages + BESIDES)
+    }
+
     /// What is known of an inode.
     fn known_of(&self, inode: u64) -> Result<Metadata, FsError> {
+        // First: what is live no more meanwhile the file system knows as well.
+        let record = self.pages.record(inode);
         let mut of = self
             .shadow
             .ask(inode, |instance, real| instance.fs().metadata(real))?;
         of.inode = inode;
+        if let Some(record) = record {
+            of.size = record.size;
+            of.modified = record.modified;
+            of.changed = of.changed.max(record.modified);
+        }
         if self.shadow.front(|front| front.is_orphan(inode)) {
             of.links = 0;
         }
@@ -105,13 +129,6 @@ impl Service {
         let data = RVec::from_slice(data)?;
         self.shadow.engine().append(&*self.shadow, inode, data)
     }
-
-    /// Counts a hold, not while the inode's last name is being removed.
-    fn count_hold(&self, inode: u64) {
-        while !self.shadow.front(|front| front.hold(inode)) {
-            drop(self.shadow.engine());
-        }
-    }
 }
 
 /// What can be set of an inode. It is remembered, and set again by whatever instance comes next.
@@ -128,6 +145,14 @@ pub enum Setting {
 }
 
 impl Setting {
+    /// The time of the last change of the content, if it is set.
+    fn modified(&self) -> Option<u64> {
+        match *self {
+            Setting::Mode(_) => None,
+            Setting::Times { modified, .. } => modified,
+        }
+    }
+
     /// Sets it of the inode `real`, in the numbers of `fs`.
     ///
     /// # Errors
@@ -175,7 +200,7 @@ impl FileSystem for Service {
 
     fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
         let _pass = self.passage.enter()?;
-        self.count_hold(inode);
+        self.shadow.count_hold(inode);
         let held = Held {
             shadow: self.shadow.clone(),
             pages: self.pages.clone(),
@@ -188,6 +213,10 @@ impl FileSystem for Service {
 
     fn read(&self, inode: u64, offset: u64, buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
         let _pass = self.passage.enter()?;
+        let buffer = match self.pages.read(&self.shadow, inode, offset, buffer)? {
+            Ok(read) => return Ok(read),
+            Err(unread) => unread,
+        };
         let mut buffer = Buffer::new(buffer);
         self.shadow.ask(inode, |instance, real| {
             instance.fs().read(real, offset, buffer.take()?)
@@ -230,25 +259,32 @@ impl FileSystem for Service {
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
         let _pass = self.passage.enter()?;
-        let written = self.write_to(inode, offset, data);
-        self.pages.written(inode, offset, data.len() as u64)?;
-        written
+        if let Some((_, count)) = self.pages.write(&self.shadow, inode, Some(offset), data)? {
+            return Ok(count);
+        }
+        self.keep_room(data)?;
+        let write = || Ok((offset, self.write_to(inode, offset, data)?));
+        let written = self.pages.write_old_way(&self.shadow, inode, write);
+        written.map(|(_, count)| count)
     }
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
         let _pass = self.passage.enter()?;
-        let appended = self.append_to(inode, data);
-        // Of one that has failed nobody knows where it was.
-        let (offset, count) = appended.as_ref().map_or((0, u64::MAX), |done| *done);
-        self.pages.written(inode, offset, count)?;
-        appended
+        if let Some(appended) = self.pages.write(&self.shadow, inode, None, data)? {
+            return Ok(appended);
+        }
+        self.keep_room(data)?;
+        let append = || self.append_to(inode, data);
+        self.pages.write_old_way(&self.shadow, inode, append)
     }
 
     fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
-        let cut = self.change(Action::Truncate { size }, [inode; 2]);
-        self.pages.resized(inode, size)?;
-        cut.map(|_| ())
+        let change = || {
+            self.change(Action::Truncate { size }, [inode; 2])?;
+            Ok(())
+        };
+        self.pages.truncate(&self.shadow, inode, size, change)
     }
 
     fn create(
@@ -286,6 +322,7 @@ impl FileSystem for Service {
     fn link(&self, directory: u64, name: &RVec<u8>, inode: u64) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         let name = self.new_name(directory, name)?;
+        self.pages.keep_room(&self.shadow, BESIDES)?;
         self.change(Action::Link { name }, [directory, inode])
             .map(|_| ())
     }
@@ -293,7 +330,9 @@ impl FileSystem for Service {
     fn unlink(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         let name = self.old_name(directory, name)?;
-        self.shadow.engine().unlink(&*self.shadow, directory, name)
+        let removed = self.shadow.engine().unlink(&*self.shadow, directory, name);
+        self.pages.discard_removed(&self.shadow);
+        removed
     }
 
     fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
@@ -314,9 +353,12 @@ impl FileSystem for Service {
         let _pass = self.passage.enter()?;
         let name = self.old_name(from, name)?;
         let new_name = self.new_name(to, new_name)?;
-        self.shadow
-            .engine()
-            .rename(&*self.shadow, [from, to], name, new_name)
+        self.pages.keep_room(&self.shadow, BESIDES)?;
+        let mut engine = self.shadow.engine();
+        let renamed = engine.rename(&*self.shadow, [from, to], name, new_name);
+        drop(engine);
+        self.pages.discard_removed(&self.shadow);
+        renamed
     }
 
     fn read_directory(
@@ -365,17 +407,25 @@ impl FileSystem for Service {
 
     fn statistics(&self) -> Result<FsStatistics, FsError> {
         let _pass = self.passage.enter()?;
-        self.shadow
-            .ask(self.shadow.root(), |instance, _| instance.fs().statistics())
+        let root = self.shadow.root();
+        let mut of = self
+            .shadow
+            .ask(root, |instance, _| instance.fs().statistics())?;
+        let promised = self.pages.promised() / u64::from(of.block_size.max(1));
+        of.free_blocks = of.free_blocks.saturating_sub(promised);
+        Ok(of)
     }
 
     fn commit(&self) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
-        self.shadow.commit()
+        self.pages.commit(&self.shadow)
     }
 
     fn sync(&self) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
+        if self.pages.is_used() {
+            self.pages.commit(&self.shadow)?;
+        }
         self.shadow.engine().sync(&*self.shadow)
     }
 }
@@ -395,22 +445,6 @@ impl Hold for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let Some(remains) = self.shadow.front(|front| front.release(self.inode)) else {
-            return;
-        };
-        // Its number may lead to another one from now on.
-        if !self.shadow.front(|front| front.ids.is_trivial()) {
-            self.pages.forget(self.inode);
-        }
-        drop(remains.kept);
-        let Some(number) = remains.orphan else {
-            return;
-        };
-        if let Err(error) = self.shadow.engine().remove_hidden(&*self.shadow, number) {
-            log!(
-                "inode {} has no name and could not be removed: {error:?}",
-                self.inode
-            );
-        }
+        self.pages.release(&self.shadow, self.inode);
     }
 }

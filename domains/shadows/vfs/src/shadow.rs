@@ -94,19 +94,27 @@ impl Shadow {
 
     /// Makes what was acknowledged survive a crash of the file system. Others make changes
     /// meanwhile, and commits of several callers are under way at once: the file system shares
-    /// them.
+    /// them. Answers which instance did it, if the log begins behind it now.
     ///
     /// # Errors
     /// The file system's; [`FsError::Down`] if instance after instance dies.
-    pub fn commit(&self) -> Result<(), FsError> {
+    pub fn commit(&self) -> Result<Option<u32>, FsError> {
         for _ in 0..respawn::ATTEMPTS {
             let commit = self.engine().begin_commit(self)?;
             let result = commit.perform();
-            if self.engine().end_commit(&commit, result)? {
-                return Ok(());
+            let mut engine = self.engine();
+            if engine.end_commit(&commit, result)? {
+                return Ok(engine.serves(&commit).then(|| commit.by()));
             }
         }
         Err(FsError::Down)
+    }
+
+    /// Counts a hold, not while the inode's last name is being removed.
+    pub fn count_hold(&self, inode: u64) {
+        while !self.front(|front| front.hold(inode)) {
+            drop(self.engine());
+        }
     }
 
     /// The inode of the root directory.

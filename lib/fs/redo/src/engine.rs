@@ -71,6 +71,11 @@ impl<T: Target> Commit<T> {
     pub fn perform(&self) -> Result<(), T::Error> {
         self.fs.commit()
     }
+
+    /// The instance that does it.
+    pub fn by(&self) -> u32 {
+        self.fs.id()
+    }
 }
 
 impl<T: Target> Engine<T> {
@@ -398,6 +403,12 @@ impl<T: Target> Engine<T> {
             Err(error) => return Err(error),
         }
         Ok(true)
+    }
+
+    /// Whether the instance that did a commit serves, and has everything that was acknowledged:
+    /// then the log begins behind a commit that has just been ended.
+    pub fn serves(&self, commit: &Commit<T>) -> bool {
+        self.fs.id() == commit.by() && self.health == Health::Sound
     }
 
     /// Makes everything survive a crash of the file system, so that nothing has to be remembered.

@@ -99,6 +99,12 @@ impl<T: Target> Front<T> {
         self.holds.contains_key(&inode)
     }
 
+    /// Whether an inode has nothing but a hidden name and one hold.
+    pub fn is_left(&self, inode: u64) -> bool {
+        let hold = self.holds.get(&inode);
+        hold.is_some_and(|hold| hold.count == 1 && hold.orphan.is_some())
+    }
+
     /// Whether an inode is held. If it is not, nobody gets hold of it before [`stay`](Self::stay).
     pub fn go(&mut self, inode: u64) -> bool {
         let is_held = self.holds.contains_key(&inode);

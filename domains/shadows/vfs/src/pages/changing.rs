@@ -1,0 +1,145 @@
+//! Changes of files that do not go through pages: beside them, and in their stead.
+
+use alloc::sync::Arc;
+
+use domain_rt::time;
+use interfaces::{FsError, RVec};
+
+use super::file::{File, State};
+use super::{PAGE, Pages, memory_error};
+use crate::shadow::Shadow;
+
+impl Pages {
+    /// Has a file changed the old way, by `change`: nothing of it is live meanwhile. It says where
+    /// it has written, and how many bytes.
+    ///
+    /// # Errors
+    /// Those of `change`; [`FsError::Down`] if the file is written to all the time.
+    pub fn write_old_way(
+        &self,
+        shadow: &Shadow,
+        inode: u64,
+        change: impl FnOnce() -> Result<(u64, u64), FsError>,
+    ) -> Result<(u64, u64), FsError> {
+        for _ in 0..respawn::ATTEMPTS {
+            let Some(file) = self.known(inode) else {
+                let _old = self.old.lock();
+                match self.known(inode) {
+                    Some(_) => continue,
+                    None => return change(),
+                }
+            };
+            let mut state = file.state.lock();
+            if file.record.lock().is_live {
+                drop(state);
+                self.commit(shadow)?;
+                continue;
+            }
+            let written = change();
+            // Of one that has failed nobody knows where it was.
+            let (offset, count) = written.as_ref().map_or((0, u64::MAX), |done| *done);
+            let end = offset.saturating_add(count).div_ceil(PAGE);
+            file.cut(offset / PAGE, end.min(state.pages))?;
+            state.is_current &= end <= state.pages && written.is_ok();
+            if count > 0 && state.is_current {
+                let size = &mut file.record.lock().size;
+                *size = (*size).max(offset + count);
+            }
+            return written;
+        }
+        Err(FsError::Down)
+    }
+
+    /// Has the length of a file set, by `change`.
+    ///
+    /// # Errors
+    /// Those of `change`, and of the pages.
+    pub fn truncate(
+        &self,
+        shadow: &Shadow,
+        inode: u64,
+        size: u64,
+        change: impl FnOnce() -> Result<(), FsError>,
+    ) -> Result<(), FsError> {
+        let Some(file) = self.known(inode) else {
+            let _old = self.old.lock();
+            return match self.known(inode) {
+                Some(file) => self.truncate_known(shadow, &file, size, change),
+                None => change(),
+            };
+        };
+        self.truncate_known(shadow, &file, size, change)
+    }
+
+    fn truncate_known(
+        &self,
+        shadow: &Shadow,
+        file: &Arc<File>,
+        size: u64,
+        change: impl FnOnce() -> Result<(), FsError>,
+    ) -> Result<(), FsError> {
+        let mut state = file.state.lock();
+        let cut = change();
+        let record = *file.record.lock();
+        if !record.is_live {
+            // In what is the last page now there are other bytes behind the end.
+            file.cut(size / PAGE, state.pages)?;
+            state.is_current = false;
+            return cut;
+        }
+        cut?;
+        if size < record.size {
+            self.shorten(file, &mut state, size)?;
+        }
+        file.set_pages(&mut state, size.div_ceil(PAGE))?;
+        let mut record = file.record.lock();
+        (record.size, record.modified) = (size, time::wall_seconds());
+        drop(record);
+        self.end_life(shadow, file, &mut state)
+    }
+
+    /// Takes what a live file has from `size` on.
+    fn shorten(&self, file: &File, state: &mut State, size: u64) -> Result<(), FsError> {
+        let keep = size.div_ceil(PAGE);
+        file.cut(keep, state.pages)?;
+        for stored in &mut state.stored {
+            stored.count = stored.count.min(keep.saturating_sub(stored.first));
+        }
+        state.stored.retain(|stored| stored.count > 0);
+        // At most as many are left.
+        let gone = state.dirty.saturating_sub(keep);
+        self.count_stored(state, gone);
+        if size.is_multiple_of(PAGE) {
+            return Ok(());
+        }
+        let tags = file.owner.tags(size / PAGE).map_err(memory_error)?;
+        if tags.present && !tags.dirty && !tags.writeback {
+            return file.cut(size / PAGE, keep);
+        }
+        if tags.present {
+            let zeros = RVec::filled(0, (PAGE - size % PAGE) as usize)?;
+            file.view.write(size, &zeros).map_err(memory_error)?;
+            self.count_dirty(state, u64::from(!tags.dirty));
+        }
+        Ok(())
+    }
+
+    /// Has a time of change set, by `change`.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn set_time(
+        &self,
+        inode: u64,
+        modified: u64,
+        change: impl FnOnce() -> Result<(), FsError>,
+    ) -> Result<(), FsError> {
+        let Some(file) = self.known(inode) else {
+            return change();
+        };
+        let _state = file.state.lock();
+        change()?;
+        file.record.lock().modified = modified;
+        Ok(())
+    }
+}

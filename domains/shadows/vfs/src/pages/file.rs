@@ -1,0 +1,211 @@
+//! The pages of one file: its memory object, and what is known of it.
+
+use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
+
+use domain_rt::log;
+use domain_rt::sync::{Mutex, MutexGuard};
+use interfaces::{
+    FileKind, FsError, Handle, MemoryError, MemoryObjects, PageKind, VmoFill, VmoOwner, VmoRights,
+    VmoView,
+};
+
+use super::{CUT, PAGE};
+use crate::shadow::Shadow;
+
+/// What this domain does with an object itself: it clears what lies behind the end.
+pub const OWN: VmoRights = VmoRights {
+    read: true,
+    write: true,
+    map: false,
+    execute: false,
+};
+
+/// What clients may.
+pub const CLIENTS: VmoRights = VmoRights {
+    read: true,
+    write: false,
+    map: true,
+    execute: true,
+};
+
+/// The pages of one file.
+pub struct File {
+    /// Its number, as clients have it.
+    pub inode: u64,
+    pub owner: Handle<dyn VmoOwner>,
+    pub view: Handle<dyn VmoView>,
+    pub state: Mutex<State>,
+    /// Changed with `state` locked, read without.
+    pub record: Mutex<Record>,
+    /// When it was used last.
+    pub used: AtomicU64,
+}
+
+/// What the file is, where the file system does not know yet.
+#[derive(Clone, Copy, Default)]
+pub struct Record {
+    /// Its length in bytes.
+    pub size: u64,
+    /// Last change of the content, in seconds since 1970, if it is live.
+    pub modified: u64,
+    /// Pages of it may not be on the disk. Then it counts as held.
+    pub is_live: bool,
+}
+
+/// Pages that the file system has stored and may not have committed.
+pub struct Stored {
+    pub first: u64,
+    pub count: u64,
+    /// Which store it was.
+    pub serial: u64,
+    /// By which instance.
+    pub by: u32,
+}
+
+#[derive(Default)]
+pub struct State {
+    /// Pages that the object may have: as many as the file has.
+    pub pages: u64,
+    /// Length and pages are known.
+    pub is_current: bool,
+    /// Being written back, until a commit.
+    pub stored: Vec<Stored>,
+    /// Pages that are dirty, and not counted among those.
+    pub dirty: u64,
+    /// Somebody was told that it could not be stored.
+    pub told: bool,
+}
+
+/// What stands in an error of a memory object.
+pub fn memory_error(error: MemoryError) -> FsError {
+    match error {
+        MemoryError::Rpc(error) => error.into(),
+        error => {
+            log!("a memory object says {error:?}");
+            FsError::Device
+        }
+    }
+}
+
+/// Pages that are being loaded, unless they have been.
+pub struct Loading<'a> {
+    pub file: &'a File,
+    pub first: u64,
+    pub count: u64,
+}
+
+impl Loading<'_> {
+    /// They have their content.
+    pub fn end(mut self) -> Result<(), FsError> {
+        let count = core::mem::take(&mut self.count);
+        let ended = self.file.owner.loaded(self.first, count);
+        match ended.map_err(memory_error)? {
+            ended if ended == count => Ok(()),
+            // A device has some still; it was to be done with them.
+            _ => {
+                self.count = count;
+                Err(FsError::Device)
+            }
+        }
+    }
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            // It fails only where there is nothing to be broken off.
+            let _ = self.file.owner.break_off(self.first, self.count);
+        }
+    }
+}
+
+impl File {
+    /// None yet.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(objects: &Handle<dyn MemoryObjects>, inode: u64) -> Result<Self, FsError> {
+        let owner = objects.create(0, VmoFill::Load).map_err(memory_error)?;
+        let view = owner.view(OWN).map_err(memory_error)?;
+        Ok(File {
+            inode,
+            owner,
+            view,
+            state: Mutex::default(),
+            record: Mutex::default(),
+            used: AtomicU64::new(0),
+        })
+    }
+
+    /// Its lock, when it is known how many pages the file has.
+    ///
+    /// # Errors
+    /// The file system's; it is no file.
+    pub fn lock(&self, shadow: &Shadow) -> Result<MutexGuard<'_, State>, FsError> {
+        let mut state = self.state.lock();
+        if state.is_current {
+            return Ok(state);
+        }
+        let of = shadow.ask(self.inode, |instance, real| instance.fs().metadata(real))?;
+        match of.kind {
+            FileKind::Regular => {}
+            FileKind::Directory => return Err(FsError::IsDirectory),
+            FileKind::Symlink | FileKind::Other => return Err(FsError::Invalid),
+        }
+        self.set_pages(&mut state, of.size.div_ceil(PAGE))?;
+        self.record.lock().size = of.size;
+        state.is_current = true;
+        Ok(state)
+    }
+
+    /// Says how many pages there may be.
+    ///
+    /// # Errors
+    /// Too many; no memory.
+    pub fn set_pages(&self, state: &mut State, pages: u64) -> Result<(), FsError> {
+        match self.owner.set_limit(pages) {
+            Err(MemoryError::Beyond) => Err(FsError::TooLarge),
+            Err(error) => Err(memory_error(error)),
+            Ok(()) => {
+                state.pages = pages;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes pages away, with the lock.
+    ///
+    /// # Errors
+    /// Those of the object.
+    pub fn cut(&self, mut first: u64, end: u64) -> Result<(), FsError> {
+        while first < end {
+            let count = CUT.min(end - first);
+            first += self.owner.cut(first, count).map_err(memory_error)?;
+        }
+        Ok(())
+    }
+
+    /// Gives memory back that nobody uses, `most` pages at most; how many.
+    ///
+    /// # Errors
+    /// Those of the object.
+    pub fn give_back(&self, most: u64) -> Result<u64, FsError> {
+        // Who loads is not waited for.
+        let Some(state) = self.state.try_lock() else {
+            return Ok(0);
+        };
+        let pages = state.pages;
+        let (mut given, mut from) = (0, 0);
+        while given < most {
+            let next = self.owner.next(from, PageKind::Present);
+            let Some(first) = next.map_err(memory_error)?.filter(|first| *first < pages) else {
+                break;
+            };
+            let count = CUT.min(pages - first);
+            given += self.owner.evict(first, count).map_err(memory_error)?;
+            from = first + count;
+        }
+        Ok(given)
+    }
+}

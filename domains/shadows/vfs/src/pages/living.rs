@@ -1,0 +1,179 @@
+//! Which files are live, and the thread that stores what nobody asks for.
+
+use core::sync::atomic::Ordering;
+
+use domain_rt::sync::Wait;
+use domain_rt::{log, time};
+use gate::Passage;
+use interfaces::{FsError, PageKind};
+use redo::Host;
+
+use super::file::{File, State};
+use super::storing::Who;
+use super::{Pages, memory_error};
+use crate::shadow::Shadow;
+
+/// How long content is in pages only, in nanoseconds.
+const DELAY: u64 = 1_000_000_000;
+
+/// What the keeper waits for.
+#[derive(Default)]
+pub struct Keeper {
+    /// Files that are live.
+    live: u64,
+    /// Somebody does not want it to wait longer.
+    is_urgent: bool,
+}
+
+impl Pages {
+    /// A file, whose lock is held, has something that may not be on the disk from now on.
+    pub(super) fn enliven(&self, shadow: &Shadow, file: &File) {
+        if file.record.lock().is_live {
+            return;
+        }
+        shadow.count_hold(file.inode);
+        file.record.lock().is_live = true;
+        self.keeper.lock().live += 1;
+        self.called.notify_one();
+    }
+
+    /// The file, whose lock is held, is live no more if all of it is on the disk.
+    pub(super) fn end_life(
+        &self,
+        shadow: &Shadow,
+        file: &File,
+        state: &mut State,
+    ) -> Result<(), FsError> {
+        let is_live = file.record.lock().is_live;
+        if !is_live || !state.stored.is_empty() {
+            return Ok(());
+        }
+        let next = file.owner.next(0, PageKind::Dirty);
+        if next.map_err(memory_error)?.is_none() {
+            self.stop_life(shadow, file, state);
+        }
+        Ok(())
+    }
+
+    fn stop_life(&self, shadow: &Shadow, file: &File, state: &mut State) {
+        self.dirty.fetch_sub(state.dirty, Ordering::Relaxed);
+        state.dirty = 0;
+        state.stored.clear();
+        file.record.lock().is_live = false;
+        self.keeper.lock().live -= 1;
+        self.release(shadow, file.inode);
+    }
+
+    /// A file was forgotten.
+    pub(super) fn end_forgotten(&self, shadow: &Shadow, file: &File) {
+        if !file.record.lock().is_live {
+            return;
+        }
+        let mut state = file.state.lock();
+        if file.record.lock().is_live {
+            self.stop_life(shadow, file, &mut state);
+        }
+    }
+
+    /// Drops what a file has that nobody can reach any more; whether it is one.
+    pub(super) fn discard(
+        &self,
+        shadow: &Shadow,
+        file: &File,
+        state: &mut State,
+    ) -> Result<bool, FsError> {
+        if !shadow.front(|front| front.is_left(file.inode)) {
+            return Ok(false);
+        }
+        file.cut(0, state.pages)?;
+        state.is_current = false;
+        self.stop_life(shadow, file, state);
+        Ok(true)
+    }
+
+    /// Names were removed: what only this domain still holds goes, so that its blocks are free.
+    pub fn discard_removed(&self, shadow: &Shadow) {
+        if self.keeper.lock().live == 0 {
+            return;
+        }
+        for file in self.all().unwrap_or_default() {
+            if shadow.front(|front| front.is_left(file.inode)) {
+                let mut state = file.state.lock();
+                let is_live = file.record.lock().is_live;
+                if is_live && let Err(error) = self.discard(shadow, &file, &mut state) {
+                    log!("inode {} stays for now: {error:?}", file.inode);
+                }
+            }
+        }
+    }
+
+    /// Ends a hold of an inode. The last one removes what has no name.
+    pub fn release(&self, shadow: &Shadow, inode: u64) {
+        let Some(remains) = shadow.front(|front| front.release(inode)) else {
+            return;
+        };
+        // Its number may lead to another one from now on.
+        if !shadow.front(|front| front.ids.is_trivial()) {
+            self.forget(shadow, inode);
+        }
+        drop(remains.kept);
+        let Some(number) = remains.orphan else {
+            return;
+        };
+        if let Err(error) = shadow.engine().remove_hidden(shadow, number) {
+            log!("inode {inode} has no name and could not be removed: {error:?}");
+        }
+    }
+
+    /// Whether something may have to be stored, or was lost.
+    pub fn is_used(&self) -> bool {
+        !self.is_at_rest() || self.is_lost.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is nothing that may not be on the disk.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.keeper.lock().live == 0
+    }
+
+    /// Has the keeper begin at once.
+    pub(super) fn call_keeper(&self) {
+        self.keeper.lock().is_urgent = true;
+        self.called.notify_one();
+    }
+
+    /// The body of the thread that stores what nobody asks for.
+    pub fn keep_for_ever(&self, shadow: &Shadow, passage: &Passage) {
+        let mut has_failed = false;
+        loop {
+            self.wait_for_work();
+            let Ok(pass) = passage.enter() else {
+                continue;
+            };
+            match self.bring_to_disk(shadow, Who::Keeper) {
+                Ok(()) => has_failed = false,
+                Err(error) => {
+                    // Said once for a row of failures; the next round tries again.
+                    if !has_failed {
+                        log!("storing pages: {error:?}");
+                    }
+                    has_failed = true;
+                    drop(pass);
+                    time::sleep(DELAY);
+                }
+            }
+        }
+    }
+
+    fn wait_for_work(&self) {
+        let mut keeper = self.keeper.lock();
+        while keeper.live == 0 {
+            (keeper, _) = self.called.wait(keeper);
+        }
+        let deadline = time::now() + DELAY;
+        let mut wait = Wait::Woken;
+        while !keeper.is_urgent && wait == Wait::Woken {
+            (keeper, wait) = self.called.wait_until(keeper, deadline);
+        }
+        keeper.is_urgent = false;
+    }
+}

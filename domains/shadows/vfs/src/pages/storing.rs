@@ -1,0 +1,302 @@
+//! Storing: dirty pages go to the file system, and are clean when it has committed them.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use domain_rt::log;
+use domain_rt::sync::MutexGuard;
+use interfaces::{FsError, PageRun, RVec, RpcError};
+use redo::{Host, Target};
+
+use super::file::{File, State, Stored};
+use super::{Pages, memory_error};
+use crate::shadow::Shadow;
+
+/// Pages that are stored in one call.
+const MOST: u64 = 256;
+/// How often everything is stored until nothing is left that was there at the beginning.
+const ROUNDS: u32 = 4;
+
+/// Who wants it stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// A caller, who is told if it fails; it may be him who is ended.
+    Caller,
+    /// The thread that stores what nobody asks for. What it cannot store is lost.
+    Keeper,
+}
+
+/// Whether trying again later makes no sense.
+fn is_final(error: &FsError) -> bool {
+    !matches!(error, FsError::Rpc(_) | FsError::Down | FsError::Restarted)
+}
+
+impl Pages {
+    /// Returns when everything that was written is on the disk.
+    ///
+    /// # Errors
+    /// The file system's; content was lost since somebody was told last.
+    pub fn commit(&self, shadow: &Shadow) -> Result<(), FsError> {
+        self.bring_to_disk(shadow, Who::Caller)?;
+        match self.is_lost.swap(false, Ordering::Relaxed) {
+            true => Err(FsError::Device),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn bring_to_disk(&self, shadow: &Shadow, who: Who) -> Result<(), FsError> {
+        let mut result = Ok(());
+        for _ in 0..ROUNDS {
+            let stored = self.store_all(shadow, who);
+            // Before the commit begins; and what came in the log before these stores is there.
+            let upto = self.stores.load(Ordering::Acquire);
+            let by = shadow.commit()?;
+            let is_behind = match by {
+                Some(by) => self.note_commit(shadow, upto, by)?,
+                None => true,
+            };
+            match stored {
+                // The others have been stored; this one may fail for ever.
+                Err(error) => return Err(error),
+                Ok(has_more) if !has_more && !is_behind => return Ok(()),
+                // What was written before is done after the second round; the rest came since.
+                Ok(_) if is_behind => result = Err(FsError::Down),
+                Ok(_) => result = Ok(()),
+            }
+        }
+        result
+    }
+
+    /// Stores what is dirty; whether something is left that waits for a commit.
+    fn store_all(&self, shadow: &Shadow, who: Who) -> Result<bool, FsError> {
+        if self.is_at_rest() {
+            return Ok(false);
+        }
+        let (mut has_more, mut result) = (false, Ok(()));
+        for file in self.all()? {
+            if !file.record.lock().is_live {
+                continue;
+            }
+            match self.store_file(shadow, &file, who) {
+                Ok(more) => has_more |= more,
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        result.map(|()| has_more)
+    }
+
+    /// Stores the dirty pages of a file. The lock is given back now and then.
+    fn store_file(&self, shadow: &Shadow, file: &File, who: Who) -> Result<bool, FsError> {
+        let mut state = file.state.lock();
+        if !file.record.lock().is_live || self.discard(shadow, file, &mut state)? {
+            return Ok(false);
+        }
+        self.take_back(file, &mut state, shadow.front(|front| front.fs.id()))?;
+        let has_more = !state.stored.is_empty();
+        let mut from = 0;
+        while let Some((runs, next)) = self.begin_store(file, &state, from)? {
+            self.store_runs(shadow, file, &mut state, &runs, who)?;
+            from = next;
+            drop(state);
+            state = file.state.lock();
+        }
+        Ok(has_more)
+    }
+
+    /// What others than instance `by` had stored is dirty again; whether there was any.
+    fn take_back(&self, file: &File, state: &mut State, by: u32) -> Result<bool, FsError> {
+        let mut has_any = false;
+        while let Some(at) = state.stored.iter().position(|stored| stored.by != by) {
+            let stored = state.stored.swap_remove(at);
+            self.redo(file, state, stored.first, stored.count)?;
+            has_any = true;
+        }
+        Ok(has_any)
+    }
+
+    fn redo(&self, file: &File, state: &mut State, first: u64, count: u64) -> Result<(), FsError> {
+        let again = file.owner.redo(first, count).map_err(memory_error)?;
+        self.count_dirty(state, again);
+        Ok(())
+    }
+
+    /// So many pages more are dirty.
+    pub(super) fn count_dirty(&self, state: &mut State, pages: u64) {
+        state.dirty += pages;
+        self.dirty.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// So many pages are dirty no more.
+    pub(super) fn count_stored(&self, state: &mut State, pages: u64) {
+        let pages = pages.min(state.dirty);
+        state.dirty -= pages;
+        self.dirty.fetch_sub(pages, Ordering::Relaxed);
+    }
+
+    /// Dirty pages from `from` on, which are being written back from now on, and where to go on.
+    fn begin_store(
+        &self,
+        file: &File,
+        state: &State,
+        from: u64,
+    ) -> Result<Option<(Vec<PageRun>, u64)>, FsError> {
+        let (mut runs, mut next, mut total) = (Vec::new(), from, 0);
+        // Room first: what is begun has to be kept.
+        runs.try_reserve_exact(MOST as usize)
+            .map_err(|_| RpcError::NoMemory)?;
+        while total < MOST && next < state.pages {
+            let begun = file.owner.clean(next, state.pages - next);
+            let Some((first, count)) = begun.map_err(memory_error)? else {
+                next = state.pages;
+                break;
+            };
+            runs.push(PageRun { first, count });
+            total += count;
+            next = first + count;
+        }
+        Ok((!runs.is_empty()).then_some((runs, next)))
+    }
+
+    fn store_runs(
+        &self,
+        shadow: &Shadow,
+        file: &File,
+        state: &mut MutexGuard<'_, State>,
+        runs: &[PageRun],
+        who: Who,
+    ) -> Result<(), FsError> {
+        let total = runs.iter().map(|run| run.count).sum();
+        let mut done = 0;
+        let (mut most, mut result) = (MOST, Ok(()));
+        while done < total {
+            match self.store_some(shadow, file, state, part(runs, done, most)?) {
+                Ok(stored) => done += stored,
+                Err(error) if !is_final(&error) || who == Who::Caller => {
+                    state.told |= is_final(&error);
+                    for run in part(runs, done, u64::MAX)? {
+                        // Not counted as stored, so still counted as dirty.
+                        file.owner
+                            .redo(run.first, run.count)
+                            .map_err(memory_error)?;
+                    }
+                    return Err(error);
+                }
+                // One page may be to blame.
+                Err(_) if most > 1 => most = 1,
+                Err(error) => {
+                    result = Err(error);
+                    self.give_up(file, state, &part(runs, done, 1)?)?;
+                    done += 1;
+                }
+            }
+        }
+        if result.is_ok() {
+            state.told = false;
+        }
+        match result {
+            Err(error) => {
+                log!("inode {}: content is lost: {error:?}", file.inode);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Has the file system store pages; how many of them it did.
+    fn store_some(
+        &self,
+        shadow: &Shadow,
+        file: &File,
+        state: &mut State,
+        runs: Vec<PageRun>,
+    ) -> Result<u64, FsError> {
+        let list = RVec::from_slice(&runs)?;
+        state
+            .stored
+            .try_reserve(runs.len())
+            .map_err(|_| RpcError::NoMemory)?;
+        let record = *file.record.lock();
+        let (stored, by) = shadow.ask(file.inode, |instance, real| {
+            let view = file.view.duplicate()?;
+            let (end, modified) = (record.size, record.modified);
+            let stored = instance.fs().store(real, &list, end, modified, view)?;
+            Ok((stored, instance.id()))
+        })?;
+        if stored == 0 {
+            return Err(FsError::Device);
+        }
+        let serial = 1 + self.stores.fetch_add(1, Ordering::AcqRel);
+        let mut left = stored;
+        let mut total = 0;
+        for run in runs {
+            let count = run.count.min(left);
+            if count > 0 {
+                state.stored.push(Stored {
+                    first: run.first,
+                    count,
+                    serial,
+                    by,
+                });
+            }
+            left -= count;
+            total += count;
+        }
+        self.count_stored(state, total);
+        Ok(total)
+    }
+
+    /// These pages cannot be stored: what is in them is lost when they go.
+    fn give_up(&self, file: &File, state: &mut State, runs: &[PageRun]) -> Result<(), FsError> {
+        for run in runs {
+            let count = file.owner.commit(run.first, run.count);
+            self.count_stored(state, count.map_err(memory_error)?);
+        }
+        match state.told {
+            true => state.told = false,
+            false => self.is_lost.store(true, Ordering::Relaxed),
+        }
+        Ok(())
+    }
+
+    /// The first `upto` stores are committed by the instance `by`; whether something has to be
+    /// stored again, or waits for another commit.
+    fn note_commit(&self, shadow: &Shadow, upto: u64, by: u32) -> Result<bool, FsError> {
+        if self.is_at_rest() {
+            return Ok(false);
+        }
+        let mut is_behind = false;
+        for file in self.all()? {
+            if !file.record.lock().is_live {
+                continue;
+            }
+            let mut state = file.state.lock();
+            is_behind |= self.take_back(&file, &mut state, by)?;
+            let is_covered = |stored: &Stored| stored.serial <= upto;
+            while let Some(at) = state.stored.iter().position(is_covered) {
+                let Stored { first, count, .. } = state.stored.swap_remove(at);
+                file.owner.commit(first, count).map_err(memory_error)?;
+            }
+            self.end_life(shadow, &file, &mut state)?;
+        }
+        Ok(is_behind)
+    }
+}
+
+/// At most `most` pages of `runs`, without the first `done`.
+fn part(runs: &[PageRun], mut done: u64, most: u64) -> Result<Vec<PageRun>, FsError> {
+    let mut some = Vec::new();
+    some.try_reserve_exact(runs.len())
+        .map_err(|_| RpcError::NoMemory)?;
+    let mut left = most;
+    for run in runs {
+        let skipped = done.min(run.count);
+        done -= skipped;
+        let count = left.min(run.count - skipped);
+        left -= count;
+        if count > 0 {
+            let first = run.first + skipped;
+            some.push(PageRun { first, count });
+        }
+    }
+    Ok(some)
+}
