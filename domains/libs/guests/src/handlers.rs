@@ -59,6 +59,7 @@ impl Handlers {
         self.are_shared.store(true, Ordering::SeqCst);
     }
 
+    #[inline]
     fn lock(&self) -> Option<MutexGuard<'_, ()>> {
         let are_shared = self.are_shared.load(Ordering::Relaxed);
         are_shared.then(|| self.lock.lock())

@@ -1,6 +1,6 @@
 //! A thread of a process: it runs the program, answers it, and waits for it.
 
-use crate::errno::{EINTR, EIO, ENOMEM, Error, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
+use crate::errno::{EINTR, EIO, ENOMEM, Error, SIGBUS, SIGKILL, SIGSEGV};
 use crate::memory::Program;
 use crate::process::Process;
 use crate::signals::{Ears, bit};
@@ -11,6 +11,7 @@ use domain_rt::sync::Wait;
 use domain_rt::user::{self, UserEvent, UserRegisters};
 use guests::workers::Work;
 use interfaces::RpcResult;
+use linux::faults::{Stuck, signal_of};
 use linux::memory::Memory;
 
 /// A thread, as this domain's own thread has it.
@@ -29,6 +30,7 @@ pub struct Task {
     pub clear_at: u64,
     /// The list of locks that it may hold; 0: none.
     pub robust: u64,
+    pub stuck: Stuck,
     /// When the wait ends that a signal has broken off, and when the one does that begins anew.
     pub broken_off: Cell<Option<u64>>,
     pub begun_anew: Cell<Option<u64>>,
@@ -69,6 +71,7 @@ impl Task {
             mask_after: None,
             clear_at: 0,
             robust: 0,
+            stuck: Stuck::default(),
             broken_off: Cell::new(None),
             begun_anew: Cell::new(None),
         })
@@ -142,28 +145,27 @@ impl Task {
     #[inline(never)]
     fn stopped(&mut self, event: UserEvent) -> After {
         match event {
-            UserEvent::PageFault { address, write, .. } => self.fault(address, write),
-            UserEvent::Exception { vector, .. } => self.exception(vector),
+            UserEvent::PageFault {
+                address,
+                write,
+                execute,
+            } => self.fault(address, write, execute),
+            UserEvent::Exception { vector, .. } => self.hit(signal_of(vector)),
             UserEvent::Refused => After::End(SIGKILL as i32),
             UserEvent::Syscall | UserEvent::Kicked | UserEvent::Interrupted => After::Run,
         }
     }
 
-    fn fault(&mut self, address: u64, write: bool) -> After {
-        match self.program.space.touch(address, write) {
+    fn fault(&mut self, address: u64, write: bool, execute: bool) -> After {
+        let space = &self.program.space;
+        if execute && !self.stuck.tries_again(space, address) {
+            return self.hit(SIGSEGV);
+        }
+        match space.touch(address, write) {
             Ok(()) => After::Run,
             Err(EIO) => self.hit(SIGBUS),
             Err(_) => self.hit(SIGSEGV),
         }
-    }
-
-    fn exception(&mut self, vector: u8) -> After {
-        self.hit(match vector {
-            0 | 16 | 19 => SIGFPE,
-            1 | 3 => SIGTRAP,
-            6 => SIGILL,
-            _ => SIGSEGV,
-        })
     }
 
     /// Waits until `ready` says something. It is asked again whenever somebody has rung: whoever it

@@ -3,8 +3,9 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`errno`] | errors and signals by their numbers |
+//! | [`call`], [`errno`] | system calls, errors and signals by their numbers |
 //! | [`memory`] | a program's memory as whoever answers it sees it, and copies |
+//! | [`faults`] | what a program did that it must not |
 //! | [`program`] | a static ELF program, and the stack that it begins with |
 //! | [`layout`] | where heap and mappings are |
 //! | [`ranges`] | which files are mapped where |
@@ -19,9 +20,11 @@
 
 extern crate alloc;
 
+pub mod call;
 pub mod errno;
 #[cfg(test)]
 mod fake;
+pub mod faults;
 pub mod files;
 pub mod layout;
 pub mod memory;

@@ -4,7 +4,7 @@
 //! ready and go on. So demand paging, copy-on-write and mapped files are the affair of whoever
 //! implements [`Memory`].
 
-use crate::errno::{E2BIG, EFAULT, EIO, ENAMETOOLONG, ENOMEM, Error};
+use crate::errno::{E2BIG, EFAULT, ENAMETOOLONG, ENOMEM, Error};
 use alloc::vec::Vec;
 
 /// Bytes of a page.
@@ -63,7 +63,7 @@ pub trait Memory {
 
 /// Why a copy met a page that did not become ready.
 fn fault(error: Error) -> Error {
-    if error == EIO { EFAULT } else { error }
+    if error == ENOMEM { ENOMEM } else { EFAULT }
 }
 
 /// Copies from the program's memory.
@@ -189,6 +189,7 @@ pub fn read_texts(space: &impl Memory, at: u64) -> Result<Vec<Vec<u8>>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::errno::{EINVAL, EIO};
     use crate::fake::Fake;
 
     const AT: u64 = 0x40_0000;
@@ -227,8 +228,10 @@ mod tests {
     #[test]
     fn a_copy_behind_the_end_of_a_file_is_a_fault() {
         let space = space(PAGE);
-        space.fails.set(Some(EIO));
-        assert_eq!(write(&space, AT, &[1]), Err(EFAULT));
+        for error in [EIO, EINVAL] {
+            space.fails.set(Some(error));
+            assert_eq!(write(&space, AT, &[1]), Err(EFAULT));
+        }
         space.fails.set(Some(ENOMEM));
         assert_eq!(read(&space, AT, &mut [1]), Err(ENOMEM));
     }
