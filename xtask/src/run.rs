@@ -74,8 +74,9 @@ pub struct Options {
     /// with --disk, those of a disk below /disk, which cannot be written
     #[arg(long, conflicts_with_all = ["manifest", "disk2"])]
     pub mini: bool,
-    /// With --mini: this static program in place of the host's busybox
-    #[arg(long, value_name = "FILE", requires = "mini")]
+    /// With --mini: this static program in place of the host's busybox. With --manifest: put this
+    /// static program into the archive, as `busybox`
+    #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
     /// Show the kernel's log on standard error
     #[arg(long)]
@@ -112,9 +113,11 @@ pub(crate) fn run_with(
     let manifest = options.mini.then_some(&*of_mini).or(of_nvme.as_deref());
     let built = build::build(project, manifest.or(options.manifest.as_deref()))?;
     let mut machine = Machine::new(&built.kernel, &project.out);
-    machine.archive = Some(match options.mini {
-        true => mini::archive(project, &of_mini, options.program.as_deref())?,
-        false => built.archive,
+    machine.archive = Some(match (&options.program, &options.manifest) {
+        (program, _) if options.mini => mini::archive(project, &of_mini, program.as_deref())?,
+        (Some(program), Some(own)) => mini::archive(project, own, Some(program))?,
+        (Some(_), None) => bail!("--program goes with --mini or --manifest"),
+        (None, _) => built.archive,
     });
     let default;
     (machine.disk, default) = chosen_disk(project, options)?;

@@ -97,7 +97,7 @@ pub(super) fn labelled(text: &str, wanted: &str) -> String {
 }
 
 /// The default manifest, changed as the guide says.
-fn manifest(bench: &Bench<'_>, text: &str) -> Result<String> {
+pub(super) fn manifest(bench: &Bench<'_>, text: &str) -> Result<String> {
     let default = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     let header = "[services]\n";
     let services = format!("{header}{}", labelled(text, "toml services"));

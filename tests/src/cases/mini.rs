@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Case, case};
+use super::{Case, case, first};
 use crate::bench::{Bench, host_sum};
 
 pub(super) const CASES: &[Case] = &[
@@ -14,6 +14,7 @@ pub(super) const CASES: &[Case] = &[
     case("mini-files-of-the-archive", files),
     case("mini-files-of-a-disk", disk),
     case("mini-programs-that-are-ended", ended),
+    case("mini-program-that-executes-its-stack", executes_data),
     case("mini-programs-that-are-none", refused),
 ];
 
@@ -130,6 +131,22 @@ fn ended(bench: &Bench<'_>) -> Result<()> {
     ] {
         compare(bench, line, &[])?;
     }
+    Ok(())
+}
+
+/// What may be read is there, and may still not be executed: the program ends, and not only for
+/// want of time.
+fn executes_data(bench: &Bench<'_>) -> Result<()> {
+    let file = bench.folder.join("program");
+    fs::write(&file, first::program(first::STACK))?;
+    let file = file.display().to_string();
+    let output = run(bench, "", &["--program", &file, "--timeout", "60"])?;
+    let errors = text(&output.stderr);
+    ensure!(
+        output.status.code() == Some(137),
+        "{:?}, {errors}",
+        output.status
+    );
     Ok(())
 }
 

@@ -13,6 +13,7 @@ mod disks;
 mod example;
 mod exec;
 mod faults;
+mod first;
 mod fuzz;
 mod gdb;
 mod guests;
@@ -97,6 +98,7 @@ pub fn all() -> Vec<Case> {
         changes::CASES,
         guide::CASES,
         example::CASES,
+        first::CASES,
     ];
     let mut all = tables.concat();
     all.extend(sources::cases());
