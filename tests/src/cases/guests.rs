@@ -107,9 +107,13 @@ const ROUNDS: usize = 4;
 const WARM: usize = 2;
 /// Pages by which private heaps may differ, those of services that live on.
 const HEAPS: u64 = 128;
-/// Bytes by which the kernel's own objects may become more once, in one of the rounds, and stay so.
-/// In two of six runs they did, always from 67,696 to 67,824; what it is was not found. What each
-/// round left behind would be seen twice.
+/// Pages by which the rest may differ: the end of a small program is told before it is cleared
+/// away, so the next one of the same image may find that in use, and leave one more behind for
+/// those to come.
+const SPARE: u64 = 16;
+/// Bytes by which the kernel's own objects may differ. They name a spare image (32). In two of six
+/// runs they became more once, from 67,696 to 67,824, and stayed so; what that is was not found.
+/// What each round left behind would be seen twice.
 const STEP: u64 = 128;
 /// Programs of random code.
 const NOISES: u64 = 4;
@@ -189,7 +193,11 @@ fn hostile(bench: &Bench<'_>) -> Result<()> {
     let done = seen.matches(&whole).count();
     ensure!(done == 1 + ROUNDS, "done {done} times: {seen}");
     let ended = seen.matches("mini: the personality ended").count();
-    ensure!(ended == ROUNDS, "ended {ended} times: {seen}");
+    ensure!(
+        ended == ROUNDS,
+        "ended {ended} times: {seen} {}",
+        answer.stderr
+    );
     for name in ["other", "rv6", "console", "init"] {
         expect_no_restart(&seen, name)?;
     }
@@ -197,8 +205,8 @@ fn hostile(bench: &Bench<'_>) -> Result<()> {
     judge_memory(&seen)
 }
 
-/// What is in use after the last rounds is the same, to the page, and to the byte of the kernel's
-/// own objects, but for one [`STEP`].
+/// What is in use after the last rounds is the same, but for a [`SPARE`] image, and one [`STEP`] of
+/// the kernel's own objects.
 fn judge_memory(seen: &str) -> Result<()> {
     let told = seen
         .lines()
@@ -210,11 +218,11 @@ fn judge_memory(seen: &str) -> Result<()> {
         "{seen}"
     );
     let last = &told[WARM - 1..];
-    let same = last.iter().all(|it| it[0] == last[0][0]);
-    let steps = last.windows(2).filter(|pair| pair[0][1] != pair[1][1]);
-    let grown = last[last.len() - 1][1].wrapping_sub(last[0][1]);
-    let same = same && steps.count() <= 1 && grown <= STEP;
-    let near = last.iter().all(|it| it[2].abs_diff(last[0][2]) <= HEAPS);
-    ensure!(same && near, "pages, bytes and heaps after each: {told:?}");
+    let limits = [SPARE, STEP, HEAPS];
+    let is_near = |it: &Vec<u64>| (0..3).all(|n| it[n].abs_diff(last[0][n]) <= limits[n]);
+    ensure!(
+        last.iter().all(is_near),
+        "pages, bytes and heaps after each: {told:?}"
+    );
     Ok(())
 }
