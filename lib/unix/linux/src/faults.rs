@@ -29,10 +29,10 @@ impl Stuck {
     /// A thread could not execute what is at an address; whether it may try again once the page is
     /// touched.
     pub fn tries_again(&mut self, space: &impl Memory, at: u64) -> bool {
-        let was_there = space.peek(at, &mut [0]) == 1;
-        let before = if self.at == at { self.times } else { 0 };
+        // Most come once, and are not looked at.
+        let was_there = self.at == at && space.peek(at, &mut [0]) == 1;
+        self.times = if was_there { self.times + 1 } else { 0 };
         self.at = at;
-        self.times = if was_there { before + 1 } else { 0 };
         self.times < PATIENCE
     }
 }

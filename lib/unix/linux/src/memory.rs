@@ -17,6 +17,8 @@ pub const WRITE: u64 = 2;
 /// See [`READ`].
 pub const EXECUTE: u64 = 4;
 
+/// So many words are written without memory for them.
+const FEW: usize = 8;
 /// The longest text that is read, in bytes.
 const LONGEST: usize = 4096;
 /// The most words of a program's arguments and environment, each, and their bytes.
@@ -139,7 +141,15 @@ pub fn read_word(space: &impl Memory, at: u64) -> Result<u64, Error> {
 ///
 /// # Errors
 /// As [`read`].
+#[inline]
 pub fn write_words(space: &impl Memory, at: u64, words: &[u64]) -> Result<(), Error> {
+    let mut few = [[0; 8]; FEW];
+    if let Some(few) = few.get_mut(..words.len()) {
+        for (place, word) in few.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        return write(space, at, few.as_flattened());
+    }
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     write(space, at, &bytes)
 }
@@ -242,6 +252,13 @@ mod tests {
         assert_eq!(write_words(&space, AT + 3, &[1, u64::MAX, 7]), Ok(()));
         assert_eq!(read_words(&space, AT + 3), Ok([1, u64::MAX, 7]));
         assert_eq!(read_word(&space, AT + 11), Ok(u64::MAX));
+        for count in [0, FEW, FEW + 1] {
+            assert_eq!(write_words(&space, AT, &[9; FEW + 1][..count]), Ok(()));
+            assert_eq!(write_words(&space, AT, &[0]), Ok(()));
+            let found: [u64; FEW + 1] = read_words(&space, AT).expect("it is there");
+            let right = count.saturating_sub(1).min(FEW);
+            assert_eq!(found[1..1 + right], [9; FEW][..right]);
+        }
     }
 
     #[test]
