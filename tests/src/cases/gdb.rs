@@ -104,7 +104,7 @@ fn standstill(bench: &Bench<'_>) -> Result<()> {
         &stack(&text, " completions: blocked")?,
         &[
             "proxies::",
-            "virtio-blk 7: virtio_blk::completions at domains/drivers/virtio-blk/src/lib.rs:",
+            "virtio-blk 7: virtio_blk::start::{closure#0} at domains/drivers/virtio-blk/src/lib.rs:",
         ],
     )
 }
@@ -399,7 +399,7 @@ fn dump(bench: &Bench<'_>) -> Result<()> {
     ensure!(row.is_some(), "no ext2 with symbols in\n{text}");
     in_order(
         &stack(&text, " completions: blocked")?,
-        &["virtio-blk 7: virtio_blk::completions at domains/drivers/virtio-blk/src/lib.rs:"],
+        &["virtio-blk 7: virtio_blk::start::{closure#0} at domains/drivers/virtio-blk/src/lib.rs:"],
     )
 }
 

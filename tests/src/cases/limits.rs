@@ -94,8 +94,13 @@ fn expect_memory_back(text: &str) -> Result<()> {
         free.first().context("no line")?,
         free.last().context("no line")?,
     );
-    // The kernel's own tables have grown, and the personality's.
-    ensure!(first - last < 8192, "{} kB did not come back", first - last);
+    // The kernel's own tables have grown, and the personality's; and each domain that was busy has
+    // up to 252 KiB in its magazines. So much is 4 to 6 MB, and was 8.4 once.
+    ensure!(
+        first - last < 12_288,
+        "{} kB did not come back",
+        first - last
+    );
     Ok(())
 }
 
