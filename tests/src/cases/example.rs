@@ -4,11 +4,11 @@
 use std::fs;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use machine::qemu::{Ended, Event, Machine};
 use trefoil_gate::build;
 
-use super::guide::blocks;
+use super::guide::{read, shown};
 use super::{Case, case};
 use crate::bench::{Bench, LIMIT};
 
@@ -32,23 +32,11 @@ const PEEK: &str =
 const WILD: &str = "wild: ended by PageFault { address: 1230, write: true, execute: false }\n";
 const HALT: &str = "halt: ended by Exception { vector: d, error_code: 0 }\n";
 
-fn read(bench: &Bench<'_>, path: &str) -> Result<String> {
-    fs::read_to_string(bench.site.project.root.join(path)).context(path.to_string())
-}
-
 /// Every block that names a file is that file, and the kernel is among them.
 fn verbatim(bench: &Bench<'_>) -> Result<()> {
-    let text = read(bench, GUIDE)?;
-    let blocks = blocks(&text).into_iter();
-    let shown: Vec<_> = blocks
-        .filter_map(|(label, block)| Some((label.split_once(" file=")?.1, block)))
-        .collect();
-    for (path, block) in &shown {
-        let file = read(bench, path)?;
-        ensure!(*block == file, "{GUIDE} does not show {path} as it is");
-    }
+    let shown = shown(bench, GUIDE)?;
     for source in SOURCES {
-        let is_shown = shown.iter().any(|(path, _)| *path == source);
+        let is_shown = shown.iter().any(|path| path == source);
         ensure!(is_shown, "{GUIDE} does not show {source}");
     }
     Ok(())

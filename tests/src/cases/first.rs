@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use machine::qemu::Machine;
 use trefoil_gate::{build, setup};
 
-use super::guide::{blocks, manifest as changed_manifest};
+use super::guide::{blocks, manifest as changed_manifest, read, shown};
 use super::{Case, case};
 use crate::bench::{Answer, Bench};
 
@@ -28,26 +28,12 @@ const SOURCES: [&str; 3] = ["src/lib.rs", "src/program.rs", "src/calls.rs"];
 const MOST_LINES: usize = 330;
 const RUN: &str = "/boot/testing/run-linux";
 
-fn read(bench: &Bench<'_>, path: &str) -> Result<String> {
-    fs::read_to_string(bench.site.project.root.join(path)).context(path.to_string())
-}
-
 /// Every block that names a file is that file, and all of the example is among them.
 fn verbatim(bench: &Bench<'_>) -> Result<()> {
-    let text = read(bench, GUIDE)?;
-    let blocks = blocks(&text).into_iter();
-    let shown: Vec<_> = blocks
-        .filter_map(|(label, block)| Some((label.split_once(" file=")?.1, block)))
-        .collect();
-    for (path, block) in &shown {
-        ensure!(
-            *block == read(bench, path)?,
-            "{GUIDE} does not show {path} as it is"
-        );
-    }
+    let shown = shown(bench, GUIDE)?;
     for source in SOURCES.iter().chain(&["Cargo.toml", "first.idl"]) {
         let path = format!("{FOLDER}{source}");
-        let is_shown = shown.iter().any(|(shown, _)| *shown == path);
+        let is_shown = shown.contains(&path);
         ensure!(is_shown, "{GUIDE} does not show {path}");
     }
     Ok(())

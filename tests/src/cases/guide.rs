@@ -30,23 +30,27 @@ pub(super) fn blocks(text: &str) -> Vec<(&str, String)> {
     found
 }
 
-fn guide(bench: &Bench<'_>) -> Result<String> {
-    fs::read_to_string(bench.site.project.root.join(GUIDE)).context(GUIDE)
+/// A file of the sources.
+pub(super) fn read(bench: &Bench<'_>, path: &str) -> Result<String> {
+    fs::read_to_string(bench.site.project.root.join(path)).context(path.to_string())
 }
 
-/// Every block that names a file is that file.
-fn verbatim(bench: &Bench<'_>) -> Result<()> {
-    let text = guide(bench)?;
-    let mut compared = 0;
+/// Fails unless every block of a guide that names a file is that file; their names.
+pub(super) fn shown(bench: &Bench<'_>, guide: &str) -> Result<Vec<String>> {
+    let text = read(bench, guide)?;
+    let mut names = Vec::new();
     for (label, block) in blocks(&text) {
-        let Some((_, path)) = label.split_once(" file=") else {
-            continue;
-        };
-        let file =
-            fs::read_to_string(bench.site.project.root.join(path)).context(path.to_string())?;
-        ensure!(block == file, "{GUIDE} does not show {path} as it is");
-        compared += 1;
+        if let Some((_, path)) = label.split_once(" file=") {
+            let file = read(bench, path)?;
+            ensure!(block == file, "{guide} does not show {path} as it is");
+            names.push(path.to_string());
+        }
     }
+    Ok(names)
+}
+
+fn verbatim(bench: &Bench<'_>) -> Result<()> {
+    let compared = shown(bench, GUIDE)?.len();
     ensure!(compared == 7, "{compared} files are shown, not 7");
     Ok(())
 }
@@ -108,7 +112,7 @@ pub(super) fn manifest(bench: &Bench<'_>, text: &str) -> Result<String> {
 
 /// Changes the default manifest as the guide says, and runs what it runs.
 fn runs(bench: &Bench<'_>) -> Result<()> {
-    let text = guide(bench)?;
+    let text = read(bench, GUIDE)?;
     let manifest = manifest(bench, &text)?;
     let file = bench.folder.join("tally.toml");
     fs::write(&file, &manifest)?;
@@ -144,7 +148,7 @@ fn runs(bench: &Bench<'_>) -> Result<()> {
 /// The program gets the service from the instance that serves, also from the next one; where the
 /// manifest does not give it, it gets nothing.
 fn program(bench: &Bench<'_>) -> Result<()> {
-    let text = guide(bench)?;
+    let text = read(bench, GUIDE)?;
     let line = *shell_lines(&text).last().context("no line is run")?;
     let disk = bench.disk()?;
     let mut machine = bench.machine_by(&manifest(bench, &text)?)?;
