@@ -126,7 +126,7 @@ fuzz_target!(|data: &[u8]| {
         let Ok(mut fs) = FileSystem::mount(&disk, options(read_only)) else {
             continue;
         };
-        run(&mut fs, &mut bytes);
+        run(&mut fs, &disk, &mut bytes);
         let _ = fs.unmount();
     }
 });

@@ -1,7 +1,7 @@
 //! What is done with a file system that was mounted: everything is listed and read, up to a budget,
 //! and then the rest of the input says what is changed.
 
-use ext2::{FileKind, FileSystem};
+use ext2::{BlockDevice, Commit, FileKind, FileSystem, SECTOR_SIZE};
 
 use crate::disk::Disk;
 
@@ -44,16 +44,21 @@ const MOST_OPERATIONS: u32 = 24;
 /// Entries that are looked at in one mount.
 const MOST_ENTRIES: usize = 300;
 
-pub fn run(fs: &mut Fs<'_>, bytes: &mut Bytes<'_>) {
+pub fn run(fs: &mut Fs<'_>, disk: &Disk<'_>, bytes: &mut Bytes<'_>) {
     let mut found = Found::default();
     explore(fs, fs.root(), 0, &mut found);
     let _ = fs.statfs();
+    let mut under_way = None;
     for _ in 0..MOST_OPERATIONS {
         if bytes.is_empty() {
             break;
         }
-        change(fs, &mut found, bytes);
+        match bytes.byte() % 4 {
+            0 => others(fs, disk, &mut found, &mut under_way, bytes),
+            _ => change(fs, &mut found, bytes),
+        }
     }
+    end_commit(fs, &mut under_way);
 }
 
 fn explore(fs: &mut Fs<'_>, dir: u32, depth: u32, found: &mut Found) {
@@ -129,4 +134,79 @@ fn change(fs: &mut Fs<'_>, found: &mut Found, bytes: &mut Bytes<'_>) {
         14 => drop(fs.sync()),
         _ => drop(fs.readdir(ino, offset, 50)),
     }
+}
+
+/// Does what the file system's domain does beside operations on files: content that goes to its
+/// place without the file system, and commits during which it goes on.
+fn others(
+    fs: &mut Fs<'_>,
+    disk: &Disk<'_>,
+    found: &mut Found,
+    under_way: &mut Option<Commit>,
+    bytes: &mut Bytes<'_>,
+) {
+    let kind = bytes.byte();
+    let dir = found.dirs[bytes.byte() as usize % found.dirs.len()];
+    let named =
+        (!found.names.is_empty()).then(|| found.names[bytes.byte() as usize % found.names.len()].2);
+    let ino = named.unwrap_or(dir);
+    match kind % 6 {
+        0 | 1 => store(fs, disk, ino, bytes),
+        2 => drop(fs.locate(ino, u64::from(bytes.byte()) << 12, 1 << 16)),
+        3 => {
+            end_commit(fs, under_way);
+            if let Ok(Some(commit)) = fs.begin_commit(|| Ok(())) {
+                commit
+                    .write(disk)
+                    .expect("what is written lies inside of the image");
+                *under_way = Some(commit);
+            }
+        }
+        4 => end_commit(fs, under_way),
+        _ => {
+            let name = [b'p', bytes.byte()];
+            if let Ok(ino) = fs.mknod(dir, &name, FileKind::Pipe, 0o600, 0) {
+                found.names.push((dir, name.to_vec(), ino));
+            }
+        }
+    }
+}
+
+/// A commit that was written is over.
+fn end_commit(fs: &mut Fs<'_>, under_way: &mut Option<Commit>) {
+    if let Some(commit) = under_way.take() {
+        fs.finish_commit(&commit, Ok(()));
+    }
+}
+
+/// Gives content places, and has it arrive there, or not. It never goes over the superblock or
+/// further than the device.
+fn store(fs: &mut Fs<'_>, disk: &Disk<'_>, ino: u32, bytes: &mut Bytes<'_>) {
+    let start = u64::from(bytes.byte()) << 12;
+    let end = start + 1 + u64::from(bytes.word() % 70_000);
+    let behind = end.next_multiple_of(4096) + (u64::from(bytes.byte()) << 12);
+    let ranges = [start..end, behind..behind + 4096];
+    let ranges = &ranges[..1 + usize::from(bytes.byte() & 1)];
+    let Ok(mapped) = fs.map_content(ino, ranges, 1_700_000_001) else {
+        return;
+    };
+    let asked: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    assert!(mapped.bytes <= asked, "more than was asked for");
+    for extent in &mapped.extents {
+        let end = extent.sector + (extent.bytes / SECTOR_SIZE) as u64;
+        assert!(
+            extent.sector * SECTOR_SIZE as u64 >= 2048 && end <= disk.sectors(),
+            "content goes to {extent:?}"
+        );
+    }
+    if bytes.byte() & 3 == 0 {
+        let _ = fs.clear_content(&mapped);
+        return;
+    }
+    for extent in &mapped.extents {
+        let content = vec![bytes.byte(); extent.bytes];
+        disk.write(extent.sector, &content)
+            .expect("inside of the image");
+    }
+    fs.forget_content(&mapped);
 }

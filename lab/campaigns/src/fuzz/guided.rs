@@ -142,10 +142,11 @@ fn make_seeds(folder: &Path) -> Result<()> {
         &["-r".into(), "0".into()],
         500,
     )?;
-    // Gives the large directory its index.
-    let indexed = making.join("ext2-1024.img");
-    let mut check = Command::new(tool::need("e2fsck", "e2fsprogs")?);
-    tool::captured(check.arg("-fyD").arg(indexed))?;
+    // Gives the large directory its index, which is only read where there is no journal.
+    for name in ["ext2-1024.img", "ext3-1024.img"] {
+        let mut check = Command::new(tool::need("e2fsck", "e2fsprogs")?);
+        tool::captured(check.arg("-fyD").arg(making.join(name)))?;
+    }
     std::fs::remove_dir_all(&tree)?;
     std::fs::rename(making, folder).context("the folder of seeds")
 }

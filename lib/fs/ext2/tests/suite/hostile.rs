@@ -1,6 +1,8 @@
 //! Images that lie. Nothing here may panic, hang, or use memory without bound; what the operations
 //! answer does not matter.
 
+use std::slice::from_ref;
+
 use ext2::{Error, FileKind, FileSystem};
 
 use crate::host::*;
@@ -210,6 +212,27 @@ fn pointers_into_the_tables_are_never_written_through() {
         assert_eq!(fs.unlink(dir, b"big"), Err(Error::ReadOnly));
         assert!(fs.lookup(dir, b"big").is_ok());
         fs.unmount().unwrap();
+    }
+}
+
+#[test]
+fn content_is_never_to_go_into_the_tables() {
+    let image = victim(1024);
+    let ino = walk(&mut mount(&Disk::new(image.clone())), "dir/big").unwrap();
+    let table = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
+    for block in [1, 2, table(2048), table(2052), table(2056), table(2056) + 1] {
+        for (pointer, first) in [(0, 0), (12, 12 << 10)] {
+            let mut copy = image.clone();
+            let at = inode_offset(&image, ino) + 40 + 4 * pointer;
+            copy[at..at + 4].copy_from_slice(&block.to_le_bytes());
+            let disk = Disk::new(copy);
+            let mut fs = mount(&disk);
+            let mapped = fs.map_content(ino, from_ref(&(first..first + 4096)), 1);
+            assert!(
+                matches!(mapped, Err(Error::Corrupt(_))),
+                "{pointer} to {block}: {mapped:?}"
+            );
+        }
     }
 }
 
