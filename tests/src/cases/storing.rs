@@ -93,10 +93,14 @@ fn refused(bench: &Bench<'_>) -> Result<()> {
     let mut machine = machine(bench, &bench.disk()?)?;
     (machine.more_disks, machine.disk_faults) = (vec![disk.clone()], Some(rules));
     let line = "mkdir /m && mount vdb /m && tr a-z A-Z < /m/big | dd of=/m/big conv=notrunc bs=4k status=none; \
-                sleep 3; sync && echo silent; sync && echo once";
+                seq 9000 > /m/other; sleep 3; sync /m/other && echo other; \
+                sync /m/big && echo silent; sync /m/big && echo once; sync && echo silent; sync && echo all";
     let answer = bench.exec_on(machine, line)?.status(0)?;
-    let answer = answer.prints("once\n")?.logs("content is lost")?;
-    drop(answer.complains("Input/output error")?);
+    let answer = answer
+        .prints("other\nonce\nall\n")?
+        .logs("content is lost")?;
+    let told = answer.stderr.matches("Input/output error").count();
+    ensure!(told == 2, "{told} errors: {}", answer.stderr);
     let upper: Vec<u8> = content.iter().map(u8::to_ascii_uppercase).collect();
     let left = bench.host_read(&disk, "/big")?;
     // The page with the sector: what was there before, or the new one around it.

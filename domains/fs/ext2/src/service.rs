@@ -229,6 +229,11 @@ impl FileSystem for Service {
         self.volume.commit().map_err(fs_error)
     }
 
+    /// A commit is one of everything, which callers share.
+    fn commit_inode(&self, _inode: u64) -> Result<(), FsError> {
+        self.commit()
+    }
+
     fn sync(&self) -> Result<(), FsError> {
         self.volume.sync().map_err(fs_error)
     }

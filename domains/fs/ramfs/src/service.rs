@@ -188,6 +188,10 @@ impl FileSystemBase for Service {
         Ok(())
     }
 
+    fn commit_inode(&self, _inode: u64) -> Result<(), FsError> {
+        Ok(())
+    }
+
     fn sync(&self) -> Result<(), FsError> {
         Ok(())
     }

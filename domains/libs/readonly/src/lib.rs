@@ -136,6 +136,10 @@ impl<T: Tree> FileSystemBase for ReadOnly<T> {
         Ok(())
     }
 
+    fn commit_inode(&self, _inode: u64) -> Result<(), FsError> {
+        Ok(())
+    }
+
     fn sync(&self) -> Result<(), FsError> {
         Ok(())
     }

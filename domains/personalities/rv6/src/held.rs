@@ -102,7 +102,7 @@ impl Held {
     /// # Errors
     /// The file system's.
     pub fn flush(&self, volumes: &Volumes) -> Result<(), FsError> {
-        self.call(volumes, |live| live.fs.commit())?;
+        self.call(volumes, |live| live.fs.commit_inode(self.node.inode))?;
         self.state.lock().written = false;
         Ok(())
     }

@@ -81,7 +81,7 @@ pub struct Pages {
     credit: AtomicI64,
     /// Stores that have ended.
     stores: AtomicU64,
-    /// Content is lost, and nobody was told yet.
+    /// Content is lost, and who asked for everything was not told yet.
     is_lost: AtomicBool,
     keeper: Mutex<living::Keeper>,
     /// There is something for the keeper.

@@ -421,6 +421,11 @@ impl FileSystem for Service {
         self.pages.commit(&self.shadow)
     }
 
+    fn commit_inode(&self, inode: u64) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
+        self.pages.commit_inode(&self.shadow, inode)
+    }
+
     fn sync(&self) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         if self.pages.is_used() {

@@ -1,7 +1,7 @@
 //! The pages of one file: its memory object, and what is known of it.
 
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
@@ -10,6 +10,7 @@ use interfaces::{
     VmoView,
 };
 
+use super::storing::Who;
 use super::{CUT, PAGE};
 use crate::shadow::Shadow;
 
@@ -40,6 +41,8 @@ pub struct File {
     pub record: Mutex<Record>,
     /// When it was used last.
     pub used: AtomicU64,
+    /// Content is lost, and who asked for this file was not told yet.
+    pub is_lost: AtomicBool,
 }
 
 /// What the file is, where the file system does not know yet.
@@ -73,8 +76,17 @@ pub struct State {
     pub stored: Vec<Stored>,
     /// Pages that are dirty, and not counted among those.
     pub dirty: u64,
-    /// Somebody was told that it could not be stored.
+    /// Who asked for this file was told that it could not be stored, and who asked for everything.
     pub told: bool,
+    pub told_all: bool,
+}
+
+impl State {
+    /// Somebody is told that it could not be stored, who may be one of those whose business it is.
+    pub fn note_told(&mut self, who: Who) {
+        self.told |= matches!(who, Who::Inode(_));
+        self.told_all |= who == Who::Everything;
+    }
 }
 
 /// What stands in an error of a memory object.
@@ -135,6 +147,7 @@ impl File {
             state: Mutex::default(),
             record: Mutex::default(),
             used: AtomicU64::new(0),
+            is_lost: AtomicBool::new(false),
         })
     }
 

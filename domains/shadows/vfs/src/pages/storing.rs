@@ -1,7 +1,9 @@
 //! Storing: dirty pages go to the file system, and are clean when it has committed them.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
+use core::mem::take;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use domain_rt::log;
 use domain_rt::sync::MutexGuard;
@@ -17,11 +19,15 @@ const MOST: u64 = 256;
 /// How often everything is stored until nothing is left that was there at the beginning.
 const ROUNDS: u32 = 4;
 
-/// Who wants it stored.
+/// Who wants it stored. All but the keeper are told if it fails, and may be ended meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Who {
-    /// A caller, who is told if it fails; it may be him who is ended.
-    Caller,
+    /// Who wants everything on the disk.
+    Everything,
+    /// Who wants this inode there.
+    Inode(u64),
+    /// Who needs the memory.
+    Writer,
     /// The thread that stores what nobody asks for. What it cannot store is lost.
     Keeper,
 }
@@ -35,13 +41,19 @@ impl Pages {
     /// Returns when everything that was written is on the disk.
     ///
     /// # Errors
-    /// The file system's; content was lost since somebody was told last.
+    /// The file system's; content was lost since somebody was told here last.
     pub fn commit(&self, shadow: &Shadow) -> Result<(), FsError> {
-        self.bring_to_disk(shadow, Who::Caller)?;
-        match self.is_lost.swap(false, Ordering::Relaxed) {
-            true => Err(FsError::Device),
-            false => Ok(()),
-        }
+        self.bring_to_disk(shadow, Who::Everything)?;
+        tell(&self.is_lost)
+    }
+
+    /// Returns when what was written to a file is on the disk.
+    ///
+    /// # Errors
+    /// The file system's; content of it was lost since somebody was told here last.
+    pub fn commit_inode(&self, shadow: &Shadow, inode: u64) -> Result<(), FsError> {
+        self.bring_to_disk(shadow, Who::Inode(inode))?;
+        self.known(inode).map_or(Ok(()), |file| tell(&file.is_lost))
     }
 
     pub(super) fn bring_to_disk(&self, shadow: &Shadow, who: Who) -> Result<(), FsError> {
@@ -52,7 +64,7 @@ impl Pages {
             let upto = self.stores.load(Ordering::Acquire);
             let by = shadow.commit()?;
             let is_behind = match by {
-                Some(by) => self.note_commit(shadow, upto, by)?,
+                Some(by) => self.note_commit(shadow, who, upto, by)?,
                 None => true,
             };
             match stored {
@@ -67,13 +79,26 @@ impl Pages {
         result
     }
 
+    /// The files that somebody wants stored.
+    fn concerned(&self, who: Who) -> Result<Vec<Arc<File>>, FsError> {
+        match who {
+            Who::Inode(inode) => {
+                let mut one = Vec::new();
+                one.try_reserve_exact(1).map_err(|_| RpcError::NoMemory)?;
+                one.extend(self.known(inode));
+                Ok(one)
+            }
+            _ => self.all(),
+        }
+    }
+
     /// Stores what is dirty; whether something is left that waits for a commit.
     fn store_all(&self, shadow: &Shadow, who: Who) -> Result<bool, FsError> {
         if self.is_at_rest() {
             return Ok(false);
         }
         let (mut has_more, mut result) = (false, Ok(()));
-        for file in self.all()? {
+        for file in self.concerned(who)? {
             if !file.record.lock().is_live {
                 continue;
             }
@@ -171,8 +196,10 @@ impl Pages {
         while done < total {
             match self.store_some(shadow, file, state, part(runs, done, most)?) {
                 Ok(stored) => done += stored,
-                Err(error) if !is_final(&error) || who == Who::Caller => {
-                    state.told |= is_final(&error);
+                Err(error) if !is_final(&error) || who != Who::Keeper => {
+                    if is_final(&error) {
+                        state.note_told(who);
+                    }
                     for run in part(runs, done, u64::MAX)? {
                         // Not counted as stored, so still counted as dirty.
                         file.owner
@@ -191,7 +218,7 @@ impl Pages {
             }
         }
         if result.is_ok() {
-            state.told = false;
+            (state.told, state.told_all) = (false, false);
         }
         match result {
             Err(error) => {
@@ -251,21 +278,20 @@ impl Pages {
             let count = file.owner.commit(run.first, run.count);
             self.count_stored(state, count.map_err(memory_error)?);
         }
-        match state.told {
-            true => state.told = false,
-            false => self.is_lost.store(true, Ordering::Relaxed),
-        }
+        let (told, told_all) = (take(&mut state.told), take(&mut state.told_all));
+        file.is_lost.fetch_or(!told, Ordering::Relaxed);
+        self.is_lost.fetch_or(!told_all, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The first `upto` stores are committed by the instance `by`; whether something has to be
-    /// stored again, or waits for another commit.
-    fn note_commit(&self, shadow: &Shadow, upto: u64, by: u32) -> Result<bool, FsError> {
+    /// The first `upto` stores are committed by the instance `by`; whether something that concerns
+    /// who asked has to be stored again, or waits for another commit.
+    fn note_commit(&self, shadow: &Shadow, who: Who, upto: u64, by: u32) -> Result<bool, FsError> {
         if self.is_at_rest() {
             return Ok(false);
         }
         let mut is_behind = false;
-        for file in self.all()? {
+        for file in self.concerned(who)? {
             if !file.record.lock().is_live {
                 continue;
             }
@@ -279,6 +305,14 @@ impl Pages {
             self.end_life(shadow, &file, &mut state)?;
         }
         Ok(is_behind)
+    }
+}
+
+/// Fails, once, if content is lost.
+fn tell(is_lost: &AtomicBool) -> Result<(), FsError> {
+    match is_lost.swap(false, Ordering::Relaxed) {
+        true => Err(FsError::Device),
+        false => Ok(()),
     }
 }
 

@@ -78,7 +78,7 @@ impl Pages {
     fn make_way(&self, shadow: &Shadow, pages: u64) -> Result<(), FsError> {
         let dirty = self.dirty.load(Ordering::Relaxed) + pages;
         if dirty > self.most / 2 {
-            self.bring_to_disk(shadow, Who::Caller)?;
+            self.bring_to_disk(shadow, Who::Writer)?;
         } else if dirty > self.most / 4 {
             self.call_keeper();
         }
