@@ -103,6 +103,11 @@ fn of_package(project: &Project, package: &Package) -> Result<Vec<Breach>> {
             found.extend(arch::breaches(file, in_framework, &text));
         }
         found.extend(subjects::breaches(project.relative(file), &text));
+        found.extend(sources::exclusive_heads(
+            file,
+            project.relative(file),
+            &text,
+        ));
         if may_be_unsafe || is_launcher {
             found.extend(sources::safety_comments(file, &text));
         }

@@ -115,6 +115,38 @@ fn is_explained(before: &[Token<'_>], line: usize) -> bool {
     false
 }
 
+/// Files that know the head of a chunk of the shared heap.
+const OF_THE_HEAP: [&str; 3] = [
+    "abi/base/src/shared.rs",
+    "kernel/isolation/src/memory/heap.rs",
+    "kernel/isolation/src/memory/heap",
+];
+
+/// Borrows for writing through a pointer, where a pointer may lead to the head of a chunk: domains
+/// read it at any time. No run shows such a borrow, as what it writes is atomic or not read.
+pub fn exclusive_heads(file: &Path, relative: &Path, text: &str) -> Vec<Breach> {
+    if !OF_THE_HEAP.iter().any(|known| relative.starts_with(known)) {
+        return Vec::new();
+    }
+    let code = lexer::tokens(text);
+    let code: Vec<_> = code.iter().filter(|it| it.kind != Kind::Comment).collect();
+    let is_exclusive = |at: &usize| {
+        let word = |steps: usize| code.get(at + steps).map_or("", |it| it.text);
+        match word(0) {
+            "&" => word(1) == "mut" && matches!(word(2), "*" | "(" | "ChunkHead"),
+            "*" => word(1) == "mut" && word(2) == "ChunkHead",
+            word => matches!(word, "as_mut" | "as_uninit_mut" | "as_mut_unchecked"),
+        }
+    };
+    let found = (0..code.len()).filter(is_exclusive);
+    let breach = |at: usize| Breach {
+        file: file.to_path_buf(),
+        line: code[at].line,
+        text: "a borrow for writing through a pointer, which may lead to a chunk's head".into(),
+    };
+    found.map(breach).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +180,29 @@ mod tests {
             )),
             [22]
         );
+    }
+
+    #[test]
+    fn heads_of_chunks_are_only_shared() {
+        let lines = |file: &str, text: &str| {
+            let found = exclusive_heads(Path::new(file), Path::new(file), text);
+            found.iter().map(|breach| breach.line).collect::<Vec<_>>()
+        };
+        let heap = "kernel/isolation/src/memory/heap/chunk.rs";
+        for bad in [
+            "let head = &mut *self.0.as_ptr();",
+            "let head = &mut (*self.0.as_ptr()).used;",
+            "let head = self.0.as_mut();",
+            "fn head(&self) -> &mut ChunkHead {",
+            "let head: *mut ChunkHead = self.0.as_ptr();",
+        ] {
+            let text = format!("// first\n{bad}\n");
+            assert_eq!(lines(heap, &text), [2], "{bad}");
+            assert_eq!(lines("abi/base/src/shared.rs", &text), [2], "{bad}");
+            assert!(lines("kernel/isolation/src/domain/mod.rs", &text).is_empty());
+        }
+        let good = "let head = self.0.as_ref(); // not &mut *self.0\nfn a(&mut self) {}";
+        assert!(lines(heap, good).is_empty());
     }
 
     #[test]
