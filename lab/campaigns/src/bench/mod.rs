@@ -80,6 +80,9 @@ pub struct Options {
     /// The processor that native benchmarks are bound to; the last one if none is named
     #[arg(long, value_name = "N")]
     pub cpu: Option<usize>,
+    /// What `schedule` measures.
+    #[command(flatten)]
+    pub schedule: schedule::Options,
 }
 
 const NATIVE: [&str; 7] = [
@@ -185,7 +188,7 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
             "queue" => queue::queue(project)?,
             "ring3" => ring3::ring3(project, rounds)?,
             "threads" => threads::threads(project)?,
-            "schedule" => schedule::schedule(project, rounds)?,
+            "schedule" => schedule::schedule(project, rounds, &options.schedule)?,
             _ => files::files(project, rounds)?,
         });
     }

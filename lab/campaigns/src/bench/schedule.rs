@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use serde_json::json;
-use threadwork::{LINES_ALONE, parse_line};
+use threadwork::{Part, parse_line};
 
 use super::figure::{Figure, min_and_median};
 use crate::peer::Peer;
@@ -38,6 +38,12 @@ const PAIRS: [(u32, u32); 3] = [(1, 1), (1, 10), (10, 1000)];
 /// Unfairness of so many per cent is as good as none.
 const FAIR: f64 = 1.0;
 
+/// What can be measured without the rest: the parts of what a program does alone, waking beside
+/// threads that spin, and what two programs get side by side.
+const ROWS: [&str; 6] = [
+    "waking", "messages", "yields", "fairness", "beside", "pairs",
+];
+
 /// What is known of a name.
 #[derive(Default)]
 struct Both {
@@ -46,11 +52,25 @@ struct Both {
     other: Vec<f64>,
 }
 
-/// Measures, and writes a plot and a list of the rows.
+/// What is measured, and how.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
+pub struct Options {
+    /// `schedule`: these rows alone
+    #[arg(long, value_name = "ROWS", value_parser = ROWS)]
+    only: Option<String>,
+    /// `schedule`: on one processor whose clock counts instructions, so that other work of the host
+    /// changes nothing
+    #[arg(long)]
+    icount: bool,
+}
+
+/// Measures all of [`ROWS`] or one of them, and writes a plot and a list of the rows.
 ///
 /// # Errors
 /// If one of the systems does not do the work.
-pub fn schedule(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
+pub fn schedule(project: &Project, rounds: usize, options: &Options) -> Result<Vec<Figure>> {
+    let only = options.only.as_deref();
     let folder = project.out.join("bench-schedule");
     fs::create_dir_all(&folder)?;
     let manifest = folder.join("manifest.toml");
@@ -59,15 +79,18 @@ pub fn schedule(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
     let built = build::build(project, Some(&manifest))?;
     let mut ours = Machine::new(&built.kernel, &folder);
     ours.archive = Some(built.archive);
-    let line = script("T=/boot/testing/threadbench", "; ");
+    let line = script("T=/boot/testing/threadbench", "; ", only);
     ours.words.extend([exec_word(&line), "panic=off".into()]);
     let debian = peer::debian(project)?;
     let mut theirs = Machine::new(&debian.kernel, &folder);
-    theirs.archive = Some(peer_archive(project, &debian, &folder)?);
+    theirs.archive = Some(peer_archive(project, &debian, &folder, only)?);
     let words = ["console=ttyS0", "quiet", "panic=-1", "tsc=reliable"];
     theirs.words = words.map(String::from).to_vec();
+    (ours.count_instructions, theirs.count_instructions) = (options.icount, options.icount);
     let mut figures = Vec::new();
-    for processors in PROCESSORS {
+    // With several processors the counted time is that of all together, in turns.
+    let numbers = PROCESSORS.iter().filter(|it| !options.icount || **it == 1);
+    for &processors in numbers {
         let mut all = BTreeMap::new();
         for round in 1..=rounds {
             tool::step(format_args!(
@@ -75,7 +98,7 @@ pub fn schedule(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
             ));
             for (machine, is_own) in [(&mut ours, true), (&mut theirs, false)] {
                 (machine.processors, machine.memory) = (processors, MEMORY.into());
-                add(&mut all, measure(machine)?, is_own);
+                add(&mut all, measure(machine, only)?, is_own);
             }
         }
         for (name, mut both) in all {
@@ -103,25 +126,63 @@ $bb cat >/grouped <<'end'
 end
 $bb chmod 755 /grouped";
 
+/// Whether rows are to be measured.
+fn is_wanted(rows: &str, only: Option<&str>) -> bool {
+    only.is_none_or(|only| only == rows)
+}
+
 /// The lines for either shell, with `between` in between. `$T` is the program, `$S` starts one in a
 /// group.
-fn script(settings: &str, between: &str) -> String {
-    let mut lines = vec![settings.to_string(), "$T alone".into()];
-    let counts = BESIDE.map(|count| count.to_string()).join(" ");
-    lines.push(format!(
-        "for n in {counts}; do A=$($T soon 4); $S $T spin hog $n $A 90000 & $S $T beside $n $A; kill $!; wait; done"
-    ));
-    for (left, right) in PAIRS {
-        lines.push(format!(
-            "A=$($T soon 4); $S $T spin {left}:{right}a {left} $A 2000 & \
-             $S $T spin {left}:{right}b {right} $A 2000 & wait"
-        ));
+fn script(settings: &str, between: &str, only: Option<&str>) -> String {
+    let mut lines = vec![settings.to_string()];
+    match only {
+        None => lines.push("$T alone".into()),
+        Some(part) if Part::named(part).is_some() => lines.push(format!("$T alone {part}")),
+        Some(_) => {}
+    }
+    if is_wanted("beside", only) {
+        lines.push(beside());
+    }
+    if is_wanted("pairs", only) {
+        lines.extend(PAIRS.map(pair));
     }
     lines.join(between)
 }
 
+/// The line that wakes threads beside others that spin.
+fn beside() -> String {
+    let counts = BESIDE.map(|count| count.to_string()).join(" ");
+    format!(
+        "for n in {counts}; do A=$($T soon 4); $S $T spin hog $n $A 90000 & $S $T beside $n $A; kill $!; wait; done"
+    )
+}
+
+/// The line in which two programs spin side by side.
+fn pair((left, right): (u32, u32)) -> String {
+    format!(
+        "A=$($T soon 4); $S $T spin {left}:{right}a {left} $A 2000 & \
+         $S $T spin {left}:{right}b {right} $A 2000 & wait"
+    )
+}
+
+/// How many figures there are.
+fn expected(only: Option<&str>) -> usize {
+    let parts = Part::ALL
+        .into_iter()
+        .filter(|it| is_wanted(it.name(), only));
+    let count = |rows, count| if is_wanted(rows, only) { count } else { 0 };
+    parts.map(Part::lines).sum::<usize>()
+        + count("beside", 2 * BESIDE.len())
+        + count("pairs", PAIRS.len())
+}
+
 /// The peer's initial disk with the program that does the work.
-fn peer_archive(project: &Project, peer: &Peer, folder: &Path) -> Result<PathBuf> {
+fn peer_archive(
+    project: &Project,
+    peer: &Peer,
+    folder: &Path,
+    only: Option<&str>,
+) -> Result<PathBuf> {
     let target = project.out.join("cargo-peer");
     let mut command = setup::toolchain()?.cargo(project);
     command.args(["build", "--quiet", "--release", "--package"]);
@@ -131,17 +192,17 @@ fn peer_archive(project: &Project, peer: &Peer, folder: &Path) -> Result<PathBuf
     tool::run(&mut command)?;
     let program = fs::read(target.join(TARGET).join("release/linux-threads"))?;
     let archive = folder.join("peer.cpio");
-    let script = script(GROUPS, "\n");
+    let script = script(GROUPS, "\n", only);
     fs::write(&archive, peer.script_with(&program, &script, END)?)?;
     Ok(archive)
 }
 
 /// Has `machine` do the work: unit, name, value.
-fn measure(machine: &Machine) -> Result<Vec<(String, String, f64)>> {
+fn measure(machine: &Machine, only: Option<&str>) -> Result<Vec<(String, String, f64)>> {
     let mut session = Session::start(machine, false)?;
     session.end(LIMIT)?;
     let values = parse(&session.screen())?;
-    let expected = LINES_ALONE + 2 * BESIDE.len() + PAIRS.len();
+    let expected = expected(only);
     ensure!(
         values.len() == expected,
         "{} figures in place of {expected}\n{}",
@@ -261,11 +322,22 @@ mod tests {
 
     #[test]
     fn both_shells_get_the_same_lines() {
-        let ours = script("T=/boot/testing/threadbench", "; ");
+        let ours = script("T=/boot/testing/threadbench", "; ", None);
         assert!(ours.contains("for n in 1 10 1000; do"), "{ours}");
         assert!(ours.contains("spin 1:10b 10 $A 2000 & wait"), "{ours}");
         assert!(exec_word(&ours).len() < 1900, "{}", ours.len());
         assert_eq!(ours.matches("$S $T").count(), 2 + 2 * PAIRS.len());
+    }
+
+    #[test]
+    fn one_kind_of_rows_can_be_had_alone() {
+        let of = |only| script("T=x", "; ", Some(only));
+        assert_eq!(of("fairness"), "T=x; $T alone fairness");
+        assert!(of("beside").starts_with("T=x; for n in 1 10 1000; do"));
+        assert_eq!(of("pairs").matches("spin").count(), 2 * PAIRS.len());
+        assert_eq!(expected(Some("fairness")), 2);
+        let each: usize = ROWS.iter().map(|rows| expected(Some(rows))).sum();
+        assert_eq!(each, expected(None));
     }
 
     #[test]

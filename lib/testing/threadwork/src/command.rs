@@ -9,7 +9,8 @@ use crate::{System, work};
 
 /// What is said to somebody who asks for something else.
 pub const USAGE: &str = "
-usage: threadbench alone                  times threads that have the machine to themselves
+usage: threadbench alone [PART]           times threads that have the machine to themselves: all, or
+                                          one of waking, messages, yields, fairness
        threadbench soon SECONDS           prints what the clock shows in so many seconds
        threadbench spin NAME N AT MS      N threads spin from AT on for so many milliseconds
        threadbench beside N AT            times waking from AT on, beside N threads that spin";
@@ -32,11 +33,54 @@ const WINDOWS: [u64; 3] = [SECOND / 2, 2 * SECOND, 5 * SECOND];
 /// processor away for a while, that counts against whoever was on it.
 const TIMES: [usize; 3] = [1, 7, 1];
 
+/// A part of what needs no second program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Threads that one wakes.
+    Waking,
+    /// Messages among threads.
+    Messages,
+    /// Threads that give way.
+    Yields,
+    /// What each of threads that spin gets.
+    Fairness,
+}
+
+impl Part {
+    /// All of them, in their order.
+    pub const ALL: [Part; 4] = [Part::Waking, Part::Messages, Part::Yields, Part::Fairness];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Waking => "waking",
+            Part::Messages => "messages",
+            Part::Yields => "yields",
+            Part::Fairness => "fairness",
+        }
+    }
+
+    /// The part with that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Part::ALL.into_iter().find(|part| part.name() == name)
+    }
+
+    /// How many lines with figures it tells.
+    pub fn lines(self) -> usize {
+        match self {
+            Part::Waking => 2 * THREADS.len(),
+            Part::Messages => GROUPS.len(),
+            Part::Yields => THREADS.len(),
+            Part::Fairness => THREADS.len() - 1,
+        }
+    }
+}
+
 /// What a program is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// All that needs no second program.
-    Alone,
+    /// All that needs no second program, or a part of it.
+    Alone(Option<Part>),
     /// Prints the time in so many seconds.
     Soon(u64),
     /// So many threads spin from a time on for so many nanoseconds, under a name.
@@ -51,7 +95,8 @@ impl Command {
         let number = |text: &&str| text.parse::<u64>().ok();
         let threads = |text: &&str| number(text).filter(|n| (1..=10_000).contains(n));
         Some(match words {
-            ["alone"] => Command::Alone,
+            ["alone"] => Command::Alone(None),
+            ["alone", part] => Command::Alone(Some(Part::named(part)?)),
             ["soon", seconds] => Command::Soon(number(seconds)?),
             ["spin", name, count, at, milliseconds] => {
                 let nanoseconds = number(milliseconds)?.checked_mul(1_000_000)?;
@@ -69,7 +114,11 @@ impl Command {
     /// If a thread does not start.
     pub fn run<S: System>(&self, tell: &mut impl FnMut(String)) -> Result<(), S::Error> {
         match self {
-            Command::Alone => alone::<S>(tell),
+            Command::Alone(Some(part)) => alone::<S>(*part, tell),
+            Command::Alone(None) => {
+                let mut parts = Part::ALL.into_iter();
+                parts.try_for_each(|part| alone::<S>(part, tell))
+            }
             Command::Soon(seconds) => {
                 tell(format!("{}", S::now() + seconds * SECOND));
                 Ok(())
@@ -95,23 +144,33 @@ impl Command {
     }
 }
 
-fn alone<S: System>(tell: &mut impl FnMut(String)) -> Result<(), S::Error> {
-    for (count, rounds) in THREADS.into_iter().zip(ROUNDS) {
-        let delays = work::wake_ups::<S>(count, rounds)?;
-        waking(tell, "idle", count, &delays);
-    }
-    for (groups, fan, loops) in GROUPS {
-        let time = work::messages::<S>(groups, fan, loops)?;
-        let name = format!("message among {} threads", 2 * groups * fan);
-        tell(line("ns", &name, time));
-    }
-    for count in THREADS {
-        let time = work::yields::<S>(count, YIELDS)?;
-        tell(line("ns", &format!("yield of {}", threads(count)), time));
-    }
-    for ((count, window), times) in THREADS.into_iter().zip(WINDOWS).zip(TIMES).skip(1) {
-        let name = format!("unfairness among {count} threads");
-        tell(line("ppm", &name, unfairness::<S>(count, window, times)?));
+fn alone<S: System>(part: Part, tell: &mut impl FnMut(String)) -> Result<(), S::Error> {
+    match part {
+        Part::Waking => {
+            for (count, rounds) in THREADS.into_iter().zip(ROUNDS) {
+                let delays = work::wake_ups::<S>(count, rounds)?;
+                waking(tell, "idle", count, &delays);
+            }
+        }
+        Part::Messages => {
+            for (groups, fan, loops) in GROUPS {
+                let time = work::messages::<S>(groups, fan, loops)?;
+                let name = format!("message among {} threads", 2 * groups * fan);
+                tell(line("ns", &name, time));
+            }
+        }
+        Part::Yields => {
+            for count in THREADS {
+                let time = work::yields::<S>(count, YIELDS)?;
+                tell(line("ns", &format!("yield of {}", threads(count)), time));
+            }
+        }
+        Part::Fairness => {
+            for ((count, window), times) in THREADS.into_iter().zip(WINDOWS).zip(TIMES).skip(1) {
+                let name = format!("unfairness among {count} threads");
+                tell(line("ppm", &name, unfairness::<S>(count, window, times)?));
+            }
+        }
     }
     Ok(())
 }
@@ -155,9 +214,6 @@ pub fn parse_line(text: &str) -> Option<(&str, &str, f64)> {
     Some((unit, name, value.trim().parse().ok()?))
 }
 
-/// How many lines with figures [`Command::Alone`] tells.
-pub const LINES_ALONE: usize = 2 * THREADS.len() + GROUPS.len() + THREADS.len() + THREADS.len() - 1;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,11 +228,17 @@ mod tests {
             Some(spin)
         );
         assert_eq!(Command::parse(&["soon", "2"]), Some(Command::Soon(2)));
+        assert_eq!(Command::parse(&["alone"]), Some(Command::Alone(None)));
+        for part in Part::ALL {
+            let one = Some(Command::Alone(Some(part)));
+            assert_eq!(Command::parse(&["alone", part.name()]), one);
+        }
         for wrong in [
             &["spin", "left", "0", "7", "3"][..],
             &["spin", "left", "10", "7", "18446744073709551615"],
             &["beside", "many", "7"],
             &["alone", "too"],
+            &["alone", "waking", "yields"],
             &[],
         ] {
             assert_eq!(Command::parse(wrong), None, "{wrong:?}");

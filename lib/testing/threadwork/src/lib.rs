@@ -22,7 +22,7 @@ mod host;
 pub mod team;
 pub mod work;
 
-pub use command::{Command, LINES_ALONE, USAGE, parse_line};
+pub use command::{Command, Part, USAGE, parse_line};
 
 /// A system under the ruler.
 pub trait System: 'static {
