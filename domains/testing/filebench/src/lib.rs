@@ -1,8 +1,8 @@
 //! `filebench`: does the work of `cargo xtask bench files` (see `lib/testing/filework`) in the
 //! working directory, and prints for each phase how much it did and in how many nanoseconds. With
-//! `-f` it reads or writes one file for some seconds, while it has a domain crash, for `cargo xtask
-//! bench crashes`: see [`flow`]. With `-y` threads write a file each and wait for the disk: see
-//! [`syncing`].
+//! `-n` it is about names. With `-f` it reads or writes one file for some seconds, while it has a
+//! domain crash, for `cargo xtask bench crashes`: see [`flow`]. With `-y` threads write a file each
+//! and wait for the disk: see [`syncing`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,9 +18,11 @@ use ulib::{Env, Error, Handle, Process, Program, READ, RpcResult, Stop, println}
 
 const USAGE: &str = "
 usage: filebench
+       filebench -n
        filebench -y THREADS
        filebench -f read|write -s SECONDS [-c CRASHES -d DOMAIN [-a]]
-Times reading, writing, making and removing files in the working directory. -y: so many threads write a file each, and
+Times reading, writing, making and removing files in the working directory. -n: going by
+names, by a clock that counts instructions. -y: so many threads write a file each, and
 wait after each small write until it is on the disk. -f: reads or writes the file
 `sequential` again and again for so many seconds, while DOMAIN crashes so often in each, or with -a in every other.";
 
@@ -33,7 +35,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "f:s:c:d:ay:")?;
+    let options = env.options(USAGE, "f:s:c:d:any:")?;
     let mut system = Trefoil {
         env,
         buffer: None,
@@ -41,6 +43,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
     };
     match (options.value('y'), flow::Plan::parse(&options)?) {
         (Some(writers), _) => filework::run_synced(&mut system, syncing::parse(writers)?)?,
+        (None, None) if options.has('n') => filework::run_names(&mut system)?,
         (None, Some(plan)) => flow::run(&mut system, &plan)?,
         (None, None) => filework::run(&mut system)?,
     }
@@ -154,6 +157,12 @@ impl System for Trefoil<'_> {
     fn remove(&mut self, path: &str) -> Result<(), Stop> {
         let unlink = |process: &Handle<dyn Process>, path: &RVec<u8>| process.unlink(path);
         self.env.with_path(path.as_bytes(), unlink).map_err(stop)
+    }
+
+    fn stat(&mut self, path: &str) -> Result<u64, Stop> {
+        let stat = |process: &Handle<dyn Process>, path: &RVec<u8>| process.metadata(path, true);
+        let known = self.env.with_path(path.as_bytes(), stat).map_err(stop)?;
+        Ok(known.size)
     }
 
     fn write_and_sync(&mut self, writers: u64) -> Result<(), Stop> {

@@ -2,7 +2,7 @@
 //!
 //! Both systems boot in the same machine, in turns, each time with a fresh copy of the same image,
 //! and do the work of `lib/testing/filework`; the times are taken inside, by the system's own
-//! clock.
+//! clock. What is about names alone is done once, by a clock that counts the guest's instructions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::figure::{Figure, min_and_median};
+use super::side::peer_words;
 use crate::{peer, plot};
 use machine::disk;
 use machine::qemu::Machine;
@@ -23,6 +24,8 @@ use trefoil_gate::{build, setup, tool};
 const LIMIT: Duration = Duration::from_secs(600);
 /// What the peer prints when it is done.
 const END: &str = "filework-ended";
+/// The unit of what is measured by the clock.
+const TIMED: &str = "x the time";
 const SIZE: &str = "256M";
 /// The block size that mke2fs takes for disks of today.
 const OPTIONS: [&str; 2] = ["-b", "4096"];
@@ -31,6 +34,8 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The times of one phase, in milliseconds.
 #[derive(Default)]
 struct Times {
+    /// How much it did.
+    amount: f64,
     own: Vec<f64>,
     other: Vec<f64>,
 }
@@ -43,14 +48,24 @@ struct Work {
     made: &'static [&'static str],
     kind: &'static str,
     phases: usize,
+    /// By a clock that counts instructions, for each of what a phase did.
+    is_counted: bool,
 }
 
-const WORKS: [Work; 2] = [
+const WORKS: [Work; 3] = [
+    Work {
+        option: "-n",
+        made: &OPTIONS,
+        kind: "ext2",
+        phases: filework::NAME_PHASES,
+        is_counted: true,
+    },
     Work {
         option: "",
         made: &OPTIONS,
         kind: "ext2",
         phases: filework::PHASES,
+        is_counted: false,
     },
     // With a journal: without one every system writes each change to its place before `fsync`
     // returns.
@@ -59,6 +74,7 @@ const WORKS: [Work; 2] = [
         made: &["-b", "4096", "-j"],
         kind: "ext3",
         phases: 1,
+        is_counted: false,
     },
 ];
 
@@ -67,34 +83,59 @@ const WORKS: [Work; 2] = [
 /// # Errors
 /// If one of the systems does not do the work.
 pub fn files(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
+    let figures = work(project, rounds, |_| true)?;
+    let timed = figures.iter().filter(|figure| figure.unit == TIMED);
+    let bars: Vec<_> = timed
+        .map(|figure| (figure.name.clone(), figure.best))
+        .collect();
+    let plot = project.out.join("bench-files.svg");
+    let title = "Time for work on files, Debian's kernel = 1 (less is better)";
+    fs::write(&plot, plot::bars(title, &bars, 1.0))?;
+    Ok(figures)
+}
+
+/// Measures what is about names alone.
+///
+/// # Errors
+/// As [`files`].
+pub fn names(project: &Project) -> Result<Vec<Figure>> {
+    work(project, 1, |work| work.is_counted)
+}
+
+fn work(
+    project: &Project,
+    rounds: usize,
+    is_wanted: impl Fn(&Work) -> bool,
+) -> Result<Vec<Figure>> {
     let built = build::build(project, None)?;
     let folder = project.out.join("bench-files");
     fs::create_dir_all(&folder)?;
     let debian = peer::debian(project)?;
     let program = peer_program(project)?;
     let mut figures = Vec::new();
-    for work in &WORKS {
+    for work in WORKS.iter().filter(|work| is_wanted(work)) {
         let mut ours = Machine::new(&built.kernel, &folder);
         ours.archive = Some(built.archive.clone());
         ours.words.push(exec_word(&match work.option {
             "" => "/boot/testing/filebench".to_string(),
-            option => format!("/boot/testing/filebench {option} {}", filework::WRITERS),
+            "-y" => format!("/boot/testing/filebench -y {}", filework::WRITERS),
+            option => format!("/boot/testing/filebench {option}"),
         }));
         let mut theirs = Machine::new(&debian.kernel, &folder);
         let archive = debian.disk_with(&program, work.option, work.kind, END)?;
-        let file = folder.join(format!("peer-{}.cpio", work.kind));
+        let file = folder.join(format!("peer-{}{}.cpio", work.kind, work.option));
         fs::write(&file, archive)?;
         theirs.archive = Some(file);
-        theirs.words = vec!["console=ttyS0".into(), "quiet".into(), "panic=-1".into()];
+        theirs.words = match work.is_counted {
+            true => peer_words(),
+            false => vec!["console=ttyS0".into(), "quiet".into(), "panic=-1".into()],
+        };
+        let rounds = if work.is_counted { 1 } else { rounds };
+        for machine in [&mut ours, &mut theirs] {
+            machine.count_instructions = work.is_counted;
+        }
         figures.extend(compare(work, &mut ours, &mut theirs, &folder, rounds)?);
     }
-    let bars: Vec<_> = figures
-        .iter()
-        .map(|figure| (figure.name.clone(), figure.best))
-        .collect();
-    let plot = project.out.join("bench-files.svg");
-    let title = "Time for work on files, Debian's kernel = 1 (less is better)";
-    fs::write(&plot, plot::bars(title, &bars, 1.0))?;
     Ok(figures)
 }
 
@@ -114,19 +155,27 @@ fn compare(
             "working on files of {}, round {round} of {rounds}",
             work.kind
         ));
-        for (phase, time) in measure(ours, work, &image, folder)? {
+        for (phase, amount, time) in measure(ours, work, &image, folder)? {
             if !phases.contains_key(&phase) {
                 order.push(phase.clone());
             }
-            phases.entry(phase).or_default().own.push(time);
+            let times = phases.entry(phase).or_default();
+            times.amount = amount;
+            times.own.push(time);
         }
-        for (phase, time) in measure(theirs, work, &image, folder)? {
+        for (phase, _, time) in measure(theirs, work, &image, folder)? {
             phases.entry(phase).or_default().other.push(time);
         }
     }
     order
         .iter()
-        .filter_map(|phase| Some(figure(phase, phases.get_mut(phase)?)))
+        .filter_map(|phase| {
+            let times = phases.get_mut(phase)?;
+            Some(match work.is_counted {
+                true => counted(phase, times),
+                false => figure(phase, times),
+            })
+        })
         .collect()
 }
 
@@ -167,7 +216,7 @@ fn measure(
     work: &Work,
     image: &Path,
     folder: &Path,
-) -> Result<Vec<(String, f64)>> {
+) -> Result<Vec<(String, f64, f64)>> {
     let copy = folder.join("copy.img");
     fs::copy(image, &copy)?;
     machine.disk = Some(copy.clone());
@@ -183,15 +232,31 @@ fn measure(
     Ok(times)
 }
 
-/// The lines `filebench "PHASE" AMOUNT NANOSECONDS` of a screen: phases and milliseconds.
-fn parse(screen: &str) -> Vec<(String, f64)> {
+/// The lines `filebench "PHASE" AMOUNT NANOSECONDS` of a screen: phases, what they did, and
+/// milliseconds.
+fn parse(screen: &str) -> Vec<(String, f64, f64)> {
     let time = |line: &str| {
         let (_, line) = line.split_once("filebench \"")?;
         let (phase, rest) = line.split_once("\" ")?;
-        let nanoseconds: f64 = rest.split_whitespace().nth(1)?.parse().ok()?;
-        Some((phase.to_string(), nanoseconds / 1e6))
+        let (amount, nanoseconds) = rest.trim_end().split_once(' ')?;
+        let nanoseconds: f64 = nanoseconds.parse().ok()?;
+        Some((phase.to_string(), amount.parse().ok()?, nanoseconds / 1e6))
     };
     screen.lines().filter_map(time).collect()
+}
+
+/// Instructions for each of what a phase did.
+fn counted(phase: &str, times: &Times) -> Result<Figure> {
+    let each = |times: &[f64]| Some(times.first()? * 1e6);
+    let (Some(own), Some(other)) = (each(&times.own), each(&times.other)) else {
+        bail!("{phase}: only one of the systems did it");
+    };
+    let ratio = (own / other * 100.0).round() / 100.0;
+    let name = format!("{phase}, one file");
+    let figure = Figure::new("files", &name, ratio, None, "x the instructions");
+    let [own, other] = [own, other].map(|all| (all / times.amount).round());
+    let figure = figure.at_most(1.0).beside("instructions", own);
+    Ok(figure.beside("Debian's", other))
 }
 
 fn figure(phase: &str, times: &mut Times) -> Result<Figure> {
@@ -211,7 +276,7 @@ fn figure(phase: &str, times: &mut Times) -> Result<Figure> {
         ("Debian's ms, median", other.1),
     ];
     let least = (own.0 / other.0 * 100.0).round() / 100.0;
-    let figure = Figure::new("files", phase, ratio, None, "x the time").at_most(1.0);
+    let figure = Figure::new("files", phase, ratio, None, TIMED).at_most(1.0);
     let figure = figure.beside("ratio of minima", least);
     let beside = |figure: Figure, (name, value): (&str, f64)| figure.beside(name, tenth(value));
     Ok(peers.into_iter().fold(figure, beside))
@@ -224,8 +289,12 @@ mod tests {
     #[test]
     fn lines_are_read_and_compared() {
         let screen = "hello\nfilebench \"random read, cold\" 8192 2500000\n$ filebench \"x\" 1\n";
-        assert_eq!(parse(screen), [("random read, cold".to_string(), 2.5)]);
+        assert_eq!(
+            parse(screen),
+            [("random read, cold".to_string(), 8192.0, 2.5)]
+        );
         let mut times = Times {
+            amount: 2.0,
             own: vec![3.0, 1.0, 2.0],
             other: vec![4.0, 8.0, 2.0],
         };
@@ -233,5 +302,8 @@ mod tests {
         assert_eq!((figure.best, figure.met), (0.5, Some(true)));
         assert_eq!(figure.peers[0], ("ratio of minima".into(), 0.5));
         assert_eq!(figure.peers[4], ("Debian's ms, median".into(), 4.0));
+        let each = counted("x", &times).expect("both did it");
+        assert_eq!((each.best, each.met), (0.5, Some(true)));
+        assert_eq!(each.peers[1], ("Debian's".into(), 1_000_000.0));
     }
 }

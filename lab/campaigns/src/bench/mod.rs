@@ -51,6 +51,7 @@ const NAMES_HELP: &str = "Benchmarks:
   scaling          calls from 1, 2, 4 and 8 threads
   boot      P14    from the start of QEMU to the prompt, beside Debian's kernel
   files            reading, writing, making and removing files, beside Debian's kernel
+  names            those rows of `files` that are about names, in guest instructions
   schedule         threads: waking, messages, giving way, shares of the processor, beside Debian's kernel
   threads          ten thousand threads that wait for a time; a thousand that leave who dies
   memory           reading and writing memory objects, in guest instructions, beside Debian's kernel
@@ -58,7 +59,7 @@ const NAMES_HELP: &str = "Benchmarks:
   ring3            system calls, faults, processes of a static program, beside Debian's kernel
   crashes   P6     throughput of a file in the booted system while the block driver crashes
 
-All but `boot`, `files`, `schedule`, `threads`, `memory`, `queue`, `ring3` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
+All but `boot`, `files`, `names`, `schedule`, `threads`, `memory`, `queue`, `ring3` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
 counter. `calls`, `recovery` and `reclaim` can also be had from the booted kernel, as exact counts of guest
 instructions, with `--platform bare`.";
 
@@ -91,8 +92,8 @@ const NATIVE: [&str; 7] = [
 /// Those that the kernel has itself when it is booted.
 const BARE: [&str; 3] = ["calls", "recovery", "reclaim"];
 /// Those that need a booted system.
-const BOOTED: [&str; 8] = [
-    "boot", "files", "schedule", "threads", "memory", "queue", "ring3", "crashes",
+const BOOTED: [&str; 9] = [
+    "boot", "files", "names", "schedule", "threads", "memory", "queue", "ring3", "crashes",
 ];
 
 /// What is to be measured where.
@@ -189,6 +190,8 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
             "ring3" => ring3::ring3(project, rounds)?,
             "threads" => threads::threads(project)?,
             "schedule" => schedule::schedule(project, rounds, &options.schedule)?,
+            "names" if plan.booted.contains(&"files") => Vec::new(),
+            "names" => files::names(project)?,
             _ => files::files(project, rounds)?,
         });
     }

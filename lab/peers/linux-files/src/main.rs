@@ -61,6 +61,10 @@ impl System for Linux {
         fs::remove_file(path)
     }
 
+    fn stat(&mut self, path: &str) -> io::Result<u64> {
+        Ok(rustix::fs::stat(path)?.st_size as u64)
+    }
+
     fn write_and_sync(&mut self, writers: u64) -> io::Result<()> {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..writers)
@@ -100,6 +104,7 @@ fn main() -> io::Result<()> {
         data: vec![0; CHUNK],
     };
     match std::env::args().nth(1).as_deref() {
+        Some("-n") => filework::run_names(&mut linux),
         Some("-y") => filework::run_synced(&mut linux, WRITERS),
         _ => filework::run(&mut linux),
     }

@@ -6,6 +6,8 @@
 //! and the second time everything is, as far as the system caches. What is written or removed
 //! counts as done when the system says that it is on the disk.
 //!
+//! [`run_names`] is about names alone, for a clock that counts instructions: everything is cached.
+//!
 //! [`run_synced`] is work of another kind, for a disk with a journal: many threads write, and each
 //! wants what it wrote on the disk before it goes on.
 //!
@@ -41,6 +43,14 @@ const FILES: u64 = 10_000;
 pub const WRITERS: u64 = 16;
 /// How often each of them wants on the disk what it wrote.
 pub const SYNCS: u64 = 32;
+/// The path of five names that [`run_names`] goes by.
+pub const DEEP: &str = "one/two/three/four/five";
+/// How many phases [`run_names`] reports.
+pub const NAME_PHASES: usize = 4;
+/// How often it goes there.
+const WALKS: u64 = 1000;
+/// Files that it makes and removes.
+const FEW: u64 = 200;
 /// Bytes in each of the small files, and of what is written before each of [`SYNCS`].
 pub const SMALL: usize = 1000;
 
@@ -109,6 +119,11 @@ pub trait System {
     /// # Errors
     /// The system's.
     fn remove(&mut self, path: &str) -> Result<(), Self::Error>;
+    /// The length of what is at `path`.
+    ///
+    /// # Errors
+    /// The system's.
+    fn stat(&mut self, path: &str) -> Result<u64, Self::Error>;
     /// Has so many threads at once make a file each, named by [`synced`], and [`SYNCS`] times write
     /// [`SMALL`] bytes at its end, the number of the thread in each, and wait until they are on the
     /// disk.
@@ -171,6 +186,37 @@ pub fn run<S: System>(system: &mut S) -> Result<(), S::Error> {
     system.make_directory("many")?;
     timed(system, "create", FILES, create)?;
     timed(system, "remove", FILES, remove)
+}
+
+/// Does the work on names. A phase's nanoseconds are for all that it did.
+///
+/// # Errors
+/// The first one of the system.
+pub fn run_names<S: System>(system: &mut S) -> Result<(), S::Error> {
+    for (at, _) in DEEP.match_indices('/') {
+        system.make_directory(&DEEP[..at])?;
+    }
+    let file = system.open(DEEP, Mode::Create)?;
+    system.write(&file, 0, SMALL, mark(DEEP, 0))?;
+    system.close(file)?;
+    system.make_directory("many")?;
+    system.sync()?;
+    timed(system, "stat", WALKS, |system| {
+        (0..WALKS).try_for_each(|_| match system.stat(DEEP)? {
+            length if length == SMALL as u64 => Ok(()),
+            length => Err(system.wrong(DEEP, length)),
+        })
+    })?;
+    timed(system, "open and close", WALKS, |system| {
+        (0..WALKS).try_for_each(|_| {
+            let file = system.open(DEEP, Mode::Read)?;
+            system.close(file)
+        })
+    })?;
+    timed(system, "create", FEW, |system| create_some(system, FEW))?;
+    timed(system, "remove", FEW, |system| {
+        (0..FEW).try_for_each(|n| system.remove(&small(n)))
+    })
 }
 
 /// Does the work of `writers` threads.
@@ -249,12 +295,16 @@ fn small(n: u64) -> String {
 }
 
 fn create<S: System>(system: &mut S) -> Result<(), S::Error> {
-    for n in 0..FILES {
+    create_some(system, FILES)?;
+    system.sync()
+}
+
+fn create_some<S: System>(system: &mut S, files: u64) -> Result<(), S::Error> {
+    (0..files).try_for_each(|n| {
         let file = system.open(&small(n), Mode::Create)?;
         system.write(&file, 0, SMALL, n.to_le_bytes())?;
-        system.close(file)?;
-    }
-    system.sync()
+        system.close(file)
+    })
 }
 
 fn remove<S: System>(system: &mut S) -> Result<(), S::Error> {
@@ -327,6 +377,10 @@ mod tests {
         fn remove(&mut self, path: &str) -> Result<(), String> {
             self.files.remove(path).map(drop).ok_or("gone".into())
         }
+        fn stat(&mut self, path: &str) -> Result<u64, String> {
+            let file = self.files.get(path).ok_or("no file")?;
+            Ok(file.len() as u64)
+        }
         fn write_and_sync(&mut self, writers: u64) -> Result<(), String> {
             for writer in 0..writers {
                 let file = self.open(&synced(writer), Mode::Create)?;
@@ -341,7 +395,8 @@ mod tests {
             format!("{path} {offset}")
         }
         fn report(&mut self, phase: &str, amount: u64, taken: u64) -> Result<(), String> {
-            assert!(taken > 0 && self.unsynced == 0, "{phase}");
+            let names = self.files.contains_key(DEEP);
+            assert!(taken > 0 && (names || self.unsynced == 0), "{phase}");
             self.phases.push((phase.to_string(), amount));
             Ok(())
         }
@@ -372,6 +427,16 @@ mod tests {
         let phase = "3 threads write and fsync".to_string();
         assert_eq!(model.phases, [(phase, 3 * SYNCS)]);
         assert_eq!(model.files[&synced(2)].len() as u64, SYNCS * SMALL as u64);
+    }
+
+    #[test]
+    fn names_are_gone_by_and_nothing_is_left() {
+        let mut model = Model::default();
+        run_names(&mut model).expect("a working system");
+        assert_eq!(model.phases.len(), NAME_PHASES);
+        assert_eq!(model.most_files as u64, FEW + 1);
+        assert_eq!(model.files.len(), 1);
+        assert_eq!(model.files[DEEP].len(), SMALL);
     }
 
     #[test]
