@@ -134,7 +134,7 @@ const BOUNDED: &[(&str, usize, &str)] = &[
         "what was typed ahead, which is bounded",
     ),
     ("lib/fs/vfs/src/files.rs", 2, START),
-    ("lib/fs/vfs/src/walk.rs", 4, PATH),
+    ("lib/fs/vfs/src/walk.rs", 3, PATH),
 ];
 
 /// The words in `text`, the source of `file` (from the project's root), that nothing bounds.

@@ -3,6 +3,7 @@
 //! [`walk`] knows nothing of file systems: a [`Tree`] looks up single names. Mount points are the
 //! tree's affair, too.
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 /// Longest path, also of one that symbolic links make.
@@ -34,6 +35,21 @@ pub trait Tree {
         name: &[u8],
     ) -> Result<Option<Self::Node>, Self::Error>;
 
+    /// Follows `path` from `directory` on, names and slashes, as far as that goes at once. It must
+    /// end at the first name that is no directory's, and go neither by `.` nor by `..`. `None`: not
+    /// even one name, so they are looked up one by one.
+    ///
+    /// # Errors
+    /// As [`look_up`](Self::look_up).
+    fn leap(
+        &self,
+        directory: &Self::Node,
+        path: &[u8],
+    ) -> Result<Option<Leap<Self::Node>>, Self::Error> {
+        let _ = (directory, path);
+        Ok(None)
+    }
+
     /// Where a symbolic link leads; `None` if `node` is something else.
     ///
     /// # Errors
@@ -42,6 +58,17 @@ pub trait Tree {
 
     /// Whether `node` is a directory.
     fn is_directory(&self, node: &Self::Node) -> bool;
+}
+
+/// How far a [`Tree::leap`] went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leap<N> {
+    /// Bytes of the path up to the end of the last name.
+    pub used: usize,
+    /// The directory that the last name is in.
+    pub directory: N,
+    /// What it leads to; `None`: nothing.
+    pub node: Option<N>,
 }
 
 /// Why a path leads nowhere.
@@ -116,21 +143,17 @@ pub fn walk<T: Tree>(
     let mut walker = Walker {
         tree,
         at: start.clone(),
-        rest: Vec::new(),
+        rest: Cow::Borrowed(&[]),
+        done: 0,
         links: 0,
     };
-    walker.prepend(path)?;
+    walker.prepend(Cow::Borrowed(path))?;
     loop {
-        let Some((name, last, slash)) = walker.next_name() else {
-            let node = Some(walker.at.node.clone());
-            return Ok(Found {
-                directory: walker.at,
-                name: Vec::new(),
-                node,
-                must_be_directory: true,
-            });
+        let found = match walker.leap(follow)? {
+            Leapt::To(found) => found,
+            Leapt::Nowhere => walker.step(follow)?,
         };
-        if let Some(found) = walker.step(name, last, slash, follow)? {
+        if let Some(found) = found {
             return Ok(found);
         }
     }
@@ -139,15 +162,35 @@ pub fn walk<T: Tree>(
 struct Walker<'t, T: Tree> {
     tree: &'t T,
     at: Place<T::Node>,
-    /// What is still to be walked.
-    rest: Vec<u8>,
+    /// What is to be walked, and how many bytes of it were.
+    rest: Cow<'t, [u8]>,
+    done: usize,
     links: usize,
 }
 
-impl<T: Tree> Walker<'_, T> {
+/// A name of a path.
+struct Name {
+    from: usize,
+    to: usize,
+    /// Nothing but slashes follows.
+    last: bool,
+    /// There are some, at the end of the path.
+    slash: bool,
+}
+
+/// What came of a leap.
+enum Leapt<N> {
+    /// None can be made here.
+    Nowhere,
+    /// What was found, if the last name was among those that it went by.
+    To(Option<Found<N>>),
+}
+
+impl<'t, T: Tree> Walker<'t, T> {
     /// Puts a path (or a link's target) in front of the rest.
-    fn prepend(&mut self, path: &[u8]) -> Result<(), WalkError<T::Error>> {
-        if path.len() + 1 + self.rest.len() > PATH_LIMIT {
+    fn prepend(&mut self, path: Cow<'t, [u8]>) -> Result<(), WalkError<T::Error>> {
+        let rest = &self.rest[self.done..];
+        if path.len() + 1 + rest.len() > PATH_LIMIT {
             return Err(WalkError::TooLong);
         }
         if path.first() == Some(&b'/') {
@@ -156,68 +199,116 @@ impl<T: Tree> Walker<'_, T> {
                 path: b"/".to_vec(),
             };
         }
-        let mut joined = path.to_vec();
-        if !self.rest.is_empty() {
-            joined.push(b'/');
-            joined.extend_from_slice(&self.rest);
-        }
-        self.rest = joined;
+        self.rest = match rest.is_empty() {
+            true => path,
+            false => Cow::Owned([&path, b"/".as_slice(), rest].concat()),
+        };
+        self.done = 0;
         Ok(())
     }
 
-    /// Takes the next component: the name, whether it is the last, whether slashes end the path.
-    fn next_name(&mut self) -> Option<(Vec<u8>, bool, bool)> {
-        let start = self.rest.iter().position(|&byte| byte != b'/')?;
-        let length = self.rest[start..].iter().position(|&byte| byte == b'/');
-        let end = length.map_or(self.rest.len(), |length| start + length);
-        let name = self.rest[start..end].to_vec();
-        let last = self.rest[end..].iter().all(|&byte| byte == b'/');
-        let slash = last && end < self.rest.len();
-        self.rest.drain(..end);
-        Some((name, last, slash))
+    /// The next name.
+    fn next_name(&self) -> Option<Name> {
+        let rest = &self.rest[self.done..];
+        let from = self.done + rest.iter().position(|&byte| byte != b'/')?;
+        let length = self.rest[from..].iter().position(|&byte| byte == b'/');
+        let to = length.map_or(self.rest.len(), |length| from + length);
+        Some(self.name(from, to))
+    }
+
+    fn name(&self, from: usize, to: usize) -> Name {
+        let last = self.rest[to..].iter().all(|&byte| byte == b'/');
+        let slash = last && to < self.rest.len();
+        Name {
+            from,
+            to,
+            last,
+            slash,
+        }
+    }
+
+    /// Walks several names at once, if that can be done here.
+    fn leap(&mut self, follow: bool) -> Result<Leapt<T::Node>, WalkError<T::Error>> {
+        if !self.tree.is_directory(&self.at.node) {
+            return Ok(Leapt::Nowhere);
+        }
+        let rest = &self.rest[self.done..];
+        let Some(leap) = self.tree.leap(&self.at.node, rest)? else {
+            return Ok(Leapt::Nowhere);
+        };
+        let to = self.done + leap.used.min(rest.len());
+        let way = &self.rest[self.done..to];
+        let length = way.iter().rev().position(|&byte| byte == b'/');
+        let from = to - length.unwrap_or(way.len());
+        let names = self.rest[self.done..from].split(|&byte| byte == b'/');
+        for name in names.filter(|name| !name.is_empty()) {
+            push(&mut self.at.path, name);
+        }
+        self.at.node = leap.directory;
+        self.check_length()?;
+        let name = self.name(from, to);
+        self.arrive(&name, leap.node, follow).map(Leapt::To)
     }
 
     /// Walks one component; what was found if it was the last.
-    fn step(
-        &mut self,
-        name: Vec<u8>,
-        last: bool,
-        slash: bool,
-        follow: bool,
-    ) -> Result<Option<Found<T::Node>>, WalkError<T::Error>> {
+    fn step(&mut self, follow: bool) -> Result<Option<Found<T::Node>>, WalkError<T::Error>> {
+        let Some(name) = self.next_name() else {
+            let node = Some(self.at.node.clone());
+            return Ok(Some(Found {
+                directory: self.at.clone(),
+                name: Vec::new(),
+                node,
+                must_be_directory: true,
+            }));
+        };
         if !self.tree.is_directory(&self.at.node) {
             return Err(WalkError::NotDirectory);
         }
-        if name == b"." {
-            return Ok(None);
+        match &self.rest[name.from..name.to] {
+            b"." => self.done = name.to,
+            b".." => {
+                self.done = name.to;
+                self.up()?;
+            }
+            bytes => {
+                let node = self.tree.look_up(&self.at.node, bytes)?;
+                return self.arrive(&name, node, follow);
+            }
         }
-        if name == b".." {
-            self.up()?;
-            return Ok(None);
-        }
-        let node = self.tree.look_up(&self.at.node, &name)?;
-        let target = match &node {
-            Some(node) if !last || slash || follow => self.tree.target(node)?,
-            _ => None,
-        };
-        if let Some(target) = target {
-            self.follow_link(&target, slash)?;
-            return Ok(None);
-        }
-        if last {
-            let directory = self.at.clone();
-            return Ok(Some(Found {
-                directory,
-                name,
-                node,
-                must_be_directory: slash,
-            }));
-        }
-        self.down(node, &name)?;
         Ok(None)
     }
 
-    fn follow_link(&mut self, target: &[u8], slash: bool) -> Result<(), WalkError<T::Error>> {
+    /// A name leads to `node`; what was found if it was the last.
+    fn arrive(
+        &mut self,
+        name: &Name,
+        node: Option<T::Node>,
+        follow: bool,
+    ) -> Result<Option<Found<T::Node>>, WalkError<T::Error>> {
+        let target = match &node {
+            Some(node) if !name.last || name.slash || follow => self.tree.target(node)?,
+            _ => None,
+        };
+        self.done = name.to;
+        if let Some(target) = target {
+            self.follow_link(target, name.slash)?;
+            return Ok(None);
+        }
+        if name.last {
+            return Ok(Some(Found {
+                directory: self.at.clone(),
+                name: self.rest[name.from..name.to].to_vec(),
+                node,
+                must_be_directory: name.slash,
+            }));
+        }
+        self.at.node = node.ok_or(WalkError::NotFound)?;
+        push(&mut self.at.path, &self.rest[name.from..name.to]);
+        self.check_length()?;
+        Ok(None)
+    }
+
+    fn follow_link(&mut self, mut target: Vec<u8>, slash: bool) -> Result<(), WalkError<T::Error>> {
         self.links += 1;
         if self.links > LINK_LIMIT {
             return Err(WalkError::Loop);
@@ -227,21 +318,17 @@ impl<T: Tree> Walker<'_, T> {
         }
         if slash {
             // Slashes alone are left of the path: keep one, so that the target must be a directory.
-            self.rest = Vec::new();
-            let mut target = target.to_vec();
+            self.done = self.rest.len();
             target.push(b'/');
-            return self.prepend(&target);
         }
-        self.prepend(target)
+        self.prepend(Cow::Owned(target))
     }
 
-    fn down(&mut self, node: Option<T::Node>, name: &[u8]) -> Result<(), WalkError<T::Error>> {
-        self.at.node = node.ok_or(WalkError::NotFound)?;
-        push(&mut self.at.path, name);
-        if self.at.path.len() > PATH_LIMIT {
-            return Err(WalkError::TooLong);
+    fn check_length(&self) -> Result<(), WalkError<T::Error>> {
+        match self.at.path.len() > PATH_LIMIT {
+            true => Err(WalkError::TooLong),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn up(&mut self) -> Result<(), WalkError<T::Error>> {

@@ -71,12 +71,67 @@ fn sample() -> Sample {
     Sample(nodes)
 }
 
+/// The same tree, which goes by several names at once.
+struct Leaping(Sample);
+
+impl Tree for Leaping {
+    type Node = String;
+    type Error = Broken;
+
+    fn root(&self) -> Result<String, Broken> {
+        self.0.root()
+    }
+
+    fn look_up(&self, directory: &String, name: &[u8]) -> Result<Option<String>, Broken> {
+        assert!(name == b"..", "{directory} {name:?} is leapt to");
+        self.0.look_up(directory, name)
+    }
+
+    fn target(&self, node: &String) -> Result<Option<Vec<u8>>, Broken> {
+        self.0.target(node)
+    }
+
+    fn is_directory(&self, node: &String) -> bool {
+        self.0.is_directory(node)
+    }
+
+    fn leap(&self, directory: &String, path: &[u8]) -> Result<Option<Leap<String>>, Broken> {
+        let (mut at, mut leap) = (0, None);
+        let mut directory = directory.clone();
+        for name in path.split(|&byte| byte == b'/') {
+            let used = at + name.len();
+            at = used + 1;
+            match name {
+                b"" => continue,
+                b"." | b".." => break,
+                _ => {}
+            }
+            let node = self.0.look_up(&directory, name)?;
+            let next = node.clone().filter(|node| self.is_directory(node));
+            let directory_of_it = directory.clone();
+            leap = Some(Leap {
+                used,
+                directory: directory_of_it,
+                node,
+            });
+            match next {
+                Some(next) => directory = next,
+                None => break,
+            }
+        }
+        Ok(leap)
+    }
+}
+
 fn go(from: &str, path: &str, follow: bool) -> Result<Found<String>, WalkError<Broken>> {
     let start = Place {
         node: from.into(),
         path: from.into(),
     };
-    walk(&sample(), &start, path.as_bytes(), follow)
+    let found = walk(&sample(), &start, path.as_bytes(), follow);
+    let leapt = walk(&Leaping(sample()), &start, path.as_bytes(), follow);
+    assert_eq!(found, leapt, "{from} {path}");
+    found
 }
 
 /// The path that `path` leads to, and whether something is there.
@@ -145,6 +200,22 @@ fn what_is_missing_or_no_directory_on_the_way_is_an_error() {
     assert_eq!(go("/", "a/b/f/g", true), Err(WalkError::NotDirectory));
     assert_eq!(go("/", "a/b/f/..", true), Err(WalkError::NotDirectory));
     assert_eq!(go("/", "broken", true), Err(WalkError::Tree(Broken)));
+}
+
+#[test]
+fn leaps_lead_where_single_steps_do() {
+    let names = [
+        "a", "b", "f", "up", "abs", "rel", "none", "..", ".", "", "self",
+    ];
+    let count = names.len();
+    for n in 0..count.pow(4) {
+        let picked = [n, n / count, n / count.pow(2), n / count.pow(3)];
+        let path = picked.map(|at| names[at % count]).join("/");
+        for follow in [false, true] {
+            let _ = go("/a", &path, follow);
+            let _ = go("/", path.trim_end_matches('/'), follow);
+        }
+    }
 }
 
 #[test]
