@@ -20,8 +20,9 @@ pub(super) const CASES: &[Case] = &[
 
 /// A program that never ends.
 const LOOP: &str = "sh -c 'while :; do :; done'";
-/// One that asks for files again and again.
-const LOOKS: &str = "sh -c 'i=0; while [ $i -lt 3000 ]; do [ -e /deep/level0/level1/level2/level3/none ]; i=$((i+1)); done'";
+/// One that asks the file system for a file again and again, whose name is too long for the shadow
+/// to remember that there is none.
+const LOOKS: &str = "sh -c 'i=0; while [ $i -lt 3000 ]; do [ -e /deep/level0/level1/level2/level3/none-of-a-length-that-the-shadow-does-not-remember ]; i=$((i+1)); done'";
 
 /// The number in column `column` (from 0) of the first line of `text` that ends with the word
 /// `name`.

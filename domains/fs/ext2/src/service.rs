@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, PageRun, RVec, RpcError,
-    RpcResult, Text, VmoView,
+    RpcResult, Text, VmoView, Walked,
 };
 use vfs::entries::{self, Packer};
 
@@ -52,6 +52,11 @@ impl FileSystem for Service {
     fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
         let directory = number(directory)?;
         self.view(|fs| fs.lookup(directory, name)).map(u64::from)
+    }
+
+    /// Names are remembered by who is in front of it.
+    fn walk(&self, _from: u64, _path: &RVec<u8>) -> Result<Walked, FsError> {
+        Err(FsError::Unsupported)
     }
 
     fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {

@@ -7,6 +7,7 @@
 
 use interfaces::{
     FileSystem, FileSystemBase, FsError, FsStatistics, Handle, Hold, Metadata, RVec, RpcResult,
+    Walked,
 };
 use vfs::entries::{self, Packer};
 
@@ -78,6 +79,11 @@ impl<T: Tree> FileSystemBase for ReadOnly<T> {
 
     fn root(&self) -> Result<u64, FsError> {
         Ok(ROOT)
+    }
+
+    /// Names are looked up one by one.
+    fn walk(&self, _from: u64, _path: &RVec<u8>) -> Result<Walked, FsError> {
+        Err(FsError::Unsupported)
     }
 
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {

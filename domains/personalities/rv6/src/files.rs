@@ -31,6 +31,12 @@ pub fn open(
     if let Some(special) = Special::at(path) {
         return Ok(Description::Special(special));
     }
+    let volumes = &system.volumes;
+    if !flags.create
+        && let Some((node, _)) = volumes.at_once(from, path).map_err(errors::fs)?
+    {
+        return open_found(system, node, flags);
+    }
     let exclusive = flags.create && flags.exclusive;
     let found = walk(&system.volumes, from, path, !exclusive).map_err(errors::walk)?;
     let node = match found.node {
@@ -42,6 +48,10 @@ pub fn open(
     if found.must_be_directory && node.kind != FileKind::Directory {
         return Err(Errno::Fs(FsError::NotDirectory));
     }
+    open_found(system, node, flags)
+}
+
+fn open_found(system: &System, node: Node, flags: OpenFlags) -> Result<Description, Errno> {
     if let Some(special) = system.volumes.special(&node) {
         return Ok(Description::Special(special));
     }

@@ -4,11 +4,13 @@
 //! what it was to do may have been done, half done or not done. Whoever calls next gets the new
 //! instance.
 
+use core::sync::atomic::{AtomicBool, Ordering};
+
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use domain_rt::log;
 use domain_rt::sync::Mutex;
-use interfaces::{Failure, FileSystem, FsError, Handle, Respawn};
+use interfaces::{Failure, FileSystem, FsError, Handle, RVec, Respawn, Walked};
 use respawn::Absent;
 
 /// One instance of a file system.
@@ -19,6 +21,38 @@ pub struct Live {
     pub fs: Handle<dyn FileSystem>,
     /// The inode of its root directory.
     pub root: u64,
+    /// It has said that it does not walk.
+    is_lame: AtomicBool,
+}
+
+impl Live {
+    fn new(id: u32, fs: Handle<dyn FileSystem>, root: u64) -> Self {
+        Live {
+            id,
+            fs,
+            root,
+            is_lame: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether it walks paths, for all that is known.
+    pub fn walks(&self) -> bool {
+        !self.is_lame.load(Ordering::Relaxed)
+    }
+
+    /// Has it walk a path; `None`: it does not do that.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn walk(&self, from: u64, path: &RVec<u8>) -> Result<Option<Walked>, FsError> {
+        match self.fs.walk(from, path) {
+            Err(FsError::Unsupported) => {
+                self.is_lame.store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+            walked => walked.map(Some),
+        }
+    }
 }
 
 enum State {
@@ -70,7 +104,7 @@ impl Mount {
     /// The file system's.
     pub fn fixed(name: &str, fs: Handle<dyn FileSystem>) -> Result<Self, FsError> {
         let root = fs.root()?;
-        let live = Live { id: 0, fs, root };
+        let live = Live::new(0, fs, root);
         Ok(Mount {
             name: name.to_string(),
             respawn: None,
@@ -155,11 +189,8 @@ impl Mount {
             return Err(Absent::GaveUp);
         };
         let found = respawn::fetch(respawn, failed, |fs: &Handle<dyn FileSystem>| fs.root())?;
-        Ok(self.take(Live {
-            id: found.id,
-            fs: found.service,
-            root: found.greeting,
-        }))
+        let live = Live::new(found.id, found.service, found.greeting);
+        Ok(self.take(live))
     }
 
     /// Takes a new instance into use, unless another thread has found a newer one.

@@ -257,6 +257,41 @@ impl MountTable {
         }
     }
 
+    /// Whether something may be mounted over a name of `path`, which begins in `directory`, so that
+    /// its file system cannot walk it alone. `is_top` as in [`over`](Self::over).
+    ///
+    /// # Errors
+    /// Those of `is_top`.
+    pub fn bars(
+        &self,
+        directory: &Node,
+        path: &[u8],
+        is_top: impl FnOnce() -> Result<bool, FsError>,
+    ) -> Result<bool, FsError> {
+        let names = || {
+            path.split(|&byte| byte == b'/')
+                .filter(|name| !name.is_empty())
+        };
+        let first = names().next();
+        let mut top = false;
+        {
+            let state = self.0.lock();
+            for entry in &state.entries {
+                match &entry.point {
+                    Point::Top(over) => top |= first == Some(over),
+                    Point::In {
+                        directory: there,
+                        name: over,
+                    } if there.volume == directory.volume && names().any(|name| name == over) => {
+                        return Ok(true);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(top && is_top()?)
+    }
+
     /// The names in `directory` over which something is mounted. `is_top`: it is the root
     /// directory.
     pub fn names_in(&self, directory: &Node, is_top: bool) -> Vec<Vec<u8>> {

@@ -68,8 +68,12 @@ pub fn metadata(
     path: &[u8],
     follow: bool,
 ) -> Result<Metadata, Errno> {
+    let volumes = &system.volumes;
+    if let Some((_, of)) = volumes.at_once(from, path).map_err(errors::fs)? {
+        return Ok(of);
+    }
     let (_, node) = existing(system, from, path, follow)?;
-    system.volumes.metadata(&node).map_err(errors::fs)
+    volumes.metadata(&node).map_err(errors::fs)
 }
 
 /// Where a symbolic link leads.

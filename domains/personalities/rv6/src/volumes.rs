@@ -8,8 +8,8 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::{FileKind, FsError, Metadata, RVec};
-use vfs::walk::Tree;
+use interfaces::{FileKind, FsError, Metadata, RVec, Walked};
+use vfs::walk::{Leap, Place, Tree};
 
 use crate::mount::{Live, Mount};
 use crate::mount_table::{MountTable, Origin, Point};
@@ -175,6 +175,43 @@ impl Volumes {
         self.ask(node.volume, |live| live.fs.metadata(node.inode))
     }
 
+    /// What is at `path`, if one walk on one file system leads there, and to no symbolic link.
+    ///
+    /// # Errors
+    /// The file system's. That nothing is there is none: it has to be said by who walks slowly.
+    pub fn at_once(
+        &self,
+        from: &Place<Node>,
+        path: &[u8],
+    ) -> Result<Option<(Node, Metadata)>, FsError> {
+        let start = match path.first() {
+            Some(b'/') => self.root()?,
+            _ => from.node,
+        };
+        let Some(walked) = self.walk(&start, path)? else {
+            return Ok(None);
+        };
+        let Walked { used, found, .. } = walked;
+        let whole = used == path.len() as u64;
+        let found = found.filter(|of| whole && of.kind != FileKind::Symlink);
+        Ok(found.map(|of| (node_of(start.volume, &of), of)))
+    }
+
+    /// Has the file system walk, as far as nothing is mounted on the way. `None`: it does not, or
+    /// not even one name.
+    fn walk(&self, from: &Node, path: &[u8]) -> Result<Option<Walked>, FsError> {
+        if from.volume == Volume::EMPTY {
+            return Ok(None);
+        }
+        let is_top = || Ok(self.root()? == *from);
+        if !self.live(from.volume)?.walks() || self.mounts.bars(from, path, is_top)? {
+            return Ok(None);
+        }
+        let path = RVec::from_slice(path)?;
+        let walked = self.ask(from.volume, |live| live.walk(from.inode, &path))?;
+        Ok(walked.filter(|walked| walked.used > 0))
+    }
+
     /// Brings everything on all volumes to their disks.
     ///
     /// # Errors
@@ -247,11 +284,7 @@ impl Volumes {
             live.fs.metadata(inode)
         });
         match found {
-            Ok(of) => Ok(Some(Node {
-                volume,
-                inode: of.inode,
-                kind: of.kind,
-            })),
+            Ok(of) => Ok(Some(node_of(volume, &of))),
             Err(FsError::NotFound) => Ok(None),
             Err(error) => Err(error),
         }
@@ -263,6 +296,14 @@ impl Volumes {
             Some(Point::In { directory, .. }) => Ok(directory),
             _ => self.root(),
         }
+    }
+}
+
+fn node_of(volume: Volume, of: &Metadata) -> Node {
+    Node {
+        volume,
+        inode: of.inode,
+        kind: of.kind,
     }
 }
 
@@ -290,6 +331,22 @@ impl Tree for Volumes {
             return self.above(directory.volume).map(Some);
         }
         self.look_up_in(directory, name)
+    }
+
+    fn leap(&self, directory: &Node, path: &[u8]) -> Result<Option<Leap<Node>>, FsError> {
+        let Some(walked) = self.walk(directory, path)? else {
+            return Ok(None);
+        };
+        let volume = directory.volume;
+        Ok(Some(Leap {
+            used: usize::try_from(walked.used).unwrap_or(usize::MAX),
+            directory: Node {
+                volume,
+                inode: walked.directory,
+                kind: FileKind::Directory,
+            },
+            node: walked.found.map(|of| node_of(volume, &of)),
+        }))
     }
 
     fn target(&self, node: &Node) -> Result<Option<Vec<u8>>, FsError> {

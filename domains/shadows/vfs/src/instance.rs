@@ -1,7 +1,7 @@
 //! One instance of the file system, as `lib/fs/redo` wants it.
 
 use alloc::sync::Arc;
-use interfaces::{Failure, FileKind, FileSystem, FsError, Handle, Hold, RVec, Respawn};
+use interfaces::{Failure, FileKind, FileSystem, FsError, Handle, Hold, Metadata, RVec, Respawn};
 use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
 use respawn::Live;
 
@@ -33,6 +33,7 @@ impl Target for Instance {
     type Setting = Setting;
     type Error = FsError;
     type Kept = Handle<dyn Hold>;
+    type Known = Metadata;
 
     fn id(&self) -> u32 {
         self.0.id

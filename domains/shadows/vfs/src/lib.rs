@@ -7,6 +7,7 @@
 //! - [`shadow`]: the shared state and its two locks;
 //! - [`service`]: the interface;
 //! - [`pages`]: pages of files in memory objects, which are read, mapped and written to;
+//! - [`walking`]: names and attributes, which are remembered;
 //! - [`listing`]: directory listings, in clients' numbers and without hidden names;
 //! - [`start_up`]: what is done with the first instance.
 //!
@@ -14,10 +15,11 @@
 //! The engine's lock is held by whoever changes something, over the calls that this takes: changes
 //! happen one after the other, in the order of the log. The lock of the front is held for moments,
 //! never during a call. Who reads takes only that one, so reads run side by side, and beside a
-//! change. A reader that finds the instance dead takes the engine's lock, and so waits until the
-//! next instance is up to date; of all who find it dead the first one sees to that. Engine, then
-//! front; never the other way round. A file's pages have a lock of their own, held while they are
-//! loaded or stored: before the engine's, and taken by nobody who has that.
+//! change, and who goes by names that are remembered asks nobody. A reader that finds the instance
+//! dead takes the engine's lock, and so waits until the next instance is up to date; of all who
+//! find it dead the first one sees to that. Engine, then front; never the other way round. A file's
+//! pages have a lock of their own, held while they are loaded or stored: before the engine's, and
+//! taken by nobody who has that.
 //!
 //! # Updates
 //! While the file system is replaced by another image, calls wait at the gate
@@ -46,6 +48,7 @@ mod pages;
 mod service;
 mod shadow;
 mod start_up;
+mod walking;
 
 use alloc::sync::Arc;
 use domain_rt::{log, memory, thread};

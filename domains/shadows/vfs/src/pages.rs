@@ -53,7 +53,8 @@ use redo::Host;
 
 use crate::options::Settings;
 use crate::shadow::Shadow;
-use file::{CLIENTS, File, Loading, Record, memory_error};
+pub use file::Record;
+use file::{CLIENTS, File, Loading, memory_error};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;

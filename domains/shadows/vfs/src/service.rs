@@ -4,9 +4,9 @@ use alloc::sync::Arc;
 use gate::Passage;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, PageRun, RVec, RpcResult,
-    VmoView,
+    VmoView, Walked,
 };
-use redo::{Action, Host, Kind, Outcome};
+use redo::{Action, Kind, Outcome};
 use respawn::Buffer;
 
 use crate::listing;
@@ -18,9 +18,9 @@ const BESIDES: u64 = 4;
 
 /// What the domain offers.
 pub struct Service {
-    shadow: Arc<Shadow>,
+    pub(crate) shadow: Arc<Shadow>,
     passage: Arc<Passage>,
-    pages: Arc<Pages>,
+    pub(crate) pages: Arc<Pages>,
 }
 
 impl Service {
@@ -64,7 +64,7 @@ impl Service {
     }
 
     /// Whether a name is one that nobody is to see.
-    fn is_hidden(&self, directory: u64, name: &RVec<u8>) -> bool {
+    pub(crate) fn is_hidden(&self, directory: u64, name: &[u8]) -> bool {
         directory == self.shadow.root() && redo::is_orphan_name(name)
     }
 
@@ -88,25 +88,6 @@ impl Service {
     fn keep_room(&self, data: &RVec<u8>) -> Result<(), FsError> {
         let pages = data.len() as u64 / 4096;
         self.pages.keep_room(&self.shadow, pages + BESIDES)
-    }
-
-    /// What is known of an inode.
-    fn known_of(&self, inode: u64) -> Result<Metadata, FsError> {
-        // First: what is live no more meanwhile the file system knows as well.
-        let record = self.pages.record(inode);
-        let mut of = self
-            .shadow
-            .ask(inode, |instance, real| instance.fs().metadata(real))?;
-        of.inode = inode;
-        if let Some(record) = record {
-            of.size = record.size;
-            of.modified = record.modified;
-            of.changed = of.changed.max(record.modified);
-        }
-        if self.shadow.front(|front| front.is_orphan(inode)) {
-            of.links = 0;
-        }
-        Ok(of)
     }
 
     fn write_to(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
@@ -179,23 +160,12 @@ impl FileSystem for Service {
 
     fn lookup(&self, directory: u64, name: &RVec<u8>) -> Result<u64, FsError> {
         let _pass = self.passage.enter()?;
-        if self.is_hidden(directory, name) {
-            return Err(FsError::NotFound);
-        }
-        let epoch = self.shadow.front(|front| front.epoch());
-        let found = self.shadow.ask_for_numbers(
-            directory,
-            |instance, real| instance.fs().lookup(real, name),
-            |front, found| front.ids.client(found),
-        );
-        let leads_to = match &found {
-            Ok(inode) => Some(*inode),
-            Err(FsError::NotFound) => None,
-            Err(_) => return found,
-        };
-        self.shadow
-            .front(|front| front.remember(epoch, directory, name, leads_to));
-        found
+        self.look_up(directory, name)?.ok_or(FsError::NotFound)
+    }
+
+    fn walk(&self, from: u64, path: &RVec<u8>) -> Result<Walked, FsError> {
+        let _pass = self.passage.enter()?;
+        self.follow(from, path)
     }
 
     fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {

@@ -163,6 +163,8 @@ pub trait Target: Clone {
     type Error;
     /// Keeps an inode alive.
     type Kept;
+    /// What is remembered of an inode.
+    type Known;
 
     /// Tells instances apart.
     fn id(&self) -> u32;

@@ -3,7 +3,7 @@
 use alloc::format;
 
 use crate::action::{Action, Fault, Kind, Outcome, Severity, Target, is_dead};
-use crate::front::Front;
+use crate::front::{About, Front};
 use crate::log::{Basis, Log};
 use crate::recover::Report;
 use crate::{ORPHAN, is_orphan_name};
@@ -184,8 +184,8 @@ impl<T: Target> Engine<T> {
         for _ in 0..ATTEMPTS {
             self.settle(host)?;
             match self.prepare(host, &action, on) {
-                Ok(Some(basis)) => {
-                    let result = self.perform(host, action, basis);
+                Ok(Some((basis, about))) => {
+                    let result = self.perform(host, action, basis, about);
                     if self.is_lasting && result.is_ok() {
                         self.log.clear();
                     }
@@ -216,20 +216,30 @@ impl<T: Target> Engine<T> {
         host: &H,
         action: &Action<T::Data, T::Setting>,
         on: [u64; 2],
-    ) -> Result<Option<Basis>, T::Error> {
+    ) -> Result<Option<(Basis, About)>, T::Error> {
         let [first, second] = on.map(|inode| host.front(|front| front.ids.real(inode)));
         let (Some(first), Some(second)) = (first, second) else {
             return Err(T::error(Fault::Missing));
         };
         let mut before = [None; 2];
-        for ((name, directory), place) in action.names().into_iter().zip(on).zip(&mut before) {
+        let mut about = About {
+            on,
+            before: [None; 2],
+            removed: None,
+        };
+        let places = before.iter_mut().zip(&mut about.before);
+        for ((name, directory), (place, there)) in action.names().into_iter().zip(on).zip(places) {
             let Some(name) = name else {
                 continue;
             };
-            let there = self.look_up(host, directory, name)?;
+            *there = self.look_up(host, directory, name)?;
             *place = there.and_then(|inode| host.front(|front| front.ids.real(inode)));
         }
-        let on_real = [first, second];
+        let mut basis = Basis {
+            on: [first, second],
+            before,
+            replaced: None,
+        };
         match (action, before) {
             // What has only a hidden name has none.
             (Action::Link { .. }, [None, _]) if host.front(|front| front.is_orphan(on[1])) => {
@@ -247,17 +257,15 @@ impl<T: Target> Engine<T> {
             (Action::Rename { .. }, [one, other]) if one == other => Ok(None),
             (Action::Rename { .. }, [_, Some(replaced)]) => {
                 let kind = self.fs.facts(replaced)?.kind;
-                Ok(Some(Basis {
-                    on: on_real,
-                    before,
-                    replaced: Some(kind),
-                }))
+                basis.replaced = Some(kind);
+                about.removed = about.before[1].filter(|_| kind == Kind::Directory);
+                Ok(Some((basis, about)))
             }
-            _ => Ok(Some(Basis {
-                on: on_real,
-                before,
-                replaced: None,
-            })),
+            (Action::RemoveDirectory { .. }, _) => {
+                about.removed = about.before[0];
+                Ok(Some((basis, about)))
+            }
+            _ => Ok(Some((basis, about))),
         }
     }
 
@@ -268,8 +276,12 @@ impl<T: Target> Engine<T> {
         directory: u64,
         name: &T::Data,
     ) -> Result<Option<u64>, T::Error> {
-        let (seen, real) =
-            host.front(|front| (front.recall(directory, name), front.ids.real(directory)));
+        let (seen, real) = host.front(|front| {
+            (
+                front.names.recall(directory, name),
+                front.ids.real(directory),
+            )
+        });
         if let Some(seen) = seen {
             return Ok(seen);
         }
@@ -286,37 +298,31 @@ impl<T: Target> Engine<T> {
         host: &H,
         action: Action<T::Data, T::Setting>,
         basis: Basis,
+        about: About,
     ) -> Result<Outcome, T::Error> {
-        let changes_names = !action.is_content();
-        if changes_names {
-            host.front(Front::forget_names);
-        }
+        host.front(|front| front.forget(&action, about));
         let on = basis.on;
         let action = self.log.begin(action, basis);
-        let result = match self.fs.perform(action, on) {
+        match self.fs.perform(action, on) {
             Ok(outcome) => {
+                let told = host.front(|front| front.note(action, about, outcome));
                 self.log.commit(outcome, T::cut);
-                Ok(outcome)
+                Ok(told)
             }
             Err(error) if is_dead::<T>(&error) => {
                 self.health = Health::Dead;
-                self.recover(host)?
-                    .unwrap_or_else(|| Err(T::error(Fault::Failed)))
+                let result = self
+                    .recover(host)?
+                    .unwrap_or_else(|| Err(T::error(Fault::Failed)));
+                result.map(|outcome| host.front(|front| front.tell(outcome)))
             }
             Err(error) => {
+                // It may have done a part.
+                host.front(|front| front.forget(action, about));
                 self.log.cancel();
                 Err(error)
             }
-        };
-        host.front(|front| {
-            if changes_names {
-                front.forget_names();
-            }
-            match result {
-                Ok(Outcome::Made(real)) => Ok(Outcome::Made(front.ids.born(real))),
-                result => result,
-            }
-        })
+        }
     }
 
     /// Writes at the end of a file; where, and how much.
@@ -348,7 +354,10 @@ impl<T: Target> Engine<T> {
         offset: u64,
         data: &T::Data,
     ) -> Result<u64, T::Error> {
-        self.consult(host, |fs| fs.write(real(host, inode)?, offset, data))
+        host.front(|front| front.inodes.forget(inode));
+        let written = self.consult(host, |fs| fs.write(real(host, inode)?, offset, data));
+        host.front(|front| front.inodes.forget(inode));
+        written
     }
 
     /// As [`write_lent`](Self::write_lent), at the end of a file; where, and how much.
@@ -632,7 +641,10 @@ impl<T: Target> Engine<T> {
             match self.look_up(host, directory, name) {
                 Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
                 Ok(found) => {
-                    host.front(|front| front.remember(front.epoch(), directory, name, found));
+                    host.front(|front| {
+                        let ticket = front.names.ticket(directory, name);
+                        front.names.remember(ticket, directory, name, found);
+                    });
                     return Ok(found);
                 }
                 Err(error) => return Err(error),

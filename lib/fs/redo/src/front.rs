@@ -4,11 +4,9 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::action::Target;
+use crate::action::{Action, Outcome, Target};
 use crate::ids::Ids;
-
-/// How many names are remembered.
-const NAMES: usize = 4;
+use crate::seen::{Inodes, Names};
 
 /// An inode that clients have open.
 struct Hold<K> {
@@ -17,13 +15,6 @@ struct Hold<K> {
     orphan: Option<u64>,
     /// What keeps a removed directory alive.
     kept: Option<K>,
-}
-
-/// One remembered name, in clients' numbers.
-struct Seen {
-    directory: u64,
-    name: Vec<u8>,
-    leads_to: Option<u64>,
 }
 
 /// What a released inode leaves behind.
@@ -43,10 +34,21 @@ pub struct Front<T: Target> {
     holds: BTreeMap<u64, Hold<T::Kept>>,
     /// The inode whose last name is perhaps being removed.
     going: Option<u64>,
-    /// Counts changes of names.
-    epoch: u64,
-    seen: Vec<Seen>,
-    next_seen: usize,
+    /// What names led to.
+    pub names: Names,
+    /// What was known of inodes.
+    pub inodes: Inodes<T::Known>,
+}
+
+/// What a change is about, in clients' numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct About {
+    /// The inodes that the action is about.
+    pub(crate) on: [u64; 2],
+    /// What its names lead to before.
+    pub(crate) before: [Option<u64>; 2],
+    /// The directory that loses its name.
+    pub(crate) removed: Option<u64>,
 }
 
 impl<T: Target> Front<T> {
@@ -57,9 +59,8 @@ impl<T: Target> Front<T> {
             ids: Ids::new(),
             holds: BTreeMap::new(),
             going: None,
-            epoch: 0,
-            seen: Vec::new(),
-            next_seen: 0,
+            names: Names::default(),
+            inodes: Inodes::default(),
         }
     }
 
@@ -88,6 +89,11 @@ impl<T: Target> Front<T> {
         }
         let hold = self.holds.remove(&inode)?;
         self.ids.forget(inode);
+        if hold.kept.is_some() {
+            // It goes now, and with it its number.
+            self.inodes.forget(inode);
+            self.names.forget_directory(inode);
+        }
         Some(Remains {
             orphan: hold.orphan,
             kept: hold.kept,
@@ -153,6 +159,8 @@ impl<T: Target> Front<T> {
 
     /// Goes over to a new instance. What is given back died with the old one.
     pub fn replace(&mut self, fs: T, renumbered: &[(u64, Option<u64>)]) -> (T, Vec<T::Kept>) {
+        self.names.clear();
+        self.inodes.clear();
         self.ids.renumber(renumbered);
         let mut dead = Vec::new();
         for (&inode, hold) in &mut self.holds {
@@ -164,37 +172,61 @@ impl<T: Target> Front<T> {
         (core::mem::replace(&mut self.fs, fs), dead)
     }
 
-    /// Counts changes of names; to be given back to [`remember`](Self::remember).
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// Names change, or have changed.
-    pub fn forget_names(&mut self) {
-        self.epoch += 1;
-        self.seen.clear();
-    }
-
-    /// Remembers what a name led to, unless names have changed since `epoch`.
-    pub fn remember(&mut self, epoch: u64, directory: u64, name: &[u8], leads_to: Option<u64>) {
-        if epoch != self.epoch {
-            return;
+    /// A change begins, or nobody knows what came of it: what it may concern is not remembered.
+    pub(crate) fn forget(&mut self, action: &Action<T::Data, T::Setting>, about: About) {
+        let before = about.before.into_iter().flatten();
+        for inode in about.on.into_iter().chain(before) {
+            self.inodes.forget(inode);
         }
-        let seen = Seen {
-            directory,
-            name: name.into(),
-            leads_to,
-        };
-        match self.seen.get_mut(self.next_seen) {
-            Some(place) => *place = seen,
-            None => self.seen.push(seen),
+        for (directory, name) in about.on.into_iter().zip(action.names()) {
+            if let Some(name) = name {
+                self.names.forget(directory, name);
+            }
         }
-        self.next_seen = (self.next_seen + 1) % NAMES;
     }
 
-    /// What a name leads to, if that is remembered.
-    pub fn recall(&self, directory: u64, name: &[u8]) -> Option<Option<u64>> {
-        let is_it = |seen: &&Seen| seen.directory == directory && seen.name == name;
-        self.seen.iter().find(is_it).map(|seen| seen.leads_to)
+    /// A change was made. The outcome in clients' numbers.
+    pub(crate) fn note(
+        &mut self,
+        action: &Action<T::Data, T::Setting>,
+        about: About,
+        outcome: Outcome,
+    ) -> Outcome {
+        self.forget(action, about);
+        let [first, second] = about.on;
+        let told = self.tell(outcome);
+        match (action, told, about.before) {
+            (
+                Action::Create { name, .. } | Action::Symlink { name, .. },
+                Outcome::Made(made),
+                _,
+            ) => {
+                self.names.set(first, name, Some(made));
+            }
+            (Action::Link { name }, ..) => self.names.set(first, name, Some(second)),
+            (Action::Unlink { name }, ..) => self.names.set(first, name, None),
+            (Action::RemoveDirectory { name }, ..) => self.names.set(first, name, None),
+            (Action::Rename { name, new_name }, _, [moved, _]) => {
+                self.names.set(first, name, None);
+                self.names.set(second, new_name, moved);
+            }
+            _ => {}
+        }
+        if let Some(removed) = about.removed {
+            self.names.forget_directory(removed);
+        }
+        told
+    }
+
+    /// An outcome in clients' numbers.
+    pub(crate) fn tell(&mut self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Made(real) => {
+                let made = self.ids.born(real);
+                self.inodes.forget(made);
+                Outcome::Made(made)
+            }
+            outcome => outcome,
+        }
     }
 }

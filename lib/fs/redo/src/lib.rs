@@ -53,6 +53,7 @@ pub mod front;
 pub mod ids;
 pub mod log;
 pub mod recover;
+pub mod seen;
 
 pub use action::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
 pub use engine::{Commit, Engine, Host};

@@ -243,12 +243,15 @@ impl Pages {
             .try_reserve(runs.len())
             .map_err(|_| RpcError::NoMemory)?;
         let record = *file.record.lock();
-        let (stored, by) = shadow.ask(file.inode, |instance, real| {
+        let answer = shadow.ask(file.inode, |instance, real| {
             let view = file.view.duplicate()?;
             let (end, modified) = (record.size, record.modified);
             let stored = instance.fs().store(real, &list, end, modified, view)?;
             Ok((stored, instance.id()))
-        })?;
+        });
+        // Length, time and places have changed, perhaps also if it says that it failed.
+        shadow.front(|front| front.inodes.forget(file.inode));
+        let (stored, by) = answer?;
         if stored == 0 {
             return Err(FsError::Device);
         }

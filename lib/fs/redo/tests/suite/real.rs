@@ -252,6 +252,7 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
     type Setting = Setting;
     type Error = Error;
     type Kept = ();
+    type Known = (u32, u64);
 
     fn id(&self) -> u32 {
         self.id

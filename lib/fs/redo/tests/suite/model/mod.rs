@@ -456,6 +456,7 @@ impl Target for Instance {
     type Setting = Setting;
     type Error = Error;
     type Kept = ();
+    type Known = (u32, u64);
 
     fn id(&self) -> u32 {
         self.id

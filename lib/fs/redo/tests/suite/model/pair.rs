@@ -8,7 +8,9 @@ use redo::{Action, Commit, Engine, Front, Host, Kind, Outcome, Report, Target};
 use super::{Body, Error, Instance, Model, ROOT, Random, Result, Setting};
 
 /// A life of a file system that is tested.
-pub trait Life: Target<Data = Vec<u8>, Setting = Setting, Error = Error> {
+pub trait Life:
+    Target<Data = Vec<u8>, Setting = Setting, Error = Error, Known = (u32, u64)>
+{
     /// Its errors are exactly the model's.
     const EXACT: bool;
     fn first(seed: u64) -> Self;
@@ -124,6 +126,12 @@ impl<L: Life> Pair<L> {
         let name = NAMES[random.below(NAMES.len())].to_vec();
         let new_name = NAMES[random.below(NAMES.len())].to_vec();
         let on = [directory, other];
+        for _ in 0..2 {
+            self.look(directory, NAMES[random.below(NAMES.len())]);
+            if let Some(file) = self.choose(random, is_file) {
+                self.examine(file);
+            }
+        }
         match (random.below(21), file) {
             (0..4, _) => self.make(
                 Action::Create {
@@ -181,6 +189,72 @@ impl<L: Life> Pair<L> {
             _ => {}
         }
         self.forget_removed();
+    }
+
+    /// Has `question` asked of the file system, again if it dies.
+    fn ask<R>(&mut self, client: u64, question: impl Fn(&L, u64) -> Result<R>) -> Result<R> {
+        loop {
+            let (fs, real) = translate(&self.site, client)?;
+            match question(&fs, real) {
+                Err(Error::Dead) => self.engine.revive(&self.site, fs.id())?,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Looks a name up as readers do, who remember what they find: it must lead where it does.
+    fn look(&mut self, directory: Known, name: &[u8]) {
+        let at = directory.client;
+        let found = match self.site.front(|front| front.names.recall(at, name)) {
+            Some(leads_to) => leads_to,
+            None => {
+                let ticket = self.site.front(|front| front.names.ticket(at, name));
+                let found = match self.ask(at, |fs, real| fs.look_up(real, &name.to_vec())) {
+                    Ok(real) => Some(self.site.front(|front| front.ids.client(real))),
+                    Err(Error::Missing) => None,
+                    Err(error) => panic!("{error:?}"),
+                };
+                self.site
+                    .front(|front| front.names.remember(ticket, at, name, found));
+                found
+            }
+        };
+        let expected = self.sure.look_up(directory.sure, name).ok();
+        let known = self.known.iter().find(|known| Some(known.sure) == expected);
+        assert_eq!(
+            found,
+            known.map(|known| known.client),
+            "{directory:?} {name:?}"
+        );
+    }
+
+    /// Asks what a file is as readers do.
+    fn examine(&mut self, file: Known) {
+        let inode = file.client;
+        let seen = self.site.front(|front| front.inodes.recall(inode).copied());
+        let (mut links, size) = match seen {
+            Some(seen) => seen,
+            None => {
+                let ticket = self.site.front(|front| front.inodes.ticket(inode));
+                let facts = self.ask(inode, |fs, real| fs.facts(real)).unwrap();
+                let seen = (facts.links, facts.size);
+                self.site
+                    .front(|front| front.inodes.remember(ticket, inode, seen));
+                seen
+            }
+        };
+        if self.site.front(|front| front.is_orphan(inode)) {
+            links = 0;
+        }
+        let sure = self.sure.inode(file.sure).unwrap();
+        let Body::File(content) = &sure.body else {
+            panic!("a file");
+        };
+        assert_eq!(
+            (links, size),
+            (sure.links, content.len() as u64),
+            "{file:?}"
+        );
     }
 
     /// Begins a commit, if there are few, or goes on with one: does it, or ends it.

@@ -1,0 +1,371 @@
+//! What names led to and what was known of inodes, remembered in tables of a fixed size, so that
+//! nobody has to ask the file system again. All numbers are clients'.
+//!
+//! # When something may be remembered
+//! Whoever asks the file system does so without a lock, and a change may overtake the answer. So he
+//! takes a [`Ticket`] first, and what he found is remembered only if the ticket still counts: each
+//! change of what the answer is about ends it, and another instance of the file system ends all.
+//!
+//! # What a table costs
+//! It is made when the first thing is to be remembered. Without memory for it there is none, and
+//! everything is asked. What does not fit takes the place of something else: a place is looked for
+//! among four, so whoever makes names that fall together loses them, and nothing else happens.
+
+use alloc::vec::Vec;
+
+/// Places for one hash.
+const WAYS: usize = 4;
+/// Bytes of a name that is remembered.
+const LONGEST: usize = 40;
+/// Sets of names and of inodes; powers of two.
+const NAME_SETS: usize = 512;
+const INODE_SETS: usize = 256;
+
+/// What has to be as it was when somebody began to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
+
+/// The places for some hashes.
+struct Set<E> {
+    /// Counts changes of what may stand here.
+    changes: u64,
+    /// The place that is given away next.
+    next: usize,
+    ways: [Option<E>; WAYS],
+}
+
+struct Table<E> {
+    /// Empty until something is remembered.
+    sets: Vec<Set<E>>,
+    most: usize,
+    /// Counts what concerns all sets.
+    epoch: u64,
+}
+
+impl<E> Table<E> {
+    const fn new(most: usize) -> Self {
+        Table {
+            sets: Vec::new(),
+            most,
+            epoch: 0,
+        }
+    }
+
+    fn set(&self, hash: u64) -> Option<&Set<E>> {
+        self.sets.get(hash as usize & (self.most - 1))
+    }
+
+    fn set_mut(&mut self, hash: u64) -> Option<&mut Set<E>> {
+        self.sets.get_mut(hash as usize & (self.most - 1))
+    }
+
+    fn find(&self, hash: u64, is_it: impl Fn(&E) -> bool) -> Option<&E> {
+        let ways = &self.set(hash)?.ways;
+        ways.iter().flatten().find(|entry| is_it(entry))
+    }
+
+    fn ticket(&self, hash: u64) -> Ticket {
+        Ticket(self.epoch + self.set(hash).map_or(0, |set| set.changes))
+    }
+
+    /// Tickets for this hash end, and what `is_it` goes.
+    fn forget(&mut self, hash: u64, is_it: impl Fn(&E) -> bool) {
+        let Some(set) = self.set_mut(hash) else {
+            self.epoch += 1;
+            return;
+        };
+        set.changes += 1;
+        set.ways
+            .iter_mut()
+            .for_each(|way| drop(way.take_if(|entry| is_it(entry))));
+    }
+
+    /// Puts `entry` in the place of what `is_it`, of nothing, or of something else.
+    fn put(&mut self, hash: u64, entry: E, is_it: impl Fn(&E) -> bool) {
+        if self.sets.is_empty() && !self.make() {
+            return;
+        }
+        let Some(set) = self.set_mut(hash) else {
+            return;
+        };
+        let same = set
+            .ways
+            .iter()
+            .position(|way| way.as_ref().is_some_and(&is_it));
+        let at = same.or_else(|| set.ways.iter().position(Option::is_none));
+        let at = at.unwrap_or_else(|| {
+            set.next = (set.next + 1) % WAYS;
+            set.next
+        });
+        set.ways[at] = Some(entry);
+    }
+
+    /// Makes the table, if there is memory for it.
+    #[cold]
+    fn make(&mut self) -> bool {
+        if self.sets.try_reserve_exact(self.most).is_err() {
+            return false;
+        }
+        self.sets.resize_with(self.most, || Set {
+            changes: 0,
+            next: 0,
+            ways: [const { None }; WAYS],
+        });
+        true
+    }
+
+    fn clear(&mut self) {
+        self.epoch += 1;
+        for set in &mut self.sets {
+            set.ways = [const { None }; WAYS];
+        }
+    }
+}
+
+/// One name.
+struct Name {
+    directory: u64,
+    /// `None`: nothing.
+    leads_to: Option<u64>,
+    length: u8,
+    bytes: [u8; LONGEST],
+}
+
+impl Name {
+    fn is(&self, directory: u64, name: &[u8]) -> bool {
+        self.directory == directory && self.bytes.get(..self.length.into()) == Some(name)
+    }
+}
+
+/// What names led to, also those that led to nothing.
+pub struct Names(Table<Name>);
+
+/// Whether a name is ever remembered: not if it is long, and not if it is what leads to a directory
+/// itself or above it, which changes without a change of that name.
+fn fits(name: &[u8]) -> bool {
+    !name.is_empty() && name.len() <= LONGEST && name != b"." && name != b".."
+}
+
+/// Mixes `word` into a hash.
+fn mix(hash: u64, word: u64) -> u64 {
+    (hash ^ word)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(29)
+}
+
+fn hash(directory: u64, name: &[u8]) -> u64 {
+    let (words, rest) = name.as_chunks::<8>();
+    let all = words.iter().map(|word| u64::from_le_bytes(*word));
+    let last = rest
+        .iter()
+        .fold(name.len() as u64, |last, byte| last << 8 | u64::from(*byte));
+    mix(all.fold(mix(0, directory), mix), last)
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names(Table::new(NAME_SETS))
+    }
+}
+
+impl Names {
+    /// To be taken before a name is looked up.
+    pub fn ticket(&self, directory: u64, name: &[u8]) -> Ticket {
+        self.0.ticket(hash(directory, name))
+    }
+
+    /// What a name leads to, if that is remembered.
+    pub fn recall(&self, directory: u64, name: &[u8]) -> Option<Option<u64>> {
+        let found = self
+            .0
+            .find(hash(directory, name), |it| it.is(directory, name));
+        found.map(|name| name.leads_to)
+    }
+
+    /// Remembers what a name led to, unless that may have changed since.
+    pub fn remember(&mut self, ticket: Ticket, directory: u64, name: &[u8], leads_to: Option<u64>) {
+        if self.ticket(directory, name) == ticket {
+            self.put(directory, name, leads_to);
+        }
+    }
+
+    /// A name leads to this from now on.
+    pub(crate) fn set(&mut self, directory: u64, name: &[u8], leads_to: Option<u64>) {
+        self.forget(directory, name);
+        self.put(directory, name, leads_to);
+    }
+
+    /// Nobody knows for now what a name leads to.
+    pub(crate) fn forget(&mut self, directory: u64, name: &[u8]) {
+        self.0
+            .forget(hash(directory, name), |it| it.is(directory, name));
+    }
+
+    /// A directory is removed: its number may become that of something else.
+    pub(crate) fn forget_directory(&mut self, directory: u64) {
+        self.0.epoch += 1;
+        for way in self.0.sets.iter_mut().flat_map(|set| &mut set.ways) {
+            way.take_if(|name| name.directory == directory);
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn put(&mut self, directory: u64, name: &[u8], leads_to: Option<u64>) {
+        if !fits(name) {
+            return;
+        }
+        let mut bytes = [0; LONGEST];
+        bytes[..name.len()].copy_from_slice(name);
+        let entry = Name {
+            directory,
+            leads_to,
+            length: name.len() as u8,
+            bytes,
+        };
+        self.0
+            .put(hash(directory, name), entry, |it| it.is(directory, name));
+    }
+}
+
+/// What was known of inodes, as the file system said it.
+pub struct Inodes<K>(Table<(u64, K)>);
+
+impl<K> Default for Inodes<K> {
+    fn default() -> Self {
+        Inodes(Table::new(INODE_SETS))
+    }
+}
+
+impl<K> Inodes<K> {
+    /// To be taken before an inode is asked about.
+    pub fn ticket(&self, inode: u64) -> Ticket {
+        self.0.ticket(mix(0, inode))
+    }
+
+    /// What is remembered of an inode.
+    pub fn recall(&self, inode: u64) -> Option<&K> {
+        let found = self.0.find(mix(0, inode), |it| it.0 == inode);
+        found.map(|it| &it.1)
+    }
+
+    /// Remembers what was found, unless it may have changed since.
+    pub fn remember(&mut self, ticket: Ticket, inode: u64, known: K) {
+        if self.ticket(inode) == ticket {
+            self.0
+                .put(mix(0, inode), (inode, known), |it| it.0 == inode);
+        }
+    }
+
+    /// Something about an inode changes, or has changed.
+    pub fn forget(&mut self, inode: u64) {
+        self.0.forget(mix(0, inode), |it| it.0 == inode);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_remembered_and_so_is_that_it_leads_to_nothing() {
+        let mut names = Names::default();
+        let ticket = names.ticket(2, b"a");
+        names.remember(ticket, 2, b"a", Some(7));
+        names.remember(names.ticket(2, b"b"), 2, b"b", None);
+        assert_eq!(names.recall(2, b"a"), Some(Some(7)));
+        assert_eq!(names.recall(2, b"b"), Some(None));
+        assert_eq!((names.recall(3, b"a"), names.recall(2, b"c")), (None, None));
+    }
+
+    #[test]
+    fn an_answer_that_a_change_overtook_is_not_remembered() {
+        let mut names = Names::default();
+        // Also before there is a table.
+        let early = names.ticket(2, b"a");
+        names.set(2, b"a", Some(9));
+        names.remember(early, 2, b"a", Some(7));
+        assert_eq!(names.recall(2, b"a"), Some(Some(9)));
+        let late = names.ticket(2, b"a");
+        names.forget(2, b"a");
+        names.remember(late, 2, b"a", Some(9));
+        assert_eq!(names.recall(2, b"a"), None);
+        let mut inodes = Inodes::default();
+        let early = inodes.ticket(5);
+        inodes.forget(5);
+        inodes.remember(early, 5, "old");
+        assert_eq!(inodes.recall(5), None);
+        inodes.remember(inodes.ticket(5), 5, "new");
+        let late = inodes.ticket(5);
+        inodes.forget(5);
+        inodes.remember(late, 5, "old");
+        assert_eq!(inodes.recall(5), None);
+    }
+
+    #[test]
+    fn another_instance_ends_everything() {
+        let mut names = Names::default();
+        names.set(2, b"a", Some(9));
+        let ticket = names.ticket(2, b"b");
+        names.clear();
+        names.remember(ticket, 2, b"b", Some(8));
+        assert_eq!((names.recall(2, b"a"), names.recall(2, b"b")), (None, None));
+        let mut inodes = Inodes::default();
+        inodes.remember(inodes.ticket(5), 5, 1);
+        let ticket = inodes.ticket(6);
+        inodes.clear();
+        inodes.remember(ticket, 6, 1);
+        assert_eq!((inodes.recall(5), inodes.recall(6)), (None, None));
+    }
+
+    #[test]
+    fn a_removed_directory_has_no_names() {
+        let mut names = Names::default();
+        names.set(7, b"gone", None);
+        names.set(8, b"other", None);
+        let ticket = names.ticket(7, b"late");
+        names.forget_directory(7);
+        names.remember(ticket, 7, b"late", None);
+        assert_eq!(
+            (names.recall(7, b"gone"), names.recall(7, b"late")),
+            (None, None)
+        );
+        assert_eq!(names.recall(8, b"other"), Some(None));
+    }
+
+    #[test]
+    fn dots_and_long_names_are_always_asked() {
+        let mut names = Names::default();
+        let long = [b'n'; LONGEST + 1];
+        for name in [b"".as_slice(), b".", b"..", &long] {
+            names.set(2, name, Some(3));
+            assert_eq!(names.recall(2, name), None);
+        }
+        names.set(2, &long[1..], Some(3));
+        assert_eq!(names.recall(2, &long[1..]), Some(Some(3)));
+    }
+
+    #[test]
+    fn the_table_keeps_its_size_and_never_mixes_names_up() {
+        let mut names = Names::default();
+        for n in 0..10_000u64 {
+            names.set(n % 3, &n.to_le_bytes(), Some(n));
+        }
+        let there = (0..10_000).filter(|n| {
+            let found = names.recall(n % 3, &n.to_le_bytes());
+            assert!(found.is_none() || found == Some(Some(*n)), "{n}");
+            found.is_some()
+        });
+        let there = there.count();
+        assert!(there > NAME_SETS && there <= NAME_SETS * WAYS, "{there}");
+        assert_eq!(names.0.sets.len(), NAME_SETS);
+    }
+}
