@@ -338,7 +338,11 @@ impl Pool {
         user: Option<&Arc<ControlBlock>>,
         tell: impl FnMut(u64),
     ) -> Result<u64, MemoryError> {
-        self.prepare_holds(user)?;
+        // Who has a window has prepared holds.
+        if self.is_stopped() {
+            return Err(RpcError::Refused.into());
+        }
+        self.note(user)?;
         object.can_lend(pages.0, pages.1)?;
         let charge = charge(user, pages.1 as usize)?;
         // With the lock of the holds: who ends those of a pool that was stopped finds this one, or

@@ -12,14 +12,14 @@
 //! that are being filled or emptied stay what they are.
 
 use super::Result;
-use super::object::{PIECE, Piece, Vmo};
+use super::object::{PIECE, Vmo};
 use super::payer::Payer;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::mem;
 use interfaces::{DmaDirection, MemoryError, RpcError};
 use isolation::lock::Lock;
-use pages::Bytes;
+use pages::{Bytes, Lent};
 
 /// The most loans at a time.
 pub const MOST_LOANS: usize = 1024;
@@ -51,7 +51,7 @@ struct Place<F: Bytes, P: Payer, C> {
 }
 
 struct Room<F: Bytes> {
-    pages: Piece<F>,
+    pages: [Option<Lent<F>>; PIECE],
     /// The next one of the loan, or the next free one.
     next: Link,
 }
@@ -96,6 +96,13 @@ fn chained<T>(count: usize, item: impl Fn(Link) -> T) -> Result<Vec<T>> {
     };
     all.extend((1..=count).map(|number| item(next(number))));
     Ok(all)
+}
+
+/// Moves pages from a piece into one that is empty, as far as that reaches.
+fn hand_over<F: Bytes>(from: &mut [Option<Lent<F>>], to: &mut [Option<Lent<F>>]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = from.take();
+    }
 }
 
 impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
@@ -164,15 +171,15 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
         &mut self.pieces[link as usize - 1]
     }
 
-    /// Frees the first piece of a chain, which then begins with the next; what was in it.
-    fn free_first(&mut self, chain: &mut Link) -> Piece<F> {
+    /// Frees the first piece of a chain, which then begins with the next. What was in it goes to
+    /// `pages`, which has room for all.
+    fn free_first(&mut self, chain: &mut Link, pages: &mut [Option<Lent<F>>]) {
         let (first, free) = (*chain, self.free_piece);
         let piece = self.piece(first);
-        let pages = mem::replace(&mut piece.pages, [const { None }; PIECE]);
+        hand_over(&mut piece.pages, pages);
         *chain = mem::replace(&mut piece.next, free);
         self.free_piece = first;
         self.left += 1;
-        pages
     }
 
     /// Notes a loan; its number.
@@ -232,7 +239,7 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
             piece.iter().flatten().for_each(|lent| tell(lent.frame()));
             let mut loans = this.lock();
             let room = loans.piece(at);
-            room.pages = piece;
+            hand_over(piece, &mut room.pages);
             at = room.next;
         });
         loan.writes = lent == Ok(true);
@@ -266,16 +273,23 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
         }
     }
 
-    fn give_back(this: &Lock<Self>, mut loan: Loan<F, P, C>) {
+    fn give_back(this: &Lock<Self>, loan: Loan<F, P, C>) {
+        match loan.pages {
+            1 => Self::give_back_by::<1>(this, loan),
+            _ => Self::give_back_by::<PIECE>(this, loan),
+        }
+    }
+
+    fn give_back_by<const AT_ONCE: usize>(this: &Lock<Self>, mut loan: Loan<F, P, C>) {
         // The object may be gone, and its pages with it.
         let object = match loan.writes {
             true => loan.object.upgrade(),
             false => None,
         };
-        let mut page = loan.first;
+        let (mut page, mut piece) = (loan.first, [const { None }; AT_ONCE]);
         while loan.chain != 0 {
-            let piece = this.lock().free_first(&mut loan.chain);
-            for lent in piece.into_iter().flatten() {
+            this.lock().free_first(&mut loan.chain, &mut piece);
+            for lent in piece.iter_mut().filter_map(Option::take) {
                 if let Some(object) = &object {
                     object.mark_lent(page, &lent);
                 }

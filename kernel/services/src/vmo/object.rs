@@ -23,7 +23,7 @@ use mappings::Mapping;
 use pages::{Alarm, Bytes, Entry, Pool, Seal, Tags, Writing};
 
 pub use super::index::MOST_PAGES;
-pub use device::{MOST_LENT, PIECE, Piece};
+pub use device::{MOST_LENT, PIECE};
 pub use mappings::Mapped;
 
 /// The most that is done for a range in one call, in pages.

@@ -15,8 +15,6 @@ use pages::{Bytes, Held, Lent};
 pub const MOST_LENT: u64 = 256;
 /// The most that are handed over at once.
 pub const PIECE: usize = 16;
-/// Pages that a device may use, from the first on.
-pub type Piece<F> = [Option<Lent<F>>; PIECE];
 
 const TOO_MANY: MemoryError = MemoryError::Rpc(RpcError::Busy);
 
@@ -32,10 +30,10 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         self.range(first, count).map(drop)
     }
 
-    /// Lets a device use `count` pages from `first` on: gives them to `keep`, a full piece at a
-    /// time and then the rest. Says whether the device may write to pages that have content: then
-    /// each is to be [marked](Self::mark_lent) before it is dropped, and [`end_lent`] be called.
-    /// On an error what was given is to be dropped.
+    /// Lets a device use `count` pages from `first` on: shows them to `keep`, which takes them all,
+    /// [`PIECE`] at a time and then the rest. Says whether the device may write to pages that have
+    /// content: then each is to be [marked](Self::mark_lent) before it is dropped, and [`end_lent`]
+    /// be called. On an error what was given is to be dropped.
     ///
     /// # Errors
     /// Those of [`can_lend`](Self::can_lend). [`MemoryError::Absent`]; [`MemoryError::Loading`], to
@@ -47,21 +45,35 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         first: u64,
         count: u64,
         direction: DmaDirection,
-        mut keep: impl FnMut(Piece<F>),
+        keep: impl FnMut(&mut [Option<Lent<F>>]),
     ) -> Result<bool> {
         self.can_lend(first, count)?;
+        // Most requests are for one page, and a piece takes its time though it be empty.
+        match count {
+            1 => self.lend_by::<1>(first, count, direction, keep),
+            _ => self.lend_by::<PIECE>(first, count, direction, keep),
+        }
+    }
+
+    fn lend_by<const AT_ONCE: usize>(
+        &self,
+        first: u64,
+        count: u64,
+        direction: DmaDirection,
+        mut keep: impl FnMut(&mut [Option<Lent<F>>]),
+    ) -> Result<bool> {
         let writing = match direction {
             DmaDirection::ToDevice => None,
             DmaDirection::FromDevice => Some(self.begin_write()?),
         };
-        let (mut piece, mut all_load) = ([const { None }; PIECE], true);
+        let (mut piece, mut all_load) = ([const { None }; AT_ONCE], true);
         for at in 0..count {
             let (lent, loads) = self.lend_page(first + at, direction)?;
-            let place = at as usize % PIECE;
+            let place = at as usize % AT_ONCE;
             piece[place] = Some(lent);
             all_load &= loads;
-            if place == PIECE - 1 || at == count - 1 {
-                keep(core::mem::replace(&mut piece, [const { None }; PIECE]));
+            if place == AT_ONCE - 1 || at == count - 1 {
+                keep(&mut piece[..=place]);
             }
         }
         let writing = writing.filter(|_| !all_load);
