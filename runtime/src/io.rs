@@ -52,6 +52,7 @@ impl Range {
     ///
     /// # Panics
     /// If it does not lie in the range or is not aligned.
+    #[inline]
     #[track_caller]
     fn at<T>(&self, offset: usize) -> *mut T {
         let fits = offset
@@ -66,12 +67,14 @@ impl Range {
         address as *mut T
     }
 
+    #[inline]
     #[track_caller]
     fn read<T: Copy>(&self, offset: usize) -> T {
         // SAFETY: inside the mapping, aligned; volatile, since the device may change it.
         unsafe { self.at::<T>(offset).read_volatile() }
     }
 
+    #[inline]
     #[track_caller]
     fn write<T: Copy>(&self, offset: usize, value: T) {
         // SAFETY: as for `read`.
@@ -85,6 +88,7 @@ macro_rules! accessors {
         ///
         /// # Panics
         /// If the offset lies outside or is not aligned.
+        #[inline]
         #[track_caller]
         pub fn $read(&self, offset: usize) -> $type {
             self.range.read(offset)
@@ -94,6 +98,7 @@ macro_rules! accessors {
         ///
         /// # Panics
         /// If the offset lies outside or is not aligned.
+        #[inline]
         #[track_caller]
         pub fn $write(&self, offset: usize, value: $type) {
             self.range.write(offset, value)
