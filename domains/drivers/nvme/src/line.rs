@@ -1,14 +1,11 @@
 //! A pair of queues of the controller, and the commands that it has by it, each in a place of its
 //! own, whose number is that of the command: its pages are held for the controller, and their
-//! addresses stand in the place's list.
+//! addresses stand in the place's list. The mark of a job says that its command was to be aborted.
 
-use alloc::vec::Vec;
-use core::mem;
-
+use domain_rt::log;
 use domain_rt::sync::Mutex;
-use domain_rt::{log, time};
 use interfaces::{BlockOperation, BlockOutcome, BlockRequest, RpcError};
-use lanes::{Job, Room};
+use lanes::{Desk, Job, Room};
 use nvme_queues::command::{self, Command};
 use nvme_queues::prp::{self, Pointers};
 use nvme_queues::queue::{Answer, Pair};
@@ -18,28 +15,14 @@ use nvme_queues::status::Meaning;
 use crate::disk::Disk;
 use crate::memory::{MOST_PAGES, Places, Rings};
 
-/// A command that is with the controller.
-struct Given {
-    job: Job,
-    /// The controller was asked to end it early.
-    is_aborted: bool,
-}
-
 /// What the lock of a line guards.
 struct State {
     pair: Pair,
-    /// What the commands in their places are.
-    given: Vec<Option<Given>>,
-    /// Places that are free.
-    free: Vec<u16>,
-    /// The place whose command is being aborted: it is not given another one meanwhile, which would
-    /// be aborted in its place.
-    aborting: Option<u16>,
+    /// The commands in their places. The place whose command is being aborted is barred: another
+    /// one there would be aborted in its stead.
+    desk: Desk,
     /// Room for the addresses of a command's pages.
     room: Room,
-    /// Jobs that were just taken, and those that were just ended: no more than there are places.
-    jobs: Vec<Job>,
-    ended: Vec<(Job, BlockOutcome)>,
     /// The controller was told to reset itself.
     gone: bool,
 }
@@ -72,20 +55,12 @@ impl Line {
     /// # Errors
     /// [`RpcError::NoMemory`].
     pub fn new(pair: Pair, rings: Rings, places: Places, serves: Serves) -> Result<Self, RpcError> {
-        let count = places.count();
-        let mut given = room(count)?;
-        given.resize_with(count, || None);
-        let mut free = room(count)?;
-        free.extend((0..count as u16).rev());
+        let desk = Desk::new(places.count() as u16)?;
         Ok(Line {
             state: Mutex::new(State {
                 pair,
-                given,
-                free,
-                aborting: None,
+                desk,
                 room: Room::new(MOST_PAGES),
-                jobs: room(count)?,
-                ended: room(count)?,
                 gone: false,
             }),
             rings,
@@ -98,7 +73,7 @@ impl Line {
     /// left for what is given by this line.
     pub fn give(&self, disk: &Disk) -> bool {
         let mut state = self.state.lock();
-        self.pump(disk, &mut state) && state.room() > 0
+        self.pump(disk, &mut state) && state.desk.has_room() && state.pair.room() > 0
     }
 
     /// Takes all answers, and gives the controller what can be given then.
@@ -110,7 +85,9 @@ impl Line {
         if state.pair.under_way() > 0 && !state.gone {
             self.drain(disk, &mut state)?;
         }
-        self.pump(disk, &mut state);
+        if state.desk.has_ended() {
+            self.pump(disk, &mut state);
+        }
         Ok(())
     }
 
@@ -119,94 +96,77 @@ impl Line {
         let mut state = self.state.lock();
         state.gone = true;
         if over {
-            let given = state.given.iter_mut().flatten();
-            given.for_each(|given| given.job.release());
+            state.desk.jobs().for_each(|(_, job)| job.release());
         }
     }
 
-    /// The number of the pair, and the place of a command that is there for longer than `limit`
-    /// nanoseconds; if `asked` is not set, of those that were not aborted.
-    pub fn late(&self, limit: u64, asked: bool) -> Option<(u16, u16)> {
-        let state = self.state.lock();
-        let now = time::now();
-        let is_late = |given: &Given| {
-            now.saturating_sub(given.job.since) > limit && (asked || !given.is_aborted)
-        };
-        let mut places = state.given.iter().zip(0..);
-        let found = places.find(|(given, _)| given.as_ref().is_some_and(is_late));
-        found.map(|(_, place)| (state.pair.number(), place))
+    /// The number of the pair, and the place of a command that at this `look` is there for more
+    /// than `limit` looks; if `asked` is not set, of those that were not aborted.
+    pub fn late(&self, look: u64, limit: u64, asked: bool) -> Option<(u16, u16)> {
+        let state = &mut *self.state.lock();
+        let is_late = |job: &Job| look.saturating_sub(job.since) > limit && (asked || !job.mark);
+        let mut jobs = state.desk.jobs();
+        let (place, _) = jobs.find(|(_, job)| is_late(job))?;
+        Some((state.pair.number(), place))
     }
 
     /// The controller is about to be asked to abort the command in a place; false if there is none.
     pub fn begin_abort(&self, place: u16) -> bool {
-        let mut state = self.state.lock();
-        let Some(given) = &mut state.given[usize::from(place)] else {
+        let state = &mut *self.state.lock();
+        let Some(job) = state.desk.job(place) else {
             return false;
         };
-        given.is_aborted = true;
-        state.aborting = Some(place);
+        job.mark = true;
+        state.desk.bar(place);
         true
     }
 
     /// It has answered that.
     pub fn end_abort(&self) {
-        let mut state = self.state.lock();
-        if let Some(place) = state.aborting.take()
-            && state.given[usize::from(place)].is_none()
-        {
-            state.free.push(place);
-        }
+        self.state.lock().desk.unbar();
     }
 
-    /// Gives the controller what can be given now. Whether this line is for the queue that is open.
+    /// Notes what has ended, and gives the controller what can be given now. Whether this line is
+    /// for the queue that is open.
     fn pump(&self, disk: &Disk, state: &mut State) -> bool {
         let wanted = match disk.lanes.is_polled() {
             true => Serves::Polled,
             false => Serves::Told,
         };
-        if state.gone || self.serves != Serves::All && self.serves != wanted {
-            return false;
-        }
-        let mut jobs = mem::take(&mut state.jobs);
+        let serves = !state.gone && (self.serves == Serves::All || self.serves == wanted);
         loop {
-            disk.lanes.take(state.room(), &mut jobs);
-            jobs.drain(..).for_each(|job| self.begin(disk, state, job));
-            if state.ended.is_empty() {
+            let room = if serves { state.pair.room() } else { 0 };
+            disk.lanes.exchange(&mut state.desk, room);
+            while let Some(place) = state.desk.next_new() {
+                self.begin(disk, state, place);
+            }
+            if !state.desk.has_ended() {
                 break;
             }
             // A barrier may have waited for them.
-            disk.lanes.end(&mut state.ended);
         }
-        state.jobs = jobs;
-        if let Some(tail) = state.pair.tail(&self.rings) {
+        if serves && let Some(tail) = state.pair.tail(&self.rings) {
             let doorbell = disk.capabilities.tail_doorbell(state.pair.number());
             disk.registers.write32(doorbell, tail);
         }
-        true
+        serves
     }
 
     /// Gives the controller a request, or ends it: also as done, if there is nothing to do.
-    fn begin(&self, disk: &Disk, state: &mut State, mut job: Job) {
-        let begun = self.submit(disk, state, &mut job);
-        match begun {
-            Ok(place) => {
-                state.free.pop();
-                let is_aborted = false;
-                state.given[usize::from(place)] = Some(Given { job, is_aborted });
-            }
-            Err(outcome) => state.ended.push((job, outcome)),
+    fn begin(&self, disk: &Disk, state: &mut State, place: u16) {
+        if let Err(outcome) = self.submit(disk, state, place) {
+            state.desk.end(place, outcome);
         }
     }
 
-    fn submit(&self, disk: &Disk, state: &mut State, job: &mut Job) -> Result<u16, BlockOutcome> {
-        let place = *state.free.last().ok_or(BlockOutcome::NoMemory)?;
+    fn submit(&self, disk: &Disk, state: &mut State, place: u16) -> Result<(), BlockOutcome> {
+        let job = state.desk.job(place).ok_or(BlockOutcome::NoMemory)?;
         let command = self.command(disk, &mut state.room, place, job)?;
         let submitted = state.pair.submit(&self.rings, place, &command);
         submitted.map_err(|error| {
             log!("no room for a command: {error:?}");
             BlockOutcome::NoMemory
-        })?;
-        Ok(place)
+        })
     }
 
     fn command(
@@ -271,24 +231,15 @@ impl Line {
             let doorbell = disk.capabilities.head_doorbell(state.pair.number());
             disk.registers.write32(doorbell, head);
         }
-        disk.lanes.end(&mut state.ended);
+        if whole.is_err() {
+            disk.lanes.exchange(&mut state.desk, 0);
+        }
         whole
     }
 }
 
 impl State {
-    /// How many more commands can be given.
-    fn room(&self) -> usize {
-        self.free.len().min(self.pair.room())
-    }
-
     fn answered(&mut self, answer: &Answer) {
-        let Some(given) = self.given[usize::from(answer.command)].take() else {
-            return;
-        };
-        if self.aborting != Some(answer.command) {
-            self.free.push(answer.command);
-        }
         let outcome = match answer.status.meaning() {
             Meaning::Done => BlockOutcome::Done,
             Meaning::OutOfRange => BlockOutcome::OutOfRange,
@@ -296,14 +247,6 @@ impl State {
             Meaning::Unsupported => BlockOutcome::Unsupported,
             Meaning::Aborted | Meaning::Failed => BlockOutcome::Device,
         };
-        self.ended.push((given.job, outcome));
+        self.desk.end(answer.command, outcome);
     }
-}
-
-/// An empty list with room for so many.
-fn room<T>(count: usize) -> Result<Vec<T>, RpcError> {
-    let mut list = Vec::new();
-    let reserved = list.try_reserve_exact(count);
-    reserved.map_err(|_| RpcError::NoMemory)?;
-    Ok(list)
 }

@@ -9,15 +9,15 @@ use crate::bring_up::pause;
 use crate::disk::Disk;
 use crate::line::Line;
 
-/// After so long a command is aborted, in nanoseconds.
+/// After so many looks a command is aborted.
 const ABORT: u64 = PATIENCE / 2;
 
 impl Disk {
     /// The body of the thread that looks for commands that take too long. It sleeps while there are
     /// none, and ends with the controller.
     pub fn watch(&self) {
-        while self.lanes.watch() {
-            if self.look() {
+        while let Some(look) = self.lanes.watch() {
+            if self.look(look) {
                 self.lanes.raise();
             }
         }
@@ -33,23 +33,23 @@ impl Disk {
     }
 
     /// Looks once; whether anything was done.
-    fn look(&self) -> bool {
+    fn look(&self, look: u64) -> bool {
         if !registers::is_healthy(&self.registers) {
             log!("the controller is in a fatal state, or is gone");
             self.give_up();
         } else if self
-            .late(ABORT, false)
-            .or(self.late(PATIENCE, true))
+            .late(look, ABORT, false)
+            .or(self.late(look, PATIENCE, true))
             .is_some()
         {
             // It may have been done, and nobody looked.
             self.settle();
             if self.lanes.is_gone() {
                 return true;
-            } else if self.late(PATIENCE, true).is_some() {
+            } else if self.late(look, PATIENCE, true).is_some() {
                 log!("the controller does not answer");
                 self.give_up();
-            } else if let Some((line, pair, place)) = self.late(ABORT, false) {
+            } else if let Some((line, pair, place)) = self.late(look, ABORT, false) {
                 self.abort(line, pair, place);
             }
         } else if !self.lanes.is_open() {
@@ -62,10 +62,10 @@ impl Disk {
     }
 
     /// A command that is there for too long: [`Line::late`].
-    fn late(&self, limit: u64, asked: bool) -> Option<(&Line, u16, u16)> {
+    fn late(&self, look: u64, limit: u64, asked: bool) -> Option<(&Line, u16, u16)> {
         let mut lines = self.lines.iter();
         lines.find_map(|line| {
-            let (pair, place) = line.late(limit, asked)?;
+            let (pair, place) = line.late(look, limit, asked)?;
             Some((line, pair, place))
         })
     }

@@ -218,7 +218,7 @@ fn make_line(
     let places = Places::new(allocator, usize::from(layout.size).min(places::MOST))?;
     let offset = device::set_up_queue(common, number, layout.size, 0, addresses(layout, &rings))?;
     let notify = regions.window(notify_place(structures, offset)?, 2)?;
-    Ok(Line::new(number, queue, rings, places, notify))
+    Ok(Line::new(number, queue, rings, places, notify)?)
 }
 
 fn addresses(layout: Layout, rings: &Rings) -> QueueAddresses {

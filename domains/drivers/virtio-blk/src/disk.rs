@@ -102,13 +102,13 @@ impl Disk {
     /// The body of the thread that looks for requests that take too long. It sleeps while there are
     /// none.
     pub fn watch(&self) {
-        while self.lanes.watch() {
-            if !self.lines.iter().any(Line::is_late) {
+        while let Some(look) = self.lanes.watch() {
+            if !self.lines.iter().any(|line| line.is_late(look)) {
                 continue;
             }
             // It may have been done, and nobody looked.
             self.settle_all();
-            if !self.lanes.is_gone() && self.lines.iter().any(Line::is_late) {
+            if !self.lanes.is_gone() && self.lines.iter().any(|line| line.is_late(look)) {
                 log!("the device does not answer");
                 self.give_up();
             }

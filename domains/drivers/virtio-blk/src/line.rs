@@ -1,16 +1,17 @@
 //! A virtqueue, and the requests that are with the device by it, each in a place of its own.
 //!
 //! What the book has ([`lanes`]) goes to a place (`places`) as long as one is free: the pages are
-//! held for the device, and their addresses stand in the place's table, so no byte is copied.
+//! held for the device, and their addresses stand in the place's table, so no byte is copied. The
+//! mark of a job says that it is a write which was done, and is being flushed for.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::mem;
 
+use domain_rt::log;
 use domain_rt::sync::Mutex;
-use domain_rt::{log, time};
-use interfaces::{BlockOperation, BlockOutcome};
-use lanes::{Job, PATIENCE, Room};
+use interfaces::{BlockOperation, BlockOutcome, RpcError};
+use lanes::{Desk, Job, PATIENCE, Room};
 use virtio::block::{self, Command, Status};
 use virtio::device::Registers;
 use virtio::queue::{Buffer, Queue};
@@ -22,30 +23,16 @@ use crate::window::{Rings, Window};
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// A request that is with the device.
-struct Given {
-    job: Job,
-    command: Command,
-    bytes: usize,
-    /// It is a write that has to be flushed.
-    is_durable: bool,
-}
-
 /// What the lock of a line guards.
 struct State {
     queue: Queue,
     /// For each descriptor, the place of the request whose chain begins there.
-    holders: Vec<Option<usize>>,
-    /// What the requests in their places are.
-    given: Vec<Option<Given>>,
-    /// Places that are free.
-    free: Vec<usize>,
+    holders: Vec<Option<u16>>,
+    /// The requests in their places.
+    desk: Desk,
     /// Room for the pieces of one request's memory, and for the addresses of its pages.
     chain: Vec<Buffer>,
     room: Room,
-    /// Jobs that were just taken, and those that were just ended: no more than there are places.
-    jobs: Vec<Job>,
-    ended: Vec<(Job, BlockOutcome)>,
     /// The device was stopped.
     gone: bool,
 }
@@ -66,25 +53,31 @@ pub struct Broken;
 
 impl Line {
     /// A virtqueue that was just set up.
-    pub fn new(number: u16, queue: Queue, rings: Rings, places: Places, notify: Window) -> Self {
-        let count = places.count();
-        Line {
+    ///
+    /// # Errors
+    /// [`RpcError::NoMemory`].
+    pub fn new(
+        number: u16,
+        queue: Queue,
+        rings: Rings,
+        places: Places,
+        notify: Window,
+    ) -> Result<Self, RpcError> {
+        let desk = Desk::new(places.count() as u16)?;
+        Ok(Line {
             number,
             state: Mutex::new(State {
                 holders: vec![None; usize::from(queue.free())],
                 queue,
-                given: (0..count).map(|_| None).collect(),
-                free: (0..count).collect(),
+                desk,
                 chain: Vec::new(),
                 room: Room::new(MOST_SEGMENTS),
-                jobs: Vec::with_capacity(count),
-                ended: Vec::with_capacity(count),
                 gone: false,
             }),
             rings,
             places,
             notify,
-        }
+        })
     }
 
     /// How many requests can be with the device by it.
@@ -96,7 +89,7 @@ impl Line {
     pub fn give(&self, disk: &Disk) -> bool {
         let mut state = self.state.lock();
         self.pump(disk, &mut state);
-        state.room() > 0
+        state.desk.has_room() && state.queue.free() > 0
     }
 
     /// Takes everything that the device has completed, gives it what can be given now, and says
@@ -108,8 +101,10 @@ impl Line {
         let mut state = self.state.lock();
         let mut any = false;
         loop {
-            any |= self.drain(disk, &mut state)?;
-            self.pump(disk, &mut state);
+            if self.drain(disk, &mut state)? {
+                any = true;
+                self.pump(disk, &mut state);
+            }
             if state.gone {
                 return Ok(any);
             }
@@ -123,11 +118,11 @@ impl Line {
         }
     }
 
-    /// Whether a request takes too long.
-    pub fn is_late(&self) -> bool {
-        let now = time::now();
-        let late = |given: &Given| now.saturating_sub(given.job.since) > PATIENCE;
-        self.state.lock().given.iter().flatten().any(late)
+    /// Whether a request takes too long, at the `look` with this number.
+    pub fn is_late(&self, look: u64) -> bool {
+        let mut state = self.state.lock();
+        let mut jobs = state.desk.jobs();
+        jobs.any(|(_, job)| look.saturating_sub(job.since) > PATIENCE)
     }
 
     /// The device was stopped, and if it was `reset` it uses no memory any more.
@@ -135,23 +130,22 @@ impl Line {
         let mut state = self.state.lock();
         state.gone = true;
         if reset {
-            let given = state.given.iter_mut().flatten();
-            given.for_each(|given| given.job.release());
+            state.desk.jobs().for_each(|(_, job)| job.release());
         }
     }
 
     fn pump(&self, disk: &Disk, state: &mut State) {
-        let mut jobs = mem::take(&mut state.jobs);
         while !state.gone {
-            disk.lanes.take(state.room(), &mut jobs);
-            jobs.drain(..).for_each(|job| self.begin(disk, state, job));
-            if state.ended.is_empty() {
+            let room = state.queue.free().into();
+            disk.lanes.exchange(&mut state.desk, room);
+            while let Some(place) = state.desk.next_new() {
+                self.begin(disk, state, place);
+            }
+            if !state.desk.has_ended() {
                 break;
             }
             // A barrier may have waited for them.
-            disk.lanes.end(&mut state.ended);
         }
-        state.jobs = jobs;
         if !state.gone && state.queue.wants_notification(&self.rings) {
             // Section 4.1.5.2: the notification is the queue's number.
             self.notify.write16(0, self.number);
@@ -159,50 +153,30 @@ impl Line {
     }
 
     /// Gives the device a request, or ends it: also as done, if there is nothing to do.
-    fn begin(&self, disk: &Disk, state: &mut State, mut job: Job) {
+    fn begin(&self, disk: &Disk, state: &mut State, place: u16) {
         let mut chain = mem::take(&mut state.chain);
         chain.clear();
-        let begun = self.describe(disk, state, &mut job, &mut chain);
-        let begun = begun.and_then(|(place, command)| {
-            self.start(state, place, &mut chain)?;
-            Ok((place, command))
-        });
+        let begun = self.describe(disk, state, place, &mut chain);
+        let begun = begun.and_then(|()| self.start(state, place, &mut chain));
         state.chain = chain;
-        match begun {
-            Ok((place, command)) => {
-                state.free.pop();
-                let writes = matches!(command, Command::Write | Command::WriteZeroes);
-                state.given[place] = Some(Given {
-                    command,
-                    bytes: match job.has_data() {
-                        true => job.request.sectors as usize * block::SECTOR,
-                        false => 0,
-                    },
-                    is_durable: job.request.durable && writes && disk.has_flush(),
-                    job,
-                });
-            }
-            Err(outcome) => state.ended.push((job, outcome)),
+        if let Err(outcome) = begun {
+            state.desk.end(place, outcome);
         }
     }
 
-    /// Puts all of a request but the status into `chain`; its place, and what it is.
+    /// Puts all of a request but the status into `chain`.
     fn describe(
         &self,
         disk: &Disk,
         state: &mut State,
-        job: &mut Job,
+        place: u16,
         chain: &mut Vec<Buffer>,
-    ) -> Result<(usize, Command), BlockOutcome> {
-        let command = match job.request.operation {
-            BlockOperation::Read => Command::Read,
-            BlockOperation::Write => Command::Write,
-            BlockOperation::Flush if !disk.has_flush() => return Err(BlockOutcome::Done),
-            BlockOperation::Flush => Command::Flush,
-            BlockOperation::Discard => Command::Discard,
-            BlockOperation::WriteZeroes => Command::WriteZeroes,
-        };
-        let place = *state.free.last().ok_or(BlockOutcome::NoMemory)?;
+    ) -> Result<(), BlockOutcome> {
+        let job = state.desk.job(place).ok_or(BlockOutcome::NoMemory)?;
+        let command = command(job);
+        if command == Command::Flush && !disk.has_flush() {
+            return Err(BlockOutcome::Done);
+        }
         let header = block::header(command, job.request.sector);
         chain.push(self.places.header(place, &header));
         if job.has_data() {
@@ -211,14 +185,14 @@ impl Line {
             let range = block::range(job.request.sector, job.request.sectors);
             chain.push(self.places.range(place, &range));
         }
-        Ok((place, command))
+        Ok(())
     }
 
     /// Puts a request, of which `chain` has all but the status, into the virtqueue.
     fn start(
         &self,
         state: &mut State,
-        place: usize,
+        place: u16,
         chain: &mut Vec<Buffer>,
     ) -> Result<(), BlockOutcome> {
         chain.push(self.places.status_buffer(place));
@@ -239,7 +213,7 @@ impl Line {
                     any = true;
                     let holder = &mut state.holders[usize::from(completion.chain.0)];
                     if let Some(place) = holder.take() {
-                        self.completed(state, place, completion.written);
+                        self.completed(disk, state, place, completion.written);
                     }
                 }
                 Ok(None) => break,
@@ -249,42 +223,43 @@ impl Line {
                 }
             }
         }
-        disk.lanes.end(&mut state.ended);
+        if whole.is_err() {
+            disk.lanes.exchange(&mut state.desk, 0);
+        }
         whole.map(|()| any)
     }
 
     /// The device is done with the request in a place.
-    fn completed(&self, state: &mut State, place: usize, written: u32) {
-        let Some(mut given) = state.given[place].take() else {
+    fn completed(&self, disk: &Disk, state: &mut State, place: u16, written: u32) {
+        let Some(job) = state.desk.job(place) else {
             return;
         };
-        given.job.release();
+        job.release();
+        let (command, bytes) = match job.mark {
+            true => (Command::Flush, 0),
+            false if job.has_data() => (command(job), job.request.sectors as usize * block::SECTOR),
+            false => (command(job), 0),
+        };
         let status = self.places.status(place);
         let mut outcome = match status {
-            _ if block::is_complete(given.command, status, written, given.bytes) => {
-                BlockOutcome::Done
-            }
+            _ if block::is_complete(command, status, written, bytes) => BlockOutcome::Done,
             Status::Unsupported => BlockOutcome::Unsupported,
             _ => BlockOutcome::Device,
         };
-        if mem::take(&mut given.is_durable) && outcome == BlockOutcome::Done {
+        let writes = matches!(command, Command::Write | Command::WriteZeroes);
+        if writes && job.request.durable && disk.has_flush() && outcome == BlockOutcome::Done {
             // The write is on the device; what it answers to the flush is the answer.
-            given.command = Command::Flush;
-            given.bytes = 0;
+            job.mark = true;
             match self.flush(state, place) {
-                Ok(()) => {
-                    state.given[place] = Some(given);
-                    return;
-                }
+                Ok(()) => return,
                 Err(_) => outcome = BlockOutcome::Device,
             }
         }
-        state.free.push(place);
-        state.ended.push((given.job, outcome));
+        state.desk.end(place, outcome);
     }
 
     /// Has the device flush for the request in a place.
-    fn flush(&self, state: &mut State, place: usize) -> Result<(), BlockOutcome> {
+    fn flush(&self, state: &mut State, place: u16) -> Result<(), BlockOutcome> {
         let mut chain = mem::take(&mut state.chain);
         chain.clear();
         chain.push(self.places.header(place, &block::header(Command::Flush, 0)));
@@ -294,10 +269,14 @@ impl Line {
     }
 }
 
-impl State {
-    /// How many more requests can be given.
-    fn room(&self) -> usize {
-        self.free.len().min(self.queue.free().into())
+/// What a request is for the device.
+fn command(job: &Job) -> Command {
+    match job.request.operation {
+        BlockOperation::Read => Command::Read,
+        BlockOperation::Write => Command::Write,
+        BlockOperation::Flush => Command::Flush,
+        BlockOperation::Discard => Command::Discard,
+        BlockOperation::WriteZeroes => Command::WriteZeroes,
     }
 }
 

@@ -46,46 +46,50 @@ impl Places {
     }
 
     /// The table of a place.
-    pub fn table(&self, place: usize) -> Table<'_, Rings> {
+    pub fn table(&self, place: u16) -> Table<'_, Rings> {
         Table {
             memory: &self.memory,
-            offset: place * BYTES,
-            address: self.memory.0.device_address() + (place * BYTES) as u64,
+            offset: usize::from(place) * BYTES,
+            address: self.memory.0.device_address() + (usize::from(place) * BYTES) as u64,
             room: TABLE,
         }
     }
 
-    fn buffer(&self, place: usize, inside: usize, length: u32, device_writes: bool) -> Buffer {
+    fn buffer(&self, place: u16, inside: usize, length: u32, device_writes: bool) -> Buffer {
         Buffer {
-            address: self.memory.0.device_address() + (place * BYTES + inside) as u64,
+            address: self.memory.0.device_address() + (usize::from(place) * BYTES + inside) as u64,
             length,
             device_writes,
         }
     }
 
     /// Writes the header; what the device reads.
-    pub fn header(&self, place: usize, header: &[u8; HEADER_BYTES]) -> Buffer {
-        self.memory.0.write_bytes(place * BYTES + HEADER, header);
+    pub fn header(&self, place: u16, header: &[u8; HEADER_BYTES]) -> Buffer {
+        self.memory
+            .0
+            .write_bytes(usize::from(place) * BYTES + HEADER, header);
         self.buffer(place, HEADER, HEADER_BYTES as u32, false)
     }
 
     /// Writes a range of sectors; what the device reads.
-    pub fn range(&self, place: usize, range: &[u8]) -> Buffer {
-        self.memory.0.write_bytes(place * BYTES + RANGE, range);
+    pub fn range(&self, place: u16, range: &[u8]) -> Buffer {
+        self.memory
+            .0
+            .write_bytes(usize::from(place) * BYTES + RANGE, range);
         self.buffer(place, RANGE, range.len() as u32, false)
     }
 
     /// Clears the status byte; what the device writes.
-    pub fn status_buffer(&self, place: usize) -> Buffer {
-        let offset = place * BYTES + STATUS;
+    pub fn status_buffer(&self, place: u16) -> Buffer {
+        let offset = usize::from(place) * BYTES + STATUS;
         self.memory.0.write_bytes(offset, &[STATUS_UNSET]);
         self.buffer(place, STATUS, 1, true)
     }
 
     /// What the device has written there.
-    pub fn status(&self, place: usize) -> Status {
+    pub fn status(&self, place: u16) -> Status {
         let mut byte = [0];
-        let offset = place * BYTES + STATUS;
+        let offset = usize::from(place) * BYTES + STATUS;
         self.memory.0.read_bytes(offset, &mut byte);
         Status::from_byte(byte[0])
     }

@@ -40,18 +40,24 @@ impl Room {
     }
 }
 
-/// A request between the book and the device. It has to come back by [`Lanes::end`].
+/// A request between the book and the device. It has to come back by [`Lanes::exchange`].
 ///
-/// [`Lanes::end`]: crate::Lanes::end
+/// [`Lanes::exchange`]: crate::Lanes::exchange
 pub struct Job {
     /// What is asked.
     pub request: BlockRequest,
-    /// When it was taken, in nanoseconds since boot.
+    /// When it was taken: how often [`Lanes::watch`] had looked.
+    ///
+    /// [`Lanes::watch`]: crate::Lanes::watch
     pub since: u64,
+    /// What the driver likes to note. At first it is false.
+    pub mark: bool,
     pub(crate) lane: u64,
     pub(crate) number: u64,
     pub(crate) window: Option<Arc<Handle<dyn DmaWindow>>>,
     pub(crate) hold: Option<u64>,
+    /// How it has ended.
+    pub(crate) outcome: Option<BlockOutcome>,
 }
 
 impl Job {

@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::collections::TryReserveError;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::mem;
 
 use domain_rt::log;
@@ -11,6 +10,7 @@ use interfaces::{BlockOutcome, BlockRequest, DmaWindow, Handle, QueueError, Queu
 use requests::Book;
 
 use crate::check::{check, has_data};
+use crate::desk::Desk;
 use crate::job::Job;
 
 /// Requests without an answer, and answers that were not taken.
@@ -83,19 +83,20 @@ impl Lane {
 
     /// The request that can be given now, which is given.
     fn next(&mut self, since: u64) -> Option<Job> {
-        let (number, request) = self.book.peek()?;
+        let (number, request) = self.book.give()?;
         let request = *request;
-        self.book.give();
         let slot = self.slots.get(request.slot as usize);
         let slot = slot.and_then(Option::as_ref);
         let slot = slot.filter(|_| has_data(request.operation));
         Some(Job {
             request,
             since,
+            mark: false,
             lane: self.id,
             number,
             window: slot.map(|slot| slot.window.clone()),
             hold: None,
+            outcome: None,
         })
     }
 
@@ -120,14 +121,10 @@ impl Lane {
         answer
     }
 
-    /// Who is to be told now that there are answers, or that the device is `gone`.
-    fn whom_to_raise(&mut self, gone: bool) -> Option<Arc<Handle<dyn Raiser>>> {
-        let due = gone || self.book.answers() > 0;
-        if !due || self.is_raised {
-            return None;
-        }
-        self.is_raised = true;
-        self.raiser.clone()
+    /// Whether somebody is to be told that there are answers, or that the device is `gone`.
+    pub(crate) fn is_due(&self, gone: bool) -> bool {
+        let any = gone || self.book.answers() > 0;
+        any && !self.is_raised && self.raiser.is_some()
     }
 }
 
@@ -141,6 +138,8 @@ pub(crate) struct State {
     pub(crate) taken: usize,
     /// The thread that looks for requests that take too long has nothing to look for.
     pub(crate) unwatched: bool,
+    /// How often it has looked.
+    pub(crate) looks: u64,
     /// The device is of no use any more.
     pub(crate) is_gone: bool,
 }
@@ -177,46 +176,74 @@ impl State {
         }
     }
 
-    /// Takes jobs that can be given now until there are `room` in `jobs`. `now` is asked once, if
-    /// there is one. Whether the thread that watches has to be told.
-    pub(crate) fn take(
-        &mut self,
-        room: usize,
-        jobs: &mut Vec<Job>,
-        now: impl FnOnce() -> u64,
-    ) -> bool {
-        let lane = self.lane.as_mut().filter(|_| !self.is_gone);
-        let Some(lane) = lane else { return false };
-        if jobs.len() >= room || lane.book.peek().is_none() {
-            return false;
+    /// Notes how jobs of a line have ended, and takes as many others as can be given now and there
+    /// is `room` for.
+    pub(crate) fn exchange(&mut self, desk: &mut Desk, room: usize) -> Told {
+        self.end(desk);
+        let is_last = self.taken == 0 && self.lane.is_none();
+        let before = self.taken;
+        self.take(desk, room);
+        let lane = self.lane.as_ref();
+        Told {
+            is_last,
+            is_watched: self.taken > before && mem::take(&mut self.unwatched),
+            is_due: lane.is_some_and(|lane| lane.is_due(self.is_gone)),
         }
-        let (now, before) = (now(), jobs.len());
-        while jobs.len() < room
-            && let Some(job) = lane.next(now)
-        {
-            jobs.push(job);
-        }
-        self.taken += jobs.len() - before;
-        mem::take(&mut self.unwatched)
     }
 
-    /// Notes how jobs have ended. Whether that was the last, and no lane is open.
-    pub(crate) fn end(&mut self, ended: &mut Vec<(Job, BlockOutcome)>) -> bool {
-        for (job, outcome) in ended.drain(..) {
-            self.taken -= 1;
-            match &mut self.lane {
-                Some(open) if open.id == job.lane => open.answer(&job, outcome),
-                _ => {}
+    fn end(&mut self, desk: &mut Desk) {
+        for place in desk.ended.drain(..) {
+            let slot = &mut desk.jobs[usize::from(place)];
+            if let Some((job, outcome)) = slot.as_ref().and_then(|job| Some((job, job.outcome?))) {
+                self.taken -= 1;
+                match &mut self.lane {
+                    Some(open) if open.id == job.lane => open.answer(job, outcome),
+                    _ => {}
+                }
+            }
+            *slot = None;
+            if desk.barred != Some(place) {
+                desk.free.push(place);
             }
         }
-        self.taken == 0 && self.lane.is_none()
+    }
+
+    fn take(&mut self, desk: &mut Desk, room: usize) {
+        if desk.seen == desk.new.len() {
+            desk.new.clear();
+            desk.seen = 0;
+        }
+        let lane = self.lane.as_mut().filter(|_| !self.is_gone);
+        let Some(lane) = lane else { return };
+        for _ in 0..room.min(desk.free.len()) {
+            let Some(job) = lane.next(self.looks) else {
+                return;
+            };
+            if let Some(place) = desk.free.pop() {
+                desk.jobs[usize::from(place)] = Some(job);
+                desk.new.push(place);
+                self.taken += 1;
+            }
+        }
     }
 
     /// Who is to be told now.
     pub(crate) fn whom_to_raise(&mut self) -> Option<Arc<Handle<dyn Raiser>>> {
         let is_gone = self.is_gone;
-        self.lane.as_mut()?.whom_to_raise(is_gone)
+        let lane = self.lane.as_mut().filter(|lane| lane.is_due(is_gone))?;
+        lane.is_raised = true;
+        lane.raiser.clone()
     }
+}
+
+/// Who has to be told after an exchange.
+pub(crate) struct Told {
+    /// The fence: nothing is with the device any more.
+    pub(crate) is_last: bool,
+    /// The thread that watches: there is something to look for again.
+    pub(crate) is_watched: bool,
+    /// The submitter.
+    pub(crate) is_due: bool,
 }
 
 /// A book for a lane.

@@ -1,22 +1,24 @@
 //! What the lines of a driver share: the lane under a lock, and the fence.
 
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
 use domain_rt::{log, time};
 use interfaces::{
-    BlockError, BlockOutcome, DmaAllocator, Handle, QueueError, QueueLimits, Raiser, RpcError,
+    BlockError, BlockRequest, DmaAllocator, Handle, QueueError, QueueLimits, Raiser, RpcError,
     RpcResult,
 };
 
-use crate::job::Job;
+use crate::desk::Desk;
 use crate::lane::{Lane, REQUESTS, SLOTS, State, new_book};
 
-/// The longest that a request may take, in nanoseconds.
-pub const PATIENCE: u64 = 10_000_000_000;
+/// The longest that a request may take, in looks of the thread that [watches](Lanes::watch). So a
+/// machine that was stopped for a while takes no device for dead.
+pub const PATIENCE: u64 = 10;
 /// How often it is looked for requests that take too long, in nanoseconds.
 const LOOK: u64 = 1_000_000_000;
+/// The longest that the fence waits, in nanoseconds.
+const FENCE: u64 = PATIENCE * LOOK;
 /// How often the fence looks for answers, which need not interrupt, in nanoseconds.
 const FENCE_LOOK: u64 = 1_000_000;
 
@@ -29,6 +31,8 @@ pub struct Lanes {
     watched: Condvar,
     /// Nobody is told of answers: the submitter looks for them.
     is_polled: AtomicBool,
+    /// There may be somebody to be told of answers.
+    is_due: AtomicBool,
     pub(crate) allocator: Handle<dyn DmaAllocator>,
     limits: QueueLimits,
 }
@@ -41,6 +45,7 @@ impl Lanes {
             ended: Condvar::new(),
             watched: Condvar::new(),
             is_polled: AtomicBool::new(false),
+            is_due: AtomicBool::new(false),
             allocator,
             limits: QueueLimits {
                 requests: REQUESTS as u32,
@@ -65,24 +70,18 @@ impl Lanes {
         self.state.lock().lane.is_some()
     }
 
-    /// Takes jobs that can be given now until there are `room` in `jobs`.
-    pub fn take(&self, room: usize, jobs: &mut Vec<Job>) {
-        let is_due = self.state.lock().take(room, jobs, time::now);
-        if is_due {
-            self.watched.notify_one();
+    /// Notes how jobs of a line have ended, and takes others that can be given now, as many as
+    /// there are places and the device has `room` for. With the lock of the line.
+    pub fn exchange(&self, desk: &mut Desk, room: usize) {
+        let told = self.state.lock().exchange(desk, room);
+        if told.is_due {
+            self.is_due.store(true, Ordering::Release);
         }
-    }
-
-    /// Jobs that the device does not have any more, each with its answer.
-    pub fn end(&self, ended: &mut Vec<(Job, BlockOutcome)>) {
-        if ended.is_empty() {
-            return;
-        }
-        // Windows may go with it, which is not for under the lock.
-        ended.iter_mut().for_each(|(job, _)| job.let_go());
-        let is_last = self.state.lock().end(ended);
-        if is_last {
+        if told.is_last {
             self.ended.notify_all();
+        }
+        if told.is_watched {
+            self.watched.notify_one();
         }
     }
 
@@ -92,6 +91,7 @@ impl Lanes {
         state.is_gone = true;
         state.unwatched = false;
         drop(state);
+        self.is_due.store(true, Ordering::Release);
         self.ended.notify_all();
         self.watched.notify_all();
     }
@@ -103,6 +103,10 @@ impl Lanes {
 
     /// Tells who waits for answers that there are some, once until they are taken.
     pub fn raise(&self) {
+        // A thread sees what it has noted itself, or whoever has taken that looks after it.
+        if !self.is_due.load(Ordering::Relaxed) || !self.is_due.swap(false, Ordering::AcqRel) {
+            return;
+        }
         let raiser = self.state.lock().whom_to_raise();
         if let Some(raiser) = raiser {
             // Who is told may be dead by now.
@@ -111,19 +115,34 @@ impl Lanes {
     }
 
     /// For the thread that looks for requests that take too long: waits until there are some, and
-    /// it is time to look. False: the thread is to end.
-    pub fn watch(&self) -> bool {
+    /// it is time to look, once a second; which look it is. `None`: the thread is to end.
+    pub fn watch(&self) -> Option<u64> {
         let mut state = self.state.lock();
         let wait;
         if state.is_gone {
-            return false;
+            return None;
         } else if state.taken == 0 {
             state.unwatched = true;
             (state, wait) = self.watched.wait(state);
         } else {
             (state, wait) = self.watched.wait_until(state, time::now() + LOOK);
         }
-        wait != Wait::Interrupted && !state.is_gone
+        state.looks += 1;
+        (wait != Wait::Interrupted && !state.is_gone).then_some(state.looks)
+    }
+
+    /// Enters requests into queue `id`, if that is the one that is open; how many.
+    pub(crate) fn enter(&self, id: u64, batch: &[BlockRequest]) -> Result<u32, QueueError> {
+        let (taken, is_due) = self.with(id, |lane| {
+            let batch = &batch[..batch.len().min(lane.book.room())];
+            let mut requests = batch.iter();
+            requests.try_for_each(|request| lane.enter(&self.limits, request))?;
+            Ok((batch.len() as u32, lane.is_due(false)))
+        })?;
+        if is_due {
+            self.is_due.store(true, Ordering::Release);
+        }
+        Ok(taken)
     }
 
     /// Does `work` with queue `id`, if that is the one that is open.
@@ -156,7 +175,7 @@ impl Lanes {
         settle: impl Fn(),
         give_up: impl Fn(),
     ) -> Result<MutexGuard<'_, State>, BlockError> {
-        let deadline = time::now() + PATIENCE;
+        let deadline = time::now() + FENCE;
         loop {
             self.close_if(|_| true);
             // A queue without interrupts was looked after by its submitter.

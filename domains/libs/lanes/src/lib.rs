@@ -7,6 +7,7 @@
 //! | [`lanes`] | that under a lock, and the fence |
 //! | [`check`] | what is wrong with a request, as far as that can be said at once |
 //! | [`job`] | a request that the device gets: its pages are held |
+//! | [`desk`] | the jobs of a line, each in a place of its own |
 //! | [`submitter`] | the queue as an object that its submitter calls |
 //! | [`start`] | what is done at the start of a driver, and by its threads |
 //!
@@ -15,13 +16,13 @@
 //! is in the book is given to any line that has room; the book keeps barriers over all of them.
 //!
 //! ```text
-//! submit -> book -> take -> Job, which holds pages -> the device -> end -> book -> completions
+//! submit -> book -> exchange -> Job, which holds pages -> the device -> Desk::end
+//!                                       completions <- book <- exchange <-
 //! ```
-//! - A driver takes jobs only as it has room for them, under the lock of the line that gets them:
-//!   the lock of the lanes is the inner one. So who finds a line full may leave it: who makes room
-//!   there looks into the book afterwards.
-//! - Each job that was taken comes back by [`Lanes::end`], once, with its pages released. The fence
-//!   waits for that.
+//! - [`Lanes::exchange`] notes how jobs have ended and takes others, under the lock of the line
+//!   that has them: the lock of the lanes is the inner one. It takes them only as there is room. So
+//!   who finds a line full may leave it: who makes room there looks into the book by the same call.
+//! - Each job that was taken comes back, once, with its pages released. The fence waits for that.
 //! - When a device was [given up](Lanes::give_up) nothing is taken any more.
 //! - Who has ended jobs says [`Lanes::raise`] when he has no lock.
 #![cfg_attr(not(test), no_std)]
@@ -30,6 +31,7 @@
 extern crate alloc;
 
 mod check;
+mod desk;
 mod job;
 mod lane;
 mod lanes;
@@ -38,6 +40,7 @@ mod submitter;
 #[cfg(test)]
 mod tests;
 
+pub use desk::Desk;
 pub use job::{Job, Room};
 pub use lanes::{Lanes, PATIENCE};
 pub use submitter::{Device, open};

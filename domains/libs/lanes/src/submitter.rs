@@ -72,12 +72,7 @@ impl<D: Device> BlockQueue for Submitter<D> {
         let batch = batch.filter(|_| (1..=BATCH).contains(&count));
         let batch = batch.ok_or(QueueError::BadCount)?;
         let lanes = self.device.lanes();
-        let taken = lanes.with(self.id, |lane| {
-            let taken = batch.len().min(lane.book.room());
-            let mut batch = batch[..taken].iter();
-            batch.try_for_each(|request| lane.enter(lanes.limits(), request))?;
-            Ok(taken as u32)
-        })?;
+        let taken = lanes.enter(self.id, batch)?;
         self.device.give();
         lanes.raise();
         Ok(taken)
@@ -92,10 +87,9 @@ impl<D: Device> BlockQueue for Submitter<D> {
         &self,
         mut room: RVec<BlockCompletion>,
     ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
-        let lanes = self.device.lanes();
-        lanes.with(self.id, |_| Ok(()))?;
+        // That does no harm where another queue is open by now.
         self.device.settle();
-        let count = lanes.with(self.id, |lane| {
+        let count = self.device.lanes().with(self.id, |lane| {
             let mut count = 0;
             for place in room.iter_mut() {
                 let Some((tag, outcome)) = lane.take() else {

@@ -8,8 +8,8 @@ use interfaces::{
     QueueError, QueueLimits, RVec, Raiser, RpcResult,
 };
 
-use crate::Job;
 use crate::check::check;
+use crate::desk::Desk;
 use crate::lane::{REQUESTS, SLOTS, State, new_book};
 
 const LIMITS: QueueLimits = QueueLimits {
@@ -88,19 +88,25 @@ fn enter(state: &mut State, id: u64, requests: &[BlockRequest]) {
     assert_eq!(all.try_for_each(|it| lane.enter(&LIMITS, it)), Ok(()));
 }
 
-fn take(state: &mut State, room: usize) -> Vec<Job> {
-    let mut jobs = Vec::with_capacity(room);
-    state.take(room, &mut jobs, || 7);
-    jobs
+/// A line that has taken what it could, of which it has looked at all.
+fn take(state: &mut State, room: usize) -> Desk {
+    let mut desk = Desk::new(8).expect("the host has memory");
+    state.exchange(&mut desk, room);
+    while desk.next_new().is_some() {}
+    desk
 }
 
-fn tags(jobs: &[Job]) -> Vec<u64> {
-    jobs.iter().map(|job| job.request.tag).collect()
+fn tags(desk: &mut Desk) -> Vec<u64> {
+    desk.jobs().map(|(_, job)| job.request.tag).collect()
 }
 
-fn done(jobs: Vec<Job>) -> Vec<(Job, BlockOutcome)> {
-    let done = |job| (job, BlockOutcome::Done);
-    jobs.into_iter().map(done).collect()
+/// All jobs of a line are done; whether that was the last, and no lane is open.
+fn done(state: &mut State, desk: &mut Desk) -> bool {
+    let places: Vec<u16> = desk.jobs().map(|(place, _)| place).collect();
+    places
+        .iter()
+        .for_each(|&place| desk.end(place, BlockOutcome::Done));
+    state.exchange(desk, 0).is_last
 }
 
 fn answers(state: &mut State, id: u64) -> Vec<(u64, BlockOutcome)> {
@@ -155,12 +161,12 @@ fn an_empty_slot_is_told_and_one_in_use_stays() {
         assert_eq!(lane.unregister(slot).err(), Some(QueueError::BadSlot));
     }
     enter(&mut state, id, &[read(1), read(2)]);
-    let mut jobs = take(&mut state, 8);
-    for left in (0..2).rev() {
+    let mut desk = take(&mut state, 8);
+    for place in 0..2 {
         let lane = state.lane(id).expect("it is open");
         assert_eq!(lane.unregister(3).err(), Some(QueueError::InUse));
-        state.end(&mut done(vec![jobs.remove(0)]));
-        assert_eq!(jobs.len(), left);
+        desk.end(place, BlockOutcome::Done);
+        state.exchange(&mut desk, 0);
     }
     let lane = state.lane(id).expect("it is open");
     assert!(lane.unregister(3).is_ok());
@@ -176,17 +182,80 @@ fn an_empty_slot_is_told_and_one_in_use_stays() {
 #[test]
 fn no_more_is_taken_than_there_is_room_for() {
     let mut state = State::default();
+    state.looks = 7;
+    let id = open(&mut state, None);
+    let all: Vec<_> = (1..=12).map(read).collect();
+    enter(&mut state, id, &all);
+    let mut desk = take(&mut state, 2);
+    assert_eq!(tags(&mut desk), [1, 2]);
+    assert!(desk.jobs().all(|(_, job)| job.since == 7 && !job.mark));
+    assert!(tags(&mut take(&mut state, 0)).is_empty());
+    // There are eight places, though the device had room for more.
+    state.exchange(&mut desk, 100);
+    assert_eq!(tags(&mut desk), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert!(!desk.has_room());
+    desk.end(2, BlockOutcome::Done);
+    state.exchange(&mut desk, 100);
+    assert_eq!(tags(&mut desk), [1, 2, 9, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn what_is_new_is_shown_once_and_in_order() {
+    let mut state = State::default();
     let id = open(&mut state, None);
     enter(&mut state, id, &[read(1), read(2), read(3)]);
-    let mut jobs = take(&mut state, 2);
-    assert_eq!(tags(&jobs), [1, 2]);
-    assert!(jobs.iter().all(|job| job.since == 7));
-    assert!(take(&mut state, 0).is_empty());
-    // What is there already counts, as it does for who has two lists in one.
-    state.take(2, &mut jobs, || 8);
-    assert_eq!(jobs.len(), 2);
-    state.take(3, &mut jobs, || 8);
-    assert_eq!(tags(&jobs), [1, 2, 3]);
+    let mut desk = Desk::new(8).expect("the host has memory");
+    state.exchange(&mut desk, 2);
+    let first = desk.next_new();
+    // Who has not looked at all of them loses none.
+    state.exchange(&mut desk, 8);
+    let rest = [desk.next_new(), desk.next_new()];
+    assert_eq!((first, rest), (Some(0), [Some(1), Some(2)]));
+    assert_eq!(desk.next_new(), None);
+    state.exchange(&mut desk, 8);
+    assert_eq!(desk.next_new(), None);
+}
+
+/// What a device answers may be the number of a place that has no job, or not any more.
+#[test]
+fn a_wild_answer_ends_nothing() {
+    let mut state = State::default();
+    let id = open(&mut state, None);
+    enter(&mut state, id, &[read(1), read(2)]);
+    let mut desk = take(&mut state, 8);
+    for place in [2, 7, 8, u16::MAX] {
+        assert!(desk.job(place).is_none());
+        desk.end(place, BlockOutcome::Done);
+        desk.bar(place);
+        desk.unbar();
+    }
+    assert!(!desk.has_ended());
+    desk.end(1, BlockOutcome::Device);
+    desk.end(1, BlockOutcome::Done);
+    state.exchange(&mut desk, 8);
+    desk.end(1, BlockOutcome::Done);
+    state.exchange(&mut desk, 8);
+    assert_eq!(state.taken, 1);
+    assert_eq!(answers(&mut state, id), [(2, BlockOutcome::Device)]);
+}
+
+#[test]
+fn a_barred_place_gets_no_other_job_until_it_is_free_again() {
+    let mut state = State::default();
+    let id = open(&mut state, None);
+    enter(&mut state, id, &[read(1), read(2)]);
+    let mut desk = take(&mut state, 1);
+    desk.bar(0);
+    desk.end(0, BlockOutcome::Device);
+    state.exchange(&mut desk, 8);
+    assert!(desk.job(0).is_none());
+    assert_eq!(desk.jobs().map(|(place, _)| place).collect::<Vec<_>>(), [1]);
+    desk.unbar();
+    let places = desk.free.len();
+    assert_eq!(places, 7, "each place is free, but that of the job");
+    desk.bar(1);
+    desk.unbar();
+    assert_eq!(desk.free.len(), places, "one with a job is not");
 }
 
 #[test]
@@ -194,16 +263,18 @@ fn a_barrier_waits_for_the_jobs_of_all_lines() {
     let mut state = State::default();
     let id = open(&mut state, None);
     enter(&mut state, id, &[read(1), read(2), barrier(3), read(4)]);
-    let (one, other) = (take(&mut state, 1), take(&mut state, 8));
-    assert_eq!((tags(&one), tags(&other)), (vec![1], vec![2]));
-    state.end(&mut done(other));
-    assert!(take(&mut state, 8).is_empty(), "the first line has one");
-    state.end(&mut done(one));
-    let alone = take(&mut state, 8);
-    assert_eq!(tags(&alone), [3]);
-    assert!(take(&mut state, 8).is_empty(), "nothing passes a barrier");
-    state.end(&mut done(alone));
-    assert_eq!(tags(&take(&mut state, 8)), [4]);
+    let (mut one, mut other) = (take(&mut state, 1), take(&mut state, 8));
+    assert_eq!((tags(&mut one), tags(&mut other)), (vec![1], vec![2]));
+    done(&mut state, &mut other);
+    let first_has_one = "the first line has one";
+    assert!(tags(&mut take(&mut state, 8)).is_empty(), "{first_has_one}");
+    done(&mut state, &mut one);
+    let mut alone = take(&mut state, 8);
+    assert_eq!(tags(&mut alone), [3]);
+    let passes = "nothing passes a barrier";
+    assert!(tags(&mut take(&mut state, 8)).is_empty(), "{passes}");
+    done(&mut state, &mut alone);
+    assert_eq!(tags(&mut take(&mut state, 8)), [4]);
 }
 
 #[test]
@@ -211,14 +282,15 @@ fn a_closed_lane_ends_with_its_last_job_and_is_not_answered() {
     let mut state = State::default();
     let first = open(&mut state, None);
     enter(&mut state, first, &[read(1), read(2), read(3)]);
-    let (one, other) = (take(&mut state, 1), take(&mut state, 1));
+    let (mut one, mut other) = (take(&mut state, 1), take(&mut state, 1));
     assert!(state.close_if(|id| id != first).is_none());
     assert!(state.close_if(|id| id == first).is_some());
     assert_eq!(state.lane(first).err(), Some(QueueError::Fenced));
-    assert!(take(&mut state, 8).is_empty(), "what waits is forgotten");
-    assert!(!state.end(&mut done(one)));
+    let waits = tags(&mut take(&mut state, 8));
+    assert!(waits.is_empty(), "what waits is forgotten");
+    assert!(!done(&mut state, &mut one));
     assert_eq!(state.taken, 1);
-    assert!(state.end(&mut done(other)), "that was the last");
+    assert!(done(&mut state, &mut other), "that was the last");
     let second = open(&mut state, None);
     assert_eq!(state.lane(first).err(), Some(QueueError::Fenced));
     assert!(answers(&mut state, second).is_empty());
@@ -229,14 +301,14 @@ fn a_job_of_a_former_lane_is_no_answer_to_the_next() {
     let mut state = State::default();
     let first = open(&mut state, None);
     enter(&mut state, first, &[read(1)]);
-    let old = take(&mut state, 1);
+    let mut old = take(&mut state, 1);
     state.close_if(|_| true);
     let second = open(&mut state, None);
     enter(&mut state, second, &[read(2)]);
-    let new = take(&mut state, 1);
-    state.end(&mut done(old));
+    let mut new = take(&mut state, 1);
+    done(&mut state, &mut old);
     assert!(answers(&mut state, second).is_empty());
-    state.end(&mut done(new));
+    done(&mut state, &mut new);
     assert_eq!(answers(&mut state, second), [(2, BlockOutcome::Done)]);
 }
 
@@ -248,7 +320,7 @@ fn nothing_is_taken_for_a_device_that_was_given_up() {
     let id = open(&mut state, Some(raiser.expect("the host has memory")));
     enter(&mut state, id, &[read(1)]);
     state.is_gone = true;
-    assert!(take(&mut state, 8).is_empty());
+    assert!(tags(&mut take(&mut state, 8)).is_empty());
     assert_eq!(state.lane(id).err(), Some(QueueError::Gone));
     assert!(state.whom_to_raise().is_some(), "the submitter is told");
 }
@@ -262,8 +334,8 @@ fn the_submitter_is_told_once_until_he_has_taken_all() {
     assert!(state.whom_to_raise().is_none());
     let end_one = |state: &mut State, tag| {
         enter(state, id, &[read(tag)]);
-        let jobs = take(state, 1);
-        state.end(&mut done(jobs));
+        let mut desk = take(state, 1);
+        done(state, &mut desk);
         if let Some(raiser) = state.whom_to_raise() {
             assert_eq!(raiser.raise(), Ok(()));
         }
@@ -280,10 +352,10 @@ fn who_watches_is_told_of_the_first_job_alone() {
     let mut state = State::default();
     let id = open(&mut state, None);
     state.unwatched = true;
-    let mut jobs = Vec::with_capacity(8);
-    assert!(!state.take(8, &mut jobs, || 7), "there is none");
+    let mut desk = take(&mut state, 8);
+    assert!(state.unwatched, "there is none");
     enter(&mut state, id, &[read(1), read(2)]);
-    assert!(state.take(1, &mut jobs, || 7));
-    assert!(!state.take(2, &mut jobs, || 7));
-    assert_eq!(jobs.len(), 2);
+    assert!(state.exchange(&mut desk, 1).is_watched);
+    assert!(!state.exchange(&mut desk, 2).is_watched);
+    assert_eq!(tags(&mut desk), [1, 2]);
 }

@@ -142,6 +142,9 @@ impl Front {
     /// Hands on what waits. Whether the back lives.
     pub fn pump(&mut self) -> bool {
         self.begin_members();
+        if !self.book.has_waiting() {
+            return true;
+        }
         let Some(back) = &self.back else { return true };
         loop {
             let mut count = 0;
@@ -158,7 +161,9 @@ impl Front {
             match back.queue.submit(&self.batch, count) {
                 Ok(taken) if taken > count => return false,
                 Ok(taken) => {
-                    (0..taken).for_each(|_| self.book.give());
+                    (0..taken).for_each(|_| {
+                        self.book.give();
+                    });
                     if taken < count || count < BATCH as u32 {
                         return true;
                     }

@@ -183,16 +183,27 @@ impl<R, A> Book<R, A> {
     /// The request that can be given next, and its number; `None` if there is none, or a barrier is
     /// in the way.
     pub fn peek(&mut self) -> Option<(u64, &R)> {
+        let index = self.next_index()?;
+        Some((self.next, &self.entries[index].request))
+    }
+
+    /// Where the request is that can be given next.
+    fn next_index(&mut self) -> Option<usize> {
         loop {
             let index = (self.next - self.first) as usize;
-            match self.entries.get(index)?.state {
-                State::Answered => self.next += 1,
-                _ => break,
+            let entry = self.entries.get(index)?;
+            if entry.state == State::Answered {
+                self.next += 1;
+                continue;
             }
+            let waits = self.is_held || entry.is_barrier && self.given > 0;
+            return (!(self.keeps_barriers && waits)).then_some(index);
         }
-        let entry = &self.entries[(self.next - self.first) as usize];
-        let waits = self.is_held || entry.is_barrier && self.given > 0;
-        (!(self.keeps_barriers && waits)).then_some((self.next, &entry.request))
+    }
+
+    /// Whether there may be requests that are not given.
+    pub fn has_waiting(&self) -> bool {
+        self.next - self.first < self.entries.len() as u64
     }
 
     /// All that are not given, in their order, whatever barriers say: for a carrier that keeps
@@ -204,16 +215,15 @@ impl<R, A> Book<R, A> {
         waiting.map(|(entry, number)| (number, &entry.request))
     }
 
-    /// Gives the request that [`peek`](Self::peek) has shown. Without one nothing happens.
-    pub fn give(&mut self) {
-        if self.peek().is_none() {
-            return;
-        }
-        let entry = &mut self.entries[(self.next - self.first) as usize];
+    /// Gives the request that [`peek`](Self::peek) shows. Without one nothing happens.
+    pub fn give(&mut self) -> Option<(u64, &R)> {
+        let index = self.next_index()?;
+        let (entry, number) = (&mut self.entries[index], self.next);
         entry.state = State::Given;
         self.is_held = self.keeps_barriers && entry.is_barrier;
         self.given += 1;
         self.next += 1;
+        Some((number, &entry.request))
     }
 
     /// The request of this number, if the carrier has it.
@@ -245,8 +255,11 @@ impl<R, A> Book<R, A> {
     /// # Errors
     /// As [`complete`](Self::complete).
     pub fn settle(&mut self, number: u64) -> Result<u64, NotGiven> {
-        self.with_carrier(number).ok_or(NotGiven)?;
-        let entry = &mut self.entries[(number - self.first) as usize];
+        let index = number.checked_sub(self.first);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let entry = index.and_then(|index| self.entries.get_mut(index));
+        let entry = entry.filter(|entry| entry.state == State::Given);
+        let entry = entry.ok_or(NotGiven)?;
         entry.state = State::Answered;
         let tag = entry.tag;
         self.given -= 1;

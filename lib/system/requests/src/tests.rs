@@ -51,7 +51,9 @@ fn the_oldest_is_that_of_the_carrier() {
         book.enter(tag, false, 0).expect("room");
     }
     assert_eq!(book.oldest(), None, "nothing was given");
-    (0..3).for_each(|_| book.give());
+    (0..3).for_each(|_| {
+        book.give();
+    });
     assert_eq!(book.oldest(), Some(0));
     assert_eq!(book.complete(1, 'b'), Ok(()));
     assert_eq!(book.oldest(), Some(0));
@@ -104,7 +106,9 @@ fn who_passes_barriers_on_gives_everything() {
 fn the_next_carrier_gets_the_rest_in_order() {
     let mut book = passing(8);
     (0..5).for_each(|tag| book.enter(tag, false, 0).expect("room"));
-    (0..4).for_each(|_| book.give());
+    (0..4).for_each(|_| {
+        book.give();
+    });
     book.complete(1, 'b').expect("given");
     book.complete(3, 'd').expect("given");
     assert_eq!(book.again(), 2);
@@ -138,7 +142,9 @@ fn a_barrier_is_kept_for_the_next_carrier() {
 fn at_the_end_everything_is_answered_once() {
     let mut book = passing(8);
     (10..14).for_each(|tag| book.enter(tag, false, tag as u32).expect("room"));
-    (0..3).for_each(|_| book.give());
+    (0..3).for_each(|_| {
+        book.give();
+    });
     book.complete(1, 'b').expect("given");
     book.end(|request| if *request == 13 { 'w' } else { 'g' });
     assert_eq!(
