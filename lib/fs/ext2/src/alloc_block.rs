@@ -76,12 +76,12 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let masks = [
             self.store.pending.mask(block.number()),
             written.and_then(|frees| frees.mask(block.number())),
-            self.freed.mask(block.number()),
         ];
         masks
             .into_iter()
             .flatten()
             .for_each(|mask| bitmap::merge(&mut used, mask));
+        self.freed.mark(block.number(), &mut used);
         Ok(used)
     }
 
@@ -142,8 +142,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         if matches!(self.store.next_file, Some((last, next)) if last == index && start < next) {
             self.store.next_file = None;
         }
-        self.freed
-            .add(group.block_bitmap.number(), layout.block_size, bit, count);
+        self.freed.add(group.block_bitmap.number(), bit, count);
         self.freed.count_blocks(count);
         self.forget(start, count);
         Ok(())

@@ -121,8 +121,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             return Err(Error::Corrupt("an inode in use is marked as free"));
         }
         bitmap::clear(self.modify(group.inode_bitmap, Kind::Bitmap)?, bit, 1);
-        self.freed
-            .add(group.inode_bitmap.number(), layout.block_size, bit, 1);
+        self.freed.add(group.inode_bitmap.number(), bit, 1);
         group.free_inodes += 1;
         let directory = u32::from(inode.kind == FileKind::Directory);
         group.directories = group.directories.saturating_sub(directory);

@@ -275,10 +275,18 @@ impl<D: BlockDevice> Transaction<'_, D> {
     pub(crate) fn remove_entry(&mut self, dir: u32, name: &[u8]) -> Result<()> {
         let inode = self.directory(dir)?;
         let found = self.find_entry(&inode, name)?.ok_or(Error::NotFound)?;
+        self.remove_found(dir, &found)
+    }
+
+    /// Removes an entry that this transaction has found in directory `dir`, and not changed since.
+    ///
+    /// # Errors
+    /// `Corrupt`; device errors.
+    pub(crate) fn remove_found(&mut self, dir: u32, found: &Found) -> Result<()> {
+        let inode = self.directory(dir)?;
         self.check_owned(found.block)?;
         let raw = self.modify(found.block, Kind::Directory)?;
-        dirent::remove(raw, name)?;
-        let gap = dirent::largest_gap(raw)?;
+        let gap = dirent::remove(raw, found.at)?;
         self.store.indexes.note_removed(dir, found.n as u32, gap);
         self.touch_directory(inode)
     }

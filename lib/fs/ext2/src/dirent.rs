@@ -142,25 +142,35 @@ fn write(space: &mut [u8], ino: u32, kind: u8, name: &[u8]) {
     space[HEADER..HEADER + name.len()].copy_from_slice(name);
 }
 
-/// Removes the entry called `name`: its space goes to the entry before it.
-pub(crate) fn remove(block: &mut [u8], name: &[u8]) -> Result<bool> {
+/// Removes the entry at `at`: its space goes to the entry before it. How large the gap is now in
+/// which it was.
+///
+/// # Errors
+/// `Corrupt`, also if no entry begins there.
+pub(crate) fn remove(block: &mut [u8], at: usize) -> Result<usize> {
     let mut before = None;
     for entry in entries(block) {
         let entry = entry?;
-        if entry.ino == 0 || entry.name != name {
-            before = Some((entry.at, entry.length));
+        if entry.at < at {
+            before = Some((entry.at, entry.length, used(&entry)));
             continue;
         }
-        let (at, length) = (entry.at, entry.length);
-        match before {
-            Some((front, front_length)) => {
-                put_u16(block, front + 4, (front_length + length) as u16)
-            }
-            None => put_u32(block, at, 0),
+        if entry.at > at {
+            break;
         }
-        return Ok(true);
+        let length = entry.length;
+        return Ok(match before {
+            Some((front, front_length, front_used)) => {
+                put_u16(block, front + 4, (front_length + length) as u16);
+                front_length + length - front_used
+            }
+            None => {
+                put_u32(block, at, 0);
+                length
+            }
+        });
     }
-    Ok(false)
+    Err(Error::Corrupt("no directory entry where there was one"))
 }
 
 /// Makes `block` hold `all` and no others, without gaps but behind the last. They must fit.
@@ -214,19 +224,31 @@ mod tests {
         }
     }
 
+    /// Removes a name; whether it was there. The gap that it leaves is one.
+    fn take(block: &mut [u8], name: &[u8]) -> bool {
+        let Some(at) = find(block, name).expect("good").map(|entry| entry.at) else {
+            return false;
+        };
+        let gap = remove(block, at).expect("good");
+        assert!(gap >= needed(name.len()) && gap <= largest_gap(block).expect("good"));
+        true
+    }
+
     #[test]
     fn entries_come_and_go() {
         let mut block = [0u8; 1024];
         start(&mut block, 12, 2, 2);
         assert!(add(&mut block, 13, b"one") && add(&mut block, 14, b"three"));
-        assert!(remove(&mut block, b"one").expect("good"));
-        assert!(!remove(&mut block, b"one").expect("good"));
+        assert!(take(&mut block, b"one"));
+        assert!(!take(&mut block, b"one"));
         assert!(add(&mut block, 15, b"two"));
         assert_eq!(names(&block), [&b"."[..], b"..", b"two", b"three"]);
         assert_eq!(
             find(&block, b"three").expect("good").map(|entry| entry.ino),
             Some(14)
         );
+        // Where no entry begins there is none to be removed.
+        assert!(matches!(remove(&mut block, 16), Err(Error::Corrupt(_))));
     }
 
     #[test]
@@ -237,7 +259,7 @@ mod tests {
         let fitting = all.iter().filter(|name| add(&mut block, 20, *name)).count();
         assert_eq!(fitting, 1024 / 12);
         for name in &all[..fitting] {
-            assert!(remove(&mut block, name).expect("good"));
+            assert!(take(&mut block, name));
         }
         assert_eq!(find_gap(&block, 1024), Ok(Some(0)));
         assert_eq!(largest_gap(&block), Ok(1024));
@@ -251,7 +273,7 @@ mod tests {
         all.iter()
             .for_each(|name| assert!(add(&mut block, 20, name)));
         for name in all.iter().step_by(2) {
-            assert!(remove(&mut block, name).expect("good"));
+            assert!(take(&mut block, name));
         }
         let before = block;
         let used = entries(&before).map(|entry| entry.expect("good"));
@@ -283,7 +305,7 @@ mod tests {
         let mut block = [0u8; 1024];
         start(&mut block, 12, 2, 2);
         block[6] = 5;
-        assert!(matches!(remove(&mut block, b"x"), Err(Error::Corrupt(_))));
+        assert!(matches!(remove(&mut block, 12), Err(Error::Corrupt(_))));
         block[6] = 0;
         assert!(matches!(find_gap(&block, 8), Err(Error::Corrupt(_))));
     }

@@ -119,12 +119,13 @@ impl Indexes {
         }
     }
 
-    /// Notes that a name went from block `n` of a directory, where the largest gap is now `gap`.
+    /// Notes that a name went from block `n` of a directory; where it was is a gap of `gap` bytes.
     pub(crate) fn note_removed(&mut self, dir: u32, n: u32, gap: usize) {
         let Some(index) = self.get(dir) else {
             return;
         };
-        index.set_gap(n, gap);
+        let known = index.gaps.get(n as usize).copied().unwrap_or(0);
+        index.set_gap(n, gap.max(known));
         index.stale += 1;
         if index.stale > STALE + index.names.len() / 2 {
             self.forget(dir);

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::cache::Kind;
 use crate::device::BlockDevice;
-use crate::directory::{DirectoryEntry, check_name, is_dots};
+use crate::directory::{DirectoryEntry, Found, check_name, is_dots};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::inode::{FAST_LINK, FileKind, Inode, LINKS_MAX};
@@ -129,11 +129,11 @@ impl<D: BlockDevice> FileSystem<D> {
     /// # Errors
     /// `IsDirectory`, `ReadOnly`; as [`lookup`](Self::lookup).
     pub fn unlink(&mut self, dir: u32, name: &[u8]) -> Result<()> {
-        self.remove(dir, name, |tx, inode| {
+        self.remove(dir, name, |tx, inode, found| {
             if inode.kind == FileKind::Directory {
                 return Err(Error::IsDirectory);
             }
-            tx.remove_entry(dir, name)
+            tx.remove_found(dir, found)
         })
     }
 
@@ -143,7 +143,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// `NotDirectory`, `NotEmpty`, `Invalid` for `.` and `..`, `ReadOnly`; as
     /// [`lookup`](Self::lookup).
     pub fn rmdir(&mut self, dir: u32, name: &[u8]) -> Result<()> {
-        self.remove(dir, name, |tx, inode| {
+        self.remove(dir, name, |tx, inode, found| {
             if inode.kind != FileKind::Directory {
                 return Err(Error::NotDirectory);
             }
@@ -153,7 +153,7 @@ impl<D: BlockDevice> FileSystem<D> {
             if !tx.is_empty(inode)? {
                 return Err(Error::NotEmpty);
             }
-            tx.remove_entry(dir, name)?;
+            tx.remove_found(dir, found)?;
             tx.edit_inode(dir, |parent, _| {
                 parent.links = parent.links.saturating_sub(1)
             })
@@ -165,15 +165,16 @@ impl<D: BlockDevice> FileSystem<D> {
         &mut self,
         dir: u32,
         name: &[u8],
-        mut detach: impl FnMut(&mut Transaction<'_, D>, &Inode) -> Result<()>,
+        mut detach: impl FnMut(&mut Transaction<'_, D>, &Inode, &Found) -> Result<()>,
     ) -> Result<()> {
         let (ino, left) = self.update(|tx| {
-            let ino = tx.lookup(dir, name)?.ino;
+            let found = tx.lookup(dir, name)?;
+            let ino = found.ino;
             match tx.inode(ino) {
-                Ok(inode) => detach(tx, &inode)?,
+                Ok(inode) => detach(tx, &inode, &found)?,
                 // An entry that names nothing: all there is to do is to remove it.
                 Err(Error::NotFound) => {
-                    tx.remove_entry(dir, name)?;
+                    tx.remove_found(dir, &found)?;
                     return Ok((ino, false));
                 }
                 Err(error) => return Err(error),

@@ -8,6 +8,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::bitmap;
 
@@ -71,8 +72,47 @@ impl Pending {
         self.count_blocks(other.blocks);
     }
 
+    /// Takes over what a transaction freed of bitmaps that are `size` bytes long.
+    pub(crate) fn take(&mut self, frees: Frees, size: usize) {
+        for (block, bit, count) in frees.runs {
+            self.add(block, size, bit, count);
+        }
+        self.count_blocks(frees.blocks);
+    }
+
     /// Everything may be used again.
     pub(crate) fn clear(&mut self) {
         *self = Pending::default();
+    }
+}
+
+/// What one transaction has freed: it is little, and most often of two bitmaps.
+#[derive(Default)]
+pub(crate) struct Frees {
+    /// By bitmap block, bits: the first and how many.
+    runs: Vec<(u32, u32, u32)>,
+    blocks: u32,
+}
+
+impl Frees {
+    /// Notes `count` freed bits of the bitmap in `block`.
+    pub(crate) fn add(&mut self, block: u32, bit: u32, count: u32) {
+        self.runs.push((block, bit, count));
+    }
+
+    /// Adds to the number of blocks (not inodes) that are free.
+    pub(crate) fn count_blocks(&mut self, count: u32) {
+        self.blocks = self.blocks.saturating_add(count);
+    }
+
+    /// How many blocks are free.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// Sets in `map`, a copy of the bitmap in `block`, what was freed of it.
+    pub(crate) fn mark(&self, block: u32, map: &mut [u8]) {
+        let runs = self.runs.iter().filter(|(of, ..)| *of == block);
+        runs.for_each(|(_, bit, count)| bitmap::set(map, *bit, *count));
     }
 }

@@ -21,7 +21,7 @@ use crate::device::BlockDevice;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout::{Block, Layout};
-use crate::pending::Pending;
+use crate::pending::Frees;
 use crate::store::Store;
 
 /// A set of metadata changes that happen together. See the module's text.
@@ -31,7 +31,7 @@ pub(crate) struct Transaction<'a, D: BlockDevice> {
     pub(crate) now: i64,
     changed: BTreeMap<u32, (Kind, Box<[u8]>)>,
     /// Bits that this transaction freed.
-    pub(crate) freed: Pending,
+    pub(crate) freed: Frees,
     forgotten: Vec<(u32, u32)>,
 }
 
@@ -42,7 +42,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
             store,
             now,
             changed: BTreeMap::new(),
-            freed: Pending::default(),
+            freed: Frees::default(),
             forgotten: Vec::new(),
         }
     }
@@ -120,7 +120,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
         for (block, (kind, data)) in self.changed {
             store.cache.insert_dirty(block, data, kind);
         }
-        store.pending.absorb(self.freed);
+        store.pending.take(self.freed, store.layout.block_size);
         true
     }
 
