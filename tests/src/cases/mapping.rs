@@ -55,7 +55,12 @@ fn there(program: &Path, root: &Path, what: &str) -> Result<String> {
 }
 
 /// A machine with the disk whose personality has the program in place of its shell.
-fn machine(bench: &Bench<'_>, program: &Path, disk: &Path, pages: &str) -> Result<Machine> {
+pub(super) fn machine(
+    bench: &Bench<'_>,
+    program: &Path,
+    disk: &Path,
+    pages: &str,
+) -> Result<Machine> {
     let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     let mut machine = bench.machine_with(disk);
     machine.archive = Some(archive(bench, program, &usual, pages)?);
@@ -79,7 +84,8 @@ fn archive(bench: &Bench<'_>, program: &Path, usual: &str, pages: &str) -> Resul
     Ok(archive)
 }
 
-const RUN: &str = "/boot/testing/guest mini";
+/// What has the program run.
+pub(super) const RUN: &str = "/boot/testing/guest mini";
 
 /// What the program has said, which is what it says on the host.
 fn expect(answer: &Answer, right: &str) -> Result<()> {

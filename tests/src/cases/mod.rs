@@ -25,6 +25,7 @@ mod limits;
 mod manifests;
 mod mapping;
 mod mini;
+mod mini_disk;
 mod mini_terminal;
 mod mounts;
 mod nvme;
@@ -88,6 +89,7 @@ pub fn all() -> Vec<Case> {
         scripts::CASES,
         exec::CASES,
         mini::CASES,
+        mini_disk::CASES,
         mini_terminal::CASES,
         threads::CASES,
         guests::CASES,

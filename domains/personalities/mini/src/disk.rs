@@ -1,41 +1,44 @@
-//! The file system of a disk, below `/disk`: programs read its files and map them. It is asked
-//! through its shadow, so its crash, or that of the disk's driver, makes a call take longer.
+//! The file system of a disk, below `/disk`: programs read its files, write to them and map them,
+//! and change its names. It is asked through its shadow, so its crash, or that of the disk's
+//! driver, makes a call take longer.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`file`] | a file that is open or mapped |
+//! | [`listing`] | a directory that is being listed |
+//! | [`changing`] | what is made, moved and removed |
 
-use crate::errno::{EINTR, EIO, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR, Error};
-use crate::memory::PAGE;
+mod changing;
+mod file;
+mod listing;
+
+use crate::errno::{
+    EBUSY, EEXIST, EFBIG, EINTR, EINVAL, EIO, EISDIR, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOMEM,
+    ENOSPC, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EROFS, EXDEV, Error,
+};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use interfaces::{
-    FileKind, FileSystem, FsError, Handle, Hold, MemoryError, Metadata, RVec, Respawn, RpcError,
-    VmoView,
+    FileKind, FileSystem, FsError, Handle, Metadata, RVec, Respawn, RpcError, RpcResult,
 };
+use linux::files::{Attributes, DIRECTORY, LINK, REGULAR};
 use respawn::Client;
-use vfs::entries::{self, Entries};
-use vfs::walk::{self, Place, Tree, WalkError};
+use vfs::walk::{self, Found, Place, Tree, WalkError};
+
+pub use changing::Wish;
+pub use file::{Access, DiskFile, OnDisk};
+pub use listing::Listing;
 
 /// Where it is in the tree of files.
 pub const NAME: &[u8] = b"disk";
 
-/// Pages that are brought at once, for a fault and for a read.
-const AROUND: u64 = 16;
-const AHEAD: u64 = 64;
-/// How often one looks again at pages that go as soon as they have come.
-const ATTEMPTS: u32 = 64;
-/// Bytes of directory entries that are asked for at once.
-const LISTING: usize = 16 << 10;
+/// The number that it has as a device. What is not on it has none.
+const DEVICE: u64 = 1;
 /// The longest target of a symbolic link.
 const LONGEST: usize = 4096;
 
 /// A file system.
 pub struct Disk(Client<dyn FileSystem>);
-
-/// A file that is open or mapped.
-pub struct DiskFile {
-    disk: Arc<Disk>,
-    inode: u64,
-    view: Handle<dyn VmoView>,
-    _hold: Handle<dyn Hold>,
-}
 
 /// What a path leads to.
 pub enum There {
@@ -43,20 +46,56 @@ pub enum There {
     Directory,
 }
 
+/// The path on the disk of one from the root on that leads there.
+pub fn below(path: &[u8]) -> &[u8] {
+    path.get(NAME.len()..).unwrap_or(b"")
+}
+
 fn fs_error(error: FsError) -> Error {
     match error {
         FsError::NotFound => ENOENT,
+        FsError::Exists => EEXIST,
         FsError::NotDirectory => ENOTDIR,
         FsError::IsDirectory => EISDIR,
+        FsError::NotEmpty => ENOTEMPTY,
+        FsError::NoSpace => ENOSPC,
+        FsError::TooLarge => EFBIG,
         FsError::NameTooLong => ENAMETOOLONG,
+        FsError::ReadOnly => EROFS,
+        FsError::TooManyLinks => EMLINK,
+        FsError::BadName | FsError::Invalid => EINVAL,
+        FsError::Unsupported => EOPNOTSUPP,
+        FsError::CrossDevice => EXDEV,
+        FsError::Busy => EBUSY,
         FsError::Rpc(RpcError::NoMemory) => ENOMEM,
         FsError::Rpc(RpcError::Interrupted) => EINTR,
         _ => EIO,
     }
 }
 
-fn text(bytes: &[u8]) -> Result<RVec<u8>, FsError> {
-    Ok(RVec::from_slice(bytes)?)
+fn text(bytes: &[u8]) -> RpcResult<RVec<u8>> {
+    RVec::from_slice(bytes)
+}
+
+/// What `stat` tells of an inode.
+fn attributes(of: &Metadata) -> Attributes {
+    let kind = match of.kind {
+        FileKind::Regular => REGULAR,
+        FileKind::Directory => DIRECTORY,
+        FileKind::Symlink => LINK,
+        FileKind::Other => 0,
+    };
+    Attributes {
+        device: DEVICE,
+        inode: of.inode,
+        links: of.links.into(),
+        mode: kind | u32::from(of.mode),
+        user: of.user,
+        group: of.group,
+        size: of.size,
+        allocated: of.allocated,
+        times: [of.accessed, of.modified, of.changed],
+    }
 }
 
 impl Disk {
@@ -65,63 +104,50 @@ impl Disk {
         Disk(Client::new(respawn, "file system"))
     }
 
+    /// Asks something that may be asked twice.
+    fn ask<T>(
+        &self,
+        question: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+    ) -> Result<T, Error> {
+        self.0.call(question).map_err(fs_error)
+    }
+
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
         self.0.call(|fs| fs.metadata(inode))
     }
 
-    /// The inode that a path leads to, from the root of the disk on.
-    fn walk(&self, path: &[u8]) -> Result<Metadata, Error> {
+    /// Where a path leads, from the root of the disk on; with `follow` also through a symbolic link
+    /// at its end.
+    fn walk(&self, path: &[u8], follow: bool) -> Result<Found<Metadata>, Error> {
         let root = self.root().map_err(fs_error)?;
         let start = Place {
             node: root,
             path: b"/".to_vec(),
         };
         let path = if path.is_empty() { b"/" } else { path };
-        let found = walk::walk(self, &start, path, true).map_err(|error| match error {
+        walk::walk(self, &start, path, follow).map_err(|error| match error {
             WalkError::NotFound => ENOENT,
             WalkError::NotDirectory => ENOTDIR,
             WalkError::Loop => ELOOP,
             WalkError::TooLong => ENAMETOOLONG,
             WalkError::Tree(error) => fs_error(error),
-        })?;
-        found.node.ok_or(ENOENT)
+        })
     }
 
-    /// What a path leads to, held.
-    pub fn find(self: &Arc<Self>, path: &[u8]) -> Result<There, Error> {
-        let of = self.walk(path)?;
-        if of.kind == FileKind::Directory {
-            return Ok(There::Directory);
-        }
-        let hold = self.0.call(|fs| fs.hold(of.inode)).map_err(fs_error)?;
-        let view = self.0.call(|fs| fs.pages(of.inode)).map_err(fs_error)?;
-        Ok(There::File(DiskFile {
-            disk: self.clone(),
-            inode: of.inode,
-            view,
-            _hold: hold,
-        }))
+    /// What there is at a path.
+    fn at(&self, path: &[u8], follow: bool) -> Result<Metadata, Error> {
+        self.walk(path, follow)?.node.ok_or(ENOENT)
     }
 
-    /// The names in a directory, and whether they are directories.
-    pub fn names(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, Error> {
-        let directory = self.walk(path)?.inode;
-        let (mut names, mut position) = (Vec::new(), 0);
-        loop {
-            let listed = self.0.call(|fs| {
-                let room = RVec::zeroed(LISTING)?;
-                fs.read_directory(directory, position, room)
-            });
-            let (listing, next): (RVec<u8>, u64) = listed.map_err(fs_error)?;
-            if listing.is_empty() {
-                return Ok(names);
-            }
-            for entry in Entries::new(&listing) {
-                names.try_reserve(1).map_err(|_| ENOMEM)?;
-                names.push((entry.name.to_vec(), entry.kind == entries::DIRECTORY));
-            }
-            position = next;
-        }
+    /// What `stat` tells of a path.
+    pub fn attributes(&self, path: &[u8], follow: bool) -> Result<Attributes, Error> {
+        self.at(path, follow).map(|of| attributes(&of))
+    }
+
+    /// Where the symbolic link at a path leads.
+    pub fn link_target(&self, path: &[u8]) -> Result<Vec<u8>, Error> {
+        let of = self.at(path, false)?;
+        self.target(&of).map_err(fs_error)?.ok_or(EINVAL)
     }
 }
 
@@ -146,11 +172,16 @@ impl Tree for Disk {
         if node.kind != FileKind::Symlink {
             return Ok(None);
         }
-        let target = self.0.call(|fs| {
+        let target: RVec<u8> = self.0.call(|fs| {
             let room = RVec::zeroed(LONGEST)?;
             fs.read_link(node.inode, room)
-        });
-        target.map(|target: RVec<u8>| Some(target.to_vec()))
+        })?;
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(target.len())
+            .map_err(|_| RpcError::NoMemory)?;
+        bytes.extend_from_slice(&target);
+        Ok(Some(bytes))
     }
 
     fn is_directory(&self, node: &Metadata) -> bool {
@@ -158,60 +189,9 @@ impl Tree for Disk {
     }
 }
 
-impl DiskFile {
-    /// Mode and size, as `stat` has them.
-    pub fn mode_and_size(&self) -> Result<(u32, u64), Error> {
-        let of = self.disk.metadata(self.inode).map_err(fs_error)?;
-        Ok((0o100_000 | u32::from(of.mode), of.size))
-    }
-
-    /// Another way to its pages.
-    pub fn view(&self) -> Result<Handle<dyn VmoView>, Error> {
-        self.view.duplicate().map_err(|_| ENOMEM)
-    }
-
-    /// Sees to it that pages from `first` on are there; whether one is. None is behind the end.
-    pub fn bring(&self, first: u64, count: u64) -> Result<bool, Error> {
-        let brought = self.disk.0.call(|fs| fs.populate(self.inode, first, count));
-        brought.map(|count| count > 0).map_err(fs_error)
-    }
-
-    /// As [`bring`](Self::bring), for a program that has met a fault at a page.
-    pub fn bring_around(&self, page: u64) -> Result<bool, Error> {
-        self.bring(page, AROUND)
-    }
-
-    /// Reads at `offset`, `count` bytes at most; short only at the end.
-    pub fn read(&self, offset: u64, count: usize) -> Result<(RVec<u8>, usize), Error> {
-        let size = self.mode_and_size()?.1;
-        let count = size.saturating_sub(offset).min(count as u64) as usize;
-        let mut room = RVec::zeroed(count).map_err(|_| ENOMEM)?;
-        if count == 0 {
-            return Ok((room, 0));
-        }
-        for _ in 0..ATTEMPTS {
-            let done = match self.view.read(offset, room) {
-                Ok((read, done)) if done == count as u64 => return Ok((read, count)),
-                Ok((read, done)) => {
-                    room = read;
-                    done
-                }
-                Err(MemoryError::Absent | MemoryError::Loading | MemoryError::Beyond) => {
-                    room = RVec::zeroed(count).map_err(|_| ENOMEM)?;
-                    0
-                }
-                Err(MemoryError::Rpc(RpcError::NoMemory)) => return Err(ENOMEM),
-                Err(_) => return Err(EIO),
-            };
-            let (first, end) = (
-                (offset + done) / PAGE,
-                (offset + count as u64).div_ceil(PAGE),
-            );
-            if !self.bring(first, AHEAD.max(end - first))? {
-                // It has become shorter.
-                return Ok((room, done as usize));
-            }
-        }
-        Err(EIO)
+impl There {
+    /// A file, held.
+    fn file(disk: &Arc<Disk>, inode: u64) -> Result<Self, Error> {
+        DiskFile::new(disk, inode).map(There::File)
     }
 }

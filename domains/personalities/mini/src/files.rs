@@ -1,7 +1,7 @@
 //! What a process has open.
 
-use crate::disk::DiskFile;
-use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOTDIR, EPIPE, EROFS, ESPIPE, Error};
+use crate::disk::{self, Disk, Listing, OnDisk};
+use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOTDIR, EPIPE, ESPIPE, Error};
 use crate::signals::Ears;
 use crate::system::System;
 use crate::task::Task;
@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use domain_rt::sync::Mutex;
 use guests::archive::File;
 use interfaces::{Console, Handle, RVec};
-use linux::files;
+use linux::files::{self, Attributes};
 use pipe::{Blocked, End, Pipe};
 
 /// Something that is open.
@@ -25,10 +25,18 @@ pub enum Open {
     Zeros,
     File(File, AtomicU64),
     /// A file of the disk.
-    Disk(Arc<DiskFile>, AtomicU64),
-    /// Its path, and how many of its names were told.
-    Directory(Vec<u8>, AtomicU64),
+    Disk(OnDisk),
+    Directory(Directory),
     Pipe(PipeEnd),
+}
+
+/// An open directory.
+pub struct Directory {
+    pub path: Vec<u8>,
+    /// How many of its names were told.
+    told: AtomicU64,
+    /// If it is on the disk.
+    listing: Option<(Arc<Disk>, Mutex<Listing>)>,
 }
 
 /// One end of a pipe. It is closed with the last descriptor.
@@ -138,13 +146,9 @@ impl Open {
                 position.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 put(&bytes, to)
             }
-            Open::Disk(file, position) => {
-                let at = position.load(Ordering::Relaxed);
-                let (bytes, count) = file.read(at, to.len())?;
-                position.fetch_add(count as u64, Ordering::Relaxed);
-                put(&bytes[..count], to)
-            }
-            Open::Directory(..) => Err(EISDIR),
+            // Its bytes do not come by way of a buffer.
+            Open::Disk(_) => Err(EINVAL),
+            Open::Directory(_) => Err(EISDIR),
             Open::Pipe(end) if end.end == End::Read => end.change(task, |pipe| pipe.read(to)),
             Open::Pipe(_) => Err(EBADF),
         }
@@ -160,8 +164,9 @@ impl Open {
             }
             Open::Terminal(terminal) => terminal.write(bytes),
             Open::Nothing | Open::Zeros => Ok(bytes.len()),
-            Open::File(..) | Open::Disk(..) => Err(EROFS),
-            Open::Directory(..) => Err(EISDIR),
+            Open::File(..) => Err(EBADF),
+            Open::Disk(_) => Err(EINVAL),
+            Open::Directory(_) => Err(EISDIR),
             Open::Pipe(end) if end.end == End::Write => end.change(task, |pipe| pipe.write(bytes)),
             Open::Pipe(_) => Err(EBADF),
         }
@@ -187,10 +192,11 @@ impl Open {
     pub fn seek(&self, offset: i64, from: u64) -> Result<u64, Error> {
         let (position, size) = match self {
             Open::File(file, position) => (position, file.size),
-            // Its size is asked for where it counts.
-            Open::Disk(file, position) if from == 2 => (position, file.mode_and_size()?.1),
-            Open::Disk(_, position) => (position, 0),
-            Open::Directory(_, position) => (position, 0),
+            Open::Disk(file) => return file.seek(offset, from),
+            Open::Directory(directory) => {
+                directory.begin_anew();
+                (&directory.told, 0)
+            }
             _ => return Err(ESPIPE),
         };
         let base = match from {
@@ -206,26 +212,56 @@ impl Open {
 
     /// Entries of a directory in the form of `getdents64`, as many as `room` bytes have room for.
     pub fn entries(&self, system: &System, room: usize) -> Result<Vec<u8>, Error> {
-        let Open::Directory(path, told) = self else {
-            return Err(ENOTDIR);
+        match self {
+            Open::Directory(directory) => directory.entries(system, room),
+            _ => Err(ENOTDIR),
+        }
+    }
+
+    /// What `stat` tells of it.
+    pub fn attributes(&self) -> Result<Attributes, Error> {
+        let (mode, size) = match self {
+            Open::Console(_) | Open::Terminal(_) | Open::Nothing | Open::Zeros => (0o20_666, 0),
+            Open::File(file, _) => (0o100_755, file.size),
+            Open::Disk(open) => return open.file.attributes(),
+            Open::Directory(Directory { path, listing, .. }) => match listing {
+                Some((disk, _)) => return disk.attributes(disk::below(path), true),
+                None => (0o40_755, 0),
+            },
+            Open::Pipe(_) => (0o10_600, 0),
         };
-        let names = system.names(path)?;
+        Ok(Attributes::new(mode, size))
+    }
+}
+
+impl Directory {
+    /// The directory at a path, on this disk if it is on one.
+    pub fn new(path: Vec<u8>, disk: Option<&Arc<Disk>>) -> Self {
+        Directory {
+            path,
+            told: AtomicU64::new(0),
+            listing: disk.map(|disk| (disk.clone(), Mutex::default())),
+        }
+    }
+
+    /// Names of a disk are told from the first on again, wherever a program goes: positions are of
+    /// one listing.
+    fn begin_anew(&self) {
+        if let Some((_, listing)) = &self.listing {
+            *listing.lock() = Listing::default();
+        }
+    }
+
+    fn entries(&self, system: &System, room: usize) -> Result<Vec<u8>, Error> {
+        if let Some((disk, listing)) = &self.listing {
+            return listing.lock().next(disk, disk::below(&self.path), room);
+        }
+        let names = system.names(&self.path);
         let names = names
             .iter()
             .map(|(name, is_directory)| (&name[..], *is_directory));
-        let (bytes, now) = files::entries(names, told.load(Ordering::Relaxed), room)?;
-        told.store(now, Ordering::Relaxed);
+        let (bytes, now) = files::entries(names, self.told.load(Ordering::Relaxed), room)?;
+        self.told.store(now, Ordering::Relaxed);
         Ok(bytes)
-    }
-
-    /// Mode and size, as `stat` has them.
-    pub fn mode_and_size(&self) -> Result<(u32, u64), Error> {
-        Ok(match self {
-            Open::Console(_) | Open::Terminal(_) | Open::Nothing | Open::Zeros => (0o20_666, 0),
-            Open::File(file, _) => (0o100_755, file.size),
-            Open::Disk(file, _) => file.mode_and_size()?,
-            Open::Directory(..) => (0o40_755, 0),
-            Open::Pipe(_) => (0o10_600, 0),
-        })
     }
 }

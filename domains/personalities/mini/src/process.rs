@@ -9,6 +9,7 @@ use crate::system::System;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::Mutex;
 use linux::layout::Layout;
 
@@ -21,6 +22,8 @@ pub struct Process {
     pub id: u32,
     pub files: Mutex<Descriptors>,
     pub directory: Mutex<Vec<u8>>,
+    /// Permissions that new files do not get.
+    pub mask: AtomicU32,
     pub layout: Mutex<Layout>,
     pub handlers: Handlers,
     pub signals: Arc<Signals>,
@@ -52,6 +55,7 @@ impl Process {
             id: system.new_number(),
             files: Mutex::new(files),
             directory: Mutex::new(directory),
+            mask: AtomicU32::new(0o022),
             layout: Mutex::new(layout),
             handlers: Handlers::new(),
             signals: Arc::new(Signals::new(HARMLESS)),
@@ -71,6 +75,7 @@ impl Process {
         let directory = self.directory.lock().clone();
         let layout = *self.layout.lock();
         let mut child = Process::new(&self.system, files, directory, layout);
+        child.mask = AtomicU32::new(self.mask.load(Ordering::Relaxed));
         child.handlers = self.handlers.copy();
         child.signals.ignore_all(self.signals.ignored());
         child

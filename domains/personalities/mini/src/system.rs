@@ -77,25 +77,19 @@ impl System {
 
     /// The disk, if a path from the root on leads there, and the path from there on.
     pub fn disk_of<'a>(&self, path: &'a [u8]) -> Option<(&Arc<Disk>, &'a [u8])> {
-        let below = path.strip_prefix(disk::NAME)?;
-        let is_there = below.is_empty() || below.starts_with(b"/");
+        let below = disk::below(path);
+        let is_there = path.starts_with(disk::NAME) && (below.is_empty() || below[0] == b'/');
         let disk = self.disk.as_ref().filter(|_| is_there)?;
         Some((disk, below))
     }
 
-    /// The names in a directory, and whether they are directories.
-    ///
-    /// # Errors
-    /// The disk's.
-    pub fn names(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, Error> {
-        if let Some((disk, path)) = self.disk_of(path) {
-            return disk.names(path);
-        }
+    /// The names in a directory of the archive, and whether they are directories.
+    pub fn names(&self, path: &[u8]) -> Vec<(Vec<u8>, bool)> {
         let mut names = Vec::from_iter(self.files.names(path));
         if path.is_empty() && self.disk.is_some() {
             names.push((disk::NAME.to_vec(), true));
         }
-        Ok(names)
+        names
     }
 
     /// A number that no process or thread has had.

@@ -168,6 +168,11 @@ impl Task {
         }
     }
 
+    /// Whether its process is to end.
+    pub fn is_ending(&self) -> bool {
+        self.ears.ready() & bit(SIGKILL) != 0
+    }
+
     /// Waits until `ready` says something. It is asked again whenever somebody has rung: whoever it
     /// gives the thread's ears to.
     ///

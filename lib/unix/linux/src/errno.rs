@@ -15,6 +15,7 @@ impl Error {
     }
 }
 
+pub const EPERM: Error = Error(1);
 pub const ENOENT: Error = Error(2);
 pub const ESRCH: Error = Error(3);
 pub const EINTR: Error = Error(4);
@@ -28,19 +29,27 @@ pub const EAGAIN: Error = Error(11);
 pub const ENOMEM: Error = Error(12);
 pub const EACCES: Error = Error(13);
 pub const EFAULT: Error = Error(14);
+pub const EBUSY: Error = Error(16);
+pub const EEXIST: Error = Error(17);
+pub const EXDEV: Error = Error(18);
 pub const ENODEV: Error = Error(19);
 pub const ENOTDIR: Error = Error(20);
 pub const EISDIR: Error = Error(21);
 pub const EINVAL: Error = Error(22);
 pub const EMFILE: Error = Error(24);
 pub const ENOTTY: Error = Error(25);
+pub const EFBIG: Error = Error(27);
+pub const ENOSPC: Error = Error(28);
 pub const ESPIPE: Error = Error(29);
 pub const EROFS: Error = Error(30);
+pub const EMLINK: Error = Error(31);
 pub const EPIPE: Error = Error(32);
 pub const ERANGE: Error = Error(34);
 pub const ENAMETOOLONG: Error = Error(36);
 pub const ENOSYS: Error = Error(38);
+pub const ENOTEMPTY: Error = Error(39);
 pub const ELOOP: Error = Error(40);
+pub const EOPNOTSUPP: Error = Error(95);
 pub const ETIMEDOUT: Error = Error(110);
 
 pub const SIGINT: u32 = 2;

@@ -4,7 +4,9 @@ use crate::errno::{EINVAL, ENOMEM, Error};
 use crate::memory::PAGE;
 use alloc::vec::Vec;
 
-/// Kinds of files, in the mode that `stat` tells.
+/// The part of the mode that `stat` tells that is the file's kind.
+pub const KIND: u32 = 0o170_000;
+/// Kinds of files.
 pub const DIRECTORY: u32 = 0o40_000;
 /// See [`DIRECTORY`].
 pub const REGULAR: u32 = 0o100_000;
@@ -12,6 +14,8 @@ pub const REGULAR: u32 = 0o100_000;
 pub const CHARACTER: u32 = 0o20_000;
 /// See [`DIRECTORY`].
 pub const FIFO: u32 = 0o10_000;
+/// See [`DIRECTORY`].
+pub const LINK: u32 = 0o120_000;
 
 /// The path from the root, without slashes at its ends, and without `.` and `..`.
 pub fn resolve(from: &[u8], path: &[u8]) -> Vec<u8> {
@@ -30,50 +34,121 @@ pub fn resolve(from: &[u8], path: &[u8]) -> Vec<u8> {
     parts.join(&b'/')
 }
 
-/// `struct stat` (`asm/stat.h`) of a file with this mode and size, of which there is one name.
+/// What `stat` tells of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// The file system, and which file of it. Two names of one file have both in common.
+    pub device: u64,
+    /// See `device`.
+    pub inode: u64,
+    /// How many names it has.
+    pub links: u64,
+    /// Its kind and permissions.
+    pub mode: u32,
+    /// Who it belongs to.
+    pub user: u32,
+    /// See `user`.
+    pub group: u32,
+    /// Its bytes, and those that it takes.
+    pub size: u64,
+    /// See `size`.
+    pub allocated: u64,
+    /// Of the last access, the last change of the content, and the last of the file: in seconds
+    /// since 1970.
+    pub times: [u64; 3],
+}
+
+impl Attributes {
+    /// Of something with one name of which no more is known.
+    pub fn new(mode: u32, size: u64) -> Self {
+        Attributes {
+            links: 1,
+            mode,
+            size,
+            allocated: size,
+            ..Self::default()
+        }
+    }
+
+    /// As `struct stat` (`asm/stat.h`).
+    pub fn stat(&self) -> [u64; 18] {
+        let mut stat = [0; 18];
+        (stat[0], stat[1], stat[2]) = (self.device, self.inode, self.links);
+        stat[3] = u64::from(self.user) << 32 | u64::from(self.mode);
+        stat[4] = self.group.into();
+        stat[6] = self.size;
+        stat[7] = PAGE;
+        stat[8] = self.allocated.div_ceil(512);
+        (stat[9], stat[11], stat[13]) = (self.times[0], self.times[1], self.times[2]);
+        stat
+    }
+}
+
+/// What a directory says of a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'a> {
+    /// The name.
+    pub name: &'a [u8],
+    /// The kind of what it leads to, as in the mode; 0: not known.
+    pub kind: u32,
+    /// Its number.
+    pub inode: u64,
+}
+
+/// Adds names of a directory to `bytes` in the form of `getdents64`: as many as `room` bytes have
+/// room for; how many those are. Each comes with where the next one is: a number more than `told`.
+///
+/// # Errors
+/// `EINVAL`: there is room for none. `ENOMEM`.
+pub fn list<'a>(
+    bytes: &mut Vec<u8>,
+    names: impl Iterator<Item = Named<'a>>,
+    told: u64,
+    room: usize,
+) -> Result<u64, Error> {
+    let mut count = 0;
+    for Named { name, kind, inode } in names {
+        let length = (19 + name.len() + 1).next_multiple_of(8);
+        let start = bytes.len();
+        if start + length > room {
+            return if start == 0 { Err(EINVAL) } else { Ok(count) };
+        }
+        count += 1;
+        bytes.try_reserve(length).map_err(|_| ENOMEM)?;
+        bytes.extend(inode.to_le_bytes());
+        bytes.extend((told + count).to_le_bytes());
+        bytes.extend((length as u16).to_le_bytes());
+        bytes.push((kind >> 12) as u8);
+        bytes.extend(name);
+        bytes.resize(start + length, 0);
+    }
+    Ok(count)
+}
+
+/// `struct stat` of a file with this mode and size, of which no more is known.
 pub fn stat(mode: u32, size: u64) -> [u64; 18] {
-    let mut stat = [0; 18];
-    stat[2] = 1;
-    stat[3] = mode.into();
-    stat[6] = size;
-    stat[7] = PAGE;
-    stat[8] = size.div_ceil(512);
-    stat
+    Attributes::new(mode, size).stat()
 }
 
 /// Names of a directory behind the first `told` of them, and whether they are directories, in the
 /// form of `getdents64`: as many as `room` bytes have room for, and how many were told by now.
 ///
 /// # Errors
-/// `EINVAL`: there is room for none. `ENOMEM`.
+/// As [`list`].
 pub fn entries<'a>(
     names: impl Iterator<Item = (&'a [u8], bool)>,
     told: u64,
     room: usize,
 ) -> Result<(Vec<u8>, u64), Error> {
-    let (mut bytes, mut last) = (Vec::new(), told);
-    for (number, (name, is_directory)) in (1_u64..).zip(names) {
-        let length = (19 + name.len() + 1).next_multiple_of(8);
-        if number <= told {
-            continue;
-        }
-        if bytes.len() + length > room {
-            if bytes.is_empty() {
-                return Err(EINVAL);
-            }
-            break;
-        }
-        let start = bytes.len();
-        bytes.try_reserve(length).map_err(|_| ENOMEM)?;
-        bytes.extend(number.to_le_bytes());
-        bytes.extend(number.to_le_bytes());
-        bytes.extend((length as u16).to_le_bytes());
-        bytes.push(if is_directory { 4 } else { 8 });
-        bytes.extend(name);
-        bytes.resize(start + length, 0);
-        last = number;
-    }
-    Ok((bytes, last))
+    let mut bytes = Vec::new();
+    let rest = (1_u64..).zip(names).skip(told as usize);
+    let rest = rest.map(|(inode, (name, is_directory))| Named {
+        name,
+        kind: if is_directory { DIRECTORY } else { REGULAR },
+        inode,
+    });
+    let count = list(&mut bytes, rest, told, room)?;
+    Ok((bytes, told + count))
 }
 
 /// `struct utsname`: six texts of 65 bytes, of which longer ones are cut.
@@ -108,40 +183,58 @@ mod tests {
 
     #[test]
     fn entries_come_in_pieces_and_none_is_lost() {
-        let names = [
-            (&b"a"[..], true),
-            (b"file", false),
-            (b"twelve_bytes", false),
+        let names: [(&[u8], u32); 3] = [
+            (b"a", DIRECTORY),
+            (b"file", REGULAR),
+            (b"twelve_bytes", LINK),
         ];
-        let listed = |told, room| entries(names.iter().copied(), told, room);
-        let (all, told) = listed(0, 1000).expect("there is room");
-        assert_eq!((all.len(), told), (24 + 24 + 32, 3));
+        let listed = |bytes: &mut Vec<u8>, told: u64, room| {
+            let rest = names.iter().zip(7..).skip(told as usize);
+            let rest = rest.map(|((name, kind), inode)| Named {
+                name,
+                kind: *kind,
+                inode,
+            });
+            list(bytes, rest, told, room)
+        };
+        let mut all = Vec::new();
+        assert_eq!(listed(&mut all, 0, 1000), Ok(3));
+        assert_eq!(all.len(), 24 + 24 + 32);
         assert_eq!(
             all[..24],
-            *b"\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x18\0\x04a\0\0\0\0"
+            *b"\x07\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x18\0\x04a\0\0\0\0"
         );
         assert_eq!(all[24 + 16..24 + 24], *b"\x18\0\x08file\0");
+        assert_eq!(all[48 + 18..48 + 24], *b"\x0atwelv");
         for room in 32..all.len() {
             let (mut bytes, mut told) = (Vec::new(), 0);
-            loop {
-                let (more, now) = listed(told, room).expect("there is room");
+            while told < 3 {
+                let mut more = Vec::new();
+                told += listed(&mut more, told, room).expect("there is room");
                 assert!(more.len() <= room);
-                if more.is_empty() {
-                    break;
-                }
                 bytes.extend(more);
-                told = now;
             }
-            assert_eq!((told, &bytes), (3, &all), "{room}");
+            assert_eq!(&bytes, &all, "{room}");
         }
-        assert_eq!(listed(2, 31), Err(EINVAL));
-        assert_eq!(listed(3, 0), Ok((Vec::new(), 3)));
+        assert_eq!(listed(&mut Vec::new(), 2, 31), Err(EINVAL));
+        assert_eq!(listed(&mut Vec::new(), 3, 0), Ok(0));
+        // What is there counts.
+        let room = all.len() + 23;
+        assert_eq!(listed(&mut all, 0, room), Ok(0));
+        let both = [(&b"a"[..], true), (b"file", false)];
+        let (bytes, told) = entries(both.into_iter(), 1, 100).expect("there is room");
+        assert_eq!((told, &bytes[..9]), (2, &b"\x02\0\0\0\0\0\0\0\x02"[..]));
     }
 
     #[test]
     fn structures_have_what_belongs_there() {
-        let stat = stat(DIRECTORY | 0o755, 513);
-        assert_eq!((stat[3], stat[6], stat[8]), (0o40_755, 513, 2));
+        let mut of = Attributes::new(DIRECTORY | 0o755, 513);
+        (of.device, of.inode, of.user, of.group) = (1, 2, 3, 4);
+        of.times = [5, 6, 7];
+        let stat = of.stat();
+        assert_eq!((stat[0], stat[1], stat[2], stat[4]), (1, 2, 1, 4));
+        assert_eq!((stat[3], stat[6], stat[8]), (3 << 32 | 0o40_755, 513, 2));
+        assert_eq!((stat[9], stat[11], stat[13]), (5, 6, 7));
         let names = names([b"Linux", &[b'x'; 100], b"", b"", b"", b"end"]);
         assert_eq!(names[..6], *b"Linux\0");
         assert_eq!((names[65 + 63], names[65 + 64]), (b'x', 0));

@@ -1,19 +1,35 @@
 //! What is open: reading, writing, pipes, descriptors.
 
-use super::{O_CLOEXEC, Result};
-use crate::disk::DiskFile;
-use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, ENOTTY, EPIPE, SIGPIPE};
+use super::{O_CLOEXEC, Result, paths};
+use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, ENOTTY, EPIPE, ESPIPE, SIGPIPE};
 use crate::files::{self, Open};
 use crate::memory::{self, PAGE};
+use crate::process::Descriptors;
 use crate::task::Task;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use alloc::vec::Vec;
 use domain_rt::time;
 
 /// The most descriptors of a process.
 const MOST_FILES: usize = 256;
 /// The most bytes that one call moves.
 pub(super) const MOST_BYTES: u64 = 256 << 10;
+
+/// An offset in a file, which a call says as a signed number.
+fn place_of(offset: u64) -> Result<u64> {
+    i64::try_from(offset).map(|_| offset).map_err(|_| EINVAL)
+}
+
+/// Has a list of descriptors reach to `at`.
+fn reach(files: &mut Descriptors, at: usize) -> Result<()> {
+    if files.len() <= at {
+        files
+            .try_reserve(at + 1 - files.len())
+            .map_err(|_| ENOMEM)?;
+        files.resize(at + 1, None);
+    }
+    Ok(())
+}
 
 impl Task {
     pub(super) fn seek(&self, descriptor: u64, to: u64, whence: u64) -> Result<u64> {
@@ -37,17 +53,15 @@ impl Task {
         let mut files = self.process.files.lock();
         let free = (least..MOST_FILES).find(|at| files.get(*at).is_none_or(Option::is_none));
         let at = free.ok_or(EMFILE)?;
-        if files.len() <= at {
-            files.resize(at + 1, None);
-        }
+        reach(&mut files, at)?;
         files[at] = Some((open, closes));
         Ok(at as u64)
     }
 
     pub(super) fn read(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
-        if let Open::Disk(file, position) = &*open {
-            return self.read_disk(file, position, at, count);
+        if let Open::Disk(file) = &*open {
+            return file.read(self, None, at, count);
         }
         self.with_buffer(count, |task, buffer| {
             let count = open.read(task, buffer)?;
@@ -56,17 +70,42 @@ impl Task {
         })
     }
 
-    /// Reads from a file of the disk: its pages are copied once, and that once to the program.
-    fn read_disk(&self, file: &DiskFile, position: &AtomicU64, at: u64, count: u64) -> Result<u64> {
-        let from = position.load(Ordering::Relaxed);
-        let (bytes, count) = file.read(from, count.min(MOST_BYTES) as usize)?;
-        memory::write(&self.program.space, at, &bytes[..count])?;
-        position.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count as u64)
+    /// `pread64`.
+    pub(super) fn read_at(&self, descriptor: u64, to: u64, count: u64, offset: u64) -> Result<u64> {
+        let (open, offset) = (self.opened(descriptor)?, place_of(offset)?);
+        match &*open {
+            Open::Disk(file) => file.read(self, Some(offset), to, count),
+            Open::File(file, _) => {
+                let count = count.min(MOST_BYTES) as usize;
+                let bytes = self.process.system.files.read(*file, offset, count)?;
+                memory::write(&self.program.space, to, &bytes)?;
+                Ok(bytes.len() as u64)
+            }
+            _ => Err(ESPIPE),
+        }
+    }
+
+    /// `pwrite64`.
+    pub(super) fn write_at(
+        &self,
+        descriptor: u64,
+        from: u64,
+        count: u64,
+        offset: u64,
+    ) -> Result<u64> {
+        let (open, offset) = (self.opened(descriptor)?, place_of(offset)?);
+        match &*open {
+            Open::Disk(file) => file.write(self, Some(offset), from, count),
+            Open::File(..) => Err(EBADF),
+            _ => Err(ESPIPE),
+        }
     }
 
     pub(super) fn write(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
+        if let Open::Disk(file) = &*open {
+            return file.write(self, None, at, count);
+        }
         let written = self.with_buffer(count, |task, buffer| {
             memory::read(&task.program.space, at, buffer)?;
             open.write(task, buffer)
@@ -97,16 +136,26 @@ impl Task {
         result
     }
 
-    /// `writev`.
-    pub(super) fn write_pieces(&mut self, descriptor: u64, pieces: u64, count: u64) -> Result<u64> {
+    /// `readv` and `writev`, by what is done with each piece: its address and length.
+    pub(super) fn by_pieces(
+        &mut self,
+        pieces: u64,
+        count: u64,
+        mut each: impl FnMut(&mut Self, u64, u64) -> Result<u64>,
+    ) -> Result<u64> {
         let mut done = 0;
         for piece in 0..count.min(1024) {
-            let [at, length] = self.get(pieces + 16 * piece)?;
+            let [at, length] = self.get(pieces.wrapping_add(16 * piece))?;
             if length == 0 {
                 continue;
             }
-            match self.write(descriptor, at, length) {
-                Ok(count) => done += count,
+            match each(self, at, length) {
+                Ok(count) => {
+                    done += count;
+                    if count < length {
+                        break;
+                    }
+                }
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => break,
             }
@@ -116,9 +165,12 @@ impl Task {
 
     /// `poll`: a list of descriptors with what is wanted (POLLIN 1, POLLOUT 4) and what there is.
     pub(super) fn poll(&mut self, list: u64, count: u64, milliseconds: i32) -> Result<u64> {
-        let mut entries = alloc::vec![0_u64; count.min(MOST_FILES as u64) as usize];
-        for (index, entry) in entries.iter_mut().enumerate() {
-            *entry = memory::read_word(&self.program.space, list + 8 * index as u64)?;
+        let count = count.min(MOST_FILES as u64) as usize;
+        let mut entries = Vec::new();
+        entries.try_reserve_exact(count).map_err(|_| ENOMEM)?;
+        for index in 0..count as u64 {
+            let at = list.wrapping_add(8 * index);
+            entries.push(memory::read_word(&self.program.space, at)?);
         }
         let wait = milliseconds.max(0) as u64 * 1_000_000;
         let deadline = (milliseconds >= 0).then(|| time::now().saturating_add(wait));
@@ -135,7 +187,9 @@ impl Task {
             found += u64::from(there != 0);
             *entry = *entry & 0xffff_ffff_ffff | there << 48;
         }
-        self.put(list, &entries)?;
+        for (entry, index) in entries.iter().zip(0..) {
+            self.put(list.wrapping_add(8 * index), &[*entry])?;
+        }
         Ok(found)
     }
 
@@ -169,9 +223,7 @@ impl Task {
         }
         // In one step, or another thread's file could come in between.
         let mut files = self.process.files.lock();
-        if files.len() <= to as usize {
-            files.resize(to as usize + 1, None);
-        }
+        reach(&mut files, to as usize)?;
         let before = files[to as usize].replace((open, closes));
         drop(files);
         drop(before);
@@ -203,7 +255,11 @@ impl Task {
             0 | 1030 => self.place(open, value as usize, what == 1030),
             1 => Ok(u64::from(self.closes(descriptor, None)?)),
             2 => self.closes(descriptor, Some(value & 1 != 0)).map(|_| 0),
-            3 => Ok(2),
+            3 => Ok(match &*open {
+                Open::Disk(open) => paths::flags_of(open.access),
+                Open::File(..) | Open::Directory(_) => 0,
+                _ => 2,
+            }),
             4 => Ok(0),
             _ => Err(EINVAL),
         }

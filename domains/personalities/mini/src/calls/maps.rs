@@ -58,8 +58,9 @@ impl Task {
     /// The file of a descriptor that can be mapped so: none is written to.
     fn mappable(&self, descriptor: u64, bits: u64, is_shared: bool) -> Result<Arc<DiskFile>> {
         match &*self.opened(descriptor)? {
-            Open::Disk(..) if is_shared && bits & PROT_WRITE != 0 => Err(EACCES),
-            Open::Disk(file, _) => Ok(file.clone()),
+            Open::Disk(open) if !open.access.reads => Err(EACCES),
+            Open::Disk(_) if is_shared && bits & PROT_WRITE != 0 => Err(EACCES),
+            Open::Disk(open) => Ok(open.file.clone()),
             _ => Err(ENODEV),
         }
     }

@@ -1,5 +1,6 @@
 //! The system calls (`asm/unistd_64.h`; their arguments as `man 2` has them), by subject.
 
+mod changes;
 mod io;
 mod life;
 mod maps;
@@ -7,9 +8,11 @@ mod paths;
 mod signalling;
 mod times;
 
-use crate::errno::{EINVAL, ENOSYS, Error};
+use crate::disk::Disk;
+use crate::errno::{ENOSYS, Error};
 use crate::memory;
 use crate::task::{After, Task};
+use changes::AT_REMOVEDIR;
 use domain_rt::thread;
 use life::Birth;
 use linux::memory::Memory;
@@ -17,6 +20,7 @@ use linux::memory::Memory;
 /// The directory that is meant by no descriptor.
 const AT_FDCWD: i32 = -100;
 const AT_EMPTY_PATH: u64 = 0x1000;
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const O_CLOEXEC: u64 = 0x8_0000;
 
 type Result<T> = core::result::Result<T, Error>;
@@ -55,9 +59,10 @@ impl Task {
         let result = match number {
             0 => self.read(a[0], a[1], a[2]),
             1 => self.write(a[0], a[1], a[2]),
-            2 => self.open(AT_FDCWD, a[0], a[1]),
+            2 => self.open(AT_FDCWD, a[0], a[1], a[2]),
             3 => self.close(a[0]),
-            4 | 6 => self.stat(AT_FDCWD, a[0], a[1], 0),
+            4 => self.stat(AT_FDCWD, a[0], a[1], 0),
+            6 => self.stat(AT_FDCWD, a[0], a[1], AT_SYMLINK_NOFOLLOW),
             5 => self.stat(a[0] as i32, 0, a[1], AT_EMPTY_PATH),
             7 => self.poll(a[0], a[1], a[2] as i32),
             8 => self.seek(a[0], a[1], a[2]),
@@ -72,8 +77,11 @@ impl Task {
                 return Err(Other::NoResult);
             }
             16 => self.device(a[0], a[1], a[2]),
-            20 => self.write_pieces(a[0], a[1], a[2]),
-            21 => self.look_up(AT_FDCWD, a[0]).map(|_| 0),
+            17 => self.read_at(a[0], a[1], a[2], a[3]),
+            18 => self.write_at(a[0], a[1], a[2], a[3]),
+            19 => self.by_pieces(a[1], a[2], |task, at, count| task.read(a[0], at, count)),
+            20 => self.by_pieces(a[1], a[2], |task, at, count| task.write(a[0], at, count)),
+            21 => self.is_there(AT_FDCWD, a[0], a[1]),
             22 => self.pipe(a[0], 0),
             24 => {
                 thread::yield_now();
@@ -106,9 +114,23 @@ impl Task {
             62 => self.signal(a[1], |task, signal| task.kill(a[0] as i32, signal)),
             63 => self.name(a[0]),
             72 => self.control(a[0], a[1], a[2]),
+            74 | 75 => self.commit(a[0]),
+            76 => self.set_length_at(a[0], a[1]),
+            77 => self.set_length(a[0], a[1]),
             79 => self.put_path(a[0], a[1]),
             80 => self.change_directory(a[0]),
-            89 | 267 => Err(EINVAL),
+            82 => self.rename((AT_FDCWD, a[0]), (AT_FDCWD, a[1]), 0),
+            83 => self.make_directory(AT_FDCWD, a[0], a[1]),
+            84 => self.remove(AT_FDCWD, a[0], AT_REMOVEDIR),
+            85 => self.open(AT_FDCWD, a[0], paths::CREATES, a[1]),
+            86 => self.add_name((AT_FDCWD, a[0]), (AT_FDCWD, a[1]), 0),
+            87 => self.remove(AT_FDCWD, a[0], 0),
+            88 => self.make_link(a[0], AT_FDCWD, a[1]),
+            89 => self.read_link(AT_FDCWD, a[0], a[1], a[2]),
+            90 => self.set_mode(AT_FDCWD, a[0], a[1]),
+            91 => self.set_mode_of(a[0], a[1]),
+            92..=94 => self.set_owner([a[1], a[2]]),
+            95 => Ok(self.set_file_mask(a[0])),
             96 => self.time_of_day(a[0]),
             109 => self.set_group(a[0] as u32, a[1] as u32).map(|()| 0),
             110 => Ok(self.parent().into()),
@@ -117,6 +139,7 @@ impl Task {
             121 => self.group_of(a[0] as u32).map(u64::from),
             130 => return self.suspend(a[0]),
             158 => self.set_segment(a[0], a[1]),
+            162 => self.sync_disk(Disk::sync),
             200 => self.signal(a[1], |task, signal| {
                 task.kill_thread(None, a[0] as u32, signal)
             }),
@@ -132,15 +155,26 @@ impl Task {
             234 => self.signal(a[2], |task, signal| {
                 task.kill_thread(Some(a[0] as u32), a[1] as u32, signal)
             }),
-            257 => self.open(a[0] as i32, a[1], a[2]),
+            257 => self.open(a[0] as i32, a[1], a[2], a[3]),
+            258 => self.make_directory(a[0] as i32, a[1], a[2]),
+            260 => self.set_owner([a[2], a[3]]),
             262 => self.stat(a[0] as i32, a[1], a[2], a[3]),
-            269 => self.look_up(a[0] as i32, a[1]).map(|_| 0),
+            263 => self.remove(a[0] as i32, a[1], a[2]),
+            264 => self.rename((a[0] as i32, a[1]), (a[2] as i32, a[3]), 0),
+            265 => self.add_name((a[0] as i32, a[1]), (a[2] as i32, a[3]), a[4]),
+            266 => self.make_link(a[0], a[1] as i32, a[2]),
+            267 => self.read_link(a[0] as i32, a[1], a[2], a[3]),
+            268 => self.set_mode(a[0] as i32, a[1], a[2]),
+            269 | 439 => self.is_there(a[0] as i32, a[1], a[2]),
             273 => {
                 self.robust = a[0];
                 Ok(0)
             }
+            280 => self.set_times(a[0] as i32, a[1], a[2], a[3]),
             292 => self.duplicate_to(a[0], a[1], a[2] & O_CLOEXEC != 0),
             293 => self.pipe(a[0], a[1]),
+            306 => self.sync_of(a[0]),
+            316 => self.rename((a[0] as i32, a[1]), (a[2] as i32, a[3]), a[4]),
             318 => self.random_bytes(a[0], a[1]),
             435 => self.clone_by_list(a[0], a[1]),
             _ => Err(ENOSYS),

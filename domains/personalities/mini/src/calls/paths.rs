@@ -1,43 +1,84 @@
 //! Paths, and what is told of files.
 
 use super::io::MOST_BYTES;
-use super::{AT_EMPTY_PATH, AT_FDCWD, O_CLOEXEC, Result};
-use crate::disk::There;
-use crate::errno::{EISDIR, ENOENT, ENOTDIR, ENXIO, ERANGE, EROFS};
-use crate::files::Open;
+use super::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_CLOEXEC, Result};
+use crate::disk::{Access, OnDisk, There, Wish};
+use crate::errno::{EEXIST, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, ERANGE, EROFS};
+use crate::files::{Directory, Open};
 use crate::memory;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 use guests::archive::Node;
-use linux::files;
+use linux::files::{self, Attributes};
 
-const O_WRONLY_OR_RDWR: u64 = 3;
+const O_WRONLY: u64 = 1;
+const O_RDWR: u64 = 2;
+const O_ACCMODE: u64 = 3;
 const O_CREAT: u64 = 0x40;
+const O_EXCL: u64 = 0x80;
+const O_TRUNC: u64 = 0x200;
+const O_APPEND: u64 = 0x400;
 const O_DIRECTORY: u64 = 0x1_0000;
+const O_NOFOLLOW: u64 = 0x2_0000;
+/// What `creat` asks for.
+pub(super) const CREATES: u64 = O_WRONLY | O_CREAT | O_TRUNC;
+/// The longest path.
+const LONGEST: usize = 4096;
+
+/// What an open file is asked for by `open`.
+fn access_of(flags: u64) -> Access {
+    let mode = flags & O_ACCMODE;
+    Access {
+        reads: mode != O_WRONLY,
+        writes: mode != 0,
+        appends: flags & O_APPEND != 0,
+    }
+}
+
+/// As `fcntl` tells it.
+pub(super) fn flags_of(access: Access) -> u64 {
+    let mode = match (access.reads, access.writes) {
+        (true, true) => O_RDWR,
+        (false, _) => O_WRONLY,
+        (true, false) => 0,
+    };
+    mode | if access.appends { O_APPEND } else { 0 }
+}
 
 impl Task {
     /// The directory that a path begins at.
-    pub(super) fn base(&self, descriptor: i32) -> Result<Vec<u8>> {
+    fn base(&self, descriptor: i32) -> Result<Vec<u8>> {
         if descriptor == AT_FDCWD {
             return Ok(self.process.directory.lock().clone());
         }
         match &*self.opened(descriptor as u64)? {
-            Open::Directory(path, _) => Ok(path.clone()),
+            Open::Directory(directory) => Ok(directory.path.clone()),
             _ => Err(ENOTDIR),
         }
     }
 
-    /// What a path in the program's memory leads to.
-    pub(super) fn look_up(&self, descriptor: i32, path: u64) -> Result<Open> {
+    /// A path in the program's memory, from the root on.
+    pub(super) fn whole(&self, descriptor: i32, path: u64) -> Result<Vec<u8>> {
         let path = memory::read_text(&self.program.space, path)?;
+        if path.is_empty() {
+            return Err(ENOENT);
+        }
         let base = match path.starts_with(b"/") {
             true => Vec::new(),
             false => self.base(descriptor)?,
         };
         let whole = files::resolve(&base, &path);
-        match &whole[..] {
+        match whole.len() < LONGEST {
+            true => Ok(whole),
+            false => Err(ENAMETOOLONG),
+        }
+    }
+
+    /// What a path leads to that is not on the disk.
+    fn look_up(&self, whole: &[u8]) -> Result<Open> {
+        match whole {
             b"dev/null" => return Ok(Open::Nothing),
             b"dev/zero" => return Ok(Open::Zeros),
             b"dev/tty" => {
@@ -46,46 +87,100 @@ impl Task {
             }
             _ => {}
         }
-        if let Some((disk, path)) = self.process.system.disk_of(&whole) {
-            return match disk.find(path)? {
-                There::File(file) => Ok(Open::Disk(Arc::new(file), AtomicU64::new(0))),
-                There::Directory => Ok(Open::Directory(whole, AtomicU64::new(0))),
-            };
-        }
         let files = &self.process.system.files;
-        match files.find(b"", &whole) {
+        match files.find(b"", whole) {
             Some(Node::File(file)) => Ok(Open::File(file, AtomicU64::new(0))),
-            Some(Node::Directory(path)) => Ok(Open::Directory(path, AtomicU64::new(0))),
+            Some(Node::Directory(path)) => Ok(Open::Directory(Directory::new(path, None))),
             None => {
-                let program = files.program(&whole).ok_or(ENOENT)?;
+                let program = files.program(whole).ok_or(ENOENT)?;
                 Ok(Open::File(program, AtomicU64::new(0)))
             }
         }
     }
 
-    pub(super) fn open(&mut self, descriptor: i32, path: u64, flags: u64) -> Result<u64> {
-        let open = match self.look_up(descriptor, path) {
+    pub(super) fn open(
+        &mut self,
+        descriptor: i32,
+        path: u64,
+        flags: u64,
+        mode: u64,
+    ) -> Result<u64> {
+        let whole = self.whole(descriptor, path)?;
+        let open = match self.process.system.disk_of(&whole) {
+            Some(_) => self.open_on_disk(whole, flags, mode)?,
+            None => self.open_else(&whole, flags)?,
+        };
+        self.place(Arc::new(open), 0, flags & O_CLOEXEC != 0)
+    }
+
+    fn open_on_disk(&self, whole: Vec<u8>, flags: u64, mode: u64) -> Result<Open> {
+        let access = access_of(flags);
+        if flags & O_ACCMODE == O_ACCMODE {
+            return Err(EINVAL);
+        }
+        let wish = Wish {
+            makes: (flags & O_CREAT != 0).then(|| self.masked(mode)),
+            is_new: flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL,
+            cuts: flags & O_TRUNC != 0 && access.writes,
+            writes: access.writes,
+            follows: flags & O_NOFOLLOW == 0,
+            is_directory: flags & O_DIRECTORY != 0,
+        };
+        let (disk, path) = self.process.system.disk_of(&whole).ok_or(ENOENT)?;
+        Ok(match disk.open(path, wish)? {
+            There::File(file) => Open::Disk(OnDisk::new(file, access)),
+            There::Directory => {
+                let disk = disk.clone();
+                Open::Directory(Directory::new(whole, Some(&disk)))
+            }
+        })
+    }
+
+    fn open_else(&self, whole: &[u8], flags: u64) -> Result<Open> {
+        let open = match self.look_up(whole) {
             Err(ENOENT) if flags & O_CREAT != 0 => return Err(EROFS),
             open => open?,
         };
-        let writes = flags & O_WRONLY_OR_RDWR != 0;
+        let writes = flags & O_ACCMODE != 0;
         match &open {
-            Open::File(..) | Open::Disk(..) if flags & O_DIRECTORY != 0 => return Err(ENOTDIR),
-            Open::File(..) | Open::Disk(..) if writes => return Err(EROFS),
-            Open::Directory(..) if writes => return Err(EISDIR),
-            _ => {}
+            _ if flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL => Err(EEXIST),
+            Open::File(..) if flags & O_DIRECTORY != 0 => Err(ENOTDIR),
+            Open::File(..) if writes => Err(EROFS),
+            Open::Directory(_) if writes => Err(EISDIR),
+            _ => Ok(open),
         }
-        self.place(Arc::new(open), 0, flags & O_CLOEXEC != 0)
+    }
+
+    /// What `stat` tells of a path from the root on.
+    fn attributes(&self, whole: &[u8], follows: bool) -> Result<Attributes> {
+        match self.process.system.disk_of(whole) {
+            Some((disk, path)) => disk.attributes(path, follows),
+            None => self.look_up(whole)?.attributes(),
+        }
     }
 
     /// `newfstatat`; the structure is that of `asm/stat.h`.
     pub(super) fn stat(&mut self, descriptor: i32, path: u64, at: u64, flags: u64) -> Result<u64> {
         let is_empty = path == 0 || memory::read_text(&self.program.space, path)?.is_empty();
-        let (mode, size) = match flags & AT_EMPTY_PATH != 0 && is_empty {
-            true => self.opened(descriptor as u64)?.mode_and_size()?,
-            false => self.look_up(descriptor, path)?.mode_and_size()?,
+        let of = match flags & AT_EMPTY_PATH != 0 && is_empty {
+            true => self.opened(descriptor as u64)?.attributes()?,
+            false => {
+                let whole = self.whole(descriptor, path)?;
+                self.attributes(&whole, flags & AT_SYMLINK_NOFOLLOW == 0)?
+            }
         };
-        self.put(at, &files::stat(mode, size))
+        self.put(at, &of.stat())
+    }
+
+    /// `access`: whether it is there, and with `mode` 2 whether it may be written to.
+    pub(super) fn is_there(&self, descriptor: i32, path: u64, mode: u64) -> Result<u64> {
+        let whole = self.whole(descriptor, path)?;
+        let of = self.attributes(&whole, true)?;
+        let is_fixed = self.process.system.disk_of(&whole).is_none();
+        match is_fixed && mode & 2 != 0 && of.mode & files::CHARACTER == 0 {
+            true => Err(EROFS),
+            false => Ok(0),
+        }
     }
 
     pub(super) fn put_path(&self, at: u64, room: u64) -> Result<u64> {
@@ -98,10 +193,12 @@ impl Task {
     }
 
     pub(super) fn change_directory(&mut self, path: u64) -> Result<u64> {
-        match self.look_up(AT_FDCWD, path)? {
-            Open::Directory(path, _) => *self.process.directory.lock() = path,
-            _ => return Err(ENOTDIR),
+        let whole = self.whole(AT_FDCWD, path)?;
+        let of = self.attributes(&whole, true)?;
+        if of.mode & files::KIND != files::DIRECTORY {
+            return Err(ENOTDIR);
         }
+        *self.process.directory.lock() = whole;
         Ok(0)
     }
 

@@ -1,0 +1,241 @@
+//! What changes files and their names. All of that is on the disk.
+
+use super::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, Result};
+use crate::disk::{Disk, DiskFile};
+use crate::errno::{
+    EBADF, EEXIST, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, EPERM, EROFS, EXDEV, Error,
+};
+use crate::files::Open;
+use crate::memory;
+use crate::task::Task;
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+use domain_rt::time;
+
+pub(super) const AT_REMOVEDIR: u64 = 0x200;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+/// Permission bits of a mode.
+const PERMISSIONS: u64 = 0o7777;
+/// What stands for nanoseconds where a time is now, and where it stays.
+const UTIME_NOW: u64 = (1 << 30) - 1;
+const UTIME_OMIT: u64 = (1 << 30) - 2;
+/// The longest target of a symbolic link.
+const LONGEST_LINK: usize = 4095;
+
+/// Permission bits, as the file system has them.
+fn permissions(mode: u64) -> u16 {
+    (mode & PERMISSIONS) as u16
+}
+
+impl Task {
+    /// Permissions of a new file, without those that are masked.
+    pub(super) fn masked(&self, mode: u64) -> u16 {
+        permissions(mode & !u64::from(self.process.mask.load(Ordering::Relaxed)))
+    }
+
+    /// `umask`.
+    pub(super) fn set_file_mask(&self, mask: u64) -> u64 {
+        let mask = (mask & 0o777) as u32;
+        self.process.mask.swap(mask, Ordering::Relaxed).into()
+    }
+
+    /// The disk, if a path from the root on leads there, and the path from there on. What is
+    /// elsewhere cannot be changed.
+    fn to_change<'a>(&self, whole: &'a [u8]) -> Result<(&Arc<Disk>, &'a [u8])> {
+        self.process.system.disk_of(whole).ok_or(EROFS)
+    }
+
+    /// Does something with a path on the disk.
+    fn on_disk<T>(
+        &self,
+        (descriptor, path): (i32, u64),
+        act: impl FnOnce(&Arc<Disk>, &[u8]) -> Result<T>,
+    ) -> Result<T> {
+        let whole = self.whole(descriptor, path)?;
+        let (disk, path) = self.to_change(&whole)?;
+        act(disk, path)
+    }
+
+    pub(super) fn make_directory(&self, descriptor: i32, path: u64, mode: u64) -> Result<u64> {
+        let whole = self.whole(descriptor, path)?;
+        let (disk, path) = match self.to_change(&whole) {
+            // Who makes all directories of a path goes on.
+            Err(EROFS) if self.is_there(descriptor, path, 0).is_ok() => return Err(EEXIST),
+            there => there?,
+        };
+        disk.make_directory(path, self.masked(mode)).map(|()| 0)
+    }
+
+    /// `unlinkat`.
+    pub(super) fn remove(&self, descriptor: i32, path: u64, flags: u64) -> Result<u64> {
+        if flags & !AT_REMOVEDIR != 0 {
+            return Err(EINVAL);
+        }
+        let whole = self.whole(descriptor, path)?;
+        match self.to_change(&whole) {
+            Err(EROFS) => self.is_there(descriptor, path, 0).and(Err(EROFS)),
+            there => {
+                let (disk, path) = there?;
+                disk.remove(path, flags != 0).map(|()| 0)
+            }
+        }
+    }
+
+    /// `renameat2`.
+    pub(super) fn rename(&self, from: (i32, u64), to: (i32, u64), flags: u64) -> Result<u64> {
+        if flags != 0 {
+            return Err(EINVAL);
+        }
+        self.on_two_paths(from, to, Disk::rename)
+    }
+
+    /// `linkat`.
+    pub(super) fn add_name(&self, old: (i32, u64), new: (i32, u64), flags: u64) -> Result<u64> {
+        if flags & !AT_SYMLINK_FOLLOW != 0 {
+            return Err(EINVAL);
+        }
+        self.on_two_paths(old, new, Disk::add_name)
+    }
+
+    fn on_two_paths(
+        &self,
+        from: (i32, u64),
+        to: (i32, u64),
+        act: impl FnOnce(&Disk, &[u8], &[u8]) -> Result<()>,
+    ) -> Result<u64> {
+        let [from, to] = [self.whole(from.0, from.1)?, self.whole(to.0, to.1)?];
+        match (self.to_change(&from), self.to_change(&to)) {
+            (Ok((disk, from)), Ok((_, to))) => act(disk, from, to).map(|()| 0),
+            (Err(_), Err(error)) => Err(error),
+            _ => Err(EXDEV),
+        }
+    }
+
+    /// `symlinkat`.
+    pub(super) fn make_link(&self, target: u64, descriptor: i32, path: u64) -> Result<u64> {
+        let target = memory::read_text(&self.program.space, target)?;
+        match target.len() {
+            0 => return Err(ENOENT),
+            length if length > LONGEST_LINK => return Err(ENAMETOOLONG),
+            _ => {}
+        }
+        self.on_disk((descriptor, path), |disk, path| {
+            disk.make_link(&target, path)
+        })?;
+        Ok(0)
+    }
+
+    /// `readlinkat`. What is not on the disk is no link.
+    pub(super) fn read_link(&self, descriptor: i32, path: u64, to: u64, room: u64) -> Result<u64> {
+        let whole = self.whole(descriptor, path)?;
+        let (disk, path) = self.process.system.disk_of(&whole).ok_or(EINVAL)?;
+        let target = disk.link_target(path)?;
+        let count = (target.len() as u64).min(room);
+        memory::write(&self.program.space, to, &target[..count as usize])?;
+        Ok(count)
+    }
+
+    /// The file of a descriptor, to change something of it.
+    fn file_of(&self, descriptor: u64) -> Result<Arc<DiskFile>> {
+        match &*self.opened(descriptor)? {
+            Open::Disk(open) => Ok(open.file.clone()),
+            Open::File(..) | Open::Directory(_) => Err(EROFS),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// `ftruncate`.
+    pub(super) fn set_length(&self, descriptor: u64, length: u64) -> Result<u64> {
+        let length = i64::try_from(length).map_err(|_| EINVAL)? as u64;
+        match &*self.opened(descriptor)? {
+            Open::Disk(open) => {
+                let file = open.to_change().map_err(|_| EINVAL)?;
+                file.set_length(length).map(|()| 0)
+            }
+            Open::Directory(_) => Err(EISDIR),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// `truncate`.
+    pub(super) fn set_length_at(&self, path: u64, length: u64) -> Result<u64> {
+        let length = i64::try_from(length).map_err(|_| EINVAL)? as u64;
+        self.on_disk((AT_FDCWD, path), |disk, path| disk.set_length(path, length))?;
+        Ok(0)
+    }
+
+    /// `fchmodat`.
+    pub(super) fn set_mode(&self, descriptor: i32, path: u64, mode: u64) -> Result<u64> {
+        let mode = permissions(mode);
+        self.on_disk((descriptor, path), |disk, path| disk.set_mode(path, mode))?;
+        Ok(0)
+    }
+
+    /// `fchmod`.
+    pub(super) fn set_mode_of(&self, descriptor: u64, mode: u64) -> Result<u64> {
+        self.file_of(descriptor)?.set_mode(permissions(mode))?;
+        Ok(0)
+    }
+
+    /// `chown` and the like: there is one user, of number 0, and one group.
+    pub(super) fn set_owner(&self, [user, group]: [u64; 2]) -> Result<u64> {
+        let stays = |id: u64| matches!(id as u32, 0 | u32::MAX);
+        match stays(user) && stays(group) {
+            true => Ok(0),
+            false => Err(EPERM),
+        }
+    }
+
+    /// `utimensat`; without a path that of the descriptor.
+    pub(super) fn set_times(&self, descriptor: i32, path: u64, at: u64, flags: u64) -> Result<u64> {
+        if flags & !AT_SYMLINK_NOFOLLOW != 0 {
+            return Err(EINVAL);
+        }
+        let times = self.times(at)?;
+        match path {
+            0 => self.file_of(descriptor as u64)?.set_times(times)?,
+            path => self.on_disk((descriptor, path), |disk, path| disk.set_times(path, times))?,
+        }
+        Ok(0)
+    }
+
+    /// Two times that a program gives: of the last access and the last change; now, if none.
+    fn times(&self, at: u64) -> Result<[Option<u64>; 2]> {
+        let now = time::wall_seconds();
+        if at == 0 {
+            return Ok([Some(now); 2]);
+        }
+        let [a, a_rest, m, m_rest] = self.get(at)?;
+        let time = |seconds, rest| match rest {
+            UTIME_NOW => Ok(Some(now)),
+            UTIME_OMIT => Ok(None),
+            0..1_000_000_000 => Ok(Some(seconds)),
+            _ => Err(EINVAL),
+        };
+        Ok([time(a, a_rest)?, time(m, m_rest)?])
+    }
+
+    /// `fsync` and `fdatasync`: of a directory all of the disk is committed.
+    pub(super) fn commit(&self, descriptor: u64) -> Result<u64> {
+        match &*self.opened(descriptor)? {
+            Open::Disk(open) => open.file.commit().map(|()| 0),
+            Open::Directory(_) | Open::File(..) => self.sync_disk(Disk::commit),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// Has the disk do something, if there is one.
+    pub(super) fn sync_disk(
+        &self,
+        how: fn(&Disk) -> core::result::Result<(), Error>,
+    ) -> Result<u64> {
+        let disk = self.process.system.disk.as_ref();
+        disk.map_or(Ok(()), |disk| how(disk)).map(|()| 0)
+    }
+
+    /// `syncfs`.
+    pub(super) fn sync_of(&self, descriptor: u64) -> Result<u64> {
+        self.opened(descriptor).map_err(|_| EBADF)?;
+        self.sync_disk(Disk::sync)
+    }
+}

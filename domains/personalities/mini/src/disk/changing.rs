@@ -1,0 +1,180 @@
+//! What is made, moved and removed.
+//!
+//! A change is asked for once: the shadow repeats what the file system has lost, and who would ask
+//! the shadow twice could be told that there is what he has made himself.
+
+use super::{Disk, DiskFile, There, fs_error, text};
+use crate::errno::{EBUSY, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, EPERM, Error};
+use alloc::sync::Arc;
+use interfaces::{FileKind, FileSystem, FsError, Handle, Metadata, RVec};
+use vfs::walk::Found;
+
+/// How often one looks again where others make and remove what is to be opened.
+const ATTEMPTS: u32 = 8;
+
+/// How a file is to be opened.
+#[derive(Clone, Copy)]
+pub struct Wish {
+    /// It is made if there is none, with this mode.
+    pub makes: Option<u16>,
+    /// It is an error if there is one.
+    pub is_new: bool,
+    /// What it has is cut off.
+    pub cuts: bool,
+    /// It is written to, so it is no directory.
+    pub writes: bool,
+    /// A symbolic link is followed.
+    pub follows: bool,
+    /// Nothing but a directory will do.
+    pub is_directory: bool,
+}
+
+/// The directory and the name in it that a path leads to. The root has no name.
+fn named(found: &Found<Metadata>) -> Result<(u64, RVec<u8>), Error> {
+    if found.name.is_empty() {
+        return Err(EEXIST);
+    }
+    let name = text(&found.name).map_err(|error| fs_error(error.into()))?;
+    Ok((found.directory.node.inode, name))
+}
+
+impl Disk {
+    /// Asks for a change.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+    ) -> Result<T, Error> {
+        self.0.call_once(change).map_err(fs_error)
+    }
+
+    /// Opens what a path leads to.
+    pub fn open(self: &Arc<Self>, path: &[u8], wish: Wish) -> Result<There, Error> {
+        for _ in 0..ATTEMPTS {
+            let follows = wish.follows && !wish.is_new;
+            let found = self.walk(path, follows)?;
+            let opened = match (&found.node, wish.makes) {
+                (Some(_), _) if wish.is_new => return Err(EEXIST),
+                (Some(of), _) => self.open_there(of, wish),
+                (None, Some(mode)) => self.open_new(&found, mode),
+                (None, None) => return Err(ENOENT),
+            };
+            match opened {
+                // Somebody else was faster, to make it or to remove it.
+                Err(EEXIST) if !wish.is_new => {}
+                Err(ENOENT) if wish.makes.is_some() => {}
+                opened => return opened,
+            }
+        }
+        Err(ENOENT)
+    }
+
+    fn open_there(self: &Arc<Self>, of: &Metadata, wish: Wish) -> Result<There, Error> {
+        match of.kind {
+            FileKind::Directory if wish.writes || wish.makes.is_some() => return Err(EISDIR),
+            FileKind::Directory => return Ok(There::Directory),
+            _ if wish.is_directory => return Err(ENOTDIR),
+            FileKind::Symlink => return Err(ELOOP),
+            FileKind::Other => return Err(EPERM),
+            FileKind::Regular => {}
+        }
+        let file = DiskFile::new(self, of.inode)?;
+        if wish.cuts {
+            file.set_length(0)?;
+        }
+        Ok(There::File(file))
+    }
+
+    fn open_new(self: &Arc<Self>, found: &Found<Metadata>, mode: u16) -> Result<There, Error> {
+        let (directory, name) = named(found)?;
+        let made = self.change(|fs| fs.create(directory, &name, FileKind::Regular, mode))?;
+        There::file(self, made)
+    }
+
+    /// `mkdir`.
+    pub fn make_directory(&self, path: &[u8], mode: u16) -> Result<(), Error> {
+        let found = self.walk(path, false)?;
+        if found.node.is_some() {
+            return Err(EEXIST);
+        }
+        let (directory, name) = named(&found)?;
+        let made = self.change(|fs| fs.create(directory, &name, FileKind::Directory, mode));
+        made.map(|_| ())
+    }
+
+    /// `symlink`.
+    pub fn make_link(&self, target: &[u8], path: &[u8]) -> Result<(), Error> {
+        let (directory, name) = named(&self.walk(path, false)?)?;
+        let target = text(target).map_err(|error| fs_error(error.into()))?;
+        let made = self.change(|fs| fs.symlink(directory, &name, &target));
+        made.map(|_| ())
+    }
+
+    /// `link`.
+    pub fn add_name(&self, old: &[u8], new: &[u8]) -> Result<(), Error> {
+        let of = self.at(old, false)?;
+        let found = self.walk(new, false)?;
+        if found.node.is_some() {
+            return Err(EEXIST);
+        }
+        let (directory, name) = named(&found)?;
+        if of.kind == FileKind::Directory {
+            return Err(EPERM);
+        }
+        self.change(|fs| fs.link(directory, &name, of.inode))
+    }
+
+    /// `unlink`, or `rmdir`.
+    pub fn remove(&self, path: &[u8], is_directory: bool) -> Result<(), Error> {
+        let found = self.walk(path, false)?;
+        let of = found.node.as_ref().ok_or(ENOENT)?;
+        let (directory, name) = named(&found).map_err(|_| EBUSY)?;
+        match (of.kind, is_directory) {
+            (FileKind::Directory, true) => self.change(|fs| fs.remove_directory(directory, &name)),
+            (FileKind::Directory, false) => Err(EISDIR),
+            (_, true) => Err(ENOTDIR),
+            (_, false) => self.change(|fs| fs.unlink(directory, &name)),
+        }
+    }
+
+    /// `rename`.
+    pub fn rename(&self, old: &[u8], new: &[u8]) -> Result<(), Error> {
+        let found = self.walk(old, false)?;
+        found.node.as_ref().ok_or(ENOENT)?;
+        let busy = |_| EBUSY;
+        let (from, name) = named(&found).map_err(busy)?;
+        let (to, new_name) = named(&self.walk(new, false)?).map_err(busy)?;
+        self.change(|fs| fs.rename(from, &name, to, &new_name))
+    }
+
+    /// `chmod`.
+    pub fn set_mode(&self, path: &[u8], mode: u16) -> Result<(), Error> {
+        let inode = self.at(path, true)?.inode;
+        self.ask(|fs| fs.set_mode(inode, mode))
+    }
+
+    /// `utimensat`: of the last access and the last change; `None` stays.
+    pub fn set_times(&self, path: &[u8], [a, m]: [Option<u64>; 2]) -> Result<(), Error> {
+        let inode = self.at(path, true)?.inode;
+        self.ask(|fs| fs.set_times(inode, a, m))
+    }
+
+    /// `truncate`.
+    pub fn set_length(self: &Arc<Self>, path: &[u8], length: u64) -> Result<(), Error> {
+        let of = self.at(path, true)?;
+        match of.kind {
+            FileKind::Regular => self.ask(|fs| fs.truncate(of.inode, length)),
+            FileKind::Directory => Err(EISDIR),
+            _ => Err(EPERM),
+        }
+    }
+
+    /// Returns when what was written before would survive a power cut.
+    pub fn commit(&self) -> Result<(), Error> {
+        self.ask(|fs| fs.commit())
+    }
+
+    /// Returns when all is on the disk.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.ask(|fs| fs.sync())
+    }
+}

@@ -1,0 +1,301 @@
+//! A file that is open or mapped.
+
+use super::{Disk, attributes, fs_error};
+use crate::errno::{EBADF, EINVAL, EIO, ENOMEM, Error};
+use crate::memory::{self, PAGE, Space};
+use crate::task::Task;
+use alloc::sync::Arc;
+use domain_rt::sync::Mutex;
+use interfaces::{Handle, Hold, MemoryError, RVec, RpcError, VmoView};
+use linux::files::Attributes;
+
+/// Pages that are brought at once, for a fault and for a read.
+const AROUND: u64 = 16;
+const AHEAD: u64 = 64;
+/// How often one looks again at pages that go as soon as they have come.
+const ATTEMPTS: u32 = 64;
+
+/// Bytes that are moved at once, and the most that one call moves, as on Linux.
+const PIECE: u64 = 256 << 10;
+const MOST_BYTES: u64 = 0x7fff_f000;
+
+/// A file, which is not removed as long as this is there.
+pub struct DiskFile {
+    disk: Arc<Disk>,
+    inode: u64,
+    /// A way to its pages, once somebody reads or maps it: who just writes needs none.
+    view: Mutex<Option<Arc<Handle<dyn VmoView>>>>,
+    _hold: Handle<dyn Hold>,
+}
+
+/// What an open file may be used for.
+#[derive(Clone, Copy)]
+pub struct Access {
+    pub reads: bool,
+    pub writes: bool,
+    /// All that is written comes behind the end.
+    pub appends: bool,
+}
+
+/// An open file: what all its descriptors have in common.
+pub struct OnDisk {
+    pub file: Arc<DiskFile>,
+    pub access: Access,
+    /// Where is read and written next; locked meanwhile.
+    position: Mutex<u64>,
+}
+
+/// Has `count` bytes moved a piece at a time by `each`, by where the piece begins and how many
+/// bytes it has; how many were moved, an error only where none was. A program that is ended does
+/// not wait for all of them.
+fn in_pieces(
+    task: &Task,
+    count: u64,
+    mut each: impl FnMut(u64, usize) -> Result<u64, Error>,
+) -> Result<u64, Error> {
+    let count = count.min(MOST_BYTES);
+    let mut done = 0;
+    loop {
+        let piece = PIECE.min(count - done);
+        match each(done, piece as usize) {
+            Ok(moved) => {
+                done += moved;
+                if moved < piece || done == count || task.is_ending() {
+                    return Ok(done);
+                }
+            }
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => return Ok(done),
+        }
+    }
+}
+
+impl DiskFile {
+    /// The file of an inode.
+    pub fn new(disk: &Arc<Disk>, inode: u64) -> Result<Self, Error> {
+        Ok(DiskFile {
+            disk: disk.clone(),
+            inode,
+            view: Mutex::new(None),
+            _hold: disk.ask(|fs| fs.hold(inode))?,
+        })
+    }
+
+    /// What `stat` tells of it.
+    pub fn attributes(&self) -> Result<Attributes, Error> {
+        let of = self.disk.metadata(self.inode).map_err(fs_error)?;
+        Ok(attributes(&of))
+    }
+
+    fn pages(&self) -> Result<Arc<Handle<dyn VmoView>>, Error> {
+        let mut view = self.view.lock();
+        if let Some(view) = &*view {
+            return Ok(view.clone());
+        }
+        let new = Arc::new(self.disk.ask(|fs| fs.pages(self.inode))?);
+        Ok(view.insert(new).clone())
+    }
+
+    /// Another way to its pages.
+    pub fn view(&self) -> Result<Handle<dyn VmoView>, Error> {
+        self.pages()?.duplicate().map_err(|_| ENOMEM)
+    }
+
+    /// Sees to it that pages from `first` on are there; whether one is. None is behind the end.
+    pub fn bring(&self, first: u64, count: u64) -> Result<bool, Error> {
+        let brought = self.disk.ask(|fs| fs.populate(self.inode, first, count));
+        brought.map(|count| count > 0)
+    }
+
+    /// As [`bring`](Self::bring), for a program that has met a fault at a page.
+    pub fn bring_around(&self, page: u64) -> Result<bool, Error> {
+        self.bring(page, AROUND)
+    }
+
+    /// Reads at `offset`, `count` bytes at most; short only at the end.
+    fn read(&self, offset: u64, count: usize) -> Result<(RVec<u8>, usize), Error> {
+        let size = self.attributes()?.size;
+        let count = size.saturating_sub(offset).min(count as u64) as usize;
+        let mut room = RVec::zeroed(count).map_err(|_| ENOMEM)?;
+        if count == 0 {
+            return Ok((room, 0));
+        }
+        let view = self.pages()?;
+        for _ in 0..ATTEMPTS {
+            let done = match view.read(offset, room) {
+                Ok((read, done)) if done == count as u64 => return Ok((read, count)),
+                Ok((read, done)) => {
+                    room = read;
+                    done
+                }
+                Err(MemoryError::Absent | MemoryError::Loading | MemoryError::Beyond) => {
+                    room = RVec::zeroed(count).map_err(|_| ENOMEM)?;
+                    0
+                }
+                Err(MemoryError::Rpc(RpcError::NoMemory)) => return Err(ENOMEM),
+                Err(_) => return Err(EIO),
+            };
+            let (first, end) = (
+                (offset + done) / PAGE,
+                (offset + count as u64).div_ceil(PAGE),
+            );
+            if !self.bring(first, AHEAD.max(end - first))? {
+                // It has become shorter.
+                return Ok((room, done as usize));
+            }
+        }
+        Err(EIO)
+    }
+
+    /// Reads into a program's memory: its pages are copied once, and that once to the program.
+    fn read_to(&self, space: &Space, from: u64, to: u64, count: usize) -> Result<u64, Error> {
+        let (bytes, count) = self.read(from, count)?;
+        memory::write(space, to, &bytes[..count])?;
+        Ok(count as u64)
+    }
+
+    /// Writes at `offset`, or at the end; where, and how many bytes: fewer only where the disk is
+    /// full.
+    fn write(&self, offset: Option<u64>, bytes: &RVec<u8>) -> Result<(u64, u64), Error> {
+        match offset {
+            Some(offset) => {
+                let written = self.disk.ask(|fs| fs.write(self.inode, offset, bytes))?;
+                Ok((offset, written))
+            }
+            // Not twice: the bytes would be there twice.
+            None => {
+                let appended = self.disk.0.call_once(|fs| fs.append(self.inode, bytes));
+                appended.map_err(fs_error)
+            }
+        }
+    }
+
+    /// Writes from a program's memory.
+    fn write_from(
+        &self,
+        space: &Space,
+        from: u64,
+        to: Option<u64>,
+        count: usize,
+    ) -> Result<(u64, u64), Error> {
+        let mut bytes = RVec::zeroed(count).map_err(|_| ENOMEM)?;
+        memory::read(space, from, &mut bytes)?;
+        match count {
+            0 => Ok((to.unwrap_or(0), 0)),
+            _ => self.write(to, &bytes),
+        }
+    }
+
+    /// Makes it shorter, or longer by zeros.
+    pub fn set_length(&self, length: u64) -> Result<(), Error> {
+        self.disk.ask(|fs| fs.truncate(self.inode, length))
+    }
+
+    /// Returns when what was written to it before would survive a power cut.
+    pub fn commit(&self) -> Result<(), Error> {
+        self.disk.ask(|fs| fs.commit_inode(self.inode))
+    }
+
+    /// `fchmod`.
+    pub fn set_mode(&self, mode: u16) -> Result<(), Error> {
+        self.disk.ask(|fs| fs.set_mode(self.inode, mode))
+    }
+
+    /// `futimens`: of the last access and the last change; `None` stays.
+    pub fn set_times(&self, [a, m]: [Option<u64>; 2]) -> Result<(), Error> {
+        self.disk.ask(|fs| fs.set_times(self.inode, a, m))
+    }
+}
+
+impl OnDisk {
+    /// The file, at its beginning.
+    pub fn new(file: DiskFile, access: Access) -> Self {
+        OnDisk {
+            file: Arc::new(file),
+            access,
+            position: Mutex::new(0),
+        }
+    }
+
+    /// The file, if it may be written to.
+    pub fn to_change(&self) -> Result<&Arc<DiskFile>, Error> {
+        self.access.writes.then_some(&self.file).ok_or(EBADF)
+    }
+
+    /// Reads to `to` in a program's memory, `count` bytes at most, from where it is or from
+    /// `offset` on; how many: fewer only at the end.
+    pub fn read(
+        &self,
+        task: &Task,
+        offset: Option<u64>,
+        to: u64,
+        count: u64,
+    ) -> Result<u64, Error> {
+        if !self.access.reads {
+            return Err(EBADF);
+        }
+        let read = |from: u64| {
+            in_pieces(task, count, |done, count| {
+                let (from, to) = (from.saturating_add(done), to.wrapping_add(done));
+                self.file.read_to(&task.program.space, from, to, count)
+            })
+        };
+        if let Some(offset) = offset {
+            return read(offset);
+        }
+        let mut position = self.position.lock();
+        let count = read(*position)?;
+        *position += count;
+        Ok(count)
+    }
+
+    /// Writes `count` bytes from `from` in a program's memory, where it is or at `offset`; how
+    /// many: fewer only where the disk is full.
+    pub fn write(
+        &self,
+        task: &Task,
+        offset: Option<u64>,
+        from: u64,
+        count: u64,
+    ) -> Result<u64, Error> {
+        let file = self.to_change()?;
+        let mut end = None;
+        let mut write = |to: u64| {
+            // With `O_APPEND` at the end, as on Linux, whatever POSIX says of `pwrite`.
+            let to = (!self.access.appends).then_some(to);
+            in_pieces(task, count, |done, count| {
+                let (from, to) = (
+                    from.wrapping_add(done),
+                    to.map(|to| to.saturating_add(done)),
+                );
+                let (at, count) = file.write_from(&task.program.space, from, to, count)?;
+                end = Some(at.saturating_add(count));
+                Ok(count)
+            })
+        };
+        if let Some(offset) = offset {
+            return write(offset);
+        }
+        let mut position = self.position.lock();
+        let count = write(*position)?;
+        if let Some(end) = end.filter(|_| count > 0) {
+            *position = end;
+        }
+        Ok(count)
+    }
+
+    /// Sets where is read and written next.
+    pub fn seek(&self, offset: i64, from: u64) -> Result<u64, Error> {
+        let mut position = self.position.lock();
+        let base = match from {
+            0 => 0,
+            1 => *position,
+            2 => self.file.attributes()?.size,
+            _ => return Err(EINVAL),
+        };
+        let to = base.checked_add_signed(offset).ok_or(EINVAL)?;
+        // What lies beyond no offset of a call can say.
+        *position = i64::try_from(to).map_err(|_| EINVAL)? as u64;
+        Ok(to)
+    }
+}

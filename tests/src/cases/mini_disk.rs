@@ -1,0 +1,194 @@
+//! Static Linux programs change the files of a disk: the host's busybox here, beside the same on
+//! the host, and what is on the disk in the end, beside what the host has; also while what is below
+//! crashes, and where the disk is full or must not be written to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use machine::disk;
+use trefoil_gate::setup;
+
+use super::mapping::{RUN, machine};
+use super::mini::run;
+use super::recovery::{expect_no_restart, expect_restarts};
+use super::{Case, case};
+use crate::bench::Bench;
+
+pub(super) const CASES: &[Case] = &[
+    case("mini-changes-a-disk-as-on-linux", changes),
+    case("mini-is-refused-changes-as-on-linux", refused),
+    case("mini-changes-a-disk-while-it-crashes", crashes),
+    case("mini-is-told-that-a-disk-is-full", full),
+];
+
+/// Lines of one machine: there is not more room on the kernel's command line.
+const AT_ONCE: usize = 3;
+
+/// What changes files, one shell after the other.
+const CHANGES: &[&str] = &[
+    "cp big copy; cmp big copy && echo same; echo one > new; echo two >> new; cat new; wc -c < copy",
+    "dd if=big of=part bs=1000 count=70 skip=9 2>/dev/null; dd if=text/a.txt of=part bs=100 seek=33 count=5 conv=notrunc 2>/dev/null; md5sum part",
+    "mkdir -p d/e/f; mv new d/e/moved; ls d d/e; cp -r text d/tree; ls d/tree | wc -l; rm -r text; ls | grep -v lost | sort",
+    "seq 5000 > lines; sed -i 's/^4/four/; 100,200d' lines; md5sum lines; wc -l < lines; sort -r lines -o lines; head -n 1 lines",
+    "ln -s d/e/moved link; cat link; readlink link; ln d/e/moved hard; stat -c '%h %s %F' hard link; rm link; cat hard",
+    "chmod 640 hard; stat -c '%a' hard; touch -d '2001-02-03 04:05:06' hard; TZ=UTC stat -c '%Y' hard; (umask 077; echo x > own); stat -c '%a' own",
+    "exec 5<>rw; echo abcdef >&5; exec 5>&-; exec 6<>rw; head -c 2 <&6 >/dev/null; echo XY >&6; exec 6>&-; cat rw; truncate -s 5000 rw; wc -c < rw; truncate -s 3 rw; od -c rw",
+    "mkdir many; cd many; for i in $(seq 300); do echo $i > file-with-a-longer-name-$i; done; ls | wc -l; cat * | md5sum; cd ..; rm -r many; ls -d many 2>&1",
+    "(echo a; sleep 0.1; echo b) > both & wait; cat both; (for i in 1 2 3 4 5 6 7 8; do (echo $i >> each) & done; wait); sort each | md5sum; rm each; dd if=rw of=synced conv=fsync 2>/dev/null; sync synced; sync",
+    "rm big; cp copy copied; rm copy; { cat; rm copied; cat; } < copied | md5sum; rmdir d/e/f; rmdir d/e 2>/dev/null || echo full; ls -A d/e",
+];
+
+/// What the host has on the disk, in a folder of its own.
+fn host_folder(bench: &Bench<'_>) -> Result<PathBuf> {
+    let root = bench.folder.join("host");
+    let mut copy = Command::new("cp");
+    let made = copy.arg("-r").arg(&bench.site.root).arg(&root).status()?;
+    ensure!(made.success(), "the files cannot be copied");
+    Ok(root)
+}
+
+/// Runs a line on the host, in a folder; what it says.
+fn there(root: &Path, line: &str) -> Result<(String, Option<i32>)> {
+    let mut host = Command::new(setup::busybox()?);
+    host.args(["sh", "-c", &format!("umask 022; {line}")]);
+    host.current_dir(root).env_clear().env("PATH", "/nowhere");
+    let output = host.output().context("busybox cannot be started")?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok((said, output.status.code()))
+}
+
+/// The same lines here, in `/disk`, and on the host: some in each machine.
+fn compare(bench: &Bench<'_>, disk: &Path, root: &Path, lines: &[&str]) -> Result<()> {
+    for some in lines.chunks(AT_ONCE) {
+        let mut right = String::new();
+        for line in some {
+            right += &there(root, line)?.0;
+        }
+        let all: Vec<String> = some.iter().map(|line| format!("({line})")).collect();
+        let line = format!("cd /disk; {}", all.join("; "));
+        let here = run(bench, &line, &["--disk", &disk.display().to_string()])?;
+        let seen = String::from_utf8_lossy(&here.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&here.stderr).into_owned();
+        for (seen, right) in seen.lines().zip(right.lines()) {
+            ensure!(seen == right, "{seen:?} in place of {right:?}; {errors}");
+        }
+        ensure!(seen == right, "{seen} in place of {right}; {errors}");
+    }
+    same_files(bench, disk, root, "")?;
+    bench.expect_clean(disk)
+}
+
+/// That a disk has the files that the host has, and what is in them.
+fn same_files(bench: &Bench<'_>, disk: &Path, root: &Path, below: &str) -> Result<()> {
+    for entry in fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let path = format!("{below}/{}", name.to_string_lossy());
+        let path = path.trim_start_matches('/');
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            same_files(bench, disk, root, path)?;
+        } else if kind.is_file() {
+            let seen = bench.host_read(disk, &format!("/{path}"))?;
+            ensure!(seen == fs::read(entry.path())?, "/{path} is another");
+        }
+    }
+    Ok(())
+}
+
+fn changes(bench: &Bench<'_>) -> Result<()> {
+    let (disk, root) = (bench.disk()?, host_folder(bench)?);
+    compare(bench, &disk, &root, CHANGES)
+}
+
+/// What cannot be done is refused for the same reason. What is not on the disk stays as it is.
+fn refused(bench: &Bench<'_>) -> Result<()> {
+    let lines = &[
+        "mkdir text 2>&1; rmdir text 2>&1; echo x > text 2>&1; rm text 2>&1; cat nothing 2>&1; cd big 2>&1",
+        "set -C; echo x > big; echo $?; set +C; mv text big 2>&1; mv big/x y 2>&1; ln big text/a.txt 2>&1; ln text hard 2>&1",
+        "mkdir new/deep 2>&1; mv text text/deep 2>&1; rmdir big 2>&1; ln -s loop loop; cat loop 2>&1; echo x > loop; echo $?",
+        "x=$(seq -s x 100); echo y > $x 2>&1; echo x >&7; echo $?; dd of=big seek=99999999999 bs=9999999999 count=0 2>/dev/null; echo $?",
+        "truncate -s -1 big 2>/dev/null || echo kept; cat < . 2>&1; : > big; wc -c < big",
+    ];
+    let (disk, root) = (bench.disk()?, host_folder(bench)?);
+    compare(bench, &disk, &root, lines)?;
+    let line = "cp /disk/text/a.txt /copy; rm /manifest.toml; mkdir /new; mv /disk/text/a.txt /moved; cat /disk/text/a.txt | wc -l; \
+                mkdir /disk; mkdir -p /disk; rmdir /disk; rm -r /disk/..; touch /manifest.toml; echo $?";
+    let here = run(bench, line, &["--disk", &disk.display().to_string()])?;
+    let errors = String::from_utf8_lossy(&here.stderr);
+    ensure!(
+        errors.matches("Read-only file system").count() >= 4 && errors.contains("File exists"),
+        "{errors}"
+    );
+    same_files(bench, &disk, &root, "")?;
+    let more = ["--disk", &disk.display().to_string(), "--read-only"];
+    let here = run(
+        bench,
+        "cd /disk; rm big; echo x > big; mkdir x; touch y; cat text/b.txt",
+        &more,
+    )?;
+    let errors = String::from_utf8_lossy(&here.stderr);
+    ensure!(
+        errors.matches("Read-only file system").count() == 4 && !here.stdout.is_empty(),
+        "{errors}"
+    );
+    same_files(bench, &disk, &root, "")
+}
+
+/// Over crashes of file system and driver, of which the program notices nothing.
+fn crashes(bench: &Bench<'_>) -> Result<()> {
+    let line = "dd if=big of=one bs=1M count=12 2>/dev/null && cp one two && cmp one two && dd if=big of=one bs=7000 seek=3 count=40 conv=notrunc 2>/dev/null && \
+                mv two three && mkdir d && cp three d/four && sed -i s/e/E/g text/a.txt && rm three && sync && md5sum one d/four text/a.txt";
+    let (disk, root) = (bench.disk()?, host_folder(bench)?);
+    let (right, status) = there(&root, line)?;
+    ensure!(status == Some(0), "the host fails: {right}");
+    let mut machine = machine(bench, &setup::busybox()?, &disk, "")?;
+    machine.processors = 2;
+    let strike = "sleep 0.3; crash ext2; sleep 0.2; crash virtio-blk";
+    let line = format!(
+        "{RUN} 'cd /disk; {line}' & {strike}; {strike}; crash ext2; {strike}; crash virtio-blk; wait; domains -q"
+    );
+    let answer = bench.exec_on(machine, &line)?;
+    let seen = answer.stdout.replace('\r', "");
+    ensure!(
+        seen.contains(&right),
+        "no {right:?} in {seen}\n{}\n{}",
+        answer.stderr,
+        answer.log
+    );
+    expect_restarts(&answer.stdout, "ext2", 4)?;
+    for domain in ["vfs", "block", "mini"] {
+        expect_no_restart(&answer.stdout, domain)?;
+    }
+    same_files(bench, &disk, &root, "")?;
+    bench.expect_clean(&disk)
+}
+
+/// Who writes to a disk that becomes full is told, keeps what he was told that he has, and goes on
+/// when there is room.
+fn full(bench: &Bench<'_>) -> Result<()> {
+    let content = disk::noise(3 << 20, 5);
+    let disk = bench.small_disk("12M", &["-b", "1024"], |root| {
+        Ok(fs::write(root.join("big"), &content)?)
+    })?;
+    let line = "cd /disk; cp big kept; cat big big big big big > full; echo $?; sync; cmp big kept && echo same; \
+                rm full; cp big again && cmp big again && echo again; sync; echo $?";
+    let here = run(bench, line, &["--disk", &disk.display().to_string()])?;
+    let (seen, errors) = (
+        String::from_utf8_lossy(&here.stdout),
+        String::from_utf8_lossy(&here.stderr),
+    );
+    ensure!(
+        seen == "1\nsame\nagain\n0\n" && errors.contains("No space left on device"),
+        "{seen}; {errors}"
+    );
+    for path in ["/kept", "/again", "/big"] {
+        ensure!(
+            bench.host_read(&disk, path)? == content,
+            "{path} is another"
+        );
+    }
+    bench.expect_clean(&disk)
+}
