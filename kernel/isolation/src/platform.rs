@@ -270,10 +270,9 @@ pub const STACK_BYTES: usize = abi::api::USUAL_STACK;
 
 /// What a wait has to know of the calls that the running thread is in.
 pub(crate) trait Chain: Sync {
-    /// The thread is about to wait: until when it may at the latest, in nanoseconds since boot.
+    /// The thread is about to wait, or to let another one run: when this is to be asked again at
+    /// the latest, in nanoseconds since boot.
     fn note_wait(&self) -> Option<u64>;
-    /// As [`note_wait`](Chain::note_wait), for a thread that lets another one run.
-    fn note_yield(&self) -> Option<u64>;
     /// Ends whoever had the thread wait for longer than that.
     fn end_late(&self);
     /// Whether some domain in the call chain is dead.
@@ -341,7 +340,7 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline: Option<u64>) -> WaitResul
 /// for longer than it may take ends the object's domain, as in [`wait`].
 pub(crate) fn yield_now() {
     let (platform, chain) = chosen();
-    let patience = chain.note_yield();
+    let patience = chain.note_wait();
     platform.yield_now();
     if patience.is_some_and(|patience| platform.now() >= patience) {
         chain.end_late();

@@ -3,11 +3,11 @@
 //! A drop is the exporter's code, and whoever drops a handle did not ask for it. Most drops never
 //! wait, and run on the thread of who drops, as a call would. But one may wait for ever, so:
 //!
-//! - a domain one of whose drops has ever waited for something ([`note_wait`]) *may wait*. From
-//!   then on others do not run its drops: they leave them to a helper of the
-//!   [`undertaker`](crate::death::undertaker), one at a time and in their order, and wait for it
-//!   for [`PATIENCE`]. While a drop is late nobody waits at all. So who drops goes on, and of all
-//!   helpers a domain has one at most in its drops;
+//! - a domain one of whose drops has ever waited for something, and not for a moment only
+//!   ([`note_wait`]), *may wait*. From then on others do not run its drops: they leave them to a
+//!   helper of the [`undertaker`](crate::death::undertaker), one at a time and in their order, and
+//!   wait for it for [`PATIENCE`]. While a drop is late nobody waits at all. So who drops goes on,
+//!   and of all helpers a domain has one at most in its drops;
 //! - the first such drop has somebody else's thread. It is waited for as long as a call into the
 //!   domain may run, and then the domain is ended as one that hangs. Of a drop within a drop only
 //!   the inner one's time runs: who hangs is ended, and not who dropped something of his.
@@ -40,7 +40,8 @@ pub(crate) enum Dropper {
 /// Nanoseconds for which somebody waits for a drop that a helper carries out.
 const PATIENCE: u64 = if cfg!(test) { 2 } else { 10_000_000 };
 
-/// Nanoseconds that a drop may take at the cost of the one that it is part of.
+/// Nanoseconds that a drop may take at the cost of the one that it is part of, and in which it may
+/// wait without being one that waits.
 const SLIGHT: u64 = 1_000_000;
 
 /// Drops the object inside its own domain. If that is dead, reclaim takes it.
@@ -186,29 +187,22 @@ unsafe extern "C" fn release_in_domain(data: *mut u8) {
     }
 }
 
-/// The running thread is about to wait. If it does so in drops, their domains are such whose drops
-/// may wait; when the innermost of these has waited for too long, in nanoseconds since boot.
+/// The running thread is about to wait, or to give way. Where it has been in a drop for long, the
+/// domain is one whose drops may wait. Until when it may wait before this is to be asked again, or
+/// before the innermost drop has waited for too long, in nanoseconds since boot.
 pub(crate) fn note_wait() -> Option<u64> {
-    note(|_| true)
-}
-
-/// As [`note_wait`], but the running thread only gives way. That is a wait if the drop goes on for
-/// long: anybody's heap may give way for a moment.
-pub(crate) fn note_yield() -> Option<u64> {
-    note(|begun| platform().now().saturating_sub(begun) >= SLIGHT)
-}
-
-/// Those domains are noted whose drops `waits` says that they wait, by when they began.
-fn note(waits: impl Fn(u64) -> bool) -> Option<u64> {
-    let mut innermost = None;
+    let (mut innermost, mut again) = (None, None::<u64>);
     each_drop(|block, dropping| {
-        if waits(dropping.begun) {
+        let slow = dropping.begun.saturating_add(SLIGHT);
+        if platform().now() >= slow {
             block.drops.may_wait.store(true, Ordering::Relaxed);
+        } else {
+            again = again.into_iter().chain([slow]).min();
         }
         // The dead are the reaper's affair.
         innermost.get_or_insert(dropping.end.filter(|_| block.is_alive()));
     });
-    innermost.flatten()
+    innermost.flatten().into_iter().chain(again).min()
 }
 
 /// The domain in whose drop, the innermost, the running thread has waited for too long, if it has.

@@ -16,10 +16,6 @@ impl Chain for Waits {
         drops::note_wait()
     }
 
-    fn note_yield(&self) -> Option<u64> {
-        drops::note_yield()
-    }
-
     fn end_late(&self) {
         end_late();
     }

@@ -60,7 +60,7 @@ pub(crate) type Orphan = Box<Export>;
 
 /// What a domain's control block knows of its drops.
 pub(crate) struct Drops {
-    /// One has waited.
+    /// One has waited, for longer than a moment.
     pub(crate) may_wait: AtomicBool,
     /// Somebody has waited in vain for the one that is under way.
     pub(crate) late: AtomicBool,

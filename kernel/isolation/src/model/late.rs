@@ -11,6 +11,7 @@ use crate::load::entry::API;
 use crate::platform::wait as wait_for;
 use crate::sync::AtomicU32;
 use abi::api::{BRIEF, NO_DEADLINE, UNINTERRUPTED, WAIT_MISMATCH};
+use core::sync::atomic::Ordering;
 
 /// Far more than the clock moves by being looked at.
 const TIME: u64 = 1_000_000_000;
@@ -70,18 +71,48 @@ fn who_yields_for_ever_in_a_drop_is_ended() {
     });
 }
 
-/// A drop that waits for the lock of its heap does not count as one that waits.
+/// A drop that waits for the lock of its heap does not count as one that waits, however long that
+/// takes. For another lock it does, but only where it waits for more than a moment.
 #[test]
-fn who_waits_for_the_heap_in_a_drop_has_not_waited() {
+fn who_waits_for_the_heap_or_for_a_moment_in_a_drop_has_not_waited() {
     plays_well(|scene| {
         let block = scene.domain_with_reaper();
         in_drop(&block, TIME, &mut || {
             let word = core::sync::atomic::AtomicU32::new(1);
-            for (how, waits) in [(BRIEF, false), (UNINTERRUPTED, true)] {
+            let wait = |how, is_noted| {
                 // SAFETY: the word stays.
                 let answer = unsafe { (API.wait)(&word, 0, NO_DEADLINE, how) };
-                assert_eq!((answer, block.drops.may_wait()), (WAIT_MISMATCH, waits));
-            }
+                assert_eq!((answer, block.drops.may_wait()), (WAIT_MISMATCH, is_noted));
+            };
+            wait(UNINTERRUPTED, false);
+            pass(TIME / 2);
+            wait(BRIEF, false);
+            wait(UNINTERRUPTED, true);
+        });
+        scene.kill(&block);
+    });
+}
+
+/// Nobody has to come to find out that a drop waits for long: it says so itself, in the midst.
+#[test]
+fn a_drop_that_goes_on_waiting_is_noted_meanwhile() {
+    plays_well(|scene| {
+        let block = scene.domain_with_reaper();
+        in_drop(&block, TIME, &mut || {
+            let word = AtomicU32::new(0);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(core::time::Duration::from_millis(20));
+                    assert!(!block.drops.may_wait(), "for a moment of the clock here");
+                    pass(TIME / 2);
+                    while !block.drops.may_wait() {
+                        std::thread::yield_now();
+                    }
+                    word.store(1, Ordering::Release);
+                });
+                let _ = wait_for(&word, 0, None);
+            });
+            assert!(block.is_alive());
         });
         scene.kill(&block);
     });
