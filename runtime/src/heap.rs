@@ -34,18 +34,20 @@ const PATIENCE: u64 = 10_000_000;
 #[global_allocator]
 static HEAP: Heap = Heap {
     lists: Mutex::new(Lists::EMPTY),
-    magazines: PerProcessor([const { Part(Mutex::new(Magazine::EMPTY)) }; PARTS]),
     crowded: AtomicBool::new(false),
     lacking: AtomicBool::new(false),
     refused: AtomicU64::new(0),
     tried: AtomicU64::new(0),
 };
 
+/// By themselves, since they are zeros at first, of which an image has no copy.
+static MAGAZINES: PerProcessor<Mutex<Magazine>> =
+    PerProcessor([const { Part(Mutex::new(Magazine::EMPTY)) }; PARTS]);
+
 struct Heap {
     /// Who waits for it sleeps. Where those who waited gave way again and again, and were many, the
     /// holder had its turn only when all of them had used as much time as it had.
     lists: Mutex<Lists>,
-    magazines: PerProcessor<Mutex<Magazine>>,
     /// Two threads have met at the lists: from now on magazines are used.
     crowded: AtomicBool,
     /// Something of the reserve is missing.
@@ -72,7 +74,7 @@ impl Heap {
         let is_used = self.crowded.load(Ordering::Relaxed)
             && Magazine::has(class)
             && !self.lacking.load(Ordering::Relaxed);
-        is_used.then(|| self.magazines.mine().try_lock())?
+        is_used.then(|| MAGAZINES.mine().try_lock())?
     }
 
     /// The lists, and a note if somebody else has them.
@@ -117,7 +119,7 @@ impl Heap {
     /// Has the lists have what is in magazines.
     fn empty_magazines(&self) {
         if self.crowded.load(Ordering::Relaxed) {
-            for magazine in self.magazines.all() {
+            for magazine in MAGAZINES.all() {
                 magazine.lock_briefly().empty_all(&mut self.lists());
             }
         }

@@ -119,7 +119,7 @@ impl Platform for Machine {
     }
 
     fn image_space(&self, pages: usize) -> Option<Box<dyn ImageSpace>> {
-        let region = can_spare(pages).then(|| kspace::map_region(pages));
+        let region = can_spare(pages).then(|| kspace::map_region_to_fill(pages));
         Some(Box::new(Space(region?.ok()?)))
     }
 

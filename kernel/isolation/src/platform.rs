@@ -162,7 +162,7 @@ pub trait Platform: Sync {
     /// # Safety
     /// They came from [`pages`](Platform::pages) with the same count and nobody uses them.
     unsafe fn free_pages(&self, start: NonNull<u8>, count: usize);
-    /// Space for an image of `pages` pages, zeroed, readable and writable.
+    /// Space for an image of `pages` pages, readable and writable, with whatever was there.
     fn image_space(&self, pages: usize) -> Option<alloc::boxed::Box<dyn ImageSpace>>;
     /// Starts a thread in `entry(argument)`; its number. The stack has at least as many bytes as
     /// the attributes say. `None` for lack of memory, or if it asks for a deadline that cannot be

@@ -112,6 +112,18 @@ pub struct Region {
 
 /// Maps `pages` zeroed pages, readable and writable, with guard pages on both sides.
 pub fn map_region(pages: usize) -> Result<Region, NoMemory> {
+    map_from(pages, Frames::alloc_zeroed)
+}
+
+/// As [`map_region`], but what was in the pages still is: for who fills all of them.
+pub fn map_region_to_fill(pages: usize) -> Result<Region, NoMemory> {
+    map_from(pages, Frames::alloc)
+}
+
+fn map_from(
+    pages: usize,
+    take: fn(usize, FrameKind) -> Option<Frames>,
+) -> Result<Region, NoMemory> {
     if pages == 0 || pages > stats().free {
         return Err(NoMemory);
     }
@@ -122,7 +134,7 @@ pub fn map_region(pages: usize) -> Result<Region, NoMemory> {
     let mut run = FRAMES_AT_ONCE;
     while region.mapped < pages {
         let count = run.min(pages - region.mapped);
-        match Frames::alloc_zeroed(count, FrameKind::Kspace) {
+        match take(count, FrameKind::Kspace) {
             Some(frames) => region.map_next(frames)?,
             // There may be as many, but not in a row.
             None if run > 1 => run /= 2,

@@ -4,7 +4,6 @@
 //! behind the signature. What is loaded all the same must be within its space, with no page both
 //! writable and executable.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,13 +40,14 @@ struct Space {
 
 /// Words in a page.
 const WORDS: usize = PAGE / 8;
-/// What the pages around are filled with; the pages themselves are zero.
+/// What the pages around are filled with. The pages themselves hold something else, as if they had
+/// been somebody's.
 const GUARD: u64 = 0xa5a5_5a5a_a5a5_5a5a;
 
 impl Space {
     fn new(pages: usize) -> Self {
         let mut words: Vec<AtomicU64> = Vec::new();
-        words.resize_with((pages + 2) * WORDS, AtomicU64::default);
+        words.resize_with((pages + 2) * WORDS, || AtomicU64::new(!GUARD));
         let space = Space {
             words: words.into_boxed_slice(),
             protection: Mutex::new(vec![None; pages]),
@@ -65,11 +65,6 @@ impl Space {
     fn is_guarded(&self) -> bool {
         self.guards()
             .all(|word| word.load(Ordering::Relaxed) == GUARD)
-    }
-
-    /// The word at `address`, a multiple of eight.
-    fn word(&self, address: u64) -> u64 {
-        self.words[WORDS + address as usize / 8].load(Ordering::Relaxed)
     }
 }
 
@@ -144,16 +139,38 @@ fn look(elf: &Elf<'_>, space: &Space) -> Result<()> {
             "a page may be used otherwise than its segment says"
         );
     }
-    let base = space.start().as_ptr().addr() as u64;
-    // The last one counts where there are several; they are aligned, so no two overlap in part.
-    let all: Result<BTreeMap<u64, u64>, _> = elf.relocations().collect();
-    for (place, value) in all.map_err(anyhow::Error::msg)? {
-        ensure!(
-            space.word(place) == base + value,
-            "a relocation was not done"
-        );
-    }
+    let words = space.words[WORDS..]
+        .iter()
+        .map(|it| it.load(Ordering::Relaxed));
+    ensure!(
+        words
+            .zip(expected(elf, space)?)
+            .all(|(is, should)| is == should),
+        "it is not what the file says"
+    );
     Ok(())
+}
+
+/// What is to be in the pages: what the file says, and else zeros.
+fn expected(elf: &Elf<'_>, space: &Space) -> Result<Vec<u64>> {
+    let mut bytes = vec![0; space.pages() * PAGE];
+    for segment in elf.segments() {
+        let content = elf.content(segment);
+        bytes[segment.address as usize..][..content.len()].copy_from_slice(content);
+    }
+    let base = space.start().as_ptr().addr() as u64;
+    let mut words: Vec<u64> = bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|it| u64::from_le_bytes(*it))
+        .collect();
+    // The last one counts where there are several; they are aligned, so no two overlap in part.
+    for relocation in elf.relocations() {
+        let (place, value) = relocation.map_err(anyhow::Error::msg)?;
+        words[place as usize / 8] = base + value;
+    }
+    Ok(words)
 }
 
 /// The target: the hand-made image and, if there is a project, its domains' images.

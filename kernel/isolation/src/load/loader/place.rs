@@ -9,8 +9,8 @@ pub fn pages(elf: &Elf<'_>) -> usize {
     elf.span().div_ceil(PAGE as u64) as usize
 }
 
-/// Copies, relocates and protects. What the space says of itself is believed, as all that the
-/// platform says.
+/// Fills all pages of the space: copies, and clears what the file has nothing for. Then relocates
+/// and protects. What the space says of itself is believed, as all that the platform says.
 ///
 /// # Panics
 /// If the space has fewer than [`pages`].
@@ -20,15 +20,21 @@ pub fn place(elf: &Elf<'_>, space: &dyn ImageSpace) {
         "the space is made for the image"
     );
     let base = space.start().as_ptr();
+    let mut filled = 0;
     for segment in elf.segments() {
         let content = elf.content(segment);
-        // SAFETY: the segment lies within the span (checked by `Elf::parse`), and the space is ours
-        // alone.
+        let start = segment.address as usize;
+        // SAFETY: the segment lies within the span, behind the one before (checked by
+        // `Elf::parse`), and the space is ours alone.
         unsafe {
-            base.add(segment.address as usize)
-                .copy_from_nonoverlapping(content.as_ptr(), content.len())
-        };
+            clear(base, filled..start);
+            base.add(start)
+                .copy_from_nonoverlapping(content.as_ptr(), content.len());
+        }
+        filled = start + content.len();
     }
+    // SAFETY: so much the space has, and it is ours alone.
+    unsafe { clear(base, filled..space.pages() * PAGE) };
     relocate(elf, space, 0..0);
     elf.segments()
         .iter()
@@ -40,10 +46,27 @@ pub fn place(elf: &Elf<'_>, space: &dyn ImageSpace) {
     }
 }
 
+/// Writes zeros to the addresses `part`, counted from `base`.
+///
+/// # Safety
+/// They belong to the caller alone, and can be written.
+unsafe fn clear(base: *mut u8, part: Range<usize>) {
+    // SAFETY: by the caller's duty.
+    unsafe { base.add(part.start).write_bytes(0, part.len()) };
+}
+
 /// The addresses of the pages that cannot be written after relocation although their segment can.
+/// Nothing else is on the first of them if it begins with its segment.
 fn read_only_later(elf: &Elf<'_>) -> Range<u64> {
     const PAGE: u64 = self::PAGE as u64;
-    elf.relro.0.next_multiple_of(PAGE)..elf.relro.1 / PAGE * PAGE
+    let (start, end) = elf.relro;
+    let begins = elf.segments().iter().any(|it| it.address == start);
+    let first = if begins {
+        start / PAGE
+    } else {
+        start.div_ceil(PAGE)
+    };
+    first * PAGE..end / PAGE * PAGE
 }
 
 /// Relocates, but for the places in `done`.
@@ -95,10 +118,7 @@ fn refill(elf: &Elf<'_>, space: &dyn ImageSpace, segment: &Segment, part: Range<
     let base = space.start().as_ptr();
     // SAFETY: the part lies in writable pages of the segment, which the space has, and the space is
     // ours alone.
-    unsafe {
-        base.add(part.start as usize)
-            .write_bytes(0, (part.end - part.start) as usize)
-    };
+    unsafe { clear(base, part.start as usize..part.end as usize) };
     let content = elf.content(segment);
     let start = part.start.max(segment.address);
     let end = part.end.min(segment.address + content.len() as u64);
