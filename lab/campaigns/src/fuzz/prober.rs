@@ -7,7 +7,8 @@
 //!
 //! A machine is booted for each input. The isolation tests' director does it, with the input's
 //! number as the seed, and compares memory before and after. A kernel that ends or stands still, a
-//! test that fails, and memory that is lost are findings.
+//! test that fails, and memory that is lost are findings. QEMU that is ended by a signal is none:
+//! no guest may do that to it, so it says nothing of ours, and is counted by itself.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::Options;
-use machine::qemu::Machine;
+use machine::qemu::{Ended, Machine};
 use machine::session::Session;
 use trefoil_gate::build;
 use trefoil_gate::project::Project;
@@ -64,12 +65,12 @@ pub fn run(project: &Project, target: &Target, options: &Options) -> Result<i32>
     let begin = Instant::now();
     let first = options.only.unwrap_or(options.first);
     let count = options.only.map_or(options.count, |_| 1);
-    let (mut tried, mut counted, mut findings) = (0, 0, Vec::new());
-    while tried < count
+    let mut tally = Tally::default();
+    while tally.tried() < count
         && begin.elapsed().as_secs() < options.seconds
-        && findings.len() < MOST_FINDINGS
+        && tally.findings.len() < MOST_FINDINGS
     {
-        let index = first + tried;
+        let index = first + tally.tried();
         let mut machine = Machine::new(&built.kernel, &folder);
         machine.archive = Some(built.archive.clone());
         machine.processors = target.processors[(index % 2) as usize];
@@ -77,28 +78,70 @@ pub fn run(project: &Project, target: &Target, options: &Options) -> Result<i32>
         let test = format!("options={}@{seed}", target.test);
         let words = ["root=domains/prober".into(), test, "panic=off".into()];
         machine.words.extend(words);
-        match one(target, &machine, &folder) {
-            Ok(more) => counted += more,
-            Err(why) => findings.push(format!("input {index}: {why:#}")),
+        tally.take(index, one(target, &machine, &folder));
+        eprintln!("{}", tally.told(target.what));
+    }
+    let lines = tally.lost.iter().chain(&tally.findings);
+    lines.for_each(|line| println!("{line}"));
+    let (told, seconds) = (tally.told(target.what), begin.elapsed().as_secs_f64());
+    println!("{told}; seed {}, {seconds:.0} s", options.seed);
+    Ok(i32::from(tally.is_bad()))
+}
+
+/// What came of the machines.
+#[derive(Default)]
+struct Tally {
+    /// How many came to their end, or did not and it is a finding.
+    judged: u64,
+    counted: u64,
+    findings: Vec<String>,
+    /// Those that QEMU did not survive.
+    lost: Vec<String>,
+}
+
+impl Tally {
+    fn tried(&self) -> u64 {
+        self.judged + self.lost.len() as u64
+    }
+
+    fn take(&mut self, index: u64, outcome: Result<Outcome>) {
+        match outcome {
+            Ok(Outcome::Lost(signal)) => {
+                let line = format!("input {index}: QEMU was ended by signal {signal}: no finding");
+                return self.lost.push(line);
+            }
+            Ok(Outcome::Counted(more)) => self.counted += more,
+            Err(why) => self.findings.push(format!("input {index}: {why:#}")),
         }
-        tried += 1;
-        eprintln!(
-            "{tried} machines, {counted} {}, {} findings",
-            target.what,
-            findings.len()
-        );
+        self.judged += 1;
     }
-    for finding in &findings {
-        println!("{finding}");
+
+    fn told(&self, what: &str) -> String {
+        let lost = match self.lost.len() {
+            0 => String::new(),
+            count => format!(" (and {count} that QEMU did not survive)"),
+        };
+        format!(
+            "{} machines{lost}, {} {what}, {} findings",
+            self.judged,
+            self.counted,
+            self.findings.len()
+        )
     }
-    println!(
-        "{tried} machines, {counted} {}, {} findings; seed {}, {:.0} s",
-        target.what,
-        findings.len(),
-        options.seed,
-        begin.elapsed().as_secs_f64()
-    );
-    Ok(i32::from(tried == 0 || !findings.is_empty()))
+
+    /// Whether something was found, or nothing was tried to its end.
+    fn is_bad(&self) -> bool {
+        self.judged == 0 || !self.findings.is_empty()
+    }
+}
+
+/// How a machine ended whose test did not fail.
+#[derive(Debug)]
+enum Outcome {
+    /// So much was counted.
+    Counted(u64),
+    /// QEMU was ended by this signal.
+    Lost(i32),
 }
 
 /// What the director is given: not 0, which is the usual run of its tests.
@@ -106,12 +149,21 @@ fn seed(seed: u64, index: u64) -> u64 {
     1 + (seed.wrapping_mul(0x9e37_79b9) ^ index) % 0xffff_ffff
 }
 
-/// Boots one machine; how much was counted.
-fn one(target: &Target, machine: &Machine, folder: &Path) -> Result<u64> {
+/// Boots one machine.
+fn one(target: &Target, machine: &Machine, folder: &Path) -> Result<Outcome> {
     let mut session = Session::start(machine, false)?;
-    session.end(LIMIT)?;
+    let ended = session.end(LIMIT)?;
     let log = String::from_utf8_lossy(&fs::read(folder.join("kernel.log"))?).into_owned();
-    verdict(target, &log)
+    outcome(target, ended, &log)
+}
+
+/// What the machine's end and its log say. A kernel that had panicked before QEMU went has ended
+/// by that.
+fn outcome(target: &Target, ended: Ended, log: &str) -> Result<Outcome> {
+    match ended {
+        Ended::Killed(signal) => Ok(Outcome::Lost(signal)),
+        _ => verdict(target, log).map(Outcome::Counted),
+    }
 }
 
 /// What the log of a machine says: how much was counted, if the test passed.
@@ -149,6 +201,23 @@ mod tests {
         ] {
             assert!(verdict(&ring3, bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_qemu_does_not_survive_is_no_finding_and_no_success() {
+        let [ring3, _] = TARGETS;
+        let mut tally = Tally::default();
+        tally.take(4, outcome(&ring3, Ended::Killed(11), "[ 0.9] booting"));
+        assert!(tally.is_bad(), "nothing came to its end");
+        tally.take(5, Ok(Outcome::Counted(7)));
+        assert!(!tally.is_bad());
+        assert_eq!(tally.tried(), 2);
+        let told = tally.told("events");
+        let expected = "1 machines (and 1 that QEMU did not survive), 7 events, 0 findings";
+        assert_eq!(told, expected);
+        let panicked = outcome(&ring3, Ended::KernelPanic, "kernel panic: x");
+        tally.take(6, panicked);
+        assert!(tally.is_bad() && tally.findings.len() == 1);
     }
 
     #[test]
