@@ -1,16 +1,18 @@
 //! Locks and stores of the runtime, from threads that use them at once.
 
-use crate::lab::{Lab, say, settle, unlimited, wait_for};
+use crate::lab::{Lab, Victim, say, settle, unlimited, wait_for};
+use crate::traces::forwarder;
 use crate::{Test, Verdict, ensure};
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::processors::PerProcessor;
 use domain_rt::sync::{Mutex, RwLock};
 use domain_rt::{thread, time};
-use interfaces::{CrashReason, DomainSpec, Misdeed, RpcError};
+use interfaces::{CrashReason, DomainSpec, Misdeed, RpcError, RpcResult};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -21,6 +23,7 @@ pub const TESTS: &[Test] = &[
         "locks-held-for-reading-in-a-call-that-fails",
         held_in_a_call,
     ),
+    ("locks-a-writer-is-ended-while-it-waits", ended_writer),
 ];
 
 const THREADS: u32 = 4;
@@ -140,6 +143,41 @@ fn held_in_a_call(lab: &Lab) -> Verdict {
     );
     ensure!(*lock.read() == 1, "the write is lost");
     Ok(())
+}
+
+/// A thread waits to write in one domain while another on its way is ended: it has its turn, its
+/// caller gets the error, and the lock is as good as before. Then the domain with the lock is ended
+/// in such a wait.
+fn ended_writer(lab: &Lab) -> Verdict {
+    lab.conserves_memory(|| {
+        let keeper = lab.start()?;
+        let middle = forwarder(lab, &keeper)?;
+        let waits = |victim: &Victim| {
+            let answer = Arc::new(Mutex::new(None));
+            let (place, subject) = (answer.clone(), victim.subject.duplicate().map_err(say)?);
+            let body = move || *place.lock() = Some(subject.misbehave(Misdeed::WriteBesideReader));
+            thread::spawn("writer", body).map_err(say)?;
+            // Of the 200 ms in which somebody reads.
+            time::sleep(50_000_000);
+            Ok::<_, String>(answer)
+        };
+        let is_told = |answer: &Mutex<Option<RpcResult<u64>>>| {
+            wait_for("the writer", || answer.lock().is_some())?;
+            let answer = *answer.lock();
+            let is_right = answer == Some(Err(RpcError::DomainCrashed));
+            ensure!(is_right, "{answer:?}");
+            Ok::<(), String>(())
+        };
+        let answer = waits(&middle)?;
+        middle.end()?;
+        is_told(&answer)?;
+        let again = keeper.subject.misbehave(Misdeed::WriteBesideReader);
+        ensure!(again == Ok(2), "{again:?} of two writes");
+        let answer = waits(&keeper)?;
+        keeper.end()?;
+        is_told(&answer)?;
+        settle(lab)
+    })
 }
 
 /// Threads count in the parts of their processors, and make and drop many small objects, some of

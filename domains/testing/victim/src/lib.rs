@@ -22,7 +22,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use domain_rt::sync::{Condvar, Mutex, Wait};
+use domain_rt::sync::{Condvar, Mutex, RwLock, Wait};
 use domain_rt::{memory, thread, time};
 use interfaces::{
     AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaDirection, DmaMemory, DmaWindow,
@@ -90,6 +90,9 @@ struct Shared {
     /// It is held.
     holds: AtomicBool,
     spun: AtomicU64,
+    /// How often it was written to, and whether somebody reads it.
+    written: RwLock<u64>,
+    reads: AtomicBool,
     /// Offspring is the next subject.
     forges: AtomicBool,
     /// Drops of offspring do not return.

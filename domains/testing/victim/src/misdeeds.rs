@@ -52,6 +52,7 @@ pub fn harm(rogue: &Rogue, how: Misdeed) -> RpcResult<u64> {
                 black_box((next.offspring()?, next.make_nest(1)?));
             }
         }
+        Misdeed::WriteBesideReader => write_beside_reader(rogue),
         Misdeed::BlockInDrops => {
             rogue.shared.drops_block.store(true, Ordering::Relaxed);
             Ok(0)
@@ -138,6 +139,22 @@ impl fmt::Display for Bomb {
             false => panic!("in the text of a panic"),
         }
     }
+}
+
+fn write_beside_reader(rogue: &Rogue) -> RpcResult<u64> {
+    let shared = rogue.shared.clone();
+    thread::spawn("reader", move || {
+        let _guard = shared.written.read();
+        shared.reads.store(true, Ordering::SeqCst);
+        time::sleep(200_000_000);
+        shared.reads.store(false, Ordering::SeqCst);
+    })?;
+    while !rogue.shared.reads.load(Ordering::SeqCst) {
+        time::sleep(1_000_000);
+    }
+    let mut written = rogue.shared.written.write();
+    *written += 1;
+    Ok(*written)
 }
 
 struct Grenade;
