@@ -1,17 +1,23 @@
 //! A domain that has no more memory: it refuses calls and lives, and works again when there is
 //! some.
 
-use crate::lab::{Lab, Victim, say, unlimited, wait_for};
+use crate::lab::{Lab, Victim, say, settle, unlimited, wait_for};
 use crate::memory::all_memory;
 use crate::{Test, Verdict, ensure};
 use alloc::format;
 use alloc::string::String;
-use domain_rt::memory;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+use domain_rt::{memory, thread, time};
 use interfaces::{DomainSpec, RpcError};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     ("short-of-memory-refuses-calls", refuses),
+    (
+        "short-of-memory-has-what-processors-kept",
+        kept_by_processors,
+    ),
     ("short-of-memory-lives-on-its-reserve", reserve_is_enough),
     ("short-of-memory-when-all-is-taken", all_taken),
     ("short-of-memory-and-crashed", crashed),
@@ -69,6 +75,40 @@ fn refuses(lab: &Lab) -> Verdict {
             let again = fill(&victim)?;
             ensure!(again + 1 >= first, "{again} hundreds after {first}");
         }
+        victim.end()
+    })
+}
+
+/// Four threads leave small objects of the domain with their processors, of sizes that are not
+/// asked for any more: they are memory again when there is no other.
+fn kept_by_processors(lab: &Lab) -> Verdict {
+    /// What of each size is made: more than a processor keeps.
+    const EACH: u32 = 40;
+    lab.conserves_memory(|| {
+        let victim = hardy(lab, little())?;
+        let first = fill(&victim)?;
+        empty(&victim)?;
+        let left = Arc::new(AtomicU32::new(4));
+        for _ in 0..4 {
+            let (left, subject) = (left.clone(), victim.subject.duplicate().map_err(say)?);
+            let body = move || {
+                let end = time::now() + 200_000_000;
+                // Where two meet, processors begin to keep something.
+                while time::now() < end {
+                    let _ = subject.scratch();
+                }
+                for bytes in [100, 200, 400] {
+                    (0..EACH).for_each(|_| _ = subject.grow(bytes));
+                    let _ = subject.shed();
+                }
+                left.fetch_sub(1, Ordering::SeqCst);
+            };
+            thread::spawn("user", body).map_err(say)?;
+        }
+        wait_for("the threads", || left.load(Ordering::SeqCst) == 0)?;
+        settle(lab)?;
+        let again = fill(&victim)?;
+        ensure!(again + 1 >= first, "{again} hundreds after {first}");
         victim.end()
     })
 }
