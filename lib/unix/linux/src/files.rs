@@ -20,18 +20,26 @@ pub const LINK: u32 = 0o120_000;
 /// The path from the root, without slashes at its ends, and without `.` and `..`.
 pub fn resolve(from: &[u8], path: &[u8]) -> Vec<u8> {
     let from = if path.starts_with(b"/") { b"" } else { from };
-    let mut parts: Vec<&[u8]> = Vec::new();
+    let mut whole = Vec::new();
     for part in from
         .split(|byte| *byte == b'/')
         .chain(path.split(|byte| *byte == b'/'))
     {
         match part {
             b"" | b"." => {}
-            b".." => drop(parts.pop()),
-            name => parts.push(name),
+            b".." => {
+                let last = whole.iter().rposition(|byte| *byte == b'/');
+                whole.truncate(last.unwrap_or(0));
+            }
+            name => {
+                if !whole.is_empty() {
+                    whole.push(b'/');
+                }
+                whole.extend_from_slice(name);
+            }
         }
     }
-    parts.join(&b'/')
+    whole
 }
 
 /// What `stat` tells of a file.

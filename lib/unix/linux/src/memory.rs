@@ -17,7 +17,7 @@ pub const WRITE: u64 = 2;
 /// See [`READ`].
 pub const EXECUTE: u64 = 4;
 
-/// So many words are written without memory for them.
+/// So many words are written at once.
 const FEW: usize = 8;
 /// The longest text that is read, in bytes.
 const LONGEST: usize = 4096;
@@ -144,14 +144,15 @@ pub fn read_word(space: &impl Memory, at: u64) -> Result<u64, Error> {
 #[inline]
 pub fn write_words(space: &impl Memory, at: u64, words: &[u64]) -> Result<(), Error> {
     let mut few = [[0; 8]; FEW];
-    if let Some(few) = few.get_mut(..words.len()) {
+    for (index, words) in words.chunks(FEW).enumerate() {
+        let at = at.wrapping_add((8 * FEW * index) as u64);
+        let few = &mut few[..words.len()];
         for (place, word) in few.iter_mut().zip(words) {
             *place = word.to_le_bytes();
         }
-        return write(space, at, few.as_flattened());
+        write(space, at, few.as_flattened())?;
     }
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    write(space, at, &bytes)
+    Ok(())
 }
 
 /// Reads a text that ends with a zero byte, without that.
@@ -191,6 +192,7 @@ pub fn read_texts(space: &impl Memory, at: u64) -> Result<Vec<Vec<u8>>, Error> {
         }
         let text = read_text(space, pointer)?;
         bytes += text.len();
+        texts.try_reserve(1).map_err(|_| ENOMEM)?;
         texts.push(text);
     }
     Err(E2BIG)

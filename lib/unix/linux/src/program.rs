@@ -1,6 +1,6 @@
 //! A static program: its file (ELF, System V ABI for x86-64), and the stack that it begins with.
 
-use crate::errno::{ENOEXEC, Error};
+use crate::errno::{ENOEXEC, ENOMEM, Error};
 use crate::layout::Layout;
 use crate::memory::{EXECUTE, Memory, PAGE, READ, WRITE, write};
 use alloc::vec::Vec;
@@ -134,7 +134,11 @@ fn fill_stack(
     };
     let name = push(words.path)?;
     let seed = push(words.seed)?;
-    let mut table = alloc::vec![words.arguments.len() as u64];
+    let mut table = Vec::new();
+    let count = words.arguments.len() + words.environment.len() + 3;
+    let count = count + 2 * (auxiliary.len() + 3);
+    table.try_reserve_exact(count).map_err(|_| ENOMEM)?;
+    table.push(words.arguments.len() as u64);
     for list in [words.arguments, words.environment] {
         for text in list {
             table.push(push(text)?);

@@ -187,9 +187,7 @@ impl Task {
             found += u64::from(there != 0);
             *entry = *entry & 0xffff_ffff_ffff | there << 48;
         }
-        for (entry, index) in entries.iter().zip(0..) {
-            self.put(list.wrapping_add(8 * index), &[*entry])?;
-        }
+        self.put(list, &entries)?;
         Ok(found)
     }
 
