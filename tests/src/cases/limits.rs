@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use machine::disk;
 use machine::qemu::Machine;
 use trefoil_gate::tool;
@@ -24,6 +24,7 @@ pub(super) const CASES: &[Case] = &[
     case("limits-memory-eaten", memory),
     case("limits-of-a-job-hold-for-its-children", job),
     case("limits-caches-give-way", caches),
+    case("limits-pages-of-files-give-way", pages),
     case("limits-pipes", pipes),
     case("limits-pipes-of-one-program", many_pipes),
     case("limits-hostile-environments", environments),
@@ -271,6 +272,44 @@ fn caches(bench: &Bench<'_>) -> Result<()> {
     );
     answer.shows("64000000\nsame\n")?;
     bench.expect_clean(&disk)
+}
+
+/// As [`caches`], of pages of files that were written on two volumes: both give, and what is read
+/// afterwards is right.
+fn pages(bench: &Bench<'_>) -> Result<()> {
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let shadow = "[domain.vfs]\n";
+    ensure!(usual.contains(shadow), "no shadow in the manifest");
+    let options = format!("{shadow}options = \"pages=64M\"\n");
+    let (mut machine, second) = beside(bench, "64M", &["-b", "4096"])?;
+    let by = bench.machine_by(
+        &usual
+            .replace(shadow, &options)
+            .replace("cache=40%", "cache=2M"),
+    )?;
+    machine.archive = by.archive;
+    machine.memory = "160M".into();
+    let free = "grep MemFree /proc/meminfo";
+    let hold = format!("{STRAIN} hold 28 2 & ").repeat(3);
+    let line = format!(
+        "mkdir /m; mount vdb /m; {free}; head -c 30000000 /big > /one; head -c 25000000 /big > /m/two; sync; {free}; \
+         {hold} wait; {free}; head -c 30000000 /big | cmp - /one && head -c 25000000 /big | cmp - /m/two && echo same; umount /m"
+    );
+    let answer = bench.exec_on(machine, &line)?.status(0)?;
+    let held = answer.stdout.matches("28 MiB held").count();
+    let free = free_memory(&answer.stdout);
+    let [_, before, after] = free[..] else {
+        bail!("{}", answer.stdout);
+    };
+    // Otherwise the programs would not have needed it.
+    ensure!(
+        held == 3 && before < 3 * (28 << 10) && after > before,
+        "{}\n{}",
+        answer.stdout,
+        answer.log
+    );
+    answer.shows("same\n")?;
+    bench.expect_clean(&second)
 }
 
 fn pipes(bench: &Bench<'_>) -> Result<()> {

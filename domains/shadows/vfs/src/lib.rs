@@ -51,8 +51,10 @@ mod start_up;
 mod walking;
 
 use alloc::sync::Arc;
-use domain_rt::{log, memory, thread};
-use interfaces::{FileSystem, FsError, Handle, MemoryObjects, RVec, Respawn, RpcError, RpcResult};
+use domain_rt::{log, memory as heap, thread};
+use interfaces::{
+    FileSystem, FsError, Handle, MemoryObjects, MemoryWatch, RVec, Respawn, RpcError, RpcResult,
+};
 
 use pages::Pages;
 use service::Service;
@@ -66,9 +68,10 @@ use shadow::Shadow;
 pub fn start(
     fs: Handle<dyn Respawn>,
     objects: Option<Handle<dyn MemoryObjects>>,
+    memory: Option<Handle<dyn MemoryWatch>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn FileSystem>> {
-    memory::reserve(256)?;
+    heap::reserve(256)?;
     let settings = options::parse(&options);
     let first = instance::fetch(&fs, 0).and_then(|first| {
         start_up::remove_hidden(&first)?;
@@ -85,6 +88,10 @@ pub fn start(
             if has_objects {
                 let (keeper, of_keeper, pass) = (pages.clone(), shadow.clone(), passage.clone());
                 thread::spawn("store", move || keeper.keep_for_ever(&of_keeper, &pass))?;
+            }
+            if let Some(watch) = memory.filter(|_| has_objects) {
+                let giver = pages.clone();
+                thread::spawn("give-back", move || giver.give_back_for_ever(&watch))?;
             }
             Handle::<dyn FileSystem>::new(Service::new(shadow, passage, pages))
         }

@@ -36,6 +36,7 @@
 
 mod changing;
 mod file;
+mod giving;
 mod living;
 mod reading;
 mod space;
@@ -245,30 +246,5 @@ impl Pages {
             .map_err(|_| RpcError::NoMemory)?;
         all.extend(files.values().cloned());
         Ok(all)
-    }
-
-    /// Gives memory back if there is not room for `more` pages: of files that were not used for
-    /// long first.
-    fn stay_within(&self, more: u64) -> Result<(), FsError> {
-        if self.there.load(Ordering::Relaxed) + more <= self.most {
-            return Ok(());
-        }
-        let mut all = self.all()?;
-        all.sort_unstable_by_key(|file| file.used.load(Ordering::Relaxed));
-        let mut there = 0;
-        for file in &all {
-            there += file.owner.info()?.pages;
-        }
-        let wanted = (there + more).saturating_sub(self.most * 3 / 4);
-        let mut given = 0;
-        for file in all.iter().filter(|_| there + more > self.most) {
-            if given >= wanted {
-                break;
-            }
-            given += file.give_back(wanted - given)?;
-        }
-        self.there
-            .store(there.saturating_sub(given), Ordering::Relaxed);
-        Ok(())
     }
 }

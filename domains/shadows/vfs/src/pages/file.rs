@@ -215,7 +215,7 @@ impl File {
             let Some(first) = next.map_err(memory_error)?.filter(|first| *first < pages) else {
                 break;
             };
-            let count = CUT.min(pages - first);
+            let count = CUT.min(pages - first).min(most - given);
             given += self.owner.evict(first, count).map_err(memory_error)?;
             from = first + count;
         }
