@@ -6,7 +6,9 @@
 //! the program has ended already do not count. The kinds of work:
 //! - `copy`: `cp -r` of a tree of 2,000 files;
 //! - `sort`: `sort` of a large file into another;
-//! - `build`: small files made, written, renamed, linked and removed (`lib/testing/workload`).
+//! - `build`: small files made, written, renamed, linked and removed (`lib/testing/workload`);
+//! - `map`: a Linux program in ring 3 that writes to a file through a mapping, and has a private
+//!   one of another ([`mapped`]).
 //!
 //! After the machine is off, the result must be right to the byte and `e2fsck -fn` content, with a
 //! journal and without.
@@ -30,6 +32,7 @@ use trefoil_gate::build::{self, Built};
 use trefoil_gate::project::Project;
 use trefoil_gate::tool;
 
+pub mod mapped;
 pub mod strikes;
 
 /// What to do.
@@ -73,6 +76,8 @@ pub enum Work {
     Sort,
     /// Small files made, renamed and removed
     Build,
+    /// A program that has files mapped, shared and private
+    Map,
 }
 
 /// Strikes in one boot; [`WITH_DRIVER`] of them at the driver, too.
@@ -86,6 +91,8 @@ const DONE: &str = "work done";
 const STRUCK: &str = "struck now";
 /// Lines of the file that is sorted.
 const LINES: usize = 60_000;
+/// Bytes of the file that is mapped to be read.
+const MAPPED: usize = 2_000_000;
 /// Operations of the work `build`.
 const OPERATIONS: usize = 3000;
 
@@ -119,10 +126,16 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
     ));
     let folder = record.scratch.clone();
     let archive = folder.join("archive.cpio");
-    fs::write(
-        &archive,
-        build::packed(project, patient(project, options.driver())?.as_bytes())?,
-    )?;
+    let manifest = patient(project, options.driver())?;
+    let program = match options.work {
+        Work::Map => Some(mapped::program(project, &folder)?),
+        _ => None,
+    };
+    let packed = match &program {
+        Some(program) => mapped::archive(project, &manifest, program)?,
+        None => build::packed(project, manifest.as_bytes())?,
+    };
+    fs::write(&archive, packed)?;
     let scene = Scene {
         built: &Built {
             archive,
@@ -130,6 +143,7 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
         },
         options,
         folder: &folder,
+        program: program.as_deref(),
     };
     let mut next = plan.first;
     let mut storm = plan.first / STRIKES as u64;
@@ -165,6 +179,8 @@ struct Scene<'a> {
     built: &'a Built,
     options: &'a Options,
     folder: &'a Path,
+    /// Of the work `map`.
+    program: Option<&'a Path>,
 }
 
 impl Scene<'_> {
@@ -190,7 +206,8 @@ impl Scene<'_> {
         // Two programs print, so a line of one may stand within one of the other.
         let before = printed.split(DONE).next().unwrap_or_default();
         let count = before.matches(STRUCK).count();
-        let result = match (printed.contains(DONE), &ended) {
+        let is_right = self.program.is_none() || printed.contains(mapped::RIGHT);
+        let result = match (printed.contains(DONE) && is_right, &ended) {
             (true, Ok(())) => Ok(()),
             (_, Err(text)) => Err(anyhow::anyhow!("{text}")),
             (false, _) => Err(anyhow::anyhow!("the work failed: {printed}")),
@@ -208,7 +225,7 @@ impl Scene<'_> {
         // About as long as the work takes, all together.
         let longest = match self.options.work {
             Work::Copy => 100 + u64::from(self.options.files) / 2,
-            Work::Sort | Work::Build => 400,
+            Work::Sort | Work::Build | Work::Map => 400,
         };
         let first = random.below(STRIKES as u64) as usize;
         let blow = |number: usize| {
@@ -225,6 +242,7 @@ impl Scene<'_> {
             Work::Build => {
                 format!("cd /{WORK} && /boot/testing/workload {seed} {OPERATIONS} | tail -n 1")
             }
+            Work::Map => mapped::line(),
         }
     }
 
@@ -257,10 +275,20 @@ impl Scene<'_> {
                 fs::create_dir_all(root.join(WORK))?;
                 Expected::Work(Box::new(History::of(seed, OPERATIONS)))
             }
+            Work::Map => {
+                fs::write(tree.join("big"), Random::new(seed, 3).bytes(MAPPED))?;
+                Expected::Tree("tree", [].into())
+            }
         };
         let (_, options) = KINDS[(number % KINDS.len() as u64) as usize];
         disk::make_with(&root, image, "80M", options)?;
-        Ok(expected)
+        match self.program {
+            None => Ok(expected),
+            Some(program) => {
+                mapped::work(program, &tree)?;
+                Ok(Expected::Tree("tree", survey::folder_tree(&tree)?))
+            }
+        }
     }
 
     /// Has the system run the line; what it printed, and what was wrong with how it ended.

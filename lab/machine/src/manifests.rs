@@ -29,6 +29,29 @@ pub fn with_limits(text: &str, domains: &[&str], limits: &str) -> Result<String>
     Ok(text)
 }
 
+/// What [`with_guest`] adds.
+const GUEST: &str = r#"
+[domain.mini]
+pass = ["exec"]
+limits = { threads = 300, reserve_pages = 1024 }
+grants = { spaces = "kernel.spaces", archive = "kernel.archive", disk = "vfs.respawn", random = "kernel.random", console = "console" }
+
+[program.guest]
+services = ["mini"]
+"#;
+
+/// The manifest `text` with a personality for Linux programs besides, which has the disk, and a
+/// program of the shell that may use it.
+///
+/// # Errors
+/// If it has no services.
+pub fn with_guest(text: &str) -> Result<String> {
+    const SERVICES: &str = "[services]\n";
+    ensure!(text.contains(SERVICES), "the manifest has no {SERVICES:?}");
+    let with = format!("{SERVICES}mini = \"mini\"\n");
+    Ok(text.replacen(SERVICES, &with, 1) + GUEST)
+}
+
 /// The section of a domain in the manifest `text`, with its header, up to the next section or the
 /// comment before it.
 ///

@@ -5,6 +5,12 @@
 // - cut: waits until a mapped file becomes shorter, and says what is there then.
 // - bad: what is refused.
 // - some: which of some pages of a large file can be read.
+// - share: writes to a file through a mapping that a child shares, beside write() and read(), behind
+//   its end, and where it becomes shorter.
+// - churn: writes to a mapping for some seconds, of which it knows what there has to be, and reads
+//   another file by a private one meanwhile.
+// - sync: writes to pages of a mapping and stores them, round after round, and says when it has.
+// - fill: writes to the pages of a hole until the disk is full.
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -158,6 +164,142 @@ static void some(void)
 	printf(", behind it %zd\n", read(file, &byte, 1));
 }
 
+// The map of a new file of so many bytes, and the file.
+static unsigned char *made(const char *name, size_t size, int *file)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	*file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+	if (*file < 0 || ftruncate(*file, size))
+		printf("%s: error %d\n", name, errno);
+	unsigned char *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+	if (map == MAP_FAILED) {
+		printf("not mapped: %d\n", errno);
+		_exit(1);
+	}
+	return map;
+}
+
+// Writes a byte; the signal that it costs, negative, or 0.
+static int put(volatile unsigned char *at, unsigned char byte)
+{
+	int signal = sigsetjmp(back, 1);
+	if (!signal)
+		*at = byte;
+	return -signal;
+}
+
+static void share(void)
+{
+	int file;
+	size_t size = 64 * PAGE + 100;
+	unsigned char *map = made("shared", size, &file), byte[4] = "";
+	for (size_t at = 0; at < size; at += 7)
+		map[at] = at / 7;
+	uint64_t before = sum(1, map, size);
+	if (fork() == 0) {
+		for (size_t page = 0; page < 64; page += 3)
+			memset(map + page * PAGE + 10, 'c', 50);
+		_exit(before != sum(1, map, 10));
+	}
+	wait(NULL);
+	printf("child's: %c, sums differ: %d\n", map[3 * PAGE + 59], before != sum(1, map, size));
+	// What is mapped, written and read is one.
+	ssize_t wrote = pwrite(file, "XYZ", 3, 5 * PAGE - 1), count = pread(file, byte, 3, 3 * PAGE + 58);
+	printf("by write: %zd %c%c, by read: %zd %.2s\n", wrote, map[5 * PAGE - 1], map[5 * PAGE], count, byte);
+	printf("stored: %d, later: %d, wrong: %d %d\n", msync(map, size, MS_SYNC), msync(map, PAGE, MS_ASYNC),
+		msync(map + 1, PAGE, MS_SYNC), msync(map, PAGE, MS_SYNC | MS_ASYNC));
+	map[PAGE] = 'm';
+	// Behind the end it is nobody's, and zeros once it is the file's.
+	memset(map + size, '!', 300);
+	int stored = fsync(file), longer = ftruncate(file, size + 200);
+	count = pread(file, byte, 1, size + 150);
+	printf("behind the end: %d %d, read %zd: %d, mapped: %d\n", stored, longer, count, byte[0], map[size + 199]);
+	memset(map + size + 200, '?', 100);
+	lseek(file, 0, SEEK_END);
+	wrote = pwrite(file, "end", 3, size + 290);
+	printf("a hole: %zd, %d%d %c\n", wrote, map[size + 200], map[size + 289], map[size + 290]);
+	printf("two pages behind: %d\n", put(map + 66 * PAGE, 1));
+	// It becomes shorter, and has another end.
+	ftruncate(file, 10 * PAGE + 1);
+	printf("cut: %d %d %d, %d\n", put(map + 12 * PAGE, 1), look(map + 12 * PAGE), map[10 * PAGE + 1], put(map + 10 * PAGE, 'e'));
+	munmap(map + 2 * PAGE, PAGE);
+	printf("unmapped: %d, beside it %d\n", put(map + 2 * PAGE, 1), put(map + PAGE + 5, 'b'));
+	mprotect(map, PAGE, PROT_READ);
+	printf("not to be written: %d, %d\n", put(map, 1), mprotect(map, PAGE, PROT_READ | PROT_WRITE));
+	printf("again: %d\n", put(map, 'a'));
+	close(file);
+	map[9 * PAGE] = 'z';
+}
+
+// What page `page` has in its round `round`.
+static uint64_t mark(size_t page, size_t round)
+{
+	return (page * 1000003 + round) * 0x9e3779b97f4a7c15;
+}
+
+static void churn(void)
+{
+	enum { PAGES = 200, ROUNDS = 40 };
+	int file, big = opened("big"), bad = 0;
+	size_t size = size_of(big) < 800 * PAGE ? size_of(big) : 800 * PAGE, round;
+	unsigned char *map = made("churned", PAGES * PAGE, &file);
+	unsigned char *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, big, 0);
+	uint64_t right = sum(1, own + PAGE, size - PAGE);
+	memset(own, 'o', 100);
+	printf("begun\n");
+	fflush(stdout);
+	for (round = 1; round <= ROUNDS; round++) {
+		for (size_t page = round % 3; page < PAGES; page += 3) {
+			uint64_t *words = (uint64_t *)(map + page * PAGE);
+			for (size_t word = 0; word < PAGE / 8; word += 61) {
+				bad += round > 3 && words[word] != mark(page, round - 3);
+				words[word] = mark(page, round);
+			}
+		}
+		bad += round % 8 == 0 && (msync(map, PAGES * PAGE, MS_SYNC) || right != sum(1, own + PAGE, size - PAGE));
+		bad += own[99] != 'o';
+		pause_for(50);
+	}
+	printf("rounds %zu, wrong %d, %d\n", round, bad, fsync(file));
+}
+
+static void sync_rounds(void)
+{
+	int file;
+	uint64_t *map = (uint64_t *)made("synced", 40 * PAGE, &file);
+	for (uint64_t round = 1; round < 100000; round++) {
+		for (int page = 0; page < 40; page++)
+			map[page * PAGE / 8] = round;
+		if (msync(map, 40 * PAGE, MS_SYNC))
+			break;
+		printf("acknowledged %lu\n", round);
+		fflush(stdout);
+	}
+}
+
+static void fill(void)
+{
+	int file, before, far;
+	size_t pages = 100000, page;
+	unsigned char *old = made("old", 20 * PAGE, &before);
+	memset(old, 'o', 20 * PAGE);
+	msync(old, 20 * PAGE, MS_SYNC);
+	unsigned char *map = made("hole", pages * PAGE, &file);
+	for (page = 0; page < pages && (far = put(map + page * PAGE, 'x')) == 0; page++)
+		;
+	printf("full: %d, early %d, late %d\n", far, page < 100, page == pages);
+	// What has its place is written to, and what was written is there.
+	int bad = 0;
+	for (size_t at = 0; at < 20; at++)
+		bad += put(old + at * PAGE, 'n') != 0;
+	for (size_t at = 0; at < page; at++)
+		bad += map[at * PAGE] != 'x';
+	printf("wrong: %d, stored: %d %d\n", bad, fsync(before), fsync(file));
+	ftruncate(file, PAGE);
+	printf("room again: %d\n", ftruncate(file, 50 * PAGE) ? 1 : put(map + 40 * PAGE, 'r'));
+}
+
 int main(int count, char **words)
 {
 	char what[16] = "";
@@ -171,6 +313,14 @@ int main(int count, char **words)
 		cut();
 	else if (!strcmp(what, "some"))
 		some();
+	else if (!strcmp(what, "share"))
+		share();
+	else if (!strcmp(what, "churn"))
+		churn();
+	else if (!strcmp(what, "sync"))
+		sync_rounds();
+	else if (!strcmp(what, "fill"))
+		fill();
 	else
 		bad();
 	return 0;

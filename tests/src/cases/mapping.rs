@@ -4,15 +4,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, bail, ensure};
+use lab::storms::mapped;
 use machine::disk;
-use machine::qemu::Machine;
+use machine::manifests;
+use machine::qemu::{Event, Machine};
 use trefoil_gate::build;
 
 use super::recovery::{expect_no_restart, expect_restarts};
 use super::{Case, case};
-use crate::bench::{Answer, Bench};
+use crate::bench::{Answer, Bench, LIMIT};
 
 pub(super) const CASES: &[Case] = &[
     case("mapping-while-driver-and-file-system-crash", crashes),
@@ -20,29 +23,15 @@ pub(super) const CASES: &[Case] = &[
     case("mapping-of-a-file-that-is-cut-and-written", cut),
     case("mapping-of-a-page-that-cannot-be-read", unreadable),
     case("mapping-that-is-refused", refused),
+    case("mapping-that-is-written-to-as-on-linux", shared),
+    case("mapping-that-is-written-to-while-it-crashes", churned),
+    case("mapping-that-is-stored-survives-a-power-cut", power_cut),
+    case("mapping-of-a-hole-until-the-disk-is-full", filled),
 ];
-
-/// What the manifest has besides: a personality that has the disk, and a program that may use it.
-const GUEST: &str = r#"
-[domain.mini]
-pass = ["exec"]
-limits = { threads = 300, reserve_pages = 1024 }
-grants = { spaces = "kernel.spaces", archive = "kernel.archive", disk = "vfs.respawn", random = "kernel.random", console = "console" }
-
-[program.guest]
-services = ["mini"]
-"#;
 
 /// The program, made by the host's compiler.
 fn program(bench: &Bench<'_>) -> Result<PathBuf> {
-    let program = bench.folder.join("mapping");
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-O2", "-static", "-o"]).arg(&program);
-    compiler.arg(bench.site.project.root.join("lab/peers/mapping/mapping.c"));
-    let made = compiler.output().context("gcc cannot be started")?;
-    let errors = String::from_utf8_lossy(&made.stderr);
-    ensure!(made.status.success(), "gcc failed: {errors}");
-    Ok(program)
+    mapped::program(&bench.site.project, &bench.folder)
 }
 
 /// What the program says on the host about the files in a folder.
@@ -70,12 +59,9 @@ pub(super) fn machine(
 /// What boots by the manifest `usual`, with the personality besides, and a line for its file
 /// system's shadow.
 fn archive(bench: &Bench<'_>, program: &Path, usual: &str, pages: &str) -> Result<PathBuf> {
-    let services = "[services]\n";
     let shadow = "[domain.vfs]\n";
-    let manifest = usual
-        .replace(services, &format!("{services}mini = \"mini\"\n"))
-        .replace(shadow, &format!("{shadow}{pages}"))
-        + GUEST;
+    let usual = usual.replace(shadow, &format!("{shadow}{pages}"));
+    let manifest = manifests::with_guest(&usual)?;
     let program = fs::read(program)?;
     let archive = bench.folder.join("archive.cpio");
     let project = &bench.site.project;
@@ -210,10 +196,108 @@ fn unreadable(bench: &Bench<'_>) -> Result<()> {
     expect(&answer, &(pages + "read: -1, behind it 1\nmore\n"))
 }
 
+/// A file as the host has it after the program has run there.
+fn same_file(bench: &Bench<'_>, disk: &Path, root: &Path, name: &str) -> Result<()> {
+    let seen = bench.host_read(disk, &format!("/{name}"))?;
+    ensure!(seen == fs::read(root.join(name))?, "/{name} is another");
+    bench.expect_clean(disk)
+}
+
+/// What is written through a mapping is the file's: for who reads it, has it mapped, too, or looks
+/// at the disk afterwards. With blocks of which a page has four, and a small budget.
+fn shared(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let root = bench.folder.join("host");
+    fs::create_dir_all(&root)?;
+    let right = there(&program, &root, "share")?;
+    let disk = bench.small_disk("12M", &["-b", "1024"], |_| Ok(()))?;
+    let machine = machine(bench, &program, &disk, "options = \"pages=1M\"\n")?;
+    let answer = bench.exec_on(machine, &format!("{RUN} '/disk share'; sync"))?;
+    expect(&answer, &right)?;
+    same_file(bench, &disk, &root, "shared")
+}
+
+/// Crashes of file system and driver lose nothing of it, and nobody else is started again.
+fn churned(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let root = bench.folder.join("host");
+    fs::create_dir_all(&root)?;
+    let fill = |root: &Path| Ok(fs::write(root.join("big"), disk::noise(4 << 20, 5))?);
+    fill(&root)?;
+    let right = there(&program, &root, "churn")?;
+    let disk = bench.small_disk("24M", &["-b", "1024"], fill)?;
+    let mut machine = machine(bench, &program, &disk, "options = \"pages=2M\"\n")?;
+    machine.processors = 2;
+    let strike = "crash ext2; sleep 0.4; crash virtio-blk; sleep 0.3";
+    let line = format!(
+        "{RUN} '/disk churn' & sleep 0.8; {strike}; {strike}; crash ext2; crash virtio-blk; wait; sync; domains -q"
+    );
+    let answer = bench.exec_on(machine, &line)?;
+    expect(&answer, &right)?;
+    expect_restarts(&answer.stdout, "ext2", 3)?;
+    for domain in ["vfs", "block", "mini"] {
+        expect_no_restart(&answer.stdout, domain)?;
+    }
+    same_file(bench, &disk, &root, "churned")
+}
+
+/// What `msync` has acknowledged is on the disk when the power is cut, in each page.
+fn power_cut(bench: &Bench<'_>) -> Result<()> {
+    const ROUNDS: u64 = 25;
+    let program = program(bench)?;
+    let disk = bench.small_disk("24M", &["-j", "-J", "size=4"], |_| Ok(()))?;
+    let machine = machine(bench, &program, &disk, "")?;
+    let mut session = bench.session(&machine)?;
+    session.prompt(LIMIT)?;
+    session.type_line(format!("{RUN} '/disk sync'").as_bytes())?;
+    let (deadline, mut said) = (Instant::now() + LIMIT, String::new());
+    let told = |said: &str| -> u64 {
+        let lines = said.lines().filter(|line| line.starts_with("acknowledged"));
+        let numbers = lines.filter_map(|line| line.split(' ').nth(1)?.trim().parse().ok());
+        numbers.max().unwrap_or(0)
+    };
+    while said.matches("acknowledged").count() as u64 <= ROUNDS {
+        match session.guest.receive(deadline) {
+            Event::Bytes(bytes) => said += &String::from_utf8_lossy(&bytes),
+            _ => bail!("it says no more: {said}\n{}", session.guest.log()),
+        }
+    }
+    session.guest.kill();
+    while let Event::Bytes(bytes) = session.guest.receive(deadline) {
+        said += &String::from_utf8_lossy(&bytes);
+    }
+    // A line that was cut in its middle counts less than it says, never more.
+    let complete = said.rfind('\n').map_or("", |end| &said[..end]);
+    let least = told(complete);
+    ensure!(least >= ROUNDS, "{said}");
+    let mended = Command::new("e2fsck").arg("-fy").arg(&disk).output()?;
+    ensure!(matches!(mended.status.code(), Some(0 | 1)), "{mended:?}");
+    let file = bench.host_read(&disk, "/synced")?;
+    ensure!(file.len() == 40 * 4096, "{} bytes", file.len());
+    for page in file.chunks(4096) {
+        let round = page.first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
+        ensure!(round >= least, "round {round}, and {least} acknowledged");
+    }
+    bench.expect_clean(&disk)
+}
+
+/// Who stores to a page that has no place on a full disk gets SIGBUS then, and all before that is
+/// stored; what has its place already can be changed.
+fn filled(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let disk = bench.small_disk("8M", &["-b", "1024"], |_| Ok(()))?;
+    let machine = machine(bench, &program, &disk, "options = \"pages=1M\"\n")?;
+    let answer = bench.exec_on(machine, &format!("{RUN} '/disk fill'; sync; echo synced"))?;
+    expect(
+        &answer,
+        "full: -7, early 0, late 0\nwrong: 0, stored: 0 0\nroom again: 0\nsynced\n",
+    )?;
+    bench.expect_clean(&disk)
+}
+
 /// What cannot be mapped, or is not there, is refused as on the host.
 fn refused(bench: &Bench<'_>) -> Result<()> {
     let program = program(bench)?;
-    // The host writes to shared mappings, if the file is open for it, with the same error else.
     let right = there(&program, &bench.site.root, "bad")?;
     let machine = machine(bench, &program, &bench.disk()?, "")?;
     let answer = bench.exec_on(machine, &format!("{RUN} '/disk bad'"))?;

@@ -29,6 +29,7 @@ pub(super) const CASES: &[Case] = &[
     case("storms-under-small-files", |bench| {
         storms(bench, Work::Build)
     }),
+    case("storms-under-a-mapping", |bench| storms(bench, Work::Map)),
 ];
 
 fn plan(bench: &Bench<'_>, runs: u64) -> Plan {

@@ -80,6 +80,14 @@ impl FileSystem for Service {
         Err(FsError::Unsupported)
     }
 
+    fn pages_to_change(&self, _inode: u64) -> Result<Handle<dyn VmoView>, FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    fn prepare(&self, _inode: u64, _page: u64) -> Result<bool, FsError> {
+        Err(FsError::Unsupported)
+    }
+
     fn populate(&self, _inode: u64, _first: u64, _count: u64) -> Result<u64, FsError> {
         Err(FsError::Unsupported)
     }

@@ -26,7 +26,7 @@ use respawn::Client;
 use vfs::walk::{self, Found, Place, Tree, WalkError};
 
 pub use changing::Wish;
-pub use file::{Access, DiskFile, OnDisk};
+pub use file::{Access, DiskFile, Mapped, OnDisk};
 pub use listing::Listing;
 
 /// Where it is in the tree of files.

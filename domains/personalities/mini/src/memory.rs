@@ -1,10 +1,9 @@
 //! A program's memory: how a program gets there, and files in it. Copies are `lib/unix/linux`'s.
 
-use crate::disk::DiskFile;
+use crate::disk::Mapped;
 use crate::errno::{ENOMEM, Error};
 pub use crate::space::Space;
 use crate::system::System;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::time;
 use domain_rt::user::UserRegisters;
@@ -30,7 +29,7 @@ pub struct Program {
 pub fn map_file(
     space: &Space,
     (at, bytes): (u64, u64),
-    (file, page): (&Arc<DiskFile>, u64),
+    (file, page): (&Mapped, u64),
     (bits, is_shared): (u64, bool),
 ) -> Result<(), Error> {
     // The object has as many pages as the file had when somebody asked last.

@@ -1,6 +1,6 @@
 //! A process's address space, and which files are mapped where in it.
 
-use crate::disk::DiskFile;
+use crate::disk::Mapped;
 use crate::errno::{EFAULT, EIO, ENOMEM, Error};
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
@@ -16,7 +16,7 @@ const ATTEMPTS: u32 = 64;
 /// A space, and the files in it. Threads of a process share both.
 pub struct Space {
     handle: Handle<dyn AddressSpace>,
-    maps: Arc<Mutex<Ranges<Arc<DiskFile>>>>,
+    maps: Arc<Mutex<Ranges<Mapped>>>,
 }
 
 impl Space {
@@ -49,7 +49,7 @@ impl Space {
     }
 
     /// The file that is mapped at an address, and which page of it is there.
-    fn file_at(&self, at: u64) -> Option<(Arc<DiskFile>, u64)> {
+    fn file_at(&self, at: u64) -> Option<(Mapped, u64)> {
         self.maps.lock().find(at)
     }
 
@@ -59,8 +59,21 @@ impl Space {
     }
 
     /// Notes that a file is mapped, from its page `page` on, in a range where none is.
-    pub fn note(&self, at: u64, bytes: u64, page: u64, file: &Arc<DiskFile>) -> Result<(), Error> {
+    pub fn note(&self, at: u64, bytes: u64, page: u64, file: &Mapped) -> Result<(), Error> {
         self.maps.lock().note(at, bytes, page, file.clone())
+    }
+
+    /// Has what programs have written to files in a range outlive a power cut.
+    pub fn commit(&self, mut at: u64, bytes: u64) -> Result<(), Error> {
+        let end = at.saturating_add(bytes);
+        let next = |at| self.maps.lock().next(at, end);
+        while let Some((mapped, behind)) = next(at) {
+            if mapped.is_changed {
+                mapped.file.commit()?;
+            }
+            at = behind;
+        }
+        Ok(())
     }
 
     /// Forgets what is mapped in a range.
@@ -88,6 +101,10 @@ impl Memory for Space {
     /// With the content of a file if it is one's. `EIO` is SIGBUS's case.
     fn touch(&self, at: u64, write: bool) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
+            // First: from then on the page may be dirty.
+            if let Some((file, page)) = write.then(|| self.file_at(at)).flatten() {
+                file.prepare(page)?;
+            }
             let why = match self.handle.touch(at, write) {
                 Ok(()) => return Ok(()),
                 Err(why) => why,

@@ -24,6 +24,10 @@
 //! same moment: a commit ends those stores that had ended before it began, if the same instance
 //! serves when the log is cut ([`Pages::commit`]).
 //!
+//! # Mappings that are written to
+//! A file that is *shared* may become dirty by programs, at any moment after a page was prepared
+//! for it. It is live until nobody but this domain holds it ([`sharing`]).
+//!
 //! # The old way
 //! Writes to files that are not known and stay small, and all where there is hardly room on the
 //! disk, go to the file system, into the log, and take pages away that they concern. Nothing of
@@ -39,6 +43,7 @@ mod file;
 mod giving;
 mod living;
 mod reading;
+mod sharing;
 mod space;
 mod storing;
 mod writing;

@@ -198,6 +198,16 @@ impl FileSystem for Service {
         self.pages.view(&self.shadow, inode)
     }
 
+    fn pages_to_change(&self, inode: u64) -> Result<Handle<dyn VmoView>, FsError> {
+        let _pass = self.passage.enter()?;
+        self.pages.view_to_change(&self.shadow, inode)
+    }
+
+    fn prepare(&self, inode: u64, page: u64) -> Result<bool, FsError> {
+        let _pass = self.passage.enter()?;
+        self.pages.prepare(&self.shadow, inode, page)
+    }
+
     fn populate(&self, inode: u64, first: u64, count: u64) -> Result<u64, FsError> {
         let _pass = self.passage.enter()?;
         self.pages.populate(&self.shadow, inode, first, count)

@@ -105,6 +105,11 @@ impl<T: Target> Front<T> {
         self.holds.contains_key(&inode)
     }
 
+    /// Whether an inode has more than one hold.
+    pub fn is_shared(&self, inode: u64) -> bool {
+        self.holds.get(&inode).is_some_and(|hold| hold.count > 1)
+    }
+
     /// Whether an inode has nothing but a hidden name and one hold.
     pub fn is_left(&self, inode: u64) -> bool {
         let hold = self.holds.get(&inode);

@@ -46,6 +46,14 @@ impl<F: Clone> Ranges<F> {
         Some((found.file.clone(), found.page + (at - found.start) / PAGE))
     }
 
+    /// The file whose range is the first that reaches beyond `from`, and where that one ends. None
+    /// of those that begin at `end` or later.
+    pub fn next(&self, from: u64, end: u64) -> Option<(F, u64)> {
+        let reaching = self.0.iter().filter(|it| it.end > from && it.start < end);
+        let first = reaching.min_by_key(|range| range.start)?;
+        Some((first.file.clone(), first.end))
+    }
+
     /// Notes that a file is mapped, from its page `page` on, in a range where none is.
     ///
     /// # Errors
@@ -130,6 +138,19 @@ mod tests {
                 assert_eq!(pages(&ranges), right, "{count} from {start}");
             }
         }
+    }
+
+    #[test]
+    fn ranges_come_one_after_the_other() {
+        let mut ranges = Ranges::default();
+        ranges.note(6 * PAGE, PAGE, 0, 'b').expect("there is room");
+        ranges.note(PAGE, 4 * PAGE, 7, 'a').expect("there is room");
+        assert_eq!(ranges.next(0, PAGE), None);
+        assert_eq!(ranges.next(0, 7 * PAGE), Some(('a', 5 * PAGE)));
+        assert_eq!(ranges.next(5 * PAGE - 1, PAGE * 5), Some(('a', 5 * PAGE)));
+        assert_eq!(ranges.next(5 * PAGE, 6 * PAGE), None);
+        assert_eq!(ranges.next(5 * PAGE, u64::MAX), Some(('b', 7 * PAGE)));
+        assert_eq!(ranges.next(7 * PAGE, u64::MAX), None);
     }
 
     #[test]

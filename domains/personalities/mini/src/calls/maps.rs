@@ -1,12 +1,11 @@
 //! The layout of a program's memory.
 
 use super::Result;
-use crate::disk::DiskFile;
+use crate::disk::Mapped;
 use crate::errno::{EACCES, EINVAL, ENODEV};
 use crate::files::Open;
 use crate::memory::{self, PAGE};
 use crate::task::Task;
-use alloc::sync::Arc;
 use linux::layout::whole;
 use linux::memory::Memory;
 
@@ -15,6 +14,8 @@ const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_SHARED: u64 = 0x1;
 const MAP_PRIVATE: u64 = 0x2;
 const PROT_WRITE: u64 = 2;
+const MS_ASYNC: u64 = 1;
+const MS_SYNC: u64 = 4;
 const MADV_DONTNEED: u64 = 4;
 
 impl Task {
@@ -55,14 +56,32 @@ impl Task {
         Ok(at)
     }
 
-    /// The file of a descriptor that can be mapped so: none is written to.
-    fn mappable(&self, descriptor: u64, bits: u64, is_shared: bool) -> Result<Arc<DiskFile>> {
+    /// The file of a descriptor that can be mapped so. Who could write to it may let a mapping that
+    /// is shared be written to later.
+    fn mappable(&self, descriptor: u64, bits: u64, is_shared: bool) -> Result<Mapped> {
         match &*self.opened(descriptor)? {
             Open::Disk(open) if !open.access.reads => Err(EACCES),
-            Open::Disk(_) if is_shared && bits & PROT_WRITE != 0 => Err(EACCES),
-            Open::Disk(open) => Ok(open.file.clone()),
+            Open::Disk(open) if is_shared && bits & PROT_WRITE != 0 && !open.access.writes => {
+                Err(EACCES)
+            }
+            Open::Disk(open) => Ok(Mapped {
+                file: open.file.clone(),
+                is_changed: is_shared && open.access.writes,
+            }),
             _ => Err(ENODEV),
         }
+    }
+
+    /// `msync`. What nobody asks for is stored after a while all the same.
+    pub(super) fn store(&self, at: u64, bytes: u64, flags: u64) -> Result<u64> {
+        let asked = flags & (MS_ASYNC | MS_SYNC);
+        if !at.is_multiple_of(PAGE) || flags > 7 || asked == MS_ASYNC | MS_SYNC {
+            return Err(EINVAL);
+        }
+        if flags & MS_SYNC != 0 {
+            self.program.space.commit(at, bytes)?;
+        }
+        Ok(0)
     }
 
     pub(super) fn unmap(&mut self, at: u64, bytes: u64) -> Result<u64> {

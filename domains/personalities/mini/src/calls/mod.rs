@@ -87,6 +87,7 @@ impl Task {
                 thread::yield_now();
                 Ok(0)
             }
+            26 => self.store(a[0], a[1], a[2]),
             28 => self.advise(a[0], a[1], a[2]),
             34 => self.until(|| None::<u64>),
             102 | 104 | 107 | 108 => Ok(0),

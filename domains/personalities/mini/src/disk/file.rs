@@ -28,6 +28,14 @@ pub struct DiskFile {
     _hold: Handle<dyn Hold>,
 }
 
+/// A file that is mapped.
+#[derive(Clone)]
+pub struct Mapped {
+    pub file: Arc<DiskFile>,
+    /// What is written to the mapping is the file's.
+    pub is_changed: bool,
+}
+
 /// What an open file may be used for.
 #[derive(Clone, Copy)]
 pub struct Access {
@@ -97,19 +105,24 @@ impl DiskFile {
     }
 
     /// Another way to its pages.
-    pub fn view(&self) -> Result<Handle<dyn VmoView>, Error> {
+    fn view(&self) -> Result<Handle<dyn VmoView>, Error> {
         self.pages()?.duplicate().map_err(|_| ENOMEM)
     }
 
-    /// Sees to it that pages from `first` on are there; whether one is. None is behind the end.
-    pub fn bring(&self, first: u64, count: u64) -> Result<bool, Error> {
-        let brought = self.disk.ask(|fs| fs.populate(self.inode, first, count));
-        brought.map(|count| count > 0)
+    /// A way to its pages for mappings that are written to.
+    fn view_to_change(&self) -> Result<Handle<dyn VmoView>, Error> {
+        self.disk.ask(|fs| fs.pages_to_change(self.inode))
     }
 
-    /// As [`bring`](Self::bring), for a program that has met a fault at a page.
-    pub fn bring_around(&self, page: u64) -> Result<bool, Error> {
-        self.bring(page, AROUND)
+    /// Has a page ready to be written to through a mapping; whether there is one.
+    fn prepare(&self, page: u64) -> Result<bool, Error> {
+        self.disk.ask(|fs| fs.prepare(self.inode, page))
+    }
+
+    /// Sees to it that pages from `first` on are there; whether one is. None is behind the end.
+    fn bring(&self, first: u64, count: u64) -> Result<bool, Error> {
+        let brought = self.disk.ask(|fs| fs.populate(self.inode, first, count));
+        brought.map(|count| count > 0)
     }
 
     /// Reads at `offset`, `count` bytes at most; short only at the end.
@@ -204,6 +217,33 @@ impl DiskFile {
     /// `futimens`: of the last access and the last change; `None` stays.
     pub fn set_times(&self, [a, m]: [Option<u64>; 2]) -> Result<(), Error> {
         self.disk.ask(|fs| fs.set_times(self.inode, a, m))
+    }
+}
+
+impl Mapped {
+    /// A way to the pages.
+    pub fn view(&self) -> Result<Handle<dyn VmoView>, Error> {
+        match self.is_changed {
+            true => self.file.view_to_change(),
+            false => self.file.view(),
+        }
+    }
+
+    /// Has pages ready for a program that has met a fault at a page; whether there are any.
+    pub fn bring_around(&self, page: u64) -> Result<bool, Error> {
+        self.file.bring(page, AROUND)
+    }
+
+    /// Has a page ready for a program that wants to write to it.
+    ///
+    /// # Errors
+    /// `EIO`: it is behind the end, or there is no room on the disk. `ENOMEM`.
+    pub fn prepare(&self, page: u64) -> Result<(), Error> {
+        match self.is_changed.then(|| self.file.prepare(page)) {
+            None | Some(Ok(true)) => Ok(()),
+            Some(Err(ENOMEM)) => Err(ENOMEM),
+            Some(_) => Err(EIO),
+        }
     }
 }
 

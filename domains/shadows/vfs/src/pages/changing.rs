@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use domain_rt::time;
-use interfaces::{FsError, RVec};
+use interfaces::{FsError, PageKind, RVec};
 
 use super::file::{File, State};
 use super::{PAGE, Pages, memory_error};
@@ -30,12 +30,18 @@ impl Pages {
                 }
             };
             let mut state = file.state.lock();
-            if file.record.lock().is_live {
+            let record = *file.record.lock();
+            // What is mapped stays live; then it is enough that there is nothing to store.
+            if record.is_live && !(state.is_shared && self.is_stored(&file, &state)?) {
                 drop(state);
                 self.commit(shadow)?;
                 continue;
             }
+            self.clear_behind_end(&file, &mut state)?;
             let written = change();
+            if record.is_live && written.is_ok() {
+                file.record.lock().modified = time::wall_seconds();
+            }
             // Of one that has failed nobody knows where it was.
             let (offset, count) = written.as_ref().map_or((0, u64::MAX), |done| *done);
             let end = offset.saturating_add(count).div_ceil(PAGE);
@@ -44,6 +50,11 @@ impl Pages {
             if count > 0 && state.is_current {
                 let size = &mut file.record.lock().size;
                 *size = (*size).max(offset + count);
+            }
+            if record.is_live && !state.is_current {
+                // What a live file is, nobody else is asked.
+                drop(state);
+                drop(file.lock(shadow)?);
             }
             return written;
         }
@@ -79,6 +90,9 @@ impl Pages {
         change: impl FnOnce() -> Result<(), FsError>,
     ) -> Result<(), FsError> {
         let mut state = file.state.lock();
+        if size > file.record.lock().size {
+            self.clear_behind_end(file, &mut state)?;
+        }
         let cut = change();
         let record = *file.record.lock();
         if !record.is_live {
@@ -98,8 +112,14 @@ impl Pages {
         self.end_life(shadow, file, &mut state)
     }
 
+    /// Whether nothing of a live file has to be stored.
+    fn is_stored(&self, file: &File, state: &State) -> Result<bool, FsError> {
+        let next = file.owner.next(0, PageKind::Dirty).map_err(memory_error)?;
+        Ok(next.is_none() && state.stored.is_empty())
+    }
+
     /// Takes what a live file has from `size` on.
-    fn shorten(&self, file: &File, state: &mut State, size: u64) -> Result<(), FsError> {
+    pub(super) fn shorten(&self, file: &File, state: &mut State, size: u64) -> Result<(), FsError> {
         let keep = size.div_ceil(PAGE);
         file.cut(keep, state.pages)?;
         for stored in &mut state.stored {

@@ -30,6 +30,13 @@ pub const CLIENTS: VmoRights = VmoRights {
     execute: true,
 };
 
+/// What those clients may do that write to it through mappings. Bytes behind the end can be
+/// written so, which this domain clears.
+pub const SHARED: VmoRights = VmoRights {
+    write: true,
+    ..CLIENTS
+};
+
 /// The pages of one file.
 pub struct File {
     /// Its number, as clients have it.
@@ -76,6 +83,8 @@ pub struct State {
     pub stored: Vec<Stored>,
     /// Pages that are dirty, and not counted among those.
     pub dirty: u64,
+    /// Somebody may write to it through mappings.
+    pub is_shared: bool,
     /// Who asked for this file was told that it could not be stored, and who asked for everything.
     pub told: bool,
     pub told_all: bool,

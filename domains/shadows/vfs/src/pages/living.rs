@@ -25,6 +25,11 @@ pub struct Keeper {
     is_urgent: bool,
 }
 
+/// Whether somebody may write to a file through mappings at any moment.
+fn is_in_use(shadow: &Shadow, file: &File, state: &State) -> bool {
+    state.is_shared && shadow.front(|front| front.is_shared(file.inode))
+}
+
 impl Pages {
     /// A file, whose lock is held, has something that may not be on the disk from now on.
     pub(super) fn enliven(&self, shadow: &Shadow, file: &File) {
@@ -45,7 +50,7 @@ impl Pages {
         state: &mut State,
     ) -> Result<(), FsError> {
         let is_live = file.record.lock().is_live;
-        if !is_live || !state.stored.is_empty() {
+        if !is_live || !state.stored.is_empty() || is_in_use(shadow, file, state) {
             return Ok(());
         }
         let next = file.owner.next(0, PageKind::Dirty);
@@ -56,6 +61,7 @@ impl Pages {
     }
 
     fn stop_life(&self, shadow: &Shadow, file: &File, state: &mut State) {
+        state.is_shared &= shadow.front(|front| front.is_shared(file.inode));
         self.dirty.fetch_sub(state.dirty, Ordering::Relaxed);
         state.dirty = 0;
         state.stored.clear();
@@ -146,6 +152,9 @@ impl Pages {
         let mut has_failed = false;
         loop {
             self.wait_for_work();
+            if !self.has_work(shadow) {
+                continue;
+            }
             let Ok(pass) = passage.enter() else {
                 continue;
             };
@@ -162,6 +171,20 @@ impl Pages {
                 }
             }
         }
+    }
+
+    /// Whether there is more to be done than to wait for those who have files mapped.
+    fn has_work(&self, shadow: &Shadow) -> bool {
+        let is_due = |file: &File| {
+            let state = file.state.lock();
+            let is_clean = || matches!(file.owner.next(0, PageKind::Dirty), Ok(None));
+            !(is_in_use(shadow, file, &state) && state.stored.is_empty() && is_clean())
+        };
+        let all = self.all();
+        all.map_or(true, |all| {
+            let mut live = all.iter().filter(|file| file.record.lock().is_live);
+            live.any(|file| is_due(file))
+        })
     }
 
     fn wait_for_work(&self) {

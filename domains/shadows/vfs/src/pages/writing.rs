@@ -14,7 +14,7 @@ use super::{PAGE, Pages, memory_error};
 use crate::shadow::Shadow;
 
 /// Files that would be longer go the old way: the file system knows how long they may be.
-const LONGEST: u64 = 1 << 30;
+pub(super) const LONGEST: u64 = 1 << 30;
 
 /// What is to be done for a page that is written to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Pages {
     }
 
     /// Sees to it that there is memory for more dirty pages.
-    fn make_way(&self, shadow: &Shadow, pages: u64) -> Result<(), FsError> {
+    pub(super) fn make_way(&self, shadow: &Shadow, pages: u64) -> Result<(), FsError> {
         let dirty = self.dirty.load(Ordering::Relaxed) + pages;
         if dirty > self.most / 2 {
             self.bring_to_disk(shadow, Who::Writer)?;
@@ -98,6 +98,9 @@ impl Pages {
         let end = at.saturating_add(data.len() as u64);
         if end > LONGEST {
             return Ok(None);
+        }
+        if end > size {
+            self.clear_behind_end(file, state)?;
         }
         if at > size {
             // A hole is the file system's affair.

@@ -1,0 +1,118 @@
+//! Pages that programs write to through mappings which they share.
+//!
+//! # What a write costs, and when
+//! A program meets a fault where it writes to a page that is clean. Whoever answers it has the page
+//! prepared here first: then its room on the disk is promised, and if there is none, the program is
+//! told at that moment, not whoever stores. After that the kernel lets the program write, and the
+//! page is dirty, until it is stored: then the next write is a fault again.
+//!
+//! # Behind the end
+//! A program may write to all of the last page. What is behind the file's end there is cleared
+//! before the page is stored, and before the file becomes longer. What a program writes just then
+//! may be on the disk, behind the end, where it means nothing.
+
+use alloc::sync::Arc;
+
+use domain_rt::time;
+use interfaces::{FsError, Handle, RVec, VmoView};
+use redo::{Action, Outcome};
+
+use super::file::{File, SHARED, State};
+use super::writing::LONGEST;
+use super::{PAGE, Pages, memory_error};
+use crate::shadow::Shadow;
+
+impl Pages {
+    /// A way to the pages of a file that may be written to.
+    ///
+    /// # Errors
+    /// The file system's; it is read-only.
+    pub fn view_to_change(
+        &self,
+        shadow: &Shadow,
+        inode: u64,
+    ) -> Result<Handle<dyn VmoView>, FsError> {
+        let of = shadow.ask(shadow.root(), |instance, _| instance.fs().statistics())?;
+        if of.read_only {
+            return Err(FsError::ReadOnly);
+        }
+        let file = self.file(shadow, inode)?;
+        let locked = file.lock(shadow);
+        match locked {
+            Ok(mut state) => {
+                state.is_shared = true;
+                file.owner.view(SHARED).map_err(memory_error)
+            }
+            Err(error) => {
+                self.forget(shadow, inode);
+                Err(error)
+            }
+        }
+    }
+
+    /// Has a page ready to be written to; `false`: it is behind the end.
+    ///
+    /// # Errors
+    /// The file system's, also that there is no room; no memory; nobody has a way to write to it.
+    pub fn prepare(&self, shadow: &Shadow, inode: u64, page: u64) -> Result<bool, FsError> {
+        if page >= LONGEST / PAGE {
+            return Err(FsError::TooLarge);
+        }
+        self.make_way(shadow, 1)?;
+        let file = self.file(shadow, inode)?;
+        if self.populate_file(shadow, &file, page, 1)? == 0 {
+            return Ok(false);
+        }
+        let mut state = file.lock(shadow)?;
+        let is_known = |known: Arc<File>| Arc::ptr_eq(&known, &file);
+        if !state.is_shared || !self.known(inode).is_some_and(is_known) {
+            return Err(FsError::Invalid);
+        }
+        if page >= state.pages {
+            return Ok(false);
+        }
+        let tags = file.owner.tags(page).map_err(memory_error)?;
+        // If it has gone meanwhile the program meets the next fault there.
+        if tags.dirty || !tags.present {
+            return Ok(true);
+        }
+        if !self.may_take(shadow, 1)? {
+            self.give_place(shadow, &file, page)?;
+        }
+        self.enliven(shadow, &file);
+        // Who prepares what he never writes to makes the room look smaller, by a file at most.
+        if state.dirty < state.pages {
+            self.count_dirty(&mut state, 1);
+        }
+        file.record.lock().modified = time::wall_seconds();
+        Ok(true)
+    }
+
+    /// Has the file system give a page its place on the disk, by what is in it, so that it says
+    /// whether there is room. The page is stored again later, and what was written so is done again
+    /// before, so the order does not matter.
+    fn give_place(&self, shadow: &Shadow, file: &File, page: u64) -> Result<(), FsError> {
+        let offset = page * PAGE;
+        let length = file.record.lock().size.saturating_sub(offset).min(PAGE);
+        let buffer = RVec::zeroed(length as usize)?;
+        let (data, read) = file.view.read(offset, buffer).map_err(memory_error)?;
+        if read != length {
+            return Err(FsError::Device);
+        }
+        let write = Action::Write { offset, data };
+        let written = shadow.engine().change(shadow, write, [file.inode; 2])?;
+        match written {
+            Outcome::Wrote(count) if count == length => Ok(()),
+            _ => Err(FsError::NoSpace),
+        }
+    }
+
+    /// Clears what programs have written behind the end of a file, in the page with its end.
+    pub(super) fn clear_behind_end(&self, file: &File, state: &mut State) -> Result<(), FsError> {
+        if !state.is_shared {
+            return Ok(());
+        }
+        let size = file.record.lock().size;
+        self.shorten(file, state, size)
+    }
+}
