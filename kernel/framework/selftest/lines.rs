@@ -19,6 +19,7 @@ use crate::{smp, time};
 pub static TESTS: &[Test] = &[
     ("irq-stray-vector-is-counted", stray),
     ("irq-line-wakes-its-waiter", line_wakes),
+    ("irq-line-belongs-to-a-processor", processors),
     ("irq-lines-run-out-and-come-back", lines_run_out),
     ("irq-input-has-one-owner", input_owner),
     ("irq-input-wanted-by-all-at-once", input_race),
@@ -67,6 +68,22 @@ fn line_wakes() -> Result<(), String> {
         "count {} after {seen}",
         line.count()
     );
+    Ok(())
+}
+
+/// Each processor has a message of its own, and there is none for one that is not there.
+fn processors() -> Result<(), String> {
+    let count = smp::online();
+    let lines = (0..count).map(IrqLine::alloc_on);
+    let lines = lines.collect::<Result<Vec<_>, _>>();
+    let lines = lines.map_err(|why| alloc::format!("{why:?}"))?;
+    let mut to: Vec<u64> = lines.iter().map(|line| line.msi_message().0).collect();
+    to.dedup();
+    check!(to.len() == count, "messages to {to:x?}");
+    for processor in [count, usize::MAX] {
+        let refused = IrqLine::alloc_on(processor).err();
+        check!(refused == Some(IrqError::NoSuchProcessor), "{refused:?}");
+    }
     Ok(())
 }
 

@@ -52,8 +52,8 @@ impl Hardware for MachineHardware {
         })?)
     }
 
-    fn message_interrupt(&self) -> Result<Handle<dyn Interrupt>, HardwareError> {
-        let line = IrqLine::alloc().map_err(irq_refusal)?;
+    fn message_interrupt(&self, processor: u32) -> Result<Handle<dyn Interrupt>, HardwareError> {
+        let line = IrqLine::alloc_on(processor as usize).map_err(irq_refusal)?;
         Ok(Handle::new(InterruptObject {
             line,
             message: true,

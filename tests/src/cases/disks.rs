@@ -69,6 +69,9 @@ fn reads_with(bench: &Bench<'_>, processors: u32) -> Result<()> {
         );
     }
     let length = fs::metadata(root.join("big"))?.len().to_string();
+    // QEMU's disk has as many queues as there are processors.
+    let queues = format!("64 requests at once, queues: {processors}");
+    ensure!(answer.log.contains(&queues), "no {queues:?} in the log");
     let answer = answer
         .shows(&length)?
         .shows("5000 /text/a.txt")?

@@ -166,6 +166,7 @@ fn system(bench: &Bench<'_>) -> Result<()> {
     let text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     let mut machine = bench.machine_by(&machine::nvme::manifest(&text)?)?;
     machine.nvme = Some(disk.clone());
+    machine.processors = 2;
     let line = "sha256sum /big & crash nvme; wait; cp /big /copy & crash nvme; wait; sync; \
                 cmp /big /copy && echo same; crash nvme; echo more >> /copy; sync; domains -q";
     let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
@@ -173,6 +174,9 @@ fn system(bench: &Bench<'_>) -> Result<()> {
     let answer = answer.shows(&format!("{sum}  /big\n"))?.shows("same\n")?;
     let lives = answer.log.matches("init: nvme: instance").count();
     ensure!(lives >= 3, "{lives} lives of the driver\n{}", answer.log);
+    // One for each processor, and one that is polled.
+    let pairs = answer.log.matches("3 pairs of queues").count();
+    ensure!(pairs >= 3, "{pairs} of {lives}\n{}", answer.log);
     bench.expect_clean(&disk)?;
     let copied = bench.host_read(&disk, "/copy")?;
     let mut wanted = fs::read(bench.site.root.join("big"))?;

@@ -1,5 +1,5 @@
-//! From a PCI function to a controller with two pairs of queues: one that interrupts, and one for
-//! whoever looks for answers himself.
+//! From a PCI function to a controller with a pair of queues for each processor, which interrupt,
+//! and one for whoever looks for answers himself.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use core::fmt;
 use domain_rt::io::{DmaBuffer, IoMem};
 use domain_rt::{log, time};
 use interfaces::{DmaAllocator, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError};
-use lanes::start::patiently;
+use lanes::start::{MOST_LINES, interrupts, patiently};
 use nvme_queues::PAGE;
 use nvme_queues::admin::{self, Admin, AdminError};
 use nvme_queues::command::{self, Structure};
@@ -22,10 +22,11 @@ use crate::memory::{PLACES, Places, Rings, Window, allocate};
 
 /// Entries of the rings of a pair: more than there are commands under way.
 const ENTRIES: u16 = 128;
-/// Pairs that are made use of.
-const PAIRS: u16 = 2;
 /// The interrupt vector of the first pair. Number 0 is the admin queue's, which is polled.
 const VECTOR: u16 = 1;
+
+/// The interrupts of the pairs that have one, in their order.
+type Interrupts = Vec<Handle<dyn Interrupt>>;
 
 /// Why the device cannot be used.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ pub struct Parts {
     pub capabilities: Capabilities,
     /// The admin queue.
     pub admin: AdminQueue,
-    /// A pair that interrupts and, if the controller has two, one that does not.
+    /// Pairs that interrupt and, if the controller has two, a last one that does not.
     pub lines: Vec<Line>,
     /// What registers memory objects for the device.
     pub allocator: Handle<dyn DmaAllocator>,
@@ -116,7 +117,7 @@ pub fn pause() {
 pub fn bring_up(
     function: Handle<dyn PciDevice>,
     wanted: u32,
-) -> Result<(Parts, Handle<dyn Interrupt>), Trouble> {
+) -> Result<(Parts, Interrupts), Trouble> {
     let memory = IoMem::new(patiently(|| function.region(0))?)?;
     let (bytes, registers) = (memory.len(), Window(Arc::new(memory)));
     let capabilities = Capabilities::read(&registers, bytes)?;
@@ -128,7 +129,7 @@ pub fn bring_up(
     let structure = allocate(&allocator, PAGE)?;
     let controller = identify_controller(&mut admin, &structure)?;
     let (number, namespace) = find_namespace(&mut admin, &structure, wanted)?;
-    let (lines, interrupt) = make_pairs(&function, &mut admin, &allocator, &capabilities)?;
+    let (lines, interrupts) = make_pairs(&function, &mut admin, &allocator, &capabilities)?;
     announce(&controller, number, &namespace, lines.len());
     tell_health(&mut admin, &structure);
     let parts = Parts {
@@ -142,7 +143,7 @@ pub fn bring_up(
         number,
         namespace,
     };
-    Ok((parts, interrupt))
+    Ok((parts, interrupts))
 }
 
 /// Starts a controller that was reset.
@@ -200,37 +201,53 @@ fn find_namespace(
     Ok((number, Namespace::read(&read_page(structure))?))
 }
 
-/// Makes one pair that interrupts and, if the controller has so many, one that does not.
+/// Makes pairs that interrupt and, if the controller has more than one, a last one that does not.
 fn make_pairs(
     function: &Handle<dyn PciDevice>,
     admin: &mut AdminQueue,
     allocator: &Handle<dyn DmaAllocator>,
     capabilities: &Capabilities,
-) -> Result<(Vec<Line>, Handle<dyn Interrupt>), Trouble> {
-    let granted = command::granted_pairs(admin.run(&command::ask_for_pairs(PAIRS), pause)?);
+) -> Result<(Vec<Line>, Interrupts), Trouble> {
+    let wanted = MOST_LINES as u16 + 1;
+    let granted = command::granted_pairs(admin.run(&command::ask_for_pairs(wanted), pause)?);
     let doorbells = capabilities.pairs() as u32 - 1;
-    let count = granted.min(doorbells).min(PAIRS.into()) as u16;
-    let (interrupt, vector) = match patiently(|| function.interrupt(VECTOR)) {
-        Ok(interrupt) => (interrupt, VECTOR),
-        Err(PciError::NoSuchDevice) => (patiently(|| function.interrupt(0))?, 0),
-        Err(error) => return Err(error.into()),
-    };
+    let count = granted.min(doorbells).min(wanted.into()) as u16;
+    let (interrupts, first) = interrupts_for(function, count.saturating_sub(1))?;
+    let told = interrupts.len() as u16;
+    let count = count.min(told + 1);
     let layout = Layout::new(capabilities.entries.min(ENTRIES.into()) as u16);
     let mut lines = Vec::new();
     for number in 1..=count {
-        let rings = Rings(allocate(allocator, layout.bytes)?);
-        let serves = match number {
-            _ if count == 1 => Serves::All,
-            1 => Serves::Told,
-            _ => Serves::Polled,
+        let (serves, places) = match number {
+            _ if count == 1 => (Serves::All, PLACES),
+            _ if number <= told => (Serves::Told, PLACES / usize::from(told)),
+            _ => (Serves::Polled, PLACES),
         };
-        let vector = (serves != Serves::Polled).then_some(vector);
+        let vector = (serves != Serves::Polled).then_some(first + number - 1);
+        let rings = Rings(allocate(allocator, layout.bytes)?);
         admin.make_pair(number, layout, rings.0.device_address(), vector, pause)?;
-        let pair = Pair::new(number, layout, PLACES).map_err(|_| RpcError::NoMemory)?;
-        let places = Places::new(allocator, PLACES)?;
+        let pair = Pair::new(number, layout, places).map_err(|_| RpcError::NoMemory)?;
+        let places = Places::new(allocator, places)?;
         lines.push(Line::new(pair, rings, places, serves)?);
     }
-    Ok((lines, interrupt))
+    Ok((lines, interrupts))
+}
+
+/// An interrupt for each of so many pairs, as far as there are processors and vectors, and the
+/// vector of the first.
+fn interrupts_for(
+    function: &Handle<dyn PciDevice>,
+    pairs: u16,
+) -> Result<(Interrupts, u16), Trouble> {
+    let ask = |number: u16| function.interrupt(VECTOR + number, number.into());
+    match interrupts(pairs.into(), ask) {
+        // There is none but that of the admin queue, which is polled.
+        Err(PciError::NoSuchDevice) => {
+            let only = interrupts(1, |_| function.interrupt(0, 0))?;
+            Ok((only, 0))
+        }
+        asked => Ok((asked?, VECTOR)),
+    }
 }
 
 fn announce(controller: &Controller, number: u32, namespace: &Namespace, pairs: usize) {

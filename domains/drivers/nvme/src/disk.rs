@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use domain_rt::sync::Mutex;
 use interfaces::{Geometry, Handle, PciDevice, QueueLimits};
+use lanes::start::Order;
 use lanes::{Device, Lanes};
 use nvme_queues::PAGE;
 use nvme_queues::command;
@@ -26,6 +27,7 @@ const MOST_DISCARDED: u32 = 1 << 21;
 pub struct Disk {
     pub lanes: Lanes,
     pub lines: Vec<Line>,
+    order: Order,
     /// Only the thread that watches uses it.
     pub admin: Mutex<AdminQueue>,
     pub registers: Window,
@@ -50,6 +52,7 @@ impl Disk {
         };
         Disk {
             lanes: Lanes::new(parts.allocator, limits),
+            order: Order::new(parts.lines.len()),
             lines: parts.lines,
             admin: Mutex::new(parts.admin),
             registers: parts.registers,
@@ -69,10 +72,17 @@ impl Disk {
         }
     }
 
-    /// An interrupt came: takes all answers, and tells who waits for them.
-    pub fn take_answers(&self) {
-        self.settle();
+    /// An interrupt of a line came: takes all its answers, and tells who waits for them.
+    pub fn take_answers(&self, line: usize) {
+        self.settle_those(&self.lines[line..=line]);
         self.lanes.raise();
+    }
+
+    fn settle_those(&self, lines: &[Line]) {
+        let settled = lines.iter().try_for_each(|line| line.settle(self));
+        if settled.is_err() {
+            self.give_up();
+        }
     }
 }
 
@@ -83,14 +93,14 @@ impl Device for Disk {
 
     fn give(&self) {
         // What has no room on one line has it on the next, if it is of the same kind.
-        let _ = self.lines.iter().any(|line| line.give(self));
+        let _ = self
+            .order
+            .from_here()
+            .any(|line| self.lines[line].give(self));
     }
 
     fn settle(&self) {
-        let settled = self.lines.iter().try_for_each(|line| line.settle(self));
-        if settled.is_err() {
-            self.give_up();
-        }
+        self.settle_those(&self.lines);
     }
 
     /// Has the controller reset itself. Every request, waiting or to come, fails; the thread that

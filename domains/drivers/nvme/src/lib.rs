@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`options`] | the text of options |
 //! | [`memory`] | registers and shared memory as `lib/hardware/nvme` wants them |
-//! | [`bring_up`] | from a PCI function to a controller with two pairs of queues |
+//! | [`bring_up`] | from a PCI function to a controller with pairs of queues |
 //! | [`disk`] | the disk; the block queue that is open is in [`lanes`] |
 //! | [`line`] | a pair of queues, and the commands that the controller has by it |
 //! | [`watch`] | commands that take too long: abort, reset |
@@ -51,12 +51,14 @@ pub fn start(device: Handle<dyn PciDevice>, options: RVec<u8>) -> RpcResult<Hand
         log!("options: expected namespace=N");
         return Err(RpcError::Refused);
     };
-    let (parts, interrupt) = bring_up::bring_up(device, namespace).map_err(refuse)?;
+    let (parts, interrupts) = bring_up::bring_up(device, namespace).map_err(refuse)?;
     let disk = Arc::new(Disk::new(parts));
-    let of_thread = disk.clone();
-    thread::spawn("completions", move || {
-        start::at_interrupts(&interrupt, || of_thread.take_answers());
-    })?;
+    for (line, interrupt) in interrupts.into_iter().enumerate() {
+        let of_thread = disk.clone();
+        thread::spawn("completions", move || {
+            start::at_interrupts(&interrupt, || of_thread.take_answers(line));
+        })?;
+    }
     let of_thread = disk.clone();
     thread::spawn("watch", move || of_thread.watch())?;
     Handle::new(Shared(disk))

@@ -72,6 +72,9 @@ impl Line {
     /// Gives the controller what can be given now, as far as there is room. Whether there is room
     /// left for what is given by this line.
     pub fn give(&self, disk: &Disk) -> bool {
+        if !self.serves(disk) {
+            return false;
+        }
         let mut state = self.state.lock();
         self.pump(disk, &mut state) && state.desk.has_room() && state.pair.room() > 0
     }
@@ -126,14 +129,19 @@ impl Line {
         self.state.lock().desk.unbar();
     }
 
-    /// Notes what has ended, and gives the controller what can be given now. Whether this line is
-    /// for the queue that is open.
-    fn pump(&self, disk: &Disk, state: &mut State) -> bool {
+    /// Whether this line is for the queue that is open.
+    fn serves(&self, disk: &Disk) -> bool {
         let wanted = match disk.lanes.is_polled() {
             true => Serves::Polled,
             false => Serves::Told,
         };
-        let serves = !state.gone && (self.serves == Serves::All || self.serves == wanted);
+        self.serves == Serves::All || self.serves == wanted
+    }
+
+    /// Notes what has ended, and gives the controller what can be given now. Whether this line is
+    /// for the queue that is open.
+    fn pump(&self, disk: &Disk, state: &mut State) -> bool {
+        let serves = !state.gone && self.serves(disk);
         loop {
             let room = if serves { state.pair.room() } else { 0 };
             disk.lanes.exchange(&mut state.desk, room);

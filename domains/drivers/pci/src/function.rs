@@ -147,7 +147,7 @@ impl PciDevice for Claimed {
         self.mmio(region.base, length.ok_or(PciError::NoSuchDevice)?)
     }
 
-    fn interrupt(&self, vector: u16) -> Result<Handle<dyn Interrupt>, PciError> {
+    fn interrupt(&self, vector: u16, processor: u32) -> Result<Handle<dyn Interrupt>, PciError> {
         let msix = self.msix.as_ref().filter(|msix| vector < msix.vectors);
         let msix = msix.ok_or(PciError::NoSuchDevice)?;
         let mut table = self.table.lock();
@@ -158,7 +158,7 @@ impl PciDevice for Claimed {
         let interrupt = self
             .bus
             .hardware
-            .message_interrupt()
+            .message_interrupt(processor)
             .map_err(PciError::Resource)?;
         let message = interrupt.message().map_err(PciError::Resource)?;
         // Masked while it changes (PCI 3.0, section 6.8.2.9); the last word unmasks it.

@@ -1,4 +1,5 @@
-//! From a PCI function to a running device with one virtqueue.
+//! From a PCI function to a running device with one virtqueue for each processor, as far as it has
+//! so many.
 
 use crate::line::Line;
 use crate::places::{self, Places};
@@ -9,17 +10,18 @@ use core::fmt;
 use domain_rt::io::{DmaBuffer, IoMem};
 use domain_rt::time;
 use interfaces::{DmaAllocator, Handle, HardwareError, Interrupt, PciDevice, PciError, RpcError};
-use lanes::start::patiently;
+use lanes::start::{interrupts, patiently};
 use virtio::block::{
-    CONFIG_CAPACITY, CONFIG_DISCARD_SECTORS, CONFIG_SEG_MAX, CONFIG_ZEROES_SECTORS, DISCARD, FLUSH,
-    READ_ONLY, SEG_MAX, WRITE_ZEROES,
+    CONFIG_CAPACITY, CONFIG_DISCARD_SECTORS, CONFIG_QUEUES, CONFIG_SEG_MAX, CONFIG_ZEROES_SECTORS,
+    DISCARD, FLUSH, MULTI_QUEUE, READ_ONLY, SEG_MAX, WRITE_ZEROES,
 };
 use virtio::capability::{CapabilityError, Place, Structures};
 use virtio::device::{self, QueueAddresses, Registers, SetupError};
 use virtio::queue::{EVENT_INDEX, INDIRECT, Layout, Queue};
 
 /// What is made use of, where the device has it.
-const WANTED: u64 = READ_ONLY | FLUSH | SEG_MAX | DISCARD | WRITE_ZEROES | INDIRECT | EVENT_INDEX;
+const WANTED: u64 =
+    READ_ONLY | FLUSH | SEG_MAX | DISCARD | WRITE_ZEROES | MULTI_QUEUE | INDIRECT | EVENT_INDEX;
 const PAGE: usize = 4096;
 /// Descriptors that are asked for: one for each request, which has a table of its own.
 const WANTED_QUEUE: u16 = places::MOST as u16;
@@ -104,6 +106,8 @@ pub struct Config {
     pub discard: u32,
     /// Sectors that can be filled with zeros at once.
     pub zeroes: u32,
+    /// Virtqueues that it has.
+    pub queues: u16,
 }
 
 /// Brings the device up: see the module `device` of `lib/hardware/virtio` for the order.
@@ -112,7 +116,7 @@ pub struct Config {
 /// See [`Trouble`]. The device is left reset, or was not touched.
 pub fn bring_up(
     function: Handle<dyn PciDevice>,
-) -> Result<(Parts, Handle<dyn Interrupt>), Trouble> {
+) -> Result<(Parts, Vec<Handle<dyn Interrupt>>), Trouble> {
     let structures =
         Structures::find(|offset| function.configuration(offset).map_err(Trouble::from))?;
     let mut regions = Regions {
@@ -130,20 +134,32 @@ pub fn bring_up(
     if features & INDIRECT == 0 {
         return Err(Trouble::NoTables);
     }
-    let interrupt = patiently(|| function.interrupt(0))?;
-    let line = make_line(&mut regions, &structures, &common, &allocator, features, 0)?;
+    let ask = |number: u16| function.interrupt(number, number.into());
+    let interrupts = interrupts(config.queues.into(), ask)?;
+    let mut maker = Maker {
+        regions,
+        structures: &structures,
+        common: &common,
+        allocator: &allocator,
+        features,
+        places: places::MOST / interrupts.len(),
+    };
+    let lines = (0..)
+        .take(interrupts.len())
+        .map(|number| maker.line(number));
+    let lines = lines.collect::<Result<_, _>>()?;
     // Since the reset above, the device was told of no memory but this driver's own.
     allocator.reset_done()?;
     device::start(&common);
     let parts = Parts {
         function,
         common,
-        lines: Vec::from([line]),
+        lines,
         allocator,
         config,
         features,
     };
-    Ok((parts, interrupt))
+    Ok((parts, interrupts))
 }
 
 /// The memory regions that were mapped so far: several structures may share one.
@@ -169,6 +185,7 @@ fn needed(features: u64) -> usize {
     let fields = [
         (0, CONFIG_CAPACITY + 8),
         (SEG_MAX, CONFIG_SEG_MAX + 4),
+        (MULTI_QUEUE, CONFIG_QUEUES + 2),
         (DISCARD, CONFIG_DISCARD_SECTORS + 4),
         (WRITE_ZEROES, CONFIG_ZEROES_SECTORS + 4),
     ];
@@ -186,6 +203,10 @@ fn configuration(config: &Window, features: u64) -> Config {
         segments: field(SEG_MAX, CONFIG_SEG_MAX, u32::MAX).max(1),
         discard: field(DISCARD, CONFIG_DISCARD_SECTORS, 0),
         zeroes: field(WRITE_ZEROES, CONFIG_ZEROES_SECTORS, 0),
+        queues: match features & MULTI_QUEUE != 0 {
+            true => config.read16(CONFIG_QUEUES),
+            false => 1,
+        },
     }
 }
 
@@ -201,24 +222,33 @@ fn capacity(config: &Window) -> u64 {
     }
 }
 
-/// Sets up a virtqueue of a device that was not started yet.
-fn make_line(
-    regions: &mut Regions<'_>,
-    structures: &Structures,
-    common: &Window,
-    allocator: &Handle<dyn DmaAllocator>,
+/// What the virtqueues of a device are made of that was not started yet.
+struct Maker<'a> {
+    regions: Regions<'a>,
+    structures: &'a Structures,
+    common: &'a Window,
+    allocator: &'a Handle<dyn DmaAllocator>,
     features: u64,
-    number: u16,
-) -> Result<Line, Trouble> {
-    let size = device::queue_size(common, number, WANTED_QUEUE);
-    let layout = Layout::new(size).ok_or(SetupError::NoQueue)?;
-    let pages = layout.bytes.div_ceil(PAGE) as u32;
-    let rings = Rings(DmaBuffer::new(allocator.allocate(pages)?)?);
-    let queue = Queue::new(layout, &rings, features);
-    let places = Places::new(allocator, usize::from(layout.size).min(places::MOST))?;
-    let offset = device::set_up_queue(common, number, layout.size, 0, addresses(layout, &rings))?;
-    let notify = regions.window(notify_place(structures, offset)?, 2)?;
-    Ok(Line::new(number, queue, rings, places, notify)?)
+    /// Requests that can be with the device by one of them.
+    places: usize,
+}
+
+impl Maker<'_> {
+    /// Sets up virtqueue `number`, with the vector of that number.
+    fn line(&mut self, number: u16) -> Result<Line, Trouble> {
+        let size = device::queue_size(self.common, number, WANTED_QUEUE);
+        let layout = Layout::new(size).ok_or(SetupError::NoQueue)?;
+        let pages = layout.bytes.div_ceil(PAGE) as u32;
+        let rings = Rings(DmaBuffer::new(self.allocator.allocate(pages)?)?);
+        let queue = Queue::new(layout, &rings, self.features);
+        let places = Places::new(self.allocator, usize::from(layout.size).min(self.places))?;
+        let at = addresses(layout, &rings);
+        let offset = device::set_up_queue(self.common, number, layout.size, number, at)?;
+        let notify = self
+            .regions
+            .window(notify_place(self.structures, offset)?, 2)?;
+        Ok(Line::new(number, queue, rings, places, notify)?)
+    }
 }
 
 fn addresses(layout: Layout, rings: &Rings) -> QueueAddresses {

@@ -6,6 +6,7 @@ use crate::window::Window;
 use alloc::vec::Vec;
 use domain_rt::log;
 use interfaces::{Geometry, Handle, PciDevice, QueueLimits};
+use lanes::start::Order;
 use lanes::{Device, Lanes};
 use virtio::block::{FLUSH, READ_ONLY};
 use virtio::device;
@@ -19,6 +20,7 @@ const SECTORS_OF_PAGE: u32 = 8;
 pub struct Disk {
     pub(crate) lanes: Lanes,
     lines: Vec<Line>,
+    order: Order,
     common: Window,
     has_flush: bool,
     _function: Handle<dyn PciDevice>,
@@ -40,6 +42,7 @@ impl Disk {
         };
         Disk {
             lanes: Lanes::new(parts.allocator, limits),
+            order: Order::new(parts.lines.len()),
             lines: parts.lines,
             common: parts.common,
             has_flush: parts.features & FLUSH != 0,
@@ -66,15 +69,17 @@ impl Disk {
         let Geometry { sectors, read_only } = self.geometry();
         let kind = if read_only { ", read-only" } else { "" };
         let requests: usize = self.lines.iter().map(Line::places).sum();
-        log!("{sectors} sectors of 512 bytes{kind}, {requests} requests at once");
+        let queues = self.lines.len();
+        log!("{sectors} sectors of 512 bytes{kind}, {requests} requests at once, queues: {queues}");
     }
 
-    /// An interrupt came: takes everything that the device completed and wakes who waits for it.
-    pub fn take_completions(&self) {
+    /// An interrupt of a line came: takes everything that the device completed there, and wakes who
+    /// waits for it.
+    pub fn take_completions(&self, line: usize) {
         if self.lanes.is_gone() {
             return;
         }
-        let any = self.settle_all();
+        let any = self.settle_those(&self.lines[line..=line]);
         // An interrupt without a completion may be the device's call for help. It may also be one
         // for what was looked for and taken before it came.
         if !any && !device::is_healthy(&self.common) {
@@ -84,10 +89,10 @@ impl Disk {
         self.lanes.raise();
     }
 
-    /// Takes what the device has completed on all lines; whether there was any.
-    fn settle_all(&self) -> bool {
+    /// Takes what the device has completed on lines; whether there was any.
+    fn settle_those(&self, lines: &[Line]) -> bool {
         let mut any = false;
-        for line in &self.lines {
+        for line in lines {
             match line.settle(self) {
                 Ok(some) => any |= some,
                 Err(_) => {
@@ -107,7 +112,7 @@ impl Disk {
                 continue;
             }
             // It may have been done, and nobody looked.
-            self.settle_all();
+            self.settle();
             if !self.lanes.is_gone() && self.lines.iter().any(|line| line.is_late(look)) {
                 log!("the device does not answer");
                 self.give_up();
@@ -124,11 +129,14 @@ impl Device for Disk {
 
     fn give(&self) {
         // What has no room on one line has it on the next.
-        let _ = self.lines.iter().any(|line| line.give(self));
+        let _ = self
+            .order
+            .from_here()
+            .any(|line| self.lines[line].give(self));
     }
 
     fn settle(&self) {
-        self.settle_all();
+        self.settle_those(&self.lines);
     }
 
     /// Stops the device. No queue to it does anything any more.

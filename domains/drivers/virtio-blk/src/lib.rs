@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`window`] | device registers and shared memory as `lib/hardware/virtio` wants them |
-//! | [`bring_up`] | from a PCI function to a running device with one virtqueue |
+//! | [`bring_up`] | from a PCI function to a running device |
 //! | [`disk`] | the device; the block queue that is open is in [`lanes`] |
 //! | [`line`], [`places`] | a virtqueue, and the requests that are with the device: no copy |
 //!
@@ -33,19 +33,21 @@ use lanes::start;
 use bring_up::Trouble;
 use disk::Disk;
 
-/// Brings the device up and starts the thread that takes completions.
+/// Brings the device up and starts the threads that take completions.
 ///
 /// # Errors
 /// [`RpcError::Refused`] if the device cannot be used; the log says why. Other errors are those of
 /// calls.
 pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
     memory::reserve(memory::SERVICE)?;
-    let (parts, interrupt) = bring_up::bring_up(device).map_err(refuse)?;
+    let (parts, interrupts) = bring_up::bring_up(device).map_err(refuse)?;
     let disk = Arc::new(Disk::new(parts));
-    let of_thread = disk.clone();
-    thread::spawn("completions", move || {
-        start::at_interrupts(&interrupt, || of_thread.take_completions());
-    })?;
+    for (line, interrupt) in interrupts.into_iter().enumerate() {
+        let of_thread = disk.clone();
+        thread::spawn("completions", move || {
+            start::at_interrupts(&interrupt, || of_thread.take_completions(line));
+        })?;
+    }
     let of_thread = disk.clone();
     thread::spawn("watch", move || of_thread.watch())?;
     disk.announce();

@@ -9,7 +9,7 @@ use virtio::queue::{Buffer, DESCRIPTOR, Table};
 
 use crate::bring_up::Trouble;
 
-/// Requests that can be with the device at once.
+/// Requests that can be with the device at once, by all virtqueues.
 pub const MOST: usize = 64;
 /// Pieces of data in one request.
 pub const MOST_SEGMENTS: usize = TABLE - 2;

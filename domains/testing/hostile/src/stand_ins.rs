@@ -60,7 +60,7 @@ impl Hardware for NoHardware {
         Err(HardwareError::NoSuchResource)
     }
 
-    fn message_interrupt(&self) -> Result<Handle<dyn Interrupt>, HardwareError> {
+    fn message_interrupt(&self, _: u32) -> Result<Handle<dyn Interrupt>, HardwareError> {
         Err(HardwareError::NoSuchResource)
     }
 

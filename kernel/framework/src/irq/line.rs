@@ -24,6 +24,8 @@ pub enum IrqError {
     NoSuchInput,
     /// The input already belongs to a line.
     InputInUse,
+    /// There is no processor of this number.
+    NoSuchProcessor,
 }
 
 struct Slot {
@@ -102,6 +104,16 @@ pub struct IrqLine {
 }
 
 impl IrqLine {
+    /// As [`alloc`](Self::alloc), for interrupts that this processor handles.
+    pub fn alloc_on(processor: usize) -> Result<Self, IrqError> {
+        if processor >= smp::online() {
+            return Err(IrqError::NoSuchProcessor);
+        }
+        let mut line = Self::alloc()?;
+        line.processor = processor;
+        Ok(line)
+    }
+
     /// Takes a free vector, for message-signalled interrupts.
     pub fn alloc() -> Result<Self, IrqError> {
         let start = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -8,6 +8,8 @@ pub const READ_ONLY: u64 = 1 << 5;
 pub const FLUSH: u64 = 1 << 9;
 /// Feature: the device has a command that says that sectors are not used any more.
 pub const DISCARD: u64 = 1 << 13;
+/// Feature: it has several queues, whose number its configuration says.
+pub const MULTI_QUEUE: u64 = 1 << 12;
 /// Feature: the device has a command that fills sectors with zeros.
 pub const WRITE_ZEROES: u64 = 1 << 14;
 
@@ -18,6 +20,8 @@ pub const CONFIG_CAPACITY: usize = 0;
 pub const CONFIG_SEG_MAX: usize = 12;
 /// Where the most sectors that are discarded at once stand, 32 bits; with [`DISCARD`].
 pub const CONFIG_DISCARD_SECTORS: usize = 36;
+/// Number of queues, 16 bits, with [`MULTI_QUEUE`].
+pub const CONFIG_QUEUES: usize = 34;
 /// The same for zeros; with [`WRITE_ZEROES`].
 pub const CONFIG_ZEROES_SECTORS: usize = 48;
 
