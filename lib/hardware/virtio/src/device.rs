@@ -390,4 +390,35 @@ mod tests {
         device.bytes.borrow_mut()[at::DEVICE_STATUS] |= NEEDS_RESET;
         assert!(!is_healthy(&device));
     }
+
+    /// What is read of a device that is not there any more.
+    struct Vanished;
+
+    impl Registers for Vanished {
+        fn read8(&self, _: usize) -> u8 {
+            u8::MAX
+        }
+        fn read16(&self, _: usize) -> u16 {
+            u16::MAX
+        }
+        fn read32(&self, _: usize) -> u32 {
+            u32::MAX
+        }
+        fn write8(&self, _: usize, _: u8) {}
+        fn write16(&self, _: usize, _: u16) {}
+        fn write32(&self, _: usize, _: u32) {}
+    }
+
+    #[test]
+    fn a_device_that_vanishes_is_not_healthy_and_not_set_up() {
+        assert!(!is_healthy(&Vanished));
+        assert_eq!(reset(&Vanished, 5, || ()), Err(SetupError::NoReset));
+        let nowhere = QueueAddresses {
+            descriptors: 0,
+            available: 0,
+            used: 0,
+        };
+        let vector = set_up_queue(&Vanished, 3, 64, 3, nowhere);
+        assert_eq!(vector, Err(SetupError::NoVector));
+    }
 }
