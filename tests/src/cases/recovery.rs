@@ -8,7 +8,7 @@ use std::{fs, thread};
 
 use super::limits::{STRAIN, greedy};
 use super::{Case, case};
-use crate::bench::{Bench, LIMIT, host_sum};
+use crate::bench::{Answer, Bench, LIMIT, host_sum};
 
 pub(super) const CASES: &[Case] = &[
     case("recovery-100-driver-crashes-cost-no-memory", hundred),
@@ -31,6 +31,7 @@ pub(super) const CASES: &[Case] = &[
     ),
     case("recovery-block-shadow-crash", block_shadow),
     case("recovery-driver-that-loses-a-request", lossy_driver),
+    case("recovery-driver-that-answers-nonsense", wild_driver),
     case("recovery-boot-archive-crash", boot_archive),
     case("recovery-personality-crash", personality),
     case("recovery-shell-crash", shell),
@@ -236,9 +237,29 @@ fn file_system(bench: &Bench<'_>) -> Result<()> {
 /// A driver that lives, and never answers one of its requests, is replaced when that has taken half
 /// a minute; who waits notices nothing else.
 fn lossy_driver(bench: &Bench<'_>) -> Result<()> {
+    behind_lossy(bench, "150")?
+        .logs("lossy-disk: a request is lost")?
+        .logs("the driver has lost a request: it is replaced")?;
+    Ok(())
+}
+
+/// A driver that lives answers a request that it does not have, or says that it gives more answers
+/// than it has room for. It is replaced, and nobody notices.
+fn wild_driver(bench: &Bench<'_>) -> Result<()> {
+    behind_lossy(bench, "150 wild")?
+        .logs("lossy-disk: nonsense is answered")?
+        .logs("which it does not have")?;
+    behind_lossy(bench, "150 many")?.logs("the driver gives 257 answers in room for 256")?;
+    Ok(())
+}
+
+/// Copies a file on a disk that does such a thing with one of its requests.
+fn behind_lossy(bench: &Bench<'_>, options: &str) -> Result<Answer> {
     let text = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
-    let lossy = "[domain.lossy-disk]\ngrants = { device = \"virtio-blk\" }\noptions = \"150\"\n\n[domain.block]";
-    let text = text.replacen("[domain.block]", lossy, 1);
+    let lossy = format!(
+        "[domain.lossy-disk]\nlimits = {{ restarts = 1000 }}\ngrants = {{ device = \"virtio-blk\" }}\noptions = \"{options}\"\n\n[domain.block]"
+    );
+    let text = text.replacen("[domain.block]", &lossy, 1);
     let text = text.replace("\"virtio-blk.respawn\"", "\"lossy-disk.respawn\"");
     let disk = bench.disk()?;
     let mut machine = bench.machine_by(&text)?;
@@ -246,13 +267,12 @@ fn lossy_driver(bench: &Bench<'_>) -> Result<()> {
     let line = "cp /big /copy && sync && sha256sum /copy";
     let answer = bench.exec_within(2 * LIMIT, machine, line)?;
     let sum = host_sum(&bench.site.root.join("big"))?;
-    answer
+    let answer = answer
         .status(0)?
         .silently()?
-        .shows(&format!("{sum}  /copy\n"))?
-        .logs("lossy-disk: a request is lost")?
-        .logs("the driver has lost a request: it is replaced")?;
-    bench.expect_clean(&disk)
+        .shows(&format!("{sum}  /copy\n"))?;
+    bench.expect_clean(&disk)?;
+    Ok(answer)
 }
 
 /// The shadow of the disk dies, and the file system with it, since its handle is dead for good. The

@@ -1,11 +1,11 @@
-//! A driver that lives and loses a request: see `lossy-disk.idl`.
+//! A driver that lives and loses a request, or answers with nonsense: see `lossy-disk.idl`.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use domain_rt::{log, time};
 use interfaces::{
     Block, BlockBase, BlockCompletion, BlockError, BlockQueue, BlockRequest, Handle, QueueError,
@@ -19,19 +19,39 @@ const SOON: u64 = 20_000_000_000;
 /// Makes the device.
 ///
 /// # Errors
-/// [`RpcError::Refused`] if the options are no number.
+/// [`RpcError::Refused`] if the options are not what they should be.
 pub fn start(device: Handle<dyn Block>, options: RVec<u8>) -> RpcResult<Handle<dyn Block>> {
-    let number = core::str::from_utf8(&options).ok();
-    let number = number.and_then(|text| text.trim().parse().ok());
-    let left = Arc::new(AtomicU64::new(number.ok_or(RpcError::Refused)?));
-    Handle::new(Disk { device, left })
+    let (number, way) = parse(&options).ok_or(RpcError::Refused)?;
+    let left = Arc::new(AtomicU64::new(number));
+    Handle::new(Disk { device, left, way })
+}
+
+/// What is done with the request.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Lose,
+    Wild,
+    Many,
+}
+
+fn parse(options: &[u8]) -> Option<(u64, Way)> {
+    let mut words = core::str::from_utf8(options).ok()?.split_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let way = match words.next() {
+        None => Way::Lose,
+        Some("wild") => Way::Wild,
+        Some("many") => Way::Many,
+        Some(_) => return None,
+    };
+    Some((number, way))
 }
 
 /// The device that is passed on.
 struct Disk {
     device: Handle<dyn Block>,
-    /// Requests until the one that is lost, itself included; 0 when it is.
+    /// Requests until the one that is meant, itself included; 0 when it has come.
     left: Arc<AtomicU64>,
+    way: Way,
 }
 
 impl BlockBase for Disk {
@@ -48,7 +68,13 @@ impl BlockBase for Disk {
     ) -> Result<Handle<dyn BlockQueue>, BlockError> {
         let queue = self.device.open(raiser)?;
         let left = self.left.clone();
-        Ok(Handle::new(Queue { queue, left })?)
+        let (way, is_due) = (self.way, AtomicBool::new(false));
+        Ok(Handle::new(Queue {
+            queue,
+            left,
+            way,
+            is_due,
+        })?)
     }
 }
 
@@ -56,6 +82,9 @@ impl BlockBase for Disk {
 struct Queue {
     queue: Handle<dyn BlockQueue>,
     left: Arc<AtomicU64>,
+    way: Way,
+    /// The next answer is nonsense.
+    is_due: AtomicBool,
 }
 
 impl BlockQueue for Queue {
@@ -74,10 +103,14 @@ impl BlockQueue for Queue {
     fn submit(&self, requests: &RVec<BlockRequest>, count: u32) -> Result<u32, QueueError> {
         let left = self.left.load(Ordering::Relaxed);
         let before = match left {
-            1 if time::now() < SOON => {
+            1 if time::now() < SOON && self.way == Way::Lose => {
                 log!("a request is lost");
                 self.left.store(0, Ordering::Relaxed);
                 return Ok(1);
+            }
+            1 if time::now() < SOON => {
+                self.is_due.store(true, Ordering::Relaxed);
+                1
             }
             0 | 1 => count,
             left => count.min(u32::try_from(left - 1).unwrap_or(u32::MAX)),
@@ -101,6 +134,17 @@ impl BlockQueue for Queue {
         &self,
         room: RVec<BlockCompletion>,
     ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
-        self.queue.completions(room)
+        let (mut room, count) = self.queue.completions(room)?;
+        if count == 0 || !self.is_due.swap(false, Ordering::Relaxed) {
+            return Ok((room, count));
+        }
+        log!("nonsense is answered");
+        if self.way == Way::Many {
+            let count = room.len() as u32 + 1;
+            return Ok((room, count));
+        }
+        // The shadow counts from 0, and does not come so far.
+        room[0].tag = !room[0].tag;
+        Ok((room, count))
     }
 }
