@@ -5,7 +5,8 @@
 //!
 //! All room comes at once, before the first loan: places, and pieces that have 16 pages each. A
 //! loan has as many pieces as it needs, in a chain. So it takes no memory: what has to be written
-//! back to make some goes through here.
+//! back to make some goes through here. Places and pieces are made as they are needed first, in the
+//! room that is there, since a driver that restarts has used few.
 //!
 //! The lock guards places and pieces. Pages are lent and given back without it, a piece at a time.
 //! What is behind the lock is not replaced once it has room, as long as others can reach it: chains
@@ -67,7 +68,7 @@ pub struct Loans<F: Bytes, P: Payer, C> {
     /// Loans that there are.
     count: usize,
     /// For the room.
-    _charge: Option<C>,
+    charge: Option<C>,
 }
 
 impl<F: Bytes, P: Payer, C> Default for Loans<F, P, C> {
@@ -80,21 +81,16 @@ impl<F: Bytes, P: Payer, C> Default for Loans<F, P, C> {
             free_piece: 0,
             left: 0,
             count: 0,
-            _charge: None,
+            charge: None,
         }
     }
 }
 
-/// `count` items that make a chain.
-fn chained<T>(count: usize, item: impl Fn(Link) -> T) -> Result<Vec<T>> {
+/// An empty list with room for so many.
+fn room_for<T>(count: usize) -> Result<Vec<T>> {
     let mut all = Vec::new();
     let room = all.try_reserve_exact(count);
     room.map_err(|_| RpcError::NoMemory)?;
-    let next = |number: usize| match number {
-        _ if number == count => 0,
-        _ => number as Link + 1,
-    };
-    all.extend((1..=count).map(|number| item(next(number))));
     Ok(all)
 }
 
@@ -115,29 +111,20 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
     /// # Errors
     /// No memory.
     pub fn with_room(charge: C) -> Result<Self> {
-        let place = |next| Place {
-            loan: None,
-            uses: 0,
-            next,
-        };
-        let piece = |next| Room {
-            pages: [const { None }; PIECE],
-            next,
-        };
         Ok(Loans {
-            places: chained(MOST_LOANS, place)?,
-            free_place: 1,
-            pieces: chained(PIECES, piece)?,
-            free_piece: 1,
+            places: room_for(MOST_LOANS)?,
+            free_place: 0,
+            pieces: room_for(PIECES)?,
+            free_piece: 0,
             left: PIECES,
             count: 0,
-            _charge: Some(charge),
+            charge: Some(charge),
         })
     }
 
     /// Whether there can be any.
     pub fn has_room(&self) -> bool {
-        !self.places.is_empty()
+        self.charge.is_some()
     }
 
     /// Whether there is none.
@@ -157,14 +144,24 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
         if pieces > self.left {
             return Err(TOO_MANY);
         }
-        let chain = self.free_piece;
-        let mut last = chain;
-        for _ in 1..pieces {
-            last = self.piece(last).next;
+        let mut chain = 0;
+        for _ in 0..pieces {
+            chain = self.take_piece(chain);
         }
-        self.free_piece = mem::take(&mut self.piece(last).next);
         self.left -= pieces;
         Ok(chain)
+    }
+
+    /// Takes a piece, behind which `next` comes. There is one.
+    fn take_piece(&mut self, next: Link) -> Link {
+        let at = self.free_piece;
+        if at == 0 {
+            let pages = [const { None }; PIECE];
+            self.pieces.push(Room { pages, next });
+            return self.pieces.len() as Link;
+        }
+        self.free_piece = mem::replace(&mut self.piece(at).next, next);
+        at
     }
 
     fn piece(&mut self, link: Link) -> &mut Room<F> {
@@ -184,6 +181,14 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
 
     /// Notes a loan; its number.
     fn put(&mut self, loan: Loan<F, P, C>) -> core::result::Result<u64, Loan<F, P, C>> {
+        if self.free_place == 0 && self.places.len() < MOST_LOANS {
+            self.places.push(Place {
+                loan: None,
+                uses: 0,
+                next: 0,
+            });
+            self.free_place = self.places.len() as Link;
+        }
         let Some(at) = self.free_place.checked_sub(1) else {
             return Err(loan);
         };
@@ -265,7 +270,8 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
 
     /// The device uses nothing any more.
     pub fn end_all(this: &Lock<Self>) {
-        for at in 0..MOST_LOANS as u32 {
+        let places = this.lock().places.len() as u32;
+        for at in 0..places {
             let loan = this.lock().take(at, |_| true);
             if let Some(loan) = loan {
                 Self::give_back(this, loan);
