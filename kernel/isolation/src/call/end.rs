@@ -108,13 +108,27 @@ pub(crate) fn begin_reclaim(block: &Arc<ControlBlock>) {
 }
 
 /// Leaves the domain whose code called the kernel function that runs, if it is dead.
+#[inline(always)]
 pub(crate) fn leave_if_dead() {
     // SAFETY: the running thread's top record and its callee.
     unsafe {
         if !(*current()).is_alive() {
-            note(here(), stack_low(), top());
-            resume(top());
+            leave_the_dead();
         }
+    }
+}
+
+/// Leaves the domain whose code called the kernel function that runs.
+///
+/// # Safety
+/// It is dead.
+#[cold]
+#[inline(never)]
+unsafe fn leave_the_dead() -> ! {
+    // SAFETY: the running thread's top record, whose callee is dead by the caller's duty.
+    unsafe {
+        note(here(), stack_low(), top());
+        resume(top())
     }
 }
 

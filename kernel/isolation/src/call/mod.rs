@@ -270,7 +270,9 @@ off_the_path! {
     }
 }
 
-/// Unlinks `record`, whose call is not made. If the caller has died the thread goes on to leave it.
+/// Unlinks `record`, whose call is not made. If the caller has died the thread goes on to leave it,
+/// also if the reaper has not seen this record: it was linked for a moment, and who calls the dead
+/// again and again is nearly always in here, where no reaper touches him.
 ///
 /// # Safety
 /// `record` is the top record, and nothing was handed over that has not been dropped.
@@ -282,6 +284,7 @@ unsafe fn abandon(record: *mut Record) {
             unwind_further(record);
         }
     }
+    end::leave_if_dead();
 }
 
 /// What [`admit`] does once there is enough stack.

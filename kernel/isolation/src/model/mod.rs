@@ -11,6 +11,7 @@
 //!   protocol broken on purpose, that the checker finds it.
 //! - [`birth`]: a domain that is ended before it has run.
 //! - [`late`]: drops within drops that take too long.
+//! - [`refused`]: a dead domain whose calls are not let in.
 //! - [`rings`]: frames from ring 3, which are nobody's code.
 //! - [`stress`]: the scenes on threads of Linux, for AddressSanitizer and ThreadSanitizer.
 
@@ -20,6 +21,7 @@ mod domains;
 mod late;
 pub(crate) mod machine;
 mod payers;
+mod refused;
 mod rings;
 mod scenes;
 mod stress;
