@@ -84,6 +84,8 @@ pub struct Director {
     told_counts: u64,
     /// Free memory without a system under attack, at the end of the first.
     pub baseline: Option<u64>,
+    /// The most that was missing at the end of one, in bytes.
+    pub most_missing: u64,
     /// Domains that were ended on purpose.
     pub ended: Vec<u32>,
 }
@@ -137,6 +139,7 @@ impl Director {
             told: 0,
             told_counts: 0,
             baseline: None,
+            most_missing: 0,
             ended: Vec::new(),
         }
     }
@@ -163,6 +166,10 @@ impl Director {
             }
         }
         self.score.tell();
+        log!(
+            "weighed: {} KiB missing at the end of a system, at most",
+            self.most_missing >> 10
+        );
         log!(
             "ended: {} sequences, {} calls, {} findings",
             next - self.options.first,

@@ -162,6 +162,8 @@ struct Report {
     counts: Vec<[u64; 3]>,
     excluded: BTreeMap<String, String>,
     findings: Vec<String>,
+    /// What each kernel said of memory at its end.
+    weighed: Vec<String>,
     /// The sequence that was told last.
     at: u64,
     last: VecDeque<String>,
@@ -175,6 +177,7 @@ impl Report {
             is_bare,
             excluded: BTreeMap::new(),
             findings: Vec::new(),
+            weighed: Vec::new(),
             at: 0,
             last: VecDeque::new(),
         }
@@ -205,6 +208,7 @@ impl Report {
             "sequence" => self.at = rest.split(',').next()?.parse().ok()?,
             "counts" => self.count(rest)?,
             "FINDING" => self.find(rest, ""),
+            "weighed:" => self.weighed.push(rest.to_string()),
             "ended:" => return rest.split(' ').next()?.parse().ok(),
             _ => {}
         }
@@ -312,6 +316,9 @@ impl Report {
             );
         }
         text += &self.missing(tried);
+        for weighed in &self.weighed {
+            text += &format!("{weighed}\n");
+        }
         let counts = self.methods.iter().zip(&self.counts);
         let failing = counts.filter(|(_, [begun, _, done])| *begun > 0 && *done == 0);
         let failing: Vec<_> = failing.map(|(name, _)| name.as_str()).collect();
@@ -455,6 +462,8 @@ mod tests {
         report.take("[    0.6] hostile: counts 3 0/1/0");
         assert_eq!(report.why("Net.send"), "its arguments could not be made");
         report.take("[    0.6] hostile: counts 3 1/1/0");
+        report.take("[    0.6] hostile: weighed: 12 KiB missing");
+        assert!(report.text(100).contains("\n12 KiB missing\n"));
         assert!(report.is_good(100));
         let end = "[    0.7] hostile: ended: 20 sequences, 7 calls, 0 findings";
         assert_eq!(report.take(end), Some(20));
