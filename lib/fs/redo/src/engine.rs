@@ -101,6 +101,11 @@ impl<T: Target> Engine<T> {
         }
     }
 
+    /// There are hidden names with numbers up to this one.
+    pub fn number_hidden_from(&mut self, last: u64) {
+        self.orphans = self.orphans.max(last);
+    }
+
     /// Bytes that would be done again after a crash.
     pub fn weight(&self) -> usize {
         self.log.weight()

@@ -11,10 +11,23 @@ use crate::seen::{Inodes, Names};
 /// An inode that clients have open.
 struct Hold<K> {
     count: u32,
+    /// One of them is of clients of a former shadow, and none of them has come back.
+    is_left_over: bool,
     /// The number in its hidden name, if it has no other.
     orphan: Option<u64>,
     /// What keeps a removed directory alive.
     kept: Option<K>,
+}
+
+impl<K> Default for Hold<K> {
+    fn default() -> Self {
+        Hold {
+            count: 0,
+            is_left_over: false,
+            orphan: None,
+            kept: None,
+        }
+    }
 }
 
 /// What a released inode leaves behind.
@@ -71,13 +84,29 @@ impl<T: Target> Front<T> {
         if self.going == Some(inode) {
             return false;
         }
-        let empty = Hold {
-            count: 0,
-            orphan: None,
-            kept: None,
-        };
-        self.holds.entry(inode).or_insert(empty).count += 1;
+        self.holds.entry(inode).or_default().count += 1;
         true
+    }
+
+    /// Counts a hold of a client. The first one takes the place of those that clients of a former
+    /// shadow had. As [`hold`](Self::hold).
+    #[must_use]
+    pub fn hold_for_client(&mut self, inode: u64) -> bool {
+        match self.holds.get_mut(&inode) {
+            Some(hold) if hold.is_left_over => {
+                hold.is_left_over = false;
+                true
+            }
+            _ => self.hold(inode),
+        }
+    }
+
+    /// An inode that has only a hidden name, of this number, is held by clients of a former shadow.
+    pub fn leave_over(&mut self, inode: u64, orphan: u64) {
+        let hold = self.holds.entry(inode).or_default();
+        hold.count += 1;
+        hold.is_left_over = true;
+        hold.orphan = Some(orphan);
     }
 
     /// Takes one hold off; at the last one, what is left to be removed.

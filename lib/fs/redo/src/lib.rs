@@ -67,3 +67,9 @@ pub const ORPHAN: &[u8] = b".trefoil-orphan-";
 pub fn is_orphan_name(name: &[u8]) -> bool {
     name.starts_with(ORPHAN)
 }
+
+/// The number in a hidden name.
+pub fn orphan_number(name: &[u8]) -> Option<u64> {
+    let digits = name.strip_prefix(ORPHAN)?;
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
