@@ -33,6 +33,7 @@ mod power;
 mod profile;
 mod recovery;
 mod scripts;
+mod service;
 mod shadows;
 mod shell;
 mod sources;
@@ -95,6 +96,7 @@ pub fn all() -> Vec<Case> {
         guests::CASES,
         mapping::CASES,
         storing::CASES,
+        service::CASES,
         console::CASES,
         manifests::CASES,
         changes::CASES,

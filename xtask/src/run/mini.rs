@@ -15,7 +15,7 @@ use trefoil_gate::{setup, stamp};
 /// The manifest.
 const MANIFEST: &str = "images/mini.toml";
 /// What the default manifest has that leads to files of a disk.
-const OF_DISK: [&str; 5] = ["pci", "virtio-blk", "block", "ext2", "vfs"];
+const OF_DISK: [&str; 6] = ["pci", "virtio-blk", "block", "ext2", "vfs", "keep"];
 /// A line of the manifest, and what stands behind it where programs have a disk.
 const GRANT: &str = "    spaces = \"kernel.spaces\",\n";
 const DISK: &str = "    disk = \"vfs.respawn\",\n";
@@ -109,7 +109,7 @@ mod tests {
         let with_disk = disk_added(&own, &usual).expect("it has what is changed");
         assert_eq!(
             with_disk.matches("[domain.").count(),
-            own.matches("[domain.").count() + 5
+            own.matches("[domain.").count() + OF_DISK.len()
         );
         assert!(with_disk.contains(&format!("{GRANT}{DISK}")));
         assert!(disk_added("[boot]", &usual).is_err());

@@ -44,6 +44,10 @@ impl FileSystem for Service {
         Ok(self.volume.view(|fs| fs.root()).into())
     }
 
+    fn lineage(&self) -> Result<u64, FsError> {
+        Err(FsError::Unsupported)
+    }
+
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
         let ino = number(inode)?;
         self.view(|fs| fs.getattr(ino)).map(metadata)

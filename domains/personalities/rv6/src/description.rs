@@ -203,15 +203,14 @@ impl OpenFile {
         }
         let inode = self.held.node().inode;
         let mut position = self.position.lock();
-        let written = self
-            .held
-            .call(&system.volumes, |live| match self.flags.append {
-                true => live.fs.append(inode, data),
-                false => live
-                    .fs
-                    .write(inode, *position, data)
-                    .map(|count| (*position, count)),
-            });
+        let (held, at) = (&self.held, *position);
+        let written = match self.flags.append {
+            true => held.call(&system.volumes, |live| live.fs.append(inode, data)),
+            false => held.ask(&system.volumes, |live| {
+                let count = live.fs.write(inode, at, data)?;
+                Ok((at, count))
+            }),
+        };
         let (start, count) = written.map_err(errors::fs)?;
         *position = start.saturating_add(count);
         self.held.note_written();
@@ -225,7 +224,7 @@ impl OpenFile {
         let inode = self.held.node().inode;
         let cut = self
             .held
-            .call(&system.volumes, |live| live.fs.truncate(inode, size));
+            .ask(&system.volumes, |live| live.fs.truncate(inode, size));
         cut.map_err(errors::fs)?;
         self.held.note_written();
         Ok(())

@@ -98,7 +98,7 @@ fn open_node(system: &System, node: Node, flags: OpenFlags) -> Result<Descriptio
                 return Err(FsError::ReadOnly);
             }
             if flags.truncate {
-                held.call(volumes, |live| live.fs.truncate(node.inode, 0))?;
+                held.ask(volumes, |live| live.fs.truncate(node.inode, 0))?;
                 held.note_written();
             }
             Ok(Description::File(OpenFile::new(held, flags)))

@@ -2,29 +2,97 @@
 
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
-use interfaces::{FsError, Handle, Hold};
+use interfaces::{FileKind, FsError, Handle, Hold};
 
-use crate::mount::Live;
+use crate::mount::{Live, Mount};
 use crate::mount_table::InUse;
 use crate::volumes::{Node, Volume, Volumes};
 
 /// A node and the hold on its inode.
 ///
 /// After a restart the hold is taken again by inode number, if there still is an inode of the same
-/// kind. If something was written through this before the restart, part of it may be lost: the
-/// first use afterwards says so with `FsError::Restarted`, and the next one works.
+/// kind. If the new instance does not go on where the one before was, and something was written
+/// through this before the restart, part of it may be lost: the first use afterwards says so with
+/// `FsError::Restarted`, and the next one works.
 pub struct Held {
     node: Node,
-    state: Mutex<State>,
+    /// Where it is held; `None`: it need not be.
+    place: Option<(Arc<Mount>, Arc<Seat>)>,
     /// Keeps the file system mounted. Behind the hold, which goes first.
     _in_use: Option<InUse>,
 }
 
+/// A hold, which passes from instance to instance.
+pub struct Seat {
+    inode: u64,
+    kind: FileKind,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
 struct State {
-    /// The hold and the instance that gave it.
-    hold: Option<(u32, Handle<dyn Hold>)>,
+    /// Who gave the hold.
+    by: Option<By>,
+    /// `None`: not yet; or that instance has no such inode.
+    hold: Option<Handle<dyn Hold>>,
     /// Something was written through this and not synced since.
     written: bool,
+}
+
+/// An instance.
+#[derive(Clone, Copy)]
+struct By {
+    id: u32,
+    lineage: Option<u64>,
+}
+
+impl Seat {
+    fn new(node: &Node) -> Self {
+        Seat {
+            inode: node.inode,
+            kind: node.kind,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Takes a hold that `live` has given.
+    pub fn sit(&self, live: &Live, hold: Handle<dyn Hold>) {
+        let old = self.put(live, Some(hold)).0;
+        drop(old);
+    }
+
+    fn put(
+        &self,
+        live: &Live,
+        hold: Option<Handle<dyn Hold>>,
+    ) -> (Option<Handle<dyn Hold>>, Option<By>) {
+        let by = By {
+            id: live.id,
+            lineage: live.lineage,
+        };
+        let mut state = self.state.lock();
+        let before = state.by.replace(by);
+        (core::mem::replace(&mut state.hold, hold), before)
+    }
+
+    /// Whether the hold is of another instance. There is none where it is not taken yet.
+    pub fn is_of_another(&self, live: &Live) -> bool {
+        self.state.lock().by.is_some_and(|by| by.id != live.id)
+    }
+
+    /// Takes hold again by an instance that goes on. What has gone wrong is seen by who uses it.
+    pub fn sit_again(&self, live: &Live) {
+        let hold = self.take(live).ok();
+        let old = self.put(live, hold);
+        drop(old);
+    }
+
+    fn take(&self, live: &Live) -> Result<Handle<dyn Hold>, FsError> {
+        if live.fs.metadata(self.inode)?.kind != self.kind {
+            return Err(FsError::NotFound);
+        }
+        live.fs.hold(self.inode)
+    }
 }
 
 impl Held {
@@ -33,22 +101,33 @@ impl Held {
     /// # Errors
     /// The file system's.
     pub fn new(volumes: &Volumes, node: Node) -> Result<Self, FsError> {
-        let (in_use, hold) = match node.volume {
-            Volume::EMPTY => (None, None),
-            volume => {
-                let in_use = volumes.mounts.enter(volume)?;
-                let hold = |live: &Live| Ok((live.id, live.fs.hold(node.inode)?));
-                (Some(in_use), Some(volumes.ask(volume, hold)?))
-            }
-        };
-        Ok(Held {
+        if node.volume == Volume::EMPTY {
+            return Ok(Held {
+                node,
+                place: None,
+                _in_use: None,
+            });
+        }
+        let in_use = volumes.mounts.enter(node.volume)?;
+        let mount = volumes.mounts.get(node.volume).ok_or(FsError::Device)?;
+        let seat = Arc::new(Seat::new(&node));
+        mount.add_seat(&seat)?;
+        let (live, hold) = volumes.again(node.volume, || {
+            let live = volumes.live(node.volume)?;
+            let held = live.fs.hold(node.inode);
+            let hold = volumes.settle_or_go_on(node.volume, &live, held)?;
+            Ok((live, hold))
+        })?;
+        let serves = mount.sit(&seat, &live, hold);
+        let held = Held {
             node,
-            state: Mutex::new(State {
-                hold,
-                written: false,
-            }),
-            _in_use: in_use,
-        })
+            place: Some((mount, seat)),
+            _in_use: Some(in_use),
+        };
+        if !serves {
+            held.keep(volumes);
+        }
+        Ok(held)
     }
 
     /// The node.
@@ -65,13 +144,25 @@ impl Held {
         volumes: &Volumes,
         operation: impl FnOnce(&Live) -> Result<T, FsError>,
     ) -> Result<T, FsError> {
+        match self.attempt(volumes, operation) {
+            result if Mount::is_crash(&result) => Err(FsError::Restarted),
+            result => result,
+        }
+    }
+
+    fn attempt<T>(
+        &self,
+        volumes: &Volumes,
+        operation: impl FnOnce(&Live) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
         let live = volumes.live(self.node.volume)?;
         self.refresh(volumes, &live)?;
         let result = operation(&live);
-        volumes.settle(self.node.volume, &live, result)
+        volumes.settle_or_go_on(self.node.volume, &live, result)
     }
 
-    /// As [`call`](Self::call), and again where that makes sense; see [`Volumes::ask`].
+    /// As [`call`](Self::call), for what may be done twice, and again where that makes sense; see
+    /// [`Volumes::ask`].
     ///
     /// # Errors
     /// As there.
@@ -80,7 +171,7 @@ impl Held {
         volumes: &Volumes,
         mut question: impl FnMut(&Live) -> Result<T, FsError>,
     ) -> Result<T, FsError> {
-        let attempt = || self.call(volumes, &mut question);
+        let attempt = || self.attempt(volumes, &mut question);
         volumes.again(self.node.volume, attempt)
     }
 
@@ -94,7 +185,9 @@ impl Held {
 
     /// Notes that something was written.
     pub fn note_written(&self) {
-        self.state.lock().written = true;
+        if let Some((_, seat)) = &self.place {
+            seat.state.lock().written = true;
+        }
     }
 
     /// Makes what was written to the file survive a power cut, whoever has written it.
@@ -102,40 +195,33 @@ impl Held {
     /// # Errors
     /// The file system's.
     pub fn flush(&self, volumes: &Volumes) -> Result<(), FsError> {
-        self.call(volumes, |live| live.fs.commit_inode(self.node.inode))?;
-        self.state.lock().written = false;
+        self.ask(volumes, |live| live.fs.commit_inode(self.node.inode))?;
+        if let Some((_, seat)) = &self.place {
+            seat.state.lock().written = false;
+        }
         Ok(())
     }
 
     /// Takes hold again if the instance that gave the hold is not the one that serves now.
     fn refresh(&self, volumes: &Volumes, live: &Arc<Live>) -> Result<(), FsError> {
-        if self
-            .state
-            .lock()
-            .hold
-            .as_ref()
-            .is_none_or(|(id, _)| *id == live.id)
-        {
+        let Some((mount, seat)) = &self.place else {
+            return Ok(());
+        };
+        let state = seat.state.lock();
+        if state.hold.is_some() && state.by.is_some_and(|by| by.id == live.id) {
             return Ok(());
         }
-        let taken = self.take_again(live);
-        let hold = volumes.settle(self.node.volume, live, taken)?;
-        let mut state = self.state.lock();
-        let old = state.hold.replace((live.id, hold));
-        let written = core::mem::take(&mut state.written);
         drop(state);
+        let hold = volumes.settle_or_go_on(self.node.volume, live, seat.take(live))?;
+        let (old, before) = seat.put(live, Some(hold));
         drop(old);
-        if written {
-            Err(FsError::Restarted)
-        } else {
-            Ok(())
+        if before.is_some_and(|by| live.goes_on(by.lineage)) {
+            return Ok(());
         }
-    }
-
-    fn take_again(&self, live: &Live) -> Result<Handle<dyn Hold>, FsError> {
-        if live.fs.metadata(self.node.inode)?.kind != self.node.kind {
-            return Err(FsError::NotFound);
+        let written = core::mem::take(&mut seat.state.lock().written);
+        match written && !mount.is_unchanging() {
+            true => Err(FsError::Restarted),
+            false => Ok(()),
         }
-        live.fs.hold(self.node.inode)
     }
 }

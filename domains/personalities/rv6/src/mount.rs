@@ -3,15 +3,24 @@
 //! A call that meets a crash has the file system restarted, and fails with `FsError::Restarted`:
 //! what it was to do may have been done, half done or not done. Whoever calls next gets the new
 //! instance.
+//!
+//! An instance that goes on where the one before was (`FileSystem::lineage`) is not used before all
+//! that is open is held by it, since what has no name any more lives by that alone. Calls that may
+//! be made twice are made again then.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use alloc::string::{String, ToString};
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
 use domain_rt::log;
-use domain_rt::sync::Mutex;
-use interfaces::{Failure, FileSystem, FsError, Handle, RVec, Respawn, Walked};
+use domain_rt::sync::{Mutex, MutexGuard};
+use interfaces::{
+    Failure, FileSystem, FsError, Handle, Hold, RVec, Respawn, RpcError, Walked,
+};
 use respawn::Absent;
+
+use crate::held::Seat;
 
 /// One instance of a file system.
 pub struct Live {
@@ -21,16 +30,19 @@ pub struct Live {
     pub fs: Handle<dyn FileSystem>,
     /// The inode of its root directory.
     pub root: u64,
+    /// What it has in common with those that it goes on for; `None`: it goes on for nobody.
+    pub lineage: Option<u64>,
     /// It has said that it does not walk.
     is_lame: AtomicBool,
 }
 
 impl Live {
-    fn new(id: u32, fs: Handle<dyn FileSystem>, root: u64) -> Self {
+    fn new(id: u32, fs: Handle<dyn FileSystem>, root: u64, lineage: Option<u64>) -> Self {
         Live {
             id,
             fs,
             root,
+            lineage,
             is_lame: AtomicBool::new(false),
         }
     }
@@ -53,6 +65,11 @@ impl Live {
             walked => walked.map(Some),
         }
     }
+
+    /// Whether this instance goes on where one of `lineage` was.
+    pub fn goes_on(&self, lineage: Option<u64>) -> bool {
+        lineage.is_some() && self.lineage == lineage
+    }
 }
 
 enum State {
@@ -71,6 +88,8 @@ pub struct Mount {
     respawn: Option<Handle<dyn Respawn>>,
     unchanging: bool,
     state: Mutex<State>,
+    /// What is open. Locked before the state.
+    seats: Mutex<Vec<Weak<Seat>>>,
 }
 
 impl Mount {
@@ -81,6 +100,7 @@ impl Mount {
             respawn: Some(respawn),
             unchanging: false,
             state: Mutex::new(State::Never),
+            seats: Mutex::default(),
         }
     }
 
@@ -104,12 +124,13 @@ impl Mount {
     /// The file system's.
     pub fn fixed(name: &str, fs: Handle<dyn FileSystem>) -> Result<Self, FsError> {
         let root = fs.root()?;
-        let live = Live::new(0, fs, root);
+        let live = Live::new(0, fs, root, None);
         Ok(Mount {
             name: name.to_string(),
             respawn: None,
             unchanging: false,
             state: Mutex::new(State::Serving(Arc::new(live))),
+            seats: Mutex::default(),
         })
     }
 
@@ -163,6 +184,22 @@ impl Mount {
     /// [`FsError::Restarted`] in place of a crash, or [`FsError::Down`] if there is no new
     /// instance.
     pub fn settle<T>(&self, live: &Live, result: Result<T, FsError>) -> Result<T, FsError> {
+        match self.settle_or_go_on(live, result) {
+            result if Mount::is_crash(&result) => Err(FsError::Restarted),
+            result => result,
+        }
+    }
+
+    /// As [`settle`](Self::settle). If the new instance goes on where `live` was, the result says
+    /// still that this has crashed.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn settle_or_go_on<T>(
+        &self,
+        live: &Live,
+        result: Result<T, FsError>,
+    ) -> Result<T, FsError> {
         if !Mount::is_crash(&result) {
             return result;
         }
@@ -174,6 +211,9 @@ impl Mount {
                     new.id,
                     live.id
                 );
+                if new.goes_on(live.lineage) {
+                    return result;
+                }
                 Err(FsError::Restarted)
             }
             Err(error) => {
@@ -183,27 +223,105 @@ impl Mount {
         }
     }
 
+    /// Brings everything to the disk, if it was ever used.
+    ///
+    /// # Errors
+    /// The file system's; as [`settle`](Self::settle).
+    pub fn sync(&self) -> Result<(), FsError> {
+        let answer = respawn::until_answered(|| {
+            let live = self.current()?;
+            match self.settle_or_go_on(&live, live.fs.sync()) {
+                Err(error) if error.is_gone() => None,
+                answer => Some(answer),
+            }
+        });
+        match self.current() {
+            Some(_) => answer.unwrap_or(Err(FsError::Down)),
+            None => Ok(()),
+        }
+    }
+
     /// Has an instance other than `failed` started and takes it into use.
     fn start(&self, failed: u32) -> Result<Arc<Live>, Absent<FsError>> {
         let Some(respawn) = &self.respawn else {
             return Err(Absent::GaveUp);
         };
-        let found = respawn::fetch(respawn, failed, |fs: &Handle<dyn FileSystem>| fs.root())?;
-        let live = Live::new(found.id, found.service, found.greeting);
+        // Of one that goes on it is no answer that it was ended while it started.
+        let served = self.current().is_some_and(|live| live.lineage.is_some());
+        let found = respawn::until_answered(|| match respawn::fetch(respawn, failed, greet) {
+            Err(Absent::CannotStart(_)) if served => None,
+            answer => Some(answer),
+        });
+        let found = found.unwrap_or(Err(Absent::KeepsDying))?;
+        let (root, lineage) = found.greeting;
+        let live = Live::new(found.id, found.service, root, lineage);
         Ok(self.take(live))
+    }
+
+    /// Notes what is open, before it is held.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn add_seat(&self, seat: &Arc<Seat>) -> Result<(), FsError> {
+        let mut seats = self.seats.lock();
+        if seats.len() == seats.capacity() {
+            seats.retain(|seat| seat.strong_count() > 0);
+            let more = seats.len().max(8);
+            seats
+                .try_reserve(more)
+                .map_err(|_| FsError::Rpc(RpcError::NoMemory))?;
+        }
+        seats.push(Arc::downgrade(seat));
+        Ok(())
+    }
+
+    /// Takes a hold that `live` has given; whether that is the instance that serves.
+    pub fn sit(&self, seat: &Seat, live: &Live, hold: Handle<dyn Hold>) -> bool {
+        let _no_other_comes = self.seats.lock();
+        seat.sit(live, hold);
+        self.current().is_some_and(|current| current.id == live.id)
+    }
+
+    /// Has everything that is open held by `new`, which goes on. Nobody else calls it yet.
+    fn seat_all(&self, new: &Live) -> MutexGuard<'_, Vec<Weak<Seat>>> {
+        loop {
+            let seats = self.seats.lock();
+            let is_left = |seat: &Arc<Seat>| seat.is_of_another(new);
+            let left = seats.iter().filter_map(Weak::upgrade).find(is_left);
+            match left {
+                None => return seats,
+                Some(left) => {
+                    drop(seats);
+                    left.sit_again(new);
+                }
+            }
+        }
     }
 
     /// Takes a new instance into use, unless another thread has found a newer one.
     fn take(&self, new: Live) -> Arc<Live> {
         let new = Arc::new(new);
+        let before = self.current().and_then(|before| before.lineage);
+        let seats = new.goes_on(before).then(|| self.seat_all(&new));
         let mut state = self.state.lock();
         let old = match &*state {
             State::Serving(old) if old.id >= new.id => return old.clone(),
             _ => core::mem::replace(&mut *state, State::Serving(new.clone())),
         };
         drop(state);
+        drop(seats);
         // Letting go of the old instance's handles is a call to the kernel: not under the lock.
         drop(old);
         new
+    }
+}
+
+/// What is asked of a new instance first: its root, and whom it goes on for.
+fn greet(fs: &Handle<dyn FileSystem>) -> Result<(u64, Option<u64>), FsError> {
+    let root = fs.root()?;
+    match fs.lineage() {
+        Ok(lineage) => Ok((root, Some(lineage))),
+        Err(error) if error.is_gone() => Err(error),
+        Err(_) => Ok((root, None)),
     }
 }

@@ -88,10 +88,7 @@ pub fn unmount(
     let named = || mounts.on_disk(Text::new(core::str::from_utf8(path).ok()?));
     let volume = volume.or_else(named).ok_or(Errno::Invalid)?;
     let taken = mounts.take(volume).map_err(errors::fs)?;
-    let synced = match taken.mount().current() {
-        Some(live) => taken.mount().settle(&live, live.fs.sync()),
-        None => Ok(()),
-    };
+    let synced = taken.mount().sync();
     if let Err(
         error @ (FsError::Device
         | FsError::Down

@@ -202,7 +202,7 @@ pub fn set_mode(system: &System, at: &Place<Node>, path: &[u8], mode: u16) -> Re
     let (_, node) = existing(system, at, path, true)?;
     let set = system
         .volumes
-        .call(node.volume, |live| live.fs.set_mode(node.inode, mode));
+        .ask(node.volume, |live| live.fs.set_mode(node.inode, mode));
     set.map_err(errors::fs)
 }
 
@@ -217,7 +217,7 @@ pub fn set_modified(
     seconds: u64,
 ) -> Result<(), Errno> {
     let (_, node) = existing(system, at, path, true)?;
-    let set = system.volumes.call(node.volume, |live| {
+    let set = system.volumes.ask(node.volume, |live| {
         live.fs.set_times(node.inode, None, Some(seconds))
     });
     set.map_err(errors::fs)

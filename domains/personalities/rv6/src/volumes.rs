@@ -8,7 +8,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::{FileKind, FsError, Metadata, RVec, Walked};
+use interfaces::{Failure, FileKind, FsError, Metadata, RVec, Walked};
 use vfs::walk::{Leap, Place, Tree};
 
 use crate::mount::{Live, Mount};
@@ -116,6 +116,25 @@ impl Volumes {
         }
     }
 
+    /// As [`settle`](Self::settle); see [`Mount::settle_or_go_on`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn settle_or_go_on<T>(
+        &self,
+        volume: Volume,
+        live: &Live,
+        result: Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        if !Mount::is_crash(&result) {
+            return result;
+        }
+        match self.mounts.get(volume) {
+            Some(mount) => mount.settle_or_go_on(live, result),
+            None => result,
+        }
+    }
+
     /// Calls the file system of a volume.
     ///
     /// # Errors
@@ -130,8 +149,8 @@ impl Volumes {
         self.settle(volume, &live, result)
     }
 
-    /// Asks the file system of a volume, and asks its next instance again if that has the same
-    /// files under the same numbers; see [`Mount::unchanging`].
+    /// Has the file system of a volume do what may be done twice, and its next instance again if
+    /// that has the same files under the same numbers; see [`Mount::unchanging`].
     ///
     /// # Errors
     /// As [`call`](Self::call); [`FsError::Down`] if instance after instance dies.
@@ -140,7 +159,11 @@ impl Volumes {
         volume: Volume,
         mut question: impl FnMut(&Live) -> Result<T, FsError>,
     ) -> Result<T, FsError> {
-        self.again(volume, || self.call(volume, &mut question))
+        self.again(volume, || {
+            let live = self.live(volume)?;
+            let result = question(&live);
+            self.settle_or_go_on(volume, &live, result)
+        })
     }
 
     /// Makes `attempt` again as long as it meets a crash after which the same files are there under
@@ -159,6 +182,8 @@ impl Volumes {
         };
         let answer = respawn::until_answered(|| match attempt() {
             Err(FsError::Restarted) if unchanging(volume) => None,
+            // The next one goes on.
+            Err(error) if error.is_gone() => None,
             answer => Some(answer),
         });
         answer.unwrap_or(Err(FsError::Down))
@@ -219,11 +244,7 @@ impl Volumes {
     pub fn sync(&self) -> Result<(), FsError> {
         let mut result = Ok(());
         for mount in self.mounts.all() {
-            let synced = match mount.current() {
-                Some(live) => mount.settle(&live, live.fs.sync()),
-                None => Ok(()),
-            };
-            result = result.and(synced);
+            result = result.and(mount.sync());
         }
         result
     }

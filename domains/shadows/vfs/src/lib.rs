@@ -7,6 +7,7 @@
 //! - [`shadow`]: the shared state and its two locks;
 //! - [`service`]: the interface;
 //! - [`pages`]: pages of files in memory objects, which are read, mapped and written to;
+//! - [`kept`]: what the next instance of this domain finds;
 //! - [`walking`]: names and attributes, which are remembered;
 //! - [`listing`]: directory listings, in clients' numbers and without hidden names;
 //! - [`start_up`]: what is done with the first instance.
@@ -42,6 +43,7 @@
 extern crate alloc;
 
 mod instance;
+mod kept;
 mod listing;
 mod options;
 mod pages;
@@ -51,14 +53,21 @@ mod start_up;
 mod walking;
 
 use alloc::sync::Arc;
-use domain_rt::{log, memory as heap, thread};
+use alloc::vec::Vec;
+use domain_rt::{log, memory as heap, thread, time};
 use interfaces::{
     FileSystem, FsError, Handle, MemoryObjects, MemoryWatch, RVec, Respawn, RpcError, RpcResult,
 };
 
+use kept::Kept;
+use options::Settings;
 use pages::Pages;
+use redo::Target as _;
 use service::Service;
 use shadow::Shadow;
+
+/// How long nobody may notice that the keeper is dead, in nanoseconds.
+const LOOK: u64 = 100_000_000;
 
 /// Makes the shadow. The file system is asked for here, so that a disk without one is noticed at
 /// the start.
@@ -69,36 +78,83 @@ pub fn start(
     fs: Handle<dyn Respawn>,
     objects: Option<Handle<dyn MemoryObjects>>,
     memory: Option<Handle<dyn MemoryWatch>>,
+    keep: Option<Handle<dyn Respawn>>,
     options: RVec<u8>,
 ) -> RpcResult<Handle<dyn FileSystem>> {
     heap::reserve(256)?;
     let settings = options::parse(&options);
-    let first = instance::fetch(&fs, 0).and_then(|first| {
-        start_up::remove_hidden(&first)?;
-        Ok(first)
-    });
-    match first {
-        Ok(first) => {
-            let shadow = Arc::new(Shadow::new(fs, first, &settings));
-            let passage = Arc::default();
-            let of_gate = shadow.clone();
-            shadow.attach(gate::gate(&passage, move || of_gate.settle())?)?;
-            let has_objects = objects.is_some();
-            let pages = Arc::new(Pages::new(objects, &settings));
-            if has_objects {
-                let (keeper, of_keeper, pass) = (pages.clone(), shadow.clone(), passage.clone());
-                thread::spawn("store", move || keeper.keep_for_ever(&of_keeper, &pass))?;
-            }
-            if let Some(watch) = memory.filter(|_| has_objects) {
-                let giver = pages.clone();
-                thread::spawn("give-back", move || giver.give_back_for_ever(&watch))?;
-            }
-            Handle::<dyn FileSystem>::new(Service::new(shadow, passage, pages))
-        }
+    match begin(fs, objects, keep, memory, &settings) {
+        Ok(service) => Handle::<dyn FileSystem>::new(service),
         Err(FsError::Rpc(error)) => Err(error),
         Err(error) => {
             log!("there is no working file system: {error:?}");
             Err(RpcError::Refused)
         }
+    }
+}
+
+fn begin(
+    fs: Handle<dyn Respawn>,
+    objects: Option<Handle<dyn MemoryObjects>>,
+    keep: Option<Handle<dyn Respawn>>,
+    memory: Option<Handle<dyn MemoryWatch>>,
+    settings: &Settings,
+) -> Result<Service, FsError> {
+    let first = instance::fetch(&fs, 0)?;
+    let (kept, left) = match objects.as_ref().zip(keep) {
+        Some((objects, keep)) => {
+            let (kept, left) = Kept::open(objects, keep, first.id())?;
+            (Some(Arc::new(kept)), left)
+        }
+        None => (None, None),
+    };
+    // What was acknowledged is with the file system. From here on the log begins.
+    let hidden = match left {
+        Some(_) => {
+            first.fs().commit()?;
+            start_up::numbered(&first)?
+        }
+        None => {
+            start_up::remove_hidden(&first)?;
+            Vec::new()
+        }
+    };
+    let shadow = Arc::new(Shadow::new(fs, first, kept.clone(), settings));
+    let passage = Arc::default();
+    let has_objects = objects.is_some();
+    let pages = Arc::new(Pages::new(objects, kept.clone(), settings));
+    if let Some(left) = left {
+        shadow.adopt(left.ids, &hidden);
+        pages.adopt(&shadow, left.files, left.is_lost)?;
+    }
+    let of_gate = shadow.clone();
+    shadow.attach(gate::gate(&passage, move || of_gate.settle())?)?;
+    if has_objects {
+        let (keeper, of_keeper, pass) = (pages.clone(), shadow.clone(), passage.clone());
+        thread::spawn("store", move || keeper.keep_for_ever(&of_keeper, &pass))?;
+    }
+    if let Some(watch) = memory.filter(|_| has_objects) {
+        let giver = pages.clone();
+        thread::spawn("give-back", move || giver.give_back_for_ever(&watch))?;
+    }
+    if let Some(kept) = kept {
+        kept.serve();
+        thread::spawn("keeper", move || watch(&kept))?;
+    }
+    Ok(Service::new(shadow, passage, pages))
+}
+
+/// Has everything kept again when the keeper has died.
+fn watch(kept: &Kept) {
+    let mut was_kept = true;
+    loop {
+        time::sleep(LOOK);
+        let is_kept = kept.see_to_it();
+        match (was_kept, is_kept) {
+            (true, false) => log!("nobody keeps pages of files: they go with this instance"),
+            (false, true) => log!("pages of files are kept again"),
+            _ => {}
+        }
+        was_kept = is_kept;
     }
 }

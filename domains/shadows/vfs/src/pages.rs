@@ -38,6 +38,7 @@
 //! file that is not known, and for a moment by who makes one known. Both before the engine's, never
 //! both. The lock of `files` and of a [`Record`](file::Record) only for moments.
 
+mod adopting;
 mod changing;
 mod file;
 mod giving;
@@ -57,10 +58,11 @@ use domain_rt::sync::{Condvar, Mutex};
 use interfaces::{FsError, Handle, MemoryError, MemoryObjects, RpcError, VmoView};
 use redo::Host;
 
+use crate::kept::Kept;
 use crate::options::Settings;
 use crate::shadow::Shadow;
-pub use file::Record;
-use file::{CLIENTS, File, Loading, memory_error};
+use file::{CLIENTS, File, Loading};
+pub use file::{OWN, Record, memory_error};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -68,11 +70,12 @@ const PAGE: u64 = 4096;
 const LOAD: u64 = 256;
 const CUT: u64 = 512;
 /// The most files that are known.
-const MOST_FILES: usize = 512;
+pub const MOST_FILES: usize = 512;
 
 /// The pages of all files.
 pub struct Pages {
     objects: Option<Handle<dyn MemoryObjects>>,
+    kept: Option<Arc<Kept>>,
     files: Mutex<BTreeMap<u64, Arc<File>>>,
     /// See the module's text.
     old: Mutex<()>,
@@ -97,9 +100,14 @@ pub struct Pages {
 
 impl Pages {
     /// None yet.
-    pub fn new(objects: Option<Handle<dyn MemoryObjects>>, settings: &Settings) -> Self {
+    pub fn new(
+        objects: Option<Handle<dyn MemoryObjects>>,
+        kept: Option<Arc<Kept>>,
+        settings: &Settings,
+    ) -> Self {
         Pages {
             objects,
+            kept,
             files: Mutex::new(BTreeMap::new()),
             old: Mutex::new(()),
             most: (settings.pages as u64 / PAGE).max(LOAD),
@@ -133,9 +141,11 @@ impl Pages {
             Some(file) => file,
             None => {
                 self.make_room(shadow)?;
-                let new = Arc::new(File::new(objects, inode)?);
+                let new = Arc::new(File::new(objects, self.kept.as_ref(), inode)?);
                 let _old = self.old.lock();
-                self.files.lock().entry(inode).or_insert(new).clone()
+                let mut files = self.files.lock();
+                // What is dropped in place of an older one is dropped outside of the locks.
+                files.entry(inode).or_insert_with(|| new.clone()).clone()
             }
         };
         let now = self.uses.fetch_add(1, Ordering::Relaxed);

@@ -57,6 +57,7 @@ impl Service {
         match self.change(action, [directory; 2])? {
             Outcome::Made(inode) => {
                 self.pages.forget(&self.shadow, inode);
+                self.shadow.note_new_numbers();
                 Ok(inode)
             }
             _ => Err(FsError::Device),
@@ -153,6 +154,10 @@ impl FileSystem for Service {
         Ok(self.shadow.root())
     }
 
+    fn lineage(&self) -> Result<u64, FsError> {
+        self.shadow.lineage().ok_or(FsError::Unsupported)
+    }
+
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
         let _pass = self.passage.enter()?;
         self.known_of(inode)
@@ -170,7 +175,7 @@ impl FileSystem for Service {
 
     fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
         let _pass = self.passage.enter()?;
-        self.shadow.count_hold(inode);
+        self.shadow.count_client(inode);
         let held = Held {
             shadow: self.shadow.clone(),
             pages: self.pages.clone(),
@@ -362,6 +367,7 @@ impl FileSystem for Service {
                 },
             )?;
             let (listing, next, is_end) = answer?;
+            self.shadow.note_new_numbers();
             // Nothing but hidden names must not look like the end.
             if is_end || !listing.is_empty() {
                 return Ok((listing, next));

@@ -1,5 +1,8 @@
 //! The shared state and its two locks.
 
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
 use interfaces::{FsError, Gate, Handle, Respawn, RpcResult};
@@ -7,6 +10,7 @@ use redo::engine::translate;
 use redo::{Engine, Front, Host, Report, Severity, Target};
 
 use crate::instance::{self, Instance};
+use crate::kept::Kept;
 use crate::options::Settings;
 
 /// What there is once.
@@ -18,6 +22,9 @@ pub struct Shadow {
     is_lasting: bool,
     engine: Mutex<Engine<Instance>>,
     front: Mutex<Front<Instance>>,
+    kept: Option<Arc<Kept>>,
+    /// The version of the numbers that was noted.
+    noted: AtomicU64,
 }
 
 impl Host for Shadow {
@@ -54,6 +61,7 @@ impl Host for Shadow {
                 fs.id()
             ),
         }
+        self.note_numbers();
         if refused > 0 {
             log!("{refused} changes are lost: the file system would not repeat them");
         }
@@ -62,7 +70,12 @@ impl Host for Shadow {
 
 impl Shadow {
     /// In front of the instance `first`.
-    pub fn new(respawn: Handle<dyn Respawn>, first: Instance, settings: &Settings) -> Self {
+    pub fn new(
+        respawn: Handle<dyn Respawn>,
+        first: Instance,
+        kept: Option<Arc<Kept>>,
+        settings: &Settings,
+    ) -> Self {
         let engine = match settings.is_lasting {
             true => Engine::lasting(first.clone()),
             false => Engine::new(first.clone(), settings.log),
@@ -73,6 +86,59 @@ impl Shadow {
             is_lasting: settings.is_lasting,
             engine: Mutex::new(engine),
             front: Mutex::new(Front::new(first)),
+            kept,
+            noted: AtomicU64::new(0),
+        }
+    }
+
+    /// Has the next instance of this domain know which instance serves, and the numbers of inodes.
+    fn note_numbers(&self) {
+        let Some(kept) = &self.kept else {
+            return;
+        };
+        let front = self.front.lock();
+        let (instance, ids) = (front.fs.id(), front.ids.clone());
+        drop(front);
+        self.noted.store(ids.version(), Ordering::Relaxed);
+        if let Err(error) = kept.note_numbers(instance, &ids) {
+            log!("which numbers clients have is not noted: {error:?}");
+            kept.give_up();
+        }
+    }
+
+    /// To be called where clients have been given numbers: see [`Kept::note_numbers`].
+    pub fn note_new_numbers(&self) {
+        let version = self.front(|front| front.ids.version());
+        if version != self.noted.load(Ordering::Relaxed) {
+            self.note_numbers();
+        }
+    }
+
+    /// Goes on with the numbers that clients have, and with the hidden names (inode as the file
+    /// system has it, and number) of files that they have open.
+    pub fn adopt(&self, ids: redo::ids::Ids, hidden: &[(u64, u64)]) {
+        self.noted.store(ids.version(), Ordering::Relaxed);
+        self.front(|front| {
+            front.ids = ids;
+            for &(real, number) in hidden {
+                let inode = front.ids.client(real);
+                front.leave_over(inode, number);
+            }
+        });
+        let last = hidden.iter().map(|(_, number)| *number).max();
+        self.engine().number_hidden_from(last.unwrap_or(0));
+        self.note_new_numbers();
+    }
+
+    /// What the instances of this domain have in common.
+    pub fn lineage(&self) -> Option<u64> {
+        self.kept.as_ref().map(|kept| kept.lineage())
+    }
+
+    /// As [`count_hold`](Self::count_hold), for a client.
+    pub fn count_client(&self, inode: u64) {
+        while !self.front(|front| front.hold_for_client(inode)) {
+            drop(self.engine());
         }
     }
 

@@ -159,6 +159,7 @@ impl Service {
             |instance, real| instance.fs().lookup(real, name),
             |front, found| front.ids.client(found),
         );
+        self.shadow.note_new_numbers();
         let leads_to = match found {
             Ok(inode) => Some(inode),
             Err(FsError::NotFound) => None,

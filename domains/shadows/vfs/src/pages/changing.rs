@@ -93,8 +93,15 @@ impl Pages {
         if size > file.record.lock().size {
             self.clear_behind_end(file, &mut state)?;
         }
-        let cut = change();
         let record = *file.record.lock();
+        if record.is_live && size < record.size {
+            // First, so that the next instance of this domain finishes what this one has begun.
+            file.set_record(|record| record.size = size)?;
+        }
+        let cut = change();
+        if record.is_live && cut.is_err() {
+            file.set_record(|now| now.size = record.size)?;
+        }
         if !record.is_live {
             // In what is the last page now there are other bytes behind the end.
             file.cut(size / PAGE, state.pages)?;
@@ -106,9 +113,7 @@ impl Pages {
             self.shorten(file, &mut state, size)?;
         }
         file.set_pages(&mut state, size.div_ceil(PAGE))?;
-        let mut record = file.record.lock();
-        (record.size, record.modified) = (size, time::wall_seconds());
-        drop(record);
+        file.set_record(|record| (record.size, record.modified) = (size, time::wall_seconds()))?;
         self.end_life(shadow, file, &mut state)
     }
 
@@ -129,9 +134,20 @@ impl Pages {
         // At most as many are left.
         let gone = state.dirty.saturating_sub(keep);
         self.count_stored(state, gone);
+        self.clear_behind(file, state, size)
+    }
+
+    /// Clears what the last page of a live file has behind `size`.
+    pub(super) fn clear_behind(
+        &self,
+        file: &File,
+        state: &mut State,
+        size: u64,
+    ) -> Result<(), FsError> {
         if size.is_multiple_of(PAGE) {
             return Ok(());
         }
+        let keep = size.div_ceil(PAGE);
         let tags = file.owner.tags(size / PAGE).map_err(memory_error)?;
         if tags.present && !tags.dirty && !tags.writeback {
             return file.cut(size / PAGE, keep);
@@ -159,7 +175,6 @@ impl Pages {
         };
         let _state = file.state.lock();
         change()?;
-        file.record.lock().modified = modified;
-        Ok(())
+        file.set_record(|record| record.modified = modified)
     }
 }

@@ -1,7 +1,8 @@
 //! The pages of one file: its memory object, and what is known of it.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
@@ -12,6 +13,7 @@ use interfaces::{
 
 use super::storing::Who;
 use super::{CUT, PAGE};
+use crate::kept::{Kept, Note};
 use crate::shadow::Shadow;
 
 /// What this domain does with an object itself: it clears what lies behind the end.
@@ -50,10 +52,22 @@ pub struct File {
     pub used: AtomicU64,
     /// Content is lost, and who asked for this file was not told yet.
     pub is_lost: AtomicBool,
+    /// Where it is kept for the next instance of this domain.
+    pub kept: Option<(Arc<Kept>, usize)>,
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        if let Some((kept, place)) = &self.kept
+            && kept.is_serving()
+        {
+            kept.leave(*place);
+        }
+    }
 }
 
 /// What the file is, where the file system does not know yet.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Record {
     /// Its length in bytes.
     pub size: u64,
@@ -146,8 +160,25 @@ impl File {
     ///
     /// # Errors
     /// No memory.
-    pub fn new(objects: &Handle<dyn MemoryObjects>, inode: u64) -> Result<Self, FsError> {
+    pub fn new(
+        objects: &Handle<dyn MemoryObjects>,
+        kept: Option<&Arc<Kept>>,
+        inode: u64,
+    ) -> Result<Self, FsError> {
         let owner = objects.create(0, VmoFill::Load).map_err(memory_error)?;
+        let mut file = File::of(owner, inode)?;
+        if let Some(kept) = kept {
+            let place = kept.enter(&file.owner, inode)?;
+            file.kept = Some((kept.clone(), place));
+        }
+        Ok(file)
+    }
+
+    /// The one whose pages are in an object, of which nothing is known.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn of(owner: Handle<dyn VmoOwner>, inode: u64) -> Result<Self, FsError> {
         let view = owner.view(OWN).map_err(memory_error)?;
         Ok(File {
             inode,
@@ -157,7 +188,50 @@ impl File {
             record: Mutex::default(),
             used: AtomicU64::new(0),
             is_lost: AtomicBool::new(false),
+            kept: None,
         })
+    }
+
+    /// Has the next instance of this domain know `record`.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn note(&self, record: &Record) -> Result<(), FsError> {
+        let Some((kept, place)) = &self.kept else {
+            return Ok(());
+        };
+        let note = Note {
+            inode: self.inode,
+            size: record.size,
+            modified: record.modified,
+            is_live: record.is_live,
+            is_lost: self.is_lost.load(Ordering::Relaxed),
+        };
+        kept.note(*place, &note)
+    }
+
+    /// Has the next instance know it again, as far as that goes.
+    pub fn note_again(&self) {
+        let record = *self.record.lock();
+        if let Err(error) = self.note(&record) {
+            log!("inode {} is not noted: {error:?}", self.inode);
+        }
+    }
+
+    /// Changes what is known of the file, and has the next instance of this domain know it. The
+    /// file's lock is held.
+    ///
+    /// # Errors
+    /// No memory: then nothing is changed.
+    pub fn set_record(&self, change: impl FnOnce(&mut Record)) -> Result<(), FsError> {
+        let before = *self.record.lock();
+        let mut record = before;
+        change(&mut record);
+        if record != before {
+            self.note(&record)?;
+            *self.record.lock() = record;
+        }
+        Ok(())
     }
 
     /// Its lock, when it is known how many pages the file has.

@@ -20,7 +20,7 @@ const DELAY: u64 = 1_000_000_000;
 #[derive(Default)]
 pub struct Keeper {
     /// Files that are live.
-    live: u64,
+    pub(super) live: u64,
     /// Somebody does not want it to wait longer.
     is_urgent: bool,
 }
@@ -32,14 +32,22 @@ fn is_in_use(shadow: &Shadow, file: &File, state: &State) -> bool {
 
 impl Pages {
     /// A file, whose lock is held, has something that may not be on the disk from now on.
-    pub(super) fn enliven(&self, shadow: &Shadow, file: &File) {
+    ///
+    /// # Errors
+    /// No memory: then it is not live.
+    pub(super) fn enliven(&self, shadow: &Shadow, file: &File) -> Result<(), FsError> {
         if file.record.lock().is_live {
-            return;
+            return Ok(());
         }
         shadow.count_hold(file.inode);
-        file.record.lock().is_live = true;
+        let noted = file.set_record(|record| record.is_live = true);
+        if noted.is_err() {
+            self.release(shadow, file.inode);
+            return noted;
+        }
         self.keeper.lock().live += 1;
         self.called.notify_one();
+        Ok(())
     }
 
     /// The file, whose lock is held, is live no more if all of it is on the disk.
@@ -65,6 +73,8 @@ impl Pages {
         self.dirty.fetch_sub(state.dirty, Ordering::Relaxed);
         state.dirty = 0;
         state.stored.clear();
+        // If that is not noted, the next instance finds out that nothing is to be stored.
+        let _ = file.set_record(|record| record.is_live = false);
         file.record.lock().is_live = false;
         self.keeper.lock().live -= 1;
         self.release(shadow, file.inode);

@@ -79,12 +79,12 @@ impl Pages {
         if !self.may_take(shadow, 1)? {
             self.give_place(shadow, &file, page)?;
         }
-        self.enliven(shadow, &file);
+        self.enliven(shadow, &file)?;
         // Who prepares what he never writes to makes the room look smaller, by a file at most.
         if state.dirty < state.pages {
             self.count_dirty(&mut state, 1);
         }
-        file.record.lock().modified = time::wall_seconds();
+        file.set_record(|record| record.modified = time::wall_seconds())?;
         Ok(true)
     }
 

@@ -44,7 +44,11 @@ impl Pages {
     /// The file system's; content was lost since somebody was told here last.
     pub fn commit(&self, shadow: &Shadow) -> Result<(), FsError> {
         self.bring_to_disk(shadow, Who::Everything)?;
-        tell(&self.is_lost)
+        let told = tell(&self.is_lost);
+        if told.is_err() {
+            self.note_lost(false);
+        }
+        told
     }
 
     /// Returns when what was written to a file is on the disk.
@@ -53,7 +57,14 @@ impl Pages {
     /// The file system's; content of it was lost since somebody was told here last.
     pub fn commit_inode(&self, shadow: &Shadow, inode: u64) -> Result<(), FsError> {
         self.bring_to_disk(shadow, Who::Inode(inode))?;
-        self.known(inode).map_or(Ok(()), |file| tell(&file.is_lost))
+        let Some(file) = self.known(inode) else {
+            return Ok(());
+        };
+        let told = tell(&file.is_lost);
+        if told.is_err() {
+            file.note_again();
+        }
+        told
     }
 
     pub(super) fn bring_to_disk(&self, shadow: &Shadow, who: Who) -> Result<(), FsError> {
@@ -285,7 +296,15 @@ impl Pages {
         let (told, told_all) = (take(&mut state.told), take(&mut state.told_all));
         file.is_lost.fetch_or(!told, Ordering::Relaxed);
         self.is_lost.fetch_or(!told_all, Ordering::Relaxed);
+        self.note_lost(self.is_lost.load(Ordering::Relaxed));
+        file.note_again();
         Ok(())
+    }
+
+    fn note_lost(&self, is_lost: bool) {
+        if let Some(kept) = &self.kept {
+            kept.note_lost(is_lost);
+        }
     }
 
     /// The first `upto` stores are committed by the instance `by`; whether something that concerns

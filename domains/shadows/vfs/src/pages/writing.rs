@@ -57,7 +57,7 @@ impl Pages {
                 return Ok(None);
             };
             let mut state = file.lock(shadow)?;
-            self.enliven(shadow, &file);
+            self.enliven(shadow, &file)?;
             // It may have been forgotten before it counted as held.
             if self
                 .known(inode)
@@ -106,22 +106,24 @@ impl Pages {
             // A hole is the file system's affair.
             let hole = Action::Truncate { size: at };
             shadow.engine().change(shadow, hole, [file.inode; 2])?;
-            file.record.lock().size = at;
+            file.set_record(|record| record.size = at)?;
         }
         if end.div_ceil(PAGE) > state.pages {
             file.set_pages(state, end.div_ceil(PAGE))?;
         }
         let put = self.put(shadow, file, state, at, data);
-        let mut record = file.record.lock();
-        if let Ok(done) = put {
-            record.size = record.size.max(at + done);
-            record.modified = time::wall_seconds();
-        }
-        let pages = record.size.div_ceil(PAGE);
-        drop(record);
+        let noted = match put {
+            Ok(done) => file.set_record(|record| {
+                record.size = record.size.max(at + done);
+                record.modified = time::wall_seconds();
+            }),
+            Err(_) => Ok(()),
+        };
+        let pages = file.record.lock().size.div_ceil(PAGE);
         if pages < state.pages {
             file.set_pages(state, pages)?;
         }
+        noted?;
         put.map(|done| Some((at, done)))
     }
 

@@ -1,0 +1,121 @@
+//! Pages that the instance before has left.
+//!
+//! It may have died anywhere. What holds then of a live file: its pages that are not clean, and its
+//! length as it was noted. Clean pages go, since nobody knows whether the file was just being
+//! changed beside them; who needs one has it loaded again, from a file system that has everything.
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use domain_rt::log;
+use interfaces::{FsError, PageKind};
+use redo::Action;
+
+use super::file::{File, Record, State};
+use super::{PAGE, Pages, memory_error};
+use crate::kept::LeftFile;
+use crate::shadow::Shadow;
+
+impl Pages {
+    /// Goes on with what was left. Nobody else does anything yet.
+    ///
+    /// # Errors
+    /// The file system's; no memory.
+    pub fn adopt(
+        &self,
+        shadow: &Shadow,
+        files: impl IntoIterator<Item = LeftFile>,
+        is_lost: bool,
+    ) -> Result<(), FsError> {
+        self.is_lost.store(is_lost, Ordering::Relaxed);
+        let (mut known, mut live) = (0, 0);
+        for left in files {
+            let (place, is_live, inode) = (left.place, left.note.is_live, left.note.inode);
+            match self.adopt_file(shadow, left) {
+                Ok(()) => {
+                    known += 1;
+                    live += u32::from(is_live);
+                }
+                Err(FsError::NotFound) => {
+                    log!("inode {inode} has pages and is not there");
+                    if let Some(kept) = &self.kept {
+                        kept.leave(place);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let dirty = self.dirty.load(Ordering::Relaxed);
+        log!("{known} files are known again, {live} of them with {dirty} pages to be stored");
+        Ok(())
+    }
+
+    fn adopt_file(&self, shadow: &Shadow, left: LeftFile) -> Result<(), FsError> {
+        let LeftFile { place, owner, note } = left;
+        let mut file = File::of(owner, note.inode)?;
+        file.kept = self.kept.clone().map(|kept| (kept, place));
+        file.is_lost.store(note.is_lost, Ordering::Relaxed);
+        let mut state = State {
+            // Somebody may have it mapped so.
+            is_shared: note.is_live,
+            pages: file.owner.info()?.limit,
+            ..State::default()
+        };
+        if note.is_live {
+            let (size, modified) = (note.size, note.modified);
+            *file.record.lock() = Record {
+                size,
+                modified,
+                is_live: true,
+            };
+            self.shrink_to(shadow, note.inode, size)?;
+            file.set_pages(&mut state, size.div_ceil(PAGE))?;
+            let dirty = file.keep_dirty(state.pages)?;
+            self.count_dirty(&mut state, dirty);
+            self.clear_behind(&file, &mut state, size)?;
+            state.is_current = true;
+            shadow.count_hold(note.inode);
+            self.keeper.lock().live += 1;
+        } else {
+            file.cut(0, state.pages)?;
+        }
+        self.there
+            .fetch_add(file.owner.info()?.pages, Ordering::Relaxed);
+        *file.state.lock() = state;
+        // There may be two where one was just being forgotten.
+        let mut files = self.files.lock();
+        if note.is_live || !files.contains_key(&note.inode) {
+            files.insert(note.inode, Arc::new(file));
+        }
+        Ok(())
+    }
+
+    /// Where a file was being made longer or shorter, the file system learns what was noted.
+    fn shrink_to(&self, shadow: &Shadow, inode: u64, size: u64) -> Result<(), FsError> {
+        let there = shadow.ask(inode, |instance, real| instance.fs().metadata(real))?;
+        if there.size > size {
+            let cut = Action::Truncate { size };
+            shadow.engine().change(shadow, cut, [inode; 2])?;
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    /// Takes all pages away but those that are to be stored, which are dirty then; how many.
+    fn keep_dirty(&self, pages: u64) -> Result<u64, FsError> {
+        let (mut dirty, mut from) = (0, 0);
+        while from < pages {
+            let next = self.owner.next(from, PageKind::Dirty);
+            let next = next.map_err(memory_error)?.unwrap_or(pages).min(pages);
+            self.cut(from, next)?;
+            if next < pages {
+                // What was being stored, if it was.
+                self.owner.redo(next, 1).map_err(memory_error)?;
+                dirty += 1;
+            }
+            from = next + 1;
+        }
+        Ok(dirty)
+    }
+}

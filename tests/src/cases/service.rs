@@ -1,0 +1,164 @@
+//! The shadow in front of a file system dies itself: its next instance finds pages that are not on
+//! the disk, numbers of inodes, and files that have no name any more but are open.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use machine::disk;
+use machine::manifests;
+use machine::qemu::Machine;
+
+use super::recovery::{MANY_RESTARTS, cell, expect_restarts};
+use super::{Case, case};
+use crate::bench::Bench;
+
+pub(super) const CASES: &[Case] = &[
+    case("service-crashes-under-writes", writes),
+    case("service-finds-numbers-and-open-files", numbers),
+    case("service-and-its-keeper-die-in-turn", keeper),
+    case("service-and-file-system-die-at-once", both),
+    case("service-of-a-mounted-disk-dies", mounted),
+];
+
+/// A machine with `disk` where files of more than 4,000 bytes are written in pages, of which 4 MiB
+/// are kept, and these domains may crash as often as they like.
+fn machine(bench: &Bench<'_>, disk: &Path, domains: &[&str]) -> Result<Machine> {
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let shadow = "[domain.vfs]\n";
+    ensure!(usual.contains(shadow), "no shadow in the manifest");
+    let options = format!("{shadow}options = \"small=4000 pages=4M\"\n");
+    let manifest = manifests::with_limits(&usual, domains, MANY_RESTARTS)?;
+    let mut machine = bench.machine_by(&manifest.replace(shadow, &options))?;
+    machine.disk = Some(disk.to_path_buf());
+    Ok(machine)
+}
+
+/// A copy is under way, with dirty pages, while the shadow dies; parts of it are written over; what
+/// was written and synced by nobody is there.
+fn writes(bench: &Bench<'_>) -> Result<()> {
+    let big = disk::noise(5 << 20, 11);
+    let disk = bench.small_disk("24M", &["-b", "1024"], |root| {
+        Ok(fs::write(root.join("big"), &big)?)
+    })?;
+    let mut machine = machine(bench, &disk, &["vfs"])?;
+    machine.processors = 2;
+    let line = "dd if=/big of=/copy bs=64k status=none & sleep 0.2; crash vfs; sleep 0.2; kill-domain vfs; sleep 0.2; crash vfs; \
+         wait; cmp /big /copy && echo same; dd if=/big of=/copy bs=1000 count=30 skip=7 seek=100 conv=notrunc status=none; \
+         crash vfs; cmp /big /copy | wc -l; sync; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
+    ensure!(
+        answer.stdout.starts_with("same\n1\n"),
+        "{}\n{}",
+        answer.stdout,
+        answer.log
+    );
+    expect_restarts(&answer.stdout, "ext2", 0)?;
+    let restarts = cell(&answer.stdout, "vfs", "RESTARTS").context("no vfs")?;
+    ensure!(restarts == "4", "{restarts} crashes");
+    let mut right = big.clone();
+    right[100_000..130_000].copy_from_slice(&big[7000..37_000]);
+    ensure!(
+        bench.host_read(&disk, "/copy")? == right,
+        "/copy is another"
+    );
+    bench.expect_clean(&disk)
+}
+
+/// A file that is open loses its name; others are made again by another instance of the file
+/// system, under other numbers, before the shadow dies. The second time nothing is left over.
+fn numbers(bench: &Bench<'_>) -> Result<()> {
+    let big = disk::noise(1 << 20, 12);
+    let disk = bench.small_disk("16M", &["-b", "1024"], |root| {
+        Ok(fs::write(root.join("big"), &big)?)
+    })?;
+    let machine = machine(bench, &disk, &["vfs", "ext2"])?;
+    let line = "cp /big /f; { rm /f; crash vfs; dd bs=4096 count=9 status=none; crash ext2; ls / > /dev/null; crash vfs; \
+         ls -a / | grep -c orphan; cat; } < /f > /g; head -c 36864 /g | cmp - /g; \
+         { dd bs=4096 count=9 status=none; rm /f2; crash vfs; cat; } < /big | cmp - /big && echo same; \
+         for i in $(seq 8); do mkdir /a$i /a$i/b; echo $i > /a$i/b/c; rm -r /a$i; mkdir /d$i; mv /d$i /e$i; echo $i > /e$i/x; done; \
+         crash ext2; ls /e3 > /dev/null; cd /e5; crash vfs; pwd; cat x; echo more >> x; cat x; cat ../e8/x; \
+         { crash ext2; ls / > /dev/null; rm /e7/x; crash vfs; cat; } < /e7/x; cd /; rm -r /e1; crash vfs; ls /; ls -a / | wc -l";
+    let answer = bench.exec_on(machine, line)?;
+    ensure!(
+        answer.stdout.contains("same\n/e5\n5\n5\nmore\n8\n7\n"),
+        "{}\n{}\n{}",
+        answer.stdout,
+        answer.stderr,
+        answer.log
+    );
+    ensure!(
+        bench.host_read(&disk, "/e5/x")? == b"5\nmore\n",
+        "/e5/x is another"
+    );
+    bench.expect_clean(&disk)
+}
+
+/// The keeper's death alone costs nothing, before that of the shadow and after it.
+fn keeper(bench: &Bench<'_>) -> Result<()> {
+    let big = disk::noise(3 << 20, 13);
+    let disk = bench.small_disk("28M", &["-b", "1024"], |root| {
+        Ok(fs::write(root.join("big"), &big)?)
+    })?;
+    let mut machine = machine(bench, &disk, &["vfs", "keep"])?;
+    machine.processors = 2;
+    let line = "for i in 1 2 3 4 5 6; do cat /big; done > /copy & \
+         for i in 1 2 3 4; do kill-domain keep; sleep 0.4; kill-domain vfs; sleep 0.1; done; wait; \
+         crash keep; sleep 0.4; crash vfs; for i in 1 2 3 4 5 6; do cat /big; done | cmp - /copy && echo same; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?;
+    ensure!(
+        answer.stdout.starts_with("same\n"),
+        "{}\n{}\n{}",
+        answer.stdout,
+        answer.stderr,
+        answer.log
+    );
+    expect_restarts(&answer.stdout, "ext2", 0)?;
+    ensure!(
+        !answer.log.contains("another file system"),
+        "{}",
+        answer.log
+    );
+    ensure!(bench.host_read(&disk, "/copy")? == big.repeat(6));
+    bench.expect_clean(&disk)
+}
+
+/// What was synced is there, and everything works.
+fn both(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let machine = machine(bench, &disk, &["vfs", "ext2"])?;
+    let line = "head -c 300000 /big > /synced; sync; head -c 200000 /big > /perhaps; kill-domain vfs ext2; \
+         head -c 300000 /big | cmp - /synced && echo synced; cp /synced /new; kill-domain ext2 vfs; sleep 1; \
+         cp /synced /new && cmp /synced /new && echo works; domains -q";
+    let answer = bench.exec_on(machine, line)?;
+    ensure!(
+        answer.stdout.contains("synced\n") && answer.stdout.contains("works\n"),
+        "{}\n{}\n{}",
+        answer.stdout,
+        answer.stderr,
+        answer.log
+    );
+    bench.expect_clean(&disk)
+}
+
+/// Each disk has a keeper of its own, which goes with the mount.
+fn mounted(bench: &Bench<'_>) -> Result<()> {
+    let big = disk::noise(600_000, 14);
+    let disk = bench.small_disk("8M", &["-b", "1024"], |root| {
+        Ok(fs::write(root.join("big"), &big)?)
+    })?;
+    let mut machine = machine(bench, &bench.disk()?, &[])?;
+    machine.more_disks = vec![disk.clone()];
+    let line = "mkdir /m && mount vdb /m && cp /m/big /m/copy; crash vfs-vdb; cmp /m/big /m/copy && echo same; \
+         crash vfs-vdb; umount /m; mount vdb /m && cmp /m/big /m/copy && echo again; crash vfs-vdb; cmp /m/big /m/copy && echo same; \
+         crash vfs; umount /m && echo done";
+    let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
+    let answer = answer.prints("same\nagain\nsame\ndone\n")?;
+    ensure!(
+        !answer.log.contains("another file system"),
+        "{}",
+        answer.log
+    );
+    ensure!(bench.host_read(&disk, "/copy")? == big);
+    bench.expect_clean(&disk)
+}
