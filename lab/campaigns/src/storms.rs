@@ -50,6 +50,9 @@ pub struct Options {
     /// What happens to the file system and to the driver
     #[arg(long, value_enum, default_value = "crash", value_name = "STRIKE")]
     pub strike: Strike,
+    /// What is struck: the file system, or the shadow in front of it
+    #[arg(long, default_value = "ext2", value_parser = ["ext2", "vfs"], value_name = "DOMAIN")]
+    pub domain: String,
     /// Have the disk behind an NVMe controller
     #[arg(long)]
     pub nvme: bool,
@@ -126,7 +129,7 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
     ));
     let folder = record.scratch.clone();
     let archive = folder.join("archive.cpio");
-    let manifest = patient(project, options.driver())?;
+    let manifest = patient(project, options.driver(), &options.domain)?;
     let program = match options.work {
         Work::Map => Some(mapped::program(project, &folder)?),
         _ => None,
@@ -168,10 +171,9 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
 }
 
 /// The default manifest with the driver, and as many restarts as it takes.
-fn patient(project: &Project, driver: Driver) -> Result<String> {
-    driver.patient(fs::read_to_string(
-        project.root.join("images/default.toml"),
-    )?)
+fn patient(project: &Project, driver: Driver, domain: &str) -> Result<String> {
+    let text = fs::read_to_string(project.root.join("images/default.toml"))?;
+    driver.patient(text, domain)
 }
 
 /// What a storm needs.
@@ -196,7 +198,7 @@ impl Scene<'_> {
             self.line(seed),
             script(
                 self.options.strike,
-                self.options.driver(),
+                [&self.options.domain, self.options.driver().name()],
                 &blows,
                 &mut random,
                 STRUCK

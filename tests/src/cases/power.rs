@@ -117,6 +117,7 @@ fn storms(bench: &Bench<'_>, work: Work) -> Result<()> {
         files: 400,
         strike: Strike::Crash,
         nvme: false,
+        domain: "ext2".into(),
         smp: 1,
     };
     let record = storms::campaign(&bench.site.project, &bench.site.built, &options)?;

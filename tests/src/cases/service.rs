@@ -15,6 +15,8 @@ use crate::bench::Bench;
 
 pub(super) const CASES: &[Case] = &[
     case("service-crashes-under-writes", writes),
+    case("service-crashes-under-changes-of-names", names),
+    case("service-crashes-under-cp-on-4-processors", copies),
     case("service-finds-numbers-and-open-files", numbers),
     case("service-and-its-keeper-die-in-turn", keeper),
     case("service-and-file-system-die-at-once", both),
@@ -160,5 +162,63 @@ fn mounted(bench: &Bench<'_>) -> Result<()> {
         answer.log
     );
     ensure!(bench.host_read(&disk, "/copy")? == big);
+    bench.expect_clean(&disk)
+}
+
+/// Crashes come without a pause, until what is in front of them says that it is done.
+const UNTIL_DONE: &str = "until [ -e /tmp/done ]; do kill-domain vfs 2> /dev/null; crash vfs > /dev/null 2>&1; sleep 0.02; done; wait;";
+
+/// Each change of a name is made once, and so is each write at the end of a file, whatever the
+/// shadow dies in.
+fn names(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.small_disk("24M", &["-b", "1024"], |root| {
+        Ok(fs::create_dir(root.join("d"))?)
+    })?;
+    let machine = machine(bench, &disk, &["vfs"])?;
+    let line = format!(
+        "{{ cd /d; for i in $(seq 25); do mkdir a$i && mv a$i b$i && echo $i >> log && ln log c$i && rmdir b$i && rm c$i \
+         && ln -s log s$i && mv s$i s && seq 1000 >> long || echo FAILED $i; done; echo > /tmp/done; }} & {UNTIL_DONE} \
+         cd /d; ls; wc -l long; domains -q"
+    );
+    let answer = bench.exec_on(machine, &line)?.status(0)?.silently()?;
+    ensure!(
+        answer.stdout.starts_with("log\nlong\ns\n25000 long\n"),
+        "{}\n{}",
+        answer.stdout,
+        answer.log
+    );
+    let restarts = cell(&answer.stdout, "vfs", "RESTARTS").context("no vfs")?;
+    ensure!(restarts.parse::<u32>()? >= 5, "only {restarts} crashes");
+    expect_restarts(&answer.stdout, "ext2", 0)?;
+    let lines = |upto: u32| -> String { (1..=upto).map(|line| format!("{line}\n")).collect() };
+    ensure!(
+        bench.host_read(&disk, "/d/log")? == lines(25).as_bytes(),
+        "/d/log is another"
+    );
+    ensure!(
+        bench.host_read(&disk, "/d/long")? == lines(1000).repeat(25).as_bytes(),
+        "/d/long is another"
+    );
+    bench.expect_clean(&disk)
+}
+
+/// Each file of a tree is copied while the shadow dies once.
+fn copies(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let mut machine = machine(bench, &disk, &["vfs"])?;
+    machine.processors = 4;
+    let line = "mkdir /copy; cd /boot/bin; for f in *; do cp $f /copy/$f & kill-domain vfs 2> /dev/null; wait; done; \
+         for f in *; do cmp $f /copy/$f || echo DIFFERENT $f; done; ls > /a; ls /copy > /b; cmp /a /b && echo compared; \
+         rm -r /copy & crash vfs; wait; ls /copy 2> /dev/null; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
+    ensure!(
+        answer.stdout.starts_with("compared\n") && answer.stdout.contains("NAME"),
+        "{}\n{}",
+        answer.stdout,
+        answer.log
+    );
+    let restarts = cell(&answer.stdout, "vfs", "RESTARTS").context("no vfs")?;
+    ensure!(restarts.parse::<u32>()? >= 20, "only {restarts} crashes");
+    expect_restarts(&answer.stdout, "ext2", 0)?;
     bench.expect_clean(&disk)
 }

@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
-    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, PageRun, RVec, RpcError,
-    RpcResult, Text, VmoView, Walked,
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
+    RVec, RpcError, RpcResult, Text, VmoView, Walked,
 };
 use vfs::entries::{self, Packer};
 
@@ -45,6 +45,18 @@ impl FileSystem for Service {
     }
 
     fn lineage(&self) -> Result<u64, FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    fn lane(&self, _number: u32) -> Result<Handle<dyn FileSystem>, FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    fn begin(&self, _ticket: u64) -> Result<(), FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    fn outcome(&self, _ticket: u64) -> Result<Option<LaneOutcome>, FsError> {
         Err(FsError::Unsupported)
     }
 

@@ -205,7 +205,7 @@ impl OpenFile {
         let mut position = self.position.lock();
         let (held, at) = (&self.held, *position);
         let written = match self.flags.append {
-            true => held.call(&system.volumes, |live| live.fs.append(inode, data)),
+            true => held.append(&system.volumes, data),
             false => held.ask(&system.volumes, |live| {
                 let count = live.fs.write(inode, at, data)?;
                 Ok((at, count))

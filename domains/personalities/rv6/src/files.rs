@@ -1,6 +1,6 @@
 //! Opening files and directories.
 
-use interfaces::{Errno, FileKind, FsError, OpenFlags, RVec};
+use interfaces::{Errno, FileKind, FileSystem, FsError, Handle, OpenFlags, RVec};
 use vfs::walk::{Found, Place, walk};
 
 use crate::description::{Description, OpenDirectory, OpenFile};
@@ -65,16 +65,16 @@ fn create(system: &System, found: &Found<Node>, exclusive: bool) -> Result<Node,
     }
     let directory = names::writable(&found.directory.node)?;
     let name = RVec::from_slice(&found.name)?;
-    let made = system.volumes.call(directory.volume, |live| {
-        let made = live
-            .fs
-            .create(directory.inode, &name, FileKind::Regular, MODE);
-        match made {
+    let create = |fs: &Handle<dyn FileSystem>| {
+        match fs.create(directory.inode, &name, FileKind::Regular, MODE) {
             // Somebody else was faster; that is as good.
-            Err(FsError::Exists) if !exclusive => live.fs.lookup(directory.inode, &name),
+            Err(FsError::Exists) if !exclusive => fs.lookup(directory.inode, &name),
             made => made,
         }
-    });
+    };
+    let made = system
+        .volumes
+        .change(directory.volume, create, |outcome| outcome.first);
     let node = Node {
         inode: made.map_err(errors::fs)?,
         kind: FileKind::Regular,

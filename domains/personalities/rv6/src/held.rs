@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
-use interfaces::{FileKind, FsError, Handle, Hold};
+use interfaces::{FileKind, FileSystem, FsError, Handle, Hold, RVec};
 
 use crate::mount::{Live, Mount};
 use crate::mount_table::InUse;
@@ -136,20 +136,6 @@ impl Held {
     }
 
     /// Calls the file system, with the inode held by the instance that is called.
-    ///
-    /// # Errors
-    /// The file system's; [`FsError::NotFound`] if a restart lost the inode.
-    pub fn call<T>(
-        &self,
-        volumes: &Volumes,
-        operation: impl FnOnce(&Live) -> Result<T, FsError>,
-    ) -> Result<T, FsError> {
-        match self.attempt(volumes, operation) {
-            result if Mount::is_crash(&result) => Err(FsError::Restarted),
-            result => result,
-        }
-    }
-
     fn attempt<T>(
         &self,
         volumes: &Volumes,
@@ -161,11 +147,11 @@ impl Held {
         volumes.settle_or_go_on(self.node.volume, &live, result)
     }
 
-    /// As [`call`](Self::call), for what may be done twice, and again where that makes sense; see
-    /// [`Volumes::ask`].
+    /// Has the file system do what may be done twice, with the inode held by the instance that is
+    /// called, and its next instance again where that makes sense; see [`Volumes::ask`].
     ///
     /// # Errors
-    /// As there.
+    /// The file system's; [`FsError::NotFound`] if a restart lost the inode.
     pub fn ask<T>(
         &self,
         volumes: &Volumes,
@@ -173,6 +159,19 @@ impl Held {
     ) -> Result<T, FsError> {
         let attempt = || self.attempt(volumes, &mut question);
         volumes.again(self.node.volume, attempt)
+    }
+
+    /// Writes at the end of the file, once; where, and how many bytes.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn append(&self, volumes: &Volumes, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+        // The hold first.
+        self.ask(volumes, |_| Ok(()))?;
+        let append = |fs: &Handle<dyn FileSystem>| fs.append(self.node.inode, data);
+        volumes.change(self.node.volume, append, |outcome| {
+            (outcome.first, outcome.second)
+        })
     }
 
     /// Takes hold again, if the file system was restarted. What goes wrong is seen by the next

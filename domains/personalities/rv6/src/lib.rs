@@ -18,6 +18,7 @@
 //! | [`files`], [`names`] | opening files; directories and names |
 //! | [`volumes`], [`mount_table`], [`mount`], [`mounting`], [`held`] | the file systems, where they are mounted, their restarts, and inodes that are kept |
 //! | [`proc`], [`proc_text`] | `/proc` |
+//! | [`lanes`] | changes that are made once, also if a file system dies meanwhile |
 //! | [`special`] | `/dev` |
 //! | [`listing`] | entries of directories, mount points among them |
 //! | [`terminal`], [`input`], [`device`] | the console: output, line editing, and its restarts |
@@ -43,6 +44,7 @@ mod files;
 mod held;
 mod images;
 mod input;
+mod lanes;
 mod launch;
 mod ledger;
 mod listing;

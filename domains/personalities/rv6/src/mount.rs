@@ -21,6 +21,7 @@ use interfaces::{
 use respawn::Absent;
 
 use crate::held::Seat;
+use crate::lanes::Lanes;
 
 /// One instance of a file system.
 pub struct Live {
@@ -90,6 +91,8 @@ pub struct Mount {
     state: Mutex<State>,
     /// What is open. Locked before the state.
     seats: Mutex<Vec<Weak<Seat>>>,
+    /// For changes that must not be made twice.
+    pub lanes: Lanes,
 }
 
 impl Mount {
@@ -101,6 +104,7 @@ impl Mount {
             unchanging: false,
             state: Mutex::new(State::Never),
             seats: Mutex::default(),
+            lanes: Lanes::default(),
         }
     }
 
@@ -131,6 +135,7 @@ impl Mount {
             unchanging: false,
             state: Mutex::new(State::Serving(Arc::new(live))),
             seats: Mutex::default(),
+            lanes: Lanes::default(),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Directories and the names in them.
 
-use interfaces::{Errno, FileKind, FsError, FsStatistics, Metadata, RVec};
+use interfaces::{Errno, FileKind, FileSystem, FsError, FsStatistics, Handle, Metadata, RVec};
 use respawn::Buffer;
 use vfs::walk::{Found, Place, walk};
 
@@ -9,6 +9,9 @@ use crate::held::Held;
 use crate::process::Directory;
 use crate::system::System;
 use crate::volumes::{Node, Volume};
+
+/// What changes go through.
+type Way = Handle<dyn FileSystem>;
 
 /// Permission bits of new directories.
 const MODE: u16 = 0o755;
@@ -107,10 +110,10 @@ pub fn make_directory(system: &System, from: &Place<Node>, path: &[u8]) -> Resul
         return Err(Errno::Fs(FsError::Exists));
     }
     let (directory, name) = changeable(system, &found)?;
-    let made = system.volumes.call(directory.volume, |live| {
-        live.fs
-            .create(directory.inode, &name, FileKind::Directory, MODE)
-    });
+    let create = |fs: &Way| fs.create(directory.inode, &name, FileKind::Directory, MODE);
+    let made = system
+        .volumes
+        .change(directory.volume, create, |outcome| outcome.first);
     made.map(|_| ()).map_err(errors::fs)
 }
 
@@ -124,9 +127,8 @@ pub fn unlink(system: &System, from: &Place<Node>, path: &[u8]) -> Result<(), Er
         return Err(Errno::Fs(FsError::IsDirectory));
     }
     let (directory, name) = changeable(system, &found)?;
-    let removed = system.volumes.call(directory.volume, |live| {
-        live.fs.unlink(directory.inode, &name)
-    });
+    let remove = |fs: &Way| fs.unlink(directory.inode, &name);
+    let removed = system.volumes.change(directory.volume, remove, |_| ());
     removed.map_err(errors::fs)
 }
 
@@ -140,9 +142,8 @@ pub fn remove_directory(system: &System, from: &Place<Node>, path: &[u8]) -> Res
         return Err(Errno::Fs(FsError::NotDirectory));
     }
     let (directory, name) = changeable(system, &found)?;
-    let removed = system.volumes.call(directory.volume, |live| {
-        live.fs.remove_directory(directory.inode, &name)
-    });
+    let remove = |fs: &Way| fs.remove_directory(directory.inode, &name);
+    let removed = system.volumes.change(directory.volume, remove, |_| ());
     removed.map_err(errors::fs)
 }
 
@@ -159,9 +160,8 @@ pub fn link(system: &System, at: &Place<Node>, path: &[u8], new: &[u8]) -> Resul
     if directory.volume != node.volume {
         return Err(Errno::Fs(FsError::CrossDevice));
     }
-    let linked = system.volumes.call(directory.volume, |live| {
-        live.fs.link(directory.inode, &name, node.inode)
-    });
+    let link = |fs: &Way| fs.link(directory.inode, &name, node.inode);
+    let linked = system.volumes.change(directory.volume, link, |_| ());
     linked.map_err(errors::fs)
 }
 
@@ -176,9 +176,10 @@ pub fn symlink(
     target: &RVec<u8>,
 ) -> Result<(), Errno> {
     let (directory, name) = fresh(system, at, path)?;
-    let made = system.volumes.call(directory.volume, |live| {
-        live.fs.symlink(directory.inode, &name, target)
-    });
+    let symlink = |fs: &Way| fs.symlink(directory.inode, &name, target);
+    let made = system
+        .volumes
+        .change(directory.volume, symlink, |outcome| outcome.first);
     made.map(|_| ()).map_err(errors::fs)
 }
 
@@ -248,10 +249,8 @@ pub fn rename(system: &System, at: &Place<Node>, from: &[u8], to: &[u8]) -> Resu
     if directory.volume != new_directory.volume {
         return Err(Errno::Fs(FsError::CrossDevice));
     }
-    let moved = system.volumes.call(directory.volume, |live| {
-        live.fs
-            .rename(directory.inode, &name, new_directory.inode, &new_name)
-    });
+    let rename = |fs: &Way| fs.rename(directory.inode, &name, new_directory.inode, &new_name);
+    let moved = system.volumes.change(directory.volume, rename, |_| ());
     moved.map_err(errors::fs)
 }
 

@@ -8,7 +8,9 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::{Failure, FileKind, FsError, Metadata, RVec, Walked};
+use interfaces::{
+    Failure, FileKind, FileSystem, FsError, Handle, LaneOutcome, Metadata, RVec, Walked,
+};
 use vfs::walk::{Leap, Place, Tree};
 
 use crate::mount::{Live, Mount};
@@ -164,6 +166,32 @@ impl Volumes {
             let result = question(&live);
             self.settle_or_go_on(volume, &live, result)
         })
+    }
+
+    /// Makes a change that must not be made twice. `found` says what its outcome is, where an
+    /// instance before has made it; see [`lanes`](crate::lanes).
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn change<T>(
+        &self,
+        volume: Volume,
+        mut operation: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+        found: impl Fn(&LaneOutcome) -> T,
+    ) -> Result<T, FsError> {
+        let first = self.live(volume)?;
+        let mount = self.mounts.get(volume).ok_or(FsError::Device)?;
+        let taken = first.lineage.and_then(|_| mount.lanes.take(&first));
+        let Some((mut lane, mut change)) = taken else {
+            return self.call(volume, |live| operation(&live.fs));
+        };
+        let result = self.again(volume, || {
+            let live = self.live(volume)?;
+            let result = lane.attempt(&live, &mut change, &mut operation, &found);
+            self.settle_or_go_on(volume, &live, result)
+        });
+        mount.lanes.give(lane);
+        result
     }
 
     /// Makes `attempt` again as long as it meets a crash after which the same files are there under

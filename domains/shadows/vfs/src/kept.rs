@@ -8,6 +8,8 @@
 //! | --- | --- |
 //! | 0 to 48 | [`Head`] |
 //! | from 4,096 on | 32 for each [`Note`] of a file, whose object has the same number in `keep` |
+//! | from [`INTENT`] on | the change of names that is being tried, see [`lanes`](crate::lanes) |
+//! | from [`LANES_AT`] on | 32 for each lane |
 //! | two areas from [`NUMBERS`] on | numbers of clients; the head says which of the areas counts |
 //!
 //! # What makes it hold
@@ -28,9 +30,11 @@ use interfaces::{
     Failure, FsError, Handle, Keep, MemoryObjects, RVec, Respawn, RpcError, RpcResult, VmoFill,
     VmoOwner, VmoView,
 };
+use redo::Lane;
 use redo::ids::Ids;
 use respawn::Slot;
 
+use crate::lanes::{LANES, LaneNote, LaneState};
 use crate::pages::{MOST_FILES, OWN, memory_error};
 
 /// What the notes begin with: a form that this image understands.
@@ -40,6 +44,12 @@ const NOTES: u64 = 0;
 /// Where the places' notes begin, and bytes of each.
 const PLACES: u64 = 4096;
 const NOTE: u64 = 32;
+/// Where the change that is being tried is: three words, and its bytes behind them.
+const INTENT: u64 = 1 << 15;
+const INTENT_WORDS: usize = 24;
+const LONGEST_INTENT: u64 = 8000;
+/// Where the notes of lanes begin.
+const LANES_AT: u64 = 5 << 13;
 /// Where numbers are, and bytes of each of the two areas.
 const NUMBERS: u64 = 1 << 16;
 const AREA: u64 = 1 << 20;
@@ -97,6 +107,7 @@ pub struct Kept {
     head: Mutex<Head>,
     /// The objects in their places. Locked while the keeper is asked, which waits for nobody.
     places: Mutex<Vec<Option<Handle<dyn VmoOwner>>>>,
+    lanes: Mutex<Vec<LaneNote>>,
     is_unkept: AtomicBool,
     /// Everything that was left is known again.
     is_serving: AtomicBool,
@@ -151,12 +162,18 @@ impl Kept {
             .try_reserve_exact(MOST_FILES)
             .map_err(|_| RpcError::NoMemory)?;
         places.resize_with(MOST_FILES, || None);
+        let mut lanes = Vec::new();
+        lanes
+            .try_reserve_exact(LANES)
+            .map_err(|_| RpcError::NoMemory)?;
+        lanes.resize_with(LANES, LaneNote::default);
         Ok(Kept {
             keep: Mutex::new(keep),
             notes,
             view,
             head: Mutex::new(head),
             places: Mutex::new(places),
+            lanes: Mutex::new(lanes),
             is_unkept: AtomicBool::new(false),
             is_serving: AtomicBool::new(false),
         })
@@ -171,6 +188,15 @@ impl Kept {
             0 => Ids::new(),
             _ => Ids::unpack(&packed).ok_or(FsError::Device)?,
         };
+        let lanes = self.read(LANES_AT, LANES * NOTE as usize)?;
+        for (lane, note) in self
+            .lanes
+            .lock()
+            .iter_mut()
+            .zip(lanes.chunks_exact(NOTE as usize))
+        {
+            *lane = LaneNote::of([0, 1, 2, 3].map(|at| word(note, at)));
+        }
         let mut files = Vec::new();
         files
             .try_reserve_exact(MOST_FILES)
@@ -249,6 +275,79 @@ impl Kept {
     /// No memory.
     pub fn note(&self, place: usize, note: &Note) -> Result<(), FsError> {
         self.write(PLACES + place as u64 * NOTE, &note.bytes())
+    }
+
+    /// What is noted of a lane.
+    pub fn lane(&self, lane: Lane) -> LaneNote {
+        let lanes = self.lanes.lock();
+        lanes.get(lane.get() as usize).copied().unwrap_or_default()
+    }
+
+    /// Notes something of a lane.
+    ///
+    /// # Errors
+    /// No memory; there is no such lane.
+    pub fn note_lane(&self, lane: Lane, note: &LaneNote) -> Result<(), FsError> {
+        let number = lane.get() as usize;
+        let mut lanes = self.lanes.lock();
+        let place = lanes.get_mut(number).ok_or(FsError::Invalid)?;
+        let bytes = note.words().map(u64::to_le_bytes);
+        self.write(LANES_AT + number as u64 * NOTE, bytes.as_flattened())?;
+        *place = *note;
+        Ok(())
+    }
+
+    /// Notes what came of the change of a lane, which is not being tried any more.
+    ///
+    /// # Errors
+    /// As [`note_lane`](Self::note_lane).
+    pub fn answer(&self, lane: Lane, state: LaneState) -> Result<(), FsError> {
+        self.set_lane(lane, state)?;
+        self.write(INTENT, &[0; 8])
+    }
+
+    /// Notes what became of the change of a lane.
+    ///
+    /// # Errors
+    /// As [`note_lane`](Self::note_lane).
+    pub fn set_lane(&self, lane: Lane, state: LaneState) -> Result<(), FsError> {
+        let ticket = self.lane(lane).ticket;
+        self.note_lane(lane, &LaneNote { ticket, state })
+    }
+
+    /// Notes a change of names that is about to be tried, and how many instances died of it.
+    ///
+    /// # Errors
+    /// It is too long; no memory.
+    pub fn intend(&self, lane: Lane, deaths: u64, packed: &[u8]) -> Result<(), FsError> {
+        if packed.len() as u64 > LONGEST_INTENT {
+            return Err(FsError::NameTooLong);
+        }
+        let words = [packed.len() as u64, lane.get().into(), deaths];
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(INTENT_WORDS + packed.len())
+            .map_err(|_| RpcError::NoMemory)?;
+        bytes.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
+        bytes.extend_from_slice(packed);
+        self.write(INTENT, &bytes)
+    }
+
+    /// The change that was being tried: its lane, how many instances died of it, its bytes.
+    ///
+    /// # Errors
+    /// No memory; notes that make no sense.
+    pub fn intended(&self) -> Result<Option<(Lane, u64, RVec<u8>)>, FsError> {
+        let words = self.read(INTENT, INTENT_WORDS)?;
+        let [length, lane, deaths] = [0, 1, 2].map(|at| word(&words, at));
+        if length == 0 {
+            return Ok(None);
+        }
+        let lane = u32::try_from(lane).ok().and_then(Lane::new);
+        let lane = lane.filter(|_| length <= LONGEST_INTENT);
+        let lane = lane.ok_or(FsError::Device)?;
+        let packed = self.read(INTENT + INTENT_WORDS as u64, length as usize)?;
+        Ok(Some((lane, deaths, packed)))
     }
 
     /// Forgets what is in a place.

@@ -8,6 +8,7 @@
 //! - [`service`]: the interface;
 //! - [`pages`]: pages of files in memory objects, which are read, mapped and written to;
 //! - [`kept`]: what the next instance of this domain finds;
+//! - [`lanes`]: what it tells clients who had no answer;
 //! - [`walking`]: names and attributes, which are remembered;
 //! - [`listing`]: directory listings, in clients' numbers and without hidden names;
 //! - [`start_up`]: what is done with the first instance.
@@ -44,6 +45,7 @@ extern crate alloc;
 
 mod instance;
 mod kept;
+mod lanes;
 mod listing;
 mod options;
 mod pages;
@@ -53,7 +55,6 @@ mod start_up;
 mod walking;
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use domain_rt::{log, memory as heap, thread, time};
 use interfaces::{
     FileSystem, FsError, Handle, MemoryObjects, MemoryWatch, RVec, Respawn, RpcError, RpcResult,
@@ -109,23 +110,20 @@ fn begin(
         None => (None, None),
     };
     // What was acknowledged is with the file system. From here on the log begins.
-    let hidden = match left {
-        Some(_) => {
-            first.fs().commit()?;
-            start_up::numbered(&first)?
-        }
-        None => {
-            start_up::remove_hidden(&first)?;
-            Vec::new()
-        }
-    };
-    let shadow = Arc::new(Shadow::new(fs, first, kept.clone(), settings));
+    match left {
+        Some(_) => first.fs().commit()?,
+        None => start_up::remove_hidden(&first)?,
+    }
+    let shadow = Arc::new(Shadow::new(fs, first.clone(), kept.clone(), settings));
     let passage = Arc::default();
     let has_objects = objects.is_some();
     let pages = Arc::new(Pages::new(objects, kept.clone(), settings));
-    if let Some(left) = left {
-        shadow.adopt(left.ids, &hidden);
+    if let Some((left, kept)) = left.zip(kept.as_ref()) {
+        shadow.adopt_numbers(left.ids);
+        shadow.resume(kept)?;
+        shadow.adopt_hidden(&start_up::numbered(&first)?);
         pages.adopt(&shadow, left.files, left.is_lost)?;
+        shadow.settle_plans(kept, &pages)?;
     }
     let of_gate = shadow.clone();
     shadow.attach(gate::gate(&passage, move || of_gate.settle())?)?;

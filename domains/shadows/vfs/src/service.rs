@@ -3,12 +3,13 @@
 use alloc::sync::Arc;
 use gate::Passage;
 use interfaces::{
-    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, Metadata, PageRun, RVec, RpcResult,
-    VmoView, Walked,
+    FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
+    RVec, RpcResult, VmoView, Walked,
 };
-use redo::{Action, Kind, Outcome};
+use redo::{Action, Engine, Kind, Lane, Outcome};
 use respawn::Buffer;
 
+use crate::instance::Instance;
 use crate::listing;
 use crate::pages::Pages;
 use crate::shadow::Shadow;
@@ -21,6 +22,8 @@ pub struct Service {
     pub(crate) shadow: Arc<Shadow>,
     passage: Arc<Passage>,
     pub(crate) pages: Arc<Pages>,
+    /// Who calls comes through this one.
+    lane: Option<Lane>,
 }
 
 impl Service {
@@ -30,12 +33,14 @@ impl Service {
             shadow,
             passage,
             pages,
+            lane: None,
         }
     }
 
     /// Makes a change about one or two inodes.
     fn change(&self, action: Action<RVec<u8>, Setting>, on: [u64; 2]) -> Result<Outcome, FsError> {
-        self.shadow.engine().change(&*self.shadow, action, on)
+        let change = |engine: &mut Engine<Instance>| engine.change(&*self.shadow, action, on);
+        self.shadow.by_lane(self.lane, change)
     }
 
     /// Sets something of an inode.
@@ -109,7 +114,8 @@ impl Service {
             return engine.append_lent(&*self.shadow, inode, data);
         }
         let data = RVec::from_slice(data)?;
-        self.shadow.engine().append(&*self.shadow, inode, data)
+        let append = |engine: &mut Engine<Instance>| engine.append(&*self.shadow, inode, data);
+        self.shadow.by_lane(self.lane, append)
     }
 }
 
@@ -156,6 +162,24 @@ impl FileSystem for Service {
 
     fn lineage(&self) -> Result<u64, FsError> {
         self.shadow.lineage().ok_or(FsError::Unsupported)
+    }
+
+    fn lane(&self, number: u32) -> Result<Handle<dyn FileSystem>, FsError> {
+        let lane = self.shadow.lane(number)?;
+        Ok(Handle::<dyn FileSystem>::new(Service {
+            shadow: self.shadow.clone(),
+            passage: self.passage.clone(),
+            pages: self.pages.clone(),
+            lane: Some(lane),
+        })?)
+    }
+
+    fn begin(&self, ticket: u64) -> Result<(), FsError> {
+        self.shadow.begin(self.lane, ticket)
+    }
+
+    fn outcome(&self, ticket: u64) -> Result<Option<LaneOutcome>, FsError> {
+        self.shadow.outcome(self.lane, ticket)
     }
 
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
@@ -255,7 +279,8 @@ impl FileSystem for Service {
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
         let _pass = self.passage.enter()?;
-        if let Some(appended) = self.pages.write(&self.shadow, inode, None, data)? {
+        let appended = self.pages.append(&self.shadow, inode, data, self.lane)?;
+        if let Some(appended) = appended {
             return Ok(appended);
         }
         self.keep_room(data)?;
@@ -315,7 +340,8 @@ impl FileSystem for Service {
     fn unlink(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         let name = self.old_name(directory, name)?;
-        let removed = self.shadow.engine().unlink(&*self.shadow, directory, name);
+        let unlink = |engine: &mut Engine<Instance>| engine.unlink(&*self.shadow, directory, name);
+        let removed = self.shadow.by_lane(self.lane, unlink);
         self.pages.discard_removed(&self.shadow);
         removed
     }
@@ -323,9 +349,9 @@ impl FileSystem for Service {
     fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         let name = self.old_name(directory, name)?;
-        self.shadow
-            .engine()
-            .remove_directory(&*self.shadow, directory, name)
+        let remove =
+            |engine: &mut Engine<Instance>| engine.remove_directory(&*self.shadow, directory, name);
+        self.shadow.by_lane(self.lane, remove)
     }
 
     fn rename(
@@ -339,9 +365,10 @@ impl FileSystem for Service {
         let name = self.old_name(from, name)?;
         let new_name = self.new_name(to, new_name)?;
         self.pages.keep_room(&self.shadow, BESIDES)?;
-        let mut engine = self.shadow.engine();
-        let renamed = engine.rename(&*self.shadow, [from, to], name, new_name);
-        drop(engine);
+        let rename = |engine: &mut Engine<Instance>| {
+            engine.rename(&*self.shadow, [from, to], name, new_name)
+        };
+        let renamed = self.shadow.by_lane(self.lane, rename);
         self.pages.discard_removed(&self.shadow);
         renamed
     }

@@ -7,10 +7,11 @@ use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
 use interfaces::{FsError, Gate, Handle, Respawn, RpcResult};
 use redo::engine::translate;
-use redo::{Engine, Front, Host, Report, Severity, Target};
+use redo::{Basis, Change, Engine, Front, Host, Lane, Outcome, Report, Severity, Target};
 
 use crate::instance::{self, Instance};
 use crate::kept::Kept;
+use crate::lanes::{LaneState, state_of};
 use crate::options::Settings;
 
 /// What there is once.
@@ -36,6 +37,34 @@ impl Host for Shadow {
 
     fn instance(&self, failed: u32) -> Result<Instance, FsError> {
         instance::fetch(&self.respawn, failed)
+    }
+
+    fn intend(&self, lane: Lane, action: &Change<Instance>, basis: &Basis) -> Result<(), FsError> {
+        self.note_intent(lane, action, basis)
+    }
+
+    fn answer(&self, lane: Lane, outcome: Option<Outcome>) {
+        self.note_new_numbers();
+        if let Some(kept) = &self.kept
+            && let Err(error) = kept.answer(lane, state_of(outcome))
+        {
+            log!("what came of a change is not noted: {error:?}");
+        }
+    }
+
+    fn plan(&self, lane: Lane, inode: u64, offset: u64) -> Result<(), FsError> {
+        match &self.kept {
+            Some(kept) => kept.set_lane(lane, LaneState::Planned { inode, offset }),
+            None => Ok(()),
+        }
+    }
+
+    fn wrote(&self, lane: Lane, offset: u64, count: u64) {
+        if let Some(kept) = &self.kept
+            && let Err(error) = kept.set_lane(lane, LaneState::Written { offset, count })
+        {
+            log!("what was written is not noted: {error:?}");
+        }
     }
 
     fn recovered(&self, fs: &Instance, report: &Report) {
@@ -69,6 +98,19 @@ impl Host for Shadow {
 }
 
 impl Shadow {
+    /// Has `work` done with the engine, for who came through this lane.
+    pub fn by_lane<R>(
+        &self,
+        lane: Option<Lane>,
+        work: impl FnOnce(&mut Engine<Instance>) -> R,
+    ) -> R {
+        let mut engine = self.engine();
+        engine.come_by(lane);
+        let result = work(&mut engine);
+        engine.come_by(None);
+        result
+    }
+
     /// In front of the instance `first`.
     pub fn new(
         respawn: Handle<dyn Respawn>,
@@ -114,12 +156,16 @@ impl Shadow {
         }
     }
 
-    /// Goes on with the numbers that clients have, and with the hidden names (inode as the file
-    /// system has it, and number) of files that they have open.
-    pub fn adopt(&self, ids: redo::ids::Ids, hidden: &[(u64, u64)]) {
+    /// Goes on with the numbers that clients have.
+    pub fn adopt_numbers(&self, ids: redo::ids::Ids) {
         self.noted.store(ids.version(), Ordering::Relaxed);
+        self.front(|front| front.ids = ids);
+    }
+
+    /// Goes on with the hidden names (inode as the file system has it, and number) of files that
+    /// clients have open.
+    pub fn adopt_hidden(&self, hidden: &[(u64, u64)]) {
         self.front(|front| {
-            front.ids = ids;
             for &(real, number) in hidden {
                 let inode = front.ids.client(real);
                 front.leave_over(inode, number);
@@ -128,6 +174,11 @@ impl Shadow {
         let last = hidden.iter().map(|(_, number)| *number).max();
         self.engine().number_hidden_from(last.unwrap_or(0));
         self.note_new_numbers();
+    }
+
+    /// What the next instance of this domain finds.
+    pub fn kept(&self) -> Option<&Arc<Kept>> {
+        self.kept.as_ref()
     }
 
     /// What the instances of this domain have in common.

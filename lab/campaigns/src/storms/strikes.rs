@@ -42,13 +42,14 @@ impl Driver {
         }
     }
 
-    /// The manifest `text` with this driver and as many restarts as it takes.
+    /// The manifest `text` with this driver and as many restarts of it, and of `domain`, as it
+    /// takes.
     ///
     /// # Errors
     /// If a domain is missing in it.
-    pub fn patient(self, text: String) -> Result<String> {
+    pub fn patient(self, text: String, domain: &str) -> Result<String> {
         let text = self.in_manifest(text)?;
-        manifests::with_limits(&text, &["ext2", self.name()], "restarts = 100000")
+        manifests::with_limits(&text, &[domain, self.name()], "restarts = 100000")
     }
 }
 
@@ -70,17 +71,18 @@ fn update(domain: &str) -> String {
     format!("update {domain} /boot/updates/{domain}-2 || echo {NOT_UPDATED}; ")
 }
 
-/// The pauses and strikes as the shell does them; `said` is printed after each.
+/// The pauses and strikes as the shell does them, at the domain and at times the driver with it;
+/// `said` is printed after each.
 pub fn script(
     strike: Strike,
-    driver: Driver,
+    [domain, driver]: [&str; 2],
     blows: &[Blow],
     random: &mut Random,
     said: &str,
 ) -> String {
     let one = |(pause, with_driver): &Blow| {
         let seconds = *pause as f64 / 1000.0;
-        let both = [Some("ext2"), with_driver.then_some(driver.name())];
+        let both = [Some(domain), with_driver.then_some(driver)];
         let both = both.into_iter().flatten();
         let done: String = match strike {
             Strike::Crash => {
@@ -109,7 +111,9 @@ mod tests {
     #[test]
     fn both_drivers_may_start_as_often_as_it_takes() {
         for driver in [Driver::Virtio, Driver::Nvme] {
-            let text = driver.patient(default_manifest()).expect("all are there");
+            let text = driver
+                .patient(default_manifest(), "ext2")
+                .expect("all are there");
             assert_eq!(text.matches("restarts = 100000").count(), 2, "{text}");
             assert!(text.contains(&format!("\"{}.respawn\"", driver.name())));
         }
@@ -117,21 +121,31 @@ mod tests {
 
     #[test]
     fn a_manifest_without_the_file_system_is_refused() {
-        assert!(Driver::Virtio.patient("[domain.other]\n".into()).is_err());
+        assert!(
+            Driver::Virtio
+                .patient("[domain.other]\n".into(), "vfs")
+                .is_err()
+        );
     }
 
     #[test]
     fn each_blow_is_told_and_takes_the_driver_along_where_it_says_so() {
         let mut random = Random::new(1, 1);
         let blows = [(10, true), (1500, false)];
-        let line = script(Strike::Update, Driver::Nvme, &blows, &mut random, "hit");
+        let line = script(Strike::Update, ["ext2", "nvme"], &blows, &mut random, "hit");
         assert_eq!(
             line,
             "sleep 0.010; update ext2 /boot/updates/ext2-2 || echo not updated; \
              update nvme /boot/updates/nvme-2 || echo not updated; echo hit; \
              sleep 1.500; update ext2 /boot/updates/ext2-2 || echo not updated; echo hit; "
         );
-        let line = script(Strike::Crash, Driver::Virtio, &blows, &mut random, "hit");
+        let line = script(
+            Strike::Crash,
+            ["ext2", "virtio-blk"],
+            &blows,
+            &mut random,
+            "hit",
+        );
         assert_eq!(line.matches(" ext2 ").count(), 2);
         assert_eq!(line.matches("until crash virtio-blk ").count(), 1);
         assert_eq!(line.matches("echo hit").count(), 2);

@@ -28,7 +28,50 @@ pub trait Host {
     fn instance(&self, failed: u32) -> Result<Self::Target, <Self::Target as Target>::Error>;
     /// The file system was brought up to date after a crash.
     fn recovered(&self, fs: &Self::Target, report: &Report);
+    /// A change of names that was asked for through a lane is about to be tried. What is noted of
+    /// it here is given to [`Engine::resume`] by who comes after this shadow.
+    ///
+    /// # Errors
+    /// It cannot be noted: then it is not tried.
+    fn intend(
+        &self,
+        lane: Lane,
+        action: &Change<Self::Target>,
+        basis: &Basis,
+    ) -> Result<(), <Self::Target as Target>::Error> {
+        let _ = (lane, action, basis);
+        Ok(())
+    }
+    /// Something asked for through a lane is about to be written at the end of an inode (a client's
+    /// number): at this offset.
+    ///
+    /// # Errors
+    /// It cannot be noted: then it is not written.
+    fn plan(
+        &self,
+        lane: Lane,
+        inode: u64,
+        offset: u64,
+    ) -> Result<(), <Self::Target as Target>::Error> {
+        let _ = (lane, inode, offset);
+        Ok(())
+    }
+    /// So many bytes were written at the offset that was planned.
+    fn wrote(&self, lane: Lane, offset: u64, count: u64) {
+        let _ = (lane, offset, count);
+    }
+    /// The change that was intended is done, with this outcome, in clients' numbers; or was
+    /// refused.
+    fn answer(&self, lane: Lane, outcome: Option<Outcome>) {
+        let _ = (lane, outcome);
+    }
 }
+
+/// The way through which a change is asked for, so that what came of it is found again.
+pub type Lane = core::num::NonZeroU32;
+
+/// A change for this kind of file system.
+pub type Change<T> = Action<<T as Target>::Data, <T as Target>::Setting>;
 
 type Error<H> = <<H as Host>::Target as Target>::Error;
 
@@ -54,6 +97,8 @@ pub struct Engine<T: Target> {
     /// What the file system acknowledges survives its death.
     is_lasting: bool,
     orphans: u64,
+    /// Through which the next change is asked for that decides what comes of an operation.
+    lane: Option<Lane>,
 }
 
 /// A commit that was begun, see [`Engine::begin_commit`].
@@ -89,6 +134,7 @@ impl<T: Target> Engine<T> {
             budget,
             is_lasting: false,
             orphans: 0,
+            lane: None,
         }
     }
 
@@ -99,6 +145,30 @@ impl<T: Target> Engine<T> {
             is_lasting: true,
             ..Engine::new(fs, 0)
         }
+    }
+
+    /// What is asked for next comes through this lane.
+    pub fn come_by(&mut self, lane: Option<Lane>) {
+        self.lane = lane;
+    }
+
+    /// Sees to a change that a former shadow was trying, before any other: it is done, now or then,
+    /// or refused. Its basis has numbers of the instance that serves.
+    ///
+    /// # Errors
+    /// There is no working instance; nobody knows whether the change was made.
+    pub fn resume<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        action: Change<T>,
+        basis: Basis,
+    ) -> Result<Option<Outcome>, T::Error> {
+        self.log.begin(action, basis);
+        self.health = Health::Behind;
+        let outcome = self.recover(host)?;
+        Ok(outcome
+            .and_then(Result::ok)
+            .map(|outcome| host.front(|front| front.tell(outcome))))
     }
 
     /// There are hidden names with numbers up to this one.
@@ -307,8 +377,12 @@ impl<T: Target> Engine<T> {
     ) -> Result<Outcome, T::Error> {
         host.front(|front| front.forget(&action, about));
         let on = basis.on;
+        let lane = self.lane.take().filter(|_| !action.is_content());
+        if let Some(lane) = lane {
+            host.intend(lane, &action, &basis)?;
+        }
         let action = self.log.begin(action, basis);
-        match self.fs.perform(action, on) {
+        let result = match self.fs.perform(action, on) {
             Ok(outcome) => {
                 let told = host.front(|front| front.note(action, about, outcome));
                 self.log.commit(outcome, T::cut);
@@ -327,7 +401,11 @@ impl<T: Target> Engine<T> {
                 self.log.cancel();
                 Err(error)
             }
+        };
+        if let Some(lane) = lane {
+            host.answer(lane, result.as_ref().ok().copied());
         }
+        result
     }
 
     /// Writes at the end of a file; where, and how much.
@@ -340,9 +418,18 @@ impl<T: Target> Engine<T> {
         inode: u64,
         data: T::Data,
     ) -> Result<(u64, u64), T::Error> {
+        let lane = self.lane.take();
         let offset = self.consult(host, |fs| fs.facts(real(host, inode)?))?.size;
+        if let Some(lane) = lane {
+            host.plan(lane, inode, offset)?;
+        }
         match self.change(host, Action::Write { offset, data }, [inode; 2])? {
-            Outcome::Wrote(count) => Ok((offset, count)),
+            Outcome::Wrote(count) => {
+                if let Some(lane) = lane {
+                    host.wrote(lane, offset, count);
+                }
+                Ok((offset, count))
+            }
             _ => Err(T::error(Fault::Failed)),
         }
     }
@@ -576,7 +663,9 @@ impl<T: Target> Engine<T> {
         // times.
         let (number, name) = self.hidden_name()?;
         let root = self.fs.root();
+        let lane = self.lane.take();
         self.change(host, Action::Link { name }, [root, replaced])?;
+        self.lane = lane;
         let is_held = host.front(|front| front.set_orphan(replaced, Some(number)));
         let result = self.change(host, rename, on);
         if result.is_err() || !is_held {

@@ -51,13 +51,15 @@ pub mod action;
 pub mod engine;
 pub mod front;
 pub mod ids;
+pub mod intent;
 pub mod log;
 pub mod recover;
 pub mod seen;
 
 pub use action::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
-pub use engine::{Commit, Engine, Host};
+pub use engine::{Change, Commit, Engine, Host, Lane};
 pub use front::Front;
+pub use log::Basis;
 pub use recover::Report;
 
 /// How the hidden names begin.

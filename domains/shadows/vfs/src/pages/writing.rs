@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use domain_rt::sync::MutexGuard;
 use domain_rt::time;
 use interfaces::{FsError, MemoryError, RVec, RpcError};
-use redo::Action;
+use redo::{Action, Host as _, Lane};
 
 use super::file::{File, State};
 use super::storing::Who;
@@ -28,8 +28,7 @@ enum Page {
 }
 
 impl Pages {
-    /// Writes into pages, at the end if there is no `offset`; where, and how many bytes. `None`: it
-    /// is to be done the old way.
+    /// Writes into pages; where, and how many bytes. `None`: it is to be done the old way.
     ///
     /// # Errors
     /// The file system's; no memory.
@@ -38,6 +37,30 @@ impl Pages {
         shadow: &Shadow,
         inode: u64,
         offset: Option<u64>,
+        data: &RVec<u8>,
+    ) -> Result<Option<(u64, u64)>, FsError> {
+        self.write_at(shadow, inode, (offset, None), data)
+    }
+
+    /// As [`write`](Self::write), at the end, for who came through a lane.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn append(
+        &self,
+        shadow: &Shadow,
+        inode: u64,
+        data: &RVec<u8>,
+        lane: Option<Lane>,
+    ) -> Result<Option<(u64, u64)>, FsError> {
+        self.write_at(shadow, inode, (None, lane), data)
+    }
+
+    fn write_at(
+        &self,
+        shadow: &Shadow,
+        inode: u64,
+        (offset, lane): (Option<u64>, Option<Lane>),
         data: &RVec<u8>,
     ) -> Result<Option<(u64, u64)>, FsError> {
         let length = data.len() as u64;
@@ -63,7 +86,7 @@ impl Pages {
                 .known(inode)
                 .is_some_and(|known| Arc::ptr_eq(&known, &file))
             {
-                let written = self.write_held(shadow, &file, &mut state, offset, data);
+                let written = self.write_held(shadow, &file, &mut state, (offset, lane), data);
                 if written.is_err() {
                     self.end_life(shadow, &file, &mut state)?;
                 }
@@ -90,7 +113,7 @@ impl Pages {
         shadow: &Shadow,
         file: &File,
         state: &mut MutexGuard<'_, State>,
-        offset: Option<u64>,
+        (offset, lane): (Option<u64>, Option<Lane>),
         data: &RVec<u8>,
     ) -> Result<Option<(u64, u64)>, FsError> {
         let size = file.record.lock().size;
@@ -101,6 +124,9 @@ impl Pages {
         }
         if end > size {
             self.clear_behind_end(file, state)?;
+        }
+        if let Some(lane) = lane {
+            shadow.plan(lane, file.inode, at)?;
         }
         if at > size {
             // A hole is the file system's affair.
@@ -124,6 +150,9 @@ impl Pages {
             file.set_pages(state, pages)?;
         }
         noted?;
+        if let (Some(lane), Ok(done)) = (lane, &put) {
+            shadow.wrote(lane, at, *done);
+        }
         put.map(|done| Some((at, done)))
     }
 

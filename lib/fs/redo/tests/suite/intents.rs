@@ -1,0 +1,203 @@
+//! A change of names that a shadow dies in, and what the next one makes of it: before it was tried,
+//! and after it was done.
+
+use std::cell::{Cell, RefCell};
+
+use redo::{
+    Action, Basis, Change, Engine, Front, Host, Kind, Lane, Outcome, Report, Target, intent,
+};
+
+use crate::model::{Error, Instance, ROOT, Result};
+
+/// One life of a shadow.
+struct Desk {
+    front: RefCell<Front<Instance>>,
+    /// It dies when it has noted what it is about to do.
+    dies: Cell<bool>,
+    intended: RefCell<Option<(Lane, Vec<u8>)>>,
+    answers: RefCell<Vec<(Lane, Option<Outcome>)>>,
+}
+
+impl Desk {
+    fn new(fs: &Instance) -> Self {
+        Desk {
+            front: RefCell::new(Front::new(fs.clone())),
+            dies: Cell::new(false),
+            intended: RefCell::default(),
+            answers: RefCell::default(),
+        }
+    }
+}
+
+impl Host for Desk {
+    type Target = Instance;
+
+    fn front<R>(&self, work: impl FnOnce(&mut Front<Instance>) -> R) -> R {
+        work(&mut self.front.borrow_mut())
+    }
+
+    fn instance(&self, _: u32) -> Result<Instance> {
+        Err(Error::Failed)
+    }
+
+    fn recovered(&self, _: &Instance, _: &Report) {}
+
+    fn intend(&self, lane: Lane, action: &Change<Instance>, basis: &Basis) -> Result<()> {
+        let packed = intent::pack::<Instance>(action, basis).unwrap();
+        *self.intended.borrow_mut() = Some((lane, packed));
+        match self.dies.get() {
+            true => Err(Error::Failed),
+            false => Ok(()),
+        }
+    }
+
+    fn answer(&self, lane: Lane, outcome: Option<Outcome>) {
+        self.answers.borrow_mut().push((lane, outcome));
+    }
+}
+
+const LANE: Lane = Lane::new(3).unwrap();
+
+fn name(text: &str) -> Vec<u8> {
+    text.into()
+}
+
+fn create(text: &str, kind: Kind) -> Change<Instance> {
+    Action::Create {
+        name: name(text),
+        kind,
+        mode: 0o640,
+    }
+}
+
+/// What is tried in a directory with the file `a` and the empty directories `d` and `e`; the name
+/// of the second inode that it is about, if it is not the root.
+fn changes() -> Vec<(Change<Instance>, Option<&'static str>)> {
+    vec![
+        (create("f", Kind::File), None),
+        (create("g", Kind::Directory), None),
+        (
+            Action::Symlink {
+                name: name("s"),
+                target: name("a"),
+            },
+            None,
+        ),
+        (Action::Link { name: name("l") }, Some("a")),
+        (Action::Unlink { name: name("a") }, None),
+        (Action::RemoveDirectory { name: name("d") }, None),
+        (
+            Action::Rename {
+                name: name("a"),
+                new_name: name("b"),
+            },
+            None,
+        ),
+        (
+            Action::Rename {
+                name: name("d"),
+                new_name: name("e"),
+            },
+            None,
+        ),
+    ]
+}
+
+/// A file system, and a shadow in front of it.
+fn scene() -> (Instance, Desk, Engine<Instance>) {
+    let fs = Instance::new(1);
+    for (text, kind) in [
+        ("a", Kind::File),
+        ("d", Kind::Directory),
+        ("e", Kind::Directory),
+    ] {
+        fs.perform(&create(text, kind), [ROOT; 2]).unwrap();
+    }
+    let desk = Desk::new(&fs);
+    (fs.clone(), desk, Engine::new(fs, 1 << 20))
+}
+
+fn tree(fs: &Instance) -> String {
+    fs.disk.borrow().live.tree()
+}
+
+#[test]
+fn a_change_is_made_once_whenever_its_shadow_dies() {
+    for (number, (_, second)) in changes().into_iter().enumerate() {
+        let mut trees = Vec::new();
+        for was_done in [true, false] {
+            let (fs, desk, mut engine) = scene();
+            let second = second.map_or(ROOT, |of| fs.look_up(ROOT, &name(of)).unwrap());
+            let (action, _) = changes().swap_remove(number);
+            desk.dies.set(!was_done);
+            engine.come_by(Some(LANE));
+            let result = engine.change(&desk, action, [ROOT, second]);
+            assert_eq!(result.is_ok(), was_done, "{number}: {result:?}");
+            let told: Vec<_> = result.into_iter().map(|it| (LANE, Some(it))).collect();
+            assert_eq!(*desk.answers.borrow(), told);
+            let (lane, packed) = desk.intended.borrow_mut().take().unwrap();
+            assert_eq!(lane, LANE);
+
+            let (action, basis) = intent::unpack::<Instance>(&packed).unwrap();
+            let next = Desk::new(&fs);
+            let mut engine = Engine::new(fs.clone(), 1 << 20);
+            let outcome = engine.resume(&next, action, basis).unwrap();
+            match (told.first(), outcome) {
+                (Some((_, told)), outcome) => assert_eq!(*told, outcome, "{number}"),
+                (None, outcome) => assert!(outcome.is_some(), "{number}"),
+            }
+            trees.push(tree(&fs));
+        }
+        assert_eq!(trees[0], trees[1], "{number}");
+        assert_ne!(trees[0], tree(&scene().0), "{number}");
+    }
+}
+
+#[test]
+fn a_change_that_is_refused_is_refused_again() {
+    let (fs, desk, mut engine) = scene();
+    desk.dies.set(true);
+    engine.come_by(Some(LANE));
+    let action = Action::RemoveDirectory { name: name("d") };
+    assert!(engine.change(&desk, action, [ROOT; 2]).is_err());
+    let (_, packed) = desk.intended.borrow_mut().take().unwrap();
+    fs.disk.borrow_mut().refusals = 1;
+    let before = tree(&fs);
+    let (action, basis) = intent::unpack::<Instance>(&packed).unwrap();
+    let mut engine = Engine::new(fs.clone(), 1 << 20);
+    assert_eq!(engine.resume(&Desk::new(&fs), action, basis), Ok(None));
+    assert_eq!(tree(&fs), before);
+}
+
+#[test]
+fn without_a_lane_nothing_is_noted() {
+    let (_, desk, mut engine) = scene();
+    engine
+        .change(&desk, create("f", Kind::File), [ROOT; 2])
+        .unwrap();
+    engine.come_by(Some(LANE));
+    engine
+        .change(&desk, Action::Truncate { size: 0 }, [ROOT + 9; 2])
+        .unwrap();
+    assert!(desk.intended.borrow().is_none() && desk.answers.borrow().is_empty());
+}
+
+#[test]
+fn bytes_that_are_no_change_are_refused() {
+    let (_, desk, mut engine) = scene();
+    engine.come_by(Some(LANE));
+    let (action, _) = changes().swap_remove(6);
+    engine.change(&desk, action, [ROOT; 2]).unwrap();
+    let (_, packed) = desk.intended.borrow_mut().take().unwrap();
+    for length in 0..packed.len() {
+        assert!(intent::unpack::<Instance>(&packed[..length]).is_none());
+    }
+    for at in 0..packed.len() {
+        let mut wrong = packed.clone();
+        wrong[at] ^= 0x55;
+        // Names and numbers may be any, so some are changes; none is a panic.
+        let _ = intent::unpack::<Instance>(&wrong);
+    }
+    let long = [packed, vec![0]].concat();
+    assert!(intent::unpack::<Instance>(&long).is_none());
+}
