@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = &[
     case("service-crashes-under-writes", writes),
     case("service-crashes-under-changes-of-names", names),
     case("service-crashes-under-cp-on-4-processors", copies),
+    case("service-updated-50-times-under-cp", updates),
     case("service-finds-numbers-and-open-files", numbers),
     case("service-and-its-keeper-die-in-turn", keeper),
     case("service-and-file-system-die-at-once", both),
@@ -220,5 +221,29 @@ fn copies(bench: &Bench<'_>) -> Result<()> {
     let restarts = cell(&answer.stdout, "vfs", "RESTARTS").context("no vfs")?;
     ensure!(restarts.parse::<u32>()? >= 20, "only {restarts} crashes");
     expect_restarts(&answer.stdout, "ext2", 0)?;
+    bench.expect_clean(&disk)
+}
+
+/// The shadow is replaced by another image again and again, and copies go on.
+fn updates(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.disk()?;
+    let mut machine = machine(bench, &disk, &[])?;
+    machine.processors = 2;
+    let line = "{ until [ -e /tmp/done ]; do rm -rf /copy && cp -r /boot/bin /copy && echo x >> /rounds || echo FAILED; done; } & \
+         cp /boot/updates/vfs-shadow-2 /tmp/image; for i in $(seq 50); do update vfs /tmp/image > /dev/null || echo REFUSED; done; \
+         echo > /tmp/done; wait; cd /boot/bin; for f in *; do cmp $f /copy/$f || echo DIFFERENT $f; done; echo compared; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
+    ensure!(
+        answer.stdout.starts_with("compared\n"),
+        "{}\n{}",
+        answer.stdout,
+        answer.log
+    );
+    let count = |title| cell(&answer.stdout, "vfs", title);
+    ensure!(
+        (count("UPDATES"), count("CRASHES")) == (Some("50"), Some("0")),
+        "{}",
+        answer.stdout
+    );
     bench.expect_clean(&disk)
 }

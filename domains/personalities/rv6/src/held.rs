@@ -113,10 +113,9 @@ impl Held {
         let seat = Arc::new(Seat::new(&node));
         mount.add_seat(&seat)?;
         let (live, hold) = volumes.again(node.volume, || {
-            let live = volumes.live(node.volume)?;
-            let held = live.fs.hold(node.inode);
-            let hold = volumes.settle_or_go_on(node.volume, &live, held)?;
-            Ok((live, hold))
+            volumes.attempt(node.volume, |live| {
+                Ok((live.clone(), live.fs.hold(node.inode)?))
+            })
         })?;
         let serves = mount.sit(&seat, &live, hold);
         let held = Held {
@@ -141,10 +140,10 @@ impl Held {
         volumes: &Volumes,
         operation: impl FnOnce(&Live) -> Result<T, FsError>,
     ) -> Result<T, FsError> {
-        let live = volumes.live(self.node.volume)?;
-        self.refresh(volumes, &live)?;
-        let result = operation(&live);
-        volumes.settle_or_go_on(self.node.volume, &live, result)
+        volumes.attempt(self.node.volume, |live| {
+            self.refresh(live)?;
+            operation(live)
+        })
     }
 
     /// Has the file system do what may be done twice, with the inode held by the instance that is
@@ -177,9 +176,7 @@ impl Held {
     /// Takes hold again, if the file system was restarted. What goes wrong is seen by the next
     /// call.
     pub fn keep(&self, volumes: &Volumes) {
-        if let Ok(live) = volumes.live(self.node.volume) {
-            let _ = self.refresh(volumes, &live);
-        }
+        let _ = volumes.attempt(self.node.volume, |live| self.refresh(live));
     }
 
     /// Notes that something was written.
@@ -202,7 +199,7 @@ impl Held {
     }
 
     /// Takes hold again if the instance that gave the hold is not the one that serves now.
-    fn refresh(&self, volumes: &Volumes, live: &Arc<Live>) -> Result<(), FsError> {
+    fn refresh(&self, live: &Live) -> Result<(), FsError> {
         let Some((mount, seat)) = &self.place else {
             return Ok(());
         };
@@ -211,7 +208,7 @@ impl Held {
             return Ok(());
         }
         drop(state);
-        let hold = volumes.settle_or_go_on(self.node.volume, live, seat.take(live))?;
+        let hold = seat.take(live)?;
         let (old, before) = seat.put(live, Some(hold));
         drop(old);
         if before.is_some_and(|by| live.goes_on(by.lineage)) {

@@ -15,9 +15,8 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
-use interfaces::{
-    Failure, FileSystem, FsError, Handle, Hold, RVec, Respawn, RpcError, Walked,
-};
+use gate::{Pass, Passage};
+use interfaces::{Failure, FileSystem, FsError, Handle, Hold, RVec, Respawn, RpcError, Walked};
 use respawn::Absent;
 
 use crate::held::Seat;
@@ -91,6 +90,8 @@ pub struct Mount {
     state: Mutex<State>,
     /// What is open. Locked before the state.
     seats: Mutex<Vec<Weak<Seat>>>,
+    /// Calls wait here while the file system is replaced by another image.
+    passage: Arc<Passage>,
     /// For changes that must not be made twice.
     pub lanes: Lanes,
 }
@@ -104,6 +105,7 @@ impl Mount {
             unchanging: false,
             state: Mutex::new(State::Never),
             seats: Mutex::default(),
+            passage: Arc::default(),
             lanes: Lanes::default(),
         }
     }
@@ -135,8 +137,18 @@ impl Mount {
             unchanging: false,
             state: Mutex::new(State::Serving(Arc::new(live))),
             seats: Mutex::default(),
+            passage: Arc::default(),
             lanes: Lanes::default(),
         })
+    }
+
+    /// The right to call the file system; waits while that is replaced. Who has one must not ask
+    /// for another.
+    ///
+    /// # Errors
+    /// The caller is ended meanwhile.
+    pub fn enter(&self) -> Result<Pass<'_>, FsError> {
+        Ok(self.passage.enter()?)
     }
 
     /// Starts the file system now, and says why that cannot be done.
@@ -234,8 +246,14 @@ impl Mount {
     /// The file system's; as [`settle`](Self::settle).
     pub fn sync(&self) -> Result<(), FsError> {
         let answer = respawn::until_answered(|| {
+            let pass = match self.enter() {
+                Ok(pass) => pass,
+                Err(error) => return Some(Err(error)),
+            };
             let live = self.current()?;
-            match self.settle_or_go_on(&live, live.fs.sync()) {
+            let synced = live.fs.sync();
+            drop(pass);
+            match self.settle_or_go_on(&live, synced) {
                 Err(error) if error.is_gone() => None,
                 answer => Some(answer),
             }
@@ -259,6 +277,13 @@ impl Mount {
         });
         let found = found.unwrap_or(Err(Absent::KeepsDying))?;
         let (root, lineage) = found.greeting;
+        // Without a lineage calls could not be made again that an update cuts off.
+        if lineage.is_some()
+            && let Err(error) =
+                gate::gate(&self.passage, || ()).and_then(|gate| respawn.attach(gate))
+        {
+            log!("{} cannot be replaced while it is used: {error}", self.name);
+        }
         let live = Live::new(found.id, found.service, root, lineage);
         Ok(self.take(live))
     }

@@ -99,56 +99,40 @@ impl Volumes {
         mount.live()?.ok_or(FsError::Down)
     }
 
-    /// Passes on the result of a call to an instance of a volume; see [`Mount::settle`].
+    /// Has `work` done with the instance that serves, not while that is replaced. If it has crashed
+    /// and the next one goes on, the result says so still; see [`Mount::settle_or_go_on`].
     ///
     /// # Errors
-    /// As there.
-    pub fn settle<T>(
+    /// Those of `work`; as [`live`](Self::live).
+    pub fn attempt<T>(
         &self,
         volume: Volume,
-        live: &Live,
-        result: Result<T, FsError>,
+        work: impl FnOnce(&Arc<Live>) -> Result<T, FsError>,
     ) -> Result<T, FsError> {
-        if !Mount::is_crash(&result) {
-            return result;
+        if volume == Volume::EMPTY {
+            return Err(FsError::Unsupported);
         }
-        match self.mounts.get(volume) {
-            Some(mount) => mount.settle(live, result),
-            None => result,
-        }
-    }
-
-    /// As [`settle`](Self::settle); see [`Mount::settle_or_go_on`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn settle_or_go_on<T>(
-        &self,
-        volume: Volume,
-        live: &Live,
-        result: Result<T, FsError>,
-    ) -> Result<T, FsError> {
-        if !Mount::is_crash(&result) {
-            return result;
-        }
-        match self.mounts.get(volume) {
-            Some(mount) => mount.settle_or_go_on(live, result),
-            None => result,
-        }
+        let mount = self.mounts.get(volume).ok_or(FsError::Device)?;
+        let pass = mount.enter()?;
+        let live = mount.live()?.ok_or(FsError::Down)?;
+        let result = work(&live);
+        drop(pass);
+        mount.settle_or_go_on(&live, result)
     }
 
     /// Calls the file system of a volume.
     ///
     /// # Errors
-    /// The file system's; as [`live`](Self::live) and [`settle`](Self::settle).
+    /// The file system's; as [`live`](Self::live).
     pub fn call<T>(
         &self,
         volume: Volume,
         operation: impl FnOnce(&Live) -> Result<T, FsError>,
     ) -> Result<T, FsError> {
-        let live = self.live(volume)?;
-        let result = operation(&live);
-        self.settle(volume, &live, result)
+        match self.attempt(volume, |live| operation(live)) {
+            result if Mount::is_crash(&result) => Err(FsError::Restarted),
+            result => result,
+        }
     }
 
     /// Has the file system of a volume do what may be done twice, and its next instance again if
@@ -161,11 +145,7 @@ impl Volumes {
         volume: Volume,
         mut question: impl FnMut(&Live) -> Result<T, FsError>,
     ) -> Result<T, FsError> {
-        self.again(volume, || {
-            let live = self.live(volume)?;
-            let result = question(&live);
-            self.settle_or_go_on(volume, &live, result)
-        })
+        self.again(volume, || self.attempt(volume, |live| question(live)))
     }
 
     /// Makes a change that must not be made twice. `found` says what its outcome is, where an
@@ -186,9 +166,9 @@ impl Volumes {
             return self.call(volume, |live| operation(&live.fs));
         };
         let result = self.again(volume, || {
-            let live = self.live(volume)?;
-            let result = lane.attempt(&live, &mut change, &mut operation, &found);
-            self.settle_or_go_on(volume, &live, result)
+            self.attempt(volume, |live| {
+                lane.attempt(live, &mut change, &mut operation, &found)
+            })
         });
         mount.lanes.give(lane);
         result
