@@ -37,14 +37,14 @@ impl Run {
 
 /// The way to a block: `index[0]` is in the inode, the others in indirect blocks, `depth` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Path {
-    depth: usize,
-    index: [usize; 4],
+pub(crate) struct Path {
+    pub(crate) depth: usize,
+    pub(crate) index: [usize; 4],
 }
 
 impl Path {
     /// The way to block `logical` of a file where an indirect block has `pointers` pointers.
-    fn to(logical: u64, pointers: u64) -> Result<Self> {
+    pub(crate) fn to(logical: u64, pointers: u64) -> Result<Self> {
         if logical < DIRECT {
             return Ok(Path {
                 depth: 0,
@@ -239,7 +239,12 @@ impl<D: BlockDevice> Transaction<'_, D> {
     }
 
     /// Pointer `index` of an indirect block, or of the inode.
-    fn pointer(&mut self, inode: &Inode, array: Option<Block>, index: usize) -> Result<u32> {
+    pub(crate) fn pointer(
+        &mut self,
+        inode: &Inode,
+        array: Option<Block>,
+        index: usize,
+    ) -> Result<u32> {
         match array {
             None => Ok(inode.pointers[index]),
             Some(block) => Ok(u32_at(self.read(block)?, index * 4)),
@@ -247,7 +252,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
     }
 
     /// Sets a pointer of an indirect block, or of the inode (which the caller stores).
-    fn set_pointer(
+    pub(crate) fn set_pointer(
         &mut self,
         inode: &mut Inode,
         array: Option<Block>,

@@ -59,6 +59,7 @@ mod fs;
 mod group;
 mod hash;
 mod hashed;
+mod holes;
 mod htree;
 mod inode;
 mod journal;

@@ -34,16 +34,56 @@ impl<D: BlockDevice> FileSystem<D> {
         new_dir: u32,
         new_name: &[u8],
     ) -> Result<()> {
-        check_name(old_name)?;
-        check_name(new_name)?;
-        if is_dots(old_name) || is_dots(new_name) {
-            return Err(Error::Invalid("renaming of . or .."));
-        }
+        check_names(old_name, new_name)?;
         let orphan = self.update(|tx| tx.rename(old_dir, old_name, new_dir, new_name))?;
         match orphan {
             Some(ino) => self.reap(ino),
             None => Ok(()),
         }
+    }
+
+    /// As [`rename`](Self::rename), but nothing gives way.
+    ///
+    /// # Errors
+    /// `Exists` if there is something of the new name; as [`rename`](Self::rename).
+    pub fn rename_to_new(
+        &mut self,
+        old_dir: u32,
+        old_name: &[u8],
+        new_dir: u32,
+        new_name: &[u8],
+    ) -> Result<()> {
+        check_names(old_name, new_name)?;
+        self.update(|tx| match tx.lookup(new_dir, new_name) {
+            Ok(_) => Err(Error::Exists),
+            Err(Error::NotFound) => tx.rename(old_dir, old_name, new_dir, new_name).map(|_| ()),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Lets two names lead to what the other led to, in one transaction.
+    ///
+    /// # Errors
+    /// `NotFound` if there is nothing of one of the names; `Invalid` if a directory would come to
+    /// lie in itself, or for `.` and `..`; `TooManyLinks`, `ReadOnly`; `Corrupt`; device errors.
+    pub fn exchange(
+        &mut self,
+        one_dir: u32,
+        one_name: &[u8],
+        other_dir: u32,
+        other_name: &[u8],
+    ) -> Result<()> {
+        check_names(one_name, other_name)?;
+        self.update(|tx| tx.exchange([one_dir, other_dir], [one_name, other_name]))
+    }
+}
+
+fn check_names(one: &[u8], other: &[u8]) -> Result<()> {
+    check_name(one)?;
+    check_name(other)?;
+    match is_dots(one) || is_dots(other) {
+        true => Err(Error::Invalid("renaming of . or ..")),
+        false => Ok(()),
     }
 }
 
@@ -150,5 +190,41 @@ impl<D: BlockDevice> Transaction<'_, D> {
         self.edit_inode(rename.new_dir, |dir, _| {
             dir.links = dir.links.saturating_add(1)
         })
+    }
+
+    fn exchange(&mut self, dirs: [u32; 2], names: [&[u8]; 2]) -> Result<()> {
+        let mut inodes = [self.lookup(dirs[0], names[0])?.ino, 0];
+        inodes[1] = self.lookup(dirs[1], names[1])?.ino;
+        if inodes[0] == inodes[1] {
+            return Ok(());
+        }
+        let moved = [self.inode(inodes[0])?, self.inode(inodes[1])?];
+        let is_directory = |at: usize| moved[at].kind == FileKind::Directory;
+        for at in [0, 1] {
+            if is_directory(at) && self.is_inside(dirs[1 - at], inodes[at])? {
+                return Err(Error::Invalid("directory moved into itself"));
+            }
+        }
+        for at in [0, 1] {
+            let other = 1 - at;
+            if dirs[0] != dirs[1] && is_directory(at) {
+                self.redirect_entry(inodes[at], b"..", dirs[other], FileKind::Directory)?;
+                if !is_directory(other) {
+                    self.move_link(dirs[at], dirs[other])?;
+                }
+            }
+            self.redirect_entry(dirs[other], names[other], inodes[at], moved[at].kind)?;
+            self.edit_inode(inodes[at], |inode, now| inode.ctime = now)?;
+        }
+        Ok(())
+    }
+
+    /// A directory has gone from `from` to `to`, and its `..` with it.
+    fn move_link(&mut self, from: u32, to: u32) -> Result<()> {
+        if self.directory(to)?.links >= LINKS_MAX {
+            return Err(Error::TooManyLinks);
+        }
+        self.edit_inode(from, |dir, _| dir.links = dir.links.saturating_sub(1))?;
+        self.edit_inode(to, |dir, _| dir.links = dir.links.saturating_add(1))
     }
 }

@@ -10,6 +10,8 @@ mod few;
 mod group;
 #[path = "suite/hashed.rs"]
 mod hashed;
+#[path = "suite/holes.rs"]
+mod holes;
 #[path = "suite/host.rs"]
 mod host;
 #[path = "suite/hostile.rs"]

@@ -61,7 +61,7 @@ fn agree<T>(result: Result<T, Error>, allowed: bool, what: &str) -> Result<bool,
 /// One random operation on both; they must agree about success. An error is one of the device; what
 /// was asked for is then done in the model.
 pub fn step(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random) -> Result<(), Error> {
-    let choice = random.below(12);
+    let choice = random.below(14);
     let path = if choice < 3 {
         random_path(model, random)
     } else {
@@ -109,6 +109,11 @@ pub fn step(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random) -> Result<(
             }
             removed?;
         }
+        10 => punch(fs, model, random, &path)?,
+        11 => {
+            let other = some_path(model, random);
+            exchange(fs, model, &path, &other)?;
+        }
         _ => {
             let new = random_path(model, random);
             rename(fs, model, &path, &new)?;
@@ -150,6 +155,44 @@ fn truncate(
     Rc::make_mut(content).resize(size, 0);
     let ino = walk(fs, path)?;
     fs.truncate(ino, size as u64)
+}
+
+/// Makes a hole of whole blocks, which one transaction can: a power cut then leaves no half of it.
+fn punch(fs: &mut Fs<'_>, model: &mut Model, random: &mut Random, path: &str) -> Result<(), Error> {
+    let Some(Node::File(content)) = model.get_mut(path) else {
+        return Ok(());
+    };
+    let [from, count] = [60, 30].map(|most| random.below(most) as usize * 4096);
+    let end = (from + count).min(content.len());
+    if from < end {
+        Rc::make_mut(content)[from..end].fill(0);
+    }
+    let ino = walk(fs, path)?;
+    fs.punch(ino, from as u64, count as u64)
+}
+
+fn exchange(fs: &mut Fs<'_>, model: &mut Model, one: &str, other: &str) -> Result<(), Error> {
+    let ((one_dir, one_name), (other_dir, other_name)) = (parent(one), parent(other));
+    let (one_at, other_at) = (walk(fs, &one_dir)?, walk(fs, &other_dir)?);
+    let done = fs.exchange(one_at, one_name.as_bytes(), other_at, other_name.as_bytes());
+    let lies_in = |one: &str, other: &str| one.starts_with(&format!("{other}/"));
+    let both = model.contains_key(one) && model.contains_key(other);
+    let allowed = both && !lies_in(one, other) && !lies_in(other, one);
+    let done = agree(done, allowed, &format!("{one} and {other}"));
+    if allowed && one != other {
+        let is_in = |path: &str, top: &str| path == top || lies_in(path, top);
+        let move_to = |path: String, from: &str, to: &str| format!("{to}{}", &path[from.len()..]);
+        let all = std::mem::take(model);
+        *model = all
+            .into_iter()
+            .map(|(path, node)| match () {
+                () if is_in(&path, one) => (move_to(path, one, other), node),
+                () if is_in(&path, other) => (move_to(path, other, one), node),
+                () => (path, node),
+            })
+            .collect();
+    }
+    done.map(|_| ())
 }
 
 fn rename(fs: &mut Fs<'_>, model: &mut Model, old: &str, new: &str) -> Result<(), Error> {

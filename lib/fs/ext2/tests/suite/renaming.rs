@@ -151,3 +151,73 @@ fn a_directory_takes_as_many_directories_as_links_allow() {
     );
     assert!(fs.create(dir, b"file", 0o644).is_ok());
 }
+
+fn split(fs: &mut Fs<'_>, path: &str) -> (u32, Vec<u8>) {
+    let (dir, name) = path.rsplit_once('/').unwrap();
+    (walk(fs, dir).unwrap(), name.as_bytes().to_vec())
+}
+
+fn exchange(fs: &mut Fs<'_>, one: &str, other: &str) -> Result<(), Error> {
+    let (one, other) = (split(fs, one), split(fs, other));
+    fs.exchange(one.0, &one.1, other.0, &other.1)
+}
+
+#[test]
+fn files_and_directories_exchange_their_names() {
+    with_tree(|fs| {
+        let numbers = |fs: &mut Fs<'_>, paths: [&str; 2]| paths.map(|path| walk(fs, path).unwrap());
+        let links = |fs: &mut Fs<'_>, path: &str| {
+            let ino = walk(fs, path).unwrap();
+            fs.getattr(ino).unwrap().links
+        };
+        let [f, g] = numbers(fs, ["f", "g"]);
+        exchange(fs, "/f", "/g").unwrap();
+        assert_eq!(numbers(fs, ["f", "g"]), [g, f]);
+        // A file and a directory of different directories.
+        let [b, f] = numbers(fs, ["a/b", "f"]);
+        exchange(fs, "/f", "/a/b").unwrap();
+        assert_eq!(numbers(fs, ["a/b", "f"]), [f, b]);
+        assert_eq!(walk(fs, "f/.."), walk(fs, "/"));
+        assert_eq!((links(fs, "a"), links(fs, "f"), links(fs, "")), (2, 3, 6));
+        // Two directories.
+        let [c, y] = numbers(fs, ["f/c", "x/y"]);
+        exchange(fs, "/f/c", "/x/y").unwrap();
+        assert_eq!(numbers(fs, ["f/c", "x/y"]), [y, c]);
+        assert_eq!(walk(fs, "x/y/.."), walk(fs, "x"));
+        assert_eq!((links(fs, "x"), links(fs, "f")), (3, 3));
+    });
+}
+
+#[test]
+fn what_cannot_be_exchanged_stays() {
+    with_tree(|fs| {
+        let before = walk(fs, "a/b");
+        assert_eq!(exchange(fs, "/f", "/none"), Err(Error::NotFound));
+        assert_eq!(exchange(fs, "/none", "/f"), Err(Error::NotFound));
+        let inside = Error::Invalid("directory moved into itself");
+        assert_eq!(exchange(fs, "/a", "/a/b/c"), Err(inside));
+        assert_eq!(exchange(fs, "/a/b/c", "/a"), Err(inside));
+        let root = fs.root();
+        assert!(fs.exchange(root, b"f", root, b"..").is_err());
+        let f = walk(fs, "f").unwrap();
+        fs.link(f, root, b"also").unwrap();
+        exchange(fs, "/f", "/also").unwrap();
+        assert_eq!((walk(fs, "f"), walk(fs, "a/b")), (Ok(f), before));
+    });
+}
+
+#[test]
+fn a_rename_that_must_not_replace_does_not() {
+    with_tree(|fs| {
+        let root = fs.root();
+        assert_eq!(fs.rename_to_new(root, b"f", root, b"g"), Err(Error::Exists));
+        assert_eq!(fs.rename_to_new(root, b"f", root, b"f"), Err(Error::Exists));
+        let f = walk(fs, "f");
+        fs.rename_to_new(root, b"f", root, b"new").unwrap();
+        assert_eq!((walk(fs, "new"), walk(fs, "f")), (f, Err(Error::NotFound)));
+        assert_eq!(
+            fs.rename_to_new(root, b"f", root, b"h"),
+            Err(Error::NotFound)
+        );
+    });
+}

@@ -1,0 +1,120 @@
+//! Holes: finding and making them, beside a copy in memory, and as the host sees the image.
+
+use ext2::Error;
+
+use crate::host::*;
+
+const BLOCK: u64 = 1024;
+
+/// What there are data and holes of, as `next_data` and `next_hole` tell: where data begins and
+/// ends.
+fn pieces(fs: &mut Fs<'_>, ino: u32) -> Vec<(u64, u64)> {
+    let (mut all, mut at) = (Vec::new(), 0);
+    while let Some(data) = fs.next_data(ino, at).unwrap() {
+        let hole = fs.next_hole(ino, data).unwrap().unwrap();
+        assert!(data < hole, "{data} {hole}");
+        all.push((data, hole));
+        at = hole;
+    }
+    all
+}
+
+#[test]
+fn holes_are_found_on_all_levels() {
+    let disk = Disk::new(empty(1024, 8192));
+    let mut fs = mount(&disk);
+    let ino = fs.create(fs.root(), b"f", 0o644).unwrap();
+    assert_eq!(fs.next_data(ino, 0), Ok(None));
+    assert_eq!(fs.next_hole(ino, 0), Ok(None));
+    let places = [3, 12, 12 + 256 + 5, 12 + 256 + 65536 + 7];
+    for place in places {
+        fs.write(ino, place * BLOCK + 10, b"data").unwrap();
+    }
+    let size = places[3] * BLOCK + 14;
+    fs.truncate(ino, size + 5 * BLOCK).unwrap();
+    let expected = places.map(|place| (place * BLOCK, (place + 1) * BLOCK));
+    assert_eq!(pieces(&mut fs, ino), expected);
+    // In the middle of either.
+    assert_eq!(
+        fs.next_data(ino, 3 * BLOCK + 100),
+        Ok(Some(3 * BLOCK + 100))
+    );
+    assert_eq!(fs.next_hole(ino, 2 * BLOCK + 1), Ok(Some(2 * BLOCK + 1)));
+    assert_eq!(fs.next_data(ino, size + BLOCK), Ok(None));
+    assert_eq!(fs.next_hole(ino, size + BLOCK), Ok(Some(size + BLOCK)));
+    assert_eq!(fs.next_hole(ino, size + 5 * BLOCK), Ok(None));
+    assert_eq!(fs.next_data(fs.root(), 0), Err(Error::IsDirectory));
+}
+
+#[test]
+fn punching_frees_blocks_and_leaves_zeros() {
+    let disk = Disk::new(empty(1024, 8192));
+    let mut fs = mount(&disk);
+    let ino = fs.create(fs.root(), b"f", 0o644).unwrap();
+    fs.sync().unwrap();
+    let free = fs.statfs().unwrap().free_blocks;
+    let mut random = Random(5);
+    // Over the direct blocks, the first indirect one and some of the second level.
+    let mut sure = random.bytes(600 * BLOCK as usize + 300);
+    write_all(&mut fs, ino, 0, &sure).unwrap();
+    for (from, to) in [
+        (100, 200),
+        (BLOCK - 1, BLOCK + 1),
+        (5 * BLOCK, 6 * BLOCK),
+        (10 * BLOCK + 1, 300 * BLOCK - 1),
+        (300 * BLOCK, 520 * BLOCK),
+        (600 * BLOCK - 7, 900 * BLOCK),
+        (7, 7),
+    ] {
+        fs.punch(ino, from, to - from).unwrap();
+        let end = (to as usize).min(sure.len());
+        sure[from as usize..end].fill(0);
+        assert_eq!(read_all(&mut fs, ino).unwrap(), sure);
+        fs.sync().unwrap();
+        assert_clean(&disk.image());
+    }
+    assert_eq!(fs.getattr(ino).unwrap().size, sure.len() as u64);
+    fs.punch(ino, 0, u64::MAX).unwrap();
+    assert_eq!(pieces(&mut fs, ino), []);
+    assert_eq!(fs.getattr(ino).unwrap().sectors, 0);
+    fs.sync().unwrap();
+    assert_eq!(fs.statfs().unwrap().free_blocks, free);
+    // And filled again.
+    write_all(&mut fs, ino, 50 * BLOCK, b"again").unwrap();
+    assert_eq!(pieces(&mut fs, ino), [(50 * BLOCK, 51 * BLOCK)]);
+    fs.unmount().unwrap();
+    let mut image = disk.image();
+    assert_clean(&image);
+    let blocks = debugfs(&mut image, false, "blocks /f");
+    let numbers = blocks.lines().next().unwrap_or_default();
+    assert_eq!(numbers.split_whitespace().count(), 2, "{blocks}");
+}
+
+#[test]
+fn what_the_host_has_punched_is_a_hole() {
+    let disk = Disk::new(empty(1024, 8192));
+    let mut fs = mount(&disk);
+    let ino = fs.create(fs.root(), b"f", 0o644).unwrap();
+    write_all(&mut fs, ino, 0, &[1; 40 * BLOCK as usize]).unwrap();
+    fs.unmount().unwrap();
+    let mut image = disk.image();
+    debugfs(&mut image, true, "punch /f 4 29");
+    assert_clean(&image);
+    let disk = Disk::new(image);
+    let mut fs = mount(&disk);
+    let expected = [(0, 4 * BLOCK), (30 * BLOCK, 40 * BLOCK)];
+    assert_eq!(pieces(&mut fs, ino), expected);
+}
+
+#[test]
+fn what_is_no_file_or_cannot_be_written_is_not_punched() {
+    let disk = Disk::new(empty(1024, 8192));
+    let mut fs = mount(&disk);
+    let root = fs.root();
+    assert_eq!(fs.punch(root, 0, 10), Err(Error::IsDirectory));
+    assert_eq!(fs.punch(100, 0, 10), Err(Error::NotFound));
+    let ino = fs.create(root, b"f", 0o644).unwrap();
+    fs.write(ino, 0, &[1; 5000]).unwrap();
+    fs.unmount().unwrap();
+    assert_eq!(fs.punch(ino, 0, 5000), Err(Error::ReadOnly));
+}
