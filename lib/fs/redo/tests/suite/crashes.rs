@@ -3,7 +3,7 @@
 
 use crate::model::pair::Pair;
 use crate::model::{Choice, Crash, Error, NOW, Random};
-use redo::{Action, Kind, Outcome, Report};
+use redo::{Action, Host, Kind, Outcome, Report};
 
 /// Runs `steps` operations of a seed, with these crashes.
 fn run(seed: u64, steps: usize, crashes: Vec<Crash>, choice: Choice, budget: usize) -> Pair {
@@ -326,6 +326,8 @@ fn what_is_refused_is_said() {
     let [Ok(Outcome::Made(lost)), Ok(Outcome::Made(kept))] = made else {
         panic!("they can be made");
     };
+    let seen = |pair: &Pair, name: &[u8]| pair.site.front(|front| front.names.recall(2, name));
+    assert_eq!(seen(&pair, b"a"), Some(Some(lost)));
     let id = pair.disk(|disk| {
         disk.states.truncate(1);
         disk.refusals = 1;
@@ -335,6 +337,8 @@ fn what_is_refused_is_said() {
     pair.engine.revive(&pair.site, id).expect("it works");
     let report = pair.site.reports.borrow()[0];
     assert_eq!((report.refused, report.repeated), (1, 1));
+    // What was remembered is not, so nobody is led to what was lost.
+    assert_eq!((seen(&pair, b"a"), seen(&pair, b"b")), (None, None));
     let write = |data: &[u8]| Action::Write {
         offset: 0,
         data: data.to_vec(),
