@@ -9,6 +9,8 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 mod rwlock;
+#[cfg(test)]
+mod tests;
 
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 
@@ -79,6 +81,7 @@ impl<T> Mutex<T> {
                 unsafe { (api().wait)(&self.state, WAITED_FOR, NO_DEADLINE, INTERRUPTIBLE) };
             if result == WAIT_INTERRUPTED {
                 // That the lock is waited for stays said: it costs its holder one needless wake-up.
+                pass_on(&self.state);
                 return None;
             }
         }
@@ -153,6 +156,13 @@ impl<T> Drop for MutexGuard<'_, T> {
     }
 }
 
+/// For whoever was interrupted and does not go on to wait: he may have been woken as well, by the
+/// only wake-up that there was, and whoever else waits would wait for ever.
+fn pass_on(word: &AtomicU32) {
+    // SAFETY: a word of our own.
+    unsafe { (api().wake)(word, 1) };
+}
+
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -201,7 +211,10 @@ impl Condvar {
         // SAFETY: a word of our own.
         let result = unsafe { (api().wait)(&self.count, seen, deadline, INTERRUPTIBLE) };
         let wait = match result {
-            WAIT_INTERRUPTED => Wait::Interrupted,
+            WAIT_INTERRUPTED => {
+                pass_on(&self.count);
+                Wait::Interrupted
+            }
             WAIT_TIMED_OUT => Wait::TimedOut,
             _ => Wait::Woken,
         };
