@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use machine::disk;
 use machine::qemu::exec_word;
-use machine::qemu::{Ended, Event, Machine};
+use machine::qemu::{Ended, Event, Guest, Machine};
 use machine::session::Session;
 use trefoil_gate::build::{self, Built};
 use trefoil_gate::project::Project;
@@ -189,10 +189,8 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// If the machine does not end within `limit`.
-    pub fn exec_within(&self, limit: Duration, mut machine: Machine, line: &str) -> Result<Answer> {
-        machine.words.push(exec_word(line));
-        let mut guest = machine.start()?;
-        guest.close_input();
+    pub fn exec_within(&self, limit: Duration, machine: Machine, line: &str) -> Result<Answer> {
+        let mut guest = self.begin(machine, line)?;
         let deadline = Instant::now() + limit;
         let mut stdout = Vec::new();
         loop {
@@ -252,6 +250,17 @@ impl<'a> Bench<'a> {
         let mut session = Session::start(machine, false)?;
         session.prompt(LIMIT)?;
         Ok(session)
+    }
+
+    /// Starts a machine that runs `line`, and has no input.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn begin(&self, mut machine: Machine, line: &str) -> Result<Guest> {
+        machine.words.push(exec_word(line));
+        let mut guest = machine.start()?;
+        guest.close_input();
+        Ok(guest)
     }
 
     /// Fails if `e2fsck -fn` has anything to say about `disk`.
