@@ -4,21 +4,24 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use machine::disk;
-use machine::qemu::Machine;
+use machine::qemu::{Event, Machine};
 
 use super::limits::STRAIN;
 use super::mapping::block_of;
 use super::recovery::{expect_no_restart, expect_restarts};
 use super::{Case, case};
-use crate::bench::Bench;
+use crate::bench::{Bench, LIMIT};
 
 pub(super) const CASES: &[Case] = &[
     case("stored-pages-outlive-the-file-system", crashes),
     case("stored-pages-that-are-refused-are-told-of-once", refused),
     case("stored-pages-find-room-or-the-writer-is-told", room),
+    case("stored-holes-come-with-what-is-behind-them", hole),
 ];
 
 /// A machine with `disk` where all writes go into pages, of which 2 MiB are kept.
@@ -131,5 +134,32 @@ fn room(bench: &Bench<'_>) -> Result<()> {
     );
     let full = bench.host_read(&disk, "/again")?;
     ensure!(full == content && bench.host_read(&disk, "/kept")? == content);
+    bench.expect_clean(&disk)
+}
+
+/// A file is written to behind its end, and another one synced. After a power cut the first has its
+/// old length or its new one, never that of the hole alone.
+fn hole(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.small_disk("24M", &["-j", "-J", "size=4"], |_| Ok(()))?;
+    let line = "seq 9000 > /a; echo b > /b; sync; \
+                echo behind | dd of=/a bs=1000 seek=500 conv=notrunc status=none; sync /b; echo now; sleep 100";
+    let mut guest = bench.begin(machine(bench, &disk)?, line)?;
+    let (deadline, mut said) = (Instant::now() + LIMIT, String::new());
+    while !said.contains("now") {
+        match guest.receive(deadline) {
+            Event::Bytes(bytes) => said += &String::from_utf8_lossy(&bytes),
+            _ => bail!("it says no more: {said}\n{}", guest.log()),
+        }
+    }
+    guest.kill();
+    while let Event::Bytes(_) = guest.receive(deadline) {}
+    let mended = Command::new("e2fsck").arg("-fy").arg(&disk).output()?;
+    ensure!(matches!(mended.status.code(), Some(0 | 1)), "{mended:?}");
+    let old: String = (1..=9000).map(|line| format!("{line}\n")).collect();
+    let found = bench.host_read(&disk, "/a")?.len();
+    ensure!(
+        [old.len(), 500_007].contains(&found),
+        "/a has {found} bytes"
+    );
     bench.expect_clean(&disk)
 }

@@ -55,6 +55,7 @@ impl Pages {
         let mut file = File::of(owner, note.inode)?;
         file.kept = self.kept.clone().map(|kept| (kept, place));
         file.is_lost.store(note.is_lost, Ordering::Relaxed);
+        file.is_torn.store(note.is_live, Ordering::Relaxed);
         let mut state = State {
             // Somebody may have it mapped so.
             is_shared: note.is_live,

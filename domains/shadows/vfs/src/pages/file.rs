@@ -50,6 +50,8 @@ pub struct File {
     pub record: Mutex<Record>,
     /// When it was used last.
     pub used: AtomicU64,
+    /// The file system may have a length of it that it never had, until all of it is stored.
+    pub is_torn: AtomicBool,
     /// Content is lost, and who asked for this file was not told yet.
     pub is_lost: AtomicBool,
     /// Where it is kept for the next instance of this domain.
@@ -187,6 +189,7 @@ impl File {
             state: Mutex::default(),
             record: Mutex::default(),
             used: AtomicU64::new(0),
+            is_torn: AtomicBool::new(false),
             is_lost: AtomicBool::new(false),
             kept: None,
         })

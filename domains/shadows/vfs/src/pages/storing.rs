@@ -90,14 +90,14 @@ impl Pages {
         result
     }
 
-    /// The files that somebody wants stored.
+    /// The files that somebody wants stored. Those that are torn are among them, since the file
+    /// system commits all that it has.
     fn concerned(&self, who: Who) -> Result<Vec<Arc<File>>, FsError> {
         match who {
             Who::Inode(inode) => {
-                let mut one = Vec::new();
-                one.try_reserve_exact(1).map_err(|_| RpcError::NoMemory)?;
-                one.extend(self.known(inode));
-                Ok(one)
+                let mut some = self.all()?;
+                some.retain(|file| file.inode == inode || file.is_torn.load(Ordering::Relaxed));
+                Ok(some)
             }
             _ => self.all(),
         }
@@ -113,8 +113,11 @@ impl Pages {
             if !file.record.lock().is_live {
                 continue;
             }
+            let is_others = matches!(who, Who::Inode(inode) if inode != file.inode);
+            let who = if is_others { Who::Writer } else { who };
             match self.store_file(shadow, &file, who) {
                 Ok(more) => has_more |= more,
+                Err(_) if is_others => {}
                 Err(error) => result = result.and(Err(error)),
             }
         }
@@ -132,11 +135,13 @@ impl Pages {
         let has_more = !state.stored.is_empty();
         let mut from = 0;
         while let Some((runs, next)) = self.begin_store(file, &state, from)? {
+            file.is_torn.store(true, Ordering::Relaxed);
             self.store_runs(shadow, file, &mut state, &runs, who)?;
             from = next;
             drop(state);
             state = file.state.lock();
         }
+        file.is_torn.store(false, Ordering::Relaxed);
         Ok(has_more)
     }
 

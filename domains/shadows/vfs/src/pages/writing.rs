@@ -129,7 +129,8 @@ impl Pages {
             shadow.plan(lane, file.inode, at)?;
         }
         if at > size {
-            // A hole is the file system's affair.
+            // A hole is the file system's affair, which knows of it before the bytes behind.
+            file.is_torn.store(true, Ordering::Relaxed);
             let hole = Action::Truncate { size: at };
             shadow.engine().change(shadow, hole, [file.inode; 2])?;
             file.set_record(|record| record.size = at)?;
