@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use domain_rt::log;
 use domain_rt::sync::MutexGuard;
-use interfaces::{FsError, PageRun, RVec, RpcError};
+use interfaces::{FsError, PageKind, PageRun, RVec, RpcError};
 use redo::{Host, Target};
 
 use super::file::{File, State, Stored};
@@ -141,7 +141,9 @@ impl Pages {
             drop(state);
             state = file.state.lock();
         }
-        file.is_torn.store(false, Ordering::Relaxed);
+        // Others may have written where this has been already.
+        let dirty = file.owner.next(0, PageKind::Dirty).map_err(memory_error)?;
+        file.is_torn.fetch_and(dirty.is_some(), Ordering::Relaxed);
         Ok(has_more)
     }
 
