@@ -103,7 +103,7 @@ pub struct Kept {
     keep: Mutex<Slot<dyn Keep>>,
     notes: Handle<dyn VmoOwner>,
     view: Handle<dyn VmoView>,
-    /// Locked after `places`.
+    /// Locked after `places`, and before the front.
     head: Mutex<Head>,
     /// The objects in their places. Locked while the keeper is asked, which waits for nobody.
     places: Mutex<Vec<Option<Handle<dyn VmoOwner>>>>,
@@ -363,16 +363,19 @@ impl Kept {
         drop(left);
     }
 
-    /// Notes that `instance` has all that was acknowledged, and which numbers clients have.
+    /// Notes what `now` says: which instance has all that was acknowledged, and which numbers
+    /// clients have, packed, none if all are the file system's. It is asked with the head locked,
+    /// so nobody notes what is older than what another one has noted.
     ///
     /// # Errors
     /// No memory; more numbers than there is room for. Then nothing is left for the next instance.
-    pub fn note_numbers(&self, instance: u32, ids: &Ids) -> Result<(), FsError> {
+    pub fn note_numbers(
+        &self,
+        now: impl FnOnce() -> (u32, Option<Vec<u8>>),
+    ) -> Result<(), FsError> {
         let mut head = self.head.lock();
-        let packed = match ids.is_trivial() {
-            true => Vec::new(),
-            false => ids.pack().ok_or(RpcError::NoMemory)?,
-        };
+        let (instance, packed) = now();
+        let packed = packed.ok_or(RpcError::NoMemory)?;
         let mut new = Head {
             instance,
             numbers: packed.len() as u64,

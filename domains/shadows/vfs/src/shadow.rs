@@ -1,6 +1,7 @@
 //! The shared state and its two locks.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use domain_rt::log;
@@ -138,11 +139,20 @@ impl Shadow {
         let Some(kept) = &self.kept else {
             return;
         };
-        let front = self.front.lock();
-        let (instance, ids) = (front.fs.id(), front.ids.clone());
-        drop(front);
-        self.noted.store(ids.version(), Ordering::Relaxed);
-        if let Err(error) = kept.note_numbers(instance, &ids) {
+        let mut version = 0;
+        let noted = kept.note_numbers(|| {
+            self.front(|front| {
+                version = front.ids.version();
+                let packed = match front.ids.is_trivial() {
+                    true => Some(Vec::new()),
+                    false => front.ids.pack(),
+                };
+                (front.fs.id(), packed)
+            })
+        });
+        // Only now: until then whoever gives numbers to clients has to wait for it.
+        self.noted.fetch_max(version, Ordering::Relaxed);
+        if let Err(error) = noted {
             log!("which numbers clients have is not noted: {error:?}");
             kept.give_up();
         }
