@@ -39,9 +39,10 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub first: u64,
     /// What is to fail: the driver, the shadow in front of it, files in memory, who keeps them, or
-    /// in QEMU alone a file system on a disk, the driver of its disk, or the shadow between those
-    /// two (`disk-shadow`)
-    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep", "ext2", "virtio-blk", "nvme", "disk-shadow"])]
+    /// in QEMU alone a file system on a disk, the driver of its disk, the shadow between those two
+    /// (`disk-shadow`), the one in front of the file system (`vfs`), or who keeps what that has
+    /// (`vfs-keep`)
+    #[arg(long, default_value = "frail-disk", value_parser = ["frail-disk", "block-shadow", "ramfs", "keep", "ext2", "virtio-blk", "nvme", "disk-shadow", "vfs", "vfs-keep"])]
     pub domain: String,
     /// Where: a Linux process or QEMU
     #[arg(long, default_value = "hosted", value_parser = ["hosted", "bare"])]
@@ -64,7 +65,14 @@ pub struct Options {
 }
 
 /// What needs a disk.
-const QEMU_ALONE: [&str; 4] = ["ext2", "virtio-blk", "nvme", "disk-shadow"];
+const QEMU_ALONE: [&str; 6] = [
+    "ext2",
+    "virtio-blk",
+    "nvme",
+    "disk-shadow",
+    "vfs",
+    "vfs-keep",
+];
 /// Where the campaign finds that disk.
 const IMAGE: &str = "faults/ext2.img";
 /// Longest silence of a kernel that is at work.
@@ -91,6 +99,8 @@ pub fn faults(project: &Project, options: &Options) -> Result<i32> {
     let ledger = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
     let image = match options.domain.as_str() {
         "disk-shadow" => "block-shadow",
+        "vfs" => "vfs-shadow",
+        "vfs-keep" => "keep",
         domain => domain,
     };
     let image = project.images().join("domains").join(image);

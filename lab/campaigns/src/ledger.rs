@@ -165,14 +165,19 @@ impl Summary {
             *reached += usize::from(entry.reached);
         }
         text += "\nkind          runs  reached                     pause (us): p50      p99       max\n";
-        for (kind, (runs, reached)) in kinds {
-            let all = self.latencies(Some(kind));
+        let kinds = kinds
+            .into_iter()
+            .map(|(kind, (runs, reached))| (Some(kind), runs, reached));
+        let all = (None, self.runs(), reached);
+        for (kind, runs, reached) in kinds.chain([all]) {
+            let times = self.latencies(kind);
             let _ = writeln!(
                 text,
-                "{kind:<10} {runs:>7} {reached:>8} {:>34.0} {:>8.0} {:>9.0}",
-                percentile(&all, 50.0),
-                percentile(&all, 99.0),
-                all.last().copied().unwrap_or(0.0)
+                "{:<10} {runs:>7} {reached:>8} {:>34.0} {:>8.0} {:>9.0}",
+                kind.unwrap_or("all"),
+                percentile(&times, 50.0),
+                percentile(&times, 99.0),
+                times.last().copied().unwrap_or(0.0)
             );
         }
         text + "\n" + &picture(&self.latencies(None))

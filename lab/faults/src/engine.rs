@@ -79,7 +79,8 @@ impl Ground {
 }
 
 /// Carries out a plan: the first line names what is to fail (`driver`, `shadow`, `ramfs`, `keep`,
-/// `ext2`, `virtio-blk`, `nvme`, `disk-shadow`) or says `cycles COUNT`; then one fault a line.
+/// `ext2`, `virtio-blk`, `nvme`, `disk-shadow`, `vfs`, `vfs-keep`) or says `cycles COUNT`; then one
+/// fault a line.
 ///
 /// # Errors
 /// If it cannot begin or go on; what had to be reported was reported.
@@ -93,7 +94,8 @@ pub fn run(plan: &str, ground: &Ground) -> Result<(), String> {
     let target = match first.trim() {
         "driver" => Target::Driver,
         "shadow" => Target::Shadow,
-        target @ ("ramfs" | "keep" | "ext2" | "virtio-blk" | "nvme" | "disk-shadow") => {
+        target @ ("ramfs" | "keep" | "ext2" | "virtio-blk" | "nvme" | "disk-shadow" | "vfs"
+        | "vfs-keep") => {
             return crate::files::run(target, lines, ground);
         }
         other => return Err(format!("there is no domain {other:?} in the campaign")),
@@ -370,10 +372,11 @@ pub fn plant(victim: &ControlBlock, fault: &Fault) {
     let code = fault.kind.code(fault.at.length);
     if !code.is_empty() {
         // SAFETY: the domain is idle: it was started just now, nobody calls it, and its own
-        // threads, if it has any, wait in the kernel (that of `ramfs` for a tenth of a second;
-        // nobody has asked a device for anything for a while, so it has raised no interrupt). The
-        // bytes stay inside one instruction, so nothing but an exception or a loop can come of
-        // them. Only this thread ends domains of the campaign, and it does not now.
+        // threads, if it has any, wait in the kernel (those of `ramfs` and of the shadow of files
+        // for a tenth of a second, or until somebody writes; nobody has asked a device for anything
+        // for a while, so it has raised no interrupt). The bytes stay inside one instruction, so
+        // nothing but an exception or a loop can come of them. Only this thread ends domains of the
+        // campaign, and it does not now.
         let planted = unsafe { victim.plant(fault.at.place as usize, code) };
         // Who is gone already has no image; then the run shows what a death at the start does.
         let _ = planted;

@@ -1,6 +1,10 @@
 //! The campaign against file systems: `ext2`, the driver of its disk, the shadow between those two,
-//! or files in memory (`ramfs`, or `keep`, which keeps them), is made to fail under clients that
-//! write files, read them again, and know what must be in them. The real shadows stand in between.
+//! the shadow in front of it (`vfs`) and its keeper (`vfs-keep`), or files in memory (`ramfs`, or
+//! `keep`, which keeps them), is made to fail under clients that write files, read them again, and
+//! know what must be in them. The real shadows stand in between.
+//!
+//! Where a keeper has failed by the middle of a run, who has something there dies as well, when the
+//! next keeper has had the time to be found: so it shows whether all was kept again.
 //!
 //! Each run begins with new instances and without files, so that all of it has to be back behind
 //! it. What was acknowledged must be there, whichever of them has died; the other one lives. `ext2`
@@ -12,6 +16,7 @@ use crate::engine::{Ground, plant, prepare};
 use crate::ledger::{Course, Found, stuck};
 use crate::parts::{Part, Parts, respawn};
 use crate::plan::{Fault, Kind, Random};
+use crate::reach::{Reach, Way};
 use crate::stages::{Stage, stage};
 use crate::store::pause;
 use abi::{Handle, RVec, RpcError, Text};
@@ -40,12 +45,20 @@ const CLIENTS: usize = 2;
 const FILES: usize = 4;
 /// Operations of each in one run.
 const OPERATIONS: u32 = 24;
+/// Nanoseconds in which a keeper's death is found, and everything kept again.
+const KEPT_AGAIN: u64 = 400_000_000;
 /// Bytes that a file has at most.
 const LONGEST: u64 = 20_000;
 
 /// What the clients and the campaign share.
 struct Shared {
-    files: Handle<dyn FileSystem>,
+    reach: Reach,
+    /// Who dies in the middle of a run, if what was to fail has.
+    midway: Option<&'static Part>,
+    victim: Lock<Option<Arc<ControlBlock>>>,
+    /// Clients that came there, and how often it has died; waited for.
+    there: AtomicU32,
+    deaths: AtomicU32,
     seed: Lock<u64>,
     /// The number of the run, and how many clients are done with it; waited for.
     round: AtomicU32,
@@ -68,7 +81,8 @@ extern "C" fn client(argument: usize) {
             seen = shared.round.load(Ordering::Acquire);
             let random = Random::new(*shared.seed.lock() ^ (number as u64 + 1) << 56);
             let mut client = Client {
-                files: &shared.files,
+                shared,
+                files: Way::new(&shared.reach, number),
                 number,
                 random,
                 contents: [const { None }; FILES],
@@ -82,8 +96,36 @@ extern "C" fn client(argument: usize) {
     })
 }
 
+impl Shared {
+    /// Called by each client in the middle of its work. When all have come, and the keeper's death,
+    /// if it has died, has been found and seen to, somebody else dies.
+    fn come_midway(&self) {
+        let Some(part) = self.midway else {
+            return;
+        };
+        let deaths = self.deaths.load(Ordering::Acquire);
+        if self.there.fetch_add(1, Ordering::AcqRel) + 1 < CLIENTS as u32 {
+            while self.deaths.load(Ordering::Acquire) == deaths {
+                platform().wait(&self.deaths, deaths, None);
+            }
+            return;
+        }
+        let has_failed = |victim: &Arc<ControlBlock>| !victim.is_alive();
+        if self.victim.lock().as_ref().is_some_and(has_failed) {
+            pause(KEPT_AGAIN);
+            if let Some(block) = part.block() {
+                kill(&block, Reason::Killed);
+            }
+        }
+        self.there.store(0, Ordering::Release);
+        self.deaths.fetch_add(1, Ordering::Release);
+        platform().wake(&self.deaths, u32::MAX);
+    }
+}
+
 struct Client<'a> {
-    files: &'a Handle<dyn FileSystem>,
+    shared: &'a Shared,
+    files: Way<'a>,
     number: usize,
     random: Random,
     /// What is in each file, if it is there.
@@ -94,11 +136,14 @@ struct Client<'a> {
 impl Client<'_> {
     /// Work at random, then a look at everything, then nothing is left.
     fn batch(&mut self) {
-        let root = match self.files.root() {
+        let root = match self.files.ask(|files| files.root()) {
             Ok(root) => root,
             Err(error) => return self.wrong(&format!("no root: {error:?}")),
         };
-        for _ in 0..OPERATIONS {
+        for number in 0..OPERATIONS {
+            if number == OPERATIONS / 2 {
+                self.shared.come_midway();
+            }
             self.count(|client| client.operation(root));
         }
         for file in 0..FILES {
@@ -133,15 +178,19 @@ impl Client<'_> {
         let file = self.random.below(FILES as u64) as usize;
         if self.contents[file].is_none() {
             let name = self.name(file)?;
-            self.files.create(root, &name, FileKind::Regular, 0o644)?;
+            self.files.change(
+                |files| files.create(root, &name, FileKind::Regular, 0o644),
+                |outcome| outcome.first,
+            )?;
             self.contents[file] = Some(Vec::new());
             return Ok(());
         }
-        match self.random.below(11) {
+        match self.random.below(12) {
             0 => self.remove(root, file),
             1 => self.cut(root, file),
             2 => self.rename(root, file),
-            10 => self.files.commit(),
+            10 => self.files.ask(|files| files.commit()),
+            11 => self.append(root, file),
             3..5 => self.look(root, file),
             _ => self.write(root, file),
         }
@@ -151,10 +200,11 @@ impl Client<'_> {
         let offset = self.random.below(LONGEST - 6000) as usize;
         let length = 1 + self.random.below(6000) as usize;
         let byte = self.random.below(255) as u8 + 1;
-        let inode = self.files.lookup(root, &self.name(file)?)?;
+        let inode = self.find(root, file)?;
+        let data = RVec::filled(byte, length)?;
         let count = self
             .files
-            .write(inode, offset as u64, &RVec::filled(byte, length)?)?;
+            .ask(|files| files.write(inode, offset as u64, &data))?;
         if count != length as u64 {
             self.wrong(&format!("{count} of {length} bytes written"));
         }
@@ -165,10 +215,38 @@ impl Client<'_> {
         Ok(())
     }
 
+    /// Writes a little at the end, once.
+    fn append(&mut self, root: u64, file: usize) -> Result<(), FsError> {
+        let size = self.contents[file].as_ref().map_or(0, Vec::len);
+        let length = 1 + self.random.below(600) as usize;
+        if size + length > LONGEST as usize {
+            return Ok(());
+        }
+        let byte = self.random.below(255) as u8 + 1;
+        let inode = self.find(root, file)?;
+        let data = RVec::filled(byte, length)?;
+        let written = self.files.change(
+            |files| files.append(inode, &data),
+            |outcome| (outcome.first, outcome.second),
+        )?;
+        if written != (size as u64, length as u64) {
+            self.wrong(&format!("{length} bytes at {size}: {written:?}"));
+        }
+        if let Some(content) = &mut self.contents[file] {
+            content.resize(size + length, byte);
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, root: u64, file: usize) -> Result<u64, FsError> {
+        let name = self.name(file)?;
+        self.files.ask(|files| files.lookup(root, &name))
+    }
+
     fn cut(&mut self, root: u64, file: usize) -> Result<(), FsError> {
         let size = self.random.below(LONGEST);
-        let inode = self.files.lookup(root, &self.name(file)?)?;
-        self.files.truncate(inode, size)?;
+        let inode = self.find(root, file)?;
+        self.files.ask(|files| files.truncate(inode, size))?;
         if let Some(content) = &mut self.contents[file] {
             content.resize(size as usize, 0);
         }
@@ -178,14 +256,17 @@ impl Client<'_> {
     fn rename(&mut self, root: u64, file: usize) -> Result<(), FsError> {
         let other = (file + 1) % FILES;
         let (name, new_name) = (self.name(file)?, self.name(other)?);
-        self.files.rename(root, &name, root, &new_name)?;
+        let rename = |files: &Handle<dyn FileSystem>| files.rename(root, &name, root, &new_name);
+        self.files.change(rename, |_| ())?;
         self.contents[other] = self.contents[file].take();
         Ok(())
     }
 
     fn remove(&mut self, root: u64, file: usize) -> Result<(), FsError> {
         if self.contents[file].is_some() {
-            self.files.unlink(root, &self.name(file)?)?;
+            let name = self.name(file)?;
+            self.files
+                .change(|files| files.unlink(root, &name), |_| ())?;
             self.contents[file] = None;
         }
         Ok(())
@@ -193,12 +274,11 @@ impl Client<'_> {
 
     /// Compares a file with what must be in it.
     fn look(&mut self, root: u64, file: usize) -> Result<(), FsError> {
-        let name = self.name(file)?;
-        let found = match self.files.lookup(root, &name) {
-            Ok(inode) => Some(
-                self.files
-                    .read(inode, 0, RVec::filled(7, LONGEST as usize)?)?,
-            ),
+        let read = |files: &Handle<dyn FileSystem>, inode| {
+            files.read(inode, 0, RVec::filled(7, LONGEST as usize)?)
+        };
+        let found = match self.find(root, file) {
+            Ok(inode) => Some(self.files.ask(|files| read(files, inode))?),
             Err(FsError::NotFound) => None,
             Err(error) => return Err(error),
         };
@@ -209,6 +289,28 @@ impl Client<'_> {
         }
         Ok(())
     }
+}
+
+/// The shadow that lives through all runs, in front of the part `files`.
+fn begin_shadow(
+    ground: &Ground,
+    parts: &'static Parts,
+    files: &str,
+    options: &str,
+) -> Result<(Handle<dyn FileSystem>, Arc<ControlBlock>), String> {
+    let said = |error: RpcError| format!("{error:?}");
+    let mut grants = [const { None }; MOST_GRANTS];
+    grants[0] = Some(respawn(parts, files).map_err(said)?);
+    let options = RVec::from_slice(options.as_bytes()).map_err(said)?;
+    let image = prepare(ground, "domains/vfs-shadow")?;
+    let mut shadow = image
+        .start("shadow", Limits::default(), grants, options)
+        .map_err(|error| format!("the shadow does not start: {error:?}"))?;
+    let files = shadow.offers[0].take().ok_or("the shadow offers nothing")?;
+    let files = files
+        .downcast::<dyn FileSystem>()
+        .map_err(|_| "the shadow offers no file system")?;
+    Ok((files, shadow.block))
 }
 
 /// Carries out the faults in `lines` on the stage of `target`.
@@ -239,17 +341,18 @@ struct Campaign<'a> {
     name: String,
     parts: &'static Parts,
     shared: &'static Shared,
-    shadow: Arc<ControlBlock>,
+    /// The shadow that lives through all runs, if there is one.
+    shadow: Option<Arc<ControlBlock>>,
     baseline: Option<Counts>,
 }
 
 impl<'a> Campaign<'a> {
     fn new(target: &str, ground: &'a Ground) -> Result<Self, String> {
-        let said = |error: RpcError| format!("{error:?}");
         let Stage {
             victim,
             plans,
             shadow,
+            midway,
         } = stage(target)?;
         let files = plans.last().map_or("", |plan| plan.name);
         let all = plans.into_iter().map(|plan| Part::new(ground, plan));
@@ -257,19 +360,19 @@ impl<'a> Campaign<'a> {
             all: all.collect::<Result<_, _>>()?,
             ground: *ground,
         });
-        let mut grants = [const { None }; MOST_GRANTS];
-        grants[0] = Some(respawn(parts, files).map_err(said)?);
-        let options = RVec::from_slice(shadow.as_bytes()).map_err(said)?;
-        let image = prepare(ground, "domains/vfs-shadow")?;
-        let mut shadow = image
-            .start("shadow", Limits::default(), grants, options)
-            .map_err(|error| format!("the shadow does not start: {error:?}"))?;
-        let files = shadow.offers[0].take().ok_or("the shadow offers nothing")?;
-        let files = files
-            .downcast::<dyn FileSystem>()
-            .map_err(|_| "the shadow offers no file system")?;
+        let (reach, shadow) = match shadow {
+            None => (Reach::Dying(parts, files), None),
+            Some(options) => {
+                let (files, block) = begin_shadow(ground, parts, files, options)?;
+                (Reach::Lasting(files), Some(block))
+            }
+        };
         let shared = crate::engine::keep(Shared {
-            files,
+            reach,
+            midway: midway.and_then(|name| parts.named(name)),
+            victim: Lock::new(None),
+            there: AtomicU32::new(0),
+            deaths: AtomicU32::new(0),
             seed: Lock::new(0),
             round: AtomicU32::new(0),
             done: AtomicU32::new(0),
@@ -286,13 +389,17 @@ impl<'a> Campaign<'a> {
             name: victim.into(),
             parts,
             shared,
-            shadow: shadow.block,
+            shadow,
             baseline: None,
         })
     }
 
     fn counts(&self) -> Counts {
-        Counts::now(self.ground, self.shadow.id)
+        Counts::now(self.ground, self.shadow_id())
+    }
+
+    fn shadow_id(&self) -> u32 {
+        self.shadow.as_ref().map_or(0, |shadow| shadow.id)
     }
 
     /// What is to fail.
@@ -307,12 +414,15 @@ impl<'a> Campaign<'a> {
         // Threads that answer interrupts go to rest.
         pause(REST);
         plant(victim, fault);
+        *self.shared.victim.lock() = Some(victim.clone());
         self.begin(fault.seed);
         if fault.kind == Kind::Kill {
             pause(u64::from(fault.amount) * 1000 * self.ground.stretch);
             kill(victim, Reason::Killed);
         }
-        self.finish().ok_or_else(|| {
+        let found = self.finish();
+        self.shared.victim.lock().take();
+        found.ok_or_else(|| {
             (self.ground.report)(&stuck(fault, "the clients do not come back"));
             format!("run {}: the clients hang", fault.run)
         })
@@ -321,16 +431,14 @@ impl<'a> Campaign<'a> {
     /// One run; its line of the ledger. An error ends the campaign.
     fn one(&mut self, fault: &Fault) -> Result<String, String> {
         let before = self.baseline.unwrap_or_else(|| self.counts());
-        // All start here. What a call says that meets their end is not of interest.
-        let _ = self.shared.files.statistics();
+        self.shared.reach.begin();
         let victim = self.victim()?;
         let clients = self.work(fault, &victim)?;
         let found = Found::joined(clients);
         // What is planted in code that nobody runs is not reached.
         let reason = victim.reason();
         let reached = !victim.is_alive() && reason != Reason::Exited;
-        // What the shadow would do again takes memory until it is on the disk.
-        let _ = self.shared.files.sync();
+        self.shared.reach.end();
         let restarts = self.clear_away(fault)?;
         let after = self.settled(&before);
         let is_back = after.is_back(&before, self.ground.slack);
@@ -381,7 +489,7 @@ impl<'a> Campaign<'a> {
     fn settled(&self, before: &Counts) -> Counts {
         let patience = self.baseline.map_or(100_000_000, |_| PATIENCE);
         let slack = self.ground.slack;
-        Counts::settled(self.ground, self.shadow.id, before, slack, patience)
+        Counts::settled(self.ground, self.shadow_id(), before, slack, patience)
     }
 
     /// Ends all that does not stay, and waits until nothing of them is left; how many were replaced

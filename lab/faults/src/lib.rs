@@ -15,6 +15,7 @@
 //! - `files`: the same for file systems, `ext2`, `ramfs` and `keep`;
 //! - `parts`: the domains that those are made of;
 //! - `stages`: which ones, and how they begin;
+//! - `reach`: how clients get at files behind them;
 //! - `cycles`: crash and restart of one domain, again and again.
 #![cfg_attr(target_os = "none", no_std)]
 
@@ -36,6 +37,8 @@ mod files;
 mod ledger;
 #[cfg(target_os = "none")]
 mod parts;
+#[cfg(target_os = "none")]
+mod reach;
 #[cfg(target_os = "none")]
 mod stages;
 #[cfg(target_os = "none")]

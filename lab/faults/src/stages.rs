@@ -19,8 +19,11 @@ pub struct Stage {
     pub victim: &'static str,
     /// What it is made of, from what all others stand on to the file system.
     pub plans: Vec<Plan>,
-    /// The options of the shadow.
-    pub shadow: &'static str,
+    /// The options of the shadow in front of them, which lives through all runs. `None`: the last
+    /// of them goes on where it died, and is asked itself.
+    pub shadow: Option<&'static str>,
+    /// Who dies in the middle of a run as well, if the victim has.
+    pub midway: Option<&'static str>,
 }
 
 /// The disk that `ext2` begins with, in the archive.
@@ -36,22 +39,17 @@ const CHUNK: usize = 64 * 1024;
 /// There is none.
 pub fn stage(target: &str) -> Result<Stage, String> {
     let (victim, plans, shadow) = match target {
+        "vfs" => (SHADOW, on_memory(true), None),
+        "vfs-keep" => ("keep", on_memory(true), None),
         "ramfs" | "keep" => (
             if target == "keep" { "keep" } else { "ramfs" },
             vec![
                 plan("keep", "keys=100", |_| Ok(NONE)),
                 plan("ramfs", "size=4M", for_ramfs),
             ],
-            "lasting",
+            Some("lasting"),
         ),
-        "ext2" => {
-            let disk = Plan {
-                ready: fill,
-                ..plan("memory-disk", "size=4M", |_| Ok(NONE))
-            };
-            let files = plan("ext2", EXT2_OPTIONS, |parts| for_ext2(parts, "memory-disk"));
-            ("ext2", vec![disk, files], EXT2_SHADOW)
-        }
+        "ext2" => ("ext2", on_memory(false), EXT2_SHADOW),
         "virtio-blk" => ("virtio-blk", on_virtio(), EXT2_SHADOW),
         "disk-shadow" => ("block-shadow", on_virtio(), EXT2_SHADOW),
         "nvme" => (
@@ -67,11 +65,15 @@ pub fn stage(target: &str) -> Result<Stage, String> {
         victim,
         plans,
         shadow,
+        midway: (target == "vfs-keep").then_some(SHADOW),
     })
 }
 
 const EXT2_OPTIONS: &str = "cache=256K buffers=1M";
-const EXT2_SHADOW: &str = "log=1M";
+const EXT2_SHADOW: Option<&str> = Some("log=1M");
+/// The shadow that dies itself. Its clients' larger files are in pages.
+const SHADOW: &str = "vfs-shadow";
+const SHADOW_OPTIONS: &str = "log=1M small=4000 pages=1M";
 const PCI_OPTIONS: &str = "window=0xc0000000,0x10000000";
 const NONE: Grants = [const { None }; MOST_GRANTS];
 
@@ -104,6 +106,21 @@ fn on_device(driver: Plan, for_shadow: Granting) -> Vec<Plan> {
     vec![bus, driver, shadow, files]
 }
 
+/// `ext2` on a disk in memory; with a shadow that dies itself, and its keeper.
+fn on_memory(with_shadow: bool) -> Vec<Plan> {
+    let disk = Plan {
+        ready: fill,
+        ..plan("memory-disk", "size=4M", |_| Ok(NONE))
+    };
+    let files = plan("ext2", EXT2_OPTIONS, |parts| for_ext2(parts, "memory-disk"));
+    let mut plans = vec![disk, files];
+    if with_shadow {
+        plans.push(plan("keep", "keys=600", |_| Ok(NONE)));
+        plans.push(plan(SHADOW, SHADOW_OPTIONS, for_files));
+    }
+    plans
+}
+
 fn on_virtio() -> Vec<Plan> {
     on_device(plan("virtio-blk", "", for_virtio), |parts| {
         for_shadow(parts, "virtio-blk")
@@ -114,6 +131,14 @@ fn for_ramfs(parts: &'static Parts) -> RpcResult<Grants> {
     let mut grants = NONE;
     grants[0] = Some((parts.ground.objects)()?.into_any());
     grants[1] = Some(respawn(parts, "keep")?);
+    Ok(grants)
+}
+
+fn for_files(parts: &'static Parts) -> RpcResult<Grants> {
+    let mut grants = NONE;
+    grants[0] = Some(respawn(parts, "ext2")?);
+    grants[1] = Some((parts.ground.objects)()?.into_any());
+    grants[3] = Some(respawn(parts, "keep")?);
     Ok(grants)
 }
 

@@ -26,6 +26,12 @@ pub(super) const CASES: &[Case] = &[
     case("faults-in-the-shadow-of-a-disk-are-not-noticed", |bench| {
         unnoticed(bench, "disk-shadow")
     }),
+    case("faults-in-the-shadow-of-files-are-not-noticed", |bench| {
+        unnoticed(bench, "vfs")
+    }),
+    case("faults-in-the-keeper-of-files-are-not-noticed", |bench| {
+        unnoticed(bench, "vfs-keep")
+    }),
     case("faults-can-be-had-again", again),
     case("faults-cycles-cost-no-memory", cycles),
     case("faults-wrong-options-are-refused", refused),
