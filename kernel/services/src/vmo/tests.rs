@@ -14,7 +14,7 @@ use pages::{Bytes, Frames, Pool};
 use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::vec::Vec;
 
 const PAGE: u64 = 4096;
@@ -28,6 +28,8 @@ struct Memory {
     bytes: Box<[[AtomicU64; 512]]>,
     /// Claims that still succeed.
     left: AtomicUsize,
+    /// Done once, before somebody gets a count.
+    before_share: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -39,6 +41,7 @@ fn memory() -> Host {
         counts: [const { AtomicU64::new(0) }; FRAMES],
         bytes: (0..FRAMES).map(|_| page()).collect(),
         left: AtomicUsize::new(usize::MAX),
+        before_share: Mutex::new(None),
     })))
 }
 
@@ -79,6 +82,8 @@ impl Frames for Host {
         Some(frame)
     }
     fn share(&self, frame: u64) -> bool {
+        let before = self.0.before_share.lock().expect("no test ended").take();
+        before.into_iter().for_each(|act| act());
         self.change(frame, |count| {
             (count != 0 && count != FROZEN).then_some(count + 1)
         })

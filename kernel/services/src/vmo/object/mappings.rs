@@ -155,7 +155,9 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             Found::Nothing => return self.bring(page).map(|()| None),
         };
         match place.entry.hold() {
-            Ok(held) => Ok(Some((place, held))),
+            // Else the leaf had become other pages' before the frame was held.
+            Ok(held) if place.is_right() => Ok(Some((place, held))),
+            Ok(_) => Ok(None),
             Err(_) if !place.is_right() => Ok(None),
             Err(Missing::Absent | Missing::Cut) => self.bring(page).map(|()| None),
             Err(Missing::Loading) => match self.break_off_dead(page) {

@@ -296,3 +296,24 @@ fn pages_are_written_back_when_there_is_no_memory() {
     memory.0.left.store(1, Ordering::SeqCst);
     assert_eq!(put(&object, PAGES, 1), Ok(()), "what was made room for");
 }
+
+/// Before a frame is counted for who lends page 0, its leaf has become others' pages.
+#[test]
+fn a_leaf_that_is_others_by_now_is_not_lent() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let object = Arc::new(object(memory, &purse, 1000, VmoFill::Zero));
+    put(&object, 0, 1).expect("there is memory");
+    let other = object.clone();
+    let swap = move || {
+        other.cut(0, 1).expect("it is not sealed");
+        put(&other, 64, 2).expect("there is memory");
+    };
+    *memory.0.before_share.lock().expect("no test ended") = Some(Box::new(swap));
+    let mut seen = [0xaa; 8];
+    let lent = object.lend(0, 1, ToDevice, |lent| {
+        let frame = lent[0].as_ref().expect("it is lent").frame();
+        memory.copy_out(frame, 0, &mut seen);
+    });
+    assert_eq!((lent, seen), (Ok(false), [0; 8]), "another page is lent");
+    assert_eq!(word(&object, 64), Ok(2));
+}
