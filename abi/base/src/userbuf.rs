@@ -118,10 +118,16 @@ impl<'a> UserBuf<'a> {
         self.space.filter(|_| self.direction == direction)
     }
 
+    /// The data pointer of the handle that it borrows; none: there is no program. For the kernel,
+    /// which looks what is behind it.
+    pub fn space(&self) -> Option<*const u8> {
+        self.space
+    }
+
     /// Has `copy` do parts of `length` bytes from byte `at` of the whole on, each in one segment:
     /// with its address in the program, and which of the bytes they are. It says how many it did;
-    /// how many were done before one that was short.
-    fn each(
+    /// how many were done before one that was short. For the kernel, which can reach them.
+    pub fn each(
         &self,
         mut at: u64,
         length: usize,

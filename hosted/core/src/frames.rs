@@ -1,11 +1,12 @@
 //! Pages of the process for memory objects, counted as the bare machine counts its frames.
 
+use core::convert::Infallible;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use isolation::lock::Lock;
 use isolation::memory::grown::Grown;
 use isolation::platform::{PAGE, platform};
-use pages::{Bytes, Frames, Pool};
+use pages::{Bytes, Frames, Pool, Run};
 
 /// A page and its count. The records stay, so that whoever looks at a page that is gone sees that.
 struct Record {
@@ -166,6 +167,9 @@ impl Frames for Counted {
 }
 
 impl Bytes for Counted {
+    /// There are no programs.
+    type Program = Infallible;
+
     fn copy_out(&self, frame: u64, at: usize, bytes: &mut [u8]) {
         let from = address(frame, at, bytes.len());
         // SAFETY: only `pages` calls this, with a count on a frame that `claim` gave, so the page
@@ -185,5 +189,13 @@ impl Bytes for Counted {
                 inout("rdi") to => _, inout("rcx") bytes.len() => _,
                 options(nostack, preserves_flags))
         };
+    }
+
+    fn copy_to(&self, _: u64, _: usize, run: Run<'_, Infallible>) -> usize {
+        match *run.program {}
+    }
+
+    fn copy_from(&self, _: u64, _: usize, run: Run<'_, Infallible>) -> usize {
+        match *run.program {}
     }
 }

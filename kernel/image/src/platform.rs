@@ -1,10 +1,12 @@
 //! The framework as the isolation half wants to see it: pages, image space, threads, time, stopping
 //! the world.
 
+use abi::UserBuf;
 use abi::api::{Api, api, set_api};
 use abi::hex::{ZEROS, digits};
 use abi::user::{UserEvent, UserRegisters};
 use alloc::boxed::Box;
+use core::any::Any;
 use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -209,6 +211,10 @@ impl Platform for Machine {
     unsafe fn write_user(&self, space: *const u8, at: u64, bytes: &[u8]) -> usize {
         // SAFETY: by the caller's duty.
         unsafe { crate::space::write(space, at, bytes) }
+    }
+
+    fn program<'a>(&self, memory: &'a UserBuf<'_>) -> Option<&'a dyn Any> {
+        crate::space::lent(memory).map(|space| space as &dyn Any)
     }
 
     unsafe fn exchange_user(&self, space: *const u8, at: u64, old: u32, new: u32) -> Option<u32> {

@@ -1,6 +1,8 @@
 //! What the isolation half asks of the machine: pages, threads, time, and a way to stop the world.
 
+use abi::UserBuf;
 use abi::user::{UserEvent, UserRegisters};
+use core::any::Any;
 use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -227,6 +229,11 @@ pub trait Platform: Sync {
     /// As of [`read_user`](Self::read_user).
     unsafe fn write_user(&self, _space: *const u8, _at: u64, _bytes: &[u8]) -> usize {
         0
+    }
+    /// The memory of the program that is lent, as what the platform's frames can be copied to.
+    /// `None`: it is nobody's, and always on a platform without ring 3.
+    fn program<'a>(&self, _memory: &'a UserBuf<'_>) -> Option<&'a dyn Any> {
+        None
     }
     /// Puts `new` into a word of a program's memory if it holds `old`; what it held. `None` where
     /// the program may not write now, where no word begins, and on a platform without ring 3.

@@ -293,6 +293,15 @@ impl Subject for Mine {
         Err(RpcError::Refused)
     }
 
+    fn copy_often(
+        &self,
+        _: Handle<dyn AddressSpaces>,
+        _: Handle<dyn VmoView>,
+        _: u64,
+    ) -> RpcResult<u64> {
+        Err(RpcError::Refused)
+    }
+
     fn make_event(&self, _: Handle<dyn Events>) -> RpcResult<NewEvent> {
         Err(RpcError::Refused)
     }

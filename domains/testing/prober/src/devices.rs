@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use interfaces::DmaDirection::{FromDevice, ToDevice};
 use interfaces::{
     DmaAllocator, DmaDirection, DmaWindow, Handle, MemoryError, PageKind, RVec, RpcError,
-    RpcResult, VmoFill, VmoOwner, VmoRights, VmoView,
+    RpcResult, UserBuf, VmoFill, VmoOwner, VmoRights, VmoView,
 };
 
 /// The tests of this file.
@@ -83,6 +83,15 @@ impl VmoView for MadeUp {
     }
     fn fill(&self, _: u64, data: &RVec<u8>) -> Result<u64, MemoryError> {
         Ok(data.len() as u64)
+    }
+    fn read_to(&self, _: u64, count: u64, _: &UserBuf<'_>, _: u64) -> Result<u64, MemoryError> {
+        Ok(count)
+    }
+    fn write_from(&self, _: u64, count: u64, _: &UserBuf<'_>, _: u64) -> Result<u64, MemoryError> {
+        Ok(count)
+    }
+    fn fill_from(&self, _: u64, count: u64, _: &UserBuf<'_>, _: u64) -> Result<u64, MemoryError> {
+        Ok(count)
     }
 }
 

@@ -14,6 +14,7 @@ mod attacks;
 mod budgets;
 mod calls;
 mod clock;
+mod copies;
 mod counts;
 mod crashes;
 mod deadlines;
@@ -126,6 +127,7 @@ fn run_all(lab: &Lab, wanted: &str) -> usize {
         told::TESTS,
         clock::TESTS,
         userbufs::TESTS,
+        copies::TESTS,
         payers::TESTS,
         events::TESTS,
         timers::TESTS,

@@ -24,16 +24,16 @@ pub const TESTS: &[Test] = &[
     ("userbufs-among-dying-domains", dying),
 ];
 
-type Space = Handle<dyn AddressSpace>;
+pub type Space = Handle<dyn AddressSpace>;
 
-const INTO: UserDirection = UserDirection::ToProgram;
-const FROM: UserDirection = UserDirection::FromProgram;
+pub const INTO: UserDirection = UserDirection::ToProgram;
+pub const FROM: UserDirection = UserDirection::FromProgram;
 
-fn segment(start: u64, length: u64) -> UserSegment {
+pub fn segment(start: u64, length: u64) -> UserSegment {
     UserSegment { start, length }
 }
 
-fn lent<'a>(
+pub fn lent<'a>(
     space: &'a Space,
     segments: &'a [UserSegment],
     direction: UserDirection,
@@ -43,7 +43,7 @@ fn lent<'a>(
 
 /// A space with so many pages of its own from `AT` on, all of them there; none where there are no
 /// spaces.
-fn pages(lab: &Lab, count: u64) -> Result<Option<Space>, String> {
+pub fn pages(lab: &Lab, count: u64) -> Result<Option<Space>, String> {
     let Some(space) = space(lab)? else {
         return Ok(None);
     };
@@ -54,7 +54,7 @@ fn pages(lab: &Lab, count: u64) -> Result<Option<Space>, String> {
     Ok(Some(space))
 }
 
-fn bytes(space: &Space, at: u64, count: usize) -> Result<Vec<u8>, String> {
+pub fn bytes(space: &Space, at: u64, count: usize) -> Result<Vec<u8>, String> {
     let buffer = RVec::filled(0xaa, count).map_err(say)?;
     let (buffer, count) = space.read(at, buffer).map_err(say)?;
     Ok(buffer[..count as usize].to_vec())

@@ -433,6 +433,15 @@ impl Subject for Rogue {
         users::lend(&spaces, &next)
     }
 
+    fn copy_often(
+        &self,
+        maker: Handle<dyn AddressSpaces>,
+        object: Handle<dyn VmoView>,
+        seed: u64,
+    ) -> RpcResult<u64> {
+        users::copy_often(&maker, &object, seed)
+    }
+
     fn make_event(&self, events: Handle<dyn Events>) -> RpcResult<NewEvent> {
         events.event()
     }

@@ -1,7 +1,11 @@
 //! Copies to and from memory of programs, which somebody lends.
 
-use domain_rt::user::{UserBuf, UserDirection, UserSegment};
-use interfaces::{AddressSpaces, Handle, Protection, RpcError, RpcResult, SpaceError, Subject};
+use domain_rt::thread;
+use domain_rt::user::{self, UserBuf, UserDirection, UserSegment};
+use interfaces::{
+    AddressSpace, AddressSpaces, Handle, Protection, RpcError, RpcResult, SpaceError, Subject,
+    VmoView,
+};
 
 /// Bytes of one copy.
 const ONCE: usize = 600;
@@ -39,21 +43,106 @@ pub fn sum(from: &UserBuf<'_>) -> (u64, u64) {
     }
 }
 
+const PAGE: u64 = 4096;
+/// Where the program of [`copy_often`] has its pages, and how many.
+const THERE: u64 = 0x40_0000;
+const PAGES: u64 = 4;
+
+const WRITE: Protection = Protection {
+    read: true,
+    write: true,
+    execute: false,
+};
+
+fn refused(error: SpaceError) -> RpcError {
+    match error {
+        SpaceError::Rpc(error) => error,
+        _ => RpcError::Refused,
+    }
+}
+
+/// Takes pages of a program away and gives it new ones, without end.
+fn change_pages(space: &Handle<dyn AddressSpace>) {
+    for page in (0..PAGES).cycle() {
+        let at = THERE + page * PAGE;
+        let changed = space
+            .unmap(at, 1)
+            .and_then(|_| space.map_zero(at, 1, WRITE))
+            .and_then(|()| space.touch(at, true));
+        if matches!(changed, Err(SpaceError::Rpc(_))) {
+            return;
+        }
+    }
+}
+
+/// Copies between an object and a program whose pages come and go, until a byte is neither 0 nor
+/// what belongs to its page in the object; which page.
+pub fn copy_often(
+    spaces: &Handle<dyn AddressSpaces>,
+    object: &Handle<dyn VmoView>,
+    seed: u64,
+) -> RpcResult<u64> {
+    // It may just have none.
+    let pages = object.limit()?.max(1);
+    let space = spaces.create().map_err(refused)?;
+    space.map_zero(THERE, PAGES, WRITE).map_err(refused)?;
+    let other = space.duplicate()?;
+    thread::spawn("pages", move || change_pages(&other))?;
+    let mut random = seed;
+    let mut below = |end: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % end
+    };
+    loop {
+        let page = below(pages);
+        let (from, count) = (below(PAGE), 1 + below(2 * PAGE));
+        // What belongs to another page is never in the buffer: it ends where the page does.
+        let count = count.min(PAGE - from);
+        let mark = (page % 255) as u8 + 1;
+        let segments = [
+            UserSegment {
+                start: THERE + PAGE + below(2 * PAGE),
+                length: count / 2,
+            },
+            UserSegment {
+                start: THERE + below(PAGE / 2),
+                length: count - count / 2,
+            },
+        ];
+        let bytes = [mark; ONCE];
+        for segment in segments {
+            let mut done = 0;
+            while done < segment.length {
+                let part = (segment.length - done).min(ONCE as u64);
+                user::write(&space, segment.start + done, &bytes[..part as usize]);
+                done += part;
+            }
+        }
+        let offset = page * PAGE + from;
+        let lent = UserBuf::new(&space, &segments, UserDirection::FromProgram);
+        let _ = object.write_from(offset, count, &lent.ok_or(RpcError::Refused)?, 0);
+        let lent = UserBuf::new(&space, &segments, UserDirection::ToProgram);
+        let _ = object.read_to(offset, count, &lent.ok_or(RpcError::Refused)?, 0);
+        for segment in segments {
+            let mut bytes = [0; ONCE];
+            let part = (segment.length as usize).min(ONCE);
+            let seen = user::read(&space, segment.start, &mut bytes[..part]);
+            let others = |byte: &u8| *byte != 0 && *byte != mark;
+            if bytes[..seen].iter().any(others) {
+                return Ok(page);
+            }
+        }
+    }
+}
+
 /// Has `next` fill memory in an address space of this domain's own, until that is an error.
 pub fn lend(spaces: &Handle<dyn AddressSpaces>, next: &Handle<dyn Subject>) -> RpcResult<u64> {
     const AT: u64 = 0x40_0000;
     const LENGTH: u64 = 3 * 4096;
-    let refused = |error| match error {
-        SpaceError::Rpc(error) => error,
-        _ => RpcError::Refused,
-    };
     let space = spaces.create().map_err(refused)?;
-    let how = Protection {
-        read: true,
-        write: true,
-        execute: false,
-    };
-    space.map_zero(AT, LENGTH / 4096, how).map_err(refused)?;
+    space.map_zero(AT, LENGTH / PAGE, WRITE).map_err(refused)?;
     for at in (AT..AT + LENGTH).step_by(4096) {
         space.touch(at, true).map_err(refused)?;
     }

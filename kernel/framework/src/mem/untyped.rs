@@ -1,11 +1,12 @@
 //! Frames of plain bytes for memory objects, counted in their slots.
 
-use pages::{Bytes, Frames as Counts, Held, Pool};
+use pages::{Bytes, Frames as Counts, Held, Pool, Run};
 
 use super::frames::{FrameKind, Frames, give_back_one};
 use super::slots::slot;
 use super::{PAGE_SIZE, phys_to_virt};
 use crate::arch::untyped;
+use crate::user::VmSpace;
 
 /// The counts of untyped frames. Nobody else has one of these: who has may change any count.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +84,8 @@ impl Counts for Untyped {
 }
 
 impl Bytes for Untyped {
+    type Program = VmSpace;
+
     fn copy_out(&self, frame: u64, at: usize, bytes: &mut [u8]) {
         let from = address(frame, at, bytes.len());
         // SAFETY: only what is in this crate and `pages` can call this, with a count on a frame
@@ -94,5 +97,23 @@ impl Bytes for Untyped {
         let to = address(frame, at, bytes.len());
         // SAFETY: as above; the direct map is writable.
         unsafe { untyped::copy_in(to, bytes) };
+    }
+
+    fn copy_to(&self, frame: u64, at: usize, run: Run<'_, VmSpace>) -> usize {
+        let from = address(frame, at, run.count);
+        // SAFETY: as above.
+        unsafe {
+            run.program
+                .write_untyped(run.address as usize, from, run.count)
+        }
+    }
+
+    fn copy_from(&self, frame: u64, at: usize, run: Run<'_, VmSpace>) -> usize {
+        let to = address(frame, at, run.count);
+        // SAFETY: as above.
+        unsafe {
+            run.program
+                .read_untyped(run.address as usize, to, run.count)
+        }
     }
 }

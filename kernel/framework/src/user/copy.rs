@@ -50,6 +50,73 @@ impl VmSpace {
         }
     }
 
+    /// Copies `count` bytes from user memory to untyped memory at `to`; how many, up to the first
+    /// page that the program cannot read now. Both may be the same memory.
+    ///
+    /// # Safety
+    /// So many bytes from `to` on are untyped memory, mapped writable, and stay so meanwhile.
+    #[inline]
+    pub(crate) unsafe fn read_untyped(&self, address: usize, to: usize, count: usize) -> usize {
+        self.each_part(
+            (address, count),
+            Entry::is_present,
+            // SAFETY: `left_of` vouches for the program's addresses, the caller for the others.
+            |at, done, part| unsafe { untyped::copy_program(to + done, at, part) },
+            // SAFETY: the caller vouches for `to`. The other page is a mapped untyped frame while
+            // its table is locked, and as many bytes from `from` on lie in it.
+            |from, done, part| unsafe { untyped::copy(from, to + done, part) },
+        )
+    }
+
+    /// Copies `count` bytes from untyped memory at `from` to user memory; how many, up to the first
+    /// page that the program cannot write to now. Both may be the same memory.
+    ///
+    /// # Safety
+    /// So many bytes from `from` on are untyped memory, mapped, and stay so meanwhile.
+    #[inline]
+    pub(crate) unsafe fn write_untyped(&self, address: usize, from: usize, count: usize) -> usize {
+        self.each_part(
+            (address, count),
+            Entry::is_writable,
+            // SAFETY: as in `read_untyped`.
+            |at, done, part| unsafe { untyped::copy_program(at, from + done, part) },
+            // SAFETY: as in `read_untyped`; the direct map is writable.
+            |to, done, part| unsafe { untyped::copy(from + done, to, part) },
+        )
+    }
+
+    /// Has each part of user memory that lies in one page copied `here`, at the program's own
+    /// address, as far as that goes, and what is left `there`, at an address in the direct map.
+    /// Both are told how many bytes were done before, and how many to do; `here` says how many are
+    /// left. How many were done before one that the program may not access so.
+    #[inline]
+    fn each_part(
+        &self,
+        (address, count): (usize, usize),
+        permits: impl Fn(Entry) -> bool,
+        here: impl Fn(usize, usize, usize) -> usize,
+        there: impl Fn(usize, usize, usize),
+    ) -> usize {
+        let mut done = 0;
+        while done < count {
+            // What wraps is never come to: the last page of all is no program's.
+            let at = address.wrapping_add(done);
+            let part = (PAGE_SIZE - at % PAGE_SIZE).min(count - done);
+            let left = self.left_of(at, part, || here(at, done, part));
+            let left = left.unwrap_or(part);
+            done += part - left;
+            if left > 0 {
+                let at = at + (part - left);
+                let rest = self.with_page(at, &permits, |page| there(page, done, left));
+                if rest.is_err() {
+                    break;
+                }
+                done += left;
+            }
+        }
+        done
+    }
+
     /// Puts `new` into a word of user memory that the program can write to now, if it holds `old`;
     /// what it held. It lies at a multiple of four, so in one page.
     pub fn exchange(&self, address: usize, old: u32, new: u32) -> Result<u32, VmError> {
@@ -97,10 +164,10 @@ impl VmSpace {
     #[inline]
     fn read_here(&self, at: usize, bytes: &mut [u8]) -> bool {
         let (to, count) = (bytes.as_mut_ptr() as usize, bytes.len());
-        // SAFETY: `is_done` vouches for the program's addresses, and `bytes` is a slice.
-        self.is_done(at, count, || unsafe {
+        // SAFETY: `left_of` vouches for the program's addresses, and `bytes` is a slice.
+        self.left_of(at, count, || unsafe {
             untyped::copy_program(to, at, count)
-        })
+        }) == Some(0)
     }
 
     /// Copies to a part of a page at the program's own addresses; whether that could be done.
@@ -108,24 +175,23 @@ impl VmSpace {
     fn write_here(&self, at: usize, bytes: &[u8]) -> bool {
         let (from, count) = (bytes.as_ptr() as usize, bytes.len());
         // SAFETY: as in `read_here`.
-        self.is_done(at, count, || unsafe {
+        self.left_of(at, count, || unsafe {
             untyped::copy_program(at, from, count)
-        })
+        }) == Some(0)
     }
 
-    /// Whether `copy`, which says how many bytes are left, leaves none of `count` bytes from user
-    /// address `at` on.
+    /// What `copy` leaves of `count` bytes from user address `at` on; `None`: it was not called.
     ///
-    /// It is called only if these lie in one page below [`USER_END`], with interrupts off and this
+    /// That is done only if these lie in one page below [`USER_END`], with interrupts off and this
     /// space's table loaded. Such a page is the program's, and only untyped memory is mapped there.
     #[inline]
-    fn is_done(&self, at: usize, count: usize, copy: impl FnOnce() -> usize) -> bool {
+    fn left_of(&self, at: usize, count: usize, copy: impl FnOnce() -> usize) -> Option<usize> {
         let is_in_page = count <= PAGE_SIZE - at % PAGE_SIZE && at < USER_END;
         if !is_in_page || !untyped::can_copy_program() {
-            return false;
+            return None;
         }
         let _irq = IrqOff::new();
-        spaces::is_loaded(self.root) && copy() == 0
+        spaces::is_loaded(self.root).then(copy)
     }
 
     /// Calls `access` with the direct-map address of user address `at`, with its table locked: so

@@ -27,11 +27,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use framework::mem::PAGE_SIZE;
 use framework::user::{USER_END, VmError, VmSpace};
 use interfaces::{
-    AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, SpaceError, UserThread,
-    VmoRights, VmoView,
+    AddressSpace, AddressSpaces, Handle, Protection, RVec, RpcError, SpaceError, UserBuf,
+    UserThread, VmoRights, VmoView,
 };
 use isolation::call::handle::kernel_object;
-use isolation::call::handle::kernel_object_at;
+use isolation::call::handle::{kernel_object_at, kernel_object_of};
 use isolation::lock::Lock;
 use isolation::platform::platform;
 use purse::Purse;
@@ -476,6 +476,11 @@ pub unsafe fn write(handle: *const u8, at: u64, bytes: &[u8]) -> usize {
     space.map_or(0, |SpaceObject(space)| {
         space.vm.write_some(at as usize, bytes).0
     })
+}
+
+/// The memory of the program that is lent.
+pub fn lent<'a>(memory: &'a UserBuf<'_>) -> Option<&'a VmSpace> {
+    kernel_object_of(memory).map(|SpaceObject(space)| &space.vm)
 }
 
 /// Puts `new` into a word of the program whose space is behind a handle, if it holds `old`; what it

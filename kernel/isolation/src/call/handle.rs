@@ -30,7 +30,7 @@ use crate::memory::owner::Owner;
 use crate::platform::platform;
 use crate::sync::{AtomicU64, AtomicUsize};
 use abi::handle::{Elsewhere, HandleOps, Head, RawHandle};
-use abi::{Handle, Interface, RpcError, RpcResult, Transfer};
+use abi::{Handle, Interface, RpcError, RpcResult, Transfer, UserBuf};
 use alloc::boxed::Box;
 use core::any::TypeId;
 use core::ptr::NonNull;
@@ -214,6 +214,17 @@ pub unsafe fn kernel_object_at<'a, T: Send + Sync + 'static>(data: *const u8) ->
         let is_one = (*inner.head().as_ptr()).ops.kind == TypeId::of::<T>();
         is_one.then(|| &*inner.data.cast::<T>())
     }
+}
+
+/// As [`kernel_object`], for the handle of an address space that was borrowed to make `memory`.
+pub fn kernel_object_of<'a, T>(memory: &'a UserBuf<'_>) -> Option<&'a T>
+where
+    T: Send + Sync + 'static,
+{
+    // SAFETY: there is no such value without that borrow, which lasts longer than this one. Should
+    // the lender be dead, his proxy is there until no record names him: none of those that lead
+    // here has ended.
+    unsafe { kernel_object_at(memory.space()?) }
 }
 
 /// Another proxy for the same object, for the domain whose code runs.

@@ -20,15 +20,16 @@ mod tests;
 
 use crate::event;
 use alloc::sync::Arc;
+use core::any::Any;
 use interfaces::{
     Handle, MemoryError, MemoryObjects, PageKind, PageTags, RVec, Raiser, RpcError, RpcResult,
-    VmoFill, VmoInfo, VmoOwner, VmoRights, VmoView,
+    UserBuf, UserDirection, VmoFill, VmoInfo, VmoOwner, VmoRights, VmoView,
 };
 use isolation::call::handle::kernel_object;
 use isolation::call::thread::caller;
 use isolation::platform::platform;
-use object::Vmo;
-use pages::{Bytes, Pool};
+use object::{MOST_BYTES, Vmo};
+use pages::{Bytes, Pool, Run};
 use payer::Domain;
 
 /// A memory object that a domain pays for.
@@ -104,6 +105,10 @@ impl<F: Bytes + Send + Sync + 'static> VmoOwner for Owner<F> {
 
     fn loaded(&self, first: u64, count: u64) -> Result<u64> {
         self.0.loaded(first, count)
+    }
+
+    fn loaded_dirty(&self, first: u64, count: u64) -> Result<u64> {
+        self.0.loaded_dirty(first, count)
     }
 
     fn break_off(&self, first: u64, count: u64) -> Result<u64> {
@@ -207,5 +212,76 @@ impl<F: Bytes + Send + Sync + 'static> VmoView for View<F> {
             return Err(MemoryError::Denied);
         }
         Ok(self.object.fill(offset, data)? as u64)
+    }
+
+    fn read_to(&self, offset: u64, count: u64, to: &UserBuf<'_>, at: u64) -> Result<u64> {
+        if !self.rights.read {
+            return Err(MemoryError::Denied);
+        }
+        in_runs::<F>(
+            (to, UserDirection::ToProgram),
+            at,
+            (offset, count),
+            |from, run| self.object.read_to(from, run),
+        )
+    }
+
+    fn write_from(&self, offset: u64, count: u64, from: &UserBuf<'_>, at: u64) -> Result<u64> {
+        if !self.rights.write {
+            return Err(MemoryError::Denied);
+        }
+        in_runs::<F>(
+            (from, UserDirection::FromProgram),
+            at,
+            (offset, count),
+            |to, run| self.object.write_from(to, run),
+        )
+    }
+
+    fn fill_from(&self, offset: u64, count: u64, from: &UserBuf<'_>, at: u64) -> Result<u64> {
+        if !self.rights.write {
+            return Err(MemoryError::Denied);
+        }
+        in_runs::<F>(
+            (from, UserDirection::FromProgram),
+            at,
+            (offset, count),
+            |to, run| self.object.fill_from(to, run),
+        )
+    }
+}
+
+/// Has `copy` do each run of a program's memory, from byte `at` of the whole on, with the offset in
+/// the object that belongs to it: `offset` of the first. How many of `count` bytes were done before
+/// it was short or failed, [`MOST_BYTES`] at most.
+fn in_runs<F: Bytes>(
+    (memory, direction): (&UserBuf<'_>, UserDirection),
+    at: u64,
+    (offset, count): (u64, u64),
+    mut copy: impl FnMut(u64, Run<'_, F::Program>) -> Result<usize>,
+) -> Result<u64> {
+    let count = count.min(MOST_BYTES);
+    offset.checked_add(count).ok_or(MemoryError::Beyond)?;
+    if memory.direction() != direction {
+        return Err(MemoryError::Invalid);
+    }
+    let program = platform().program(memory);
+    let program = program.and_then(<dyn Any>::downcast_ref::<F::Program>);
+    let program = program.ok_or(MemoryError::Invalid)?;
+    let mut failed = None;
+    let done = memory.each(at, count as usize, |address, part| {
+        let run = Run {
+            program,
+            address,
+            count: part.len(),
+        };
+        copy(offset + part.start as u64, run).unwrap_or_else(|error| {
+            failed = Some(error);
+            0
+        })
+    });
+    match failed {
+        Some(error) if done == 0 => Err(error),
+        _ => Ok(done as u64),
     }
 }

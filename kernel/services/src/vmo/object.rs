@@ -5,6 +5,7 @@ mod change;
 mod device;
 mod loads;
 mod mappings;
+mod programs;
 mod told;
 mod writeback;
 
@@ -25,6 +26,7 @@ use pages::{Alarm, Bytes, Entry, Pool, Seal, Tags, Writing};
 pub use super::index::MOST_PAGES;
 pub use device::{MOST_LENT, PIECE};
 pub use mappings::Mapped;
+pub use programs::MOST_BYTES;
 
 /// The most that is done for a range in one call, in pages.
 pub const AT_ONCE: u64 = 512;

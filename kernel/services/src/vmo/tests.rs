@@ -5,12 +5,13 @@ extern crate std;
 
 mod device;
 mod loans;
+mod programs;
 mod told;
 
 use super::object::{MOST_PAGES, Mapped, Vmo};
 use super::payer::{Charged, Payer};
 use interfaces::{MemoryError, PageKind, RpcError, VmoFill};
-use pages::{Bytes, Frames, Pool};
+use pages::{Bytes, Frames, Pool, Run};
 use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -126,6 +127,8 @@ impl Frames for Host {
 
 /// Whole words only.
 impl Bytes for Host {
+    type Program = programs::Program;
+
     fn copy_out(&self, frame: u64, at: usize, bytes: &mut [u8]) {
         let words = &self.0.bytes[frame as usize - 1];
         let mut done = 0;
@@ -148,6 +151,18 @@ impl Bytes for Host {
             let word = u64::from_le_bytes(eight.try_into().expect("eight"));
             words[at / 8 + index].store(word, Ordering::Relaxed);
         }
+    }
+    fn copy_to(&self, frame: u64, at: usize, run: Run<'_, programs::Program>) -> usize {
+        let mut bytes = [0; PAGE as usize];
+        let bytes = &mut bytes[..run.count];
+        self.copy_out(frame, at, bytes);
+        run.program.write(run.address, bytes)
+    }
+    fn copy_from(&self, frame: u64, at: usize, run: Run<'_, programs::Program>) -> usize {
+        let mut bytes = [0; PAGE as usize];
+        let count = run.program.read(run.address, &mut bytes[..run.count]);
+        self.copy_in(frame, at, &bytes[..count]);
+        count
     }
 }
 

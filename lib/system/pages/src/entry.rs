@@ -1,6 +1,6 @@
 //! Pages with their frames, for those who must not touch a count by themselves.
 
-use crate::{Bytes, Frames, Held, Lent, Missing, Page, Tags};
+use crate::{Bytes, Frames, Held, Lent, Missing, Page, Run, Tags};
 use core::sync::atomic::AtomicU64;
 
 /// Where frames come from.
@@ -56,6 +56,33 @@ impl<F: Bytes> Lent<F> {
     pub fn fill(&self, at: usize, bytes: &[u8]) {
         self.frames().copy_in(self.frame(), at, bytes);
     }
+
+    /// As [`fill`](Self::fill), from a program; how many bytes.
+    ///
+    /// # Panics
+    /// Beyond its end.
+    pub fn fill_from(&self, at: usize, run: Run<'_, F::Program>) -> usize {
+        self.frames().copy_from(self.frame(), at, run)
+    }
+}
+
+impl<F: Bytes> Held<F> {
+    /// Copies from byte `at` of the frame on to a program; how many bytes.
+    ///
+    /// # Panics
+    /// Beyond its end.
+    pub fn copy_to(&self, at: usize, run: Run<'_, F::Program>) -> usize {
+        self.frames().copy_to(self.frame(), at, run)
+    }
+
+    /// Copies from a program to byte `at` of the frame on; how many bytes. The page that has it is
+    /// to be [marked](Entry::mark) then.
+    ///
+    /// # Panics
+    /// Beyond its end.
+    pub fn copy_from(&self, at: usize, run: Run<'_, F::Program>) -> usize {
+        self.frames().copy_from(self.frame(), at, run)
+    }
 }
 
 impl<F: Bytes> Load<F> {
@@ -84,6 +111,11 @@ impl<F: Frames> Entry<F> {
     /// Whether its content is there, and may be used now.
     pub fn hold(&self) -> Result<Held<F>, Missing> {
         self.page.hold(self.frames)
+    }
+
+    /// Notes that the page was read by who holds its frame.
+    pub fn note_use(&self, held: &Held<F>) {
+        self.page.note_use(held);
     }
 
     /// Marks the page dirty for who lets somebody write to the frame that he holds.
@@ -124,6 +156,11 @@ impl<F: Frames> Entry<F> {
     /// The load has brought the content. Returns whether the page still waited for it.
     pub fn end_load(&self, load: &Load<F>) -> bool {
         self.page.end_load(&load.0)
+    }
+
+    /// As [`end_load`](Self::end_load), with content that is nowhere else: the page is dirty.
+    pub fn end_load_dirty(&self, load: &Load<F>) -> bool {
+        self.page.end_load(&load.0) && self.page.mark(&load.0).is_ok()
     }
 
     /// The load brings nothing: see `Page::break_off`.

@@ -117,8 +117,40 @@ pub trait Frames: Copy {
     }
 }
 
+/// Bytes of a program's memory that follow each other.
+pub struct Run<'a, P> {
+    /// Whose memory.
+    pub program: &'a P,
+    /// Where they begin in it. Nobody has looked whether there is anything.
+    pub address: u64,
+    /// How many.
+    pub count: usize,
+}
+
+impl<P> Clone for Run<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Run<'_, P> {}
+
+impl<P> Run<'_, P> {
+    /// At most `count` bytes of it, behind the first `done`.
+    pub fn part(self, done: usize, count: usize) -> Self {
+        Run {
+            program: self.program,
+            // What wraps is no program's, or was not one's from its first byte on.
+            address: self.address.wrapping_add(done as u64),
+            count: count.min(self.count.saturating_sub(done)),
+        }
+    }
+}
+
 /// Frames that can be reached as bytes.
 pub trait Bytes: Frames {
+    /// The memory of a program, which may go while it is copied.
+    type Program: 'static;
     /// Copies from byte `at` of the frame on, on which the caller has a count. Others may write to
     /// it meanwhile: then any of their bytes are copied.
     ///
@@ -130,6 +162,18 @@ pub trait Bytes: Frames {
     /// # Panics
     /// Beyond the end of the frame.
     fn copy_in(&self, frame: u64, at: usize, bytes: &[u8]);
+    /// Copies from byte `at` of the frame on to a program, likewise: how many bytes, up to the
+    /// first page that the program may not write to now.
+    ///
+    /// # Panics
+    /// Beyond the end of the frame.
+    fn copy_to(&self, frame: u64, at: usize, run: Run<'_, Self::Program>) -> usize;
+    /// Copies from a program to byte `at` of the frame on, likewise, up to the first page that the
+    /// program may not read now.
+    ///
+    /// # Panics
+    /// Beyond the end of the frame.
+    fn copy_from(&self, frame: u64, at: usize, run: Run<'_, Self::Program>) -> usize;
 }
 
 /// A step that tests leave out or turn round, to show that they would notice.

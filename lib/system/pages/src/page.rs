@@ -200,9 +200,14 @@ impl<W: Word> Page<W> {
     pub fn read<F: Frames, R>(&self, frames: F, copy: impl FnOnce(u64) -> R) -> Result<R, Missing> {
         let held = self.hold(frames)?;
         let result = copy(held.frame);
+        self.note_use(&held);
+        Ok(result)
+    }
+
+    /// Notes that the page was used, if it still has this frame.
+    pub(crate) fn note_use<F: Frames>(&self, held: &Held<F>) {
         let unused = |word| word & FRAME == held.frame && word & ACCESSED == 0;
         self.update(|word| unused(word).then_some(word | ACCESSED));
-        Ok(result)
     }
 
     /// Has `copy` write to the page's frame, and marks the page, unless it says `None`: then it has

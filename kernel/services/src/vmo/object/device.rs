@@ -138,14 +138,20 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
             self.is_within(page)?;
             let (now, later) = left.split_at(count);
             left = later;
-            match self.lend_load(page) {
-                Some(lent) => lent.fill(at, now),
-                None if self.with_page(page, |entry| entry.tags().present) == Some(true) => {
-                    return Err(MemoryError::Present);
-                }
-                None => return Err(MemoryError::Absent),
-            }
+            self.lend_loading(page)?.fill(at, now);
             Ok(())
+        })
+    }
+
+    /// The frame of a page that is being loaded.
+    ///
+    /// # Errors
+    /// It is not; what it is.
+    pub(super) fn lend_loading(&self, page: u64) -> Result<Lent<F>> {
+        let is_present = || self.with_page(page, |entry| entry.tags().present) == Some(true);
+        self.lend_load(page).ok_or_else(|| match is_present() {
+            true => MemoryError::Present,
+            false => MemoryError::Absent,
         })
     }
 }

@@ -5,7 +5,7 @@ use super::super::payer::{Charged, Payer};
 use super::{AT_ONCE, Result, Vmo};
 use interfaces::{MemoryError, VmoFill};
 use isolation::platform::PAGE;
-use pages::{Bytes, Load};
+use pages::{Bytes, Entry, Load};
 
 /// A page that is being loaded.
 pub(super) struct Loading<F: Bytes, P> {
@@ -76,7 +76,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         let range = self.range(first, count)?;
         let mut ended = 0;
         for (page, bytes) in range.zip(content.chunks_exact(PAGE)) {
-            ended += u64::from(self.end_one(page, |load| load.fill(0, bytes)));
+            ended += u64::from(self.end_one(page, |load| load.fill(0, bytes), Entry::end_load));
         }
         self.loads_ended();
         Ok(ended)
@@ -90,18 +90,40 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     pub fn loaded(&self, first: u64, count: u64) -> Result<u64> {
         let _writing = self.begin_write()?;
         let range = self.range(first, count)?;
-        let ended = range.filter(|&page| self.end_one(page, |_| {})).count();
+        let end = |page: &u64| self.end_one(*page, |_| {}, Entry::end_load);
+        let ended = range.filter(end).count();
         self.loads_ended();
         Ok(ended as u64)
     }
 
-    /// Ends the load of a page with what `fill` puts into it; whether it was waited for.
-    fn end_one(&self, page: u64, fill: impl FnOnce(&Load<F>)) -> bool {
+    /// As [`loaded`](Self::loaded), of content that is nowhere else: the pages are dirty.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn loaded_dirty(&self, first: u64, count: u64) -> Result<u64> {
+        let _writing = self.begin_write()?;
+        let range = self.range(first, count)?;
+        let end = |page: &u64| self.end_one(*page, |_| {}, Entry::end_load_dirty);
+        let ended = range.filter(end).count();
+        self.loads_ended();
+        if ended > 0 {
+            self.marked();
+        }
+        Ok(ended as u64)
+    }
+
+    /// Ends the load of a page, by `end`, with what `fill` puts into it; whether it was waited for.
+    fn end_one(
+        &self,
+        page: u64,
+        fill: impl FnOnce(&Load<F>),
+        end: impl FnOnce(&Entry<F>, &Load<F>) -> bool,
+    ) -> bool {
         let Some(load) = self.take_load(page, |load| !load.load.is_lent()) else {
             return false;
         };
         fill(&load.load);
-        self.with_page(page, |entry| entry.end_load(&load.load)) == Some(true)
+        self.with_page(page, |entry| end(entry, &load.load)) == Some(true)
     }
 
     /// Takes the load of `page` out of the list, if there is one that is `meant`.

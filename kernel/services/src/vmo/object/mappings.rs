@@ -146,20 +146,29 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         }
     }
 
-    /// A page that can be used now, with its frame held; `None`: one has to look again.
+    /// A page that can be used now, with its frame held; `None`: one has to look again. An absent
+    /// page of an object of zeros gets memory.
     pub(super) fn usable(&self, page: u64) -> Result<Option<(Place<'_, F>, Held<F>)>> {
+        match self.present(page) {
+            Err(MemoryError::Absent) => self.bring(page).map(|()| None),
+            found => found,
+        }
+    }
+
+    /// A page that is there, likewise.
+    pub(super) fn present(&self, page: u64) -> Result<Option<(Place<'_, F>, Held<F>)>> {
         self.is_within(page)?;
         let place = match self.index.find(page) {
             Found::Here(place) => place,
             Found::Changing => return Ok(None),
-            Found::Nothing => return self.bring(page).map(|()| None),
+            Found::Nothing => return Err(MemoryError::Absent),
         };
         match place.entry.hold() {
             // Else the leaf had become other pages' before the frame was held.
             Ok(held) if place.is_right() => Ok(Some((place, held))),
             Ok(_) => Ok(None),
             Err(_) if !place.is_right() => Ok(None),
-            Err(Missing::Absent | Missing::Cut) => self.bring(page).map(|()| None),
+            Err(Missing::Absent | Missing::Cut) => Err(MemoryError::Absent),
             Err(Missing::Loading) => match self.break_off_dead(page) {
                 true => Ok(None),
                 false => Err(MemoryError::Loading),
