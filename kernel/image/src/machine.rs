@@ -104,6 +104,16 @@ impl Machine for BareMachine {
         )
     }
 
+    fn copied(&self) -> [u64; 3] {
+        use framework::mem::copied::{Between, bytes};
+        [
+            Between::PageAndProgram,
+            Between::PageAndDomain,
+            Between::ProgramAndDomain,
+        ]
+        .map(bytes)
+    }
+
     fn log(&self, from: u64, buffer: &mut [u8]) -> (u64, usize) {
         let (start, count) = framework::log::read(from, buffer);
         (start + count as u64, count)

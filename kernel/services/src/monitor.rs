@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use interfaces::{
-    CallCount, CallSample, Counting, CrashReason, Domain, DomainControl, DomainEvent, DomainInfo,
-    Handle, Holdings, MemoryInfo, Monitor, RVec, RpcResult, Text, TimeInfo,
+    CallCount, CallSample, CopiedBytes, Counting, CrashReason, Domain, DomainControl, DomainEvent,
+    DomainInfo, Handle, Holdings, MemoryInfo, Monitor, RVec, RpcResult, Text, TimeInfo,
 };
 use isolation::Reason;
 use isolation::call::{count, handle};
@@ -21,6 +21,11 @@ pub trait Machine: Send + Sync + 'static {
     /// Text of the log from position `from` on into `buffer`; the position behind it and how many
     /// bytes.
     fn log(&self, from: u64, buffer: &mut [u8]) -> (u64, usize);
+    /// Bytes that were copied since boot: between pages and programs, pages and domains, programs
+    /// and domains. Nobody counts where there are no programs.
+    fn copied(&self) -> [u64; 3] {
+        [0; 3]
+    }
     /// Processors in use.
     fn processors(&self) -> u32;
     /// Nanoseconds since boot, and how long all processors together have run threads since then.
@@ -166,6 +171,15 @@ impl<M: Machine> Monitor for KernelMonitor<M> {
     fn log(&self, from: u64, mut buffer: RVec<u8>) -> RpcResult<(RVec<u8>, u64)> {
         let (next, count) = self.0.log(from, &mut buffer);
         Ok((buffer.truncated(count), next))
+    }
+
+    fn copied(&self) -> RpcResult<CopiedBytes> {
+        let [direct, pages, programs] = self.0.copied();
+        Ok(CopiedBytes {
+            direct,
+            pages,
+            programs,
+        })
     }
 
     fn processors(&self) -> RpcResult<u32> {

@@ -6,9 +6,11 @@ use interfaces::Monitor;
 use ulib::{Env, Handle, Process, Program, RpcResult, Stop, println};
 
 const USAGE: &str = "
-usage: free [-b | -k | -m]
+usage: free [-b | -k | -m | -c]
 Shows how much memory the machine has, how much of it is in use and free, and how much of what is in use is
-the shared heap: in KiB, or in bytes (-b) or MiB (-m).";
+the shared heap: in KiB, or in bytes (-b) or MiB (-m). Or (-c) how many bytes the kernel has copied
+since boot: straight between pages and programs in ring 3, between pages and domains, and between such
+programs and domains.";
 
 /// The entry of the program.
 ///
@@ -19,7 +21,13 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options_alone(USAGE, "bkm")?;
+    let options = env.options_alone(USAGE, "bkmc")?;
+    if options.has('c') {
+        let of = env.service::<dyn Monitor>("monitor")?.copied()?;
+        let (direct, pages, programs) = (of.direct, of.pages, of.programs);
+        println!(env, "Copied: {direct} {pages} {programs}")?;
+        return Ok(0);
+    }
     let unit = match (options.has('b'), options.has('m')) {
         (true, _) => 1,
         (_, true) => 1024 * 1024,

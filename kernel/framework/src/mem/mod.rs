@@ -9,6 +9,8 @@
 //! | `ffff_ffff_8000_0000` | the kernel image, each section with its own rights |
 
 #[cfg(target_os = "none")]
+pub mod copied;
+#[cfg(target_os = "none")]
 mod early;
 #[cfg(test)]
 mod forks_model;

@@ -2,6 +2,7 @@
 
 use pages::{Bytes, Frames as Counts, Held, Pool, Run};
 
+use super::copied::{Between, count};
 use super::frames::{FrameKind, Frames, give_back_one};
 use super::slots::slot;
 use super::{PAGE_SIZE, phys_to_virt};
@@ -88,6 +89,7 @@ impl Bytes for Untyped {
 
     fn copy_out(&self, frame: u64, at: usize, bytes: &mut [u8]) {
         let from = address(frame, at, bytes.len());
+        count(Between::PageAndDomain, bytes.len());
         // SAFETY: only what is in this crate and `pages` can call this, with a count on a frame
         // that `claim` gave: it is untyped, and in the direct map.
         unsafe { untyped::copy_out(from, bytes) };
@@ -95,6 +97,7 @@ impl Bytes for Untyped {
 
     fn copy_in(&self, frame: u64, at: usize, bytes: &[u8]) {
         let to = address(frame, at, bytes.len());
+        count(Between::PageAndDomain, bytes.len());
         // SAFETY: as above; the direct map is writable.
         unsafe { untyped::copy_in(to, bytes) };
     }
@@ -102,18 +105,22 @@ impl Bytes for Untyped {
     fn copy_to(&self, frame: u64, at: usize, run: Run<'_, VmSpace>) -> usize {
         let from = address(frame, at, run.count);
         // SAFETY: as above.
-        unsafe {
+        let done = unsafe {
             run.program
                 .write_untyped(run.address as usize, from, run.count)
-        }
+        };
+        count(Between::PageAndProgram, done);
+        done
     }
 
     fn copy_from(&self, frame: u64, at: usize, run: Run<'_, VmSpace>) -> usize {
         let to = address(frame, at, run.count);
         // SAFETY: as above.
-        unsafe {
+        let done = unsafe {
             run.program
                 .read_untyped(run.address as usize, to, run.count)
-        }
+        };
+        count(Between::PageAndProgram, done);
+        done
     }
 }

@@ -13,6 +13,7 @@ use super::entry::Entry;
 use super::space::mapped;
 use super::{USER_END, VmError, VmSpace};
 use crate::arch::untyped;
+use crate::mem::copied::{Between, count};
 use crate::mem::{PAGE_SIZE, phys_to_virt, spaces};
 use crate::sync::IrqOff;
 
@@ -34,20 +35,24 @@ impl VmSpace {
     /// now, and what is the matter with that.
     #[inline]
     pub fn read_some(&self, address: usize, bytes: &mut [u8]) -> (usize, Result<(), VmError>) {
-        match self.read_here(address, bytes) {
+        let done = match self.read_here(address, bytes) {
             true => (bytes.len(), Ok(())),
             false => self.read_pages(address, bytes),
-        }
+        };
+        count(Between::ProgramAndDomain, done.0);
+        done
     }
 
     /// Copies bytes into user memory: how many, up to the first page that the program cannot write
     /// to now, and what is the matter with that.
     #[inline]
     pub fn write_some(&self, address: usize, bytes: &[u8]) -> (usize, Result<(), VmError>) {
-        match self.write_here(address, bytes) {
+        let done = match self.write_here(address, bytes) {
             true => (bytes.len(), Ok(())),
             false => self.write_pages(address, bytes),
-        }
+        };
+        count(Between::ProgramAndDomain, done.0);
+        done
     }
 
     /// Copies `count` bytes from user memory to untyped memory at `to`; how many, up to the first
