@@ -21,6 +21,7 @@ const SERVICES: &[&str] = &[
     "domains/fs",
     "domains/libs/gate",
     "domains/libs/lanes",
+    "domains/libs/meter",
     "domains/libs/readonly",
     "domains/personalities/rv6",
     "domains/shadows",

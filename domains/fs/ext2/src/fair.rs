@@ -8,6 +8,7 @@
 use alloc::collections::BTreeSet;
 use core::ops::{Deref, DerefMut};
 use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
+use meter::Meter;
 
 /// Turns: guarded by the lock of [`FairMutex::turns`].
 #[derive(Default)]
@@ -34,24 +35,30 @@ pub struct FairMutex<T> {
     turns: Mutex<Turns>,
     came: Condvar,
     data: Mutex<T>,
+    /// How long the lock is held.
+    pub meter: Meter,
 }
 
 impl<T> FairMutex<T> {
     /// A free lock.
-    pub fn new(data: T) -> Self {
+    pub fn new(data: T, meter: Meter) -> Self {
         FairMutex {
             turns: Mutex::new(Turns::default()),
             came: Condvar::new(),
             data: Mutex::new(data),
+            meter,
         }
     }
 
     /// Waits for the lock.
     pub fn lock(&self) -> FairGuard<'_, T> {
         let has_turn = self.wait_for_turn();
+        let data = self.data.lock();
+        self.meter.begin();
         FairGuard {
-            turns: has_turn.then_some(self),
-            data: Some(self.data.lock()),
+            lock: self,
+            has_turn,
+            data: Some(data),
         }
     }
 
@@ -74,7 +81,8 @@ impl<T> FairMutex<T> {
 
 /// The right to use the data. Dropping it unlocks.
 pub struct FairGuard<'a, T> {
-    turns: Option<&'a FairMutex<T>>,
+    lock: &'a FairMutex<T>,
+    has_turn: bool,
     data: Option<MutexGuard<'a, T>>,
 }
 
@@ -93,11 +101,13 @@ impl<T> DerefMut for FairGuard<'_, T> {
 
 impl<T> Drop for FairGuard<'_, T> {
     fn drop(&mut self) {
+        let lock = self.lock;
+        lock.meter.end();
         // First the data, so that whose turn comes finds it free.
         drop(self.data.take());
-        let Some(lock) = self.turns else {
+        if !self.has_turn {
             return;
-        };
+        }
         let mut turns = lock.turns.lock();
         turns.go_on();
         let others = turns.present != turns.next;

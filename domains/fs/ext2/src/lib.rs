@@ -95,7 +95,7 @@ pub fn start(
         log!("the disk was not unmounted cleanly; e2fsck on the host would tell more");
     }
     let pressure = Pressure::new(memory);
-    let volume = Arc::new(Volume::new(mounted, disk, settings.cache_bytes, pressure));
+    let volume = Arc::new(Volume::new(mounted, disk, &settings, pressure));
     let writer = volume.clone();
     thread::spawn("write-back", move || writer.write_back_for_ever())?;
     let reader = volume.clone();

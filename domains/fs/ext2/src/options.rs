@@ -15,6 +15,8 @@ pub struct Settings<'a> {
     pub cache_bytes: usize,
     /// Budget of the library's blocks: metadata, and content that is not on the disk yet.
     pub buffer_bytes: usize,
+    /// How long the lock is held is told at each sync.
+    pub tells_held: bool,
     /// Words that mean nothing.
     pub unknown: Vec<&'a [u8]>,
 }
@@ -34,6 +36,7 @@ impl<'a> Settings<'a> {
             read_only: false,
             cache_bytes: DEFAULT_CACHE,
             buffer_bytes: DEFAULT_BUFFERS,
+            tells_held: false,
             unknown: Vec::new(),
         };
         let (mut cache, mut free) = (Amount::Bytes(DEFAULT_CACHE), None);
@@ -47,6 +50,7 @@ impl<'a> Settings<'a> {
                 (_, Some(Amount::Bytes(said)), _) => settings.buffer_bytes = said,
                 (_, _, Some(Amount::Bytes(said))) => free = Some(said),
                 _ if word == b"ro" => settings.read_only = true,
+                _ if word == b"held" => settings.tells_held = true,
                 _ => settings.unknown.push(word),
             }
         }

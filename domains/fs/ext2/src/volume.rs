@@ -26,11 +26,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
 use ext2::{BlockDevice, DeviceError, Error, Mapped};
+use meter::Meter;
 
 use crate::content::Content;
 use crate::device::Disk;
 use crate::fair::FairMutex;
 use crate::load::Loads;
+use crate::options::Settings;
 use crate::pressure::Pressure;
 
 /// The library's file system on the disk.
@@ -105,21 +107,22 @@ impl State {
 }
 
 impl Volume {
-    /// Puts a mounted file system behind a lock; at most `cache_bytes` of content of files are
-    /// kept, and fewer under `pressure`.
-    pub fn new(mounted: Mounted, disk: Disk, cache_bytes: usize, pressure: Pressure) -> Self {
+    /// Puts a mounted file system behind a lock; at most as much content of files is kept as
+    /// `settings` say, and less under `pressure`.
+    pub fn new(mounted: Mounted, disk: Disk, settings: &Settings<'_>, pressure: Pressure) -> Self {
+        let state = State {
+            mounted,
+            level: Level::Rest,
+        };
         Volume {
-            state: FairMutex::new(State {
-                mounted,
-                level: Level::Rest,
-            }),
+            state: FairMutex::new(state, Meter::new("volume", settings.tells_held)),
             level: Mutex::new(Level::Rest),
             changed: Condvar::new(),
             changes: AtomicU64::new(0),
             sharing: Mutex::default(),
             committed: Condvar::new(),
             flight: Arc::new(Mutex::new(Ok(()))),
-            content: Content::new(disk.clone(), cache_bytes, pressure),
+            content: Content::new(disk.clone(), settings.cache_bytes, pressure),
             loads: Loads::default(),
             disk,
         }
@@ -302,7 +305,10 @@ impl Volume {
     /// # Errors
     /// Those of the device.
     pub fn sync(&self) -> Result<(), ext2::Error> {
-        self.settle(Level::Rest)
+        self.state.meter.tell();
+        let result = self.settle(Level::Rest);
+        self.state.meter.reset();
+        result
     }
 
     /// Brings all changes to `goal`. Much content of files goes to the medium first, while others

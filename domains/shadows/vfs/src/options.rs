@@ -18,6 +18,8 @@ pub struct Settings {
     pub is_lasting: bool,
     /// How many bytes of pages of files are kept at most.
     pub pages: usize,
+    /// How long the lock for changes is held is told at each sync.
+    pub tells_held: bool,
     /// How many bytes a file may have that is written through the file system.
     pub small: usize,
 }
@@ -28,6 +30,7 @@ pub fn parse(text: &[u8]) -> Settings {
         log: DEFAULT,
         is_lasting: false,
         pages: DEFAULT_PAGES,
+        tells_held: false,
         small: DEFAULT_SMALL,
     };
     for word in text
@@ -38,6 +41,7 @@ pub fn parse(text: &[u8]) -> Settings {
         let numbers = [value(b"log="), value(b"pages="), value(b"small=")];
         match (word, numbers) {
             (b"lasting", _) => settings.is_lasting = true,
+            (b"held", _) => settings.tells_held = true,
             (_, [Some(said), ..]) => settings.log = said,
             (_, [_, Some(said), _]) => settings.pages = said,
             (_, [.., Some(said)]) => settings.small = said,

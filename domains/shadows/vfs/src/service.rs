@@ -444,7 +444,10 @@ impl FileSystem for Service {
         if self.pages.is_used() {
             self.pages.commit(&self.shadow)?;
         }
-        self.shadow.engine().sync(&*self.shadow)
+        self.shadow.meter.tell();
+        let synced = self.shadow.engine().sync(&*self.shadow);
+        self.shadow.meter.reset();
+        synced
     }
 }
 

@@ -2,11 +2,13 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
 use interfaces::{FsError, Gate, Handle, Respawn, RpcResult};
+use meter::Meter;
 use redo::engine::translate;
 use redo::{Basis, Change, Engine, Front, Host, Lane, Outcome, Report, Severity, Target};
 
@@ -23,10 +25,37 @@ pub struct Shadow {
     /// What the file system acknowledges survives its crash.
     is_lasting: bool,
     engine: Mutex<Engine<Instance>>,
+    /// How long that is locked.
+    pub meter: Meter,
     front: Mutex<Front<Instance>>,
     kept: Option<Arc<Kept>>,
     /// The version of the numbers that was noted.
     noted: AtomicU64,
+}
+
+/// The right to change something. Dropping it gives it back.
+pub struct EngineGuard<'a> {
+    engine: MutexGuard<'a, Engine<Instance>>,
+    meter: &'a Meter,
+}
+
+impl Deref for EngineGuard<'_> {
+    type Target = Engine<Instance>;
+    fn deref(&self) -> &Engine<Instance> {
+        &self.engine
+    }
+}
+
+impl DerefMut for EngineGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Engine<Instance> {
+        &mut self.engine
+    }
+}
+
+impl Drop for EngineGuard<'_> {
+    fn drop(&mut self) {
+        self.meter.end();
+    }
 }
 
 impl Host for Shadow {
@@ -128,6 +157,7 @@ impl Shadow {
             root: first.root(),
             is_lasting: settings.is_lasting,
             engine: Mutex::new(engine),
+            meter: Meter::new("engine", settings.tells_held),
             front: Mutex::new(Front::new(first)),
             kept,
             noted: AtomicU64::new(0),
@@ -255,8 +285,13 @@ impl Shadow {
     }
 
     /// The right to change something.
-    pub fn engine(&self) -> MutexGuard<'_, Engine<Instance>> {
-        self.engine.lock()
+    pub fn engine(&self) -> EngineGuard<'_> {
+        let engine = self.engine.lock();
+        self.meter.begin();
+        EngineGuard {
+            engine,
+            meter: &self.meter,
+        }
     }
 
     /// Asks the file system about an inode (a client's number), again if it dies.

@@ -2,14 +2,17 @@
 //! working directory, and prints for each phase how much it did and in how many nanoseconds. With
 //! `-n` it is about names. With `-f` it reads or writes one file for some seconds, while it has a
 //! domain crash, for `cargo xtask bench crashes`: see [`flow`]. With `-y` threads write a file each
-//! and wait for the disk: see [`syncing`].
+//! and wait for the disk: see [`syncing`]. With `-m` they go by names, one alone and several at
+//! once: see [`storm`].
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 mod flow;
+mod storm;
 mod syncing;
+mod threads;
 
 use alloc::format;
 use filework::{CHUNK, Mode, System};
@@ -19,10 +22,11 @@ use ulib::{Env, Error, Handle, Process, Program, READ, RpcResult, Stop, println}
 const USAGE: &str = "
 usage: filebench
        filebench -n
+       filebench -m
        filebench -y THREADS
        filebench -f read|write -s SECONDS [-c CRASHES -d DOMAIN [-a]]
 Times reading, writing, making and removing files in the working directory. -n: going by
-names, by a clock that counts instructions. -y: so many threads write a file each, and
+names, by a clock that counts instructions. -m: threads go by names. -y: so many threads write a file each, and
 wait after each small write until it is on the disk. -f: reads or writes the file
 `sequential` again and again for so many seconds, while DOMAIN crashes so often in each, or with -a in every other.";
 
@@ -35,7 +39,7 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "f:s:c:d:any:")?;
+    let options = env.options(USAGE, "f:s:c:d:amny:")?;
     let mut system = Trefoil {
         env,
         buffer: None,
@@ -44,6 +48,7 @@ fn main(env: &Env) -> Result<i32, Stop> {
     match (options.value('y'), flow::Plan::parse(&options)?) {
         (Some(writers), _) => filework::run_synced(&mut system, syncing::parse(writers)?)?,
         (None, None) if options.has('n') => filework::run_names(&mut system)?,
+        (None, None) if options.has('m') => filework::run_storm(&mut system)?,
         (None, Some(plan)) => flow::run(&mut system, &plan)?,
         (None, None) => filework::run(&mut system)?,
     }
@@ -167,6 +172,10 @@ impl System for Trefoil<'_> {
 
     fn write_and_sync(&mut self, writers: u64) -> Result<(), Stop> {
         syncing::write_and_sync(self.env.process(), writers).map_err(stop)
+    }
+
+    fn storm(&mut self, threads: u64) -> Result<(), Stop> {
+        storm::storm(self.env.process(), threads).map_err(stop)
     }
 
     fn wrong(&self, path: &str, offset: u64) -> Stop {

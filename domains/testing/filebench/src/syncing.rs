@@ -1,12 +1,10 @@
 //! Threads that write a file each, and after each write wait until it is on the disk.
 
-use alloc::sync::Arc;
-
-use domain_rt::sync::{Condvar, Mutex, Wait};
-use domain_rt::thread;
 use filework::{SMALL, SYNCS, synced};
-use interfaces::{OpenFlags, RVec, RpcError};
+use interfaces::{OpenFlags, RVec};
 use ulib::{Error, Handle, Process, READ, Stop};
+
+use crate::threads;
 
 const MOST: u64 = 64;
 const NEW: OpenFlags = OpenFlags {
@@ -29,43 +27,12 @@ pub fn parse(text: &[u8]) -> Result<u64, Stop> {
     }
 }
 
-/// How the threads do.
-struct Progress {
-    left: u64,
-    result: Result<(), Error>,
-}
-
 /// The work of all threads.
 ///
 /// # Errors
 /// One of theirs.
 pub fn write_and_sync(process: &Handle<dyn Process>, writers: u64) -> Result<(), Error> {
-    let progress = Progress {
-        left: writers,
-        result: Ok(()),
-    };
-    let shared = Arc::new((Mutex::new(progress), Condvar::new()));
-    for writer in 0..writers {
-        let (process, shared) = (process.duplicate()?, shared.clone());
-        thread::spawn("writer", move || {
-            let result = append(&process, writer);
-            let mut progress = shared.0.lock();
-            progress.left -= 1;
-            if result.is_err() {
-                progress.result = result;
-            }
-            shared.1.notify_all();
-        })?;
-    }
-    let mut progress = shared.0.lock();
-    while progress.left > 0 {
-        let wait;
-        (progress, wait) = shared.1.wait(progress);
-        if wait == Wait::Interrupted {
-            return Err(RpcError::Interrupted.into());
-        }
-    }
-    core::mem::replace(&mut progress.result, Ok(()))
+    threads::at_once(process, writers, append)
 }
 
 /// The work of one.

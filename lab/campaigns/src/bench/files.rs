@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 
 use super::figure::{Figure, min_and_median};
 use super::side::peer_words;
+use super::storm;
 use crate::{peer, plot};
 use machine::disk;
 use machine::qemu::Machine;
@@ -23,12 +24,12 @@ use trefoil_gate::{build, setup, tool};
 
 const LIMIT: Duration = Duration::from_secs(600);
 /// What the peer prints when it is done.
-const END: &str = "filework-ended";
+pub(super) const END: &str = "filework-ended";
 /// The unit of what is measured by the clock.
 const TIMED: &str = "x the time";
 const SIZE: &str = "256M";
 /// The block size that mke2fs takes for disks of today.
-const OPTIONS: [&str; 2] = ["-b", "4096"];
+pub(super) const OPTIONS: [&str; 2] = ["-b", "4096"];
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The times of one phase, in milliseconds.
@@ -83,7 +84,8 @@ const WORKS: [Work; 3] = [
 /// # Errors
 /// If one of the systems does not do the work.
 pub fn files(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
-    let figures = work(project, rounds, |_| true)?;
+    let mut figures = work(project, rounds, |_| true)?;
+    figures.extend(storm::storm(project, rounds)?);
     let timed = figures.iter().filter(|figure| figure.unit == TIMED);
     let bars: Vec<_> = timed
         .map(|figure| (figure.name.clone(), figure.best))
@@ -99,7 +101,9 @@ pub fn files(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
 /// # Errors
 /// As [`files`].
 pub fn names(project: &Project) -> Result<Vec<Figure>> {
-    work(project, 1, |work| work.is_counted)
+    let mut figures = work(project, 1, |work| work.is_counted)?;
+    figures.extend(storm::storm(project, 1)?);
+    Ok(figures)
 }
 
 fn work(
@@ -187,7 +191,7 @@ pub(super) fn image(folder: &Path) -> Result<PathBuf> {
     image_with(folder, &OPTIONS)
 }
 
-fn image_with(folder: &Path, options: &[&str]) -> Result<PathBuf> {
+pub(super) fn image_with(folder: &Path, options: &[&str]) -> Result<PathBuf> {
     let (root, image) = (folder.join("root"), folder.join("image.img"));
     fs::create_dir_all(&root)?;
     for name in [filework::SEQUENTIAL, filework::RANDOM] {
@@ -199,7 +203,7 @@ fn image_with(folder: &Path, options: &[&str]) -> Result<PathBuf> {
 }
 
 /// The program that does the work on the peer.
-fn peer_program(project: &Project) -> Result<Vec<u8>> {
+pub(super) fn peer_program(project: &Project) -> Result<Vec<u8>> {
     let target = project.out.join("cargo-peer");
     let mut command = setup::toolchain()?.cargo(project);
     command.args(["build", "--quiet", "--release", "--package", "linux-files"]);
@@ -217,19 +221,30 @@ fn measure(
     image: &Path,
     folder: &Path,
 ) -> Result<Vec<(String, f64, f64)>> {
+    let (times, _) = done(machine, work.phases, image, folder)?;
+    Ok(times)
+}
+
+/// Has `machine` do work of so many phases on a copy of `image`: what it reports, and its log.
+pub(super) fn done(
+    machine: &mut Machine,
+    phases: usize,
+    image: &Path,
+    folder: &Path,
+) -> Result<(Vec<(String, f64, f64)>, String)> {
     let copy = folder.join("copy.img");
     fs::copy(image, &copy)?;
     machine.disk = Some(copy.clone());
     let mut session = Session::start(machine, false)?;
     session.end(LIMIT)?;
     let times = parse(&session.screen());
-    if times.len() != work.phases {
+    if times.len() != phases {
         bail!("the work was not done\n{}", session.report());
     }
     if let Some(complaints) = disk::complaints(&copy)? {
         bail!("the work has left a damaged disk:\n{complaints}");
     }
-    Ok(times)
+    Ok((times, session.guest.log()))
 }
 
 /// The lines `filebench "PHASE" AMOUNT NANOSECONDS` of a screen: phases, what they did, and

@@ -5,6 +5,7 @@
 //! - [`bare`]: in the booted kernel, in guest instructions;
 //! - [`boot`]: the time to the prompt;
 //! - [`files`]: work on files, beside Debian's kernel;
+//! - [`storm`]: threads that change names at once, beside Debian's kernel, among those;
 //! - [`memory`]: reads and writes of memory objects, in guest instructions, beside Debian's kernel;
 //! - [`schedule`]: threads that wake each other, give way and spin, beside Debian's kernel;
 //! - [`queue`]: reads and writes of a disk through a block queue, in guest instructions;
@@ -28,6 +29,7 @@ mod ring3;
 mod rounds;
 mod schedule;
 mod side;
+mod storm;
 mod threads;
 
 use std::fs;

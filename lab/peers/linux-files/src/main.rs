@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use filework::{CHUNK, Mode, SMALL, SYNCS, System, WRITERS, synced};
+use filework::{CHUNK, Mode, Names, SMALL, SYNCS, System, WRITERS, storm_of, synced};
 
 /// The system calls, with a buffer to read into and one to write from.
 struct Linux {
@@ -66,15 +66,11 @@ impl System for Linux {
     }
 
     fn write_and_sync(&mut self, writers: u64) -> io::Result<()> {
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..writers)
-                .map(|writer| scope.spawn(move || append_and_sync(writer)))
-                .collect();
-            let mut joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-            joined.try_for_each(|result| {
-                result.map_err(|_| io::Error::other("a thread has panicked"))?
-            })
-        })
+        at_once(writers, append_and_sync)
+    }
+
+    fn storm(&mut self, threads: u64) -> io::Result<()> {
+        at_once(threads, |thread| storm_of(&Calls, thread))
     }
 
     fn wrong(&self, path: &str, offset: u64) -> io::Error {
@@ -87,7 +83,46 @@ impl System for Linux {
     }
 }
 
-/// The work of one thread.
+/// Has so many threads do `work`, each with its number.
+fn at_once(count: u64, work: impl Fn(u64) -> io::Result<()> + Copy + Send) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..count)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        let mut joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined
+            .try_for_each(|result| result.map_err(|_| io::Error::other("a thread has panicked"))?)
+    })
+}
+
+/// The system calls of a thread that goes by names.
+struct Calls;
+
+impl Names for Calls {
+    type Error = io::Error;
+
+    fn make(&self, path: &str) -> io::Result<()> {
+        File::create(path).map(drop)
+    }
+
+    fn ask(&self, path: &str) -> io::Result<()> {
+        Ok(rustix::fs::stat(path).map(drop)?)
+    }
+
+    fn visit(&self, path: &str) -> io::Result<()> {
+        File::open(path).map(drop)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+}
+
+/// The work of one thread that writes.
 fn append_and_sync(writer: u64) -> io::Result<()> {
     let mut file = File::create(synced(writer))?;
     for _ in 0..SYNCS {
@@ -105,6 +140,7 @@ fn main() -> io::Result<()> {
     };
     match std::env::args().nth(1).as_deref() {
         Some("-n") => filework::run_names(&mut linux),
+        Some("-m") => filework::run_storm(&mut linux),
         Some("-y") => filework::run_synced(&mut linux, WRITERS),
         _ => filework::run(&mut linux),
     }

@@ -12,6 +12,9 @@
 //! wants what it wrote on the disk before it goes on.
 //!
 //! What is read is checked: each [`PAGE`] of the two files begins with [`mark`].
+//!
+//! [`run_storm`] is about names again, by one thread and by several, each in a directory of its
+//! own: how far one keeps up the others.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -51,6 +54,12 @@ pub const NAME_PHASES: usize = 4;
 const WALKS: u64 = 1000;
 /// Files that it makes and removes.
 const FEW: u64 = 200;
+/// How many threads go by names at once in [`run_storm`].
+pub const STORMERS: u64 = 4;
+/// How many phases [`run_storm`] reports.
+pub const STORM_PHASES: usize = 2;
+/// Files that each of its threads sees to.
+pub const STORM_FILES: u64 = 200;
 /// Bytes in each of the small files, and of what is written before each of [`SYNCS`].
 pub const SMALL: usize = 1000;
 
@@ -131,6 +140,11 @@ pub trait System {
     /// # Errors
     /// The first of the system.
     fn write_and_sync(&mut self, writers: u64) -> Result<(), Self::Error>;
+    /// Has so many threads at once call [`storm_of`], each with its number.
+    ///
+    /// # Errors
+    /// The first of the system.
+    fn storm(&mut self, threads: u64) -> Result<(), Self::Error>;
     /// What is to be done about a page whose mark is wrong.
     fn wrong(&self, path: &str, offset: u64) -> Self::Error;
     /// Takes down that `phase` did `amount` (bytes or files) in so many nanoseconds.
@@ -138,6 +152,37 @@ pub trait System {
     /// # Errors
     /// The system's.
     fn report(&mut self, phase: &str, amount: u64, nanoseconds: u64) -> Result<(), Self::Error>;
+}
+
+/// One thread of [`run_storm`] on a system.
+pub trait Names {
+    /// What goes wrong.
+    type Error;
+    /// Makes an empty file, and closes it.
+    ///
+    /// # Errors
+    /// The system's.
+    fn make(&self, path: &str) -> Result<(), Self::Error>;
+    /// Asks what is at `path`.
+    ///
+    /// # Errors
+    /// The system's.
+    fn ask(&self, path: &str) -> Result<(), Self::Error>;
+    /// Opens a file for reading, and closes it.
+    ///
+    /// # Errors
+    /// The system's.
+    fn visit(&self, path: &str) -> Result<(), Self::Error>;
+    /// Gives a file another name in place of the one it has.
+    ///
+    /// # Errors
+    /// The system's.
+    fn rename(&self, from: &str, to: &str) -> Result<(), Self::Error>;
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// The system's.
+    fn remove(&self, path: &str) -> Result<(), Self::Error>;
 }
 
 /// With what the page at `offset` of the file `path` begins.
@@ -233,6 +278,56 @@ pub fn run_synced<S: System>(system: &mut S, writers: u64) -> Result<(), S::Erro
 /// The file of a thread of [`run_synced`].
 pub fn synced(writer: u64) -> String {
     format!("synced{writer}")
+}
+
+/// Has one thread go by names, then [`STORMERS`] at once. The amount is that of the files; each was
+/// made, asked about, opened, renamed and removed. Before and after each phase the system is synced
+/// (so that whoever tells at a sync what was between two of them tells it of a phase alone).
+///
+/// # Errors
+/// The first one of the system.
+pub fn run_storm<S: System>(system: &mut S) -> Result<(), S::Error> {
+    for thread in 0..STORMERS {
+        system.make_directory(&storm_directory(thread))?;
+    }
+    // Not measured: tables are made at the first use, and inodes of these directories read.
+    system.storm(STORMERS)?;
+    for threads in [1, STORMERS] {
+        system.sync()?;
+        let phase = format!("metadata storm, threads: {threads}");
+        timed(system, &phase, threads * STORM_FILES, |system| {
+            system.storm(threads)
+        })?;
+        system.sync()?;
+    }
+    Ok(())
+}
+
+/// What a thread of [`run_storm`] does.
+///
+/// # Errors
+/// The first one of the system.
+pub fn storm_of<N: Names>(names: &N, thread: u64) -> Result<(), N::Error> {
+    let directory = storm_directory(thread);
+    let path = |what: &str, n: u64| format!("{directory}/{what}{n:03}");
+    for n in 0..STORM_FILES {
+        names.make(&path("new", n))?;
+    }
+    for n in 0..STORM_FILES {
+        names.ask(&path("new", n))?;
+        names.visit(&path("new", n))?;
+    }
+    for n in 0..STORM_FILES {
+        names.rename(&path("new", n), &path("old", n))?;
+    }
+    for n in 0..STORM_FILES {
+        names.remove(&path("old", n))?;
+    }
+    Ok(())
+}
+
+fn storm_directory(thread: u64) -> String {
+    format!("storm{thread}")
 }
 
 fn timed<S: System>(
@@ -391,13 +486,57 @@ mod tests {
             }
             Ok(())
         }
+        fn storm(&mut self, threads: u64) -> Result<(), String> {
+            self.unsynced += 1;
+            (0..threads).try_for_each(|thread| storm_of(&Told::default(), thread))
+        }
         fn wrong(&self, path: &str, offset: u64) -> String {
             format!("{path} {offset}")
         }
         fn report(&mut self, phase: &str, amount: u64, taken: u64) -> Result<(), String> {
             let names = self.files.contains_key(DEEP);
-            assert!(taken > 0 && (names || self.unsynced == 0), "{phase}");
+            let storm = phase.starts_with("metadata storm");
+            assert!(
+                taken > 0 && (names || storm || self.unsynced == 0),
+                "{phase}"
+            );
             self.phases.push((phase.to_string(), amount));
+            Ok(())
+        }
+    }
+
+    /// The files of one thread, by their names.
+    #[derive(Default)]
+    struct Told(core::cell::RefCell<BTreeSet<String>>);
+
+    impl Told {
+        fn has(&self, path: &str) -> Result<(), String> {
+            let has = self.0.borrow().contains(path);
+            has.then_some(())
+                .ok_or_else(|| format!("{path} is not there"))
+        }
+    }
+
+    impl Names for Told {
+        type Error = String;
+
+        fn make(&self, path: &str) -> Result<(), String> {
+            assert!(self.0.borrow_mut().insert(path.to_string()), "{path}");
+            Ok(())
+        }
+        fn ask(&self, path: &str) -> Result<(), String> {
+            self.has(path)
+        }
+        fn visit(&self, path: &str) -> Result<(), String> {
+            self.has(path)
+        }
+        fn rename(&self, from: &str, to: &str) -> Result<(), String> {
+            self.remove(from)?;
+            self.make(to)
+        }
+        fn remove(&self, path: &str) -> Result<(), String> {
+            self.has(path)?;
+            self.0.borrow_mut().remove(path);
             Ok(())
         }
     }
@@ -437,6 +576,19 @@ mod tests {
         assert_eq!(model.most_files as u64, FEW + 1);
         assert_eq!(model.files.len(), 1);
         assert_eq!(model.files[DEEP].len(), SMALL);
+    }
+
+    #[test]
+    fn a_storm_has_two_phases_between_syncs_and_leaves_nothing() {
+        let mut model = Model::default();
+        run_storm(&mut model).expect("a working system");
+        let phase = |threads| format!("metadata storm, threads: {threads}");
+        let phases = [1, STORMERS].map(|threads| (phase(threads), threads * STORM_FILES));
+        assert_eq!(model.phases, phases);
+        assert_eq!(model.unsynced, 0);
+        let told = Told::default();
+        storm_of(&told, 0).expect("a working system");
+        assert!(told.0.borrow().is_empty());
     }
 
     #[test]
