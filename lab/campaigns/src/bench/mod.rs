@@ -11,6 +11,7 @@
 //! - [`queue`]: reads and writes of a disk through a block queue, in guest instructions;
 //! - [`threads`]: ten thousand threads that wait, and deaths beside them and beside others;
 //! - [`ring3`]: what a program asks of its kernel, in guest instructions, beside Debian's kernel;
+//! - [`console`]: `ls /` beside a job that takes everything;
 //! - [`crashes`]: a stream through a file while the block driver crashes, booted.
 //!
 //! A missed goal is no error. Besides the table, each command leaves what it measured as JSON and
@@ -18,6 +19,7 @@
 
 mod bare;
 mod boot;
+mod console;
 mod crashes;
 mod figure;
 mod files;
@@ -59,9 +61,10 @@ const NAMES_HELP: &str = "Benchmarks:
   memory           reading and writing memory objects, in guest instructions, beside Debian's kernel
   queue     P13    4 KiB of a virtio disk by a block queue, in guest instructions
   ring3            system calls, faults, processes of a static program, beside Debian's kernel
+  console          `ls /` beside a job that takes everything, counted and by the clock
   crashes   P6     throughput of a file in the booted system while the block driver crashes
 
-All but `boot`, `files`, `names`, `schedule`, `threads`, `memory`, `queue`, `ring3` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
+All but `boot`, `files`, `names`, `schedule`, `threads`, `memory`, `queue`, `ring3`, `console` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
 counter. `calls`, `recovery` and `reclaim` can also be had from the booted kernel, as exact counts of guest
 instructions, with `--platform bare`.";
 
@@ -94,8 +97,9 @@ const NATIVE: [&str; 7] = [
 /// Those that the kernel has itself when it is booted.
 const BARE: [&str; 3] = ["calls", "recovery", "reclaim"];
 /// Those that need a booted system.
-const BOOTED: [&str; 9] = [
-    "boot", "files", "names", "schedule", "threads", "memory", "queue", "ring3", "crashes",
+const BOOTED: [&str; 10] = [
+    "boot", "files", "names", "schedule", "threads", "memory", "queue", "ring3", "console",
+    "crashes",
 ];
 
 /// What is to be measured where.
@@ -186,6 +190,7 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
     for name in &plan.booted {
         report.figures.extend(match *name {
             "boot" => boot::figures(project, rounds)?,
+            "console" => console::console(project, rounds)?,
             "crashes" => crashes::crashes(project, rounds)?,
             "memory" => memory::memory(project)?,
             "queue" => queue::queue(project)?,
