@@ -41,6 +41,8 @@ pub enum Does {
     Periodic(u64, u64),
     /// Runs so long and gives way.
     Yield(u64),
+    /// Is woken, runs so long, and wakes the thread with this number.
+    Hand(u64, usize),
 }
 
 pub struct Thread {
@@ -172,7 +174,7 @@ impl Machine {
         let work = match thread.0.does {
             Does::Spin => NEVER,
             Does::Sleep(work, _) => self.random.from(1, 2 * work),
-            Does::Periodic(work, _) | Does::Yield(work) => work,
+            Does::Periodic(work, _) | Does::Yield(work) | Does::Hand(work, _) => work,
         };
         thread.0.left.store(work, Ordering::Relaxed);
     }
@@ -217,6 +219,13 @@ impl Machine {
             self.take_off(cpu, Left::Yielded);
             self.begin_work(thread);
             return self.enqueue(thread.clone(), Why::Ran, cpu);
+        }
+        if let Does::Hand(_, to) = thread.0.does {
+            if to < self.threads.len() {
+                self.wake(to, cpu);
+            }
+            self.take_off(cpu, Left::Waits);
+            return;
         }
         self.take_off(cpu, Left::Waits);
         let wake = match thread.0.does {
@@ -320,6 +329,14 @@ impl Machine {
         each.min().unwrap_or(NEVER).min(wake)
     }
 
+    /// Wakes the thread with this number from processor `here`.
+    pub fn wake(&mut self, id: usize, here: usize) {
+        let thread = self.threads[id].clone();
+        self.begin_work(&thread);
+        thread.0.woken.store(self.now, Ordering::Relaxed);
+        self.enqueue(thread, Why::Woken, here);
+    }
+
     /// Lets `ns` nanoseconds pass.
     pub fn run(&mut self, ns: u64) {
         let end = self.now + ns;
@@ -344,11 +361,8 @@ impl Machine {
                 && at <= self.now
             {
                 self.sleeping.pop();
-                let thread = self.threads[id].clone();
-                self.begin_work(&thread);
-                thread.0.woken.store(self.now, Ordering::Relaxed);
                 let here = self.random.from(0, self.online as u64 - 1) as usize;
-                self.enqueue(thread, Why::Woken, here);
+                self.wake(id, here);
             }
             (0..self.online).for_each(|cpu| self.step(cpu));
         }
