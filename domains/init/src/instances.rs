@@ -18,8 +18,6 @@ use domain_rt::{log, time};
 use manifest::{DomainIndex, Limits, order};
 use restart::Verdict;
 
-/// A domain that does not start is not tried again before so many nanoseconds.
-const RETRY_AFTER: u64 = 1_000_000_000;
 /// How long a start waits for memory, and how long it rests before it looks again, at first and at
 /// most; in nanoseconds.
 const MEMORY_PATIENCE: u64 = 5_000_000_000;
@@ -153,8 +151,8 @@ impl System {
         if state.budget.gave_up() {
             return Err(Failure::GaveUp(name.clone()));
         }
-        if let Some((when, failure)) = &state.refused
-            && time::now() < when + RETRY_AFTER
+        if let Some((failure, rest)) = &state.refused
+            && !rest.is_over(time::now())
         {
             return Err(failure.clone());
         }
@@ -164,7 +162,10 @@ impl System {
             let began = time::now();
             let needs = self.needs(index);
             match self.start_once(index, state.versions.present.as_ref()) {
-                Ok(running) if self.publish(index, &running, began) => return Ok(running),
+                Ok(running) if self.publish(index, &running, began) => {
+                    state.refused = None;
+                    return Ok(running);
+                }
                 Ok(running) => self.retire(index, running),
                 Err(Unstarted::Crashed) => log!("{name}: crashed while it started"),
                 Err(Unstarted::Failed(_)) if attempts < ATTEMPTS && self.needs(index) != needs => {
@@ -180,7 +181,7 @@ impl System {
                 }
                 Err(Unstarted::Failed(failure @ Failure::NoMemory(_))) => return Err(failure),
                 Err(Unstarted::Failed(failure)) => {
-                    state.refused = Some((time::now(), failure.clone()));
+                    state.refuse(&failure);
                     return Err(failure);
                 }
             }

@@ -15,11 +15,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
+use domain_rt::time;
 use interfaces::{
     AnyHandle, CrashReason, Domain, DomainState, Gate, Handle, RpcError, RpcResult, Text,
 };
 use manifest::{DomainIndex, Limits};
-use restart::Budget;
+use restart::{Budget, Rest};
 
 /// An instance that serves.
 pub struct Running {
@@ -43,8 +44,18 @@ pub struct State {
     pub versions: Versions,
     /// The crashes that it may have.
     pub budget: Budget,
-    /// When it last did not start, and why.
-    pub refused: Option<(u64, Failure)>,
+    /// Why it did not start when that was tried last, and how long it is left alone.
+    pub refused: Option<(Failure, Rest)>,
+}
+
+impl State {
+    /// It did not start, for this reason.
+    pub fn refuse(&mut self, failure: &Failure) {
+        match &mut self.refused {
+            Some((same, rest)) if same == failure => rest.refused(time::now()),
+            other => *other = Some((failure.clone(), Rest::new(time::now()))),
+        }
+    }
 }
 
 /// What others want to know without waiting for a start to end.

@@ -1,9 +1,42 @@
 //! One instance that answers, or why there is none.
 
-use core::fmt;
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicU64, Ordering};
 use interfaces::{Failure, Handle, Interface, Respawn, RespawnError, RpcError, Text};
 
 use crate::{report, until_answered};
+
+/// What this domain was last told of an absence.
+static LAST: Last = Last(AtomicU64::new(0));
+
+/// The digest of a text; 0: there was none since something was found.
+struct Last(AtomicU64);
+
+impl Last {
+    /// Whether this says something else than the last one.
+    fn is_news(&self, text: &impl fmt::Display) -> bool {
+        let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+        // It cannot fail.
+        let _ = write!(digest, "{text}");
+        self.0.swap(digest.0, Ordering::Relaxed) != digest.0
+    }
+
+    fn forget(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The FNV-1a digest of what is written to it.
+struct Digest(u64);
+
+impl fmt::Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        Ok(())
+    }
+}
 
 /// One instance of a domain, and what it said first.
 pub struct Live<I: ?Sized + Interface, G = ()> {
@@ -43,7 +76,10 @@ impl<E: Failure> Absent<E> {
             self,
             Absent::GaveUp | Absent::Unasked(_) | Absent::Greeting(_)
         ) {
-            report(format_args!("no {what}: {self}"));
+            // Whoever waits for it asks again and again.
+            if LAST.is_news(&self) {
+                report(format_args!("no {what}: {self}"));
+            }
         }
         match self {
             Absent::Unasked(error) => error.into(),
@@ -98,11 +134,14 @@ where
             Err(why) => return Some(Err(why)),
         };
         match greet(&service) {
-            Ok(greeting) => Some(Ok(Live {
-                id,
-                service,
-                greeting,
-            })),
+            Ok(greeting) => {
+                LAST.forget();
+                Some(Ok(Live {
+                    id,
+                    service,
+                    greeting,
+                }))
+            }
             Err(error) if error.is_gone() => {
                 failed = id;
                 None
@@ -120,4 +159,20 @@ fn next<I: ?Sized + Interface, E>(
     let incarnation = respawn.instance(failed)?;
     let service = incarnation.service.downcast::<I>();
     Ok((incarnation.id, service.map_err(|_| Absent::OtherInterface)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absence_is_told_once() {
+        let last = Last(AtomicU64::new(0));
+        assert!(last.is_news(&"no device"));
+        assert!(!last.is_news(&"no device"));
+        assert!(last.is_news(&"no memory"));
+        assert!(last.is_news(&"no device"));
+        last.forget();
+        assert!(last.is_news(&"no device"));
+    }
 }

@@ -5,6 +5,9 @@
 //! and when the window holds as many crashes as the budget allows, the domain stays down: a domain
 //! that crashes on the same input again and again must not keep the machine busy for ever. Time is
 //! an argument, so tests replay exactly.
+//!
+//! A start that is refused counts as no crash: its reason may pass, as that of a missing device. It
+//! is tried again when somebody wants the domain, but not before a [`Rest`] is over.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -16,6 +19,40 @@ use alloc::collections::VecDeque;
 pub const FIRST_PAUSE: u64 = 10_000_000;
 /// The longest pause, in nanoseconds.
 pub const LONGEST_PAUSE: u64 = 1_000_000_000;
+
+/// How long a refused start is left alone at first, and at most, in nanoseconds.
+pub const FIRST_REST: u64 = 1_000_000_000;
+/// See [`FIRST_REST`].
+pub const LONGEST_REST: u64 = 60_000_000_000;
+
+/// The time after a refused start in which it is not tried again: as long as it has been refused by
+/// now, so a start that was refused for a while comes late by the same while at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    since: u64,
+    tried: u64,
+}
+
+impl Rest {
+    /// Of a start that was refused at time `now` (nanoseconds), and not before.
+    pub fn new(now: u64) -> Self {
+        Rest {
+            since: now,
+            tried: now,
+        }
+    }
+
+    /// It was refused again at time `now`.
+    pub fn refused(&mut self, now: u64) {
+        self.tried = now;
+    }
+
+    /// Whether it may be tried at time `now`.
+    pub fn is_over(&self, now: u64) -> bool {
+        let length = self.tried.saturating_sub(self.since);
+        now.saturating_sub(self.tried) >= length.clamp(FIRST_REST, LONGEST_REST)
+    }
+}
 
 /// What to do about a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +129,8 @@ fn pause(count: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -117,6 +156,25 @@ mod tests {
                 "crash {number}"
             );
         }
+    }
+
+    /// Tried as often as it may be, a start that is always refused is tried 15 times in ten
+    /// minutes.
+    #[test]
+    fn a_refused_start_is_tried_ever_more_rarely() {
+        let mut rest = Rest::new(7 * SECOND);
+        let mut tries = Vec::new();
+        for now in 8..=607 {
+            if rest.is_over(now * SECOND) {
+                rest.refused(now * SECOND);
+                tries.push(now - 7);
+            }
+        }
+        let first = [1, 2, 4, 8, 16, 32, 64, 124, 184];
+        assert_eq!(tries[..9], first);
+        assert_eq!(tries.len(), 15);
+        assert!(!Rest::new(0).is_over(FIRST_REST - 1));
+        assert!(Rest::new(0).is_over(FIRST_REST));
     }
 
     #[test]
