@@ -95,6 +95,10 @@ impl PciBus for SharedBus {
             .iter()
             .find(|function| function.address == address);
         let function = *function.ok_or(PciError::NoSuchDevice)?;
+        // It may have been pulled out since.
+        if pci_config::function_at(&self.0.space, address) != Some(function) {
+            return Err(PciError::NoSuchDevice);
+        }
         if !self.0.claimed.lock().insert(address) {
             return Err(PciError::InUse);
         }
