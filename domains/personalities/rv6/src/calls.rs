@@ -237,9 +237,15 @@ impl interfaces::Process for Calls {
         mounting::mount(&self.system, &self.process, place, disk, path, read_only)
     }
 
-    fn unmount(&self, path: &RVec<u8>) -> Result<(), Errno> {
+    fn unmount(&self, path: &RVec<u8>, forced: bool) -> Result<(), Errno> {
         check(path)?;
-        mounting::unmount(&self.system, &self.process, &self.directory().place, path)
+        mounting::unmount(
+            &self.system,
+            &self.process,
+            &self.directory().place,
+            path,
+            forced,
+        )
     }
 
     fn disk(&self, index: u32) -> Result<Option<DiskInfo>, Errno> {

@@ -70,12 +70,14 @@ pub fn mount(
 ///
 /// # Errors
 /// `NotGranted`; `Invalid` if nothing is mounted there; `Busy` if it is in use; `Unsupported` if it
-/// is not on a disk; the file system's, if it cannot bring everything to the disk: then it stays.
+/// is not on a disk; the file system's, if it cannot bring everything to the disk: then it stays,
+/// unless its end is `forced`.
 pub fn unmount(
     system: &System,
     process: &Process,
     from: &Place<Node>,
     path: &[u8],
+    forced: bool,
 ) -> Result<(), Errno> {
     let disks = disks(system, process)?;
     let _one_at_a_time = system.mounting.lock();
@@ -96,6 +98,7 @@ pub fn unmount(
         | FsError::Restarted
         | FsError::Rpc(RpcError::NoMemory)),
     ) = synced
+        && !forced
     {
         mounts.put_back(taken);
         return Err(errors::fs(error));
