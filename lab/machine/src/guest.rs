@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::log::Log;
-use crate::stacks;
+use crate::{slot, stacks};
 
 fn read_in_background(mut pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
@@ -53,6 +53,8 @@ pub struct Guest {
     pub(crate) stub: Option<(PathBuf, PathBuf)>,
     /// A person has a debugger on it.
     pub(crate) is_debugged: bool,
+    /// The socket of the monitor that switches its slot.
+    pub(crate) slot: Option<PathBuf>,
 }
 
 impl Guest {
@@ -67,7 +69,17 @@ impl Guest {
             errors: errors.to_path_buf(),
             stub: None,
             is_debugged: false,
+            slot: None,
         }
+    }
+
+    /// Pulls the device out of the slot: it is gone, in the midst of what it does.
+    ///
+    /// # Errors
+    /// If there is no slot, or QEMU does not do it.
+    pub fn pull_out(&self) -> Result<()> {
+        let monitor = self.slot.as_ref().context("the machine has no slot")?;
+        slot::switch_off(monitor)
     }
 
     /// Types `bytes`.
@@ -156,7 +168,8 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         self.kill();
-        if let Some((socket, _)) = &self.stub {
+        let stub = self.stub.iter().map(|(socket, _)| socket);
+        for socket in stub.chain(&self.slot) {
             let _ = fs::remove_file(socket);
         }
     }

@@ -6,6 +6,7 @@
 //! - [`preflight`]: what would keep it from booting, in words for people;
 //! - [`dumps`]: of domains that die, as the manifest asks for;
 //! - [`stacks`]: where a machine stands that says nothing any more;
+//! - `slot`: a device that can be pulled out;
 //! - [`second`]: which failed tests are tried again;
 //! - [`tables`]: symbols for the system's own disk;
 //! - [`disk`]: file system images made with the host's tools; [`nbd`]: a disk served to QEMU;
@@ -23,5 +24,6 @@ pub mod preflight;
 pub mod qemu;
 pub mod second;
 pub mod session;
+mod slot;
 pub mod stacks;
 pub mod tables;

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use trefoil_gate::tool;
 
 pub use crate::guest::{Ended, Event, Guest};
-use crate::stacks;
+use crate::{slot, stacks};
 
 /// What the machine consists of and what it boots.
 #[derive(Clone, Debug)]
@@ -41,6 +41,9 @@ pub struct Machine {
     pub more_disks: Vec<PathBuf>,
     /// A raw image behind an NVMe controller of its own.
     pub nvme: Option<PathBuf>,
+    /// The last of the further disks, or the NVMe disk if there is one, can be pulled out
+    /// ([`Guest::pull_out`]).
+    pub has_slot: bool,
     /// When the first of the further disks, or the NVMe disk, fails: a file of rules for QEMU's
     /// `blkdebug`.
     pub disk_faults: Option<PathBuf>,
@@ -88,6 +91,7 @@ impl Machine {
             disk_writes: 0,
             more_disks: Vec::new(),
             nvme: None,
+            has_slot: false,
             disk_faults: None,
             processors: 1,
             memory: "256M".into(),
@@ -109,6 +113,9 @@ impl Machine {
     fn arguments(&self) -> Vec<String> {
         let mut all = self.processor_and_memory();
         all.extend(self.what_it_boots());
+        if self.has_slot {
+            all.extend(words(&["-device", &slot::port()]));
+        }
         all.extend(self.first_disk());
         all.extend(self.further_disks());
         all.extend(self.nvme_disk());
@@ -155,7 +162,8 @@ impl Machine {
         // The firmware leaves devices alone that it does not boot from. Otherwise it takes so much
         // memory for several disks that there is none left for our archive where QEMU puts it.
         let mut all = words(&["-boot", "strict=on"]);
-        if has_quick_firmware() {
+        // Nor does the quick one number what is behind a port.
+        if has_quick_firmware() && !self.has_slot {
             all.extend(words(&["-bios", QUICK_FIRMWARE]));
         }
         all.extend(words(&["-kernel", &self.kernel.display().to_string()]));
@@ -178,7 +186,7 @@ impl Machine {
         let read_only = if self.read_only { ",readonly=on" } else { "" };
         if self.serves_nvme {
             let drive = format!("{source},if=none,rerror=report,werror=report{read_only}");
-            return nvme(&drive);
+            return nvme(&drive, "");
         }
         let queues = match self.disk_queues {
             0 => String::new(),
@@ -204,7 +212,9 @@ impl Machine {
         let mut all = Vec::new();
         for (number, file) in (2..).zip(&self.more_disks) {
             let source = self.failing(file, number == 2);
-            all.extend(disk(&source, &format!("disk{number}"), ""));
+            let is_last = number == self.more_disks.len() + 1;
+            let bus = self.bus(is_last && self.nvme.is_none());
+            all.extend(disk(&source, &format!("disk{number}"), bus));
         }
         all
     }
@@ -213,7 +223,16 @@ impl Machine {
         let Some(file) = &self.nvme else {
             return Vec::new();
         };
-        nvme(&(self.failing(file, true) + &self.slowness()))
+        let drive = self.failing(file, true) + &self.slowness();
+        nvme(&drive, self.bus(true))
+    }
+
+    /// Which bus a device is on, as a setting of it: the slot, if it `may_go`.
+    fn bus(&self, may_go: bool) -> &'static str {
+        match self.has_slot && may_go {
+            true => ",bus=pullable",
+            false => "",
+        }
     }
 
     /// A raw image that reports errors to the system; with those of the rules, if it `may_fail`.
@@ -237,7 +256,9 @@ impl Machine {
             false => {
                 let mut all = words(&["-chardev", "stdio,id=terminal,signal=off"]);
                 all.extend(words(&["-serial", "chardev:terminal"]));
-                all.extend(words(&["-monitor", "none"]));
+                if !self.has_slot {
+                    all.extend(words(&["-monitor", "none"]));
+                }
                 all
             }
         };
@@ -280,6 +301,11 @@ impl Machine {
         let stub = is_free.then(|| self.meeting.clone().unwrap_or_else(stacks::socket));
         let mut command = self.command()?;
         command.args(stub.iter().flat_map(|socket| stub_of(socket)));
+        let slot = self.has_slot.then(stacks::socket);
+        if let Some(monitor) = &slot {
+            let monitor = format!("unix:{},server=on,wait=off", escaped(monitor));
+            command.args(["-monitor", &monitor]);
+        }
         if !self.interactive {
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
         }
@@ -287,6 +313,7 @@ impl Machine {
         let mut guest = Guest::of(child, &self.kernel, &self.log, &self.errors);
         guest.stub = stub.map(|socket| (socket, self.kernel.clone()));
         guest.is_debugged = self.debugger;
+        guest.slot = slot;
         Ok(guest)
     }
 }
@@ -311,11 +338,11 @@ fn disk(drive: &str, name: &str, settings: &str) -> Vec<String> {
     words(&["-drive", &drive, "-device", &device])
 }
 
-/// An NVMe controller with one namespace, and what is behind it.
-fn nvme(drive: &str) -> Vec<String> {
+/// An NVMe controller with one namespace and these settings, and what is behind it.
+fn nvme(drive: &str, settings: &str) -> Vec<String> {
     let drive = format!("{drive},id=nvme");
-    let device = "nvme,drive=nvme,serial=trefoil";
-    words(&["-drive", &drive, "-device", device])
+    let device = format!("nvme,drive=nvme,serial=trefoil{settings}");
+    words(&["-drive", &drive, "-device", &device])
 }
 
 /// A firmware for kernels that QEMU loads itself. The usual one looks for other things to boot,

@@ -29,7 +29,7 @@ pub fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../gdb/start.py")
 }
 
-/// A socket of its own for the stub of one more machine.
+/// A socket of its own, for the stub of one more machine or what else listens.
 pub(crate) fn socket() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -31,6 +31,7 @@ mod mounts;
 mod nvme;
 mod power;
 mod profile;
+mod pulled;
 mod recovery;
 mod scripts;
 mod service;
@@ -79,6 +80,7 @@ pub fn all() -> Vec<Case> {
         tracer::CASES,
         backtraces::CASES,
         profile::CASES,
+        pulled::CASES,
         mounts::CASES,
         faults::CASES,
         gdb::CASES,
