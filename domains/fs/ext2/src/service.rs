@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
-    RVec, RpcError, RpcResult, Text, VmoView, Walked,
+    RVec, RpcError, RpcResult, Text, UserBuf, VmoView, Walked,
 };
 use vfs::entries::{self, Packer};
 
@@ -144,6 +144,28 @@ impl FileSystem for Service {
         let written = self.volume.write(ino, None, data);
         let written = written.map(|(end, count)| (end, count as u64));
         written.map_err(fs_error)
+    }
+
+    /// What programs write goes to who keeps pages.
+    fn write_from(
+        &self,
+        _inode: u64,
+        _offset: u64,
+        _count: u64,
+        _from: &UserBuf<'_>,
+        _at: u64,
+    ) -> Result<u64, FsError> {
+        Err(FsError::Unsupported)
+    }
+
+    fn append_from(
+        &self,
+        _inode: u64,
+        _count: u64,
+        _from: &UserBuf<'_>,
+        _at: u64,
+    ) -> Result<(u64, u64), FsError> {
+        Err(FsError::Unsupported)
     }
 
     fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {

@@ -31,6 +31,7 @@ mod delivery;
 mod disk;
 mod files;
 mod futex;
+mod lent;
 mod memory;
 mod process;
 mod space;

@@ -40,6 +40,7 @@
 
 mod adopting;
 mod changing;
+mod data;
 mod file;
 mod giving;
 mod living;
@@ -61,6 +62,7 @@ use redo::Host;
 use crate::kept::Kept;
 use crate::options::Settings;
 use crate::shadow::Shadow;
+pub use data::{Data, copied};
 use file::{CLIENTS, File, Loading};
 pub use file::{OWN, Record, memory_error};
 

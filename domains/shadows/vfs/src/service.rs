@@ -4,14 +4,14 @@ use alloc::sync::Arc;
 use gate::Passage;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
-    RVec, RpcResult, VmoView, Walked,
+    RVec, RpcResult, UserBuf, VmoView, Walked,
 };
 use redo::{Action, Engine, Kind, Lane, Outcome};
 use respawn::Buffer;
 
 use crate::instance::Instance;
 use crate::listing;
-use crate::pages::Pages;
+use crate::pages::{Data, Pages, copied};
 use crate::shadow::Shadow;
 
 /// Pages of the disk that a change of names may take, and one of content besides its own.
@@ -106,6 +106,19 @@ impl Service {
             Outcome::Wrote(count) => Ok(count),
             _ => Err(FsError::Device),
         }
+    }
+
+    fn write_old_way(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
+        self.keep_room(data)?;
+        let write = || Ok((offset, self.write_to(inode, offset, data)?));
+        let written = self.pages.write_old_way(&self.shadow, inode, write);
+        written.map(|(_, count)| count)
+    }
+
+    fn append_old_way(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+        self.keep_room(data)?;
+        let append = || self.append_to(inode, data);
+        self.pages.write_old_way(&self.shadow, inode, append)
     }
 
     fn append_to(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
@@ -268,24 +281,60 @@ impl FileSystem for Service {
 
     fn write(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
         let _pass = self.passage.enter()?;
-        if let Some((_, count)) = self.pages.write(&self.shadow, inode, Some(offset), data)? {
+        let own = Data::Own(data);
+        if let Some((_, count)) = self.pages.write(&self.shadow, inode, Some(offset), &own)? {
             return Ok(count);
         }
-        self.keep_room(data)?;
-        let write = || Ok((offset, self.write_to(inode, offset, data)?));
-        let written = self.pages.write_old_way(&self.shadow, inode, write);
-        written.map(|(_, count)| count)
+        self.write_old_way(inode, offset, data)
     }
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
         let _pass = self.passage.enter()?;
-        let appended = self.pages.append(&self.shadow, inode, data, self.lane)?;
+        let own = Data::Own(data);
+        let appended = self.pages.append(&self.shadow, inode, &own, self.lane)?;
         if let Some(appended) = appended {
             return Ok(appended);
         }
-        self.keep_room(data)?;
-        let append = || self.append_to(inode, data);
-        self.pages.write_old_way(&self.shadow, inode, append)
+        self.append_old_way(inode, data)
+    }
+
+    fn write_from(
+        &self,
+        inode: u64,
+        offset: u64,
+        count: u64,
+        from: &UserBuf<'_>,
+        at: u64,
+    ) -> Result<u64, FsError> {
+        let _pass = self.passage.enter()?;
+        let data = Data::of_program(from, at, count);
+        let written = self.pages.write(&self.shadow, inode, Some(offset), &data)?;
+        if let Some((_, count)) = written {
+            return Ok(count);
+        }
+        match copied(from, at, count)? {
+            bytes if bytes.is_empty() => Ok(0),
+            bytes => self.write_old_way(inode, offset, &bytes),
+        }
+    }
+
+    fn append_from(
+        &self,
+        inode: u64,
+        count: u64,
+        from: &UserBuf<'_>,
+        at: u64,
+    ) -> Result<(u64, u64), FsError> {
+        let _pass = self.passage.enter()?;
+        let data = Data::of_program(from, at, count);
+        let appended = self.pages.append(&self.shadow, inode, &data, self.lane)?;
+        if let Some(appended) = appended {
+            return Ok(appended);
+        }
+        match copied(from, at, count)? {
+            bytes if bytes.is_empty() => Ok((0, 0)),
+            bytes => self.append_old_way(inode, &bytes),
+        }
     }
 
     fn truncate(&self, inode: u64, size: u64) -> Result<(), FsError> {

@@ -3,12 +3,14 @@
 use super::{O_CLOEXEC, Result, paths};
 use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, ENOTTY, EPIPE, ESPIPE, SIGPIPE};
 use crate::files::{self, Open};
+use crate::lent::run;
 use crate::memory::{self, PAGE};
 use crate::process::Descriptors;
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::time;
+use domain_rt::user::{UserBuf, UserSegment};
 
 /// The most descriptors of a process.
 const MOST_FILES: usize = 256;
@@ -61,7 +63,7 @@ impl Task {
     pub(super) fn read(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
         if let Open::Disk(file) = &*open {
-            return file.read(self, None, at, count);
+            return file.read(self, None, &[run(at, count)]);
         }
         self.with_buffer(count, |task, buffer| {
             let count = open.read(task, buffer)?;
@@ -74,7 +76,7 @@ impl Task {
     pub(super) fn read_at(&self, descriptor: u64, to: u64, count: u64, offset: u64) -> Result<u64> {
         let (open, offset) = (self.opened(descriptor)?, place_of(offset)?);
         match &*open {
-            Open::Disk(file) => file.read(self, Some(offset), to, count),
+            Open::Disk(file) => file.read(self, Some(offset), &[run(to, count)]),
             Open::File(file, _) => {
                 let count = count.min(MOST_BYTES) as usize;
                 let bytes = self.process.system.files.read(*file, offset, count)?;
@@ -95,7 +97,7 @@ impl Task {
     ) -> Result<u64> {
         let (open, offset) = (self.opened(descriptor)?, place_of(offset)?);
         match &*open {
-            Open::Disk(file) => file.write(self, Some(offset), from, count),
+            Open::Disk(file) => file.write(self, Some(offset), &[run(from, count)]),
             Open::File(..) => Err(EBADF),
             _ => Err(ESPIPE),
         }
@@ -104,7 +106,7 @@ impl Task {
     pub(super) fn write(&mut self, descriptor: u64, at: u64, count: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
         if let Open::Disk(file) = &*open {
-            return file.write(self, None, at, count);
+            return file.write(self, None, &[run(at, count)]);
         }
         let written = self.with_buffer(count, |task, buffer| {
             memory::read(&task.program.space, at, buffer)?;
@@ -136,8 +138,65 @@ impl Task {
         result
     }
 
+    /// The pieces that `readv` and its kin are given.
+    fn pieces(&self, pieces: u64, count: u64) -> Result<Vec<UserSegment>> {
+        if count > UserBuf::MOST_SEGMENTS as u64 {
+            return Err(EINVAL);
+        }
+        let (mut runs, mut all) = (Vec::new(), 0_u64);
+        runs.try_reserve_exact(count as usize).map_err(|_| ENOMEM)?;
+        for piece in 0..count {
+            let [at, length] = self.get(pieces.wrapping_add(16 * piece))?;
+            all = all.checked_add(length).ok_or(EINVAL)?;
+            runs.push(run(at, length));
+        }
+        i64::try_from(all).map(|_| runs).map_err(|_| EINVAL)
+    }
+
+    /// `readv`, and `preadv` with an offset. A file of a disk is read in one go.
+    pub(super) fn read_pieces(
+        &mut self,
+        descriptor: u64,
+        (pieces, count): (u64, u64),
+        offset: Option<u64>,
+    ) -> Result<u64> {
+        let open = self.opened(descriptor)?;
+        let offset = offset.map(place_of).transpose()?;
+        if let Open::Disk(file) = &*open {
+            return file.read(self, offset, &self.pieces(pieces, count)?);
+        }
+        let mut next = offset;
+        self.by_pieces(pieces, count, |task, at, count| {
+            let Some(from) = next else {
+                return task.read(descriptor, at, count);
+            };
+            let done = task.read_at(descriptor, at, count, from)?;
+            next = Some(from.saturating_add(done));
+            Ok(done)
+        })
+    }
+
+    /// `writev`, and `pwritev` with an offset, likewise.
+    pub(super) fn write_pieces(
+        &mut self,
+        descriptor: u64,
+        (pieces, count): (u64, u64),
+        offset: Option<u64>,
+    ) -> Result<u64> {
+        let open = self.opened(descriptor)?;
+        let offset = offset.map(place_of).transpose()?;
+        match (&*open, offset) {
+            (Open::Disk(file), offset) => file.write(self, offset, &self.pieces(pieces, count)?),
+            (Open::File(..), Some(_)) => Err(EBADF),
+            (_, Some(_)) => Err(ESPIPE),
+            (_, None) => self.by_pieces(pieces, count, |task, at, count| {
+                task.write(descriptor, at, count)
+            }),
+        }
+    }
+
     /// `readv` and `writev`, by what is done with each piece: its address and length.
-    pub(super) fn by_pieces(
+    fn by_pieces(
         &mut self,
         pieces: u64,
         count: u64,

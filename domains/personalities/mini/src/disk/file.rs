@@ -1,12 +1,14 @@
 //! A file that is open or mapped.
 
 use super::{Disk, attributes, fs_error};
-use crate::errno::{EBADF, EINVAL, EIO, ENOMEM, Error};
-use crate::memory::{self, PAGE, Space};
+use crate::errno::{EBADF, EFAULT, EINVAL, EIO, ENOMEM, Error};
+use crate::lent::Lent;
+use crate::memory::PAGE;
 use crate::task::Task;
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
-use interfaces::{Handle, Hold, MemoryError, RVec, RpcError, VmoView};
+use domain_rt::user::{UserDirection, UserSegment};
+use interfaces::{FileSystem, FsError, Handle, Hold, MemoryError, RpcError, VmoView};
 use linux::files::Attributes;
 
 /// Pages that are brought at once, for a fault and for a read.
@@ -59,13 +61,13 @@ pub struct OnDisk {
 fn in_pieces(
     task: &Task,
     count: u64,
-    mut each: impl FnMut(u64, usize) -> Result<u64, Error>,
+    mut each: impl FnMut(u64, u64) -> Result<u64, Error>,
 ) -> Result<u64, Error> {
     let count = count.min(MOST_BYTES);
     let mut done = 0;
     loop {
         let piece = PIECE.min(count - done);
-        match each(done, piece as usize) {
+        match each(done, piece) {
             Ok(moved) => {
                 done += moved;
                 if moved < piece || done == count || task.is_ending() {
@@ -125,78 +127,110 @@ impl DiskFile {
         brought.map(|count| count > 0)
     }
 
-    /// Reads at `offset`, `count` bytes at most; short only at the end.
-    fn read(&self, offset: u64, count: usize) -> Result<(RVec<u8>, usize), Error> {
+    /// Reads at `offset` to byte `at` of what is lent, `count` bytes at most, copied once; short
+    /// only at the end of the file.
+    ///
+    /// # Errors
+    /// Not one byte could be read.
+    fn read_to(&self, to: &Lent<'_>, at: u64, offset: u64, count: u64) -> Result<u64, Error> {
         let size = self.attributes()?.size;
-        let count = size.saturating_sub(offset).min(count as u64) as usize;
-        let mut room = RVec::zeroed(count).map_err(|_| ENOMEM)?;
-        if count == 0 {
-            return Ok((room, 0));
-        }
-        let view = self.pages()?;
-        for _ in 0..ATTEMPTS {
-            let done = match view.read(offset, room) {
-                Ok((read, done)) if done == count as u64 => return Ok((read, count)),
-                Ok((read, done)) => {
-                    room = read;
-                    done
+        let count = size.saturating_sub(offset).min(count);
+        let (mut done, mut failed) = (0, 0);
+        while done < count {
+            let (from, left) = (offset + done, count - done);
+            let copied = self.pages()?.read_to(from, left, to.buffer(), at + done);
+            let next = match copied {
+                Ok(more) if more > 0 => {
+                    done += more;
+                    failed = 0;
+                    continue;
                 }
+                // Others take what was made ready again and again.
+                _ if failed == ATTEMPTS => Err(EIO),
+                Ok(_) => Err(EFAULT),
+                Err(MemoryError::Unready) => to.touch(at + done, left).map(|()| true),
                 Err(MemoryError::Absent | MemoryError::Loading | MemoryError::Beyond) => {
-                    room = RVec::zeroed(count).map_err(|_| ENOMEM)?;
-                    0
+                    let first = from / PAGE;
+                    let wanted = (offset + count).div_ceil(PAGE) - first;
+                    self.bring(first, wanted.max(AHEAD))
                 }
-                Err(MemoryError::Rpc(RpcError::NoMemory)) => return Err(ENOMEM),
-                Err(_) => return Err(EIO),
+                Err(MemoryError::Rpc(RpcError::NoMemory)) => Err(ENOMEM),
+                Err(_) => Err(EIO),
             };
-            let (first, end) = (
-                (offset + done) / PAGE,
-                (offset + count as u64).div_ceil(PAGE),
-            );
-            if !self.bring(first, AHEAD.max(end - first))? {
-                // It has become shorter.
-                return Ok((room, done as usize));
+            failed += 1;
+            match next {
+                Ok(true) => {}
+                Err(error) if done == 0 => return Err(error),
+                // It has become shorter, or failed after some.
+                _ => break,
             }
         }
-        Err(EIO)
+        Ok(done)
     }
 
-    /// Reads into a program's memory: its pages are copied once, and that once to the program.
-    fn read_to(&self, space: &Space, from: u64, to: u64, count: usize) -> Result<u64, Error> {
-        let (bytes, count) = self.read(from, count)?;
-        memory::write(space, to, &bytes[..count])?;
-        Ok(count as u64)
-    }
-
-    /// Writes at `offset`, or at the end; where, and how many bytes: fewer only where the disk is
-    /// full.
-    fn write(&self, offset: Option<u64>, bytes: &RVec<u8>) -> Result<(u64, u64), Error> {
+    /// Writes at `offset`, or at the end, from byte `at` of what is lent; where, and how many
+    /// bytes.
+    fn write_part(
+        &self,
+        from: &Lent<'_>,
+        at: u64,
+        offset: Option<u64>,
+        count: u64,
+    ) -> Result<(u64, u64), Error> {
+        let bytes = from.buffer();
         match offset {
             Some(offset) => {
-                let written = self.disk.ask(|fs| fs.write(self.inode, offset, bytes))?;
-                Ok((offset, written))
+                let write = |fs: &Handle<dyn FileSystem>| {
+                    fs.write_from(self.inode, offset, count, bytes, at)
+                };
+                Ok((offset, self.disk.ask(write)?))
             }
             // Not twice: the bytes would be there twice.
             None => {
-                let appended = self.disk.0.call_once(|fs| fs.append(self.inode, bytes));
-                appended.map_err(fs_error)
+                let append = |fs: &Handle<dyn FileSystem>| -> Result<_, FsError> {
+                    fs.append_from(self.inode, count, bytes, at)
+                };
+                self.disk.0.call_once(append).map_err(fs_error)
             }
         }
     }
 
-    /// Writes from a program's memory.
+    /// Writes `count` bytes from byte `at` of what is lent on, to `offset`, or at the end; where it
+    /// ends, and how many bytes: fewer where the disk is full, or the program has no more.
+    ///
+    /// # Errors
+    /// Not one byte could be written.
     fn write_from(
         &self,
-        space: &Space,
-        from: u64,
-        to: Option<u64>,
-        count: usize,
+        from: &Lent<'_>,
+        at: u64,
+        offset: Option<u64>,
+        count: u64,
     ) -> Result<(u64, u64), Error> {
-        let mut bytes = RVec::zeroed(count).map_err(|_| ENOMEM)?;
-        memory::read(space, from, &mut bytes)?;
-        match count {
-            0 => Ok((to.unwrap_or(0), 0)),
-            _ => self.write(to, &bytes),
+        let (mut done, mut end, mut failed) = (0, offset.unwrap_or(0), 0);
+        while done < count {
+            let to = offset.map(|offset| offset.saturating_add(done));
+            let error = match self.write_part(from, at + done, to, count - done) {
+                Ok((place, more)) if more > 0 => {
+                    (done, end, failed) = (done + more, place.saturating_add(more), 0);
+                    continue;
+                }
+                Ok(_) if failed < ATTEMPTS => {
+                    failed += 1;
+                    match from.touch(at + done, count - done) {
+                        Ok(()) => continue,
+                        Err(error) => error,
+                    }
+                }
+                Ok(_) => EFAULT,
+                Err(error) => error,
+            };
+            match done {
+                0 => return Err(error),
+                _ => break,
+            }
         }
+        Ok((end, done))
     }
 
     /// Makes it shorter, or longer by zeros.
@@ -262,22 +296,17 @@ impl OnDisk {
         self.access.writes.then_some(&self.file).ok_or(EBADF)
     }
 
-    /// Reads to `to` in a program's memory, `count` bytes at most, from where it is or from
+    /// Reads to a program's memory, as many bytes as there is room for, from where it is or from
     /// `offset` on; how many: fewer only at the end.
-    pub fn read(
-        &self,
-        task: &Task,
-        offset: Option<u64>,
-        to: u64,
-        count: u64,
-    ) -> Result<u64, Error> {
+    pub fn read(&self, task: &Task, offset: Option<u64>, to: &[UserSegment]) -> Result<u64, Error> {
         if !self.access.reads {
             return Err(EBADF);
         }
+        let to = Lent::new(&task.program.space, to, UserDirection::ToProgram)?;
         let read = |from: u64| {
-            in_pieces(task, count, |done, count| {
-                let (from, to) = (from.saturating_add(done), to.wrapping_add(done));
-                self.file.read_to(&task.program.space, from, to, count)
+            in_pieces(task, to.len(), |done, count| {
+                self.file
+                    .read_to(&to, done, from.saturating_add(done), count)
             })
         };
         if let Some(offset) = offset {
@@ -289,27 +318,24 @@ impl OnDisk {
         Ok(count)
     }
 
-    /// Writes `count` bytes from `from` in a program's memory, where it is or at `offset`; how
-    /// many: fewer only where the disk is full.
+    /// Writes a program's memory, where it is or at `offset`; how many bytes: fewer only where the
+    /// disk is full.
     pub fn write(
         &self,
         task: &Task,
         offset: Option<u64>,
-        from: u64,
-        count: u64,
+        from: &[UserSegment],
     ) -> Result<u64, Error> {
         let file = self.to_change()?;
+        let from = Lent::new(&task.program.space, from, UserDirection::FromProgram)?;
         let mut end = None;
         let mut write = |to: u64| {
             // With `O_APPEND` at the end, as on Linux, whatever POSIX says of `pwrite`.
             let to = (!self.access.appends).then_some(to);
-            in_pieces(task, count, |done, count| {
-                let (from, to) = (
-                    from.wrapping_add(done),
-                    to.map(|to| to.saturating_add(done)),
-                );
-                let (at, count) = file.write_from(&task.program.space, from, to, count)?;
-                end = Some(at.saturating_add(count));
+            in_pieces(task, from.len(), |done, count| {
+                let to = to.map(|to| to.saturating_add(done));
+                let (behind, count) = file.write_from(&from, done, to, count)?;
+                end = Some(behind);
                 Ok(count)
             })
         };

@@ -134,9 +134,34 @@ pub struct Loading<'a> {
 
 impl Loading<'_> {
     /// They have their content.
-    pub fn end(mut self) -> Result<(), FsError> {
+    pub fn end(self) -> Result<(), FsError> {
+        self.end_by(|owner, first, count| owner.loaded(first, count))
+    }
+
+    /// Only the first `count` get their content.
+    pub fn keep(&mut self, count: u64) -> Result<(), FsError> {
+        let (first, rest) = (self.first + count, self.count - count);
+        if rest > 0 {
+            self.file
+                .owner
+                .break_off(first, rest)
+                .map_err(memory_error)?;
+            self.count = count;
+        }
+        Ok(())
+    }
+
+    /// They have content that is nowhere else.
+    pub fn end_dirty(self) -> Result<(), FsError> {
+        self.end_by(|owner, first, count| owner.loaded_dirty(first, count))
+    }
+
+    fn end_by(
+        mut self,
+        end: impl FnOnce(&Handle<dyn VmoOwner>, u64, u64) -> Result<u64, MemoryError>,
+    ) -> Result<(), FsError> {
         let count = core::mem::take(&mut self.count);
-        let ended = self.file.owner.loaded(self.first, count);
+        let ended = end(&self.file.owner, self.first, count);
         match ended.map_err(memory_error)? {
             ended if ended == count => Ok(()),
             // A device has some still; it was to be done with them.

@@ -1,14 +1,16 @@
 //! Writing into pages.
 
 use alloc::sync::Arc;
+use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use domain_rt::sync::MutexGuard;
 use domain_rt::time;
-use interfaces::{FsError, MemoryError, RVec, RpcError};
+use interfaces::{FsError, MemoryError, RpcError};
 use redo::{Action, Host as _, Lane};
 
-use super::file::{File, State};
+use super::data::Data;
+use super::file::{File, Loading, State};
 use super::storing::Who;
 use super::{PAGE, Pages, memory_error};
 use crate::shadow::Shadow;
@@ -28,7 +30,8 @@ enum Page {
 }
 
 impl Pages {
-    /// Writes into pages; where, and how many bytes. `None`: it is to be done the old way.
+    /// Writes into pages; where, and how many bytes: none only of a program's, see
+    /// [`Data::write`]. `None`: it is to be done the old way.
     ///
     /// # Errors
     /// The file system's; no memory.
@@ -37,7 +40,7 @@ impl Pages {
         shadow: &Shadow,
         inode: u64,
         offset: Option<u64>,
-        data: &RVec<u8>,
+        data: &Data<'_>,
     ) -> Result<Option<(u64, u64)>, FsError> {
         self.write_at(shadow, inode, (offset, None), data)
     }
@@ -50,7 +53,7 @@ impl Pages {
         &self,
         shadow: &Shadow,
         inode: u64,
-        data: &RVec<u8>,
+        data: &Data<'_>,
         lane: Option<Lane>,
     ) -> Result<Option<(u64, u64)>, FsError> {
         self.write_at(shadow, inode, (None, lane), data)
@@ -61,9 +64,9 @@ impl Pages {
         shadow: &Shadow,
         inode: u64,
         (offset, lane): (Option<u64>, Option<Lane>),
-        data: &RVec<u8>,
+        data: &Data<'_>,
     ) -> Result<Option<(u64, u64)>, FsError> {
-        let length = data.len() as u64;
+        let length = data.len();
         let reach = offset.unwrap_or(0).saturating_add(length);
         let is_meant = self.known(inode).is_some() || reach > self.small;
         if self.objects.is_none() || length == 0 || !is_meant || reach > LONGEST {
@@ -114,13 +117,17 @@ impl Pages {
         file: &File,
         state: &mut MutexGuard<'_, State>,
         (offset, lane): (Option<u64>, Option<Lane>),
-        data: &RVec<u8>,
+        data: &Data<'_>,
     ) -> Result<Option<(u64, u64)>, FsError> {
         let size = file.record.lock().size;
         let at = offset.unwrap_or(size);
-        let end = at.saturating_add(data.len() as u64);
+        let end = at.saturating_add(data.len());
         if end > LONGEST {
             return Ok(None);
+        }
+        if at > size && !data.is_ready() {
+            // No hole for what cannot be written.
+            return Ok(Some((at, 0)));
         }
         if end > size {
             self.clear_behind_end(file, state)?;
@@ -140,11 +147,11 @@ impl Pages {
         }
         let put = self.put(shadow, file, state, at, data);
         let noted = match put {
+            Ok(0) | Err(_) => Ok(()),
             Ok(done) => file.set_record(|record| {
                 record.size = record.size.max(at + done);
                 record.modified = time::wall_seconds();
             }),
-            Err(_) => Ok(()),
         };
         let pages = file.record.lock().size.div_ceil(PAGE);
         if pages < state.pages {
@@ -157,18 +164,20 @@ impl Pages {
         put.map(|done| Some((at, done)))
     }
 
-    /// Puts bytes into pages; how many, an error only where not one could be put.
+    /// Puts bytes into pages; how many, an error only where not one could be put. None of a program
+    /// that may not read them now.
     fn put(
         &self,
         shadow: &Shadow,
         file: &File,
         state: &mut State,
         at: u64,
-        data: &RVec<u8>,
+        data: &Data<'_>,
     ) -> Result<u64, FsError> {
-        let (mut done, end) = (0, at + data.len() as u64);
+        let (mut done, end) = (0, at + data.len());
         while at + done < end {
             match self.put_run(shadow, file, state, (at, done), data) {
+                Ok(0) => break,
                 Ok(more) => done += more,
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => break,
@@ -184,9 +193,9 @@ impl Pages {
         file: &File,
         state: &mut State,
         (at, done): (u64, u64),
-        data: &RVec<u8>,
+        data: &Data<'_>,
     ) -> Result<u64, FsError> {
-        let (from, end) = (at + done, at + data.len() as u64);
+        let (from, end) = (at + done, at + data.len());
         let first = from / PAGE;
         let mut kind = self.kind(file, first, from, end)?;
         if kind == Page::Partial {
@@ -204,18 +213,9 @@ impl Pages {
             self.there.fetch_add(behind - first, Ordering::Relaxed);
         }
         let until = end.min(behind * PAGE);
-        let bytes = (from - at) as usize..(until - at) as usize;
-        let own;
-        let bytes = match bytes.len() == data.len() {
-            true => data,
-            false => {
-                own = RVec::from_slice(&data[bytes])?;
-                &own
-            }
-        };
         match kind {
-            Page::Fresh => self.fill(file, state, (first, behind), from, bytes),
-            _ => self.overwrite(file, state, (first, behind), from, bytes),
+            Page::Fresh => self.fill(file, state, (first, behind), (at, done..until - at), data),
+            _ => self.overwrite(file, state, (first, behind), (at, done..until - at), data),
         }
     }
 
@@ -233,34 +233,35 @@ impl Pages {
         })
     }
 
-    /// Gives pages that are being loaded, as zeros so far, their bytes.
+    /// Gives pages that are being loaded, as zeros so far, the bytes `part` of what is written from
+    /// `at` on; how many. Of a program's that end within a page, that page gets none: what it had
+    /// is nowhere but on the disk.
     fn fill(
         &self,
         file: &File,
         state: &mut State,
         (first, behind): (u64, u64),
-        from: u64,
-        bytes: &RVec<u8>,
+        (at, part): (u64, Range<u64>),
+        data: &Data<'_>,
     ) -> Result<u64, FsError> {
-        let loading = super::Loading {
+        let (from, wanted) = (at + part.start, part.end - part.start);
+        let mut loading = Loading {
             file,
             first,
             count: behind - first,
         };
-        let filled = file.view.fill(from, bytes).map_err(memory_error)?;
-        if filled != bytes.len() as u64 {
-            return Err(FsError::Device);
+        let filled = data.fill(&file.view, at, part).map_err(memory_error)?;
+        let whole = match filled == wanted {
+            true => behind - first,
+            false => ((from + filled) / PAGE).saturating_sub(first),
+        };
+        loading.keep(whole)?;
+        if whole == 0 {
+            return Ok(0);
         }
-        loading.end()?;
-        // One byte of each makes it dirty.
-        let mut byte = RVec::from_slice(&[0])?;
-        for page in first..behind {
-            let at = from.max(page * PAGE);
-            byte[0] = bytes[(at - from) as usize];
-            file.view.write(at, &byte).map_err(memory_error)?;
-        }
-        self.count_dirty(state, behind - first);
-        Ok(filled)
+        loading.end_dirty()?;
+        self.count_dirty(state, whole);
+        Ok(filled.min((first + whole) * PAGE - from))
     }
 
     fn overwrite(
@@ -268,20 +269,34 @@ impl Pages {
         file: &File,
         state: &mut State,
         (first, behind): (u64, u64),
-        from: u64,
-        bytes: &RVec<u8>,
+        (at, part): (u64, Range<u64>),
+        data: &Data<'_>,
     ) -> Result<u64, FsError> {
+        let (from, wanted) = (at + part.start, part.end - part.start);
         let mut clean = 0;
         for page in first..behind {
             clean += u64::from(!file.owner.tags(page).map_err(memory_error)?.dirty);
         }
         self.count_dirty(state, clean);
-        match file.view.write(from, bytes) {
-            Ok(0) => Err(RpcError::NoMemory.into()),
-            Ok(count) => Ok(count),
+        let written = match data.write(&file.view, at, part) {
             // It went between the look and here.
             Err(MemoryError::Absent | MemoryError::Loading) => Err(FsError::Device),
-            Err(error) => Err(memory_error(error)),
+            Ok(0) if data.is_own() => Err(RpcError::NoMemory.into()),
+            written => written.map_err(memory_error),
+        };
+        let done = *written.as_ref().unwrap_or(&0);
+        if done < wanted {
+            // Those that it did not come to.
+            let next = match done {
+                0 => first,
+                _ => (from + done).div_ceil(PAGE),
+            };
+            let mut still = 0;
+            for page in next..behind {
+                still += u64::from(!file.owner.tags(page).map_err(memory_error)?.dirty);
+            }
+            self.count_stored(state, still.min(clean));
         }
+        written
     }
 }
