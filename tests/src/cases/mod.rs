@@ -9,6 +9,7 @@ mod backtraces;
 mod calls;
 mod changes;
 mod console;
+mod copies;
 mod disks;
 mod example;
 mod exec;
@@ -97,6 +98,7 @@ pub fn all() -> Vec<Case> {
         threads::CASES,
         guests::CASES,
         mapping::CASES,
+        copies::CASES,
         storing::CASES,
         service::CASES,
         console::CASES,
