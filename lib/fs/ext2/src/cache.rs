@@ -6,11 +6,15 @@
 //! The newest `reserve` clean blocks are never evicted either, so a block that was just loaded
 //! is there when its loader looks.
 //!
+//! Blocks may be read from the device while others use the cache (see `absent`): it knows which,
+//! and what is done meanwhile to one of them makes what was read old.
+//!
 //! While memory is short the cache is as if it had been made for [`SHORT_CAPACITY`] blocks.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// The budget in blocks while memory is short.
 const SHORT_CAPACITY: usize = 32;
@@ -49,6 +53,32 @@ impl Kind {
     const COUNT: usize = 8;
 }
 
+/// Most blocks that are read together outside of the lock: a bit for each that is old.
+const MOST_READ: u32 = 64;
+
+/// Blocks that are being read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    number: u64,
+    first: u32,
+    count: u32,
+}
+
+impl Reading {
+    /// Their numbers.
+    pub(crate) fn blocks(&self) -> Range<u32> {
+        self.first..self.first + self.count
+    }
+}
+
+/// What the cache knows of a [`Reading`].
+struct UnderWay {
+    number: u64,
+    blocks: Range<u32>,
+    /// A bit for each block that something was done to.
+    old: u64,
+}
+
 const NONE: usize = usize::MAX;
 
 /// One cached block. `newer` and `older` link the clean slots in order of last use; `older` alone
@@ -73,6 +103,8 @@ pub(crate) struct Cache {
     dirty: [BTreeSet<u32>; Kind::COUNT],
     capacity: usize,
     is_short: fn() -> bool,
+    readings: Vec<UnderWay>,
+    next_reading: u64,
 }
 
 impl Cache {
@@ -88,6 +120,8 @@ impl Cache {
             dirty: core::array::from_fn(|_| BTreeSet::new()),
             capacity,
             is_short,
+            readings: Vec::new(),
+            next_reading: 0,
         }
     }
 
@@ -112,6 +146,42 @@ impl Cache {
     /// How many clean blocks survive any number of insertions of dirty ones.
     pub(crate) fn reserve(&self) -> usize {
         self.capacity() / 4
+    }
+
+    /// Blocks are going to be read. `None`: there is no memory to know of that.
+    pub(crate) fn begin_reading(&mut self, first: u32, count: u32) -> Option<Reading> {
+        self.readings.try_reserve(1).ok()?;
+        let (number, count) = (self.next_reading, count.min(MOST_READ));
+        self.next_reading += 1;
+        let reading = Reading {
+            number,
+            first,
+            count,
+        };
+        self.readings.push(UnderWay {
+            number,
+            blocks: reading.blocks(),
+            old: 0,
+        });
+        Some(reading)
+    }
+
+    /// They have been read. For each of them a bit that says whether that is old.
+    pub(crate) fn end_reading(&mut self, reading: &Reading) -> u64 {
+        let is_it = |other: &UnderWay| other.number == reading.number;
+        match self.readings.iter().position(is_it) {
+            Some(at) => self.readings.swap_remove(at).old,
+            None => u64::MAX,
+        }
+    }
+
+    /// Something is done to `block`: who is reading it reads what is old.
+    fn outdate(&mut self, block: u32) {
+        for reading in &mut self.readings {
+            if reading.blocks.contains(&block) {
+                reading.old |= 1 << (block - reading.blocks.start);
+            }
+        }
     }
 
     /// How many blocks are cached.
@@ -141,12 +211,14 @@ impl Cache {
 
     /// The content of `block` for a change that the device has already.
     pub(crate) fn peek_mut(&mut self, block: u32) -> Option<&mut [u8]> {
+        self.outdate(block);
         let slot = *self.index.get(&block)?;
         Some(&mut self.slots[slot].data)
     }
 
     /// The content of `block` for change; it becomes dirty.
     pub(crate) fn get_dirty(&mut self, block: u32, kind: Kind) -> Option<&mut [u8]> {
+        self.outdate(block);
         let slot = *self.index.get(&block)?;
         self.set_dirty(slot, kind);
         Some(&mut self.slots[slot].data)
@@ -165,6 +237,7 @@ impl Cache {
 
     /// Caches `data` as the new content of `block`.
     pub(crate) fn insert_dirty(&mut self, block: u32, data: Box<[u8]>, kind: Kind) {
+        self.outdate(block);
         let slot = match self.index.get(&block) {
             Some(slot) => *slot,
             None => {
@@ -179,6 +252,7 @@ impl Cache {
 
     /// Drops `block`, dirty or not: its content does not matter any more.
     pub(crate) fn forget(&mut self, block: u32) {
+        self.outdate(block);
         if let Some(slot) = self.index.get(&block).copied() {
             self.mark_clean(block);
             self.drop_slot(slot);

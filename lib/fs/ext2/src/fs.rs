@@ -154,10 +154,14 @@ impl<D: BlockDevice> FileSystem<D> {
         if self.store.read_only {
             return Err(Error::ReadOnly);
         }
+        // That is no part of the operation, and may write.
+        let defers = core::mem::take(&mut self.store.defers);
         self.store.balance()?;
+        self.store.defers = defers;
         let mut result = self.attempt(&mut operation);
         let full = matches!(result, Err(Error::NoSpace | Error::NoInodes));
         if full && self.store.has_frees() {
+            self.store.stay();
             self.store.write_back()?;
             result = self.attempt(&mut operation);
         }
@@ -176,6 +180,7 @@ impl<D: BlockDevice> FileSystem<D> {
         if let Some(value) = self.attempt_once(operation)? {
             return Ok(value);
         }
+        self.store.stay();
         self.store.checkpoint()?;
         self.attempt_once(operation)?.ok_or(Error::NoSpace)
     }
@@ -197,6 +202,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn commit(&mut self) -> Result<()> {
+        self.store.stay();
         match self.store.journal {
             Some(_) => self.store.commit_log(),
             None => self.store.write_back_to_medium(),
@@ -219,6 +225,7 @@ impl<D: BlockDevice> FileSystem<D> {
         &mut self,
         wait: impl Fn() -> core::result::Result<(), DeviceError> + Send + 'static,
     ) -> Result<Option<Commit>> {
+        self.store.stay();
         self.store.begin_flight(Box::new(wait))
     }
 
@@ -239,6 +246,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn write_content(&mut self) -> Result<usize> {
+        self.store.stay();
         let blocks = self.store.cache.dirty_count(Kind::Data);
         self.store.write_kind(Kind::Data)?;
         Ok(blocks * self.store.layout.block_size)
@@ -250,6 +258,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// # Errors
     /// Device errors: what could not be written stays in memory; another `sync` tries again.
     pub fn sync(&mut self) -> Result<()> {
+        self.store.stay();
         let orphans = !self.store.read_only && self.view(|tx| tx.first_orphan())? != 0;
         let now = (self.clock)();
         self.store.sync(orphans, now)
@@ -270,6 +279,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// # Errors
     /// As [`sync`](Self::sync); the file system is then still mounted.
     pub fn unmount(&mut self) -> Result<()> {
+        self.store.stay();
         self.store.open.clear();
         if let Err(error @ Error::Device(_)) = self.finish_orphans() {
             return Err(error);
@@ -330,6 +340,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// `Invalid` if it is not open. Device errors: it is closed, and is freed at unmount or by the
     /// next mount.
     pub fn close(&mut self, ino: u32) -> Result<()> {
+        self.store.stay();
         let count = self
             .store
             .open

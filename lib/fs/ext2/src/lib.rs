@@ -2,7 +2,8 @@
 //! operating system in particular.
 //!
 //! [`FileSystem`] mounts a [`BlockDevice`] and offers operations by inode number, as a virtual file
-//! system wants them. It is a single-threaded core (`&mut self`); who shares it wraps it in a lock.
+//! system wants them. It is a single-threaded core (`&mut self`); who shares it wraps it in a lock,
+//! which need not be held while blocks are read ([`FileSystem::attempt_cached`]).
 //! Devices and time are arguments, so a test replays exactly.
 //!
 //! How the parts stand to each other, from the bottom up:
@@ -11,7 +12,7 @@
 //! | --- | --- |
 //! | `device`, `error`, `bytes` | the device trait, the errors, little-endian access |
 //! | `layout`, `features`, `group`, `inode`, `dirent`, `hash`, `htree`, `bitmap` | the formats on disk; every number is checked here |
-//! | `cache`, `store`, `writeback`, `pending` | the buffer cache with its budget and the order of its writes |
+//! | `cache`, `store`, `absent`, `writeback`, `pending` | the buffer cache with its budget and the order of its writes |
 //! | `transaction` | the one way to change metadata |
 //! | `dirindex` | names of large directories that have no index on disk, in memory |
 //! | `journal` | ext3's journal: commit, checkpoint, replay |
@@ -39,6 +40,7 @@
 
 extern crate alloc;
 
+mod absent;
 mod alloc_block;
 mod alloc_inode;
 mod attributes;
@@ -76,6 +78,7 @@ mod transaction;
 mod writeback;
 mod xattr;
 
+pub use absent::{Attempt, Load};
 pub use attributes::Attributes;
 pub use content::{Extent, Mapped};
 pub use device::{BlockDevice, DeviceError, Group, SECTOR_SIZE};

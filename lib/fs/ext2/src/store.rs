@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::cache::{Cache, Kind};
+use crate::cache::{Cache, Kind, Reading};
 use crate::device::{BlockDevice, DeviceError, SECTOR_SIZE};
 use crate::dirindex::Indexes;
 use crate::error::Result;
@@ -72,6 +72,10 @@ pub(crate) struct Store<D> {
     pub(crate) reads: u64,
     /// Requests made to the device.
     pub(crate) writes: u64,
+    /// An operation that has done nothing is given up for blocks that are not cached.
+    pub(crate) defers: bool,
+    /// What it was given up for, and its bytes.
+    pub(crate) missing: Option<(Reading, usize)>,
     /// A buffer for requests of several blocks, see `take_staging`.
     pub(crate) staging: Vec<u8>,
 }
@@ -103,6 +107,8 @@ impl<D: BlockDevice> Store<D> {
             commits: 0,
             reads: 0,
             writes: 0,
+            defers: false,
+            missing: None,
             staging: Vec::new(),
         }
     }
@@ -149,6 +155,9 @@ impl<D: BlockDevice> Store<D> {
         let missing = (first..end)
             .take_while(|block| !self.cache.contains(*block))
             .count();
+        if self.gives_up_for(first, missing as u32) {
+            return Err(DeviceError::Unavailable.into());
+        }
         let size = self.layout.block_size;
         let (missing, mut buffer) = match self.take_staging(missing * size) {
             Ok(buffer) => (missing, buffer),

@@ -102,6 +102,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
     /// them.
     pub(crate) fn commit(self) -> bool {
         let store = self.store;
+        store.stay();
         let copies = store.dirty_metadata() + self.changed.len();
         if let Some(journal) = &mut store.journal {
             if !journal.fits(copies, &self.forgotten, store.layout.block_size) {

@@ -1,5 +1,7 @@
 //! The file system against images that the host's tools make and check. Needs e2fsprogs.
 
+#[path = "suite/absent.rs"]
+mod absent;
 #[path = "suite/content.rs"]
 mod content;
 #[path = "suite/faults.rs"]
