@@ -15,8 +15,9 @@
 //! - [`service`]: the interface;
 //! - [`options`]: the options text.
 //!
-//! One lock guards the metadata of the whole file system, also while the disk is waited for, but is
-//! given in the order in which it is asked for. Content of files that is cached is read without it.
+//! One lock guards the metadata of the whole file system. It is given in the order in which it is
+//! asked for, and not held while metadata or content is read from the disk. Content of files that
+//! is cached is read without it.
 //! When this domain crashes, what is on the disk is a consistent file system as of some moment of
 //! the last second (see [`volume`]); with a journal the next instance replays it, and says so in
 //! the log.

@@ -26,14 +26,14 @@ impl Service {
 
     fn view<T>(
         &self,
-        operation: impl FnOnce(&mut Mounted) -> Result<T, ext2::Error>,
+        operation: impl FnMut(&mut Mounted) -> Result<T, ext2::Error>,
     ) -> Result<T, FsError> {
         self.volume.view(operation).map_err(fs_error)
     }
 
     fn change<T>(
         &self,
-        operation: impl FnOnce(&mut Mounted) -> Result<T, ext2::Error>,
+        operation: impl FnMut(&mut Mounted) -> Result<T, ext2::Error>,
     ) -> Result<T, FsError> {
         self.volume.change(operation).map_err(fs_error)
     }

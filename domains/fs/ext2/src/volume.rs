@@ -19,18 +19,23 @@
 //! The order of locks is `state`, `flight`, and `sharing` and `level` only for moments. Who writes
 //! a commit holds `flight` without `state`, and takes `state` again only after he gave `flight`
 //! back: the library may wait for the end of the commit under `state`.
+//!
+//! # Reading without the lock
+//! An operation that needs a block of metadata that is not cached, and has changed nothing yet, is
+//! given up; the block is read while others use the volume, and the operation is run again
+//! (`ext2::absent`).
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use domain_rt::sync::{Condvar, Mutex, Wait};
 use domain_rt::{log, time};
-use ext2::{BlockDevice, DeviceError, Error, Mapped};
+use ext2::{Attempt, BlockDevice, DeviceError, Error, Mapped};
 use meter::Meter;
 
 use crate::content::Content;
 use crate::device::Disk;
-use crate::fair::FairMutex;
+use crate::fair::{FairGuard, FairMutex};
 use crate::load::Loads;
 use crate::options::Settings;
 use crate::pressure::Pressure;
@@ -40,6 +45,9 @@ pub type Mounted = ext2::FileSystem<Disk>;
 
 /// How long a change may stay in memory only, in nanoseconds.
 const DELAY: u64 = 1_000_000_000;
+
+/// How often an operation is begun anew since something is missing that it needs.
+const LOADS: u32 = 8;
 
 /// Bytes of content for which a flush without the lock is worth its time.
 const MUCH: usize = 1 << 20;
@@ -134,23 +142,48 @@ impl Volume {
     }
 
     /// Runs an operation that changes nothing on the disk.
-    pub fn view<T>(&self, operation: impl FnOnce(&mut Mounted) -> T) -> T {
-        operation(&mut self.state.lock().mounted)
+    pub fn view<T>(&self, operation: impl FnMut(&mut Mounted) -> T) -> T {
+        self.operate(operation).0
     }
 
     /// Runs an operation that may change something, but not the content of a file that stays.
-    pub fn change<T>(&self, operation: impl FnOnce(&mut Mounted) -> T) -> T {
+    pub fn change<T>(&self, operation: impl FnMut(&mut Mounted) -> T) -> T {
         self.change_content(operation, |_, _| ())
+    }
+
+    /// Runs an operation, and keeps the lock. What it needs of the disk is read without the lock,
+    /// and then it is run once more.
+    fn operate<T>(
+        &self,
+        mut operation: impl FnMut(&mut Mounted) -> T,
+    ) -> (T, FairGuard<'_, State>) {
+        let mut state = self.state.lock();
+        for _ in 0..LOADS {
+            let load = match state.mounted.attempt_cached(&mut operation) {
+                Attempt::Done(result) => return (result, state),
+                Attempt::Missing(load) => load,
+            };
+            drop(state);
+            let content = load.read(&self.disk);
+            state = self.state.lock();
+            let has_failed = content.is_err();
+            state.mounted.loaded(load, content.ok());
+            if has_failed {
+                break;
+            }
+        }
+        // It needs so much that it would begin again and again; or the device fails, of which the
+        // operation is to tell itself.
+        (operation(&mut state.mounted), state)
     }
 
     /// Runs an operation that may change something; `note` then tells the cache of it.
     pub(crate) fn change_content<T>(
         &self,
-        operation: impl FnOnce(&mut Mounted) -> T,
+        operation: impl FnMut(&mut Mounted) -> T,
         note: impl FnOnce(&Content, &T),
     ) -> T {
-        let mut state = self.state.lock();
-        let result = operation(&mut state.mounted);
+        let (result, mut state) = self.operate(operation);
         note(&self.content, &result);
         self.content.forget(&state.mounted.take_freed());
         self.changes.fetch_add(1, Ordering::Relaxed);
