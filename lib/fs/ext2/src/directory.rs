@@ -206,10 +206,11 @@ impl<D: BlockDevice> Transaction<'_, D> {
         self.check_owned(block)?;
         let raw = self.modify(block, Kind::Directory)?;
         dirent::insert(raw, at, new.ino, new.kind, new.name)?;
-        let gap = dirent::largest_gap(raw)?;
-        self.store
-            .indexes
-            .note_added(inode.ino, new.name, n as u32, gap);
+        if self.store.indexes.get(inode.ino).is_some() {
+            let gap = dirent::largest_gap(self.read(block)?)?;
+            let indexes = &mut self.store.indexes;
+            indexes.note_added(inode.ino, new.name, n as u32, gap);
+        }
         Ok(())
     }
 
@@ -233,9 +234,11 @@ impl<D: BlockDevice> Transaction<'_, D> {
             if let Some(at) = dirent::find_gap(self.read(block)?, need)? {
                 return Ok(Some((n, block, at)));
             }
-            let gap = dirent::largest_gap(self.read(block)?)?;
-            if let Some(index) = self.store.indexes.get(inode.ino) {
-                index.set_gap(n as u32, gap);
+            if self.store.indexes.get(inode.ino).is_some() {
+                let gap = dirent::largest_gap(self.read(block)?)?;
+                if let Some(index) = self.store.indexes.get(inode.ino) {
+                    index.set_gap(n as u32, gap);
+                }
             }
             end = n;
         }
@@ -266,16 +269,6 @@ impl<D: BlockDevice> Transaction<'_, D> {
         dirent::start(self.fresh(block, Kind::Map), inode.ino, parent, kind);
         inode.size = layout.block_size as u64;
         Ok(())
-    }
-
-    /// Removes the entry `name` of directory `dir`.
-    ///
-    /// # Errors
-    /// `NotFound`; `Corrupt`; device errors.
-    pub(crate) fn remove_entry(&mut self, dir: u32, name: &[u8]) -> Result<()> {
-        let inode = self.directory(dir)?;
-        let found = self.find_entry(&inode, name)?.ok_or(Error::NotFound)?;
-        self.remove_found(dir, &found)
     }
 
     /// Removes an entry that this transaction has found in directory `dir`, and not changed since.

@@ -81,11 +81,17 @@ pub(crate) fn needed(name_length: usize) -> usize {
     (HEADER + name_length).next_multiple_of(4)
 }
 
+/// Whether two names are the same. Those of one length in one directory mostly begin alike, so they
+/// are compared from their ends: most differ in the first byte that is looked at.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().rev().eq(other.iter().rev())
+}
+
 /// The entry called `name`.
 pub(crate) fn find<'a>(block: &'a [u8], name: &[u8]) -> Result<Option<Entry<'a>>> {
     for entry in entries(block) {
         let entry = entry?;
-        if entry.ino != 0 && entry.name == name {
+        if entry.ino != 0 && is_same(entry.name, name) {
             return Ok(Some(entry));
         }
     }
