@@ -1,7 +1,7 @@
 //! Renaming, with all its cases, in one transaction.
 
 use crate::device::BlockDevice;
-use crate::directory::{check_name, is_dots};
+use crate::directory::{Found, check_name, is_dots};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 use crate::inode::{FileKind, Inode, LINKS_MAX};
@@ -11,7 +11,8 @@ use crate::transaction::Transaction;
 /// One renaming: names, and what they name. `target` is what `new_name` names so far.
 struct Rename<'n> {
     old_dir: u32,
-    old_name: &'n [u8],
+    /// The entry in it.
+    old: Found,
     new_dir: u32,
     new_name: &'n [u8],
     source: Inode,
@@ -96,17 +97,17 @@ impl<D: BlockDevice> Transaction<'_, D> {
         new_dir: u32,
         new_name: &[u8],
     ) -> Result<Option<u32>> {
-        let source = self.lookup(old_dir, old_name)?.ino;
+        let old = self.lookup(old_dir, old_name)?;
         let target = match self.lookup(new_dir, new_name) {
-            Ok(found) if found.ino == source => return Ok(None),
+            Ok(found) if found.ino == old.ino => return Ok(None),
             Ok(found) => Some(self.inode(found.ino)?),
             Err(Error::NotFound) => None,
             Err(error) => return Err(error),
         };
-        let source = self.inode(source)?;
+        let source = self.inode(old.ino)?;
         let rename = Rename {
             old_dir,
-            old_name,
+            old,
             new_dir,
             new_name,
             source,
@@ -162,14 +163,14 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Err(Error::Corrupt("directories that contain each other"))
     }
 
-    /// Makes the new entry, then removes the old one.
+    /// Removes the old entry, where it was found, and makes the new one.
     fn move_entry(&mut self, rename: &Rename<'_>) -> Result<()> {
         let (ino, kind) = (rename.source.ino, rename.source.kind);
+        self.remove_found(rename.old_dir, &rename.old)?;
         match rename.target {
-            Some(_) => self.redirect_entry(rename.new_dir, rename.new_name, ino, kind)?,
-            None => self.add_entry(rename.new_dir, rename.new_name, ino, kind)?,
+            Some(_) => self.redirect_entry(rename.new_dir, rename.new_name, ino, kind),
+            None => self.add_entry(rename.new_dir, rename.new_name, ino, kind),
         }
-        self.remove_entry(rename.old_dir, rename.old_name)
     }
 
     /// Sets the `..` of a directory that moved, and the links of its old and new parent.
