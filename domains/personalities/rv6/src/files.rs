@@ -39,16 +39,28 @@ pub fn open(
     }
     let exclusive = flags.create && flags.exclusive;
     let found = walk(&system.volumes, from, path, !exclusive).map_err(errors::walk)?;
-    let node = match found.node {
+    let (node, is_new) = match found.node {
         Some(_) if exclusive => return Err(Errno::Fs(FsError::Exists)),
-        Some(node) => node,
+        Some(node) => (node, false),
         None if flags.create => create(system, &found, exclusive)?,
         None => return Err(Errno::Fs(FsError::NotFound)),
     };
     if found.must_be_directory && node.kind != FileKind::Directory {
         return Err(Errno::Fs(FsError::NotDirectory));
     }
-    open_found(system, node, flags)
+    match is_new {
+        true => open_new(system, node, flags).map_err(errors::fs),
+        false => open_found(system, node, flags),
+    }
+}
+
+/// Opens a file that was made for it: it is empty, and can be written to.
+fn open_new(system: &System, node: Node, flags: OpenFlags) -> Result<Description, FsError> {
+    let held = Held::new(&system.volumes, node)?;
+    if flags.truncate {
+        held.note_written();
+    }
+    Ok(Description::File(OpenFile::new(held, flags)))
 }
 
 fn open_found(system: &System, node: Node, flags: OpenFlags) -> Result<Description, Errno> {
@@ -58,8 +70,8 @@ fn open_found(system: &System, node: Node, flags: OpenFlags) -> Result<Descripti
     open_node(system, node, flags).map_err(errors::fs)
 }
 
-/// Makes the file that was not found.
-fn create(system: &System, found: &Found<Node>, exclusive: bool) -> Result<Node, Errno> {
+/// Makes the file that was not found; whether it was this call that made it.
+fn create(system: &System, found: &Found<Node>, exclusive: bool) -> Result<(Node, bool), Errno> {
     if found.must_be_directory {
         return Err(Errno::Fs(FsError::IsDirectory));
     }
@@ -68,20 +80,24 @@ fn create(system: &System, found: &Found<Node>, exclusive: bool) -> Result<Node,
     let create = |fs: &Handle<dyn FileSystem>| {
         match fs.create(directory.inode, &name, FileKind::Regular, MODE) {
             // Somebody else was faster; that is as good.
-            Err(FsError::Exists) if !exclusive => fs.lookup(directory.inode, &name),
-            made => made,
+            Err(FsError::Exists) if !exclusive => Ok((fs.lookup(directory.inode, &name)?, false)),
+            made => Ok((made?, true)),
         }
     };
     let made = system
         .volumes
-        .change(directory.volume, create, |outcome| outcome.first);
+        .change(directory.volume, create, |outcome| (outcome.first, true));
+    let (inode, is_new) = made.map_err(errors::fs)?;
     let node = Node {
-        inode: made.map_err(errors::fs)?,
+        inode,
         kind: FileKind::Regular,
         ..directory
     };
+    if is_new {
+        return Ok((node, true));
+    }
     let kind = system.volumes.metadata(&node).map_err(errors::fs)?.kind;
-    Ok(Node { kind, ..node })
+    Ok((Node { kind, ..node }, false))
 }
 
 fn open_node(system: &System, node: Node, flags: OpenFlags) -> Result<Description, FsError> {
