@@ -85,6 +85,28 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(used)
     }
 
+    /// The first bit in `from..to` that [`used_bits`](Self::used_bits) has as clear.
+    pub(crate) fn first_unused(&mut self, block: Block, from: u32, to: u32) -> Result<Option<u32>> {
+        if self.freed.is_about(block.number()) {
+            return Ok(bitmap::first_clear(&self.used_bits(block)?, from, to));
+        }
+        self.read(block)?;
+        let number = block.number();
+        let map = self.seen(number);
+        let map = map.expect("the newest blocks are never evicted");
+        let written = self.store.written_frees();
+        let masks = [
+            self.store.pending.mask(number),
+            written.and_then(|frees| frees.mask(number)),
+        ];
+        let [pending, written] = masks.map(Option::unwrap_or_default);
+        Ok(bitmap::first_clear_in_all(
+            [map, pending, written],
+            from,
+            to,
+        ))
+    }
+
     /// Marks free blocks of a group as used.
     fn take_blocks(&mut self, mut group: Group, bit: u32, count: u32) -> Result<Block> {
         let layout = self.layout();

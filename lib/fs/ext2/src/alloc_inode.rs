@@ -59,10 +59,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     fn search_inode(&mut self, group: &Group) -> Result<Option<u32>> {
         let layout = self.layout();
-        let used = self.used_bits(group.inode_bitmap)?;
         let base = group.index * layout.inodes_per_group;
         let from = (layout.first_inode - 1).saturating_sub(base);
-        Ok(bitmap::first_clear(&used, from, layout.inodes_per_group))
+        self.first_unused(group.inode_bitmap, from, layout.inodes_per_group)
     }
 
     fn take_inode(&mut self, mut group: Group, bit: u32, kind: FileKind) -> Result<u32> {

@@ -35,6 +35,28 @@ pub(crate) fn first_clear(map: &[u8], from: u32, to: u32) -> Option<u32> {
     None
 }
 
+/// The first bit in `from..to` that is clear in all of `maps`, which are equally long.
+pub(crate) fn first_clear_in_all(maps: [&[u8]; 3], from: u32, to: u32) -> Option<u32> {
+    // Most bits are set, and this is done for every file that is made: 64 at a time.
+    let words = maps.map(|map| map.as_chunks::<8>().0);
+    let whole = words[0].len() as u32 * 64;
+    let mut bit = from;
+    while bit < to.min(whole) {
+        let at = bit as usize / 64;
+        let all = words.map(|words| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)));
+        let used = (all[0] | all[1] | all[2]) | ((1 << (bit % 64)) - 1);
+        if used != u64::MAX {
+            return Some(at as u32 * 64 + used.trailing_ones()).filter(|bit| *bit < to);
+        }
+        bit = (at as u32 + 1) * 64;
+    }
+    let is_clear = |bit: &u32| {
+        let is_set = |map: &&[u8]| (*bit as usize) < map.len() * 8 && is_set(map, *bit);
+        !maps.iter().any(is_set)
+    };
+    (bit..to).find(is_clear)
+}
+
 /// The first of eight clear bits that share a byte, in `from..to`.
 pub(crate) fn first_clear_byte(map: &[u8], from: u32, to: u32) -> Option<u32> {
     let bytes = from.div_ceil(8)..to / 8;
@@ -71,6 +93,39 @@ pub(crate) fn merge(map: &mut [u8], other: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_clear_in_all_is_found_as_bit_by_bit() {
+        let mut random = 7u64;
+        let mut next = || {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) as u32
+        };
+        for length in [3, 16, 29] {
+            for _ in 0..500 {
+                let mut maps = [[0xFFu8; 29]; 3];
+                for _ in 0..next() % 4 {
+                    let bit = next() % (length as u32 * 8);
+                    (0..3).for_each(|map| clear(&mut maps[map], bit, 1));
+                }
+                clear(
+                    &mut maps[next() as usize % 3],
+                    next() % (length as u32 * 8),
+                    1,
+                );
+                let (from, to) = (next() % 40, next() % (length as u32 * 8 + 1));
+                let slices = [0, 1, 2].map(|map| &maps[map][..length]);
+                let wanted = (from..to).find(|bit| !slices.iter().any(|map| is_set(map, *bit)));
+                assert_eq!(first_clear_in_all(slices, from, to), wanted);
+                // One that is missing has nothing set.
+                let one = [slices[0], &[], &[]];
+                let wanted = first_clear(slices[0], from, to);
+                assert_eq!(first_clear_in_all(one, from, to), wanted);
+            }
+        }
+    }
 
     #[test]
     fn searches_skip_used_bits() {

@@ -100,6 +100,11 @@ impl Frees {
         self.runs.push((block, bit, count));
     }
 
+    /// Whether something of the bitmap in `block` was freed.
+    pub(crate) fn is_about(&self, block: u32) -> bool {
+        self.runs.iter().any(|(of, ..)| *of == block)
+    }
+
     /// Adds to the number of blocks (not inodes) that are free.
     pub(crate) fn count_blocks(&mut self, count: u32) {
         self.blocks = self.blocks.saturating_add(count);

@@ -60,6 +60,12 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
         self.store.block(block)
     }
 
+    /// As [`read`](Self::read), if it was read just before.
+    pub(crate) fn seen(&self, block: u32) -> Option<&[u8]> {
+        let changed = self.changed.get(&block).map(|(_, data)| &**data);
+        changed.or_else(|| self.store.cache.peek(block))
+    }
+
     /// Whether nothing was changed yet.
     pub(crate) fn is_unchanged(&self) -> bool {
         self.changed.is_empty() && self.forgotten.is_empty()
