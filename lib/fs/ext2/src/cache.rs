@@ -14,6 +14,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::ops::Range;
 
 /// The budget in blocks while memory is short.
@@ -80,6 +81,10 @@ struct UnderWay {
 }
 
 const NONE: usize = usize::MAX;
+/// The block of a slot that has none.
+const NO_BLOCK: u32 = u32::MAX;
+/// Slots that are found without the index.
+const NEAR: usize = 64;
 
 /// One cached block. `newer` and `older` link the clean slots in order of last use; `older` alone
 /// those that are not used.
@@ -97,6 +102,9 @@ pub(crate) struct Cache {
     /// A slot that is not used.
     unused: usize,
     index: BTreeMap<u32, usize>,
+    /// By the block's number, the slot that was found last. An operation looks for the same few
+    /// blocks again and again.
+    near: [Cell<usize>; NEAR],
     newest: usize,
     oldest: usize,
     clean: usize,
@@ -114,6 +122,7 @@ impl Cache {
             slots: Vec::new(),
             unused: NONE,
             index: BTreeMap::new(),
+            near: [const { Cell::new(NONE) }; NEAR],
             newest: NONE,
             oldest: NONE,
             clean: 0,
@@ -189,14 +198,26 @@ impl Cache {
         self.index.len()
     }
 
+    /// Where `block` is.
+    fn slot_of(&self, block: u32) -> Option<usize> {
+        let near = &self.near[block as usize % NEAR];
+        let is_it = |slot: &Slot| slot.block == block;
+        if self.slots.get(near.get()).is_some_and(is_it) {
+            return Some(near.get());
+        }
+        let slot = *self.index.get(&block)?;
+        near.set(slot);
+        Some(slot)
+    }
+
     /// Whether `block` is cached.
     pub(crate) fn contains(&self, block: u32) -> bool {
-        self.index.contains_key(&block)
+        self.slot_of(block).is_some()
     }
 
     /// The content of `block`, which becomes the most recently used.
     pub(crate) fn get(&mut self, block: u32) -> Option<&[u8]> {
-        let slot = *self.index.get(&block)?;
+        let slot = self.slot_of(block)?;
         if self.slots[slot].dirty.is_none() && self.newest != slot {
             self.unlink(slot);
             self.link(slot);
@@ -206,20 +227,20 @@ impl Cache {
 
     /// The content of `block` without a change to the order of use.
     pub(crate) fn peek(&self, block: u32) -> Option<&[u8]> {
-        self.index.get(&block).map(|slot| &*self.slots[*slot].data)
+        self.slot_of(block).map(|slot| &*self.slots[slot].data)
     }
 
     /// The content of `block` for a change that the device has already.
     pub(crate) fn peek_mut(&mut self, block: u32) -> Option<&mut [u8]> {
         self.outdate(block);
-        let slot = *self.index.get(&block)?;
+        let slot = self.slot_of(block)?;
         Some(&mut self.slots[slot].data)
     }
 
     /// The content of `block` for change; it becomes dirty.
     pub(crate) fn get_dirty(&mut self, block: u32, kind: Kind) -> Option<&mut [u8]> {
         self.outdate(block);
-        let slot = *self.index.get(&block)?;
+        let slot = self.slot_of(block)?;
         self.set_dirty(slot, kind);
         Some(&mut self.slots[slot].data)
     }
@@ -238,8 +259,8 @@ impl Cache {
     /// Caches `data` as the new content of `block`.
     pub(crate) fn insert_dirty(&mut self, block: u32, data: Box<[u8]>, kind: Kind) {
         self.outdate(block);
-        let slot = match self.index.get(&block) {
-            Some(slot) => *slot,
+        let slot = match self.slot_of(block) {
+            Some(slot) => slot,
             None => {
                 let slot = self.new_slot(block);
                 self.link(slot);
@@ -253,7 +274,7 @@ impl Cache {
     /// Drops `block`, dirty or not: its content does not matter any more.
     pub(crate) fn forget(&mut self, block: u32) {
         self.outdate(block);
-        if let Some(slot) = self.index.get(&block).copied() {
+        if let Some(slot) = self.slot_of(block) {
             self.mark_clean(block);
             self.drop_slot(slot);
         }
@@ -261,7 +282,7 @@ impl Cache {
 
     /// Notes that the content of `block` is on the device.
     pub(crate) fn mark_clean(&mut self, block: u32) {
-        let Some(slot) = self.index.get(&block).copied() else {
+        let Some(slot) = self.slot_of(block) else {
             return;
         };
         if let Some(kind) = self.slots[slot].dirty.take() {
@@ -368,6 +389,7 @@ impl Cache {
     fn drop_slot(&mut self, slot: usize) {
         self.unlink(slot);
         self.index.remove(&self.slots[slot].block);
+        self.slots[slot].block = NO_BLOCK;
         self.slots[slot].data = Box::default();
         self.slots[slot].older = self.unused;
         self.unused = slot;

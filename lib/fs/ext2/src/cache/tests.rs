@@ -90,3 +90,40 @@ fn the_earlier_kind_wins_and_forgotten_blocks_are_gone() {
     cache.forget(77);
     assert_eq!((cache.dirty_count(Kind::Map), cache.len()), (0, 3));
 }
+
+#[test]
+fn a_slot_that_was_given_to_another_block_is_not_found_by_the_old_number() {
+    let mut cache = Cache::new(8, || false);
+    // Numbers that are found in the same way.
+    let alike = |n: u32| 5 + n * NEAR as u32;
+    let is_own = |cache: &Cache, n: u32| {
+        let content = cache.peek(alike(n));
+        content.is_none_or(|content| content == [n as u8; 16])
+    };
+    for n in 0..100 {
+        cache.insert_clean(alike(n), &[n as u8; 16]);
+        assert_eq!(cache.get(alike(n)), Some(&[n as u8; 16][..]));
+        assert!((0..n).all(|other| is_own(&cache, other)));
+        if n % 3 == 0 {
+            cache.forget(alike(n));
+            assert!(!cache.contains(alike(n)) && cache.get(alike(n)).is_none());
+        }
+    }
+    let cached = (0..100).filter(|n| cache.contains(alike(*n))).count();
+    assert_eq!(cached, cache.len());
+}
+
+#[test]
+fn what_is_done_to_a_block_makes_old_what_is_read_of_it() {
+    let mut cache = Cache::new(8, || false);
+    let one = cache.begin_reading(10, 4).expect("memory");
+    cache.insert_dirty(11, Box::from([1; 16]), Kind::Map);
+    let other = cache.begin_reading(12, 2).expect("memory");
+    cache.forget(13);
+    assert_eq!(cache.end_reading(&other), 0b10);
+    assert_eq!(cache.end_reading(&one), 0b1010);
+    // What another one has read as well is not old.
+    let one = cache.begin_reading(20, 1).expect("memory");
+    cache.insert_clean(20, &[2; 16]);
+    assert_eq!(cache.end_reading(&one), 0);
+}
