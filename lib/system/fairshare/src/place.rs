@@ -55,13 +55,11 @@ impl<C> Policy<C> {
         match new.why {
             Why::New => self
                 .claim_any(at.cpu, asked, online)
-                .or_else(|| self.follows(new, at))
                 .unwrap_or_else(|| self.shortest(asked, at.cpu, online)),
             // An idle processor that takes the interrupt which wakes the thread is awake already.
             Why::Woken | Why::WokenLater => self
                 .claim(at.cpu, asked, online)
                 .or_else(|| self.claim_any(last, asked, online))
-                .or_else(|| self.follows(new, at))
                 .or_else(|| self.beaten(new, last, at))
                 .unwrap_or(last),
             Why::Ran if !asked.allows(at.cpu, online) => last,
@@ -71,26 +69,6 @@ impl<C> Policy<C> {
                 elsewhere.flatten().unwrap_or(at.cpu)
             }
         }
-    }
-
-    /// The processor where the thread is made ready, none being idle, if it will run there at once
-    /// or when who makes it ready waits: that one is of another group, and took the processor from
-    /// somebody with less right himself. Work that goes from thread to thread stays where it is
-    /// then, and waits for no other processor to be interrupted. Should it not be the thread's turn
-    /// soon after all, it is fetched.
-    fn follows(&self, new: &Candidate<'_>, at: Moment) -> Option<usize> {
-        let here = &self.processors[at.cpu];
-        let is_fair = new.rank == FAIR && here.rank.load(Ordering::Relaxed) == FAIR;
-        let runs = here.group.load(Ordering::Relaxed);
-        let is_other = runs as usize != new.asked.group();
-        if !(is_fair && is_other && new.asked.allows(at.cpu, at.online)) {
-            return None;
-        }
-        let least = self.groups[new.asked.group()].now().saturating_add(GRAIN);
-        let is_next = here.has_waiting() && least < here.next();
-        let is_light = is_next && self.group(runs).now().saturating_add(GRAIN) < here.next();
-        let urgent = here.urgent.load(Ordering::Relaxed);
-        (!urgent && is_light || self.beats(new, at.cpu, at.now)).then_some(at.cpu)
     }
 
     /// A processor whose running thread gives way to the new one, `last` before others.
@@ -110,13 +88,12 @@ impl<C> Policy<C> {
         if rank != FAIR || new.rank != FAIR {
             return rank != 0 && new.rank > rank;
         }
-        let since = now.saturating_sub(processor.since.load(Ordering::Relaxed));
-        let group = processor.group.load(Ordering::Relaxed);
-        let is_sibling = group as usize == new.asked.group();
-        if new.why != Why::Woken && (is_sibling || new.why != Why::New) {
+        if new.why != Why::Woken {
             return false;
         }
-        if is_sibling {
+        let since = now.saturating_sub(processor.since.load(Ordering::Relaxed));
+        let group = processor.group.load(Ordering::Relaxed);
+        if group as usize == new.asked.group() {
             let runs = processor.thread.load(Ordering::Relaxed);
             let was_served = new.slept < SERVED && since < SERVED;
             let ours = new.thread.saturating_add(SIBLING_GRAIN);

@@ -41,8 +41,6 @@ pub enum Does {
     Periodic(u64, u64),
     /// Runs so long and gives way.
     Yield(u64),
-    /// Is woken, runs so long, and wakes the thread with this number.
-    Hand(u64, usize),
 }
 
 pub struct Thread {
@@ -174,7 +172,7 @@ impl Machine {
         let work = match thread.0.does {
             Does::Spin => NEVER,
             Does::Sleep(work, _) => self.random.from(1, 2 * work),
-            Does::Periodic(work, _) | Does::Yield(work) | Does::Hand(work, _) => work,
+            Does::Periodic(work, _) | Does::Yield(work) => work,
         };
         thread.0.left.store(work, Ordering::Relaxed);
     }
@@ -219,13 +217,6 @@ impl Machine {
             self.take_off(cpu, Left::Yielded);
             self.begin_work(thread);
             return self.enqueue(thread.clone(), Why::Ran, cpu);
-        }
-        if let Does::Hand(_, to) = thread.0.does {
-            if to < self.threads.len() {
-                self.wake(to, cpu);
-            }
-            self.take_off(cpu, Left::Waits);
-            return;
         }
         self.take_off(cpu, Left::Waits);
         let wake = match thread.0.does {
@@ -329,14 +320,6 @@ impl Machine {
         each.min().unwrap_or(NEVER).min(wake)
     }
 
-    /// Wakes the thread with this number from processor `here`.
-    pub fn wake(&mut self, id: usize, here: usize) {
-        let thread = self.threads[id].clone();
-        self.begin_work(&thread);
-        thread.0.woken.store(self.now, Ordering::Relaxed);
-        self.enqueue(thread, Why::Woken, here);
-    }
-
     /// Lets `ns` nanoseconds pass.
     pub fn run(&mut self, ns: u64) {
         let end = self.now + ns;
@@ -361,8 +344,11 @@ impl Machine {
                 && at <= self.now
             {
                 self.sleeping.pop();
+                let thread = self.threads[id].clone();
+                self.begin_work(&thread);
+                thread.0.woken.store(self.now, Ordering::Relaxed);
                 let here = self.random.from(0, self.online as u64 - 1) as usize;
-                self.wake(id, here);
+                self.enqueue(thread, Why::Woken, here);
             }
             (0..self.online).for_each(|cpu| self.step(cpu));
         }

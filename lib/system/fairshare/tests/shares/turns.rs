@@ -1,7 +1,5 @@
 //! Who runs next, and where: services, who gives way or is woken, and processors.
 
-use std::sync::atomic::Ordering;
-
 use fairshare::{Attributes, Left, Moment, Why};
 
 use crate::sim::{Does, MS, Machine, Ref, SECOND, near, of, ran, spin, total};
@@ -153,7 +151,7 @@ fn late_beside_beginners(online: usize) -> u64 {
     machine.run(100 * MS);
     spin(&mut machine, 2, 4 * online);
     machine.run(20 * MS);
-    little.0.latency.load(Ordering::Relaxed)
+    little.0.latency.load(std::sync::atomic::Ordering::Relaxed)
 }
 
 #[test]
@@ -162,39 +160,5 @@ fn who_wants_little_is_not_behind_who_begins() {
         let late = late_beside_beginners(online);
         // A slice: it woke when the other had begun just before.
         assert!(late <= 2 * MS, "{late} on {online}");
-    }
-}
-
-/// Five threads of a group each, of which one wakes the next, beside a group that spins with 60.
-/// How many of their 500 turns were on another processor than where the first was woken.
-fn strays(online: usize) -> usize {
-    const CHAIN: usize = 5;
-    let mut machine = Machine::new(online, 9);
-    let mut chain = Vec::new();
-    for place in 0..CHAIN {
-        // Its first turn is over before there is one that it could wake.
-        let next = (place + 1) % CHAIN;
-        let next = if next == 0 { usize::MAX } else { next };
-        chain.push(machine.spawn(of(2 + place as u32), Does::Hand(30_000, next), false));
-        machine.run(MS);
-    }
-    spin(&mut machine, 1, 60);
-    machine.run(200 * MS);
-    let mut strays = 0;
-    for turn in 0..100 {
-        let here = turn % online;
-        machine.wake(0, here);
-        machine.run(5 * MS + turn as u64 * 7_919);
-        let elsewhere = |it: &&Ref| it.0.cpu.load(Ordering::Relaxed) != here;
-        strays += chain.iter().filter(elsewhere).count();
-    }
-    strays
-}
-
-#[test]
-fn work_that_goes_from_thread_to_thread_stays_on_its_processor() {
-    for online in [2, 4, 8] {
-        let strays = strays(online);
-        assert!(strays <= 50, "{strays} of 500 on {online}");
     }
 }
