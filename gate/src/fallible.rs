@@ -68,7 +68,7 @@ const BOUNDED: &[(&str, usize, &str)] = &[
     ("domains/shadows/keep/src/options.rs", 1, START),
     ("domains/personalities/rv6/src/lib.rs", 1, START),
     (
-        "domains/personalities/rv6/src/mount.rs",
+        "domains/libs/mounts/src/mount.rs",
         2,
         "a mount, of which there is one for a disk",
     ),

@@ -43,7 +43,7 @@ impl Calls {
     fn directory(&self) -> Arc<Directory> {
         // A process that is ended while it is stopped finds that out soon enough.
         let _ = self.process.gate();
-        self.process.directory(&self.system.volumes)
+        self.process.directory()
     }
 
     /// The job of a new process; `None`: a new one. Only the first process of a session can have
@@ -126,7 +126,7 @@ impl interfaces::Process for Calls {
     }
 
     fn truncate(&self, descriptor: u32, size: u64) -> Result<(), Errno> {
-        self.description(descriptor)?.truncate(&self.system, size)
+        self.description(descriptor)?.truncate(size)
     }
 
     fn pipe(&self) -> Result<(u32, u32), Errno> {

@@ -66,7 +66,7 @@ impl Description {
         buffer: RVec<u8>,
     ) -> Result<RVec<u8>, Errno> {
         match self {
-            Description::File(file) => file.read(system, buffer),
+            Description::File(file) => file.read(buffer),
             Description::Directory(_) => Err(Errno::Fs(FsError::IsDirectory)),
             Description::Pipe(end) => end.read(buffer),
             Description::Console(_) => system.terminal.read(process, buffer),
@@ -80,7 +80,7 @@ impl Description {
     /// Those of the file, pipe or console.
     pub fn write(&self, system: &System, data: &RVec<u8>) -> Result<u64, Errno> {
         match self {
-            Description::File(file) => file.write(system, data),
+            Description::File(file) => file.write(data),
             Description::Directory(_) => Err(Errno::BadDescriptor),
             Description::Pipe(end) => end.write(data),
             Description::Console(stream) => {
@@ -131,7 +131,7 @@ impl Description {
         let volumes = &system.volumes;
         let metadata = match held.node().volume {
             Volume::EMPTY => volumes.metadata(held.node()),
-            _ => held.ask(volumes, |live| live.fs.metadata(held.node().inode)),
+            _ => held.ask(|live| live.fs.metadata(held.node().inode)),
         };
         metadata.map_err(errors::fs)
     }
@@ -141,9 +141,9 @@ impl Description {
     /// # Errors
     /// Those of the file system; `Invalid` for what is no file, `BadDescriptor` if it is not open
     /// for writing.
-    pub fn truncate(&self, system: &System, size: u64) -> Result<(), Errno> {
+    pub fn truncate(&self, size: u64) -> Result<(), Errno> {
         match self {
-            Description::File(file) => file.truncate(system, size),
+            Description::File(file) => file.truncate(size),
             _ => Err(Errno::Invalid),
         }
     }
@@ -154,7 +154,7 @@ impl Description {
     /// Those of the file system; `Invalid` for what is on no disk.
     pub fn sync(&self, system: &System) -> Result<(), Errno> {
         match self {
-            Description::File(file) => file.held.flush(&system.volumes).map_err(errors::fs),
+            Description::File(file) => file.held.flush().map_err(errors::fs),
             Description::Directory(_) => system.volumes.sync().map_err(errors::fs),
             _ => Err(Errno::Invalid),
         }
@@ -182,22 +182,22 @@ impl OpenFile {
         }
     }
 
-    fn read(&self, system: &System, buffer: RVec<u8>) -> Result<RVec<u8>, Errno> {
+    fn read(&self, buffer: RVec<u8>) -> Result<RVec<u8>, Errno> {
         if !self.flags.read {
             return Err(Errno::BadDescriptor);
         }
         let inode = self.held.node().inode;
         let mut position = self.position.lock();
         let mut buffer = Buffer::new(buffer);
-        let read = self.held.ask(&system.volumes, |live| {
-            live.fs.read(inode, *position, buffer.take()?)
-        });
+        let read = self
+            .held
+            .ask(|live| live.fs.read(inode, *position, buffer.take()?));
         let buffer = read.map_err(errors::fs)?;
         *position = position.saturating_add(buffer.len() as u64);
         Ok(buffer)
     }
 
-    fn write(&self, system: &System, data: &RVec<u8>) -> Result<u64, Errno> {
+    fn write(&self, data: &RVec<u8>) -> Result<u64, Errno> {
         if !self.flags.write {
             return Err(Errno::BadDescriptor);
         }
@@ -205,8 +205,8 @@ impl OpenFile {
         let mut position = self.position.lock();
         let (held, at) = (&self.held, *position);
         let written = match self.flags.append {
-            true => held.append(&system.volumes, data),
-            false => held.ask(&system.volumes, |live| {
+            true => held.append(data),
+            false => held.ask(|live| {
                 let count = live.fs.write(inode, at, data)?;
                 Ok((at, count))
             }),
@@ -217,14 +217,12 @@ impl OpenFile {
         Ok(count)
     }
 
-    fn truncate(&self, system: &System, size: u64) -> Result<(), Errno> {
+    fn truncate(&self, size: u64) -> Result<(), Errno> {
         if !self.flags.write {
             return Err(Errno::BadDescriptor);
         }
         let inode = self.held.node().inode;
-        let cut = self
-            .held
-            .ask(&system.volumes, |live| live.fs.truncate(inode, size));
+        let cut = self.held.ask(|live| live.fs.truncate(inode, size));
         cut.map_err(errors::fs)?;
         self.held.note_written();
         Ok(())

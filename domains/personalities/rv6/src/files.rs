@@ -110,11 +110,11 @@ fn open_node(system: &System, node: Node, flags: OpenFlags) -> Result<Descriptio
         FileKind::Symlink | FileKind::Other => Err(FsError::Unsupported),
         FileKind::Regular => {
             let held = Held::new(volumes, node)?;
-            if flags.write && held.ask(volumes, |live| live.fs.statistics())?.read_only {
+            if flags.write && held.ask(|live| live.fs.statistics())?.read_only {
                 return Err(FsError::ReadOnly);
             }
             if flags.truncate {
-                held.ask(volumes, |live| live.fs.truncate(node.inode, 0))?;
+                held.ask(|live| live.fs.truncate(node.inode, 0))?;
                 held.note_written();
             }
             Ok(Description::File(OpenFile::new(held, flags)))

@@ -101,7 +101,7 @@ impl Images {
         }
         let held = Held::new(volumes, node).map_err(errors::fs)?;
         // The limit fits into any size.
-        let read = held.ask(volumes, |live| {
+        let read = held.ask(|live| {
             let buffer = RVec::filled(0, metadata.size as usize)?;
             live.fs.read(node.inode, 0, buffer)
         });

@@ -44,11 +44,9 @@ mod files;
 mod held;
 mod images;
 mod input;
-mod lanes;
 mod launch;
 mod ledger;
 mod listing;
-mod mount;
 mod mount_table;
 mod mounting;
 mod names;
@@ -75,8 +73,8 @@ use interfaces::{
     Respawn, RpcError, RpcResult, Services,
 };
 
-use mount::Mount;
 use mount_table::{Origin, Point};
+use mounts::Mount;
 use options::Settings;
 use personality::Runner;
 use proc::Proc;

@@ -37,7 +37,7 @@ impl Listing {
         let mut buffer = buffer;
         if let Listing::Files(position) = self {
             let size = buffer.len();
-            let (listed, next) = files(volumes, held, *position, buffer)?;
+            let (listed, next) = files(held, *position, buffer)?;
             if !listed.is_empty() {
                 *position = next;
                 return Ok(listed);
@@ -53,18 +53,11 @@ impl Listing {
 }
 
 /// What the file system lists from a position on, and the next position.
-fn files(
-    volumes: &Volumes,
-    held: &Held,
-    position: u64,
-    mut buffer: RVec<u8>,
-) -> Result<(RVec<u8>, u64), FsError> {
+fn files(held: &Held, position: u64, mut buffer: RVec<u8>) -> Result<(RVec<u8>, u64), FsError> {
     let node = held.node();
     if node.volume != Volume::EMPTY {
         let mut buffer = Buffer::new(buffer);
-        return held.ask(volumes, |live| {
-            live.fs.read_directory(node.inode, position, buffer.take()?)
-        });
+        return held.ask(|live| live.fs.read_directory(node.inode, position, buffer.take()?));
     }
     // The empty root directory.
     let mut packer = Packer::new(&mut buffer);

@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use domain_rt::sync::Mutex;
 use interfaces::{FsError, Text};
 
-use crate::mount::Mount;
 use crate::volumes::{Node, Volume};
+use mounts::Mount;
 
 /// Most file systems that are mounted at a time.
 const LIMIT: usize = 64;

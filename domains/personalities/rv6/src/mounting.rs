@@ -6,12 +6,12 @@ use respawn::Absent;
 use vfs::walk::{Found, Place, Tree as _};
 
 use crate::errors;
-use crate::mount::Mount;
 use crate::mount_table::{Origin, Point};
 use crate::names::existing;
 use crate::process::Process;
 use crate::system::System;
 use crate::volumes::Node;
+use mounts::Mount;
 
 /// The right that programs must be granted for this.
 const SERVICE: &str = "disks";

@@ -168,9 +168,9 @@ impl Process {
     }
 
     /// The working directory.
-    pub fn directory(&self, volumes: &Volumes) -> Arc<Directory> {
+    pub fn directory(&self) -> Arc<Directory> {
         let directory = self.directory.lock().clone();
-        directory.held.keep(volumes);
+        directory.held.keep();
         directory
     }
 

@@ -46,9 +46,7 @@ pub fn interpreter(
         return Ok(None);
     }
     let held = Held::new(&system.volumes, node).map_err(errors::fs)?;
-    let read = held.ask(&system.volumes, |live| {
-        live.fs.read(node.inode, 0, RVec::filled(0, LINE)?)
-    });
+    let read = held.ask(|live| live.fs.read(node.inode, 0, RVec::filled(0, LINE)?));
     let start = read.map_err(errors::fs)?;
     let Some((program, argument)) = first_line(&start) else {
         return Ok(None);

@@ -8,12 +8,10 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use interfaces::{
-    Failure, FileKind, FileSystem, FsError, Handle, LaneOutcome, Metadata, RVec, Walked,
-};
+use interfaces::{FileKind, FileSystem, FsError, Handle, LaneOutcome, Metadata, RVec, Walked};
+use mounts::{Live, Mount};
 use vfs::walk::{Leap, Place, Tree};
 
-use crate::mount::{Live, Mount};
 use crate::mount_table::{MountTable, Origin, Point};
 use crate::special::{self, Special};
 
@@ -99,102 +97,36 @@ impl Volumes {
         mount.live()?.ok_or(FsError::Down)
     }
 
-    /// Has `work` done with the instance that serves, not while that is replaced. If it has crashed
-    /// and the next one goes on, the result says so still; see [`Mount::settle_or_go_on`].
-    ///
-    /// # Errors
-    /// Those of `work`; as [`live`](Self::live).
-    pub fn attempt<T>(
-        &self,
-        volume: Volume,
-        work: impl FnOnce(&Arc<Live>) -> Result<T, FsError>,
-    ) -> Result<T, FsError> {
-        if volume == Volume::EMPTY {
-            return Err(FsError::Unsupported);
-        }
-        let mount = self.mounts.get(volume).ok_or(FsError::Device)?;
-        let pass = mount.enter()?;
-        let live = mount.live()?.ok_or(FsError::Down)?;
-        let result = work(&live);
-        drop(pass);
-        mount.settle_or_go_on(&live, result)
-    }
-
-    /// Calls the file system of a volume.
-    ///
-    /// # Errors
-    /// The file system's; as [`live`](Self::live).
-    pub fn call<T>(
-        &self,
-        volume: Volume,
-        operation: impl FnOnce(&Live) -> Result<T, FsError>,
-    ) -> Result<T, FsError> {
-        match self.attempt(volume, |live| operation(live)) {
-            result if Mount::is_crash(&result) => Err(FsError::Restarted),
-            result => result,
+    fn mount(&self, volume: Volume) -> Result<Arc<Mount>, FsError> {
+        match volume {
+            Volume::EMPTY => Err(FsError::Unsupported),
+            volume => self.mounts.get(volume).ok_or(FsError::Device),
         }
     }
 
-    /// Has the file system of a volume do what may be done twice, and its next instance again if
-    /// that has the same files under the same numbers; see [`Mount::unchanging`].
+    /// Has the file system of a volume do what may be done twice; see [`Mount::ask`].
     ///
     /// # Errors
-    /// As [`call`](Self::call); [`FsError::Down`] if instance after instance dies.
+    /// As there; as [`live`](Self::live).
     pub fn ask<T>(
         &self,
         volume: Volume,
-        mut question: impl FnMut(&Live) -> Result<T, FsError>,
+        question: impl FnMut(&Live) -> Result<T, FsError>,
     ) -> Result<T, FsError> {
-        self.again(volume, || self.attempt(volume, |live| question(live)))
+        self.mount(volume)?.ask(question)
     }
 
-    /// Makes a change that must not be made twice. `found` says what its outcome is, where an
-    /// instance before has made it; see [`lanes`](crate::lanes).
+    /// Makes a change that must not be made twice; see [`Mount::change`].
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// As there; as [`live`](Self::live).
     pub fn change<T>(
         &self,
         volume: Volume,
-        mut operation: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+        operation: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
         found: impl Fn(&LaneOutcome) -> T,
     ) -> Result<T, FsError> {
-        let first = self.live(volume)?;
-        let mount = self.mounts.get(volume).ok_or(FsError::Device)?;
-        let taken = first.lineage.and_then(|_| mount.lanes.take(&first));
-        let Some((mut lane, mut change)) = taken else {
-            return self.call(volume, |live| operation(&live.fs));
-        };
-        let result = self.again(volume, || {
-            self.attempt(volume, |live| {
-                lane.attempt(live, &mut change, &mut operation, &found)
-            })
-        });
-        mount.lanes.give(lane);
-        result
-    }
-
-    /// Makes `attempt` again as long as it meets a crash after which the same files are there under
-    /// the same numbers.
-    ///
-    /// # Errors
-    /// Those of `attempt`; [`FsError::Down`] if instance after instance dies.
-    pub fn again<T>(
-        &self,
-        volume: Volume,
-        mut attempt: impl FnMut() -> Result<T, FsError>,
-    ) -> Result<T, FsError> {
-        let unchanging = |volume| {
-            let mount = self.mounts.get(volume);
-            mount.is_some_and(|mount| mount.is_unchanging())
-        };
-        let answer = respawn::until_answered(|| match attempt() {
-            Err(FsError::Restarted) if unchanging(volume) => None,
-            // The next one goes on.
-            Err(error) if error.is_gone() => None,
-            answer => Some(answer),
-        });
-        answer.unwrap_or(Err(FsError::Down))
+        self.mount(volume)?.change(operation, found)
     }
 
     /// What is known of a node.

@@ -26,14 +26,14 @@ struct State {
 }
 
 /// A lane that one thread uses.
-pub struct Lane {
+pub(crate) struct Lane {
     number: u32,
     /// The way through it, and of which instance.
     way: Option<(u32, Handle<dyn FileSystem>)>,
 }
 
 /// A change under way.
-pub struct Change {
+pub(crate) struct Change {
     ticket: u64,
     lineage: Option<u64>,
     was_tried: bool,
@@ -41,7 +41,7 @@ pub struct Change {
 
 impl Lanes {
     /// A lane, and a change that goes through it first with `live`; `None`: all are taken.
-    pub fn take(&self, live: &Live) -> Option<(Lane, Change)> {
+    pub(crate) fn take(&self, live: &Live) -> Option<(Lane, Change)> {
         let mut state = self.0.lock();
         // No two are the same, also of two lives of this domain.
         state.last_ticket = time::now().max(state.last_ticket + 1);
@@ -65,7 +65,7 @@ impl Lanes {
     }
 
     /// Gives a lane back.
-    pub fn give(&self, lane: Lane) {
+    pub(crate) fn give(&self, lane: Lane) {
         let mut state = self.0.lock();
         match state.free.try_reserve(1) {
             Ok(()) => state.free.push(lane),
@@ -91,7 +91,7 @@ impl Lane {
     ///
     /// # Errors
     /// The file system's; `Restarted` if nobody knows; `Device` if instances died of it.
-    pub fn attempt<T>(
+    pub(crate) fn attempt<T>(
         &mut self,
         live: &Live,
         change: &mut Change,

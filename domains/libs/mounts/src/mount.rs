@@ -16,11 +16,14 @@ use alloc::vec::Vec;
 use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
 use gate::{Pass, Passage};
-use interfaces::{Failure, FileSystem, FsError, Handle, Hold, RVec, Respawn, RpcError, Walked};
+use interfaces::{
+    Failure, FileKind, FileSystem, FsError, Handle, Hold, LaneOutcome, RVec, Respawn, RpcError,
+    Walked,
+};
 use respawn::Absent;
 
-use crate::held::Seat;
 use crate::lanes::Lanes;
+use crate::seat::Seat;
 
 /// One instance of a file system.
 pub struct Live {
@@ -93,7 +96,7 @@ pub struct Mount {
     /// Calls wait here while the file system is replaced by another image.
     passage: Arc<Passage>,
     /// For changes that must not be made twice.
-    pub lanes: Lanes,
+    lanes: Lanes,
 }
 
 impl Mount {
@@ -240,6 +243,135 @@ impl Mount {
         }
     }
 
+    /// Has `work` done with the instance that serves, not while that is replaced. If it has crashed
+    /// and the next one goes on, the result says so still; see
+    /// [`settle_or_go_on`](Self::settle_or_go_on).
+    ///
+    /// # Errors
+    /// Those of `work`; [`FsError::Down`] if there is no instance.
+    pub fn attempt<T>(
+        &self,
+        work: impl FnOnce(&Arc<Live>) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        let pass = self.enter()?;
+        let live = self.live()?.ok_or(FsError::Down)?;
+        let result = work(&live);
+        drop(pass);
+        self.settle_or_go_on(&live, result)
+    }
+
+    /// Calls the file system once.
+    ///
+    /// # Errors
+    /// The file system's; [`FsError::Restarted`] if it has crashed; as [`attempt`](Self::attempt).
+    pub fn call<T>(
+        &self,
+        operation: impl FnOnce(&Live) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        match self.attempt(|live| operation(live)) {
+            result if Mount::is_crash(&result) => Err(FsError::Restarted),
+            result => result,
+        }
+    }
+
+    /// Has the file system do what may be done twice, and its next instance again if that has the
+    /// same files under the same numbers; see [`unchanging`](Self::unchanging).
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn ask<T>(
+        &self,
+        mut question: impl FnMut(&Live) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        self.again(|| self.attempt(|live| question(live)))
+    }
+
+    /// Makes `attempt` again as long as it meets a crash after which the same files are there under
+    /// the same numbers.
+    ///
+    /// # Errors
+    /// Those of `attempt`; [`FsError::Down`] if instance after instance dies.
+    fn again<T>(&self, mut attempt: impl FnMut() -> Result<T, FsError>) -> Result<T, FsError> {
+        let answer = respawn::until_answered(|| match attempt() {
+            Err(FsError::Restarted) if self.unchanging => None,
+            // The next one goes on.
+            Err(error) if error.is_gone() => None,
+            answer => Some(answer),
+        });
+        answer.unwrap_or(Err(FsError::Down))
+    }
+
+    /// Makes a change that must not be made twice: once, whoever dies, if the next instance goes on
+    /// where the one before was. `found` says what has come of one that an instance before has
+    /// made; see [`Lanes`].
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub fn change<T>(
+        &self,
+        mut operation: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+        found: impl Fn(&LaneOutcome) -> T,
+    ) -> Result<T, FsError> {
+        let first = self.live()?.ok_or(FsError::Down)?;
+        let taken = first.lineage.and_then(|_| self.lanes.take(&first));
+        let Some((mut lane, mut change)) = taken else {
+            return self.call(|live| operation(&live.fs));
+        };
+        let result = self.ask(|live| lane.attempt(live, &mut change, &mut operation, &found));
+        self.lanes.give(lane);
+        result
+    }
+
+    /// Holds an inode, for as long as the seat is there.
+    ///
+    /// # Errors
+    /// The file system's; no memory.
+    pub fn hold(&self, inode: u64, kind: FileKind) -> Result<Arc<Seat>, FsError> {
+        let seat = Arc::new(Seat::new(inode, kind));
+        self.add_seat(&seat)?;
+        let hold = || self.attempt(|live| Ok((live.clone(), live.fs.hold(inode)?)));
+        let (live, hold) = self.again(hold)?;
+        if !self.sit(&seat, &live, hold) {
+            self.keep(&seat);
+        }
+        Ok(seat)
+    }
+
+    /// As [`ask`](Self::ask), with the inode held by the instance that is asked.
+    ///
+    /// # Errors
+    /// As there; [`FsError::NotFound`] if a restart lost the inode.
+    pub fn ask_held<T>(
+        &self,
+        seat: &Seat,
+        mut question: impl FnMut(&Live) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        self.ask(|live| {
+            seat.refresh(live, self.unchanging)?;
+            question(live)
+        })
+    }
+
+    /// Writes at the end of a file, once, by `append`; where, and how many bytes.
+    ///
+    /// # Errors
+    /// As [`ask_held`](Self::ask_held).
+    pub fn append(
+        &self,
+        seat: &Seat,
+        append: impl FnMut(&Handle<dyn FileSystem>) -> Result<(u64, u64), FsError>,
+    ) -> Result<(u64, u64), FsError> {
+        // The hold first.
+        self.ask_held(seat, |_| Ok(()))?;
+        self.change(append, |outcome| (outcome.first, outcome.second))
+    }
+
+    /// Takes hold again, if the file system was restarted. What goes wrong is seen by the next
+    /// call.
+    pub fn keep(&self, seat: &Seat) {
+        let _ = self.attempt(|live| seat.refresh(live, self.unchanging));
+    }
+
     /// Brings everything to the disk, if it was ever used.
     ///
     /// # Errors
@@ -292,7 +424,7 @@ impl Mount {
     ///
     /// # Errors
     /// No memory.
-    pub fn add_seat(&self, seat: &Arc<Seat>) -> Result<(), FsError> {
+    fn add_seat(&self, seat: &Arc<Seat>) -> Result<(), FsError> {
         let mut seats = self.seats.lock();
         if seats.len() == seats.capacity() {
             seats.retain(|seat| seat.strong_count() > 0);
@@ -306,7 +438,7 @@ impl Mount {
     }
 
     /// Takes a hold that `live` has given; whether that is the instance that serves.
-    pub fn sit(&self, seat: &Seat, live: &Live, hold: Handle<dyn Hold>) -> bool {
+    fn sit(&self, seat: &Seat, live: &Live, hold: Handle<dyn Hold>) -> bool {
         let _no_other_comes = self.seats.lock();
         seat.sit(live, hold);
         self.current().is_some_and(|current| current.id == live.id)

@@ -1,0 +1,18 @@
+//! How a personality uses a file system that may be restarted: by its present instance, with what
+//! is open held, questions asked again and changes made once.
+//!
+//! - [`Mount`]: its present instance, and how it is replaced;
+//! - [`Seat`]: a hold, which passes from instance to instance;
+//! - [`Lanes`]: changes that must not be made twice.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod lanes;
+mod mount;
+mod seat;
+
+pub use lanes::Lanes;
+pub use mount::{Live, Mount};
+pub use seat::Seat;
