@@ -20,6 +20,15 @@ pub(super) const CASES: &[Case] = &[
     case("mini-changes-a-disk-as-on-linux", changes),
     case("mini-is-refused-changes-as-on-linux", refused),
     case("mini-changes-a-disk-while-it-crashes", crashes),
+    case(
+        "mini-changes-a-disk-while-its-shadow-crashes",
+        shadow_crashes,
+    ),
+    case(
+        "mini-changes-a-disk-while-its-shadow-is-replaced",
+        shadow_updates,
+    ),
+    case("mini-goes-on-with-open-files-over-shadows", open_files),
     case("mini-is-told-that-a-disk-is-full", full),
 ];
 
@@ -137,19 +146,25 @@ fn refused(bench: &Bench<'_>) -> Result<()> {
     same_files(bench, &disk, &root, "")
 }
 
-/// Over crashes of file system and driver, of which the program notices nothing.
-fn crashes(bench: &Bench<'_>) -> Result<()> {
-    let line = "dd if=big of=one bs=1M count=12 2>/dev/null && cp one two && cmp one two && dd if=big of=one bs=7000 seek=3 count=40 conv=notrunc 2>/dev/null && \
+/// What changes much, one thing after the other.
+const MUCH: &str = "dd if=big of=one bs=1M count=12 2>/dev/null && cp one two && cmp one two && dd if=big of=one bs=7000 seek=3 count=40 conv=notrunc 2>/dev/null && \
                 mv two three && mkdir d && cp three d/four && sed -i s/e/E/g text/a.txt && rm three && sync && md5sum one d/four text/a.txt";
+
+/// What changes names, and writes at ends of files, so that it would be seen if one were done twice
+/// or not at all.
+const NAMES: &str = "mkdir n && cd n && for i in $(seq 150); do echo $i > f$i && ln f$i g$i && mv f$i h$i && echo more >> g$i && rm h$i && echo $i >> all || exit 1; done; \
+                ls | wc -l; cat g* all | md5sum; cd ..";
+
+/// Has a line run in `/disk` while `strikes` are made; what was said, if it was what the host says.
+fn struck(bench: &Bench<'_>, line: &str, strikes: &str) -> Result<String> {
+    // Of the line before.
+    let _ = fs::remove_dir_all(bench.folder.join("host"));
     let (disk, root) = (bench.disk()?, host_folder(bench)?);
     let (right, status) = there(&root, line)?;
     ensure!(status == Some(0), "the host fails: {right}");
     let mut machine = machine(bench, &setup::busybox()?, &disk, "")?;
     machine.processors = 2;
-    let strike = "sleep 0.3; crash ext2; sleep 0.2; crash virtio-blk";
-    let line = format!(
-        "{RUN} 'cd /disk; {line}' & {strike}; {strike}; crash ext2; {strike}; crash virtio-blk; wait; domains -q"
-    );
+    let line = format!("{RUN} 'cd /disk; {line}' & {strikes}; wait; domains -q");
     let answer = bench.exec_on(machine, &line)?;
     let seen = answer.stdout.replace('\r', "");
     ensure!(
@@ -158,12 +173,63 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
         answer.stderr,
         answer.log
     );
-    expect_restarts(&answer.stdout, "ext2", 4)?;
-    for domain in ["vfs", "block", "mini"] {
-        expect_no_restart(&answer.stdout, domain)?;
-    }
     same_files(bench, &disk, &root, "")?;
-    bench.expect_clean(&disk)
+    bench.expect_clean(&disk)?;
+    Ok(answer.stdout)
+}
+
+/// Over crashes of file system and driver, of which the program notices nothing.
+fn crashes(bench: &Bench<'_>) -> Result<()> {
+    let strike = "sleep 0.3; crash ext2; sleep 0.2; crash virtio-blk";
+    let strikes = format!("{strike}; {strike}; crash ext2; {strike}; crash virtio-blk");
+    let seen = struck(bench, MUCH, &strikes)?;
+    expect_restarts(&seen, "ext2", 4)?;
+    for domain in ["vfs", "block", "mini"] {
+        expect_no_restart(&seen, domain)?;
+    }
+    Ok(())
+}
+
+/// Over crashes of the shadow in front of the file system.
+fn shadow_crashes(bench: &Bench<'_>) -> Result<()> {
+    let strike = "sleep 0.3; crash vfs; sleep 0.3; kill-domain vfs";
+    let strikes = format!("{strike}; {strike}; sleep 0.3; crash ext2");
+    for line in [MUCH, NAMES] {
+        let seen = struck(bench, line, &strikes)?;
+        expect_restarts(&seen, "vfs", 4)?;
+        for domain in ["block", "mini"] {
+            expect_no_restart(&seen, domain)?;
+        }
+    }
+    Ok(())
+}
+
+/// Over another image of the shadow, again and again.
+fn shadow_updates(bench: &Bench<'_>) -> Result<()> {
+    let strikes = "cp /boot/updates/vfs-shadow-2 /tmp/image; for i in $(seq 12); do \
+                   update vfs /tmp/image > /dev/null || echo REFUSED; sleep 0.1; done";
+    for line in [MUCH, NAMES] {
+        let seen = struck(bench, line, strikes)?;
+        ensure!(!seen.contains("REFUSED"), "{seen}");
+        expect_no_restart(&seen, "mini")?;
+    }
+    Ok(())
+}
+
+/// Files that are open, also without a name, are the same files for the next shadow, and what is
+/// written at their end is there once.
+fn open_files(bench: &Bench<'_>) -> Result<()> {
+    let line = "exec 5<>kept; exec 6>>log; exec 7<big; rm big; \
+                for i in $(seq 60); do echo line $i >&6; echo $i >&5; head -c 1000 <&7 >> part; sleep 0.05; done; \
+                exec 5>&- 6>&-; md5sum kept log part; cat <&7 | md5sum; exec 7<&-";
+    let strike = "sleep 0.5; crash vfs";
+    let seen = struck(
+        bench,
+        line,
+        &format!("{strike}; {strike}; {strike}; {strike}"),
+    )?;
+    expect_restarts(&seen, "vfs", 4)?;
+    expect_no_restart(&seen, "mini")
 }
 
 /// Who writes to a disk that becomes full is told, keeps what he was told that he has, and goes on

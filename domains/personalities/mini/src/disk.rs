@@ -22,8 +22,8 @@ use interfaces::{
     FileKind, FileSystem, FsError, Handle, Metadata, RVec, Respawn, RpcError, RpcResult,
 };
 use linux::files::{Attributes, DIRECTORY, LINK, REGULAR};
-use respawn::Client;
-use vfs::walk::{self, Found, Place, Tree, WalkError};
+use mounts::{Live, Mount};
+use vfs::walk::{self, Leap, Place, Tree, WalkError};
 
 pub use changing::Wish;
 pub use file::{Access, DiskFile, Mapped, OnDisk};
@@ -38,7 +38,26 @@ const DEVICE: u64 = 1;
 const LONGEST: usize = 4096;
 
 /// A file system.
-pub struct Disk(Client<dyn FileSystem>);
+pub struct Disk(Mount);
+
+/// What a name leads to.
+#[derive(Clone)]
+pub struct Node {
+    inode: u64,
+    kind: FileKind,
+    /// What is known of it, if that was asked.
+    of: Option<Metadata>,
+}
+
+/// Where a path leads.
+pub struct Led {
+    /// The directory that the last name is in.
+    directory: u64,
+    /// The last name; empty: the path ends with the root, `.` or `..`.
+    name: Vec<u8>,
+    /// What it leads to.
+    node: Option<Metadata>,
+}
 
 /// What a path leads to.
 pub enum There {
@@ -101,36 +120,42 @@ fn attributes(of: &Metadata) -> Attributes {
 impl Disk {
     /// The one that `respawn` leads to.
     pub fn new(respawn: Handle<dyn Respawn>) -> Self {
-        Disk(Client::new(respawn, "file system"))
+        Disk(Mount::new("/disk", respawn))
     }
 
     /// Asks something that may be asked twice.
     fn ask<T>(
         &self,
-        question: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+        mut question: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
     ) -> Result<T, Error> {
-        self.0.call(question).map_err(fs_error)
+        self.0.ask(|live| question(&live.fs)).map_err(fs_error)
     }
 
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
-        self.0.call(|fs| fs.metadata(inode))
+        self.0.ask(|live| live.fs.metadata(inode))
     }
 
     /// Where a path leads, from the root of the disk on; with `follow` also through a symbolic link
     /// at its end.
-    fn walk(&self, path: &[u8], follow: bool) -> Result<Found<Metadata>, Error> {
+    fn walk(&self, path: &[u8], follow: bool) -> Result<Led, Error> {
         let root = self.root().map_err(fs_error)?;
         let start = Place {
             node: root,
             path: b"/".to_vec(),
         };
         let path = if path.is_empty() { b"/" } else { path };
-        walk::walk(self, &start, path, follow).map_err(|error| match error {
+        let found = walk::walk(self, &start, path, follow).map_err(|error| match error {
             WalkError::NotFound => ENOENT,
             WalkError::NotDirectory => ENOTDIR,
             WalkError::Loop => ELOOP,
             WalkError::TooLong => ENAMETOOLONG,
             WalkError::Tree(error) => fs_error(error),
+        })?;
+        let complete = |node: Node| node.of.map_or_else(|| self.metadata(node.inode), Ok);
+        Ok(Led {
+            directory: found.directory.node.inode,
+            name: found.name,
+            node: found.node.map(complete).transpose().map_err(fs_error)?,
         })
     }
 
@@ -147,34 +172,73 @@ impl Disk {
     /// Where the symbolic link at a path leads.
     pub fn link_target(&self, path: &[u8]) -> Result<Vec<u8>, Error> {
         let of = self.at(path, false)?;
-        self.target(&of).map_err(fs_error)?.ok_or(EINVAL)
+        self.target(&of.into()).map_err(fs_error)?.ok_or(EINVAL)
+    }
+}
+
+impl From<Metadata> for Node {
+    fn from(of: Metadata) -> Self {
+        Node {
+            inode: of.inode,
+            kind: of.kind,
+            of: Some(of),
+        }
     }
 }
 
 impl Tree for Disk {
-    type Node = Metadata;
+    type Node = Node;
     type Error = FsError;
 
-    fn root(&self) -> Result<Metadata, FsError> {
-        self.0.call(|fs| fs.metadata(fs.root()?))
+    fn root(&self) -> Result<Node, FsError> {
+        let root = self.0.ask(|live| Ok(live.root))?;
+        Ok(Node {
+            inode: root,
+            kind: FileKind::Directory,
+            of: None,
+        })
     }
 
-    fn look_up(&self, directory: &Metadata, name: &[u8]) -> Result<Option<Metadata>, FsError> {
+    fn look_up(&self, directory: &Node, name: &[u8]) -> Result<Option<Node>, FsError> {
         let name = text(name)?;
-        let found = self.0.call(|fs| fs.lookup(directory.inode, &name));
-        match found.and_then(|inode| self.metadata(inode)) {
+        let found = self.0.ask(|live| {
+            let inode = live.fs.lookup(directory.inode, &name)?;
+            live.fs.metadata(inode)
+        });
+        match found {
             Err(FsError::NotFound) => Ok(None),
-            found => found.map(Some),
+            found => found.map(|of| Some(of.into())),
         }
     }
 
-    fn target(&self, node: &Metadata) -> Result<Option<Vec<u8>>, FsError> {
+    fn leap(&self, directory: &Node, path: &[u8]) -> Result<Option<Leap<Node>>, FsError> {
+        let path = text(path)?;
+        let walk = |live: &Live| match live.walks() {
+            true => live.walk(directory.inode, &path),
+            false => Ok(None),
+        };
+        let walked = self.0.ask(walk)?.filter(|walked| walked.used > 0);
+        Ok(walked.map(|walked| Leap {
+            used: usize::try_from(walked.used).unwrap_or(usize::MAX),
+            directory: match walked.directory == directory.inode {
+                true => directory.clone(),
+                false => Node {
+                    inode: walked.directory,
+                    kind: FileKind::Directory,
+                    of: None,
+                },
+            },
+            node: walked.found.map(Node::from),
+        }))
+    }
+
+    fn target(&self, node: &Node) -> Result<Option<Vec<u8>>, FsError> {
         if node.kind != FileKind::Symlink {
             return Ok(None);
         }
-        let target: RVec<u8> = self.0.call(|fs| {
+        let target: RVec<u8> = self.0.ask(|live| {
             let room = RVec::zeroed(LONGEST)?;
-            fs.read_link(node.inode, room)
+            live.fs.read_link(node.inode, room)
         })?;
         let mut bytes = Vec::new();
         bytes
@@ -184,7 +248,7 @@ impl Tree for Disk {
         Ok(Some(bytes))
     }
 
-    fn is_directory(&self, node: &Metadata) -> bool {
+    fn is_directory(&self, node: &Node) -> bool {
         node.kind == FileKind::Directory
     }
 }

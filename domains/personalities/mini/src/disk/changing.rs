@@ -1,13 +1,12 @@
 //! What is made, moved and removed.
 //!
-//! A change is asked for once: the shadow repeats what the file system has lost, and who would ask
-//! the shadow twice could be told that there is what he has made himself.
+//! A change is made once, through a lane of the shadow's: who would ask for it twice could be told
+//! that there is what he has made himself.
 
-use super::{Disk, DiskFile, There, fs_error, text};
+use super::{Disk, DiskFile, Led, There, fs_error, text};
 use crate::errno::{EBUSY, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, EPERM, Error};
 use alloc::sync::Arc;
-use interfaces::{FileKind, FileSystem, FsError, Handle, Metadata, RVec};
-use vfs::walk::Found;
+use interfaces::{FileKind, FileSystem, FsError, Handle, LaneOutcome, Metadata, RVec};
 
 /// How often one looks again where others make and remove what is to be opened.
 const ATTEMPTS: u32 = 8;
@@ -29,22 +28,39 @@ pub struct Wish {
     pub is_directory: bool,
 }
 
+/// What comes of a change.
+trait Outcome {
+    /// It was made by an instance that has died since.
+    fn found(outcome: &LaneOutcome) -> Self;
+}
+
+/// The inode that was made.
+impl Outcome for u64 {
+    fn found(outcome: &LaneOutcome) -> Self {
+        outcome.first
+    }
+}
+
+impl Outcome for () {
+    fn found(_: &LaneOutcome) -> Self {}
+}
+
 /// The directory and the name in it that a path leads to. The root has no name.
-fn named(found: &Found<Metadata>) -> Result<(u64, RVec<u8>), Error> {
+fn named(found: &Led) -> Result<(u64, RVec<u8>), Error> {
     if found.name.is_empty() {
         return Err(EEXIST);
     }
     let name = text(&found.name).map_err(|error| fs_error(error.into()))?;
-    Ok((found.directory.node.inode, name))
+    Ok((found.directory, name))
 }
 
 impl Disk {
-    /// Asks for a change.
-    fn change<T>(
+    /// Makes a change.
+    fn change<T: Outcome>(
         &self,
-        change: impl FnOnce(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+        change: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
     ) -> Result<T, Error> {
-        self.0.call_once(change).map_err(fs_error)
+        self.0.change(change, T::found).map_err(fs_error)
     }
 
     /// Opens what a path leads to.
@@ -84,7 +100,7 @@ impl Disk {
         Ok(There::File(file))
     }
 
-    fn open_new(self: &Arc<Self>, found: &Found<Metadata>, mode: u16) -> Result<There, Error> {
+    fn open_new(self: &Arc<Self>, found: &Led, mode: u16) -> Result<There, Error> {
         let (directory, name) = named(found)?;
         let made = self.change(|fs| fs.create(directory, &name, FileKind::Regular, mode))?;
         There::file(self, made)

@@ -8,8 +8,9 @@ use crate::task::Task;
 use alloc::sync::Arc;
 use domain_rt::sync::Mutex;
 use domain_rt::user::{UserDirection, UserSegment};
-use interfaces::{FileSystem, FsError, Handle, Hold, MemoryError, RpcError, VmoView};
+use interfaces::{FileKind, FileSystem, FsError, Handle, MemoryError, RpcError, VmoView};
 use linux::files::Attributes;
+use mounts::{Live, Seat};
 
 /// Pages that are brought at once, for a fault and for a read.
 const AROUND: u64 = 16;
@@ -21,13 +22,18 @@ const ATTEMPTS: u32 = 64;
 const PIECE: u64 = 256 << 10;
 const MOST_BYTES: u64 = 0x7fff_f000;
 
+/// A way to a file's pages, and the instance that has given it.
+type Way = (u32, Arc<Handle<dyn VmoView>>);
+
 /// A file, which is not removed as long as this is there.
 pub struct DiskFile {
     disk: Arc<Disk>,
     inode: u64,
-    /// A way to its pages, once somebody reads or maps it: who just writes needs none.
-    view: Mutex<Option<Arc<Handle<dyn VmoView>>>>,
-    _hold: Handle<dyn Hold>,
+    /// A way to its pages, once somebody reads or maps it, and which instance has given it: who
+    /// just writes needs none.
+    view: Mutex<Option<Way>>,
+    /// Passes from instance to instance.
+    seat: Arc<Seat>,
 }
 
 /// A file that is mapped.
@@ -87,23 +93,37 @@ impl DiskFile {
             disk: disk.clone(),
             inode,
             view: Mutex::new(None),
-            _hold: disk.ask(|fs| fs.hold(inode))?,
+            seat: disk.0.hold(inode, FileKind::Regular).map_err(fs_error)?,
         })
+    }
+
+    /// Asks something that may be asked twice, with the file held by who is asked.
+    fn ask<T>(
+        &self,
+        mut question: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
+    ) -> Result<T, Error> {
+        let asked = self.disk.0.ask_held(&self.seat, |live| question(&live.fs));
+        asked.map_err(fs_error)
     }
 
     /// What `stat` tells of it.
     pub fn attributes(&self) -> Result<Attributes, Error> {
-        let of = self.disk.metadata(self.inode).map_err(fs_error)?;
+        let of = self.ask(|fs| fs.metadata(self.inode))?;
         Ok(attributes(&of))
     }
 
+    /// A way to its pages, by the instance that serves.
     fn pages(&self) -> Result<Arc<Handle<dyn VmoView>>, Error> {
+        let serves = self.disk.0.current().map(|live| live.id);
         let mut view = self.view.lock();
-        if let Some(view) = &*view {
+        if let Some((by, view)) = &*view
+            && serves == Some(*by)
+        {
             return Ok(view.clone());
         }
-        let new = Arc::new(self.disk.ask(|fs| fs.pages(self.inode))?);
-        Ok(view.insert(new).clone())
+        let ask = |live: &Live| Ok((live.id, live.fs.pages(self.inode)?));
+        let (by, new) = self.disk.0.ask_held(&self.seat, ask).map_err(fs_error)?;
+        Ok(view.insert((by, Arc::new(new))).1.clone())
     }
 
     /// Another way to its pages.
@@ -113,17 +133,17 @@ impl DiskFile {
 
     /// A way to its pages for mappings that are written to.
     fn view_to_change(&self) -> Result<Handle<dyn VmoView>, Error> {
-        self.disk.ask(|fs| fs.pages_to_change(self.inode))
+        self.ask(|fs| fs.pages_to_change(self.inode))
     }
 
     /// Has a page ready to be written to through a mapping; whether there is one.
     fn prepare(&self, page: u64) -> Result<bool, Error> {
-        self.disk.ask(|fs| fs.prepare(self.inode, page))
+        self.ask(|fs| fs.prepare(self.inode, page))
     }
 
     /// Sees to it that pages from `first` on are there; whether one is. None is behind the end.
     fn bring(&self, first: u64, count: u64) -> Result<bool, Error> {
-        let brought = self.disk.ask(|fs| fs.populate(self.inode, first, count));
+        let brought = self.ask(|fs| fs.populate(self.inode, first, count));
         brought.map(|count| count > 0)
     }
 
@@ -178,19 +198,19 @@ impl DiskFile {
         count: u64,
     ) -> Result<(u64, u64), Error> {
         let bytes = from.buffer();
+        self.seat.note_written();
         match offset {
             Some(offset) => {
                 let write = |fs: &Handle<dyn FileSystem>| {
                     fs.write_from(self.inode, offset, count, bytes, at)
                 };
-                Ok((offset, self.disk.ask(write)?))
+                Ok((offset, self.ask(write)?))
             }
-            // Not twice: the bytes would be there twice.
+            // Once, or the bytes would be there twice.
             None => {
-                let append = |fs: &Handle<dyn FileSystem>| -> Result<_, FsError> {
-                    fs.append_from(self.inode, count, bytes, at)
-                };
-                self.disk.0.call_once(append).map_err(fs_error)
+                let append =
+                    |fs: &Handle<dyn FileSystem>| fs.append_from(self.inode, count, bytes, at);
+                self.disk.0.append(&self.seat, append).map_err(fs_error)
             }
         }
     }
@@ -235,22 +255,24 @@ impl DiskFile {
 
     /// Makes it shorter, or longer by zeros.
     pub fn set_length(&self, length: u64) -> Result<(), Error> {
-        self.disk.ask(|fs| fs.truncate(self.inode, length))
+        self.ask(|fs| fs.truncate(self.inode, length))
     }
 
     /// Returns when what was written to it before would survive a power cut.
     pub fn commit(&self) -> Result<(), Error> {
-        self.disk.ask(|fs| fs.commit_inode(self.inode))
+        self.ask(|fs| fs.commit_inode(self.inode))?;
+        self.seat.note_flushed();
+        Ok(())
     }
 
     /// `fchmod`.
     pub fn set_mode(&self, mode: u16) -> Result<(), Error> {
-        self.disk.ask(|fs| fs.set_mode(self.inode, mode))
+        self.ask(|fs| fs.set_mode(self.inode, mode))
     }
 
     /// `futimens`: of the last access and the last change; `None` stays.
     pub fn set_times(&self, [a, m]: [Option<u64>; 2]) -> Result<(), Error> {
-        self.disk.ask(|fs| fs.set_times(self.inode, a, m))
+        self.ask(|fs| fs.set_times(self.inode, a, m))
     }
 }
 
