@@ -16,6 +16,10 @@ use crate::bench::Bench;
 pub(super) const CASES: &[Case] = &[
     case("service-crashes-under-writes", writes),
     case("service-crashes-under-changes-of-names", names),
+    case(
+        "service-and-file-system-die-under-changes-of-names",
+        names_with_both,
+    ),
     case("service-crashes-under-cp-on-4-processors", copies),
     case("service-updated-50-times-under-cp", updates),
     case("service-finds-numbers-and-open-files", numbers),
@@ -126,19 +130,26 @@ fn keeper(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// What was synced is there, and everything works.
+/// What was acknowledged is there, synced or not, and everything works.
 fn both(bench: &Bench<'_>) -> Result<()> {
     let disk = bench.disk()?;
     let machine = machine(bench, &disk, &["vfs", "ext2"])?;
-    let line = "head -c 300000 /big > /synced; sync; head -c 200000 /big > /perhaps; kill-domain vfs ext2; \
-         head -c 300000 /big | cmp - /synced && echo synced; cp /synced /new; kill-domain ext2 vfs; sleep 1; \
+    let line = "head -c 300000 /big > /synced; sync; head -c 200000 /big > /other; seq 300 > /small; \
+         mkdir /d && mv /small /d/s && ln /d/s /d/t && chmod 600 /d/t; kill-domain vfs ext2; \
+         head -c 300000 /big | cmp - /synced && echo synced; \
+         head -c 200000 /big | cmp - /other && seq 300 | cmp - /d/s && ls /d && echo there; cp /synced /new; kill-domain ext2 vfs; sleep 1; \
          cp /synced /new && cmp /synced /new && echo works; domains -q";
     let answer = bench.exec_on(machine, line)?;
     ensure!(
-        answer.stdout.contains("synced\n") && answer.stdout.contains("works\n"),
+        answer.stdout.starts_with("synced\ns\nt\nthere\nworks\n"),
         "{}\n{}\n{}",
         answer.stdout,
         answer.stderr,
+        answer.log
+    );
+    ensure!(
+        !answer.log.contains("another file system") && !answer.log.contains("are lost"),
+        "{}",
         answer.log
     );
     bench.expect_clean(&disk)
@@ -166,20 +177,34 @@ fn mounted(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// Crashes come without a pause, until what is in front of them says that it is done.
-const UNTIL_DONE: &str = "until [ -e /tmp/done ]; do kill-domain vfs 2> /dev/null; crash vfs > /dev/null 2>&1; sleep 0.02; done; wait;";
-
 /// Each change of a name is made once, and so is each write at the end of a file, whatever the
 /// shadow dies in.
 fn names(bench: &Bench<'_>) -> Result<()> {
+    const DEATHS: &str = "kill-domain vfs 2> /dev/null; crash vfs > /dev/null 2>&1;";
+    let answer = changes(bench, &["vfs"], DEATHS)?;
+    expect_restarts(&answer, "ext2", 0)
+}
+
+/// The same where the file system dies at that moment, too: what it had not committed is done
+/// again.
+fn names_with_both(bench: &Bench<'_>) -> Result<()> {
+    const DEATHS: &str = "kill-domain vfs ext2 2> /dev/null; sleep 0.1; kill-domain ext2 vfs 2> /dev/null; sleep 0.1;";
+    let answer = changes(bench, &["vfs", "ext2"], DEATHS)?;
+    let restarts = cell(&answer, "ext2", "RESTARTS").context("no ext2")?;
+    ensure!(restarts.parse::<u32>()? >= 5, "only {restarts} crashes");
+    Ok(())
+}
+
+/// Changes of names while domains die without a pause; what is printed in the end.
+fn changes(bench: &Bench<'_>, domains: &[&str], deaths: &str) -> Result<String> {
     let disk = bench.small_disk("24M", &["-b", "1024"], |root| {
         Ok(fs::create_dir(root.join("d"))?)
     })?;
-    let machine = machine(bench, &disk, &["vfs"])?;
+    let machine = machine(bench, &disk, domains)?;
     let line = format!(
         "{{ cd /d; for i in $(seq 25); do mkdir a$i && mv a$i b$i && echo $i >> log && ln log c$i && rmdir b$i && rm c$i \
-         && ln -s log s$i && mv s$i s && seq 1000 >> long || echo FAILED $i; done; echo > /tmp/done; }} & {UNTIL_DONE} \
-         cd /d; ls; wc -l long; domains -q"
+         && ln -s log s$i && mv s$i s && seq 1000 >> long || echo FAILED $i; done; echo > /tmp/done; }} & \
+         until [ -e /tmp/done ]; do {deaths} sleep 0.02; done; wait; cd /d; ls; wc -l long; domains -q"
     );
     let answer = bench.exec_on(machine, &line)?.status(0)?.silently()?;
     ensure!(
@@ -188,9 +213,13 @@ fn names(bench: &Bench<'_>) -> Result<()> {
         answer.stdout,
         answer.log
     );
+    ensure!(
+        !answer.log.contains("another file system") && !answer.log.contains("are lost"),
+        "{}",
+        answer.log
+    );
     let restarts = cell(&answer.stdout, "vfs", "RESTARTS").context("no vfs")?;
     ensure!(restarts.parse::<u32>()? >= 5, "only {restarts} crashes");
-    expect_restarts(&answer.stdout, "ext2", 0)?;
     let lines = |upto: u32| -> String { (1..=upto).map(|line| format!("{line}\n")).collect() };
     ensure!(
         bench.host_read(&disk, "/d/log")? == lines(25).as_bytes(),
@@ -200,7 +229,8 @@ fn names(bench: &Bench<'_>) -> Result<()> {
         bench.host_read(&disk, "/d/long")? == lines(1000).repeat(25).as_bytes(),
         "/d/long is another"
     );
-    bench.expect_clean(&disk)
+    bench.expect_clean(&disk)?;
+    Ok(answer.stdout)
 }
 
 /// Each file of a tree is copied while the shadow dies once.

@@ -2,8 +2,9 @@
 
 use alloc::sync::Arc;
 use interfaces::{Failure, FileKind, FileSystem, FsError, Handle, Hold, Metadata, RVec, Respawn};
+use redo::intent::SETTING;
 use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
-use respawn::Live;
+use respawn::{Absent, Live};
 
 use crate::service::Setting;
 
@@ -18,12 +19,19 @@ impl Instance {
     }
 }
 
-/// An instance other than `failed` (0: any), one that says where its root is.
+/// An instance other than `failed` (0: any), one that says where its root is. Where one served it
+/// is no answer that the next was ended while it started.
 ///
 /// # Errors
 /// [`FsError::Down`] if there is none to be had, [`FsError::Rpc`] if nobody could be asked.
 pub fn fetch(respawn: &Handle<dyn Respawn>, failed: u32) -> Result<Instance, FsError> {
-    let found = respawn::fetch(respawn, failed, |fs: &Handle<dyn FileSystem>| fs.root());
+    let served = failed != 0;
+    let greet = |fs: &Handle<dyn FileSystem>| fs.root();
+    let found = respawn::until_answered(|| match respawn::fetch(respawn, failed, greet) {
+        Err(Absent::CannotStart(_)) if served => None,
+        answer => Some(answer),
+    });
+    let found = found.unwrap_or(Err(Absent::KeepsDying));
     let found = found.map_err(|why| why.tell("file system", FsError::Down))?;
     Ok(Instance(Arc::new(found)))
 }
@@ -102,6 +110,15 @@ impl Target for Instance {
 
     fn sync(&self) -> Result<(), FsError> {
         self.0.service.sync()
+    }
+
+    fn pack_setting(setting: &Setting, place: &mut [u8; SETTING]) -> Option<()> {
+        setting.pack(place);
+        Some(())
+    }
+
+    fn unpack_setting(bytes: &[u8; SETTING]) -> Option<Setting> {
+        Setting::unpack(bytes)
     }
 
     fn data(bytes: &[u8]) -> Result<RVec<u8>, FsError> {

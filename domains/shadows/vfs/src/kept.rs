@@ -6,23 +6,25 @@
 //!
 //! | bytes of the notes | what |
 //! | --- | --- |
-//! | 0 to 48 | [`Head`] |
+//! | 0 to 64 | [`Head`] |
 //! | from 4,096 on | 32 for each [`Note`] of a file, whose object has the same number in `keep` |
-//! | from [`INTENT`] on | the change of names that is being tried, see [`lanes`](crate::lanes) |
-//! | from [`LANES_AT`] on | 32 for each lane |
+//! | five times 8,192 | 32 for each lane, see [`lanes`](crate::lanes) |
 //! | two areas from [`NUMBERS`] on | numbers of clients; the head says which of the areas counts |
+//! | from [`CHANGES`] on | changes that are not committed, see [`changes`] |
 //!
 //! # What makes it hold
-//! The file system behind lives on and has all that was acknowledged. What is here is of use with
-//! that instance alone, and it is asked for its number first. So what was acknowledged is lost only
-//! if both die before the next one has had it all brought to the disk.
+//! Where the file system behind lives on it has all that was acknowledged; it is asked for its
+//! number first. Another instance has what was committed, and gets the changes that are here.
 //!
 //! # The keeper's death
 //! Nothing is lost by it as long as this domain lives: [`Kept::see_to_it`] has everything kept
 //! again. It is called now and then.
 
+pub mod changes;
+mod lanes;
+
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use domain_rt::sync::Mutex;
 use domain_rt::{log, time};
@@ -30,31 +32,28 @@ use interfaces::{
     Failure, FsError, Handle, Keep, MemoryObjects, RVec, Respawn, RpcError, RpcResult, VmoFill,
     VmoOwner, VmoView,
 };
-use redo::Lane;
 use redo::ids::Ids;
 use respawn::Slot;
 
-use crate::lanes::{LANES, LaneNote, LaneState};
+use changes::{Changes, LeftChange};
+use lanes::Lanes;
+
 use crate::pages::{MOST_FILES, OWN, memory_error};
 
 /// What the notes begin with: a form that this image understands.
-const FORM: u64 = 0x7466_2d66_696c_6501;
+const FORM: u64 = 0x7466_2d66_696c_6502;
 /// The key of the notes. That of an object is the number of its place, and one more.
 const NOTES: u64 = 0;
 /// Where the places' notes begin, and bytes of each.
 const PLACES: u64 = 4096;
 const NOTE: u64 = 32;
-/// Where the change that is being tried is: three words, and its bytes behind them.
-const INTENT: u64 = 1 << 15;
-const INTENT_WORDS: usize = 24;
-const LONGEST_INTENT: u64 = 8000;
-/// Where the notes of lanes begin.
-const LANES_AT: u64 = 5 << 13;
 /// Where numbers are, and bytes of each of the two areas.
 const NUMBERS: u64 = 1 << 16;
 const AREA: u64 = 1 << 20;
+/// Where changes are.
+const CHANGES: u64 = NUMBERS + 2 * AREA;
 /// Pages of the notes.
-const PAGES: u64 = (NUMBERS + 2 * AREA) / 4096;
+const PAGES: u64 = (CHANGES + changes::ROOM) / 4096;
 
 /// What the notes begin with.
 #[derive(Clone, Copy)]
@@ -68,6 +67,8 @@ struct Head {
     /// Which area has the numbers, and how many bytes they are.
     area: u64,
     numbers: u64,
+    /// Where the first record of the log of changes is, and its number; 0: the log is of no use.
+    log: (u64, u64),
 }
 
 /// What is noted of a file.
@@ -94,6 +95,10 @@ pub struct LeftFile {
 /// What the instance before has left.
 pub struct Left {
     pub ids: Ids,
+    /// The file system has all that was acknowledged. Otherwise it has what was committed, and the
+    /// log the rest.
+    pub is_same: bool,
+    pub changes: Vec<LeftChange>,
     pub is_lost: bool,
     pub files: Vec<LeftFile>,
 }
@@ -107,7 +112,11 @@ pub struct Kept {
     head: Mutex<Head>,
     /// The objects in their places. Locked while the keeper is asked, which waits for nobody.
     places: Mutex<Vec<Option<Handle<dyn VmoOwner>>>>,
-    lanes: Mutex<Vec<LaneNote>>,
+    /// The log of changes. Locked before the lanes and the head.
+    changes: Mutex<Changes>,
+    lanes: Lanes,
+    /// The number of the last record in the log.
+    last_number: AtomicU64,
     is_unkept: AtomicBool,
     /// Everything that was left is known again.
     is_serving: AtomicBool,
@@ -129,9 +138,10 @@ impl Kept {
         if let Some(notes) = found.and_then(|found| found.downcast::<dyn VmoOwner>().ok()) {
             notes.adopt().map_err(memory_error)?;
             if let Some(head) = read_head(&notes)? {
-                if head.instance == instance {
+                let is_same = head.instance == instance;
+                if is_same || head.log.1 != 0 {
                     let kept = Kept::new(keep, notes, head)?;
-                    let left = kept.find()?;
+                    let left = kept.find(is_same)?;
                     return Ok((kept, Some(left)));
                 }
                 log!("another file system serves: what it did not have on its disk is lost");
@@ -148,6 +158,7 @@ impl Kept {
             is_lost: false,
             area: 0,
             numbers: 0,
+            log: (0, 1),
         };
         let kept = Kept::new(keep, notes, head)?;
         kept.write_head(&head)?;
@@ -162,25 +173,22 @@ impl Kept {
             .try_reserve_exact(MOST_FILES)
             .map_err(|_| RpcError::NoMemory)?;
         places.resize_with(MOST_FILES, || None);
-        let mut lanes = Vec::new();
-        lanes
-            .try_reserve_exact(LANES)
-            .map_err(|_| RpcError::NoMemory)?;
-        lanes.resize_with(LANES, LaneNote::default);
         Ok(Kept {
             keep: Mutex::new(keep),
             notes,
             view,
             head: Mutex::new(head),
             places: Mutex::new(places),
-            lanes: Mutex::new(lanes),
+            changes: Mutex::new(Changes::new(head.log.0, head.log.1.max(1))),
+            lanes: Lanes::new()?,
+            last_number: AtomicU64::new(0),
             is_unkept: AtomicBool::new(false),
             is_serving: AtomicBool::new(false),
         })
     }
 
     /// What was left, on this instance's account from now on.
-    fn find(&self) -> Result<Left, FsError> {
+    fn find(&self, is_same: bool) -> Result<Left, FsError> {
         let head = *self.head.lock();
         let at = NUMBERS + head.area * AREA;
         let packed = self.read(at, head.numbers as usize)?;
@@ -188,15 +196,8 @@ impl Kept {
             0 => Ids::new(),
             _ => Ids::unpack(&packed).ok_or(FsError::Device)?,
         };
-        let lanes = self.read(LANES_AT, LANES * NOTE as usize)?;
-        for (lane, note) in self
-            .lanes
-            .lock()
-            .iter_mut()
-            .zip(lanes.chunks_exact(NOTE as usize))
-        {
-            *lane = LaneNote::of([0, 1, 2, 3].map(|at| word(note, at)));
-        }
+        self.read_lanes()?;
+        let changes = self.left_changes()?;
         let mut files = Vec::new();
         files
             .try_reserve_exact(MOST_FILES)
@@ -221,6 +222,8 @@ impl Kept {
         drop(places);
         Ok(Left {
             ids,
+            is_same,
+            changes,
             is_lost: head.is_lost,
             files,
         })
@@ -277,79 +280,6 @@ impl Kept {
         self.write(PLACES + place as u64 * NOTE, &note.bytes())
     }
 
-    /// What is noted of a lane.
-    pub fn lane(&self, lane: Lane) -> LaneNote {
-        let lanes = self.lanes.lock();
-        lanes.get(lane.get() as usize).copied().unwrap_or_default()
-    }
-
-    /// Notes something of a lane.
-    ///
-    /// # Errors
-    /// No memory; there is no such lane.
-    pub fn note_lane(&self, lane: Lane, note: &LaneNote) -> Result<(), FsError> {
-        let number = lane.get() as usize;
-        let mut lanes = self.lanes.lock();
-        let place = lanes.get_mut(number).ok_or(FsError::Invalid)?;
-        let bytes = note.words().map(u64::to_le_bytes);
-        self.write(LANES_AT + number as u64 * NOTE, bytes.as_flattened())?;
-        *place = *note;
-        Ok(())
-    }
-
-    /// Notes what came of the change of a lane, which is not being tried any more.
-    ///
-    /// # Errors
-    /// As [`note_lane`](Self::note_lane).
-    pub fn answer(&self, lane: Lane, state: LaneState) -> Result<(), FsError> {
-        self.set_lane(lane, state)?;
-        self.write(INTENT, &[0; 8])
-    }
-
-    /// Notes what became of the change of a lane.
-    ///
-    /// # Errors
-    /// As [`note_lane`](Self::note_lane).
-    pub fn set_lane(&self, lane: Lane, state: LaneState) -> Result<(), FsError> {
-        let ticket = self.lane(lane).ticket;
-        self.note_lane(lane, &LaneNote { ticket, state })
-    }
-
-    /// Notes a change of names that is about to be tried, and how many instances died of it.
-    ///
-    /// # Errors
-    /// It is too long; no memory.
-    pub fn intend(&self, lane: Lane, deaths: u64, packed: &[u8]) -> Result<(), FsError> {
-        if packed.len() as u64 > LONGEST_INTENT {
-            return Err(FsError::NameTooLong);
-        }
-        let words = [packed.len() as u64, lane.get().into(), deaths];
-        let mut bytes = Vec::new();
-        bytes
-            .try_reserve_exact(INTENT_WORDS + packed.len())
-            .map_err(|_| RpcError::NoMemory)?;
-        bytes.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
-        bytes.extend_from_slice(packed);
-        self.write(INTENT, &bytes)
-    }
-
-    /// The change that was being tried: its lane, how many instances died of it, its bytes.
-    ///
-    /// # Errors
-    /// No memory; notes that make no sense.
-    pub fn intended(&self) -> Result<Option<(Lane, u64, RVec<u8>)>, FsError> {
-        let words = self.read(INTENT, INTENT_WORDS)?;
-        let [length, lane, deaths] = [0, 1, 2].map(|at| word(&words, at));
-        if length == 0 {
-            return Ok(None);
-        }
-        let lane = u32::try_from(lane).ok().and_then(Lane::new);
-        let lane = lane.filter(|_| length <= LONGEST_INTENT);
-        let lane = lane.ok_or(FsError::Device)?;
-        let packed = self.read(INTENT + INTENT_WORDS as u64, length as usize)?;
-        Ok(Some((lane, deaths, packed)))
-    }
-
     /// Forgets what is in a place.
     pub fn leave(&self, place: usize) {
         let mut places = self.places.lock();
@@ -388,6 +318,19 @@ impl Kept {
             new.area = 1 - head.area;
             self.write(NUMBERS + new.area * AREA, &packed)?;
         }
+        self.write_head(&new)?;
+        *head = new;
+        Ok(())
+    }
+
+    /// Where the log of changes begins, and the number of its first record.
+    fn log(&self) -> (u64, u64) {
+        self.head.lock().log
+    }
+
+    fn note_log(&self, log: (u64, u64)) -> Result<(), FsError> {
+        let mut head = self.head.lock();
+        let new = Head { log, ..*head };
         self.write_head(&new)?;
         *head = new;
         Ok(())
@@ -443,8 +386,11 @@ impl Kept {
     }
 
     fn write(&self, at: u64, bytes: &[u8]) -> Result<(), FsError> {
-        let data = RVec::from_slice(bytes)?;
-        match self.view.write(at, &data).map_err(memory_error)? {
+        self.write_all(at, &RVec::from_slice(bytes)?)
+    }
+
+    fn write_all(&self, at: u64, bytes: &RVec<u8>) -> Result<(), FsError> {
+        match self.view.write(at, bytes).map_err(memory_error)? {
             count if count == bytes.len() as u64 => Ok(()),
             _ => Err(RpcError::NoMemory.into()),
         }
@@ -458,6 +404,8 @@ impl Kept {
             head.is_lost.into(),
             head.area,
             head.numbers,
+            head.log.0,
+            head.log.1,
         ];
         self.write(0, words.map(u64::to_le_bytes).as_flattened())
     }
@@ -497,13 +445,14 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 /// What notes begin with; `None` if it is nothing that this image understands.
 fn read_head(notes: &Handle<dyn VmoOwner>) -> Result<Option<Head>, FsError> {
     let view = notes.view(OWN).map_err(memory_error)?;
-    let bytes = read(&view, 0, 48)?;
+    let bytes = read(&view, 0, 64)?;
     let head = Head {
         lineage: word(&bytes, 1),
         instance: word(&bytes, 2) as u32,
         is_lost: word(&bytes, 3) != 0,
         area: word(&bytes, 4),
         numbers: word(&bytes, 5),
+        log: (word(&bytes, 6), word(&bytes, 7)),
     };
     let is_one = word(&bytes, 0) == FORM && head.area < 2 && head.numbers <= AREA;
     Ok(is_one.then_some(head))

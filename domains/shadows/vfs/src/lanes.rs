@@ -1,25 +1,25 @@
-//! Lanes: what came of the last change that a client asked for through one is noted, so that he is
-//! told by the next instance what this one cannot say any more.
+//! Lanes: what came of the last change that a client asked for through one is known to the next
+//! instance, so that he is told by it what this one cannot say any more.
 //!
 //! | what the note of a lane says | then |
 //! | --- | --- |
 //! | nothing | its change was not made, or was refused |
-//! | intended | a change of names is about to be tried; what it is stands once in the notes |
 //! | planned | bytes are about to be written at the end of a file, which is noted with its length |
 //! | made, written | it was, with this outcome |
 //! | given up | the second instance died that tried it |
 //!
-//! Changes of names are tried one at a time, with the engine locked, so one that is intended is
-//! enough. The outcome is noted before the lock is given back.
+//! Changes of names are in the log of changes, with their lane and ticket, and what came of each is
+//! in the next record; a lane's note knows up to which record it is true.
 
 use alloc::sync::Arc;
 
+use alloc::vec::Vec;
 use domain_rt::log;
 use interfaces::{FsError, LaneOutcome};
-use redo::{Basis, Change, Lane, Outcome, intent};
+use redo::Lane;
 
-use crate::instance::Instance;
 use crate::kept::Kept;
+use crate::kept::changes::{Came, LeftChange};
 use crate::pages::Pages;
 use crate::shadow::Shadow;
 
@@ -34,6 +34,8 @@ pub struct LaneNote {
     /// What its last change goes by.
     pub ticket: u64,
     pub state: LaneState,
+    /// The last record that was in the log of changes when this was noted.
+    pub number: u64,
 }
 
 /// See the module's text.
@@ -64,12 +66,12 @@ impl LaneNote {
             LaneState::Written { offset, count } => [3, offset, count],
             LaneState::GivenUp => [4, 0, 0],
         };
-        [self.ticket, kind, first, second]
+        [self.ticket, kind | self.number << 8, first, second]
     }
 
     /// From words.
     pub fn of([ticket, kind, first, second]: [u64; 4]) -> Self {
-        let state = match kind {
+        let state = match kind & 0xff {
             1 => LaneState::Planned {
                 inode: first,
                 offset: second,
@@ -82,7 +84,11 @@ impl LaneNote {
             4 => LaneState::GivenUp,
             _ => LaneState::Nothing,
         };
-        LaneNote { ticket, state }
+        LaneNote {
+            ticket,
+            state,
+            number: kind >> 8,
+        }
     }
 }
 
@@ -103,11 +109,8 @@ impl Shadow {
     /// It is none; no memory.
     pub fn begin(&self, lane: Option<Lane>, ticket: u64) -> Result<(), FsError> {
         let (kept, lane) = self.kept().zip(lane).ok_or(FsError::Unsupported)?;
-        let note = LaneNote {
-            ticket,
-            state: LaneState::Nothing,
-        };
-        kept.note_lane(lane, &note)
+        kept.begin(lane, ticket);
+        Ok(())
     }
 
     /// What came of the change of a lane that went by `ticket`.
@@ -133,44 +136,59 @@ impl Shadow {
         })
     }
 
-    /// Notes what a change is that is about to be tried.
-    ///
-    /// # Errors
-    /// No memory.
-    pub(crate) fn note_intent(
-        &self,
-        lane: Lane,
-        action: &Change<Instance>,
-        basis: &Basis,
-    ) -> Result<(), FsError> {
-        let Some(kept) = self.kept() else {
-            return Ok(());
-        };
-        let packed = intent::pack::<Instance>(action, basis).ok_or(FsError::NameTooLong)?;
-        kept.intend(lane, 0, &packed)
-    }
-
-    /// Sees to the change that the instance before was trying. If that one had it from one before
-    /// itself, it is not tried again.
+    /// Sees to what is in the log that the instance before has left: all of it, if the file system
+    /// died with that; otherwise the change that was being tried. If that one had it from one
+    /// before itself, it is not tried again. Afterwards everything is committed.
     ///
     /// # Errors
     /// The file system's; no memory.
-    pub fn resume(&self, kept: &Arc<Kept>) -> Result<(), FsError> {
-        let Some((lane, deaths, packed)) = kept.intended()? else {
+    pub fn resume(
+        &self,
+        kept: &Arc<Kept>,
+        is_same: bool,
+        mut left: Vec<LeftChange>,
+    ) -> Result<(), FsError> {
+        let last = left.pop();
+        if !is_same {
+            log!("{} changes are in the log", left.len() + last.iter().len());
+            for change in &left {
+                self.restore(kept, change)?;
+            }
+        }
+        let mut pending = None;
+        if let Some(last) = &last {
+            kept.note_death(last)?;
+            let change = kept.change_of(last)?;
+            // Who asked for a change of content asks again if he had no answer.
+            pending = change.filter(|(action, _)| !is_same || !action.is_content());
+            if last.deaths + 1 >= ATTEMPTS && pending.take().is_some() {
+                log!("a change is given up: {ATTEMPTS} instances died of it");
+                if let Some(lane) = last.lane {
+                    kept.set_lane(lane, last.ticket, LaneState::GivenUp)?;
+                }
+            }
+        }
+        let was_pending = pending.is_some();
+        let outcome = self.engine().resume(self, pending)?;
+        self.note_new_numbers();
+        if let Some(lane) = last.and_then(|last| last.lane).filter(|_| was_pending) {
+            kept.answer(Some(lane), outcome.map_or(Came::Refused, Came::Done));
+        }
+        self.engine().commit(self)?;
+        kept.begin_anew()
+    }
+
+    fn restore(&self, kept: &Kept, change: &LeftChange) -> Result<(), FsError> {
+        let Came::Done([outcome, _]) = change.came else {
             return Ok(());
         };
-        let Some((action, basis)) = intent::unpack::<Instance>(&packed) else {
-            return Err(FsError::Device);
-        };
-        let deaths = deaths + 1;
-        if deaths >= ATTEMPTS {
-            log!("a change is given up: {deaths} instances died of it");
-            return kept.answer(lane, LaneState::GivenUp);
+        match kept.change_of(change)? {
+            Some((action, basis)) => self.engine().restore(action, basis, outcome),
+            None => {
+                log!("a change that was too long for the log is lost");
+                Ok(())
+            }
         }
-        kept.intend(lane, deaths, &packed)?;
-        let outcome = self.engine().resume(self, action, basis)?;
-        self.note_new_numbers();
-        kept.answer(lane, state_of(outcome))
     }
 
     /// Where bytes were being written at the end of a file, its length tells whether they were.
@@ -196,17 +214,8 @@ impl Shadow {
                 Ok(_) | Err(FsError::NotFound) => LaneState::Nothing,
                 Err(error) => return Err(error),
             };
-            kept.set_lane(lane, state)?;
+            kept.set_lane(lane, kept.lane(lane).ticket, state)?;
         }
         Ok(())
-    }
-}
-
-/// What is noted of an outcome.
-pub fn state_of(outcome: Option<Outcome>) -> LaneState {
-    match outcome {
-        Some(Outcome::Made(inode)) => LaneState::Made(inode),
-        Some(Outcome::Done | Outcome::Wrote(_)) => LaneState::Made(0),
-        None => LaneState::Nothing,
     }
 }

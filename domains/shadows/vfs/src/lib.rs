@@ -120,7 +120,7 @@ fn begin(
     let pages = Arc::new(Pages::new(objects, kept.clone(), settings));
     if let Some((left, kept)) = left.zip(kept.as_ref()) {
         shadow.adopt_numbers(left.ids);
-        shadow.resume(kept)?;
+        shadow.resume(kept, left.is_same, left.changes)?;
         shadow.adopt_hidden(&start_up::numbered(&first)?);
         pages.adopt(&shadow, left.files, left.is_lost)?;
         shadow.settle_plans(kept, &pages)?;

@@ -6,6 +6,7 @@ use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
     RVec, RpcResult, UserBuf, VmoView, Walked,
 };
+use redo::intent::SETTING;
 use redo::{Action, Engine, Kind, Lane, Outcome};
 use respawn::Buffer;
 
@@ -146,6 +147,34 @@ pub enum Setting {
 }
 
 impl Setting {
+    /// As bytes, in a place of zeros: which one, and two words, each behind a mark that it is
+    /// there.
+    pub fn pack(&self, place: &mut [u8; SETTING]) {
+        let (code, words) = match *self {
+            Setting::Mode(mode) => (1, [Some(mode.into()), None]),
+            Setting::Times { accessed, modified } => (2, [accessed, modified]),
+        };
+        place[0] = code;
+        for (word, place) in words.into_iter().zip(place[8..].chunks_exact_mut(16)) {
+            place[0] = word.is_some().into();
+            place[8..].copy_from_slice(&word.unwrap_or(0).to_le_bytes());
+        }
+    }
+
+    /// The same again; `None`: these are not such bytes.
+    pub fn unpack(bytes: &[u8; SETTING]) -> Option<Self> {
+        let mut words = bytes[8..].chunks_exact(16).map(|word| {
+            let (mark, word) = (word[0], word[8..].try_into());
+            word.ok().filter(|_| mark != 0).map(u64::from_le_bytes)
+        });
+        let words = [words.next()?, words.next()?];
+        match (bytes[0], words) {
+            (1, [mode, _]) => Some(Setting::Mode(mode?.try_into().ok()?)),
+            (2, [accessed, modified]) => Some(Setting::Times { accessed, modified }),
+            _ => None,
+        }
+    }
+
     /// The time of the last change of the content, if it is set.
     fn modified(&self) -> Option<u64> {
         match *self {

@@ -14,7 +14,8 @@ use redo::{Basis, Change, Engine, Front, Host, Lane, Outcome, Report, Severity, 
 
 use crate::instance::{self, Instance};
 use crate::kept::Kept;
-use crate::lanes::{LaneState, state_of};
+use crate::kept::changes::Came;
+use crate::lanes::LaneState;
 use crate::options::Settings;
 
 /// What there is once.
@@ -69,35 +70,61 @@ impl Host for Shadow {
         instance::fetch(&self.respawn, failed)
     }
 
-    fn intend(&self, lane: Lane, action: &Change<Instance>, basis: &Basis) -> Result<(), FsError> {
-        self.note_intent(lane, action, basis)
+    fn intend(
+        &self,
+        number: u64,
+        lane: Option<Lane>,
+        action: &Change<Instance>,
+        basis: &Basis,
+    ) -> Result<(), FsError> {
+        match &self.kept {
+            Some(kept) => kept.intend(number, lane, action, basis),
+            None => Ok(()),
+        }
     }
 
-    fn answer(&self, lane: Lane, outcome: Option<Outcome>) {
-        self.note_new_numbers();
+    fn has_room(&self, weight: usize) -> bool {
+        self.kept.as_ref().is_none_or(|kept| kept.has_room(weight))
+    }
+
+    fn answer(&self, lane: Option<Lane>, outcome: Option<[Outcome; 2]>) {
+        if let Some(kept) = &self.kept {
+            self.note_new_numbers();
+            kept.answer(lane, outcome.map_or(Came::Refused, Came::Done));
+        }
+    }
+
+    fn forgotten(&self, count: u64) {
         if let Some(kept) = &self.kept
-            && let Err(error) = kept.answer(lane, state_of(outcome))
+            && let Err(error) = kept.forget(count)
         {
-            log!("what came of a change is not noted: {error:?}");
+            log!("the log of changes stays: {error:?}");
         }
     }
 
     fn plan(&self, lane: Lane, inode: u64, offset: u64) -> Result<(), FsError> {
         match &self.kept {
-            Some(kept) => kept.set_lane(lane, LaneState::Planned { inode, offset }),
+            Some(kept) => {
+                let ticket = kept.ticket(lane);
+                kept.set_lane(lane, ticket, LaneState::Planned { inode, offset })
+            }
             None => Ok(()),
         }
     }
 
     fn wrote(&self, lane: Lane, offset: u64, count: u64) {
         if let Some(kept) = &self.kept
-            && let Err(error) = kept.set_lane(lane, LaneState::Written { offset, count })
+            && let Err(error) = kept.set_lane(
+                lane,
+                kept.ticket(lane),
+                LaneState::Written { offset, count },
+            )
         {
             log!("what was written is not noted: {error:?}");
         }
     }
 
-    fn recovered(&self, fs: &Instance, report: &Report) {
+    fn recovered(&self, fs: &Instance, report: &Report) -> bool {
         let Report {
             entries,
             found,
@@ -123,6 +150,18 @@ impl Host for Shadow {
         self.note_numbers();
         if refused > 0 {
             log!("{refused} changes are lost: the file system would not repeat them");
+        }
+        let Some(kept) = &self.kept else {
+            return false;
+        };
+        // The records have numbers of the instance that is gone.
+        match fs.commit() {
+            Ok(()) => true,
+            Err(error) => {
+                log!("what was repeated is not committed: {error:?}");
+                kept.forsake();
+                false
+            }
         }
     }
 }
@@ -261,7 +300,11 @@ impl Shadow {
             let result = commit.perform();
             let mut engine = self.engine();
             if engine.end_commit(&commit, result)? {
-                return Ok(engine.serves(&commit).then(|| commit.by()));
+                if !engine.serves(&commit) {
+                    return Ok(None);
+                }
+                self.forgotten(commit.changes());
+                return Ok(Some(commit.by()));
             }
         }
         Err(FsError::Down)

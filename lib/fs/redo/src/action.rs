@@ -2,6 +2,8 @@
 
 use core::ops::Deref;
 
+use crate::intent::SETTING;
+
 /// What an inode is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -209,6 +211,10 @@ pub trait Target: Clone {
     /// # Errors
     /// The file system's.
     fn sync(&self) -> Result<(), Self::Error>;
+    /// What can be set of an inode, as bytes, in a place of zeros. `None`: there is no form for it.
+    fn pack_setting(setting: &Self::Setting, place: &mut [u8; SETTING]) -> Option<()>;
+    /// The same again. `None`: these are not such bytes.
+    fn unpack_setting(bytes: &[u8; SETTING]) -> Option<Self::Setting>;
     /// Bytes of our own.
     ///
     /// # Errors

@@ -26,21 +26,33 @@ pub trait Host {
     /// # Errors
     /// There is none to be had.
     fn instance(&self, failed: u32) -> Result<Self::Target, <Self::Target as Target>::Error>;
-    /// The file system was brought up to date after a crash.
-    fn recovered(&self, fs: &Self::Target, report: &Report);
-    /// A change of names that was asked for through a lane is about to be tried. What is noted of
-    /// it here is given to [`Engine::resume`] by who comes after this shadow.
+    /// The file system was brought up to date after a crash. Whether everything was committed since
+    /// by `fs`, so that the log begins anew.
+    fn recovered(&self, fs: &Self::Target, report: &Report) -> bool;
+    /// A change is about to be tried, before which there were `number`, for who asked through this
+    /// lane, if through one. Who comes after this shadow gives what is noted of it here to
+    /// [`Engine::restore`] or [`Engine::resume`].
     ///
     /// # Errors
     /// It cannot be noted: then it is not tried.
     fn intend(
         &self,
-        lane: Lane,
+        number: u64,
+        lane: Option<Lane>,
         action: &Change<Self::Target>,
         basis: &Basis,
     ) -> Result<(), <Self::Target as Target>::Error> {
-        let _ = (lane, action, basis);
+        let _ = (number, lane, action, basis);
         Ok(())
+    }
+    /// Whether there is room to note a change with so many bytes of names and content.
+    fn has_room(&self, weight: usize) -> bool {
+        let _ = weight;
+        true
+    }
+    /// The first `count` changes that there ever were are on the disk.
+    fn forgotten(&self, count: u64) {
+        let _ = count;
     }
     /// Something asked for through a lane is about to be written at the end of an inode (a client's
     /// number): at this offset.
@@ -60,9 +72,9 @@ pub trait Host {
     fn wrote(&self, lane: Lane, offset: u64, count: u64) {
         let _ = (lane, offset, count);
     }
-    /// The change that was intended is done, with this outcome, in clients' numbers; or was
-    /// refused.
-    fn answer(&self, lane: Lane, outcome: Option<Outcome>) {
+    /// The change that was intended is done, with this outcome, as the file system has it and in
+    /// clients' numbers; or was refused.
+    fn answer(&self, lane: Option<Lane>, outcome: Option<[Outcome; 2]>) {
         let _ = (lane, outcome);
     }
 }
@@ -117,6 +129,11 @@ impl<T: Target> Commit<T> {
         self.fs.commit()
     }
 
+    /// How many changes there ever were before it.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// The instance that does it.
     pub fn by(&self) -> u32 {
         self.fs.id()
@@ -152,23 +169,44 @@ impl<T: Target> Engine<T> {
         self.lane = lane;
     }
 
-    /// Sees to a change that a former shadow was trying, before any other: it is done, now or then,
-    /// or refused. Its basis has numbers of the instance that serves.
+    /// Takes a change into the log that a former shadow made, and that the instance that serves may
+    /// not have. All numbers are those of the instance before. [`resume`](Self::resume) comes next.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn restore(
+        &mut self,
+        action: Change<T>,
+        basis: Basis,
+        outcome: Outcome,
+    ) -> Result<(), T::Error> {
+        if !self.log.has_place() {
+            return Err(T::error(Fault::Failed));
+        }
+        self.log.begin(action, basis);
+        self.log.commit(outcome, T::cut);
+        Ok(())
+    }
+
+    /// Sees to what was [restored](Self::restore), and to the change that a former shadow was
+    /// trying, if it was: it is done, now or then, or refused; its outcome as in
+    /// [`Host::answer`].
     ///
     /// # Errors
     /// There is no working instance; nobody knows whether the change was made.
     pub fn resume<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        action: Change<T>,
-        basis: Basis,
-    ) -> Result<Option<Outcome>, T::Error> {
-        self.log.begin(action, basis);
+        pending: Option<(Change<T>, Basis)>,
+    ) -> Result<Option<[Outcome; 2]>, T::Error> {
+        if let Some((action, basis)) = pending {
+            self.log.begin(action, basis);
+        }
         self.health = Health::Behind;
         let outcome = self.recover(host)?;
         Ok(outcome
             .and_then(Result::ok)
-            .map(|outcome| host.front(|front| front.tell(outcome))))
+            .map(|outcome| [outcome, host.front(|front| front.tell(outcome))]))
     }
 
     /// There are hidden names with numbers up to this one.
@@ -195,9 +233,27 @@ impl<T: Target> Engine<T> {
 
     /// Sees to it that the instance is up to date.
     fn settle<H: Host<Target = T>>(&mut self, host: &H) -> Result<(), T::Error> {
-        match self.health {
-            Health::Sound => Ok(()),
-            _ => self.recover(host).map(|_| ()),
+        if self.health == Health::Sound {
+            return Ok(());
+        }
+        if let Some(result) = self.recover(host)? {
+            // Who asked for this change was told that nobody knows.
+            let told = |outcome| [outcome, host.front(|front| front.tell(outcome))];
+            self.answer(host, None, result.ok().map(told));
+        }
+        Ok(())
+    }
+
+    /// Tells what came of the change that was noted last.
+    fn answer<H: Host<Target = T>>(
+        &self,
+        host: &H,
+        lane: Option<Lane>,
+        outcome: Option<[Outcome; 2]>,
+    ) {
+        host.answer(lane, outcome);
+        if self.log.is_empty() {
+            host.forgotten(self.log.ever());
         }
     }
 
@@ -218,7 +274,13 @@ impl<T: Target> Engine<T> {
                     // What died with the old instance is let go of outside of the lock.
                     let dead = host.front(|front| front.replace(fs, &recovery.renumbered));
                     drop(dead);
-                    host.recovered(&self.fs, &recovery.report);
+                    if host.recovered(&self.fs, &recovery.report) {
+                        self.log.clear();
+                        // What was under way has to be answered first.
+                        if recovery.pending.is_none() {
+                            host.forgotten(self.log.ever());
+                        }
+                    }
                     return Ok(recovery.pending);
                 }
                 Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
@@ -277,6 +339,7 @@ impl<T: Target> Engine<T> {
     fn make_room<H: Host<Target = T>>(&mut self, host: &H, weight: usize) -> Result<(), T::Error> {
         let is_full = self.log.len() >= MOST_ENTRIES
             || self.log.weight() + weight > self.budget
+            || !host.has_room(weight)
             || !self.log.has_place();
         if is_full && !self.log.is_empty() {
             return self.commit(host);
@@ -378,22 +441,20 @@ impl<T: Target> Engine<T> {
         host.front(|front| front.forget(&action, about));
         let on = basis.on;
         let lane = self.lane.take().filter(|_| !action.is_content());
-        if let Some(lane) = lane {
-            host.intend(lane, &action, &basis)?;
-        }
+        host.intend(self.log.ever(), lane, &action, &basis)?;
         let action = self.log.begin(action, basis);
         let result = match self.fs.perform(action, on) {
             Ok(outcome) => {
                 let told = host.front(|front| front.note(action, about, outcome));
                 self.log.commit(outcome, T::cut);
-                Ok(told)
+                Ok([outcome, told])
             }
             Err(error) if is_dead::<T>(&error) => {
                 self.health = Health::Dead;
                 let result = self
                     .recover(host)?
                     .unwrap_or_else(|| Err(T::error(Fault::Failed)));
-                result.map(|outcome| host.front(|front| front.tell(outcome)))
+                result.map(|outcome| [outcome, host.front(|front| front.tell(outcome))])
             }
             Err(error) => {
                 // It may have done a part.
@@ -402,10 +463,8 @@ impl<T: Target> Engine<T> {
                 Err(error)
             }
         };
-        if let Some(lane) = lane {
-            host.answer(lane, result.as_ref().ok().copied());
-        }
-        result
+        self.answer(host, lane, result.as_ref().ok().copied());
+        result.map(|[_, told]| told)
     }
 
     /// Writes at the end of a file; where, and how much.
@@ -519,6 +578,7 @@ impl<T: Target> Engine<T> {
     pub fn commit<H: Host<Target = T>>(&mut self, host: &H) -> Result<(), T::Error> {
         self.consult(host, T::commit)?;
         self.log.clear();
+        host.forgotten(self.log.ever());
         Ok(())
     }
 
@@ -529,6 +589,7 @@ impl<T: Target> Engine<T> {
     pub fn sync<H: Host<Target = T>>(&mut self, host: &H) -> Result<(), T::Error> {
         self.consult(host, T::sync)?;
         self.log.clear();
+        host.forgotten(self.log.ever());
         Ok(())
     }
 

@@ -1,14 +1,14 @@
-//! A change of names that is about to be tried, as bytes: for who comes after the one who tries it.
+//! A change that is about to be tried, as bytes: for who comes after the one who tries it.
 //!
 //! | bytes | what |
 //! | --- | --- |
 //! | 1, 1, 2 | which change; what it makes or replaces; permission bits |
 //! | 8, 8 | the inodes that it is about |
-//! | 8, 8 | what its names lead to; [`NOTHING`]: to nothing |
+//! | 8, 8 | what its names lead to, [`NOTHING`]: to nothing; of content: where, and 0 |
 //! | 2, 2 | bytes of the first name; of the second, or of the target of a symbolic link |
-//! | the rest | these two |
+//! | the rest | these two; of content: the bytes that are written, or what is set |
 
-use alloc::vec::Vec;
+use core::ops::Deref;
 
 use crate::action::{Action, Kind, Target};
 use crate::log::Basis;
@@ -17,42 +17,67 @@ use crate::log::Basis;
 const NOTHING: u64 = u64::MAX;
 /// Bytes in front of the names.
 const FRONT: usize = 40;
+/// Bytes of what is set of an inode.
+pub const SETTING: usize = 64;
 
 /// What [`unpack`] makes of bytes.
 pub type Unpacked<T> = (Action<<T as Target>::Data, <T as Target>::Setting>, Basis);
 
-/// The bytes. `None`: it changes no name, a name is too long, or there is no memory.
-pub fn pack<T: Target>(action: &Action<T::Data, T::Setting>, basis: &Basis) -> Option<Vec<u8>> {
-    let (code, kind, mode, first, second): (u8, _, u16, &[u8], &[u8]) = match action {
-        Action::Write { .. } | Action::Truncate { .. } | Action::Set(_) => return None,
-        Action::Create { name, kind, mode } => (1, Some(*kind), *mode, name, &[]),
-        Action::Symlink { name, target } => (2, None, 0, name, target),
-        Action::Link { name } => (3, None, 0, name, &[]),
-        Action::Unlink { name } => (4, None, 0, name, &[]),
-        Action::RemoveDirectory { name } => (5, None, 0, name, &[]),
-        Action::Rename { name, new_name } => (6, basis.replaced, 0, name, new_name),
+/// How many bytes [`pack`] makes of it.
+pub fn length<D: Deref<Target = [u8]>, S>(action: &Action<D, S>) -> usize {
+    let more = match action {
+        Action::Set(_) => SETTING,
+        action => action.weight(),
     };
-    let lengths = [first, second].map(|name| u16::try_from(name.len()).ok());
-    let [Some(first_length), Some(second_length)] = lengths else {
-        return None;
+    FRONT + more
+}
+
+/// Makes the bytes: [`length`] many, at the start of `place`, which is zeros. `None`: a name is too
+/// long, or the place too short.
+pub fn pack<T: Target>(
+    action: &Action<T::Data, T::Setting>,
+    basis: &Basis,
+    place: &mut [u8],
+) -> Option<()> {
+    let nothing: (_, u16, &[u8], &[u8]) = (None, 0, &[], &[]);
+    let (code, (kind, mode, first, second)): (u8, _) = match action {
+        Action::Create { name, kind, mode } => (1, (Some(*kind), *mode, &name[..], nothing.3)),
+        Action::Symlink { name, target } => (2, (None, 0, &name[..], &target[..])),
+        Action::Link { name } => (3, (None, 0, &name[..], nothing.3)),
+        Action::Unlink { name } => (4, (None, 0, &name[..], nothing.3)),
+        Action::RemoveDirectory { name } => (5, (None, 0, &name[..], nothing.3)),
+        Action::Rename { name, new_name } => (6, (basis.replaced, 0, &name[..], &new_name[..])),
+        Action::Write { .. } => (7, nothing),
+        Action::Truncate { .. } => (8, nothing),
+        Action::Set(_) => (9, nothing),
     };
-    let mut packed = Vec::new();
-    packed
-        .try_reserve_exact(FRONT + first.len() + second.len())
-        .ok()?;
-    packed.extend_from_slice(&[code, kind.map_or(0, code_of)]);
-    packed.extend_from_slice(&mode.to_le_bytes());
-    for word in basis.on {
-        packed.extend_from_slice(&word.to_le_bytes());
+    let before = match action {
+        Action::Write { offset, .. } => [*offset, 0],
+        Action::Truncate { size } => [*size, 0],
+        Action::Set(_) => [0; 2],
+        _ => basis.before.map(|there| there.unwrap_or(NOTHING)),
+    };
+    let mut rest = place;
+    let mut put = |bytes: &[u8]| {
+        rest.split_off_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(())
+    };
+    put(&[code, kind.map_or(0, code_of)])?;
+    put(&mode.to_le_bytes())?;
+    for word in basis.on.into_iter().chain(before) {
+        put(&word.to_le_bytes())?;
     }
-    for there in basis.before {
-        packed.extend_from_slice(&there.unwrap_or(NOTHING).to_le_bytes());
+    for name in [first, second] {
+        put(&u16::try_from(name.len()).ok()?.to_le_bytes())?;
     }
-    packed.extend_from_slice(&first_length.to_le_bytes());
-    packed.extend_from_slice(&second_length.to_le_bytes());
-    packed.extend_from_slice(first);
-    packed.extend_from_slice(second);
-    Some(packed)
+    match action {
+        Action::Write { data, .. } => put(data),
+        Action::Set(setting) => T::pack_setting(setting, rest.get_mut(..SETTING)?.try_into().ok()?),
+        _ => {
+            put(first)?;
+            put(second)
+        }
+    }
 }
 
 /// The change again. `None`: [`pack`] did not make these bytes, or there is no memory.
@@ -69,6 +94,24 @@ pub fn unpack<T: Target>(packed: &[u8]) -> Option<Unpacked<T>> {
     let second = rest.split_off(..usize::from(second))?;
     let data = |bytes| T::data(bytes).ok();
     let kind = kind_of(kind)?;
+    if code >= 7 {
+        let bytes = core::mem::take(&mut rest);
+        let action = match code {
+            7 => Action::Write {
+                offset: before[0],
+                data: data(bytes)?,
+            },
+            8 if bytes.is_empty() => Action::Truncate { size: before[0] },
+            9 => Action::Set(T::unpack_setting(bytes.try_into().ok()?)?),
+            _ => return None,
+        };
+        let basis = Basis {
+            on,
+            before: [None; 2],
+            replaced: None,
+        };
+        return Some((action, basis));
+    }
     let name = data(first)?;
     let action = match code {
         1 => Action::Create {

@@ -7,15 +7,17 @@ use redo::{
     Action, Basis, Change, Engine, Front, Host, Kind, Lane, Outcome, Report, Target, intent,
 };
 
-use crate::model::{Error, Instance, ROOT, Result};
+use crate::model::{Error, Instance, ROOT, Result, Setting};
+
+type Answer = (Option<Lane>, Option<[Outcome; 2]>);
 
 /// One life of a shadow.
 struct Desk {
     front: RefCell<Front<Instance>>,
     /// It dies when it has noted what it is about to do.
     dies: Cell<bool>,
-    intended: RefCell<Option<(Lane, Vec<u8>)>>,
-    answers: RefCell<Vec<(Lane, Option<Outcome>)>>,
+    intended: RefCell<Option<(Option<Lane>, Vec<u8>)>>,
+    answers: RefCell<Vec<Answer>>,
 }
 
 impl Desk {
@@ -40,10 +42,18 @@ impl Host for Desk {
         Err(Error::Failed)
     }
 
-    fn recovered(&self, _: &Instance, _: &Report) {}
+    fn recovered(&self, _: &Instance, _: &Report) -> bool {
+        false
+    }
 
-    fn intend(&self, lane: Lane, action: &Change<Instance>, basis: &Basis) -> Result<()> {
-        let packed = intent::pack::<Instance>(action, basis).unwrap();
+    fn intend(
+        &self,
+        _: u64,
+        lane: Option<Lane>,
+        action: &Change<Instance>,
+        basis: &Basis,
+    ) -> Result<()> {
+        let packed = packed::<Instance>(action, basis);
         *self.intended.borrow_mut() = Some((lane, packed));
         match self.dies.get() {
             true => Err(Error::Failed),
@@ -51,9 +61,16 @@ impl Host for Desk {
         }
     }
 
-    fn answer(&self, lane: Lane, outcome: Option<Outcome>) {
+    fn answer(&self, lane: Option<Lane>, outcome: Option<[Outcome; 2]>) {
         self.answers.borrow_mut().push((lane, outcome));
     }
+}
+
+/// A change as bytes.
+pub fn packed<T: Target>(action: &Change<T>, basis: &Basis) -> Vec<u8> {
+    let mut bytes = vec![0; intent::length(action)];
+    intent::pack::<T>(action, basis, &mut bytes).unwrap();
+    bytes
 }
 
 const LANE: Lane = Lane::new(3).unwrap();
@@ -133,15 +150,18 @@ fn a_change_is_made_once_whenever_its_shadow_dies() {
             engine.come_by(Some(LANE));
             let result = engine.change(&desk, action, [ROOT, second]);
             assert_eq!(result.is_ok(), was_done, "{number}: {result:?}");
-            let told: Vec<_> = result.into_iter().map(|it| (LANE, Some(it))).collect();
+            let told: Vec<_> = result
+                .into_iter()
+                .map(|it| (Some(LANE), Some([it; 2])))
+                .collect();
             assert_eq!(*desk.answers.borrow(), told);
             let (lane, packed) = desk.intended.borrow_mut().take().unwrap();
-            assert_eq!(lane, LANE);
+            assert_eq!(lane, Some(LANE));
 
             let (action, basis) = intent::unpack::<Instance>(&packed).unwrap();
             let next = Desk::new(&fs);
             let mut engine = Engine::new(fs.clone(), 1 << 20);
-            let outcome = engine.resume(&next, action, basis).unwrap();
+            let outcome = engine.resume(&next, Some((action, basis))).unwrap();
             match (told.first(), outcome) {
                 (Some((_, told)), outcome) => assert_eq!(*told, outcome, "{number}"),
                 (None, outcome) => assert!(outcome.is_some(), "{number}"),
@@ -165,21 +185,61 @@ fn a_change_that_is_refused_is_refused_again() {
     let before = tree(&fs);
     let (action, basis) = intent::unpack::<Instance>(&packed).unwrap();
     let mut engine = Engine::new(fs.clone(), 1 << 20);
-    assert_eq!(engine.resume(&Desk::new(&fs), action, basis), Ok(None));
+    assert_eq!(
+        engine.resume(&Desk::new(&fs), Some((action, basis))),
+        Ok(None)
+    );
     assert_eq!(tree(&fs), before);
 }
 
 #[test]
-fn without_a_lane_nothing_is_noted() {
-    let (_, desk, mut engine) = scene();
+fn without_a_lane_a_change_is_noted_too() {
+    let (fs, desk, mut engine) = scene();
     engine
         .change(&desk, create("f", Kind::File), [ROOT; 2])
         .unwrap();
+    let file = fs.look_up(ROOT, &name("f")).unwrap();
     engine.come_by(Some(LANE));
-    engine
-        .change(&desk, Action::Truncate { size: 0 }, [ROOT + 9; 2])
-        .unwrap();
-    assert!(desk.intended.borrow().is_none() && desk.answers.borrow().is_empty());
+    for action in contents() {
+        engine.change(&desk, action, [file; 2]).unwrap();
+        // What came of a change of content is not looked up again.
+        assert_eq!(desk.intended.borrow().as_ref().unwrap().0, None);
+    }
+    assert!(desk.answers.borrow().iter().all(|(lane, _)| lane.is_none()));
+    assert_eq!(desk.answers.borrow().len(), 1 + contents().len());
+}
+
+/// Changes of content, and of what is set of an inode.
+fn contents() -> Vec<Change<Instance>> {
+    vec![
+        Action::Write {
+            offset: 300,
+            data: b"bytes".into(),
+        },
+        Action::Truncate { size: 7 },
+        Action::Set(Setting::Mode(0o640)),
+        Action::Set(Setting::Times([None, Some(77)])),
+    ]
+}
+
+#[test]
+fn a_change_of_content_is_the_same_from_its_bytes() {
+    let basis = Basis {
+        on: [1 << 40, 12],
+        before: [None; 2],
+        replaced: None,
+    };
+    for action in contents() {
+        let bytes = packed::<Instance>(&action, &basis);
+        let (again, of) = intent::unpack::<Instance>(&bytes).unwrap();
+        assert_eq!(format!("{action:?}"), format!("{again:?}"));
+        assert_eq!((of.on, of.before), (basis.on, basis.before));
+        let mut short = vec![0; bytes.len() - 1];
+        assert!(intent::pack::<Instance>(&action, &basis, &mut short).is_none());
+        if !matches!(action, Action::Write { .. }) {
+            assert!(intent::unpack::<Instance>(&[bytes, vec![0]].concat()).is_none());
+        }
+    }
 }
 
 #[test]

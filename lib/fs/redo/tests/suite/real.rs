@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::model::pair::{Life, Pair};
 use crate::model::{Body, Error, NOW, Random, Result, Setting};
 use ext2::{BlockDevice, DeviceError, FileKind, FileSystem, Group, Options, SECTOR_SIZE};
+use redo::intent::SETTING;
 use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
 
 struct Disk {
@@ -327,6 +328,15 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
 
     fn sync(&self) -> Result<()> {
         self.run(FileSystem::sync)
+    }
+
+    fn pack_setting(setting: &Setting, place: &mut [u8; SETTING]) -> Option<()> {
+        setting.pack(place);
+        Some(())
+    }
+
+    fn unpack_setting(bytes: &[u8; SETTING]) -> Option<Setting> {
+        Setting::unpack(bytes)
     }
 
     fn data(bytes: &[u8]) -> Result<Vec<u8>> {

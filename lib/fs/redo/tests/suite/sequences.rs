@@ -41,6 +41,33 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(few(300))]
+
+    /// The same where the shadow dies with the file system, at any moment between two changes, with
+    /// other crashes in between.
+    #[test]
+    fn what_is_noted_is_enough_when_both_die(
+        steps in vec(any::<u64>(), 0..150),
+        crashes in vec(crash(), 0..6),
+        choice in choice(),
+    ) {
+        let mut pair: Pair = Pair::new(1, 1 << 20);
+        pair.note();
+        pair.disk(|disk| (disk.crashes, disk.choice) = (crashes, choice));
+        for step in steps {
+            pair.step(&mut Random(step | 1));
+            if step >> 60 < 4 {
+                pair.go_on_with_commits((step >> 40) as usize);
+            }
+            if (step >> 50) & 15 == 0 {
+                pair.die_together(step >> 63 == 0);
+            }
+        }
+        pair.compare();
+    }
+}
+
 /// Found by `proptest`: an instance died when it had made a directory again under another number,
 /// and nobody had heard that number. The next one's disk then was as after no number of changes.
 #[test]

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use redo::intent::SETTING;
 use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
 
 pub const ROOT: u64 = 2;
@@ -56,6 +57,34 @@ pub enum Setting {
     Mode(u16),
     /// Of the last access, of the last change; `None`: stays.
     Times([Option<u64>; 2]),
+}
+
+impl Setting {
+    /// As bytes: what it is, and two words, each after a mark that it is there.
+    pub fn pack(&self, place: &mut [u8; SETTING]) {
+        let (code, words) = match *self {
+            Setting::Mode(mode) => (1, [Some(mode.into()), None]),
+            Setting::Times(times) => (2, times),
+        };
+        place[0] = code;
+        for (word, place) in words.into_iter().zip(place[8..].chunks_exact_mut(16)) {
+            place[0] = word.is_some().into();
+            place[8..].copy_from_slice(&word.unwrap_or(0).to_le_bytes());
+        }
+    }
+
+    /// From bytes.
+    pub fn unpack(bytes: &[u8; SETTING]) -> Option<Self> {
+        let word = |at: usize| {
+            let word = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().unwrap());
+            (bytes[at] != 0).then_some(word)
+        };
+        match bytes[0] {
+            1 => Some(Setting::Mode(word(8)? as u16)),
+            2 => Some(Setting::Times([word(8), word(24)])),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -539,6 +568,15 @@ impl Target for Instance {
             Some(_) => Err(Error::Dead),
             None => Ok(()),
         }
+    }
+
+    fn pack_setting(setting: &Setting, place: &mut [u8; SETTING]) -> Option<()> {
+        setting.pack(place);
+        Some(())
+    }
+
+    fn unpack_setting(bytes: &[u8; SETTING]) -> Option<Setting> {
+        Setting::unpack(bytes)
     }
 
     fn data(bytes: &[u8]) -> Result<Vec<u8>> {

@@ -3,7 +3,11 @@
 use std::cell::RefCell;
 
 use redo::engine::translate;
-use redo::{Action, Commit, Engine, Front, Host, Kind, Outcome, Report, Target};
+use redo::{
+    Action, Basis, Change, Commit, Engine, Front, Host, Kind, Lane, Outcome, Report, Target, intent,
+};
+
+use crate::intents::packed;
 
 use super::{Body, Error, Instance, Model, ROOT, Random, Result, Setting};
 
@@ -27,6 +31,7 @@ pub struct Site<L: Life = Instance> {
     front: RefCell<Front<L>>,
     pub reports: RefCell<Vec<Report>>,
     pub last: RefCell<L>,
+    notes: RefCell<Option<Notes>>,
 }
 
 impl<L: Life> Host for Site<L> {
@@ -42,9 +47,55 @@ impl<L: Life> Host for Site<L> {
         Ok(next)
     }
 
-    fn recovered(&self, _: &L, report: &Report) {
+    fn recovered(&self, fs: &L, report: &Report) -> bool {
         self.reports.borrow_mut().push(*report);
+        let mut notes = self.notes.borrow_mut();
+        let Some(notes) = &mut *notes else {
+            return false;
+        };
+        // Until all is forgotten they have numbers of an instance that is gone.
+        notes.are_old = true;
+        fs.commit().is_ok()
     }
+
+    fn intend(
+        &self,
+        number: u64,
+        _: Option<Lane>,
+        action: &Change<L>,
+        basis: &Basis,
+    ) -> Result<()> {
+        if let Some(notes) = &mut *self.notes.borrow_mut() {
+            let packed = packed::<L>(action, basis);
+            notes.changes.push((number, packed, None));
+        }
+        Ok(())
+    }
+
+    fn answer(&self, _: Option<Lane>, outcome: Option<[Outcome; 2]>) {
+        let mut notes = self.notes.borrow_mut();
+        let Some(notes) = &mut *notes else {
+            return;
+        };
+        match (outcome, notes.changes.last_mut()) {
+            (Some([outcome, _]), Some(last)) => last.2 = Some(outcome),
+            _ => drop(notes.changes.pop()),
+        }
+    }
+
+    fn forgotten(&self, count: u64) {
+        if let Some(notes) = &mut *self.notes.borrow_mut() {
+            notes.changes.retain(|(number, ..)| *number >= count);
+            notes.are_old &= !notes.changes.is_empty();
+        }
+    }
+}
+
+/// What is noted for the next shadow: changes with their number, as bytes, and what came of them.
+#[derive(Default)]
+pub struct Notes {
+    changes: Vec<(u64, Vec<u8>, Option<Outcome>)>,
+    are_old: bool,
 }
 
 /// A file as both sides call it.
@@ -66,6 +117,8 @@ pub struct Pair<L: Life = Instance> {
     commits: Vec<(Commit<L>, Option<Result<()>>)>,
     /// Commits that ended well.
     pub committed: u32,
+    /// Shadows that died.
+    deaths: u64,
 }
 
 const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"d", b"e"];
@@ -95,6 +148,7 @@ impl<L: Life> Pair<L> {
                 front: RefCell::new(Front::new(fs.clone())),
                 reports: RefCell::default(),
                 last: RefCell::new(fs.clone()),
+                notes: RefCell::default(),
             },
             engine: engine(fs),
             is_lasting: false,
@@ -102,6 +156,7 @@ impl<L: Life> Pair<L> {
             known: vec![root],
             commits: Vec::new(),
             committed: 0,
+            deaths: 0,
         }
     }
 
@@ -257,6 +312,37 @@ impl<L: Life> Pair<L> {
         );
     }
 
+    /// Has all changes noted for the next shadow from now on.
+    pub fn note(&mut self) {
+        *self.site.notes.borrow_mut() = Some(Notes::default());
+    }
+
+    /// Shadow and file system die at the same moment, the shadow perhaps before it heard what came
+    /// of its last change. Whether they did: not while notes are of no use.
+    pub fn die_together(&mut self, unheard: bool) -> bool {
+        let notes = self.site.notes.replace(Some(Notes::default()));
+        let mut notes = notes.expect("they were asked for");
+        if notes.are_old {
+            self.site.notes.replace(Some(notes));
+            return false;
+        }
+        let next = self.site.instance(0).unwrap();
+        self.commits.clear();
+        self.engine = Engine::new(next, 1 << 20);
+        let pending = notes.changes.pop_if(|_| unheard);
+        for (_, bytes, outcome) in notes.changes {
+            let (action, basis) = intent::unpack::<L>(&bytes).unwrap();
+            let outcome = outcome.expect("it was acknowledged");
+            self.engine.restore(action, basis, outcome).unwrap();
+        }
+        let pending = pending.map(|(_, bytes, _)| intent::unpack::<L>(&bytes).unwrap());
+        self.engine.resume(&self.site, pending).unwrap();
+        // More than any that was given.
+        self.deaths += 1;
+        self.engine.number_hidden_from(self.deaths << 20);
+        true
+    }
+
     /// Begins a commit, if there are few, or goes on with one: does it, or ends it.
     pub fn go_on_with_commits(&mut self, chosen: usize) {
         let place = chosen % 4;
@@ -271,6 +357,9 @@ impl<L: Life> Pair<L> {
             return;
         };
         let done = self.engine.end_commit(commit, result).unwrap();
+        if done && self.engine.serves(commit) {
+            self.site.forgotten(commit.changes());
+        }
         self.committed += u32::from(done);
         self.commits.remove(place);
     }
