@@ -41,6 +41,9 @@ struct Times {
     other: Vec<f64>,
 }
 
+/// Phases, what they did, and milliseconds.
+pub(super) type Phases = Vec<(String, f64, f64)>;
+
 /// One of the works, each on a disk of its own.
 struct Work {
     /// What the programs are told to do.
@@ -215,12 +218,7 @@ pub(super) fn peer_program(project: &Project) -> Result<Vec<u8>> {
 }
 
 /// Has `machine` do the work on a copy of `image`.
-fn measure(
-    machine: &mut Machine,
-    work: &Work,
-    image: &Path,
-    folder: &Path,
-) -> Result<Vec<(String, f64, f64)>> {
+fn measure(machine: &mut Machine, work: &Work, image: &Path, folder: &Path) -> Result<Phases> {
     let (times, _) = done(machine, work.phases, image, folder)?;
     Ok(times)
 }
@@ -231,7 +229,7 @@ pub(super) fn done(
     phases: usize,
     image: &Path,
     folder: &Path,
-) -> Result<(Vec<(String, f64, f64)>, String)> {
+) -> Result<(Phases, String)> {
     let copy = folder.join("copy.img");
     fs::copy(image, &copy)?;
     machine.disk = Some(copy.clone());
@@ -249,7 +247,7 @@ pub(super) fn done(
 
 /// The lines `filebench "PHASE" AMOUNT NANOSECONDS` of a screen: phases, what they did, and
 /// milliseconds.
-fn parse(screen: &str) -> Vec<(String, f64, f64)> {
+fn parse(screen: &str) -> Phases {
     let time = |line: &str| {
         let (_, line) = line.split_once("filebench \"")?;
         let (phase, rest) = line.split_once("\" ")?;

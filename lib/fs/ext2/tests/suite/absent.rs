@@ -195,8 +195,7 @@ fn what_has_become_content_of_another_meanwhile_is_not_taken_as_it_was() {
             break;
         };
         for extent in &mapped.extents {
-            (&disk)
-                .write(extent.sector, &vec![0x77; extent.bytes])
+            disk.write(extent.sector, &vec![0x77; extent.bytes])
                 .unwrap();
         }
         fs.forget_content(&mapped);
