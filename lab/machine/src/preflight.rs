@@ -64,7 +64,7 @@ pub fn expect_mountable(name: &Path, disk: &File, read_only: bool) -> Result<()>
         read_only,
         cache_budget_bytes: 1 << 20,
         memory_is_short: || false,
-        clock: Box::new(|| 0),
+        clock: Box::new(ext2::Time::default),
     };
     match FileSystem::mount(device, options) {
         Ok(_) => Ok(()),

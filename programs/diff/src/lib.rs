@@ -84,6 +84,7 @@ fn read(env: &Env, path: &[u8]) -> Option<Vec<u8>> {
 /// A line that names a file and its date.
 fn header(env: &Env, sign: &[u8], path: &[u8]) -> Vec<u8> {
     let modified = env.metadata(path, true).map_or(0, |of| of.modified);
-    let date = format_date(b"%Y-%m-%d %H:%M:%S", modified).unwrap_or_default();
-    [sign, path, format!("\t{date}.000000000 +0000\n").as_bytes()].concat()
+    let (seconds, rest) = (modified / 1_000_000_000, modified % 1_000_000_000);
+    let date = format_date(b"%Y-%m-%d %H:%M:%S", seconds).unwrap_or_default();
+    [sign, path, format!("\t{date}.{rest:09} +0000\n").as_bytes()].concat()
 }

@@ -197,7 +197,7 @@ fn row(env: &Env, item: &Item, now: u64) -> Row {
         user: metadata.user,
         group: metadata.group,
         size: metadata.size,
-        date: Date::listed(metadata.modified, now),
+        date: Date::listed(metadata.modified / 1_000_000_000, now),
         name: item.name.clone(),
         target,
     }

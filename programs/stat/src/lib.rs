@@ -21,6 +21,8 @@ Shows what is known of each FILE. -L: of what a symbolic link leads to.
 
 /// Bytes in the unit of `%b`.
 const BLOCK: u64 = 512;
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
 
 /// The widest field, in bytes.
 const WIDEST: usize = 4096;
@@ -107,7 +109,11 @@ fn field(letter: u8, metadata: &Metadata) -> Option<String> {
         b'a' => return Some(alloc::format!("{:o}", metadata.mode & 0o7777)),
         b'U' => return Some(owner(metadata.user)),
         b'G' => return Some(owner(metadata.group)),
-        b'y' => return format(b"%F %T.000000000 +0000", metadata.modified),
+        b'y' => {
+            let (seconds, rest) = (metadata.modified / SECOND, metadata.modified % SECOND);
+            let time = format(b"%F %T", seconds)?;
+            return Some(alloc::format!("{time}.{rest:09} +0000"));
+        }
         b'%' => return Some(String::from("%")),
         b'f' => return Some(alloc::format!("{:x}", type_bits(metadata) | metadata.mode)),
         b's' => metadata.size,
@@ -117,7 +123,7 @@ fn field(letter: u8, metadata: &Metadata) -> Option<String> {
         b'g' => u64::from(metadata.group),
         b'b' => metadata.allocated.div_ceil(BLOCK),
         b'B' => BLOCK,
-        b'Y' => metadata.modified,
+        b'Y' => metadata.modified / SECOND,
         _ => return None,
     };
     Some(alloc::format!("{number}"))

@@ -47,6 +47,11 @@ pub fn wall_seconds() -> u64 {
     domain_rt::time::wall_seconds()
 }
 
+/// Nanoseconds since 1970-01-01 UTC, as files have it for their times.
+pub fn file_time() -> u64 {
+    domain_rt::time::wall_coarse()
+}
+
 /// Nanoseconds since boot.
 pub fn nanoseconds_since_boot() -> u64 {
     domain_rt::time::now()

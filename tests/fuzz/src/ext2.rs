@@ -82,7 +82,7 @@ fn options(read_only: bool) -> Options {
         read_only,
         cache_budget_bytes: 1 << 20,
         memory_is_short: || false,
-        clock: Box::new(|| 1_700_000_000),
+        clock: Box::new(|| ext2::Time::at(1_700_000_000)),
     }
 }
 

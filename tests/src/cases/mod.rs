@@ -27,6 +27,7 @@ mod manifests;
 mod mapping;
 mod mini;
 mod mini_disk;
+mod mini_names;
 mod mini_terminal;
 mod mounts;
 mod nvme;
@@ -94,6 +95,7 @@ pub fn all() -> Vec<Case> {
         exec::CASES,
         mini::CASES,
         mini_disk::CASES,
+        mini_names::CASES,
         mini_terminal::CASES,
         threads::CASES,
         guests::CASES,

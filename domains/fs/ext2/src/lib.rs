@@ -120,7 +120,7 @@ fn mount(disk: Disk, settings: &Settings<'_>) -> Result<ext2::FileSystem<Disk>, 
 }
 
 fn mount_options(read_only: bool, cache_budget_bytes: usize) -> ext2::Options {
-    let clock = || i64::try_from(time::wall_seconds()).unwrap_or(i64::MAX);
+    let clock = || ext2::Time::from_nanoseconds(time::wall_coarse());
     ext2::Options {
         read_only,
         cache_budget_bytes,

@@ -128,7 +128,7 @@ impl FileSystem for Service {
         view: Handle<dyn VmoView>,
     ) -> Result<u64, FsError> {
         let ino = number(inode)?;
-        let modified = i64::try_from(modified).map_err(|_| FsError::Invalid)?;
+        let modified = ext2::Time::from_nanoseconds(modified);
         let stored = self.volume.store(ino, runs, end, modified, &view);
         stored.map_err(fs_error)
     }
@@ -252,11 +252,8 @@ impl FileSystem for Service {
         modified: Option<u64>,
     ) -> Result<(), FsError> {
         let ino = number(inode)?;
-        let time = |seconds: u64| i64::try_from(seconds).map_err(|_| FsError::Invalid);
-        let (accessed, modified) = (
-            accessed.map(time).transpose()?,
-            modified.map(time).transpose()?,
-        );
+        let [accessed, modified] =
+            [accessed, modified].map(|time| time.map(ext2::Time::from_nanoseconds));
         self.change(|fs| fs.set_times(ino, accessed, modified))
     }
 
@@ -351,17 +348,12 @@ fn metadata(of: ext2::Attributes) -> Metadata {
         links: of.links.into(),
         size: of.size,
         allocated: u64::from(of.sectors) * ext2::SECTOR_SIZE as u64,
-        modified: seconds(of.mtime),
-        accessed: seconds(of.atime),
-        changed: seconds(of.ctime),
+        modified: of.mtime.to_nanoseconds(),
+        accessed: of.atime.to_nanoseconds(),
+        changed: of.ctime.to_nanoseconds(),
         user: of.uid,
         group: of.gid,
     }
-}
-
-/// A time as the interface has it; 0 for one before 1970.
-fn seconds(time: i64) -> u64 {
-    u64::try_from(time).unwrap_or(0)
 }
 
 fn file_kind(kind: ext2::FileKind) -> FileKind {

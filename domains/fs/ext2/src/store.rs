@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use domain_rt::log;
-use ext2::{DeviceError, Error, Mapped};
+use ext2::{DeviceError, Error, Mapped, Time};
 use interfaces::{Handle, PageRun, VmoView};
 
 use crate::device::Piece;
@@ -85,7 +85,7 @@ impl Volume {
         ino: u32,
         runs: &[PageRun],
         end: u64,
-        modified: i64,
+        modified: Time,
         view: &Handle<dyn VmoView>,
     ) -> Result<u64, Error> {
         let ranges = ranges(runs, end)?;
@@ -105,7 +105,7 @@ impl Volume {
         &self,
         ino: u32,
         ranges: &[Range<u64>],
-        modified: i64,
+        modified: Time,
         view: &Handle<dyn VmoView>,
     ) -> Result<u64, Error> {
         let mut arriving = None;

@@ -84,7 +84,7 @@ fn open(store: Objects, limits: Limits) -> Result<Files, Error> {
         }
     };
     // No two instances start in the same nanosecond, and none makes an inode in every one.
-    RamFs::new(store, limits, time::now(), time::wall_seconds())
+    RamFs::new(store, limits, time::now(), time::wall_coarse())
 }
 
 /// Has everything kept again when the keeper has died.

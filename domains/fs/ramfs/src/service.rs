@@ -216,7 +216,7 @@ impl Drop for Held {
 }
 
 fn now() -> u64 {
-    time::wall_seconds()
+    time::wall_coarse()
 }
 
 fn metadata(of: ramfs::Attributes) -> Metadata {

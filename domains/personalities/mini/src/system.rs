@@ -60,7 +60,6 @@ impl System {
         random: Handle<dyn Random>,
         terminal: Option<Arc<Terminal>>,
     ) -> RpcResult<Self> {
-        let wall = time::wall_seconds().saturating_mul(1_000_000_000);
         Ok(System {
             spaces,
             files,
@@ -71,7 +70,7 @@ impl System {
             table: Mutex::new(BTreeMap::new()),
             ended: Condvar::new(),
             next: AtomicU32::new(1),
-            began: wall.saturating_sub(time::now()),
+            began: time::wall().saturating_sub(time::now()),
         })
     }
 

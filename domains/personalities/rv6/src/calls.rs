@@ -201,9 +201,9 @@ impl interfaces::Process for Calls {
         names::set_mode(&self.system, &self.directory().place, path, mode)
     }
 
-    fn set_modified(&self, path: &RVec<u8>, seconds: u64) -> Result<(), Errno> {
+    fn set_modified(&self, path: &RVec<u8>, time: u64) -> Result<(), Errno> {
         check(path)?;
-        names::set_modified(&self.system, &self.directory().place, path, seconds)
+        names::set_modified(&self.system, &self.directory().place, path, time)
     }
 
     fn statistics(&self, path: &RVec<u8>) -> Result<FsStatistics, Errno> {

@@ -22,7 +22,7 @@ const KEPT_BYTES: u64 = 16 << 20;
 
 /// A file that was changed within this many seconds may be changed again without another time
 /// stamp.
-const RACY_SECONDS: u64 = 2;
+const RACY: u64 = 2_000_000_000;
 
 /// Names one content of one file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Images {
             return Ok(known);
         }
         let prepared = Arc::new(self.prepare(volumes, node, &metadata)?);
-        if metadata.modified.saturating_add(RACY_SECONDS) < time::wall_seconds() {
+        if metadata.modified.saturating_add(RACY) < time::wall() {
             self.keep(key, prepared.clone());
         }
         Ok(prepared)

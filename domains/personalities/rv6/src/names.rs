@@ -215,11 +215,11 @@ pub fn set_modified(
     system: &System,
     at: &Place<Node>,
     path: &[u8],
-    seconds: u64,
+    time: u64,
 ) -> Result<(), Errno> {
     let (_, node) = existing(system, at, path, true)?;
     let set = system.volumes.ask(node.volume, |live| {
-        live.fs.set_times(node.inode, None, Some(seconds))
+        live.fs.set_times(node.inode, None, Some(time))
     });
     set.map_err(errors::fs)
 }

@@ -69,7 +69,7 @@ impl Tree for Proc {
                 (FileKind::Regular, 0o444, 1, text.len() as u64)
             }
         };
-        let now = domain_rt::time::wall_seconds();
+        let now = domain_rt::time::wall_coarse();
         Ok(Metadata {
             inode,
             kind,

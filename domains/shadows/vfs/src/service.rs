@@ -137,7 +137,7 @@ impl Service {
 pub enum Setting {
     /// The permission bits.
     Mode(u16),
-    /// Times in seconds since 1970; `None`: stays.
+    /// Times in nanoseconds since 1970; `None`: stays.
     Times {
         /// Of the last access.
         accessed: Option<u64>,

@@ -116,7 +116,7 @@ pub fn own_tree(image: Vec<u8>) -> Result<(Tree, Vec<u8>)> {
         read_only: false,
         cache_budget_bytes: CACHE,
         memory_is_short: || false,
-        clock: Box::new(|| 0),
+        clock: Box::new(ext2::Time::default),
     };
     let failed = |error: ext2::Error| anyhow!("lib/fs/ext2: {error}");
     let mut fs = FileSystem::mount(Memory(RefCell::new(image)), options).map_err(failed)?;

@@ -105,6 +105,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             attribute_block: 0,
         };
         inode.encode(raw);
+        now.encode_created(raw);
         Ok(inode)
     }
 
@@ -131,7 +132,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         inode.links = 0;
         inode.size = 0;
         inode.sectors = 0;
-        inode.dtime = u32::try_from(self.now).unwrap_or(u32::MAX).max(1);
+        inode.dtime = u32::try_from(self.now.seconds).unwrap_or(u32::MAX).max(1);
         inode.pointers = [0; POINTERS];
         self.put_inode(&inode)
     }

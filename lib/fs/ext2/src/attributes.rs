@@ -4,6 +4,7 @@ use crate::device::BlockDevice;
 use crate::error::Result;
 use crate::fs::FileSystem;
 use crate::inode::{FileKind, Inode};
+use crate::time::Time;
 
 /// What is known about an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +25,12 @@ pub struct Attributes {
     pub size: u64,
     /// Sectors of 512 bytes that it takes, indirect blocks included.
     pub sectors: u32,
-    /// Last access, seconds since 1970. Reading does not change it.
-    pub atime: i64,
-    /// Last change of the content, seconds since 1970.
-    pub mtime: i64,
-    /// Last change of the inode, seconds since 1970.
-    pub ctime: i64,
+    /// Last access. Reading does not change it.
+    pub atime: Time,
+    /// Last change of the content.
+    pub mtime: Time,
+    /// Last change of the inode.
+    pub ctime: Time,
     /// Counts the lives of the inode number: number and generation name one inode for ever.
     pub generation: u32,
     /// The device number of a device, in the form that Linux stores it; 0 for others.
@@ -105,7 +106,7 @@ impl<D: BlockDevice> FileSystem<D> {
     ///
     /// # Errors
     /// `ReadOnly`; as [`getattr`](Self::getattr).
-    pub fn set_times(&mut self, ino: u32, atime: Option<i64>, mtime: Option<i64>) -> Result<()> {
+    pub fn set_times(&mut self, ino: u32, atime: Option<Time>, mtime: Option<Time>) -> Result<()> {
         self.update(|tx| {
             tx.edit_inode(ino, |inode, now| {
                 inode.atime = atime.unwrap_or(inode.atime);

@@ -12,6 +12,7 @@ use crate::device::{BlockDevice, DeviceError};
 use crate::error::{Error, Result};
 use crate::file::WRITE_BLOCKS;
 use crate::fs::FileSystem;
+use crate::time::Time;
 use crate::transaction::Transaction;
 
 /// Blocks that find room in any transaction: two pages of the smallest blocks.
@@ -52,7 +53,7 @@ impl<D: BlockDevice> FileSystem<D> {
         &mut self,
         ino: u32,
         ranges: &[Range<u64>],
-        modified: i64,
+        modified: Time,
     ) -> Result<Mapped> {
         self.finish_cut(ino)?;
         let most = WRITE_BLOCKS.min(self.store.cache.capacity() as u64 / 2);
@@ -107,7 +108,7 @@ impl<D: BlockDevice> FileSystem<D> {
         &mut self,
         ino: u32,
         ranges: &[Range<u64>],
-        modified: i64,
+        modified: Time,
         most: u64,
     ) -> Result<(Vec<Run>, u64)> {
         self.update(|tx| tx.map_content(ino, ranges, modified, most))
@@ -134,7 +135,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         &mut self,
         ino: u32,
         ranges: &[Range<u64>],
-        modified: i64,
+        modified: Time,
         most: u64,
     ) -> Result<(Vec<Run>, u64)> {
         let size = self.layout().block_size as u64;

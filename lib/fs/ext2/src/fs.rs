@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::journal::{Commit, Replayed};
 use crate::layout::{ROOT, STATE_ERROR, STATE_VALID, field};
 use crate::store::{Room, Store};
+use crate::time::Time;
 use crate::transaction::Transaction;
 
 /// How to mount.
@@ -20,8 +21,8 @@ pub struct Options {
     /// Whether memory is short now. While it is, few blocks are kept, and no names. It is asked
     /// often, so it must be quick.
     pub memory_is_short: fn() -> bool,
-    /// The time, in seconds since 1970.
-    pub clock: Box<dyn Fn() -> i64 + Send>,
+    /// The time.
+    pub clock: Box<dyn Fn() -> Time + Send>,
 }
 
 /// What `statfs` tells.
@@ -72,7 +73,7 @@ pub(crate) const STREAMS: usize = 8;
 /// that means: each operation happened or did not, the later ones only if the earlier ones did.
 pub struct FileSystem<D: BlockDevice> {
     pub(crate) store: Store<D>,
-    clock: Box<dyn Fn() -> i64 + Send>,
+    clock: Box<dyn Fn() -> Time + Send>,
     /// Where the last sequential readers stopped: inode and block.
     pub(crate) streams: [(u32, u64); STREAMS],
     pub(crate) next_stream: usize,
@@ -95,7 +96,7 @@ impl<D: BlockDevice> FileSystem<D> {
             is_short: options.memory_is_short,
         };
         let (mut store, replayed) = Store::open(device, room, options.read_only)?;
-        store.mount_time = (options.clock)();
+        store.mount_time = (options.clock)().seconds;
         let mut fs = FileSystem {
             store,
             clock: options.clock,
@@ -141,7 +142,7 @@ impl<D: BlockDevice> FileSystem<D> {
         &mut self,
         operation: impl FnOnce(&mut Transaction<'_, D>) -> Result<T>,
     ) -> Result<T> {
-        operation(&mut Transaction::begin(&mut self.store, 0))
+        operation(&mut Transaction::begin(&mut self.store, Time::default()))
     }
 
     /// Runs a changing operation: all of it happens or nothing. If space is short while freed
@@ -261,7 +262,7 @@ impl<D: BlockDevice> FileSystem<D> {
         self.store.stay();
         let orphans = !self.store.read_only && self.view(|tx| tx.first_orphan())? != 0;
         let now = (self.clock)();
-        self.store.sync(orphans, now)
+        self.store.sync(orphans, now.seconds)
     }
 
     /// Makes the content and the metadata of `ino` survive a power cut; now those of all others

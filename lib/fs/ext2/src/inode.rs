@@ -4,6 +4,7 @@
 use crate::bytes::{put_u16, put_u32, u16_at, u32_at};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+use crate::time::Time;
 
 /// Pointers in an inode: 12 direct, then one each of one, two and three levels of indirection.
 pub(crate) const POINTERS: usize = 15;
@@ -91,12 +92,12 @@ pub(crate) struct Inode {
     pub(crate) gid: u32,
     /// Size in bytes.
     pub(crate) size: u64,
-    /// Last access, seconds since 1970.
-    pub(crate) atime: i64,
-    /// Last change of the inode, seconds since 1970.
-    pub(crate) ctime: i64,
-    /// Last change of the content, seconds since 1970.
-    pub(crate) mtime: i64,
+    /// Last access.
+    pub(crate) atime: Time,
+    /// Last change of the inode.
+    pub(crate) ctime: Time,
+    /// Last change of the content.
+    pub(crate) mtime: Time,
     /// Time of deletion; for an orphan the next orphan's number.
     pub(crate) dtime: u32,
     /// Directory entries that name it.
@@ -137,9 +138,9 @@ impl Inode {
             uid: u32::from(u16_at(raw, 2)) | u32::from(u16_at(raw, 120)) << 16,
             gid: u32::from(u16_at(raw, 24)) | u32::from(u16_at(raw, 122)) << 16,
             size: high | u64::from(u32_at(raw, 4)),
-            atime: decode_time(raw, 8, 140),
-            ctime: decode_time(raw, 12, 132),
-            mtime: decode_time(raw, 16, 136),
+            atime: Time::decode(raw, 8, 140),
+            ctime: Time::decode(raw, 12, 132),
+            mtime: Time::decode(raw, 16, 136),
             dtime: u32_at(raw, 20),
             links: u16_at(raw, 26),
             sectors: u32_at(raw, 28),
@@ -161,9 +162,9 @@ impl Inode {
         if self.kind == FileKind::Regular {
             put_u32(raw, 108, (self.size >> 32) as u32);
         }
-        encode_time(raw, 8, 140, self.atime);
-        encode_time(raw, 12, 132, self.ctime);
-        encode_time(raw, 16, 136, self.mtime);
+        self.atime.encode(raw, 8, 140);
+        self.ctime.encode(raw, 12, 132);
+        self.mtime.encode(raw, 16, 136);
         put_u32(raw, 20, self.dtime);
         put_u16(raw, 26, self.links);
         put_u32(raw, 28, self.sectors);
@@ -225,59 +226,9 @@ impl Inode {
     }
 }
 
-/// Whether a record has the second half of the time at `extra`.
-fn has_extra(raw: &[u8], extra: usize) -> bool {
-    raw.len() > 128 && 128 + usize::from(u16_at(raw, 128)) >= extra + 4 && raw.len() >= extra + 4
-}
-
-/// Seconds at `at`, with two more bits in `extra` where the record has it.
-fn decode_time(raw: &[u8], at: usize, extra: usize) -> i64 {
-    let epoch = if has_extra(raw, extra) {
-        i64::from(u32_at(raw, extra) & 3)
-    } else {
-        0
-    };
-    i64::from(u32_at(raw, at) as i32) + (epoch << 32)
-}
-
-/// Stores seconds unless they are what the record says already (so that its nanoseconds stay).
-fn encode_time(raw: &mut [u8], at: usize, extra: usize, time: i64) {
-    if decode_time(raw, at, extra) == time {
-        return;
-    }
-    if has_extra(raw, extra) {
-        let low = time as i32;
-        put_u32(raw, at, low as u32);
-        put_u32(raw, extra, ((time - i64::from(low)) >> 32) as u32 & 3);
-    } else {
-        let near = time.clamp(i32::MIN.into(), i32::MAX.into());
-        put_u32(raw, at, near as i32 as u32);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_go_beyond_2038_where_the_record_is_large() {
-        let mut raw = [0u8; 256];
-        put_u16(&mut raw, 128, 32);
-        for time in [0, -1, 1_700_000_000, 5_000_000_000, i64::from(i32::MAX) + 1] {
-            encode_time(&mut raw, 16, 136, time);
-            assert_eq!(decode_time(&raw, 16, 136), time);
-        }
-    }
-
-    #[test]
-    fn a_lying_extra_size_reads_nothing_outside() {
-        let mut raw = [0u8; 256];
-        put_u16(&mut raw, 128, u16::MAX);
-        assert_eq!(decode_time(&raw, 16, 136), 0);
-        let mut small = [0u8; 128];
-        encode_time(&mut small, 16, 136, 5_000_000_000);
-        assert_eq!(decode_time(&small, 16, 136), i64::from(i32::MAX));
-    }
 
     #[test]
     fn kinds_map_both_ways_and_garbage_to_none() {

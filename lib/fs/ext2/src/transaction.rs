@@ -23,12 +23,13 @@ use crate::inode::Inode;
 use crate::layout::{Block, Layout};
 use crate::pending::Frees;
 use crate::store::Store;
+use crate::time::Time;
 
 /// A set of metadata changes that happen together. See the module's text.
 pub(crate) struct Transaction<'a, D: BlockDevice> {
     pub(crate) store: &'a mut Store<D>,
-    /// The time of the change, seconds since 1970.
-    pub(crate) now: i64,
+    /// The time of the change.
+    pub(crate) now: Time,
     changed: BTreeMap<u32, (Kind, Box<[u8]>)>,
     /// Bits that this transaction freed.
     pub(crate) freed: Frees,
@@ -37,7 +38,7 @@ pub(crate) struct Transaction<'a, D: BlockDevice> {
 
 impl<'a, D: BlockDevice> Transaction<'a, D> {
     /// A transaction without changes.
-    pub(crate) fn begin(store: &'a mut Store<D>, now: i64) -> Self {
+    pub(crate) fn begin(store: &'a mut Store<D>, now: Time) -> Self {
         Transaction {
             store,
             now,
@@ -178,7 +179,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
     }
 
     /// Stores a changed inode. One that is there as it is, because a file was written twice within
-    /// a second, changes nothing: its block need be neither copied nor written.
+    /// one beat of the clock, changes nothing: its block need be neither copied nor written.
     pub(crate) fn put_inode(&mut self, inode: &Inode) -> Result<()> {
         let size = self.layout().inode_size;
         let (block, at) = self.inode_location(inode.ino)?;
@@ -195,7 +196,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
     pub(crate) fn edit_inode(
         &mut self,
         ino: u32,
-        change: impl FnOnce(&mut Inode, i64),
+        change: impl FnOnce(&mut Inode, Time),
     ) -> Result<()> {
         let mut inode = self.inode(ino)?;
         change(&mut inode, self.now);

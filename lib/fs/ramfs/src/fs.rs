@@ -51,7 +51,7 @@ pub struct Room {
     pub free_inodes: u64,
 }
 
-/// What is known of an inode. Times are in seconds since 1970.
+/// What is known of an inode. Times are the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// Its number.

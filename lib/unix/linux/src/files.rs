@@ -17,6 +17,12 @@ pub const FIFO: u32 = 0o10_000;
 /// See [`DIRECTORY`].
 pub const LINK: u32 = 0o120_000;
 
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// `STATX_BASIC_STATS`.
+const STATX_BASIC: u64 = 0x7ff;
+
 /// The path from the root, without slashes at its ends, and without `.` and `..`.
 pub fn resolve(from: &[u8], path: &[u8]) -> Vec<u8> {
     let from = if path.starts_with(b"/") { b"" } else { from };
@@ -61,8 +67,8 @@ pub struct Attributes {
     pub size: u64,
     /// See `size`.
     pub allocated: u64,
-    /// Of the last access, the last change of the content, and the last of the file: in seconds
-    /// since 1970.
+    /// Of the last access, the last change of the content, and the last of the file: in
+    /// nanoseconds since 1970.
     pub times: [u64; 3],
 }
 
@@ -87,8 +93,28 @@ impl Attributes {
         stat[6] = self.size;
         stat[7] = PAGE;
         stat[8] = self.allocated.div_ceil(512);
-        (stat[9], stat[11], stat[13]) = (self.times[0], self.times[1], self.times[2]);
+        for (at, time) in [9, 11, 13].into_iter().zip(self.times) {
+            (stat[at], stat[at + 1]) = (time / SECOND, time % SECOND);
+        }
         stat
+    }
+
+    /// As `struct statx` (`linux/stat.h`), with the first eleven fields that it knows.
+    pub fn statx(&self) -> [u64; 32] {
+        let pair = |low: u64, high: u64| low & 0xffff_ffff | high << 32;
+        let mut statx = [0; 32];
+        statx[0] = pair(STATX_BASIC, PAGE);
+        statx[2] = pair(self.links, self.user.into());
+        statx[3] = pair(self.group.into(), self.mode.into());
+        statx[4] = self.inode;
+        statx[5] = self.size;
+        statx[6] = self.allocated.div_ceil(512);
+        let [accessed, modified, changed] = self.times;
+        for (at, time) in [(8, accessed), (12, changed), (14, modified)] {
+            (statx[at], statx[at + 1]) = (time / SECOND, time % SECOND);
+        }
+        statx[17] = pair(self.device >> 8, self.device & 0xff);
+        statx
     }
 }
 
@@ -174,6 +200,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn times_are_told_with_their_nanoseconds() {
+        let of = Attributes {
+            device: 1,
+            inode: 9,
+            user: 7,
+            times: [1_000_000_001, 5_123_456_789, 999_999_999],
+            ..Attributes::new(REGULAR | 0o4755, 10)
+        };
+        let stat = of.stat();
+        assert_eq!(stat[9..15], [1, 1, 5, 123_456_789, 0, 999_999_999]);
+        let statx = of.statx();
+        assert_eq!(statx[0], 0x7ff | PAGE << 32);
+        assert_eq!(statx[2], 1 | 7 << 32);
+        assert_eq!(statx[3], 0o104_755 << 32);
+        assert_eq!((statx[4], statx[5], statx[6]), (9, 10, 1));
+        assert_eq!(statx[8..10], [1, 1]);
+        assert_eq!(statx[10..12], [0, 0]);
+        assert_eq!(statx[12..16], [0, 999_999_999, 5, 123_456_789]);
+        assert_eq!(statx[17], 1 << 32);
+    }
+
+    #[test]
     fn paths_go_up_and_down_but_not_over_the_root() {
         for (from, path, right) in [
             ("", "/", ""),
@@ -238,7 +286,7 @@ mod tests {
     fn structures_have_what_belongs_there() {
         let mut of = Attributes::new(DIRECTORY | 0o755, 513);
         (of.device, of.inode, of.user, of.group) = (1, 2, 3, 4);
-        of.times = [5, 6, 7];
+        of.times = [5, 6, 7].map(|seconds| seconds * SECOND);
         let stat = of.stat();
         assert_eq!((stat[0], stat[1], stat[2], stat[4]), (1, 2, 1, 4));
         assert_eq!((stat[3], stat[6], stat[8]), (3 << 32 | 0o40_755, 513, 2));

@@ -19,8 +19,18 @@ const PERMISSIONS: u64 = 0o7777;
 /// What stands for nanoseconds where a time is now, and where it stays.
 const UTIME_NOW: u64 = (1 << 30) - 1;
 const UTIME_OMIT: u64 = (1 << 30) - 2;
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
 /// The longest target of a symbolic link.
 const LONGEST_LINK: usize = 4095;
+
+/// Nanoseconds since 1970 of a time that a program gives; one before is taken for 1970.
+fn nanoseconds(seconds: u64, rest: u64) -> u64 {
+    match i64::try_from(seconds) {
+        Ok(_) => seconds.saturating_mul(SECOND).saturating_add(rest),
+        Err(_) => 0,
+    }
+}
 
 /// Permission bits, as the file system has them.
 fn permissions(mode: u64) -> u16 {
@@ -192,24 +202,30 @@ impl Task {
             return Err(EINVAL);
         }
         let times = self.times(at)?;
+        if times == [None; 2] {
+            return Ok(0);
+        }
+        let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
         match path {
             0 => self.file_of(descriptor as u64)?.set_times(times)?,
-            path => self.on_disk((descriptor, path), |disk, path| disk.set_times(path, times))?,
+            path => self.on_disk((descriptor, path), |disk, path| {
+                disk.set_times(path, follows, times)
+            })?,
         }
         Ok(0)
     }
 
     /// Two times that a program gives: of the last access and the last change; now, if none.
     fn times(&self, at: u64) -> Result<[Option<u64>; 2]> {
-        let now = time::wall_seconds();
+        let now = time::wall_coarse();
         if at == 0 {
             return Ok([Some(now); 2]);
         }
         let [a, a_rest, m, m_rest] = self.get(at)?;
-        let time = |seconds, rest| match rest {
+        let time = |seconds: u64, rest| match rest {
             UTIME_NOW => Ok(Some(now)),
             UTIME_OMIT => Ok(None),
-            0..1_000_000_000 => Ok(Some(seconds)),
+            0..SECOND => Ok(Some(nanoseconds(seconds, rest))),
             _ => Err(EINVAL),
         };
         Ok([time(a, a_rest)?, time(m, m_rest)?])

@@ -179,6 +179,7 @@ impl Task {
             306 => self.sync_of(a[0]),
             316 => self.rename((a[0] as i32, a[1]), (a[2] as i32, a[3]), a[4]),
             318 => self.random_bytes(a[0], a[1]),
+            332 => self.stat_more([a[0], a[1], a[2], a[3], a[4]]),
             435 => self.clone_by_list(a[0], a[1]),
             _ => Err(ENOSYS),
         };

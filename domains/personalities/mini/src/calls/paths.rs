@@ -24,6 +24,9 @@ const O_DIRECTORY: u64 = 0x1_0000;
 const O_NOFOLLOW: u64 = 0x2_0000;
 /// What `creat` asks for.
 pub(super) const CREATES: u64 = O_WRONLY | O_CREAT | O_TRUNC;
+/// What `statx` may be asked for: links and empty paths, no mounting, how new; and what it may not.
+const STATX_FLAGS: u64 = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | 0x800 | 0x6000;
+const STATX_RESERVED: u64 = 0x8000_0000;
 /// The longest path.
 const LONGEST: usize = 4096;
 
@@ -159,17 +162,35 @@ impl Task {
         }
     }
 
-    /// `newfstatat`; the structure is that of `asm/stat.h`.
-    pub(super) fn stat(&mut self, descriptor: i32, path: u64, at: u64, flags: u64) -> Result<u64> {
+    /// What is told of what a call means by a descriptor, a path and flags.
+    fn told_of(&self, descriptor: i32, path: u64, flags: u64) -> Result<Attributes> {
         let is_empty = path == 0 || memory::read_text(&self.program.space, path)?.is_empty();
-        let of = match flags & AT_EMPTY_PATH != 0 && is_empty {
-            true => self.opened(descriptor as u64)?.attributes()?,
+        match flags & AT_EMPTY_PATH != 0 && is_empty {
+            true => self.opened(descriptor as u64)?.attributes(),
             false => {
                 let whole = self.whole(descriptor, path)?;
-                self.attributes(&whole, flags & AT_SYMLINK_NOFOLLOW == 0)?
+                self.attributes(&whole, flags & AT_SYMLINK_NOFOLLOW == 0)
             }
-        };
+        }
+    }
+
+    /// `newfstatat`; the structure is that of `asm/stat.h`.
+    pub(super) fn stat(&mut self, descriptor: i32, path: u64, at: u64, flags: u64) -> Result<u64> {
+        let of = self.told_of(descriptor, path, flags)?;
         self.put(at, &of.stat())
+    }
+
+    /// `statx`; the structure is that of `linux/stat.h`. All that is known is told, whatever was
+    /// asked for.
+    pub(super) fn stat_more(
+        &mut self,
+        [descriptor, path, flags, mask, at]: [u64; 5],
+    ) -> Result<u64> {
+        if flags & !STATX_FLAGS != 0 || mask & STATX_RESERVED != 0 {
+            return Err(EINVAL);
+        }
+        let of = self.told_of(descriptor as i32, path, flags)?;
+        self.put(at, &of.statx())
     }
 
     /// `access`: whether it is there, and with `mode` 2 whether it may be written to.

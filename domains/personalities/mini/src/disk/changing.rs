@@ -169,8 +169,13 @@ impl Disk {
     }
 
     /// `utimensat`: of the last access and the last change; `None` stays.
-    pub fn set_times(&self, path: &[u8], [a, m]: [Option<u64>; 2]) -> Result<(), Error> {
-        let inode = self.at(path, true)?.inode;
+    pub fn set_times(
+        &self,
+        path: &[u8],
+        follows: bool,
+        [a, m]: [Option<u64>; 2],
+    ) -> Result<(), Error> {
+        let inode = self.at(path, follows)?.inode;
         self.ask(|fs| fs.set_times(inode, a, m))
     }
 

@@ -40,7 +40,7 @@ impl Pages {
             self.clear_behind_end(&file, &mut state)?;
             let written = change();
             if record.is_live && written.is_ok() {
-                file.record.lock().modified = time::wall_seconds();
+                file.record.lock().modified = time::wall_coarse();
             }
             // Of one that has failed nobody knows where it was.
             let (offset, count) = written.as_ref().map_or((0, u64::MAX), |done| *done);
@@ -113,7 +113,7 @@ impl Pages {
             self.shorten(file, &mut state, size)?;
         }
         file.set_pages(&mut state, size.div_ceil(PAGE))?;
-        file.set_record(|record| (record.size, record.modified) = (size, time::wall_seconds()))?;
+        file.set_record(|record| (record.size, record.modified) = (size, time::wall_coarse()))?;
         self.end_life(shadow, file, &mut state)
     }
 

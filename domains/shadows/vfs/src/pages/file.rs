@@ -73,7 +73,7 @@ impl Drop for File {
 pub struct Record {
     /// Its length in bytes.
     pub size: u64,
-    /// Last change of the content, in seconds since 1970, if it is live.
+    /// Last change of the content, in nanoseconds since 1970, if it is live.
     pub modified: u64,
     /// Pages of it may not be on the disk. Then it counts as held.
     pub is_live: bool,

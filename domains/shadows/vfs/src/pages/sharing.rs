@@ -84,7 +84,7 @@ impl Pages {
         if state.dirty < state.pages {
             self.count_dirty(&mut state, 1);
         }
-        file.set_record(|record| record.modified = time::wall_seconds())?;
+        file.set_record(|record| record.modified = time::wall_coarse())?;
         Ok(true)
     }
 

@@ -150,7 +150,7 @@ impl Pages {
             Ok(0) | Err(_) => Ok(()),
             Ok(done) => file.set_record(|record| {
                 record.size = record.size.max(at + done);
-                record.modified = time::wall_seconds();
+                record.modified = time::wall_coarse();
             }),
         };
         let pages = file.record.lock().size.div_ceil(PAGE);

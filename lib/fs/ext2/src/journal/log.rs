@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::inode::FileKind;
 use crate::journal::format::{LENGTH_MAX, SUPERBLOCK_SIZE, Superblock};
 use crate::store::Store;
+use crate::time::Time;
 use crate::transaction::Transaction;
 
 /// The inode of the journal.
@@ -59,7 +60,7 @@ impl<D: BlockDevice> Store<D> {
                 _ => Error::Corrupt("number of the journal's inode"),
             });
         }
-        let (runs, blocks) = Transaction::begin(self, 0).map_log()?;
+        let (runs, blocks) = Transaction::begin(self, Time::default()).map_log()?;
         let mut raw = vec![0; SUPERBLOCK_SIZE];
         let first = runs
             .first()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ext2::{Attempt, BlockDevice, DeviceError, Error, FileSystem, Load};
+use ext2::{Attempt, BlockDevice, DeviceError, Error, FileSystem, Load, Time};
 
 use crate::host::*;
 
@@ -190,8 +190,11 @@ fn what_has_become_content_of_another_meanwhile_is_not_taken_as_it_was() {
     let mut end = 0;
     loop {
         let length = 128 << 10;
-        let Ok(mapped) = fs.map_content(new, std::slice::from_ref(&(end..end + length)), NOW)
-        else {
+        let Ok(mapped) = fs.map_content(
+            new,
+            std::slice::from_ref(&(end..end + length)),
+            Time::at(NOW),
+        ) else {
             break;
         };
         for extent in &mapped.extents {

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::slice::from_ref;
 
-use ext2::{BlockDevice, DeviceError, Error, FileSystem, Mapped};
+use ext2::{BlockDevice, DeviceError, Error, FileSystem, Mapped, Time};
 
 use crate::host::*;
 
@@ -101,7 +101,7 @@ fn work(fs: &mut Files<'_>, late: &Late<'_>, kept: &mut Vec<u8>) -> Result<(), E
         let ino = fs.create(root, &name, 0o644)?;
         let mut at = 0;
         while at < LENGTH {
-            let mapped = fs.map_content(ino, from_ref(&(at..LENGTH)), 1)?;
+            let mapped = fs.map_content(ino, from_ref(&(at..LENGTH)), Time::at(1))?;
             late.send(&mapped, n);
             at += mapped.bytes;
         }
@@ -186,7 +186,7 @@ fn content_that_others_write_is_read_as_it_was_written() {
         // What the library has in memory of the file is older.
         write_all(&mut fs, ino, 0, &[1; 20_000]).unwrap();
         let ranges = [size..3 * size, 4 * size..4 * size + 10];
-        let mapped = fs.map_content(ino, &ranges, 77).unwrap();
+        let mapped = fs.map_content(ino, &ranges, Time::at(77)).unwrap();
         assert_eq!(mapped.bytes, 2 * size + 10);
         for extent in &mapped.extents {
             disk.write(extent.sector, &vec![2; extent.bytes]).unwrap();
@@ -202,7 +202,7 @@ fn content_that_others_write_is_read_as_it_was_written() {
                 "at {at} of blocks of {block}"
             );
         }
-        assert_eq!(fs.getattr(ino).unwrap().mtime, 77);
+        assert_eq!(fs.getattr(ino).unwrap().mtime, Time::at(77));
         fs.unmount().unwrap();
         assert_clean(&disk.image());
     }
@@ -216,7 +216,9 @@ fn content_that_does_not_arrive_leaves_zeros_in_new_places() {
     let root = fs.root();
     let ino = fs.create(root, b"f", 0o644).unwrap();
     write_all(&mut fs, ino, 0, &[1; 1024]).unwrap();
-    let mapped = fs.map_content(ino, from_ref(&(0..5000)), 1).unwrap();
+    let mapped = fs
+        .map_content(ino, from_ref(&(0..5000)), Time::at(1))
+        .unwrap();
     fs.clear_content(&mapped).unwrap();
     fs.unmount().unwrap();
     drop(fs);
@@ -233,18 +235,21 @@ fn content_is_mapped_by_blocks_and_where_there_is_room() {
     let ino = fs.create(root, b"f", 0o644).unwrap();
     for range in [10..1024, 1024..1024] {
         assert!(matches!(
-            fs.map_content(ino, from_ref(&range), 1),
+            fs.map_content(ino, from_ref(&range), Time::at(1)),
             Err(Error::Invalid(_))
         ));
     }
-    assert!(fs.map_content(root, from_ref(&(0..10)), 1).is_err());
+    assert!(
+        fs.map_content(root, from_ref(&(0..10)), Time::at(1))
+            .is_err()
+    );
     assert_eq!(
-        fs.map_content(ino, from_ref(&(1 << 50..(1 << 50) + 1)), 1),
+        fs.map_content(ino, from_ref(&(1 << 50..(1 << 50) + 1)), Time::at(1)),
         Err(Error::FileTooLarge)
     );
     let mut at = 0;
     let end = loop {
-        match fs.map_content(ino, from_ref(&(at..1 << 20)), 1) {
+        match fs.map_content(ino, from_ref(&(at..1 << 20)), Time::at(1)) {
             Ok(mapped) => at += mapped.bytes,
             Err(error) => break error,
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ext2::{BlockDevice, DeviceError, Error, FileKind, FileSystem, Options};
+use ext2::{BlockDevice, DeviceError, Error, FileKind, FileSystem, Options, Time};
 
 /// A folder that goes away with its owner.
 pub struct Folder(pub PathBuf);
@@ -302,7 +302,7 @@ pub fn options(read_only: bool, budget: usize) -> Options {
         read_only,
         cache_budget_bytes: budget,
         memory_is_short: || false,
-        clock: Box::new(|| NOW),
+        clock: Box::new(|| Time::at(NOW)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::slice::from_ref;
 
-use ext2::{Error, FileKind, FileSystem};
+use ext2::{Error, FileKind, FileSystem, Time};
 
 use crate::host::*;
 
@@ -227,7 +227,7 @@ fn content_is_never_to_go_into_the_tables() {
             copy[at..at + 4].copy_from_slice(&block.to_le_bytes());
             let disk = Disk::new(copy);
             let mut fs = mount(&disk);
-            let mapped = fs.map_content(ino, from_ref(&(first..first + 4096)), 1);
+            let mapped = fs.map_content(ino, from_ref(&(first..first + 4096)), Time::at(1));
             assert!(
                 matches!(mapped, Err(Error::Corrupt(_))),
                 "{pointer} to {block}: {mapped:?}"

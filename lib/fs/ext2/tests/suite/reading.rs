@@ -89,7 +89,7 @@ fn attributes_are_those_of_the_host() {
         .unwrap()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
-    assert_eq!(attributes.mtime, modified.as_secs() as i64);
+    assert_eq!(attributes.mtime.seconds, modified.as_secs() as i64);
     assert!(fs.was_clean() && !fs.is_read_only());
 }
 

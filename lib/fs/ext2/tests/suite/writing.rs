@@ -1,6 +1,6 @@
 //! Changing images, judged by the host's tools.
 
-use ext2::{Error, FileKind, FileSystem};
+use ext2::{Error, FileKind, FileSystem, Time};
 
 use crate::host::*;
 
@@ -316,7 +316,9 @@ fn attributes_change_and_stay() {
     let ino = fs.create(root, b"f", 0o644).unwrap();
     fs.chmod(ino, 0o4711).unwrap();
     fs.chown(ino, 100_000, 65_537).unwrap();
-    fs.set_times(ino, Some(1), Some(5_000_000_000)).unwrap();
+    let modified = Time::from_nanoseconds(5_000_000_000_123_456_789);
+    fs.set_times(ino, Some(Time::at(1)), Some(modified))
+        .unwrap();
     fs.unmount().unwrap();
     let mut fs = mount(&disk);
     let attributes = fs.getattr(ino).unwrap();
@@ -326,11 +328,41 @@ fn attributes_change_and_stay() {
     );
     assert_eq!(
         (attributes.atime, attributes.mtime, attributes.ctime),
-        (1, 5_000_000_000, NOW)
+        (Time::at(1), modified, Time::at(NOW))
     );
     let mut image = disk.image();
     assert_clean(&image);
-    assert!(debugfs(&mut image, false, "stat /f").contains("User: 100000   Group: 65537"));
+    let told = debugfs(&mut image, false, "stat /f");
+    assert!(told.contains("User: 100000   Group: 65537"), "{told}");
+    // Of each time the seconds, and behind them the word with epoch and nanoseconds.
+    let word = 123_456_789_u32 << 2 | 1;
+    assert!(
+        told.contains(&format!("mtime: 0x2a05f200:{word:08x}")),
+        "{told}"
+    );
+    assert!(
+        told.contains(&format!("crtime: 0x{NOW:08x}:00000000")),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_small_inode_has_whole_seconds() {
+    let image = make_image("-t ext2 -b 1024 -I 128", None, 8192);
+    let disk = Disk::new(image);
+    let mut fs = mount(&disk);
+    let ino = fs.create(fs.root(), b"f", 0o644).unwrap();
+    let time = Time::from_nanoseconds(1_700_000_000_999_999_999);
+    fs.set_times(ino, Some(time), Some(Time::at(5_000_000_000)))
+        .unwrap();
+    let attributes = fs.getattr(ino).unwrap();
+    let last = Time::at(i32::MAX.into());
+    assert_eq!(
+        (attributes.atime, attributes.mtime),
+        (Time::at(1_700_000_000), last)
+    );
+    fs.unmount().unwrap();
+    assert_clean(&disk.image());
 }
 
 #[test]

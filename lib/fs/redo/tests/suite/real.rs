@@ -97,7 +97,7 @@ fn mount(disk: &Rc<Disk>) -> FileSystem<Device> {
         read_only: false,
         cache_budget_bytes: 1 << 20,
         memory_is_short: || false,
-        clock: Box::new(|| NOW as i64),
+        clock: Box::new(|| ext2::Time::at(NOW as i64)),
     };
     FileSystem::mount(Device(disk.clone()), options).expect("it can be mounted")
 }
@@ -191,7 +191,7 @@ fn print(fs: &mut FileSystem<Device>, directory: u32, path: &str, text: &mut Str
                 print(fs, entry.ino, &path, text);
             }
             body => {
-                let times = [of.atime, of.mtime];
+                let times = [of.atime, of.mtime].map(|time| time.seconds);
                 text.push_str(&format!(
                     "{path} {mode:o} {} {times:?} {body:?}\n",
                     of.links
@@ -293,7 +293,8 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
             Action::Truncate { size } => fs.truncate(first, *size).map(done),
             Action::Set(Setting::Mode(mode)) => fs.chmod(first, *mode).map(done),
             Action::Set(Setting::Times(times)) => {
-                let [accessed, modified] = times.map(|time| time.map(|seconds| seconds as i64));
+                let [accessed, modified] =
+                    times.map(|time| time.map(|seconds| ext2::Time::at(seconds as i64)));
                 fs.set_times(first, accessed, modified).map(done)
             }
             Action::Create {

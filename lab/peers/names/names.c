@@ -1,0 +1,348 @@
+// What is known of files besides their content, as a Linux program asks for it: `sh -c "FOLDER
+// WHAT"`. What it says is the same on Linux, for who is user 0.
+//
+// - times: nanoseconds, set and told, and what a change does to them.
+// - owners: chown and its kin, whole modes, and which of its lives an inode has.
+// - moves: renameat2 with its flags.
+// - nodes: devices, pipes and sockets, made, told and opened.
+// - holes: where data and holes are, and holes that are made.
+// - swap: exchanges two names for some seconds, and looks at what is behind them.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOREPLACE 1
+#define EXCHANGE 2
+#define GET_VERSION 0x80087601
+
+static int result(long value)
+{
+	return value < 0 ? -errno : (int)value;
+}
+
+static int make(const char *name, int mode, const char *text)
+{
+	int file = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	if (file < 0 || write(file, text, strlen(text)) < 0 || fchmod(file, mode) < 0)
+		printf("%s: error %d\n", name, errno);
+	return file;
+}
+
+static struct stat look(const char *name)
+{
+	struct stat of = {0};
+	if (lstat(name, &of) < 0)
+		printf("%s: error %d\n", name, errno);
+	return of;
+}
+
+static void tell(const char *name)
+{
+	struct stat of = look(name);
+	printf("%s %o %u:%u %u:%u\n", name, of.st_mode, of.st_uid, of.st_gid, major(of.st_rdev),
+	       minor(of.st_rdev));
+}
+
+static int64_t number(struct timespec time)
+{
+	return time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void tell_times(const char *name)
+{
+	struct stat of = look(name);
+	printf("%s %ld %ld\n", name, number(of.st_atim), number(of.st_mtim));
+}
+
+static void times(void)
+{
+	int file = make("timed", 0644, "x");
+	struct timespec set[2] = {{1000000000, 1}, {981173106, 123456789}};
+	printf("set %d\n", result(futimens(file, set)));
+	tell_times("timed");
+	struct statx more = {0};
+	printf("statx %d", result(statx(file, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &more)));
+	printf(" %lld.%u %o %llu\n", (long long)more.stx_mtime.tv_sec, more.stx_mtime.tv_nsec,
+	       more.stx_mode, (unsigned long long)more.stx_size);
+	printf("flags %d\n", result(statx(file, "", 1, STATX_BASIC_STATS, &more)));
+	int64_t before = number(look("timed").st_ctim);
+	usleep(20000);
+	struct timespec none[2] = {{5, UTIME_OMIT}, {5, UTIME_OMIT}};
+	printf("none %d", result(utimensat(AT_FDCWD, "timed", none, 0)));
+	printf(" %s\n", number(look("timed").st_ctim) == before ? "stays" : "changed");
+	struct timespec now[2] = {{5, UTIME_OMIT}, {5, UTIME_NOW}};
+	printf("now %d", result(utimensat(AT_FDCWD, "timed", now, 0)));
+	struct stat of = look("timed");
+	printf(" %ld %s\n", number(of.st_atim), number(of.st_mtim) > before ? "later" : "earlier");
+	struct timespec wrong[2] = {{5, 1000000000}, {5, 0}};
+	printf("wrong %d\n", result(utimensat(AT_FDCWD, "timed", wrong, 0)));
+	int moved = 0;
+	for (int round = 0; round < 10; round++) {
+		before = number(look("timed").st_mtim);
+		usleep(20000);
+		if (pwrite(file, "y", 1, 0) != 1)
+			printf("write: error %d\n", errno);
+		moved += number(look("timed").st_mtim) > before;
+	}
+	printf("moved %d\n", moved);
+	printf("link %d", result(symlink("timed", "link")));
+	printf(" %d\n", result(utimensat(AT_FDCWD, "link", set, AT_SYMLINK_NOFOLLOW)));
+	tell_times("link");
+	printf("kept %d\n", number(look("timed").st_mtim) != 981173106123456789);
+	printf("last %d\n", result(futimens(file, set)));
+	printf("stored %d\n", result(fsync(file)));
+	tell_times("timed");
+}
+
+static void owners(void)
+{
+	int file = make("owned", 06755, "x");
+	printf("chown %d\n", result(chown("owned", 1000, 70000)));
+	tell("owned");
+	printf("fchown %d\n", result(fchown(file, -1, 5)));
+	tell("owned");
+	printf("link %d", result(symlink("owned", "link")));
+	printf(" %d\n", result(lchown("link", 7, 8)));
+	tell("link");
+	tell("owned");
+	printf("at %d\n", result(fchownat(file, "", 9, -1, AT_EMPTY_PATH)));
+	tell("owned");
+	printf("flags %d\n", result(fchownat(AT_FDCWD, "owned", 1, 1, 0x4000)));
+	printf("none %d\n", result(chown("nothing", 1, 1)));
+	umask(0);
+	printf("mkdir %d\n", result(mkdir("sticky", 07777)));
+	tell("sticky");
+	printf("chmod %d\n", result(chmod("sticky", 03775)));
+	printf("chown %d\n", result(chown("sticky", 3, 4)));
+	tell("sticky");
+	int folder = open("sticky", O_RDONLY | O_DIRECTORY);
+	printf("fchmod %d", result(fchmod(folder, 0700)));
+	printf(" fchown %d\n", result(fchown(folder, 0, 0)));
+	tell("sticky");
+	unsigned lives[2] = {0};
+	ino_t inodes[2];
+	for (int life = 0; life < 2; life++) {
+		int again = make("again", 0600, "x");
+		inodes[life] = look("again").st_ino;
+		if (ioctl(again, GET_VERSION, &lives[life]) < 0)
+			printf("version: error %d\n", errno);
+		close(again);
+		unlink("again");
+	}
+	int same = inodes[0] == inodes[1] && lives[0] == lives[1];
+	printf("lives %s\n", same ? "look the same" : "are told apart");
+}
+
+static int move(const char *from, const char *to, unsigned flags)
+{
+	return result(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, flags));
+}
+
+static void say(const char *name)
+{
+	char text[16] = "nothing";
+	int file = open(name, O_RDONLY);
+	ssize_t count = read(file, text, sizeof text - 1);
+	if (count >= 0)
+		text[count] = 0;
+	else if (errno == EISDIR)
+		strcpy(text, "directory");
+	printf("%s %s\n", name, text);
+	close(file);
+}
+
+static void moves(void)
+{
+	make("one", 0644, "1");
+	make("two", 0644, "2");
+	mkdir("d", 0755);
+	mkdir("d/e", 0755);
+	make("d/f", 0644, "f");
+	printf("there %d", move("one", "two", NOREPLACE));
+	printf(" itself %d", move("one", "one", NOREPLACE));
+	printf(" none %d", move("none", "new", NOREPLACE));
+	printf(" new %d\n", move("one", "three", NOREPLACE));
+	say("one");
+	say("three");
+	printf("files %d\n", move("two", "three", EXCHANGE));
+	say("two");
+	say("three");
+	printf("none %d", move("two", "none", EXCHANGE));
+	printf(" %d\n", move("none", "two", EXCHANGE));
+	printf("kinds %d\n", move("two", "d", EXCHANGE));
+	say("d");
+	say("two/f");
+	printf("deep %d\n", move("three", "two/e", EXCHANGE));
+	say("two/e");
+	printf("up %ld %ld\n", (long)look("three/..").st_ino - (long)look(".").st_ino,
+	       (long)look("two").st_nlink);
+	printf("inside %d", move("two", "two/f", EXCHANGE));
+	printf(" %d\n", move("two/f", "two", EXCHANGE));
+	printf("itself %d\n", move("two", "two", EXCHANGE));
+	printf("both %d", move("two", "d", NOREPLACE | EXCHANGE));
+	printf(" odd %d\n", move("two", "d", 8));
+}
+
+static void nodes(void)
+{
+	umask(022);
+	printf("make %d", result(mknod("pipe", S_IFIFO | 0666, 0)));
+	printf(" %d", result(mknod("tty", S_IFCHR | 0620, makedev(240, 7))));
+	printf(" %d", result(mknod("null", S_IFCHR | 0666, makedev(1, 3))));
+	printf(" %d", result(mknod("zero", S_IFCHR | 0666, makedev(1, 5))));
+	printf(" %d", result(mknod("large", S_IFBLK | 0660, makedev(259, 70000))));
+	printf(" %d", result(mknod("socket", S_IFSOCK | 0600, 0)));
+	printf(" %d\n", result(mknod("file", S_IFREG | 04755, 0)));
+	const char *all[] = {"pipe", "tty", "null", "zero", "large", "socket", "file"};
+	for (int at = 0; at < 7; at++)
+		tell(all[at]);
+	printf("there %d", result(mknod("pipe", S_IFIFO | 0600, 0)));
+	printf(" directory %d", result(mknod("folder", S_IFDIR | 0700, 0)));
+	printf(" odd %d\n", result(mknod("odd", S_IFLNK | 0700, 0)));
+	for (int at = 0; at < 7; at++) {
+		// A pipe that nobody reads is not opened for writing either.
+		int flags = strcmp(all[at], "file") ? O_WRONLY | O_NONBLOCK : O_RDONLY;
+		int file = result(open(all[at], flags));
+		printf("open %s %d\n", all[at], file < 0 ? file : 0);
+	}
+	char bytes[4] = "abcd";
+	int null = open("null", O_RDWR), zero = open("zero", O_RDONLY);
+	printf("null %ld", (long)write(null, bytes, 4));
+	printf(" %ld", (long)read(null, bytes, 4));
+	printf(" zero %ld", (long)read(zero, bytes, 4));
+	printf(" %d\n", bytes[0] | bytes[3]);
+	printf("cut %d\n", result(truncate("pipe", 0)));
+	printf("move %d", move("tty", "moved", 0));
+	printf(" remove %d\n", result(unlink("zero")));
+	tell("moved");
+	DIR *folder = opendir(".");
+	int kinds[16] = {0};
+	for (struct dirent *entry; (entry = readdir(folder));)
+		kinds[entry->d_type & 15] += strchr("lmnps", entry->d_name[0]) != NULL;
+	printf("kinds %d %d %d %d\n", kinds[DT_FIFO], kinds[DT_CHR], kinds[DT_BLK], kinds[DT_SOCK]);
+}
+
+static void seek(int file, int64_t from)
+{
+	off_t data = lseek(file, from, SEEK_DATA);
+	int why = data < 0 ? errno : 0;
+	off_t hole = lseek(file, from, SEEK_HOLE);
+	printf("%ld: %ld %ld\n", (long)from, why ? -(long)why : (long)data,
+	       hole < 0 ? -(long)errno : (long)hole);
+}
+
+static int punch(int file, int64_t offset, int64_t length)
+{
+	return result(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length));
+}
+
+static void places(int file)
+{
+	for (int64_t from = 0; from <= 1048576; from += 131072)
+		seek(file, from);
+	seek(file, 4096);
+	seek(file, 5000);
+	seek(file, 528383);
+	seek(file, -1);
+}
+
+static void holes(void)
+{
+	static char page[4096], seen[8192];
+	memset(page, 'x', sizeof page);
+	int file = make("holes", 0644, "");
+	if (pwrite(file, page, 4096, 0) + pwrite(file, page, 4096, 524288) != 8192)
+		printf("write: error %d\n", errno);
+	printf("length %d\n", result(ftruncate(file, 1048576)));
+	places(file);
+	printf("stored %d\n", result(fsync(file)));
+	places(file);
+	char *mapped = mmap(NULL, 1048576, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	mapped[786432 + 5] = 'm';
+	seek(file, 528384);
+	seek(file, 786432);
+	munmap(mapped, 1048576);
+	printf("punch %d\n", punch(file, 520000, 10000));
+	seek(file, 4096);
+	printf("part %d\n", punch(file, 100, 50));
+	seek(file, 0);
+	printf("read %ld", (long)pread(file, seen, 8192, 0));
+	printf(" %d %d %d %d\n", seen[99], seen[100], seen[149], seen[150]);
+	printf("pread %ld", (long)pread(file, seen, 1, 524288));
+	printf(" %d\n", seen[0]);
+	printf("again %ld\n", (long)pwrite(file, page, 10, 524288));
+	seek(file, 4096);
+	printf("behind %d", punch(file, 1048000, 99999));
+	printf(" %ld\n", (long)look("holes").st_size);
+	printf("all %d\n", punch(file, 0, 1048576));
+	seek(file, 0);
+	printf("blocks %ld\n", (long)look("holes").st_blocks);
+	printf("none %d", punch(file, 0, 0));
+	printf(" negative %d", punch(file, -5, 9));
+	printf(" size %d\n", result(fallocate(file, FALLOC_FL_PUNCH_HOLE, 0, 9)));
+	int readable = open("holes", O_RDONLY);
+	printf("reader %d", punch(readable, 0, 9));
+	int folder = open(".", O_RDONLY), ends[2];
+	printf(" pipe %d", result(pipe(ends)));
+	printf(" %d", punch(ends[1], 0, 9));
+	printf(" %d\n", result(lseek(ends[0], 0, SEEK_DATA)));
+	printf("stored %d\n", result(fsync(folder)));
+}
+
+static void swap(void)
+{
+	const char *names[2] = {"left", "right"};
+	close(make("left", 0644, "0"));
+	close(make("right", 0644, "1"));
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	int64_t end = number(now) + 4000000000;
+	long count = 0, wrong = 0;
+	do {
+		int error = move("left", "right", EXCHANGE);
+		if (error)
+			printf("exchange: error %d\n", error);
+		count++;
+		for (int at = 0; at < 2; at++) {
+			char byte = 0;
+			int file = open(names[at], O_RDONLY);
+			if (read(file, &byte, 1) != 1 || byte != '0' + (count + at) % 2)
+				wrong++;
+			close(file);
+		}
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (number(now) < end);
+	printf("exchanged often: %d, wrong: %ld\n", count > 20, wrong);
+}
+
+int main(int count, char **arguments)
+{
+	char folder[256], what[32];
+	if (count < 3 || sscanf(arguments[2], "%255s %31s", folder, what) != 2 || chdir(folder) < 0)
+		return 2;
+	setvbuf(stdout, NULL, _IOLBF, 1024);
+	mkdir(what, 0755);
+	if (chdir(what) < 0)
+		return 3;
+	struct {
+		const char *name;
+		void (*run)(void);
+	} parts[] = {{"times", times}, {"owners", owners}, {"moves", moves},
+		     {"nodes", nodes}, {"holes", holes},   {"swap", swap}};
+	for (size_t at = 0; at < sizeof parts / sizeof *parts; at++)
+		if (!strcmp(parts[at].name, what))
+			return parts[at].run(), 0;
+	return 4;
+}
