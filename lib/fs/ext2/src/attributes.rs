@@ -33,17 +33,13 @@ pub struct Attributes {
     pub ctime: Time,
     /// Counts the lives of the inode number: number and generation name one inode for ever.
     pub generation: u32,
-    /// The device number of a device, in the form that Linux stores it; 0 for others.
+    /// The number of a device: the low 8 bits of the minor number, 12 bits of the major number, and
+    /// the other 12 of the minor one; 0 for others.
     pub device: u32,
 }
 
 impl Attributes {
     fn of(inode: &Inode) -> Self {
-        let device = matches!(
-            inode.kind,
-            FileKind::CharacterDevice | FileKind::BlockDevice
-        );
-        let [old, new, ..] = inode.pointers;
         Attributes {
             ino: inode.ino,
             kind: inode.kind,
@@ -57,12 +53,19 @@ impl Attributes {
             mtime: inode.mtime,
             ctime: inode.ctime,
             generation: inode.generation,
-            device: match (device, old) {
-                (false, _) => 0,
-                (true, 0) => new,
-                (true, old) => old,
-            },
+            device: inode.device(),
         }
+    }
+}
+
+/// The bits of a mode that have a program run with other rights: of its owner, and of its group if
+/// that may run it. Without that right the bit means something else.
+fn rights_of_owner(permissions: u16) -> u16 {
+    const USER: u16 = 0o4000;
+    const GROUP: u16 = 0o2000;
+    match permissions & 0o010 {
+        0 => USER,
+        _ => USER | GROUP,
     }
 }
 
@@ -89,14 +92,19 @@ impl<D: BlockDevice> FileSystem<D> {
         })
     }
 
-    /// Sets the owner and the owner's group.
+    /// Sets the owner and the owner's group; `None` leaves one as it is. What runs with the rights
+    /// of its owner or group does so no more, as on Linux: it was another's word.
     ///
     /// # Errors
     /// `ReadOnly`; as [`getattr`](Self::getattr).
-    pub fn chown(&mut self, ino: u32, uid: u32, gid: u32) -> Result<()> {
+    pub fn chown(&mut self, ino: u32, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
         self.update(|tx| {
             tx.edit_inode(ino, |inode, now| {
-                (inode.uid, inode.gid) = (uid, gid);
+                inode.uid = uid.unwrap_or(inode.uid);
+                inode.gid = gid.unwrap_or(inode.gid);
+                if inode.kind != FileKind::Directory {
+                    inode.permissions &= !rights_of_owner(inode.permissions);
+                }
                 inode.ctime = now;
             })
         })

@@ -207,6 +207,26 @@ impl Inode {
         self.pointers = core::array::from_fn(|n| u32_at(&bytes, 4 * n));
     }
 
+    /// The number of a device: in the first pointer if it fits into 16 bits, else in the second
+    /// (Linux, "old_decode_dev" and "new_decode_dev": for a number that fits both are the same).
+    pub(crate) fn device(&self) -> u32 {
+        match (self.kind, self.pointers) {
+            (FileKind::CharacterDevice | FileKind::BlockDevice, [0, new, ..]) => new,
+            (FileKind::CharacterDevice | FileKind::BlockDevice, [old, ..]) => old & 0xffff,
+            _ => 0,
+        }
+    }
+
+    /// Sets the number of a device; what is none has none.
+    pub(crate) fn set_device(&mut self, device: u32) {
+        if !matches!(self.kind, FileKind::CharacterDevice | FileKind::BlockDevice) {
+            return;
+        }
+        let is_old = device <= 0xffff;
+        self.pointers[0] = if is_old { device } else { 0 };
+        self.pointers[1] = if is_old { 0 } else { device };
+    }
+
     /// Adds `blocks` blocks to the sectors that belong to the inode.
     ///
     /// # Errors

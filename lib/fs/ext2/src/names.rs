@@ -40,8 +40,8 @@ impl<D: BlockDevice> FileSystem<D> {
         })
     }
 
-    /// Creates a device, pipe or socket. `device` is the device number in Linux's old 16-bit form
-    /// (major in the high byte); 0 for what has none.
+    /// Creates a device, pipe or socket. `device` is the number of a device, as
+    /// [`Attributes::device`](crate::Attributes) has it; what is no device has none.
     ///
     /// # Errors
     /// `Invalid` for other kinds; as [`create`](Self::create).
@@ -51,7 +51,7 @@ impl<D: BlockDevice> FileSystem<D> {
         name: &[u8],
         kind: FileKind,
         mode: u16,
-        device: u16,
+        device: u32,
     ) -> Result<u32> {
         if matches!(
             kind,
@@ -61,7 +61,7 @@ impl<D: BlockDevice> FileSystem<D> {
         }
         self.update(|tx| {
             let mut inode = tx.new_inode(dir, name, kind, mode)?;
-            inode.pointers[0] = device.into();
+            inode.set_device(device);
             tx.enter(dir, name, inode)
         })
     }

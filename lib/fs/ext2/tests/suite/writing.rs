@@ -315,7 +315,8 @@ fn attributes_change_and_stay() {
     let root = fs.root();
     let ino = fs.create(root, b"f", 0o644).unwrap();
     fs.chmod(ino, 0o4711).unwrap();
-    fs.chown(ino, 100_000, 65_537).unwrap();
+    fs.chown(ino, Some(100_000), None).unwrap();
+    fs.chown(ino, None, Some(65_537)).unwrap();
     let modified = Time::from_nanoseconds(5_000_000_000_123_456_789);
     fs.set_times(ino, Some(Time::at(1)), Some(modified))
         .unwrap();
@@ -324,7 +325,8 @@ fn attributes_change_and_stay() {
     let attributes = fs.getattr(ino).unwrap();
     assert_eq!(
         (attributes.mode, attributes.uid, attributes.gid),
-        (0o4711, 100_000, 65_537)
+        // It no longer runs with the rights of its owner, who is another.
+        (0o711, 100_000, 65_537)
     );
     assert_eq!(
         (attributes.atime, attributes.mtime, attributes.ctime),
@@ -344,6 +346,62 @@ fn attributes_change_and_stay() {
         told.contains(&format!("crtime: 0x{NOW:08x}:00000000")),
         "{told}"
     );
+}
+
+#[test]
+fn an_owner_takes_the_rights_of_the_one_before_away() {
+    let disk = Disk::new(empty(1024, 8192));
+    let mut fs = mount(&disk);
+    let root = fs.root();
+    // A directory keeps its bits, and a group's bit that means something else stays.
+    let kept = [(fs.mkdir(root, b"d", 0o7777).unwrap(), 0o7777)];
+    let lost = [
+        (fs.create(root, b"a", 0o6755).unwrap(), 0o755),
+        (fs.create(root, b"b", 0o6745).unwrap(), 0o2745),
+        (fs.create(root, b"c", 0o1644).unwrap(), 0o1644),
+    ];
+    for (ino, mode) in kept.into_iter().chain(lost) {
+        fs.chown(ino, Some(7), Some(8)).unwrap();
+        let of = fs.getattr(ino).unwrap();
+        assert_eq!((of.mode, of.uid, of.gid), (mode, 7, 8));
+    }
+    let gone = fs.create(root, b"gone", 0o644).unwrap();
+    fs.unlink(root, b"gone").unwrap();
+    assert_eq!(fs.chown(gone, Some(1), None), Err(Error::NotFound));
+    fs.unmount().unwrap();
+    assert_clean(&disk.image());
+}
+
+#[test]
+fn devices_have_the_numbers_that_the_host_reads() {
+    let disk = Disk::new(empty(1024, 8192));
+    let mut fs = mount(&disk);
+    let root = fs.root();
+    let (block, character) = (FileKind::BlockDevice, FileKind::CharacterDevice);
+    for (name, kind, device) in [
+        ("old", character, 0xffff),
+        ("minor", block, 0x0010_fd03),
+        ("major", character, 0x000f_ff00),
+        ("most", block, u32::MAX),
+    ] {
+        let name = name.as_bytes();
+        let ino = fs.mknod(root, name, kind, 0o640, device).unwrap();
+        let of = fs.getattr(ino).unwrap();
+        assert_eq!((of.kind, of.mode, of.device), (kind, 0o640, device));
+    }
+    // What is no device has no number.
+    let ino = fs.mknod(root, b"s", FileKind::Socket, 0o600, 5).unwrap();
+    assert_eq!(fs.getattr(ino).unwrap().device, 0);
+    let refused = fs.mknod(root, b"f", FileKind::Regular, 0o600, 0);
+    assert!(matches!(refused, Err(Error::Invalid(_))));
+    fs.unmount().unwrap();
+    let mut image = disk.image();
+    assert_clean(&image);
+    for (name, major, minor) in [("old", 255, 255), ("minor", 253, 259), ("major", 4095, 0)] {
+        let told = debugfs(&mut image, false, &format!("stat /{name}"));
+        let right = format!("Device major/minor number: {major:02}:{minor:02}");
+        assert!(told.contains(&right), "{told}");
+    }
 }
 
 #[test]
