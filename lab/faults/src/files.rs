@@ -25,7 +25,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use interfaces::{FileKind, FileSystem, FsError};
+use interfaces::{FileKind, FileSystem, FsError, Renaming};
 use isolation::call::thread::with_root;
 use isolation::death::kill::kill;
 use isolation::domain::{ControlBlock, Limits};
@@ -256,7 +256,9 @@ impl Client<'_> {
     fn rename(&mut self, root: u64, file: usize) -> Result<(), FsError> {
         let other = (file + 1) % FILES;
         let (name, new_name) = (self.name(file)?, self.name(other)?);
-        let rename = |files: &Handle<dyn FileSystem>| files.rename(root, &name, root, &new_name);
+        let rename = |files: &Handle<dyn FileSystem>| {
+            files.rename(root, &name, root, &new_name, Renaming::Replace)
+        };
         self.files.change(rename, |_| ())?;
         self.contents[other] = self.contents[file].take();
         Ok(())

@@ -18,7 +18,7 @@ usage: find [PATH...] [EXPRESSION]
 Goes through all files at and below each PATH, or the working directory, by name, and prints those for which EXPRESSION
 holds. Questions, of which all must hold where `-o` does not stand between them; `!` and ( ) as usual:
   -name PATTERN, -iname   the name matches, with * ? [a-z]     -path PATTERN   the whole path does
-  -type f|d|l             file, directory, symbolic link       -empty          nothing is in it
+  -type f|d|l|b|c|p|s     file, directory, link, devices, ...  -empty          nothing is in it
   -size [+-]N[ckMG]       so many blocks of 512 bytes, bytes, KiB ...; more (+), less (-)
   -newer FILE             changed later than FILE              -true, -false
 What is done, instead of printing at the end:
@@ -275,7 +275,10 @@ fn kind(kind: &FileKind) -> Kind {
         FileKind::Regular => Kind::Regular,
         FileKind::Directory => Kind::Directory,
         FileKind::Symlink => Kind::Symlink,
-        FileKind::Other => Kind::Other,
+        FileKind::CharacterDevice => Kind::CharacterDevice,
+        FileKind::BlockDevice => Kind::BlockDevice,
+        FileKind::Pipe => Kind::Pipe,
+        FileKind::Socket => Kind::Socket,
     }
 }
 
@@ -284,6 +287,10 @@ fn letter(kind: Kind) -> u8 {
         Kind::Regular => b'f',
         Kind::Directory => b'd',
         Kind::Symlink => b'l',
+        Kind::CharacterDevice => b'c',
+        Kind::BlockDevice => b'b',
+        Kind::Pipe => b'p',
+        Kind::Socket => b's',
         Kind::Other => 0,
     }
 }

@@ -184,7 +184,10 @@ fn row(env: &Env, item: &Item, now: u64) -> Row {
         FileKind::Regular => Kind::Regular,
         FileKind::Directory => Kind::Directory,
         FileKind::Symlink => Kind::Symlink,
-        FileKind::Other => Kind::Other,
+        FileKind::CharacterDevice => Kind::CharacterDevice,
+        FileKind::BlockDevice => Kind::BlockDevice,
+        FileKind::Pipe => Kind::Pipe,
+        FileKind::Socket => Kind::Socket,
     };
     let target = match kind {
         Kind::Symlink => env.read_link(&item.path).ok(),

@@ -27,7 +27,7 @@ pub fn move_across(env: &Env, from: &[u8], to: &[u8], depth: usize) -> Result<()
             );
             env.process().symlink(&to, &target)?;
         }
-        FileKind::Other => return Err(Errno::Fs(FsError::Unsupported).into()),
+        _ => return Err(Errno::Fs(FsError::Unsupported).into()),
     }
     env.with_path(from, |process, path| process.unlink(path))
 }

@@ -378,7 +378,10 @@ impl System for Unix<'_> {
             FileTest::Symlink => matches!(metadata.kind, FileKind::Symlink),
             FileTest::NotEmpty => metadata.size > 0,
             FileTest::Executable => metadata.mode & 0o111 != 0,
-            FileTest::Other => matches!(metadata.kind, FileKind::Other),
+            FileTest::Other => !matches!(
+                metadata.kind,
+                FileKind::Regular | FileKind::Directory | FileKind::Symlink
+            ),
             FileTest::Terminal => false,
         }
     }

@@ -135,7 +135,10 @@ fn type_bits(metadata: &Metadata) -> u16 {
         FileKind::Regular => 0o100_000,
         FileKind::Directory => 0o040_000,
         FileKind::Symlink => 0o120_000,
-        FileKind::Other => 0,
+        FileKind::CharacterDevice => 0o020_000,
+        FileKind::BlockDevice => 0o060_000,
+        FileKind::Pipe => 0o010_000,
+        FileKind::Socket => 0o140_000,
     }
 }
 
@@ -144,7 +147,10 @@ fn kind(metadata: &Metadata) -> Kind {
         FileKind::Regular => Kind::Regular,
         FileKind::Directory => Kind::Directory,
         FileKind::Symlink => Kind::Symlink,
-        FileKind::Other => Kind::Other,
+        FileKind::CharacterDevice => Kind::CharacterDevice,
+        FileKind::BlockDevice => Kind::BlockDevice,
+        FileKind::Pipe => Kind::Pipe,
+        FileKind::Socket => Kind::Socket,
     }
 }
 
@@ -154,6 +160,9 @@ fn kind_text(metadata: &Metadata) -> &'static str {
         FileKind::Regular => "regular file",
         FileKind::Directory => "directory",
         FileKind::Symlink => "symbolic link",
-        FileKind::Other => "special file",
+        FileKind::CharacterDevice => "character special file",
+        FileKind::BlockDevice => "block special file",
+        FileKind::Pipe => "fifo",
+        FileKind::Socket => "socket",
     }
 }

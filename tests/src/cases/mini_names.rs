@@ -10,10 +10,21 @@ use anyhow::{Context, Result, ensure};
 use trefoil_gate::tool;
 
 use super::mapping::{RUN, machine};
+use super::mini::run;
+use super::recovery::{expect_no_restart, expect_restarts};
 use super::{Case, case};
 use crate::bench::Bench;
 
-pub(super) const CASES: &[Case] = &[case("mini-sets-times-in-nanoseconds", times)];
+pub(super) const CASES: &[Case] = &[
+    case("mini-sets-times-in-nanoseconds", times),
+    case("mini-gives-files-away-as-on-linux", owners),
+    case("mini-moves-names-by-flags-as-on-linux", moves),
+    case("mini-moves-no-names-at-once-without-a-journal", no_journal),
+    case("mini-makes-devices-as-on-linux", nodes),
+    case("mini-finds-and-makes-holes-as-on-linux", holes),
+    case("mini-exchanges-names-while-it-crashes", swap),
+    case("mini-shows-devices-and-owners-by-busybox", busybox),
+];
 
 /// With a journal, and room in each inode.
 const OPTIONS: [&str; 7] = ["-j", "-J", "size=4", "-b", "4096", "-I", "256"];
@@ -82,4 +93,105 @@ fn times(bench: &Bench<'_>) -> Result<()> {
     let modified = format!("mtime: 0x{:08x}:{:08x}", 981_173_106, 123_456_789 << 2);
     let accessed = format!("atime: 0x{:08x}:{:08x}", 1_000_000_000, 1 << 2);
     expect_host(&disk, "/times/timed", &[&modified, &accessed])
+}
+
+fn owners(bench: &Bench<'_>) -> Result<()> {
+    let disk = small(bench)?;
+    compare(bench, &disk, "owners")?;
+    let facts = ["User:     9   Group:     5", "Mode:  0755"];
+    expect_host(&disk, "/owners/owned", &facts)?;
+    expect_host(&disk, "/owners/link", &["User:     7   Group:     8"])
+}
+
+fn moves(bench: &Bench<'_>) -> Result<()> {
+    let disk = small(bench)?;
+    compare(bench, &disk, "moves")?;
+    expect_host(&disk, "/moves/two", &["Type: directory"])?;
+    ensure!(bench.host_read(&disk, "/moves/d")? == b"1");
+    ensure!(bench.host_read(&disk, "/moves/two/e")? == b"2");
+    Ok(())
+}
+
+/// A power cut could leave one of two names leading nowhere, so it is refused, as Linux' own ext2
+/// refuses it; and nothing has changed.
+fn no_journal(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.small_disk("16M", &["-b", "1024"], |_| Ok(()))?;
+    let machine = machine(bench, &program(bench)?, &disk, "")?;
+    let answer = bench.exec_on(machine, &format!("{RUN} '/disk moves'; sync"))?;
+    let seen = answer.stdout.replace('\r', "");
+    for right in ["there -17 itself -17 none -2 new 0\n", "files -22\ntwo 2\n"] {
+        ensure!(seen.contains(right), "no {right:?} in {seen}");
+    }
+    bench.expect_clean(&disk)
+}
+
+fn nodes(bench: &Bench<'_>) -> Result<()> {
+    let disk = small(bench)?;
+    compare(bench, &disk, "nodes")?;
+    let number = "Device major/minor number";
+    let large = ["Type: block special", &format!("{number}: 259:70000")];
+    expect_host(&disk, "/nodes/large", &large)?;
+    let moved = ["Type: character special", &format!("{number}: 240:07")];
+    expect_host(&disk, "/nodes/moved", &moved)?;
+    expect_host(&disk, "/nodes/pipe", &["Type: FIFO", "Mode:  0644"])?;
+    expect_host(&disk, "/nodes/socket", &["Type: socket", "Mode:  0600"])
+}
+
+fn holes(bench: &Bench<'_>) -> Result<()> {
+    let disk = small(bench)?;
+    compare(bench, &disk, "holes")?;
+    expect_host(&disk, "/holes/holes", &["Size: 1048576", "Blockcount: 0"])
+}
+
+/// Over crashes of file system and driver: each exchange is made once, and as a whole.
+fn swap(bench: &Bench<'_>) -> Result<()> {
+    let disk = small(bench)?;
+    let right = there(bench, "swap")?;
+    let mut machine = machine(bench, &program(bench)?, &disk, "")?;
+    machine.processors = 2;
+    let strike = "sleep 0.4; crash ext2; sleep 0.3; crash virtio-blk";
+    let line = format!(
+        "{RUN} '/disk swap' & {strike}; {strike}; {strike}; crash ext2; wait; sync; domains -q"
+    );
+    let answer = bench.exec_on(machine, &line)?;
+    let seen = answer.stdout.replace('\r', "");
+    let right = right.trim_end();
+    ensure!(
+        seen.contains(right),
+        "no {right:?} in {seen}\n{}",
+        answer.log
+    );
+    expect_restarts(&answer.stdout, "ext2", 4)?;
+    for domain in ["vfs", "block", "mini"] {
+        expect_no_restart(&answer.stdout, domain)?;
+    }
+    let mut both = Vec::new();
+    for name in ["left", "right"] {
+        both.extend(bench.host_read(&disk, &format!("/swap/{name}"))?);
+    }
+    both.sort_unstable();
+    ensure!(both == b"01", "{both:?}");
+    bench.expect_clean(&disk)
+}
+
+/// What somebody types, who has Debian's busybox.
+fn busybox(bench: &Bench<'_>) -> Result<()> {
+    let disk = small(bench)?;
+    let line = "cd /disk; mknod c c 4 64; chown 12:34 c; stat -c '%F %t:%T %u:%g %a' c; cat c; echo $?; \
+                mkfifo p; [ -p p ] && echo pipe; ls -l p c | cut -c 1-10; \
+                echo x > f; chmod 6755 f; chown 1 f; stat -c '%a %u:%g' f; touch f g; touch -r g f; \
+                [ \"$(stat -c %y f)\" = \"$(stat -c %y g)\" ] && echo same; \
+                mkdir d; chmod 1777 d; chgrp 9 d; ls -ld d | cut -c 1-10; rm c p; ls";
+    let here = run(bench, line, &["--disk", &disk.display().to_string()])?;
+    let (seen, errors) = (
+        String::from_utf8_lossy(&here.stdout),
+        String::from_utf8_lossy(&here.stderr),
+    );
+    let right = "character special file 4:40 12:34 644\n1\npipe\ncrw-r--r--\nprw-r--r--\n\
+                 755 1:0\nsame\ndrwxrwxrwt\nd\nf\ng\nlost+found\n";
+    ensure!(seen == right, "{seen} in place of {right}; {errors}");
+    ensure!(errors.contains("No such device or address"), "{errors}");
+    expect_host(&disk, "/f", &["User:     1   Group:     0", "Mode:  0755"])?;
+    expect_host(&disk, "/d", &["Group:     9", "Mode:  1777"])?;
+    bench.expect_clean(&disk)
 }

@@ -81,6 +81,8 @@ impl Tree for BootFs {
             changed: 0,
             user: 0,
             group: 0,
+            device: 0,
+            generation: 0,
         })
     }
 

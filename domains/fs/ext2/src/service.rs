@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use domain_rt::log;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
-    RVec, RpcError, RpcResult, Text, UserBuf, VmoView, Walked,
+    RVec, Renaming, RpcError, RpcResult, Text, UserBuf, VmoView, Walked,
 };
 use vfs::entries::{self, Packer};
 
@@ -173,6 +173,21 @@ impl FileSystem for Service {
         self.volume.truncate(ino, size).map_err(fs_error)
     }
 
+    fn next_data(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
+        let ino = number(inode)?;
+        self.view(|fs| fs.next_data(ino, offset))
+    }
+
+    fn next_hole(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
+        let ino = number(inode)?;
+        self.view(|fs| fs.next_hole(ino, offset))
+    }
+
+    fn punch(&self, inode: u64, offset: u64, length: u64) -> Result<(), FsError> {
+        let ino = number(inode)?;
+        self.volume.punch(ino, offset, length).map_err(fs_error)
+    }
+
     fn create(
         &self,
         directory: u64,
@@ -184,9 +199,29 @@ impl FileSystem for Service {
         let made = match kind {
             FileKind::Regular => self.change(|fs| fs.create(directory, name, mode)),
             FileKind::Directory => self.change(|fs| fs.mkdir(directory, name, mode)),
-            FileKind::Symlink | FileKind::Other => Err(FsError::Unsupported),
+            _ => Err(FsError::Unsupported),
         };
         made.map(u64::from)
+    }
+
+    fn make_node(
+        &self,
+        directory: u64,
+        name: &RVec<u8>,
+        kind: FileKind,
+        mode: u16,
+        device: u32,
+    ) -> Result<u64, FsError> {
+        let directory = number(directory)?;
+        let kind = match kind {
+            FileKind::CharacterDevice => ext2::FileKind::CharacterDevice,
+            FileKind::BlockDevice => ext2::FileKind::BlockDevice,
+            FileKind::Pipe => ext2::FileKind::Pipe,
+            FileKind::Socket => ext2::FileKind::Socket,
+            _ => return Err(FsError::Invalid),
+        };
+        self.change(|fs| fs.mknod(directory, name, kind, mode, device))
+            .map(u64::from)
     }
 
     fn symlink(&self, directory: u64, name: &RVec<u8>, target: &RVec<u8>) -> Result<u64, FsError> {
@@ -224,9 +259,18 @@ impl FileSystem for Service {
         name: &RVec<u8>,
         to: u64,
         new_name: &RVec<u8>,
+        how: Renaming,
     ) -> Result<(), FsError> {
         let (from, to) = (number(from)?, number(to)?);
-        self.change(|fs| fs.rename(from, name, to, new_name))
+        self.change(|fs| match how {
+            Renaming::Replace => fs.rename(from, name, to, new_name),
+            Renaming::New => fs.rename_to_new(from, name, to, new_name),
+            // Without a journal a power cut could leave one of the two without a name.
+            Renaming::Exchange if !fs.has_journal() => {
+                Err(ext2::Error::Invalid("exchange without a journal"))
+            }
+            Renaming::Exchange => fs.exchange(from, name, to, new_name),
+        })
     }
 
     fn read_directory(
@@ -243,6 +287,11 @@ impl FileSystem for Service {
     fn set_mode(&self, inode: u64, mode: u16) -> Result<(), FsError> {
         let ino = number(inode)?;
         self.change(|fs| fs.chmod(ino, mode))
+    }
+
+    fn set_owner(&self, inode: u64, user: Option<u32>, group: Option<u32>) -> Result<(), FsError> {
+        let ino = number(inode)?;
+        self.change(|fs| fs.chown(ino, user, group))
     }
 
     fn set_times(
@@ -353,6 +402,8 @@ fn metadata(of: ext2::Attributes) -> Metadata {
         changed: of.ctime.to_nanoseconds(),
         user: of.uid,
         group: of.gid,
+        device: of.device,
+        generation: of.generation,
     }
 }
 
@@ -361,7 +412,10 @@ fn file_kind(kind: ext2::FileKind) -> FileKind {
         ext2::FileKind::Regular => FileKind::Regular,
         ext2::FileKind::Directory => FileKind::Directory,
         ext2::FileKind::Symlink => FileKind::Symlink,
-        _ => FileKind::Other,
+        ext2::FileKind::CharacterDevice => FileKind::CharacterDevice,
+        ext2::FileKind::BlockDevice => FileKind::BlockDevice,
+        ext2::FileKind::Pipe => FileKind::Pipe,
+        ext2::FileKind::Socket => FileKind::Socket,
     }
 }
 
@@ -370,7 +424,11 @@ fn packed_kind(kind: Option<ext2::FileKind>) -> u8 {
         Some(ext2::FileKind::Regular) => entries::REGULAR,
         Some(ext2::FileKind::Directory) => entries::DIRECTORY,
         Some(ext2::FileKind::Symlink) => entries::SYMLINK,
-        _ => entries::OTHER,
+        Some(ext2::FileKind::CharacterDevice) => entries::CHARACTER_DEVICE,
+        Some(ext2::FileKind::BlockDevice) => entries::BLOCK_DEVICE,
+        Some(ext2::FileKind::Pipe) => entries::PIPE,
+        Some(ext2::FileKind::Socket) => entries::SOCKET,
+        None => entries::OTHER,
     }
 }
 

@@ -269,6 +269,17 @@ impl Volume {
         })
     }
 
+    /// Makes a hole in a file.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn punch(&self, ino: u32, offset: u64, length: u64) -> Result<(), ext2::Error> {
+        // As in `truncate`.
+        let _cut = self.loads.begin_cut(ino)?;
+        let punch = |fs: &mut Mounted| fs.punch(ino, offset, length);
+        self.change_content(punch, |content, _| content.forget(&[ino]))
+    }
+
     /// Makes everything survive a power cut.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use domain_rt::sync::RwLock;
 use domain_rt::time;
 use interfaces::{
     FileKind, FileSystem, FileSystemBase, FsError, FsStatistics, Handle, Hold, Metadata, RVec,
-    RpcResult, Text,
+    Renaming, RpcResult, Text,
 };
 use ramfs::{Error, Kind};
 use vfs::entries::{self, Packer};
@@ -85,6 +85,17 @@ impl FileSystemBase for Service {
         self.run(|fs| fs.truncate(inode, size, now()))
     }
 
+    /// All of a file counts as data.
+    fn next_data(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
+        let size = self.look(|fs| fs.attributes(inode))?.size;
+        Ok((offset < size).then_some(offset))
+    }
+
+    fn next_hole(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
+        let size = self.look(|fs| fs.attributes(inode))?.size;
+        Ok((offset < size).then_some(size))
+    }
+
     fn create(
         &self,
         directory: u64,
@@ -95,7 +106,7 @@ impl FileSystemBase for Service {
         let kind = match kind {
             FileKind::Regular => Kind::Regular,
             FileKind::Directory => Kind::Directory,
-            FileKind::Symlink | FileKind::Other => return Err(FsError::Unsupported),
+            _ => return Err(FsError::Unsupported),
         };
         self.run(|fs| fs.create(directory, name, kind, mode, now()))
     }
@@ -132,8 +143,17 @@ impl FileSystemBase for Service {
         name: &RVec<u8>,
         to: u64,
         new_name: &RVec<u8>,
+        how: Renaming,
     ) -> Result<(), FsError> {
-        self.run(|fs| fs.rename(from, name, to, new_name, now()))
+        self.run(|fs| match how {
+            Renaming::Replace => fs.rename(from, name, to, new_name, now()),
+            Renaming::New => match fs.lookup(to, new_name) {
+                Ok(_) => Err(Error::Exists),
+                Err(Error::NotFound) => fs.rename(from, name, to, new_name, now()),
+                Err(error) => Err(error),
+            },
+            Renaming::Exchange => Err(Error::Invalid),
+        })
     }
 
     fn read_directory(
@@ -236,6 +256,9 @@ fn metadata(of: ramfs::Attributes) -> Metadata {
         changed: of.changed,
         user: 0,
         group: 0,
+        device: 0,
+        // A number is never used again.
+        generation: 0,
     }
 }
 

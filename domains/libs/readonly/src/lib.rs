@@ -107,6 +107,17 @@ impl<T: Tree> FileSystemBase for ReadOnly<T> {
         }
     }
 
+    /// Nothing has holes.
+    fn next_data(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
+        let size = self.0.metadata(inode)?.size;
+        Ok((offset < size).then_some(offset))
+    }
+
+    fn next_hole(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
+        let size = self.0.metadata(inode)?.size;
+        Ok((offset < size).then_some(size))
+    }
+
     fn read_link(&self, inode: u64, _buffer: RVec<u8>) -> Result<RVec<u8>, FsError> {
         self.0.is_directory(inode)?;
         Err(FsError::Invalid)

@@ -21,12 +21,12 @@ use alloc::vec::Vec;
 use interfaces::{
     FileKind, FileSystem, FsError, Handle, Metadata, RVec, Respawn, RpcError, RpcResult,
 };
-use linux::files::{Attributes, DIRECTORY, LINK, REGULAR};
+use linux::files::{Attributes, BLOCK, CHARACTER, DIRECTORY, FIFO, LINK, REGULAR, SOCKET};
 use mounts::{Live, Mount};
 use vfs::walk::{self, Leap, Place, Tree, WalkError};
 
 pub use changing::Wish;
-pub use file::{Access, DiskFile, Mapped, OnDisk};
+pub use file::{Access, DiskFile, Mapped, OnDisk, SEEK_DATA, SEEK_HOLE};
 pub use listing::Listing;
 
 /// Where it is in the tree of files.
@@ -63,6 +63,8 @@ pub struct Led {
 pub enum There {
     File(DiskFile),
     Directory,
+    /// A device that takes and gives bytes, of this number.
+    Device(u32),
 }
 
 /// The path on the disk of one from the root on that leads there.
@@ -102,7 +104,10 @@ fn attributes(of: &Metadata) -> Attributes {
         FileKind::Regular => REGULAR,
         FileKind::Directory => DIRECTORY,
         FileKind::Symlink => LINK,
-        FileKind::Other => 0,
+        FileKind::CharacterDevice => CHARACTER,
+        FileKind::BlockDevice => BLOCK,
+        FileKind::Pipe => FIFO,
+        FileKind::Socket => SOCKET,
     };
     Attributes {
         device: DEVICE,
@@ -111,6 +116,7 @@ fn attributes(of: &Metadata) -> Attributes {
         mode: kind | u32::from(of.mode),
         user: of.user,
         group: of.group,
+        node: of.device,
         size: of.size,
         allocated: of.allocated,
         times: [of.accessed, of.modified, of.changed],
@@ -167,6 +173,17 @@ impl Disk {
     /// What `stat` tells of a path.
     pub fn attributes(&self, path: &[u8], follow: bool) -> Result<Attributes, Error> {
         self.at(path, follow).map(|of| attributes(&of))
+    }
+
+    /// The inode that a path leads to.
+    pub fn inode_at(&self, path: &[u8], follow: bool) -> Result<u64, Error> {
+        self.at(path, follow).map(|of| of.inode)
+    }
+
+    /// The generation of an inode: which of the files it is that have had its number.
+    pub fn generation(&self, inode: u64) -> Result<u32, Error> {
+        let of = self.metadata(inode).map_err(fs_error)?;
+        Ok(of.generation)
     }
 
     /// Where the symbolic link at a path leads.

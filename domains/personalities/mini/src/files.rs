@@ -1,7 +1,9 @@
 //! What a process has open.
 
-use crate::disk::{self, Disk, Listing, OnDisk};
-use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOTDIR, EPIPE, ESPIPE, Error};
+use crate::disk::{self, Disk, Listing, OnDisk, SEEK_DATA, SEEK_HOLE};
+use crate::errno::{
+    EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOTDIR, ENXIO, EPIPE, EROFS, ESPIPE, Error,
+};
 use crate::signals::Ears;
 use crate::system::System;
 use crate::task::Task;
@@ -203,6 +205,14 @@ impl Open {
             0 => 0,
             1 => position.load(Ordering::Relaxed),
             2 => size,
+            // It has no holes.
+            SEEK_DATA | SEEK_HOLE if matches!(self, Open::File(..)) => {
+                let offset = u64::try_from(offset).ok().filter(|offset| *offset < size);
+                let offset = offset.ok_or(ENXIO)?;
+                let to = if from == SEEK_DATA { offset } else { size };
+                position.store(to, Ordering::Relaxed);
+                return Ok(to);
+            }
             _ => return Err(EINVAL),
         };
         let to = base.checked_add_signed(offset).ok_or(EINVAL)?;
@@ -215,6 +225,23 @@ impl Open {
         match self {
             Open::Directory(directory) => directory.entries(system, room),
             _ => Err(ENOTDIR),
+        }
+    }
+
+    /// The disk that it is on, and its number there.
+    pub fn node(&self) -> Result<(Arc<Disk>, u64), Error> {
+        match self {
+            Open::Disk(open) => {
+                let (disk, inode) = open.file.node();
+                Ok((disk.clone(), inode))
+            }
+            Open::Directory(directory) => {
+                let (disk, _) = directory.listing.as_ref().ok_or(EROFS)?;
+                let inode = disk.inode_at(disk::below(&directory.path), true)?;
+                Ok((disk.clone(), inode))
+            }
+            Open::File(..) => Err(EROFS),
+            _ => Err(EINVAL),
         }
     }
 

@@ -107,7 +107,6 @@ fn open_node(system: &System, node: Node, flags: OpenFlags) -> Result<Descriptio
         FileKind::Directory => Ok(Description::Directory(OpenDirectory::new(Held::new(
             volumes, node,
         )?))),
-        FileKind::Symlink | FileKind::Other => Err(FsError::Unsupported),
         FileKind::Regular => {
             let held = Held::new(volumes, node)?;
             if flags.write && held.ask(|live| live.fs.statistics())?.read_only {
@@ -119,5 +118,7 @@ fn open_node(system: &System, node: Node, flags: OpenFlags) -> Result<Descriptio
             }
             Ok(Description::File(OpenFile::new(held, flags)))
         }
+        // No device, pipe or socket is reached by its name.
+        _ => Err(FsError::Unsupported),
     }
 }

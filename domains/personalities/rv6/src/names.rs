@@ -1,6 +1,8 @@
 //! Directories and the names in them.
 
-use interfaces::{Errno, FileKind, FileSystem, FsError, FsStatistics, Handle, Metadata, RVec};
+use interfaces::{
+    Errno, FileKind, FileSystem, FsError, FsStatistics, Handle, Metadata, RVec, Renaming,
+};
 use respawn::Buffer;
 use vfs::walk::{Found, Place, walk};
 
@@ -249,7 +251,10 @@ pub fn rename(system: &System, at: &Place<Node>, from: &[u8], to: &[u8]) -> Resu
     if directory.volume != new_directory.volume {
         return Err(Errno::Fs(FsError::CrossDevice));
     }
-    let rename = |fs: &Way| fs.rename(directory.inode, &name, new_directory.inode, &new_name);
+    let rename = |fs: &Way| {
+        let (from, to) = (directory.inode, new_directory.inode);
+        fs.rename(from, &name, to, &new_name, Renaming::Replace)
+    };
     let moved = system.volumes.change(directory.volume, rename, |_| ());
     moved.map_err(errors::fs)
 }

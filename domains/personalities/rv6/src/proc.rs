@@ -82,6 +82,8 @@ impl Tree for Proc {
             changed: now,
             user: 0,
             group: 0,
+            device: 0,
+            generation: 0,
         })
     }
 

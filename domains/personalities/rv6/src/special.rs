@@ -76,7 +76,7 @@ impl Special {
 
     /// What is known of it.
     pub fn metadata(self) -> Metadata {
-        metadata(self.inode(), FileKind::Other, 0o666, 1)
+        metadata(self.inode(), FileKind::CharacterDevice, 0o666, 1)
     }
 }
 
@@ -94,6 +94,8 @@ pub fn metadata(inode: u64, kind: FileKind, mode: u16, links: u32) -> Metadata {
         changed: 0,
         user: 0,
         group: 0,
+        device: 0,
+        generation: 0,
     }
 }
 

@@ -1,9 +1,11 @@
 //! One instance of the file system, as `lib/fs/redo` wants it.
 
 use alloc::sync::Arc;
-use interfaces::{Failure, FileKind, FileSystem, FsError, Handle, Hold, Metadata, RVec, Respawn};
+use interfaces::{
+    Failure, FileKind, FileSystem, FsError, Handle, Hold, Metadata, RVec, Renaming, Respawn,
+};
 use redo::intent::SETTING;
-use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
+use redo::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
 use respawn::{Absent, Live};
 
 use crate::service::Setting;
@@ -36,6 +38,31 @@ pub fn fetch(respawn: &Handle<dyn Respawn>, failed: u32) -> Result<Instance, FsE
     Ok(Instance(Arc::new(found)))
 }
 
+/// The kinds of what is made as a node, in the order of their numbers in [`Node`].
+const KINDS: [FileKind; 4] = [
+    FileKind::CharacterDevice,
+    FileKind::BlockDevice,
+    FileKind::Pipe,
+    FileKind::Socket,
+];
+
+fn kind_of(number: u8) -> Option<FileKind> {
+    KINDS.get(usize::from(number)).copied()
+}
+
+/// A node of this kind.
+///
+/// # Errors
+/// `Invalid`: it is something else.
+pub fn node(kind: FileKind, mode: u16, device: u32) -> Result<Node, FsError> {
+    let number = KINDS.iter().position(|known| *known == kind);
+    Ok(Node {
+        kind: number.ok_or(FsError::Invalid)? as u8,
+        mode,
+        device,
+    })
+}
+
 impl Target for Instance {
     type Data = RVec<u8>;
     type Setting = Setting;
@@ -60,7 +87,7 @@ impl Target for Instance {
         let kind = match of.kind {
             FileKind::Regular => Kind::File,
             FileKind::Directory => Kind::Directory,
-            FileKind::Symlink | FileKind::Other => Kind::Other,
+            _ => Kind::Other,
         };
         Ok(Facts {
             kind,
@@ -84,7 +111,7 @@ impl Target for Instance {
                 let kind = match kind {
                     Kind::File => FileKind::Regular,
                     Kind::Directory => FileKind::Directory,
-                    Kind::Other => FileKind::Other,
+                    Kind::Other => return Err(FsError::Unsupported),
                 };
                 fs.create(first, name, kind, *mode).map(Outcome::Made)
             }
@@ -92,7 +119,17 @@ impl Target for Instance {
             Action::Link { name } => fs.link(first, name, second).map(done),
             Action::Unlink { name } => fs.unlink(first, name).map(done),
             Action::RemoveDirectory { name } => fs.remove_directory(first, name).map(done),
-            Action::Rename { name, new_name } => fs.rename(first, name, second, new_name).map(done),
+            Action::Rename { name, new_name } => fs
+                .rename(first, name, second, new_name, Renaming::Replace)
+                .map(done),
+            Action::Exchange { name, new_name } => fs
+                .rename(first, name, second, new_name, Renaming::Exchange)
+                .map(done),
+            Action::Node { name, node } => {
+                let kind = kind_of(node.kind).ok_or(FsError::Invalid)?;
+                fs.make_node(first, name, kind, node.mode, node.device)
+                    .map(Outcome::Made)
+            }
         }
     }
 

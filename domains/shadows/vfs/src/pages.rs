@@ -43,6 +43,7 @@ mod changing;
 mod data;
 mod file;
 mod giving;
+mod holes;
 mod living;
 mod reading;
 mod sharing;

@@ -4,13 +4,13 @@ use alloc::sync::Arc;
 use gate::Passage;
 use interfaces::{
     FileKind, FileSystem, FsError, FsStatistics, Handle, Hold, LaneOutcome, Metadata, PageRun,
-    RVec, RpcResult, UserBuf, VmoView, Walked,
+    RVec, Renaming, RpcResult, UserBuf, VmoView, Walked,
 };
 use redo::intent::SETTING;
 use redo::{Action, Engine, Kind, Lane, Outcome};
 use respawn::Buffer;
 
-use crate::instance::Instance;
+use crate::instance::{self, Instance};
 use crate::listing;
 use crate::pages::{Data, Pages, copied};
 use crate::shadow::Shadow;
@@ -137,6 +137,20 @@ impl Service {
 pub enum Setting {
     /// The permission bits.
     Mode(u16),
+    /// Owner and group; `None`: stays.
+    Owner {
+        /// The owner.
+        user: Option<u32>,
+        /// The group.
+        group: Option<u32>,
+    },
+    /// So many bytes from there on are zeros, and take no room.
+    Hole {
+        /// Where.
+        offset: u64,
+        /// How many.
+        length: u64,
+    },
     /// Times in nanoseconds since 1970; `None`: stays.
     Times {
         /// Of the last access.
@@ -153,6 +167,8 @@ impl Setting {
         let (code, words) = match *self {
             Setting::Mode(mode) => (1, [Some(mode.into()), None]),
             Setting::Times { accessed, modified } => (2, [accessed, modified]),
+            Setting::Owner { user, group } => (3, [user, group].map(|id| id.map(u64::from))),
+            Setting::Hole { offset, length } => (4, [Some(offset), Some(length)]),
         };
         place[0] = code;
         for (word, place) in words.into_iter().zip(place[8..].chunks_exact_mut(16)) {
@@ -171,6 +187,14 @@ impl Setting {
         match (bytes[0], words) {
             (1, [mode, _]) => Some(Setting::Mode(mode?.try_into().ok()?)),
             (2, [accessed, modified]) => Some(Setting::Times { accessed, modified }),
+            (3, [user, group]) => Some(Setting::Owner {
+                user: user.map(u32::try_from).transpose().ok()?,
+                group: group.map(u32::try_from).transpose().ok()?,
+            }),
+            (4, [offset, length]) => Some(Setting::Hole {
+                offset: offset?,
+                length: length?,
+            }),
             _ => None,
         }
     }
@@ -178,7 +202,7 @@ impl Setting {
     /// The time of the last change of the content, if it is set.
     fn modified(&self) -> Option<u64> {
         match *self {
-            Setting::Mode(_) => None,
+            Setting::Mode(_) | Setting::Owner { .. } | Setting::Hole { .. } => None,
             Setting::Times { modified, .. } => modified,
         }
     }
@@ -190,6 +214,8 @@ impl Setting {
     pub fn perform(&self, fs: &Handle<dyn FileSystem>, real: u64) -> Result<(), FsError> {
         match *self {
             Setting::Mode(mode) => fs.set_mode(real, mode),
+            Setting::Owner { user, group } => fs.set_owner(real, user, group),
+            Setting::Hole { offset, length } => fs.punch(real, offset, length),
             Setting::Times { accessed, modified } => fs.set_times(real, accessed, modified),
         }
     }
@@ -375,6 +401,31 @@ impl FileSystem for Service {
         self.pages.truncate(&self.shadow, inode, size, change)
     }
 
+    fn next_data(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
+        let _pass = self.passage.enter()?;
+        self.pages.next_data(&self.shadow, inode, offset)
+    }
+
+    fn next_hole(&self, inode: u64, offset: u64) -> Result<Option<u64>, FsError> {
+        let _pass = self.passage.enter()?;
+        self.pages.next_hole(&self.shadow, inode, offset)
+    }
+
+    fn punch(&self, inode: u64, offset: u64, length: u64) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
+        self.pages.keep_room(&self.shadow, BESIDES)?;
+        let punch = || {
+            // Nothing behind the end is written to.
+            let size = self.known_of(inode)?.size;
+            let length = length.min(size.saturating_sub(offset));
+            let hole = Setting::Hole { offset, length };
+            self.change(Action::Set(hole), [inode; 2])?;
+            Ok((offset, length))
+        };
+        let punched = self.pages.write_old_way(&self.shadow, inode, punch);
+        punched.map(|_| ())
+    }
+
     fn create(
         &self,
         directory: u64,
@@ -386,10 +437,24 @@ impl FileSystem for Service {
         let kind = match kind {
             FileKind::Regular => Kind::File,
             FileKind::Directory => Kind::Directory,
-            FileKind::Symlink | FileKind::Other => return Err(FsError::Unsupported),
+            _ => return Err(FsError::Unsupported),
         };
         let name = self.new_name(directory, name)?;
         self.make(Action::Create { name, kind, mode }, directory)
+    }
+
+    fn make_node(
+        &self,
+        directory: u64,
+        name: &RVec<u8>,
+        kind: FileKind,
+        mode: u16,
+        device: u32,
+    ) -> Result<u64, FsError> {
+        let _pass = self.passage.enter()?;
+        let node = instance::node(kind, mode, device)?;
+        let name = self.new_name(directory, name)?;
+        self.make(Action::Node { name, node }, directory)
     }
 
     fn symlink(&self, directory: u64, name: &RVec<u8>, target: &RVec<u8>) -> Result<u64, FsError> {
@@ -438,13 +503,19 @@ impl FileSystem for Service {
         name: &RVec<u8>,
         to: u64,
         new_name: &RVec<u8>,
+        how: Renaming,
     ) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         let name = self.old_name(from, name)?;
         let new_name = self.new_name(to, new_name)?;
         self.pages.keep_room(&self.shadow, BESIDES)?;
+        let how = match how {
+            Renaming::Replace => redo::Renaming::Replace,
+            Renaming::New => redo::Renaming::New,
+            Renaming::Exchange => redo::Renaming::Exchange,
+        };
         let rename = |engine: &mut Engine<Instance>| {
-            engine.rename(&*self.shadow, [from, to], name, new_name)
+            engine.rename(&*self.shadow, [from, to], (name, new_name), how)
         };
         let renamed = self.shadow.by_lane(self.lane, rename);
         self.pages.discard_removed(&self.shadow);
@@ -484,6 +555,11 @@ impl FileSystem for Service {
     fn set_mode(&self, inode: u64, mode: u16) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         self.set(Setting::Mode(mode), inode)
+    }
+
+    fn set_owner(&self, inode: u64, user: Option<u32>, group: Option<u32>) -> Result<(), FsError> {
+        let _pass = self.passage.enter()?;
+        self.set(Setting::Owner { user, group }, inode)
     }
 
     fn set_times(

@@ -42,6 +42,13 @@ pub enum Action<D, S> {
         /// Permission bits.
         mode: u16,
     },
+    /// Makes a device, pipe or socket in the directory `first`.
+    Node {
+        /// Its name.
+        name: D,
+        /// What it is.
+        node: Node,
+    },
     /// Makes a symbolic link in the directory `first`.
     Symlink {
         /// Its name.
@@ -71,6 +78,25 @@ pub enum Action<D, S> {
         /// The name in `second`.
         new_name: D,
     },
+    /// Has a name in the directory `first` and one in the directory `second` lead to what the other
+    /// led to.
+    Exchange {
+        /// The name in `first`.
+        name: D,
+        /// The name in `second`.
+        new_name: D,
+    },
+}
+
+/// A device, pipe or socket. What its parts mean is the affair of who makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub kind: u8,
+    /// Permission bits.
+    pub mode: u16,
+    /// The number of a device.
+    pub device: u32,
 }
 
 impl<D: Deref<Target = [u8]>, S> Action<D, S> {
@@ -79,11 +105,14 @@ impl<D: Deref<Target = [u8]>, S> Action<D, S> {
         match self {
             Action::Write { .. } | Action::Truncate { .. } | Action::Set(_) => [None, None],
             Action::Create { name, .. }
+            | Action::Node { name, .. }
             | Action::Symlink { name, .. }
             | Action::Link { name }
             | Action::Unlink { name }
             | Action::RemoveDirectory { name } => [Some(name), None],
-            Action::Rename { name, new_name } => [Some(name), Some(new_name)],
+            Action::Rename { name, new_name } | Action::Exchange { name, new_name } => {
+                [Some(name), Some(new_name)]
+            }
         }
     }
 
@@ -94,7 +123,10 @@ impl<D: Deref<Target = [u8]>, S> Action<D, S> {
 
     /// Whether it makes an inode.
     pub fn makes(&self) -> bool {
-        matches!(self, Action::Create { .. } | Action::Symlink { .. })
+        matches!(
+            self,
+            Action::Create { .. } | Action::Node { .. } | Action::Symlink { .. }
+        )
     }
 
     /// Bytes in it.

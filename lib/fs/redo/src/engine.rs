@@ -82,6 +82,17 @@ pub trait Host {
 /// The way through which a change is asked for, so that what came of it is found again.
 pub type Lane = core::num::NonZeroU32;
 
+/// How a name is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renaming {
+    /// What has the new name gives way.
+    Replace,
+    /// Nothing gives way.
+    New,
+    /// What has the new name gets the old one.
+    Exchange,
+}
+
 /// A change for this kind of file system.
 pub type Change<T> = Action<<T as Target>::Data, <T as Target>::Setting>;
 
@@ -383,16 +394,21 @@ impl<T: Target> Engine<T> {
             (Action::Link { .. }, [None, _]) if host.front(|front| front.is_orphan(on[1])) => {
                 Err(T::error(Fault::Missing))
             }
+            (action, [Some(_), _]) if action.makes() || matches!(action, Action::Link { .. }) => {
+                Err(T::error(Fault::Exists))
+            }
             (
-                Action::Create { .. } | Action::Symlink { .. } | Action::Link { .. },
-                [Some(_), _],
-            ) => Err(T::error(Fault::Exists)),
-            (
-                Action::Unlink { .. } | Action::RemoveDirectory { .. } | Action::Rename { .. },
+                Action::Unlink { .. }
+                | Action::RemoveDirectory { .. }
+                | Action::Rename { .. }
+                | Action::Exchange { .. },
                 [None, _],
-            ) => Err(T::error(Fault::Missing)),
+            )
+            | (Action::Exchange { .. }, [_, None]) => Err(T::error(Fault::Missing)),
             // Two names of one file: then nothing happens.
-            (Action::Rename { .. }, [one, other]) if one == other => Ok(None),
+            (Action::Rename { .. } | Action::Exchange { .. }, [one, other]) if one == other => {
+                Ok(None)
+            }
             (Action::Rename { .. }, [_, Some(replaced)]) => {
                 let kind = self.fs.facts(replaced)?.kind;
                 basis.replaced = Some(kind);
@@ -625,14 +641,21 @@ impl<T: Target> Engine<T> {
         &mut self,
         host: &H,
         on: [u64; 2],
-        name: T::Data,
-        new_name: T::Data,
+        (name, new_name): (T::Data, T::Data),
+        how: Renaming,
     ) -> Result<(), T::Error> {
+        if how == Renaming::Exchange {
+            let exchange = Action::Exchange { name, new_name };
+            return self.change(host, exchange, on).map(|_| ());
+        }
         let Some(replaced) = self.find(host, on[1], &new_name)? else {
             return self
                 .change(host, Action::Rename { name, new_name }, on)
                 .map(|_| ());
         };
+        if how == Renaming::New {
+            return Err(T::error(Fault::Exists));
+        }
         let same = self.find(host, on[0], &name)? == Some(replaced);
         let is_held = host.front(|front| front.go(replaced));
         let result = if is_held && !same {

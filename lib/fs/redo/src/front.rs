@@ -231,7 +231,9 @@ impl<T: Target> Front<T> {
         let told = self.tell(outcome);
         match (action, told, about.before) {
             (
-                Action::Create { name, .. } | Action::Symlink { name, .. },
+                Action::Create { name, .. }
+                | Action::Node { name, .. }
+                | Action::Symlink { name, .. },
                 Outcome::Made(made),
                 _,
             ) => {
@@ -243,6 +245,10 @@ impl<T: Target> Front<T> {
             (Action::Rename { name, new_name }, _, [moved, _]) => {
                 self.names.set(first, name, None);
                 self.names.set(second, new_name, moved);
+            }
+            (Action::Exchange { name, new_name }, _, [one, other]) => {
+                self.names.set(first, name, other);
+                self.names.set(second, new_name, one);
             }
             _ => {}
         }

@@ -5,14 +5,16 @@
 //! | 1, 1, 2 | which change; what it makes or replaces; permission bits |
 //! | 8, 8 | the inodes that it is about |
 //! | 8, 8 | what its names lead to, [`NOTHING`]: to nothing; of content: where, and 0 |
-//! | 2, 2 | bytes of the first name; of the second, or of the target of a symbolic link |
+//! | 2, 2 | bytes of the first name; of the second, of the target of a link, or of a node |
 //! | the rest | these two; of content: the bytes that are written, or what is set |
 
 use core::ops::Deref;
 
-use crate::action::{Action, Kind, Target};
+use crate::action::{Action, Kind, Node, Target};
 use crate::log::Basis;
 
+/// Bytes of what a node is.
+const NODE: usize = 5;
 /// Stands for no inode.
 const NOTHING: u64 = u64::MAX;
 /// Bytes in front of the names.
@@ -27,6 +29,7 @@ pub type Unpacked<T> = (Action<<T as Target>::Data, <T as Target>::Setting>, Bas
 pub fn length<D: Deref<Target = [u8]>, S>(action: &Action<D, S>) -> usize {
     let more = match action {
         Action::Set(_) => SETTING,
+        Action::Node { name, .. } => name.len() + NODE,
         action => action.weight(),
     };
     FRONT + more
@@ -40,6 +43,11 @@ pub fn pack<T: Target>(
     place: &mut [u8],
 ) -> Option<()> {
     let nothing: (_, u16, &[u8], &[u8]) = (None, 0, &[], &[]);
+    let mut number = [0; NODE];
+    if let Action::Node { node, .. } = action {
+        number[0] = node.kind;
+        number[1..].copy_from_slice(&node.device.to_le_bytes());
+    }
     let (code, (kind, mode, first, second)): (u8, _) = match action {
         Action::Create { name, kind, mode } => (1, (Some(*kind), *mode, &name[..], nothing.3)),
         Action::Symlink { name, target } => (2, (None, 0, &name[..], &target[..])),
@@ -50,6 +58,8 @@ pub fn pack<T: Target>(
         Action::Write { .. } => (7, nothing),
         Action::Truncate { .. } => (8, nothing),
         Action::Set(_) => (9, nothing),
+        Action::Exchange { name, new_name } => (10, (None, 0, &name[..], &new_name[..])),
+        Action::Node { name, node } => (11, (None, node.mode, &name[..], &number[..])),
     };
     let before = match action {
         Action::Write { offset, .. } => [*offset, 0],
@@ -94,7 +104,7 @@ pub fn unpack<T: Target>(packed: &[u8]) -> Option<Unpacked<T>> {
     let second = rest.split_off(..usize::from(second))?;
     let data = |bytes| T::data(bytes).ok();
     let kind = kind_of(kind)?;
-    if code >= 7 {
+    if matches!(code, 7..=9) {
         let bytes = core::mem::take(&mut rest);
         let action = match code {
             7 => Action::Write {
@@ -130,6 +140,14 @@ pub fn unpack<T: Target>(packed: &[u8]) -> Option<Unpacked<T>> {
             name,
             new_name: data(second)?,
         },
+        10 => Action::Exchange {
+            name,
+            new_name: data(second)?,
+        },
+        11 => Action::Node {
+            name,
+            node: node_of(mode, second)?,
+        },
         _ => return None,
     };
     let basis = Basis {
@@ -138,6 +156,15 @@ pub fn unpack<T: Target>(packed: &[u8]) -> Option<Unpacked<T>> {
         replaced: if code == 6 { kind } else { None },
     };
     rest.is_empty().then_some((action, basis))
+}
+
+fn node_of(mode: u16, bytes: &[u8]) -> Option<Node> {
+    let (kind, device) = bytes.split_first()?;
+    Some(Node {
+        kind: *kind,
+        mode,
+        device: u32::from_le_bytes(device.try_into().ok()?),
+    })
 }
 
 fn code_of(kind: Kind) -> u8 {

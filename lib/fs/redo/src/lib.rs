@@ -56,8 +56,8 @@ pub mod log;
 pub mod recover;
 pub mod seen;
 
-pub use action::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
-pub use engine::{Change, Commit, Engine, Host, Lane};
+pub use action::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
+pub use engine::{Change, Commit, Engine, Host, Lane, Renaming};
 pub use front::Front;
 pub use log::Basis;
 pub use recover::Report;

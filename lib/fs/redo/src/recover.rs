@@ -197,6 +197,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
                 Slot::Anything(self.kinds_made(number))
             }
             action if action.makes() => self.slot(Some(Object::Born(number))),
+            Action::Exchange { .. } => before[1],
             _ => Slot::Nothing,
         };
         let second_after = before[0];
@@ -264,7 +265,10 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         let [Some(first), second] = entry.on.map(|object| self.number(object)) else {
             return Ok(Fate::Lost);
         };
-        let needs_second = matches!(entry.action, Action::Link { .. } | Action::Rename { .. });
+        let needs_second = matches!(
+            entry.action,
+            Action::Link { .. } | Action::Rename { .. } | Action::Exchange { .. }
+        );
         if needs_second && second.is_none() {
             return Ok(Fate::Lost);
         }

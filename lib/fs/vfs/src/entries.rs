@@ -10,8 +10,16 @@ pub const REGULAR: u8 = 0;
 pub const DIRECTORY: u8 = 1;
 /// Kind byte of a symbolic link.
 pub const SYMLINK: u8 = 2;
-/// Kind byte of anything else.
+/// Kind byte of what nobody knows.
 pub const OTHER: u8 = 3;
+/// Kind byte of a device that takes and gives bytes.
+pub const CHARACTER_DEVICE: u8 = 4;
+/// Kind byte of a device that has blocks.
+pub const BLOCK_DEVICE: u8 = 5;
+/// Kind byte of a named pipe.
+pub const PIPE: u8 = 6;
+/// Kind byte of a socket.
+pub const SOCKET: u8 = 7;
 
 /// Fills a buffer with entries.
 pub struct Packer<'a> {

@@ -15,6 +15,10 @@ pub const CHARACTER: u32 = 0o20_000;
 /// See [`DIRECTORY`].
 pub const FIFO: u32 = 0o10_000;
 /// See [`DIRECTORY`].
+pub const BLOCK: u32 = 0o60_000;
+/// See [`DIRECTORY`].
+pub const SOCKET: u32 = 0o140_000;
+/// See [`DIRECTORY`].
 pub const LINK: u32 = 0o120_000;
 
 /// Nanoseconds of a second.
@@ -63,6 +67,9 @@ pub struct Attributes {
     pub user: u32,
     /// See `user`.
     pub group: u32,
+    /// If it is a device, which: 8 bits of the minor number, 12 of the major, and the others of the
+    /// minor one.
+    pub node: u32,
     /// Its bytes, and those that it takes.
     pub size: u64,
     /// See `size`.
@@ -90,6 +97,7 @@ impl Attributes {
         (stat[0], stat[1], stat[2]) = (self.device, self.inode, self.links);
         stat[3] = u64::from(self.user) << 32 | u64::from(self.mode);
         stat[4] = self.group.into();
+        stat[5] = self.node.into();
         stat[6] = self.size;
         stat[7] = PAGE;
         stat[8] = self.allocated.div_ceil(512);
@@ -113,6 +121,8 @@ impl Attributes {
         for (at, time) in [(8, accessed), (12, changed), (14, modified)] {
             (statx[at], statx[at + 1]) = (time / SECOND, time % SECOND);
         }
+        let minor = self.node & 0xff | self.node >> 12 & 0xf_ff00;
+        statx[16] = pair(u64::from(self.node >> 8 & 0xfff), minor.into());
         statx[17] = pair(self.device >> 8, self.device & 0xff);
         statx
     }
@@ -205,6 +215,7 @@ mod tests {
             device: 1,
             inode: 9,
             user: 7,
+            node: 0x0012_3456,
             times: [1_000_000_001, 5_123_456_789, 999_999_999],
             ..Attributes::new(REGULAR | 0o4755, 10)
         };
@@ -218,6 +229,8 @@ mod tests {
         assert_eq!(statx[8..10], [1, 1]);
         assert_eq!(statx[10..12], [0, 0]);
         assert_eq!(statx[12..16], [0, 999_999_999, 5, 123_456_789]);
+        assert_eq!(stat[5], 0x0012_3456);
+        assert_eq!(statx[16], 0x234 | 0x156 << 32);
         assert_eq!(statx[17], 1 << 32);
     }
 

@@ -12,6 +12,14 @@ pub enum Kind {
     Directory,
     /// A symbolic link.
     Symlink,
+    /// A device that takes and gives bytes.
+    CharacterDevice,
+    /// A device that has blocks.
+    BlockDevice,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
     /// Something else.
     Other,
 }
@@ -39,6 +47,10 @@ pub fn unpack(mut packed: &[u8]) -> Vec<Entry> {
             0 => Kind::Regular,
             1 => Kind::Directory,
             2 => Kind::Symlink,
+            4 => Kind::CharacterDevice,
+            5 => Kind::BlockDevice,
+            6 => Kind::Pipe,
+            7 => Kind::Socket,
             _ => Kind::Other,
         };
         entries.push(Entry {

@@ -34,6 +34,10 @@ pub fn mode_text(kind: Kind, mode: u16) -> String {
         Kind::Regular => '-',
         Kind::Directory => 'd',
         Kind::Symlink => 'l',
+        Kind::CharacterDevice => 'c',
+        Kind::BlockDevice => 'b',
+        Kind::Pipe => 'p',
+        Kind::Socket => 's',
         Kind::Other => '?',
     });
     for (shift, special_bit, special) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
@@ -115,6 +119,7 @@ mod tests {
         assert_eq!(mode_text(Kind::Directory, 0o1777), "drwxrwxrwt");
         assert_eq!(mode_text(Kind::Symlink, 0o777), "lrwxrwxrwx");
         assert_eq!(mode_text(Kind::Other, 0o6644), "?rwSr-Sr--");
+        assert_eq!(mode_text(Kind::BlockDevice, 0o660), "brw-rw----");
         assert_eq!(mode_text(Kind::Regular, 0o4755), "-rwsr-xr-x");
     }
 

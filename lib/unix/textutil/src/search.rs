@@ -19,7 +19,7 @@ pub enum Test {
     },
     /// `-path PATTERN`: the whole path.
     Path(Vec<u8>),
-    /// `-type f|d|l`: one of these letters.
+    /// `-type f|d|l|b|c|p|s`: one of these letters.
     Kind(Vec<u8>),
     /// `-size [+-]N[ckMG]`: its length in units of so many bytes, rounded up.
     Size(Ordering, u64, u64),
@@ -279,7 +279,7 @@ fn kinds(text: &[u8]) -> Option<Vec<u8>> {
     let letters = text.split(|&byte| byte == b',');
     letters
         .map(|letter| match letter {
-            [letter @ (b'f' | b'd' | b'l')] => Some(*letter),
+            [letter @ (b'f' | b'd' | b'l' | b'b' | b'c' | b'p' | b's')] => Some(*letter),
             _ => None,
         })
         .collect()

@@ -1,9 +1,10 @@
 //! What changes files and their names. All of that is on the disk.
 
-use super::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, Result};
-use crate::disk::{Disk, DiskFile};
+use super::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, Result};
+use crate::disk::Disk;
 use crate::errno::{
-    EBADF, EEXIST, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, EPERM, EROFS, EXDEV, Error,
+    EBADF, EEXIST, EFBIG, EINVAL, EISDIR, ENAMETOOLONG, ENODEV, ENOENT, ENOTTY, EOPNOTSUPP, EPERM,
+    EROFS, ESPIPE, EXDEV, Error,
 };
 use crate::files::Open;
 use crate::memory;
@@ -11,9 +12,19 @@ use crate::task::Task;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use domain_rt::time;
+use interfaces::{FileKind, Renaming};
+use linux::files;
 
 pub(super) const AT_REMOVEDIR: u64 = 0x200;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
+/// How `renameat2` moves a name.
+const RENAME_NOREPLACE: u64 = 1;
+const RENAME_EXCHANGE: u64 = 2;
+/// How `fallocate` makes a hole.
+const KEEP_SIZE: u64 = 1;
+const PUNCH_HOLE: u64 = 2;
+/// What `mkdir` obeys of a mode.
+const DIRECTORY_MODE: u64 = 0o1777;
 /// Permission bits of a mode.
 const PERMISSIONS: u64 = 0o7777;
 /// What stands for nanoseconds where a time is now, and where it stays.
@@ -30,6 +41,11 @@ fn nanoseconds(seconds: u64, rest: u64) -> u64 {
         Ok(_) => seconds.saturating_mul(SECOND).saturating_add(rest),
         Err(_) => 0,
     }
+}
+
+/// Owner and group; the highest number stands for the one that there is.
+fn ids(owner: [u64; 2]) -> [Option<u32>; 2] {
+    owner.map(|id| Some(id as u32).filter(|id| *id != u32::MAX))
 }
 
 /// Permission bits, as the file system has them.
@@ -73,7 +89,8 @@ impl Task {
             Err(EROFS) if self.is_there(descriptor, path, 0).is_ok() => return Err(EEXIST),
             there => there?,
         };
-        disk.make_directory(path, self.masked(mode)).map(|()| 0)
+        disk.make_directory(path, self.masked(mode & DIRECTORY_MODE))
+            .map(|()| 0)
     }
 
     /// `unlinkat`.
@@ -93,10 +110,37 @@ impl Task {
 
     /// `renameat2`.
     pub(super) fn rename(&self, from: (i32, u64), to: (i32, u64), flags: u64) -> Result<u64> {
-        if flags != 0 {
-            return Err(EINVAL);
-        }
-        self.on_two_paths(from, to, Disk::rename)
+        let how = match flags {
+            0 => Renaming::Replace,
+            RENAME_NOREPLACE => Renaming::New,
+            RENAME_EXCHANGE => Renaming::Exchange,
+            _ => return Err(EINVAL),
+        };
+        self.on_two_paths(from, to, |disk, from, to| disk.rename(from, to, how))
+    }
+
+    /// `mknodat`.
+    pub(super) fn make_node(
+        &self,
+        descriptor: i32,
+        path: u64,
+        mode: u64,
+        device: u64,
+    ) -> Result<u64> {
+        let kind = match mode as u32 & files::KIND {
+            0 | files::REGULAR => FileKind::Regular,
+            files::CHARACTER => FileKind::CharacterDevice,
+            files::BLOCK => FileKind::BlockDevice,
+            files::FIFO => FileKind::Pipe,
+            files::SOCKET => FileKind::Socket,
+            files::DIRECTORY => return Err(EPERM),
+            _ => return Err(EINVAL),
+        };
+        let mode = self.masked(mode);
+        self.on_disk((descriptor, path), |disk, path| {
+            disk.make_node(path, kind, mode, device as u32)
+        })?;
+        Ok(0)
     }
 
     /// `linkat`.
@@ -145,15 +189,6 @@ impl Task {
         Ok(count)
     }
 
-    /// The file of a descriptor, to change something of it.
-    fn file_of(&self, descriptor: u64) -> Result<Arc<DiskFile>> {
-        match &*self.opened(descriptor)? {
-            Open::Disk(open) => Ok(open.file.clone()),
-            Open::File(..) | Open::Directory(_) => Err(EROFS),
-            _ => Err(EINVAL),
-        }
-    }
-
     /// `ftruncate`.
     pub(super) fn set_length(&self, descriptor: u64, length: u64) -> Result<u64> {
         let length = i64::try_from(length).map_err(|_| EINVAL)? as u64;
@@ -177,23 +212,81 @@ impl Task {
     /// `fchmodat`.
     pub(super) fn set_mode(&self, descriptor: i32, path: u64, mode: u64) -> Result<u64> {
         let mode = permissions(mode);
-        self.on_disk((descriptor, path), |disk, path| disk.set_mode(path, mode))?;
+        self.on_disk((descriptor, path), |disk, path| {
+            disk.set_mode(disk.inode_at(path, true)?, mode)
+        })?;
         Ok(0)
     }
 
     /// `fchmod`.
     pub(super) fn set_mode_of(&self, descriptor: u64, mode: u64) -> Result<u64> {
-        self.file_of(descriptor)?.set_mode(permissions(mode))?;
+        let (disk, inode) = self.opened(descriptor)?.node()?;
+        disk.set_mode(inode, permissions(mode)).map(|()| 0)
+    }
+
+    /// `fchownat`: programs run as user 0, who may give anything away. What is not on the disk
+    /// belongs to that user for ever.
+    pub(super) fn set_owner(
+        &self,
+        (descriptor, path): (i32, u64),
+        owner: [u64; 2],
+        flags: u64,
+    ) -> Result<u64> {
+        if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
+            return Err(EINVAL);
+        }
+        if flags & AT_EMPTY_PATH != 0 && memory::read_text(&self.program.space, path)?.is_empty() {
+            return self.set_owner_of(descriptor as u64, owner);
+        }
+        let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
+        self.on_disk((descriptor, path), |disk, path| {
+            disk.set_owner(disk.inode_at(path, follows)?, ids(owner))
+        })?;
         Ok(0)
     }
 
-    /// `chown` and the like: there is one user, of number 0, and one group.
-    pub(super) fn set_owner(&self, [user, group]: [u64; 2]) -> Result<u64> {
-        let stays = |id: u64| matches!(id as u32, 0 | u32::MAX);
-        match stays(user) && stays(group) {
-            true => Ok(0),
-            false => Err(EPERM),
+    /// `fchown`.
+    pub(super) fn set_owner_of(&self, descriptor: u64, owner: [u64; 2]) -> Result<u64> {
+        match self.opened(descriptor)?.node() {
+            Ok((disk, inode)) => disk.set_owner(inode, ids(owner)).map(|()| 0),
+            // A pipe or a terminal.
+            Err(EINVAL) if ids(owner).into_iter().flatten().all(|id| id == 0) => Ok(0),
+            Err(EINVAL) => Err(EPERM),
+            Err(error) => Err(error),
         }
+    }
+
+    /// `fallocate`: it makes holes, and promises no room.
+    pub(super) fn allocate(
+        &self,
+        descriptor: u64,
+        mode: u64,
+        offset: u64,
+        length: u64,
+    ) -> Result<u64> {
+        let open = self.opened(descriptor)?;
+        let sign = |number: u64| i64::try_from(number).map_err(|_| EINVAL);
+        let end = sign(offset)?.checked_add(sign(length)?).ok_or(EFBIG)?;
+        match &*open {
+            _ if length == 0 => Err(EINVAL),
+            Open::Disk(_) | Open::File(..) if mode != PUNCH_HOLE | KEEP_SIZE => Err(EOPNOTSUPP),
+            Open::Disk(open) => {
+                let length = end as u64 - offset;
+                open.to_change()?.punch(offset, length).map(|()| 0)
+            }
+            Open::File(..) => Err(EBADF),
+            Open::Directory(_) => Err(EISDIR),
+            Open::Pipe(_) => Err(ESPIPE),
+            _ => Err(ENODEV),
+        }
+    }
+
+    /// `FS_IOC_GETVERSION` of a file or directory on the disk.
+    pub(super) fn put_generation(&self, open: &Open, at: u64) -> Result<u64> {
+        let (disk, inode) = open.node().map_err(|_| ENOTTY)?;
+        let generation = disk.generation(inode)?;
+        memory::write(&self.program.space, at, &generation.to_le_bytes())?;
+        Ok(0)
     }
 
     /// `utimensat`; without a path that of the descriptor.
@@ -207,9 +300,12 @@ impl Task {
         }
         let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
         match path {
-            0 => self.file_of(descriptor as u64)?.set_times(times)?,
+            0 => {
+                let (disk, inode) = self.opened(descriptor as u64)?.node()?;
+                disk.set_times(inode, times)?;
+            }
             path => self.on_disk((descriptor, path), |disk, path| {
-                disk.set_times(path, follows, times)
+                disk.set_times(disk.inode_at(path, follows)?, times)
             })?,
         }
         Ok(0)

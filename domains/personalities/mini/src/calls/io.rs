@@ -12,6 +12,8 @@ use alloc::vec::Vec;
 use domain_rt::time;
 use domain_rt::user::{UserBuf, UserSegment};
 
+/// `FS_IOC_GETVERSION`.
+const GET_VERSION: u64 = 0x8008_7601;
 /// The most descriptors of a process.
 const MOST_FILES: usize = 256;
 /// The most bytes that one call moves.
@@ -301,6 +303,7 @@ impl Task {
     pub(super) fn device(&self, descriptor: u64, what: u64, at: u64) -> Result<u64> {
         match &*self.opened(descriptor)? {
             Open::Terminal(terminal) => terminal.control(self, what, at),
+            open if what == GET_VERSION => self.put_generation(open, at),
             _ => Err(ENOTTY),
         }
     }

@@ -130,7 +130,9 @@ impl Task {
             89 => self.read_link(AT_FDCWD, a[0], a[1], a[2]),
             90 => self.set_mode(AT_FDCWD, a[0], a[1]),
             91 => self.set_mode_of(a[0], a[1]),
-            92..=94 => self.set_owner([a[1], a[2]]),
+            92 => self.set_owner((AT_FDCWD, a[0]), [a[1], a[2]], 0),
+            93 => self.set_owner_of(a[0], [a[1], a[2]]),
+            94 => self.set_owner((AT_FDCWD, a[0]), [a[1], a[2]], AT_SYMLINK_NOFOLLOW),
             95 => Ok(self.set_file_mask(a[0])),
             96 => self.time_of_day(a[0]),
             109 => self.set_group(a[0] as u32, a[1] as u32).map(|()| 0),
@@ -139,6 +141,7 @@ impl Task {
             112 => self.set_group(0, 0).map(|()| self.process.id.into()),
             121 => self.group_of(a[0] as u32).map(u64::from),
             130 => return self.suspend(a[0]),
+            133 => self.make_node(AT_FDCWD, a[0], a[1], a[2]),
             158 => self.set_segment(a[0], a[1]),
             162 => self.sync_disk(Disk::sync),
             200 => self.signal(a[1], |task, signal| {
@@ -158,7 +161,8 @@ impl Task {
             }),
             257 => self.open(a[0] as i32, a[1], a[2], a[3]),
             258 => self.make_directory(a[0] as i32, a[1], a[2]),
-            260 => self.set_owner([a[2], a[3]]),
+            259 => self.make_node(a[0] as i32, a[1], a[2], a[3]),
+            260 => self.set_owner((a[0] as i32, a[1]), [a[2], a[3]], a[4]),
             262 => self.stat(a[0] as i32, a[1], a[2], a[3]),
             263 => self.remove(a[0] as i32, a[1], a[2]),
             264 => self.rename((a[0] as i32, a[1]), (a[2] as i32, a[3]), 0),
@@ -172,6 +176,7 @@ impl Task {
                 Ok(0)
             }
             280 => self.set_times(a[0] as i32, a[1], a[2], a[3]),
+            285 => self.allocate(a[0], a[1], a[2], a[3]),
             292 => self.duplicate_to(a[0], a[1], a[2] & O_CLOEXEC != 0),
             293 => self.pipe(a[0], a[1]),
             295 => self.read_pieces(a[0], (a[1], a[2]), Some(a[3])),

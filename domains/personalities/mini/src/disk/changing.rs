@@ -4,9 +4,9 @@
 //! that there is what he has made himself.
 
 use super::{Disk, DiskFile, Led, There, fs_error, text};
-use crate::errno::{EBUSY, EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, EPERM, Error};
+use crate::errno::{EBUSY, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM, Error};
 use alloc::sync::Arc;
-use interfaces::{FileKind, FileSystem, FsError, Handle, LaneOutcome, Metadata, RVec};
+use interfaces::{FileKind, FileSystem, FsError, Handle, LaneOutcome, Metadata, RVec, Renaming};
 
 /// How often one looks again where others make and remove what is to be opened.
 const ATTEMPTS: u32 = 8;
@@ -90,7 +90,9 @@ impl Disk {
             FileKind::Directory => return Ok(There::Directory),
             _ if wish.is_directory => return Err(ENOTDIR),
             FileKind::Symlink => return Err(ELOOP),
-            FileKind::Other => return Err(EPERM),
+            FileKind::CharacterDevice => return Ok(There::Device(of.device)),
+            // Nobody is behind them.
+            FileKind::BlockDevice | FileKind::Pipe | FileKind::Socket => return Err(ENXIO),
             FileKind::Regular => {}
         }
         let file = DiskFile::new(self, of.inode)?;
@@ -114,6 +116,26 @@ impl Disk {
         }
         let (directory, name) = named(&found)?;
         let made = self.change(|fs| fs.create(directory, &name, FileKind::Directory, mode));
+        made.map(|_| ())
+    }
+
+    /// `mknod`, of what is no directory; `device` is the number of a device.
+    pub fn make_node(
+        &self,
+        path: &[u8],
+        kind: FileKind,
+        mode: u16,
+        device: u32,
+    ) -> Result<(), Error> {
+        let found = self.walk(path, false)?;
+        if found.node.is_some() {
+            return Err(EEXIST);
+        }
+        let (directory, name) = named(&found)?;
+        let made = self.change(|fs| match kind {
+            FileKind::Regular => fs.create(directory, &name, kind, mode),
+            _ => fs.make_node(directory, &name, kind, mode, device),
+        });
         made.map(|_| ())
     }
 
@@ -152,30 +174,28 @@ impl Disk {
         }
     }
 
-    /// `rename`.
-    pub fn rename(&self, old: &[u8], new: &[u8]) -> Result<(), Error> {
+    /// `renameat2`.
+    pub fn rename(&self, old: &[u8], new: &[u8], how: Renaming) -> Result<(), Error> {
         let found = self.walk(old, false)?;
         found.node.as_ref().ok_or(ENOENT)?;
         let busy = |_| EBUSY;
         let (from, name) = named(&found).map_err(busy)?;
         let (to, new_name) = named(&self.walk(new, false)?).map_err(busy)?;
-        self.change(|fs| fs.rename(from, &name, to, &new_name))
+        self.change(|fs| fs.rename(from, &name, to, &new_name, how))
     }
 
     /// `chmod`.
-    pub fn set_mode(&self, path: &[u8], mode: u16) -> Result<(), Error> {
-        let inode = self.at(path, true)?.inode;
+    pub fn set_mode(&self, inode: u64, mode: u16) -> Result<(), Error> {
         self.ask(|fs| fs.set_mode(inode, mode))
     }
 
+    /// `chown`; `None` stays.
+    pub fn set_owner(&self, inode: u64, [user, group]: [Option<u32>; 2]) -> Result<(), Error> {
+        self.ask(|fs| fs.set_owner(inode, user, group))
+    }
+
     /// `utimensat`: of the last access and the last change; `None` stays.
-    pub fn set_times(
-        &self,
-        path: &[u8],
-        follows: bool,
-        [a, m]: [Option<u64>; 2],
-    ) -> Result<(), Error> {
-        let inode = self.at(path, follows)?.inode;
+    pub fn set_times(&self, inode: u64, [a, m]: [Option<u64>; 2]) -> Result<(), Error> {
         self.ask(|fs| fs.set_times(inode, a, m))
     }
 
@@ -185,7 +205,7 @@ impl Disk {
         match of.kind {
             FileKind::Regular => self.ask(|fs| fs.truncate(of.inode, length)),
             FileKind::Directory => Err(EISDIR),
-            _ => Err(EPERM),
+            _ => Err(EINVAL),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A file that is open or mapped.
 
 use super::{Disk, attributes, fs_error};
-use crate::errno::{EBADF, EFAULT, EINVAL, EIO, ENOMEM, Error};
+use crate::errno::{EBADF, EFAULT, EINVAL, EIO, ENOMEM, ENXIO, Error};
 use crate::lent::Lent;
 use crate::memory::PAGE;
 use crate::task::Task;
@@ -17,6 +17,10 @@ const AROUND: u64 = 16;
 const AHEAD: u64 = 64;
 /// How often one looks again at pages that go as soon as they have come.
 const ATTEMPTS: u32 = 64;
+
+/// `lseek` goes to data or to a hole.
+pub const SEEK_DATA: u64 = 3;
+pub const SEEK_HOLE: u64 = 4;
 
 /// Bytes that are moved at once, and the most that one call moves, as on Linux.
 const PIECE: u64 = 256 << 10;
@@ -265,14 +269,23 @@ impl DiskFile {
         Ok(())
     }
 
-    /// `fchmod`.
-    pub fn set_mode(&self, mode: u16) -> Result<(), Error> {
-        self.ask(|fs| fs.set_mode(self.inode, mode))
+    /// The disk that it is on, and its number there.
+    pub fn node(&self) -> (&Arc<Disk>, u64) {
+        (&self.disk, self.inode)
     }
 
-    /// `futimens`: of the last access and the last change; `None` stays.
-    pub fn set_times(&self, [a, m]: [Option<u64>; 2]) -> Result<(), Error> {
-        self.ask(|fs| fs.set_times(self.inode, a, m))
+    /// `fallocate` that makes a hole.
+    pub fn punch(&self, offset: u64, length: u64) -> Result<(), Error> {
+        self.ask(|fs| fs.punch(self.inode, offset, length))
+    }
+
+    /// Where the next data, or the next hole, begins from `offset` on.
+    fn next(&self, offset: u64, hole: bool) -> Result<u64, Error> {
+        let next = self.ask(|fs| match hole {
+            true => fs.next_hole(self.inode, offset),
+            false => fs.next_data(self.inode, offset),
+        });
+        next?.ok_or(ENXIO)
     }
 }
 
@@ -375,6 +388,11 @@ impl OnDisk {
     /// Sets where is read and written next.
     pub fn seek(&self, offset: i64, from: u64) -> Result<u64, Error> {
         let mut position = self.position.lock();
+        if matches!(from, SEEK_DATA | SEEK_HOLE) {
+            let offset = u64::try_from(offset).map_err(|_| ENXIO)?;
+            *position = self.file.next(offset, from == SEEK_HOLE)?;
+            return Ok(*position);
+        }
         let base = match from {
             0 => 0,
             1 => *position,

@@ -5,7 +5,7 @@ use super::Disk;
 use crate::errno::Error;
 use alloc::vec::Vec;
 use interfaces::RVec;
-use linux::files::{self, DIRECTORY, LINK, Named, REGULAR};
+use linux::files::{self, BLOCK, CHARACTER, DIRECTORY, FIFO, LINK, Named, REGULAR, SOCKET};
 use vfs::entries::{self, Entries};
 
 /// Bytes of directory entries that are asked for at once.
@@ -28,6 +28,10 @@ fn kind_of(kind: u8) -> u32 {
         entries::REGULAR => REGULAR,
         entries::DIRECTORY => DIRECTORY,
         entries::SYMLINK => LINK,
+        entries::CHARACTER_DEVICE => CHARACTER,
+        entries::BLOCK_DEVICE => BLOCK,
+        entries::PIPE => FIFO,
+        entries::SOCKET => SOCKET,
         _ => 0,
     }
 }

@@ -275,7 +275,7 @@ impl File {
         match of.kind {
             FileKind::Regular => {}
             FileKind::Directory => return Err(FsError::IsDirectory),
-            FileKind::Symlink | FileKind::Other => return Err(FsError::Invalid),
+            _ => return Err(FsError::Invalid),
         }
         self.set_pages(&mut state, of.size.div_ceil(PAGE))?;
         self.record.lock().size = of.size;

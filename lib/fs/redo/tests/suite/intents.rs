@@ -4,7 +4,8 @@
 use std::cell::{Cell, RefCell};
 
 use redo::{
-    Action, Basis, Change, Engine, Front, Host, Kind, Lane, Outcome, Report, Target, intent,
+    Action, Basis, Change, Engine, Front, Host, Kind, Lane, Node, Outcome, Renaming, Report,
+    Target, intent,
 };
 
 use crate::model::{Error, Instance, ROOT, Result, Setting};
@@ -114,6 +115,24 @@ fn changes() -> Vec<(Change<Instance>, Option<&'static str>)> {
             Action::Rename {
                 name: name("d"),
                 new_name: name("e"),
+            },
+            None,
+        ),
+        (
+            Action::Exchange {
+                name: name("a"),
+                new_name: name("e"),
+            },
+            None,
+        ),
+        (
+            Action::Node {
+                name: name("n"),
+                node: Node {
+                    kind: 2,
+                    mode: 0o620,
+                    device: 0xf00_1234,
+                },
             },
             None,
         ),
@@ -243,10 +262,40 @@ fn a_change_of_content_is_the_same_from_its_bytes() {
 }
 
 #[test]
+fn nothing_gives_way_to_a_new_name_and_nothing_is_exchanged_with_none() {
+    let (fs, desk, mut engine) = scene();
+    let before = tree(&fs);
+    let mut rename =
+        |from: &str, to: &str, how| engine.rename(&desk, [ROOT; 2], (name(from), name(to)), how);
+    for (from, to, how, why) in [
+        ("a", "d", Renaming::New, Error::Exists),
+        ("a", "a", Renaming::New, Error::Exists),
+        ("x", "y", Renaming::New, Error::Missing),
+        ("a", "x", Renaming::Exchange, Error::Missing),
+        ("x", "a", Renaming::Exchange, Error::Missing),
+    ] {
+        assert_eq!(rename(from, to, how), Err(why), "{from} {to} {how:?}");
+    }
+    assert_eq!(rename("a", "a", Renaming::Exchange), Ok(()));
+    assert_eq!(tree(&fs), before);
+    assert_eq!(rename("a", "x", Renaming::New), Ok(()));
+    assert_eq!(rename("x", "d", Renaming::Exchange), Ok(()));
+    let [x, d] = ["x", "d"].map(|of| fs.look_up(ROOT, &name(of)).unwrap());
+    assert_eq!(fs.facts(x).unwrap().kind, Kind::Directory);
+    assert_eq!(fs.facts(d).unwrap().kind, Kind::File);
+}
+
+#[test]
 fn bytes_that_are_no_change_are_refused() {
+    for number in [6, 8, 9] {
+        garble(number);
+    }
+}
+
+fn garble(number: usize) {
     let (_, desk, mut engine) = scene();
     engine.come_by(Some(LANE));
-    let (action, _) = changes().swap_remove(6);
+    let (action, _) = changes().swap_remove(number);
     engine.change(&desk, action, [ROOT; 2]).unwrap();
     let (_, packed) = desk.intended.borrow_mut().take().unwrap();
     for length in 0..packed.len() {

@@ -9,11 +9,11 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::model::pair::{Life, Pair};
+use crate::model::pair::{Life, PIPE, Pair};
 use crate::model::{Body, Error, NOW, Random, Result, Setting};
 use ext2::{BlockDevice, DeviceError, FileKind, FileSystem, Group, Options, SECTOR_SIZE};
 use redo::intent::SETTING;
-use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
+use redo::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
 
 struct Disk {
     bytes: RefCell<Vec<u8>>,
@@ -169,7 +169,12 @@ fn body(fs: &mut FileSystem<Device>, inode: u32) -> std::result::Result<Body, ex
             Body::File(content)
         }
         FileKind::Directory => Body::Directory(Default::default()),
-        _ => Body::Symlink(fs.readlink(inode)?),
+        FileKind::Symlink => Body::Symlink(fs.readlink(inode)?),
+        _ => Body::Node(Node {
+            kind: PIPE,
+            mode: of.mode,
+            device: of.device,
+        }),
     })
 }
 
@@ -203,6 +208,7 @@ fn print(fs: &mut FileSystem<Device>, directory: u32, path: &str, text: &mut Str
 
 impl<const JOURNAL: bool> Life for Mounted<JOURNAL> {
     const EXACT: bool = false;
+    const EXCHANGES: bool = JOURNAL;
 
     fn first(_: u64) -> Self {
         let disk = Rc::new(Disk {
@@ -303,11 +309,19 @@ impl<const JOURNAL: bool> Target for Mounted<JOURNAL> {
                 mode,
             } => fs.create(first, name, *mode).map(made),
             Action::Create { name, mode, .. } => fs.mkdir(first, name, *mode).map(made),
+            Action::Node { name, node } => {
+                assert_eq!((node.kind, node.device), (PIPE, 0));
+                fs.mknod(first, name, FileKind::Pipe, node.mode, 0)
+                    .map(made)
+            }
             Action::Symlink { name, target } => fs.symlink(first, name, target).map(made),
             Action::Link { name } => fs.link(second, first, name).map(done),
             Action::Unlink { name } => fs.unlink(first, name).map(done),
             Action::RemoveDirectory { name } => fs.rmdir(first, name).map(done),
             Action::Rename { name, new_name } => fs.rename(first, name, second, new_name).map(done),
+            Action::Exchange { name, new_name } => {
+                fs.exchange(first, name, second, new_name).map(done)
+            }
         })
     }
 

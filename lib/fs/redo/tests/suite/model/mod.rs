@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use redo::intent::SETTING;
-use redo::{Action, Facts, Fault, Kind, Outcome, Severity, Target};
+use redo::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
 
 pub const ROOT: u64 = 2;
 const FIRST: u64 = 11;
@@ -92,6 +92,7 @@ pub enum Body {
     File(Vec<u8>),
     Directory(BTreeMap<Vec<u8>, u64>),
     Symlink(Vec<u8>),
+    Node(Node),
 }
 
 #[derive(Clone, Debug)]
@@ -255,6 +256,22 @@ impl Model {
         Ok(Outcome::Done)
     }
 
+    fn exchange(&mut self, on: [u64; 2], names: [&[u8]; 2]) -> Result<Outcome> {
+        let one = self.look_up(on[0], names[0])?;
+        let other = self.look_up(on[1], names[1])?;
+        if one == other {
+            return Ok(Outcome::Done);
+        }
+        for (inode, to) in [(one, on[1]), (other, on[0])] {
+            if self.is_directory(inode)? && self.is_inside(to, inode) {
+                return Err(Error::Invalid);
+            }
+        }
+        self.names_mut(on[0]).insert(names[0].into(), other);
+        self.names_mut(on[1]).insert(names[1].into(), one);
+        Ok(Outcome::Done)
+    }
+
     fn remove(&mut self, directory: u64, name: &[u8], is_directory: bool) -> Result<Outcome> {
         let number = self.look_up(directory, name)?;
         match (is_directory, self.is_directory(number)?) {
@@ -303,6 +320,9 @@ impl Model {
                 };
                 return self.insert(on[0], name, body, *mode);
             }
+            Action::Node { name, node } => {
+                return self.insert(on[0], name, Body::Node(*node), node.mode);
+            }
             Action::Symlink { name, target } => {
                 return self.insert(on[0], name, Body::Symlink(target.clone()), 0o777);
             }
@@ -320,6 +340,7 @@ impl Model {
             Action::Unlink { name } => return self.remove(on[0], name, false),
             Action::RemoveDirectory { name } => return self.remove(on[0], name, true),
             Action::Rename { name, new_name } => return self.rename(on[0], name, on[1], new_name),
+            Action::Exchange { name, new_name } => return self.exchange(on, [name, new_name]),
         }
         Ok(Outcome::Done)
     }
@@ -504,7 +525,7 @@ impl Target for Instance {
             let of = fs.inode(inode)?;
             let (kind, size) = match &of.body {
                 Body::File(content) => (Kind::File, content.len() as u64),
-                Body::Symlink(_) => (Kind::Other, 0),
+                Body::Symlink(_) | Body::Node(_) => (Kind::Other, 0),
                 Body::Directory(_) => (Kind::Directory, 0),
             };
             Ok(Facts {

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 
 use redo::engine::translate;
 use redo::{
-    Action, Basis, Change, Commit, Engine, Front, Host, Kind, Lane, Outcome, Report, Target, intent,
+    Action, Basis, Change, Commit, Engine, Front, Host, Kind, Lane, Node, Outcome, Renaming,
+    Report, Target, intent,
 };
 
 use crate::intents::packed;
@@ -17,6 +18,8 @@ pub trait Life:
 {
     /// Its errors are exactly the model's.
     const EXACT: bool;
+    /// It exchanges names in one step.
+    const EXCHANGES: bool;
     fn first(seed: u64) -> Self;
     /// The next life, after this one has ended.
     fn next(&self) -> Self;
@@ -121,6 +124,9 @@ pub struct Pair<L: Life = Instance> {
     deaths: u64,
 }
 
+/// What a pipe is among the kinds of nodes.
+pub const PIPE: u8 = 3;
+
 const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"d", b"e"];
 
 impl<L: Life> Pair<L> {
@@ -187,7 +193,7 @@ impl<L: Life> Pair<L> {
                 self.examine(file);
             }
         }
-        match (random.below(21), file) {
+        match (random.below(24), file) {
             (0..4, _) => self.make(
                 Action::Create {
                     name,
@@ -229,6 +235,15 @@ impl<L: Life> Pair<L> {
             }
             (15, Some(file)) => self.append(file, bytes(random)),
             (16, _) => self.hold_or_release(random),
+            (21 | 22, _) if L::EXCHANGES => self.change(Action::Exchange { name, new_name }, on),
+            (23, _) => {
+                let node = Node {
+                    kind: PIPE,
+                    mode: 0o600,
+                    device: 0,
+                };
+                self.make(Action::Node { name, node }, directory);
+            }
             (17, _) if random.below(8) == 0 => self.engine.sync(&self.site).unwrap(),
             (17, _) if random.below(8) == 0 => self.engine.commit(&self.site).unwrap(),
             (_, Some(file)) => {
@@ -395,9 +410,12 @@ impl<L: Life> Pair<L> {
             Action::RemoveDirectory { name } => {
                 engine.remove_directory(site, numbers[0], name).map(done)
             }
-            Action::Rename { name, new_name } => {
-                engine.rename(site, numbers, name, new_name).map(done)
-            }
+            Action::Rename { name, new_name } => engine
+                .rename(site, numbers, (name, new_name), Renaming::Replace)
+                .map(done),
+            Action::Exchange { name, new_name } => engine
+                .rename(site, numbers, (name, new_name), Renaming::Exchange)
+                .map(done),
             Action::Write { offset, data } if self.is_lasting => engine
                 .write_lent(site, numbers[0], offset, &data)
                 .map(Outcome::Wrote),
@@ -535,6 +553,7 @@ impl Pair {
 
 impl Life for Instance {
     const EXACT: bool = true;
+    const EXCHANGES: bool = true;
 
     fn first(seed: u64) -> Self {
         Instance::new(seed)
