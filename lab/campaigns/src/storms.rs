@@ -1,6 +1,6 @@
-//! `cargo xtask storms`: the file system crashes, or is replaced, again and again under programs
-//! that use it, at times the disk's driver with it, and what they did is compared with what the
-//! host makes of it.
+//! `cargo xtask storms`: the file system, or the shadow in front of it, crashes or is replaced
+//! again and again under programs that use it, at times the disk's driver with it, and what they
+//! did is compared with what the host makes of it.
 //!
 //! A storm is one boot in which several such strikes come at random moments. Those that come when
 //! the program has ended already do not count. The kinds of work:
@@ -22,7 +22,7 @@ use serde_json::json;
 use workload::{Found, History, Random, Tree};
 
 use crate::campaign::{Outcome, Plan, Record};
-use strikes::{Blow, Driver, NOT_UPDATED, Strike, script};
+use strikes::{At, Blow, Driver, NOT_UPDATED, Strike, script};
 
 use crate::cuts::guest;
 use crate::cuts::survey::{self, WORK};
@@ -50,9 +50,9 @@ pub struct Options {
     /// What happens to the file system and to the driver
     #[arg(long, value_enum, default_value = "crash", value_name = "STRIKE")]
     pub strike: Strike,
-    /// What is struck: the file system, or the shadow in front of it
-    #[arg(long, default_value = "ext2", value_parser = ["ext2", "vfs"], value_name = "DOMAIN")]
-    pub domain: String,
+    /// What is struck, at times the disk's driver with it
+    #[arg(long, value_enum, default_value = "all", value_name = "DOMAIN")]
+    pub domain: At,
     /// Have the disk behind an NVMe controller
     #[arg(long)]
     pub nvme: bool,
@@ -129,7 +129,7 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
     ));
     let folder = record.scratch.clone();
     let archive = folder.join("archive.cpio");
-    let manifest = patient(project, options.driver(), &options.domain)?;
+    let manifest = patient(project, options.driver(), options.domain)?;
     let program = match options.work {
         Work::Map => Some(mapped::program(project, &folder)?),
         _ => None,
@@ -154,12 +154,10 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
         let (kind, _) = KINDS[(storm % KINDS.len() as u64) as usize];
         let image = folder.join("image");
         let (hits, outcome) = scene.storm(storm, &image)?;
-        for (hit, with_driver) in hits {
+        for Blow { pause, domains } in hits {
             if next < plan.numbers().end {
-                let details =
-                    json!({ "storm": storm, "pause_ms": hit, "with_driver": with_driver });
-                let driver = if with_driver { " + driver" } else { "" };
-                let kind = format!("{kind}{driver}");
+                let details = json!({ "storm": storm, "pause_ms": pause, "struck": domains });
+                let kind = format!("{kind}: {}", domains.join(" + "));
                 record.add(next, &kind, details, &outcome, &[&image])?;
                 next += 1;
             }
@@ -171,9 +169,9 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
 }
 
 /// The default manifest with the driver, and as many restarts as it takes.
-fn patient(project: &Project, driver: Driver, domain: &str) -> Result<String> {
+fn patient(project: &Project, driver: Driver, at: At) -> Result<String> {
     let text = fs::read_to_string(project.root.join("images/default.toml"))?;
-    driver.patient(text, domain)
+    driver.patient(text, at)
 }
 
 /// What a storm needs.
@@ -193,16 +191,11 @@ impl Scene<'_> {
         let blows = self.blows(&mut random);
         let seed = random.below(1 << 40);
         let expected = self.prepare(number, seed, image)?;
+        // What never served may be said to be down when it is struck.
         let line = format!(
-            "{{ {} && echo {DONE}; }} & {} wait; sync",
+            "ls / > /dev/null; {{ {} && echo {DONE}; }} & {} wait; sync",
             self.line(seed),
-            script(
-                self.options.strike,
-                [&self.options.domain, self.options.driver().name()],
-                &blows,
-                &mut random,
-                STRUCK
-            )
+            script(self.options.strike, &blows, &mut random, STRUCK)
         );
         let (printed, ended) = self.boot(image, &line)?;
         // Two programs print, so a line of one may stand within one of the other.
@@ -229,10 +222,12 @@ impl Scene<'_> {
             Work::Copy => 100 + u64::from(self.options.files) / 2,
             Work::Sort | Work::Build | Work::Map => 400,
         };
+        let at = self.options.domain;
+        let driver = self.options.driver();
         let first = random.below(STRIKES as u64) as usize;
         let blow = |number: usize| {
             let with_driver = (number + first) % STRIKES < WITH_DRIVER;
-            (10 + random.below(longest), with_driver)
+            Blow::draw(random, longest, at, with_driver.then_some(driver))
         };
         (0..STRIKES).map(blow).collect()
     }

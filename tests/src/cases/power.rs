@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::campaign::Plan;
 use lab::cuts::guest::{self, Job};
 use lab::cuts::{self, Examiner, How, Options, survey};
-use lab::storms::strikes::Strike;
+use lab::storms::strikes::{At, Strike};
 use lab::storms::{self, Work};
 use machine::disk;
 use trefoil_gate::tool;
@@ -117,7 +117,10 @@ fn storms(bench: &Bench<'_>, work: Work) -> Result<()> {
         files: 400,
         strike: Strike::Crash,
         nvme: false,
-        domain: "ext2".into(),
+        domain: match work {
+            Work::Copy => At::All,
+            _ => At::Ext2,
+        },
         smp: 1,
     };
     let record = storms::campaign(&bench.site.project, &bench.site.built, &options)?;

@@ -42,20 +42,62 @@ impl Driver {
         }
     }
 
-    /// The manifest `text` with this driver and as many restarts of it, and of `domain`, as it
-    /// takes.
+    /// The manifest `text` with this driver and as many restarts of it, and of what else is
+    /// struck, as it takes.
     ///
     /// # Errors
     /// If a domain is missing in it.
-    pub fn patient(self, text: String, domain: &str) -> Result<String> {
+    pub fn patient(self, text: String, at: At) -> Result<String> {
         let text = self.in_manifest(text)?;
-        manifests::with_limits(&text, &[domain, self.name()], "restarts = 100000")
+        let domains = [at.domains(), &[self.name()]].concat();
+        manifests::with_limits(&text, &domains, "restarts = 100000")
     }
 }
 
-/// A strike: how many milliseconds after the last one, and whether the driver is struck with the
-/// file system.
-pub type Blow = (u64, bool);
+/// What is struck, at times the driver with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum At {
+    /// The file system
+    Ext2,
+    /// The shadow in front of it
+    Vfs,
+    /// Now the one, now the other, now both
+    All,
+}
+
+impl At {
+    /// The domains.
+    pub fn domains(self) -> &'static [&'static str] {
+        match self {
+            At::Ext2 => &["ext2"],
+            At::Vfs => &["vfs"],
+            At::All => &["ext2", "vfs"],
+        }
+    }
+}
+
+/// A strike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blow {
+    /// So many milliseconds after the last one.
+    pub pause: u64,
+    /// Each of these is struck.
+    pub domains: Vec<&'static str>,
+}
+
+impl Blow {
+    /// One at random: the driver is among what it strikes, or not.
+    pub fn draw(random: &mut Random, longest: u64, at: At, driver: Option<Driver>) -> Self {
+        let pause = 10 + random.below(longest);
+        let mut domains = at.domains().to_vec();
+        let chosen = random.below(domains.len() as u64 + 1) as usize;
+        if chosen < domains.len() {
+            domains = vec![domains[chosen]];
+        }
+        domains.extend(driver.map(Driver::name));
+        Blow { pause, domains }
+    }
+}
 
 /// Shell commands that have a domain crash, or killed, by the program `how`. Where it has just
 /// crashed and is not there, they wait for the next instance.
@@ -71,28 +113,19 @@ fn update(domain: &str) -> String {
     format!("update {domain} /boot/updates/{domain}-2 || echo {NOT_UPDATED}; ")
 }
 
-/// The pauses and strikes as the shell does them, at the domain and at times the driver with it;
-/// `said` is printed after each.
-pub fn script(
-    strike: Strike,
-    [domain, driver]: [&str; 2],
-    blows: &[Blow],
-    random: &mut Random,
-    said: &str,
-) -> String {
-    let one = |(pause, with_driver): &Blow| {
+/// The pauses and strikes as the shell does them; `said` is printed after each.
+pub fn script(strike: Strike, blows: &[Blow], random: &mut Random, said: &str) -> String {
+    let one = |Blow { pause, domains }: &Blow| {
         let seconds = *pause as f64 / 1000.0;
-        let both = [Some(domain), with_driver.then_some(driver)];
-        let both = both.into_iter().flatten();
         let done: String = match strike {
             Strike::Crash => {
-                let how = ["crash", "kill-domain"][random.below(2) as usize];
-                let how = [how, "crash"].into_iter();
-                both.zip(how)
-                    .map(|(domain, how)| self::strike(how, domain))
+                let first = ["crash", "kill-domain"][random.below(2) as usize];
+                let how = std::iter::once(first).chain(std::iter::repeat("crash"));
+                let each = domains.iter().zip(how);
+                each.map(|(domain, how)| self::strike(how, domain))
                     .collect()
             }
-            Strike::Update => both.map(update).collect(),
+            Strike::Update => domains.iter().map(|domain| update(domain)).collect(),
         };
         format!("sleep {seconds:.3}; {done}echo {said}; ")
     };
@@ -112,7 +145,7 @@ mod tests {
     fn both_drivers_may_start_as_often_as_it_takes() {
         for driver in [Driver::Virtio, Driver::Nvme] {
             let text = driver
-                .patient(default_manifest(), "ext2")
+                .patient(default_manifest(), At::Ext2)
                 .expect("all are there");
             assert_eq!(text.matches("restarts = 100000").count(), 2, "{text}");
             assert!(text.contains(&format!("\"{}.respawn\"", driver.name())));
@@ -123,7 +156,7 @@ mod tests {
     fn a_manifest_without_the_file_system_is_refused() {
         assert!(
             Driver::Virtio
-                .patient("[domain.other]\n".into(), "vfs")
+                .patient("[domain.other]\n".into(), At::All)
                 .is_err()
         );
     }
@@ -131,23 +164,38 @@ mod tests {
     #[test]
     fn each_blow_is_told_and_takes_the_driver_along_where_it_says_so() {
         let mut random = Random::new(1, 1);
-        let blows = [(10, true), (1500, false)];
-        let line = script(Strike::Update, ["ext2", "nvme"], &blows, &mut random, "hit");
+        let blow = |pause, domains: &[&'static str]| Blow {
+            pause,
+            domains: domains.to_vec(),
+        };
+        let blows = [blow(10, &["ext2", "nvme"]), blow(1500, &["ext2"])];
+        let line = script(Strike::Update, &blows, &mut random, "hit");
         assert_eq!(
             line,
             "sleep 0.010; update ext2 /boot/updates/ext2-2 || echo not updated; \
              update nvme /boot/updates/nvme-2 || echo not updated; echo hit; \
              sleep 1.500; update ext2 /boot/updates/ext2-2 || echo not updated; echo hit; "
         );
-        let line = script(
-            Strike::Crash,
-            ["ext2", "virtio-blk"],
-            &blows,
-            &mut random,
-            "hit",
-        );
+        let line = script(Strike::Crash, &blows, &mut random, "hit");
         assert_eq!(line.matches(" ext2 ").count(), 2);
-        assert_eq!(line.matches("until crash virtio-blk ").count(), 1);
+        assert_eq!(line.matches("until crash nvme ").count(), 1);
         assert_eq!(line.matches("echo hit").count(), 2);
+    }
+
+    #[test]
+    fn all_are_struck_in_turn_with_the_driver_or_without() {
+        let mut random = Random::new(7, 1);
+        let blows: Vec<_> = (0..40)
+            .map(|_| Blow::draw(&mut random, 100, At::All, Some(Driver::Virtio)))
+            .collect();
+        for domain in At::All.domains() {
+            let with = [domain, "virtio-blk"];
+            assert!(blows.iter().any(|blow| blow.domains == with), "{domain}");
+        }
+        let all = ["ext2", "vfs", "virtio-blk"];
+        assert!(blows.iter().any(|blow| blow.domains == all));
+        assert!(blows.iter().all(|blow| (10..110).contains(&blow.pause)));
+        let alone = Blow::draw(&mut random, 100, At::Vfs, None);
+        assert_eq!(alone.domains, ["vfs"]);
     }
 }
