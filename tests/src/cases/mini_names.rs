@@ -192,6 +192,6 @@ fn busybox(bench: &Bench<'_>) -> Result<()> {
     ensure!(seen == right, "{seen} in place of {right}; {errors}");
     ensure!(errors.contains("No such device or address"), "{errors}");
     expect_host(&disk, "/f", &["User:     1   Group:     0", "Mode:  0755"])?;
-    expect_host(&disk, "/d", &["Group:     9", "Mode:  1777"])?;
+    expect_host(&disk, "/d", &["Group:     9", "Mode:  01777"])?;
     bench.expect_clean(&disk)
 }
