@@ -37,6 +37,7 @@ impl Failure {
     pub fn of_call(name: &str, error: RpcError, what: &str) -> Self {
         match error {
             RpcError::NoMemory => Failure::NoMemory(name.into()),
+            RpcError::Interrupted => Failure::Interrupted,
             error => Failure::Cause(format!("{name}: {what}{error}")),
         }
     }

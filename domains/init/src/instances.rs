@@ -179,7 +179,10 @@ impl System {
                     pause = (pause * 2).min(MEMORY_PAUSE_LATER);
                     continue;
                 }
-                Err(Unstarted::Failed(failure @ Failure::NoMemory(_))) => return Err(failure),
+                // Who asked was ended, so it could not wait for what it needs. Others may ask.
+                Err(Unstarted::Failed(failure @ (Failure::NoMemory(_) | Failure::Interrupted))) => {
+                    return Err(failure);
+                }
                 Err(Unstarted::Failed(failure)) => {
                     state.refuse(&failure);
                     return Err(failure);

@@ -32,6 +32,7 @@ pub fn rpc_error(error: RpcError) -> DeviceError {
     match error {
         RpcError::NoMemory => DeviceError::NoMemory,
         RpcError::DomainCrashed => DeviceError::Lost,
+        RpcError::Interrupted => DeviceError::Interrupted,
         _ => DeviceError::Io,
     }
 }

@@ -61,7 +61,8 @@ const MOST_CELLS: usize = 64;
 ///
 /// # Errors
 /// [`RpcError::Refused`] when there is no ext2 file system on the device or it cannot be mounted;
-/// the kernel's log says why. [`RpcError::NoMemory`] when that is all that was wanting.
+/// the kernel's log says why. [`RpcError::NoMemory`] when that is all that was wanting,
+/// [`RpcError::Interrupted`] when the caller was ended meanwhile.
 pub fn start(
     device: Handle<dyn Block>,
     objects: Handle<dyn MemoryObjects>,
@@ -85,6 +86,7 @@ pub fn start(
         log!("cannot mount: {reason}");
         match reason {
             ext2::Error::Device(DeviceError::NoMemory) => RpcError::NoMemory,
+            ext2::Error::Device(DeviceError::Interrupted) => RpcError::Interrupted,
             _ => RpcError::Refused,
         }
     })?;

@@ -266,7 +266,7 @@ impl Line {
             let wait;
             (state, wait) = self.changed.wait(state);
             return match wait {
-                Wait::Interrupted => Err(DeviceError::Io),
+                Wait::Interrupted => Err(DeviceError::Interrupted),
                 _ => Ok(state),
             };
         };
@@ -284,7 +284,7 @@ impl Line {
         self.changed.notify_all();
         match collected {
             Ok(()) => state.must_look = false,
-            Err(QueueError::Rpc(RpcError::Interrupted)) => return Err(DeviceError::Io),
+            Err(QueueError::Rpc(RpcError::Interrupted)) => return Err(DeviceError::Interrupted),
             Err(QueueError::Rpc(RpcError::NoMemory | RpcError::Busy)) => {
                 drop(state);
                 time::sleep(PAUSE);

@@ -447,6 +447,7 @@ fn fs_error(error: ext2::Error) -> FsError {
         Error::ReadOnly => FsError::ReadOnly,
         Error::Invalid(_) => FsError::Invalid,
         Error::Device(DeviceError::NoMemory) => FsError::Rpc(RpcError::NoMemory),
+        Error::Device(DeviceError::Interrupted) => FsError::Rpc(RpcError::Interrupted),
         // Its handle is dead for good, so this instance is, too: whoever asked may ask the next.
         Error::Device(DeviceError::Lost) => FsError::Rpc(RpcError::DomainCrashed),
         Error::Device(DeviceError::Unavailable) => FsError::Down,

@@ -52,6 +52,9 @@ impl System {
             StartError::Rpc(RpcError::NoMemory) | StartError::Failed(RpcError::NoMemory) => {
                 no_memory()
             }
+            StartError::Rpc(RpcError::Interrupted) | StartError::Failed(RpcError::Interrupted) => {
+                Unstarted::Failed(Failure::Interrupted)
+            }
             StartError::Failed(_) => {
                 let said = log.last_words(&domain.name);
                 cause(said.unwrap_or_else(|| failure::start(&error)))

@@ -18,6 +18,8 @@ pub enum DeviceError {
     Lost,
     /// There is no memory for the call. Trying again may help.
     NoMemory,
+    /// The one who waited for the device was ended. Another one may try again.
+    Interrupted,
 }
 
 impl core::fmt::Display for DeviceError {
@@ -28,6 +30,7 @@ impl core::fmt::Display for DeviceError {
             DeviceError::Unavailable => "the device is gone",
             DeviceError::Lost => "the device is gone for good",
             DeviceError::NoMemory => "no memory",
+            DeviceError::Interrupted => "interrupted",
         })
     }
 }

@@ -72,7 +72,7 @@ impl Arrivals {
             let wait;
             (state, wait) = self.changed.wait(state);
             if wait == Wait::Interrupted {
-                return Err(DeviceError::Io);
+                return Err(DeviceError::Interrupted);
             }
         }
         match state.failed {
