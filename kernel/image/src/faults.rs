@@ -6,10 +6,12 @@
 use crate::machine::{files, switch_off};
 use abi::Handle;
 use abi::shared::CHUNK_BYTES;
+use core::sync::atomic::AtomicU32;
 use faults::Ground;
 use framework::kprintln;
 use framework::mem::untyped::POOL;
-use isolation::platform::PAGE;
+use isolation::call::thread::with_root;
+use isolation::platform::{Attributes, PAGE, platform};
 use services::{KernelEvents, KernelObjects};
 
 /// How many times slower than a processor QEMU is, roughly.
@@ -22,8 +24,22 @@ pub fn requested() -> bool {
         .any(|word| word == "faults")
 }
 
-/// Carries it out and switches the machine off.
+/// Carries it out and switches the machine off. That is done on a thread with the stack of those
+/// that call domains; the kernel's first has half of it, and a start may begin other domains.
 pub fn run() -> ! {
+    let started = platform().spawn("faults", carry_out, 0, &Attributes::KERNEL);
+    started.expect("memory at boot");
+    let nobody_wakes = AtomicU32::new(0);
+    loop {
+        platform().wait(&nobody_wakes, 0, None);
+    }
+}
+
+extern "C" fn carry_out(_: usize) {
+    with_root(|| carry_out_all());
+}
+
+fn carry_out_all() -> ! {
     let ground = Ground {
         image: file,
         free: || (framework::mem::frames::stats().free * PAGE) as u64,
