@@ -75,6 +75,19 @@ fn change_pages(space: &Handle<dyn AddressSpace>) {
     }
 }
 
+/// Fills a segment of a program's memory with what `bytes` has; whether all of it could be.
+fn mark_all(space: &Handle<dyn AddressSpace>, segment: &UserSegment, bytes: &[u8; ONCE]) -> bool {
+    let mut done = 0;
+    while done < segment.length {
+        let part = (segment.length - done).min(ONCE as u64) as usize;
+        if user::write(space, segment.start + done, &bytes[..part]) < part {
+            return false;
+        }
+        done += part as u64;
+    }
+    true
+}
+
 /// Copies between an object and a program whose pages come and go, until a byte is neither 0 nor
 /// what belongs to its page in the object; which page.
 pub fn copy_often(
@@ -112,13 +125,12 @@ pub fn copy_often(
             },
         ];
         let bytes = [mark; ONCE];
-        for segment in segments {
-            let mut done = 0;
-            while done < segment.length {
-                let part = (segment.length - done).min(ONCE as u64);
-                user::write(&space, segment.start + done, &bytes[..part as usize]);
-                done += part;
-            }
+        // Where a page is not there just now, what belongs to another one may stay.
+        if !segments
+            .iter()
+            .all(|segment| mark_all(&space, segment, &bytes))
+        {
+            continue;
         }
         let offset = page * PAGE + from;
         let lent = UserBuf::new(&space, &segments, UserDirection::FromProgram);
