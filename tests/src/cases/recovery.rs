@@ -211,7 +211,7 @@ fn power_off(mut session: Session) -> Result<()> {
 /// works.
 fn file_system(bench: &Bench<'_>) -> Result<()> {
     const SHADOW: &str = "[domain.vfs]\nimage = \"vfs-shadow\"\ngrants = { fs = \"ext2.respawn\", \
-         objects = \"kernel.objects\", memory = \"kernel.memory\", keep = \"keep.b.respawn\" }\nlimits = { reserve_pages = 256 }\n";
+         objects = \"kernel.objects\", memory = \"kernel.memory\", keep = \"keep.b.respawn\" }\npass = [\"held\"]\nlimits = { reserve_pages = 256 }\n";
     let manifest = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
     ensure!(
         manifest.contains(SHADOW),
