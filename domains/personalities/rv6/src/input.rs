@@ -47,6 +47,7 @@ fn take(system: &System, typed: &[u8]) {
             continue;
         };
         show(system, &mut echo);
+        system.terminal.shown();
         act(system, event);
     }
     show(system, &mut echo);

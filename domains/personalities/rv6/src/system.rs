@@ -183,6 +183,7 @@ impl System {
         let mut echo = Vec::new();
         let events = self.terminal.set_raw(process.pid, on, &mut echo);
         input::show(self, &mut echo);
+        self.terminal.shown();
         for event in events {
             input::act(self, event);
         }

@@ -37,6 +37,9 @@ pub struct Terminal {
     /// The process that has switched to raw mode; 0 if it is off. Changed under the lock of
     /// `input`.
     raw_for: AtomicU32,
+    /// How many times something was taken whose echo is not written yet: until then nobody reads
+    /// it, or an answer might be seen before its question. Changed under the lock of `input`.
+    unshown: AtomicU32,
     /// Notified when there is something to read, and on Ctrl-C.
     ready: Condvar,
     /// Notified when something was read.
@@ -57,6 +60,7 @@ impl Terminal {
             interactive,
             input: Mutex::new(Tty::new(true)),
             raw_for: AtomicU32::new(0),
+            unshown: AtomicU32::new(0),
             ready: Condvar::new(),
             drained: Condvar::new(),
         }
@@ -123,23 +127,29 @@ impl Terminal {
     }
 
     /// Takes a byte from the keyboard; what is to be echoed is appended to `echo`. Waits while more
-    /// is typed ahead than the terminal keeps.
+    /// is typed ahead than the terminal keeps. If something comes of the byte, who has written the
+    /// echo says so by [`shown`](Self::shown), and readers wait for that.
     pub fn feed(&self, byte: u8, echo: &mut Vec<u8>) -> Option<Event> {
         let mut input = self.input.lock();
         while input.is_full() {
             let (guard, _) = self.drained.wait(input);
             input = guard;
         }
-        input.feed(byte, echo)
+        let event = input.feed(byte, echo);
+        if event.is_some() {
+            self.unshown.fetch_add(1, Ordering::Relaxed);
+        }
+        event
     }
 
     /// Switches raw mode on or off for process `pid`. What comes of keys that are looked at again
-    /// is appended to `echo` and returned.
+    /// is appended to `echo` and returned; [`shown`](Self::shown) is to follow.
     pub fn set_raw(&self, pid: u32, on: bool, echo: &mut Vec<u8>) -> Vec<Event> {
         let mut input = self.input.lock();
         let on = on && self.interactive;
         self.raw_for
             .store(if on { pid } else { 0 }, Ordering::SeqCst);
+        self.unshown.fetch_add(1, Ordering::Relaxed);
         input.set_raw(on, echo)
     }
 
@@ -151,6 +161,14 @@ impl Terminal {
     /// Whether process `pid` has switched raw mode on.
     pub fn is_raw_for(&self, pid: u32) -> bool {
         self.raw_for.load(Ordering::SeqCst) == pid
+    }
+
+    /// The echo of what was taken is written.
+    pub fn shown(&self) {
+        let input = self.input.lock();
+        self.unshown.fetch_sub(1, Ordering::Relaxed);
+        drop(input);
+        self.ready.notify_all();
     }
 
     /// Wakes readers: there is something to read, or an interrupt to be told of.
@@ -182,7 +200,8 @@ impl Terminal {
             if process.is_background() {
                 return Ok(buffer.truncated(0));
             }
-            if let Some(count) = input.read(&mut buffer) {
+            let is_shown = self.unshown.load(Ordering::Relaxed) == 0;
+            if is_shown && let Some(count) = input.read(&mut buffer) {
                 // A Ctrl-C before this text is not meant for what comes of it; one behind it is.
                 process.heed_interrupts();
                 drop(input);
