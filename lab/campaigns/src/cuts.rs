@@ -268,7 +268,12 @@ impl Examiner<'_> {
         guest.close_input();
         match guest.wait(Some(Instant::now() + RECOVERY_LIMIT))? {
             Some(Ended::Status(0)) => Ok(()),
-            ended => bail!("{ended:?}; the system's log:\n{}", guest.log()),
+            Some(ended) => bail!("{ended:?}; the system's log:\n{}", guest.log()),
+            None => bail!(
+                "the system does not end; its log:\n{}\nstacks:\n{}",
+                guest.log(),
+                guest.stacks()
+            ),
         }
     }
 }
