@@ -71,7 +71,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
     /// Run static Linux programs in ring 3: busybox's shell, on the files of the boot archive and,
-    /// with --disk, those of a disk below /disk, which cannot be written
+    /// with --disk, those of a disk below /disk
     #[arg(long, conflicts_with_all = ["manifest", "disk2"])]
     pub mini: bool,
     /// With --mini: this static program in place of the host's busybox. With --manifest: put this
