@@ -112,7 +112,6 @@ const BOUNDED: &[(&str, usize, &str)] = &[
     ("lib/fs/ext2/src/pending.rs", 1, BLOCK),
     ("lib/fs/ext2/src/shrink.rs", 1, BLOCK),
     ("lib/fs/ext2/src/store.rs", 1, BLOCK),
-    ("lib/fs/ext2/src/transaction.rs", 2, BLOCK),
     (
         "lib/fs/ext2/src/writeback.rs",
         1,

@@ -117,11 +117,25 @@ impl<D: BlockDevice> Transaction<'_, D> {
             ));
         }
         let block = layout.block(start, "block bitmap")?;
-        bitmap::set(self.modify(group.block_bitmap, Kind::Bitmap)?, bit, count);
+        self.set_bits(group.block_bitmap, bit, count)?;
         group.free_blocks -= count;
         self.put_group(&group)?;
         self.add_to_super(field::FREE_BLOCKS, -i64::from(count), layout.blocks)?;
         Ok(block)
+    }
+
+    /// Sets bits of a bitmap, one at least.
+    pub(crate) fn set_bits(&mut self, block: Block, bit: u32, count: u32) -> Result<()> {
+        let (part, first) = bitmap::part(bit, count);
+        bitmap::set(self.modify(block, Kind::Bitmap, part)?, first, count);
+        Ok(())
+    }
+
+    /// Clears bits of a bitmap, one at least.
+    pub(crate) fn clear_bits(&mut self, block: Block, bit: u32, count: u32) -> Result<()> {
+        let (part, first) = bitmap::part(bit, count);
+        bitmap::clear(self.modify(block, Kind::Bitmap, part)?, first, count);
+        Ok(())
     }
 
     /// Frees `count` blocks from `start` on.
@@ -153,7 +167,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         if !bitmap::all_set(self.read(group.block_bitmap)?, bit, count) {
             return Err(Error::Corrupt("a block of a file is marked as free"));
         }
-        bitmap::clear(self.modify(group.block_bitmap, Kind::Bitmap)?, bit, count);
+        self.clear_bits(group.block_bitmap, bit, count)?;
         group.free_blocks += count;
         if group.free_blocks > layout.group_blocks(index) {
             return Err(Error::Corrupt("free count in a group descriptor"));

@@ -66,7 +66,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     fn take_inode(&mut self, mut group: Group, bit: u32, kind: FileKind) -> Result<u32> {
         let layout = self.layout();
-        bitmap::set(self.modify(group.inode_bitmap, Kind::Bitmap)?, bit, 1);
+        self.set_bits(group.inode_bitmap, bit, 1)?;
         group.free_inodes -= 1;
         group.directories += u32::from(kind == FileKind::Directory);
         self.put_group(&group)?;
@@ -79,7 +79,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let size = self.layout().inode_size;
         let now = self.now;
         let (block, at) = self.inode_location(ino)?;
-        let raw = &mut self.modify(block, Kind::Inode)?[at..at + size];
+        let raw = self.modify(block, Kind::Inode, at..at + size)?;
         let generation = u32_at(raw, 100).wrapping_add(1);
         raw.fill(0);
         if size > 128 {
@@ -120,7 +120,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         if !bitmap::is_set(self.read(group.inode_bitmap)?, bit) {
             return Err(Error::Corrupt("an inode in use is marked as free"));
         }
-        bitmap::clear(self.modify(group.inode_bitmap, Kind::Bitmap)?, bit, 1);
+        self.clear_bits(group.inode_bitmap, bit, 1)?;
         self.freed.add(group.inode_bitmap.number(), bit, 1);
         group.free_inodes += 1;
         let directory = u32::from(inode.kind == FileKind::Directory);

@@ -1,5 +1,7 @@
 //! Bits in a bitmap block: bit `n` is bit `n % 8` of byte `n / 8`; set means used.
 
+use core::ops::Range;
+
 /// Whether bit `bit` is set. Panics if it is outside.
 pub(crate) fn is_set(map: &[u8], bit: u32) -> bool {
     map[bit as usize / 8] & (1 << (bit % 8)) != 0
@@ -18,6 +20,12 @@ pub(crate) fn clear(map: &mut [u8], bit: u32, count: u32) {
 /// Whether all of `count` bits from `bit` on are set. Panics if they are not all inside.
 pub(crate) fn all_set(map: &[u8], bit: u32, count: u32) -> bool {
     (bit..bit + count).all(|bit| is_set(map, bit))
+}
+
+/// The bytes in which `count` bits from `bit` on are, one at least, and the first of them there.
+pub(crate) fn part(bit: u32, count: u32) -> (Range<usize>, u32) {
+    let (first, last) = (bit / 8, (bit + count - 1) / 8);
+    (first as usize..last as usize + 1, bit % 8)
 }
 
 /// The first clear bit in `from..to`.

@@ -2,6 +2,7 @@
 //! spec, "i_block"). A pointer of zero is a hole.
 
 use alloc::vec::Vec;
+use core::iter::once;
 
 use crate::bytes::{put_u32, u32_at};
 use crate::cache::Kind;
@@ -189,9 +190,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
             self.store.next_file = Some((group, start.number() + got));
         }
         inode.add_blocks(got, &layout)?;
-        for n in 0..got {
-            self.set_pointer(inode, leaf, first + n as usize, start.number() + n)?;
-        }
+        let blocks = start.number()..start.number() + got;
+        self.set_pointers(inode, leaf, first, blocks)?;
         Ok(Run {
             start: Some(start),
             count: got,
@@ -226,8 +226,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
                 let goal = self.goal(inode, parent, index)?;
                 let (block, _) = self.allocate_run(goal, 1)?;
                 inode.add_blocks(1, &layout)?;
-                self.fresh(block, Kind::Map);
-                self.set_pointer(inode, parent, index, block.number())?;
+                self.fresh(block, Kind::Map)?;
+                self.set_pointers(inode, parent, index, once(block.number()))?;
                 block
             } else {
                 layout.block(pointer, "indirect block outside the device")?
@@ -251,17 +251,24 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
     }
 
-    /// Sets a pointer of an indirect block, or of the inode (which the caller stores).
-    pub(crate) fn set_pointer(
+    /// Sets pointers from `index` on of an indirect block, or of the inode (which the caller
+    /// stores), to the blocks `to`.
+    pub(crate) fn set_pointers(
         &mut self,
         inode: &mut Inode,
         array: Option<Block>,
         index: usize,
-        to: u32,
+        to: impl ExactSizeIterator<Item = u32>,
     ) -> Result<()> {
-        match array {
-            None => inode.pointers[index] = to,
-            Some(block) => put_u32(self.modify(block, Kind::Map)?, index * 4, to),
+        let end = index + to.len();
+        let Some(block) = array else {
+            let places = inode.pointers[index..end].iter_mut();
+            places.zip(to).for_each(|(place, to)| *place = to);
+            return Ok(());
+        };
+        let raw = self.modify(block, Kind::Map, index * 4..end * 4)?;
+        for (place, to) in raw.chunks_exact_mut(4).zip(to) {
+            put_u32(place, 0, to);
         }
         Ok(())
     }

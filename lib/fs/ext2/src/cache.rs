@@ -11,11 +11,15 @@
 //!
 //! While memory is short the cache is as if it had been made for [`SHORT_CAPACITY`] blocks.
 
+mod undo;
+
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ops::Range;
+
+use undo::{Change, Undo};
 
 /// The budget in blocks while memory is short.
 const SHORT_CAPACITY: usize = 32;
@@ -92,6 +96,8 @@ struct Slot {
     block: u32,
     data: Box<[u8]>,
     dirty: Option<Kind>,
+    /// It is part of a set of changes, see `undo`.
+    change: Change,
     newer: usize,
     older: usize,
 }
@@ -113,6 +119,7 @@ pub(crate) struct Cache {
     is_short: fn() -> bool,
     readings: Vec<UnderWay>,
     next_reading: u64,
+    undo: Undo,
 }
 
 impl Cache {
@@ -131,6 +138,7 @@ impl Cache {
             is_short,
             readings: Vec::new(),
             next_reading: 0,
+            undo: Undo::default(),
         }
     }
 
@@ -367,6 +375,7 @@ impl Cache {
             block,
             data: Box::default(),
             dirty: None,
+            change: Change::None,
             newer: NONE,
             older: NONE,
         };

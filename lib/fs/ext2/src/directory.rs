@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::cache::Kind;
 use crate::device::BlockDevice;
-use crate::dirent::{self, NAME_MAX};
+use crate::dirent::{self, HEADER, NAME_MAX};
 use crate::dirindex::Index;
 use crate::entering::Entering;
 use crate::error::{Error, Result};
@@ -204,13 +204,20 @@ impl<D: BlockDevice> Transaction<'_, D> {
             None => (blocks, self.grow_directory(inode)?, 0),
         };
         self.check_owned(block)?;
-        let raw = self.modify(block, Kind::Directory)?;
-        dirent::insert(raw, at, new.ino, new.kind, new.name)?;
+        self.fill_gap(block, at, new)?;
         if self.store.indexes.get(inode.ino).is_some() {
             let gap = dirent::largest_gap(self.read(block)?)?;
             let indexes = &mut self.store.indexes;
             indexes.note_added(inode.ino, new.name, n as u32, gap);
         }
+        Ok(())
+    }
+
+    /// Puts an entry into the gap that was found at `at` of a directory's block.
+    pub(crate) fn fill_gap(&mut self, block: Block, at: usize, new: &Entering<'_>) -> Result<()> {
+        let gap = dirent::gap(self.read(block)?, at)?;
+        let part = self.modify(block, Kind::Directory, gap.part(new.needed()))?;
+        gap.fill(part, new.ino, new.kind, new.name);
         Ok(())
     }
 
@@ -255,7 +262,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
         let run = self.fill_runs(inode, blocks, 1)?[0];
         let block = run.nth(0, &layout)?;
-        dirent::clear(self.fresh(block, Kind::Map));
+        dirent::clear(self.fresh(block, Kind::Map)?);
         inode.size = size;
         Ok(block)
     }
@@ -266,7 +273,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let run = self.fill_runs(inode, 0, 1)?[0];
         let block = run.nth(0, &layout)?;
         let kind = self.entry_byte(FileKind::Directory);
-        dirent::start(self.fresh(block, Kind::Map), inode.ino, parent, kind);
+        dirent::start(self.fresh(block, Kind::Map)?, inode.ino, parent, kind);
         inode.size = layout.block_size as u64;
         Ok(())
     }
@@ -278,8 +285,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
     pub(crate) fn remove_found(&mut self, dir: u32, found: &Found) -> Result<()> {
         let inode = self.directory(dir)?;
         self.check_owned(found.block)?;
-        let raw = self.modify(found.block, Kind::Directory)?;
-        let gap = dirent::remove(raw, found.at)?;
+        let removal = dirent::removal(self.read(found.block)?, found.at)?;
+        let gap = removal.gap;
+        let part = self.modify(found.block, Kind::Directory, removal.part())?;
+        removal.make(part);
         self.store.indexes.note_removed(dir, found.n as u32, gap);
         self.touch_directory(inode)
     }
@@ -299,12 +308,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let found = self.find_entry(&inode, name)?.ok_or(Error::NotFound)?;
         self.check_owned(found.block)?;
         let kind = self.entry_byte(kind);
-        dirent::redirect(
-            self.modify(found.block, Kind::Directory)?,
-            found.at,
-            ino,
-            kind,
-        );
+        let header = found.at..found.at + HEADER;
+        let header = self.modify(found.block, Kind::Directory, header)?;
+        dirent::redirect(header, ino, kind);
         self.touch_directory(inode)
     }
 

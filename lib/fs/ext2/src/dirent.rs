@@ -1,12 +1,15 @@
 //! Entries inside one directory block (ext2 spec, "Linked List Directory"): each has its length, so
 //! they form a list that fills the block. Everything here works on bytes alone.
 
+use core::ops::Range;
+
 use crate::bytes::{put_u16, put_u32, u16_at, u32_at};
 use crate::error::{Error, Result};
 
 /// The longest name, in bytes.
 pub(crate) const NAME_MAX: usize = 255;
-const HEADER: usize = 8;
+/// Bytes of an entry without its name.
+pub(crate) const HEADER: usize = 8;
 
 /// One entry; `ino` is 0 if it is unused space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,32 +131,81 @@ fn used(entry: &Entry<'_>) -> usize {
     }
 }
 
-/// Puts an entry into the gap that [`find_gap`] found at `at`.
-pub(crate) fn insert(block: &mut [u8], at: usize, ino: u32, kind: u8, name: &[u8]) -> Result<()> {
-    let entry = parse(block, at)?;
-    let (front, total) = (used(&entry), entry.length);
-    if front > 0 {
-        put_u16(block, at + 4, front as u16);
-    }
-    write(&mut block[at + front..at + total], ino, kind, name);
-    Ok(())
+/// Room for an entry, behind one that is in use or in the place of one that is not.
+#[derive(Clone, Copy)]
+pub(crate) struct Gap {
+    at: usize,
+    /// Bytes of the entry in front that are in use.
+    front: usize,
+    /// Its length with the room behind it.
+    total: usize,
 }
 
-/// Writes an entry that fills `space`.
-fn write(space: &mut [u8], ino: u32, kind: u8, name: &[u8]) {
+/// The gap that [`find_gap`] found at `at`.
+pub(crate) fn gap(block: &[u8], at: usize) -> Result<Gap> {
+    let entry = parse(block, at)?;
+    Ok(Gap {
+        at,
+        front: used(&entry),
+        total: entry.length,
+    })
+}
+
+impl Gap {
+    /// The bytes of the block that [`fill`](Self::fill) with an entry of `need` bytes changes.
+    pub(crate) fn part(&self, need: usize) -> Range<usize> {
+        self.at..self.at + self.front + need
+    }
+
+    /// Puts an entry there.
+    pub(crate) fn fill(self, part: &mut [u8], ino: u32, kind: u8, name: &[u8]) {
+        if self.front > 0 {
+            put_u16(part, 4, self.front as u16);
+        }
+        let space = &mut part[self.front..];
+        write(space, self.total - self.front, ino, kind, name);
+    }
+}
+
+/// Writes an entry of so many bytes, of which those that are in use are in `space`.
+fn write(space: &mut [u8], length: usize, ino: u32, kind: u8, name: &[u8]) {
     put_u32(space, 0, ino);
-    put_u16(space, 4, space.len() as u16);
+    put_u16(space, 4, length as u16);
     space[6] = name.len() as u8;
     space[7] = kind;
     space[HEADER..HEADER + name.len()].copy_from_slice(name);
 }
 
-/// Removes the entry at `at`: its space goes to the entry before it. How large the gap is now in
-/// which it was.
+/// What removes an entry.
+pub(crate) struct Removal {
+    /// Where in the block its space is given to the entry before it, and how long that is then; it
+    /// is marked as unused itself if there is none.
+    at: usize,
+    length: Option<u16>,
+    /// How large the gap is then in which it was.
+    pub(crate) gap: usize,
+}
+
+impl Removal {
+    /// The bytes of the block that [`make`](Self::make) changes.
+    pub(crate) fn part(&self) -> Range<usize> {
+        self.at..self.at + if self.length.is_some() { 2 } else { 4 }
+    }
+
+    /// Does it.
+    pub(crate) fn make(self, part: &mut [u8]) {
+        match self.length {
+            Some(length) => put_u16(part, 0, length),
+            None => put_u32(part, 0, 0),
+        }
+    }
+}
+
+/// What removes the entry at `at`.
 ///
 /// # Errors
 /// `Corrupt`, also if no entry begins there.
-pub(crate) fn remove(block: &mut [u8], at: usize) -> Result<usize> {
+pub(crate) fn removal(block: &[u8], at: usize) -> Result<Removal> {
     let mut before = None;
     for entry in entries(block) {
         let entry = entry?;
@@ -166,14 +218,16 @@ pub(crate) fn remove(block: &mut [u8], at: usize) -> Result<usize> {
         }
         let length = entry.length;
         return Ok(match before {
-            Some((front, front_length, front_used)) => {
-                put_u16(block, front + 4, (front_length + length) as u16);
-                front_length + length - front_used
-            }
-            None => {
-                put_u32(block, at, 0);
-                length
-            }
+            Some((front, front_length, front_used)) => Removal {
+                at: front + 4,
+                length: Some((front_length + length) as u16),
+                gap: front_length + length - front_used,
+            },
+            None => Removal {
+                at,
+                length: None,
+                gap: length,
+            },
         });
     }
     Err(Error::Corrupt("no directory entry where there was one"))
@@ -185,17 +239,23 @@ pub(crate) fn pack<'a>(block: &mut [u8], all: impl Iterator<Item = Entry<'a>>) {
     let (mut at, mut last) = (0, 0);
     for entry in all {
         let end = at + needed(entry.name.len());
-        write(&mut block[at..end], entry.ino, entry.kind, entry.name);
+        write(
+            &mut block[at..end],
+            end - at,
+            entry.ino,
+            entry.kind,
+            entry.name,
+        );
         (last, at) = (at, end);
     }
     let length = (block.len() - last) as u16;
     put_u16(block, last + 4, length);
 }
 
-/// Makes the entry at `at` name another inode.
-pub(crate) fn redirect(block: &mut [u8], at: usize, ino: u32, kind: u8) {
-    put_u32(block, at, ino);
-    block[at + 7] = kind;
+/// Makes an entry, of which `header` are the first [`HEADER`] bytes, name another inode.
+pub(crate) fn redirect(header: &mut [u8], ino: u32, kind: u8) {
+    put_u32(header, 0, ino);
+    header[7] = kind;
 }
 
 /// Makes `block` a directory block without entries.
@@ -207,8 +267,8 @@ pub(crate) fn clear(block: &mut [u8]) {
 /// Makes `block` the first block of the directory `ino` in the directory `parent`.
 pub(crate) fn start(block: &mut [u8], ino: u32, parent: u32, kind: u8) {
     let (dot, rest) = block.split_at_mut(needed(1));
-    write(dot, ino, kind, b".");
-    write(rest, parent, kind, b"..");
+    write(dot, dot.len(), ino, kind, b".");
+    write(rest, rest.len(), parent, kind, b"..");
 }
 
 #[cfg(test)]
@@ -225,9 +285,21 @@ mod tests {
 
     fn add(block: &mut [u8], ino: u32, name: &[u8]) -> bool {
         match find_gap(block, needed(name.len())).expect("good") {
-            Some(at) => insert(block, at, ino, 1, name).is_ok(),
+            Some(at) => {
+                let gap = gap(block, at).expect("good");
+                gap.fill(&mut block[gap.part(needed(name.len()))], ino, 1, name);
+                true
+            }
             None => false,
         }
+    }
+
+    fn remove(block: &mut [u8], at: usize) -> Result<usize> {
+        let removal = removal(block, at)?;
+        let gap = removal.gap;
+        let part = removal.part();
+        removal.make(&mut block[part]);
+        Ok(gap)
     }
 
     /// Removes a name; whether it was there. The gap that it leaves is one.

@@ -75,14 +75,13 @@ impl<D: BlockDevice> Transaction<'_, D> {
                     return Ok(false);
                 }
                 self.check_owned(leaf)?;
-                let raw = self.modify(leaf, Kind::Directory)?;
+                let raw = self.modify_all(leaf, Kind::Directory)?;
                 dirent::pack(raw, all.into_iter());
                 dirent::find_gap(raw, need)?.ok_or(BROKEN)?
             }
         };
         self.check_owned(leaf)?;
-        let raw = self.modify(leaf, Kind::Directory)?;
-        dirent::insert(raw, at, new.ino, new.kind, new.name)?;
+        self.fill_gap(leaf, at, new)?;
         Ok(true)
     }
 
@@ -111,8 +110,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
         self.check_owned(first)?;
         let leaf = self.grow_directory(inode)?;
-        dirent::pack(self.modify(leaf, Kind::Map)?, rest.iter().copied());
-        let root = self.modify(first, Kind::Directory)?;
+        dirent::pack(self.modify_all(leaf, Kind::Map)?, rest.iter().copied());
+        let root = self.modify_all(first, Kind::Directory)?;
         dirent::start(root, dot.ino, parent.ino, parent.kind);
         htree::start(root, hashing.version, 1);
         inode.flags |= FLAG_INDEX;
@@ -139,7 +138,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let n = self.directory_blocks(inode)?;
         self.move_keys(inode, way.top, 0)?;
         let root = self.hashed_block(inode, 0)?;
-        htree::deepen(self.modify(root, Kind::Directory)?, n as u32);
+        htree::deepen(self.modify_all(root, Kind::Directory)?, n as u32);
         let below = Step {
             place: Place::Node,
             n,
@@ -163,7 +162,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let kept = below.count / 2;
         let key = self.move_keys(inode, below, kept)?;
         let root = self.hashed_block(inode, 0)?;
-        let raw = self.modify(root, Kind::Directory)?;
+        let raw = self.modify_all(root, Kind::Directory)?;
         Place::Root.insert(raw, way.top.at + 1, key, n as u32);
         let (mut top, mut half) = (way.top, below);
         top.count += 1;
@@ -187,9 +186,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
         self.check_owned(from)?;
         let to = self.grow_directory(inode)?;
         let mut node = zeroes(self.layout().block_size, 0)?;
-        let raw = self.modify(from, Kind::Directory)?;
+        let raw = self.modify_all(from, Kind::Directory)?;
         let key = step.place.split(raw, first, &mut node);
-        self.modify(to, Kind::Map)?.copy_from_slice(&node);
+        self.modify_all(to, Kind::Map)?.copy_from_slice(&node);
         Ok(key)
     }
 
@@ -227,17 +226,17 @@ impl<D: BlockDevice> Transaction<'_, D> {
         self.check_owned(leaf)?;
         let fresh = self.grow_directory(inode)?;
         dirent::pack(
-            self.modify(fresh, Kind::Map)?,
+            self.modify_all(fresh, Kind::Map)?,
             high.iter().map(|(_, entry)| *entry),
         );
         dirent::pack(
-            self.modify(leaf, Kind::Directory)?,
+            self.modify_all(leaf, Kind::Directory)?,
             low.iter().map(|(_, entry)| *entry),
         );
         let lowest = way.below.unwrap_or(way.top);
         let node = self.hashed_block(inode, lowest.n)?;
         self.check_owned(node)?;
-        let raw = self.modify(node, Kind::Directory)?;
+        let raw = self.modify_all(node, Kind::Directory)?;
         let key = hash | if continues { CONTINUES } else { 0 };
         lowest.place.insert(raw, lowest.at + 1, key, n as u32);
         let target = if tree.hash(new.name) >= hash {

@@ -3,8 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::blockmap::Run;
-use crate::bytes::{put_u32, u32_at};
-use crate::cache::Kind;
+use crate::bytes::u32_at;
 use crate::device::BlockDevice;
 use crate::error::{Error, Result};
 use crate::features::RO_LARGE_FILE;
@@ -321,8 +320,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             let at = layout.superblock_at() + field::RO_COMPAT;
             let features = u32_at(self.read(layout.superblock())?, at);
             if features & RO_LARGE_FILE == 0 {
-                let block = self.modify(layout.superblock(), Kind::Counters)?;
-                put_u32(block, at, features | RO_LARGE_FILE);
+                self.set_super_field(field::RO_COMPAT, features | RO_LARGE_FILE)?;
             }
         }
         Ok(())

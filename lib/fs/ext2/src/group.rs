@@ -103,10 +103,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// Stores the counters of a group.
     pub(crate) fn put_group(&mut self, group: &Group) -> Result<()> {
         let (block, at) = self.layout().descriptor(group.index);
-        let raw = &mut self.modify(block, Kind::Counters)?[at..];
-        put_u16(raw, 12, group.free_blocks as u16);
-        put_u16(raw, 14, group.free_inodes as u16);
-        put_u16(raw, 16, group.directories as u16);
+        let raw = self.modify(block, Kind::Counters, at + 12..at + 18)?;
+        put_u16(raw, 0, group.free_blocks as u16);
+        put_u16(raw, 2, group.free_inodes as u16);
+        put_u16(raw, 4, group.directories as u16);
         Ok(())
     }
 

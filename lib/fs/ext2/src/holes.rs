@@ -1,6 +1,8 @@
 //! Holes in files: where they are, and making them. Blocks that are taken out of a file are free
 //! again, and what a file has there are zeros.
 
+use core::iter::{once, repeat_n};
+
 use crate::blockmap::Path;
 use crate::bytes::u32_at;
 use crate::device::{BlockDevice, zeroes};
@@ -150,9 +152,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
             self.check_owned(block)?;
             arrays[level] = Some(block);
         }
-        for n in 0..count as usize {
-            self.set_pointer(inode, arrays[path.depth], path.index[path.depth] + n, 0)?;
-        }
+        let (array, index) = (arrays[path.depth], path.index[path.depth]);
+        self.set_pointers(inode, array, index, repeat_n(0, count as usize))?;
         for level in (1..=path.depth).rev() {
             let Some(array) = arrays[level] else { break };
             let is_used = |raw: &[u8]| u32_at(raw, 0) != 0;
@@ -161,7 +162,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
             }
             self.free_run(array.number(), 1)?;
             inode.remove_blocks(1, &layout);
-            self.set_pointer(inode, arrays[level - 1], path.index[level - 1], 0)?;
+            let (array, index) = (arrays[level - 1], path.index[level - 1]);
+            self.set_pointers(inode, array, index, once(0))?;
         }
         Ok(())
     }

@@ -12,6 +12,8 @@ pub(crate) const POINTERS: usize = 15;
 pub(crate) const FAST_LINK: usize = POINTERS * 4;
 /// Flag: the directory has an index.
 pub(crate) const FLAG_INDEX: u32 = 0x1000;
+/// Bytes of a record that have fields which this library knows.
+pub(crate) const RECORD: usize = 160;
 /// The most links that an inode may have.
 pub(crate) const LINKS_MAX: u16 = 32000;
 

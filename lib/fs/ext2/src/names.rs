@@ -226,7 +226,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             return Ok(());
         }
         let block = self.fill_runs(inode, 0, 1)?[0].nth(0, &self.layout())?;
-        self.fresh(block, Kind::Map)[..target.len()].copy_from_slice(target);
+        self.fresh(block, Kind::Map)?[..target.len()].copy_from_slice(target);
         Ok(())
     }
 }

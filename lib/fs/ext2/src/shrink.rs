@@ -161,7 +161,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             return Ok(());
         }
         self.check_owned(block)?;
-        let array = self.modify(block, Kind::Map)?;
+        let array = self.modify_all(block, Kind::Map)?;
         for (n, pointer) in new.iter().enumerate() {
             put_u32(array, n * 4, *pointer);
         }

@@ -1,25 +1,23 @@
 //! The one way to change metadata.
 //!
-//! A [`Transaction`] collects changed copies of metadata blocks. Nothing else sees them until
-//! [`commit`](Transaction::commit) hands them to the cache all at once; a transaction that is
-//! dropped leaves no trace. So an operation that fails half-way, for want of space or because a
-//! read failed, has done nothing. Life of one: `begin`, any number of
-//! `read`/`modify`/`fresh`/`freed`, `commit` or drop.
+//! A [`Transaction`] changes metadata blocks where they lie in the cache, which notes what they
+//! were before. Until [`commit`](Transaction::commit) it has the file system to itself, so nothing
+//! else sees them; a transaction that is dropped takes all back and leaves no trace. So an
+//! operation that fails half-way, for want of space or because a read failed, has done nothing.
+//! Life of one: `begin`, any number of `read`/`modify`/`fresh`/`freed`, `commit` or drop.
 //!
 //! The journal is behind this interface: `commit` has the full set of blocks that change together
 //! and the set of blocks that were freed (to be revoked). It does nothing if the journal has no
 //! room for the set; room is made before `begin`, where the store makes room in the cache.
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::bytes::{put_u32, u32_at};
 use crate::cache::Kind;
 use crate::device::BlockDevice;
 use crate::error::{Error, Result};
-use crate::inode::Inode;
+use crate::inode::{Inode, RECORD};
 use crate::layout::{Block, Layout};
 use crate::pending::Frees;
 use crate::store::Store;
@@ -30,19 +28,26 @@ pub(crate) struct Transaction<'a, D: BlockDevice> {
     pub(crate) store: &'a mut Store<D>,
     /// The time of the change.
     pub(crate) now: Time,
-    changed: BTreeMap<u32, (Kind, Box<[u8]>)>,
     /// Bits that this transaction freed.
     pub(crate) freed: Frees,
     forgotten: Vec<(u32, u32)>,
 }
 
+impl<D: BlockDevice> Drop for Transaction<'_, D> {
+    fn drop(&mut self) {
+        if self.store.cache.is_changing() {
+            self.store.cache.take_back();
+        }
+    }
+}
+
 impl<'a, D: BlockDevice> Transaction<'a, D> {
     /// A transaction without changes.
     pub(crate) fn begin(store: &'a mut Store<D>, now: Time) -> Self {
+        debug_assert!(!store.cache.is_changing(), "there is one at a time");
         Transaction {
             store,
             now,
-            changed: BTreeMap::new(),
             freed: Frees::default(),
             forgotten: Vec::new(),
         }
@@ -55,80 +60,75 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
 
     /// The content of a metadata block as this transaction sees it.
     pub(crate) fn read(&mut self, block: Block) -> Result<&[u8]> {
-        if self.changed.contains_key(&block.number()) {
-            return Ok(&self.changed[&block.number()].1);
-        }
         self.store.block(block)
     }
 
     /// As [`read`](Self::read), if it was read just before.
     pub(crate) fn seen(&self, block: u32) -> Option<&[u8]> {
-        let changed = self.changed.get(&block).map(|(_, data)| &**data);
-        changed.or_else(|| self.store.cache.peek(block))
+        self.store.cache.peek(block)
     }
 
     /// Whether nothing was changed yet.
     pub(crate) fn is_unchanged(&self) -> bool {
-        self.changed.is_empty() && self.forgotten.is_empty()
+        !self.store.cache.is_changing() && self.forgotten.is_empty()
     }
 
-    /// The content of a metadata block for change.
-    pub(crate) fn modify(&mut self, block: Block, kind: Kind) -> Result<&mut [u8]> {
-        if !self.changed.contains_key(&block.number()) {
-            let copy = Box::from(self.store.block(block)?);
-            self.changed.insert(block.number(), (kind, copy));
-        }
-        Ok(&mut self
-            .changed
-            .get_mut(&block.number())
-            .expect("inserted if it was missing")
-            .1)
+    /// The bytes `part` of a metadata block for change.
+    pub(crate) fn modify(
+        &mut self,
+        block: Block,
+        kind: Kind,
+        part: Range<usize>,
+    ) -> Result<&mut [u8]> {
+        self.store.load_run(block, 1)?;
+        Ok(self.store.cache.change(block.number(), kind, part)?)
+    }
+
+    /// All of a metadata block for change.
+    pub(crate) fn modify_all(&mut self, block: Block, kind: Kind) -> Result<&mut [u8]> {
+        self.modify(block, kind, 0..self.store.layout.block_size)
     }
 
     /// The content of a newly allocated metadata block: zeroes.
-    pub(crate) fn fresh(&mut self, block: Block, kind: Kind) -> &mut [u8] {
-        let zeroes = vec![0; self.store.layout.block_size].into();
-        self.changed.insert(block.number(), (kind, zeroes));
-        &mut self
-            .changed
-            .get_mut(&block.number())
-            .expect("just inserted")
-            .1
+    pub(crate) fn fresh(&mut self, block: Block, kind: Kind) -> Result<&mut [u8]> {
+        let size = self.store.layout.block_size;
+        Ok(self.store.cache.change_all(block.number(), kind, size)?)
     }
 
     /// Notes that `count` blocks from `start` on were freed: their content does not matter any
     /// more.
     pub(crate) fn forget(&mut self, start: u32, count: u32) {
-        for block in start..start + count {
-            self.changed.remove(&block);
-        }
         self.forgotten.push((start, count));
     }
 
     /// Makes all changes visible. Returns false, and makes none, if the journal has no room for
     /// them.
-    pub(crate) fn commit(self) -> bool {
-        let store = self.store;
+    pub(crate) fn commit(mut self) -> bool {
+        let (freed, forgotten) = (
+            core::mem::take(&mut self.freed),
+            core::mem::take(&mut self.forgotten),
+        );
+        let store = &mut *self.store;
         store.stay();
-        let copies = store.dirty_metadata() + self.changed.len();
+        let copies = store.dirty_metadata();
         if let Some(journal) = &mut store.journal {
-            if !journal.fits(copies, &self.forgotten, store.layout.block_size) {
+            if !journal.fits(copies, &forgotten, store.layout.block_size) {
                 return false;
             }
-            for (start, count) in &self.forgotten {
+            store
+                .cache
+                .changing()
+                .for_each(|block| journal.unrevoke(block));
+            // After that: what was changed first and then freed is not there any more.
+            for (start, count) in &forgotten {
                 journal.revoke(*start, *count);
             }
-            self.changed
-                .keys()
-                .for_each(|block| journal.unrevoke(*block));
         }
-        for (start, count) in self.forgotten {
+        store.cache.keep();
+        for (start, count) in forgotten {
             (start..start + count).for_each(|block| store.cache.forget(block));
         }
-        for (block, (kind, data)) in self.changed {
-            store.cache.insert_dirty(block, data, kind);
-        }
-        store.pending.take(self.freed, store.layout.block_size);
+        store.pending.take(freed, store.layout.block_size);
         true
     }
 
@@ -142,8 +142,12 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
     /// Sets a 32-bit field of the superblock.
     pub(crate) fn set_super_field(&mut self, field: usize, value: u32) -> Result<()> {
         let layout = self.layout();
-        let block = self.modify(layout.superblock(), Kind::Counters)?;
-        put_u32(block, layout.superblock_at() + field, value);
+        let at = layout.superblock_at() + field;
+        put_u32(
+            self.modify(layout.superblock(), Kind::Counters, at..at + 4)?,
+            0,
+            value,
+        );
         Ok(())
     }
 
@@ -181,13 +185,16 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
     /// Stores a changed inode. One that is there as it is, because a file was written twice within
     /// one beat of the clock, changes nothing: its block need be neither copied nor written.
     pub(crate) fn put_inode(&mut self, inode: &Inode) -> Result<()> {
-        let size = self.layout().inode_size;
         let (block, at) = self.inode_location(inode.ino)?;
+        let mut record = [0; RECORD];
+        let size = self.layout().inode_size.min(RECORD);
+        let record = &mut record[..size];
         let present = &self.read(block)?[at..at + size];
-        let mut record = present.to_vec();
-        inode.encode(&mut record);
+        record.copy_from_slice(present);
+        inode.encode(record);
         if record != present {
-            self.modify(block, Kind::Inode)?[at..at + size].copy_from_slice(&record);
+            self.modify(block, Kind::Inode, at..at + size)?
+                .copy_from_slice(record);
         }
         Ok(())
     }

@@ -32,7 +32,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let owners = u32_at(raw, OWNERS);
         inode.remove_blocks(1, &layout);
         if owners > 1 {
-            put_u32(self.modify(block, Kind::Map)?, OWNERS, owners - 1);
+            let count = self.modify(block, Kind::Map, OWNERS..OWNERS + 4)?;
+            put_u32(count, 0, owners - 1);
             return Ok(());
         }
         self.free_run(pointer, 1)
