@@ -9,6 +9,7 @@
 //   its end, and where it becomes shorter.
 // - churn: writes to a mapping for some seconds, of which it knows what there has to be, and reads
 //   another file by a private one meanwhile.
+// - rest: writes to a mapping, asks nobody for anything for a while, and writes to it again.
 // - sync: writes to pages of a mapping and stores them, round after round, and says when it has.
 // - fill: writes to the pages of a hole until the disk is full.
 #include <errno.h>
@@ -264,6 +265,18 @@ static void churn(void)
 	printf("rounds %zu, wrong %d, %d\n", round, bad, fsync(file));
 }
 
+static void rest(void)
+{
+	int file;
+	unsigned char *map = made("rested", 4 * PAGE, &file), *other = made("unwritten", 4 * PAGE, &file);
+	int first = put(map, 'a') | put(map + PAGE, 'b');
+	printf("begun\n");
+	fflush(stdout);
+	pause_for(4000);
+	int then = put(map + PAGE, 'B') | put(map + 2 * PAGE, 'c'), others = put(other + PAGE, 'o');
+	printf("first %d, then %d, %d: %c%c%c\n", first, then, others, map[0], map[PAGE], map[2 * PAGE]);
+}
+
 static void sync_rounds(void)
 {
 	int file;
@@ -317,6 +330,8 @@ int main(int count, char **words)
 		share();
 	else if (!strcmp(what, "churn"))
 		churn();
+	else if (!strcmp(what, "rest"))
+		rest();
 	else if (!strcmp(what, "sync"))
 		sync_rounds();
 	else if (!strcmp(what, "fill"))

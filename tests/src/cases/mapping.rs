@@ -25,6 +25,7 @@ pub(super) const CASES: &[Case] = &[
     case("mapping-that-is-refused", refused),
     case("mapping-that-is-written-to-as-on-linux", shared),
     case("mapping-that-is-written-to-while-it-crashes", churned),
+    case("mapping-that-is-written-to-while-its-shadow-dies", rested),
     case("mapping-that-is-stored-survives-a-power-cut", power_cut),
     case("mapping-of-a-hole-until-the-disk-is-full", filled),
 ];
@@ -239,6 +240,27 @@ fn churned(bench: &Bench<'_>) -> Result<()> {
         expect_no_restart(&answer.stdout, domain)?;
     }
     same_file(bench, &disk, &root, "churned")
+}
+
+/// It goes on over deaths of the shadow, alone and with the file system, of which it hears nothing
+/// before others have read the files and had everything stored.
+fn rested(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let root = bench.folder.join("host");
+    fs::create_dir_all(&root)?;
+    let right = there(&program, &root, "rest")?;
+    let disk = bench.small_disk("12M", &["-b", "1024"], |_| Ok(()))?;
+    let machine = machine(bench, &program, &disk, "")?;
+    let back = "cat /rested /unwritten | wc -c; sync";
+    let line = format!(
+        "{RUN} '/disk rest' & sleep 1; crash vfs; {back}; kill-domain vfs ext2; {back}; wait; sync; domains -q"
+    );
+    let answer = bench.exec_on(machine, &line)?;
+    expect(&answer, &right)?;
+    expect_restarts(&answer.stdout, "vfs", 2)?;
+    expect_no_restart(&answer.stdout, "mini")?;
+    same_file(bench, &disk, &root, "rested")?;
+    same_file(bench, &disk, &root, "unwritten")
 }
 
 /// What `msync` has acknowledged is on the disk when the power is cut, in each page.

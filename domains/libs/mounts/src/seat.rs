@@ -1,7 +1,7 @@
 //! An inode that is kept for as long as something has it open, over restarts of its file system.
 
 use domain_rt::sync::Mutex;
-use interfaces::{FileKind, FsError, Handle, Hold};
+use interfaces::{Failure, FileKind, FsError, Handle, Hold};
 
 use crate::mount::Live;
 
@@ -25,6 +25,8 @@ struct State {
     hold: Option<Handle<dyn Hold>>,
     /// Something was written through this and not synced since.
     written: bool,
+    /// Pages of it may be mapped to be written to.
+    shared: bool,
 }
 
 /// An instance.
@@ -84,7 +86,19 @@ impl Seat {
         if live.fs.metadata(self.inode)?.kind != self.kind {
             return Err(FsError::NotFound);
         }
-        live.fs.hold(self.inode)
+        let hold = live.fs.hold(self.inode)?;
+        let state = self.state.lock();
+        let is_same = state.by.is_some_and(|by| live.goes_on(by.lineage));
+        let is_shared = state.shared && is_same;
+        drop(state);
+        // What is mapped is the same object. Who serves has to know that it is mapped still.
+        if is_shared
+            && let Err(error) = live.fs.pages_to_change(self.inode)
+            && error.is_gone()
+        {
+            return Err(error);
+        }
+        Ok(hold)
     }
 
     /// Takes hold again if the instance that gave the hold is not the one that serves now.
@@ -114,6 +128,11 @@ impl Seat {
     /// Notes that something was written through this.
     pub fn note_written(&self) {
         self.state.lock().written = true;
+    }
+
+    /// Notes that pages of it may be mapped to be written to, before there is a way to them.
+    pub fn note_shared(&self) {
+        self.state.lock().shared = true;
     }
 
     /// Notes that all of it would survive a power cut.

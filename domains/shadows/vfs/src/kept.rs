@@ -83,6 +83,9 @@ pub struct Note {
     pub is_live: bool,
     /// Content of it is lost, and who asked for this file was not told.
     pub is_lost: bool,
+    /// Somebody may write to it through mappings. Who has it so asks the next instance for the way
+    /// again.
+    pub is_shared: bool,
 }
 
 /// A file that the instance before has left.
@@ -413,7 +416,9 @@ impl Kept {
 
 impl Note {
     fn bytes(&self) -> [u8; NOTE as usize] {
-        let marks = u64::from(self.is_live) | u64::from(self.is_lost) << 1;
+        let marks = [self.is_live, self.is_lost, self.is_shared];
+        let marks = marks.into_iter().rev();
+        let marks = marks.fold(0, |marks, mark| marks << 1 | u64::from(mark));
         let words = [self.inode, self.size, self.modified, marks];
         let mut bytes = [0; NOTE as usize];
         bytes.copy_from_slice(words.map(u64::to_le_bytes).as_flattened());
@@ -427,6 +432,7 @@ impl Note {
             modified: word(bytes, 2),
             is_live: word(bytes, 3) & 1 != 0,
             is_lost: word(bytes, 3) & 2 != 0,
+            is_shared: word(bytes, 3) & 4 != 0,
         }
     }
 }

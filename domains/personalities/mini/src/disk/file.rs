@@ -137,6 +137,7 @@ impl DiskFile {
 
     /// A way to its pages for mappings that are written to.
     fn view_to_change(&self) -> Result<Handle<dyn VmoView>, Error> {
+        self.seat.note_shared();
         self.ask(|fs| fs.pages_to_change(self.inode))
     }
 

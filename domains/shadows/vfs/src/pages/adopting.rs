@@ -57,18 +57,17 @@ impl Pages {
         file.is_lost.store(note.is_lost, Ordering::Relaxed);
         file.is_torn.store(note.is_live, Ordering::Relaxed);
         let mut state = State {
-            // Somebody may have it mapped so.
-            is_shared: note.is_live,
             pages: file.owner.info()?.limit,
             ..State::default()
         };
+        let size = note.size;
+        *file.record.lock() = Record {
+            size,
+            modified: note.modified,
+            is_live: note.is_live,
+            is_shared: note.is_shared,
+        };
         if note.is_live {
-            let (size, modified) = (note.size, note.modified);
-            *file.record.lock() = Record {
-                size,
-                modified,
-                is_live: true,
-            };
             self.shrink_to(shadow, note.inode, size)?;
             file.set_pages(&mut state, size.div_ceil(PAGE))?;
             let dirty = file.keep_dirty(state.pages)?;
@@ -83,12 +82,29 @@ impl Pages {
         self.there
             .fetch_add(file.owner.info()?.pages, Ordering::Relaxed);
         *file.state.lock() = state;
-        // There may be two where one was just being forgotten.
-        let mut files = self.files.lock();
-        if note.is_live || !files.contains_key(&note.inode) {
-            files.insert(note.inode, Arc::new(file));
-        }
+        self.take_in(shadow, Arc::new(file));
         Ok(())
+    }
+
+    /// Knows a file from now on. There may be two of an inode where one was just being forgotten.
+    fn take_in(&self, shadow: &Shadow, file: Arc<File>) {
+        let Record {
+            is_live, is_shared, ..
+        } = *file.record.lock();
+        let other = self.known(file.inode).map(|other| *other.record.lock());
+        if other.is_some_and(|other| !is_live && (other.is_live || !is_shared)) {
+            return;
+        }
+        if is_shared {
+            shadow.count_hold(file.inode);
+            file.state.lock().is_left_over = true;
+        }
+        let replaced = self.files.lock().insert(file.inode, file);
+        if let Some(replaced) = replaced
+            && replaced.state.lock().is_left_over
+        {
+            self.release(shadow, replaced.inode);
+        }
     }
 
     /// Where a file was being made longer or shorter, the file system learns what was noted.

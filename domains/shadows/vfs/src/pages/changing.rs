@@ -32,7 +32,7 @@ impl Pages {
             let mut state = file.state.lock();
             let record = *file.record.lock();
             // What is mapped stays live; then it is enough that there is nothing to store.
-            if record.is_live && !(state.is_shared && self.is_stored(&file, &state)?) {
+            if record.is_live && !(record.is_shared && self.is_stored(&file, &state)?) {
                 drop(state);
                 self.commit(shadow)?;
                 continue;

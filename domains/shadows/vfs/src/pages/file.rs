@@ -77,6 +77,8 @@ pub struct Record {
     pub modified: u64,
     /// Pages of it may not be on the disk. Then it counts as held.
     pub is_live: bool,
+    /// Somebody may write to it through mappings.
+    pub is_shared: bool,
 }
 
 /// Pages that the file system has stored and may not have committed.
@@ -99,8 +101,9 @@ pub struct State {
     pub stored: Vec<Stored>,
     /// Pages that are dirty, and not counted among those.
     pub dirty: u64,
-    /// Somebody may write to it through mappings.
-    pub is_shared: bool,
+    /// It counts as held for those who have it mapped since a former instance of this domain, and
+    /// of whom none has come back.
+    pub is_left_over: bool,
     /// Who asked for this file was told that it could not be stored, and who asked for everything.
     pub told: bool,
     pub told_all: bool,
@@ -234,6 +237,7 @@ impl File {
             modified: record.modified,
             is_live: record.is_live,
             is_lost: self.is_lost.load(Ordering::Relaxed),
+            is_shared: record.is_shared,
         };
         kept.note(*place, &note)
     }

@@ -8,7 +8,7 @@ use gate::Passage;
 use interfaces::{FsError, PageKind};
 use redo::Host;
 
-use super::file::{File, State};
+use super::file::{File, Record, State};
 use super::storing::Who;
 use super::{Pages, memory_error};
 use crate::shadow::Shadow;
@@ -26,8 +26,9 @@ pub struct Keeper {
 }
 
 /// Whether somebody may write to a file through mappings at any moment.
-fn is_in_use(shadow: &Shadow, file: &File, state: &State) -> bool {
-    state.is_shared && shadow.front(|front| front.is_shared(file.inode))
+fn is_in_use(shadow: &Shadow, file: &File) -> bool {
+    let record = *file.record.lock();
+    record.is_shared && shadow.front(|front| front.is_shared(file.inode))
 }
 
 impl Pages {
@@ -58,7 +59,7 @@ impl Pages {
         state: &mut State,
     ) -> Result<(), FsError> {
         let is_live = file.record.lock().is_live;
-        if !is_live || !state.stored.is_empty() || is_in_use(shadow, file, state) {
+        if !is_live || !state.stored.is_empty() || is_in_use(shadow, file) {
             return Ok(());
         }
         let next = file.owner.next(0, PageKind::Dirty);
@@ -69,13 +70,14 @@ impl Pages {
     }
 
     fn stop_life(&self, shadow: &Shadow, file: &File, state: &mut State) {
-        state.is_shared &= shadow.front(|front| front.is_shared(file.inode));
+        let is_shared = is_in_use(shadow, file);
         self.dirty.fetch_sub(state.dirty, Ordering::Relaxed);
         state.dirty = 0;
         state.stored.clear();
         // If that is not noted, the next instance finds out that nothing is to be stored.
-        let _ = file.set_record(|record| record.is_live = false);
-        file.record.lock().is_live = false;
+        let end = |record: &mut Record| (record.is_live, record.is_shared) = (false, is_shared);
+        let _ = file.set_record(end);
+        end(&mut file.record.lock());
         self.keeper.lock().live -= 1;
         self.release(shadow, file.inode);
     }
@@ -128,6 +130,7 @@ impl Pages {
         let Some(remains) = shadow.front(|front| front.release(inode)) else {
             return;
         };
+        self.end_sharing(shadow, inode);
         // Its number may lead to another one from now on.
         if !shadow.front(|front| front.ids.is_trivial()) {
             self.forget(shadow, inode);
@@ -138,6 +141,22 @@ impl Pages {
         };
         if let Err(error) = shadow.engine().remove_hidden(shadow, number) {
             log!("inode {inode} has no name and could not be removed: {error:?}");
+        }
+    }
+
+    /// Nobody holds an inode any more, so nobody has it mapped.
+    fn end_sharing(&self, shadow: &Shadow, inode: u64) {
+        let Some(file) = self.known(inode) else {
+            return;
+        };
+        let is_shared = file.record.lock().is_shared;
+        // Who ends a program must not wait for a file system. What stays noted so costs a hold, if
+        // this domain dies.
+        if is_shared
+            && let Some(_state) = file.state.try_lock()
+            && !shadow.front(|front| front.is_held(inode))
+        {
+            let _ = file.set_record(|record| record.is_shared = false);
         }
     }
 
@@ -188,7 +207,7 @@ impl Pages {
         let is_due = |file: &File| {
             let state = file.state.lock();
             let is_clean = || matches!(file.owner.next(0, PageKind::Dirty), Ok(None));
-            !(is_in_use(shadow, file, &state) && state.stored.is_empty() && is_clean())
+            !(is_in_use(shadow, file) && state.stored.is_empty() && is_clean())
         };
         let all = self.all();
         all.map_or(true, |all| {

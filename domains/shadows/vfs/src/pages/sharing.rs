@@ -10,14 +10,20 @@
 //! A program may write to all of the last page. What is behind the file's end there is cleared
 //! before the page is stored, and before the file becomes longer. What a program writes just then
 //! may be on the disk, behind the end, where it means nothing.
+//!
+//! # When this domain dies
+//! The next instance knows by the notes which files are mapped so. It counts each as held until the
+//! first of those comes back who have it mapped, and asks for a way to change its pages again: till
+//! then nobody may conclude that there is nothing to store, and the object must stay the same.
 
 use alloc::sync::Arc;
+use core::mem::take;
 
 use domain_rt::time;
 use interfaces::{FsError, Handle, RVec, VmoView};
 use redo::{Action, Outcome};
 
-use super::file::{File, SHARED, State};
+use super::file::{File, Record, SHARED, State};
 use super::writing::LONGEST;
 use super::{PAGE, Pages, memory_error};
 use crate::shadow::Shadow;
@@ -40,8 +46,14 @@ impl Pages {
         let locked = file.lock(shadow);
         match locked {
             Ok(mut state) => {
-                state.is_shared = true;
-                file.owner.view(SHARED).map_err(memory_error)
+                let view = file.owner.view(SHARED).map_err(memory_error)?;
+                file.set_record(|record| record.is_shared = true)?;
+                let was_left_over = take(&mut state.is_left_over);
+                drop(state);
+                if was_left_over {
+                    self.release(shadow, inode);
+                }
+                Ok(view)
             }
             Err(error) => {
                 self.forget(shadow, inode);
@@ -65,7 +77,7 @@ impl Pages {
         }
         let mut state = file.lock(shadow)?;
         let is_known = |known: Arc<File>| Arc::ptr_eq(&known, &file);
-        if !state.is_shared || !self.known(inode).is_some_and(is_known) {
+        if !file.record.lock().is_shared || !self.known(inode).is_some_and(is_known) {
             return Err(FsError::Invalid);
         }
         if page >= state.pages {
@@ -109,10 +121,12 @@ impl Pages {
 
     /// Clears what programs have written behind the end of a file, in the page with its end.
     pub(super) fn clear_behind_end(&self, file: &File, state: &mut State) -> Result<(), FsError> {
-        if !state.is_shared {
+        let Record {
+            size, is_shared, ..
+        } = *file.record.lock();
+        if !is_shared {
             return Ok(());
         }
-        let size = file.record.lock().size;
         self.shorten(file, state, size)
     }
 }
