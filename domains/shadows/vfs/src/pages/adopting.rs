@@ -3,6 +3,8 @@
 //! It may have died anywhere. What holds then of a live file: its pages that are not clean, and its
 //! length as it was noted. Clean pages go, since nobody knows whether the file was just being
 //! changed beside them; who needs one has it loaded again, from a file system that has everything.
+//! Programs that have it mapped may write to a page just now that the instance before has prepared:
+//! then it is not clean.
 
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
@@ -12,7 +14,7 @@ use interfaces::{FsError, PageKind};
 use redo::Action;
 
 use super::file::{File, Record, State};
-use super::{PAGE, Pages, memory_error};
+use super::{CUT, PAGE, Pages, memory_error};
 use crate::kept::LeftFile;
 use crate::shadow::Shadow;
 
@@ -121,18 +123,29 @@ impl Pages {
 impl File {
     /// Takes all pages away but those that are to be stored, which are dirty then; how many.
     fn keep_dirty(&self, pages: u64) -> Result<u64, FsError> {
-        let (mut dirty, mut from) = (0, 0);
+        let mut from = 0;
         while from < pages {
-            let next = self.owner.next(from, PageKind::Dirty);
-            let next = next.map_err(memory_error)?.unwrap_or(pages).min(pages);
-            self.cut(from, next)?;
-            if next < pages {
-                // What was being stored, if it was.
-                self.owner.redo(next, 1).map_err(memory_error)?;
-                dirty += 1;
-            }
-            from = next + 1;
+            let count = CUT.min(pages - from);
+            // In place of a cut: a program may have a page that it could write to until now.
+            self.owner.evict(from, count).map_err(memory_error)?;
+            from += count;
         }
-        Ok(dirty)
+        let (mut dirty, mut from) = (0, 0);
+        loop {
+            let next = self.owner.next(from, PageKind::Present);
+            let Some(page) = next.map_err(memory_error)?.filter(|page| *page < pages) else {
+                return Ok(dirty);
+            };
+            let tags = self.owner.tags(page).map_err(memory_error)?;
+            if tags.dirty || tags.writeback {
+                // What was being stored, if it was.
+                self.owner.redo(page, 1).map_err(memory_error)?;
+                dirty += 1;
+            } else {
+                // Somebody reads it just now.
+                self.cut(page, page + 1)?;
+            }
+            from = page + 1;
+        }
     }
 }

@@ -150,6 +150,11 @@ impl Pages {
         let keep = size.div_ceil(PAGE);
         let tags = file.owner.tags(size / PAGE).map_err(memory_error)?;
         if tags.present && !tags.dirty && !tags.writeback {
+            // Not what a program has written to since.
+            file.owner.evict(size / PAGE, 1).map_err(memory_error)?;
+        }
+        let tags = file.owner.tags(size / PAGE).map_err(memory_error)?;
+        if tags.present && !tags.dirty && !tags.writeback {
             return file.cut(size / PAGE, keep);
         }
         if tags.present {
