@@ -56,7 +56,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// behind the goal and then before it.
     fn search(&mut self, group: &Group, goal: u32, want: u32) -> Result<Option<(u32, u32)>> {
         let end = self.layout().group_blocks(group.index);
-        let used = self.used_bits(group.block_bitmap)?;
+        let used = self.used_bits(group.places.block_bitmap)?;
         let found = if goal < end && !bitmap::is_set(&used, goal) {
             Some(goal)
         } else {
@@ -111,13 +111,13 @@ impl<D: BlockDevice> Transaction<'_, D> {
     fn take_blocks(&mut self, mut group: Group, bit: u32, count: u32) -> Result<Block> {
         let layout = self.layout();
         let start = layout.group_start(group.index) + bit;
-        if group.is_system(start, count, &layout) {
+        if group.places.is_system(start, count, &layout) {
             return Err(Error::Corrupt(
                 "block bitmap has the file system's tables as free",
             ));
         }
         let block = layout.block(start, "block bitmap")?;
-        self.set_bits(group.block_bitmap, bit, count)?;
+        self.set_bits(group.places.block_bitmap, bit, count)?;
         group.free_blocks -= count;
         self.put_group(&group)?;
         self.add_to_super(field::FREE_BLOCKS, -i64::from(count), layout.blocks)?;
@@ -159,15 +159,15 @@ impl<D: BlockDevice> Transaction<'_, D> {
     fn free_in_group(&mut self, index: u32, start: u32, bit: u32, count: u32) -> Result<()> {
         let layout = self.layout();
         let mut group = self.group(index)?;
-        if group.is_system(start, count, &layout) {
+        if group.places.is_system(start, count, &layout) {
             return Err(Error::Corrupt(
                 "a file owns a block of the file system's tables",
             ));
         }
-        if !bitmap::all_set(self.read(group.block_bitmap)?, bit, count) {
+        if !bitmap::all_set(self.read(group.places.block_bitmap)?, bit, count) {
             return Err(Error::Corrupt("a block of a file is marked as free"));
         }
-        self.clear_bits(group.block_bitmap, bit, count)?;
+        self.clear_bits(group.places.block_bitmap, bit, count)?;
         group.free_blocks += count;
         if group.free_blocks > layout.group_blocks(index) {
             return Err(Error::Corrupt("free count in a group descriptor"));
@@ -178,7 +178,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
         if matches!(self.store.next_file, Some((last, next)) if last == index && start < next) {
             self.store.next_file = None;
         }
-        self.freed.add(group.block_bitmap.number(), bit, count);
+        self.freed
+            .add(group.places.block_bitmap.number(), bit, count);
         self.freed.count_blocks(count);
         self.forget(start, count);
         Ok(())

@@ -61,12 +61,12 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let layout = self.layout();
         let base = group.index * layout.inodes_per_group;
         let from = (layout.first_inode - 1).saturating_sub(base);
-        self.first_unused(group.inode_bitmap, from, layout.inodes_per_group)
+        self.first_unused(group.places.inode_bitmap, from, layout.inodes_per_group)
     }
 
     fn take_inode(&mut self, mut group: Group, bit: u32, kind: FileKind) -> Result<u32> {
         let layout = self.layout();
-        self.set_bits(group.inode_bitmap, bit, 1)?;
+        self.set_bits(group.places.inode_bitmap, bit, 1)?;
         group.free_inodes -= 1;
         group.directories += u32::from(kind == FileKind::Directory);
         self.put_group(&group)?;
@@ -117,11 +117,11 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let layout = self.layout();
         let (index, bit) = layout.inode_group(inode.ino, "inode number")?;
         let mut group = self.group(index)?;
-        if !bitmap::is_set(self.read(group.inode_bitmap)?, bit) {
+        if !bitmap::is_set(self.read(group.places.inode_bitmap)?, bit) {
             return Err(Error::Corrupt("an inode in use is marked as free"));
         }
-        self.clear_bits(group.inode_bitmap, bit, 1)?;
-        self.freed.add(group.inode_bitmap.number(), bit, 1);
+        self.clear_bits(group.places.inode_bitmap, bit, 1)?;
+        self.freed.add(group.places.inode_bitmap.number(), bit, 1);
         group.free_inodes += 1;
         let directory = u32::from(inode.kind == FileKind::Directory);
         group.directories = group.directories.saturating_sub(directory);

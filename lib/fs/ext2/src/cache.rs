@@ -90,6 +90,10 @@ const NO_BLOCK: u32 = u32::MAX;
 /// Slots that are found without the index.
 const NEAR: usize = 64;
 
+/// Where a block is, until the cache is changed.
+#[derive(Clone, Copy)]
+pub(crate) struct Place(usize);
+
 /// One cached block. `newer` and `older` link the clean slots in order of last use; `older` alone
 /// those that are not used.
 struct Slot {
@@ -223,14 +227,26 @@ impl Cache {
         self.slot_of(block).is_some()
     }
 
-    /// The content of `block`, which becomes the most recently used.
-    pub(crate) fn get(&mut self, block: u32) -> Option<&[u8]> {
+    /// Where `block` is, which becomes the most recently used.
+    pub(crate) fn find(&mut self, block: u32) -> Option<Place> {
         let slot = self.slot_of(block)?;
         if self.slots[slot].dirty.is_none() && self.newest != slot {
             self.unlink(slot);
             self.link(slot);
         }
-        Some(&self.slots[slot].data)
+        Some(Place(slot))
+    }
+
+    /// The content of a block that was found just now.
+    pub(crate) fn content(&self, place: Place) -> &[u8] {
+        &self.slots[place.0].data
+    }
+
+    /// The content of `block`, which becomes the most recently used.
+    #[cfg(test)]
+    pub(crate) fn get(&mut self, block: u32) -> Option<&[u8]> {
+        let place = self.find(block)?;
+        Some(self.content(place))
     }
 
     /// The content of `block` without a change to the order of use.

@@ -171,9 +171,15 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// # Errors
     /// `NotFound`, `NotDirectory`, errors of the name; `Corrupt`; device errors.
     pub(crate) fn lookup(&mut self, dir: u32, name: &[u8]) -> Result<Found> {
+        self.lookup_in(dir, name).map(|(_, found)| found)
+    }
+
+    /// As [`lookup`](Self::lookup), with the inode of the directory.
+    pub(crate) fn lookup_in(&mut self, dir: u32, name: &[u8]) -> Result<(Inode, Found)> {
         check_name(name)?;
         let inode = self.directory(dir)?;
-        self.find_entry(&inode, name)?.ok_or(Error::NotFound)
+        let found = self.find_entry(&inode, name)?.ok_or(Error::NotFound)?;
+        Ok((inode, found))
     }
 
     /// Adds an entry for `ino` to directory `dir`, which has none of that name.
@@ -284,12 +290,18 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// `Corrupt`; device errors.
     pub(crate) fn remove_found(&mut self, dir: u32, found: &Found) -> Result<()> {
         let inode = self.directory(dir)?;
+        self.remove_of(inode, found)
+    }
+
+    /// As [`remove_found`](Self::remove_found), from the directory that is `inode` now.
+    pub(crate) fn remove_of(&mut self, inode: Inode, found: &Found) -> Result<()> {
         self.check_owned(found.block)?;
         let removal = dirent::removal(self.read(found.block)?, found.at)?;
         let gap = removal.gap;
         let part = self.modify(found.block, Kind::Directory, removal.part())?;
         removal.make(part);
-        self.store.indexes.note_removed(dir, found.n as u32, gap);
+        let indexes = &mut self.store.indexes;
+        indexes.note_removed(inode.ino, found.n as u32, gap);
         self.touch_directory(inode)
     }
 

@@ -373,10 +373,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// Device errors.
     pub fn statfs(&mut self) -> Result<Stat> {
         let layout = self.store.layout;
-        let overhead: u64 = u64::from(layout.first_data_block)
-            + (0..layout.groups.min(1 << 16))
-                .map(|group| u64::from(layout.group_overhead(group)))
-                .sum::<u64>();
+        let overhead = *self.store.overhead.get_or_insert_with(|| layout.overhead());
         let free = self.view(|tx| tx.super_field(field::FREE_BLOCKS))?;
         let free_inodes = self.view(|tx| tx.super_field(field::FREE_INODES))?;
         Ok(Stat {

@@ -11,33 +11,74 @@ use crate::transaction::Transaction;
 /// Blocks of an inode table that are read together.
 const TABLE_READ_AHEAD: u32 = 16;
 
-/// A group's descriptor. Its blocks lie inside the group, apart from each other and from the
-/// copies of superblock and descriptors.
+/// Groups of which it is remembered where their tables lie.
+const REMEMBERED: usize = 8;
+
+/// Where a group's tables lie: inside the group, apart from each other and from the copies of
+/// superblock and descriptors. That never changes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Group {
-    pub(crate) index: u32,
+pub(crate) struct Places {
+    index: u32,
     pub(crate) block_bitmap: Block,
     pub(crate) inode_bitmap: Block,
     pub(crate) inode_table: Block,
+}
+
+/// What is remembered of it, so that it has not to be read and checked for every inode.
+#[derive(Default)]
+pub(crate) struct GroupPlaces([Option<Places>; REMEMBERED]);
+
+impl GroupPlaces {
+    fn get(&self, index: u32) -> Option<Places> {
+        self.0[index as usize % REMEMBERED].filter(|places| places.index == index)
+    }
+
+    fn remember(&mut self, places: Places) {
+        self.0[places.index as usize % REMEMBERED] = Some(places);
+    }
+}
+
+/// A group's descriptor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub(crate) index: u32,
+    pub(crate) places: Places,
     pub(crate) free_blocks: u32,
     pub(crate) free_inodes: u32,
     pub(crate) directories: u32,
 }
 
 impl Group {
-    /// Decodes and checks the descriptor of group `index`.
-    fn decode(index: u32, raw: &[u8], layout: &Layout) -> Result<Self> {
+    /// Decodes and checks the descriptor of group `index`, whose tables lie there.
+    fn decode(places: Places, raw: &[u8], layout: &Layout) -> Result<Self> {
         let group = Group {
-            index,
-            block_bitmap: layout.block(u32_at(raw, 0), "block bitmap outside the device")?,
-            inode_bitmap: layout.block(u32_at(raw, 4), "inode bitmap outside the device")?,
-            inode_table: layout.block(u32_at(raw, 8), "inode table outside the device")?,
+            index: places.index,
+            places,
             free_blocks: u16_at(raw, 12).into(),
             free_inodes: u16_at(raw, 14).into(),
             directories: u16_at(raw, 16).into(),
         };
-        group.check(layout)?;
+        if group.free_blocks > layout.group_blocks(group.index)
+            || group.free_inodes > layout.inodes_per_group
+            || group.directories > layout.inodes_per_group
+        {
+            return Err(Error::Corrupt("counter in a group descriptor"));
+        }
         Ok(group)
+    }
+}
+
+impl Places {
+    /// Decodes and checks what the descriptor of group `index` says of its tables.
+    fn decode(index: u32, raw: &[u8], layout: &Layout) -> Result<Self> {
+        let places = Places {
+            index,
+            block_bitmap: layout.block(u32_at(raw, 0), "block bitmap outside the device")?,
+            inode_bitmap: layout.block(u32_at(raw, 4), "inode bitmap outside the device")?,
+            inode_table: layout.block(u32_at(raw, 8), "inode table outside the device")?,
+        };
+        places.check(layout)?;
+        Ok(places)
     }
 
     fn check(&self, layout: &Layout) -> Result<()> {
@@ -57,12 +98,6 @@ impl Group {
         }
         if !inside(table) || table_end > end {
             return Err(Error::Corrupt("inode table outside its group"));
-        }
-        if self.free_blocks > layout.group_blocks(self.index)
-            || self.free_inodes > layout.inodes_per_group
-            || self.directories > layout.inodes_per_group
-        {
-            return Err(Error::Corrupt("counter in a group descriptor"));
         }
         Ok(())
     }
@@ -97,7 +132,20 @@ impl<D: BlockDevice> Transaction<'_, D> {
     pub(crate) fn group(&mut self, index: u32) -> Result<Group> {
         let layout = self.layout();
         let (block, at) = layout.descriptor(index);
-        Group::decode(index, &self.read(block)?[at..at + 32], &layout)
+        let places = self.places(index)?;
+        Group::decode(places, &self.read(block)?[at..at + 32], &layout)
+    }
+
+    /// Where the tables of group `index` lie, which must exist.
+    pub(crate) fn places(&mut self, index: u32) -> Result<Places> {
+        if let Some(places) = self.store.places.get(index) {
+            return Ok(places);
+        }
+        let layout = self.layout();
+        let (block, at) = layout.descriptor(index);
+        let places = Places::decode(index, &self.read(block)?[at..at + 32], &layout)?;
+        self.store.places.remember(places);
+        Ok(places)
     }
 
     /// Stores the counters of a group.
@@ -115,7 +163,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
     pub(crate) fn check_owned(&mut self, block: Block) -> Result<()> {
         let layout = self.layout();
         let (index, _) = layout.group_of(block);
-        match self.group(index)?.is_system(block.number(), 1, &layout) {
+        match self.places(index)?.is_system(block.number(), 1, &layout) {
             true => Err(Error::Corrupt(
                 "a file owns a block of the file system's tables",
             )),
@@ -127,10 +175,10 @@ impl<D: BlockDevice> Transaction<'_, D> {
     pub(crate) fn inode_location(&mut self, ino: u32) -> Result<(Block, usize)> {
         let layout = self.layout();
         let (index, n) = layout.inode_group(ino, "inode number")?;
-        let group = self.group(index)?;
+        let places = self.places(index)?;
         let per_block = (layout.block_size / layout.inode_size) as u32;
         let within = n / per_block;
-        let raw = group.inode_table.number() + within;
+        let raw = places.inode_table.number() + within;
         let block = layout.block(raw, "inode table outside the device")?;
         let ahead = TABLE_READ_AHEAD.min(layout.table_blocks - within);
         self.store.load_run(block, ahead as usize)?;

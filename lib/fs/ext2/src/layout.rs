@@ -289,6 +289,14 @@ impl Layout {
         copies + 2 + self.table_blocks
     }
 
+    /// Blocks of all groups that hold the file system's own tables, and those before the first
+    /// group. It looks at each group.
+    pub(crate) fn overhead(&self) -> u64 {
+        let groups = 0..self.groups.min(1 << 16);
+        let of_groups = groups.map(|group| u64::from(self.group_overhead(group)));
+        u64::from(self.first_data_block) + of_groups.sum::<u64>()
+    }
+
     /// Pointers in an indirect block.
     pub(crate) fn pointers(&self) -> usize {
         self.block_size / 4

@@ -129,11 +129,11 @@ impl<D: BlockDevice> FileSystem<D> {
     /// # Errors
     /// `IsDirectory`, `ReadOnly`; as [`lookup`](Self::lookup).
     pub fn unlink(&mut self, dir: u32, name: &[u8]) -> Result<()> {
-        self.remove(dir, name, |tx, inode, found| {
+        self.remove(dir, name, |tx, inode, parent, found| {
             if inode.kind == FileKind::Directory {
                 return Err(Error::IsDirectory);
             }
-            tx.remove_found(dir, found)
+            tx.remove_of(parent, found)
         })
     }
 
@@ -143,7 +143,7 @@ impl<D: BlockDevice> FileSystem<D> {
     /// `NotDirectory`, `NotEmpty`, `Invalid` for `.` and `..`, `ReadOnly`; as
     /// [`lookup`](Self::lookup).
     pub fn rmdir(&mut self, dir: u32, name: &[u8]) -> Result<()> {
-        self.remove(dir, name, |tx, inode, found| {
+        self.remove(dir, name, |tx, inode, parent, found| {
             if inode.kind != FileKind::Directory {
                 return Err(Error::NotDirectory);
             }
@@ -153,7 +153,7 @@ impl<D: BlockDevice> FileSystem<D> {
             if !tx.is_empty(inode)? {
                 return Err(Error::NotEmpty);
             }
-            tx.remove_found(dir, found)?;
+            tx.remove_of(parent, found)?;
             tx.edit_inode(dir, |parent, _| {
                 parent.links = parent.links.saturating_sub(1)
             })
@@ -161,25 +161,27 @@ impl<D: BlockDevice> FileSystem<D> {
     }
 
     /// Removes a name with `detach`, which checks that it may go, and then one link of its inode.
+    /// `detach` is given that inode, and the one of the directory.
     fn remove(
         &mut self,
         dir: u32,
         name: &[u8],
-        mut detach: impl FnMut(&mut Transaction<'_, D>, &Inode, &Found) -> Result<()>,
+        mut detach: impl FnMut(&mut Transaction<'_, D>, &Inode, Inode, &Found) -> Result<()>,
     ) -> Result<()> {
         let (ino, left) = self.update(|tx| {
-            let found = tx.lookup(dir, name)?;
+            let (parent, found) = tx.lookup_in(dir, name)?;
             let ino = found.ino;
-            match tx.inode(ino) {
-                Ok(inode) => detach(tx, &inode, &found)?,
+            let inode = match tx.inode(ino) {
+                Ok(inode) => inode,
                 // An entry that names nothing: all there is to do is to remove it.
                 Err(Error::NotFound) => {
-                    tx.remove_found(dir, &found)?;
+                    tx.remove_of(parent, &found)?;
                     return Ok((ino, false));
                 }
                 Err(error) => return Err(error),
-            }
-            Ok((ino, tx.drop_link(ino)?))
+            };
+            detach(tx, &inode, parent, &found)?;
+            Ok((ino, tx.drop_link_of(inode)?))
         })?;
         if left {
             self.reap(ino)?;
@@ -192,19 +194,19 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// Checks that `name` can be a new name in directory `dir`. Nothing can be made in a
     /// directory that was removed.
     pub(crate) fn check_new(&mut self, dir: u32, name: &[u8]) -> Result<()> {
-        if self.directory(dir)?.links == 0 {
+        check_name(name)?;
+        let inode = self.directory(dir)?;
+        if inode.links == 0 {
             return Err(Error::NotFound);
         }
-        match self.lookup(dir, name) {
-            Ok(_) => Err(Error::Exists),
-            Err(Error::NotFound) => Ok(()),
-            Err(error) => Err(error),
+        match self.find_entry(&inode, name)? {
+            Some(_) => Err(Error::Exists),
+            None => Ok(()),
         }
     }
 
     /// A new inode for the new name `name` in directory `dir`, for [`enter`](Self::enter).
     fn new_inode(&mut self, dir: u32, name: &[u8], kind: FileKind, mode: u16) -> Result<Inode> {
-        check_name(name)?;
         self.check_new(dir, name)?;
         self.allocate_inode(dir, kind, mode)
     }

@@ -91,7 +91,13 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// none is left the inode is freed at once if it is not open and that takes one step only;
     /// else it becomes an orphan. Returns whether an orphan is left that nobody has open.
     pub(crate) fn drop_link(&mut self, ino: u32) -> Result<bool> {
-        let mut inode = self.inode(ino)?;
+        let inode = self.inode(ino)?;
+        self.drop_link_of(inode)
+    }
+
+    /// As [`drop_link`](Self::drop_link), of what is `inode` now.
+    pub(crate) fn drop_link_of(&mut self, mut inode: Inode) -> Result<bool> {
+        let ino = inode.ino;
         let directory = inode.kind == FileKind::Directory;
         inode.links = if directory {
             0

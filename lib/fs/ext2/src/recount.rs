@@ -37,9 +37,9 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let mut group = self.group(index)?;
         let counted = (group.free_blocks, group.free_inodes);
         let blocks = layout.group_blocks(index);
-        group.free_blocks = bitmap::count_clear(self.read(group.block_bitmap)?, blocks);
+        group.free_blocks = bitmap::count_clear(self.read(group.places.block_bitmap)?, blocks);
         let inodes = layout.inodes_per_group;
-        group.free_inodes = bitmap::count_clear(self.read(group.inode_bitmap)?, inodes);
+        group.free_inodes = bitmap::count_clear(self.read(group.places.inode_bitmap)?, inodes);
         let free = (group.free_blocks, group.free_inodes);
         if free != counted {
             self.put_group(&group)?;

@@ -10,6 +10,7 @@ use crate::cache::{Cache, Kind, Reading};
 use crate::device::{BlockDevice, DeviceError, SECTOR_SIZE};
 use crate::dirindex::Indexes;
 use crate::error::Result;
+use crate::group::GroupPlaces;
 use crate::journal::{Copies, Flight, Journal};
 use crate::layout::{Block, Layout};
 use crate::pending::Pending;
@@ -39,6 +40,10 @@ pub(crate) struct Store<D> {
     pub(crate) pending: Pending,
     /// Names of large directories.
     pub(crate) indexes: Indexes,
+    /// What [`Layout::overhead`] has said.
+    pub(crate) overhead: Option<u64>,
+    /// Where the tables of some groups lie.
+    pub(crate) places: GroupPlaces,
     /// The group in which a file got its first block last, and the place behind what it got.
     pub(crate) next_file: Option<(u32, u32)>,
     /// Inodes that are in use from outside, with the number of uses.
@@ -91,6 +96,8 @@ impl<D: BlockDevice> Store<D> {
             cache: Cache::new(capacity, is_short),
             pending: Pending::default(),
             indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME, is_short),
+            overhead: None,
+            places: GroupPlaces::default(),
             next_file: None,
             open: BTreeMap::new(),
             freed: Vec::new(),
@@ -136,11 +143,15 @@ impl<D: BlockDevice> Store<D> {
 
     /// The content of a block, read if it is not cached.
     pub(crate) fn block(&mut self, block: Block) -> Result<&[u8]> {
-        self.load_run(block, 1)?;
-        Ok(self
-            .cache
-            .get(block.number())
-            .expect("the newest blocks are never evicted"))
+        let place = match self.cache.find(block.number()) {
+            Some(place) => place,
+            None => {
+                self.load_run(block, 1)?;
+                let loaded = self.cache.find(block.number());
+                loaded.expect("the newest blocks are never evicted")
+            }
+        };
+        Ok(self.cache.content(place))
     }
 
     /// Makes sure that `block` is cached, and reads with it, in one request, those of the

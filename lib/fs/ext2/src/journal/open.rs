@@ -8,6 +8,7 @@ use crate::bytes::{put_u32, u32_at};
 use crate::device::{BlockDevice, SECTOR_SIZE};
 use crate::error::{Error, Result};
 use crate::features::INCOMPAT_RECOVER;
+use crate::group::GroupPlaces;
 use crate::journal::recovery::{Reader, Replayed};
 use crate::journal::{Journal, Log};
 use crate::layout::{Layout, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, field};
@@ -107,6 +108,8 @@ impl<D: BlockDevice> Store<D> {
         self.overlay = reader.gather(transactions)?;
         let (block, at) = (self.layout.superblock(), self.layout.superblock_at());
         self.cache = self.cache.emptied();
+        self.places = GroupPlaces::default();
+        self.overhead = None;
         let sb = self.block(block)?[at..at + SUPERBLOCK_SIZE].to_vec();
         let layout = Layout::parse(&sb, self.device.sectors(), true)?;
         if layout.block_size != self.layout.block_size {
