@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use super::cached;
 use super::figure::{Figure, min_and_median};
 use super::side::peer_words;
 use super::storm;
@@ -45,15 +46,15 @@ struct Times {
 pub(super) type Phases = Vec<(String, f64, f64)>;
 
 /// One of the works, each on a disk of its own.
-struct Work {
+pub(super) struct Work {
     /// What the programs are told to do.
-    option: &'static str,
+    pub(super) option: &'static str,
     /// What mke2fs is told, and what Debian mounts it as.
-    made: &'static [&'static str],
-    kind: &'static str,
-    phases: usize,
+    pub(super) made: &'static [&'static str],
+    pub(super) kind: &'static str,
+    pub(super) phases: usize,
     /// By a clock that counts instructions, for each of what a phase did.
-    is_counted: bool,
+    pub(super) is_counted: bool,
 }
 
 const WORKS: [Work; 3] = [
@@ -88,6 +89,7 @@ const WORKS: [Work; 3] = [
 /// If one of the systems does not do the work.
 pub fn files(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
     let mut figures = work(project, rounds, |_| true)?;
+    figures.extend(cached::cached(project)?);
     figures.extend(storm::storm(project, rounds)?);
     let timed = figures.iter().filter(|figure| figure.unit == TIMED);
     let bars: Vec<_> = timed
@@ -105,6 +107,7 @@ pub fn files(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
 /// As [`files`].
 pub fn names(project: &Project) -> Result<Vec<Figure>> {
     let mut figures = work(project, 1, |work| work.is_counted)?;
+    figures.extend(cached::cached(project)?);
     figures.extend(storm::storm(project, 1)?);
     Ok(figures)
 }
@@ -147,7 +150,7 @@ fn work(
 }
 
 /// Both systems do one work, in turns.
-fn compare(
+pub(super) fn compare(
     work: &Work,
     ours: &mut Machine,
     theirs: &mut Machine,
@@ -265,7 +268,10 @@ fn counted(phase: &str, times: &Times) -> Result<Figure> {
         bail!("{phase}: only one of the systems did it");
     };
     let ratio = (own / other * 100.0).round() / 100.0;
-    let name = format!("{phase}, one file");
+    let name = match phase.ends_with("program") {
+        true => phase.to_string(),
+        false => format!("{phase}, one file"),
+    };
     let figure = Figure::new("files", &name, ratio, None, "x the instructions");
     let [own, other] = [own, other].map(|all| (all / times.amount).round());
     let figure = figure.at_most(1.0).beside("instructions", own);

@@ -5,6 +5,7 @@
 //! - [`bare`]: in the booted kernel, in guest instructions;
 //! - [`boot`]: the time to the prompt;
 //! - [`files`]: work on files, beside Debian's kernel;
+//! - [`cached`]: 4 KiB of a cached file, and small files, by a static program, among those;
 //! - [`storm`]: threads that change names at once, beside Debian's kernel, among those;
 //! - [`memory`]: reads and writes of memory objects, in guest instructions, beside Debian's kernel;
 //! - [`schedule`]: threads that wake each other, give way and spin, beside Debian's kernel;
@@ -19,6 +20,7 @@
 
 mod bare;
 mod boot;
+mod cached;
 mod console;
 mod crashes;
 mod figure;
@@ -55,7 +57,7 @@ const NAMES_HELP: &str = "Benchmarks:
   scaling          calls from 1, 2, 4 and 8 threads
   boot      P14    from the start of QEMU to the prompt, beside Debian's kernel
   files            reading, writing, making and removing files, beside Debian's kernel
-  names            those rows of `files` that are about names, in guest instructions
+  names            those rows of `files` that are about names and cached pages, in guest instructions
   schedule         threads: waking, messages, giving way, shares of the processor, beside Debian's kernel
   threads          ten thousand threads that wait for a time; a thousand that leave who dies
   memory           reading and writing memory objects, in guest instructions, beside Debian's kernel
