@@ -8,7 +8,7 @@ use super::landing::start_over;
 use super::stack::note;
 use super::thread::{current, stack_left, stack_low, top};
 use super::{CALLEE_DEAD, CALLER_DEAD, Record, resume};
-use crate::domain::words::LastWords;
+use crate::domain::words::{Crash, LastWords};
 use crate::domain::{self, ControlBlock, Died, Reason, queues};
 use crate::platform::{Place, here, platform};
 use alloc::sync::Arc;
@@ -19,31 +19,27 @@ pub(crate) const KERNEL_RESERVE: usize = 10 * 1024;
 /// Ends the domain whose code runs, and leaves it.
 ///
 /// The thread runs on the domain's behalf and owns nothing of the kernel's.
-pub(crate) fn crash_here(reason: Reason, mut words: LastWords) -> ! {
+pub(crate) fn crash_here(reason: Reason, crash: &Crash<'_>) -> ! {
     let record = top();
-    die_at(record, reason, &mut words, Some(here()));
+    die_at(record, reason, crash, Some(here()));
     // SAFETY: the code that runs belongs to the callee of the top record, which is dead now.
     unsafe { resume(record) }
 }
 
 /// The death itself, for a crash at `place`, in the code of `record`'s callee.
-pub(crate) fn die_at(
-    record: *mut Record,
-    reason: Reason,
-    words: &mut LastWords,
-    place: Option<Place>,
-) {
+pub(crate) fn die_at(record: *mut Record, reason: Reason, crash: &Crash<'_>, place: Option<Place>) {
     // SAFETY: the top record of the running thread; its callee is in memory as long as it names it.
     let (block, method) = unsafe { (&*(*record).domain, &*(*record).method) };
-    words.called = Some((method.interface, method.name));
-    assert!(
-        !core::ptr::eq(block, domain::kernel_block()),
-        "the kernel itself {words}"
-    );
+    let called = (method.interface, method.name);
+    if core::ptr::eq(block, domain::kernel_block()) {
+        let mut words = LastWords::NONE;
+        words.put_down(crash, called);
+        panic!("the kernel itself {words}");
+    }
     if block.die(reason) == Died::Now
         && let Some(block) = domain::find(block.id)
     {
-        block.put_down(words);
+        block.put_down(crash, called);
         if let Some(place) = place {
             // SAFETY: the top record of the running thread, whose callee's code called or was
             // interrupted there.
@@ -157,7 +153,7 @@ pub(crate) fn out_of_stack() -> ! {
 extern "C" fn die_of_stack() -> ! {
     crash_here(
         Reason::StackOverflow,
-        LastWords::new(
+        &Crash::new(
             format_args!("stack overflow"),
             format_args!("a kernel function"),
         ),

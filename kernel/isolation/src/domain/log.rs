@@ -1,19 +1,20 @@
 //! What the log says of a domain, and what the domain has it say.
 
 use super::ControlBlock;
-use super::words::LastWords;
+use super::words::{Crash, LastWords};
 use crate::klog;
 use crate::platform::platform;
 
 impl ControlBlock {
-    /// Keeps what the log is to say of its crash.
-    pub(crate) fn put_down(&self, words: &LastWords) {
-        *self.words.lock() = Some(*words);
+    /// Keeps what the log is to say of its crash, for whoever made it die.
+    pub(crate) fn put_down(&self, crash: &Crash<'_>, called: (&'static str, &'static str)) {
+        self.words.lock().put_down(crash, called);
     }
 
-    /// What the log has not said yet of its crash.
-    pub(crate) fn take_words(&self) -> Option<LastWords> {
-        self.words.lock().take()
+    /// What the log is to say of its crash, if that is what it died of.
+    pub(crate) fn words(&self) -> Option<LastWords> {
+        let words = *self.words.lock();
+        (!words.is_none()).then_some(words)
     }
 
     /// Counts a line of `bytes` bytes that it writes to the log. How many were lost since the last

@@ -113,7 +113,7 @@ pub struct ControlBlock {
     /// Counters.
     pub counters: Counters,
     memory: Lock<Memory>,
-    words: Lock<Option<LastWords>>,
+    words: Lock<LastWords>,
     quota: Lock<Quota>,
     pub(crate) drops: Drops,
     calls: [Calls; PLACES],
@@ -206,7 +206,7 @@ impl ControlBlock {
                 files: BTreeMap::new(),
                 next_file: 0,
             }),
-            words: Lock::new(None),
+            words: Lock::new(LastWords::NONE),
             quota: Lock::new(Quota::new(limits.log_rate)),
             drops: Drops::new(),
             calls: [const { Calls(AtomicU64::new(0)) }; PLACES],

@@ -78,6 +78,10 @@ pub(crate) fn note(what: u32, who: [u32; 2], value: u64, text: impl Iterator<Ite
 
 /// Notes that a domain enters `state`, or is in it.
 pub(crate) fn note_state(block: &ControlBlock, state: State) {
+    // A caller waits for its error meanwhile, and to read the clock takes a while.
+    if !IS_ON.load(Acquire) {
+        return;
+    }
     let what = STATE | u32::from(state.number()) << 16 | u32::from(block.reason().number()) << 24;
     let name = block.name();
     let letters = name.as_str().as_bytes().chunks(8);

@@ -12,7 +12,7 @@ use crate::death::kill::leave_if_late;
 use crate::domain::budget;
 use crate::domain::quota::LINE;
 use crate::domain::text::Clean;
-use crate::domain::words::LastWords;
+use crate::domain::words::Crash;
 use crate::domain::{self, ControlBlock, Reason};
 use crate::klog;
 use crate::memory::heap::OBJECTS;
@@ -133,7 +133,7 @@ unsafe extern "C" fn panic(
     }
     // SAFETY: the runtime passes two texts of its own.
     let (message, file) = unsafe { (borrowed(message, len), borrowed(file, file_len)) };
-    crash_here(Reason::Panic, LastWords::of_panic(message, file, line))
+    crash_here(Reason::Panic, &Crash::of_panic(message, file, line))
 }
 
 unsafe extern "C" fn log(text: *const u8, len: usize) {

@@ -10,7 +10,7 @@ use crate::call::handle::{ProxyEntry, pass};
 use crate::call::thread::current;
 use crate::call::{Method, guarded, internal};
 use crate::domain::group::Seat;
-use crate::domain::words::LastWords;
+use crate::domain::words::Crash;
 use crate::domain::{self, ControlBlock, Limits, State};
 use crate::lock::Lock;
 use crate::memory::kept::Loaded;
@@ -195,7 +195,7 @@ impl Probe for Part {
 
     fn crash(&self, steps: u32) -> RpcResult<()> {
         self.work(steps)?;
-        crash_here(Reason::Panic, LastWords::of_panic("on purpose", "here", 1))
+        crash_here(Reason::Panic, &Crash::of_panic("on purpose", "here", 1))
     }
 
     fn release(&self, steps: u32) -> RpcResult<u32> {

@@ -133,7 +133,7 @@ pub(super) fn look(dying: &[Arc<ControlBlock>], busy: &mut [bool]) -> u64 {
 /// Tells the log and those who wait for events of a death that the reaper sees for the first time.
 fn begin_to_die(block: &Arc<ControlBlock>) {
     if !block.has_entered(State::Dying) {
-        if let Some(words) = block.take_words() {
+        if let Some(words) = block.words() {
             let caller = match words.has_caller() {
                 true => "; its caller gets an error",
                 false => "",

@@ -5,7 +5,7 @@ use crate::call::end::{crash_here, die_at};
 use crate::call::thread::{current, top};
 use crate::call::{Method, Record, UNBOUNDED};
 use crate::domain;
-use crate::domain::words::LastWords;
+use crate::domain::words::Crash;
 use crate::domain::{ControlBlock, Reason};
 use crate::platform::Frame;
 
@@ -51,8 +51,8 @@ pub fn fault(frame: &mut dyn Frame, reason: Reason, address: usize) -> Culprit {
     } else {
         format_args!("a call of the kernel")
     };
-    let mut words = LastWords::new(what, place);
-    die_at(record, reason, &mut words, frame.place());
+    let crash = Crash::new(what, place);
+    die_at(record, reason, &crash, frame.place());
     // SAFETY: as above; the thread is inside the callee.
     let landing = unsafe { (*record).landing() };
     frame.redirect(&landing);
@@ -99,8 +99,8 @@ pub fn tick(frame: &mut dyn Frame, ns: u64) {
             let offset = frame.ip() - block.image_start();
             let what = format_args!("over its budget of {budget} ms");
             let place = format_args!("image offset {offset:#x}");
-            let mut words = LastWords::new(what, place);
-            die_at(record, Reason::Hang, &mut words, frame.place());
+            let crash = Crash::new(what, place);
+            die_at(record, Reason::Hang, &crash, frame.place());
             frame.redirect(&(*record).landing());
         }
     }
@@ -118,8 +118,10 @@ pub(crate) fn leave_if_late() {
             && let Some(budget) = exceeded(record)
         {
             let what = format_args!("over its budget of {budget} ms");
-            let words = LastWords::new(what, format_args!("a kernel function"));
-            crash_here(Reason::Hang, words);
+            crash_here(
+                Reason::Hang,
+                &Crash::new(what, format_args!("a kernel function")),
+            );
         }
     }
 }
