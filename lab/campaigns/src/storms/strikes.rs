@@ -110,7 +110,11 @@ pub const NOT_UPDATED: &str = "not updated";
 
 /// Shell commands that replace a domain by its other image.
 fn update(domain: &str) -> String {
-    format!("update {domain} /boot/updates/{domain}-2 || echo {NOT_UPDATED}; ")
+    let image = match domain {
+        "vfs" => "vfs-shadow",
+        other => other,
+    };
+    format!("update {domain} /boot/updates/{image}-2 || echo {NOT_UPDATED}; ")
 }
 
 /// The pauses and strikes as the shell does them; `said` is printed after each.
@@ -168,13 +172,14 @@ mod tests {
             pause,
             domains: domains.to_vec(),
         };
-        let blows = [blow(10, &["ext2", "nvme"]), blow(1500, &["ext2"])];
+        let blows = [blow(10, &["ext2", "nvme"]), blow(1500, &["ext2", "vfs"])];
         let line = script(Strike::Update, &blows, &mut random, "hit");
         assert_eq!(
             line,
             "sleep 0.010; update ext2 /boot/updates/ext2-2 || echo not updated; \
              update nvme /boot/updates/nvme-2 || echo not updated; echo hit; \
-             sleep 1.500; update ext2 /boot/updates/ext2-2 || echo not updated; echo hit; "
+             sleep 1.500; update ext2 /boot/updates/ext2-2 || echo not updated; \
+             update vfs /boot/updates/vfs-shadow-2 || echo not updated; echo hit; "
         );
         let line = script(Strike::Crash, &blows, &mut random, "hit");
         assert_eq!(line.matches(" ext2 ").count(), 2);
