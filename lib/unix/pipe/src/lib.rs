@@ -40,11 +40,23 @@ pub enum End {
     Write,
 }
 
+impl End {
+    /// The one on the other side.
+    pub fn other(self) -> Self {
+        match self {
+            End::Read => End::Write,
+            End::Write => End::Read,
+        }
+    }
+}
+
 /// A pipe.
 pub struct Pipe {
     buffer: VecDeque<u8>,
     readers: usize,
     writers: usize,
+    /// Somebody may open it to read when nobody does.
+    has_name: bool,
 }
 
 impl Default for Pipe {
@@ -60,7 +72,40 @@ impl Pipe {
             buffer: VecDeque::new(),
             readers: 1,
             writers: 1,
+            has_name: false,
         }
+    }
+
+    /// An empty pipe that nobody has open yet, and that may be opened again. What is in it stays
+    /// for the next reader for as long as somebody has it open.
+    pub const fn with_name() -> Self {
+        Pipe {
+            buffer: VecDeque::new(),
+            readers: 0,
+            writers: 0,
+            has_name: true,
+        }
+    }
+
+    /// Somebody opens an end.
+    pub fn open(&mut self, end: End) {
+        match end {
+            End::Read => self.readers += 1,
+            End::Write => self.writers += 1,
+        }
+    }
+
+    /// How many have an end open.
+    pub fn holders(&self, end: End) -> usize {
+        match end {
+            End::Read => self.readers,
+            End::Write => self.writers,
+        }
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
     }
 
     /// Moves bytes out, as many as there are and fit; `Ok(0)` is the end: all read and no writer
@@ -148,16 +193,15 @@ impl Pipe {
         self.buffer.capacity()
     }
 
-    /// One holder of an end is gone. With the last reader what is in the pipe goes, too.
+    /// One holder of an end is gone. What is in the pipe goes with the last who could read it.
     pub fn close(&mut self, end: End) {
         match end {
             End::Write => self.writers = self.writers.saturating_sub(1),
-            End::Read => {
-                self.readers = self.readers.saturating_sub(1);
-                if self.readers == 0 {
-                    self.buffer = VecDeque::new();
-                }
-            }
+            End::Read => self.readers = self.readers.saturating_sub(1),
+        }
+        let may_be_read = self.readers > 0 || self.has_name && self.writers > 0;
+        if !may_be_read {
+            self.buffer = VecDeque::new();
         }
     }
 }
@@ -267,6 +311,28 @@ mod tests {
             pipe.close(End::Read);
         }
         assert_eq!(pipe.read(&mut [0; 4]), Ok(0));
+    }
+
+    #[test]
+    fn a_pipe_with_a_name_keeps_what_is_in_it_for_the_next_reader() {
+        let mut pipe = Pipe::with_name();
+        assert_eq!(pipe.holders(End::Read) + pipe.holders(End::Write), 0);
+        assert_eq!(pipe.write(b"x"), Err(Blocked::Broken));
+        pipe.open(End::Read);
+        pipe.open(End::Write);
+        pipe.write(b"abc").expect("room");
+        pipe.close(End::Read);
+        assert_eq!(pipe.write(b"x"), Err(Blocked::Broken));
+        pipe.open(End::Read);
+        let mut buffer = [0; 8];
+        assert_eq!(pipe.read(&mut buffer), Ok(3));
+        assert_eq!(pipe.read(&mut buffer), Err(Blocked::Wait));
+        pipe.write(b"d").expect("room");
+        pipe.close(End::Read);
+        pipe.close(End::Write);
+        assert!(pipe.is_empty() && pipe.memory() == 0, "nobody has it");
+        pipe.open(End::Read);
+        assert_eq!(pipe.read(&mut buffer), Ok(0));
     }
 
     #[test]
