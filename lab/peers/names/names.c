@@ -5,12 +5,15 @@
 // - owners: chown and its kin, whole modes, and which of its lives an inode has.
 // - moves: renameat2 with its flags.
 // - nodes: devices, pipes and sockets, made, told and opened.
+// - pipes: pipes with a name, opened from both sides, and pipes that do not wait.
 // - holes: where data and holes are, and holes that are made.
 // - swap: exchanges two names for some seconds, and looks at what is behind them.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -258,6 +262,106 @@ static void places(int file)
 	seek(file, -1);
 }
 
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+static int flags_of(int file)
+{
+	return fcntl(file, F_GETFL) & (O_ACCMODE | O_NONBLOCK);
+}
+
+static int polled(int file, int events)
+{
+	struct pollfd wanted = {file, events, 0};
+	poll(&wanted, 1, 0);
+	return wanted.revents & events;
+}
+
+// Reads to the end.
+static void drain(int file)
+{
+	char bytes[64] = "";
+	size_t all = 0;
+	for (ssize_t count; (count = read(file, bytes + all, 16)) > 0 && all < 40;)
+		all += count;
+	close(file);
+	printf("read %s\n", bytes);
+}
+
+// One end waits for the other, whichever is opened first, and a signal breaks it off.
+static void meet(int first, int second)
+{
+	pid_t parent = getpid(), child = fork();
+	if (child == 0) {
+		usleep(first ? 0 : 50000);
+		int file = open("p", O_WRONLY);
+		_exit(write(file, "hello", 5) == 5 ? 0 : 1);
+	}
+	usleep(second ? 50000 : 0);
+	drain(open("p", O_RDONLY));
+	int status;
+	waitpid(child, &status, 0);
+	printf("status %d\n", status);
+	child = fork();
+	if (child == 0) {
+		usleep(50000);
+		kill(parent, SIGUSR1);
+		_exit(0);
+	}
+	printf("signal %d\n", result(open("p", first ? O_RDONLY : O_WRONLY)));
+	waitpid(child, &status, 0);
+}
+
+static void pipes(void)
+{
+	struct sigaction action = {.sa_handler = ignore};
+	sigaction(SIGUSR1, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	char bytes[8] = "";
+	printf("make %d\n", result(mkfifo("p", 0640)));
+	printf("alone %d\n", result(open("p", O_WRONLY | O_NONBLOCK)));
+	int reader = open("p", O_RDONLY | O_NONBLOCK);
+	printf("early %d poll %d\n", result(read(reader, bytes, 8)), polled(reader, POLLIN));
+	int writer = open("p", O_WRONLY | O_NONBLOCK);
+	printf("empty %d poll %d", result(read(reader, bytes, 8)), polled(reader, POLLIN));
+	printf(" flags %o %o\n", flags_of(reader), flags_of(writer));
+	printf("write %d", result(write(writer, "abc", 3)));
+	printf(" poll %d wrong %d %d\n", polled(reader, POLLIN), result(write(reader, "x", 1)),
+	       result(read(writer, bytes, 1)));
+	close(reader);
+	printf("broken %d", result(write(writer, "d", 1)));
+	reader = open("p", O_RDONLY);
+	printf(" kept %d %.3s\n", result(read(reader, bytes, 8)), bytes);
+	close(writer);
+	printf("end %d seek %d\n", result(read(reader, bytes, 8)), result(lseek(reader, 0, SEEK_SET)));
+	close(reader);
+	meet(0, 1);
+	meet(1, 0);
+	int both = open("p", O_RDWR);
+	printf("both %d", result(write(both, "xy", 2)));
+	printf(" %d %o\n", result(read(both, bytes, 8)), flags_of(both));
+	unlink("p");
+	mkfifo("p", 0600);
+	struct stat of = {0};
+	fstat(both, &of);
+	printf("removed %o %d other %d\n", of.st_mode, (int)of.st_nlink,
+	       result(open("p", O_WRONLY | O_NONBLOCK)));
+	printf("mode %d", result(fchmod(both, 0606)));
+	fstat(both, &of);
+	printf(" %o\n", of.st_mode);
+	int ends[2], all = 0, count;
+	printf("unnamed %d", result(pipe2(ends, O_NONBLOCK)));
+	printf(" %d", result(read(ends[0], bytes, 8)));
+	static char page[4096];
+	while ((count = result(write(ends[1], page, sizeof page))) > 0)
+		all += count;
+	printf(" full %d %d poll %d\n", all, count, polled(ends[1], POLLOUT));
+	printf("set %d", result(fcntl(ends[0], F_SETFL, 0)));
+	printf(" %o %o\n", flags_of(ends[0]), flags_of(ends[1]));
+}
+
 static void holes(void)
 {
 	static char page[4096], seen[8192];
@@ -340,7 +444,8 @@ int main(int count, char **arguments)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {{"times", times}, {"owners", owners}, {"moves", moves},
-		     {"nodes", nodes}, {"holes", holes},   {"swap", swap}};
+		     {"nodes", nodes}, {"holes", holes},   {"swap", swap},
+		     {"pipes", pipes}};
 	for (size_t at = 0; at < sizeof parts / sizeof *parts; at++)
 		if (!strcmp(parts[at].name, what))
 			return parts[at].run(), 0;

@@ -16,13 +16,14 @@ use crate::errno::{
     EBUSY, EEXIST, EFBIG, EINTR, EINVAL, EIO, EISDIR, ELOOP, EMLINK, ENAMETOOLONG, ENOENT, ENOMEM,
     ENOSPC, ENOTDIR, ENOTEMPTY, EOPNOTSUPP, EROFS, EXDEV, Error,
 };
+use crate::pipes::NamedPipes;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use interfaces::{
     FileKind, FileSystem, FsError, Handle, Metadata, RVec, Respawn, RpcError, RpcResult,
 };
 use linux::files::{Attributes, BLOCK, CHARACTER, DIRECTORY, FIFO, LINK, REGULAR, SOCKET};
-use mounts::{Live, Mount};
+use mounts::{Live, Mount, Seat};
 use vfs::walk::{self, Leap, Place, Tree, WalkError};
 
 pub use changing::Wish;
@@ -38,7 +39,10 @@ const DEVICE: u64 = 1;
 const LONGEST: usize = 4096;
 
 /// A file system.
-pub struct Disk(Mount);
+pub struct Disk {
+    mount: Mount,
+    pub pipes: NamedPipes,
+}
 
 /// What a name leads to.
 #[derive(Clone)]
@@ -65,6 +69,8 @@ pub enum There {
     Directory,
     /// A device that takes and gives bytes, of this number.
     Device(u32),
+    /// A pipe, of this inode.
+    Pipe(u64),
 }
 
 /// The path on the disk of one from the root on that leads there.
@@ -126,7 +132,10 @@ fn attributes(of: &Metadata) -> Attributes {
 impl Disk {
     /// The one that `respawn` leads to.
     pub fn new(respawn: Handle<dyn Respawn>) -> Self {
-        Disk(Mount::new("/disk", respawn))
+        Disk {
+            mount: Mount::new("/disk", respawn),
+            pipes: NamedPipes::default(),
+        }
     }
 
     /// Asks something that may be asked twice.
@@ -134,11 +143,11 @@ impl Disk {
         &self,
         mut question: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
     ) -> Result<T, Error> {
-        self.0.ask(|live| question(&live.fs)).map_err(fs_error)
+        self.mount.ask(|live| question(&live.fs)).map_err(fs_error)
     }
 
     fn metadata(&self, inode: u64) -> Result<Metadata, FsError> {
-        self.0.ask(|live| live.fs.metadata(inode))
+        self.mount.ask(|live| live.fs.metadata(inode))
     }
 
     /// Where a path leads, from the root of the disk on; with `follow` also through a symbolic link
@@ -175,6 +184,19 @@ impl Disk {
         self.at(path, follow).map(|of| attributes(&of))
     }
 
+    /// What `stat` tells of what is held.
+    pub fn attributes_of(&self, seat: &Seat) -> Result<Attributes, Error> {
+        let asked = self
+            .mount
+            .ask_held(seat, |live| live.fs.metadata(seat.inode()));
+        asked.map(|of| attributes(&of)).map_err(fs_error)
+    }
+
+    /// Keeps a pipe's inode from becoming another one's.
+    pub fn hold_pipe(&self, inode: u64) -> Result<Arc<Seat>, Error> {
+        self.mount.hold(inode, FileKind::Pipe).map_err(fs_error)
+    }
+
     /// The inode that a path leads to.
     pub fn inode_at(&self, path: &[u8], follow: bool) -> Result<u64, Error> {
         self.at(path, follow).map(|of| of.inode)
@@ -208,7 +230,7 @@ impl Tree for Disk {
     type Error = FsError;
 
     fn root(&self) -> Result<Node, FsError> {
-        let root = self.0.ask(|live| Ok(live.root))?;
+        let root = self.mount.ask(|live| Ok(live.root))?;
         Ok(Node {
             inode: root,
             kind: FileKind::Directory,
@@ -218,7 +240,7 @@ impl Tree for Disk {
 
     fn look_up(&self, directory: &Node, name: &[u8]) -> Result<Option<Node>, FsError> {
         let name = text(name)?;
-        let found = self.0.ask(|live| {
+        let found = self.mount.ask(|live| {
             let inode = live.fs.lookup(directory.inode, &name)?;
             live.fs.metadata(inode)
         });
@@ -234,7 +256,7 @@ impl Tree for Disk {
             true => live.walk(directory.inode, &path),
             false => Ok(None),
         };
-        let walked = self.0.ask(walk)?.filter(|walked| walked.used > 0);
+        let walked = self.mount.ask(walk)?.filter(|walked| walked.used > 0);
         Ok(walked.map(|walked| Leap {
             used: usize::try_from(walked.used).unwrap_or(usize::MAX),
             directory: match walked.directory == directory.inode {
@@ -253,7 +275,7 @@ impl Tree for Disk {
         if node.kind != FileKind::Symlink {
             return Ok(None);
         }
-        let target: RVec<u8> = self.0.ask(|live| {
+        let target: RVec<u8> = self.mount.ask(|live| {
             let room = RVec::zeroed(LONGEST)?;
             live.fs.read_link(node.inode, room)
         })?;

@@ -1,9 +1,8 @@
 //! What a process has open.
 
 use crate::disk::{self, Disk, Listing, OnDisk, SEEK_DATA, SEEK_HOLE};
-use crate::errno::{
-    EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOTDIR, ENXIO, EPIPE, EROFS, ESPIPE, Error,
-};
+use crate::errno::{EBADF, EINVAL, EIO, EISDIR, ENOMEM, ENOTDIR, ENXIO, EROFS, ESPIPE, Error};
+use crate::pipes::PipeEnd;
 use crate::signals::Ears;
 use crate::system::System;
 use crate::task::Task;
@@ -15,7 +14,6 @@ use domain_rt::sync::Mutex;
 use guests::archive::File;
 use interfaces::{Console, Handle, RVec};
 use linux::files::{self, Attributes};
-use pipe::{Blocked, End, Pipe};
 
 /// Something that is open.
 pub enum Open {
@@ -41,89 +39,10 @@ pub struct Directory {
     listing: Option<(Arc<Disk>, Mutex<Listing>)>,
 }
 
-/// One end of a pipe. It is closed with the last descriptor.
-pub struct PipeEnd {
-    pipe: Arc<Mutex<Watched>>,
-    end: End,
-}
-
-/// A pipe, and who waits for it to change.
-struct Watched {
-    pipe: Pipe,
-    waiting: Vec<Arc<Ears>>,
-}
-
-impl Watched {
-    /// Notes that a process waits. It may be noted already, for another reason to wake up.
-    fn watch(&mut self, ears: &Arc<Ears>) -> Result<(), Error> {
-        if !self.waiting.iter().any(|other| Arc::ptr_eq(other, ears)) {
-            self.waiting.try_reserve(1).map_err(|_| ENOMEM)?;
-            self.waiting.push(ears.clone());
-        }
-        Ok(())
-    }
-}
-
-impl PipeEnd {
-    /// Does something with the pipe, which wakes those that wait, or waits itself until it can be
-    /// done.
-    fn change(
-        &self,
-        task: &Task,
-        mut act: impl FnMut(&mut Pipe) -> Result<usize, Blocked>,
-    ) -> Result<usize, Error> {
-        task.until(|| {
-            let mut watched = self.pipe.lock();
-            match act(&mut watched.pipe) {
-                Err(Blocked::Wait) => watched.watch(&task.ears).err().map(Err),
-                Err(Blocked::Broken) => Some(Err(EPIPE)),
-                Err(Blocked::NoMemory) => Some(Err(ENOMEM)),
-                Ok(count) => {
-                    let waiting = core::mem::take(&mut watched.waiting);
-                    drop(watched);
-                    ring(waiting);
-                    Some(Ok(count))
-                }
-            }
-        })?
-    }
-}
-
 /// Puts what a service has read where it is wanted.
 fn put(bytes: &[u8], to: &mut [u8]) -> Result<usize, Error> {
     to.get_mut(..bytes.len()).ok_or(EIO)?.copy_from_slice(bytes);
     Ok(bytes.len())
-}
-
-/// Tells those that have waited.
-pub fn ring(waiting: Vec<Arc<Ears>>) {
-    for ears in waiting {
-        ears.ring();
-    }
-}
-
-impl Drop for PipeEnd {
-    fn drop(&mut self) {
-        let mut watched = self.pipe.lock();
-        watched.pipe.close(self.end);
-        let waiting = core::mem::take(&mut watched.waiting);
-        drop(watched);
-        ring(waiting);
-    }
-}
-
-/// The two ends of a new pipe.
-pub fn pipe() -> [Open; 2] {
-    let pipe = Arc::new(Mutex::new(Watched {
-        pipe: Pipe::new(),
-        waiting: Vec::new(),
-    }));
-    [End::Read, End::Write].map(|end| {
-        Open::Pipe(PipeEnd {
-            pipe: pipe.clone(),
-            end,
-        })
-    })
 }
 
 impl Open {
@@ -151,8 +70,7 @@ impl Open {
             // Its bytes do not come by way of a buffer.
             Open::Disk(_) => Err(EINVAL),
             Open::Directory(_) => Err(EISDIR),
-            Open::Pipe(end) if end.end == End::Read => end.change(task, |pipe| pipe.read(to)),
-            Open::Pipe(_) => Err(EBADF),
+            Open::Pipe(end) => end.read(task, to),
         }
     }
 
@@ -169,24 +87,17 @@ impl Open {
             Open::File(..) => Err(EBADF),
             Open::Disk(_) => Err(EINVAL),
             Open::Directory(_) => Err(EISDIR),
-            Open::Pipe(end) if end.end == End::Write => end.change(task, |pipe| pipe.write(bytes)),
-            Open::Pipe(_) => Err(EBADF),
+            Open::Pipe(end) => end.write(task, bytes),
         }
     }
 
     /// Whether one can read (1) and write (4) without waiting; if not, `ears` hear of a change. Of
     /// a console nobody knows.
     pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
-        let (pipe, end) = match self {
-            Open::Pipe(PipeEnd { pipe, end }) => (pipe, *end),
-            Open::Terminal(terminal) => return terminal.ready(ears),
-            _ => return 5,
-        };
-        let mut watched = pipe.lock();
-        // Without memory it looks as if it were ready, and the next call says why it is not.
-        match watched.pipe.is_ready(end) || watched.watch(ears).is_err() {
-            true => 5,
-            false => 0,
+        match self {
+            Open::Pipe(end) => end.ready(ears),
+            Open::Terminal(terminal) => terminal.ready(ears),
+            _ => 5,
         }
     }
 
@@ -240,6 +151,7 @@ impl Open {
                 let inode = disk.inode_at(disk::below(&directory.path), true)?;
                 Ok((disk.clone(), inode))
             }
+            Open::Pipe(end) => end.node(),
             Open::File(..) => Err(EROFS),
             _ => Err(EINVAL),
         }
@@ -255,7 +167,7 @@ impl Open {
                 Some((disk, _)) => return disk.attributes(disk::below(path), true),
                 None => (0o40_755, 0),
             },
-            Open::Pipe(_) => (0o10_600, 0),
+            Open::Pipe(end) => return end.attributes(),
         };
         Ok(Attributes::new(mode, size))
     }

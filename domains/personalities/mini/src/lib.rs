@@ -13,7 +13,7 @@
 //! | [`futex`] | threads that wait at words of the program's memory |
 //! | [`calls`] | the system calls |
 //! | [`memory`], [`space`] | the program's memory: copies, heap, a program that is loaded; files in it |
-//! | [`files`], [`disk`], [`terminal`] | descriptors, pipes; the disk; the console |
+//! | [`files`], [`pipes`], [`disk`], [`terminal`] | descriptors; pipes; the disk; the console |
 //!
 //! Numbers, structures and how a program is loaded are in `lib/unix/linux`; address spaces, the
 //! tree of files, what signals are and who runs a thread in `domains/libs/guests`.
@@ -33,6 +33,7 @@ mod files;
 mod futex;
 mod lent;
 mod memory;
+mod pipes;
 mod process;
 mod space;
 mod system;

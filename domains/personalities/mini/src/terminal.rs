@@ -6,8 +6,8 @@
 //! waits in there.
 
 use crate::errno::{EINTR, EIO, ENOMEM, ENOTTY, ESRCH, Error, SIGTTIN};
-use crate::files::ring;
 use crate::memory;
+use crate::pipes::ring;
 use crate::signals::{Ears, bit};
 use crate::system::System;
 use crate::task::Task;

@@ -1,10 +1,11 @@
 //! What is open: reading, writing, pipes, descriptors.
 
-use super::{O_CLOEXEC, Result, paths};
+use super::{O_CLOEXEC, O_NONBLOCK, Result, paths};
 use crate::errno::{EBADF, EINVAL, EMFILE, ENOMEM, ENOTTY, EPIPE, ESPIPE, SIGPIPE};
-use crate::files::{self, Open};
+use crate::files::Open;
 use crate::lent::run;
 use crate::memory::{self, PAGE};
+use crate::pipes;
 use crate::process::Descriptors;
 use crate::task::Task;
 use alloc::sync::Arc;
@@ -265,7 +266,7 @@ impl Task {
 
     pub(super) fn pipe(&mut self, at: u64, flags: u64) -> Result<u64> {
         let closes = flags & O_CLOEXEC != 0;
-        let [read, write] = files::pipe();
+        let [read, write] = pipes::pipe(flags & O_NONBLOCK != 0).map(Open::Pipe);
         let read = self.place(Arc::new(read), 0, closes)?;
         let write = self.place(Arc::new(write), 0, closes);
         let write = write.or_else(|why| self.close(read).and(Err(why)))?;
@@ -308,19 +309,20 @@ impl Task {
         }
     }
 
-    /// `fcntl`: duplicates, and whether `exec` closes.
+    /// `fcntl`: duplicates, whether `exec` closes, and whether a pipe waits.
     pub(super) fn control(&mut self, descriptor: u64, what: u64, value: u64) -> Result<u64> {
         let open = self.opened(descriptor)?;
         match what {
             0 | 1030 => self.place(open, value as usize, what == 1030),
             1 => Ok(u64::from(self.closes(descriptor, None)?)),
             2 => self.closes(descriptor, Some(value & 1 != 0)).map(|_| 0),
-            3 => Ok(match &*open {
-                Open::Disk(open) => paths::flags_of(open.access),
-                Open::File(..) | Open::Directory(_) => 0,
-                _ => 2,
-            }),
-            4 => Ok(0),
+            3 => Ok(paths::flags_of(&open)),
+            4 => {
+                if let Open::Pipe(end) = &*open {
+                    end.set_never_waits(value & O_NONBLOCK != 0);
+                }
+                Ok(0)
+            }
             _ => Err(EINVAL),
         }
     }

@@ -22,6 +22,7 @@ const AT_FDCWD: i32 = -100;
 const AT_EMPTY_PATH: u64 = 0x1000;
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const O_CLOEXEC: u64 = 0x8_0000;
+const O_NONBLOCK: u64 = 0x800;
 
 type Result<T> = core::result::Result<T, Error>;
 

@@ -1,11 +1,12 @@
 //! Paths, and what is told of files.
 
 use super::io::MOST_BYTES;
-use super::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_CLOEXEC, Result};
+use super::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_CLOEXEC, O_NONBLOCK, Result};
 use crate::disk::{Access, OnDisk, There, Wish};
 use crate::errno::{EEXIST, EINVAL, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, ERANGE, EROFS};
 use crate::files::{Directory, Open};
 use crate::memory;
+use crate::pipes::{Ends, PipeEnd};
 use crate::task::Task;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -40,14 +41,29 @@ fn access_of(flags: u64) -> Access {
     }
 }
 
-/// As `fcntl` tells it.
-pub(super) fn flags_of(access: Access) -> u64 {
-    let mode = match (access.reads, access.writes) {
+/// What something is open for, as `fcntl` tells it.
+fn mode_of(reads: bool, writes: bool) -> u64 {
+    match (reads, writes) {
         (true, true) => O_RDWR,
         (false, _) => O_WRONLY,
         (true, false) => 0,
-    };
-    mode | if access.appends { O_APPEND } else { 0 }
+    }
+}
+
+/// How something is open, as `fcntl` tells it.
+pub(super) fn flags_of(open: &Open) -> u64 {
+    match open {
+        Open::Disk(open) => {
+            let mode = mode_of(open.access.reads, open.access.writes);
+            mode | if open.access.appends { O_APPEND } else { 0 }
+        }
+        Open::Pipe(end) => {
+            let (reads, writes) = end.is_for();
+            mode_of(reads, writes) | if end.never_waits() { O_NONBLOCK } else { 0 }
+        }
+        Open::File(..) | Open::Directory(_) => 0,
+        _ => O_RDWR,
+    }
 }
 
 impl Task {
@@ -137,6 +153,14 @@ impl Task {
                 Open::Directory(Directory::new(whole, Some(&disk)))
             }
             There::Device(number) => self.device_of(number)?,
+            There::Pipe(inode) => {
+                let ends = Ends {
+                    reads: access.reads,
+                    writes: access.writes,
+                    never_waits: flags & O_NONBLOCK != 0,
+                };
+                Open::Pipe(PipeEnd::open(self, disk, inode, ends)?)
+            }
         })
     }
 

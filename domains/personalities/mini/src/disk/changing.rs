@@ -60,7 +60,7 @@ impl Disk {
         &self,
         change: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
     ) -> Result<T, Error> {
-        self.0.change(change, T::found).map_err(fs_error)
+        self.mount.change(change, T::found).map_err(fs_error)
     }
 
     /// Opens what a path leads to.
@@ -91,8 +91,9 @@ impl Disk {
             _ if wish.is_directory => return Err(ENOTDIR),
             FileKind::Symlink => return Err(ELOOP),
             FileKind::CharacterDevice => return Ok(There::Device(of.device)),
+            FileKind::Pipe => return Ok(There::Pipe(of.inode)),
             // Nobody is behind them.
-            FileKind::BlockDevice | FileKind::Pipe | FileKind::Socket => return Err(ENXIO),
+            FileKind::BlockDevice | FileKind::Socket => return Err(ENXIO),
             FileKind::Regular => {}
         }
         let file = DiskFile::new(self, of.inode)?;

@@ -97,7 +97,10 @@ impl DiskFile {
             disk: disk.clone(),
             inode,
             view: Mutex::new(None),
-            seat: disk.0.hold(inode, FileKind::Regular).map_err(fs_error)?,
+            seat: disk
+                .mount
+                .hold(inode, FileKind::Regular)
+                .map_err(fs_error)?,
         })
     }
 
@@ -106,7 +109,10 @@ impl DiskFile {
         &self,
         mut question: impl FnMut(&Handle<dyn FileSystem>) -> Result<T, FsError>,
     ) -> Result<T, Error> {
-        let asked = self.disk.0.ask_held(&self.seat, |live| question(&live.fs));
+        let asked = self
+            .disk
+            .mount
+            .ask_held(&self.seat, |live| question(&live.fs));
         asked.map_err(fs_error)
     }
 
@@ -118,7 +124,7 @@ impl DiskFile {
 
     /// A way to its pages, by the instance that serves.
     fn pages(&self) -> Result<Arc<Handle<dyn VmoView>>, Error> {
-        let serves = self.disk.0.current().map(|live| live.id);
+        let serves = self.disk.mount.current().map(|live| live.id);
         let mut view = self.view.lock();
         if let Some((by, view)) = &*view
             && serves == Some(*by)
@@ -126,7 +132,11 @@ impl DiskFile {
             return Ok(view.clone());
         }
         let ask = |live: &Live| Ok((live.id, live.fs.pages(self.inode)?));
-        let (by, new) = self.disk.0.ask_held(&self.seat, ask).map_err(fs_error)?;
+        let (by, new) = self
+            .disk
+            .mount
+            .ask_held(&self.seat, ask)
+            .map_err(fs_error)?;
         Ok(view.insert((by, Arc::new(new))).1.clone())
     }
 
@@ -215,7 +225,7 @@ impl DiskFile {
             None => {
                 let append =
                     |fs: &Handle<dyn FileSystem>| fs.append_from(self.inode, count, bytes, at);
-                self.disk.0.append(&self.seat, append).map_err(fs_error)
+                self.disk.mount.append(&self.seat, append).map_err(fs_error)
             }
         }
     }

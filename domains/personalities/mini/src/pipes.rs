@@ -1,0 +1,311 @@
+//! Pipes: those that a program makes for itself, and those that have a name on a disk.
+//!
+//! # Pipes with names
+//! What is on the disk is the name alone. All that have it open share one pipe, which is there for
+//! as long as somebody has, and holds the inode meanwhile, so that the number is no other one's.
+//! Whoever opens one end waits until somebody opens the other (fifo(7)).
+
+use crate::disk::Disk;
+use crate::errno::{EAGAIN, EBADF, EINVAL, ENOMEM, ENXIO, EPIPE, Error};
+use crate::signals::Ears;
+use crate::task::Task;
+use alloc::collections::BTreeMap;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use domain_rt::sync::Mutex;
+use linux::files::Attributes;
+use mounts::Seat;
+use pipe::{Blocked, End, Pipe};
+
+/// What one can do without waiting, as `poll` says it.
+const READS: u64 = 1;
+const WRITES: u64 = 4;
+
+/// Mode of a pipe without a name.
+const MODE: u32 = 0o10_600;
+
+/// The pipes of a disk that somebody has open, by their inodes.
+#[derive(Default)]
+pub struct NamedPipes(Mutex<BTreeMap<u64, Weak<Shared>>>);
+
+/// How a pipe is opened.
+#[derive(Clone, Copy)]
+pub struct Ends {
+    pub reads: bool,
+    pub writes: bool,
+    /// `O_NONBLOCK`: what would wait is an error.
+    pub never_waits: bool,
+}
+
+/// What has been opened of a pipe: one end, or both of one with a name. It is closed with the last
+/// descriptor.
+pub struct PipeEnd {
+    pipe: Arc<Shared>,
+    reads: bool,
+    writes: bool,
+    never_waits: AtomicBool,
+    /// How often it had been opened for writing before.
+    writers_before: u64,
+}
+
+/// A pipe.
+struct Shared {
+    state: Mutex<Watched>,
+    name: Option<Name>,
+}
+
+/// A pipe, and who waits for it to change.
+struct Watched {
+    pipe: Pipe,
+    waiting: Vec<Arc<Ears>>,
+    /// How often each end was opened.
+    readers_ever: u64,
+    writers_ever: u64,
+}
+
+/// Where a pipe has its name.
+struct Name {
+    disk: Arc<Disk>,
+    seat: Arc<Seat>,
+}
+
+/// Tells those that have waited.
+pub fn ring(waiting: Vec<Arc<Ears>>) {
+    for ears in waiting {
+        ears.ring();
+    }
+}
+
+impl Watched {
+    fn new(pipe: Pipe) -> Self {
+        Watched {
+            pipe,
+            waiting: Vec::new(),
+            readers_ever: 0,
+            writers_ever: 0,
+        }
+    }
+
+    /// Notes that a process waits. It may be noted already, for another reason to wake up.
+    fn watch(&mut self, ears: &Arc<Ears>) -> Result<(), Error> {
+        if !self.waiting.iter().any(|other| Arc::ptr_eq(other, ears)) {
+            self.waiting.try_reserve(1).map_err(|_| ENOMEM)?;
+            self.waiting.push(ears.clone());
+        }
+        Ok(())
+    }
+
+    /// How often an end was opened.
+    fn ever(&self, end: End) -> u64 {
+        match end {
+            End::Read => self.readers_ever,
+            End::Write => self.writers_ever,
+        }
+    }
+
+    fn open(&mut self, ends: Ends) {
+        if ends.reads {
+            self.pipe.open(End::Read);
+            self.readers_ever += 1;
+        }
+        if ends.writes {
+            self.pipe.open(End::Write);
+            self.writers_ever += 1;
+        }
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        let mut pipes = self.disk.pipes.0.lock();
+        let inode = self.seat.inode();
+        // Somebody may have opened it anew meanwhile.
+        if pipes.get(&inode).is_some_and(|it| it.strong_count() == 0) {
+            pipes.remove(&inode);
+        }
+    }
+}
+
+/// The two ends of a new pipe.
+pub fn pipe(never_waits: bool) -> [PipeEnd; 2] {
+    let pipe = Arc::new(Shared {
+        state: Mutex::new(Watched::new(Pipe::new())),
+        name: None,
+    });
+    [true, false].map(|reads| PipeEnd {
+        pipe: pipe.clone(),
+        reads,
+        writes: !reads,
+        never_waits: AtomicBool::new(never_waits),
+        writers_before: 0,
+    })
+}
+
+/// The pipe of an inode, which others may have open.
+fn named(disk: &Arc<Disk>, inode: u64) -> Result<Arc<Shared>, Error> {
+    let seat = disk.hold_pipe(inode)?;
+    let mut pipes = disk.pipes.0.lock();
+    if let Some(there) = pipes.get(&inode).and_then(Weak::upgrade) {
+        return Ok(there);
+    }
+    let new = Arc::new(Shared {
+        state: Mutex::new(Watched::new(Pipe::with_name())),
+        name: Some(Name {
+            disk: disk.clone(),
+            seat,
+        }),
+    });
+    pipes.insert(inode, Arc::downgrade(&new));
+    Ok(new)
+}
+
+impl PipeEnd {
+    /// Opens a pipe by its name. Who opens it to read waits for one that writes, and the other way
+    /// round; who opens it for both does not wait.
+    ///
+    /// # Errors
+    /// The disk's; no memory; `ENXIO`: nobody reads, and one is not to wait; `EINTR`: a signal has
+    /// come.
+    pub fn open(task: &Task, disk: &Arc<Disk>, inode: u64, ends: Ends) -> Result<Self, Error> {
+        let pipe = named(disk, inode)?;
+        let mut state = pipe.state.lock();
+        let other = if ends.reads { End::Read } else { End::Write }.other();
+        let has_met = ends.reads == ends.writes || state.pipe.holders(other) > 0;
+        if !has_met && ends.writes && ends.never_waits {
+            return Err(ENXIO);
+        }
+        let (came, writers_before) = (state.ever(other), state.writers_ever);
+        state.open(ends);
+        let waiting = core::mem::take(&mut state.waiting);
+        drop(state);
+        ring(waiting);
+        // From here on it is closed if the wait is broken off.
+        let end = PipeEnd {
+            pipe,
+            reads: ends.reads,
+            writes: ends.writes,
+            never_waits: AtomicBool::new(ends.never_waits),
+            writers_before,
+        };
+        if !has_met && !ends.never_waits {
+            // Who has come and gone again meanwhile has come.
+            end.wait_for(task, |state| state.ever(other) != came)?;
+        }
+        Ok(end)
+    }
+
+    fn wait_for(&self, task: &Task, is_so: impl Fn(&Watched) -> bool) -> Result<(), Error> {
+        task.until(|| {
+            let mut state = self.pipe.state.lock();
+            match is_so(&state) {
+                true => Some(Ok(())),
+                false => state.watch(&task.ears).err().map(Err),
+            }
+        })?
+    }
+
+    /// Does something with the pipe, which wakes those that wait, or waits itself until it can be
+    /// done.
+    fn change(
+        &self,
+        task: &Task,
+        mut act: impl FnMut(&mut Pipe) -> Result<usize, Blocked>,
+    ) -> Result<usize, Error> {
+        task.until(|| {
+            let mut state = self.pipe.state.lock();
+            match act(&mut state.pipe) {
+                Err(Blocked::Wait) if self.never_waits() => Some(Err(EAGAIN)),
+                Err(Blocked::Wait) => state.watch(&task.ears).err().map(Err),
+                Err(Blocked::Broken) => Some(Err(EPIPE)),
+                Err(Blocked::NoMemory) => Some(Err(ENOMEM)),
+                Ok(count) => {
+                    let waiting = core::mem::take(&mut state.waiting);
+                    drop(state);
+                    ring(waiting);
+                    Some(Ok(count))
+                }
+            }
+        })?
+    }
+
+    /// Reads some bytes; how many, none at the end.
+    pub fn read(&self, task: &Task, to: &mut [u8]) -> Result<usize, Error> {
+        match self.reads {
+            true => self.change(task, |pipe| pipe.read(to)),
+            false => Err(EBADF),
+        }
+    }
+
+    /// Writes some bytes; how many.
+    pub fn write(&self, task: &Task, bytes: &[u8]) -> Result<usize, Error> {
+        match self.writes {
+            true => self.change(task, |pipe| pipe.write(bytes)),
+            false => Err(EBADF),
+        }
+    }
+
+    /// Whether one can read (1) and write (4) without waiting; if not, `ears` hear of a change.
+    pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
+        let mut state = self.pipe.state.lock();
+        let mut ready = 0;
+        // Where nobody has written yet there is no end to be told of.
+        let is_new = self.pipe.name.is_some() && state.writers_ever == self.writers_before;
+        let reads = state.pipe.is_ready(End::Read) && !(is_new && state.pipe.is_empty());
+        if self.reads && reads {
+            ready |= READS;
+        }
+        if self.writes && state.pipe.is_ready(End::Write) {
+            ready |= WRITES;
+        }
+        // Without memory it looks as if it were ready, and the next call says why it is not.
+        if ready != READS | WRITES && state.watch(ears).is_err() {
+            ready = READS | WRITES;
+        }
+        ready
+    }
+
+    /// Whether what would wait is an error.
+    pub fn never_waits(&self) -> bool {
+        self.never_waits.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether what would wait is an error.
+    pub fn set_never_waits(&self, never_waits: bool) {
+        self.never_waits.store(never_waits, Ordering::Relaxed);
+    }
+
+    /// Whether it can be read and written to.
+    pub fn is_for(&self) -> (bool, bool) {
+        (self.reads, self.writes)
+    }
+
+    /// The disk that it has its name on, and its number there.
+    pub fn node(&self) -> Result<(Arc<Disk>, u64), Error> {
+        let name = self.pipe.name.as_ref().ok_or(EINVAL)?;
+        Ok((name.disk.clone(), name.seat.inode()))
+    }
+
+    /// What `stat` tells of it.
+    pub fn attributes(&self) -> Result<Attributes, Error> {
+        match &self.pipe.name {
+            Some(name) => name.disk.attributes_of(&name.seat),
+            None => Ok(Attributes::new(MODE, 0)),
+        }
+    }
+}
+
+impl Drop for PipeEnd {
+    fn drop(&mut self) {
+        let mut state = self.pipe.state.lock();
+        if self.reads {
+            state.pipe.close(End::Read);
+        }
+        if self.writes {
+            state.pipe.close(End::Write);
+        }
+        let waiting = core::mem::take(&mut state.waiting);
+        drop(state);
+        ring(waiting);
+    }
+}
