@@ -20,6 +20,9 @@ pub const FIRST_PAUSE: u64 = 10_000_000;
 /// The longest pause, in nanoseconds.
 pub const LONGEST_PAUSE: u64 = 1_000_000_000;
 
+/// A shorter pause is none: it is less than a start takes, and protects nobody.
+pub const SHORTEST_PAUSE: u64 = 1_000_000;
+
 /// How long a refused start is left alone at first, and at most, in nanoseconds.
 pub const FIRST_REST: u64 = 1_000_000_000;
 /// See [`FIRST_REST`].
@@ -107,7 +110,9 @@ impl Budget {
             self.recent = VecDeque::new();
             return Verdict::GiveUp;
         }
-        Verdict::RestartAfter(pause(self.recent.len()).min(self.gap()))
+        let pause = pause(self.recent.len()).min(self.gap());
+        let is_felt = pause >= SHORTEST_PAUSE;
+        Verdict::RestartAfter(if is_felt { pause } else { 0 })
     }
 
     /// The time between crashes at which the budget just lasts. No pause need be longer: who allows
@@ -201,6 +206,9 @@ mod tests {
         let mut budget = Budget::new(10_000, 10 * SECOND);
         let last = (0..200).map(|_| budget.crashed(7)).last();
         assert_eq!(last, Some(Verdict::RestartAfter(1_000_000)));
+        let mut budget = Budget::new(10_001, 10 * SECOND);
+        let last = (0..200).map(|_| budget.crashed(7)).last();
+        assert_eq!(last, Some(Verdict::RestartAfter(0)), "too short a pause");
     }
 
     #[test]
