@@ -27,6 +27,10 @@ const PATIENCE: u32 = 100_000;
 const LOCK_PATIENCE: u32 = 1_000_000;
 /// Nanoseconds after which the sender asks such a port again: about a transmitter's worth of bytes.
 const ASK_AGAIN: u64 = 1_000_000;
+/// Nanoseconds for which the sender lets lie what was logged while it had nothing to do. Each byte
+/// costs as much as hundreds of instructions, and who starts a crashed driver anew, whose lines
+/// these are, is not to wait for them.
+const REST: u64 = 5_000_000;
 
 /// The ring buffer and where it goes.
 struct Log {
@@ -160,6 +164,7 @@ extern "C" fn sender(_: usize) {
             Left::Nothing => {
                 tell_lost();
                 task::wait_uninterrupted(&WORK, seen);
+                task::sleep_until(time::now_ns() + REST);
             }
         }
     }
