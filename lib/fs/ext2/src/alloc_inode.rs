@@ -78,6 +78,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
     fn start_inode(&mut self, ino: u32, kind: FileKind, permissions: u16) -> Result<Inode> {
         let size = self.layout().inode_size;
         let now = self.now;
+        self.last = None;
         let (block, at) = self.inode_location(ino)?;
         let raw = self.modify(block, Kind::Inode, at..at + size)?;
         let generation = u32_at(raw, 100).wrapping_add(1);

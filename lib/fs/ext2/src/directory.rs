@@ -8,6 +8,7 @@ use crate::cache::Kind;
 use crate::device::BlockDevice;
 use crate::dirent::{self, HEADER, NAME_MAX};
 use crate::dirindex::Index;
+use crate::dirnotes::Names;
 use crate::entering::Entering;
 use crate::error::{Error, Result};
 use crate::inode::{FLAG_INDEX, FileKind, Inode};
@@ -68,9 +69,15 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// # Errors
     /// `NotDirectory`; as [`inode`](Self::inode).
     pub(crate) fn directory(&mut self, ino: u32) -> Result<Inode> {
+        if let Some(known) = self.last.as_ref().filter(|known| known.ino == ino) {
+            return Ok(known.clone());
+        }
         let inode = self.inode(ino)?;
         match inode.kind {
-            FileKind::Directory => Ok(inode),
+            FileKind::Directory => {
+                self.last = Some(inode.clone());
+                Ok(inode)
+            }
             _ => Err(Error::NotDirectory),
         }
     }
@@ -125,18 +132,55 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let layout = self.layout();
         for n in blocks {
             let block = self.directory_block_ahead(inode, n, ahead)?;
-            if let Some(entry) = dirent::find(self.read(block)?, name)? {
-                let found = Found {
-                    ino: entry.ino,
-                    block,
-                    n,
-                    at: entry.at,
-                };
-                layout.inode_group(found.ino, "inode number in a directory entry")?;
-                return Ok(Some(found));
+            if self.store.notes.lacks(block.number(), name) {
+                debug_assert!(!matches!(
+                    dirent::find(self.read(block)?, name),
+                    Ok(Some(_))
+                ));
+                continue;
             }
+            let near = self.store.notes.near(block.number());
+            let entry = dirent::find_near(self.read(block)?, near, name)?;
+            let Some((ino, at)) = entry.map(|entry| (entry.ino, entry.at)) else {
+                self.note_missed(block)?;
+                continue;
+            };
+            self.store.notes.found(block.number(), at);
+            layout.inode_group(ino, "inode number in a directory entry")?;
+            return Ok(Some(Found { ino, block, n, at }));
         }
         Ok(None)
+    }
+
+    /// A name is not in a block; perhaps it is time to note which are.
+    fn note_missed(&mut self, block: Block) -> Result<()> {
+        if !self.store.notes.missed(block.number()) || !self.is_unchanged() {
+            return Ok(());
+        }
+        let raw = self.store.block(block)?;
+        let mut names = Names::default();
+        for entry in dirent::entries(raw) {
+            let entry = entry?;
+            if entry.ino != 0 {
+                names.add(entry.name);
+            }
+        }
+        self.store.notes.set_names(block.number(), names);
+        Ok(())
+    }
+
+    /// The first gap of `need` bytes in a block: the entry in front of it.
+    pub(crate) fn find_gap_in(&mut self, block: Block, need: usize) -> Result<Option<usize>> {
+        let full = self.store.notes.full(block.number(), need);
+        let found = dirent::find_gap(self.read(block)?, full, need)?;
+        debug_assert_eq!(
+            dirent::find_gap(self.read(block)?, 0, need).unwrap_or(found),
+            found
+        );
+        if let Some(at) = found {
+            self.store.notes.found_gap(block.number(), need, at);
+        }
+        Ok(found)
     }
 
     /// Gives a large directory an index, if it has none and the budget allows it.
@@ -209,7 +253,6 @@ impl<D: BlockDevice> Transaction<'_, D> {
             Some(gap) => gap,
             None => (blocks, self.grow_directory(inode)?, 0),
         };
-        self.check_owned(block)?;
         self.fill_gap(block, at, new)?;
         if self.store.indexes.get(inode.ino).is_some() {
             let gap = dirent::largest_gap(self.read(block)?)?;
@@ -221,6 +264,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
 
     /// Puts an entry into the gap that was found at `at` of a directory's block.
     pub(crate) fn fill_gap(&mut self, block: Block, at: usize, new: &Entering<'_>) -> Result<()> {
+        self.check_owned(block)?;
+        self.store.notes.added(block.number(), new.name, at);
         let gap = dirent::gap(self.read(block)?, at)?;
         let part = self.modify(block, Kind::Directory, gap.part(new.needed()))?;
         gap.fill(part, new.ino, new.kind, new.name);
@@ -244,7 +289,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
                 None => end - 1,
             };
             let block = self.directory_block(inode, n)?;
-            if let Some(at) = dirent::find_gap(self.read(block)?, need)? {
+            if let Some(at) = self.find_gap_in(block, need)? {
                 return Ok(Some((n, block, at)));
             }
             if self.store.indexes.get(inode.ino).is_some() {
@@ -268,6 +313,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
         let run = self.fill_runs(inode, blocks, 1)?[0];
         let block = run.nth(0, &layout)?;
+        self.store.notes.forget(block.number());
         dirent::clear(self.fresh(block, Kind::Map)?);
         inode.size = size;
         Ok(block)
@@ -278,6 +324,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let layout = self.layout();
         let run = self.fill_runs(inode, 0, 1)?[0];
         let block = run.nth(0, &layout)?;
+        self.store.notes.forget(block.number());
         let kind = self.entry_byte(FileKind::Directory);
         dirent::start(self.fresh(block, Kind::Map)?, inode.ino, parent, kind);
         inode.size = layout.block_size as u64;
@@ -296,11 +343,13 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// As [`remove_found`](Self::remove_found), from the directory that is `inode` now.
     pub(crate) fn remove_of(&mut self, inode: Inode, found: &Found) -> Result<()> {
         self.check_owned(found.block)?;
-        let removal = dirent::removal(self.read(found.block)?, found.at)?;
-        let gap = removal.gap;
+        let before = self.store.notes.before(found.block.number(), found.at);
+        let removal = dirent::removal(self.read(found.block)?, before, found.at)?;
+        let (front, gap) = (removal.front, removal.gap);
         let part = self.modify(found.block, Kind::Directory, removal.part())?;
         removal.make(part);
-        let indexes = &mut self.store.indexes;
+        let (notes, indexes) = (&mut self.store.notes, &mut self.store.indexes);
+        notes.removed(found.block.number(), found.at, front);
         indexes.note_removed(inode.ino, found.n as u32, gap);
         self.touch_directory(inode)
     }

@@ -3,13 +3,15 @@
 
 use core::ops::Range;
 
-use crate::bytes::{put_u16, put_u32, u16_at, u32_at};
+use crate::bytes::{put_u16, put_u32};
 use crate::error::{Error, Result};
 
 /// The longest name, in bytes.
 pub(crate) const NAME_MAX: usize = 255;
 /// Bytes of an entry without its name.
 pub(crate) const HEADER: usize = 8;
+/// Bytes at the end of a name that are compared first.
+const TAIL: usize = 4;
 
 /// One entry; `ino` is 0 if it is unused space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,29 +55,77 @@ impl<'a> Iterator for Entries<'a> {
     }
 }
 
+/// What stands in front of an entry's name, checked. Names are looked for in blocks full of
+/// entries, so one that is passed over costs no more than this.
+#[derive(Clone, Copy)]
+struct Head {
+    ino: u32,
+    length: usize,
+    name_length: usize,
+    kind: u8,
+}
+
+impl Head {
+    /// Of the entry at `at`.
+    #[inline]
+    fn read(block: &[u8], at: usize) -> Result<Self> {
+        let Some(bytes) = block
+            .get(at..)
+            .and_then(|rest| rest.first_chunk::<HEADER>())
+        else {
+            return Err(Error::Corrupt(
+                "directory entry crosses the end of its block",
+            ));
+        };
+        let word = u64::from_le_bytes(*bytes);
+        let head = Head {
+            ino: word as u32,
+            length: usize::from((word >> 32) as u16),
+            name_length: usize::from((word >> 48) as u8),
+            kind: (word >> 56) as u8,
+        };
+        // All at once: a branch for each would be most of what is done here.
+        let is_bad = (head.length > block.len() - at)
+            | (head.length < HEADER + head.name_length)
+            | !head.length.is_multiple_of(4)
+            | ((head.ino != 0) & (head.name_length == 0));
+        match is_bad {
+            true => Err(head.fault(block.len() - at)),
+            false => Ok(head),
+        }
+    }
+
+    /// What is wrong with it, of which `rest` bytes are in the block.
+    #[cold]
+    fn fault(self, rest: usize) -> Error {
+        let is_length =
+            self.length > rest || self.length < HEADER || !self.length.is_multiple_of(4);
+        Error::Corrupt(match is_length {
+            true => "length of a directory entry",
+            false => "name length in a directory entry",
+        })
+    }
+
+    /// Bytes of it that are in use.
+    fn used(self) -> usize {
+        match self.ino {
+            0 => 0,
+            // No more than it has, which is a multiple of 4.
+            _ => needed(self.name_length),
+        }
+    }
+}
+
 /// The entry at `at`, which must be inside the block.
 fn parse(block: &[u8], at: usize) -> Result<Entry<'_>> {
-    let rest = &block[at..];
-    if rest.len() < HEADER {
-        return Err(Error::Corrupt(
-            "directory entry crosses the end of its block",
-        ));
-    }
-    let length = usize::from(u16_at(rest, 4));
-    let (ino, name_length) = (u32_at(rest, 0), usize::from(rest[6]));
-    if length > rest.len() || length < HEADER || !length.is_multiple_of(4) {
-        return Err(Error::Corrupt("length of a directory entry"));
-    }
-    if HEADER + name_length > length || (ino != 0 && name_length == 0) {
-        return Err(Error::Corrupt("name length in a directory entry"));
-    }
-    let name = &rest[HEADER..HEADER + name_length];
+    let head = Head::read(block, at)?;
+    let name = at + HEADER;
     Ok(Entry {
         at,
-        length,
-        ino,
-        kind: rest[7],
-        name,
+        length: head.length,
+        ino: head.ino,
+        kind: head.kind,
+        name: &block[name..name + head.name_length],
     })
 }
 
@@ -84,30 +134,76 @@ pub(crate) fn needed(name_length: usize) -> usize {
     (HEADER + name_length).next_multiple_of(4)
 }
 
-/// Whether two names are the same. Those of one length in one directory mostly begin alike, so they
-/// are compared from their ends: most differ in the first byte that is looked at.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().rev().eq(other.iter().rev())
+/// Passes over the entries of `block` from `at` on as long as they are whole and cannot have a name
+/// of `length` bytes of which `tail` are the last: the place of the first that has to be looked at.
+/// Names in one directory mostly begin alike, so one look at the end of each is enough for most. It
+/// may be a look at what is behind a shorter name, and does no harm.
+fn pass(block: &[u8], mut at: usize, length: usize, tail: [u8; TAIL]) -> usize {
+    while let Some(entry) = block.get(at..at + HEADER + length)
+        && let Some(head) = entry.first_chunk::<HEADER>()
+        && entry.last_chunk() != Some(&tail)
+    {
+        let word = u64::from_le_bytes(*head);
+        let step = usize::from((word >> 32) as u16);
+        let name_length = usize::from((word >> 48) as u8);
+        let is_whole = name_length.wrapping_sub(1) < step.saturating_sub(HEADER);
+        if !is_whole || !step.is_multiple_of(4) || step > block.len() - at {
+            break;
+        }
+        at += step;
+    }
+    at
+}
+
+/// The entry called `name`, looked for from the entry at `near` on, then before it.
+pub(crate) fn find_near<'a>(
+    block: &'a [u8],
+    near: usize,
+    name: &[u8],
+) -> Result<Option<Entry<'a>>> {
+    match find_between(block, near, block.len(), name)? {
+        None if near > 0 => find_between(block, 0, near, name),
+        found => Ok(found),
+    }
 }
 
 /// The entry called `name`.
 pub(crate) fn find<'a>(block: &'a [u8], name: &[u8]) -> Result<Option<Entry<'a>>> {
-    for entry in entries(block) {
-        let entry = entry?;
-        if entry.ino != 0 && is_same(entry.name, name) {
-            return Ok(Some(entry));
-        }
-    }
-    Ok(None)
+    find_near(block, 0, name)
 }
 
-/// Where an entry of `need` bytes fits: the position of the entry in front of the gap.
-pub(crate) fn find_gap(block: &[u8], need: usize) -> Result<Option<usize>> {
-    for entry in entries(block) {
-        let entry = entry?;
-        if entry.length - used(&entry) >= need {
-            return Ok(Some(entry.at));
+/// The entry called `name` among those that begin from `at` on and before `end`.
+fn find_between<'a>(
+    block: &'a [u8],
+    mut at: usize,
+    end: usize,
+    name: &[u8],
+) -> Result<Option<Entry<'a>>> {
+    let tail = name.last_chunk::<TAIL>();
+    loop {
+        if let Some(tail) = tail {
+            at = pass(block, at, name.len(), *tail);
         }
+        if at >= end {
+            return Ok(None);
+        }
+        let entry = parse(block, at)?;
+        if entry.ino != 0 && entry.name == name {
+            return Ok(Some(entry));
+        }
+        at += entry.length;
+    }
+}
+
+/// Where an entry of `need` bytes fits, looked for from the entry at `at` on: the position of the
+/// entry in front of the gap.
+pub(crate) fn find_gap(block: &[u8], mut at: usize, need: usize) -> Result<Option<usize>> {
+    while at < block.len() {
+        let head = Head::read(block, at)?;
+        if head.length - head.used() >= need {
+            return Ok(Some(at));
+        }
+        at += head.length;
     }
     Ok(None)
 }
@@ -177,7 +273,10 @@ fn write(space: &mut [u8], length: usize, ino: u32, kind: u8, name: &[u8]) {
 }
 
 /// What removes an entry.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Removal {
+    /// The entry that then has the gap in which it was.
+    pub(crate) front: usize,
     /// Where in the block its space is given to the entry before it, and how long that is then; it
     /// is marked as unused itself if there is none.
     at: usize,
@@ -201,36 +300,36 @@ impl Removal {
     }
 }
 
-/// What removes the entry at `at`.
+/// What removes the entry at `at`, before which the one that gets its space is looked for from the
+/// entry at `near` on.
 ///
 /// # Errors
 /// `Corrupt`, also if no entry begins there.
-pub(crate) fn removal(block: &[u8], at: usize) -> Result<Removal> {
-    let mut before = None;
-    for entry in entries(block) {
-        let entry = entry?;
-        if entry.at < at {
-            before = Some((entry.at, entry.length, used(&entry)));
-            continue;
-        }
-        if entry.at > at {
-            break;
-        }
-        let length = entry.length;
-        return Ok(match before {
-            Some((front, front_length, front_used)) => Removal {
-                at: front + 4,
-                length: Some((front_length + length) as u16),
-                gap: front_length + length - front_used,
-            },
-            None => Removal {
-                at,
-                length: None,
-                gap: length,
-            },
-        });
+pub(crate) fn removal(block: &[u8], near: usize, at: usize) -> Result<Removal> {
+    let (mut before, mut next) = (None, if near < at { near } else { 0 });
+    while next < at.min(block.len()) {
+        let head = Head::read(block, next)?;
+        before = Some((next, head));
+        next += head.length;
     }
-    Err(Error::Corrupt("no directory entry where there was one"))
+    if next != at || at >= block.len() {
+        return Err(Error::Corrupt("no directory entry where there was one"));
+    }
+    let length = Head::read(block, at)?.length;
+    Ok(match before {
+        Some((front, head)) => Removal {
+            front,
+            at: front + 4,
+            length: Some((head.length + length) as u16),
+            gap: head.length + length - head.used(),
+        },
+        None => Removal {
+            front: at,
+            at,
+            length: None,
+            gap: length,
+        },
+    })
 }
 
 /// Makes `block` hold `all` and no others, without gaps but behind the last. They must fit.
@@ -284,7 +383,7 @@ mod tests {
     }
 
     fn add(block: &mut [u8], ino: u32, name: &[u8]) -> bool {
-        match find_gap(block, needed(name.len())).expect("good") {
+        match find_gap(block, 0, needed(name.len())).expect("good") {
             Some(at) => {
                 let gap = gap(block, at).expect("good");
                 gap.fill(&mut block[gap.part(needed(name.len()))], ino, 1, name);
@@ -295,7 +394,7 @@ mod tests {
     }
 
     fn remove(block: &mut [u8], at: usize) -> Result<usize> {
-        let removal = removal(block, at)?;
+        let removal = removal(block, 0, at)?;
         let gap = removal.gap;
         let part = removal.part();
         removal.make(&mut block[part]);
@@ -330,6 +429,28 @@ mod tests {
     }
 
     #[test]
+    fn it_is_all_the_same_where_a_search_begins() {
+        let mut good = [0u8; 1024];
+        clear(&mut good);
+        for n in 0..60u32 {
+            assert!(add(&mut good, 20 + n, &(n + 100_000).to_le_bytes()[..3]));
+        }
+        let all: Vec<usize> = entries(&good)
+            .map(|entry| entry.expect("good").at)
+            .collect();
+        for near in all.clone() {
+            for n in [0, 17, 59, 60] {
+                let name = &(n + 100_000u32).to_le_bytes()[..3];
+                assert_eq!(find_near(&good, near, name), find(&good, name));
+            }
+            for at in all.clone() {
+                let all = [near, 0].map(|near| removal(&good, near, at));
+                assert_eq!(all[0], all[1]);
+            }
+        }
+    }
+
+    #[test]
     fn a_block_fills_up_and_empties() {
         let mut block = [0u8; 1024];
         clear(&mut block);
@@ -339,7 +460,7 @@ mod tests {
         for name in &all[..fitting] {
             assert!(take(&mut block, name));
         }
-        assert_eq!(find_gap(&block, 1024), Ok(Some(0)));
+        assert_eq!(find_gap(&block, 0, 1024), Ok(Some(0)));
         assert_eq!(largest_gap(&block), Ok(1024));
     }
 
@@ -385,7 +506,71 @@ mod tests {
         block[6] = 5;
         assert!(matches!(remove(&mut block, 12), Err(Error::Corrupt(_))));
         block[6] = 0;
-        assert!(matches!(find_gap(&block, 8), Err(Error::Corrupt(_))));
+        assert!(matches!(find_gap(&block, 0, 8), Err(Error::Corrupt(_))));
+    }
+
+    #[test]
+    fn names_of_all_lengths_are_found_also_beside_others_that_end_alike() {
+        let mut block = [0u8; 1024];
+        clear(&mut block);
+        let names: [&[u8]; 10] = [
+            b"a",
+            b"ba",
+            b"aba",
+            b"xaba",
+            b"yaba",
+            b"xxaba",
+            b"aaaaaaaa",
+            b"aaaaaaa",
+            b"baaaaaaa",
+            b"last",
+        ];
+        for (n, name) in names.iter().enumerate() {
+            assert!(add(&mut block, 20 + n as u32, name));
+        }
+        for gone in [None, Some(0), Some(5), Some(9)] {
+            if let Some(gone) = gone {
+                assert!(take(&mut block, names[gone]));
+            }
+            let is_gone = |n| gone.is_some_and(|gone| [0, 5, 9].contains(&n) && n <= gone);
+            for (n, name) in names.iter().enumerate() {
+                let found = find(&block, name).expect("good").map(|entry| entry.ino);
+                assert_eq!(found, (!is_gone(n)).then_some(20 + n as u32), "{n}");
+            }
+        }
+        for name in [&b"none"[..], b"b", b"aaaa", b"caaaaaaa"] {
+            assert_eq!(find(&block, name), Ok(None));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_found_wherever_it_stands() {
+        let mut good = [0u8; 1024];
+        clear(&mut good);
+        let mut n = 0u32;
+        while add(&mut good, 20, &(n + 100_000).to_le_bytes()) {
+            n += 1;
+        }
+        let all: Vec<usize> = entries(&good)
+            .map(|entry| entry.expect("good").at)
+            .collect();
+        for at in all {
+            for (place, bytes) in [
+                (4, [0, 0]),
+                (4, [10, 0]),
+                (4, [4, 0]),
+                (4, [0xfc, 0xff]),
+                (6, [200, 0]),
+                (6, [0, 0]),
+            ] {
+                let mut block = good;
+                block[at + place..at + place + 2].copy_from_slice(&bytes);
+                for name in [&b"some name"[..], b"name", b"x"] {
+                    assert!(matches!(find(&block, name), Err(Error::Corrupt(_))), "{at}");
+                }
+                assert!(matches!(find_gap(&block, 0, 900), Err(Error::Corrupt(_))));
+            }
+        }
     }
 
     #[test]

@@ -60,11 +60,11 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// Enters a name in a leaf, if it has room; all gaps are joined for that if need be.
     fn enter_in_leaf(&mut self, leaf: Block, new: &Entering<'_>) -> Result<bool> {
         let need = new.needed();
-        let raw = self.read(leaf)?;
-        let size = raw.len();
-        let at = match dirent::find_gap(raw, need)? {
+        let at = match self.find_gap_in(leaf, need)? {
             Some(at) => at,
             None => {
+                let raw = self.read(leaf)?;
+                let size = raw.len();
                 let copy = copy(raw)?;
                 let all = named(&copy)?;
                 let used: usize = all
@@ -75,12 +75,12 @@ impl<D: BlockDevice> Transaction<'_, D> {
                     return Ok(false);
                 }
                 self.check_owned(leaf)?;
+                self.store.notes.forget(leaf.number());
                 let raw = self.modify_all(leaf, Kind::Directory)?;
                 dirent::pack(raw, all.into_iter());
-                dirent::find_gap(raw, need)?.ok_or(BROKEN)?
+                dirent::find_gap(raw, 0, need)?.ok_or(BROKEN)?
             }
         };
-        self.check_owned(leaf)?;
         self.fill_gap(leaf, at, new)?;
         Ok(true)
     }
@@ -95,7 +95,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
         let first = self.hashed_block(inode, 0)?;
         let raw = self.read(first)?;
-        if dirent::find_gap(raw, need)?.is_some() {
+        if dirent::find_gap(raw, 0, need)?.is_some() {
             return Ok(());
         }
         let copy = copy(raw)?;
@@ -110,6 +110,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         }
         self.check_owned(first)?;
         let leaf = self.grow_directory(inode)?;
+        self.store.notes.forget(first.number());
         dirent::pack(self.modify_all(leaf, Kind::Map)?, rest.iter().copied());
         let root = self.modify_all(first, Kind::Directory)?;
         dirent::start(root, dot.ino, parent.ino, parent.kind);
@@ -225,6 +226,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let n = self.directory_blocks(inode)?;
         self.check_owned(leaf)?;
         let fresh = self.grow_directory(inode)?;
+        self.store.notes.forget(leaf.number());
         dirent::pack(
             self.modify_all(fresh, Kind::Map)?,
             high.iter().map(|(_, entry)| *entry),

@@ -53,6 +53,7 @@ mod device;
 mod directory;
 mod dirent;
 mod dirindex;
+mod dirnotes;
 mod entering;
 mod error;
 mod features;

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use crate::cache::{Cache, Kind, Reading};
 use crate::device::{BlockDevice, DeviceError, SECTOR_SIZE};
 use crate::dirindex::Indexes;
+use crate::dirnotes::Notes;
 use crate::error::Result;
 use crate::group::GroupPlaces;
 use crate::journal::{Copies, Flight, Journal};
@@ -44,6 +45,8 @@ pub(crate) struct Store<D> {
     pub(crate) overhead: Option<u64>,
     /// Where the tables of some groups lie.
     pub(crate) places: GroupPlaces,
+    /// What is remembered of directory blocks.
+    pub(crate) notes: Notes,
     /// The group in which a file got its first block last, and the place behind what it got.
     pub(crate) next_file: Option<(u32, u32)>,
     /// Inodes that are in use from outside, with the number of uses.
@@ -98,6 +101,7 @@ impl<D: BlockDevice> Store<D> {
             indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME, is_short),
             overhead: None,
             places: GroupPlaces::default(),
+            notes: Notes::default(),
             next_file: None,
             open: BTreeMap::new(),
             freed: Vec::new(),

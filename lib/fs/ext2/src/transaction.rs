@@ -31,12 +31,15 @@ pub(crate) struct Transaction<'a, D: BlockDevice> {
     /// Bits that this transaction freed.
     pub(crate) freed: Frees,
     forgotten: Vec<(u32, u32)>,
+    /// The directory that was asked for last, as it is.
+    pub(crate) last: Option<Inode>,
 }
 
 impl<D: BlockDevice> Drop for Transaction<'_, D> {
     fn drop(&mut self) {
         if self.store.cache.is_changing() {
             self.store.cache.take_back();
+            self.store.notes.forget_places();
         }
     }
 }
@@ -50,6 +53,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
             now,
             freed: Frees::default(),
             forgotten: Vec::new(),
+            last: None,
         }
     }
 
@@ -185,6 +189,7 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
     /// Stores a changed inode. One that is there as it is, because a file was written twice within
     /// one beat of the clock, changes nothing: its block need be neither copied nor written.
     pub(crate) fn put_inode(&mut self, inode: &Inode) -> Result<()> {
+        self.last.take_if(|last| last.ino == inode.ino);
         let (block, at) = self.inode_location(inode.ino)?;
         let mut record = [0; RECORD];
         let size = self.layout().inode_size.min(RECORD);
