@@ -4,11 +4,16 @@
 //! operation after the other can keep all others out. Here each asks for a turn, and turns come in
 //! their order. A thread that is interrupted while it waits (somebody it works for was ended) gives
 //! its turn up and goes the `Mutex`'s way, so that dead callers hold nobody up.
+//!
+//! Whose turn comes is woken, and nobody else but those whose turns share a seat with it.
 
 use alloc::collections::BTreeSet;
 use core::ops::{Deref, DerefMut};
 use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
 use meter::Meter;
+
+/// Where threads wait.
+const SEATS: usize = 16;
 
 /// Turns: guarded by the lock of [`FairMutex::turns`].
 #[derive(Default)]
@@ -30,10 +35,15 @@ impl Turns {
     }
 }
 
+fn seat(seats: &[Condvar; SEATS], turn: u64) -> &Condvar {
+    &seats[turn as usize % SEATS]
+}
+
 /// Data behind a fair lock.
 pub struct FairMutex<T> {
     turns: Mutex<Turns>,
-    came: Condvar,
+    /// Who has turn `n` waits at seat `n % SEATS`.
+    came: [Condvar; SEATS],
     data: Mutex<T>,
     /// How long the lock is held.
     pub meter: Meter,
@@ -44,7 +54,7 @@ impl<T> FairMutex<T> {
     pub fn new(data: T, meter: Meter) -> Self {
         FairMutex {
             turns: Mutex::new(Turns::default()),
-            came: Condvar::new(),
+            came: [const { Condvar::new() }; SEATS],
             data: Mutex::new(data),
             meter,
         }
@@ -69,7 +79,7 @@ impl<T> FairMutex<T> {
         turns.next += 1;
         while turns.present != own {
             let wait;
-            (turns, wait) = self.came.wait(turns);
+            (turns, wait) = seat(&self.came, own).wait(turns);
             if wait == Wait::Interrupted && turns.present != own {
                 turns.given_up.insert(own);
                 return false;
@@ -110,10 +120,10 @@ impl<T> Drop for FairGuard<'_, T> {
         }
         let mut turns = lock.turns.lock();
         turns.go_on();
-        let others = turns.present != turns.next;
+        let next = (turns.present != turns.next).then_some(turns.present);
         drop(turns);
-        if others {
-            lock.came.notify_all();
+        if let Some(next) = next {
+            seat(&lock.came, next).notify_all();
         }
     }
 }
