@@ -366,7 +366,7 @@ impl<T: Target> Engine<T> {
         action: &Action<T::Data, T::Setting>,
         on: [u64; 2],
     ) -> Result<Option<(Basis, About)>, T::Error> {
-        let [first, second] = on.map(|inode| host.front(|front| front.ids.real(inode)));
+        let [first, second] = host.front(|front| on.map(|inode| front.ids.real(inode)));
         let (Some(first), Some(second)) = (first, second) else {
             return Err(T::error(Fault::Missing));
         };
@@ -430,15 +430,14 @@ impl<T: Target> Engine<T> {
         directory: u64,
         name: &T::Data,
     ) -> Result<Option<u64>, T::Error> {
-        let (seen, real) = host.front(|front| {
-            (
-                front.names.recall(directory, name),
-                front.ids.real(directory),
-            )
+        let seen = host.front(|front| match front.names.recall(directory, name) {
+            Some(seen) => Ok(seen),
+            None => Err(front.ids.real(directory)),
         });
-        if let Some(seen) = seen {
-            return Ok(seen);
-        }
+        let real = match seen {
+            Ok(seen) => return Ok(seen),
+            Err(real) => real,
+        };
         let real = real.ok_or_else(|| T::error(Fault::Missing))?;
         match self.fs.look_up(real, name) {
             Ok(there) => Ok(Some(host.front(|front| front.ids.client(there)))),
@@ -816,6 +815,9 @@ impl<T: Target> Engine<T> {
     ) -> Result<Option<u64>, T::Error> {
         for _ in 0..ATTEMPTS {
             self.settle(host)?;
+            if let Some(seen) = host.front(|front| front.names.recall(directory, name)) {
+                return Ok(seen);
+            }
             match self.look_up(host, directory, name) {
                 Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
                 Ok(found) => {

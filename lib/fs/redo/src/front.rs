@@ -208,14 +208,20 @@ impl<T: Target> Front<T> {
 
     /// A change begins, or nobody knows what came of it: what it may concern is not remembered.
     pub(crate) fn forget(&mut self, action: &Action<T::Data, T::Setting>, about: About) {
-        let before = about.before.into_iter().flatten();
-        for inode in about.on.into_iter().chain(before) {
-            self.inodes.forget(inode);
-        }
+        self.forget_inodes(about);
         for (directory, name) in about.on.into_iter().zip(action.names()) {
             if let Some(name) = name {
                 self.names.forget(directory, name);
             }
+        }
+    }
+
+    fn forget_inodes(&mut self, about: About) {
+        let [first, second] = about.on;
+        let second = Some(second).filter(|second| *second != first);
+        let before = about.before.into_iter().flatten();
+        for inode in Some(first).into_iter().chain(second).chain(before) {
+            self.inodes.forget(inode);
         }
     }
 
@@ -226,7 +232,7 @@ impl<T: Target> Front<T> {
         about: About,
         outcome: Outcome,
     ) -> Outcome {
-        self.forget(action, about);
+        self.forget_inodes(about);
         let [first, second] = about.on;
         let told = self.tell(outcome);
         match (action, told, about.before) {
@@ -250,7 +256,8 @@ impl<T: Target> Front<T> {
                 self.names.set(first, name, other);
                 self.names.set(second, new_name, one);
             }
-            _ => {}
+            // Of content, or an answer that makes no sense.
+            _ => self.forget(action, about),
         }
         if let Some(removed) = about.removed {
             self.names.forget_directory(removed);

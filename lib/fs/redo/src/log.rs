@@ -223,8 +223,10 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
         debug_assert!(!self.pending, "one change at a time");
         self.weight += action.weight();
         let object = |number| self.object(number);
+        let [first, second] = basis.on;
+        let on = object(first);
         let entry = Entry {
-            on: basis.on.map(object),
+            on: [on, if first == second { on } else { object(second) }],
             before: basis.before.map(|number| number.map(object)),
             action,
             made: None,

@@ -51,7 +51,7 @@ impl<E> Table<E> {
         }
     }
 
-    fn set(&self, hash: u64) -> Option<&Set<E>> {
+    fn set_of(&self, hash: u64) -> Option<&Set<E>> {
         self.sets.get(hash as usize & (self.most - 1))
     }
 
@@ -60,12 +60,12 @@ impl<E> Table<E> {
     }
 
     fn find(&self, hash: u64, is_it: impl Fn(&E) -> bool) -> Option<&E> {
-        let ways = &self.set(hash)?.ways;
+        let ways = &self.set_of(hash)?.ways;
         ways.iter().flatten().find(|entry| is_it(entry))
     }
 
     fn ticket(&self, hash: u64) -> Ticket {
-        Ticket(self.epoch + self.set(hash).map_or(0, |set| set.changes))
+        Ticket(self.epoch + self.set_of(hash).map_or(0, |set| set.changes))
     }
 
     /// Tickets for this hash end, and what `is_it` goes.
@@ -80,14 +80,23 @@ impl<E> Table<E> {
             .for_each(|way| drop(way.take_if(|entry| is_it(entry))));
     }
 
-    /// Puts `entry` in the place of what `is_it`, of nothing, or of something else.
-    fn put(&mut self, hash: u64, entry: E, is_it: impl Fn(&E) -> bool) {
-        if self.sets.is_empty() && !self.make() {
-            return;
+    /// As [`put`](Self::put), and tickets for this hash end.
+    fn set(&mut self, hash: u64, entry: E, is_it: impl Fn(&E) -> bool) {
+        if self.sets.is_empty() {
+            self.epoch += 1;
         }
-        let Some(set) = self.set_mut(hash) else {
-            return;
-        };
+        if let Some(set) = self.put(hash, entry, is_it) {
+            set.changes += 1;
+        }
+    }
+
+    /// Puts `entry` in the place of what `is_it`, of nothing, or of something else. `None`: there
+    /// is no memory for it.
+    fn put(&mut self, hash: u64, entry: E, is_it: impl Fn(&E) -> bool) -> Option<&mut Set<E>> {
+        if self.sets.is_empty() && !self.make() {
+            return None;
+        }
+        let set = self.set_mut(hash)?;
         let same = set
             .ways
             .iter()
@@ -98,6 +107,7 @@ impl<E> Table<E> {
             set.next
         });
         set.ways[at] = Some(entry);
+        Some(set)
     }
 
     /// Makes the table, if there is memory for it.
@@ -132,6 +142,21 @@ struct Name {
 }
 
 impl Name {
+    /// `None`: this one is never remembered.
+    fn new(directory: u64, name: &[u8], leads_to: Option<u64>) -> Option<Self> {
+        if !fits(name) {
+            return None;
+        }
+        let mut bytes = [0; LONGEST];
+        bytes[..name.len()].copy_from_slice(name);
+        Some(Name {
+            directory,
+            leads_to,
+            length: name.len() as u8,
+            bytes,
+        })
+    }
+
     fn is(&self, directory: u64, name: &[u8]) -> bool {
         self.directory == directory && self.bytes.get(..self.length.into()) == Some(name)
     }
@@ -184,15 +209,22 @@ impl Names {
 
     /// Remembers what a name led to, unless that may have changed since.
     pub fn remember(&mut self, ticket: Ticket, directory: u64, name: &[u8], leads_to: Option<u64>) {
-        if self.ticket(directory, name) == ticket {
-            self.put(directory, name, leads_to);
+        let hash = hash(directory, name);
+        if self.0.ticket(hash) == ticket
+            && let Some(entry) = Name::new(directory, name, leads_to)
+        {
+            self.0.put(hash, entry, |it| it.is(directory, name));
         }
     }
 
     /// A name leads to this from now on.
     pub(crate) fn set(&mut self, directory: u64, name: &[u8], leads_to: Option<u64>) {
-        self.forget(directory, name);
-        self.put(directory, name, leads_to);
+        let hash = hash(directory, name);
+        let is_it = |it: &Name| it.is(directory, name);
+        match Name::new(directory, name, leads_to) {
+            Some(entry) => self.0.set(hash, entry, is_it),
+            None => self.0.forget(hash, is_it),
+        }
     }
 
     /// Nobody knows for now what a name leads to.
@@ -212,22 +244,6 @@ impl Names {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
-    }
-
-    fn put(&mut self, directory: u64, name: &[u8], leads_to: Option<u64>) {
-        if !fits(name) {
-            return;
-        }
-        let mut bytes = [0; LONGEST];
-        bytes[..name.len()].copy_from_slice(name);
-        let entry = Name {
-            directory,
-            leads_to,
-            length: name.len() as u8,
-            bytes,
-        };
-        self.0
-            .put(hash(directory, name), entry, |it| it.is(directory, name));
     }
 }
 
