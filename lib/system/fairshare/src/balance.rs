@@ -7,7 +7,8 @@ use crate::queue::Queue;
 use crate::task::{Moment, Task};
 use crate::{MARGIN, NEVER, SLICE};
 
-/// How often a busy processor looks whether somebody waits elsewhere with more right.
+/// How often a busy processor looks whether somebody waits elsewhere with more right, besides when
+/// its thread waits for something.
 const LOOK: u64 = 1_000_000;
 
 /// Who would run at a processor.

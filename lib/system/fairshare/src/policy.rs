@@ -250,6 +250,10 @@ impl<C> Policy<C> {
         if left != Left::Still {
             leave(task, left, service, cut_short);
         }
+        if left == Left::Waits {
+            // It may have woken others, who wait at a processor that is late.
+            processor.look_at.store(0, Ordering::Relaxed);
+        }
         if matches!(left, Left::Waits | Left::Ended) && get(task, Word::Counted) != 0 {
             group.leaves();
             set(task, Word::Counted, 0);

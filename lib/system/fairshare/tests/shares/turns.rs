@@ -1,5 +1,7 @@
 //! Who runs next, and where: services, who gives way or is woken, and processors.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use fairshare::{Attributes, Left, Moment, Why};
 
 use crate::sim::{Does, MS, Machine, Ref, SECOND, near, of, ran, spin, total};
@@ -151,7 +153,7 @@ fn late_beside_beginners(online: usize) -> u64 {
     machine.run(100 * MS);
     spin(&mut machine, 2, 4 * online);
     machine.run(20 * MS);
-    little.0.latency.load(std::sync::atomic::Ordering::Relaxed)
+    little.0.latency.load(Relaxed)
 }
 
 #[test]
@@ -161,4 +163,62 @@ fn who_wants_little_is_not_behind_who_begins() {
         // A slice: it woke when the other had begun just before.
         assert!(late <= 2 * MS, "{late} on {online}");
     }
+}
+
+/// A thread that was woken for a processor which is late waits there, before all others by right.
+/// The processor whose own thread of that group has just begun to wait takes it.
+#[test]
+fn who_waits_at_a_late_processor_is_fetched_by_one_that_has_time() {
+    let mut machine = Machine::new(2, 1);
+    machine.group(1, 1024, 0);
+    machine.group(2, 1024, 0);
+    let pinned = |group, cpu| Attributes {
+        affinity: 1_u64 << cpu,
+        ..of(group)
+    };
+    let spinner = machine.spawn(pinned(1, 0), Does::Spin, false);
+    machine.spawn(pinned(1, 1), Does::Spin, false);
+    let waker = machine.spawn(pinned(2, 0), Does::Spin, false);
+    let woken = machine.spawn(of(2), Does::Spin, false);
+    let policy = &machine.policy;
+    let at = |cpu, now| Moment {
+        now,
+        cpu,
+        online: 2,
+    };
+    let mut now = MS;
+    // Runs others in turn at a processor until it is this one's turn, who goes on.
+    let pick = |cpu, wanted: Option<&Ref>, now: &mut u64| loop {
+        let picked = policy.pick::<Ref>(at(cpu, *now)).task.expect("some wait");
+        picked.0.cpu.store(cpu, Relaxed);
+        if wanted.is_some_and(|it| it.0.id == picked.0.id) {
+            break picked;
+        }
+        let used = if picked.0.id < waker.0.id {
+            3 * MS
+        } else {
+            1_000
+        };
+        *now += used;
+        policy.ran::<Ref, _>(&picked, used, Left::Preempted, false, at(cpu, *now));
+        let kept = policy.enqueue(picked.clone(), Why::Ran, at(cpu, *now));
+        assert!(kept.is_ok(), "there was room");
+        if wanted.is_none() && used > MS {
+            break picked;
+        }
+    };
+    (0..10).for_each(|_| drop(pick(0, None, &mut now)));
+    let sleeper = pick(1, Some(&woken), &mut now);
+    policy.ran::<Ref, _>(&sleeper, 1_000, Left::Waits, false, at(1, now));
+    let waker = pick(0, Some(&waker), &mut now);
+    let late = policy.pick::<Ref>(at(1, now)).task.expect("a spinner");
+    assert_eq!(late.0.asked.lock().expect("whole").group, 1);
+    now += 10_000;
+    let placed = policy.enqueue(sleeper, Why::Woken, at(0, now));
+    assert!(placed.is_ok_and(|placed| placed.cpu == 1 && placed.preempt));
+    now += 10_000;
+    policy.ran::<Ref, _>(&waker, 20_000, Left::Waits, false, at(0, now));
+    let next = policy.pick::<Ref>(at(0, now)).task.expect("two wait");
+    assert_ne!(next.0.id, spinner.0.id, "the late one is waited for");
+    assert_eq!(next.0.id, woken.0.id);
 }
