@@ -22,6 +22,11 @@ pub struct Link {
 }
 
 impl Link {
+    /// Whether its element is the only one of the heap whose root it is.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.left == NIL && self.right == NIL
+    }
+
     /// Of an element that is in no heap.
     pub const NONE: Self = Self {
         key: (0, 0),
@@ -56,33 +61,48 @@ pub fn pop<S: Store>(store: &mut S, root: &mut u32) -> Option<u32> {
     Some(least)
 }
 
-fn rank<S: Store>(store: &S, index: u32) -> u32 {
-    match index {
-        NIL => 0,
-        _ => store.link(index).rank,
-    }
-}
-
-/// One heap of two. Goes down the right edges alone, which have at most `log2(n + 1)` elements
-/// each.
+/// One heap of two.
 fn meld<S: Store>(store: &mut S, one: u32, other: u32) -> u32 {
     if one == NIL || other == NIL {
         return one.min(other);
     }
-    let (top, below) = match store.link(other).key < store.link(one).key {
-        true => (other, one),
-        false => (one, other),
+    let (one, other) = (root_of(store, one), root_of(store, other));
+    join(store, one, other).0
+}
+
+/// The root of a heap and what it is sorted by.
+type Root = (u32, Key);
+
+fn root_of<S: Store>(store: &S, index: u32) -> Root {
+    (index, store.link(index).key)
+}
+
+/// One heap of two that have elements: its root, and that one's rank. Goes down the right edges
+/// alone, which have at most `log2(n + 1)` elements each, and asks for each of these once.
+fn join<S: Store>(store: &mut S, one: Root, other: Root) -> (u32, u32) {
+    let (top, below) = match other.1 < one.1 {
+        true => (other.0, one),
+        false => (one.0, other),
     };
     let Link { left, right, .. } = *store.link(top);
-    let melded = meld(store, right, below);
-    let (left, right) = match rank(store, left) >= rank(store, melded) {
-        true => (left, melded),
-        false => (melded, left),
+    let (melded, rank) = match right {
+        NIL => (below.0, store.link(below.0).rank),
+        _ => {
+            let right = root_of(store, right);
+            join(store, right, below)
+        }
     };
-    let rank = rank(store, right) + 1;
+    let left_rank = match left {
+        NIL => 0,
+        _ => store.link(left).rank,
+    };
+    let (left, right, rank) = match left_rank >= rank {
+        true => (left, melded, rank + 1),
+        false => (melded, left, left_rank + 1),
+    };
     let link = store.link_mut(top);
     (link.left, link.right, link.rank) = (left, right, rank);
-    top
+    (top, rank)
 }
 
 #[cfg(test)]

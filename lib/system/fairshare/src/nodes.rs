@@ -16,8 +16,8 @@ pub(crate) struct Node<T> {
     task: Option<T>,
 }
 
-/// A piece of room.
-pub(crate) type Piece<T> = Box<[Node<T>]>;
+/// A piece of room. Of so many that none is looked for beyond it.
+pub(crate) type Piece<T> = Box<[Node<T>; PIECE]>;
 
 /// A piece, or `None` for lack of memory.
 pub(crate) fn piece<T>() -> Option<Piece<T>> {
@@ -27,7 +27,7 @@ pub(crate) fn piece<T>() -> Option<Piece<T>> {
         link: Link::NONE,
         task: None,
     }));
-    Some(nodes.into_boxed_slice())
+    nodes.into_boxed_slice().try_into().ok()
 }
 
 /// All nodes of a queue.

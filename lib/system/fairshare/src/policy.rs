@@ -12,7 +12,7 @@ use crate::processor::{Processor, rank_of};
 use crate::queue::{Newcomer, Queue, Tables};
 use crate::task::{
     Attributes, CUT_SHORT, Class, GAVE_WAY, Left, Moment, OVERDRAWN, Picked, Placement, SERVICE,
-    SLICES, Task, Why, Word, asked, get, set, wanted,
+    SLICES, Task, Why, Word, asked, get, granted, set, wanted,
 };
 use crate::{
     BONUS, GRACE, GROUP_LAG, MOST_GROUPS, MOST_PROCESSORS, NEVER, PATIENCE, PERIODS, POLL,
@@ -342,7 +342,7 @@ impl<C> Policy<C> {
             }
             _ => false,
         };
-        let asked = asked(&task);
+        let asked = granted(&task, wanted);
         let new = Candidate {
             asked: &asked,
             why,
@@ -539,6 +539,7 @@ impl<C> Policy<C> {
 }
 
 /// The moment, with numbers of processors that there are.
+#[inline] // In every call from another crate.
 fn bounded(at: Moment) -> Moment {
     let online = at.online.clamp(1, MOST_PROCESSORS);
     let cpu = at.cpu % online;

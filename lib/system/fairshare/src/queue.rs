@@ -372,6 +372,9 @@ impl<T: Task> Queue<T> {
         if gave_way == 0 || self.ready as usize != gave_way - 1 {
             return;
         }
+        if self.entries[gave_way - 1].ready.is_alone() {
+            return;
+        }
         self.settle(groups);
         if self.ready as usize != gave_way - 1 {
             return;

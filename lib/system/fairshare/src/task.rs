@@ -47,6 +47,7 @@ impl Attributes {
     };
 
     /// With a class that makes sense.
+    #[inline] // In every call from another crate, several times.
     fn bounded(self) -> Self {
         let Class::Deadline { runtime, period } = self.class else {
             return self;
@@ -126,7 +127,11 @@ pub(crate) fn wanted<T: Task>(task: &T) -> Attributes {
 
 /// What holds for a thread now: one that has used up its budget in a service is fair for a while.
 pub(crate) fn asked<T: Task>(task: &T) -> Attributes {
-    let asked = wanted(task);
+    granted(task, wanted(task))
+}
+
+/// The same of a thread for which `asked` was asked.
+pub(crate) fn granted<T: Task>(task: &T, asked: Attributes) -> Attributes {
     let has_deadline = matches!(asked.class, Class::Deadline { .. });
     if has_deadline && get(task, Word::Budget) == OVERDRAWN {
         return Attributes {
