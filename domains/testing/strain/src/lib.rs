@@ -29,7 +29,7 @@ usage: strain open N PATH          opens PATH N times at once
        strain hold N S             takes N MiB, keeps them for S seconds, and says how it ended
        strain burst                takes memory until it is ended for it
        strain spin N               N threads that compute for ever
-       strain pipes N SIZE S       writes SIZE bytes into each of N pipes, and keeps them for S seconds
+       strain pipes N SIZE S       writes SIZE bytes into each of N pipes, less where that is refused, and keeps them for S seconds
        strain starved NAME PATH    takes all memory, makes the domain crash, and reads PATH; its check sum
        strain calls                takes all memory, tries each system call, and again with memory";
 

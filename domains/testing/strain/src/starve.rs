@@ -43,21 +43,22 @@ impl Greed {
     }
 }
 
-/// Fills pipes that nobody reads.
+/// Fills pipes that nobody reads; when one is refused, others with less and less, down to nothing,
+/// so that the least that the personality needs is refused as well. Says why the first one was.
 pub fn pipes(env: &Env, count: u64, size: u64, seconds: u64) -> Result<i32, Stop> {
-    let data = RVec::filled(b'x', size as usize)?;
-    let mut made = 0;
-    let failure = loop {
-        let written = env
-            .process()
-            .pipe()
-            .and_then(|(_, writer)| env.process().write(writer, &data));
-        match written {
-            Ok(_) if made < count => made += 1,
-            Ok(_) => break None,
-            Err(error) => break Some(error),
-        }
-    };
+    let (mut made, mut failure) = (0, None);
+    for size in [size, size / 8, size / 64, 1, 0] {
+        let data = RVec::filled(b'x', size as usize)?;
+        let error = loop {
+            let piped = env.process().pipe();
+            match piped.and_then(|(_, writer)| env.process().write(writer, &data)) {
+                Ok(_) if made < count => made += 1,
+                Ok(_) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        failure = failure.or(error);
+    }
     env.process().sleep(seconds * 1_000_000_000)?;
     let many = if made > 20 { "many" } else { "few" };
     match failure {
