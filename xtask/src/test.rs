@@ -6,8 +6,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use machine::second;
 use trefoil_gate::packages::{self, Package};
 use trefoil_gate::project::Project;
@@ -15,7 +16,7 @@ use trefoil_gate::rules::{self, Zone};
 use trefoil_gate::setup::{self, Toolchain};
 use trefoil_gate::{build, guard, tool};
 
-use self::inside::{ISOLATION, SELFTEST};
+use self::inside::{ISOLATION, Inside, SELFTEST};
 use self::notes::Notes;
 
 mod inside;
@@ -70,16 +71,18 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
         expect_named(name, &system_names(project, &toolchain)?)?;
     }
     if let Some(package) = part_of("host", name) {
-        count.add(host(project, &toolchain, package, &mut notes)?);
+        let tests = |notes| host(project, &toolchain, package, notes);
+        count.add(match name {
+            None => while_building(project, || tests(&mut notes))?,
+            Some(_) => tests(&mut notes)?,
+        });
     }
-    for tests in [&SELFTEST, &ISOLATION] {
-        if let Some(part) = part_of(tests.name, name) {
-            let inside = inside::all(project, tests, part, once, &mut notes)?;
-            if !part.is_empty() && inside == Count::default() {
-                return Err(no_test(part));
-            }
-            count.add(inside);
+    if let Some((part, tables)) = tables(name) {
+        let inside = inside::all(project, &tables, part, once, &mut notes)?;
+        if !part.is_empty() && inside == Count::default() {
+            return Err(no_test(part));
         }
+        count.add(inside);
     }
     if matches!(name, None | Some("hosted")) {
         count.add(hosted(project, once, &mut notes)?);
@@ -93,6 +96,30 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     print!("{}", notes.text());
     println!("{} passed, {} failed", count.passed, count.failed);
     Ok(i32::from(count.failed > 0))
+}
+
+/// The tables of tests inside the machine that are meant by `name`, and the part of them.
+fn tables(name: Option<&str>) -> Option<(&str, Vec<&'static Inside>)> {
+    let meant = |tests: &&'static Inside| Some((part_of(tests.name, name)?, *tests));
+    let (parts, tables): (Vec<_>, Vec<_>) =
+        [&SELFTEST, &ISOLATION].iter().filter_map(meant).unzip();
+    Some((*parts.first()?, tables))
+}
+
+/// Carries out `tests` while all that the others need is built. Much of that takes one processor
+/// alone: crate after crate of the kernel.
+fn while_building(project: &Project, tests: impl FnOnce() -> Result<Count>) -> Result<Count> {
+    thread::scope(|scope| {
+        let build = scope.spawn(|| {
+            build::build_for_tests(project)?;
+            lab::hosted::build(project)
+        });
+        let count = tests();
+        match build.join() {
+            Ok(built) => built.and(count),
+            Err(_) => bail!("the build panicked"),
+        }
+    })
 }
 
 /// The tests in a Linux process; all of them once more if some failed, unless `once`.

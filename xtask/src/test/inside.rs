@@ -1,9 +1,10 @@
 //! Tests inside the booted machine: the framework's own, and those of the isolation, which report
 //! in the kernel's log.
 
+use std::thread;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lab::backtraces;
 use machine::qemu::Machine;
 use machine::second;
@@ -65,11 +66,12 @@ impl Ran {
     }
 }
 
-/// Runs such a table with several numbers of processors, or only the tests that have `part` in
-/// their name. Those that failed are tried again, unless `once`.
+/// Runs such tables with several numbers of processors, or only the tests that have `part` in their
+/// name. Those that failed are tried again, unless `once`. Machines of one processor run side by
+/// side.
 pub fn all(
     project: &Project,
-    tests: &Inside,
+    tables: &[&Inside],
     part: &str,
     once: bool,
     notes: &mut Notes,
@@ -77,25 +79,61 @@ pub fn all(
     let built = build::build_for_tests(project)?;
     let mut count = Count::default();
     for processors in PROCESSORS {
-        tool::step(format_args!(
-            "testing the {} on {processors} processors",
-            tests.name
-        ));
-        let place = format!("{} on {processors} processors", tests.name);
-        let machine = machine(project, &built, tests, processors);
-        let mut ran = run(&machine, tests, part)?;
-        for why in ran.failed.iter().chain(&ran.broken) {
-            notes.fail(&format!("{place}: {why}"));
+        let at_once = if processors == 1 { tables.len() } else { 1 };
+        for tables in tables.chunks(at_once.max(1)) {
+            let names: Vec<_> = tables.iter().map(|tests| tests.name).collect();
+            tool::step(format_args!(
+                "testing the {} on {processors} processors",
+                names.join(" and the ")
+            ));
+            let machine = |tests| machine(project, &built, tests, processors);
+            let machines: Vec<_> = tables
+                .iter()
+                .map(|tests| (*tests, machine(tests)))
+                .collect();
+            for ((tests, machine), ran) in machines.iter().zip(side_by_side(&machines, part)) {
+                let ran = judged(machine, tests, part, once, ran?, notes)?;
+                count.add(ran.count());
+            }
         }
-        let failures = ran.failed.iter().chain(&ran.broken).map(String::as_str);
-        if !once && second::are_due(failures.collect::<Vec<_>>().into_iter()) {
-            again(&machine, tests, part, &mut ran, |name| {
-                notes.unsteady(&format!("{place}: {name}"))
-            })?;
-        }
-        count.add(ran.count());
     }
     Ok(count)
+}
+
+/// Runs a table on each of the machines, all at the same time.
+fn side_by_side(machines: &[(&Inside, Machine)], part: &str) -> Vec<Result<Ran>> {
+    thread::scope(|scope| {
+        let start = |(tests, machine)| scope.spawn(move || run(machine, tests, part));
+        let threads: Vec<_> = machines
+            .iter()
+            .map(|(tests, machine)| start((*tests, machine)))
+            .collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        let ended = ended.map(|ran| ran.unwrap_or_else(|_| bail!("the test tool panicked")));
+        ended.collect()
+    })
+}
+
+/// Notes what failed, and tries it again, unless `once`.
+fn judged(
+    machine: &Machine,
+    tests: &Inside,
+    part: &str,
+    once: bool,
+    mut ran: Ran,
+    notes: &mut Notes,
+) -> Result<Ran> {
+    let place = format!("{} on {} processors", tests.name, machine.processors);
+    for why in ran.failed.iter().chain(&ran.broken) {
+        notes.fail(&format!("{place}: {why}"));
+    }
+    let failures = ran.failed.iter().chain(&ran.broken).map(String::as_str);
+    if !once && second::are_due(failures.collect::<Vec<_>>().into_iter()) {
+        again(machine, tests, part, &mut ran, |name| {
+            notes.unsteady(&format!("{place}: {name}"))
+        })?;
+    }
+    Ok(ran)
 }
 
 /// Tries what failed a second time, and counts it as passed if it does then.
