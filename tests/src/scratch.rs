@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use trefoil_gate::build::{self, Built};
 use trefoil_gate::project::Project;
 
@@ -83,10 +83,20 @@ impl Scratch {
     /// If it does not build.
     pub fn build(&self, manifest: &str) -> Result<Built> {
         let root = &self.project.root;
-        let workspace = members_of(root, &self.workspace)?;
+        let workspace = members_of(root, &quickly_built(&self.workspace)?)?;
         write(&root.join("Cargo.toml"), workspace.as_bytes())?;
         build::build(&self.project, Some(&root.join(manifest)))
     }
+}
+
+/// The workspace's manifest with less work for the compiler: what is built is booted once.
+fn quickly_built(manifest: &str) -> Result<String> {
+    let [usual, quick] = [
+        "opt-level = 3\npanic = \"abort\"\ncodegen-units = 1\n",
+        "opt-level = 1\npanic = \"abort\"\ncodegen-units = 16\n",
+    ];
+    ensure!(manifest.contains(usual), "the profile is another one");
+    Ok(manifest.replace(usual, quick))
 }
 
 /// The workspace's manifest without the members that are not in the folder `root`: cargo refuses a

@@ -66,6 +66,7 @@ const fn case(name: &'static str, run: fn(&Bench<'_>) -> Result<()>) -> Case {
 /// All tests. The long ones come first, so that they do not run alone at the end.
 pub fn all() -> Vec<Case> {
     let tables = [
+        changes::FIRST,
         recovery::CASES,
         init::CASES,
         power::CASES,
@@ -74,6 +75,7 @@ pub fn all() -> Vec<Case> {
         disks::CASES,
         hog::CASES,
         limits::CASES,
+        changes::CASES,
         agreement::CASES,
         times::CASES,
         tmp::CASES,
@@ -105,7 +107,6 @@ pub fn all() -> Vec<Case> {
         service::CASES,
         console::CASES,
         manifests::CASES,
-        changes::CASES,
         guide::CASES,
         example::CASES,
         first::CASES,
