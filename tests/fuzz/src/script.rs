@@ -1,7 +1,7 @@
 //! What is done with a file system that was mounted: everything is listed and read, up to a budget,
 //! and then the rest of the input says what is changed.
 
-use ext2::{BlockDevice, Commit, FileKind, FileSystem, SECTOR_SIZE};
+use ext2::{BlockDevice, Commit, FileKind, FileSystem, SECTOR_SIZE, Time};
 
 use crate::disk::Disk;
 
@@ -187,7 +187,7 @@ fn store(fs: &mut Fs<'_>, disk: &Disk<'_>, ino: u32, bytes: &mut Bytes<'_>) {
     let behind = end.next_multiple_of(4096) + (u64::from(bytes.byte()) << 12);
     let ranges = [start..end, behind..behind + 4096];
     let ranges = &ranges[..1 + usize::from(bytes.byte() & 1)];
-    let Ok(mapped) = fs.map_content(ino, ranges, 1_700_000_001) else {
+    let Ok(mapped) = fs.map_content(ino, ranges, Time::at(1_700_000_001)) else {
         return;
     };
     let asked: u64 = ranges.iter().map(|range| range.end - range.start).sum();
