@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,6 +106,22 @@ static void times(void)
 	printf(" %d\n", result(utimensat(AT_FDCWD, "link", set, AT_SYMLINK_NOFOLLOW)));
 	tell_times("link");
 	printf("kept %d\n", number(look("timed").st_mtim) != 981173106123456789);
+	struct { long accessed, modified; } whole = {11, 22};
+	struct timeval micro[2] = {{33, 444444}, {55, 666666}}, many[2] = {{1, 0}, {2, 1000000}};
+	printf("utime %d\n", result(syscall(SYS_utime, "timed", &whole)));
+	tell_times("timed");
+	printf("utimes %d\n", result(syscall(SYS_utimes, "link", micro)));
+	tell_times("timed");
+	printf("many %d\n", result(syscall(SYS_utimes, "timed", many)));
+	printf("futimesat %d\n", result(syscall(SYS_futimesat, file, NULL, &set[0])));
+	micro[0].tv_sec = 77;
+	printf("futimesat %d\n", result(syscall(SYS_futimesat, file, NULL, micro)));
+	printf("futimesat %d\n", result(syscall(SYS_futimesat, AT_FDCWD, "none", micro)));
+	tell_times("timed");
+	printf("no path %d\n", result(syscall(SYS_utime, NULL, &whole)));
+	printf("no times %d\n", result(syscall(SYS_utime, "timed", (void *)8)));
+	printf("utime now %d", result(syscall(SYS_utime, "timed", NULL)));
+	printf(" %d\n", number(look("timed").st_mtim) > before);
 	printf("last %d\n", result(futimens(file, set)));
 	printf("stored %d\n", result(fsync(file)));
 	tell_times("timed");

@@ -295,12 +295,44 @@ impl Task {
             return Err(EINVAL);
         }
         let times = self.times(at)?;
+        self.put_times(descriptor, path, flags & AT_SYMLINK_NOFOLLOW == 0, times)
+    }
+
+    /// `utimes` and `futimesat`: two times of seconds and microseconds.
+    pub(super) fn set_micro_times(&self, descriptor: i32, path: u64, at: u64) -> Result<u64> {
+        let times = match at {
+            0 => self.times(0)?,
+            at => match self.get(at)? {
+                [a, a_rest @ 0..1_000_000, m, m_rest @ 0..1_000_000] => {
+                    [(a, a_rest), (m, m_rest)].map(|(it, rest)| Some(nanoseconds(it, rest * 1000)))
+                }
+                _ => return Err(EINVAL),
+            },
+        };
+        self.put_times(descriptor, path, true, times)
+    }
+
+    /// `utime`: two times of seconds.
+    pub(super) fn set_whole_times(&self, path: u64, at: u64) -> Result<u64> {
+        let times = match at {
+            0 => self.times(0)?,
+            at => self.get::<2>(at)?.map(|it| Some(nanoseconds(it, 0))),
+        };
+        self.put_times(AT_FDCWD, path, true, times)
+    }
+
+    fn put_times(
+        &self,
+        descriptor: i32,
+        path: u64,
+        follows: bool,
+        times: [Option<u64>; 2],
+    ) -> Result<u64> {
         if times == [None; 2] {
             return Ok(0);
         }
-        let follows = flags & AT_SYMLINK_NOFOLLOW == 0;
         match path {
-            0 => {
+            0 if descriptor != AT_FDCWD => {
                 let (disk, inode) = self.opened(descriptor as u64)?.node()?;
                 disk.set_times(inode, times)?;
             }

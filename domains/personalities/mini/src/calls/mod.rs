@@ -142,6 +142,7 @@ impl Task {
             112 => self.set_group(0, 0).map(|()| self.process.id.into()),
             121 => self.group_of(a[0] as u32).map(u64::from),
             130 => return self.suspend(a[0]),
+            132 => self.set_whole_times(a[0], a[1]),
             133 => self.make_node(AT_FDCWD, a[0], a[1], a[2]),
             158 => self.set_segment(a[0], a[1]),
             162 => self.sync_disk(Disk::sync),
@@ -160,10 +161,12 @@ impl Task {
             234 => self.signal(a[2], |task, signal| {
                 task.kill_thread(Some(a[0] as u32), a[1] as u32, signal)
             }),
+            235 => self.set_micro_times(AT_FDCWD, a[0], a[1]),
             257 => self.open(a[0] as i32, a[1], a[2], a[3]),
             258 => self.make_directory(a[0] as i32, a[1], a[2]),
             259 => self.make_node(a[0] as i32, a[1], a[2], a[3]),
             260 => self.set_owner((a[0] as i32, a[1]), [a[2], a[3]], a[4]),
+            261 => self.set_micro_times(a[0] as i32, a[1], a[2]),
             262 => self.stat(a[0] as i32, a[1], a[2], a[3]),
             263 => self.remove(a[0] as i32, a[1], a[2]),
             264 => self.rename((a[0] as i32, a[1]), (a[2] as i32, a[3]), 0),
