@@ -1,7 +1,7 @@
 /* Reads and writes a file in pieces of awkward sizes, and says what it has seen: for tests that
  * count how often each byte is copied on its way, and for those that compare with the host.
  *
- * copying -c 'FOLDER WHAT': idle, read, write, check, gather, append, faults. */
+ * copying -c 'FOLDER WHAT': idle, read, write, check, gather, append, faults, few, many, sums. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -78,6 +78,39 @@ static void make(const char *folder, int flags)
     }
     printf("made: from %ld to %ld\n", from, (long)lseek(fd, 0, SEEK_CUR));
     close(fd);
+}
+
+/* So many small files, each written in one go. */
+static void several(const char *folder, int files, long count)
+{
+    char name[16];
+    for (int n = 0; n < files; n++) {
+        snprintf(name, sizeof name, "small%d", n);
+        int fd = file(folder, name, O_WRONLY | O_CREAT | O_TRUNC);
+        fill(n * count, count);
+        if (write(fd, buffer + 3, count) != count)
+            die("write");
+        close(fd);
+    }
+    printf("several: %d of %ld bytes\n", files, count);
+}
+
+/* All small files that there are. */
+static void sums(const char *folder)
+{
+    unsigned long sum = 0, all = 0;
+    int n = 0, fd;
+    for (;; n++) {
+        snprintf(path, sizeof path, "%s/small%d", folder, n);
+        if ((fd = open(path, O_RDONLY)) < 0)
+            break;
+        ssize_t count = read(fd, buffer + 3, PIECE);
+        for (ssize_t i = 0; i < count; i++)
+            sum = sum * 31 + buffer[3 + i];
+        all += count;
+        close(fd);
+    }
+    printf("small: %d, %lu bytes, sum %lx\n", n, all, sum);
 }
 
 /* By pieces that lie apart, at places of their own. */
@@ -173,6 +206,12 @@ int main(int argc, char **argv)
         gather(folder);
     else if (!strcmp(what, "faults"))
         faults(folder);
+    else if (!strcmp(what, "few"))
+        several(folder, 100, 20000);
+    else if (!strcmp(what, "many"))
+        several(folder, 600, 5000);
+    else if (!strcmp(what, "sums"))
+        sums(folder);
     else
         printf("%s\n", what);
     return 0;

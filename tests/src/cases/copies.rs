@@ -17,10 +17,13 @@ pub(super) const CASES: &[Case] = &[
     case("copies-between-program-and-disk-are-one", counted),
     case("copies-of-awkward-pieces-as-on-linux", awkward),
     case("copies-while-driver-and-file-system-crash", crashes),
+    case("copies-of-more-small-files-than-may-have-pages", many),
 ];
 
 /// Bytes of the files that the program reads and writes.
 const BYTES: u64 = 8 << 20;
+/// Bytes of its few small files together.
+const FEW: u64 = 100 * 20_000;
 
 /// The program, made by the host's compiler.
 fn program(bench: &Bench<'_>) -> Result<PathBuf> {
@@ -99,7 +102,7 @@ fn counts(seen: &str) -> Result<Vec<[u64; 3]>> {
 fn counted(bench: &Bench<'_>) -> Result<()> {
     let program = program(bench)?;
     let (disk, root) = disk_and_folder(bench, "4096")?;
-    let works = ["idle", "read", "read", "write", "check"];
+    let works = ["idle", "read", "read", "write", "check", "few", "sums"];
     let right = there(&program, &root, &works)?;
     let machine = machine(bench, &program, &disk, "")?;
     let mut line = format!("{RUN} '/disk idle'; free -c");
@@ -119,10 +122,17 @@ fn counted(bench: &Bench<'_>) -> Result<()> {
     ensure!(idle[0] == 0, "{idle:?} without a file");
     // What else a run of the program copies, and notes of files.
     let besides = BYTES / 64;
-    let names = ["cold read", "cached read", "write", "read of it"];
-    for (what, of) in names.iter().zip(&differences[1..]) {
+    let names = [
+        ("cold read", BYTES),
+        ("cached read", BYTES),
+        ("write", BYTES),
+        ("read of it", BYTES),
+        ("small files", FEW),
+        ("read of those", FEW),
+    ];
+    for ((what, bytes), of) in names.iter().zip(&differences[1..]) {
         let others = (of[1] + of[2]).saturating_sub(idle[1] + idle[2]);
-        ensure!(of[0] == BYTES, "{what}: {of:?} for {BYTES} bytes");
+        ensure!(of[0] == *bytes, "{what}: {of:?} for {bytes} bytes");
         ensure!(others < besides, "{what}: {of:?}, without a file {idle:?}");
     }
     let [direct, pages, programs] = differences[works.len()];
@@ -156,11 +166,30 @@ fn awkward(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Files that are written faster than they are stored, so that not all of them can have pages: what
+/// is in each is right, before it is stored and on the disk.
+fn many(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let (disk, root) = disk_and_folder(bench, "1024")?;
+    let works = ["many", "sums", "few", "many", "sums"];
+    let right = there(&program, &root, &works)?;
+    let machine = machine(bench, &program, &disk, "")?;
+    let lines = works.map(|what| format!("{RUN} '/disk {what}'"));
+    let answer = bench.exec_on(machine, &format!("{}; sync", lines.join("; ")))?;
+    expect(&answer, &right)?;
+    for name in ["small0", "small255", "small256", "small599"] {
+        same(bench, &disk, &root, name)?;
+    }
+    bench.expect_clean(&disk)
+}
+
 /// The same while what is below is ended again and again.
 fn crashes(bench: &Bench<'_>) -> Result<()> {
     let program = program(bench)?;
     let (disk, root) = disk_and_folder(bench, "4096")?;
-    let works = ["read", "write", "check", "gather", "append", "check"];
+    let works = [
+        "read", "write", "check", "few", "gather", "sums", "append", "check",
+    ];
     let right = there(&program, &root, &works)?;
     let mut machine = machine(bench, &program, &disk, "options = \"pages=4M\"\n")?;
     machine.processors = 2;

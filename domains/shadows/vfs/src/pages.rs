@@ -31,7 +31,8 @@
 //! # The old way
 //! Writes to files that are not known and stay small, and all where there is hardly room on the
 //! disk, go to the file system, into the log, and take pages away that they concern. Nothing of
-//! such a file is live then.
+//! such a file is live then. What small means depends on who writes: the memory of a program is
+//! copied straight into pages, so that pages pay from two of them on ([`Pages::has_place`]).
 //!
 //! # Locks
 //! A file's lock is held by who loads, writes, cuts or stores its pages; `old` by who changes a
@@ -57,6 +58,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use domain_rt::sync::{Condvar, Mutex};
+use domain_rt::time;
 use interfaces::{FsError, Handle, MemoryError, MemoryObjects, RpcError, VmoView};
 use redo::Host;
 
@@ -66,6 +68,7 @@ use crate::shadow::Shadow;
 pub use data::{Data, copied};
 use file::{CLIENTS, File, Loading};
 pub use file::{OWN, Record, memory_error};
+use storing::Who;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -74,6 +77,14 @@ const LOAD: u64 = 256;
 const CUT: u64 = 512;
 /// The most files that are known.
 pub const MOST_FILES: usize = 512;
+
+/// The most files that are known, for a small one to become known because a program writes to it.
+const MOST_SMALL: usize = MOST_FILES / 2;
+/// How often, and for how many nanoseconds, who needs a place waits where there is none.
+const PATIENCE: u32 = 8;
+const MOMENT: u64 = 4_000_000;
+/// Files that are forgotten at once where there are many.
+const FORGOTTEN: usize = 64;
 
 /// The pages of all files.
 pub struct Pages {
@@ -87,6 +98,9 @@ pub struct Pages {
     there: AtomicU64,
     /// Bytes of files that are written the old way.
     small: u64,
+    /// Small files that are to be written the old way before it is looked again for files to be
+    /// forgotten.
+    pause: AtomicU64,
     uses: AtomicU64,
     /// Dirty pages of all files that have no place on the disk yet.
     dirty: AtomicU64,
@@ -116,6 +130,7 @@ impl Pages {
             most: (settings.pages as u64 / PAGE).max(LOAD),
             small: settings.small as u64,
             there: AtomicU64::new(0),
+            pause: AtomicU64::new(0),
             uses: AtomicU64::new(0),
             dirty: AtomicU64::new(0),
             credit: AtomicI64::new(0),
@@ -143,8 +158,7 @@ impl Pages {
         let file = match known {
             Some(file) => file,
             None => {
-                self.make_room(shadow)?;
-                let new = Arc::new(File::new(objects, self.kept.as_ref(), inode)?);
+                let new = self.new_file(shadow, objects, inode)?;
                 let _old = self.old.lock();
                 let mut files = self.files.lock();
                 // What is dropped in place of an older one is dropped outside of the locks.
@@ -156,20 +170,83 @@ impl Pages {
         Ok(file)
     }
 
-    /// Forgets the file that was used longest ago of those that nobody holds, if there are many.
-    fn make_room(&self, shadow: &Shadow) -> Result<(), FsError> {
-        let mut files = self.files.lock();
-        if files.len() < MOST_FILES {
-            return Ok(());
+    /// A file that is not known yet. Who looks at all of them may have one still that was
+    /// forgotten: then its place with `keep` is not free for a moment.
+    fn new_file(
+        &self,
+        shadow: &Shadow,
+        objects: &Handle<dyn MemoryObjects>,
+        inode: u64,
+    ) -> Result<Arc<File>, FsError> {
+        let mut patience = PATIENCE;
+        loop {
+            self.make_room(shadow)?;
+            match File::new(objects, self.kept.as_ref(), inode) {
+                Err(FsError::Rpc(RpcError::NoMemory)) if patience > 0 => patience -= 1,
+                new => return new.map(Arc::new),
+            }
+            time::sleep(MOMENT);
         }
-        let is_held = |inode: u64| shadow.front(|front| front.is_held(inode));
-        let free = files.iter().filter(|(inode, _)| !is_held(**inode));
-        let oldest = free.min_by_key(|(_, file)| file.used.load(Ordering::Relaxed));
-        let oldest = *oldest.ok_or(RpcError::NoMemory)?.0;
-        let forgotten = files.remove(&oldest);
+    }
+
+    /// Sees to it that there is room for one more file. Where all are held some may be held only
+    /// until they are stored, or by who has let them go a moment ago.
+    fn make_room(&self, shadow: &Shadow) -> Result<(), FsError> {
+        for _ in 0..PATIENCE {
+            if self.files.lock().len() < MOST_FILES || self.forget_unused(shadow)? > 0 {
+                return Ok(());
+            }
+            if !self.is_at_rest() {
+                // If it fails, that is told to who wants them stored.
+                let _ = self.bring_to_disk(shadow, Who::Writer);
+            } else {
+                time::sleep(MOMENT);
+            }
+        }
+        Err(RpcError::NoMemory.into())
+    }
+
+    /// Whether a small file may become known because a program writes to it. Each that is known is
+    /// stored by itself, and those are not to take the room of large ones.
+    fn has_place(&self, shadow: &Shadow) -> bool {
+        if self.files.lock().len() < MOST_SMALL {
+            return true;
+        }
+        // Looking goes over all of them, in vain while all have something to be stored.
+        let pause = self.pause.load(Ordering::Relaxed);
+        if pause > 0 {
+            self.pause.store(pause - 1, Ordering::Relaxed);
+            return false;
+        }
+        let forgotten = self.forget_unused(shadow).unwrap_or(0);
+        if forgotten < FORGOTTEN / 4 {
+            self.pause.store(FORGOTTEN as u64, Ordering::Relaxed);
+        }
+        forgotten > 0
+    }
+
+    /// Forgets files that were used longest ago of those that nobody holds; how many.
+    ///
+    /// # Errors
+    /// No memory.
+    fn forget_unused(&self, shadow: &Shadow) -> Result<usize, FsError> {
+        let (mut unused, mut forgotten) = (Vec::new(), Vec::new());
+        let reserved = unused.try_reserve_exact(MOST_FILES);
+        reserved.map_err(|_| RpcError::NoMemory)?;
+        let reserved = forgotten.try_reserve_exact(FORGOTTEN);
+        reserved.map_err(|_| RpcError::NoMemory)?;
+        let mut files = self.files.lock();
+        shadow.front(|front| {
+            let free = files.iter().filter(|(inode, _)| !front.is_held(**inode));
+            let used = free.map(|(inode, file)| (file.used.load(Ordering::Relaxed), *inode));
+            unused.extend(used.take(MOST_FILES));
+        });
+        unused.sort_unstable();
+        let oldest = unused.iter().take(FORGOTTEN);
+        forgotten.extend(oldest.filter_map(|(_, inode)| files.remove(inode)));
+        // They are dropped without the lock.
         drop(files);
-        drop(forgotten);
-        Ok(())
+        Ok(forgotten.len())
     }
 
     /// The inode is another file's now, or none's.

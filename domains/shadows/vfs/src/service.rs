@@ -97,39 +97,62 @@ impl Service {
         self.pages.keep_room(&self.shadow, pages + BESIDES)
     }
 
-    fn write_to(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
+    fn write_to(&self, inode: u64, offset: u64, data: Content<'_>) -> Result<u64, FsError> {
         if self.shadow.is_lasting() {
             let mut engine = self.shadow.engine();
-            return engine.write_lent(&*self.shadow, inode, offset, data);
+            return engine.write_lent(&*self.shadow, inode, offset, data.bytes());
         }
-        let data = RVec::from_slice(data)?;
+        let data = data.into_own()?;
         match self.change(Action::Write { offset, data }, [inode; 2])? {
             Outcome::Wrote(count) => Ok(count),
             _ => Err(FsError::Device),
         }
     }
 
-    fn write_old_way(&self, inode: u64, offset: u64, data: &RVec<u8>) -> Result<u64, FsError> {
-        self.keep_room(data)?;
+    fn write_old_way(&self, inode: u64, offset: u64, data: Content<'_>) -> Result<u64, FsError> {
+        self.keep_room(data.bytes())?;
         let write = || Ok((offset, self.write_to(inode, offset, data)?));
         let written = self.pages.write_old_way(&self.shadow, inode, write);
         written.map(|(_, count)| count)
     }
 
-    fn append_old_way(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
-        self.keep_room(data)?;
+    fn append_old_way(&self, inode: u64, data: Content<'_>) -> Result<(u64, u64), FsError> {
+        self.keep_room(data.bytes())?;
         let append = || self.append_to(inode, data);
         self.pages.write_old_way(&self.shadow, inode, append)
     }
 
-    fn append_to(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
+    fn append_to(&self, inode: u64, data: Content<'_>) -> Result<(u64, u64), FsError> {
         if self.shadow.is_lasting() {
             let mut engine = self.shadow.engine();
-            return engine.append_lent(&*self.shadow, inode, data);
+            return engine.append_lent(&*self.shadow, inode, data.bytes());
         }
-        let data = RVec::from_slice(data)?;
+        let data = data.into_own()?;
         let append = |engine: &mut Engine<Instance>| engine.append(&*self.shadow, inode, data);
         self.shadow.by_lane(self.lane, append)
+    }
+}
+
+/// What is written the old way.
+enum Content<'a> {
+    Lent(&'a RVec<u8>),
+    /// Ours, for the log of changes.
+    Own(RVec<u8>),
+}
+
+impl Content<'_> {
+    fn bytes(&self) -> &RVec<u8> {
+        match self {
+            Content::Lent(data) => data,
+            Content::Own(data) => data,
+        }
+    }
+
+    fn into_own(self) -> Result<RVec<u8>, FsError> {
+        match self {
+            Content::Lent(data) => Ok(RVec::from_slice(data)?),
+            Content::Own(data) => Ok(data),
+        }
     }
 }
 
@@ -340,7 +363,7 @@ impl FileSystem for Service {
         if let Some((_, count)) = self.pages.write(&self.shadow, inode, Some(offset), &own)? {
             return Ok(count);
         }
-        self.write_old_way(inode, offset, data)
+        self.write_old_way(inode, offset, Content::Lent(data))
     }
 
     fn append(&self, inode: u64, data: &RVec<u8>) -> Result<(u64, u64), FsError> {
@@ -350,7 +373,7 @@ impl FileSystem for Service {
         if let Some(appended) = appended {
             return Ok(appended);
         }
-        self.append_old_way(inode, data)
+        self.append_old_way(inode, Content::Lent(data))
     }
 
     fn write_from(
@@ -369,7 +392,7 @@ impl FileSystem for Service {
         }
         match copied(from, at, count)? {
             bytes if bytes.is_empty() => Ok(0),
-            bytes => self.write_old_way(inode, offset, &bytes),
+            bytes => self.write_old_way(inode, offset, Content::Own(bytes)),
         }
     }
 
@@ -388,7 +411,7 @@ impl FileSystem for Service {
         }
         match copied(from, at, count)? {
             bytes if bytes.is_empty() => Ok((0, 0)),
-            bytes => self.append_old_way(inode, &bytes),
+            bytes => self.append_old_way(inode, Content::Own(bytes)),
         }
     }
 

@@ -45,6 +45,8 @@ pub struct Front<T: Target> {
     /// The numbers.
     pub ids: Ids,
     holds: BTreeMap<u64, Hold<T::Kept>>,
+    /// How many of them have a hidden name.
+    hidden: usize,
     /// The inode whose last name is perhaps being removed.
     going: Option<u64>,
     /// What names led to.
@@ -71,6 +73,7 @@ impl<T: Target> Front<T> {
             fs,
             ids: Ids::new(),
             holds: BTreeMap::new(),
+            hidden: 0,
             going: None,
             names: Names::default(),
             inodes: Inodes::default(),
@@ -106,7 +109,7 @@ impl<T: Target> Front<T> {
         let hold = self.holds.entry(inode).or_default();
         hold.count += 1;
         hold.is_left_over = true;
-        hold.orphan = Some(orphan);
+        self.hidden += usize::from(hold.orphan.replace(orphan).is_none());
     }
 
     /// Takes one hold off; at the last one, what is left to be removed.
@@ -117,6 +120,7 @@ impl<T: Target> Front<T> {
             return None;
         }
         let hold = self.holds.remove(&inode)?;
+        self.hidden -= usize::from(hold.orphan.is_some());
         self.ids.forget(inode);
         if hold.kept.is_some() {
             // It goes now, and with it its number.
@@ -160,8 +164,13 @@ impl<T: Target> Front<T> {
     /// Notes the hidden name of a held inode, or that it has none. `false` if it is not held any
     /// more.
     pub fn set_orphan(&mut self, inode: u64, orphan: Option<u64>) -> bool {
-        let hold = self.holds.get_mut(&inode);
-        hold.map(|hold| hold.orphan = orphan).is_some()
+        let Some(hold) = self.holds.get_mut(&inode) else {
+            return false;
+        };
+        self.hidden += usize::from(orphan.is_some());
+        self.hidden -= usize::from(hold.orphan.is_some());
+        hold.orphan = orphan;
+        true
     }
 
     /// Whether an inode has nothing but a hidden name.
@@ -173,7 +182,21 @@ impl<T: Target> Front<T> {
 
     /// Whether there are hidden names.
     pub fn has_orphans(&self) -> bool {
-        self.holds.values().any(|hold| hold.orphan.is_some())
+        let of = |hold: &&Hold<T::Kept>| hold.orphan.is_some();
+        debug_assert_eq!(self.hidden, self.holds.values().filter(of).count());
+        self.hidden > 0
+    }
+
+    /// The first inode from `from` on that [is left](Self::is_left).
+    pub fn next_left(&self, from: u64) -> Option<u64> {
+        if !self.has_orphans() {
+            return None;
+        }
+        let mut holds = self.holds.range(from..);
+        let is_left = |hold: &Hold<T::Kept>| hold.count == 1 && hold.orphan.is_some();
+        holds
+            .find(|(_, hold)| is_left(hold))
+            .map(|(&inode, _)| inode)
     }
 
     /// Notes what keeps a removed directory alive. Given back if nobody holds it any more.

@@ -114,13 +114,17 @@ impl Pages {
         if self.keeper.lock().live == 0 {
             return;
         }
-        for file in self.all().unwrap_or_default() {
-            if shadow.front(|front| front.is_left(file.inode)) {
-                let mut state = file.state.lock();
-                let is_live = file.record.lock().is_live;
-                if is_live && let Err(error) = self.discard(shadow, &file, &mut state) {
-                    log!("inode {} stays for now: {error:?}", file.inode);
-                }
+        let mut from = Some(0);
+        let next = |from| shadow.front(|front| front.next_left(from));
+        while let Some(inode) = from.and_then(next) {
+            from = inode.checked_add(1);
+            let Some(file) = self.known(inode) else {
+                continue;
+            };
+            let mut state = file.state.lock();
+            let is_live = file.record.lock().is_live;
+            if is_live && let Err(error) = self.discard(shadow, &file, &mut state) {
+                log!("inode {inode} stays for now: {error:?}");
             }
         }
     }

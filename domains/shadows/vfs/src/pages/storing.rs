@@ -90,17 +90,17 @@ impl Pages {
         result
     }
 
-    /// The files that somebody wants stored. Those that are torn are among them, since the file
-    /// system commits all that it has.
+    /// The live files that somebody wants stored. Those that are torn are among them, since the
+    /// file system commits all that it has. No others: storing takes long, and a file that is
+    /// forgotten has its place with `keep` until nobody has a way to it any more.
     fn concerned(&self, who: Who) -> Result<Vec<Arc<File>>, FsError> {
-        match who {
-            Who::Inode(inode) => {
-                let mut some = self.all()?;
-                some.retain(|file| file.inode == inode || file.is_torn.load(Ordering::Relaxed));
-                Ok(some)
-            }
-            _ => self.all(),
-        }
+        let is_concerned = |file: &File| match who {
+            Who::Inode(inode) => file.inode == inode || file.is_torn.load(Ordering::Relaxed),
+            _ => true,
+        };
+        let mut some = self.all()?;
+        some.retain(|file| file.record.lock().is_live && is_concerned(file));
+        Ok(some)
     }
 
     /// Stores what is dirty; whether something is left that waits for a commit.
