@@ -71,6 +71,16 @@ struct Head {
     log: (u64, u64),
 }
 
+/// What was noted of numbers before, see [`Kept::take_back`].
+#[derive(Clone, Copy)]
+pub struct Before {
+    instance: u32,
+    area: u64,
+    numbers: u64,
+    /// How often they had been noted.
+    times: u64,
+}
+
 /// What is noted of a file.
 #[derive(Clone, Copy, Default)]
 pub struct Note {
@@ -120,6 +130,8 @@ pub struct Kept {
     lanes: Lanes,
     /// The number of the last record in the log.
     last_number: AtomicU64,
+    /// How often numbers were noted. Changed with the head locked.
+    times: AtomicU64,
     is_unkept: AtomicBool,
     /// Everything that was left is known again.
     is_serving: AtomicBool,
@@ -185,6 +197,7 @@ impl Kept {
             changes: Mutex::new(Changes::new(head.log.0, head.log.1.max(1))),
             lanes: Lanes::new()?,
             last_number: AtomicU64::new(0),
+            times: AtomicU64::new(0),
             is_unkept: AtomicBool::new(false),
             is_serving: AtomicBool::new(false),
         })
@@ -317,6 +330,7 @@ impl Kept {
         if new.numbers > AREA {
             return Err(FsError::NoSpace);
         }
+        self.times.fetch_add(1, Ordering::Relaxed);
         if !packed.is_empty() {
             new.area = 1 - head.area;
             self.write(NUMBERS + new.area * AREA, &packed)?;
@@ -324,6 +338,37 @@ impl Kept {
         self.write_head(&new)?;
         *head = new;
         Ok(())
+    }
+
+    /// What is noted of numbers now.
+    pub fn before(&self) -> Before {
+        let head = self.head.lock();
+        Before {
+            instance: head.instance,
+            area: head.area,
+            numbers: head.numbers,
+            times: self.times.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Notes again what was noted before, if numbers were noted once since; whether it did. What an
+    /// area had is there until they are noted twice.
+    pub fn take_back(&self, before: &Before) -> bool {
+        let mut head = self.head.lock();
+        if self.times.load(Ordering::Relaxed) != before.times + 1 {
+            return false;
+        }
+        let new = Head {
+            instance: before.instance,
+            area: before.area,
+            numbers: before.numbers,
+            ..*head
+        };
+        let is_noted = self.write_head(&new).is_ok();
+        if is_noted {
+            *head = new;
+        }
+        is_noted
     }
 
     /// Where the log of changes begins, and the number of its first record.

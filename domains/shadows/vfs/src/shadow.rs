@@ -147,16 +147,24 @@ impl Host for Shadow {
                 fs.id()
             ),
         }
-        self.note_numbers();
         if refused > 0 {
             log!("{refused} changes are lost: the file system would not repeat them");
         }
         let Some(kept) = &self.kept else {
             return false;
         };
+        let before = kept.before();
+        self.note_numbers();
         // The records have numbers of the instance that is gone.
         match fs.commit() {
             Ok(()) => true,
+            // As if this one had never been: what it had of them is gone, or is found by its names.
+            Err(error)
+                if Instance::severity(&error) == Severity::Dead && kept.take_back(&before) =>
+            {
+                log!("instance {} died before it had committed that", fs.id());
+                false
+            }
             Err(error) => {
                 log!("what was repeated is not committed: {error:?}");
                 kept.forsake();
