@@ -8,6 +8,9 @@
 //! - `lie`: as `reorder`, but as if flushes did nothing. That shows that what is looked for would
 //!   be found.
 //!
+//! With `--crash` the disk's driver, the file system and the shadow in front of it crash again and
+//! again under the work, so the cut comes also while one of them starts.
+//!
 //! After each cut the journal is replayed by the host's e2fsck, and beside it by Trefoil: by
 //! `lib/fs/ext2` here, and for every kill and some of the others by the booted system. After each
 //! replay `e2fsck -fn` must be content, and the files must be what `workload::History` allows: all
@@ -29,6 +32,7 @@ use serde_json::{Value, json};
 use workload::{History, Random, Tree};
 
 use crate::campaign::{Outcome, Plan, Record};
+use crate::storms::strikes::{At, Driver};
 use guest::{Job, Recorded};
 use machine::disk;
 use machine::nbd::Event;
@@ -51,6 +55,9 @@ pub struct Options {
     /// Operations in one work
     #[arg(long, default_value_t = 600, value_name = "N")]
     pub operations: usize,
+    /// Have the disk's driver, the file system and its shadow crash again and again meanwhile
+    #[arg(long)]
+    pub crash: bool,
 }
 
 /// How the power is cut.
@@ -91,6 +98,11 @@ pub fn cuts(project: &Project, options: &Options) -> Result<i32> {
 pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<Record> {
     let plan = &options.plan;
     let record = Record::new(project, "cuts", plan)?;
+    let patient = match options.crash {
+        true => Some(patient(project, built, &record.scratch)?),
+        false => None,
+    };
+    let built = patient.as_ref().unwrap_or(built);
     tool::step(format_args!("{} power cuts, seed {}", plan.runs, plan.seed));
     let mut campaign = Campaign {
         built,
@@ -114,6 +126,17 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
     Ok(campaign.record)
 }
 
+/// The system, in which what crashes may do so as often as it likes.
+fn patient(project: &Project, built: &Built, folder: &Path) -> Result<Built> {
+    let manifest = Driver::Virtio.patient_manifest(project, At::All)?;
+    let archive = folder.join("archive.cpio");
+    fs::write(&archive, build::packed(project, manifest.as_bytes())?)?;
+    Ok(Built {
+        archive,
+        ..built.clone()
+    })
+}
+
 struct Campaign<'a> {
     built: &'a Built,
     options: &'a Options,
@@ -135,6 +158,7 @@ impl Campaign<'_> {
             seed: random.below(1 << 40),
             operations: self.options.operations,
             block_size: BLOCK_SIZES[(group % 3) as usize],
+            crashes: self.options.crash,
         }
     }
 
@@ -205,7 +229,11 @@ impl Campaign<'_> {
             kept = vec![&*image, &*events];
         }
         let block_size = &details["block_size"];
-        let kind = format!("{kind}, {block_size}");
+        let crashes = match self.options.crash {
+            true => ", crashes",
+            false => "",
+        };
+        let kind = format!("{kind}, {block_size}{crashes}");
         self.record.add(number, &kind, details, outcome, &kept)
     }
 

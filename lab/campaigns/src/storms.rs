@@ -129,7 +129,7 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
     ));
     let folder = record.scratch.clone();
     let archive = folder.join("archive.cpio");
-    let manifest = patient(project, options.driver(), options.domain)?;
+    let manifest = options.driver().patient_manifest(project, options.domain)?;
     let program = match options.work {
         Work::Map => Some(mapped::program(project, &folder)?),
         _ => None,
@@ -166,12 +166,6 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
     }
     fs::remove_dir_all(&folder)?;
     Ok(record)
-}
-
-/// The default manifest with the driver, and as many restarts as it takes.
-fn patient(project: &Project, driver: Driver, at: At) -> Result<String> {
-    let text = fs::read_to_string(project.root.join("images/default.toml"))?;
-    driver.patient(text, at)
 }
 
 /// What a storm needs.

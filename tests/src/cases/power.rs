@@ -21,6 +21,10 @@ use crate::bench::Bench;
 
 pub(super) const CASES: &[Case] = &[
     case("power-cuts-lose-nothing-acknowledged", nothing_lost),
+    case(
+        "power-cuts-while-domains-crash-lose-nothing-acknowledged",
+        nothing_lost_with_crashes,
+    ),
     case("power-cuts-with-a-disk-that-lies-are-noticed", lies_noticed),
     case("power-cut-of-a-default-disk", default_disk),
     case("power-sync-of-one-file", one_file),
@@ -44,11 +48,12 @@ fn plan(bench: &Bench<'_>, runs: u64) -> Plan {
 }
 
 /// Runs of a campaign, and those of them that were right.
-fn cuts(bench: &Bench<'_>, runs: u64, how: Option<How>) -> Result<(u64, u64)> {
+fn cuts(bench: &Bench<'_>, runs: u64, how: Option<How>, crash: bool) -> Result<(u64, u64)> {
     let options = Options {
         plan: plan(bench, runs),
         how,
         operations: 400,
+        crash,
     };
     let record = cuts::campaign(&bench.site.project, &bench.site.built, &options)?;
     Ok(record.counts())
@@ -56,7 +61,15 @@ fn cuts(bench: &Bench<'_>, runs: u64, how: Option<How>) -> Result<(u64, u64)> {
 
 fn nothing_lost(bench: &Bench<'_>) -> Result<()> {
     const RUNS: u64 = 25;
-    let (runs, right) = cuts(bench, RUNS, None)?;
+    let (runs, right) = cuts(bench, RUNS, None, false)?;
+    ensure!(right == RUNS, "{right} of {runs} runs right");
+    Ok(())
+}
+
+/// The same while driver, file system and shadow crash.
+fn nothing_lost_with_crashes(bench: &Bench<'_>) -> Result<()> {
+    const RUNS: u64 = 10;
+    let (runs, right) = cuts(bench, RUNS, None, true)?;
     ensure!(right == RUNS, "{right} of {runs} runs right");
     Ok(())
 }
@@ -64,7 +77,7 @@ fn nothing_lost(bench: &Bench<'_>) -> Result<()> {
 /// What the campaign looks for is found where it is.
 fn lies_noticed(bench: &Bench<'_>) -> Result<()> {
     const RUNS: u64 = 8;
-    let (runs, right) = cuts(bench, RUNS, Some(How::Lie))?;
+    let (runs, right) = cuts(bench, RUNS, Some(How::Lie), false)?;
     ensure!(
         runs == RUNS && right < RUNS,
         "flushes did nothing, and yet {right} of {runs} runs are right"
@@ -90,6 +103,7 @@ fn default_disk(bench: &Bench<'_>) -> Result<()> {
             seed,
             operations: OPERATIONS,
             block_size: 4096,
+            crashes: false,
         };
         let history = History::of(seed, OPERATIONS);
         let acknowledgements = history.acknowledgements() as u64 * seed / 4;
@@ -118,7 +132,7 @@ fn storms(bench: &Bench<'_>, work: Work) -> Result<()> {
         strike: Strike::Crash,
         nvme: false,
         domain: match work {
-            Work::Copy => At::All,
+            Work::Copy | Work::Map => At::All,
             _ => At::Ext2,
         },
         smp: 1,

@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::cuts::survey::WORK;
+use crate::storms::strikes::{self, At};
 use machine::disk;
 use machine::nbd::{Server, Tape};
 use machine::qemu::exec_word;
 use machine::qemu::{Event, Guest, Machine};
 use machine::session::Session;
 use trefoil_gate::build::Built;
+use workload::Random;
 
 /// How long a system may take for its work.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -25,7 +27,13 @@ pub struct Job {
     pub operations: usize,
     /// Bytes in a block of the file system.
     pub block_size: u32,
+    /// Domains that it needs crash meanwhile.
+    pub crashes: bool,
 }
+
+/// Crashes until they are made all over again, and milliseconds between them at most.
+const CRASHES: usize = 6;
+const PAUSE: u64 = 400;
 
 impl Job {
     /// The image that the work starts on: ext3 with the smallest journal, so that it goes around
@@ -48,7 +56,15 @@ impl Job {
         let Job {
             seed, operations, ..
         } = self;
-        format!("cd /{WORK} && /boot/testing/workload {option} {seed} {operations}")
+        let crashes = match self.crashes {
+            true => {
+                let random = &mut Random::new(*seed, 1 << 41);
+                let job = strikes::without_end(CRASHES, PAUSE, At::All, random);
+                format!("{job} ")
+            }
+            false => String::new(),
+        };
+        format!("{crashes}cd /{WORK} && /boot/testing/workload {option} {seed} {operations}")
     }
 }
 
@@ -145,6 +161,9 @@ pub fn record(built: &Built, folder: &Path, job: &Job) -> Result<Recorded> {
     let log = listener.guest.log();
     if !listener.ended || !log.contains("power off, status 0") {
         bail!("the work was not done: {}\n{log}", listener.text);
+    }
+    if job.crashes && !log.contains(": restart ") {
+        bail!("nothing has crashed under the work:\n{log}");
     }
     let tape = server.tape();
     Ok(Recorded { tape, acknowledged })

@@ -1,7 +1,10 @@
 //! What strikes the domains in a storm, and the shell commands that do it.
 
+use std::fs;
+
 use anyhow::Result;
 use machine::{manifests, nvme};
+use trefoil_gate::project::Project;
 use workload::Random;
 
 /// What happens to a domain.
@@ -40,6 +43,15 @@ impl Driver {
             Driver::Virtio => Ok(text),
             Driver::Nvme => nvme::manifest(&text),
         }
+    }
+
+    /// The default manifest, [patient](Self::patient).
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn patient_manifest(self, project: &Project, at: At) -> Result<String> {
+        let text = fs::read_to_string(project.root.join("images/default.toml"))?;
+        self.patient(text, at)
     }
 
     /// The manifest `text` with this driver and as many restarts of it, and of what else is
@@ -97,6 +109,11 @@ impl Blow {
         domains.extend(driver.map(Driver::name));
         Blow { pause, domains }
     }
+
+    /// The shell command that waits for it.
+    fn wait(&self) -> String {
+        format!("sleep {:.3}; ", self.pause as f64 / 1000.0)
+    }
 }
 
 /// Shell commands that have a domain crash, or killed, by the program `how`. Where it has just
@@ -117,23 +134,38 @@ fn update(domain: &str) -> String {
     format!("update {domain} /boot/updates/{image}-2 || echo {NOT_UPDATED}; ")
 }
 
+/// Shell commands that have each of these crash, the first perhaps be killed.
+fn crash(domains: &[&str], random: &mut Random) -> String {
+    let first = ["crash", "kill-domain"][random.below(2) as usize];
+    let how = std::iter::once(first).chain(std::iter::repeat("crash"));
+    let each = domains.iter().zip(how);
+    each.map(|(domain, how)| strike(how, domain)).collect()
+}
+
 /// The pauses and strikes as the shell does them; `said` is printed after each.
 pub fn script(strike: Strike, blows: &[Blow], random: &mut Random, said: &str) -> String {
-    let one = |Blow { pause, domains }: &Blow| {
-        let seconds = *pause as f64 / 1000.0;
+    let one = |blow: &Blow| {
         let done: String = match strike {
-            Strike::Crash => {
-                let first = ["crash", "kill-domain"][random.below(2) as usize];
-                let how = std::iter::once(first).chain(std::iter::repeat("crash"));
-                let each = domains.iter().zip(how);
-                each.map(|(domain, how)| self::strike(how, domain))
-                    .collect()
-            }
-            Strike::Update => domains.iter().map(|domain| update(domain)).collect(),
+            Strike::Crash => crash(&blow.domains, random),
+            Strike::Update => blow.domains.iter().map(|domain| update(domain)).collect(),
         };
-        format!("sleep {seconds:.3}; {done}echo {said}; ")
+        format!("{}{done}echo {said}; ", blow.wait())
     };
     blows.iter().map(one).collect()
+}
+
+/// A job of the shell that has domains crash over and over, at most so many milliseconds after all
+/// serve again, and says nothing.
+pub fn without_end(count: usize, longest: u64, at: At, random: &mut Random) -> String {
+    let one = |number: usize| {
+        let driver = number.is_multiple_of(2).then_some(Driver::Virtio);
+        let blow = Blow::draw(random, longest, at, driver);
+        // What never served may be said to be down when it is struck, and a change may be given up
+        // that two shadows die in.
+        format!("ls / ; {}{}", blow.wait(), crash(&blow.domains, random))
+    };
+    let blows: String = (0..count).map(one).collect();
+    format!("{{ while true; do {blows}done; }} > /dev/null 2>&1 &")
 }
 
 #[cfg(test)]
@@ -185,6 +217,18 @@ mod tests {
         assert_eq!(line.matches(" ext2 ").count(), 2);
         assert_eq!(line.matches("until crash nvme ").count(), 1);
         assert_eq!(line.matches("echo hit").count(), 2);
+    }
+
+    #[test]
+    fn a_job_without_end_strikes_as_often_as_it_says_and_is_silent() {
+        let job = without_end(4, 200, At::All, &mut Random::new(3, 1));
+        assert_eq!(
+            job.matches("sleep 0.").count() - job.matches("sleep 0.01;").count(),
+            4
+        );
+        assert_eq!(job.matches(" virtio-blk ").count(), 2);
+        assert!(job.starts_with("{ while true; do ls / ; sleep "), "{job}");
+        assert!(job.ends_with("done; done; } > /dev/null 2>&1 &"), "{job}");
     }
 
     #[test]
