@@ -137,13 +137,23 @@ fn room(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
-/// A file is written to behind its end, and another one synced. After a power cut the first has its
-/// old length or its new one, never that of the hole alone.
+/// A file is written to behind its end, and another one synced, or the file system commits by
+/// itself before the bytes are stored. After a power cut the first has its old length or its new
+/// one, never that of the hole alone.
 fn hole(bench: &Bench<'_>) -> Result<()> {
+    const HOLE: &str = "echo behind | dd of=/a bs=1000 seek=500 conv=notrunc status=none";
+    cut_behind(bench, &format!("{HOLE}; sync /b"))?;
+    cut_behind(
+        bench,
+        &format!("sleep 1.5; mkdir /d; sleep 0.3; {HOLE}; sleep 0.8"),
+    )
+}
+
+/// Cuts the power after `work`, which has written behind the end of a file.
+fn cut_behind(bench: &Bench<'_>, work: &str) -> Result<()> {
     let disk = bench.small_disk("24M", &["-j", "-J", "size=4"], |_| Ok(()))?;
-    let line = "seq 9000 > /a; echo b > /b; sync; \
-                echo behind | dd of=/a bs=1000 seek=500 conv=notrunc status=none; sync /b; echo now; sleep 100";
-    let mut guest = bench.begin(machine(bench, &disk)?, line)?;
+    let line = format!("seq 9000 > /a; echo b > /b; sync; {work}; echo now; sleep 100");
+    let mut guest = bench.begin(machine(bench, &disk)?, &line)?;
     let (deadline, mut said) = (Instant::now() + LIMIT, String::new());
     while !said.contains("now") {
         match guest.receive(deadline) {

@@ -322,6 +322,8 @@ impl Pages {
         });
         match loaded {
             Ok(loaded) if loaded == begun => loading.end().map(|()| begun),
+            // The file system does not know yet how long it is: behind that there is a hole.
+            Ok(_) if file.record.lock().is_live => loading.end().map(|()| begun),
             // The file system says that the file is shorter than it said.
             Ok(_) => Err(FsError::Device),
             Err(FsError::Device) if begun > 1 => {

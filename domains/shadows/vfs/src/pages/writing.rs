@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 use domain_rt::sync::MutexGuard;
 use domain_rt::time;
 use interfaces::{FsError, MemoryError, RpcError};
-use redo::{Action, Host as _, Lane};
+use redo::{Host as _, Lane};
 
 use super::data::Data;
 use super::file::{File, Loading, State};
@@ -137,13 +137,8 @@ impl Pages {
         if let Some(lane) = lane {
             shadow.plan(lane, file.inode, at)?;
         }
-        if at > size {
-            // A hole is the file system's affair, which knows of it before the bytes behind.
-            file.is_torn.store(true, Ordering::Relaxed);
-            let hole = Action::Truncate { size: at };
-            shadow.engine().change(shadow, hole, [file.inode; 2])?;
-            file.set_record(|record| record.size = at)?;
-        }
+        // The file system hears of a hole with the bytes behind it: it commits by itself, and the
+        // file would have the length of the hole alone.
         if end.div_ceil(PAGE) > state.pages {
             file.set_pages(state, end.div_ceil(PAGE))?;
         }
