@@ -59,7 +59,12 @@ pub(super) fn machine(
 
 /// What boots by the manifest `usual`, with the personality besides, and a line for its file
 /// system's shadow.
-fn archive(bench: &Bench<'_>, program: &Path, usual: &str, pages: &str) -> Result<PathBuf> {
+pub(super) fn archive(
+    bench: &Bench<'_>,
+    program: &Path,
+    usual: &str,
+    pages: &str,
+) -> Result<PathBuf> {
     let shadow = "[domain.vfs]\n";
     let usual = usual.replace(shadow, &format!("{shadow}{pages}"));
     let manifest = manifests::with_guest(&usual)?;

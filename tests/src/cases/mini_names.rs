@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use trefoil_gate::setup;
-use trefoil_gate::tool;
+use machine::manifests;
+use trefoil_gate::{setup, tool};
 
-use super::mapping::{RUN, machine};
+use super::mapping::{RUN, archive, machine};
 use super::mini::run;
-use super::recovery::{cell, expect_no_restart};
+use super::recovery::{MANY_RESTARTS, cell, expect_no_restart};
 use super::{Case, case};
 use crate::bench::Bench;
 
@@ -25,6 +25,10 @@ pub(super) const CASES: &[Case] = &[
     case("mini-opens-pipes-with-names-as-on-linux", pipes),
     case("mini-finds-and-makes-holes-as-on-linux", holes),
     case("mini-exchanges-names-while-it-crashes", swap),
+    case(
+        "mini-exchanges-names-while-the-shadow-dies",
+        swap_over_shadows,
+    ),
     case("mini-shows-devices-and-owners-by-busybox", busybox),
 ];
 
@@ -159,16 +163,49 @@ fn holes(bench: &Bench<'_>) -> Result<()> {
     expect_host(&disk, "/holes/holes", &["Size: 1048576", "Blockcount: 0"])
 }
 
-/// Over crashes of file system and driver: each exchange is made once, and as a whole.
+/// Over crashes of file system and driver.
 fn swap(bench: &Bench<'_>) -> Result<()> {
-    let disk = small(bench)?;
-    let right = there(bench, "swap")?;
-    let mut machine = machine(bench, &program(bench)?, &disk, "")?;
-    machine.processors = 2;
     let strike = "sleep 0.4; crash ext2; sleep 0.3; crash virtio-blk";
-    let line = format!(
-        "{RUN} '/disk swap' & {strike}; {strike}; {strike}; crash ext2; wait; sync; domains -q"
+    let strikes = format!("{strike}; {strike}; {strike}; crash ext2");
+    let said = exchange(bench, &strikes)?;
+    expect_some_restarts(&said, "ext2")?;
+    for domain in ["vfs", "block", "mini"] {
+        expect_no_restart(&said, domain)?;
+    }
+    Ok(())
+}
+
+/// Over deaths of the file system's shadow, and of both.
+fn swap_over_shadows(bench: &Bench<'_>) -> Result<()> {
+    let strike =
+        "sleep 0.3; kill-domain vfs; sleep 0.4; crash vfs; sleep 0.4; kill-domain vfs ext2";
+    let strikes = format!("{strike}; {strike}");
+    let said = exchange(bench, &strikes)?;
+    expect_some_restarts(&said, "vfs")?;
+    expect_no_restart(&said, "mini")
+}
+
+/// On a busy host the work may be over before the last strike.
+fn expect_some_restarts(said: &str, domain: &str) -> Result<()> {
+    let restarts = cell(said, domain, "RESTARTS").and_then(|count| count.parse().ok());
+    ensure!(
+        restarts.is_some_and(|count: u32| count >= 2),
+        "{restarts:?} restarts of {domain}:\n{said}"
     );
+    Ok(())
+}
+
+/// What is printed while and after the program exchanges two names, and `strikes` are made, if each
+/// exchange is made once, and as a whole.
+fn exchange(bench: &Bench<'_>, strikes: &str) -> Result<String> {
+    let right = there(bench, "swap")?;
+    let disk = small(bench)?;
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let usual = manifests::with_limits(&usual, &["vfs", "ext2"], MANY_RESTARTS)?;
+    let mut machine = bench.machine_with(&disk);
+    machine.archive = Some(archive(bench, &program(bench)?, &usual, "")?);
+    machine.processors = 2;
+    let line = format!("{RUN} '/disk swap' & {strikes}; wait; sync; domains -q");
     let answer = bench.exec_on(machine, &line)?;
     let seen = answer.stdout.replace('\r', "");
     let right = right.trim_end();
@@ -177,24 +214,14 @@ fn swap(bench: &Bench<'_>) -> Result<()> {
         "no {right:?} in {seen}\n{}",
         answer.log
     );
-    // On a busy host the work may be over before the last one.
-    let restarts = cell(&answer.stdout, "ext2", "RESTARTS");
-    let restarts = restarts.and_then(|count| count.parse().ok());
-    ensure!(
-        restarts.is_some_and(|count: u32| count >= 2),
-        "{restarts:?} restarts of ext2:\n{}",
-        answer.stdout
-    );
-    for domain in ["vfs", "block", "mini"] {
-        expect_no_restart(&answer.stdout, domain)?;
-    }
     let mut both = Vec::new();
     for name in ["left", "right"] {
         both.extend(bench.host_read(&disk, &format!("/swap/{name}"))?);
     }
     both.sort_unstable();
     ensure!(both == b"01", "{both:?}");
-    bench.expect_clean(&disk)
+    bench.expect_clean(&disk)?;
+    Ok(answer.stdout)
 }
 
 /// What somebody types, who has Debian's busybox.
