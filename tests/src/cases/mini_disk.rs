@@ -12,7 +12,7 @@ use trefoil_gate::setup;
 
 use super::mapping::{RUN, machine};
 use super::mini::run;
-use super::recovery::{expect_no_restart, expect_restarts};
+use super::recovery::{expect_no_restart, expect_restarts, expect_restarts_from};
 use super::{Case, case};
 use crate::bench::Bench;
 
@@ -185,7 +185,7 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
     let strike = format!("sleep 0.3; {end}; sleep 0.2; crash virtio-blk");
     let strikes = format!("{strike}; {strike}; {end}; {strike}; crash virtio-blk");
     let seen = struck(bench, MUCH, &strikes)?;
-    expect_restarts(&seen, "ext2", 4)?;
+    expect_restarts_from(&seen, "ext2", 3)?;
     for domain in ["vfs", "block", "mini"] {
         expect_no_restart(&seen, domain)?;
     }

@@ -12,7 +12,7 @@ use trefoil_gate::{setup, tool};
 
 use super::mapping::{RUN, archive, machine};
 use super::mini::run;
-use super::recovery::{MANY_RESTARTS, cell, expect_no_restart};
+use super::recovery::{MANY_RESTARTS, expect_no_restart, expect_restarts_from};
 use super::{Case, case};
 use crate::bench::Bench;
 
@@ -168,7 +168,7 @@ fn swap(bench: &Bench<'_>) -> Result<()> {
     let strike = "sleep 0.4; crash ext2; sleep 0.3; crash virtio-blk";
     let strikes = format!("{strike}; {strike}; {strike}; crash ext2");
     let said = exchange(bench, &strikes)?;
-    expect_some_restarts(&said, "ext2")?;
+    expect_restarts_from(&said, "ext2", 2)?;
     for domain in ["vfs", "block", "mini"] {
         expect_no_restart(&said, domain)?;
     }
@@ -181,18 +181,8 @@ fn swap_over_shadows(bench: &Bench<'_>) -> Result<()> {
         "sleep 0.3; kill-domain vfs; sleep 0.4; crash vfs; sleep 0.4; kill-domain vfs ext2";
     let strikes = format!("{strike}; {strike}");
     let said = exchange(bench, &strikes)?;
-    expect_some_restarts(&said, "vfs")?;
+    expect_restarts_from(&said, "vfs", 2)?;
     expect_no_restart(&said, "mini")
-}
-
-/// On a busy host the work may be over before the last strike.
-fn expect_some_restarts(said: &str, domain: &str) -> Result<()> {
-    let restarts = cell(said, domain, "RESTARTS").and_then(|count| count.parse().ok());
-    ensure!(
-        restarts.is_some_and(|count: u32| count >= 2),
-        "{restarts:?} restarts of {domain}:\n{said}"
-    );
-    Ok(())
 }
 
 /// What is printed while and after the program exchanges two names, and `strikes` are made, if each
