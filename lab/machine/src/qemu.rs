@@ -37,6 +37,8 @@ pub struct Machine {
     pub disk_queues: u32,
     /// Writes a second that it carries out, each later than asked; 0: as many as it can.
     pub disk_writes: u32,
+    /// Reads likewise.
+    pub disk_reads: u32,
     /// Further disks.
     pub more_disks: Vec<PathBuf>,
     /// A raw image behind an NVMe controller of its own.
@@ -89,6 +91,7 @@ impl Machine {
             read_only: false,
             disk_queues: 0,
             disk_writes: 0,
+            disk_reads: 0,
             more_disks: Vec::new(),
             nvme: None,
             has_slot: false,
@@ -202,10 +205,13 @@ impl Machine {
 
     /// What makes the first disk slow, or the NVMe disk.
     fn slowness(&self) -> String {
-        match self.disk_writes {
-            0 => String::new(),
-            writes => format!(",throttling.iops-write={writes}"),
+        let mut slow = String::new();
+        for (what, limit) in [("write", self.disk_writes), ("read", self.disk_reads)] {
+            if limit > 0 {
+                slow += &format!(",throttling.iops-{what}={limit}");
+            }
         }
+        slow
     }
 
     fn further_disks(&self) -> Vec<String> {
@@ -394,8 +400,9 @@ mod tests {
         machine.read_only = true;
         machine.disk_queues = 2;
         machine.disk_writes = 300;
+        machine.disk_reads = 20;
         let text = machine.arguments().join(" ");
-        assert!(text.contains("-drive file=/d/a,,b.img,format=raw,if=none,readonly=on,throttling.iops-write=300,id=disk"));
+        assert!(text.contains("-drive file=/d/a,,b.img,format=raw,if=none,readonly=on,throttling.iops-write=300,throttling.iops-read=20,id=disk"));
         assert!(text.contains("drive=disk,disable-legacy=on,num-queues=2"));
         assert!(text.contains("-serial chardev:terminal -monitor none -serial file:/o/r,,1/kernel.log -serial file:/o/r,,1/errors"));
         assert!(text.contains("-append debug-exit log=com2") && !text.contains("-initrd"));
