@@ -20,6 +20,10 @@ pub(super) const CASES: &[Case] = &[
         "service-and-file-system-die-under-changes-of-names",
         names_with_both,
     ),
+    case(
+        "service-crashes-in-a-write-behind-a-change-of-names",
+        append,
+    ),
     case("service-crashes-under-cp-on-4-processors", copies),
     case("service-updated-50-times-under-cp", updates),
     case("service-finds-numbers-and-open-files", numbers),
@@ -234,6 +238,35 @@ fn changes(bench: &Bench<'_>, domains: &[&str], deaths: &str) -> Result<String> 
     );
     bench.expect_clean(&disk)?;
     Ok(answer.stdout)
+}
+
+/// The shadow dies in a write at the end of a file, which waits for a slow disk, when the last
+/// change in its log is one of names that came through the same lane: what came of that is not
+/// what came of the write.
+fn append(bench: &Bench<'_>) -> Result<()> {
+    let (old, other) = (disk::noise(5000, 14), disk::noise(60_000, 15));
+    let disk = bench.small_disk("4M", &["-b", "1024"], |root| {
+        fs::write(root.join("f"), &old)?;
+        fs::write(root.join("other"), &other)?;
+        Ok(fs::write(root.join("a"), "")?)
+    })?;
+    let mut machine = machine(bench, &disk, &["vfs"])?;
+    machine.disk_reads = 2;
+    let line = "x=$(seq 1000 3000); cd /; mv a b; ls -l f > /dev/null; cat other > /dev/null; \
+         { mv b a; echo $x >> f || echo FAILED; } & sleep 0.2; kill-domain vfs; wait; wc -c < f; ls a; domains -q";
+    let answer = bench.exec_on(machine, line)?.status(0)?.silently()?;
+    ensure!(
+        answer.stdout.starts_with("15005\na\n"),
+        "{}\n{}",
+        answer.stdout,
+        answer.log
+    );
+    let restarts = cell(&answer.stdout, "vfs", "RESTARTS").context("no vfs")?;
+    ensure!(restarts == "1", "{restarts} crashes");
+    let numbers: Vec<_> = (1000..=3000).map(|number| number.to_string()).collect();
+    let right = [old, (numbers.join(" ") + "\n").into_bytes()].concat();
+    ensure!(bench.host_read(&disk, "/f")? == right, "/f is another");
+    bench.expect_clean(&disk)
 }
 
 /// Each file of a tree is copied while the shadow dies once.

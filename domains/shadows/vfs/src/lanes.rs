@@ -9,7 +9,8 @@
 //! | given up | the second instance died that tried it |
 //!
 //! Changes of names are in the log of changes, with their lane and ticket, and what came of each is
-//! in the next record; a lane's note knows up to which record it is true.
+//! in the next record; a lane's note knows up to which record it is true. The last record may be
+//! older than its lane's note: who had his answer may be at a write since, which is in no record.
 
 use alloc::sync::Arc;
 
@@ -163,16 +164,14 @@ impl Shadow {
             pending = change.filter(|(action, _)| !is_same || !action.is_content());
             if last.deaths + 1 >= ATTEMPTS && pending.take().is_some() {
                 log!("a change is given up: {ATTEMPTS} instances died of it");
-                if let Some(lane) = last.lane {
-                    kept.set_lane(lane, last.ticket, LaneState::GivenUp)?;
-                }
+                kept.give_up_left(last)?;
             }
         }
         let was_pending = pending.is_some();
         let outcome = self.engine().resume(self, pending)?;
         self.note_new_numbers();
-        if let Some(lane) = last.and_then(|last| last.lane).filter(|_| was_pending) {
-            kept.answer(Some(lane), outcome.map_or(Came::Refused, Came::Done));
+        if let Some(last) = last.filter(|_| was_pending) {
+            kept.answer_left(&last, outcome.map_or(Came::Refused, Came::Done));
         }
         self.engine().commit(self)?;
         kept.begin_anew()

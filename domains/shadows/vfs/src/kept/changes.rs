@@ -189,6 +189,32 @@ impl Kept {
         }
     }
 
+    /// Remembers what came of a change that the instance before has left.
+    pub fn answer_left(&self, left: &LeftChange, came: Came) {
+        self.changes.lock().came = came;
+        if let Some(lane) = self.lane_of(left) {
+            self.remember_lane(lane, left.ticket, came.state());
+        }
+    }
+
+    /// Notes that a change is given up that the instance before has left.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn give_up_left(&self, left: &LeftChange) -> Result<(), FsError> {
+        match self.lane_of(left) {
+            Some(lane) => self.set_lane(lane, left.ticket, LaneState::GivenUp),
+            None => Ok(()),
+        }
+    }
+
+    /// The lane whose note tells of a change that the instance before has left. Who asked for it
+    /// may have had his answer and have gone on to a write, which is in no record.
+    fn lane_of(&self, left: &LeftChange) -> Option<Lane> {
+        let tells = |lane: &Lane| self.lane(*lane).ticket == left.ticket;
+        left.lane.filter(tells)
+    }
+
     /// The first `count` changes, as the engine counts them, are on the disk.
     ///
     /// # Errors
