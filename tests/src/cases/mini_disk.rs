@@ -29,6 +29,10 @@ pub(super) const CASES: &[Case] = &[
         shadow_updates,
     ),
     case("mini-goes-on-with-open-files-over-shadows", open_files),
+    case(
+        "mini-and-the-shell-append-while-the-shadow-dies",
+        two_clients,
+    ),
     case("mini-is-told-that-a-disk-is-full", full),
 ];
 
@@ -232,6 +236,45 @@ fn open_files(bench: &Bench<'_>) -> Result<()> {
     )?;
     expect_restarts(&seen, "vfs", 4)?;
     expect_no_restart(&seen, "mini")
+}
+
+/// A program and the shell, by `rv6`, write at the ends of two files, each waiting for a slow disk
+/// when the other begins. The shadow dies when one has been written.
+fn two_clients(bench: &Bench<'_>) -> Result<()> {
+    let (old, other) = (disk::noise(5000, 16), disk::noise(60_000, 17));
+    let disk = bench.small_disk("4M", &["-b", "1024"], |root| {
+        fs::write(root.join("other"), &other)?;
+        fs::write(root.join("shells"), &old)?;
+        Ok(fs::write(root.join("programs"), &old)?)
+    })?;
+    let options = "options = \"small=4000\"\n";
+    let mut machine = machine(bench, &setup::busybox()?, &disk, options)?;
+    machine.disk_reads = 1;
+    let line = format!(
+        "x=$(seq 1000 3000); cat /other > /dev/null; echo $x >> /shells & \
+         {RUN} 'x=$(seq 1001 3001); echo $x >> /disk/programs' & sleep 1.3; kill-domain vfs; wait; \
+         wc -c < /shells; wc -c < /programs; domains -q"
+    );
+    let answer = bench.exec_on(machine, &line)?;
+    ensure!(
+        answer.stdout.contains("\n15005\n15005\n"),
+        "{}\n{}\n{}",
+        answer.stdout,
+        answer.stderr,
+        answer.log
+    );
+    expect_restarts(&answer.stdout, "vfs", 1)?;
+    for (name, first) in [("shells", 1000), ("programs", 1001)] {
+        let numbers: Vec<_> = (first..=first + 2000)
+            .map(|of: u32| of.to_string())
+            .collect();
+        let right = [&old[..], (numbers.join(" ") + "\n").as_bytes()].concat();
+        ensure!(
+            bench.host_read(&disk, &format!("/{name}"))? == right,
+            "/{name} is another"
+        );
+    }
+    bench.expect_clean(&disk)
 }
 
 /// Who writes to a disk that becomes full is told, keeps what he was told that he has, and goes on

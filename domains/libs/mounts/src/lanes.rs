@@ -11,12 +11,16 @@ use interfaces::{FileSystem, FsError, Handle, LaneOutcome};
 
 use crate::mount::Live;
 
-/// The most lanes of a file system. Changes beyond that are not made again.
-const MOST: u32 = 255;
+/// The most lanes of a domain. Changes beyond that are not made again.
+const MOST: u32 = 127;
 
-/// The lanes of one file system.
+/// The lanes of one file system that this domain may use.
 #[derive(Default)]
-pub struct Lanes(Mutex<State>);
+pub struct Lanes {
+    state: Mutex<State>,
+    /// They have the numbers behind this one.
+    base: u32,
+}
 
 #[derive(Default)]
 struct State {
@@ -40,9 +44,17 @@ pub(crate) struct Change {
 }
 
 impl Lanes {
+    /// Those of the other domain.
+    pub(crate) fn others() -> Self {
+        Lanes {
+            base: MOST,
+            ..Lanes::default()
+        }
+    }
+
     /// A lane, and a change that goes through it first with `live`; `None`: all are taken.
     pub(crate) fn take(&self, live: &Live) -> Option<(Lane, Change)> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         // No two are the same, also of two lives of this domain.
         state.last_ticket = time::now().max(state.last_ticket + 1);
         let change = Change {
@@ -58,7 +70,7 @@ impl Lanes {
         }
         state.made += 1;
         let lane = Lane {
-            number: state.made,
+            number: self.base + state.made,
             way: None,
         };
         Some((lane, change))
@@ -66,7 +78,7 @@ impl Lanes {
 
     /// Gives a lane back.
     pub(crate) fn give(&self, lane: Lane) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         match state.free.try_reserve(1) {
             Ok(()) => state.free.push(lane),
             // Its number is lost with it.

@@ -122,6 +122,14 @@ impl Mount {
         }
     }
 
+    /// Another domain uses the same file system, and did not say this: no lane is for both.
+    pub fn beside(self) -> Self {
+        Mount {
+            lanes: Lanes::others(),
+            ..self
+        }
+    }
+
     /// Whether it was said to be [`unchanging`](Self::unchanging).
     pub fn is_unchanging(&self) -> bool {
         self.unchanging
