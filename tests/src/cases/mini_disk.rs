@@ -33,6 +33,7 @@ pub(super) const CASES: &[Case] = &[
         "mini-and-the-shell-append-while-the-shadow-dies",
         two_clients,
     ),
+    case("mini-and-the-shell-hold-what-has-no-name", both_hold),
     case("mini-is-told-that-a-disk-is-full", full),
 ];
 
@@ -274,6 +275,31 @@ fn two_clients(bench: &Bench<'_>) -> Result<()> {
             "/{name} is another"
         );
     }
+    bench.expect_clean(&disk)
+}
+
+/// A program and the shell, by `rv6`, have a file open that has no name any more when the shadow
+/// dies. The shell comes back first and closes it; the program finds it still.
+fn both_hold(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.small_disk("4M", &["-b", "1024"], |root| {
+        Ok(fs::write(root.join("held"), "is here\n")?)
+    })?;
+    let machine = machine(bench, &setup::busybox()?, &disk, "")?;
+    let line = format!(
+        "{RUN} 'cd /disk; exec 5<held; : > open; until [ -e closed ]; do sleep 0.1; done; cat <&5' & \
+         until [ -e /open ]; do sleep 0.1; done; \
+         {{ rm /held; kill-domain vfs; ls / > /dev/null; }} < /held; echo > /closed; wait; \
+         ls -a / | grep -c orphan; domains -q"
+    );
+    let answer = bench.exec_on(machine, &line)?;
+    ensure!(
+        answer.stdout.replace('\r', "").contains("is here\n") && answer.stdout.contains("\n0\n"),
+        "{}\n{}\n{}",
+        answer.stdout,
+        answer.stderr,
+        answer.log
+    );
+    expect_restarts(&answer.stdout, "vfs", 1)?;
     bench.expect_clean(&disk)
 }
 

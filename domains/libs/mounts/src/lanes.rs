@@ -12,7 +12,7 @@ use interfaces::{FileSystem, FsError, Handle, LaneOutcome};
 use crate::mount::Live;
 
 /// The most lanes of a domain. Changes beyond that are not made again.
-const MOST: u32 = 127;
+const MOST: u32 = 126;
 
 /// The lanes of one file system that this domain may use.
 #[derive(Default)]
@@ -47,9 +47,15 @@ impl Lanes {
     /// Those of the other domain.
     pub(crate) fn others() -> Self {
         Lanes {
-            base: MOST,
+            base: MOST + 1,
             ..Lanes::default()
         }
+    }
+
+    /// The number of the lane through which this domain takes holds, so that it is known whose they
+    /// are.
+    pub(crate) fn of_holds(&self) -> u32 {
+        self.base + MOST + 1
     }
 
     /// A lane, and a change that goes through it first with `live`; `None`: all are taken.

@@ -35,6 +35,8 @@ pub struct Live {
     pub root: u64,
     /// What it has in common with those that it goes on for; `None`: it goes on for nobody.
     pub lineage: Option<u64>,
+    /// The lane through which it is asked for holds.
+    holder: Option<Handle<dyn FileSystem>>,
     /// It has said that it does not walk.
     is_lame: AtomicBool,
 }
@@ -46,8 +48,17 @@ impl Live {
             fs,
             root,
             lineage,
+            holder: None,
             is_lame: AtomicBool::new(false),
         }
+    }
+
+    /// Holds an inode.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(crate) fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
+        self.holder.as_ref().unwrap_or(&self.fs).hold(inode)
     }
 
     /// Whether it walks paths, for all that is known.
@@ -337,7 +348,7 @@ impl Mount {
     pub fn hold(&self, inode: u64, kind: FileKind) -> Result<Arc<Seat>, FsError> {
         let seat = Arc::new(Seat::new(inode, kind));
         self.add_seat(&seat)?;
-        let hold = || self.attempt(|live| Ok((live.clone(), live.fs.hold(inode)?)));
+        let hold = || self.attempt(|live| Ok((live.clone(), live.hold(inode)?)));
         let (live, hold) = self.again(hold)?;
         if !self.sit(&seat, &live, hold) {
             self.keep(&seat);
@@ -424,7 +435,11 @@ impl Mount {
         {
             log!("{} cannot be replaced while it is used: {error}", self.name);
         }
-        let live = Live::new(found.id, found.service, root, lineage);
+        let mut live = Live::new(found.id, found.service, root, lineage);
+        if lineage.is_some() {
+            // If it has died, that is met by who calls it next.
+            live.holder = live.fs.lane(self.lanes.of_holds()).ok();
+        }
         Ok(self.take(live))
     }
 

@@ -86,7 +86,7 @@ impl Seat {
         if live.fs.metadata(self.inode)?.kind != self.kind {
             return Err(FsError::NotFound);
         }
-        let hold = live.fs.hold(self.inode)?;
+        let hold = live.hold(self.inode)?;
         let state = self.state.lock();
         let is_same = state.by.is_some_and(|by| live.goes_on(by.lineage));
         let is_shared = state.shared && is_same;

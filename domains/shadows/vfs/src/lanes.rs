@@ -57,6 +57,11 @@ pub enum LaneState {
     GivenUp,
 }
 
+/// Which client comes through a lane: two share the lanes. Who comes through none is the first.
+pub fn client_of(lane: Option<Lane>) -> usize {
+    usize::from(lane.is_some_and(|lane| lane.get() as usize >= LANES / 2))
+}
+
 impl LaneNote {
     /// As words.
     pub fn words(&self) -> [u64; 4] {

@@ -7,10 +7,11 @@ use interfaces::{
     RVec, Renaming, RpcResult, UserBuf, VmoView, Walked,
 };
 use redo::intent::SETTING;
-use redo::{Action, Engine, Kind, Lane, Outcome};
+use redo::{Action, Engine, Host as _, Kind, Lane, Outcome};
 use respawn::Buffer;
 
 use crate::instance::{self, Instance};
+use crate::lanes;
 use crate::listing;
 use crate::pages::{Data, Pages, copied};
 use crate::shadow::Shadow;
@@ -290,11 +291,13 @@ impl FileSystem for Service {
 
     fn hold(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
         let _pass = self.passage.enter()?;
-        self.shadow.count_client(inode);
+        let client = lanes::client_of(self.lane);
+        self.shadow.count_client(inode, client);
         let held = Held {
             shadow: self.shadow.clone(),
             pages: self.pages.clone(),
             inode,
+            client,
         };
         // From here on `held` gives the hold back, also if there is no such inode.
         self.known_of(inode)?;
@@ -633,6 +636,7 @@ struct Held {
     shadow: Arc<Shadow>,
     pages: Arc<Pages>,
     inode: u64,
+    client: usize,
 }
 
 impl Hold for Held {
@@ -643,6 +647,8 @@ impl Hold for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
+        self.shadow
+            .front(|front| front.leave(self.inode, self.client));
         self.pages.release(&self.shadow, self.inode);
     }
 }

@@ -274,8 +274,8 @@ impl Shadow {
     }
 
     /// As [`count_hold`](Self::count_hold), for a client.
-    pub fn count_client(&self, inode: u64) {
-        while !self.front(|front| front.hold_for_client(inode)) {
+    pub fn count_client(&self, inode: u64, client: usize) {
+        while !self.front(|front| front.hold_for_client(inode, client)) {
             drop(self.engine());
         }
     }

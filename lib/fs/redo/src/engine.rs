@@ -3,7 +3,7 @@
 use alloc::format;
 
 use crate::action::{Action, Fault, Kind, Outcome, Severity, Target, is_dead};
-use crate::front::{About, Front};
+use crate::front::{About, CLIENTS, Front};
 use crate::log::{Basis, Log};
 use crate::recover::Report;
 use crate::{ORPHAN, is_orphan_name};
@@ -222,7 +222,7 @@ impl<T: Target> Engine<T> {
 
     /// There are hidden names with numbers up to this one.
     pub fn number_hidden_from(&mut self, last: u64) {
-        self.orphans = self.orphans.max(last);
+        self.orphans = self.orphans.max(last >> CLIENTS);
     }
 
     /// Bytes that would be done again after a crash.
@@ -744,7 +744,7 @@ impl<T: Target> Engine<T> {
         }
         // The hidden name comes first, so that the other one leads to one or the other file at all
         // times.
-        let (number, name) = self.hidden_name()?;
+        let (number, name) = self.hidden_name(host, replaced)?;
         let root = self.fs.root();
         let lane = self.lane.take();
         self.change(host, Action::Link { name }, [root, replaced])?;
@@ -766,7 +766,7 @@ impl<T: Target> Engine<T> {
         directory: u64,
         name: T::Data,
     ) -> Result<(), T::Error> {
-        let (number, new_name) = self.hidden_name()?;
+        let (number, new_name) = self.hidden_name(host, inode)?;
         let root = self.fs.root();
         self.change(host, Action::Rename { name, new_name }, [directory, root])?;
         match host.front(|front| front.set_orphan(inode, Some(number))) {
@@ -776,9 +776,17 @@ impl<T: Target> Engine<T> {
         }
     }
 
-    fn hidden_name(&mut self) -> Result<(u64, T::Data), T::Error> {
+    /// A new hidden name for an inode, and its number: that has marks of the clients that hold it
+    /// below, so that who comes after this shadow knows whom he has to wait for.
+    fn hidden_name<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+    ) -> Result<(u64, T::Data), T::Error> {
         self.orphans += 1;
-        Ok((self.orphans, hidden_name::<T>(self.orphans)?))
+        let holders = host.front(|front| front.holders(inode));
+        let number = self.orphans << CLIENTS | holders;
+        Ok((number, hidden_name::<T>(number)?))
     }
 
     /// Removes a hidden name, after the last [`release`](Front::release) of what has it.

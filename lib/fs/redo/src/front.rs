@@ -8,11 +8,19 @@ use crate::action::{Action, Outcome, Target};
 use crate::ids::Ids;
 use crate::seen::{Inodes, Names};
 
+/// Clients that are told apart: 0 and 1. Each takes all its holds again before it gives one back.
+pub const CLIENTS: usize = 2;
+/// A mark for a client of which nobody knows which one it is.
+const ANYBODY: u64 = 1 << CLIENTS;
+
 /// An inode that clients have open.
 struct Hold<K> {
     count: u32,
-    /// One of them is of clients of a former shadow, and none of them has come back.
-    is_left_over: bool,
+    /// How many of them are of each client.
+    clients: [u32; CLIENTS],
+    /// Marks of clients of a former shadow that have not come back. For each there is one in
+    /// `count`.
+    left_over: u64,
     /// The number in its hidden name, if it has no other.
     orphan: Option<u64>,
     /// What keeps a removed directory alive.
@@ -23,7 +31,8 @@ impl<K> Default for Hold<K> {
     fn default() -> Self {
         Hold {
             count: 0,
-            is_left_over: false,
+            clients: [0; CLIENTS],
+            left_over: 0,
             orphan: None,
             kept: None,
         }
@@ -91,24 +100,52 @@ impl<T: Target> Front<T> {
         true
     }
 
-    /// Counts a hold of a client. The first one takes the place of those that clients of a former
-    /// shadow had. As [`hold`](Self::hold).
+    /// Counts a hold of a client. The first one takes the place of those that the same client had
+    /// with a former shadow. As [`hold`](Self::hold).
     #[must_use]
-    pub fn hold_for_client(&mut self, inode: u64) -> bool {
-        match self.holds.get_mut(&inode) {
-            Some(hold) if hold.is_left_over => {
-                hold.is_left_over = false;
-                true
-            }
-            _ => self.hold(inode),
+    pub fn hold_for_client(&mut self, inode: u64, client: usize) -> bool {
+        let left = self.holds.get(&inode).map_or(0, |hold| hold.left_over);
+        let comes_back = left & (ANYBODY | mark(client));
+        if comes_back == 0 && !self.hold(inode) {
+            return false;
+        }
+        let hold = self.holds.entry(inode).or_default();
+        hold.left_over &= !comes_back;
+        if let Some(count) = hold.clients.get_mut(client) {
+            *count += 1;
+        }
+        true
+    }
+
+    /// A client is about to [release](Self::release) a hold.
+    pub fn leave(&mut self, inode: u64, client: usize) {
+        let hold = self.holds.get_mut(&inode);
+        if let Some(count) = hold.and_then(|hold| hold.clients.get_mut(client)) {
+            *count = count.saturating_sub(1);
         }
     }
 
-    /// An inode that has only a hidden name, of this number, is held by clients of a former shadow.
+    /// Marks of the clients that hold an inode.
+    pub(crate) fn holders(&self, inode: u64) -> u64 {
+        let Some(hold) = self.holds.get(&inode) else {
+            return 0;
+        };
+        let counts = hold.clients.iter().enumerate();
+        let holders = counts.filter(|(_, count)| **count > 0);
+        holders.fold(hold.left_over & !ANYBODY, |marks, (client, _)| {
+            marks | mark(client)
+        })
+    }
+
+    /// An inode that has only a hidden name, of this number, is held by clients of a former shadow:
+    /// by those that the number says, or by one.
     pub fn leave_over(&mut self, inode: u64, orphan: u64) {
         let hold = self.holds.entry(inode).or_default();
-        hold.count += 1;
-        hold.is_left_over = true;
+        hold.left_over = match orphan & (ANYBODY - 1) {
+            0 => ANYBODY,
+            marks => marks,
+        };
+        hold.count += hold.left_over.count_ones();
         self.hidden += usize::from(hold.orphan.replace(orphan).is_none());
     }
 
@@ -298,5 +335,13 @@ impl<T: Target> Front<T> {
             }
             outcome => outcome,
         }
+    }
+}
+
+/// The mark of a client.
+fn mark(client: usize) -> u64 {
+    match client {
+        client if client < CLIENTS => 1 << client,
+        _ => ANYBODY,
     }
 }

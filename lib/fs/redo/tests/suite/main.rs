@@ -4,6 +4,7 @@
 mod crashes;
 #[path = "../../../ext2/tests/suite/few.rs"]
 mod few;
+mod holds;
 mod intents;
 mod model;
 mod real;
