@@ -122,6 +122,15 @@ impl Inode {
     /// # Errors
     /// `Corrupt` if the mode names no kind.
     pub(crate) fn decode(ino: u32, raw: &[u8], layout: &Layout) -> Result<Option<Self>> {
+        // Where the length is known no offset has to be compared with it.
+        match raw.first_chunk::<RECORD>() {
+            Some(raw) => Self::decode_fields(ino, raw, layout),
+            None => Self::decode_fields(ino, raw, layout),
+        }
+    }
+
+    #[inline(always)]
+    fn decode_fields(ino: u32, raw: &[u8], layout: &Layout) -> Result<Option<Self>> {
         let mode = u16_at(raw, 0);
         if mode == 0 {
             return Ok(None);
@@ -155,6 +164,14 @@ impl Inode {
 
     /// Writes the fields over the record `raw`.
     pub(crate) fn encode(&self, raw: &mut [u8]) {
+        match raw.first_chunk_mut::<RECORD>() {
+            Some(raw) => self.encode_fields(raw),
+            None => self.encode_fields(raw),
+        }
+    }
+
+    #[inline(always)]
+    fn encode_fields(&self, raw: &mut [u8]) {
         put_u16(raw, 0, self.kind.mode_bits() | self.permissions);
         put_u16(raw, 2, self.uid as u16);
         put_u16(raw, 120, (self.uid >> 16) as u16);

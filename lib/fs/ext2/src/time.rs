@@ -47,6 +47,7 @@ impl Time {
 
     /// Reads the time at `at`, with its second half at `extra` where the record has it. More
     /// nanoseconds than a second has are taken for the most that it has.
+    #[inline]
     pub(crate) fn decode(raw: &[u8], at: usize, extra: usize) -> Self {
         let low = i64::from(u32_at(raw, at) as i32);
         if !has_extra(raw, extra) {
@@ -61,6 +62,7 @@ impl Time {
 
     /// Stores the time. What the record has no room for is left out; a time beyond what it can say
     /// becomes the last or first one that it can.
+    #[inline]
     pub(crate) fn encode(self, raw: &mut [u8], at: usize, extra: usize) {
         let first = i64::from(i32::MIN);
         if has_extra(raw, extra) {
@@ -84,6 +86,7 @@ impl Time {
 }
 
 /// Whether a record has the second half of a time.
+#[inline]
 fn has_extra(raw: &[u8], extra: usize) -> bool {
     raw.len() > 128 && 128 + usize::from(u16_at(raw, 128)) >= extra + 4 && raw.len() >= extra + 4
 }

@@ -17,7 +17,7 @@ use crate::bytes::{put_u32, u32_at};
 use crate::cache::Kind;
 use crate::device::BlockDevice;
 use crate::error::{Error, Result};
-use crate::inode::{Inode, RECORD};
+use crate::inode::{FileKind, Inode, RECORD};
 use crate::layout::{Block, Layout};
 use crate::pending::Frees;
 use crate::store::Store;
@@ -200,6 +200,9 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
         if record != present {
             self.modify(block, Kind::Inode, at..at + size)?
                 .copy_from_slice(record);
+        }
+        if inode.kind == FileKind::Directory && inode.links > 0 {
+            self.last = Some(inode.clone());
         }
         Ok(())
     }
