@@ -11,12 +11,14 @@
 //! everything is asked. What does not fit takes the place of something else: a place is looked for
 //! among four, so whoever makes names that fall together loses them, and nothing else happens.
 
+mod key;
+
 use alloc::vec::Vec;
+
+use key::{Key, LONGEST, mix};
 
 /// Places for one hash.
 const WAYS: usize = 4;
-/// Bytes of a name that is remembered.
-const LONGEST: usize = 40;
 /// Sets of names and of inodes; powers of two.
 const NAME_SETS: usize = 512;
 const INODE_SETS: usize = 256;
@@ -134,31 +136,14 @@ impl<E> Table<E> {
 
 /// One name.
 struct Name {
-    directory: u64,
+    key: Key,
     /// `None`: nothing.
     leads_to: Option<u64>,
-    length: u8,
-    bytes: [u8; LONGEST],
 }
 
 impl Name {
-    /// `None`: this one is never remembered.
-    fn new(directory: u64, name: &[u8], leads_to: Option<u64>) -> Option<Self> {
-        if !fits(name) {
-            return None;
-        }
-        let mut bytes = [0; LONGEST];
-        bytes[..name.len()].copy_from_slice(name);
-        Some(Name {
-            directory,
-            leads_to,
-            length: name.len() as u8,
-            bytes,
-        })
-    }
-
-    fn is(&self, directory: u64, name: &[u8]) -> bool {
-        self.directory == directory && self.bytes.get(..self.length.into()) == Some(name)
+    fn is(&self, key: &Key) -> bool {
+        self.key.is(key)
     }
 }
 
@@ -171,22 +156,6 @@ fn fits(name: &[u8]) -> bool {
     !name.is_empty() && name.len() <= LONGEST && name != b"." && name != b".."
 }
 
-/// Mixes `word` into a hash.
-fn mix(hash: u64, word: u64) -> u64 {
-    (hash ^ word)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .rotate_left(29)
-}
-
-fn hash(directory: u64, name: &[u8]) -> u64 {
-    let (words, rest) = name.as_chunks::<8>();
-    let all = words.iter().map(|word| u64::from_le_bytes(*word));
-    let last = rest
-        .iter()
-        .fold(name.len() as u64, |last, byte| last << 8 | u64::from(*byte));
-    mix(all.fold(mix(0, directory), mix), last)
-}
-
 impl Default for Names {
     fn default() -> Self {
         Names(Table::new(NAME_SETS))
@@ -196,48 +165,46 @@ impl Default for Names {
 impl Names {
     /// To be taken before a name is looked up.
     pub fn ticket(&self, directory: u64, name: &[u8]) -> Ticket {
-        self.0.ticket(hash(directory, name))
+        self.0.ticket(Key::new(directory, name).hash())
     }
 
     /// What a name leads to, if that is remembered.
     pub fn recall(&self, directory: u64, name: &[u8]) -> Option<Option<u64>> {
-        let found = self
-            .0
-            .find(hash(directory, name), |it| it.is(directory, name));
+        let key = Key::new(directory, name);
+        let found = self.0.find(key.hash(), |it| it.is(&key));
         found.map(|name| name.leads_to)
     }
 
     /// Remembers what a name led to, unless that may have changed since.
     pub fn remember(&mut self, ticket: Ticket, directory: u64, name: &[u8], leads_to: Option<u64>) {
-        let hash = hash(directory, name);
-        if self.0.ticket(hash) == ticket
-            && let Some(entry) = Name::new(directory, name, leads_to)
-        {
-            self.0.put(hash, entry, |it| it.is(directory, name));
+        let key = Key::new(directory, name);
+        let hash = key.hash();
+        if self.0.ticket(hash) == ticket && fits(name) {
+            self.0.put(hash, Name { key, leads_to }, |it| it.is(&key));
         }
     }
 
     /// A name leads to this from now on.
     pub(crate) fn set(&mut self, directory: u64, name: &[u8], leads_to: Option<u64>) {
-        let hash = hash(directory, name);
-        let is_it = |it: &Name| it.is(directory, name);
-        match Name::new(directory, name, leads_to) {
-            Some(entry) => self.0.set(hash, entry, is_it),
-            None => self.0.forget(hash, is_it),
+        let key = Key::new(directory, name);
+        let hash = key.hash();
+        match fits(name) {
+            true => self.0.set(hash, Name { key, leads_to }, |it| it.is(&key)),
+            false => self.0.forget(hash, |it| it.is(&key)),
         }
     }
 
     /// Nobody knows for now what a name leads to.
     pub(crate) fn forget(&mut self, directory: u64, name: &[u8]) {
-        self.0
-            .forget(hash(directory, name), |it| it.is(directory, name));
+        let key = Key::new(directory, name);
+        self.0.forget(key.hash(), |it| it.is(&key));
     }
 
     /// A directory is removed: its number may become that of something else.
     pub(crate) fn forget_directory(&mut self, directory: u64) {
         self.0.epoch += 1;
         for way in self.0.sets.iter_mut().flat_map(|set| &mut set.ways) {
-            way.take_if(|name| name.directory == directory);
+            way.take_if(|name| name.key.directory() == directory);
         }
     }
 
@@ -355,6 +322,24 @@ mod tests {
             (None, None)
         );
         assert_eq!(names.recall(8, b"other"), Some(None));
+    }
+
+    #[test]
+    fn names_are_told_apart_by_each_byte_and_their_length() {
+        let mut names = Names::default();
+        let all: Vec<u8> = (1..=LONGEST as u8).collect();
+        for length in 1..=LONGEST {
+            let name = &all[..length];
+            names.set(2, name, Some(length as u64));
+            for at in 0..length {
+                let mut other = name.to_vec();
+                other[at] ^= 0x80;
+                assert_eq!(names.recall(2, &other), None, "{length}, {at}");
+            }
+            let zero = [name, b"\0"].concat();
+            assert_eq!(names.recall(2, &zero), None, "{length}");
+            assert_eq!(names.recall(2, name), Some(Some(length as u64)));
+        }
     }
 
     #[test]
