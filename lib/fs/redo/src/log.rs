@@ -74,6 +74,9 @@ pub struct Log<D, S> {
     /// An entry that makes an inode and was being done again when the instance died: nobody knows
     /// whether it was, and what number the inode then has.
     pub(crate) redoing: Option<usize>,
+    /// How many of the entries name their objects: the others have [`Object::Old`] for each number,
+    /// and `born` and `kinds` know nothing of them, see [`resolve`](Self::resolve).
+    resolved: usize,
 }
 
 impl<D: Deref<Target = [u8]>, S> Default for Log<D, S> {
@@ -93,6 +96,7 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
             weight: 0,
             pending: false,
             redoing: None,
+            resolved: 0,
         }
     }
 
@@ -136,6 +140,7 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
         if count >= self.entries.len() {
             return self.clear();
         }
+        self.resolve();
         let (gone, rest) = self.entries.split_at_mut(count);
         // What they made is from now on something that was there before the log.
         let earlier = |object: &mut Object| match *object {
@@ -154,12 +159,38 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
         for entry in self.entries.drain(..count) {
             self.weight -= entry.action.weight();
         }
+        self.resolved = self.entries.len();
         self.before += count as u64;
         self.born.retain(|_, entry| *entry >= count);
         self.born.values_mut().for_each(|entry| *entry -= count);
         // Numbers may have gone from one inode to another meanwhile.
         self.kinds.clear();
         (0..self.entries.len()).for_each(|entry| self.learn_from(entry));
+    }
+
+    /// Finds out what the entries are about that were noted since this was called last, in their
+    /// order, so that a number means what it meant then. Nobody has to know it before numbers
+    /// change or entries go, so a change does not wait for it.
+    pub(crate) fn resolve(&mut self) {
+        for number in self.resolved..self.entries.len() {
+            let entry = &self.entries[number];
+            let of = |object| match object {
+                Object::Old(number) => self.object(number),
+                born => born,
+            };
+            let (on, before) = (entry.on.map(of), entry.before.map(|object| object.map(of)));
+            let is_under_way = self.pending && number + 1 == self.entries.len();
+            let entry = &mut self.entries[number];
+            (entry.on, entry.before) = (on, before);
+            if is_under_way {
+                break;
+            }
+            if let Some(made) = entry.made {
+                self.born.insert(made, number);
+            }
+            self.learn_from(number);
+        }
+        self.resolved = self.entries.len();
     }
 
     fn object(&self, number: u64) -> Object {
@@ -222,12 +253,9 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
     pub fn begin(&mut self, action: Action<D, S>, basis: Basis) -> &Action<D, S> {
         debug_assert!(!self.pending, "one change at a time");
         self.weight += action.weight();
-        let object = |number| self.object(number);
-        let [first, second] = basis.on;
-        let on = object(first);
         let entry = Entry {
-            on: [on, if first == second { on } else { object(second) }],
-            before: basis.before.map(|number| number.map(object)),
+            on: basis.on.map(Object::Old),
+            before: basis.before.map(|number| number.map(Object::Old)),
             action,
             made: None,
             replaced: basis.replaced,
@@ -239,18 +267,14 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
 
     /// The change that was tried is done. `cut` shortens content.
     pub fn commit(&mut self, outcome: Outcome, cut: impl FnOnce(D, usize) -> D) {
+        debug_assert!(self.resolved < self.entries.len(), "a change under way");
         self.pending = false;
-        self.learn();
-        let number = self.entries.len().wrapping_sub(1);
         let Some(entry) = self.entries.last_mut() else {
             return;
         };
         match outcome {
             Outcome::Done => {}
-            Outcome::Made(made) => {
-                entry.made = Some(made);
-                self.born.insert(made, number);
-            }
+            Outcome::Made(made) => entry.made = Some(made),
             Outcome::Wrote(count) => self.shorten(count, cut),
         }
     }
@@ -276,6 +300,7 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
         if let Some(entry) = self.entries.pop() {
             self.weight -= entry.action.weight();
         }
+        self.resolved = self.resolved.min(self.entries.len());
     }
 
     /// The numbers that have changed, old and new, of inodes that still go by the old one; no new
@@ -296,5 +321,79 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
             }
         }
         changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Plain = Log<Vec<u8>, ()>;
+
+    fn name() -> Vec<u8> {
+        b"a".to_vec()
+    }
+
+    fn basis(on: u64, before: Option<u64>) -> Basis {
+        Basis {
+            on: [on; 2],
+            before: [before, None],
+            replaced: None,
+        }
+    }
+
+    fn make(log: &mut Plain, made: u64) {
+        let create = Action::Create {
+            name: name(),
+            kind: Kind::File,
+            mode: 0,
+        };
+        log.begin(create, basis(2, None));
+        log.commit(Outcome::Made(made), |data, _| data);
+    }
+
+    fn cut(log: &mut Plain, inode: u64) {
+        log.begin(Action::Truncate { size: 0 }, basis(inode, None));
+        log.commit(Outcome::Done, |data, _| data);
+    }
+
+    fn remove(log: &mut Plain, inode: u64) {
+        log.begin(Action::Unlink { name: name() }, basis(2, Some(inode)));
+        log.commit(Outcome::Done, |data, _| data);
+    }
+
+    #[test]
+    fn a_number_means_what_it_meant_when_it_was_noted() {
+        let mut log = Plain::new();
+        cut(&mut log, 7);
+        remove(&mut log, 7);
+        make(&mut log, 7);
+        cut(&mut log, 7);
+        remove(&mut log, 7);
+        make(&mut log, 7);
+        // Under way.
+        log.begin(Action::Truncate { size: 1 }, basis(7, None));
+        log.resolve();
+        let on = |at: usize| log.entries[at].on[0];
+        assert_eq!(
+            [0, 3, 6].map(on),
+            [7, 2, 5].map(|of| match of {
+                7 => Object::Old(7),
+                entry => Object::Born(entry),
+            })
+        );
+        let before = |at: usize| log.entries[at].before[0];
+        assert_eq!(
+            [1, 4].map(before),
+            [Some(Object::Old(7)), Some(Object::Born(2))]
+        );
+        assert_eq!(log.kinds(Object::Old(7)), Kinds::only(Kind::File));
+        // The one that was under way is gone; what comes next is found out again.
+        log.cancel();
+        remove(&mut log, 7);
+        log.forget(3);
+        assert_eq!(log.entries[0].on[0], Object::Old(7));
+        assert_eq!(log.entries[3].before[0], Some(Object::Born(2)));
+        assert_eq!(log.ever(), 7);
     }
 }

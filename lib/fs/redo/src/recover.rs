@@ -96,6 +96,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         &mut self,
         fs: &T,
     ) -> Result<Recovery<T::Error>, T::Error> {
+        self.resolve();
         let found = self.found_on(fs)?;
         let mut report = Report {
             entries: self.entries.len(),
