@@ -67,19 +67,19 @@ pub fn pack<T: Target>(
         Action::Set(_) => [0; 2],
         _ => basis.before.map(|there| there.unwrap_or(NOTHING)),
     };
-    let mut rest = place;
+    let (front, mut rest) = place.split_first_chunk_mut::<FRONT>()?;
+    (front[0], front[1]) = (code, kind.map_or(0, code_of));
+    front[2..4].copy_from_slice(&mode.to_le_bytes());
+    let words = [basis.on[0], basis.on[1], before[0], before[1]].map(u64::to_le_bytes);
+    front[4..36].copy_from_slice(words.as_flattened());
+    for (place, name) in [36, 38].into_iter().zip([first, second]) {
+        let length = u16::try_from(name.len()).ok()?;
+        front[place..place + 2].copy_from_slice(&length.to_le_bytes());
+    }
     let mut put = |bytes: &[u8]| {
         rest.split_off_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(())
     };
-    put(&[code, kind.map_or(0, code_of)])?;
-    put(&mode.to_le_bytes())?;
-    for word in basis.on.into_iter().chain(before) {
-        put(&word.to_le_bytes())?;
-    }
-    for name in [first, second] {
-        put(&u16::try_from(name.len()).ok()?.to_le_bytes())?;
-    }
     match action {
         Action::Write { data, .. } => put(data),
         Action::Set(setting) => T::pack_setting(setting, rest.get_mut(..SETTING)?.try_into().ok()?),

@@ -36,6 +36,10 @@ const FRONT: usize = 64;
 const END: usize = 8;
 /// The longest change that is here; one that is longer is lost if both die at once.
 const LONGEST: usize = 128 << 10;
+/// A record is written in so many bytes, or a multiple: there are zeros behind it. One up to
+/// [`SPARE`] bytes is made where the one before was made, if that had as many.
+const PIECE: usize = 64;
+const SPARE: usize = 4 * PIECE;
 
 /// What came of a change.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,6 +62,8 @@ pub struct Changes {
     entries: VecDeque<(u64, u64, u64)>,
     /// What came of the last one.
     came: Came,
+    /// Where the next record is made.
+    spare: Option<RVec<u8>>,
 }
 
 /// A record that an instance before has left.
@@ -79,6 +85,18 @@ impl Changes {
             number,
             entries: VecDeque::new(),
             came: Came::Unknown,
+            spare: None,
+        }
+    }
+
+    /// So many zeros.
+    fn zeros(&mut self, length: usize) -> Result<RVec<u8>, FsError> {
+        match self.spare.take_if(|spare| spare.len() == length) {
+            Some(mut spare) => {
+                spare.fill(0);
+                Ok(spare)
+            }
+            None => Ok(RVec::zeroed(length)?),
         }
     }
 }
@@ -117,7 +135,7 @@ impl Came {
 impl Kept {
     /// Whether there is room for a change with so many bytes of names and content.
     pub fn has_room(&self, weight: usize) -> bool {
-        let most = weight.min(LONGEST) + intent::SETTING + 2 * FRONT + END;
+        let most = weight.min(LONGEST) + intent::SETTING + 2 * FRONT + END + PIECE;
         let changes = self.changes.lock();
         changes.next + most as u64 <= ROOM
     }
@@ -138,16 +156,16 @@ impl Kept {
         let is_gap = whole > LONGEST;
         let bytes = if is_gap { 0 } else { whole };
         let length = FRONT + bytes.next_multiple_of(8);
+        let written = (length + END).next_multiple_of(PIECE);
         let (at, number) = (changes.next, changes.number);
-        if at + (length + END) as u64 > ROOM {
+        if at + written as u64 > ROOM {
             return Err(RpcError::NoMemory.into());
         }
-        let changes = &mut *changes;
         let entries = &mut changes.entries;
         entries.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
         let ticket = lane.map_or(0, |lane| self.ticket(lane));
         let lane_word = lane.map_or(0, |lane| u64::from(lane.get()) << 32);
-        let mut record = RVec::zeroed(length + END)?;
+        let mut record = changes.zeros(written)?;
         let [kind, real, told] = changes.came.words();
         let front = [
             number,
@@ -169,7 +187,8 @@ impl Kept {
             let _ = self.write(CHANGES + at, &[0; 8]);
             return Err(error);
         }
-        entries.push_back((count, at, number));
+        changes.spare = Some(record).filter(|record| record.len() <= SPARE);
+        changes.entries.push_back((count, at, number));
         changes.next = at + length as u64;
         changes.number = number + 1;
         changes.came = Came::Unknown;
@@ -184,8 +203,7 @@ impl Kept {
     pub fn answer(&self, lane: Option<Lane>, came: Came) {
         self.changes.lock().came = came;
         if let Some(lane) = lane {
-            let ticket = self.lane(lane).ticket;
-            self.remember_lane(lane, ticket, came.state());
+            self.remember_state(lane, came.state());
         }
     }
 

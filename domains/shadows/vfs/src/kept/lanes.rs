@@ -74,6 +74,14 @@ impl Kept {
         }
     }
 
+    /// Remembers what came of a lane's change that is in the log of changes.
+    pub(super) fn remember_state(&self, lane: Lane, state: LaneState) {
+        let number = self.last_number.load(Ordering::Relaxed);
+        if let Some(known) = self.lanes.0.lock().get_mut(lane.get() as usize) {
+            (known.note.state, known.note.number) = (state, number);
+        }
+    }
+
     /// Notes what became of a change of a lane that is not in the log.
     ///
     /// # Errors
