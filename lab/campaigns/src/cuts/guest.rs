@@ -60,7 +60,8 @@ impl Job {
             true => {
                 let random = &mut Random::new(*seed, 1 << 41);
                 let job = strikes::without_end(CRASHES, PAUSE, At::All, random);
-                format!("{job} ")
+                // A short work may be over before the first of these, so it begins with a crash.
+                format!("{job} crash ext2 > /dev/null 2>&1; ")
             }
             false => String::new(),
         };
