@@ -222,13 +222,17 @@ fn succeeds(command: &mut Command) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// How many workspaces were made: tests run side by side, some with packages of one name.
+    static MADE: AtomicUsize = AtomicUsize::new(0);
 
     /// A package `name` in `folder` of a workspace in a folder of its own, with one source file.
     fn checked(folder: &str, source: &str) -> Vec<(String, usize)> {
         let root = std::env::temp_dir().join(format!(
             "trefoil-check-{}-{}",
             std::process::id(),
-            folder.replace('/', "-")
+            MADE.fetch_add(1, Ordering::Relaxed)
         ));
         let package = root.join(folder);
         fs::create_dir_all(package.join("src")).expect("made");
