@@ -170,7 +170,7 @@ impl PipeEnd {
     pub fn open(task: &Task, disk: &Arc<Disk>, inode: u64, ends: Ends) -> Result<Self, Error> {
         let pipe = named(disk, inode)?;
         let mut state = pipe.state.lock();
-        let other = if ends.reads { End::Read } else { End::Write }.other();
+        let other = if ends.reads { End::Write } else { End::Read };
         let has_met = ends.reads == ends.writes || state.pipe.holders(other) > 0;
         if !has_met && ends.writes && ends.never_waits {
             return Err(ENXIO);

@@ -40,16 +40,6 @@ pub enum End {
     Write,
 }
 
-impl End {
-    /// The one on the other side.
-    pub fn other(self) -> Self {
-        match self {
-            End::Read => End::Write,
-            End::Write => End::Read,
-        }
-    }
-}
-
 /// A pipe.
 pub struct Pipe {
     buffer: VecDeque<u8>,
