@@ -74,11 +74,12 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(group.index * layout.inodes_per_group + bit + 1)
     }
 
-    /// Makes the record of a newly allocated inode.
+    /// Clears the record of a newly allocated inode, but for what only a new one has. The caller
+    /// stores the inode.
     fn start_inode(&mut self, ino: u32, kind: FileKind, permissions: u16) -> Result<Inode> {
         let size = self.layout().inode_size;
         let now = self.now;
-        self.last = None;
+        self.last.take_if(|last| last.ino == ino);
         let (block, at) = self.inode_location(ino)?;
         let raw = self.modify(block, Kind::Inode, at..at + size)?;
         let generation = u32_at(raw, 100).wrapping_add(1);
@@ -87,7 +88,8 @@ impl<D: BlockDevice> Transaction<'_, D> {
             // i_extra_isize: up to and with the creation time, where the record is large enough.
             put_u16(raw, 128, (size - 128).min(32) as u16);
         }
-        let inode = Inode {
+        now.encode_created(raw);
+        Ok(Inode {
             ino,
             kind,
             permissions: permissions & 0xFFF,
@@ -104,10 +106,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             pointers: [0; POINTERS],
             generation,
             attribute_block: 0,
-        };
-        inode.encode(raw);
-        now.encode_created(raw);
-        Ok(inode)
+        })
     }
 
     /// Frees an inode that owns no blocks any more and notes the time.

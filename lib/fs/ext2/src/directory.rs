@@ -331,17 +331,18 @@ impl<D: BlockDevice> Transaction<'_, D> {
         Ok(())
     }
 
-    /// Removes an entry that this transaction has found in directory `dir`, and not changed since.
+    /// Removes an entry that this transaction has found, and not changed since, from the directory
+    /// that is `inode` now.
     ///
     /// # Errors
     /// `Corrupt`; device errors.
-    pub(crate) fn remove_found(&mut self, dir: u32, found: &Found) -> Result<()> {
-        let inode = self.directory(dir)?;
-        self.remove_of(inode, found)
+    pub(crate) fn remove_of(&mut self, inode: Inode, found: &Found) -> Result<()> {
+        self.detach(&inode, found)?;
+        self.touch_directory(inode)
     }
 
-    /// As [`remove_found`](Self::remove_found), from the directory that is `inode` now.
-    pub(crate) fn remove_of(&mut self, inode: Inode, found: &Found) -> Result<()> {
+    /// As [`remove_of`](Self::remove_of). The caller stores the inode.
+    pub(crate) fn detach(&mut self, inode: &Inode, found: &Found) -> Result<()> {
         self.check_owned(found.block)?;
         let before = self.store.notes.before(found.block.number(), found.at);
         let removal = dirent::removal(self.read(found.block)?, before, found.at)?;
@@ -351,7 +352,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
         let (notes, indexes) = (&mut self.store.notes, &mut self.store.indexes);
         notes.removed(found.block.number(), found.at, front);
         indexes.note_removed(inode.ino, found.n as u32, gap);
-        self.touch_directory(inode)
+        Ok(())
     }
 
     /// Makes the entry `name` of directory `dir` name another inode.

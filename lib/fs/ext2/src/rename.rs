@@ -4,7 +4,7 @@ use crate::device::BlockDevice;
 use crate::directory::{Found, check_name, is_dots};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-use crate::inode::{FileKind, Inode, LINKS_MAX};
+use crate::inode::{FLAG_INDEX, FileKind, Inode, LINKS_MAX};
 use crate::layout::ROOT;
 use crate::transaction::Transaction;
 
@@ -105,7 +105,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             Err(error) => return Err(error),
         };
         let source = self.inode(old.ino)?;
-        let rename = Rename {
+        let mut rename = Rename {
             old_dir,
             old,
             new_dir,
@@ -118,7 +118,12 @@ impl<D: BlockDevice> Transaction<'_, D> {
         if rename.source.kind == FileKind::Directory {
             self.move_parent(&rename)?;
         }
-        self.edit_inode(rename.source.ino, |inode, now| inode.ctime = now)?;
+        if rename.source.kind == FileKind::Directory {
+            self.edit_inode(rename.source.ino, |inode, now| inode.ctime = now)?;
+        } else {
+            rename.source.ctime = self.now;
+            self.put_inode(&rename.source)?;
+        }
         match rename.target {
             Some(target) => Ok(self.drop_link(target.ino)?.then_some(target.ino)),
             None => Ok(None),
@@ -166,7 +171,13 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// Removes the old entry, where it was found, and makes the new one.
     fn move_entry(&mut self, rename: &Rename<'_>) -> Result<()> {
         let (ino, kind) = (rename.source.ino, rename.source.kind);
-        self.remove_found(rename.old_dir, &rename.old)?;
+        let from = self.directory(rename.old_dir)?;
+        // What is done to the directory next stores its inode.
+        if rename.old_dir == rename.new_dir && from.flags & FLAG_INDEX == 0 {
+            self.detach(&from, &rename.old)?;
+        } else {
+            self.remove_of(from, &rename.old)?;
+        }
         match rename.target {
             Some(_) => self.redirect_entry(rename.new_dir, rename.new_name, ino, kind),
             None => self.add_entry(rename.new_dir, rename.new_name, ino, kind),
