@@ -127,6 +127,8 @@ pub struct Kept {
     places: Mutex<Vec<Option<Handle<dyn VmoOwner>>>>,
     /// The log of changes. Locked before the lanes and the head.
     changes: Mutex<Changes>,
+    /// Where the next record is made.
+    spare: Mutex<Option<RVec<u8>>>,
     lanes: Lanes,
     /// The number of the last record in the log.
     last_number: AtomicU64,
@@ -195,6 +197,7 @@ impl Kept {
             head: Mutex::new(head),
             places: Mutex::new(places),
             changes: Mutex::new(Changes::new(head.log.0, head.log.1.max(1))),
+            spare: Mutex::default(),
             lanes: Lanes::new()?,
             last_number: AtomicU64::new(0),
             times: AtomicU64::new(0),

@@ -7,7 +7,7 @@ use interfaces::{
     RVec, Renaming, RpcResult, UserBuf, VmoView, Walked,
 };
 use redo::intent::SETTING;
-use redo::{Action, Engine, Host as _, Kind, Lane, Outcome};
+use redo::{Action, Engine, Host as _, Kind, Lane, Order, Outcome};
 use respawn::Buffer;
 
 use crate::instance::{self, Instance};
@@ -41,8 +41,11 @@ impl Service {
 
     /// Makes a change about one or two inodes.
     fn change(&self, action: Action<RVec<u8>, Setting>, on: [u64; 2]) -> Result<Outcome, FsError> {
-        let change = |engine: &mut Engine<Instance>| engine.change(&*self.shadow, action, on);
-        self.shadow.by_lane(self.lane, change)
+        let order = Order::new(action, on);
+        let shadow = &*self.shadow;
+        shadow.carry_out(self.lane, order, |engine, order| {
+            engine.change(shadow, order)
+        })
     }
 
     /// Sets something of an inode.
@@ -509,8 +512,11 @@ impl FileSystem for Service {
     fn unlink(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         let name = self.old_name(directory, name)?;
-        let unlink = |engine: &mut Engine<Instance>| engine.unlink(&*self.shadow, directory, name);
-        let removed = self.shadow.by_lane(self.lane, unlink);
+        let order = Order::new(Action::Unlink { name }, [directory; 2]);
+        let shadow = &*self.shadow;
+        let removed = shadow.carry_out(self.lane, order, |engine, order| {
+            engine.unlink(shadow, order)
+        });
         self.pages.discard_removed(&self.shadow);
         removed
     }
@@ -518,9 +524,11 @@ impl FileSystem for Service {
     fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
         let name = self.old_name(directory, name)?;
-        let remove =
-            |engine: &mut Engine<Instance>| engine.remove_directory(&*self.shadow, directory, name);
-        self.shadow.by_lane(self.lane, remove)
+        let order = Order::new(Action::RemoveDirectory { name }, [directory; 2]);
+        let shadow = &*self.shadow;
+        shadow.carry_out(self.lane, order, |engine, order| {
+            engine.remove_directory(shadow, order)
+        })
     }
 
     fn rename(
@@ -535,15 +543,16 @@ impl FileSystem for Service {
         let name = self.old_name(from, name)?;
         let new_name = self.new_name(to, new_name)?;
         self.pages.keep_room(&self.shadow, BESIDES)?;
-        let how = match how {
-            Renaming::Replace => redo::Renaming::Replace,
-            Renaming::New => redo::Renaming::New,
-            Renaming::Exchange => redo::Renaming::Exchange,
+        let (how, action) = match how {
+            Renaming::Replace => (redo::Renaming::Replace, Action::Rename { name, new_name }),
+            Renaming::New => (redo::Renaming::New, Action::Rename { name, new_name }),
+            Renaming::Exchange => (redo::Renaming::Replace, Action::Exchange { name, new_name }),
         };
-        let rename = |engine: &mut Engine<Instance>| {
-            engine.rename(&*self.shadow, [from, to], (name, new_name), how)
-        };
-        let renamed = self.shadow.by_lane(self.lane, rename);
+        let order = Order::new(action, [from, to]);
+        let shadow = &*self.shadow;
+        let renamed = shadow.carry_out(self.lane, order, |engine, order| {
+            engine.rename(shadow, order, how)
+        });
         self.pages.discard_removed(&self.shadow);
         renamed
     }

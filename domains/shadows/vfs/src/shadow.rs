@@ -7,10 +7,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use domain_rt::log;
 use domain_rt::sync::{Mutex, MutexGuard};
-use interfaces::{FsError, Gate, Handle, Respawn, RpcResult};
+use interfaces::{FsError, Gate, Handle, RVec, Respawn, RpcResult};
 use meter::Meter;
 use redo::engine::translate;
-use redo::{Basis, Change, Engine, Front, Host, Lane, Outcome, Report, Severity, Target};
+use redo::{Basis, Change, Engine, Front, Host, Lane, Order, Outcome, Report, Severity, Target};
 
 use crate::instance::{self, Instance};
 use crate::kept::Kept;
@@ -74,11 +74,11 @@ impl Host for Shadow {
         &self,
         number: u64,
         lane: Option<Lane>,
-        action: &Change<Instance>,
-        basis: &Basis,
+        intended: (&Change<Instance>, &Basis),
+        record: &mut Option<RVec<u8>>,
     ) -> Result<(), FsError> {
         match &self.kept {
-            Some(kept) => kept.intend(number, lane, action, basis),
+            Some(kept) => kept.intend(number, lane, intended, record),
             None => Ok(()),
         }
     }
@@ -175,6 +175,26 @@ impl Host for Shadow {
 }
 
 impl Shadow {
+    /// Has `work` done with the engine for this order, for who came through this lane. What can be
+    /// done before and afterwards is done while others make changes.
+    pub fn carry_out<R>(
+        &self,
+        lane: Option<Lane>,
+        mut order: Order<Instance>,
+        work: impl FnOnce(&mut Engine<Instance>, &mut Order<Instance>) -> R,
+    ) -> R {
+        if let (Some(kept), Some(action)) = (&self.kept, order.action()) {
+            // Where there is no memory for it now, it is tried again when it is needed.
+            order.record = kept.draft(action).ok();
+        }
+        let result = self.by_lane(lane, |engine| work(engine, &mut order));
+        self.front(|front| order.end(front));
+        if let (Some(kept), Some(record)) = (&self.kept, order.record.take()) {
+            kept.give_back(record);
+        }
+        result
+    }
+
     /// Has `work` done with the engine, for who came through this lane.
     pub fn by_lane<R>(
         &self,

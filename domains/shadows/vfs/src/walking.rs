@@ -3,6 +3,7 @@
 //! What is remembered, and until when, is in `redo::seen`.
 
 use interfaces::{FileKind, FsError, Metadata, RVec, Walked};
+use redo::seen::Place;
 use redo::{Front, Host};
 use vfs::walk::PATH_LIMIT;
 
@@ -81,7 +82,7 @@ fn go_by_memory<'p>(
             way.used = way.next + name.len();
             return Ok(None);
         }
-        let leads_to = front.names.recall(way.directory, name);
+        let leads_to = front.names.recall(&Place::new(way.directory, name));
         let Some(inode) = leads_to.ok_or(Wanted::Name(name))? else {
             way.used = way.next + name.len();
             return Ok(None);
@@ -147,9 +148,10 @@ impl Service {
         if self.is_hidden(directory, name) {
             return Ok(None);
         }
+        let place = Place::new(directory, name);
         let (known, ticket) = self.shadow.front(|front| {
             let names = &front.names;
-            (names.recall(directory, name), names.ticket(directory, name))
+            (names.recall(&place), names.ticket(&place))
         });
         if let Some(leads_to) = known {
             return Ok(leads_to);
@@ -166,7 +168,7 @@ impl Service {
             Err(error) => return Err(error),
         };
         self.shadow
-            .front(|front| front.names.remember(ticket, directory, name, leads_to));
+            .front(|front| front.names.remember(ticket, &place, leads_to));
         Ok(leads_to)
     }
 

@@ -3,8 +3,9 @@
 use alloc::format;
 
 use crate::action::{Action, Fault, Kind, Outcome, Severity, Target, is_dead};
-use crate::front::{About, CLIENTS, Front};
+use crate::front::{CLIENTS, Front, Seen};
 use crate::log::{Basis, Log};
+use crate::order::Order;
 use crate::recover::Report;
 use crate::{ORPHAN, is_orphan_name};
 
@@ -31,7 +32,7 @@ pub trait Host {
     fn recovered(&self, fs: &Self::Target, report: &Report) -> bool;
     /// A change is about to be tried, before which there were `number`, for who asked through this
     /// lane, if through one. Who comes after this shadow gives what is noted of it here to
-    /// [`Engine::restore`] or [`Engine::resume`].
+    /// [`Engine::restore`] or [`Engine::resume`]. `record` is [`Order::record`].
     ///
     /// # Errors
     /// It cannot be noted: then it is not tried.
@@ -39,10 +40,10 @@ pub trait Host {
         &self,
         number: u64,
         lane: Option<Lane>,
-        action: &Change<Self::Target>,
-        basis: &Basis,
+        (action, basis): (&Change<Self::Target>, &Basis),
+        record: &mut Option<<Self::Target as Target>::Data>,
     ) -> Result<(), <Self::Target as Target>::Error> {
-        let _ = (number, lane, action, basis);
+        let _ = (number, lane, action, basis, record);
         Ok(())
     }
     /// Whether there is room to note a change with so many bytes of names and content.
@@ -89,8 +90,6 @@ pub enum Renaming {
     Replace,
     /// Nothing gives way.
     New,
-    /// What has the new name gets the old one.
-    Exchange,
 }
 
 /// A change for this kind of file system.
@@ -325,24 +324,52 @@ impl<T: Target> Engine<T> {
     pub fn change<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        action: Action<T::Data, T::Setting>,
+        order: &mut Order<T>,
+    ) -> Result<Outcome, T::Error> {
+        let seen = self.see(host, order)?;
+        self.change_from(host, order, seen)
+    }
+
+    /// As [`change`](Self::change), and [ends](Order::end) it.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn change_now<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        action: Change<T>,
         on: [u64; 2],
     ) -> Result<Outcome, T::Error> {
-        self.make_room(host, action.weight())?;
+        let mut order = Order::new(action, on);
+        let result = self.change(host, &mut order);
+        host.front(|front| order.end(front));
+        result
+    }
+
+    /// As [`change`](Self::change), from what was seen with the instance that serves.
+    fn change_from<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        order: &mut Order<T>,
+        mut seen: Seen,
+    ) -> Result<Outcome, T::Error> {
         for _ in 0..ATTEMPTS {
-            self.settle(host)?;
-            match self.prepare(host, &action, on) {
-                Ok(Some((basis, about))) => {
-                    let result = self.perform(host, action, basis, about);
+            let Some(action) = &order.action else {
+                break;
+            };
+            match self.prepare(host, (action, order.on), &mut seen) {
+                Ok(true) => {
+                    let result = self.perform(host, order, seen);
                     if self.is_lasting && result.is_ok() {
                         self.log.clear();
                     }
                     return result;
                 }
-                Ok(None) => return Ok(Outcome::Done),
+                Ok(false) => return Ok(Outcome::Done),
                 Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
                 Err(error) => return Err(error),
             }
+            seen = self.see(host, order)?;
         }
         Err(T::error(Fault::Failed))
     }
@@ -358,38 +385,65 @@ impl<T: Target> Engine<T> {
         Ok(())
     }
 
-    /// The file system's numbers for a change, and what its names lead to. `None` if there is
-    /// nothing to do.
+    /// Makes room for a change, and looks what it starts from with an instance that is up to date.
+    fn see<H: Host<Target = T>>(&mut self, host: &H, order: &Order<T>) -> Result<Seen, T::Error> {
+        let Some(action) = &order.action else {
+            return Err(T::error(Fault::Failed));
+        };
+        self.make_room(host, action.weight())?;
+        for _ in 0..ATTEMPTS {
+            self.settle(host)?;
+            let seen = host.front(|front| front.look(order));
+            let mut seen = seen.ok_or_else(|| T::error(Fault::Missing))?;
+            match self.look_up(host, order, &mut seen) {
+                Ok(()) => return Ok(seen),
+                Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(T::error(Fault::Failed))
+    }
+
+    /// Asks for what is not known.
+    fn look_up<H: Host<Target = T>>(
+        &self,
+        host: &H,
+        order: &Order<T>,
+        seen: &mut Seen,
+    ) -> Result<(), T::Error> {
+        let Some(action) = &order.action else {
+            return Ok(());
+        };
+        for (at, name) in action.names().into_iter().enumerate() {
+            let (Some(name), Some(ticket)) = (name, seen.unknown[at].take()) else {
+                continue;
+            };
+            let found = match self.fs.look_up(seen.basis.on[at], name) {
+                Ok(found) => Some(found),
+                Err(error) if T::severity(&error) == Severity::Missing => None,
+                Err(error) => return Err(error),
+            };
+            host.front(|front| {
+                let there = found.map(|real| front.ids.client(real));
+                if let Some(place) = &order.places[at] {
+                    front.names.remember(ticket, place, there);
+                }
+                seen.about.before[at] = there;
+                seen.basis.before[at] = there.and_then(|inode| front.ids.real(inode));
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether there is something to do. Finds out what more has to be known for it.
     fn prepare<H: Host<Target = T>>(
         &self,
         host: &H,
-        action: &Action<T::Data, T::Setting>,
-        on: [u64; 2],
-    ) -> Result<Option<(Basis, About)>, T::Error> {
-        let [first, second] = host.front(|front| on.map(|inode| front.ids.real(inode)));
-        let (Some(first), Some(second)) = (first, second) else {
-            return Err(T::error(Fault::Missing));
-        };
-        let mut before = [None; 2];
-        let mut about = About {
-            on,
-            before: [None; 2],
-            removed: None,
-        };
-        let places = before.iter_mut().zip(&mut about.before);
-        for ((name, directory), (place, there)) in action.names().into_iter().zip(on).zip(places) {
-            let Some(name) = name else {
-                continue;
-            };
-            *there = self.look_up(host, directory, name)?;
-            *place = there.and_then(|inode| host.front(|front| front.ids.real(inode)));
-        }
-        let mut basis = Basis {
-            on: [first, second],
-            before,
-            replaced: None,
-        };
-        match (action, before) {
+        (action, on): (&Change<T>, [u64; 2]),
+        seen: &mut Seen,
+    ) -> Result<bool, T::Error> {
+        let Seen { basis, about, .. } = seen;
+        match (action, basis.before) {
             // What has only a hidden name has none.
             (Action::Link { .. }, [None, _]) if host.front(|front| front.is_orphan(on[1])) => {
                 Err(T::error(Fault::Missing))
@@ -407,60 +461,40 @@ impl<T: Target> Engine<T> {
             | (Action::Exchange { .. }, [_, None]) => Err(T::error(Fault::Missing)),
             // Two names of one file: then nothing happens.
             (Action::Rename { .. } | Action::Exchange { .. }, [one, other]) if one == other => {
-                Ok(None)
+                Ok(false)
             }
             (Action::Rename { .. }, [_, Some(replaced)]) => {
                 let kind = self.fs.facts(replaced)?.kind;
                 basis.replaced = Some(kind);
                 about.removed = about.before[1].filter(|_| kind == Kind::Directory);
-                Ok(Some((basis, about)))
+                Ok(true)
             }
             (Action::RemoveDirectory { .. }, _) => {
                 about.removed = about.before[0];
-                Ok(Some((basis, about)))
+                Ok(true)
             }
-            _ => Ok(Some((basis, about))),
-        }
-    }
-
-    /// What a name leads to, as a client's number.
-    fn look_up<H: Host<Target = T>>(
-        &self,
-        host: &H,
-        directory: u64,
-        name: &T::Data,
-    ) -> Result<Option<u64>, T::Error> {
-        let seen = host.front(|front| match front.names.recall(directory, name) {
-            Some(seen) => Ok(seen),
-            None => Err(front.ids.real(directory)),
-        });
-        let real = match seen {
-            Ok(seen) => return Ok(seen),
-            Err(real) => real,
-        };
-        let real = real.ok_or_else(|| T::error(Fault::Missing))?;
-        match self.fs.look_up(real, name) {
-            Ok(there) => Ok(Some(host.front(|front| front.ids.client(there)))),
-            Err(error) if T::severity(&error) == Severity::Missing => Ok(None),
-            Err(error) => Err(error),
+            _ => Ok(true),
         }
     }
 
     fn perform<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        action: Action<T::Data, T::Setting>,
-        basis: Basis,
-        about: About,
+        order: &mut Order<T>,
+        Seen { basis, about, .. }: Seen,
     ) -> Result<Outcome, T::Error> {
-        host.front(|front| front.forget(&action, about));
-        let on = basis.on;
+        let Some(action) = order.action.take() else {
+            return Err(T::error(Fault::Failed));
+        };
+        host.front(|front| order.begin(front, &about));
         let lane = self.lane.take().filter(|_| !action.is_content());
-        host.intend(self.log.ever(), lane, &action, &basis)?;
+        let intended = (&action, &basis);
+        host.intend(self.log.ever(), lane, intended, &mut order.record)?;
         let action = self.log.begin(action, basis);
-        let result = match self.fs.perform(action, on) {
+        let result = match self.fs.perform(action, basis.on) {
             Ok(outcome) => {
-                let told = host.front(|front| front.note(action, about, outcome));
+                let told = host.front(|front| front.made(about.removed, outcome));
+                order.note(action, &about, told);
                 self.log.commit(outcome, T::cut);
                 Ok([outcome, told])
             }
@@ -471,9 +505,8 @@ impl<T: Target> Engine<T> {
                     .unwrap_or_else(|| Err(T::error(Fault::Failed)));
                 result.map(|outcome| [outcome, host.front(|front| front.tell(outcome))])
             }
+            // It may have done a part.
             Err(error) => {
-                // It may have done a part.
-                host.front(|front| front.forget(action, about));
                 self.log.cancel();
                 Err(error)
             }
@@ -497,7 +530,7 @@ impl<T: Target> Engine<T> {
         if let Some(lane) = lane {
             host.plan(lane, inode, offset)?;
         }
-        match self.change(host, Action::Write { offset, data }, [inode; 2])? {
+        match self.change_now(host, Action::Write { offset, data }, [inode; 2])? {
             Outcome::Wrote(count) => {
                 if let Some(lane) = lane {
                     host.wrote(lane, offset, count);
@@ -615,53 +648,59 @@ impl<T: Target> Engine<T> {
     pub fn unlink<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        directory: u64,
-        name: T::Data,
+        order: &mut Order<T>,
     ) -> Result<(), T::Error> {
-        let Some(inode) = self.find(host, directory, &name)? else {
+        let seen = self.see(host, order)?;
+        let Some(inode) = seen.about.before[0] else {
             return Err(T::error(Fault::Missing));
         };
-        let is_held = host.front(|front| front.go(inode));
-        let result = match is_held && self.is_last_name(host, inode)? {
-            true => self.hide(host, inode, directory, name),
-            false => self
-                .change(host, Action::Unlink { name }, [directory; 2])
-                .map(|_| ()),
+        let result = match host.front(|front| front.go(inode)) {
+            false => self.change_from(host, order, seen).map(|_| ()),
+            true => self.unlink_held(host, order, inode),
         };
         host.front(Front::stay);
         result
     }
 
-    /// Moves a name.
+    fn unlink_held<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        order: &mut Order<T>,
+        inode: u64,
+    ) -> Result<(), T::Error> {
+        if self.is_last_name(host, inode)?
+            && let Some(Action::Unlink { name }) = order
+                .action
+                .take_if(|action| matches!(action, Action::Unlink { .. }))
+        {
+            return self.hide(host, inode, order.on[0], name);
+        }
+        self.change(host, order).map(|_| ())
+    }
+
+    /// Moves a name, or exchanges two, of which `how` says nothing.
     ///
     /// # Errors
     /// As [`change`](Self::change).
     pub fn rename<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        on: [u64; 2],
-        (name, new_name): (T::Data, T::Data),
+        order: &mut Order<T>,
         how: Renaming,
     ) -> Result<(), T::Error> {
-        if how == Renaming::Exchange {
-            let exchange = Action::Exchange { name, new_name };
-            return self.change(host, exchange, on).map(|_| ());
-        }
-        let Some(replaced) = self.find(host, on[1], &new_name)? else {
-            return self
-                .change(host, Action::Rename { name, new_name }, on)
-                .map(|_| ());
+        let seen = self.see(host, order)?;
+        let [moved, replaced] = seen.about.before;
+        let exchanges = matches!(order.action, Some(Action::Exchange { .. }));
+        let Some(replaced) = replaced.filter(|_| !exchanges) else {
+            return self.change_from(host, order, seen).map(|_| ());
         };
         if how == Renaming::New {
             return Err(T::error(Fault::Exists));
         }
-        let same = self.find(host, on[0], &name)? == Some(replaced);
         let is_held = host.front(|front| front.go(replaced));
-        let result = if is_held && !same {
-            self.replace_held(host, replaced, on, name, new_name)
-        } else {
-            self.change(host, Action::Rename { name, new_name }, on)
-                .map(|_| ())
+        let result = match is_held && moved != Some(replaced) {
+            true => self.replace_held(host, replaced, order),
+            false => self.change_from(host, order, seen).map(|_| ()),
         };
         host.front(Front::stay);
         result
@@ -674,17 +713,19 @@ impl<T: Target> Engine<T> {
     pub fn remove_directory<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        directory: u64,
-        name: T::Data,
+        order: &mut Order<T>,
     ) -> Result<(), T::Error> {
-        let Some(inode) = self.find(host, directory, &name)? else {
+        let seen = self.see(host, order)?;
+        let Some(inode) = seen.about.before[0] else {
             return Err(T::error(Fault::Missing));
         };
-        let kept = match host.front(|front| front.go(inode)) {
-            true => Some(self.keep(host, inode)?),
-            false => None,
-        };
-        let result = self.change(host, Action::RemoveDirectory { name }, [directory; 2]);
+        if !host.front(|front| front.go(inode)) {
+            let result = self.change_from(host, order, seen);
+            host.front(Front::stay);
+            return result.map(|_| ());
+        }
+        let kept = Some(self.keep(host, inode)?);
+        let result = self.change(host, order);
         self.note_kept(host, inode, kept, result.is_ok());
         result.map(|_| ())
     }
@@ -727,30 +768,27 @@ impl<T: Target> Engine<T> {
         &mut self,
         host: &H,
         replaced: u64,
-        on: [u64; 2],
-        name: T::Data,
-        new_name: T::Data,
+        order: &mut Order<T>,
     ) -> Result<(), T::Error> {
         let facts = self.consult(host, |fs| fs.facts(real(host, replaced)?))?;
-        let rename = Action::Rename { name, new_name };
         if facts.kind == Kind::Directory {
             let kept = self.keep(host, replaced)?;
-            let result = self.change(host, rename, on);
+            let result = self.change(host, order);
             self.note_kept(host, replaced, Some(kept), result.is_ok());
             return result.map(|_| ());
         }
         if facts.links > 1 {
-            return self.change(host, rename, on).map(|_| ());
+            return self.change(host, order).map(|_| ());
         }
         // The hidden name comes first, so that the other one leads to one or the other file at all
         // times.
         let (number, name) = self.hidden_name(host, replaced)?;
         let root = self.fs.root();
         let lane = self.lane.take();
-        self.change(host, Action::Link { name }, [root, replaced])?;
+        self.change_now(host, Action::Link { name }, [root, replaced])?;
         self.lane = lane;
         let is_held = host.front(|front| front.set_orphan(replaced, Some(number)));
-        let result = self.change(host, rename, on);
+        let result = self.change(host, order);
         if result.is_err() || !is_held {
             host.front(|front| front.set_orphan(replaced, None));
             self.remove_hidden(host, number)?;
@@ -768,7 +806,7 @@ impl<T: Target> Engine<T> {
     ) -> Result<(), T::Error> {
         let (number, new_name) = self.hidden_name(host, inode)?;
         let root = self.fs.root();
-        self.change(host, Action::Rename { name, new_name }, [directory, root])?;
+        self.change_now(host, Action::Rename { name, new_name }, [directory, root])?;
         match host.front(|front| front.set_orphan(inode, Some(number))) {
             true => Ok(()),
             // It was released meanwhile.
@@ -800,7 +838,7 @@ impl<T: Target> Engine<T> {
     ) -> Result<(), T::Error> {
         let name = hidden_name::<T>(number)?;
         let root = self.fs.root();
-        self.change(host, Action::Unlink { name }, [root; 2])
+        self.change_now(host, Action::Unlink { name }, [root; 2])
             .map(|_| ())
     }
 
@@ -812,33 +850,6 @@ impl<T: Target> Engine<T> {
     ) -> Result<bool, T::Error> {
         let facts = self.consult(host, |fs| fs.facts(real(host, inode)?))?;
         Ok(facts.kind != Kind::Directory && facts.links <= 1)
-    }
-
-    /// What a name leads to.
-    fn find<H: Host<Target = T>>(
-        &mut self,
-        host: &H,
-        directory: u64,
-        name: &T::Data,
-    ) -> Result<Option<u64>, T::Error> {
-        for _ in 0..ATTEMPTS {
-            self.settle(host)?;
-            if let Some(seen) = host.front(|front| front.names.recall(directory, name)) {
-                return Ok(seen);
-            }
-            match self.look_up(host, directory, name) {
-                Err(error) if is_dead::<T>(&error) => self.health = Health::Dead,
-                Ok(found) => {
-                    host.front(|front| {
-                        let ticket = front.names.ticket(directory, name);
-                        front.names.remember(ticket, directory, name, found);
-                    });
-                    return Ok(found);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(T::error(Fault::Failed))
     }
 }
 

@@ -4,9 +4,11 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Outcome, Target};
+use crate::action::{Outcome, Target};
 use crate::ids::Ids;
-use crate::seen::{Inodes, Names};
+use crate::log::Basis;
+use crate::order::Order;
+use crate::seen::{Inodes, Names, Ticket};
 
 /// Clients that are told apart: 0 and 1. Each takes all its holds again before it gives one back.
 pub const CLIENTS: usize = 2;
@@ -65,14 +67,21 @@ pub struct Front<T: Target> {
 }
 
 /// What a change is about, in clients' numbers.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct About {
-    /// The inodes that the action is about.
-    pub(crate) on: [u64; 2],
     /// What its names lead to before.
     pub(crate) before: [Option<u64>; 2],
     /// The directory that loses its name.
     pub(crate) removed: Option<u64>,
+}
+
+/// What a change starts from.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen {
+    pub(crate) basis: Basis,
+    pub(crate) about: About,
+    /// Names that have to be looked up: tickets for what they lead to.
+    pub(crate) unknown: [Option<Ticket>; 2],
 }
 
 impl<T: Target> Front<T> {
@@ -266,63 +275,40 @@ impl<T: Target> Front<T> {
         (core::mem::replace(&mut self.fs, fs), dead)
     }
 
-    /// A change begins, or nobody knows what came of it: what it may concern is not remembered.
-    pub(crate) fn forget(&mut self, action: &Action<T::Data, T::Setting>, about: About) {
-        self.forget_inodes(about);
-        for (directory, name) in about.on.into_iter().zip(action.names()) {
-            if let Some(name) = name {
-                self.names.forget(directory, name);
+    /// What is known of what a change starts from; `None`: what it is about is not there.
+    pub(crate) fn look(&self, order: &Order<T>) -> Option<Seen> {
+        let [first, second] = order.on.map(|inode| self.ids.real(inode));
+        let mut seen = Seen {
+            basis: Basis {
+                on: [first?, second?],
+                before: [None; 2],
+                replaced: None,
+            },
+            about: About::default(),
+            unknown: [None; 2],
+        };
+        for (at, place) in order.places.iter().enumerate() {
+            let Some(place) = place else {
+                continue;
+            };
+            match self.names.recall(place) {
+                None => seen.unknown[at] = Some(self.names.ticket(place)),
+                Some(None) => {}
+                Some(Some(inode)) => {
+                    seen.about.before[at] = Some(inode);
+                    seen.basis.before[at] = self.ids.real(inode);
+                }
             }
         }
+        Some(seen)
     }
 
-    fn forget_inodes(&mut self, about: About) {
-        let [first, second] = about.on;
-        let second = Some(second).filter(|second| *second != first);
-        let before = about.before.into_iter().flatten();
-        for inode in Some(first).into_iter().chain(second).chain(before) {
-            self.inodes.forget(inode);
-        }
-    }
-
-    /// A change was made. The outcome in clients' numbers.
-    pub(crate) fn note(
-        &mut self,
-        action: &Action<T::Data, T::Setting>,
-        about: About,
-        outcome: Outcome,
-    ) -> Outcome {
-        self.forget_inodes(about);
-        let [first, second] = about.on;
-        let told = self.tell(outcome);
-        match (action, told, about.before) {
-            (
-                Action::Create { name, .. }
-                | Action::Node { name, .. }
-                | Action::Symlink { name, .. },
-                Outcome::Made(made),
-                _,
-            ) => {
-                self.names.set(first, name, Some(made));
-            }
-            (Action::Link { name }, ..) => self.names.set(first, name, Some(second)),
-            (Action::Unlink { name }, ..) => self.names.set(first, name, None),
-            (Action::RemoveDirectory { name }, ..) => self.names.set(first, name, None),
-            (Action::Rename { name, new_name }, _, [moved, _]) => {
-                self.names.set(first, name, None);
-                self.names.set(second, new_name, moved);
-            }
-            (Action::Exchange { name, new_name }, _, [one, other]) => {
-                self.names.set(first, name, other);
-                self.names.set(second, new_name, one);
-            }
-            // Of content, or an answer that makes no sense.
-            _ => self.forget(action, about),
-        }
-        if let Some(removed) = about.removed {
+    /// A change was made, which perhaps removed a directory. The outcome in clients' numbers.
+    pub(crate) fn made(&mut self, removed: Option<u64>, outcome: Outcome) -> Outcome {
+        if let Some(removed) = removed {
             self.names.forget_directory(removed);
         }
-        told
+        self.tell(outcome)
     }
 
     /// An outcome in clients' numbers.

@@ -42,6 +42,30 @@ pub fn pack<T: Target>(
     basis: &Basis,
     place: &mut [u8],
 ) -> Option<()> {
+    draft::<T>(action, place)?;
+    complete(action, basis, place)
+}
+
+/// Completes what [`draft`] made of the same change. `None`: it did not make these bytes.
+pub fn complete<D: Deref<Target = [u8]>, S>(
+    action: &Action<D, S>,
+    basis: &Basis,
+    place: &mut [u8],
+) -> Option<()> {
+    let front = place.first_chunk_mut::<FRONT>()?;
+    front[4..20].copy_from_slice(basis.on.map(u64::to_le_bytes).as_flattened());
+    if !action.is_content() {
+        let before = basis.before.map(|there| there.unwrap_or(NOTHING));
+        front[20..36].copy_from_slice(before.map(u64::to_le_bytes).as_flattened());
+    }
+    if let Action::Rename { .. } = action {
+        front[1] = basis.replaced.map_or(0, code_of);
+    }
+    Some(())
+}
+
+/// Makes of the bytes what can be made before the basis is known; else as [`pack`].
+pub fn draft<T: Target>(action: &Action<T::Data, T::Setting>, place: &mut [u8]) -> Option<()> {
     let nothing: (_, u16, &[u8], &[u8]) = (None, 0, &[], &[]);
     let mut number = [0; NODE];
     if let Action::Node { node, .. } = action {
@@ -54,24 +78,22 @@ pub fn pack<T: Target>(
         Action::Link { name } => (3, (None, 0, &name[..], nothing.3)),
         Action::Unlink { name } => (4, (None, 0, &name[..], nothing.3)),
         Action::RemoveDirectory { name } => (5, (None, 0, &name[..], nothing.3)),
-        Action::Rename { name, new_name } => (6, (basis.replaced, 0, &name[..], &new_name[..])),
+        Action::Rename { name, new_name } => (6, (None, 0, &name[..], &new_name[..])),
         Action::Write { .. } => (7, nothing),
         Action::Truncate { .. } => (8, nothing),
         Action::Set(_) => (9, nothing),
         Action::Exchange { name, new_name } => (10, (None, 0, &name[..], &new_name[..])),
         Action::Node { name, node } => (11, (None, node.mode, &name[..], &number[..])),
     };
-    let before = match action {
-        Action::Write { offset, .. } => [*offset, 0],
-        Action::Truncate { size } => [*size, 0],
-        Action::Set(_) => [0; 2],
-        _ => basis.before.map(|there| there.unwrap_or(NOTHING)),
+    let content = match action {
+        Action::Write { offset, .. } => *offset,
+        Action::Truncate { size } => *size,
+        _ => 0,
     };
     let (front, mut rest) = place.split_first_chunk_mut::<FRONT>()?;
     (front[0], front[1]) = (code, kind.map_or(0, code_of));
     front[2..4].copy_from_slice(&mode.to_le_bytes());
-    let words = [basis.on[0], basis.on[1], before[0], before[1]].map(u64::to_le_bytes);
-    front[4..36].copy_from_slice(words.as_flattened());
+    front[20..28].copy_from_slice(&content.to_le_bytes());
     for (place, name) in [36, 38].into_iter().zip([first, second]) {
         let length = u16::try_from(name.len()).ok()?;
         front[place..place + 2].copy_from_slice(&length.to_le_bytes());

@@ -53,6 +53,7 @@ pub mod front;
 pub mod ids;
 pub mod intent;
 pub mod log;
+pub mod order;
 pub mod recover;
 pub mod seen;
 
@@ -60,6 +61,7 @@ pub use action::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
 pub use engine::{Change, Commit, Engine, Host, Lane, Renaming};
 pub use front::Front;
 pub use log::Basis;
+pub use order::Order;
 pub use recover::Report;
 
 /// How the hidden names begin.

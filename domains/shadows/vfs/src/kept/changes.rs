@@ -37,7 +37,7 @@ const END: usize = 8;
 /// The longest change that is here; one that is longer is lost if both die at once.
 const LONGEST: usize = 128 << 10;
 /// A record is written in so many bytes, or a multiple: there are zeros behind it. One up to
-/// [`SPARE`] bytes is made where the one before was made, if that had as many.
+/// [`SPARE`] bytes is made where one before was made, if that had as many.
 const PIECE: usize = 64;
 const SPARE: usize = 4 * PIECE;
 
@@ -62,8 +62,6 @@ pub struct Changes {
     entries: VecDeque<(u64, u64, u64)>,
     /// What came of the last one.
     came: Came,
-    /// Where the next record is made.
-    spare: Option<RVec<u8>>,
 }
 
 /// A record that an instance before has left.
@@ -85,20 +83,19 @@ impl Changes {
             number,
             entries: VecDeque::new(),
             came: Came::Unknown,
-            spare: None,
         }
     }
+}
 
-    /// So many zeros.
-    fn zeros(&mut self, length: usize) -> Result<RVec<u8>, FsError> {
-        match self.spare.take_if(|spare| spare.len() == length) {
-            Some(mut spare) => {
-                spare.fill(0);
-                Ok(spare)
-            }
-            None => Ok(RVec::zeroed(length)?),
-        }
-    }
+/// Bytes of the change in a record. `None`: it is too long for one.
+fn bytes_of(action: &Change<Instance>) -> Option<usize> {
+    Some(intent::length(action)).filter(|whole| *whole <= LONGEST)
+}
+
+/// Bytes of a record, and how many are written.
+fn lengths(bytes: usize) -> (usize, usize) {
+    let length = FRONT + bytes.next_multiple_of(8);
+    (length, (length + END).next_multiple_of(PIECE))
 }
 
 impl Came {
@@ -140,7 +137,43 @@ impl Kept {
         changes.next + most as u64 <= ROOM
     }
 
-    /// Notes a change that is about to be tried, before which the engine had `count`.
+    /// Makes a record, as far as that can be done before it is known what its change starts from.
+    ///
+    /// # Errors
+    /// No memory; a name is too long.
+    pub fn draft(&self, action: &Change<Instance>) -> Result<RVec<u8>, FsError> {
+        let bytes = bytes_of(action);
+        let (_, written) = lengths(bytes.unwrap_or(0));
+        let mut record = self.zeros(written)?;
+        if let Some(bytes) = bytes {
+            let place = &mut record[FRONT..FRONT + bytes];
+            intent::draft::<Instance>(action, place).ok_or(FsError::NameTooLong)?;
+        }
+        Ok(record)
+    }
+
+    /// So many zeros.
+    fn zeros(&self, length: usize) -> Result<RVec<u8>, FsError> {
+        let spare = self.spare.lock().take();
+        match spare.filter(|spare| spare.len() == length) {
+            Some(mut spare) => {
+                spare.fill(0);
+                Ok(spare)
+            }
+            None => Ok(RVec::zeroed(length)?),
+        }
+    }
+
+    /// A record is not needed any more; the next one may be made where it was.
+    pub fn give_back(&self, record: RVec<u8>) {
+        if record.len() <= SPARE {
+            let before = self.spare.lock().replace(record);
+            drop(before);
+        }
+    }
+
+    /// Notes a change that is about to be tried, before which the engine had `count`: completes
+    /// what [`draft`](Self::draft) made of it, or makes it.
     ///
     /// # Errors
     /// No memory, or no room for it.
@@ -148,15 +181,17 @@ impl Kept {
         &self,
         count: u64,
         lane: Option<Lane>,
-        action: &Change<Instance>,
-        basis: &Basis,
+        (action, basis): (&Change<Instance>, &Basis),
+        drafted: &mut Option<RVec<u8>>,
     ) -> Result<(), FsError> {
+        let record = match drafted.take() {
+            Some(record) => record,
+            None => self.draft(action)?,
+        };
+        let record = drafted.insert(record);
+        let bytes = bytes_of(action);
+        let (length, written) = lengths(bytes.unwrap_or(0));
         let mut changes = self.changes.lock();
-        let whole = intent::length(action);
-        let is_gap = whole > LONGEST;
-        let bytes = if is_gap { 0 } else { whole };
-        let length = FRONT + bytes.next_multiple_of(8);
-        let written = (length + END).next_multiple_of(PIECE);
         let (at, number) = (changes.next, changes.number);
         if at + written as u64 > ROOM {
             return Err(RpcError::NoMemory.into());
@@ -165,29 +200,27 @@ impl Kept {
         entries.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
         let ticket = lane.map_or(0, |lane| self.ticket(lane));
         let lane_word = lane.map_or(0, |lane| u64::from(lane.get()) << 32);
-        let mut record = changes.zeros(written)?;
         let [kind, real, told] = changes.came.words();
         let front = [
             number,
-            bytes as u64 | lane_word,
+            bytes.unwrap_or(0) as u64 | lane_word,
             ticket,
             0,
             kind,
             real,
             told,
-            u64::from(is_gap),
+            u64::from(bytes.is_none()),
         ];
         record[..FRONT].copy_from_slice(front.map(u64::to_le_bytes).as_flattened());
-        if !is_gap {
+        if let Some(bytes) = bytes {
             let place = &mut record[FRONT..FRONT + bytes];
-            intent::pack::<Instance>(action, basis, place).ok_or(FsError::NameTooLong)?;
+            intent::complete(action, basis, place).ok_or(FsError::Invalid)?;
         }
-        if let Err(error) = self.write_all(CHANGES + at, &record) {
+        if let Err(error) = self.write_all(CHANGES + at, record) {
             // A part of it may be there.
             let _ = self.write(CHANGES + at, &[0; 8]);
             return Err(error);
         }
-        changes.spare = Some(record).filter(|record| record.len() <= SPARE);
         changes.entries.push_back((count, at, number));
         changes.next = at + length as u64;
         changes.number = number + 1;

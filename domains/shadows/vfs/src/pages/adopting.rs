@@ -114,7 +114,7 @@ impl Pages {
         let there = shadow.ask(inode, |instance, real| instance.fs().metadata(real))?;
         if there.size > size {
             let cut = Action::Truncate { size };
-            shadow.engine().change(shadow, cut, [inode; 2])?;
+            shadow.engine().change_now(shadow, cut, [inode; 2])?;
         }
         Ok(())
     }

@@ -112,7 +112,7 @@ impl Pages {
             return Err(FsError::Device);
         }
         let write = Action::Write { offset, data };
-        let written = shadow.engine().change(shadow, write, [file.inode; 2])?;
+        let written = shadow.engine().change_now(shadow, write, [file.inode; 2])?;
         match written {
             Outcome::Wrote(count) if count == length => Ok(()),
             _ => Err(FsError::NoSpace),

@@ -16,6 +16,7 @@ pub(super) struct Key {
 
 impl Key {
     /// The key of `name` in a directory.
+    #[inline]
     pub(super) fn new(directory: u64, name: &[u8]) -> Self {
         let (whole, rest) = name.as_chunks::<8>();
         let mut words = [0; WORDS];
@@ -32,6 +33,17 @@ impl Key {
         }
     }
 
+    /// Whether it is ever remembered: not if it is long, and not if it is what leads to a directory
+    /// itself or above it, which changes without a change of that name.
+    pub(super) fn fits(&self) -> bool {
+        const DOT: u64 = b'.' as u64;
+        match (self.length, self.words[0]) {
+            (1, DOT) => false,
+            (2, first) => first != DOT << 8 | DOT,
+            (length, _) => (1..=LONGEST as u64).contains(&length),
+        }
+    }
+
     /// Where it stands.
     pub(super) fn directory(&self) -> u64 {
         self.directory
@@ -45,6 +57,7 @@ impl Key {
     }
 
     /// Its hash.
+    #[inline]
     pub(super) fn hash(&self) -> u64 {
         let used = self.length.div_ceil(8) as usize;
         let words = self.words.iter().take(used);

@@ -3,6 +3,7 @@
 
 use crate::model::pair::Pair;
 use crate::model::{Choice, Crash, Error, NOW, Random};
+use redo::seen::Place;
 use redo::{Action, Host, Kind, Outcome, Report};
 
 /// Runs `steps` operations of a seed, with these crashes.
@@ -81,6 +82,27 @@ fn many_crashes_in_long_work_are_not_noticed() {
             done: random.below(2) == 0,
         });
         let mut pair = run(seed, 600, crashes.collect(), Choice::Random, 1 << 20);
+        pair.release_all();
+        assert_eq!(pair.hidden(), 0, "seed {seed}");
+    }
+}
+
+/// Who asks remembers his answer late, and who made a change ends it late: nobody is told by it
+/// what is no more, neither a reader nor the next change.
+#[test]
+fn what_is_remembered_late_is_never_wrong() {
+    for seed in 1..80 {
+        let mut random = Random(seed * 5);
+        let mut pair: Pair = Pair::new(seed, 1 << 20);
+        pair.be_slow(seed * 3);
+        let crashes = (0..seed as usize % 12).map(|_| Crash {
+            calls: random.below(400),
+            done: random.below(2) == 0,
+        });
+        let crashes = crashes.collect();
+        pair.disk(|disk| disk.crashes = crashes);
+        (0..400).for_each(|_| pair.step(&mut random));
+        pair.compare();
         pair.release_all();
         assert_eq!(pair.hidden(), 0, "seed {seed}");
     }
@@ -326,7 +348,10 @@ fn what_is_refused_is_said() {
     let [Ok(Outcome::Made(lost)), Ok(Outcome::Made(kept))] = made else {
         panic!("they can be made");
     };
-    let seen = |pair: &Pair, name: &[u8]| pair.site.front(|front| front.names.recall(2, name));
+    let seen = |pair: &Pair, name: &[u8]| {
+        pair.site
+            .front(|front| front.names.recall(&Place::new(2, name)))
+    };
     assert_eq!(seen(&pair, b"a"), Some(Some(lost)));
     let id = pair.disk(|disk| {
         disk.states.truncate(1);

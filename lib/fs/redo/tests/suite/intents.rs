@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 
 use redo::{
-    Action, Basis, Change, Engine, Front, Host, Kind, Lane, Node, Outcome, Renaming, Report,
+    Action, Basis, Change, Engine, Front, Host, Kind, Lane, Node, Order, Outcome, Renaming, Report,
     Target, intent,
 };
 
@@ -51,8 +51,8 @@ impl Host for Desk {
         &self,
         _: u64,
         lane: Option<Lane>,
-        action: &Change<Instance>,
-        basis: &Basis,
+        (action, basis): (&Change<Instance>, &Basis),
+        _: &mut Option<Vec<u8>>,
     ) -> Result<()> {
         let packed = packed::<Instance>(action, basis);
         *self.intended.borrow_mut() = Some((lane, packed));
@@ -154,7 +154,7 @@ fn scene() -> (Instance, Desk, Engine<Instance>) {
 }
 
 fn tree(fs: &Instance) -> String {
-    fs.disk.borrow().live.tree()
+    fs.disk.lock().unwrap().live.tree()
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_change_is_made_once_whenever_its_shadow_dies() {
             let (action, _) = changes().swap_remove(number);
             desk.dies.set(!was_done);
             engine.come_by(Some(LANE));
-            let result = engine.change(&desk, action, [ROOT, second]);
+            let result = engine.change_now(&desk, action, [ROOT, second]);
             assert_eq!(result.is_ok(), was_done, "{number}: {result:?}");
             let told: Vec<_> = result
                 .into_iter()
@@ -198,9 +198,9 @@ fn a_change_that_is_refused_is_refused_again() {
     desk.dies.set(true);
     engine.come_by(Some(LANE));
     let action = Action::RemoveDirectory { name: name("d") };
-    assert!(engine.change(&desk, action, [ROOT; 2]).is_err());
+    assert!(engine.change_now(&desk, action, [ROOT; 2]).is_err());
     let (_, packed) = desk.intended.borrow_mut().take().unwrap();
-    fs.disk.borrow_mut().refusals = 1;
+    fs.disk.lock().unwrap().refusals = 1;
     let before = tree(&fs);
     let (action, basis) = intent::unpack::<Instance>(&packed).unwrap();
     let mut engine = Engine::new(fs.clone(), 1 << 20);
@@ -215,12 +215,12 @@ fn a_change_that_is_refused_is_refused_again() {
 fn without_a_lane_a_change_is_noted_too() {
     let (fs, desk, mut engine) = scene();
     engine
-        .change(&desk, create("f", Kind::File), [ROOT; 2])
+        .change_now(&desk, create("f", Kind::File), [ROOT; 2])
         .unwrap();
     let file = fs.look_up(ROOT, &name("f")).unwrap();
     engine.come_by(Some(LANE));
     for action in contents() {
-        engine.change(&desk, action, [file; 2]).unwrap();
+        engine.change_now(&desk, action, [file; 2]).unwrap();
         // What came of a change of content is not looked up again.
         assert_eq!(desk.intended.borrow().as_ref().unwrap().0, None);
     }
@@ -265,21 +265,30 @@ fn a_change_of_content_is_the_same_from_its_bytes() {
 fn nothing_gives_way_to_a_new_name_and_nothing_is_exchanged_with_none() {
     let (fs, desk, mut engine) = scene();
     let before = tree(&fs);
-    let mut rename =
-        |from: &str, to: &str, how| engine.rename(&desk, [ROOT; 2], (name(from), name(to)), how);
+    let mut rename = |from: &str, to: &str, how: Option<Renaming>| {
+        let (name, new_name) = (name(from), name(to));
+        let action = match how {
+            Some(_) => Action::Rename { name, new_name },
+            None => Action::Exchange { name, new_name },
+        };
+        let mut order = Order::new(action, [ROOT; 2]);
+        let result = engine.rename(&desk, &mut order, how.unwrap_or(Renaming::Replace));
+        desk.front(|front| order.end(front));
+        result
+    };
     for (from, to, how, why) in [
-        ("a", "d", Renaming::New, Error::Exists),
-        ("a", "a", Renaming::New, Error::Exists),
-        ("x", "y", Renaming::New, Error::Missing),
-        ("a", "x", Renaming::Exchange, Error::Missing),
-        ("x", "a", Renaming::Exchange, Error::Missing),
+        ("a", "d", Some(Renaming::New), Error::Exists),
+        ("a", "a", Some(Renaming::New), Error::Exists),
+        ("x", "y", Some(Renaming::New), Error::Missing),
+        ("a", "x", None, Error::Missing),
+        ("x", "a", None, Error::Missing),
     ] {
         assert_eq!(rename(from, to, how), Err(why), "{from} {to} {how:?}");
     }
-    assert_eq!(rename("a", "a", Renaming::Exchange), Ok(()));
+    assert_eq!(rename("a", "a", None), Ok(()));
     assert_eq!(tree(&fs), before);
-    assert_eq!(rename("a", "x", Renaming::New), Ok(()));
-    assert_eq!(rename("x", "d", Renaming::Exchange), Ok(()));
+    assert_eq!(rename("a", "x", Some(Renaming::New)), Ok(()));
+    assert_eq!(rename("x", "d", None), Ok(()));
     let [x, d] = ["x", "d"].map(|of| fs.look_up(ROOT, &name(of)).unwrap());
     assert_eq!(fs.facts(x).unwrap().kind, Kind::Directory);
     assert_eq!(fs.facts(d).unwrap().kind, Kind::File);
@@ -296,7 +305,7 @@ fn garble(number: usize) {
     let (_, desk, mut engine) = scene();
     engine.come_by(Some(LANE));
     let (action, _) = changes().swap_remove(number);
-    engine.change(&desk, action, [ROOT; 2]).unwrap();
+    engine.change_now(&desk, action, [ROOT; 2]).unwrap();
     let (_, packed) = desk.intended.borrow_mut().take().unwrap();
     for length in 0..packed.len() {
         assert!(intent::unpack::<Instance>(&packed[..length]).is_none());

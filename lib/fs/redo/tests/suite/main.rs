@@ -9,3 +9,4 @@ mod intents;
 mod model;
 mod real;
 mod sequences;
+mod threads;

@@ -4,9 +4,8 @@
 
 pub mod pair;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use redo::intent::SETTING;
 use redo::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
@@ -456,7 +455,7 @@ impl Disk {
 /// One instance of the file system.
 #[derive(Clone)]
 pub struct Instance {
-    pub disk: Rc<RefCell<Disk>>,
+    pub disk: Arc<Mutex<Disk>>,
     pub id: u32,
 }
 
@@ -476,13 +475,13 @@ impl Instance {
             refusals: 0,
         };
         Instance {
-            disk: Rc::new(RefCell::new(disk)),
+            disk: Arc::new(Mutex::new(disk)),
             id: 1,
         }
     }
 
     pub fn replace(&self) -> Self {
-        let mut disk = self.disk.borrow_mut();
+        let mut disk = self.disk.lock().unwrap();
         if disk.id == self.id {
             disk.remount();
         }
@@ -493,7 +492,7 @@ impl Instance {
     }
 
     pub fn view<R>(&self, work: impl FnOnce(&Model) -> Result<R>) -> Result<R> {
-        let mut disk = self.disk.borrow_mut();
+        let mut disk = self.disk.lock().unwrap();
         match disk.call(self.id)? {
             Some(_) => Err(Error::Dead),
             None => work(&disk.live),
@@ -537,7 +536,7 @@ impl Target for Instance {
     }
 
     fn perform(&self, action: &Action<Vec<u8>, Setting>, on: [u64; 2]) -> Result<Outcome> {
-        let mut disk = self.disk.borrow_mut();
+        let mut disk = self.disk.lock().unwrap();
         let crash = disk.call(self.id)?;
         if crash == Some(false) {
             return Err(Error::Dead);
@@ -564,7 +563,7 @@ impl Target for Instance {
     }
 
     fn keep(&self, inode: u64) -> Result<()> {
-        let mut disk = self.disk.borrow_mut();
+        let mut disk = self.disk.lock().unwrap();
         match disk.call(self.id)? {
             Some(_) => Err(Error::Dead),
             None => {
@@ -580,7 +579,7 @@ impl Target for Instance {
     }
 
     fn sync(&self) -> Result<()> {
-        let mut disk = self.disk.borrow_mut();
+        let mut disk = self.disk.lock().unwrap();
         let crash = disk.call(self.id)?;
         if crash != Some(false) {
             disk.states = vec![disk.live.clone()];

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use redo::engine::translate;
+use redo::seen::{Place, Ticket};
 use redo::{
-    Action, Basis, Change, Commit, Engine, Front, Host, Kind, Lane, Node, Outcome, Renaming,
+    Action, Basis, Change, Commit, Engine, Front, Host, Kind, Lane, Node, Order, Outcome, Renaming,
     Report, Target, intent,
 };
 
@@ -35,6 +36,54 @@ pub struct Site<L: Life = Instance> {
     pub reports: RefCell<Vec<Report>>,
     pub last: RefCell<L>,
     notes: RefCell<Option<Notes>>,
+    /// Those are who ask and who make changes: see [`Slow`].
+    slow: RefCell<Option<Slow<L>>>,
+}
+
+/// Some who take their time: who asked what a name leads to remembers it later, and who has made a
+/// change ends it when others have made more.
+struct Slow<L: Life> {
+    random: Random,
+    answers: Vec<(Ticket, Place, Option<u64>)>,
+    orders: Vec<Order<L>>,
+}
+
+impl<L: Life> Site<L> {
+    /// Somebody asks what the names of a change lead to when that has begun, and before the file
+    /// system is asked for it.
+    fn ask_before(&self, action: &Change<L>, basis: &Basis) {
+        for (at, name) in action.names().into_iter().enumerate() {
+            let Some(name) = name else {
+                continue;
+            };
+            let answer = self.front(|front| {
+                let place = Place::new(front.ids.client(basis.on[at]), name);
+                let found = basis.before[at].map(|real| front.ids.client(real));
+                (front.names.ticket(&place), place, found)
+            });
+            if let Some(slow) = &mut *self.slow.borrow_mut() {
+                slow.answers.push(answer);
+            }
+        }
+    }
+
+    /// Some of those who take their time come to their end, or all.
+    fn go_on(&self, all: bool) {
+        let Some(slow) = &mut *self.slow.borrow_mut() else {
+            return;
+        };
+        let most = if all { 1 } else { 5 };
+        while slow.answers.len() > slow.random.below(most) {
+            let at = slow.random.below(slow.answers.len());
+            let (ticket, place, found) = slow.answers.swap_remove(at);
+            self.front(|front| front.names.remember(ticket, &place, found));
+        }
+        while slow.orders.len() > slow.random.below(most) {
+            let at = slow.random.below(slow.orders.len());
+            let mut order = slow.orders.swap_remove(at);
+            self.front(|front| order.end(front));
+        }
+    }
 }
 
 impl<L: Life> Host for Site<L> {
@@ -65,9 +114,12 @@ impl<L: Life> Host for Site<L> {
         &self,
         number: u64,
         _: Option<Lane>,
-        action: &Change<L>,
-        basis: &Basis,
+        (action, basis): (&Change<L>, &Basis),
+        _: &mut Option<Vec<u8>>,
     ) -> Result<()> {
+        if self.slow.borrow().is_some() {
+            self.ask_before(action, basis);
+        }
         if let Some(notes) = &mut *self.notes.borrow_mut() {
             let packed = packed::<L>(action, basis);
             notes.changes.push((number, packed, None));
@@ -155,6 +207,7 @@ impl<L: Life> Pair<L> {
                 reports: RefCell::default(),
                 last: RefCell::new(fs.clone()),
                 notes: RefCell::default(),
+                slow: RefCell::default(),
             },
             engine: engine(fs),
             is_lasting: false,
@@ -275,17 +328,22 @@ impl<L: Life> Pair<L> {
     /// Looks a name up as readers do, who remember what they find: it must lead where it does.
     fn look(&mut self, directory: Known, name: &[u8]) {
         let at = directory.client;
-        let found = match self.site.front(|front| front.names.recall(at, name)) {
+        let place = Place::new(at, name);
+        let found = match self.site.front(|front| front.names.recall(&place)) {
             Some(leads_to) => leads_to,
             None => {
-                let ticket = self.site.front(|front| front.names.ticket(at, name));
+                let ticket = self.site.front(|front| front.names.ticket(&place));
                 let found = match self.ask(at, |fs, real| fs.look_up(real, &name.to_vec())) {
                     Ok(real) => Some(self.site.front(|front| front.ids.client(real))),
                     Err(Error::Missing) => None,
                     Err(error) => panic!("{error:?}"),
                 };
-                self.site
-                    .front(|front| front.names.remember(ticket, at, name, found));
+                match &mut *self.site.slow.borrow_mut() {
+                    Some(slow) => slow.answers.push((ticket, place, found)),
+                    None => self
+                        .site
+                        .front(|front| front.names.remember(ticket, &place, found)),
+                }
                 found
             }
         };
@@ -327,6 +385,32 @@ impl<L: Life> Pair<L> {
         );
     }
 
+    /// Who asks and who makes changes takes his time from now on.
+    pub fn be_slow(&mut self, seed: u64) {
+        *self.site.slow.borrow_mut() = Some(Slow {
+            random: Random(seed),
+            answers: Vec::new(),
+            orders: Vec::new(),
+        });
+    }
+
+    /// Has `work` done for an order, and ends it now or later.
+    fn carry_out<R>(
+        &mut self,
+        action: Change<L>,
+        on: [u64; 2],
+        work: impl FnOnce(&mut Engine<L>, &Site<L>, &mut Order<L>) -> R,
+    ) -> R {
+        let mut order = Order::new(action, on);
+        let result = work(&mut self.engine, &self.site, &mut order);
+        match &mut *self.site.slow.borrow_mut() {
+            Some(slow) => slow.orders.push(order),
+            None => self.site.front(|front| order.end(front)),
+        }
+        self.site.go_on(false);
+        result
+    }
+
     /// Has all changes noted for the next shadow from now on.
     pub fn note(&mut self) {
         *self.site.notes.borrow_mut() = Some(Notes::default());
@@ -342,6 +426,7 @@ impl<L: Life> Pair<L> {
             return false;
         }
         let next = self.site.instance(0).unwrap();
+        self.site.go_on(true);
         self.commits.clear();
         self.engine = Engine::new(next, 1 << 20);
         let pending = notes.changes.pop_if(|_| unheard);
@@ -387,9 +472,10 @@ impl<L: Life> Pair<L> {
     /// A change that makes an inode.
     fn make(&mut self, action: Action<Vec<u8>, Setting>, directory: Known) {
         let sure = self.sure.perform(&action, [directory.sure; 2]);
-        let client = self
-            .engine
-            .change(&self.site, action.clone(), [directory.client; 2]);
+        let on = [directory.client; 2];
+        let client = self.carry_out(action.clone(), on, |engine, site, order| {
+            engine.change(site, order)
+        });
         match (sure, client) {
             (Ok(Outcome::Made(sure)), Ok(Outcome::Made(client))) => self.known.push(Known {
                 sure,
@@ -403,24 +489,23 @@ impl<L: Life> Pair<L> {
     fn change(&mut self, action: Action<Vec<u8>, Setting>, on: [Known; 2]) {
         let sure = self.sure.perform(&action, on.map(|known| known.sure));
         let numbers = on.map(|known| known.client);
-        let (engine, site) = (&mut self.engine, &self.site);
         let done = |()| Outcome::Done;
-        let client = match action.clone() {
-            Action::Unlink { name } => engine.unlink(site, numbers[0], name).map(done),
-            Action::RemoveDirectory { name } => {
-                engine.remove_directory(site, numbers[0], name).map(done)
-            }
-            Action::Rename { name, new_name } => engine
-                .rename(site, numbers, (name, new_name), Renaming::Replace)
-                .map(done),
-            Action::Exchange { name, new_name } => engine
-                .rename(site, numbers, (name, new_name), Renaming::Exchange)
-                .map(done),
-            Action::Write { offset, data } if self.is_lasting => engine
-                .write_lent(site, numbers[0], offset, &data)
-                .map(Outcome::Wrote),
-            action => engine.change(site, action, numbers),
-        };
+        let is_lasting = self.is_lasting;
+        let client = self.carry_out(
+            action.clone(),
+            numbers,
+            |engine, site, order| match &action {
+                Action::Unlink { .. } => engine.unlink(site, order).map(done),
+                Action::RemoveDirectory { .. } => engine.remove_directory(site, order).map(done),
+                Action::Rename { .. } | Action::Exchange { .. } => {
+                    engine.rename(site, order, Renaming::Replace).map(done)
+                }
+                Action::Write { offset, data } if is_lasting => engine
+                    .write_lent(site, numbers[0], *offset, data)
+                    .map(Outcome::Wrote),
+                _ => engine.change(site, order),
+            },
+        );
         agree::<L>(&sure, &client, &action);
     }
 
@@ -509,7 +594,7 @@ impl<L: Life> Pair<L> {
     }
 
     pub fn result_of(&mut self, action: Action<Vec<u8>, Setting>, on: u64) -> Result<Outcome> {
-        self.engine.change(&self.site, action, [on; 2])
+        self.engine.change_now(&self.site, action, [on; 2])
     }
 }
 
@@ -534,7 +619,7 @@ fn agree<L: Life>(
 impl Pair {
     pub fn disk<R>(&self, work: impl FnOnce(&mut super::Disk) -> R) -> R {
         let fs = self.site.last.borrow().clone();
-        work(&mut fs.disk.borrow_mut())
+        work(&mut fs.disk.lock().unwrap())
     }
 
     /// Hidden names on the disk.
@@ -564,15 +649,22 @@ impl Life for Instance {
     }
 
     fn is_dead(&self) -> bool {
-        let disk = self.disk.borrow();
+        let disk = self.disk.lock().unwrap();
         disk.dead || disk.id != self.id
     }
 
     fn tree(&self) -> String {
-        self.disk.borrow().live.tree()
+        self.disk.lock().unwrap().live.tree()
     }
 
     fn body(&self, real: u64) -> Body {
-        self.disk.borrow().live.inode(real).unwrap().body.clone()
+        self.disk
+            .lock()
+            .unwrap()
+            .live
+            .inode(real)
+            .unwrap()
+            .body
+            .clone()
     }
 }
