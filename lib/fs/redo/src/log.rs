@@ -304,22 +304,26 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
     }
 
     /// The numbers that have changed, old and new, of inodes that still go by the old one; no new
-    /// one if an inode could not be made again. From now on the new ones are known.
+    /// one if an inode could not be made again. From now on the new ones are known. Of those that
+    /// had one number one after the other the last one has it: the others are gone, and whatever
+    /// went by their old numbers.
     pub(crate) fn settle(&mut self) -> Vec<(u64, Option<u64>)> {
+        let mut now = BTreeMap::new();
+        for (number, entry) in self.entries.iter().enumerate() {
+            if let Some(made) = entry.made {
+                now.insert(made, number);
+            }
+        }
         let mut changes = Vec::new();
         for (&known, &entry) in &self.born {
             // An entry that was taken back had no number.
             let made = self.entries.get(entry).and_then(|entry| entry.made);
-            if made != Some(known) {
+            let is_gone = made.is_some_and(|made| now.get(&made) != Some(&entry));
+            if made != Some(known) && !is_gone {
                 changes.push((known, made));
             }
         }
-        self.born.clear();
-        for (number, entry) in self.entries.iter().enumerate() {
-            if let Some(made) = entry.made {
-                self.born.insert(made, number);
-            }
-        }
+        self.born = now;
         changes
     }
 }
@@ -395,5 +399,22 @@ mod tests {
         assert_eq!(log.entries[0].on[0], Object::Old(7));
         assert_eq!(log.entries[3].before[0], Some(Object::Born(2)));
         assert_eq!(log.ever(), 7);
+    }
+
+    #[test]
+    fn the_last_that_had_a_number_has_it() {
+        let mut log = Plain::new();
+        make(&mut log, 12);
+        remove(&mut log, 12);
+        make(&mut log, 13);
+        remove(&mut log, 13);
+        make(&mut log, 11);
+        log.resolve();
+        // Another instance gives each of them the number that the one before had.
+        for entry in [0, 2, 4] {
+            log.entries[entry].made = Some(20);
+        }
+        assert_eq!(log.settle(), [(11, Some(20))]);
+        assert_eq!(log.object(20), Object::Born(4));
     }
 }
