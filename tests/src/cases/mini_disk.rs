@@ -34,7 +34,12 @@ pub(super) const CASES: &[Case] = &[
         two_clients,
     ),
     case("mini-and-the-shell-hold-what-has-no-name", both_hold),
+    case("mini-removes-what-is-not-stored-while-all-crashes", parted),
     case("mini-is-told-that-a-disk-is-full", full),
+    case(
+        "mini-is-told-that-a-disk-is-full-of-small-files",
+        full_of_small,
+    ),
 ];
 
 /// Lines of one machine: there is not more room on the kernel's command line.
@@ -160,6 +165,12 @@ const MUCH: &str = "dd if=big of=one bs=1M count=12 2>/dev/null && cp one two &&
 const NAMES: &str = "mkdir n && cd n && for i in $(seq 150); do echo $i > f$i && ln f$i g$i && mv f$i h$i && echo more >> g$i && rm h$i && echo $i >> all || exit 1; done; \
                 ls | wc -l; cat g* all | md5sum; cd ..";
 
+/// What makes small files, and removes them before they are stored, or has others take their place,
+/// so that an inode is another file's soon. What stays of all that differs from file to file.
+const PARTED: &str = "mkdir p && cd p && for i in $(seq 100); do echo $i > a$i && echo old $i > b$i && mv a$i b$i && \
+                echo gone $i > c$i && rm c$i && echo new $i > d$i && ln d$i e$i && rm d$i && echo more >> e$i || exit 1; done; \
+                ls | wc -l; cat * | md5sum; cd ..";
+
 /// Has a line run in `/disk` while `strikes` are made; what was said, if it was what the host says.
 fn struck(bench: &Bench<'_>, line: &str, strikes: &str) -> Result<String> {
     // Of the line before.
@@ -207,6 +218,20 @@ fn shadow_crashes(bench: &Bench<'_>) -> Result<()> {
         for domain in ["block", "mini"] {
             expect_no_restart(&seen, domain)?;
         }
+    }
+    Ok(())
+}
+
+/// Over crashes of shadow and file system, each by itself and both at once, while files go that
+/// have something that is not stored: nothing of one is seen in another.
+fn parted(bench: &Bench<'_>) -> Result<()> {
+    let strike =
+        "sleep 0.3; crash ext2; sleep 0.3; kill-domain vfs; sleep 0.3; kill-domain vfs ext2";
+    let seen = struck(bench, PARTED, &format!("{strike}; {strike}"))?;
+    expect_restarts_from(&seen, "ext2", 3)?;
+    expect_restarts_from(&seen, "vfs", 3)?;
+    for domain in ["block", "mini"] {
+        expect_no_restart(&seen, domain)?;
     }
     Ok(())
 }
@@ -327,5 +352,23 @@ fn full(bench: &Bench<'_>) -> Result<()> {
             "{path} is another"
         );
     }
+    bench.expect_clean(&disk)
+}
+
+/// The same where each file is small: those that could be written are there, and when some were
+/// removed, others can be.
+fn full_of_small(bench: &Bench<'_>) -> Result<()> {
+    let disk = bench.small_disk("512K", &["-b", "1024", "-N", "600"], |_| Ok(()))?;
+    let line = "cd /disk; x=$(seq 1000 1200); i=0; while echo $i $x > s$i; do i=$((i + 1)); done 2>/dev/null; rm s$i; i=$((i - 1)); rm s$i; sync; \
+                w() { j=0; while [ $j -lt $i ]; do echo $j $x; j=$((j + 1)); done; }; n() { j=0; while [ $j -lt $i ]; do echo s$j; j=$((j + 1)); done; }; \
+                w | md5sum > sum; cat $(n) | md5sum | cmp - sum && [ $i -gt 200 ] && echo many; rm s1*; \
+                for j in $(seq 60); do echo again $j $x > t$j || echo FULL; done; sync; \
+                for j in $(seq 60); do echo again $j $x; done | md5sum > sum; cat $(for j in $(seq 60); do echo t$j; done) | md5sum | cmp - sum && echo done";
+    let here = run(bench, line, &["--disk", &disk.display().to_string()])?;
+    let (seen, errors) = (
+        String::from_utf8_lossy(&here.stdout),
+        String::from_utf8_lossy(&here.stderr),
+    );
+    ensure!(seen == "many\ndone\n", "{seen}; {errors}");
     bench.expect_clean(&disk)
 }

@@ -46,6 +46,7 @@ mod file;
 mod giving;
 mod holes;
 mod living;
+mod parting;
 mod reading;
 mod sharing;
 mod space;

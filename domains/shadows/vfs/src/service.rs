@@ -514,11 +514,10 @@ impl FileSystem for Service {
         let name = self.old_name(directory, name)?;
         let order = Order::new(Action::Unlink { name }, [directory; 2]);
         let shadow = &*self.shadow;
-        let removed = shadow.carry_out(self.lane, order, |engine, order| {
+        let unlink = |engine: &mut Engine<Instance>, order: &mut Order<Instance>| {
             engine.unlink(shadow, order)
-        });
-        self.pages.discard_removed(&self.shadow);
-        removed
+        };
+        self.pages.part_by(shadow, self.lane, order, unlink)
     }
 
     fn remove_directory(&self, directory: u64, name: &RVec<u8>) -> Result<(), FsError> {
@@ -550,11 +549,10 @@ impl FileSystem for Service {
         };
         let order = Order::new(action, [from, to]);
         let shadow = &*self.shadow;
-        let renamed = shadow.carry_out(self.lane, order, |engine, order| {
+        let rename = |engine: &mut Engine<Instance>, order: &mut Order<Instance>| {
             engine.rename(shadow, order, how)
-        });
-        self.pages.discard_removed(&self.shadow);
-        renamed
+        };
+        self.pages.part_by(shadow, self.lane, order, rename)
     }
 
     fn read_directory(

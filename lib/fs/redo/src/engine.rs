@@ -3,7 +3,7 @@
 use alloc::format;
 
 use crate::action::{Action, Fault, Kind, Outcome, Severity, Target, is_dead};
-use crate::front::{CLIENTS, Front, Seen};
+use crate::front::{CLIENTS, Front, Holder, Seen};
 use crate::log::{Basis, Log};
 use crate::order::Order;
 use crate::recover::Report;
@@ -121,6 +121,10 @@ pub struct Engine<T: Target> {
     orphans: u64,
     /// Through which the next change is asked for that decides what comes of an operation.
     lane: Option<Lane>,
+    /// The inode that the host can do without.
+    own: Option<u64>,
+    /// It is gone.
+    is_parted: bool,
 }
 
 /// A commit that was begun, see [`Engine::begin_commit`].
@@ -162,6 +166,8 @@ impl<T: Target> Engine<T> {
             is_lasting: false,
             orphans: 0,
             lane: None,
+            own: None,
+            is_parted: false,
         }
     }
 
@@ -177,6 +183,20 @@ impl<T: Target> Engine<T> {
     /// What is asked for next comes through this lane.
     pub fn come_by(&mut self, lane: Option<Lane>) {
         self.lane = lane;
+    }
+
+    /// The host has one hold of this inode that it can do without: if nobody else holds it, it gets
+    /// no hidden name in place of its last one, and [`has_parted`](Self::has_parted) says so. Until
+    /// this is called again.
+    pub fn can_part_with(&mut self, own: Option<u64>) {
+        self.own = own;
+        self.is_parted = false;
+    }
+
+    /// Whether that inode is gone, or perhaps: no instance has answered. Its number may be
+    /// another's from the next change on.
+    pub fn has_parted(&self) -> bool {
+        self.is_parted
     }
 
     /// Takes a change into the log that a former shadow made, and that the instance that serves may
@@ -654,9 +674,10 @@ impl<T: Target> Engine<T> {
         let Some(inode) = seen.about.before[0] else {
             return Err(T::error(Fault::Missing));
         };
-        let result = match host.front(|front| front.go(inode)) {
-            false => self.change_from(host, order, seen).map(|_| ()),
-            true => self.unlink_held(host, order, inode),
+        let holder = host.front(|front| front.go(inode, self.own));
+        let result = match holder {
+            Holder::Nobody => self.change_from(host, order, seen).map(|_| ()),
+            _ => self.unlink_held(host, order, (inode, holder)),
         };
         host.front(Front::stay);
         result
@@ -666,16 +687,26 @@ impl<T: Target> Engine<T> {
         &mut self,
         host: &H,
         order: &mut Order<T>,
-        inode: u64,
+        (inode, holder): (u64, Holder),
     ) -> Result<(), T::Error> {
-        if self.is_last_name(host, inode)?
+        let goes = self.is_last_name(host, inode)?;
+        if goes
+            && holder == Holder::Others
             && let Some(Action::Unlink { name }) = order
                 .action
                 .take_if(|action| matches!(action, Action::Unlink { .. }))
         {
             return self.hide(host, inode, order.on[0], name);
         }
-        self.change(host, order).map(|_| ())
+        let result = self.change(host, order);
+        self.note_parted(goes, result.is_ok());
+        result.map(|_| ())
+    }
+
+    /// After the last name of what only the host holds was removed, or not. Where nobody knows, it
+    /// may be done by the next instance.
+    fn note_parted(&mut self, goes: bool, removed: bool) {
+        self.is_parted |= goes && (removed || self.health != Health::Sound);
     }
 
     /// Moves a name, or exchanges two, of which `how` says nothing.
@@ -697,9 +728,9 @@ impl<T: Target> Engine<T> {
         if how == Renaming::New {
             return Err(T::error(Fault::Exists));
         }
-        let is_held = host.front(|front| front.go(replaced));
-        let result = match is_held && moved != Some(replaced) {
-            true => self.replace_held(host, replaced, order),
+        let holder = host.front(|front| front.go(replaced, self.own));
+        let result = match holder != Holder::Nobody && moved != Some(replaced) {
+            true => self.replace_held(host, (replaced, holder), order),
             false => self.change_from(host, order, seen).map(|_| ()),
         };
         host.front(Front::stay);
@@ -719,7 +750,7 @@ impl<T: Target> Engine<T> {
         let Some(inode) = seen.about.before[0] else {
             return Err(T::error(Fault::Missing));
         };
-        if !host.front(|front| front.go(inode)) {
+        if host.front(|front| front.go(inode, None)) == Holder::Nobody {
             let result = self.change_from(host, order, seen);
             host.front(Front::stay);
             return result.map(|_| ());
@@ -767,7 +798,7 @@ impl<T: Target> Engine<T> {
     fn replace_held<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        replaced: u64,
+        (replaced, holder): (u64, Holder),
         order: &mut Order<T>,
     ) -> Result<(), T::Error> {
         let facts = self.consult(host, |fs| fs.facts(real(host, replaced)?))?;
@@ -777,8 +808,10 @@ impl<T: Target> Engine<T> {
             self.note_kept(host, replaced, Some(kept), result.is_ok());
             return result.map(|_| ());
         }
-        if facts.links > 1 {
-            return self.change(host, order).map(|_| ());
+        if facts.links > 1 || holder == Holder::Host {
+            let result = self.change(host, order);
+            self.note_parted(facts.links <= 1, result.is_ok());
+            return result.map(|_| ());
         }
         // The hidden name comes first, so that the other one leads to one or the other file at all
         // times.

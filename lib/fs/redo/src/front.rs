@@ -41,6 +41,17 @@ impl<K> Default for Hold<K> {
     }
 }
 
+/// Who holds an inode that may lose its last name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// Nobody.
+    Nobody,
+    /// The host, which can do without it.
+    Host,
+    /// Clients, perhaps besides the host.
+    Others,
+}
+
 /// What a released inode leaves behind.
 pub struct Remains<K> {
     /// The number in its hidden name.
@@ -195,11 +206,16 @@ impl<T: Target> Front<T> {
         hold.is_some_and(|hold| hold.count == 1 && hold.orphan.is_some())
     }
 
-    /// Whether an inode is held. If it is not, nobody gets hold of it before [`stay`](Self::stay).
-    pub fn go(&mut self, inode: u64) -> bool {
-        let is_held = self.holds.contains_key(&inode);
-        self.going = (!is_held).then_some(inode);
-        is_held
+    /// Who holds an inode. If nobody else than the host does, by the one hold that it has of the
+    /// inode `own`, nobody gets hold of it before [`stay`](Self::stay).
+    pub(crate) fn go(&mut self, inode: u64, own: Option<u64>) -> Holder {
+        let holder = match self.holds.get(&inode) {
+            None => Holder::Nobody,
+            Some(hold) if hold.count == 1 && own == Some(inode) => Holder::Host,
+            Some(_) => Holder::Others,
+        };
+        self.going = (holder != Holder::Others).then_some(inode);
+        holder
     }
 
     /// What was perhaps to go has gone or has stayed.

@@ -50,6 +50,17 @@ impl<T: Target> Order<T> {
         self.action.as_ref()
     }
 
+    /// What the name leads to that it takes from something, if that is remembered.
+    pub fn takes_from(&self, front: &Front<T>) -> Option<u64> {
+        let [first, second] = &self.places;
+        let place = match self.action()? {
+            Action::Unlink { .. } => first,
+            Action::Rename { .. } => second,
+            _ => return None,
+        };
+        front.names.recall(place.as_ref()?).flatten()
+    }
+
     /// What it is about is not remembered from now on.
     pub(crate) fn begin(&mut self, front: &mut Front<T>, about: &About) {
         let (places, names) = (self.places.iter(), self.under_way.names.iter_mut());

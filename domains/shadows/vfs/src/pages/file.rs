@@ -266,6 +266,20 @@ impl File {
         Ok(())
     }
 
+    /// The file is gone, and nobody has it mapped: the next instance of this domain is not to find
+    /// it. Its lock is held.
+    pub fn note_gone(&self) {
+        let mut record = self.record.lock();
+        (record.is_live, record.is_shared) = (false, false);
+        let gone = *record;
+        drop(record);
+        if let Some((kept, _)) = &self.kept
+            && self.note(&gone).is_err()
+        {
+            kept.give_up();
+        }
+    }
+
     /// Its lock, when it is known how many pages the file has.
     ///
     /// # Errors

@@ -69,7 +69,7 @@ impl Pages {
         Ok(())
     }
 
-    fn stop_life(&self, shadow: &Shadow, file: &File, state: &mut State) {
+    pub(super) fn stop_life(&self, shadow: &Shadow, file: &File, state: &mut State) {
         let is_shared = is_in_use(shadow, file);
         self.dirty.fetch_sub(state.dirty, Ordering::Relaxed);
         state.dirty = 0;

@@ -308,7 +308,7 @@ impl Pages {
         Ok(())
     }
 
-    fn note_lost(&self, is_lost: bool) {
+    pub(super) fn note_lost(&self, is_lost: bool) {
         if let Some(kept) = &self.kept {
             kept.note_lost(is_lost);
         }

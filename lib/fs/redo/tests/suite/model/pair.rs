@@ -174,6 +174,8 @@ pub struct Pair<L: Life = Instance> {
     pub committed: u32,
     /// Shadows that died.
     deaths: u64,
+    /// Files that went with their last name, since only the host held them.
+    pub parted: u32,
 }
 
 /// What a pipe is among the kinds of nodes.
@@ -216,6 +218,7 @@ impl<L: Life> Pair<L> {
             commits: Vec::new(),
             committed: 0,
             deaths: 0,
+            parted: 0,
         }
     }
 
@@ -486,7 +489,37 @@ impl<L: Life> Pair<L> {
         }
     }
 
+    /// The file that a change may leave without a name, if it is held once: every other time by who
+    /// can do without it.
+    fn own(&self, action: &Action<Vec<u8>, Setting>, on: [Known; 2]) -> Option<Known> {
+        let (directory, name) = match action {
+            Action::Unlink { name } => (on[0], name),
+            Action::Rename { new_name, .. } => (on[1], new_name),
+            _ => return None,
+        };
+        let there = self.sure.look_up(directory.sure, name).ok()?;
+        let is_file = matches!(self.sure.inode(there).unwrap().body, Body::File(_));
+        let known = self.known.iter().find(|known| known.sure == there)?;
+        (is_file && known.holds == 1 && self.known.len() % 2 == 0).then_some(*known)
+    }
+
+    /// The hold of what is gone ends, with nothing left to be removed.
+    fn part(&mut self, own: Option<Known>) {
+        let is_gone = own.is_some_and(|own| self.sure.inode(own.sure).unwrap().links == 0);
+        assert_eq!(self.engine.has_parted(), is_gone, "{own:?}");
+        self.engine.can_part_with(None);
+        let Some(own) = own.filter(|_| is_gone) else {
+            return;
+        };
+        self.parted += 1;
+        self.sure.close(own.sure);
+        let remains = self.site.front(|front| front.release(own.client));
+        assert!(remains.is_some_and(|remains| remains.orphan.is_none()));
+    }
+
     fn change(&mut self, action: Action<Vec<u8>, Setting>, on: [Known; 2]) {
+        let own = self.own(&action, on);
+        self.engine.can_part_with(own.map(|own| own.client));
         let sure = self.sure.perform(&action, on.map(|known| known.sure));
         let numbers = on.map(|known| known.client);
         let done = |()| Outcome::Done;
@@ -507,6 +540,7 @@ impl<L: Life> Pair<L> {
             },
         );
         agree::<L>(&sure, &client, &action);
+        self.part(own);
     }
 
     fn append(&mut self, file: Known, data: Vec<u8>) {
