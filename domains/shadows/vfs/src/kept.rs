@@ -7,10 +7,10 @@
 //! | bytes of the notes | what |
 //! | --- | --- |
 //! | 0 to 64 | [`Head`] |
-//! | from 4,096 on | 32 for each [`Note`] of a file, whose object has the same number in `keep` |
 //! | five times 8,192 | 32 for each lane, see [`lanes`](crate::lanes) |
 //! | two areas from [`NUMBERS`] on | numbers of clients; the head says which of the areas counts |
 //! | from [`CHANGES`] on | changes that are not committed, see [`changes`] |
+//! | from [`PLACES`] on | 32 for each [`Note`] of a file, whose object has the same number in `keep` |
 //!
 //! # What makes it hold
 //! Where the file system behind lives on it has all that was acknowledged; it is asked for its
@@ -41,19 +41,19 @@ use lanes::Lanes;
 use crate::pages::{MOST_FILES, OWN, memory_error};
 
 /// What the notes begin with: a form that this image understands.
-const FORM: u64 = 0x7466_2d66_696c_6502;
+const FORM: u64 = 0x7466_2d66_696c_6503;
 /// The key of the notes. That of an object is the number of its place, and one more.
 const NOTES: u64 = 0;
-/// Where the places' notes begin, and bytes of each.
-const PLACES: u64 = 4096;
-const NOTE: u64 = 32;
 /// Where numbers are, and bytes of each of the two areas.
 const NUMBERS: u64 = 1 << 16;
 const AREA: u64 = 1 << 20;
 /// Where changes are.
 const CHANGES: u64 = NUMBERS + 2 * AREA;
+/// Where the places' notes begin, and bytes of each.
+const PLACES: u64 = CHANGES + changes::ROOM;
+const NOTE: u64 = 32;
 /// Pages of the notes.
-const PAGES: u64 = (CHANGES + changes::ROOM) / 4096;
+const PAGES: u64 = (PLACES + MOST_FILES as u64 * NOTE).div_ceil(4096);
 
 /// What the notes begin with.
 #[derive(Clone, Copy)]
@@ -123,8 +123,8 @@ pub struct Kept {
     view: Handle<dyn VmoView>,
     /// Locked after `places`, and before the front.
     head: Mutex<Head>,
-    /// The objects in their places. Locked while the keeper is asked, which waits for nobody.
-    places: Mutex<Vec<Option<Handle<dyn VmoOwner>>>>,
+    /// Locked while the keeper is asked, which waits for nobody.
+    places: Mutex<Places>,
     /// The log of changes. Locked before the lanes and the head.
     changes: Mutex<Changes>,
     /// Where the next record is made.
@@ -137,6 +137,37 @@ pub struct Kept {
     is_unkept: AtomicBool,
     /// Everything that was left is known again.
     is_serving: AtomicBool,
+}
+
+/// The objects in their places.
+struct Places {
+    objects: Vec<Option<Handle<dyn VmoOwner>>>,
+    /// Places that have none.
+    free: Vec<usize>,
+}
+
+impl Places {
+    fn new() -> Result<Self, FsError> {
+        let (mut objects, mut free) = (Vec::new(), Vec::new());
+        let rooms = [
+            objects.try_reserve_exact(MOST_FILES),
+            free.try_reserve_exact(MOST_FILES),
+        ];
+        rooms
+            .into_iter()
+            .try_for_each(|room| room.map_err(|_| RpcError::NoMemory))?;
+        objects.resize_with(MOST_FILES, || None);
+        free.extend((0..MOST_FILES).rev());
+        Ok(Places { objects, free })
+    }
+
+    /// A place has no object any more, or got none.
+    fn clear(&mut self, place: usize) -> Option<Handle<dyn VmoOwner>> {
+        let left = self.objects[place].take();
+        // There is room for all.
+        self.free.push(place);
+        left
+    }
 }
 
 impl Kept {
@@ -185,17 +216,12 @@ impl Kept {
 
     fn new(keep: Slot<dyn Keep>, notes: Handle<dyn VmoOwner>, head: Head) -> Result<Self, FsError> {
         let view = notes.view(OWN).map_err(memory_error)?;
-        let mut places = Vec::new();
-        places
-            .try_reserve_exact(MOST_FILES)
-            .map_err(|_| RpcError::NoMemory)?;
-        places.resize_with(MOST_FILES, || None);
         Ok(Kept {
             keep: Mutex::new(keep),
             notes,
             view,
             head: Mutex::new(head),
-            places: Mutex::new(places),
+            places: Mutex::new(Places::new()?),
             changes: Mutex::new(Changes::new(head.log.0, head.log.1.max(1))),
             spare: Mutex::default(),
             lanes: Lanes::new()?,
@@ -235,9 +261,11 @@ impl Kept {
                 continue;
             };
             owner.adopt().map_err(memory_error)?;
-            places[place] = Some(owner.duplicate()?);
+            places.objects[place] = Some(owner.duplicate()?);
             files.push(LeftFile { place, owner, note });
         }
+        let Places { objects, free } = &mut *places;
+        free.retain(|place| objects[*place].is_none());
         drop(places);
         Ok(Left {
             ids,
@@ -270,24 +298,36 @@ impl Kept {
     /// No room or no memory.
     pub fn enter(&self, owner: &Handle<dyn VmoOwner>, inode: u64) -> Result<usize, FsError> {
         let mut places = self.places.lock();
-        let free = places.iter().position(Option::is_none);
-        let place = free.ok_or(RpcError::NoMemory)?;
+        let place = places.free.pop().ok_or(RpcError::NoMemory)?;
+        let entered = self.enter_at(&mut places.objects[place], place, owner, inode);
+        if entered.is_err() {
+            let left = places.clear(place);
+            drop(places);
+            drop(left);
+        }
+        entered.map(|()| place)
+    }
+
+    fn enter_at(
+        &self,
+        object: &mut Option<Handle<dyn VmoOwner>>,
+        place: usize,
+        owner: &Handle<dyn VmoOwner>,
+        inode: u64,
+    ) -> Result<(), FsError> {
         let note = Note {
             inode,
             ..Note::default()
         };
         self.note(place, &note)?;
-        places[place] = Some(owner.duplicate()?);
+        *object = Some(owner.duplicate()?);
         match self.put(key_of(place), owner) {
-            Err(FsError::Rpc(RpcError::NoMemory)) => {
-                places[place] = None;
-                Err(RpcError::NoMemory.into())
-            }
+            Err(FsError::Rpc(RpcError::NoMemory)) => Err(RpcError::NoMemory.into()),
             Err(_) => {
                 self.is_unkept.store(true, Ordering::Relaxed);
-                Ok(place)
+                Ok(())
             }
-            Ok(()) => Ok(place),
+            Ok(()) => Ok(()),
         }
     }
 
@@ -302,7 +342,7 @@ impl Kept {
     /// Forgets what is in a place.
     pub fn leave(&self, place: usize) {
         let mut places = self.places.lock();
-        let left = places[place].take();
+        let left = places.clear(place);
         let cleared = self.note(place, &Note::default());
         let removed = ask(&mut self.keep.lock(), |keeper| keeper.remove(key_of(place)));
         if cleared.is_err() || removed.is_err() {
@@ -418,7 +458,7 @@ impl Kept {
     /// The notes last: where they are, the rest is, too.
     fn put_all(&self) -> Result<(), FsError> {
         let places = self.places.lock();
-        for (place, owner) in places.iter().enumerate() {
+        for (place, owner) in places.objects.iter().enumerate() {
             match owner {
                 Some(owner) => self.put(key_of(place), owner)?,
                 None => ask(&mut self.keep.lock(), |keeper| keeper.remove(key_of(place)))?,

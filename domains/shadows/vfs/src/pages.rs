@@ -32,7 +32,7 @@
 //! Writes to files that are not known and stay small, and all where there is hardly room on the
 //! disk, go to the file system, into the log, and take pages away that they concern. Nothing of
 //! such a file is live then. What small means depends on who writes: the memory of a program is
-//! copied straight into pages, so that pages pay from two of them on ([`Pages::has_place`]).
+//! copied straight into pages, so that pages pay from the first on ([`Pages::has_place`]).
 //!
 //! # Locks
 //! A file's lock is held by who loads, writes, cuts or stores its pages; `old` by who changes a
@@ -77,15 +77,15 @@ const PAGE: u64 = 4096;
 const LOAD: u64 = 256;
 const CUT: u64 = 512;
 /// The most files that are known.
-pub const MOST_FILES: usize = 512;
+pub const MOST_FILES: usize = 2048;
 
-/// The most files that are known, for a small one to become known because a program writes to it.
-const MOST_SMALL: usize = MOST_FILES / 2;
+/// The most files that are live, for a small one to become known because a program writes to it.
+const MOST_SMALL: usize = 256;
 /// How often, and for how many nanoseconds, who needs a place waits where there is none.
 const PATIENCE: u32 = 8;
 const MOMENT: u64 = 4_000_000;
 /// Files that are forgotten at once where there are many.
-const FORGOTTEN: usize = 64;
+const FORGOTTEN: usize = MOST_FILES / 16;
 
 /// The pages of all files.
 pub struct Pages {
@@ -99,9 +99,6 @@ pub struct Pages {
     there: AtomicU64,
     /// Bytes of files that are written the old way.
     small: u64,
-    /// Small files that are to be written the old way before it is looked again for files to be
-    /// forgotten.
-    pause: AtomicU64,
     uses: AtomicU64,
     /// Dirty pages of all files that have no place on the disk yet.
     dirty: AtomicU64,
@@ -131,7 +128,6 @@ impl Pages {
             most: (settings.pages as u64 / PAGE).max(LOAD),
             small: settings.small as u64,
             there: AtomicU64::new(0),
-            pause: AtomicU64::new(0),
             uses: AtomicU64::new(0),
             dirty: AtomicU64::new(0),
             credit: AtomicI64::new(0),
@@ -207,23 +203,10 @@ impl Pages {
         Err(RpcError::NoMemory.into())
     }
 
-    /// Whether a small file may become known because a program writes to it. Each that is known is
-    /// stored by itself, and those are not to take the room of large ones.
-    fn has_place(&self, shadow: &Shadow) -> bool {
-        if self.files.lock().len() < MOST_SMALL {
-            return true;
-        }
-        // Looking goes over all of them, in vain while all have something to be stored.
-        let pause = self.pause.load(Ordering::Relaxed);
-        if pause > 0 {
-            self.pause.store(pause - 1, Ordering::Relaxed);
-            return false;
-        }
-        let forgotten = self.forget_unused(shadow).unwrap_or(0);
-        if forgotten < FORGOTTEN / 4 {
-            self.pause.store(FORGOTTEN as u64, Ordering::Relaxed);
-        }
-        forgotten > 0
+    /// Whether a small file may become known because a program writes to it. Each that is live is
+    /// stored by itself, and those are not to be so many that large ones wait for them.
+    fn has_place(&self) -> bool {
+        self.keeper.lock().live.len() < MOST_SMALL
     }
 
     /// Forgets files that were used longest ago of those that nobody holds; how many.

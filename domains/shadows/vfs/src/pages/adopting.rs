@@ -14,6 +14,7 @@ use interfaces::{FsError, PageKind};
 use redo::Action;
 
 use super::file::{File, Record, State};
+use super::living::key;
 use super::{CUT, PAGE, Pages, memory_error};
 use crate::kept::LeftFile;
 use crate::shadow::Shadow;
@@ -77,14 +78,17 @@ impl Pages {
             self.clear_behind(&file, &mut state, size)?;
             state.is_current = true;
             shadow.count_hold(note.inode);
-            self.keeper.lock().live += 1;
         } else {
             file.cut(0, state.pages)?;
         }
         self.there
             .fetch_add(file.owner.info()?.pages, Ordering::Relaxed);
         *file.state.lock() = state;
-        self.take_in(shadow, Arc::new(file));
+        let file = Arc::new(file);
+        if note.is_live {
+            self.keeper.lock().live.insert(key(&file), file.clone());
+        }
+        self.take_in(shadow, file);
         Ok(())
     }
 

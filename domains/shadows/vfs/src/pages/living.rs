@@ -1,5 +1,7 @@
 //! Which files are live, and the thread that stores what nobody asks for.
 
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use domain_rt::sync::Wait;
@@ -19,10 +21,15 @@ const DELAY: u64 = 1_000_000_000;
 /// What the keeper waits for.
 #[derive(Default)]
 pub struct Keeper {
-    /// Files that are live.
-    pub(super) live: u64,
+    /// Files that are live. There may be two of an inode, where one is just being forgotten.
+    pub(super) live: BTreeMap<(u64, usize), Arc<File>>,
     /// Somebody does not want it to wait longer.
     is_urgent: bool,
+}
+
+/// Where a file is among those that are live.
+pub(super) fn key(file: &File) -> (u64, usize) {
+    (file.inode, core::ptr::from_ref(file).addr())
 }
 
 /// Whether somebody may write to a file through mappings at any moment.
@@ -36,7 +43,7 @@ impl Pages {
     ///
     /// # Errors
     /// No memory: then it is not live.
-    pub(super) fn enliven(&self, shadow: &Shadow, file: &File) -> Result<(), FsError> {
+    pub(super) fn enliven(&self, shadow: &Shadow, file: &Arc<File>) -> Result<(), FsError> {
         if file.record.lock().is_live {
             return Ok(());
         }
@@ -46,7 +53,7 @@ impl Pages {
             self.release(shadow, file.inode);
             return noted;
         }
-        self.keeper.lock().live += 1;
+        self.keeper.lock().live.insert(key(file), file.clone());
         self.called.notify_one();
         Ok(())
     }
@@ -78,7 +85,8 @@ impl Pages {
         let end = |record: &mut Record| (record.is_live, record.is_shared) = (false, is_shared);
         let _ = file.set_record(end);
         end(&mut file.record.lock());
-        self.keeper.lock().live -= 1;
+        let live = self.keeper.lock().live.remove(&key(file));
+        drop(live);
         self.release(shadow, file.inode);
     }
 
@@ -111,7 +119,7 @@ impl Pages {
 
     /// Names were removed: what only this domain still holds goes, so that its blocks are free.
     pub fn discard_removed(&self, shadow: &Shadow) {
-        if self.keeper.lock().live == 0 {
+        if self.is_at_rest() {
             return;
         }
         let mut from = Some(0);
@@ -171,7 +179,7 @@ impl Pages {
 
     /// Whether there is nothing that may not be on the disk.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.keeper.lock().live == 0
+        self.keeper.lock().live.is_empty()
     }
 
     /// Has the keeper begin at once.
@@ -213,16 +221,13 @@ impl Pages {
             let is_clean = || matches!(file.owner.next(0, PageKind::Dirty), Ok(None));
             !(is_in_use(shadow, file) && state.stored.is_empty() && is_clean())
         };
-        let all = self.all();
-        all.map_or(true, |all| {
-            let mut live = all.iter().filter(|file| file.record.lock().is_live);
-            live.any(|file| is_due(file))
-        })
+        let live = self.concerned(Who::Everything);
+        live.map_or(true, |live| live.iter().any(|file| is_due(file)))
     }
 
     fn wait_for_work(&self) {
         let mut keeper = self.keeper.lock();
-        while keeper.live == 0 {
+        while keeper.live.is_empty() {
             (keeper, _) = self.called.wait(keeper);
         }
         let deadline = time::now() + DELAY;

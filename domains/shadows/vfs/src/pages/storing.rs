@@ -93,13 +93,17 @@ impl Pages {
     /// The live files that somebody wants stored. Those that are torn are among them, since the
     /// file system commits all that it has. No others: storing takes long, and a file that is
     /// forgotten has its place with `keep` until nobody has a way to it any more.
-    fn concerned(&self, who: Who) -> Result<Vec<Arc<File>>, FsError> {
+    pub(super) fn concerned(&self, who: Who) -> Result<Vec<Arc<File>>, FsError> {
         let is_concerned = |file: &File| match who {
             Who::Inode(inode) => file.inode == inode || file.is_torn.load(Ordering::Relaxed),
             _ => true,
         };
-        let mut some = self.all()?;
-        some.retain(|file| file.record.lock().is_live && is_concerned(file));
+        let mut some = Vec::new();
+        let keeper = self.keeper.lock();
+        some.try_reserve_exact(keeper.live.len())
+            .map_err(|_| RpcError::NoMemory)?;
+        let live = keeper.live.values();
+        some.extend(live.filter(|file| is_concerned(file)).cloned());
         Ok(some)
     }
 

@@ -70,7 +70,7 @@ impl Pages {
         let reach = offset.unwrap_or(0).saturating_add(length);
         let is_meant = self.known(inode).is_some()
             || reach > self.small
-            || (!data.is_own() && reach > PAGE && self.has_place(shadow));
+            || (!data.is_own() && self.has_place());
         if self.objects.is_none() || length == 0 || !is_meant || reach > LONGEST {
             return Ok(None);
         }
