@@ -1,7 +1,7 @@
 /* Reads and writes a file in pieces of awkward sizes, and says what it has seen: for tests that
  * count how often each byte is copied on its way, and for those that compare with the host.
  *
- * copying -c 'FOLDER WHAT': idle, read, write, check, gather, append, faults, few, many, sums. */
+ * copying -c 'FOLDER WHAT': idle, read, write, check, gather, append, faults, few, tiny, many, sums. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -208,6 +208,8 @@ int main(int argc, char **argv)
         faults(folder);
     else if (!strcmp(what, "few"))
         several(folder, 100, 20000);
+    else if (!strcmp(what, "tiny"))
+        several(folder, 200, 4000);
     else if (!strcmp(what, "many"))
         several(folder, 600, 5000);
     else if (!strcmp(what, "sums"))

@@ -24,6 +24,8 @@ pub(super) const CASES: &[Case] = &[
 const BYTES: u64 = 8 << 20;
 /// Bytes of its few small files together.
 const FEW: u64 = 100 * 20_000;
+/// Of those that have less than a page each.
+const TINY: u64 = 200 * 4000;
 
 /// The program, made by the host's compiler.
 fn program(bench: &Bench<'_>) -> Result<PathBuf> {
@@ -102,7 +104,9 @@ fn counts(seen: &str) -> Result<Vec<[u64; 3]>> {
 fn counted(bench: &Bench<'_>) -> Result<()> {
     let program = program(bench)?;
     let (disk, root) = disk_and_folder(bench, "4096")?;
-    let works = ["idle", "read", "read", "write", "check", "few", "sums"];
+    let works = [
+        "idle", "read", "read", "write", "check", "few", "sums", "tiny", "sums",
+    ];
     let right = there(&program, &root, &works)?;
     let machine = machine(bench, &program, &disk, "")?;
     let mut line = format!("{RUN} '/disk idle'; free -c");
@@ -120,8 +124,8 @@ fn counted(bench: &Bench<'_>) -> Result<()> {
     ensure!(differences.len() == works.len() + 2, "{}", answer.stdout);
     let idle = differences[0];
     ensure!(idle[0] == 0, "{idle:?} without a file");
-    // What else a run of the program copies, and notes of files.
-    let besides = BYTES / 64;
+    // What else a run of the program copies, and notes of changes and files.
+    let besides = BYTES / 32;
     let names = [
         ("cold read", BYTES),
         ("cached read", BYTES),
@@ -129,6 +133,8 @@ fn counted(bench: &Bench<'_>) -> Result<()> {
         ("read of it", BYTES),
         ("small files", FEW),
         ("read of those", FEW),
+        ("smaller files", TINY),
+        ("read of those", TINY),
     ];
     for ((what, bytes), of) in names.iter().zip(&differences[1..]) {
         let others = (of[1] + of[2]).saturating_sub(idle[1] + idle[2]);
