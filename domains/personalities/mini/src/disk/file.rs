@@ -140,6 +140,26 @@ impl DiskFile {
         Ok(view.insert((by, Arc::new(new))).1.clone())
     }
 
+    /// Its length; if that is beyond `offset` there is a way to its pages as well, by one question.
+    fn size_to_read(&self, offset: u64) -> Result<u64, Error> {
+        let ask = |live: &Live| {
+            let size = live.fs.metadata(self.inode)?.size;
+            let is_there = || matches!(&*self.view.lock(), Some((by, _)) if *by == live.id);
+            let view = match offset < size && !is_there() {
+                true => Some((live.id, Arc::new(live.fs.pages(self.inode)?))),
+                false => None,
+            };
+            Ok((size, view))
+        };
+        let asked = self.disk.mount.ask_held(&self.seat, ask);
+        let (size, view) = asked.map_err(fs_error)?;
+        if view.is_some() {
+            let old = core::mem::replace(&mut *self.view.lock(), view);
+            drop(old);
+        }
+        Ok(size)
+    }
+
     /// Another way to its pages.
     fn view(&self) -> Result<Handle<dyn VmoView>, Error> {
         self.pages()?.duplicate().map_err(|_| ENOMEM)
@@ -168,7 +188,7 @@ impl DiskFile {
     /// # Errors
     /// Not one byte could be read.
     fn read_to(&self, to: &Lent<'_>, at: u64, offset: u64, count: u64) -> Result<u64, Error> {
-        let size = self.attributes()?.size;
+        let size = self.size_to_read(offset)?;
         let count = size.saturating_sub(offset).min(count);
         let (mut done, mut failed) = (0, 0);
         while done < count {
