@@ -1,6 +1,7 @@
 //! Among `bench files`: 4 KiB of a file that is in memory, read and written, and small files made,
-//! read and removed, by a static program of Linux (`lab/peers/cached/work.c`), on the personality
-//! `mini` and on Debian's kernel; in guest instructions.
+//! read and removed, and others read from the disk, by a static program of Linux
+//! (`lab/peers/cached/work.c`), on the personality `mini` and on Debian's kernel; in guest
+//! instructions.
 
 use std::fs;
 use std::process::Command;
@@ -20,7 +21,8 @@ const WORK: Work = Work {
     option: "-c /disk",
     made: &files::OPTIONS,
     kind: "ext2",
-    phases: 5,
+    phases: 7,
+    small: 1000,
     is_counted: true,
 };
 

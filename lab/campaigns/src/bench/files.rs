@@ -53,6 +53,8 @@ pub(super) struct Work {
     pub(super) made: &'static [&'static str],
     pub(super) kind: &'static str,
     pub(super) phases: usize,
+    /// Small files that the disk has from the start.
+    pub(super) small: usize,
     /// By a clock that counts instructions, for each of what a phase did.
     pub(super) is_counted: bool,
 }
@@ -63,6 +65,7 @@ const WORKS: [Work; 3] = [
         made: &OPTIONS,
         kind: "ext2",
         phases: filework::NAME_PHASES,
+        small: 0,
         is_counted: true,
     },
     Work {
@@ -70,6 +73,7 @@ const WORKS: [Work; 3] = [
         made: &OPTIONS,
         kind: "ext2",
         phases: filework::PHASES,
+        small: 0,
         is_counted: false,
     },
     // With a journal: without one every system writes each change to its place before `fsync`
@@ -79,6 +83,7 @@ const WORKS: [Work; 3] = [
         made: &["-b", "4096", "-j"],
         kind: "ext3",
         phases: 1,
+        small: 0,
         is_counted: false,
     },
 ];
@@ -157,7 +162,7 @@ pub(super) fn compare(
     folder: &Path,
     rounds: usize,
 ) -> Result<Vec<Figure>> {
-    let image = image_with(folder, work.made)?;
+    let image = image_with(folder, work.made, work.small)?;
     let mut order = Vec::new();
     let mut phases: BTreeMap<String, Times> = BTreeMap::new();
     for round in 1..=rounds {
@@ -194,14 +199,19 @@ pub(super) fn compare(
 /// # Errors
 /// If it cannot be made.
 pub(super) fn image(folder: &Path) -> Result<PathBuf> {
-    image_with(folder, &OPTIONS)
+    image_with(folder, &OPTIONS, 0)
 }
 
-pub(super) fn image_with(folder: &Path, options: &[&str]) -> Result<PathBuf> {
+pub(super) fn image_with(folder: &Path, options: &[&str], small: usize) -> Result<PathBuf> {
     let (root, image) = (folder.join("root"), folder.join("image.img"));
     fs::create_dir_all(&root)?;
     for name in [filework::SEQUENTIAL, filework::RANDOM] {
         fs::write(root.join(name), filework::content(name))?;
+    }
+    for number in 0..small {
+        fs::create_dir_all(root.join("there"))?;
+        let content = [b'a' + (number % 26) as u8; 1000];
+        fs::write(root.join(format!("there/file{number}")), content)?;
     }
     disk::make_with(&root, &image, SIZE, options)?;
     fs::remove_dir_all(root)?;

@@ -50,7 +50,7 @@ pub fn storm(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
     fs::create_dir_all(&folder)?;
     let debian = peer::debian(project)?;
     let program = files::peer_program(project)?;
-    let image = files::image_with(&folder, &files::OPTIONS)?;
+    let image = files::image(&folder)?;
     let mut ours = Machine::new(&built.kernel, &folder);
     ours.archive = Some(built.archive.clone());
     let line = format!("/boot/testing/filebench {OPTION}");
