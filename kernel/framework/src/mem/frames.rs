@@ -145,29 +145,24 @@ impl Frames {
 
     /// The one door into use: claims the frames if all of them are really unused.
     pub fn from_unused(first: usize, count: usize, kind: FrameKind) -> Result<Self, MetaError> {
-        let end = first.checked_add(count).ok_or(MetaError::Reserved)?;
-        for frame in first..end {
-            let claimed = slot(frame).ok_or(MetaError::Reserved).and_then(Slot::claim);
-            if let Err(why) = claimed {
-                for frame in first..frame {
-                    slot(frame).expect("claimed just now").give_up();
-                }
+        let slots = slots::row(first, count).ok_or(MetaError::Reserved)?;
+        for (number, slot) in slots.iter().enumerate() {
+            if let Err(why) = slot.claim() {
+                slots[..number].iter().for_each(Slot::give_up);
                 return Err(why);
             }
         }
-        for frame in first..end {
-            slot(frame).expect("claimed just now").publish(kind);
-        }
+        slots.iter().for_each(|slot| slot.publish(kind));
         USED.fetch_add(count, Ordering::Relaxed);
         Ok(Self { first, count, kind })
     }
 
     /// Takes over the ownership that an earlier [`into_raw`](Self::into_raw) left in a page table
-    /// or pointer.
+    /// or pointer, or that several left which had these frames among them.
     ///
     /// # Safety
-    /// That `into_raw` happened, with these very frames and this kind, and its ownership has not
-    /// been taken back yet.
+    /// Each of these very frames was in an `into_raw` of this kind, and its ownership has not been
+    /// taken back yet.
     pub unsafe fn from_raw(physical: u64, count: usize, kind: FrameKind) -> Self {
         Self {
             first: frame_of(physical),
@@ -204,16 +199,16 @@ impl Frames {
         slot(self.first).expect("owned frames have slots").owners()
     }
 
-    /// Parts with the first of them, if there is one.
-    pub fn split_first(&mut self) -> Option<Self> {
-        let rest = self.count.checked_sub(1)?;
-        let (first, count) = (self.first, 1);
-        (self.first, self.count) = (first + 1, rest);
-        Some(Self {
+    /// Parts with the first of them: `count`, or all if there are fewer.
+    pub fn split(&mut self, count: usize) -> Self {
+        let count = count.min(self.count);
+        let first = self.first;
+        (self.first, self.count) = (first + count, self.count - count);
+        Self {
             first,
             count,
             kind: self.kind,
-        })
+        }
     }
 
     /// Their address in the direct map.
@@ -244,18 +239,15 @@ impl Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        let end = self.first + self.count;
+        let slots = slots::row(self.first, self.count).expect("owned frames have slots");
         let mut run = self.first;
-        for frame in self.first..=end {
-            let last_owner = frame < end && {
-                let slot = slot(frame).expect("owned frames have slots");
-                slot.release(self.kind)
-            };
-            if !last_owner {
+        for (frame, slot) in (self.first..).zip(slots) {
+            if !slot.release(self.kind) {
                 give_back(run, frame - run);
                 run = frame + 1;
             }
         }
+        give_back(run, self.first + self.count - run);
     }
 }
 
@@ -284,9 +276,8 @@ fn give_back(first: usize, count: usize) {
     if count == 0 {
         return;
     }
-    for frame in first..first + count {
-        slot(frame).expect("released frames have slots").give_up();
-    }
+    let slots = slots::row(first, count).expect("released frames have slots");
+    slots.iter().for_each(Slot::give_up);
     USED.fetch_sub(count, Ordering::Relaxed);
     policy().free(first, count);
 }

@@ -6,7 +6,7 @@
 //! across a flush.
 
 use core::ops::Range;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::frames::{FrameKind, Frames, alloc_table, stats};
 use super::holes::Holes;
@@ -145,16 +145,33 @@ fn map_from(
 }
 
 impl Region {
-    /// Maps these as the next pages, each of which is freed by itself later.
+    /// Maps these as the next pages: those of each page table at once, which are all mapped or,
+    /// where it cannot be made, none of them.
     fn map_next(&mut self, mut frames: Frames) -> Result<(), NoMemory> {
         let rights = Prot::ReadWrite.rights();
-        while let Some(frame) = frames.split_first() {
+        while frames.count() > 0 {
             let address = self.addresses.page(self.mapped);
-            map(address, frame.physical(), PAGE_SIZE, rights, 1)?;
-            frame.into_raw();
-            self.mapped += 1;
+            let piece = frames.split(LARGE_PAGES - address / PAGE_SIZE % LARGE_PAGES);
+            let bytes = piece.count() * PAGE_SIZE;
+            map(address, piece.physical(), bytes, rights, 1)?;
+            self.mapped += piece.count();
+            piece.into_raw();
         }
         Ok(())
+    }
+
+    /// The entries of the pages `range`, which are mapped or were.
+    fn entries(&self, range: Range<usize>) -> impl Iterator<Item = &'static AtomicU64> + use<> {
+        let (mut at, end) = (self.addresses.page(range.start), range.end);
+        let end = self.addresses.page(end);
+        let rows = core::iter::from_fn(move || {
+            let left = end.checked_sub(at).filter(|left| *left > 0)?;
+            let row = paging::leaves(kernel_table(), at, left / PAGE_SIZE);
+            let row = row.expect("tables of kernel space are never freed");
+            at += row.len() * PAGE_SIZE;
+            Some(row)
+        });
+        rows.flatten()
     }
 
     /// Lowest address.
@@ -188,8 +205,7 @@ impl Region {
         {
             let bits = prot.bits();
             let _tables = SPACE.lock();
-            for index in range.clone() {
-                let entry = leaf(self.addresses.page(index));
+            for entry in self.entries(range.clone()) {
                 let frame = page::address(entry.load(Ordering::Relaxed));
                 entry.store(page::leaf(frame, 1, bits), Ordering::Release);
             }
@@ -200,23 +216,32 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        for index in 0..self.mapped {
-            page::hide(leaf(self.addresses.page(index)));
-        }
+        self.entries(0..self.mapped).for_each(page::hide);
         tlb::flush_everywhere(self.addresses.start, self.mapped);
-        for index in 0..self.mapped {
-            let hidden = leaf(self.addresses.page(index)).swap(0, Ordering::AcqRel);
-            let frame = page::address(hidden);
-            // SAFETY: `map_next` left the ownership of this frame in the entry, the entry is
-            // cleared, and no processor has the translation any more.
-            drop(unsafe { Frames::from_raw(frame, 1, FrameKind::Kspace) });
+        // Frames in a row are freed at once, which takes the allocator little more than one.
+        let (mut first, mut count) = (0, 0);
+        for entry in self.entries(0..self.mapped) {
+            let frame = page::address(entry.swap(0, Ordering::AcqRel));
+            if count == 0 || frame != first + (count * PAGE_SIZE) as u64 {
+                // SAFETY: see `free`.
+                unsafe { free(first, count) };
+                (first, count) = (frame, 0);
+            }
+            count += 1;
         }
+        // SAFETY: see `free`.
+        unsafe { free(first, count) };
     }
 }
 
-/// The entry of a page that is or was mapped.
-fn leaf(address: usize) -> &'static core::sync::atomic::AtomicU64 {
-    paging::leaf(kernel_table(), address).expect("tables of kernel space are never freed")
+/// Frees frames of a region that is being dropped.
+///
+/// # Safety
+/// `map_next` left the ownership of these frames in entries, which are cleared by the caller, and
+/// no processor has the translations any more.
+unsafe fn free(first: u64, count: usize) {
+    // SAFETY: by the caller's duty.
+    drop(unsafe { Frames::from_raw(first, count, FrameKind::Kspace) });
 }
 
 /// Maps a range under the table lock.

@@ -150,32 +150,42 @@ pub fn entries_below(directory: &AtomicU64, address: usize, count: usize) -> &'s
     &row[first..first + count]
 }
 
-/// Puts `value` into the entry of `level` for `address`; tables that it makes are for pages of
-/// programs if `user`.
-fn map_page(
+/// Fills the entries of `level` from that of `address` on, `count` or as many as its table has,
+/// with `value` of their numbers from 0 on; how many that were. Tables that it makes are for pages
+/// of programs if `user`. Nothing is mapped where one of them cannot be made.
+fn map_row(
     root: u64,
     address: usize,
-    value: u64,
+    count: usize,
+    value: impl Fn(usize) -> u64,
     user: bool,
     level: u32,
     tables: TableSource,
-) -> Result<(), MapError> {
+) -> Result<usize, MapError> {
     let mut table = root;
     for above in (level + 1..=LEVELS).rev() {
         let slot = entry(table, address, above);
         table = descend(slot, above, user, tables, &OF_THE_KERNEL)?;
     }
-    let slot = entry(table, address, level);
-    if slot.load(Ordering::Relaxed) != 0 {
-        return Err(MapError::Occupied);
+    let entries = part_of(table, address, level, count);
+    for (number, slot) in entries.iter().enumerate() {
+        if slot.load(Ordering::Relaxed) != 0 {
+            return Err(MapError::Occupied);
+        }
+        slot.store(value(number), Ordering::Release);
     }
-    slot.store(value, Ordering::Release);
-    Ok(())
+    Ok(entries.len())
+}
+
+/// The entries of `level` from that of `address` on, `count` or as many as `table` has.
+fn part_of(table: u64, address: usize, level: u32, count: usize) -> &'static [AtomicU64] {
+    let first = address >> shift(level) & (ENTRIES - 1);
+    &row(table)[first..ENTRIES.min(first.saturating_add(count))]
 }
 
 /// Maps `bytes` bytes at `address` to `physical` with `rights`, in the largest pages that alignment
 /// and `largest` (a level) allow. All three are multiples of the page size.
-/// On an error some of the pages may be mapped.
+/// On an error some of the pages may be mapped; none whose table could not be made.
 pub fn map_range(
     root: u64,
     address: usize,
@@ -193,15 +203,27 @@ pub fn map_range(
             (at as u64 | to).is_multiple_of(span(*level)) && bytes - done >= span(*level)
         };
         let level = (2..=largest).rev().find(fits).unwrap_or(1);
-        let value = page::leaf(to, level, bits);
-        map_page(root, at, value, rights.user, level, tables)?;
-        done += span(level);
+        // Nothing larger fits before the table ends.
+        let count = if level == 1 {
+            (bytes - done) / span(1)
+        } else {
+            1
+        };
+        let value = |number| page::leaf(to + number as u64 * span(level), level, bits);
+        let count = map_row(root, at, count as usize, value, rights.user, level, tables)?;
+        done += count as u64 * span(level);
     }
     Ok(())
 }
 
 /// The lowest-level entry for `address`, if its page table exists.
 pub fn leaf(root: u64, address: usize) -> Option<&'static AtomicU64> {
+    leaves(root, address, 1)?.first()
+}
+
+/// The lowest-level entries from that of `address` on, `count` or as many as its page table has, if
+/// that exists.
+pub fn leaves(root: u64, address: usize, count: usize) -> Option<&'static [AtomicU64]> {
     let mut table = root;
     for level in (2..=LEVELS).rev() {
         let value = entry(table, address, level).load(Ordering::Acquire);
@@ -210,7 +232,7 @@ pub fn leaf(root: u64, address: usize) -> Option<&'static AtomicU64> {
         }
         table = page::address(value);
     }
-    Some(entry(table, address, 1))
+    Some(part_of(table, address, 1, count))
 }
 
 /// Clears the entry, of a page of any size, that maps `address`, if there is one.

@@ -69,6 +69,22 @@ pub(super) fn slot(frame: usize) -> Option<&'static Slot> {
     Some(slot_in_ready_section(tables, frame))
 }
 
+/// The slots of so many frames in a row; `None` if one of them is beyond memory.
+pub(super) fn row(first: usize, count: usize) -> Option<&'static [Slot]> {
+    let tables = tables();
+    let end = first.checked_add(count)?;
+    let sections = first / SECTION_PAGES..end.div_ceil(SECTION_PAGES);
+    for (section, state) in sections.clone().zip(tables.states.get(sections)?) {
+        if state.load(Ordering::Acquire) != READY {
+            prepare(tables, section, state);
+        }
+    }
+    let start = (tables.slots + first * core::mem::size_of::<Slot>()) as *const Slot;
+    // SAFETY: as in `slot_in_ready_section`; the slots of one section fill a page, the pages lie in
+    // a row, and all of these sections were prepared.
+    Some(unsafe { core::slice::from_raw_parts(start, count) })
+}
+
 /// The slot of a frame whose section's slots have been written.
 fn slot_in_ready_section(tables: &'static Tables, frame: usize) -> &'static Slot {
     // SAFETY: the caller of `init` took a page for each section's slots; the section was prepared,
