@@ -3,7 +3,7 @@
 //! Outside the framework a group has a key that is never used again; inside, a small number, which
 //! is free for another key when its last thread and its last [`Group`] are gone.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::policy::Share;
 use super::sched;
@@ -22,6 +22,8 @@ const FIRST: usize = 2;
 static NAMING: SpinLock<()> = SpinLock::new(());
 /// Key by number.
 static KEYS: [AtomicU64; MAX_GROUPS] = [const { AtomicU64::new(0) }; MAX_GROUPS];
+/// No number from here on was ever given.
+static END: AtomicUsize = AtomicUsize::new(FIRST);
 /// Holders by number; 0: it is free.
 static HOLDERS: [AtomicU32; MAX_GROUPS] = [const { AtomicU32::new(0) }; MAX_GROUPS];
 
@@ -46,7 +48,7 @@ impl Group {
         let _naming = NAMING.lock();
         let held = |index: &usize| HOLDERS[*index].load(Ordering::Relaxed) != 0;
         let same = |index: &usize| held(index) && KEYS[*index].load(Ordering::Relaxed) == key;
-        if let Some(index) = (FIRST..MAX_GROUPS).find(same) {
+        if let Some(index) = (FIRST..END.load(Ordering::Relaxed)).find(same) {
             // It may have become free since it was looked at, which makes it a new one.
             if HOLDERS[index].fetch_add(1, Ordering::AcqRel) == 0 {
                 sched::policy().open_group(index as u32, share);
@@ -56,6 +58,7 @@ impl Group {
         let Some(index) = (FIRST..MAX_GROUPS).find(|index| !held(index)) else {
             return Self(CROWD);
         };
+        END.fetch_max(index + 1, Ordering::Relaxed);
         KEYS[index].store(key, Ordering::Relaxed);
         HOLDERS[index].store(1, Ordering::Release);
         sched::policy().open_group(index as u32, share);

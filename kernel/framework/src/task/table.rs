@@ -26,12 +26,15 @@ struct Slot {
 struct Table {
     slots: Vec<Slot>,
     first_free: usize,
+    /// No slot from here on was ever in use.
+    end: usize,
     count: usize,
 }
 
 static TABLE: SpinLock<Table> = SpinLock::new(Table {
     slots: Vec::new(),
     first_free: usize::MAX,
+    end: 0,
     count: 0,
 });
 
@@ -46,6 +49,7 @@ pub(super) fn reserve() -> Result<ThreadId, NoMemory> {
     slot.generation += 1;
     let id = ThreadId(slot.generation << SLOT_BITS | index as u64);
     table.first_free = table.slots[index].next_free;
+    table.end = table.end.max(index + 1);
     table.count += 1;
     Ok(id)
 }
@@ -87,7 +91,7 @@ pub(super) fn find_some(
     found: &mut [Option<ThreadRef>],
 ) -> Option<usize> {
     let table = TABLE.lock();
-    let end = table.slots.len().min(from + SLOTS_AT_ONCE);
+    let end = table.end.min(from + SLOTS_AT_ONCE);
     let mut room = found.iter_mut();
     let mut place = room.next();
     for index in from..end {
@@ -101,7 +105,7 @@ pub(super) fn find_some(
         *to = Some(thread.clone());
         place = room.next();
     }
-    (end < table.slots.len()).then_some(end)
+    (end < table.end).then_some(end)
 }
 
 /// Number of slots in use.
@@ -113,8 +117,7 @@ pub(super) fn count() -> usize {
 /// neither make, end nor look up threads.
 pub fn for_each(mut visit: impl FnMut(&ThreadRef)) {
     let table = TABLE.lock();
-    table
-        .slots
+    table.slots[..table.end]
         .iter()
         .filter_map(|slot| slot.thread.as_ref())
         .for_each(&mut visit);
