@@ -60,8 +60,8 @@ pub(super) fn announce(block: &ControlBlock, state: State) {
 pub fn wait_event(after: u64) -> Result<Event, RpcError> {
     loop {
         let seen = EVENT_COUNT.load(Ordering::Acquire);
-        if let Some(event) = EVENTS.lock().iter().find(|event| event.number > after) {
-            return Ok(*event);
+        if let Some(event) = next_of(&EVENTS.lock(), after) {
+            return Ok(event);
         }
         if wait(&EVENT_COUNT, seen, None) == WaitResult::Interrupted {
             return Err(RpcError::Interrupted);
@@ -69,7 +69,36 @@ pub fn wait_event(after: u64) -> Result<Event, RpcError> {
     }
 }
 
+/// The oldest of these with a number above `after`. Their numbers are consecutive.
+fn next_of(events: &VecDeque<Event>, after: u64) -> Option<Event> {
+    let first = events.front()?.number;
+    let index = after.saturating_add(1).saturating_sub(first);
+    events.get(usize::try_from(index).ok()?).copied()
+}
+
 /// Reserves the memory for events, so that a death needs none.
 pub(crate) fn prepare_events() {
     EVENTS.lock().reserve(KEPT_EVENTS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_event_is_found_by_its_number() {
+        let event = |number| Event {
+            number,
+            id: 7,
+            name: Text::new("some"),
+            state: State::Running,
+            reason: Reason::None,
+        };
+        let events: VecDeque<_> = (11..=20).map(event).collect();
+        let next = |after| next_of(&events, after).map(|event| event.number);
+        assert_eq!([next(0), next(9), next(10)], [Some(11); 3]);
+        assert_eq!((next(11), next(19)), (Some(12), Some(20)));
+        assert_eq!([next(20), next(21), next(u64::MAX)], [None; 3]);
+        assert!(next_of(&VecDeque::new(), 0).is_none());
+    }
 }
