@@ -42,6 +42,7 @@ impl Chunk {
                 head.free.store(next, Ordering::Relaxed);
                 free
             } else if head.first + used < head.end {
+                self.top().store(head.first + used + 1, Ordering::Relaxed);
                 head.first + used
             } else {
                 return None;
@@ -88,17 +89,31 @@ impl Chunk {
         unsafe { self.head() }.object_bytes()
     }
 
-    /// The owner cells of the slots from number `from` on, and the number of the first of them. The
-    /// lock of the class is held as long as they are used.
+    /// One past the last slot that was ever in use: from there on all cells say that they are free,
+    /// so that nobody need look at them. It stands in the cell of slot 0, which is never used.
+    ///
+    /// # Safety
+    /// This is a chunk of many slots, and live as long as the word is used.
+    unsafe fn top<'a>(self) -> &'a AtomicU32 {
+        // SAFETY: the table follows the head, and has a cell for every slot; by the caller's duty.
+        unsafe { self.0.add(1).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// The owner cells of the slots from number `from` on that were ever in use, and the number of
+    /// the first of them. The lock of the class is held as long as they are used.
     fn cells<'a>(self, from: u32) -> (u32, &'a [AtomicU32]) {
         // SAFETY: the chunk is in its class's list, so it is live. The table has a cell for every
         // slot.
         unsafe {
             let head = self.head();
-            let from = from.clamp(head.first, head.end);
+            let end = match head.shift {
+                LARGE_SHIFT => head.end,
+                _ => self.top().load(Ordering::Relaxed).max(head.first),
+            };
+            let from = from.clamp(head.first, end);
             let table = self.0.add(1).cast::<AtomicU32>();
             let cells =
-                NonNull::slice_from_raw_parts(table.add(from as usize), (head.end - from) as usize);
+                NonNull::slice_from_raw_parts(table.add(from as usize), (end - from) as usize);
             (from, cells.as_ref())
         }
     }
