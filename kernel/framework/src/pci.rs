@@ -11,6 +11,8 @@ use crate::acpi::platform;
 use crate::io::{IoError, IoMem};
 use crate::kprintln;
 use crate::mem::kspace::{Cache, Window};
+use crate::sync::SpinLock;
+use alloc::vec::Vec;
 
 /// Offset of the command register (PCI 3.0, 6.2.2) and its bus-master bit.
 const COMMAND: usize = 4;
@@ -68,20 +70,46 @@ pub enum StopError {
 /// # Errors
 /// See [`StopError`].
 pub fn answers(bus: u8, device: u8, function: u8) -> Result<(), StopError> {
-    let window = window(bus, device, function)?;
-    // SAFETY: the window maps the function's configuration space while it lives.
-    match unsafe { (window.address() as *const u16).read_volatile() } {
-        ABSENT => Err(StopError::Absent),
-        _ => Ok(()),
-    }
+    with_window(bus, device, function, |_| ())
 }
 
-/// The configuration space of a function of segment 0.
-fn window(bus: u8, device: u8, function: u8) -> Result<Window, StopError> {
+/// Configuration spaces that stay mapped, by address: a device whose driver crashes again and again
+/// is stopped and started each time, and to map and unmap costs more than that.
+static MAPPED: SpinLock<Vec<(u64, Window)>> = SpinLock::new(Vec::new());
+/// Most of them.
+const MOST_MAPPED: usize = 64;
+
+/// Has `work` done with the address of the configuration space of a function of segment 0 that
+/// answers.
+fn with_window<R>(
+    bus: u8,
+    device: u8,
+    function: u8,
+    work: impl FnOnce(usize) -> R,
+) -> Result<R, StopError> {
     let segment = segment_of(bus).filter(|_| device < 32 && function < 8);
     let segment = segment.ok_or(StopError::NoWindow)?;
     let number = u64::from(bus) << 8 | u64::from(device) << 3 | u64::from(function);
-    Window::map(segment.base + (number << 12), 4096, Cache::Device).map_err(|_| StopError::NoMemory)
+    let place = segment.base + (number << 12);
+    let mut mapped = MAPPED.lock();
+    if let Some((_, window)) = mapped.iter().find(|(other, _)| *other == place) {
+        return answered(window.address()).map(work);
+    }
+    let window = Window::map(place, 4096, Cache::Device).map_err(|_| StopError::NoMemory)?;
+    let result = answered(window.address()).map(work);
+    if result.is_ok() && mapped.len() < MOST_MAPPED && mapped.try_reserve(1).is_ok() {
+        mapped.push((place, window));
+    }
+    result
+}
+
+/// The configuration space that is mapped at `address`, if a function answers there.
+fn answered(address: usize) -> Result<usize, StopError> {
+    // SAFETY: both callers have a window that maps a function's configuration space there.
+    match unsafe { (address as *const u16).read_volatile() } {
+        ABSENT => Err(StopError::Absent),
+        _ => Ok(address),
+    }
 }
 
 /// Stops all DMA and interrupt messages of a function in segment 0, by clearing its bus-master bit,
@@ -107,19 +135,16 @@ pub fn start(bus: u8, device: u8, function: u8) -> Result<(), StopError> {
 
 /// Sets or clears the bus-master bit; whether it is set afterwards.
 fn set_master(bus: u8, device: u8, function: u8, on: bool) -> Result<bool, StopError> {
-    let window = window(bus, device, function)?;
-    let vendor = window.address() as *const u16;
-    let command = (window.address() + COMMAND) as *mut u16;
     let master = if on { BUS_MASTER } else { 0 };
-    // SAFETY: the window maps the function's configuration space while it lives. Clearing the
-    // bus-master bit only takes rights away; setting it lets the device reach all memory, as long
-    // as there is no IOMMU: that is its driver's business. The read afterwards flushes the posted
-    // write.
-    unsafe {
-        if vendor.read_volatile() == ABSENT {
-            return Err(StopError::Absent);
+    with_window(bus, device, function, |address| {
+        let command = (address + COMMAND) as *mut u16;
+        // SAFETY: the function's configuration space is mapped there meanwhile. Clearing the
+        // bus-master bit only takes rights away; setting it lets the device reach all memory, as
+        // long as there is no IOMMU: that is its driver's business. The read afterwards flushes the
+        // posted write.
+        unsafe {
+            command.write_volatile(command.read_volatile() & !BUS_MASTER | master);
+            command.read_volatile() & BUS_MASTER != 0
         }
-        command.write_volatile(command.read_volatile() & !BUS_MASTER | master);
-        Ok(command.read_volatile() & BUS_MASTER != 0)
-    }
+    })
 }
