@@ -10,6 +10,10 @@ const VENDOR_SPECIFIC: u8 = 0x09;
 const FIRST_OFFSET: u16 = 0x40;
 /// The status bit that says that there is a capability list.
 const HAS_LIST: u32 = 1 << 20;
+/// Kinds of structures (4.1.4) that a driver needs.
+const COMMON: u8 = 1;
+const NOTIFY: u8 = 2;
+const DEVICE: u8 = 4;
 /// So many capabilities fit into 192 bytes; a longer list is a circle.
 const MOST: usize = 48;
 
@@ -100,7 +104,10 @@ impl Found {
         // The fields of `struct virtio_pci_cap` go 16 bytes beyond the start, the multiplier 4
         // more.
         let kind = (head >> 24) as u8;
-        if at > 0x100 - 16 || (kind == 2 && at > 0x100 - 20) {
+        if !matches!(kind, COMMON | NOTIFY | DEVICE) {
+            return Ok(());
+        }
+        if at > 0x100 - 16 || (kind == NOTIFY && at > 0x100 - 20) {
             return Err(CapabilityError::BadList.into());
         }
         let place = Place {
@@ -113,9 +120,9 @@ impl Found {
             return Ok(());
         }
         match kind {
-            1 => self.common = self.common.or(Some(place)),
-            2 if self.notify.is_none() => self.notify = Some((place, read(at + 16)?)),
-            4 => self.device = self.device.or(Some(place)),
+            COMMON => self.common = self.common.or(Some(place)),
+            NOTIFY if self.notify.is_none() => self.notify = Some((place, read(at + 16)?)),
+            DEVICE => self.device = self.device.or(Some(place)),
             _ => {}
         }
         Ok(())
