@@ -12,6 +12,9 @@ use abi::RpcError;
 
 /// KiB of the reserve of a service that takes little for a call.
 pub const SERVICE: usize = 128;
+/// The same of a driver, whose requests have their places from its start on, and which is to be
+/// there again soon after a crash: all of it is cleared then.
+pub const DRIVER: usize = 64;
 
 /// Sets `kib` KiB aside (rounded up to a multiple of 64, at most 1,024), of which objects of up to
 /// 16 KiB are made when there is no other memory. To be called by the start function of a domain

@@ -46,7 +46,7 @@ use disk::Disk;
 /// [`RpcError::Refused`] if the device cannot be used; the log says why. Other errors are those of
 /// calls.
 pub fn start(device: Handle<dyn PciDevice>, options: RVec<u8>) -> RpcResult<Handle<dyn Block>> {
-    domain_rt::memory::reserve(domain_rt::memory::SERVICE)?;
+    domain_rt::memory::reserve(domain_rt::memory::DRIVER)?;
     let Some(namespace) = options::namespace(&options) else {
         log!("options: expected namespace=N");
         return Err(RpcError::Refused);
@@ -55,12 +55,12 @@ pub fn start(device: Handle<dyn PciDevice>, options: RVec<u8>) -> RpcResult<Hand
     let disk = Arc::new(Disk::new(parts));
     for (line, interrupt) in interrupts.into_iter().enumerate() {
         let of_thread = disk.clone();
-        thread::spawn("completions", move || {
+        thread::spawn_small("completions", move || {
             start::at_interrupts(&interrupt, || of_thread.take_answers(line));
         })?;
     }
     let of_thread = disk.clone();
-    thread::spawn("watch", move || of_thread.watch())?;
+    thread::spawn_small("watch", move || of_thread.watch())?;
     Handle::new(Shared(disk))
 }
 

@@ -39,17 +39,17 @@ use disk::Disk;
 /// [`RpcError::Refused`] if the device cannot be used; the log says why. Other errors are those of
 /// calls.
 pub fn start(device: Handle<dyn PciDevice>) -> RpcResult<Handle<dyn Block>> {
-    memory::reserve(memory::SERVICE)?;
+    memory::reserve(memory::DRIVER)?;
     let (parts, interrupts) = bring_up::bring_up(device).map_err(refuse)?;
     let disk = Arc::new(Disk::new(parts));
     for (line, interrupt) in interrupts.into_iter().enumerate() {
         let of_thread = disk.clone();
-        thread::spawn("completions", move || {
+        thread::spawn_small("completions", move || {
             start::at_interrupts(&interrupt, || of_thread.take_completions(line));
         })?;
     }
     let of_thread = disk.clone();
-    thread::spawn("watch", move || of_thread.watch())?;
+    thread::spawn_small("watch", move || of_thread.watch())?;
     disk.announce();
     Handle::new(Shared(disk))
 }
