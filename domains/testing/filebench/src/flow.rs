@@ -16,6 +16,12 @@ use crate::Trefoil;
 const BIN: u64 = 50_000_000;
 const SECOND: u64 = 1_000_000_000;
 
+/// The number behind an option.
+pub fn number(options: &Options, letter: char) -> Option<u64> {
+    let text = core::str::from_utf8(options.value(letter)?).ok()?;
+    text.parse().ok()
+}
+
 /// What is to be done.
 pub struct Plan {
     writes: bool,
@@ -35,7 +41,7 @@ impl Plan {
     pub fn parse(options: &Options) -> Result<Option<Self>, Stop> {
         let number = |letter| match options.value(letter) {
             None => Some(0),
-            Some(text) => core::str::from_utf8(text).ok()?.parse::<u64>().ok(),
+            Some(_) => number(options, letter),
         };
         let writes = match options.value('f') {
             None => return Ok(None),
@@ -124,7 +130,11 @@ pub fn run(system: &mut Trefoil<'_>, plan: &Plan) -> Result<(), Stop> {
     println!(system.env, "flow {made} {}", numbers.join(" "))
 }
 
-fn step(system: &mut Trefoil<'_>, file: &u32, writes: bool, offset: u64) -> Result<(), Stop> {
+/// Reads or writes the next chunk.
+///
+/// # Errors
+/// The system's, or that what is read is wrong.
+pub fn step(system: &mut Trefoil<'_>, file: &u32, writes: bool, offset: u64) -> Result<(), Stop> {
     let expected = mark(SEQUENTIAL, offset);
     if writes {
         return system.write(file, offset, CHUNK, expected);

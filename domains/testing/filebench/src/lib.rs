@@ -1,7 +1,8 @@
 //! `filebench`: does the work of `cargo xtask bench files` (see `lib/testing/filework`) in the
 //! working directory, and prints for each phase how much it did and in how many nanoseconds. With
 //! `-n` it is about names. With `-f` it reads or writes one file for some seconds, while it has a
-//! domain crash, for `cargo xtask bench crashes`: see [`flow`]. With `-y` threads write a file each
+//! domain crash, for `cargo xtask bench crashes`: see [`flow`]; with `-b` too what a crash takes in
+//! instructions: see [`counted`]. With `-y` threads write a file each
 //! and wait for the disk: see [`syncing`]. With `-m` they go by names, one alone and several at
 //! once: see [`storm`].
 #![no_std]
@@ -9,6 +10,7 @@
 
 extern crate alloc;
 
+mod counted;
 mod flow;
 mod storm;
 mod syncing;
@@ -25,10 +27,12 @@ usage: filebench
        filebench -m
        filebench -y THREADS
        filebench -f read|write -s SECONDS [-c CRASHES -d DOMAIN [-a]]
+       filebench -f read|write -b CHUNKS -c CRASHES -s TURNS -d DOMAIN
 Times reading, writing, making and removing files in the working directory. -n: going by
 names, by a clock that counts instructions. -m: threads go by names. -y: so many threads write a file each, and
 wait after each small write until it is on the disk. -f: reads or writes the file
-`sequential` again and again for so many seconds, while DOMAIN crashes so often in each, or with -a in every other.";
+`sequential` again and again for so many seconds, while DOMAIN crashes so often in each, or with -a in every other.
+-b: reads or writes so many chunks of it without crashes, then with so many, by turns.";
 
 /// The entry of the program.
 ///
@@ -39,12 +43,16 @@ pub fn start(process: Handle<dyn Process>) -> RpcResult<Handle<dyn Program>> {
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
-    let options = env.options(USAGE, "f:s:c:d:amny:")?;
+    let options = env.options(USAGE, "f:s:c:d:b:amny:")?;
     let mut system = Trefoil {
         env,
         buffer: None,
         data: RVec::filled(0, CHUNK).map_err(Error::from).map_err(stop)?,
     };
+    if let Some(plan) = counted::Plan::parse(&options)? {
+        counted::run(system, plan)?;
+        return Ok(env.status());
+    }
     match (options.value('y'), flow::Plan::parse(&options)?) {
         (Some(writers), _) => filework::run_synced(&mut system, syncing::parse(writers)?)?,
         (None, None) if options.has('n') => filework::run_names(&mut system)?,

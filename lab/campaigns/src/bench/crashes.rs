@@ -7,13 +7,16 @@
 //! against the one before it: so other work of the host does little harm.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 
+mod counted;
+
 use super::figure::{Figure, min_and_median};
 use super::files::image;
+use super::side::write_rows;
 use crate::plot::{self, Curve};
 use machine::disk;
 use machine::manifests;
@@ -62,14 +65,8 @@ impl Flow {
 /// # Errors
 /// If the work is not done, or what is read is wrong.
 pub fn crashes(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
-    let folder = project.out.join("bench-crashes");
-    fs::create_dir_all(&folder)?;
-    let manifest = folder.join("manifest.toml");
-    let text = fs::read_to_string(project.root.join("images/default.toml"))?;
-    fs::write(&manifest, with_crashes(&text)?)?;
-    let built = build::build(project, Some(&manifest))?;
-    let image = image(&folder)?;
-    let mut figures = Vec::new();
+    let (built, image, folder) = prepared(project)?;
+    let mut figures = counted::counted(&built, &image, &folder)?;
     for (work, goal, published) in WORK {
         let mut curves = Vec::new();
         for rate in RATES {
@@ -105,7 +102,31 @@ pub fn crashes(project: &Project, rounds: usize) -> Result<Vec<Figure>> {
             figures.push(judged(work, *rate, (goal, published), &flows)?);
         }
     }
+    write_rows(project, "crashes", &figures)?;
     Ok(figures)
+}
+
+/// Counts what is counted, and writes a list of the rows.
+///
+/// # Errors
+/// As for [`crashes`].
+pub fn restarts(project: &Project) -> Result<Vec<Figure>> {
+    let (built, image, folder) = prepared(project)?;
+    let figures = counted::counted(&built, &image, &folder)?;
+    write_rows(project, "restarts", &figures)?;
+    Ok(figures)
+}
+
+/// The system, the disk that every run starts from, and where all is.
+fn prepared(project: &Project) -> Result<(Built, PathBuf, PathBuf)> {
+    let folder = project.out.join("bench-crashes");
+    fs::create_dir_all(&folder)?;
+    let manifest = folder.join("manifest.toml");
+    let text = fs::read_to_string(project.root.join("images/default.toml"))?;
+    fs::write(&manifest, with_crashes(&text)?)?;
+    let built = build::build(project, Some(&manifest))?;
+    let image = image(&folder)?;
+    Ok((built, image, folder))
 }
 
 /// The manifest with room for crashes, next to no page cache, and the program's right to make
@@ -135,29 +156,42 @@ fn measure(built: &Built, image: &Path, folder: &Path, run: &Run) -> Result<Flow
         true => (PAIRED_SECONDS, "-a", 2),
         false => (SECONDS, "", 1),
     };
-    let copy = folder.join("copy.img");
-    fs::copy(image, &copy)?;
-    let mut machine = Machine::new(&built.kernel, folder);
-    machine.archive = Some(built.archive.clone());
-    machine.disk = Some(copy.clone());
-    let line =
-        format!("/boot/testing/filebench {flag} -f {work} -s {seconds} -c {rate} -d virtio-blk");
-    machine.words.push(exec_word(&line));
-    let mut session = Session::start(&machine, false)?;
-    session.end(LIMIT)?;
-    let Some(flow) = parse(&session.screen()) else {
-        bail!("the work was not done\n{}", session.report());
-    };
+    let line = format!("{flag} -f {work} -s {seconds} -c {rate}");
+    let flow = done((built, image, folder), &line, |_| (), parse)?;
     ensure!(
         flow.crashes >= rate * seconds / part * 2 / 3,
         "{} crashes were made of {}",
         flow.crashes,
         rate * seconds / part
     );
+    Ok(flow)
+}
+
+/// Has the program do what `line` says on a copy of the image, in a machine that `change` has seen
+/// before: what `parse` finds on its screen.
+fn done<T>(
+    (built, image, folder): (&Built, &Path, &Path),
+    line: &str,
+    change: impl FnOnce(&mut Machine),
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T> {
+    let copy = folder.join("copy.img");
+    fs::copy(image, &copy)?;
+    let mut machine = Machine::new(&built.kernel, folder);
+    machine.archive = Some(built.archive.clone());
+    machine.disk = Some(copy.clone());
+    change(&mut machine);
+    let line = format!("/boot/testing/filebench {line} -d virtio-blk");
+    machine.words.push(exec_word(&line));
+    let mut session = Session::start(&machine, false)?;
+    session.end(LIMIT)?;
+    let Some(found) = parse(&session.screen()) else {
+        bail!("the work was not done\n{}", session.report());
+    };
     if let Some(complaints) = disk::complaints(&copy)? {
         bail!("the work has left a damaged disk:\n{complaints}");
     }
-    Ok(flow)
+    Ok(found)
 }
 
 /// The line `flow CRASHES BYTES BYTES ...` of a screen.

@@ -65,8 +65,9 @@ const NAMES_HELP: &str = "Benchmarks:
   ring3            system calls, faults, processes of a static program, beside Debian's kernel
   console          `ls /` beside a job that takes everything, counted and by the clock
   crashes   P6     throughput of a file in the booted system while the block driver crashes
+  restarts  P6     those rows of `crashes` that are counted in guest instructions
 
-All but `boot`, `files`, `names`, `schedule`, `threads`, `memory`, `queue`, `ring3`, `console` and `crashes` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
+All but `boot`, `files`, `names`, `schedule`, `threads`, `memory`, `queue`, `ring3`, `console`, `crashes` and `restarts` run on the hosted platform: domains in a Linux process, in native ticks of the time-stamp
 counter. `calls`, `recovery` and `reclaim` can also be had from the booted kernel, as exact counts of guest
 instructions, with `--platform bare`.";
 
@@ -99,9 +100,9 @@ const NATIVE: [&str; 7] = [
 /// Those that the kernel has itself when it is booted.
 const BARE: [&str; 3] = ["calls", "recovery", "reclaim"];
 /// Those that need a booted system.
-const BOOTED: [&str; 10] = [
+const BOOTED: [&str; 11] = [
     "boot", "files", "names", "schedule", "threads", "memory", "queue", "ring3", "console",
-    "crashes",
+    "crashes", "restarts",
 ];
 
 /// What is to be measured where.
@@ -194,6 +195,8 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
             "boot" => boot::figures(project, rounds)?,
             "console" => console::console(project, rounds)?,
             "crashes" => crashes::crashes(project, rounds)?,
+            "restarts" if plan.booted.contains(&"crashes") => Vec::new(),
+            "restarts" => crashes::restarts(project)?,
             "memory" => memory::memory(project)?,
             "queue" => queue::queue(project)?,
             "ring3" => ring3::ring3(project, rounds)?,
