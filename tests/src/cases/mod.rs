@@ -10,6 +10,7 @@ mod calls;
 mod changes;
 mod console;
 mod copies;
+mod deadly;
 mod disks;
 mod example;
 mod exec;
@@ -105,6 +106,7 @@ pub fn all() -> Vec<Case> {
         copies::CASES,
         storing::CASES,
         service::CASES,
+        deadly::CASES,
         console::CASES,
         manifests::CASES,
         guide::CASES,

@@ -520,6 +520,7 @@ impl<T: Target> Engine<T> {
             }
             Err(error) if is_dead::<T>(&error) => {
                 self.health = Health::Dead;
+                self.log.note_death_of_last();
                 let result = self
                     .recover(host)?
                     .unwrap_or_else(|| Err(T::error(Fault::Failed)));

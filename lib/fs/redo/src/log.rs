@@ -56,6 +56,8 @@ pub(crate) struct Entry<D, S> {
     /// The inode that it made, by the number that it has now. `None`: it makes none, or not yet.
     pub(crate) made: Option<u64>,
     replaced: Option<Kind>,
+    /// Instances that died of it.
+    pub(crate) deaths: u8,
 }
 
 /// Changes in their order. The last one may still be under way.
@@ -259,6 +261,7 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
             action,
             made: None,
             replaced: basis.replaced,
+            deaths: 0,
         };
         self.pending = true;
         self.entries.push(entry);
@@ -292,6 +295,18 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
             self.weight += entry.action.weight();
             self.entries.push(entry);
         }
+    }
+
+    /// An instance died while it made the change of entry `number`.
+    pub(crate) fn note_death(&mut self, number: usize) {
+        if let Some(entry) = self.entries.get_mut(number) {
+            entry.deaths = entry.deaths.saturating_add(1);
+        }
+    }
+
+    /// An instance died while it made the change that is under way.
+    pub(crate) fn note_death_of_last(&mut self) {
+        self.note_death(self.entries.len().saturating_sub(1));
     }
 
     /// The change that was tried was refused.

@@ -7,6 +7,10 @@ use alloc::vec::Vec;
 use crate::action::{Action, Kind, Outcome, Severity, Target, is_dead};
 use crate::log::{Entry, Kinds, Log, Object};
 
+/// So many instances may die of a change that is under way before it is given up, and of one that
+/// was acknowledged, which nobody can be told of: it may be blameless.
+const DEATHS: [u8; 2] = [2, 3];
+
 /// What a recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -285,13 +289,33 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
                 self.entries[number].made = None;
                 self.redoing = Some(number);
             }
-            perform(fs, &self.entries[number].action, on)?
+            self.try_again(fs, number, on)?
         };
         self.note_made(fs, number, found, &fate)?;
         if self.redoing == Some(number) {
             self.redoing = None;
         }
         Ok(fate)
+    }
+
+    /// Makes the change of an entry, unless too many instances died of it.
+    fn try_again<T: Target<Data = D, Setting = S>>(
+        &mut self,
+        fs: &T,
+        number: usize,
+        on: [u64; 2],
+    ) -> Result<Fate<T::Error>, T::Error> {
+        let is_pending = self.pending && number + 1 == self.entries.len();
+        let [under_way, acknowledged] = DEATHS;
+        let most = if is_pending { under_way } else { acknowledged };
+        if self.entries[number].deaths >= most {
+            return Ok(Fate::Refused(T::error(crate::Fault::Failed)));
+        }
+        let fate = perform(fs, &self.entries[number].action, on);
+        if fate.as_ref().is_err_and(is_dead::<T>) {
+            self.note_death(number);
+        }
+        fate
     }
 
     /// Whether a change of names is on the disk.
@@ -336,7 +360,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
     /// Repeats a change of content, unless the inode's number went to another one among the entries
     /// that are on the disk.
     fn redo_content<T: Target<Data = D, Setting = S>>(
-        &self,
+        &mut self,
         fs: &T,
         number: usize,
         on: [u64; 2],
@@ -346,7 +370,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         if later.iter().any(|entry| entry.made == Some(on[0])) {
             return Ok(Fate::Found);
         }
-        match perform(fs, &self.entries[number].action, on)? {
+        match self.try_again(fs, number, on)? {
             // It may have been removed since.
             Fate::Refused(_) if number < found => Ok(Fate::Found),
             fate => Ok(fate),

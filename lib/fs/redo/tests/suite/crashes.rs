@@ -250,6 +250,81 @@ fn crash_after_crash_ends_in_an_error() {
     assert!(matches!(pair.result_of(create, 2), Ok(Outcome::Made(_))));
 }
 
+/// A name that kills whoever changes it: the second death is the last, who asked is told once, and
+/// all else goes on, also what was not committed.
+#[test]
+fn a_change_that_kills_twice_is_given_up() {
+    for is_done in [false, true] {
+        let mut pair: Pair = Pair::new(7, 1 << 20);
+        let mut random = Random(7);
+        (0..40).for_each(|_| pair.step(&mut random));
+        let create = |name: &[u8]| Action::Create {
+            name: name.to_vec(),
+            kind: Kind::File,
+            mode: 0o644,
+        };
+        pair.disk(|disk| {
+            disk.deadly = Some((b"deadly".to_vec(), is_done));
+            // What it has done is lost with it each time.
+            disk.choice = Choice::Nth(0);
+        });
+        assert_eq!(pair.result_of(create(b"deadly"), 2), Err(Error::Failed));
+        assert_eq!(pair.disk(|disk| disk.killed), 2);
+        // It was not made, and nothing of it is tried again.
+        pair.compare();
+        for _ in 0..40 {
+            pair.step(&mut random);
+        }
+        pair.disk(|disk| disk.dead = true);
+        pair.compare();
+        assert_eq!(pair.disk(|disk| disk.killed), 2);
+    }
+}
+
+/// If the second try has reached the disk before it killed, it is done.
+#[test]
+fn a_change_that_kills_and_is_done_is_done() {
+    let mut pair: Pair = Pair::new(7, 1 << 20);
+    let create = Action::Create {
+        name: b"deadly".to_vec(),
+        kind: Kind::File,
+        mode: 0o644,
+    };
+    pair.disk(|disk| {
+        disk.deadly = Some((b"deadly".to_vec(), true));
+        disk.choice = Choice::Nth(usize::MAX);
+    });
+    assert!(matches!(pair.result_of(create, 2), Ok(Outcome::Made(_))));
+    assert_eq!(pair.disk(|disk| disk.killed), 1);
+}
+
+/// An acknowledged change that kills who makes it again: it is lost, and said to be, and no other
+/// one is.
+#[test]
+fn an_acknowledged_change_that_kills_three_times_is_left_out() {
+    let mut pair: Pair = Pair::new(1, 1 << 20);
+    for name in [b"a", b"b", b"c"] {
+        let create = Action::Create {
+            name: name.to_vec(),
+            kind: Kind::File,
+            mode: 0o644,
+        };
+        assert!(pair.result_of(create, 2).is_ok());
+    }
+    let id = pair.disk(|disk| {
+        (disk.deadly, disk.choice) = (Some((b"b".to_vec(), false)), Choice::Nth(0));
+        disk.dead = true;
+        disk.id
+    });
+    pair.engine.revive(&pair.site, id).expect("it works");
+    assert_eq!(pair.disk(|disk| disk.killed), 3);
+    let report = *pair.site.reports.borrow().last().expect("one");
+    assert_eq!((report.entries, report.refused), (3, 1));
+    let tree = pair.disk(|disk| disk.live.tree());
+    let names: Vec<_> = tree.lines().map(|line| &line[..2]).collect();
+    assert_eq!(names, ["/a", "/c"]);
+}
+
 #[test]
 fn trouble_during_recovery_loses_nothing() {
     for seed in 1..100 {

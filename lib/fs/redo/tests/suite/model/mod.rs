@@ -415,6 +415,11 @@ pub struct Disk {
     pub trouble: usize,
     /// Changes are refused, so many.
     pub refusals: usize,
+    /// Who changes this name dies of it, before or after it is done; and how many have.
+    pub deadly: Option<(Vec<u8>, bool)>,
+    pub killed: usize,
+    /// The change that the last crash came in: no other comes in the same, or it would be given up.
+    struck: Option<String>,
 }
 
 impl Disk {
@@ -452,6 +457,20 @@ impl Disk {
     }
 }
 
+impl Disk {
+    /// Whether a crash comes in a change, rather than at the next call.
+    fn strikes(&mut self, action: &Action<Vec<u8>, Setting>, done: bool) -> bool {
+        let struck = Some(format!("{action:?}"));
+        if self.struck != struck {
+            self.struck = struck;
+            return true;
+        }
+        self.dead = false;
+        self.crashes.insert(0, Crash { calls: 0, done });
+        false
+    }
+}
+
 /// One instance of the file system.
 #[derive(Clone)]
 pub struct Instance {
@@ -473,6 +492,9 @@ impl Instance {
             calls: 0,
             trouble: 0,
             refusals: 0,
+            deadly: None,
+            killed: 0,
+            struck: None,
         };
         Instance {
             disk: Arc::new(Mutex::new(disk)),
@@ -538,6 +560,7 @@ impl Target for Instance {
     fn perform(&self, action: &Action<Vec<u8>, Setting>, on: [u64; 2]) -> Result<Outcome> {
         let mut disk = self.disk.lock().unwrap();
         let crash = disk.call(self.id)?;
+        let crash = crash.filter(|done| disk.strikes(action, *done));
         if crash == Some(false) {
             return Err(Error::Dead);
         }
@@ -545,10 +568,22 @@ impl Target for Instance {
             disk.refusals -= 1;
             return Err(Error::NotEmpty);
         }
+        let names = action.names().into_iter().flatten();
+        let deadly = disk
+            .deadly
+            .iter()
+            .find(|(deadly, _)| names.clone().any(|name| name == deadly));
+        let deadly = deadly.map(|(_, is_done)| *is_done);
+        if deadly.is_some() {
+            (disk.dead, disk.killed) = (true, disk.killed + 1);
+        }
+        if deadly == Some(false) {
+            return Err(Error::Dead);
+        }
         let outcome = disk.live.perform(action, on);
         let state = disk.live.clone();
         disk.states.push(state);
-        match crash {
+        match crash.or(deadly) {
             Some(_) => Err(Error::Dead),
             None => outcome,
         }

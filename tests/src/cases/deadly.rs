@@ -1,0 +1,107 @@
+//! Changes that kill whoever makes them, each time: the file service, the file system, or both. The
+//! second death is the last one. Who asked is told once, and nobody else notices.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use machine::disk;
+use machine::manifests;
+use machine::qemu::Machine;
+
+use super::recovery::{MANY_RESTARTS, cell};
+use super::{Case, case};
+use crate::bench::Bench;
+
+pub(super) const CASES: &[Case] = &[
+    case("deadly-names-kill-the-service-twice", service),
+    case("deadly-names-kill-the-file-system-twice", file_system),
+    case("deadly-names-kill-both-twice", both),
+];
+
+/// A machine whose file system has deadly names (`domains/testing/deadly-names`).
+fn machine(bench: &Bench<'_>, disk: &Path) -> Result<Machine> {
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let direct = "fs = \"ext2.respawn\"";
+    ensure!(usual.contains(direct), "another shadow in the manifest");
+    let deadly = "[domain.deadly-names]\n\
+         grants = { fs = \"ext2\", monitor = \"kernel.monitor\", control = \"kernel.control\" }\n\n\
+         [domain.vfs]\noptions = \"small=4000 pages=4M\"\n";
+    let text = usual.replace(direct, "fs = \"deadly-names.respawn\"");
+    let text = text.replacen("[domain.vfs]\n", deadly, 1);
+    let text = manifests::with_limits(&text, &["vfs", "ext2", "deadly-names"], MANY_RESTARTS)?;
+    let mut machine = bench.machine_by(&text)?;
+    machine.disk = Some(disk.to_path_buf());
+    machine.processors = 2;
+    Ok(machine)
+}
+
+fn service(bench: &Bench<'_>) -> Result<()> {
+    killing(bench, "vfs", [2, 0])
+}
+
+fn file_system(bench: &Bench<'_>) -> Result<()> {
+    killing(bench, "ext2", [0, 2])
+}
+
+fn both(bench: &Bench<'_>) -> Result<()> {
+    killing(bench, "vfs-ext2", [2, 2])
+}
+
+/// Of four kinds of changes each kills twice whom its name says, while a file is copied and names
+/// change that nobody has committed; `deaths` are those of service and file system in each.
+fn killing(bench: &Bench<'_>, whom: &str, deaths: [u32; 2]) -> Result<()> {
+    let big = disk::noise(3 << 20, 21);
+    let disk = bench.small_disk("24M", &["-b", "1024", "-j"], |root| {
+        Ok(fs::write(root.join("big"), &big)?)
+    })?;
+    let name = format!("kills-{whom}");
+    let line = format!(
+        "mkdir /d; cd /d; seq 2000 > before; mkdir e; mv before e/b; echo old > a; \
+         {{ for i in 1 2 3; do cp /big /copy$i; done; echo > /tmp/copied; }} & \
+         {{ i=0; until [ -e /tmp/copied ]; do i=$((i + 1)); mkdir n$i && mv n$i m$i && rmdir m$i || echo FAILED $i; done; }} & \
+         mkdir {name} && echo MADE; ln a {name} && echo LINKED; mv a {name} && echo MOVED; ln -s a {name} && echo LINKED; \
+         wait; cat a; ls; seq 2000 | cmp - e/b && echo same; for i in 1 2 3; do cmp /big /copy$i && echo same; done; \
+         mkdir after && rmdir after && echo works; domains -q"
+    );
+    let answer = bench.exec_on(machine(bench, &disk)?, &line)?;
+    let right = "old\na\ne\nsame\nsame\nsame\nsame\nworks\n";
+    ensure!(
+        answer.stdout.starts_with(right),
+        "{}\n{}\n{}",
+        answer.stdout,
+        answer.stderr,
+        answer.log
+    );
+    // Each of the four was told once.
+    let errors: Vec<_> = answer.stderr.lines().collect();
+    ensure!(
+        errors.len() == 4
+            && errors
+                .iter()
+                .all(|line| line.contains("Input/output error")),
+        "{}\n{}",
+        answer.stderr,
+        answer.log
+    );
+    for (domain, deaths) in ["vfs", "ext2"].into_iter().zip(deaths) {
+        // Who finds the file system dead may have started the next one by the time that its name is
+        // looked for, which is killed then as well.
+        let crashes = cell(&answer.stdout, domain, "CRASHES").context("no such domain")?;
+        let crashes: u32 = crashes.parse()?;
+        let least = 4 * deaths;
+        ensure!(
+            (least..=2 * least).contains(&crashes),
+            "{domain}: {crashes} crashes, not {least}"
+        );
+    }
+    ensure!(
+        !answer.log.contains("another file system") && !answer.log.contains("are lost"),
+        "{}",
+        answer.log
+    );
+    for copy in ["/copy1", "/copy2", "/copy3"] {
+        ensure!(bench.host_read(&disk, copy)? == big, "{copy} is another");
+    }
+    bench.expect_clean(&disk)
+}
