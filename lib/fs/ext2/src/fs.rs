@@ -274,6 +274,29 @@ impl<D: BlockDevice> FileSystem<D> {
         self.commit()
     }
 
+    /// Makes the content of `ino` survive a power cut, and what it is found by; not its times.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn fdatasync(&mut self, ino: u32) -> Result<()> {
+        match self.is_settled(ino) {
+            true => {
+                self.write_content()?;
+                Ok(self.store.device.flush()?)
+            }
+            false => self.commit(),
+        }
+    }
+
+    /// Whether content of `ino` that is on the medium is found there after a power cut, as all that
+    /// it is found by has been committed. Without a journal nobody knows.
+    pub fn is_settled(&self, ino: u32) -> bool {
+        let flight = self.store.flight.as_ref();
+        self.store.journal.is_some()
+            && !self.store.unsettled.has(ino)
+            && !flight.is_some_and(|flight| flight.settles(ino))
+    }
+
     /// Closes everything that is open, finishes removals, and syncs. After success only reading is
     /// possible.
     ///

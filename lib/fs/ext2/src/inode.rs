@@ -1,6 +1,8 @@
 //! The inode record (ext2 spec, "Inode Table"): decoding, and encoding over the old record so that
 //! fields unknown to this library stay.
 
+use core::ops::Range;
+
 use crate::bytes::{put_u16, put_u32, u16_at, u32_at};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
@@ -14,6 +16,8 @@ pub(crate) const FAST_LINK: usize = POINTERS * 4;
 pub(crate) const FLAG_INDEX: u32 = 0x1000;
 /// Bytes of a record that have fields which this library knows.
 pub(crate) const RECORD: usize = 160;
+/// Where a record has its times, and the parts of them that only large inodes have.
+const TIMES: [Range<usize>; 2] = [8..20, 132..144];
 /// The most links that an inode may have.
 pub(crate) const LINKS_MAX: u16 = 32000;
 
@@ -114,6 +118,15 @@ pub(crate) struct Inode {
     pub(crate) generation: u32,
     /// The block of extended attributes, 0 if none.
     pub(crate) attribute_block: u32,
+}
+
+/// Whether two records of one length say the same but for their times.
+pub(crate) fn is_same_but_times(one: &[u8], other: &[u8]) -> bool {
+    let [first, second] = TIMES;
+    let parts = [0..first.start, first.end..second.start, second.end..RECORD];
+    let within = |part: Range<usize>| part.start.min(one.len())..part.end.min(one.len());
+    let mut parts = parts.into_iter().map(within);
+    one.len() == other.len() && parts.all(|part| one[part.clone()] == other[part])
 }
 
 impl Inode {

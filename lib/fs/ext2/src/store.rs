@@ -15,6 +15,7 @@ use crate::group::GroupPlaces;
 use crate::journal::{Copies, Flight, Journal};
 use crate::layout::{Block, Layout};
 use crate::pending::Pending;
+use crate::unsettled::Unsettled;
 
 /// The largest request to the device, in bytes.
 const RUN_BYTES: usize = 128 * 1024;
@@ -39,6 +40,8 @@ pub(crate) struct Store<D> {
     pub(crate) cache: Cache,
     /// Frees that are not complete on disk.
     pub(crate) pending: Pending,
+    /// Inodes that need the next commit for their content to be found.
+    pub(crate) unsettled: Unsettled,
     /// Names of large directories.
     pub(crate) indexes: Indexes,
     /// What [`Layout::overhead`] has said.
@@ -98,6 +101,7 @@ impl<D: BlockDevice> Store<D> {
             layout,
             cache: Cache::new(capacity, is_short),
             pending: Pending::default(),
+            unsettled: Unsettled::default(),
             indexes: Indexes::new(capacity * layout.block_size / BYTES_PER_NAME, is_short),
             overhead: None,
             places: GroupPlaces::default(),

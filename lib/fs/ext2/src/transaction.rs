@@ -17,7 +17,7 @@ use crate::bytes::{put_u32, u32_at};
 use crate::cache::Kind;
 use crate::device::BlockDevice;
 use crate::error::{Error, Result};
-use crate::inode::{FileKind, Inode, RECORD};
+use crate::inode::{FileKind, Inode, RECORD, is_same_but_times};
 use crate::layout::{Block, Layout};
 use crate::pending::Frees;
 use crate::store::Store;
@@ -206,7 +206,12 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
         let present = &self.read(block)?[at..at + size];
         record.copy_from_slice(present);
         inode.encode(record);
-        if !is_same(record, present) {
+        let is_known = is_same(record, present);
+        let has_its_place = is_same_but_times(record, present);
+        if !has_its_place {
+            self.store.unsettled.note(inode.ino);
+        }
+        if !is_known {
             self.modify(block, Kind::Inode, at..at + size)?
                 .copy_from_slice(record);
         }

@@ -4,6 +4,8 @@
 mod absent;
 #[path = "suite/content.rs"]
 mod content;
+#[path = "suite/datasync.rs"]
+mod datasync;
 #[path = "suite/faults.rs"]
 mod faults;
 #[path = "suite/few.rs"]

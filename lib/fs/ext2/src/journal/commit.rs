@@ -251,6 +251,7 @@ impl<D: BlockDevice> Store<D> {
             self.cache.mark_logged(*block);
         }
         self.pending.clear();
+        self.unsettled = Default::default();
         self.commits += 1;
     }
 }

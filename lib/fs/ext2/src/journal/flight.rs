@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::journal::{Journal, Start};
 use crate::pending::Pending;
 use crate::store::Store;
+use crate::unsettled::Unsettled;
 
 /// Waits until a commit was written, and says how that ended.
 type Wait = Box<dyn Fn() -> core::result::Result<(), DeviceError> + Send>;
@@ -46,6 +47,8 @@ pub(crate) struct Flight {
     revoked: BTreeSet<u32>,
     /// What it frees.
     frees: Pending,
+    /// Inodes that need it for their content to be found.
+    unsettled: Unsettled,
     /// Where it starts, and how much of the log was in use before.
     head: u32,
     used: u32,
@@ -57,6 +60,11 @@ impl Flight {
     /// What it frees: nobody can have it yet.
     pub(crate) fn frees(&self) -> &Pending {
         &self.frees
+    }
+
+    /// Whether content of an inode is not found before it is written.
+    pub(crate) fn settles(&self, ino: u32) -> bool {
+        self.unsettled.has(ino)
     }
 }
 
@@ -147,6 +155,7 @@ impl<D: BlockDevice> Store<D> {
             blocks,
             revoked,
             frees: core::mem::take(&mut self.pending),
+            unsettled: core::mem::take(&mut self.unsettled),
             head,
             used,
             end,
@@ -216,5 +225,6 @@ impl<D: BlockDevice> Store<D> {
         journal.sequence = flight.sequence;
         journal.torn = Some(flight.end);
         self.pending.absorb(flight.frees);
+        self.unsettled.absorb(flight.unsettled);
     }
 }
