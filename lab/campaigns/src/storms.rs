@@ -13,6 +13,7 @@
 //! After the machine is off, the result must be right to the byte and `e2fsck -fn` content, with a
 //! journal and without.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -148,6 +149,7 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
         folder: &folder,
         program: program.as_deref(),
     };
+    let mut struck: BTreeMap<&str, u32> = BTreeMap::new();
     let mut next = plan.first;
     let mut storm = plan.first / STRIKES as u64;
     while next < plan.numbers().end && !record.is_late() {
@@ -156,6 +158,9 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
         let (hits, outcome) = scene.storm(storm, &image)?;
         for Blow { pause, domains } in hits {
             if next < plan.numbers().end {
+                for domain in &domains {
+                    *struck.entry(domain).or_default() += 1;
+                }
                 let details = json!({ "storm": storm, "pause_ms": pause, "struck": domains });
                 let kind = format!("{kind}: {}", domains.join(" + "));
                 record.add(next, &kind, details, &outcome, &[&image])?;
@@ -164,6 +169,11 @@ pub fn campaign(project: &Project, built: &Built, options: &Options) -> Result<R
         }
         storm += 1;
     }
+    let counts = struck
+        .iter()
+        .map(|(domain, count)| format!("{domain} {count}"));
+    let counts: Vec<_> = counts.collect();
+    tool::step(format_args!("struck under work: {}", counts.join(", ")));
     fs::remove_dir_all(&folder)?;
     Ok(record)
 }
