@@ -11,7 +11,10 @@
 //   another file by a private one meanwhile.
 // - rest: writes to a mapping, asks nobody for anything for a while, and writes to it again.
 // - sync: writes to pages of a mapping and stores them, round after round, and says when it has.
+// - ahead: asks for parts of a file on a slow disk, by each call that does, and reads them later.
+// - parts: brings parts of files to the disk, and what is refused of that.
 // - fill: writes to the pages of a hole until the disk is full.
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -313,6 +316,57 @@ static void fill(void)
 	printf("room again: %d\n", ftruncate(file, 50 * PAGE) ? 1 : put(map + 40 * PAGE, 'r'));
 }
 
+static double seconds(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static void ahead(void)
+{
+	enum { PART = 192 << 10 };
+	static unsigned char bytes[PART];
+	int file = opened("big"), asked = 0, there = 0;
+	double before = seconds();
+	there += pread(file, bytes, PART, 0) == PART;
+	double cold = seconds() - before;
+	unsigned char *map = mmap(NULL, PART, PROT_READ, MAP_SHARED, file, 6 * PART);
+	before = seconds();
+	asked |= readahead(file, 2 * PART, PART);
+	asked |= posix_fadvise(file, 4 * PART, PART, POSIX_FADV_WILLNEED);
+	asked |= madvise(map, PART, MADV_WILLNEED);
+	double soon = seconds() - before;
+	pause_for(4000 * cold + 500);
+	before = seconds();
+	there += pread(file, bytes, PART, 2 * PART) == PART;
+	there += pread(file, bytes, PART, 4 * PART) == PART;
+	uint64_t got = sum(0, map, PART);
+	double warm = seconds() - before;
+	there += pread(file, bytes, PART, 6 * PART) == PART && sum(0, bytes, PART) == got;
+	printf("asked: %d, there: %d, soon: %d %d\n", asked, there, soon < cold / 4, warm < cold / 4);
+}
+
+static void parts(void)
+{
+	int file, ends[2];
+	unsigned char *map = made("parts", 20 * PAGE, &file);
+	put(map + 3 * PAGE, 'a');
+	pwrite(file, "bcd", 3, 7 * PAGE + 5);
+	printf("range: %d", sync_file_range(file, 7 * PAGE, PAGE, 7));
+	printf(" %d", sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE));
+	printf(" %d", sync_file_range(file, 0, PAGE, 8) ? errno : 0);
+	printf(" %d\n", sync_file_range(file, -1, PAGE, 7) ? errno : 0);
+	printf("part: %d", msync(map + 3 * PAGE, PAGE, MS_SYNC));
+	printf(" %d %d %d\n", fdatasync(file), syncfs(file), fdatasync(77) ? errno : 0);
+	pipe(ends);
+	printf("refused: %d", sync_file_range(ends[0], 0, 0, 7) ? errno : 0);
+	printf(" %d", readahead(ends[0], 0, PAGE) ? errno : 0);
+	printf(" %d", posix_fadvise(ends[0], 0, PAGE, POSIX_FADV_WILLNEED));
+	printf(" %d", posix_fadvise(file, 0, PAGE, 17));
+	printf(" %d\n", posix_fadvise(file, 0, 0, POSIX_FADV_SEQUENTIAL));
+}
+
 int main(int count, char **words)
 {
 	char what[16] = "";
@@ -334,6 +388,10 @@ int main(int count, char **words)
 		rest();
 	else if (!strcmp(what, "sync"))
 		sync_rounds();
+	else if (!strcmp(what, "ahead"))
+		ahead();
+	else if (!strcmp(what, "parts"))
+		parts();
 	else if (!strcmp(what, "fill"))
 		fill();
 	else

@@ -10,7 +10,7 @@ use interfaces::{OpenFlags, RVec};
 use ulib::{Env, Error, Handle, Process, Program, RpcResult, Stop};
 
 const USAGE: &str = "
-usage: dd [if=FILE] [of=FILE] [bs=SIZE] [count=N] [skip=N] [seek=N] [conv=notrunc,fsync] [status=none]
+usage: dd [if=FILE] [of=FILE] [bs=SIZE] [count=N] [skip=N] [seek=N] [conv=notrunc,fsync,fdatasync] [status=none]
 Copies N blocks of SIZE (512) bytes, or all, from FILE or the standard input to FILE or the standard output, after
 skipping blocks of the input (skip) and of the output (seek), where FILE then ends unless conv says notrunc. Sizes may end in k, M or G.";
 
@@ -36,6 +36,7 @@ struct Settings {
     keep: bool,
     quiet: bool,
     sync: bool,
+    sync_data: bool,
 }
 
 fn main(env: &Env) -> Result<i32, Stop> {
@@ -91,7 +92,8 @@ fn take(settings: &mut Settings, operand: &[u8]) -> Option<()> {
             for word in value.split(|&byte| byte == b',') {
                 match word {
                     b"notrunc" => settings.keep = true,
-                    b"fsync" | b"fdatasync" => settings.sync = true,
+                    b"fsync" => settings.sync = true,
+                    b"fdatasync" => settings.sync_data = true,
                     _ => return None,
                 }
             }
@@ -184,11 +186,12 @@ fn copy(
             false => part += 1,
         }
     }
-    if settings.sync {
-        process
-            .sync_file(output)
-            .map_err(|errno| Stop::about(b"fsync", errno))?;
-    }
+    let synced = match (settings.sync, settings.sync_data) {
+        (true, _) => process.sync_file(output),
+        (false, true) => process.sync_data(output),
+        _ => Ok(()),
+    };
+    synced.map_err(|errno| Stop::about(b"fsync", errno))?;
     if output != 1 {
         process
             .close(output)

@@ -15,7 +15,7 @@ pub(super) const CASES: &[Case] = &[
     case("guide-program-uses-the-service", program),
 ];
 
-const GUIDE: &str = "docs/guide/write-a-domain.md";
+pub(super) const GUIDE: &str = "docs/guide/write-a-domain.md";
 
 /// The fenced blocks of a Markdown text: what stands behind the opening fence, and the lines.
 pub(super) fn blocks(text: &str) -> Vec<(&str, String)> {

@@ -23,6 +23,8 @@ pub(super) const CASES: &[Case] = &[
     case("mapping-of-a-file-that-is-cut-and-written", cut),
     case("mapping-of-a-page-that-cannot-be-read", unreadable),
     case("mapping-that-is-refused", refused),
+    case("mapping-and-parts-that-are-synced-as-on-linux", parts),
+    case("mapping-of-pages-that-are-asked-for-on-a-slow-disk", ahead),
     case("mapping-that-is-written-to-as-on-linux", shared),
     case("mapping-that-is-written-to-while-it-crashes", churned),
     case("mapping-that-is-written-to-while-its-shadow-dies", rested),
@@ -328,4 +330,31 @@ fn refused(bench: &Bench<'_>) -> Result<()> {
     let machine = machine(bench, &program, &bench.disk()?, "")?;
     let answer = bench.exec_on(machine, &format!("{RUN} '/disk bad'"))?;
     expect(&answer, &right)
+}
+
+/// What brings parts of a file to the disk says what it says on the host.
+fn parts(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let root = bench.folder.join("host");
+    fs::create_dir_all(&root)?;
+    let right = there(&program, &root, "parts")?;
+    let disk = bench.small_disk("12M", &["-b", "1024", "-j"], |_| Ok(()))?;
+    let machine = machine(bench, &program, &disk, "")?;
+    let answer = bench.exec_on(machine, &format!("{RUN} '/disk parts'; sync"))?;
+    expect(&answer, &right)?;
+    same_file(bench, &disk, &root, "parts")
+}
+
+/// Each call that asks for pages returns at once while the disk reads twice a second, and the pages
+/// are there later.
+fn ahead(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let content = disk::noise(2 << 20, 31);
+    let disk = bench.small_disk("12M", &["-b", "4096"], |root| {
+        Ok(fs::write(root.join("big"), &content)?)
+    })?;
+    let mut machine = machine(bench, &program, &disk, "")?;
+    machine.disk_reads = 2;
+    let answer = bench.exec_within(2 * LIMIT, machine, &format!("{RUN} '/disk ahead'"))?;
+    expect(&answer, "asked: 0, there: 4, soon: 1 1\n")
 }

@@ -11,6 +11,7 @@ use anyhow::{Result, bail, ensure};
 use machine::disk;
 use machine::qemu::{Event, Machine};
 
+use super::guide;
 use super::limits::STRAIN;
 use super::mapping::block_of;
 use super::recovery::{expect_no_restart, expect_restarts};
@@ -20,6 +21,11 @@ use crate::bench::{Bench, LIMIT};
 pub(super) const CASES: &[Case] = &[
     case("stored-pages-outlive-the-file-system", crashes),
     case("stored-pages-that-are-refused-are-told-of-once", refused),
+    case(
+        "stored-pages-that-are-refused-are-told-of-to-who-wants-data",
+        refused_data,
+    ),
+    case("stored-data-alone-takes-no-commit", data_alone),
     case("stored-pages-find-room-or-the-writer-is-told", room),
     case("stored-holes-come-with-what-is-behind-them", hole),
 ];
@@ -84,6 +90,15 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
 /// The device refuses to write one sector: the next sync says so, and none after it; all else of
 /// the file is written.
 fn refused(bench: &Bench<'_>) -> Result<()> {
+    refused_to(bench, "sync")
+}
+
+/// As [`refused`], for who wants the content alone on the disk.
+fn refused_data(bench: &Bench<'_>) -> Result<()> {
+    refused_to(bench, "sync -d")
+}
+
+fn refused_to(bench: &Bench<'_>, sync: &str) -> Result<()> {
     let content = disk::noise(200 << 10, 3);
     let disk = small(bench, "8M", &content)?;
     let (block_size, block) = block_of(&disk, "/big", 100 * 1024)?;
@@ -95,10 +110,12 @@ fn refused(bench: &Bench<'_>) -> Result<()> {
     fs::write(&rules, rule)?;
     let mut machine = machine(bench, &bench.disk()?)?;
     (machine.more_disks, machine.disk_faults) = (vec![disk.clone()], Some(rules));
-    let line = "mkdir /m && mount vdb /m && tr a-z A-Z < /m/big | dd of=/m/big conv=notrunc bs=4k status=none; \
-                seq 9000 > /m/other; sleep 3; sync /m/other && echo other; \
-                sync /m/big && echo silent; sync /m/big && echo once; sync && echo silent; sync && echo all";
-    let answer = bench.exec_on(machine, line)?.status(0)?;
+    let line = format!(
+        "mkdir /m && mount vdb /m && tr a-z A-Z < /m/big | dd of=/m/big conv=notrunc bs=4k status=none; \
+         seq 9000 > /m/other; sleep 3; {sync} /m/other && echo other; \
+         {sync} /m/big && echo silent; {sync} /m/big && echo once; sync && echo silent; sync && echo all"
+    );
+    let answer = bench.exec_on(machine, &line)?.status(0)?;
     let answer = answer
         .prints("other\nonce\nall\n")?
         .logs("content is lost")?;
@@ -113,6 +130,66 @@ fn refused(bench: &Bench<'_>) -> Result<()> {
     }
     ensure!(left != upper, "the sector was written");
     bench.expect_clean(&disk)
+}
+
+/// Bytes are written over others of a file, in pages and the old way, and brought to the disk each
+/// time: with the times of the file, which takes a commit each time, and without, which takes the
+/// bytes alone, but for the commit that comes by itself each second. What is written is there.
+fn data_alone(bench: &Bench<'_>) -> Result<()> {
+    const TIMES: u64 = 40;
+    let text = fs::read_to_string(bench.site.project.root.join(guide::GUIDE))?;
+    let shadow = "[domain.vfs]\n";
+    let manifest = guide::manifest(bench, &text)?;
+    let options = format!("{shadow}options = \"small=4000\"\n");
+    let manifest = manifest.replace(shadow, &options);
+    let disk = bench.small_disk("24M", &["-b", "4096", "-j", "-J", "size=4"], |root| {
+        fs::write(root.join("small"), disk::noise(3 << 10, 17))?;
+        Ok(fs::write(root.join("big"), disk::noise(1 << 20, 16))?)
+    })?;
+    let mut machine = bench.machine_by(&manifest)?;
+    machine.disk = Some(disk.clone());
+    let round = |file: &str, conv: &str| {
+        let dd = "dd if=/bytes bs=512 count=1 seek=3 status=none";
+        format!(
+            "/boot/testing/tally; for i in $(seq {TIMES}); do {dd} of={file} conv=notrunc,{conv}; done; "
+        )
+    };
+    let line = format!(
+        "head -c 512 /boot/bin/sh > /bytes; cat /big /small > /dev/null; sync; {}{}{}{}/boot/testing/tally",
+        round("/big", "fsync"),
+        round("/big", "fdatasync"),
+        round("/small", "fsync"),
+        round("/small", "fdatasync"),
+    );
+    let answer = bench.exec_on(machine, &line)?.status(0)?.silently()?;
+    let counts: Vec<u64> = answer.stdout.lines().filter_map(written).collect();
+    let [first, whole, data, whole_small, data_small] = counts[..] else {
+        bail!("not five counts: {}", answer.stdout);
+    };
+    let sectors = [
+        whole - first,
+        data - whole,
+        whole_small - data,
+        data_small - whole_small,
+    ];
+    // A block of content each time, or three more of the journal with it.
+    let (least, most) = (TIMES * 4 * 8, TIMES * 20);
+    ensure!(
+        sectors[0] >= least && sectors[2] >= least && sectors[1] <= most && sectors[3] <= most,
+        "{sectors:?} sectors"
+    );
+    let bytes = bench.host_read(&disk, "/bytes")?;
+    for file in ["/big", "/small"] {
+        let found = bench.host_read(&disk, file)?;
+        ensure!(found[3 * 512..4 * 512] == bytes, "{file} is another");
+    }
+    bench.expect_clean(&disk)
+}
+
+/// The sectors written in what `tally` prints.
+fn written(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once(" sectors read, ")?;
+    rest.split(' ').next()?.parse().ok()
 }
 
 /// Who writes to a disk that becomes full is told, and has what he was told that he has; what is

@@ -108,6 +108,10 @@ impl FileSystem for Service {
         Err(FsError::Unsupported)
     }
 
+    fn request(&self, _inode: u64, _first: u64, _count: u64) -> Result<u64, FsError> {
+        Err(FsError::Unsupported)
+    }
+
     fn load(
         &self,
         inode: u64,
@@ -327,8 +331,22 @@ impl FileSystem for Service {
     }
 
     /// A commit is one of everything, which callers share.
-    fn commit_inode(&self, _inode: u64) -> Result<(), FsError> {
-        self.commit()
+    fn commit_inode(
+        &self,
+        inode: u64,
+        _from: u64,
+        _end: u64,
+        data_only: bool,
+    ) -> Result<(), FsError> {
+        match data_only && self.flush_content(inode)? {
+            true => Ok(()),
+            false => self.commit(),
+        }
+    }
+
+    fn flush_content(&self, inode: u64) -> Result<bool, FsError> {
+        let ino = number(inode)?;
+        self.volume.flush_content(ino).map_err(fs_error)
     }
 
     fn sync(&self) -> Result<(), FsError> {

@@ -355,6 +355,22 @@ impl Volume {
         result
     }
 
+    /// Brings content of a file to the medium, if it is found there without a commit; whether it
+    /// is.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn flush_content(&self, ino: u32) -> Result<bool, ext2::Error> {
+        let mut state = self.state.lock();
+        if !state.mounted.is_settled(ino) {
+            return Ok(false);
+        }
+        state.mounted.write_content()?;
+        drop(state);
+        self.disk.flush()?;
+        Ok(true)
+    }
+
     /// Brings all changes to `goal`. Much content of files goes to the medium first, while others
     /// may use the volume: what is left to do under the lock is little.
     fn settle(&self, goal: Level) -> Result<(), ext2::Error> {

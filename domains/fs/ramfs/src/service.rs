@@ -208,8 +208,18 @@ impl FileSystemBase for Service {
         Ok(())
     }
 
-    fn commit_inode(&self, _inode: u64) -> Result<(), FsError> {
+    fn commit_inode(
+        &self,
+        _inode: u64,
+        _from: u64,
+        _end: u64,
+        _data_only: bool,
+    ) -> Result<(), FsError> {
         Ok(())
+    }
+
+    fn flush_content(&self, _inode: u64) -> Result<bool, FsError> {
+        Ok(true)
     }
 
     fn sync(&self) -> Result<(), FsError> {

@@ -153,7 +153,13 @@ impl<T: Tree> FileSystemBase for ReadOnly<T> {
         Ok(())
     }
 
-    fn commit_inode(&self, _inode: u64) -> Result<(), FsError> {
+    fn commit_inode(
+        &self,
+        _inode: u64,
+        _from: u64,
+        _end: u64,
+        _data_only: bool,
+    ) -> Result<(), FsError> {
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use domain_rt::sync::Mutex;
 use domain_rt::user;
 use guests::space::{self, error};
 use interfaces::{AddressSpace, Handle, MemoryError, RpcResult, SpaceError};
-use linux::memory::Memory;
-use linux::ranges::Ranges;
+use linux::memory::{Memory, PAGE};
+use linux::ranges::{Part, Ranges};
 
 /// How often one tries to have a page that goes as soon as it has come.
 const ATTEMPTS: u32 = 64;
@@ -64,14 +64,35 @@ impl Space {
     }
 
     /// Has what programs have written to files in a range outlive a power cut.
-    pub fn commit(&self, mut at: u64, bytes: u64) -> Result<(), Error> {
+    pub fn commit(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        self.each_part(at, bytes, |part| match part.file.is_changed {
+            true => {
+                let from = part.page * PAGE;
+                part.file.file.commit_data(from, from + part.bytes)
+            }
+            false => Ok(()),
+        })
+    }
+
+    /// Asks for the pages of files in a range.
+    pub fn request(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        self.each_part(at, bytes, |part| {
+            part.file.file.request(part.page, part.bytes.div_ceil(PAGE))
+        })
+    }
+
+    /// Does something with each part of a range in which a file is mapped.
+    fn each_part(
+        &self,
+        mut at: u64,
+        bytes: u64,
+        work: impl Fn(&Part<Mapped>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let end = at.saturating_add(bytes);
         let next = |at| self.maps.lock().next(at, end);
-        while let Some((mapped, behind)) = next(at) {
-            if mapped.is_changed {
-                mapped.file.commit()?;
-            }
-            at = behind;
+        while let Some(part) = next(at) {
+            work(&part)?;
+            at = part.at + part.bytes;
         }
         Ok(())
     }

@@ -228,7 +228,11 @@ impl interfaces::Process for Calls {
     }
 
     fn sync_file(&self, descriptor: u32) -> Result<(), Errno> {
-        self.description(descriptor)?.sync(&self.system)
+        self.description(descriptor)?.sync(&self.system, false)
+    }
+
+    fn sync_data(&self, descriptor: u32) -> Result<(), Errno> {
+        self.description(descriptor)?.sync(&self.system, true)
     }
 
     fn mount(&self, disk: Text<32>, path: &RVec<u8>, read_only: bool) -> Result<(), Errno> {

@@ -148,13 +148,14 @@ impl Description {
         }
     }
 
-    /// Returns when what was written to this file is on the disk.
+    /// Returns when what was written to this file is on the disk; if it is of `data_only`, perhaps
+    /// without what that is found without.
     ///
     /// # Errors
     /// Those of the file system; `Invalid` for what is on no disk.
-    pub fn sync(&self, system: &System) -> Result<(), Errno> {
+    pub fn sync(&self, system: &System, data_only: bool) -> Result<(), Errno> {
         match self {
-            Description::File(file) => file.held.flush().map_err(errors::fs),
+            Description::File(file) => file.held.flush(data_only).map_err(errors::fs),
             Description::Directory(_) => system.volumes.sync().map_err(errors::fs),
             _ => Err(Errno::Invalid),
         }

@@ -78,12 +78,14 @@ impl Held {
         }
     }
 
-    /// Makes what was written to the file survive a power cut, whoever has written it.
+    /// Makes what was written to the file survive a power cut, whoever has written it; what it is
+    /// found without only if not of `data_only`.
     ///
     /// # Errors
     /// The file system's.
-    pub fn flush(&self) -> Result<(), FsError> {
-        self.ask(|live| live.fs.commit_inode(self.node.inode))?;
+    pub fn flush(&self, data_only: bool) -> Result<(), FsError> {
+        let inode = self.node.inode;
+        self.ask(|live| live.fs.commit_inode(inode, 0, u64::MAX, data_only))?;
         if let Some((_, seat)) = &self.place {
             seat.note_flushed();
         }

@@ -130,6 +130,8 @@ fn begin(
     if has_objects {
         let (keeper, of_keeper, pass) = (pages.clone(), shadow.clone(), passage.clone());
         thread::spawn("store", move || keeper.keep_for_ever(&of_keeper, &pass))?;
+        let (bringer, of_bringer, pass) = (pages.clone(), shadow.clone(), passage.clone());
+        thread::spawn("bring", move || bringer.fulfil_for_ever(&of_bringer, &pass))?;
     }
     if let Some(watch) = memory.filter(|_| has_objects) {
         let giver = pages.clone();

@@ -40,9 +40,11 @@
 //! both. The lock of `files` and of a [`Record`](file::Record) only for moments.
 
 mod adopting;
+mod asking;
 mod changing;
 mod data;
 mod file;
+mod flushing;
 mod giving;
 mod holes;
 mod living;
@@ -111,6 +113,8 @@ pub struct Pages {
     keeper: Mutex<living::Keeper>,
     /// There is something for the keeper.
     called: Condvar,
+    /// Pages that somebody will want.
+    wishes: asking::Wishes,
 }
 
 impl Pages {
@@ -135,6 +139,7 @@ impl Pages {
             is_lost: AtomicBool::new(false),
             keeper: Mutex::default(),
             called: Condvar::new(),
+            wishes: asking::Wishes::default(),
         }
     }
 

@@ -339,6 +339,10 @@ impl FileSystem for Service {
         self.pages.populate(&self.shadow, inode, first, count)
     }
 
+    fn request(&self, inode: u64, first: u64, count: u64) -> Result<u64, FsError> {
+        self.pages.request(inode, first, count)
+    }
+
     /// It is for this domain alone: a view that is not the kernel's could keep a thread that others
     /// wait for.
     fn load(
@@ -621,9 +625,23 @@ impl FileSystem for Service {
         self.pages.commit(&self.shadow)
     }
 
-    fn commit_inode(&self, inode: u64) -> Result<(), FsError> {
+    fn commit_inode(
+        &self,
+        inode: u64,
+        from: u64,
+        end: u64,
+        data_only: bool,
+    ) -> Result<(), FsError> {
         let _pass = self.passage.enter()?;
-        self.pages.commit_inode(&self.shadow, inode)
+        match data_only {
+            true => self.pages.commit_data(&self.shadow, inode, from..end),
+            false => self.pages.commit_inode(&self.shadow, inode),
+        }
+    }
+
+    /// Pages are kept here.
+    fn flush_content(&self, _inode: u64) -> Result<bool, FsError> {
+        Err(FsError::Unsupported)
     }
 
     fn sync(&self) -> Result<(), FsError> {

@@ -245,6 +245,9 @@ const CALLS: &[(&str, Call)] = &[
     ("metadata_of", |p, t| {
         with_file(p, t, |file| p.metadata_of(file).map(drop))
     }),
+    ("sync_data", |p, t| {
+        with_file(p, t, |file| p.sync_data(file))
+    }),
     ("sync_file", |p, t| {
         with_file(p, t, |file| p.sync_file(file))
     }),

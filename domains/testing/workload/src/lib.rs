@@ -127,6 +127,10 @@ impl Files<'_> {
                 let descriptor = self.descriptor(*file, path, WRITE)?;
                 self.env.process().sync_file(descriptor)?;
             }
+            Operation::SyncData { file, path } => {
+                let descriptor = self.descriptor(*file, path, WRITE)?;
+                self.env.process().sync_data(descriptor)?;
+            }
             Operation::Close { file } => self.close(*file)?,
             Operation::Sync => process.sync()?,
             Operation::Rename { from, to } => process.rename(&path(from)?, &path(to)?)?,

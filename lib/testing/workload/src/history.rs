@@ -44,6 +44,8 @@ pub struct History {
     moments: Vec<Model>,
     /// After so many operations this was acknowledged.
     acknowledged: Vec<(usize, Acknowledged)>,
+    /// After so many operations the content of this file was. That says nothing of names.
+    data: Vec<(usize, u32)>,
 }
 
 impl History {
@@ -53,11 +55,16 @@ impl History {
         let mut history = History {
             moments: Vec::from([work.model().clone()]),
             acknowledged: Vec::from([(0, Acknowledged::All)]),
+            data: Vec::new(),
         };
         for done in 1..=operations {
             let what = match work.advance() {
                 Operation::Sync => Some(Acknowledged::All),
                 Operation::SyncFile { file, .. } => Some(Acknowledged::File(file)),
+                Operation::SyncData { file, .. } => {
+                    history.data.push((done, file));
+                    None
+                }
                 _ => None,
             };
             history.moments.push(work.model().clone());
@@ -143,7 +150,10 @@ impl History {
         };
         let before = self.acknowledged.iter().rev();
         let mut before = before.filter(|(number, what)| *number <= done && covers(what));
-        before.next().map_or(0, |(number, _)| *number)
+        let all = before.next().map_or(0, |(number, _)| *number);
+        let mut data = self.data.iter().rev();
+        let data = data.find(|(number, one)| *number <= done && *one == file);
+        data.map_or(all, |(number, _)| all.max(*number))
     }
 
     fn content(&self, file: u32, done: usize, begun: usize, found: &[u8]) -> Result<(), String> {

@@ -88,7 +88,10 @@ impl Model {
                 self.rename(from, to);
                 self.forget();
             }
-            Operation::SyncFile { .. } | Operation::Sync | Operation::Close { .. } => {}
+            Operation::SyncFile { .. }
+            | Operation::SyncData { .. }
+            | Operation::Sync
+            | Operation::Close { .. } => {}
         }
     }
 

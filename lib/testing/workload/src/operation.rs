@@ -55,6 +55,13 @@ pub enum Operation {
         /// One of its names.
         path: String,
     },
+    /// Brings the content of a file to the disk (`fdatasync`).
+    SyncData {
+        /// The file.
+        file: u32,
+        /// One of its names.
+        path: String,
+    },
     /// Closes a file, if it is open.
     Close {
         /// The file.
@@ -158,9 +165,12 @@ impl Workload {
             81..84 => self.symlink(),
             84.. if self.random.below(self.rarely) > 0 => None,
             84..89 => self.file().map(|(file, _)| Operation::Close { file }),
-            89..97 => self
+            89..93 => self
                 .file()
                 .map(|(file, path)| Operation::SyncFile { file, path }),
+            93..97 => self
+                .file()
+                .map(|(file, path)| Operation::SyncData { file, path }),
             _ => Some(Operation::Sync),
         }
     }
@@ -331,6 +341,6 @@ mod tests {
             assert!(work.model().size() <= MOST_BYTES + MOST_IN_FILE);
             assert!(work.model().names().len() <= MOST_NAMES + 1);
         }
-        assert_eq!(kinds.len(), 12, "{kinds:?}");
+        assert_eq!(kinds.len(), 13, "{kinds:?}");
     }
 }

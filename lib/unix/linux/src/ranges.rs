@@ -17,6 +17,19 @@ struct Range<F> {
     file: F,
 }
 
+/// A part of a range of addresses, in which one file is mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part<F> {
+    /// Where it begins, and how many bytes it has.
+    pub at: u64,
+    /// See `at`.
+    pub bytes: u64,
+    /// The page of the file that is there.
+    pub page: u64,
+    /// The file.
+    pub file: F,
+}
+
 /// The ranges of a space, in no order.
 #[derive(Debug)]
 pub struct Ranges<F>(Vec<Range<F>>);
@@ -46,12 +59,18 @@ impl<F: Clone> Ranges<F> {
         Some((found.file.clone(), found.page + (at - found.start) / PAGE))
     }
 
-    /// The file whose range is the first that reaches beyond `from`, and where that one ends. None
-    /// of those that begin at `end` or later.
-    pub fn next(&self, from: u64, end: u64) -> Option<(F, u64)> {
+    /// The first part of the range from `from` up to `end` in which a file is mapped.
+    pub fn next(&self, from: u64, end: u64) -> Option<Part<F>> {
         let reaching = self.0.iter().filter(|it| it.end > from && it.start < end);
         let first = reaching.min_by_key(|range| range.start)?;
-        Some((first.file.clone(), first.end))
+        let at = first.start.max(from);
+        // Of none there is no part, though one may lie around it.
+        (at < end).then(|| Part {
+            at,
+            bytes: first.end.min(end) - at,
+            page: first.page + (at - first.start) / PAGE,
+            file: first.file.clone(),
+        })
     }
 
     /// Notes that a file is mapped, from its page `page` on, in a range where none is.
@@ -145,12 +164,18 @@ mod tests {
         let mut ranges = Ranges::default();
         ranges.note(6 * PAGE, PAGE, 0, 'b').expect("there is room");
         ranges.note(PAGE, 4 * PAGE, 7, 'a').expect("there is room");
-        assert_eq!(ranges.next(0, PAGE), None);
-        assert_eq!(ranges.next(0, 7 * PAGE), Some(('a', 5 * PAGE)));
-        assert_eq!(ranges.next(5 * PAGE - 1, PAGE * 5), Some(('a', 5 * PAGE)));
-        assert_eq!(ranges.next(5 * PAGE, 6 * PAGE), None);
-        assert_eq!(ranges.next(5 * PAGE, u64::MAX), Some(('b', 7 * PAGE)));
-        assert_eq!(ranges.next(7 * PAGE, u64::MAX), None);
+        let next = |from: u64, end: u64| {
+            let part = ranges.next(from * PAGE, end.saturating_mul(PAGE))?;
+            Some((part.file, part.page, part.at / PAGE, part.bytes / PAGE))
+        };
+        assert_eq!(next(0, 1), None);
+        assert_eq!(next(3, 3), None);
+        assert_eq!(next(0, 7), Some(('a', 7, 1, 4)));
+        assert_eq!(next(0, 3), Some(('a', 7, 1, 2)));
+        assert_eq!(next(3, 4), Some(('a', 9, 3, 1)));
+        assert_eq!(next(5, 6), None);
+        assert_eq!(next(5, u64::MAX), Some(('b', 0, 6, 1)));
+        assert_eq!(next(7, u64::MAX), None);
     }
 
     #[test]

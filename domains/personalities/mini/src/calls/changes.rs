@@ -4,7 +4,7 @@ use super::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, Result};
 use crate::disk::Disk;
 use crate::errno::{
     EBADF, EEXIST, EFBIG, EINVAL, EISDIR, ENAMETOOLONG, ENODEV, ENOENT, ENOTTY, EOPNOTSUPP, EPERM,
-    EROFS, ESPIPE, EXDEV, Error,
+    EROFS, ESPIPE, EXDEV,
 };
 use crate::files::Open;
 use crate::memory;
@@ -357,29 +357,5 @@ impl Task {
             _ => Err(EINVAL),
         };
         Ok([time(a, a_rest)?, time(m, m_rest)?])
-    }
-
-    /// `fsync` and `fdatasync`: of a directory all of the disk is committed.
-    pub(super) fn commit(&self, descriptor: u64) -> Result<u64> {
-        match &*self.opened(descriptor)? {
-            Open::Disk(open) => open.file.commit().map(|()| 0),
-            Open::Directory(_) | Open::File(..) => self.sync_disk(Disk::commit),
-            _ => Err(EINVAL),
-        }
-    }
-
-    /// Has the disk do something, if there is one.
-    pub(super) fn sync_disk(
-        &self,
-        how: fn(&Disk) -> core::result::Result<(), Error>,
-    ) -> Result<u64> {
-        let disk = self.process.system.disk.as_ref();
-        disk.map_or(Ok(()), |disk| how(disk)).map(|()| 0)
-    }
-
-    /// `syncfs`.
-    pub(super) fn sync_of(&self, descriptor: u64) -> Result<u64> {
-        self.opened(descriptor).map_err(|_| EBADF)?;
-        self.sync_disk(Disk::sync)
     }
 }

@@ -16,6 +16,8 @@ const MAP_PRIVATE: u64 = 0x2;
 const PROT_WRITE: u64 = 2;
 const MS_ASYNC: u64 = 1;
 const MS_SYNC: u64 = 4;
+const MAP_POPULATE: u64 = 0x8000;
+const MADV_WILLNEED: u64 = 3;
 const MADV_DONTNEED: u64 = 4;
 
 impl Task {
@@ -52,6 +54,10 @@ impl Task {
         }
         if flags & MAP_FIXED == 0 {
             layout.mapped(at);
+        }
+        if flags & MAP_POPULATE != 0 {
+            // It is advice: what does not come so comes with a fault.
+            let _ = space.request(at, bytes);
         }
         Ok(at)
     }
@@ -98,16 +104,19 @@ impl Task {
         Ok(layout.set_heap(&self.program.space, to))
     }
 
-    /// `madvise`: who says that he does not need a page any more finds zeros there. Other advice is
-    /// not taken.
+    /// `madvise`: who says that he does not need a page any more finds zeros there, and what will
+    /// be needed of files is asked for. Other advice is not taken.
     pub(super) fn advise(&self, at: u64, bytes: u64, what: u64) -> Result<u64> {
         if !at.is_multiple_of(PAGE) {
             return Err(EINVAL);
         }
+        let space = &self.program.space;
+        if what == MADV_WILLNEED {
+            return space.request(at, whole(bytes)?).map(|()| 0);
+        }
         if what != MADV_DONTNEED || bytes == 0 {
             return Ok(0);
         }
-        let space = &self.program.space;
         for page in 0..whole(bytes)? / PAGE {
             let at = at.wrapping_add(page * PAGE);
             // What has not come yet is zeros. A file stays as it is: the advice is not taken.

@@ -6,6 +6,7 @@ mod life;
 mod maps;
 mod paths;
 mod signalling;
+mod syncing;
 mod times;
 
 use crate::disk::Disk;
@@ -116,7 +117,8 @@ impl Task {
             62 => self.signal(a[1], |task, signal| task.kill(a[0] as i32, signal)),
             63 => self.name(a[0]),
             72 => self.control(a[0], a[1], a[2]),
-            74 | 75 => self.commit(a[0]),
+            74 => self.commit(a[0], false),
+            75 => self.commit(a[0], true),
             76 => self.set_length_at(a[0], a[1]),
             77 => self.set_length(a[0], a[1]),
             79 => self.put_path(a[0], a[1]),
@@ -146,6 +148,7 @@ impl Task {
             133 => self.make_node(AT_FDCWD, a[0], a[1], a[2]),
             158 => self.set_segment(a[0], a[1]),
             162 => self.sync_disk(Disk::sync),
+            187 => self.read_ahead(a[0], a[1], a[2]),
             200 => self.signal(a[1], |task, signal| {
                 task.kill_thread(None, a[0] as u32, signal)
             }),
@@ -156,6 +159,7 @@ impl Task {
                 Ok(self.id.into())
             }
             217 => self.entries(a[0], a[1], a[2]),
+            221 => self.advise_file(a[0], a[1], a[2], a[3]),
             228 => self.clock(a[0], a[1]),
             230 => self.sleep(a[0], a[1], a[2]),
             234 => self.signal(a[2], |task, signal| {
@@ -179,6 +183,7 @@ impl Task {
                 self.robust = a[0];
                 Ok(0)
             }
+            277 => self.sync_range(a[0], a[1], a[2], a[3]),
             280 => self.set_times(a[0] as i32, a[1], a[2], a[3]),
             285 => self.allocate(a[0], a[1], a[2], a[3]),
             292 => self.duplicate_to(a[0], a[1], a[2] & O_CLOEXEC != 0),

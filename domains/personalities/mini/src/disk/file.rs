@@ -293,11 +293,26 @@ impl DiskFile {
         self.ask(|fs| fs.truncate(self.inode, length))
     }
 
-    /// Returns when what was written to it before would survive a power cut.
-    pub fn commit(&self) -> Result<(), Error> {
-        self.ask(|fs| fs.commit_inode(self.inode))?;
+    /// Returns when what was written to it before would survive a power cut; what the bytes are
+    /// found without only if not of `data_only`.
+    pub fn commit(&self, data_only: bool) -> Result<(), Error> {
+        self.ask(|fs| fs.commit_inode(self.inode, 0, u64::MAX, data_only))?;
         self.seat.note_flushed();
         Ok(())
+    }
+
+    /// As [`commit`](Self::commit), for some bytes.
+    pub fn commit_data(&self, from: u64, end: u64) -> Result<(), Error> {
+        self.ask(|fs| fs.commit_inode(self.inode, from, end, true))
+    }
+
+    /// Asks for pages, which come later.
+    pub fn request(&self, first: u64, count: u64) -> Result<(), Error> {
+        self.ask(|fs| match fs.request(self.inode, first, count) {
+            // It is advice.
+            Ok(_) | Err(FsError::Unsupported) => Ok(()),
+            Err(error) => Err(error),
+        })
     }
 
     /// The disk that it is on, and its number there.

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::take;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use domain_rt::log;
@@ -57,6 +58,11 @@ impl Pages {
     /// The file system's; content of it was lost since somebody was told here last.
     pub fn commit_inode(&self, shadow: &Shadow, inode: u64) -> Result<(), FsError> {
         self.bring_to_disk(shadow, Who::Inode(inode))?;
+        self.tell_loss(inode)
+    }
+
+    /// Fails, once, if content of a file is lost.
+    pub(super) fn tell_loss(&self, inode: u64) -> Result<(), FsError> {
         let Some(file) = self.known(inode) else {
             return Ok(());
         };
@@ -129,7 +135,12 @@ impl Pages {
     }
 
     /// Stores the dirty pages of a file. The lock is given back now and then.
-    fn store_file(&self, shadow: &Shadow, file: &File, who: Who) -> Result<bool, FsError> {
+    pub(super) fn store_file(
+        &self,
+        shadow: &Shadow,
+        file: &File,
+        who: Who,
+    ) -> Result<bool, FsError> {
         let mut state = file.state.lock();
         if !file.record.lock().is_live || self.discard(shadow, file, &mut state)? {
             return Ok(false);
@@ -138,7 +149,7 @@ impl Pages {
         self.clear_behind_end(file, &mut state)?;
         let has_more = !state.stored.is_empty();
         let mut from = 0;
-        while let Some((runs, next)) = self.begin_store(file, &state, from)? {
+        while let Some((runs, next)) = self.begin_store(file, from..state.pages)? {
             file.is_torn.store(true, Ordering::Relaxed);
             self.store_runs(shadow, file, &mut state, &runs, who)?;
             from = next;
@@ -152,7 +163,12 @@ impl Pages {
     }
 
     /// What others than instance `by` had stored is dirty again; whether there was any.
-    fn take_back(&self, file: &File, state: &mut State, by: u32) -> Result<bool, FsError> {
+    pub(super) fn take_back(
+        &self,
+        file: &File,
+        state: &mut State,
+        by: u32,
+    ) -> Result<bool, FsError> {
         let mut has_any = false;
         while let Some(at) = state.stored.iter().position(|stored| stored.by != by) {
             let stored = state.stored.swap_remove(at);
@@ -162,7 +178,13 @@ impl Pages {
         Ok(has_any)
     }
 
-    fn redo(&self, file: &File, state: &mut State, first: u64, count: u64) -> Result<(), FsError> {
+    pub(super) fn redo(
+        &self,
+        file: &File,
+        state: &mut State,
+        first: u64,
+        count: u64,
+    ) -> Result<(), FsError> {
         let again = file.owner.redo(first, count).map_err(memory_error)?;
         self.count_dirty(state, again);
         Ok(())
@@ -181,21 +203,20 @@ impl Pages {
         self.dirty.fetch_sub(pages, Ordering::Relaxed);
     }
 
-    /// Dirty pages from `from` on, which are being written back from now on, and where to go on.
-    fn begin_store(
+    /// Dirty ones of some pages, which are being written back from now on, and where to go on.
+    pub(super) fn begin_store(
         &self,
         file: &File,
-        state: &State,
-        from: u64,
+        pages: Range<u64>,
     ) -> Result<Option<(Vec<PageRun>, u64)>, FsError> {
-        let (mut runs, mut next, mut total) = (Vec::new(), from, 0);
+        let (mut runs, mut next, mut total) = (Vec::new(), pages.start, 0);
         // Room first: what is begun has to be kept.
         runs.try_reserve_exact(MOST as usize)
             .map_err(|_| RpcError::NoMemory)?;
-        while total < MOST && next < state.pages {
-            let begun = file.owner.clean(next, state.pages - next);
+        while total < MOST && next < pages.end {
+            let begun = file.owner.clean(next, pages.end - next);
             let Some((first, count)) = begun.map_err(memory_error)? else {
-                next = state.pages;
+                next = pages.end;
                 break;
             };
             runs.push(PageRun { first, count });
@@ -205,7 +226,7 @@ impl Pages {
         Ok((!runs.is_empty()).then_some((runs, next)))
     }
 
-    fn store_runs(
+    pub(super) fn store_runs(
         &self,
         shadow: &Shadow,
         file: &File,
