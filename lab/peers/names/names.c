@@ -296,6 +296,14 @@ static int polled(int file, int events)
 	return wanted.revents & events;
 }
 
+// All that `poll` tells of a descriptor.
+static int told(int file, int events)
+{
+	struct pollfd wanted = {file, events, 0};
+	int count = poll(&wanted, 1, 100);
+	return count * 1000 + wanted.revents;
+}
+
 // Reads to the end.
 static void drain(int file)
 {
@@ -348,10 +356,14 @@ static void pipes(void)
 	printf(" poll %d wrong %d %d\n", polled(reader, POLLIN), result(write(reader, "x", 1)),
 	       result(read(writer, bytes, 1)));
 	close(reader);
-	printf("broken %d", result(write(writer, "d", 1)));
+	printf("broken %d poll %d", result(write(writer, "d", 1)), told(writer, POLLOUT));
 	reader = open("p", O_RDONLY);
 	printf(" kept %d %.3s\n", result(read(reader, bytes, 8)), bytes);
+	write(writer, "e", 1);
 	close(writer);
+	printf("rest %d", told(reader, POLLIN));
+	read(reader, bytes, 8);
+	printf(" nothing %d %d none %d %d\n", told(reader, POLLIN), told(reader, 0), told(99, POLLIN), told(-1, 0));
 	printf("end %d seek %d\n", result(read(reader, bytes, 8)), result(lseek(reader, 0, SEEK_SET)));
 	close(reader);
 	meet(0, 1);

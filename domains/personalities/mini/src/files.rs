@@ -91,8 +91,8 @@ impl Open {
         }
     }
 
-    /// Whether one can read (1) and write (4) without waiting; if not, `ears` hear of a change. Of
-    /// a console nobody knows.
+    /// Whether one can read (1) and write (4) without waiting, or the other end is gone (8, 16); if
+    /// not, `ears` hear of a change. Of a console nobody knows.
     pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
         match self {
             Open::Pipe(end) => end.ready(ears),

@@ -21,6 +21,9 @@ use pipe::{Blocked, End, Pipe};
 /// What one can do without waiting, as `poll` says it.
 const READS: u64 = 1;
 const WRITES: u64 = 4;
+/// Nobody reads what is written (POLLERR), or writes what is read (POLLHUP).
+const BROKEN: u64 = 8;
+const ENDED: u64 = 16;
 
 /// Mode of a pipe without a name.
 const MODE: u32 = 0o10_600;
@@ -245,21 +248,21 @@ impl PipeEnd {
         }
     }
 
-    /// Whether one can read (1) and write (4) without waiting; if not, `ears` hear of a change.
+    /// Whether one can read (1) and write (4) without waiting, and whether the other end is gone
+    /// (8, 16); if not, `ears` hear of a change.
     pub fn ready(&self, ears: &Arc<Ears>) -> u64 {
         let mut state = self.pipe.state.lock();
         let mut ready = 0;
+        let mut tell = |is_so, mark| ready |= if is_so { mark } else { 0 };
         // Where nobody has written yet there is no end to be told of.
         let is_new = self.pipe.name.is_some() && state.writers_ever == self.writers_before;
-        let reads = state.pipe.is_ready(End::Read) && !(is_new && state.pipe.is_empty());
-        if self.reads && reads {
-            ready |= READS;
-        }
-        if self.writes && state.pipe.is_ready(End::Write) {
-            ready |= WRITES;
-        }
+        let [readers, writers] = [End::Read, End::Write].map(|end| state.pipe.holders(end));
+        tell(self.reads && !state.pipe.is_empty(), READS);
+        tell(self.reads && writers == 0 && !is_new, ENDED);
+        tell(self.writes && state.pipe.is_ready(End::Write), WRITES);
+        tell(self.writes && readers == 0, BROKEN);
         // Without memory it looks as if it were ready, and the next call says why it is not.
-        if ready != READS | WRITES && state.watch(ears).is_err() {
+        if ready & (READS | WRITES) != READS | WRITES && state.watch(ears).is_err() {
             ready = READS | WRITES;
         }
         ready

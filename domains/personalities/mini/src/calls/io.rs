@@ -225,7 +225,9 @@ impl Task {
         Ok(done)
     }
 
-    /// `poll`: a list of descriptors with what is wanted (POLLIN 1, POLLOUT 4) and what there is.
+    /// `poll`: a list of descriptors with what is wanted (POLLIN 1, POLLOUT 4) and what there is,
+    /// which may be that the other end is gone (POLLERR 8, POLLHUP 16), or that there is no such
+    /// descriptor (POLLNVAL 32).
     pub(super) fn poll(&mut self, list: u64, count: u64, milliseconds: i32) -> Result<u64> {
         let count = count.min(MOST_FILES as u64) as usize;
         let mut entries = Vec::new();
@@ -236,10 +238,11 @@ impl Task {
         }
         let wait = milliseconds.max(0) as u64 * 1_000_000;
         let deadline = (milliseconds >= 0).then(|| time::now().saturating_add(wait));
-        // What is wanted of a descriptor and there.
+        // What is there of a descriptor, and wanted if one has to want it.
         let ready = |entry: &u64| match self.opened(*entry & 0xffff_ffff) {
-            Ok(open) if (*entry as i32) >= 0 => open.ready(&self.ears) & *entry >> 32 & 5,
-            _ => 0,
+            _ if (*entry as i32) < 0 => 0,
+            Ok(open) => open.ready(&self.ears) & (*entry >> 32 & 5 | 24),
+            Err(_) => 32,
         };
         let any = || entries.iter().any(|it| ready(it) != 0).then_some(());
         self.until_timed(deadline, any)?;
