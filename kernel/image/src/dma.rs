@@ -20,12 +20,16 @@ use framework::mem::PAGE_SIZE;
 use framework::mem::phys_to_virt;
 use framework::mem::untyped::Untyped;
 use interfaces::{
-    DmaAllocator, DmaDirection, DmaMemory, DmaWindow, Handle, HardwareError, MemoryError,
+    DmaAllocator, DmaDirection, DmaMemory, DmaRun, DmaWindow, Handle, HardwareError, MemoryError,
     PciAddress, RVec, RpcError, RpcResult, VmoRights, VmoView,
 };
 use isolation::call::thread::caller;
 use pool::{Lent, Pool, each_pool, stop_refusal};
 use services::vmo::Object;
+use services::vmo::object::MOST_LENT;
+
+/// Runs that are held or released by one call.
+const MOST_RUNS: usize = 64;
 
 /// An allocator of memory for a device.
 ///
@@ -102,23 +106,43 @@ struct Window {
     rights: VmoRights,
 }
 
-impl DmaWindow for Window {
-    fn hold(
-        &self,
-        first: u64,
-        count: u64,
-        direction: DmaDirection,
-        mut addresses: RVec<u64>,
-    ) -> Result<(RVec<u64>, u64), MemoryError> {
-        let may = match direction {
+impl Window {
+    /// Whether pages may be held so by this view, and their addresses have room behind `before`
+    /// others; how many there are then.
+    fn fits(&self, run: &DmaRun, before: u64, room: u64) -> Result<u64, MemoryError> {
+        let may = match run.direction {
             DmaDirection::ToDevice => self.rights.read,
             DmaDirection::FromDevice => self.rights.write,
         };
         if !may {
             return Err(MemoryError::Denied);
         }
-        if (addresses.len() as u64) < count {
+        // So no sum of pages overflows.
+        if !(1..=MOST_LENT).contains(&run.pages) || before + run.pages > room {
             return Err(MemoryError::Invalid);
+        }
+        Ok(before + run.pages)
+    }
+}
+
+impl DmaWindow for Window {
+    fn hold(
+        &self,
+        mut runs: RVec<DmaRun>,
+        count: u32,
+        mut addresses: RVec<u64>,
+    ) -> Result<(RVec<DmaRun>, RVec<u64>, u32), MemoryError> {
+        let wanted = runs.get_mut(..count as usize);
+        let wanted = wanted.filter(|runs| (1..=MOST_RUNS).contains(&runs.len()));
+        let wanted = wanted.ok_or(MemoryError::Invalid)?;
+        let (mut pages, mut fit) = (0, 0);
+        for run in wanted.iter() {
+            pages = match self.fits(run, pages, addresses.len() as u64) {
+                Ok(pages) => pages,
+                Err(error) if fit == 0 => return Err(error),
+                Err(_) => break,
+            };
+            fit += 1;
         }
         let user = caller();
         let mut room = addresses.iter_mut();
@@ -127,16 +151,17 @@ impl DmaWindow for Window {
                 *address = frame * PAGE_SIZE as u64;
             }
         };
-        let pages = (first, count);
-        let number = self
-            .pool
-            .hold(&self.object, pages, direction, user.as_ref(), tell)?;
-        Ok((addresses, number))
+        let wanted = &mut wanted[..fit];
+        let held = self.pool.hold(&self.object, wanted, user.as_ref(), tell)?;
+        Ok((runs, addresses, held as u32))
     }
 
-    fn release(&self, hold: u64) -> Result<(), MemoryError> {
-        let is_released = self.pool.release(hold);
-        is_released.then_some(()).ok_or(MemoryError::Invalid)
+    fn release(&self, holds: &RVec<u64>, count: u32) -> Result<(), MemoryError> {
+        let holds = holds.get(..count as usize);
+        let holds = holds.filter(|holds| (1..=MOST_RUNS).contains(&holds.len()));
+        let holds = holds.ok_or(MemoryError::Invalid)?;
+        let are_released = self.pool.release(holds);
+        are_released.then_some(()).ok_or(MemoryError::Invalid)
     }
 }
 

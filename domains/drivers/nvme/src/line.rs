@@ -60,7 +60,7 @@ impl Line {
             state: Mutex::new(State {
                 pair,
                 desk,
-                room: Room::new(MOST_PAGES),
+                room: Room::new(MOST_PAGES)?,
                 gone: false,
             }),
             rings,
@@ -99,7 +99,8 @@ impl Line {
         let mut state = self.state.lock();
         state.gone = true;
         if over {
-            state.desk.jobs().for_each(|(_, job)| job.release());
+            let State { desk, room, .. } = &mut *state;
+            desk.release_all(room);
         }
     }
 
@@ -144,10 +145,8 @@ impl Line {
         let serves = !state.gone && self.serves(disk);
         loop {
             let room = if serves { state.pair.room() } else { 0 };
-            disk.lanes.exchange(&mut state.desk, room);
-            while let Some(place) = state.desk.next_new() {
-                self.begin(disk, state, place);
-            }
+            disk.lanes.exchange(&mut state.desk, &mut state.room, room);
+            self.begin(disk, state);
             if !state.desk.has_ended() {
                 break;
             }
@@ -160,29 +159,34 @@ impl Line {
         serves
     }
 
-    /// Gives the controller a request, or ends it: also as done, if there is nothing to do.
-    fn begin(&self, disk: &Disk, state: &mut State, place: u16) {
-        if let Err(outcome) = self.submit(disk, state, place) {
-            state.desk.end(place, outcome);
-        }
+    /// Gives the controller what was just taken, or ends it: also as done, if there is nothing to
+    /// do.
+    fn begin(&self, disk: &Disk, state: &mut State) {
+        let State {
+            pair, desk, room, ..
+        } = state;
+        desk.begin_new(room, |place, job, pages, inside| {
+            let put = |number, page| self.places.put(place, number, page);
+            let from = || {
+                let pointers = prp::describe(pages, inside, self.places.list(place), put);
+                pointers.map_err(|_| BlockOutcome::Memory)
+            };
+            let command = self.command(disk, place, job, from)?;
+            let submitted = pair.submit(&self.rings, place, &command);
+            submitted.map_err(|error| {
+                log!("no room for a command: {error:?}");
+                BlockOutcome::NoMemory
+            })
+        });
     }
 
-    fn submit(&self, disk: &Disk, state: &mut State, place: u16) -> Result<(), BlockOutcome> {
-        let job = state.desk.job(place).ok_or(BlockOutcome::NoMemory)?;
-        let command = self.command(disk, &mut state.room, place, job)?;
-        let submitted = state.pair.submit(&self.rings, place, &command);
-        submitted.map_err(|error| {
-            log!("no room for a command: {error:?}");
-            BlockOutcome::NoMemory
-        })
-    }
-
+    /// The command for a request, whose bytes are where `from` says.
     fn command(
         &self,
         disk: &Disk,
-        room: &mut Room,
         place: u16,
-        job: &mut Job,
+        job: &Job,
+        from: impl FnOnce() -> Result<Pointers, BlockOutcome>,
     ) -> Result<Command, BlockOutcome> {
         let BlockRequest {
             sector, sectors, ..
@@ -190,13 +194,8 @@ impl Line {
         let (namespace, has_cache) = (disk.number, disk.controller.has_cache);
         let durable = job.request.durable && has_cache;
         Ok(match job.request.operation {
-            BlockOperation::Read => {
-                command::read(namespace, sector, sectors, self.hold(room, place, job)?)
-            }
-            BlockOperation::Write => {
-                let from = self.hold(room, place, job)?;
-                command::write(namespace, sector, sectors, from, durable)
-            }
+            BlockOperation::Read => command::read(namespace, sector, sectors, from()?),
+            BlockOperation::Write => command::write(namespace, sector, sectors, from()?, durable),
             BlockOperation::Flush if !has_cache => return Err(BlockOutcome::Done),
             BlockOperation::Flush => command::flush(namespace),
             BlockOperation::Discard => {
@@ -208,18 +207,6 @@ impl Line {
                 command::write_zeroes(namespace, sector, sectors, durable)
             }
         })
-    }
-
-    /// Holds the pages of a request for the controller; where they are.
-    fn hold(&self, room: &mut Room, place: u16, job: &mut Job) -> Result<Pointers, BlockOutcome> {
-        let mut described = Err(BlockOutcome::Memory);
-        job.hold(room, |pages, inside| {
-            let put = |number, page| self.places.put(place, number, page);
-            let pointers = prp::describe(pages, inside, self.places.list(place), put);
-            described = pointers.map_err(|_| BlockOutcome::Memory);
-            described.map(|_| ())
-        })?;
-        described
     }
 
     fn drain(&self, disk: &Disk, state: &mut State) -> Result<(), Broken> {
@@ -240,7 +227,7 @@ impl Line {
             disk.registers.write32(doorbell, head);
         }
         if whole.is_err() {
-            disk.lanes.exchange(&mut state.desk, 0);
+            disk.lanes.exchange(&mut state.desk, &mut state.room, 0);
         }
         whole
     }

@@ -6,7 +6,6 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem;
 
 use domain_rt::log;
 use domain_rt::sync::Mutex;
@@ -71,7 +70,7 @@ impl Line {
                 queue,
                 desk,
                 chain: Vec::new(),
-                room: Room::new(MOST_SEGMENTS),
+                room: Room::new(MOST_SEGMENTS)?,
                 gone: false,
             }),
             rings,
@@ -130,17 +129,16 @@ impl Line {
         let mut state = self.state.lock();
         state.gone = true;
         if reset {
-            state.desk.jobs().for_each(|(_, job)| job.release());
+            let State { desk, room, .. } = &mut *state;
+            desk.release_all(room);
         }
     }
 
     fn pump(&self, disk: &Disk, state: &mut State) {
         while !state.gone {
             let room = state.queue.free().into();
-            disk.lanes.exchange(&mut state.desk, room);
-            while let Some(place) = state.desk.next_new() {
-                self.begin(disk, state, place);
-            }
+            disk.lanes.exchange(&mut state.desk, &mut state.room, room);
+            self.begin(disk, state);
             if !state.desk.has_ended() {
                 break;
             }
@@ -152,54 +150,47 @@ impl Line {
         }
     }
 
-    /// Gives the device a request, or ends it: also as done, if there is nothing to do.
-    fn begin(&self, disk: &Disk, state: &mut State, place: u16) {
-        let mut chain = mem::take(&mut state.chain);
-        chain.clear();
-        let begun = self.describe(disk, state, place, &mut chain);
-        let begun = begun.and_then(|()| self.start(state, place, &mut chain));
-        state.chain = chain;
-        if let Err(outcome) = begun {
-            state.desk.end(place, outcome);
-        }
-    }
-
-    /// Puts all of a request but the status into `chain`.
-    fn describe(
-        &self,
-        disk: &Disk,
-        state: &mut State,
-        place: u16,
-        chain: &mut Vec<Buffer>,
-    ) -> Result<(), BlockOutcome> {
-        let job = state.desk.job(place).ok_or(BlockOutcome::NoMemory)?;
-        let command = command(job);
-        if command == Command::Flush && !disk.has_flush() {
-            return Err(BlockOutcome::Done);
-        }
-        let header = block::header(command, job.request.sector);
-        chain.push(self.places.header(place, &header));
-        if job.has_data() {
-            hold(&mut state.room, job, chain)?;
-        } else if command != Command::Flush {
-            let range = block::range(job.request.sector, job.request.sectors);
-            chain.push(self.places.range(place, &range));
-        }
-        Ok(())
+    /// Gives the device what was just taken, or ends it: also as done, if there is nothing to do.
+    fn begin(&self, disk: &Disk, state: &mut State) {
+        let State {
+            queue,
+            holders,
+            desk,
+            chain,
+            room,
+            ..
+        } = state;
+        desk.begin_new(room, |place, job, pages, inside| {
+            let command = command(job);
+            if command == Command::Flush && !disk.has_flush() {
+                return Err(BlockOutcome::Done);
+            }
+            chain.clear();
+            let header = block::header(command, job.request.sector);
+            chain.push(self.places.header(place, &header));
+            if job.has_data() {
+                describe(job, pages, inside, chain);
+            } else if command != Command::Flush {
+                let range = block::range(job.request.sector, job.request.sectors);
+                chain.push(self.places.range(place, &range));
+            }
+            self.start(queue, holders, place, chain)
+        });
     }
 
     /// Puts a request, of which `chain` has all but the status, into the virtqueue.
     fn start(
         &self,
-        state: &mut State,
+        queue: &mut Queue,
+        holders: &mut [Option<u16>],
         place: u16,
         chain: &mut Vec<Buffer>,
     ) -> Result<(), BlockOutcome> {
         chain.push(self.places.status_buffer(place));
         let table = self.places.table(place);
-        let added = state.queue.add_indirect(&self.rings, &table, chain);
+        let added = queue.add_indirect(&self.rings, &table, chain);
         let chain = added.map_err(|_| BlockOutcome::OutOfRange)?;
-        state.holders[usize::from(chain.0)] = Some(place);
+        holders[usize::from(chain.0)] = Some(place);
         Ok(())
     }
 
@@ -224,7 +215,7 @@ impl Line {
             }
         }
         if whole.is_err() {
-            disk.lanes.exchange(&mut state.desk, 0);
+            disk.lanes.exchange(&mut state.desk, &mut state.room, 0);
         }
         whole.map(|()| any)
     }
@@ -234,7 +225,6 @@ impl Line {
         let Some(job) = state.desk.job(place) else {
             return;
         };
-        job.release();
         let (command, bytes) = match job.mark {
             true => (Command::Flush, 0),
             false if job.has_data() => (command(job), job.request.sectors as usize * block::SECTOR),
@@ -260,12 +250,11 @@ impl Line {
 
     /// Has the device flush for the request in a place.
     fn flush(&self, state: &mut State, place: u16) -> Result<(), BlockOutcome> {
-        let mut chain = mem::take(&mut state.chain);
-        chain.clear();
-        chain.push(self.places.header(place, &block::header(Command::Flush, 0)));
-        let started = self.start(state, place, &mut chain);
-        state.chain = chain;
-        started
+        state.chain.clear();
+        let header = block::header(Command::Flush, 0);
+        state.chain.push(self.places.header(place, &header));
+        let (queue, holders) = (&mut state.queue, &mut state.holders);
+        self.start(queue, holders, place, &mut state.chain)
     }
 }
 
@@ -280,29 +269,26 @@ fn command(job: &Job) -> Command {
     }
 }
 
-/// Holds the pages of a request for the device, and adds the pieces that it is to use.
-fn hold(room: &mut Room, job: &mut Job, chain: &mut Vec<Buffer>) -> Result<(), BlockOutcome> {
+/// Adds the pieces of memory that the device is to use for a request, whose bytes begin `inside`
+/// bytes into the first of `pages`.
+fn describe(job: &Job, pages: &[u64], mut inside: u64, chain: &mut Vec<Buffer>) {
     let device_writes = job.request.operation == BlockOperation::Read;
     let mut left = u64::from(job.request.sectors) * block::SECTOR as u64;
     let header = chain.len();
-    job.hold(room, |pages, inside| {
-        let mut inside = inside;
-        for address in pages {
-            let (address, length) = (address + inside, left.min(PAGE - inside));
-            // A device looks at each piece apart, so pages in a row are one.
-            match chain[header..].last_mut() {
-                Some(last) if end_of(last) == address => last.length += length as u32,
-                _ => chain.push(Buffer {
-                    address,
-                    length: length as u32,
-                    device_writes,
-                }),
-            }
-            left -= length;
-            inside = 0;
+    for address in pages {
+        let (address, length) = (address + inside, left.min(PAGE - inside));
+        // A device looks at each piece apart, so pages in a row are one.
+        match chain[header..].last_mut() {
+            Some(last) if end_of(last) == address => last.length += length as u32,
+            _ => chain.push(Buffer {
+                address,
+                length: length as u32,
+                device_writes,
+            }),
         }
-        Ok(())
-    })
+        left -= length;
+        inside = 0;
+    }
 }
 
 /// The address behind a piece.

@@ -11,6 +11,7 @@ use interfaces::{
 
 use crate::desk::Desk;
 use crate::lane::{Lane, REQUESTS, SLOTS, State, new_book};
+use crate::room::Room;
 
 /// The longest that a request may take, in looks of the thread that [watches](Lanes::watch). So a
 /// machine that was stopped for a while takes no device for dead.
@@ -70,10 +71,12 @@ impl Lanes {
         self.state.lock().lane.is_some()
     }
 
-    /// Notes how jobs of a line have ended, and takes others that can be given now, as many as
-    /// there are places and the device has `room` for. With the lock of the line.
-    pub fn exchange(&self, desk: &mut Desk, room: usize) {
-        let told = self.state.lock().exchange(desk, room);
+    /// Releases what jobs of a line held that have ended, notes how they have, and takes others
+    /// that can be given now, as many as there are places and the device can take, `most` at most.
+    /// With the lock of the line.
+    pub fn exchange(&self, desk: &mut Desk, room: &mut Room, most: usize) {
+        desk.let_go(room);
+        let told = self.state.lock().exchange(desk, most);
         if told.is_due {
             self.is_due.store(true, Ordering::Release);
         }

@@ -6,7 +6,8 @@
 //! | [`lane`] | the queue that is open: its book ([`requests`]) and its memory objects |
 //! | [`lanes`] | that under a lock, and the fence |
 //! | [`check`] | what is wrong with a request, as far as that can be said at once |
-//! | [`job`] | a request that the device gets: its pages are held |
+//! | [`job`] | a request that the device gets |
+//! | [`room`] | the calls that hold pages and release them, for a batch of jobs at once |
 //! | [`desk`] | the jobs of a line, each in a place of its own |
 //! | [`submitter`] | the queue as an object that its submitter calls |
 //! | [`start`] | what is done at the start of a driver, and by its threads |
@@ -35,12 +36,14 @@ mod desk;
 mod job;
 mod lane;
 mod lanes;
+mod room;
 pub mod start;
 mod submitter;
 #[cfg(test)]
 mod tests;
 
 pub use desk::Desk;
-pub use job::{Job, Room};
+pub use job::Job;
 pub use lanes::{Lanes, PATIENCE};
+pub use room::Room;
 pub use submitter::{Device, open};

@@ -1,16 +1,19 @@
 //! The lane without locks: what is entered, taken and ended. On the host.
 
+mod holds;
+
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use interfaces::{
-    BlockOperation, BlockOutcome, BlockRequest, DmaDirection, DmaWindow, Handle, MemoryError,
-    QueueError, QueueLimits, RVec, Raiser, RpcResult,
+    BlockOperation, BlockOutcome, BlockRequest, DmaWindow, Handle, QueueError, QueueLimits, Raiser,
+    RpcResult,
 };
 
 use crate::check::check;
 use crate::desk::Desk;
 use crate::lane::{REQUESTS, SLOTS, State, new_book};
+use holds::{Paper, Window};
 
 const LIMITS: QueueLimits = QueueLimits {
     sectors: 1000,
@@ -21,24 +24,6 @@ const LIMITS: QueueLimits = QueueLimits {
     discard_sectors: 0,
     zeroes_sectors: 100,
 };
-
-struct Window;
-
-impl DmaWindow for Window {
-    fn hold(
-        &self,
-        _: u64,
-        _: u64,
-        _: DmaDirection,
-        _: RVec<u64>,
-    ) -> Result<(RVec<u64>, u64), MemoryError> {
-        Err(MemoryError::Denied)
-    }
-
-    fn release(&self, _: u64) -> Result<(), MemoryError> {
-        Err(MemoryError::Invalid)
-    }
-}
 
 struct Bell(Arc<AtomicU32>);
 
@@ -92,8 +77,18 @@ fn enter(state: &mut State, id: u64, requests: &[BlockRequest]) {
 fn take(state: &mut State, room: usize) -> Desk {
     let mut desk = Desk::new(8).expect("the host has memory");
     state.exchange(&mut desk, room);
-    while desk.next_new().is_some() {}
+    begin(&mut desk);
     desk
+}
+
+/// Shows all new jobs to a device that takes them; their places.
+fn begin(desk: &mut Desk) -> Vec<u16> {
+    let mut places = Vec::new();
+    desk.begin_by(&mut Paper::default(), |place, _, _, _| {
+        places.push(place);
+        Ok(())
+    });
+    places
 }
 
 fn tags(desk: &mut Desk) -> Vec<u64> {
@@ -206,14 +201,12 @@ fn what_is_new_is_shown_once_and_in_order() {
     enter(&mut state, id, &[read(1), read(2), read(3)]);
     let mut desk = Desk::new(8).expect("the host has memory");
     state.exchange(&mut desk, 2);
-    let first = desk.next_new();
     // Who has not looked at all of them loses none.
     state.exchange(&mut desk, 8);
-    let rest = [desk.next_new(), desk.next_new()];
-    assert_eq!((first, rest), (Some(0), [Some(1), Some(2)]));
-    assert_eq!(desk.next_new(), None);
+    assert_eq!(begin(&mut desk), [0, 1, 2]);
+    assert!(begin(&mut desk).is_empty());
     state.exchange(&mut desk, 8);
-    assert_eq!(desk.next_new(), None);
+    assert!(begin(&mut desk).is_empty());
 }
 
 /// What a device answers may be the number of a place that has no job, or not any more.

@@ -144,8 +144,9 @@ impl Subject for Forwarder {
         _: Handle<dyn DmaWindow>,
         _: u64,
         _: u64,
+        _: u32,
         _: DmaDirection,
-    ) -> Result<u64, MemoryError> {
+    ) -> Result<RVec<u64>, MemoryError> {
         Err(MemoryError::Denied)
     }
 

@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use interfaces::DmaDirection::{FromDevice, ToDevice};
 use interfaces::{
-    DmaAllocator, DmaDirection, DmaWindow, Handle, MemoryError, PageKind, RVec, RpcError,
+    DmaAllocator, DmaDirection, DmaRun, DmaWindow, Handle, MemoryError, PageKind, RVec, RpcError,
     RpcResult, UserBuf, VmoFill, VmoOwner, VmoRights, VmoView,
 };
 
@@ -20,6 +20,8 @@ use interfaces::{
 pub const TESTS: &[Test] = &[
     ("devices-views-have-rights", rights),
     ("devices-numbers-at-the-ends", ends),
+    ("devices-hold-batches", batches),
+    ("devices-batches-at-the-ends", batch_ends),
     ("devices-hold-what-is-taken-away", taken_away),
     ("devices-write-and-mark", marks),
     ("devices-load-pages", loads),
@@ -44,10 +46,29 @@ fn driver(lab: &Lab) -> Result<Option<Handle<dyn DmaAllocator>>, String> {
 /// What is held: addresses, and the hold's number.
 type Held = Result<(Vec<u64>, u64), MemoryError>;
 
+fn run(first: u64, pages: u64, direction: DmaDirection) -> DmaRun {
+    DmaRun {
+        first,
+        pages,
+        direction,
+        hold: u64::MAX,
+    }
+}
+
 fn hold(window: &Handle<dyn DmaWindow>, first: u64, count: u64, to: DmaDirection) -> Held {
     let room = RVec::filled(0, count.min(300) as usize).map_err(MemoryError::Rpc)?;
-    let (addresses, hold) = window.hold(first, count, to, room)?;
-    Ok((addresses.to_vec(), hold))
+    let runs = RVec::from_slice(&[run(first, count, to)]).map_err(MemoryError::Rpc)?;
+    let (runs, addresses, held) = window.hold(runs, 1, room)?;
+    match held {
+        1 => Ok((addresses.to_vec(), runs[0].hold)),
+        _ => Err(MemoryError::Present),
+    }
+}
+
+/// Says that the device does not use this hold any more.
+fn release(window: &Handle<dyn DmaWindow>, hold: u64) -> Result<(), MemoryError> {
+    let holds = RVec::from_slice(&[hold]).map_err(MemoryError::Rpc)?;
+    window.release(&holds, 1)
 }
 
 /// A window on pages of `owner`, with all rights.
@@ -113,7 +134,7 @@ fn rights(lab: &Lab) -> Verdict {
         let answer = hold(&window, 0, 1, other);
         ensure!(answer == Err(MemoryError::Denied), "{other:?}: {answer:?}");
         let (_, number) = hold(&window, 0, 1, direction).map_err(say)?;
-        window.release(number).map_err(say)?;
+        release(&window, number).map_err(say)?;
     }
     let made_up = Handle::<dyn VmoView>::new(MadeUp).map_err(say)?;
     let answer = allocator.register(made_up).map(drop);
@@ -144,23 +165,121 @@ fn ends(lab: &Lab) -> Verdict {
         }
     }
     let short = RVec::filled(0, 3).map_err(say)?;
-    let answer = window.hold(0, 4, ToDevice, short).map(|(_, hold)| hold);
+    let four = RVec::from_slice(&[run(0, 4, ToDevice)]).map_err(say)?;
+    let answer = window.hold(four, 1, short).map(|(_, _, held)| held);
     ensure!(answer == Err(MemoryError::Invalid), "short: {answer:?}");
     let (addresses, number) = hold(&window, (1 << 36) - 1, 1, FromDevice).map_err(say)?;
     let is_one = addresses.len() == 1 && addresses[0] % PAGE == 0 && addresses[0] != 0;
     ensure!(is_one, "addresses {addresses:x?}");
     for invented in [number + 1, number ^ 1 << 32, number | 1 << 63, u64::MAX] {
-        let answer = window.release(invented);
+        let answer = release(&window, invented);
         ensure!(
             answer == Err(MemoryError::Invalid),
             "{invented:x}: {answer:?}"
         );
     }
-    window.release(number).map_err(say)?;
-    let twice = window.release(number);
+    release(&window, number).map_err(say)?;
+    let twice = release(&window, number);
     ensure!(twice == Err(MemoryError::Invalid), "twice: {twice:?}");
     let (_, next) = hold(&window, 0, 1, ToDevice).map_err(say)?;
     ensure!(next != number, "a number that was released is used again");
+    Ok(())
+}
+
+/// Has the device hold several runs.
+fn hold_all(
+    window: &Handle<dyn DmaWindow>,
+    runs: &[DmaRun],
+    room: usize,
+) -> Result<(Vec<DmaRun>, Vec<u64>), MemoryError> {
+    let count = runs.len() as u32;
+    let runs = RVec::from_slice(runs).map_err(MemoryError::Rpc)?;
+    let addresses = RVec::filled(0, room).map_err(MemoryError::Rpc)?;
+    let (runs, addresses, held) = window.hold(runs, count, addresses)?;
+    Ok((runs[..held as usize].to_vec(), addresses.to_vec()))
+}
+
+/// Releases some, by one call.
+fn release_all(window: &Handle<dyn DmaWindow>, holds: &[u64]) -> Result<(), MemoryError> {
+    let count = holds.len() as u32;
+    let holds = RVec::from_slice(holds).map_err(MemoryError::Rpc)?;
+    window.release(&holds, count)
+}
+
+/// Runs of a batch are held up to the first that is refused, with the addresses of their pages in
+/// their order; released is what was held, though another number is wrong or comes twice.
+fn batches(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    lab.conserves_memory(|| {
+        let (owner, other) = (
+            object(lab, 40, VmoFill::Zero)?,
+            object(lab, 40, VmoFill::Zero)?,
+        );
+        let window_of = |owner| window(&allocator, owner);
+        let (window, another) = (window_of(&owner)?, window_of(&other)?);
+        let good = [
+            run(0, 1, FromDevice),
+            run(1, 20, ToDevice),
+            run(21, 1, ToDevice),
+            run(0, 3, FromDevice),
+        ];
+        let (single, number) = hold(&another, 0, 1, ToDevice).map_err(say)?;
+        for bad in [
+            run(39, 2, ToDevice),
+            run(0, 0, ToDevice),
+            run(0, 257, FromDevice),
+        ] {
+            let runs = [&good[..], &[bad], &good[..1]].concat();
+            let (held, addresses) = hold_all(&window, &runs, 30).map_err(say)?;
+            ensure!(held.len() == good.len(), "{} are held", held.len());
+            let same = addresses[22..25] == addresses[..3];
+            ensure!(same, "addresses are not in their order: {addresses:x?}");
+            let all = &addresses[..25];
+            let are_right = all.iter().all(|at| at % PAGE == 0 && *at != 0);
+            ensure!(are_right && !all.contains(&single[0]), "{addresses:x?}");
+            ensure!(evictable(&owner, 22)? == 0, "a page was evicted");
+            let mut numbers: Vec<u64> = held.iter().map(|run| run.hold).collect();
+            numbers.insert(1, u64::MAX);
+            numbers.push(numbers[0]);
+            // Another window says it.
+            let answer = release_all(&another, &numbers);
+            ensure!(answer == Err(MemoryError::Invalid), "wild: {answer:?}");
+            ensure!(evictable(&owner, 22)? == 22, "not all were released");
+        }
+        release(&another, number).map_err(say)
+    })
+}
+
+/// Counts, and room for addresses, at the ends of what there can be.
+fn batch_ends(lab: &Lab) -> Verdict {
+    let Some(allocator) = driver(lab)? else {
+        return Ok(());
+    };
+    let owner = object(lab, 300, VmoFill::Zero)?;
+    let window = window(&allocator, &owner)?;
+    let runs: Vec<_> = (0..65).map(|at| run(at * 2, 2, ToDevice)).collect();
+    for count in [0, 65, u32::MAX] {
+        let copy = RVec::from_slice(&runs).map_err(say)?;
+        let room = RVec::filled(0, 200).map_err(say)?;
+        let answer = window.hold(copy, count, room).map(|(_, _, held)| held);
+        ensure!(answer == Err(MemoryError::Invalid), "{count}: {answer:?}");
+        let holds = RVec::filled(0, 65).map_err(say)?;
+        let answer = window.release(&holds, count);
+        ensure!(answer == Err(MemoryError::Invalid), "{count}: {answer:?}");
+    }
+    // There is room for the addresses of some.
+    for (room, most) in [(128, 64), (127, 63), (3, 1)] {
+        let (held, _) = hold_all(&window, &runs[..64], room).map_err(say)?;
+        ensure!(held.len() == most, "{} with room for {room}", held.len());
+        let numbers: Vec<u64> = held.iter().map(|run| run.hold).collect();
+        release_all(&window, &numbers).map_err(say)?;
+    }
+    for room in [0, 1] {
+        let answer = hold_all(&window, &runs[..64], room).map(drop);
+        ensure!(answer == Err(MemoryError::Invalid), "{room}: {answer:?}");
+    }
     Ok(())
 }
 
@@ -180,11 +299,11 @@ fn taken_away(lab: &Lab) -> Verdict {
         let differ = (0..4).all(|at| again[at] != addresses[at]);
         ensure!(differ, "memory that a device holds is used again");
         ensure!(again[4..] == addresses[4..6], "a page has moved");
-        window.release(first).map_err(say)?;
+        release(&window, first).map_err(say)?;
         ensure!(owner.evict(0, 6) == Ok(0), "a page was evicted");
         // The object goes before what the device holds of it.
         drop(owner);
-        window.release(second).map_err(say)
+        release(&window, second).map_err(say)
     })
 }
 
@@ -197,12 +316,12 @@ fn marks(lab: &Lab) -> Verdict {
     let window = window(&allocator, &owner)?;
     let dirty = || owner.next(0, PageKind::Dirty).map_err(say);
     let (_, number) = hold(&window, 2, 1, ToDevice).map_err(say)?;
-    window.release(number).map_err(say)?;
+    release(&window, number).map_err(say)?;
     ensure!(dirty()?.is_none(), "a device that reads has marked");
     let (_, number) = hold(&window, 2, 1, FromDevice).map_err(say)?;
     let busy = Err(MemoryError::Rpc(RpcError::Busy));
     ensure!(owner.seal() == busy, "sealed while a device writes");
-    window.release(number).map_err(say)?;
+    release(&window, number).map_err(say)?;
     ensure!(dirty()? == Some(2), "what a device wrote is not marked");
     owner.seal().map_err(say)?;
     let answer = hold(&window, 2, 1, FromDevice);
@@ -235,12 +354,12 @@ fn loads(lab: &Lab) -> Verdict {
             (0..4).all(|at| !old.contains(&new[at])),
             "{old:x?} {new:x?}"
         );
-        window.release(number).map_err(say)?;
+        release(&window, number).map_err(say)?;
         view.fill(PAGE, &bytes(&[7; 16])?).map_err(say)?;
         ensure!(owner.loaded(0, 4) == Ok(4), "it is not over");
         let seen = read(&view, PAGE, 16).map_err(say)?;
         ensure!(seen == [7; 16], "{seen:?} was loaded");
-        window.release(late).map_err(say)?;
+        release(&window, late).map_err(say)?;
         ensure!(owner.next(0, PageKind::Dirty) == Ok(None), "a load marks");
         Ok(())
     })
@@ -263,8 +382,9 @@ fn dead_driver(lab: &Lab) -> Verdict {
         let allocator = driver(lab)?.ok_or("there is no device")?;
         let dead = lab.start()?;
         let window = window(&allocator, &owner)?;
-        let held = dead.subject.hold_pages(window, 0, 16, FromDevice);
-        ensure!(held.is_ok(), "{held:?}");
+        let held = dead.subject.hold_pages(window, 0, 4, 4, FromDevice);
+        let all = held.as_ref().is_ok_and(|held| !held.contains(&u64::MAX));
+        ensure!(all, "{held:?}");
         dead.end()?;
         drop(allocator);
         ensure!(evictable(&owner, 16)? == 0, "taken from under a device");
@@ -291,8 +411,9 @@ fn old_window(lab: &Lab) -> Verdict {
         let dead = lab.start()?;
         let old = window(&allocator, &owner)?;
         let copy = old.duplicate().map_err(say)?;
-        let number = dead.subject.hold_pages(copy, 0, 4, ToDevice);
-        let number = number.map_err(say)?;
+        let numbers = dead.subject.hold_pages(copy, 0, 2, 2, ToDevice);
+        let numbers = numbers.map_err(say)?;
+        ensure!(!numbers.contains(&u64::MAX), "{:x?} are held", &*numbers);
         dead.end()?;
         let answer = hold(&old, 0, 1, ToDevice);
         ensure!(answer.is_err(), "a stopped device holds more");
@@ -300,7 +421,7 @@ fn old_window(lab: &Lab) -> Verdict {
         let next = hardware.dma(IDLE).map_err(say)?;
         next.reset_done().map_err(say)?;
         ensure!(evictable(&owner, 4)? == 4, "still held after the reset");
-        let answer = old.release(number);
+        let answer = old.release(&numbers, 2);
         ensure!(answer == Err(MemoryError::Invalid), "{answer:?}");
         Ok(())
     })
@@ -331,11 +452,11 @@ fn limits(lab: &Lab) -> Verdict {
                 "{held} of {most}: {answer:?}"
             );
             for hold in holds {
-                window.release(hold).map_err(say)?;
+                release(&window, hold).map_err(say)?;
             }
         }
         hold(&window, 0, 1, ToDevice)
-            .and_then(|(_, hold)| window.release(hold))
+            .and_then(|(_, hold)| release(&window, hold))
             .map_err(say)
     })
 }
@@ -347,30 +468,30 @@ fn charged(lab: &Lab) -> Verdict {
         let Some(allocator) = driver(lab)? else {
             return Ok(());
         };
-        let owner = object(lab, 64, VmoFill::Zero)?;
+        let owner = object(lab, 3 * 64, VmoFill::Zero)?;
         let window = window(&allocator, &owner)?;
         let victim = start(lab, spec(0, SOME))?;
         let before = info(lab, &victim)?.dma_bytes;
         let try_hold = || {
             let copy = window.duplicate().map_err(say)?;
-            let held = victim.subject.hold_pages(copy, 0, 64, ToDevice);
+            let held = victim.subject.hold_pages(copy, 0, 64, 3, ToDevice);
             Ok::<_, String>(held)
         };
         let mut holds = Vec::new();
         let answer = loop {
             match try_hold()? {
-                Ok(hold) => holds.push(hold),
+                Ok(held) => holds.extend(held.iter().copied().filter(|hold| *hold != u64::MAX)),
                 Err(error) => break error,
             }
         };
         let none = MemoryError::Rpc(RpcError::NoMemory);
-        ensure!(answer == none && holds.len() > 1, "{answer:?}");
+        ensure!(answer == none && holds.len() > 3, "{answer:?}");
         let taken = info(lab, &victim)?.dma_bytes - before;
         let held = holds.len() as u64 * 64 * PAGE;
         ensure!(taken == held, "{taken} bytes for {held}");
         is_well(lab, &victim, SOME)?;
         for hold in holds {
-            window.release(hold).map_err(say)?;
+            release(&window, hold).map_err(say)?;
         }
         let left = info(lab, &victim)?.dma_bytes - before;
         ensure!(left == 0, "{left} bytes for nothing");
@@ -389,20 +510,22 @@ fn holds_take_no_memory(lab: &Lab) -> Verdict {
     let mut holds = Vec::new();
     holds.try_reserve(64).map_err(say)?;
     let room = RVec::filled(0, PAGES as usize).map_err(say)?;
-    let (mut room, first) = window.hold(0, PAGES, ToDevice, room).map_err(say)?;
-    window.release(first).map_err(say)?;
+    let runs = RVec::from_slice(&[run(0, PAGES, ToDevice)]).map_err(say)?;
+    let mut numbers = RVec::filled(0, 1).map_err(say)?;
+    let (mut runs, mut room, _) = window.hold(runs, 1, room).map_err(say)?;
+    release(&window, runs[0].hold).map_err(say)?;
     let mut lost = 0;
     // Others take and give memory meanwhile.
     for _ in 0..8 {
         let before = lab.free()?;
         for _ in 0..64 {
-            let (back, hold) = window.hold(0, PAGES, ToDevice, room).map_err(say)?;
-            room = back;
-            holds.push(hold);
+            (runs, room, _) = window.hold(runs, 1, room).map_err(say)?;
+            holds.push(runs[0].hold);
         }
         lost = before as i64 - lab.free()? as i64;
         for hold in holds.drain(..) {
-            window.release(hold).map_err(say)?;
+            numbers[0] = hold;
+            window.release(&numbers, 1).map_err(say)?;
         }
         if lost <= 0 {
             return Ok(());
@@ -411,15 +534,19 @@ fn holds_take_no_memory(lab: &Lab) -> Verdict {
     Err(format!("{lost} bytes for 64 holds every time"))
 }
 
-/// Has the idle device hold pages and release them, as for a write to it, with room for their
-/// addresses.
-fn write_out(
-    window: &Handle<dyn DmaWindow>,
-    pages: u64,
-    room: RVec<u64>,
-) -> Result<(), MemoryError> {
-    let (_, hold) = window.hold(0, pages, ToDevice, room)?;
-    window.release(hold)
+/// What a driver has for its calls, made while there is memory.
+struct Room {
+    runs: RVec<DmaRun>,
+    addresses: RVec<u64>,
+    holds: RVec<u64>,
+}
+
+/// Has the idle device hold pages and release them, as for a write to it.
+fn write_out(window: &Handle<dyn DmaWindow>, room: Room) -> Result<(), MemoryError> {
+    let mut holds = room.holds;
+    let (runs, _, _) = window.hold(room.runs, 1, room.addresses)?;
+    holds[0] = runs[0].hold;
+    window.release(&holds, 1)
 }
 
 /// When somebody has taken all memory there is, pages are written back all the same, by a device
@@ -438,7 +565,11 @@ fn without_memory(lab: &Lab) -> Verdict {
             .as_ref()
             .map(|it| window(it, &owner))
             .transpose()?;
-        let room = RVec::filled(0, PAGES as usize).map_err(say)?;
+        let room = Room {
+            runs: RVec::from_slice(&[run(0, PAGES, ToDevice)]).map_err(say)?,
+            addresses: RVec::filled(0, PAGES as usize).map_err(say)?,
+            holds: RVec::filled(0, 1).map_err(say)?,
+        };
         let mark = bytes(&[7; 8])?;
         for page in 0..PAGES {
             view.write(page * PAGE, &mark).map_err(say)?;
@@ -453,7 +584,7 @@ fn without_memory(lab: &Lab) -> Verdict {
         }
         let none = view.write(PAGES * PAGE, &mark);
         let begun = owner.clean(0, PAGES);
-        let written = window.as_ref().map(|it| write_out(it, PAGES, room));
+        let written = window.as_ref().map(|it| write_out(it, room));
         let ended = owner.commit(0, PAGES);
         let evicted = owner.evict(0, PAGES);
         let again = view.write(PAGES * PAGE, &mark);

@@ -25,10 +25,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use domain_rt::sync::{Condvar, Mutex, RwLock, Wait};
 use domain_rt::{memory, thread, time};
 use interfaces::{
-    AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaDirection, DmaMemory, DmaWindow,
-    Events, Fired, Handle, HardwareError, Image, Loader, MemoryError, MemoryObjects, Misdeed, Nest,
-    NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult, SpaceError, Subject,
-    Timer, TimerError, Tracer, UserBuf, VmoOwner, VmoView, WaitWord,
+    AddressSpace, AddressSpaces, CallTrace, DmaAllocator, DmaDirection, DmaMemory, DmaRun,
+    DmaWindow, Events, Fired, Handle, HardwareError, Image, Loader, MemoryError, MemoryObjects,
+    Misdeed, Nest, NewEvent, RRef, RVec, Raiser, Random, RandomError, RpcError, RpcResult,
+    SpaceError, Subject, Timer, TimerError, Tracer, UserBuf, VmoOwner, VmoView, WaitWord,
 };
 
 /// The domain's entry.
@@ -347,11 +347,28 @@ impl Subject for Rogue {
         window: Handle<dyn DmaWindow>,
         first: u64,
         count: u64,
+        runs: u32,
         direction: DmaDirection,
-    ) -> Result<u64, MemoryError> {
-        let room = RVec::filled(0, count.min(256) as usize).map_err(MemoryError::Rpc)?;
-        let (_, hold) = window.hold(first, count, direction, room)?;
-        Ok(hold)
+    ) -> Result<RVec<u64>, MemoryError> {
+        let room = (count * u64::from(runs)).min(4096) as usize;
+        let room = RVec::filled(0, room).map_err(MemoryError::Rpc)?;
+        let run = DmaRun {
+            first,
+            pages: count,
+            direction,
+            hold: 0,
+        };
+        let mut all = RVec::filled(run, runs as usize).map_err(MemoryError::Rpc)?;
+        for (run, number) in all.iter_mut().zip(0..) {
+            run.first += number * count;
+        }
+        // Now, as afterwards there may be no memory for it.
+        let mut numbers = RVec::filled(u64::MAX, runs as usize).map_err(MemoryError::Rpc)?;
+        let (all, _, held) = window.hold(all, runs, room)?;
+        for (number, run) in numbers.iter_mut().zip(&all[..held as usize]) {
+            *number = run.hold;
+        }
+        Ok(numbers)
     }
 
     fn begin_load(&self, object: Handle<dyn VmoOwner>, first: u64, count: u64) -> RpcResult<u64> {

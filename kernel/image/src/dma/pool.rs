@@ -11,7 +11,7 @@ use framework::mem::PAGE_SIZE;
 use framework::mem::untyped::Untyped;
 use framework::pci::StopError;
 use framework::sync::SpinLock;
-use interfaces::{DmaDirection, HardwareError, MemoryError, PciAddress, RpcError, RpcResult};
+use interfaces::{DmaRun, HardwareError, MemoryError, PciAddress, RpcError, RpcResult};
 use isolation::ControlBlock;
 use isolation::domain::account::{Charge, Kind};
 use isolation::lock::Lock;
@@ -328,32 +328,40 @@ impl Pool {
         Ok(())
     }
 
-    /// Has the device hold pages of `object`, on behalf of `user`: tells `tell` the numbers of
-    /// their frames, and answers the hold's number. Takes no memory for itself.
+    /// Has the device hold `runs` of pages of `object`, on behalf of `user`, in their order until
+    /// one is refused: notes their numbers there, and tells `tell` the numbers of their frames. How
+    /// many are held. Takes no memory for itself. There are some runs, of as many pages as can be.
     pub(super) fn hold(
         &self,
         object: &Arc<Object<Untyped>>,
-        pages: (u64, u64),
-        direction: DmaDirection,
+        runs: &mut [DmaRun],
         user: Option<&Arc<ControlBlock>>,
         tell: impl FnMut(u64),
-    ) -> Result<u64, MemoryError> {
+    ) -> Result<usize, MemoryError> {
         // Who has a window has prepared holds.
         if self.is_stopped() {
             return Err(RpcError::Refused.into());
         }
         self.note(user)?;
-        object.can_lend(pages.0, pages.1)?;
-        let charge = charge(user, pages.1 as usize)?;
+        let sum = runs.iter().map(|run| run.pages as usize).sum();
+        let (runs, charge) = match charge(user, sum) {
+            Ok(charge) => (runs, charge),
+            // Perhaps there is room for the first.
+            Err(_) => {
+                let first = &mut runs[..1];
+                let charge = charge(user, first[0].pages as usize)?;
+                (first, charge)
+            }
+        };
         // With the lock of the holds: who ends those of a pool that was stopped finds this one, or
         // this finds that it was.
         let may = || !self.is_stopped();
-        Loans::lend(&self.holds, object, pages, direction, charge, tell, may)
+        Loans::lend(&self.holds, object, runs, charge, tell, may)
     }
 
-    /// The device uses the pages of this hold no more; whether there was one.
-    pub(super) fn release(&self, number: u64) -> bool {
-        Loans::end(&self.holds, number)
+    /// The device uses the pages of these holds no more; whether there were all.
+    pub(super) fn release(&self, numbers: &[u64]) -> bool {
+        Loans::end(&self.holds, numbers)
     }
 
     /// Ends the holds that the device has forgotten, since it was stopped and then reset by another

@@ -4,9 +4,10 @@
 //! number whose loan has ended means nothing any more.
 //!
 //! All room comes at once, before the first loan: places, and pieces that have 16 pages each. A
-//! loan has as many pieces as it needs, in a chain. So it takes no memory: what has to be written
-//! back to make some goes through here. Places and pieces are made as they are needed first, in the
-//! room that is there, since a driver that restarts has used few.
+//! loan of one page has it in its place, any other one has as many pieces as it needs, in a chain.
+//! So it takes no memory: what has to be written back to make some goes through here. Places and
+//! pieces are made as they are needed first, in the room that is there, since a driver that
+//! restarts has used few.
 //!
 //! The lock guards places and pieces. Pages are lent and given back without it, a piece at a time.
 //! What is behind the lock is not replaced once it has room, as long as others can reach it: chains
@@ -18,24 +19,48 @@ use super::payer::Payer;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::mem;
-use interfaces::{DmaDirection, MemoryError, RpcError};
+use interfaces::{DmaRun, MemoryError, RpcError};
+use isolation::domain::account::Charge;
 use isolation::lock::Lock;
+use isolation::platform::PAGE;
 use pages::{Bytes, Lent};
 
 /// The most loans at a time.
 pub const MOST_LOANS: usize = 1024;
-/// Pieces for all of them.
+/// Pieces for all of them; one of a single page counts as one.
 const PIECES: usize = 1024;
 
 const TOO_MANY: MemoryError = MemoryError::Rpc(RpcError::Busy);
 
+/// What somebody is charged with for pages: it can be divided, and put together again.
+pub trait Share: Sized {
+    /// Takes that for `pages` pages out of it.
+    fn split(&mut self, pages: usize) -> Self;
+    /// Takes another one in, unless that is somebody else's: then it comes back.
+    fn join(&mut self, other: Self) -> Option<Self>;
+}
+
+impl Share for Option<Charge> {
+    fn split(&mut self, pages: usize) -> Self {
+        self.as_mut().map(|charge| charge.split(pages * PAGE))
+    }
+
+    fn join(&mut self, other: Self) -> Option<Self> {
+        match (self.as_mut(), other) {
+            (Some(charge), Some(other)) => charge.absorb(other).err().map(Some),
+            (_, other) => mem::replace(self, other).map(Some),
+        }
+    }
+}
+
 /// Pages that a device uses, and what its driver is charged with for them.
 struct Loan<F: Bytes, P: Payer, C> {
-    object: Weak<Vmo<F, P>>,
+    /// Whose they are, if the device may write to such that have content.
+    written: Option<Weak<Vmo<F, P>>>,
     first: u64,
     pages: u64,
-    /// The device may write to pages that have content.
-    writes: bool,
+    /// The page, where it is one.
+    single: Option<Lent<F>>,
     /// The first of its pieces.
     chain: Link,
     charge: C,
@@ -58,7 +83,7 @@ struct Room<F: Bytes> {
 }
 
 /// All loans of a device.
-pub struct Loans<F: Bytes, P: Payer, C> {
+pub struct Loans<F: Bytes, P: Payer, C: Share> {
     places: Vec<Place<F, P, C>>,
     free_place: Link,
     pieces: Vec<Room<F>>,
@@ -71,7 +96,7 @@ pub struct Loans<F: Bytes, P: Payer, C> {
     charge: Option<C>,
 }
 
-impl<F: Bytes, P: Payer, C> Default for Loans<F, P, C> {
+impl<F: Bytes, P: Payer, C: Share> Default for Loans<F, P, C> {
     /// None, and no room for any.
     fn default() -> Self {
         Loans {
@@ -101,7 +126,7 @@ fn hand_over<F: Bytes>(from: &mut [Option<Lent<F>>], to: &mut [Option<Lent<F>>])
     }
 }
 
-impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
+impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
     /// What the room takes, in bytes.
     pub const BYTES: usize =
         MOST_LOANS * size_of::<Place<F, P, C>>() + PIECES * size_of::<Room<F>>();
@@ -180,7 +205,12 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
     }
 
     /// Notes a loan; its number.
+    #[inline]
     fn put(&mut self, loan: Loan<F, P, C>) -> core::result::Result<u64, Loan<F, P, C>> {
+        // Its pieces were taken before, if it has some.
+        if loan.chain == 0 && self.left == 0 {
+            return Err(loan);
+        }
         if self.free_place == 0 && self.places.len() < MOST_LOANS {
             self.places.push(Place {
                 loan: None,
@@ -192,6 +222,7 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
         let Some(at) = self.free_place.checked_sub(1) else {
             return Err(loan);
         };
+        self.left -= usize::from(loan.chain == 0);
         let place = &mut self.places[at as usize];
         self.free_place = place.next;
         place.loan = Some(loan);
@@ -200,6 +231,7 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
     }
 
     /// The loan in place `at`, which is none any more, if its number is `meant`.
+    #[inline]
     fn take(&mut self, at: u32, meant: impl Fn(u32) -> bool) -> Option<Loan<F, P, C>> {
         let place = self.places.get_mut(at as usize)?;
         if !meant(place.uses) {
@@ -209,50 +241,62 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
         place.uses = place.uses.wrapping_add(1);
         place.next = self.free_place;
         self.free_place = at + 1;
+        self.left += usize::from(loan.chain == 0);
         self.count -= 1;
         Some(loan)
     }
 
-    /// Lends the device `pages`, first and count, of `object`, which `charge` is for, if then, with
-    /// the lock, it still `may` have them. Tells their frames to `tell`, and answers the loan's
-    /// number.
+    /// Lends the device `runs` of pages of `object`, in their order, until one is refused: notes
+    /// their numbers there, and tells their frames to `tell`. How many are lent. `charge` is for
+    /// all of them; what is left of it goes. If, with the lock, the device `may` have none any
+    /// more, the rest is refused.
     ///
     /// # Errors
-    /// Those of [`Vmo::lend`]. `Rpc(Busy)`: there are too many loans, or of too many pages.
-    /// `Rpc(Refused)`: it may not have them.
+    /// That of the first run: those of [`Vmo::lend`]. `Rpc(Busy)`: there are too many loans, or of
+    /// too many pages. `Rpc(Refused)`: it may not have them.
     pub fn lend(
         this: &Lock<Self>,
         object: &Arc<Vmo<F, P>>,
-        (first, pages): (u64, u64),
-        direction: DmaDirection,
-        charge: C,
+        runs: &mut [DmaRun],
+        mut charge: C,
         mut tell: impl FnMut(u64),
+        may: impl Fn() -> bool,
+    ) -> Result<usize> {
+        for (done, run) in runs.iter_mut().enumerate() {
+            match Self::lend_run(this, object, run, &mut charge, &mut tell, &may) {
+                Ok(number) => run.hold = number,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => return Ok(done),
+            }
+        }
+        Ok(runs.len())
+    }
+
+    /// Lends a run; the loan's number.
+    fn lend_run(
+        this: &Lock<Self>,
+        object: &Arc<Vmo<F, P>>,
+        run: &DmaRun,
+        charge: &mut C,
+        tell: impl FnMut(u64),
         may: impl FnOnce() -> bool,
     ) -> Result<u64> {
-        object.can_lend(first, pages)?;
-        let chain = this.lock().take_pieces(pages)?;
-        let mut loan = Loan {
-            object: Arc::downgrade(object),
-            first,
-            pages,
-            writes: false,
-            chain,
-            charge,
+        let (single, chain, writes) = match run.pages {
+            1 => Self::lend_page(object, run, tell)?,
+            _ => Self::lend_pieces(this, object, run, tell)?,
         };
-        let mut at = chain;
-        let lent = object.lend(first, pages, direction, |piece| {
-            piece.iter().flatten().for_each(|lent| tell(lent.frame()));
-            let mut loans = this.lock();
-            let room = loans.piece(at);
-            hand_over(piece, &mut room.pages);
-            at = room.next;
-        });
-        loan.writes = lent == Ok(true);
+        let loan = Loan {
+            written: writes.then(|| Arc::downgrade(object)),
+            first: run.first,
+            pages: run.pages,
+            single,
+            chain,
+            charge: charge.split(run.pages as usize),
+        };
         let mut loans = this.lock();
-        let put = match lent {
-            Err(error) => Err((error, loan)),
-            Ok(_) if !may() => Err((RpcError::Refused.into(), loan)),
-            Ok(_) => loans.put(loan).map_err(|loan| (TOO_MANY, loan)),
+        let put = match may() {
+            true => loans.put(loan).map_err(|loan| (TOO_MANY, loan)),
+            false => Err((RpcError::Refused.into(), loan)),
         };
         drop(loans);
         put.map_err(|(error, loan)| {
@@ -261,11 +305,59 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
         })
     }
 
-    /// The device uses the pages of the loan with this number no more; whether there was one.
-    pub fn end(this: &Lock<Self>, number: u64) -> bool {
-        let uses = (number >> 32) as u32;
-        let loan = this.lock().take(number as u32, |now| now == uses);
-        loan.map(|loan| Self::give_back(this, loan)).is_some()
+    /// Lends a run of one page: the page, no pieces, and whether the device writes to content.
+    fn lend_page(
+        object: &Vmo<F, P>,
+        run: &DmaRun,
+        mut tell: impl FnMut(u64),
+    ) -> Result<(Option<Lent<F>>, Link, bool)> {
+        let (lent, writes) = object.lend_one(run.first, run.direction)?;
+        tell(lent.frame());
+        Ok((Some(lent), 0, writes))
+    }
+
+    /// Lends a run of several pages: no single one, the pieces, and whether the device writes to
+    /// content.
+    fn lend_pieces(
+        this: &Lock<Self>,
+        object: &Vmo<F, P>,
+        run: &DmaRun,
+        mut tell: impl FnMut(u64),
+    ) -> Result<(Option<Lent<F>>, Link, bool)> {
+        object.can_lend(run.first, run.pages)?;
+        let mut chain = this.lock().take_pieces(run.pages)?;
+        let mut at = chain;
+        let lent = object.lend(run.first, run.pages, run.direction, |piece| {
+            piece.iter().flatten().for_each(|lent| tell(lent.frame()));
+            let mut loans = this.lock();
+            let room = loans.piece(at);
+            hand_over(piece, &mut room.pages);
+            at = room.next;
+        });
+        if lent.is_err() {
+            Self::empty(this, &mut chain, run.first, None);
+        }
+        lent.map(|writes| (None, chain, writes))
+    }
+
+    /// The device uses the pages of the loans with these numbers no more; whether there were all.
+    pub fn end(this: &Lock<Self>, numbers: &[u64]) -> bool {
+        let (mut all, mut charge) = (true, None::<C>);
+        for number in numbers {
+            let uses = (number >> 32) as u32;
+            let loan = this.lock().take(*number as u32, |now| now == uses);
+            let Some(loan) = loan else {
+                all = false;
+                continue;
+            };
+            let back = Self::give_back(this, loan);
+            match &mut charge {
+                None => charge = Some(back),
+                // Whoever else had pages held is given back his at once.
+                Some(charge) => drop(charge.join(back)),
+            }
+        }
+        all
     }
 
     /// The device uses nothing any more.
@@ -279,36 +371,39 @@ impl<F: Bytes, P: Payer, C> Loans<F, P, C> {
         }
     }
 
-    fn give_back(this: &Lock<Self>, loan: Loan<F, P, C>) {
-        match loan.pages {
-            1 => Self::give_back_by::<1>(this, loan),
-            _ => Self::give_back_by::<PIECE>(this, loan),
+    /// Gives the pages of a loan back; what was charged for them.
+    fn give_back(this: &Lock<Self>, mut loan: Loan<F, P, C>) -> C {
+        // The object may be gone, and its pages with it.
+        let object = loan.written.take().and_then(|object| object.upgrade());
+        if let Some((lent, object)) = loan.single.as_ref().zip(object.as_ref()) {
+            object.mark_lent(loan.first, lent);
         }
+        loan.single = None;
+        if loan.chain != 0 {
+            Self::empty(this, &mut loan.chain, loan.first, object.as_deref());
+        }
+        if let Some(object) = object {
+            object.end_lent();
+        }
+        loan.charge
     }
 
-    fn give_back_by<const AT_ONCE: usize>(this: &Lock<Self>, mut loan: Loan<F, P, C>) {
-        // The object may be gone, and its pages with it.
-        let object = match loan.writes {
-            true => loan.object.upgrade(),
-            false => None,
-        };
-        let (mut page, mut piece) = (loan.first, [const { None }; AT_ONCE]);
-        while loan.chain != 0 {
-            this.lock().free_first(&mut loan.chain, &mut piece);
+    /// Empties pieces, whose pages are marked in `object`, from the page `first` on.
+    fn empty(this: &Lock<Self>, chain: &mut Link, first: u64, object: Option<&Vmo<F, P>>) {
+        let (mut page, mut piece) = (first, [const { None }; PIECE]);
+        while *chain != 0 {
+            this.lock().free_first(chain, &mut piece);
             for lent in piece.iter_mut().filter_map(Option::take) {
-                if let Some(object) = &object {
+                if let Some(object) = object {
                     object.mark_lent(page, &lent);
                 }
                 page += 1;
             }
         }
-        if let Some(object) = object {
-            object.end_lent();
-        }
     }
 }
 
-impl<F: Bytes, P: Payer, C> Drop for Loans<F, P, C> {
+impl<F: Bytes, P: Payer, C: Share> Drop for Loans<F, P, C> {
     fn drop(&mut self) {
         // What remains of it has no loan.
         if !self.is_empty() {

@@ -45,34 +45,20 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         first: u64,
         count: u64,
         direction: DmaDirection,
-        keep: impl FnMut(&mut [Option<Lent<F>>]),
-    ) -> Result<bool> {
-        self.can_lend(first, count)?;
-        // Most requests are for one page, and a piece takes its time though it be empty.
-        match count {
-            1 => self.lend_by::<1>(first, count, direction, keep),
-            _ => self.lend_by::<PIECE>(first, count, direction, keep),
-        }
-    }
-
-    fn lend_by<const AT_ONCE: usize>(
-        &self,
-        first: u64,
-        count: u64,
-        direction: DmaDirection,
         mut keep: impl FnMut(&mut [Option<Lent<F>>]),
     ) -> Result<bool> {
+        self.can_lend(first, count)?;
         let writing = match direction {
             DmaDirection::ToDevice => None,
             DmaDirection::FromDevice => Some(self.begin_write()?),
         };
-        let (mut piece, mut all_load) = ([const { None }; AT_ONCE], true);
+        let (mut piece, mut all_load) = ([const { None }; PIECE], true);
         for at in 0..count {
             let (lent, loads) = self.lend_page(first + at, direction)?;
-            let place = at as usize % AT_ONCE;
+            let place = at as usize % PIECE;
             piece[place] = Some(lent);
             all_load &= loads;
-            if place == AT_ONCE - 1 || at == count - 1 {
+            if place == PIECE - 1 || at == count - 1 {
                 keep(&mut piece[..=place]);
             }
         }
@@ -84,13 +70,51 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         Ok(writes)
     }
 
+    /// As [`lend`](Self::lend), of one page: most requests are for one.
+    ///
+    /// # Errors
+    /// As there.
+    pub(in crate::vmo) fn lend_one(
+        &self,
+        page: u64,
+        direction: DmaDirection,
+    ) -> Result<(Lent<F>, bool)> {
+        let writing = match direction {
+            DmaDirection::ToDevice => None,
+            DmaDirection::FromDevice => Some(self.begin_write()?),
+        };
+        let (lent, loads) = self.lend_page(page, direction)?;
+        match writing {
+            Some(writing) if !loads => {
+                writing.keep();
+                Ok((lent, true))
+            }
+            _ => Ok((lent, false)),
+        }
+    }
+
     /// A device does not write any more to what was lent, which is marked.
     pub(in crate::vmo) fn end_lent(&self) {
         self.seal.end_kept();
     }
 
     /// A page's frame, and whether the page is being loaded.
+    #[inline]
     fn lend_page(&self, page: u64, direction: DmaDirection) -> Result<(Lent<F>, bool)> {
+        // Nearly always it is there, and nobody is at it.
+        if page < self.limit()
+            && let Found::Here(place) = self.index.find(page)
+            && let Ok(held) = place.entry.hold()
+            && place.is_right()
+        {
+            return Ok((lend(held)?, false));
+        }
+        self.lend_other(page, direction)
+    }
+
+    /// As [`lend_page`](Self::lend_page), whatever state the page is in.
+    #[inline(never)]
+    fn lend_other(&self, page: u64, direction: DmaDirection) -> Result<(Lent<F>, bool)> {
         loop {
             match self.usable(page) {
                 Ok(Some((_, held))) => return Ok((lend(held)?, false)),
@@ -157,6 +181,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
 }
 
 /// Lets a device use the frame that is held.
+#[inline]
 fn lend<F: Bytes>(held: Held<F>) -> Result<Lent<F>> {
     held.lend().map_err(|_| TOO_MANY)
 }

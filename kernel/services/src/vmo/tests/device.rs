@@ -1,5 +1,6 @@
 //! Pages that a device uses while all kinds of things happen to them.
 
+use super::loans::run;
 use super::*;
 use interfaces::DmaDirection;
 use interfaces::DmaDirection::{FromDevice, ToDevice};
@@ -27,7 +28,10 @@ struct Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        assert!(Loans::end(&self.loans, self.number), "nobody else ends it");
+        assert!(
+            Loans::end(&self.loans, &[self.number]),
+            "nobody else ends it"
+        );
     }
 }
 
@@ -43,7 +47,10 @@ fn lend(
 ) -> Result<Loan, MemoryError> {
     let (loans, mut frames) = (device(), Vec::new());
     let tell = |frame| frames.push(frame);
-    let number = Loans::lend(&loans, object, (first, count), direction, (), tell, || true)?;
+    let mut runs = [run(first, count, direction)];
+    let lent = Loans::lend(&loans, object, &mut runs, (), tell, || true)?;
+    assert_eq!(lent, 1, "all or an error");
+    let number = runs[0].hold;
     Ok(Loan {
         loans,
         number,

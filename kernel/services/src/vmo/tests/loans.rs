@@ -1,9 +1,10 @@
 //! Loans of a device: how many there can be, their numbers, and that they end.
 
 use super::*;
-use crate::vmo::loans::MOST_LOANS;
+use crate::vmo::loans::{MOST_LOANS, Share};
 use crate::vmo::object::MOST_LENT;
 use interfaces::DmaDirection::{self, FromDevice, ToDevice};
+use interfaces::DmaRun;
 use isolation::lock::Lock;
 
 type Loans = crate::vmo::loans::Loans<Host, Purse, usize>;
@@ -14,7 +15,36 @@ fn device() -> Lock<Loans> {
     Lock::new(Loans::with_room(0).expect("there is memory"))
 }
 
-/// A loan that is charged with 1.
+impl Share for () {
+    fn split(&mut self, _: usize) {}
+    fn join(&mut self, (): ()) -> Option<()> {
+        None
+    }
+}
+
+/// Charged with pages.
+impl Share for usize {
+    fn split(&mut self, pages: usize) -> usize {
+        *self = self.checked_sub(pages).expect("it is charged for all");
+        pages
+    }
+    fn join(&mut self, other: usize) -> Option<usize> {
+        *self += other;
+        None
+    }
+}
+
+/// Pages that a device is to use.
+pub const fn run(first: u64, pages: u64, direction: DmaDirection) -> DmaRun {
+    DmaRun {
+        first,
+        pages,
+        direction,
+        hold: u64::MAX,
+    }
+}
+
+/// A loan that is charged with its pages.
 fn lend(
     device: &Lock<Loans>,
     object: &Arc<Object>,
@@ -22,7 +52,10 @@ fn lend(
     count: u64,
     to: DmaDirection,
 ) -> Result<u64, MemoryError> {
-    Loans::lend(device, object, (first, count), to, 1, |_| (), || true)
+    let mut runs = [run(first, count, to)];
+    let charge = count as usize;
+    Loans::lend(device, object, &mut runs, charge, |_| (), || true)?;
+    Ok(runs[0].hold)
 }
 
 fn full(memory: Host, purse: &Purse) -> Arc<Object> {
@@ -53,14 +86,17 @@ fn there_are_so_many_and_room_comes_back() {
         };
         assert_eq!((numbers.len(), refused), (most, BUSY), "{count} pages");
         let mut all = device.lock();
-        assert!(all.each().all(|it| it == (count as usize, &mut 1)));
+        assert!(
+            all.each()
+                .all(|(pages, charge)| (pages, *charge) == (count as usize, count as usize))
+        );
         assert_eq!(all.each().count(), most);
         drop(all);
         // Every other one first.
         let (even, odd): (Vec<u64>, Vec<u64>) = numbers.into_iter().partition(|it| it % 2 == 0);
         for number in even.into_iter().chain(odd) {
-            assert!(Loans::end(&device, number), "{number:x}");
-            assert!(!Loans::end(&device, number), "{number:x} twice");
+            assert!(Loans::end(&device, &[number]), "{number:x}");
+            assert!(!Loans::end(&device, &[number]), "{number:x} twice");
         }
         assert!(device.lock().is_empty());
         assert!((1..MOST_LENT).all(|frame| !memory.is_lent(frame)));
@@ -72,16 +108,19 @@ fn there_are_so_many_and_room_comes_back() {
 fn a_number_ends_its_own_loan_alone() {
     let (memory, purse) = (memory(), purse(usize::MAX));
     let (object, device) = (full(memory, &purse), device());
-    assert!(!Loans::end(&Lock::new(Loans::default()), 0), "no room yet");
+    assert!(
+        !Loans::end(&Lock::new(Loans::default()), &[0]),
+        "no room yet"
+    );
     let first = lend(&device, &object, 0, 1, ToDevice).expect("there is room");
     for number in [first + 1, first ^ 1 << 32, first | 1 << 63, u64::MAX] {
-        assert!(!Loans::end(&device, number), "{number:x}");
+        assert!(!Loans::end(&device, &[number]), "{number:x}");
     }
-    assert!(Loans::end(&device, first));
+    assert!(Loans::end(&device, &[first]));
     let second = lend(&device, &object, 0, 1, ToDevice).expect("there is room");
     assert_ne!(first, second);
-    assert!(!Loans::end(&device, first));
-    assert!(Loans::end(&device, second));
+    assert!(!Loans::end(&device, &[first]));
+    assert!(Loans::end(&device, &[second]));
 }
 
 /// One that is refused at its last step has given all back, and lets the object be sealed.
@@ -89,8 +128,13 @@ fn a_number_ends_its_own_loan_alone() {
 fn what_a_device_may_not_have_any_more_comes_back() {
     let (memory, purse) = (memory(), purse(usize::MAX));
     let (object, device) = (full(memory, &purse), device());
-    let pages = (0, MOST_LENT);
-    let refused = Loans::lend(&device, &object, pages, FromDevice, 1, |_| (), || false);
+    let charge = MOST_LENT as usize + 3;
+    let mut runs = [
+        run(0, MOST_LENT, FromDevice),
+        run(2, 1, FromDevice),
+        run(2, 2, ToDevice),
+    ];
+    let refused = Loans::lend(&device, &object, &mut runs, charge, |_| (), || false);
     assert_eq!(refused, Err(RpcError::Refused.into()));
     assert!((1..MOST_LENT).all(|frame| !memory.is_lent(frame)));
     assert_eq!(object.seal(), Ok(()));
@@ -98,6 +142,84 @@ fn what_a_device_may_not_have_any_more_comes_back() {
         .map(|_| lend(&device, &object, 0, MOST_LENT, ToDevice))
         .collect();
     assert!(all.iter().all(Result::is_ok), "pieces are lost");
+}
+
+/// Runs are lent in their order until one is refused, and what is behind that is not touched.
+#[test]
+fn a_batch_is_lent_up_to_the_first_that_is_refused() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (object, device) = (full(memory, &purse), device());
+    // More than are noted at once, of one page and of several.
+    for bad in [0, 1, 15, 16, 17, 40, 63] {
+        let mut runs: Vec<_> = (0..64)
+            .map(|at| run(at, 1 + at % 3 * 9, ToDevice))
+            .collect();
+        runs[bad].first = 999;
+        runs[bad].pages = 2;
+        let charge = runs.iter().map(|run| run.pages as usize).sum();
+        let mut told = 0;
+        let lent = Loans::lend(&device, &object, &mut runs, charge, |_| told += 1, || true);
+        let wanted = if bad == 0 {
+            Err(MemoryError::Beyond)
+        } else {
+            Ok(bad)
+        };
+        assert_eq!(lent, wanted);
+        let lent: u64 = runs[..bad].iter().map(|run| run.pages).sum();
+        assert_eq!(told, lent, "of others nothing is told");
+        assert!(runs[bad..].iter().all(|run| run.hold == u64::MAX));
+        let numbers: Vec<_> = runs[..bad].iter().map(|run| run.hold).collect();
+        let mut all = device.lock();
+        assert_eq!(all.each().map(|(pages, _)| pages as u64).sum::<u64>(), lent);
+        drop(all);
+        assert!(Loans::end(&device, &numbers));
+        assert!(device.lock().is_empty());
+        assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
+    }
+}
+
+/// Where there is room for some of a batch, those are lent.
+#[test]
+fn a_batch_is_lent_as_far_as_there_is_room() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (object, device) = (full(memory, &purse), device());
+    let fill = |count: u64| -> Vec<u64> {
+        let lend = |page| lend(&device, &object, page % 200, 1, ToDevice);
+        (0..count).map(|page| lend(page).expect("room")).collect()
+    };
+    for left in [1, 20] {
+        let others = fill(MOST_LOANS as u64 - left);
+        let mut runs = [const { run(7, 1, FromDevice) }; 40];
+        let lent = Loans::lend(&device, &object, &mut runs, 40, |_| (), || true);
+        assert_eq!(lent, Ok(left as usize));
+        let more = Loans::lend(&device, &object, &mut runs[39..], 1, |_| (), || true);
+        assert_eq!(more, Err(BUSY));
+        let numbers: Vec<_> = runs[..left as usize].iter().map(|run| run.hold).collect();
+        assert!(Loans::end(&device, &numbers));
+        assert!(Loans::end(&device, &others));
+    }
+    assert!(device.lock().is_empty());
+    assert_eq!(object.seal(), Ok(()), "no write is left");
+}
+
+/// Of a batch of numbers, one of which is wrong or comes twice, all others end.
+#[test]
+fn a_wild_number_in_a_batch_keeps_no_other() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (object, device) = (full(memory, &purse), device());
+    for wild in [None, Some(u64::MAX), Some(1 << 32), Some(5000)] {
+        let mut runs: Vec<_> = (0..20).map(|at| run(at, 1 + at, FromDevice)).collect();
+        let charge = runs.iter().map(|run| run.pages as usize).sum();
+        let lent = Loans::lend(&device, &object, &mut runs, charge, |_| (), || true);
+        assert_eq!(lent, Ok(20));
+        let mut numbers: Vec<_> = runs.iter().map(|run| run.hold).collect();
+        // `None`: one that is there already.
+        numbers.insert(3, wild.unwrap_or(numbers[2]));
+        assert!(!Loans::end(&device, &numbers));
+        assert!(device.lock().is_empty(), "{wild:x?}");
+        assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
+    }
+    assert_eq!(object.seal(), Ok(()));
 }
 
 /// What is left of a device ends its loans, whatever has become of the object.
@@ -135,7 +257,7 @@ fn devices_on_several_threads_lose_nothing() {
                     let (first, count) = (round * 7 % 100, 1 + (round * 31 + thread) % 60);
                     let to = if round % 3 == 0 { FromDevice } else { ToDevice };
                     let number = lend(device, object, first, count, to);
-                    assert!(Loans::end(device, number.expect("there is memory")));
+                    assert!(Loans::end(device, &[number.expect("there is memory")]));
                 }
             });
         }
