@@ -81,15 +81,18 @@ impl Lane {
         }
     }
 
-    /// The request that can be given now, which is given.
-    fn next(&mut self, since: u64) -> Option<Job> {
-        let (number, request) = self.book.give()?;
-        let request = *request;
+    /// Gives the request that can be given now; whether there was one. It is put into `place`, and
+    /// not moved on its way there.
+    #[inline]
+    fn give(&mut self, since: u64, place: &mut Option<Job>) -> bool {
+        let Some((number, request)) = self.book.give() else {
+            return false;
+        };
         let slot = self.slots.get(request.slot as usize);
         let slot = slot.and_then(Option::as_ref);
         let slot = slot.filter(|_| has_data(request.operation));
-        Some(Job {
-            request,
+        *place = Some(Job {
+            request: *request,
             since,
             mark: false,
             lane: self.id,
@@ -97,9 +100,11 @@ impl Lane {
             window: slot.map(|slot| slot.window.clone()),
             hold: None,
             outcome: None,
-        })
+        });
+        true
     }
 
+    #[inline]
     fn answer(&mut self, job: &Job, outcome: BlockOutcome) {
         if let Some(Some(slot)) = self.slots.get_mut(job.request.slot as usize)
             && job.has_data()
@@ -192,7 +197,7 @@ impl State {
     }
 
     fn end(&mut self, desk: &mut Desk) {
-        for place in desk.ended.drain(..) {
+        for &place in &desk.ended {
             let slot = &mut desk.jobs[usize::from(place)];
             if let Some((job, outcome)) = slot.as_ref().and_then(|job| Some((job, job.outcome?))) {
                 self.taken -= 1;
@@ -206,6 +211,7 @@ impl State {
                 desk.free.push(place);
             }
         }
+        desk.ended.clear();
     }
 
     fn take(&mut self, desk: &mut Desk, room: usize) {
@@ -215,15 +221,16 @@ impl State {
         }
         let lane = self.lane.as_mut().filter(|_| !self.is_gone);
         let Some(lane) = lane else { return };
-        for _ in 0..room.min(desk.free.len()) {
-            let Some(job) = lane.next(self.looks) else {
+        for _ in 0..room {
+            let Some(&place) = desk.free.last() else {
                 return;
             };
-            if let Some(place) = desk.free.pop() {
-                desk.jobs[usize::from(place)] = Some(job);
-                desk.new.push(place);
-                self.taken += 1;
+            if !lane.give(self.looks, &mut desk.jobs[usize::from(place)]) {
+                return;
             }
+            desk.free.pop();
+            desk.new.push(place);
+            self.taken += 1;
         }
     }
 

@@ -237,11 +237,13 @@ impl Front {
 
     /// The driver's answer to the request with this number.
     fn answer(&mut self, number: u64, outcome: BlockOutcome) -> Option<()> {
-        let asked = *self.book.with_carrier(number)?;
+        let asked = self.book.with_carrier(number)?;
+        let is_member = asked.is_member;
         if asked.is_counted {
-            self.release(asked.request.slot);
+            let slot = asked.request.slot;
+            self.release(slot);
         }
-        if !asked.is_member {
+        if !is_member {
             return self.book.complete(number, outcome).ok();
         }
         self.book.settle(number).ok()?;

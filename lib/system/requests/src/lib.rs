@@ -123,6 +123,7 @@ impl<R, A> Book<R, A> {
     }
 
     /// How many more requests can be entered now.
+    #[inline]
     pub fn room(&self) -> usize {
         let without_answer = self.capacity - self.entries.len();
         without_answer.min(self.capacity - self.open - self.answers.len())
@@ -154,6 +155,7 @@ impl<R, A> Book<R, A> {
     ///
     /// # Errors
     /// [`Full`]; nothing was done.
+    #[inline]
     pub fn enter(&mut self, tag: u64, is_barrier: bool, request: R) -> Result<(), Full> {
         if self.room() == 0 {
             return Err(Full);
@@ -188,6 +190,7 @@ impl<R, A> Book<R, A> {
     }
 
     /// Where the request is that can be given next.
+    #[inline]
     fn next_index(&mut self) -> Option<usize> {
         loop {
             let index = (self.next - self.first) as usize;
@@ -216,6 +219,7 @@ impl<R, A> Book<R, A> {
     }
 
     /// Gives the request that [`peek`](Self::peek) shows. Without one nothing happens.
+    #[inline]
     pub fn give(&mut self) -> Option<(u64, &R)> {
         let index = self.next_index()?;
         let (entry, number) = (&mut self.entries[index], self.next);
@@ -227,6 +231,7 @@ impl<R, A> Book<R, A> {
     }
 
     /// The request of this number, if the carrier has it.
+    #[inline]
     pub fn with_carrier(&self, number: u64) -> Option<&R> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let entry = self.entries.get(index)?;
@@ -244,6 +249,7 @@ impl<R, A> Book<R, A> {
     ///
     /// # Errors
     /// [`NotGiven`]: it does not have it. Nothing was done.
+    #[inline]
     pub fn complete(&mut self, number: u64, answer: A) -> Result<(), NotGiven> {
         let tag = self.settle(number)?;
         self.answers.push_back((tag, answer));
@@ -254,6 +260,7 @@ impl<R, A> Book<R, A> {
     ///
     /// # Errors
     /// As [`complete`](Self::complete).
+    #[inline]
     pub fn settle(&mut self, number: u64) -> Result<u64, NotGiven> {
         let index = number.checked_sub(self.first);
         let index = index.and_then(|index| usize::try_from(index).ok());
@@ -270,6 +277,7 @@ impl<R, A> Book<R, A> {
         Ok(tag)
     }
 
+    #[inline]
     fn forget_answered(&mut self) {
         let answered = |entry: &Entry<R>| entry.state == State::Answered;
         while self.entries.front().is_some_and(answered) {
@@ -280,6 +288,7 @@ impl<R, A> Book<R, A> {
     }
 
     /// The oldest answer that was not taken, with the submitter's tag.
+    #[inline]
     pub fn take(&mut self) -> Option<(u64, A)> {
         self.answers.pop_front()
     }
