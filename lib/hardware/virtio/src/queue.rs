@@ -463,6 +463,7 @@ fn flags(buffer: &Buffer) -> u16 {
 }
 
 /// Writes a descriptor (2.7.5), after which the chain goes on with `next`.
+#[inline]
 fn write_descriptor(
     memory: &impl Memory,
     offset: usize,
@@ -471,10 +472,12 @@ fn write_descriptor(
     next: Option<u16>,
 ) {
     let more = if next.is_some() { NEXT } else { 0 };
+    let (flags, next) = (u64::from(flags | more), u64::from(next.unwrap_or(0)));
     memory.write_u64(offset, buffer.address);
-    memory.write_u32(offset + 8, buffer.length);
-    memory.write_u16(offset + 12, flags | more);
-    memory.write_u16(offset + 14, next.unwrap_or(0));
+    memory.write_u64(
+        offset + 8,
+        u64::from(buffer.length) | flags << 32 | next << 48,
+    );
 }
 
 /// Whether the last `added` numbers before `now` have one that is `from` (2.7.7.2, 2.7.10.1).
