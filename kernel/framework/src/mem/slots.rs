@@ -52,6 +52,7 @@ pub(super) fn sections() -> usize {
     tables().states.len()
 }
 
+#[inline]
 fn tables() -> &'static Tables {
     TABLES
         .get()
@@ -59,6 +60,7 @@ fn tables() -> &'static Tables {
 }
 
 /// The slot of a frame; `None` if the number is beyond memory.
+#[inline]
 pub(super) fn slot(frame: usize) -> Option<&'static Slot> {
     let tables = tables();
     let section = frame / SECTION_PAGES;
@@ -86,6 +88,7 @@ pub(super) fn row(first: usize, count: usize) -> Option<&'static [Slot]> {
 }
 
 /// The slot of a frame whose section's slots have been written.
+#[inline]
 fn slot_in_ready_section(tables: &'static Tables, frame: usize) -> &'static Slot {
     // SAFETY: the caller of `init` took a page for each section's slots; the section was prepared,
     // so the slot is initialised, and it is only ever accessed as an atomic.
@@ -93,6 +96,7 @@ fn slot_in_ready_section(tables: &'static Tables, frame: usize) -> &'static Slot
 }
 
 /// Writes the slots of a section, or waits for the processor that does.
+#[cold]
 fn prepare(tables: &'static Tables, section: usize, state: &AtomicU8) {
     if state
         .compare_exchange(UNTOUCHED, PREPARING, Ordering::Acquire, Ordering::Relaxed)

@@ -25,6 +25,7 @@ pub fn share(held: &Held<Untyped>) -> Option<Frames> {
 }
 
 /// The slot of a frame that [`Untyped::claim`] gave.
+#[inline]
 fn of(frame: u64) -> &'static super::meta::Slot {
     slot(frame as usize).expect("frames in use have slots")
 }
@@ -42,10 +43,12 @@ impl Counts for Untyped {
         Some(frames.into_raw() / PAGE_SIZE as u64)
     }
 
+    #[inline]
     fn share(&self, frame: u64) -> bool {
         of(frame).share(FrameKind::Untyped).is_ok()
     }
 
+    #[inline]
     fn release(&self, frame: u64) {
         if of(frame).release(FrameKind::Untyped) {
             give_back_one(frame as usize);
@@ -60,10 +63,12 @@ impl Counts for Untyped {
         of(frame).thaw();
     }
 
+    #[inline]
     fn lend(&self, frame: u64) -> bool {
         of(frame).lend().is_ok()
     }
 
+    #[inline]
     fn take_back(&self, frame: u64) {
         of(frame).take_back();
     }

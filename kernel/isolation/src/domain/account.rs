@@ -316,6 +316,10 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
+        // Another one has taken it in.
+        if self.bytes == 0 {
+            return;
+        }
         let charged = self.block.charged(self.kind);
         charged.fetch_sub(self.bytes, Ordering::Relaxed);
         self.block.give_memory(self.bytes);

@@ -20,6 +20,7 @@ unsafe impl<T: Send> Send for Grown<T> {}
 unsafe impl<T: Send + Sync> Sync for Grown<T> {}
 
 /// The part that item `index` is in, and its place there.
+#[inline]
 fn place(index: usize) -> (usize, usize) {
     let one_more = index.saturating_add(1);
     let part = one_more.ilog2() as usize;
@@ -35,6 +36,7 @@ impl<T> Grown<T> {
     }
 
     /// Item `index`, if the table has grown so far.
+    #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         let (part, at) = place(index);
         let start = self.parts.get(part)?.load(Ordering::Acquire);

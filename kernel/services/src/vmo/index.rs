@@ -107,6 +107,7 @@ impl<F: Frames> Index<F> {
     }
 
     /// Looks for the page.
+    #[inline]
     pub(super) fn find(&self, page: u64) -> Found<'_, F> {
         let (block, at) = block(page);
         let (height, mut node) = self.root();

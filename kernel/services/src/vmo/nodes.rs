@@ -17,6 +17,7 @@ pub(super) struct Node<T> {
 
 impl<T> Node<T> {
     /// What is kept in it.
+    #[inline]
     pub(super) fn body(&self) -> Option<&T> {
         self.body.get()
     }
@@ -66,6 +67,7 @@ impl<T> Nodes<T> {
     }
 
     /// The node with this number.
+    #[inline]
     pub(super) fn get(&self, number: u32) -> Option<&Node<T>> {
         self.0.get(number as usize)
     }

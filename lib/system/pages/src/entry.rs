@@ -109,6 +109,7 @@ impl<F: Frames> Entry<F> {
     }
 
     /// Whether its content is there, and may be used now.
+    #[inline]
     pub fn hold(&self) -> Result<Held<F>, Missing> {
         self.page.hold(self.frames)
     }

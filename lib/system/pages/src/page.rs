@@ -84,6 +84,7 @@ impl<F: Frames> Held<F> {
     ///
     /// # Errors
     /// Too many do: the count comes back.
+    #[inline]
     pub fn lend(self) -> Result<Lent<F>, Self> {
         let frames = self.frames;
         // Frame 0 is nobody's.
@@ -170,6 +171,7 @@ impl<W: Word> Page<W> {
     ///
     /// # Errors
     /// [`Missing::Absent`] and [`Missing::Loading`].
+    #[inline]
     pub fn hold<F: Frames>(&self, frames: F) -> Result<Held<F>, Missing> {
         loop {
             let word = self.0.load(Ordering::Acquire);
