@@ -48,8 +48,8 @@ pub struct PipeEnd {
     reads: bool,
     writes: bool,
     never_waits: AtomicBool,
-    /// How often it had been opened for writing before.
-    writers_before: u64,
+    /// How often it had been opened for writing, if it was opened to be read before anybody wrote.
+    writers_before: Option<u64>,
 }
 
 /// A pipe.
@@ -141,7 +141,7 @@ pub fn pipe(never_waits: bool) -> [PipeEnd; 2] {
         reads,
         writes: !reads,
         never_waits: AtomicBool::new(never_waits),
-        writers_before: 0,
+        writers_before: None,
     })
 }
 
@@ -178,7 +178,9 @@ impl PipeEnd {
         if !has_met && ends.writes && ends.never_waits {
             return Err(ENXIO);
         }
-        let (came, writers_before) = (state.ever(other), state.writers_ever);
+        let came = state.ever(other);
+        let is_early = !has_met && ends.never_waits;
+        let writers_before = is_early.then_some(state.writers_ever);
         state.open(ends);
         let waiting = core::mem::take(&mut state.waiting);
         drop(state);
@@ -255,7 +257,7 @@ impl PipeEnd {
         let mut ready = 0;
         let mut tell = |is_so, mark| ready |= if is_so { mark } else { 0 };
         // Where nobody has written yet there is no end to be told of.
-        let is_new = self.pipe.name.is_some() && state.writers_ever == self.writers_before;
+        let is_new = self.writers_before == Some(state.writers_ever);
         let [readers, writers] = [End::Read, End::Write].map(|end| state.pipe.holders(end));
         tell(self.reads && !state.pipe.is_empty(), READS);
         tell(self.reads && writers == 0 && !is_new, ENDED);
