@@ -127,3 +127,34 @@ fn reclaim_takes_what_the_dead_owner_has_and_nothing_else() {
     // Chunks in which nothing is left are given back.
     assert_eq!(OBJECTS.bytes(), OBJECTS.spare_bytes());
 }
+
+/// The only chunk of a size is kept when all in it has gone: what was there before is not found
+/// again, and what comes next is, however few that are, and whoever gets it later.
+#[test]
+fn a_chunk_that_was_cleared_is_searched_as_far_as_it_is_used() {
+    const SIZE: usize = 1024;
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    machine::set_up();
+    let some = |count: usize, owner| {
+        let one = |_| OBJECTS.allocate(SIZE, owner).expect("memory");
+        (0..count).map(one).collect::<Vec<_>>()
+    };
+    for (before, after) in [(4, 1), (4, 4), (1, 4), (3, 2)] {
+        some(before, DEAD);
+        assert_eq!(free_all_of(DEAD), before);
+        let objects = some(after, OTHER);
+        assert_eq!(
+            (OBJECTS.count_of(DEAD), OBJECTS.count_of(OTHER)),
+            (0, after)
+        );
+        // The last one, in the highest slot, changes hands.
+        let last = objects[after - 1];
+        // SAFETY: a live object.
+        unsafe { owner_cell(last).store(DEAD.number(), Ordering::Relaxed) };
+        let mut found = [NonNull::dangling(); 8];
+        assert_eq!(OBJECTS.some_of(&mut Search::new(DEAD), &mut found), 1);
+        assert_eq!(found[0], last);
+        OBJECTS.audit().expect("lists and tables agree");
+        assert_eq!(free_all_of(DEAD) + free_all_of(OTHER), after);
+    }
+}
