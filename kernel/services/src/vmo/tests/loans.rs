@@ -269,3 +269,81 @@ fn devices_on_several_threads_lose_nothing() {
     drop(object);
     assert_eq!((memory.used(), purse.used()), (0, 0));
 }
+
+/// A run whose later pages cannot be had is not lent in part: its pages, their room and the right
+/// to write come back, again and again.
+#[test]
+fn a_run_that_ends_where_memory_does_is_not_lent() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (object, device) = (full(memory, &purse), device());
+    memory.0.left.store(0, Ordering::SeqCst);
+    for round in 0..300 {
+        let there = [1, 15, 16, 17, 40, 200][round % 6];
+        let to = [FromDevice, ToDevice][round % 2];
+        let mut runs = [
+            run(0, 1, ToDevice),
+            run(MOST_LENT - there, there + 1, to),
+            run(1, 1, ToDevice),
+        ];
+        let charge = there as usize + 3;
+        let lent = Loans::lend(&device, &object, &mut runs, charge, |_| (), || true);
+        assert_eq!(lent, Ok(1));
+        let alone = Loans::lend(&device, &object, &mut runs[1..], charge, |_| (), || true);
+        assert_eq!(alone, Err(RpcError::NoMemory.into()));
+        assert!(Loans::end(&device, &[runs[0].hold]));
+        assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
+    }
+    let all: Vec<_> = (0..64)
+        .map(|_| lend(&device, &object, 0, MOST_LENT, ToDevice))
+        .collect();
+    assert!(all.iter().all(Result::is_ok), "pieces are lost");
+    Loans::end_all(&device);
+    assert_eq!(object.seal(), Ok(()), "no write is left");
+}
+
+/// A device is stopped, and all that it has ended, while threads lend it batches: what comes after
+/// that is refused, and neither pages nor charges nor room stay behind.
+#[test]
+fn a_device_that_is_stopped_under_batches_has_nothing() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (object, device) = (full(memory, &purse), device());
+    for round in 0..300 {
+        let (stopped, lent) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (object, device, stopped, lent) = (&object, &device, &stopped, &lent);
+                scope.spawn(move || {
+                    loop {
+                        let pages = 1 + (round + thread) % 40;
+                        let mut runs = [
+                            run(0, 1, FromDevice),
+                            run(1, pages, FromDevice),
+                            run(9, 1, ToDevice),
+                        ];
+                        let may = || !stopped.load(Ordering::SeqCst);
+                        let charge = pages as usize + 2;
+                        let held = Loans::lend(device, object, &mut runs, charge, |_| (), may);
+                        let Ok(held) = held else { break };
+                        lent.fetch_add(held, Ordering::Relaxed);
+                        let numbers = runs.map(|run| run.hold);
+                        // Some are left to who stops it; it may have been faster with the rest.
+                        Loans::end(device, &numbers[..thread as usize]);
+                    }
+                });
+            }
+            while lent.load(Ordering::Relaxed) < 10 {
+                std::thread::yield_now();
+            }
+            stopped.store(true, Ordering::SeqCst);
+            Loans::end_all(&device);
+        });
+        assert!(device.lock().is_empty(), "round {round}");
+    }
+    assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
+    let all: Vec<_> = (0..64)
+        .map(|_| lend(&device, &object, 0, MOST_LENT, ToDevice))
+        .collect();
+    assert!(all.iter().all(Result::is_ok), "room is lost");
+    Loans::end_all(&device);
+    assert_eq!(object.seal(), Ok(()));
+}
