@@ -21,6 +21,7 @@ pub(super) static TESTS: &[Test] = &[
     ("mem-region-guards", region_guards),
     ("mem-region-protect", region_protect),
     ("mem-region-dropped", region_dropped),
+    ("mem-region-of-several-tables", region_of_several_tables),
     (
         "mem-no-page-writable-and-executable",
         no_page_writable_and_executable,
@@ -125,6 +126,36 @@ fn region_dropped() -> Result<(), String> {
     };
     check!(faults(start, false), "a dropped region can be read");
     Ok(())
+}
+
+/// Entries of a page table.
+const ROW: usize = 512;
+
+/// Pages of a region that begins in one table and ends in another are pages of its own, are all
+/// taken away, and come back.
+fn region_of_several_tables() -> Result<(), String> {
+    gives_back(|| {
+        let region = region(2 * ROW + 40)?;
+        let pages = || (0..region.pages()).map(|page| region.start() + page * PAGE_SIZE);
+        let physical = |page| Some(paging::translate(mem::kernel_table(), page)?.0);
+        let mut frames: Vec<_> = pages().filter_map(physical).collect();
+        frames.sort_unstable();
+        frames.dedup();
+        check!(frames.len() == region.pages(), "pages share frames");
+        region.protect(ROW - 3..2 * ROW + 3, Prot::Read);
+        for (page, address) in pages().enumerate() {
+            let is_read_only = (ROW - 3..2 * ROW + 3).contains(&page);
+            check!(
+                faults(address, true) == is_read_only,
+                "rights of page {page}"
+            );
+        }
+        let all: Vec<_> = pages().collect();
+        drop(region);
+        let left = all.into_iter().find(|page| physical(*page).is_some());
+        check!(left.is_none(), "{left:x?} is still mapped");
+        Ok(())
+    })
 }
 
 /// Looks at every page that the kernel's table maps.
