@@ -23,6 +23,9 @@ struct Shadow {
     engine: Mutex<Engine<Instance>>,
     front: Mutex<Front<Instance>>,
     last: Mutex<Instance>,
+    /// Those that are still to come. The next one comes after a recovery: how many calls that takes
+    /// depends on how far the threads are, so in one there could be as many as end it.
+    crashes: Mutex<Vec<Crash>>,
     recoveries: AtomicU32,
 }
 
@@ -42,6 +45,7 @@ impl Host for Shadow {
     fn recovered(&self, _: &Instance, report: &Report) -> bool {
         assert_eq!(report.refused, 0, "{report:?}");
         self.recoveries.fetch_add(1, Ordering::Relaxed);
+        self.let_crash();
         false
     }
 }
@@ -53,8 +57,16 @@ impl Shadow {
             engine: Mutex::new(Engine::new(fs.clone(), 1 << 20)),
             front: Mutex::new(Front::new(fs.clone())),
             last: Mutex::new(fs),
+            crashes: Mutex::default(),
             recoveries: AtomicU32::new(0),
         }
+    }
+
+    /// The next crash may come.
+    fn let_crash(&self) {
+        let next = self.crashes.lock().unwrap().pop();
+        let last = self.last.lock().unwrap();
+        last.disk.lock().unwrap().crashes.extend(next);
     }
 
     fn engine(&self) -> MutexGuard<'_, Engine<Instance>> {
@@ -179,8 +191,8 @@ fn whoever_made_a_change_is_told_of_it_by_everybody() {
             calls: random.below(60),
             done: random.below(2) == 0,
         });
-        let crashes = crashes.collect();
-        shadow.last.lock().unwrap().disk.lock().unwrap().crashes = crashes;
+        *shadow.crashes.lock().unwrap() = crashes.collect();
+        shadow.let_crash();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..READERS {
