@@ -15,7 +15,7 @@ use crate::bench::Bench;
 
 pub(super) const CASES: &[Case] = &[
     case("deadly-names-kill-the-service-twice", service),
-    case("deadly-names-kill-the-file-system-twice", file_system),
+    case("deadly-names-kill-the-file-system-each-time", file_system),
     case("deadly-names-kill-both-twice", both),
 ];
 
@@ -41,15 +41,16 @@ fn service(bench: &Bench<'_>) -> Result<()> {
 }
 
 fn file_system(bench: &Bench<'_>) -> Result<()> {
-    killing(bench, "ext2", [0, 2])
+    killing(bench, "ext2", [0, 4])
 }
 
 fn both(bench: &Bench<'_>) -> Result<()> {
     killing(bench, "vfs-ext2", [2, 2])
 }
 
-/// Of four kinds of changes each kills twice whom its name says, while a file is copied and names
-/// change that nobody has committed; `deaths` are those of service and file system in each.
+/// Of four kinds of changes each kills whom its name says until it is given up, while a file is
+/// copied and names change that nobody has committed; `deaths` are those of service and file system
+/// in each.
 fn killing(bench: &Bench<'_>, whom: &str, deaths: [u32; 2]) -> Result<()> {
     let big = disk::noise(3 << 20, 21);
     let disk = bench.small_disk("24M", &["-b", "1024", "-j"], |root| {

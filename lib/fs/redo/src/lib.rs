@@ -31,8 +31,8 @@
 //! change of names is done if the names that it touches are as they were before it, and is taken
 //! for done if they are not.
 //!
-//! A change that two instances died of, each while it made it, is not made a third time: who asked
-//! gets an error. One that was acknowledged, so that nobody can be told, has one try more, and is
+//! A change that four instances died of, each while it made it, is not made again: who asked gets
+//! an error. One that was acknowledged, so that nobody can be told, has one try more, and is
 //! then counted as refused. Where the names on the disk are as after it, it was made all the same.
 //!
 //! # Numbers

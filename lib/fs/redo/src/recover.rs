@@ -8,8 +8,9 @@ use crate::action::{Action, Kind, Outcome, Severity, Target, is_dead};
 use crate::log::{Entry, Kinds, Log, Object};
 
 /// So many instances may die of a change that is under way before it is given up, and of one that
-/// was acknowledged, which nobody can be told of: it may be blameless.
-const DEATHS: [u8; 2] = [2, 3];
+/// was acknowledged, which nobody can be told of. Not fewer: it may be blameless, and struck again
+/// and again by who kills without a pause.
+const DEATHS: [u8; 2] = [4, 5];
 
 /// What a recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
