@@ -66,6 +66,12 @@ const DEVICES_MASK: u64 = 0xffff << 32;
 /// An untyped frame that is frozen; its kind and count cannot be read meanwhile.
 const FROZEN: u64 = BUSY | 1;
 
+/// Whether a slot of this value is that of a frame in use as `kind`, which is not frozen.
+#[inline]
+fn is_of(value: u64, kind: FrameKind) -> bool {
+    value >> KIND_SHIFT == kind as u64
+}
+
 /// The metadata of one frame.
 #[derive(Debug)]
 #[repr(transparent)]
@@ -118,7 +124,7 @@ impl Slot {
     pub fn share(&self, kind: FrameKind) -> Result<(), MetaError> {
         let mut value = self.0.load(Ordering::Relaxed);
         loop {
-            if self.decode(value) != Some(kind) {
+            if !is_of(value, kind) {
                 return Err(MetaError::WrongKind);
             }
             if value & COUNT_MASK == COUNT_MASK {
@@ -180,7 +186,7 @@ impl Slot {
     pub fn lend(&self) -> Result<(), MetaError> {
         let mut value = self.0.load(Ordering::Relaxed);
         loop {
-            if self.decode(value) != Some(FrameKind::Untyped) {
+            if !is_of(value, FrameKind::Untyped) {
                 return Err(MetaError::WrongKind);
             }
             if value & DEVICES_MASK == DEVICES_MASK {
@@ -206,6 +212,32 @@ impl Slot {
         let before = self.0.fetch_sub(DEVICE, Ordering::Release);
         let was_lent = self.decode(before).is_some() && before & DEVICES_MASK != 0;
         assert!(was_lent, "took back a frame in state {before:#x}");
+    }
+
+    /// [`take_back`](Self::take_back) and [`release`](Self::release) of an untyped frame at once.
+    /// It is not frozen, as only a frame is that no device uses.
+    ///
+    /// # Panics
+    /// If no device uses it.
+    pub fn end_loan(&self) -> bool {
+        let mut value = self.0.load(Ordering::Relaxed);
+        loop {
+            let is_lent = value & DEVICES_MASK != 0 && value & COUNT_MASK != 0;
+            assert!(
+                is_lent && is_of(value, FrameKind::Untyped),
+                "ended a loan of a frame in state {value:#x}"
+            );
+            let left = value - DEVICE - 1;
+            let last = left & (COUNT_MASK | DEVICES_MASK) == 0;
+            let next = if last { BUSY } else { left };
+            match self
+                .0
+                .compare_exchange_weak(value, next, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => return last,
+                Err(now) => value = now,
+            }
+        }
     }
 
     /// Devices that use the frame.
@@ -344,6 +376,34 @@ mod tests {
         assert!(slot.release(FrameKind::Untyped));
         slot.give_up();
         slot.claim().unwrap();
+    }
+
+    #[test]
+    fn a_loan_ends_with_its_count() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Untyped);
+        for owners in [2, 3] {
+            slot.share(FrameKind::Untyped).unwrap();
+            slot.lend().unwrap();
+            assert_eq!(slot.owners(), owners);
+        }
+        assert!(!slot.end_loan(), "the page and another device have it");
+        assert_eq!((slot.owners(), slot.devices()), (2, 1));
+        assert!(!slot.freeze());
+        assert!(!slot.release(FrameKind::Untyped), "the page's count");
+        assert!(slot.end_loan(), "that was the last");
+        slot.give_up();
+        slot.claim().unwrap();
+    }
+
+    #[test]
+    #[should_panic(expected = "ended a loan of a frame")]
+    fn a_loan_that_is_none_does_not_end() {
+        let slot = Slot::unused();
+        slot.claim().unwrap();
+        slot.publish(FrameKind::Untyped);
+        slot.end_loan();
     }
 
     #[test]

@@ -73,6 +73,13 @@ impl Counts for Untyped {
         of(frame).take_back();
     }
 
+    #[inline]
+    fn end_loan(&self, frame: u64) {
+        if of(frame).end_loan() {
+            give_back_one(frame as usize);
+        }
+    }
+
     fn is_lent(&self, frame: u64) -> bool {
         of(frame).devices() > 0
     }

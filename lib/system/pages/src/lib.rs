@@ -102,6 +102,11 @@ pub trait Frames: Copy {
     fn lend(&self, frame: u64) -> bool;
     /// Counts one less, before the count that it was lent with is dropped.
     fn take_back(&self, frame: u64);
+    /// [`take_back`](Self::take_back) and [`release`](Self::release), at once.
+    fn end_loan(&self, frame: u64) {
+        self.take_back(frame);
+        self.release(frame);
+    }
     /// Whether a device uses the frame, on which the caller has a count.
     fn is_lent(&self, frame: u64) -> bool;
     /// Frees a frozen frame, with `Release`.

@@ -128,8 +128,7 @@ impl<F: Frames> Lent<F> {
 impl<F: Frames> Drop for Lent<F> {
     fn drop(&mut self) {
         if !self.frames.breaks(Step::LoanHolds) {
-            self.frames.take_back(self.frame());
-            self.frames.release(self.frame());
+            self.frames.end_loan(self.frame());
         }
     }
 }

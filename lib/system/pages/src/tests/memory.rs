@@ -106,6 +106,16 @@ impl<W: Kit> Frames for &Memory<W> {
         self.change(frame, |value| Some(value - DEVICE));
     }
 
+    fn end_loan(&self, frame: u64) {
+        let less = |value: u64| {
+            let less = || value.checked_sub(DEVICE + 1).expect("it is lent");
+            (value != BUSY).then(less)
+        };
+        while self.change(frame, less).is_none() {
+            W::pause();
+        }
+    }
+
     fn is_lent(&self, frame: u64) -> bool {
         let value = self.slot(frame).load(Ordering::Acquire);
         value != BUSY && value >= DEVICE

@@ -155,8 +155,7 @@ pub fn a_load_by_a_device<W: Kit>() -> Scene<W> {
         W::pause();
         shared.memory.put(frame, OWN);
         let memory = &shared.memory;
-        memory.take_back(frame);
-        memory.release(frame);
+        memory.end_loan(frame);
     };
     Scene {
         threads: vec![read, load, device],
