@@ -34,6 +34,9 @@ static LEDGER: SpinLock<Ledger<Left>> = SpinLock::new(Ledger::new());
 /// In [`Pool::stopped_at`]: not stopped yet.
 const RUNS: u64 = u64::MAX;
 
+/// In [`Pool::noted`]: no user was.
+const NOBODY: u64 = u64::MAX;
+
 /// The memory that one device may use.
 pub(super) struct Pool {
     device: PciAddress,
@@ -43,6 +46,8 @@ pub(super) struct Pool {
     /// When the device was stopped, as the ledger counts; [`RUNS`] before.
     stopped_at: AtomicU64,
     state: Lock<PoolState>,
+    /// The user that was noted last; [`NOBODY`] before.
+    noted: AtomicU64,
     /// Pages of memory objects that the device may use.
     holds: Lock<Loans>,
 }
@@ -147,6 +152,7 @@ impl Pool {
                 users: Vec::new(),
                 spare: Spares::new(),
             }),
+            noted: AtomicU64::new(NOBODY),
             holds: Lock::new(Loans::default()),
         });
         pools.push((device, Arc::downgrade(&pool)));
@@ -246,12 +252,17 @@ impl Pool {
         let Some(user) = user else {
             return Ok(());
         };
+        // Users stay noted, and nearly always there is one, who asks again and again.
+        if self.noted.load(Ordering::Acquire) == u64::from(user.id) {
+            return Ok(());
+        }
         let mut state = self.state.lock();
         if !state.users.contains(&user.id) {
             let room = state.users.try_reserve(1);
             room.map_err(|_| RpcError::NoMemory)?;
             state.users.push(user.id);
         }
+        self.noted.store(user.id.into(), Ordering::Release);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use super::object::{PIECE, Vmo};
 use super::payer::Payer;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::mem;
+use core::{mem, ptr};
 use interfaces::{DmaRun, MemoryError, RpcError};
 use isolation::domain::account::Charge;
 use isolation::lock::Lock;
@@ -41,10 +41,17 @@ pub trait Share: Sized {
 }
 
 impl Share for Option<Charge> {
+    #[inline]
     fn split(&mut self, pages: usize) -> Self {
-        self.as_mut().map(|charge| charge.split(pages * PAGE))
+        let bytes = pages * PAGE;
+        match self.as_mut()? {
+            charge if charge.bytes() > bytes => Some(charge.split(bytes)),
+            // All of it.
+            _ => self.take(),
+        }
     }
 
+    #[inline]
     fn join(&mut self, other: Self) -> Option<Self> {
         match (self.as_mut(), other) {
             (Some(charge), Some(other)) => charge.absorb(other).err().map(Some),
@@ -94,6 +101,43 @@ pub struct Loans<F: Bytes, P: Payer, C: Share> {
     count: usize,
     /// For the room.
     charge: Option<C>,
+}
+
+/// What was met of loans that one call ends.
+struct Ended<F: Bytes, P: Payer, C> {
+    /// The last object whose pages were written.
+    object: Option<Arc<Vmo<F, P>>>,
+    charge: Option<C>,
+}
+
+impl<F: Bytes, P: Payer, C: Share> Ended<F, P, C> {
+    /// Whether a loan is of one page, and that of the same object if it was written.
+    #[inline]
+    fn is_like(&self, loan: &Loan<F, P, C>) -> bool {
+        let Some(written) = &loan.written else {
+            return loan.single.is_some();
+        };
+        let object = self.object.as_ref();
+        let is_same = object.is_some_and(|object| ptr::eq(written.as_ptr(), Arc::as_ptr(object)));
+        is_same && loan.single.is_some()
+    }
+
+    /// Notes what was charged for a loan. That of somebody else comes back.
+    #[inline]
+    fn add(&mut self, charge: C) -> Option<C> {
+        match &mut self.charge {
+            Some(sum) => sum.join(charge),
+            None => {
+                self.charge = Some(charge);
+                None
+            }
+        }
+    }
+}
+
+/// The place of a number, and how often that was used.
+fn parts(number: u64) -> (u32, u32) {
+    (number as u32, (number >> 32) as u32)
 }
 
 impl<F: Bytes, P: Payer, C: Share> Default for Loans<F, P, C> {
@@ -204,13 +248,9 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
         self.left += 1;
     }
 
-    /// Notes a loan; its number.
+    /// Whether another loan can be noted. Its pieces were taken before, if it has some.
     #[inline]
-    fn put(&mut self, loan: Loan<F, P, C>) -> core::result::Result<u64, Loan<F, P, C>> {
-        // Its pieces were taken before, if it has some.
-        if loan.chain == 0 && self.left == 0 {
-            return Err(loan);
-        }
+    fn has_place(&mut self, has_pieces: bool) -> bool {
         if self.free_place == 0 && self.places.len() < MOST_LOANS {
             self.places.push(Place {
                 loan: None,
@@ -219,9 +259,16 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
             });
             self.free_place = self.places.len() as Link;
         }
-        let Some(at) = self.free_place.checked_sub(1) else {
+        self.free_place != 0 && (has_pieces || self.left > 0)
+    }
+
+    /// Notes a loan; its number.
+    #[inline]
+    fn put(&mut self, loan: Loan<F, P, C>) -> core::result::Result<u64, Loan<F, P, C>> {
+        if !self.has_place(loan.chain != 0) {
             return Err(loan);
-        };
+        }
+        let at = self.free_place - 1;
         self.left -= usize::from(loan.chain == 0);
         let place = &mut self.places[at as usize];
         self.free_place = place.next;
@@ -230,14 +277,17 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
         Ok(u64::from(place.uses) << 32 | u64::from(at))
     }
 
-    /// The loan in place `at`, which is none any more, if its number is `meant`.
+    /// The loan in place `at`, which is none any more, if it and how often the place was used are
+    /// what is `meant`.
     #[inline]
-    fn take(&mut self, at: u32, meant: impl Fn(u32) -> bool) -> Option<Loan<F, P, C>> {
+    fn take(
+        &mut self,
+        at: u32,
+        meant: impl FnOnce(u32, &Loan<F, P, C>) -> bool,
+    ) -> Option<Loan<F, P, C>> {
         let place = self.places.get_mut(at as usize)?;
-        if !meant(place.uses) {
-            return None;
-        }
-        let loan = place.loan.take()?;
+        let uses = place.uses;
+        let loan = place.loan.take_if(|loan| meant(uses, loan))?;
         place.uses = place.uses.wrapping_add(1);
         place.next = self.free_place;
         self.free_place = at + 1;
@@ -262,14 +312,64 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
         mut tell: impl FnMut(u64),
         may: impl Fn() -> bool,
     ) -> Result<usize> {
-        for (done, run) in runs.iter_mut().enumerate() {
+        let mut done = 0;
+        loop {
+            done += Self::lend_there(
+                this,
+                object,
+                &mut runs[done..],
+                &mut charge,
+                &mut tell,
+                &may,
+            );
+            let Some(run) = runs.get_mut(done) else {
+                return Ok(done);
+            };
             match Self::lend_run(this, object, run, &mut charge, &mut tell, &may) {
                 Ok(number) => run.hold = number,
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => return Ok(done),
             }
+            done += 1;
         }
-        Ok(runs.len())
+    }
+
+    /// Lends the first of `runs` that are of one page each which is there, as nearly all are; how
+    /// many. The lock is taken once, and for none of them does anybody wait.
+    fn lend_there(
+        this: &Lock<Self>,
+        object: &Arc<Vmo<F, P>>,
+        runs: &mut [DmaRun],
+        charge: &mut C,
+        mut tell: impl FnMut(u64),
+        may: impl FnOnce() -> bool,
+    ) -> usize {
+        let mut loans = this.lock();
+        if !may() {
+            return 0;
+        }
+        for (done, run) in runs.iter_mut().enumerate() {
+            if run.pages != 1 || !loans.has_place(false) {
+                return done;
+            }
+            let Some((lent, writes)) = object.lend_there(run.first, run.direction) else {
+                return done;
+            };
+            tell(lent.frame());
+            let loan = Loan {
+                written: writes.then(|| Arc::downgrade(object)),
+                first: run.first,
+                pages: 1,
+                single: Some(lent),
+                chain: 0,
+                charge: charge.split(1),
+            };
+            let Ok(number) = loans.put(loan) else {
+                return done;
+            };
+            run.hold = number;
+        }
+        runs.len()
     }
 
     /// Lends a run; the loan's number.
@@ -342,37 +442,82 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
 
     /// The device uses the pages of the loans with these numbers no more; whether there were all.
     pub fn end(this: &Lock<Self>, numbers: &[u64]) -> bool {
-        let (mut all, mut charge) = (true, None::<C>);
-        for number in numbers {
-            let uses = (number >> 32) as u32;
-            let loan = this.lock().take(*number as u32, |now| now == uses);
+        let mut all = true;
+        let mut ended = Ended {
+            object: None,
+            charge: None,
+        };
+        let mut left = numbers;
+        while let Some((number, others)) = left.split_first() {
+            left = others;
+            let (at, uses) = parts(*number);
+            let loan = this.lock().take(at, |now, _| now == uses);
             let Some(loan) = loan else {
                 all = false;
                 continue;
             };
-            let back = Self::give_back(this, loan);
-            match &mut charge {
-                None => charge = Some(back),
-                // Whoever else had pages held is given back his at once.
-                Some(charge) => drop(charge.join(back)),
-            }
+            let (back, object) = Self::give_back(this, loan);
+            ended.object = object.or(ended.object);
+            drop(ended.add(back));
+            // Nearly always the others are of the same object.
+            let count = Self::end_like(this, left, &mut ended);
+            left = &left[count..];
         }
         all
+    }
+
+    /// Ends the first loans of these numbers that are of one page each and of the object that was
+    /// met before; how many. The lock is taken once: nothing waits under it, and what may be the
+    /// last share of something is dropped without it.
+    fn end_like(this: &Lock<Self>, numbers: &[u64], ended: &mut Ended<F, P, C>) -> usize {
+        let (mut count, mut writes, mut was_clean) = (0, 0, false);
+        let mut of_others = None;
+        let mut loans = match numbers {
+            [] => return 0,
+            _ => this.lock(),
+        };
+        for number in numbers {
+            let (at, uses) = parts(*number);
+            let loan = loans.take(at, |now, loan| now == uses && ended.is_like(loan));
+            let Some(loan) = loan else { break };
+            count += 1;
+            if let Some(object) = ended.object.as_ref().filter(|_| loan.written.is_some()) {
+                writes += 1;
+                was_clean |= loan
+                    .single
+                    .as_ref()
+                    .is_some_and(|lent| object.mark_page(loan.first, lent));
+            }
+            of_others = ended.add(loan.charge);
+            if of_others.is_some() {
+                break;
+            }
+        }
+        drop(loans);
+        drop(of_others);
+        if let Some(object) = &ended.object {
+            if was_clean {
+                object.marked();
+            }
+            (0..writes).for_each(|_| object.end_lent());
+        }
+        count
     }
 
     /// The device uses nothing any more.
     pub fn end_all(this: &Lock<Self>) {
         let places = this.lock().places.len() as u32;
         for at in 0..places {
-            let loan = this.lock().take(at, |_| true);
+            let loan = this.lock().take(at, |_, _| true);
             if let Some(loan) = loan {
                 Self::give_back(this, loan);
             }
         }
     }
 
-    /// Gives the pages of a loan back; what was charged for them.
-    fn give_back(this: &Lock<Self>, mut loan: Loan<F, P, C>) -> C {
+    /// Gives the pages of a loan back; what was charged for them, and the object, if they were
+    /// written and it is still there.
+    fn give_back(this: &Lock<Self>, mut loan: Loan<F, P, C>) -> (C, Option<Arc<Vmo<F, P>>>) {
         // The object may be gone, and its pages with it.
         let object = loan.written.take().and_then(|object| object.upgrade());
         if let Some((lent, object)) = loan.single.as_ref().zip(object.as_ref()) {
@@ -382,10 +527,10 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
         if loan.chain != 0 {
             Self::empty(this, &mut loan.chain, loan.first, object.as_deref());
         }
-        if let Some(object) = object {
+        if let Some(object) = &object {
             object.end_lent();
         }
-        loan.charge
+        (loan.charge, object)
     }
 
     /// Empties pieces, whose pages are marked in `object`, from the page `first` on.

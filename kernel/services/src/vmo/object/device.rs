@@ -93,6 +93,39 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         }
     }
 
+    /// As [`lend_one`](Self::lend_one), if the page is there and nobody is at it. It waits for
+    /// nothing and takes no lock.
+    #[inline]
+    pub(in crate::vmo) fn lend_there(
+        &self,
+        page: u64,
+        direction: DmaDirection,
+    ) -> Option<(Lent<F>, bool)> {
+        let writing = match direction {
+            DmaDirection::ToDevice => None,
+            DmaDirection::FromDevice => Some(self.begin_write().ok()?),
+        };
+        let lent = lend(self.hold_there(page)?).ok()?;
+        let writes = writing.is_some();
+        if let Some(writing) = writing {
+            writing.keep();
+        }
+        Some((lent, writes))
+    }
+
+    /// The frame of a page that is there.
+    #[inline]
+    fn hold_there(&self, page: u64) -> Option<Held<F>> {
+        if page >= self.limit() {
+            return None;
+        }
+        let Found::Here(place) = self.index.find(page) else {
+            return None;
+        };
+        let held = place.entry.hold().ok()?;
+        place.is_right().then_some(held)
+    }
+
     /// A device does not write any more to what was lent, which is marked.
     pub(in crate::vmo) fn end_lent(&self) {
         self.seal.end_kept();
@@ -102,14 +135,10 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     #[inline]
     fn lend_page(&self, page: u64, direction: DmaDirection) -> Result<(Lent<F>, bool)> {
         // Nearly always it is there, and nobody is at it.
-        if page < self.limit()
-            && let Found::Here(place) = self.index.find(page)
-            && let Ok(held) = place.entry.hold()
-            && place.is_right()
-        {
-            return Ok((lend(held)?, false));
+        match self.hold_there(page) {
+            Some(held) => Ok((lend(held)?, false)),
+            None => self.lend_other(page, direction),
         }
-        self.lend_other(page, direction)
     }
 
     /// As [`lend_page`](Self::lend_page), whatever state the page is in.
@@ -137,15 +166,19 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
 
     /// A device has written to the page while it had this frame.
     pub(in crate::vmo) fn mark_lent(&self, page: u64, lent: &Lent<F>) {
+        if self.mark_page(page, lent) {
+            self.marked();
+        }
+    }
+
+    /// As [`mark_lent`](Self::mark_lent), but tells nobody; whether the page was clean, which is to
+    /// be told by [`marked`](Self::marked) then. It takes no lock.
+    #[inline]
+    pub(in crate::vmo) fn mark_page(&self, page: u64, lent: &Lent<F>) -> bool {
         loop {
             match self.index.find(page) {
-                Found::Here(place) => {
-                    if place.entry.mark_lent(lent) {
-                        self.marked();
-                    }
-                    return;
-                }
-                Found::Nothing => return,
+                Found::Here(place) => return place.entry.mark_lent(lent),
+                Found::Nothing => return false,
                 Found::Changing => {}
             }
         }

@@ -27,7 +27,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     }
 
     /// A page was marked as dirty that was clean. Without the lock.
-    pub(super) fn marked(&self) {
+    pub(in crate::vmo) fn marked(&self) {
         if !self.alarm.marked() {
             return;
         }

@@ -222,6 +222,38 @@ fn a_wild_number_in_a_batch_keeps_no_other() {
     assert_eq!(object.seal(), Ok(()));
 }
 
+/// Pages of several objects, some of which were written, that are given back by one call, with a
+/// wrong number among them: each is marked that was written, which is told, and no other one.
+#[test]
+fn pages_that_are_given_back_together_are_marked_one_by_one() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (objects, device) = ([full(memory, &purse), full(memory, &purse)], device());
+    for object in &objects {
+        assert_eq!(object.clean(0, 1000), Ok(Some((0, MOST_LENT))));
+        assert_eq!(object.commit(0, MOST_LENT), Ok(MOST_LENT));
+    }
+    let waiters = objects.each_ref().map(|object| told::told(object));
+    let way = |page| {
+        if page % 3 == 0 { ToDevice } else { FromDevice }
+    };
+    let whose = |page: u64| (page / 6 % 2) as usize;
+    let lend = |page| lend(&device, &objects[whose(page)], page, 1, way(page));
+    let mut numbers: Vec<_> = (0..24).map(|page| lend(page).expect("room")).collect();
+    numbers.insert(10, u64::MAX);
+    assert!(!Loans::end(&device, &numbers));
+    assert!(device.lock().is_empty());
+    assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
+    for (at, object) in objects.iter().enumerate() {
+        assert_eq!(waiters[at].take().count, 1, "it is told once");
+        for page in 0..24 {
+            let is_dirty = object.next(page, PageKind::Dirty) == Some(page);
+            let is_written = whose(page) == at && way(page) == FromDevice;
+            assert_eq!(is_dirty, is_written, "page {page} of object {at}");
+        }
+        assert_eq!(object.seal(), Ok(()), "no write is left");
+    }
+}
+
 /// What is left of a device ends its loans, whatever has become of the object.
 #[test]
 fn loans_end_with_the_device() {
