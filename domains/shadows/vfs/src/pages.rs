@@ -69,8 +69,8 @@ use crate::kept::Kept;
 use crate::options::Settings;
 use crate::shadow::Shadow;
 pub use data::{Data, copied};
-use file::{CLIENTS, File, Loading};
-pub use file::{OWN, Record, memory_error};
+use file::{CLIENTS, File, Loading, Record};
+pub use file::{OWN, memory_error};
 use storing::Who;
 
 /// Bytes of a page.

@@ -303,7 +303,7 @@ impl FileSystem for Service {
             client,
         };
         // From here on `held` gives the hold back, also if there is no such inode.
-        self.known_of(inode)?;
+        self.told_of(inode)?;
         Ok(Handle::<dyn Hold>::new(held)?)
     }
 
@@ -672,8 +672,7 @@ impl Hold for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.shadow
-            .front(|front| front.leave(self.inode, self.client));
-        self.pages.release(&self.shadow, self.inode);
+        self.pages
+            .release_of(&self.shadow, self.inode, Some(self.client));
     }
 }

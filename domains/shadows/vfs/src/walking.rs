@@ -8,7 +8,6 @@ use redo::{Front, Host};
 use vfs::walk::PATH_LIMIT;
 
 use crate::instance::Instance;
-use crate::pages::Record;
 use crate::service::Service;
 
 /// How far a walk has come.
@@ -89,10 +88,20 @@ fn go_by_memory<'p>(
         };
         let of = front.inodes.recall(inode).ok_or(Wanted::Inode(inode))?;
         if !way.passes(name, of) {
-            return Ok(Some(*of));
+            return Ok(Some(shown(front, of)));
         }
     }
     Ok(None)
+}
+
+/// What the file system says of an inode, as clients are to see it: what has only a hidden name has
+/// none.
+fn shown(front: &Front<Instance>, of: &Metadata) -> Metadata {
+    let mut of = *of;
+    if front.is_orphan(of.inode) {
+        of.links = 0;
+    }
+    of
 }
 
 impl Service {
@@ -105,11 +114,7 @@ impl Service {
         let found = match self.go(&mut way)? {
             // Others may know more of it by now.
             Some(of) if of.kind == FileKind::Regular => Some(self.known_of(of.inode)?),
-            Some(mut of) => {
-                self.amend(&mut of, None);
-                Some(of)
-            }
-            None => None,
+            found => found,
         };
         Ok(Walked {
             directory: way.directory,
@@ -177,27 +182,20 @@ impl Service {
         // First: what is live no more meanwhile the file system knows as well.
         let record = self.pages.record(inode);
         let mut of = self.told_of(inode)?;
-        self.amend(&mut of, record);
-        Ok(of)
-    }
-
-    /// Adds what the file system does not know.
-    fn amend(&self, of: &mut Metadata, record: Option<Record>) {
         if let Some(record) = record {
             of.size = record.size;
             of.modified = record.modified;
             of.changed = of.changed.max(record.modified);
         }
-        if self.shadow.front(|front| front.is_orphan(of.inode)) {
-            of.links = 0;
-        }
+        Ok(of)
     }
 
     /// What the file system says of an inode, or has said.
-    fn told_of(&self, inode: u64) -> Result<Metadata, FsError> {
+    pub fn told_of(&self, inode: u64) -> Result<Metadata, FsError> {
         let (known, ticket) = self.shadow.front(|front| {
             let inodes = &front.inodes;
-            (inodes.recall(inode).copied(), inodes.ticket(inode))
+            let known = inodes.recall(inode).map(|of| shown(front, of));
+            (known, inodes.ticket(inode))
         });
         if let Some(of) = known {
             return Ok(of);
@@ -206,8 +204,9 @@ impl Service {
             .shadow
             .ask(inode, |instance, real| instance.fs().metadata(real))?;
         of.inode = inode;
-        self.shadow
-            .front(|front| front.inodes.remember(ticket, inode, of));
-        Ok(of)
+        Ok(self.shadow.front(|front| {
+            front.inodes.remember(ticket, inode, of);
+            shown(front, &of)
+        }))
     }
 }

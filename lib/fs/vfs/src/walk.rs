@@ -5,6 +5,7 @@
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
+use core::mem;
 
 /// Longest path, also of one that symbolic links make.
 pub const PATH_LIMIT: usize = 4096;
@@ -140,9 +141,15 @@ pub fn walk<T: Tree>(
     if path.is_empty() {
         return Err(WalkError::NotFound);
     }
+    // With room for the names of the path.
+    let mut from = Vec::with_capacity(start.path.len() + 1 + path.len().min(PATH_LIMIT));
+    from.extend_from_slice(&start.path);
     let mut walker = Walker {
         tree,
-        at: start.clone(),
+        at: Place {
+            node: start.node.clone(),
+            path: from,
+        },
         rest: Cow::Borrowed(&[]),
         done: 0,
         links: 0,
@@ -194,10 +201,9 @@ impl<'t, T: Tree> Walker<'t, T> {
             return Err(WalkError::TooLong);
         }
         if path.first() == Some(&b'/') {
-            self.at = Place {
-                node: self.tree.root()?,
-                path: b"/".to_vec(),
-            };
+            self.at.node = self.tree.root()?;
+            self.at.path.clear();
+            self.at.path.push(b'/');
         }
         self.rest = match rest.is_empty() {
             true => path,
@@ -255,7 +261,7 @@ impl<'t, T: Tree> Walker<'t, T> {
         let Some(name) = self.next_name() else {
             let node = Some(self.at.node.clone());
             return Ok(Some(Found {
-                directory: self.at.clone(),
+                directory: self.end(),
                 name: Vec::new(),
                 node,
                 must_be_directory: true,
@@ -296,7 +302,7 @@ impl<'t, T: Tree> Walker<'t, T> {
         }
         if name.last {
             return Ok(Some(Found {
-                directory: self.at.clone(),
+                directory: self.end(),
                 name: self.rest[name.from..name.to].to_vec(),
                 node,
                 must_be_directory: name.slash,
@@ -306,6 +312,14 @@ impl<'t, T: Tree> Walker<'t, T> {
         push(&mut self.at.path, &self.rest[name.from..name.to]);
         self.check_length()?;
         Ok(None)
+    }
+
+    /// Where the walk has ended.
+    fn end(&mut self) -> Place<T::Node> {
+        Place {
+            node: self.at.node.clone(),
+            path: mem::take(&mut self.at.path),
+        }
     }
 
     fn follow_link(&mut self, mut target: Vec<u8>, slash: bool) -> Result<(), WalkError<T::Error>> {

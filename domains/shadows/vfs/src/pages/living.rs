@@ -139,12 +139,23 @@ impl Pages {
 
     /// Ends a hold of an inode. The last one removes what has no name.
     pub fn release(&self, shadow: &Shadow, inode: u64) {
-        let Some(remains) = shadow.front(|front| front.release(inode)) else {
+        self.release_of(shadow, inode, None);
+    }
+
+    /// As [`release`](Self::release), of a hold that this client had.
+    pub fn release_of(&self, shadow: &Shadow, inode: u64, client: Option<usize>) {
+        let released = shadow.front(|front| {
+            if let Some(client) = client {
+                front.leave(inode, client);
+            }
+            Some((front.release(inode)?, front.ids.is_trivial()))
+        });
+        let Some((remains, is_trivial)) = released else {
             return;
         };
         self.end_sharing(shadow, inode);
         // Its number may lead to another one from now on.
-        if !shadow.front(|front| front.ids.is_trivial()) {
+        if !is_trivial {
             self.forget(shadow, inode);
         }
         drop(remains.kept);
