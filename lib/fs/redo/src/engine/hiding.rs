@@ -1,0 +1,78 @@
+//! Hidden names, which held files have in place of their last one.
+
+use alloc::format;
+
+use super::{Engine, Host, real};
+use crate::action::{Action, Kind, Target};
+use crate::front::CLIENTS;
+use crate::{ORPHAN, is_orphan_name};
+
+impl<T: Target> Engine<T> {
+    /// There are hidden names with numbers up to this one.
+    pub fn number_hidden_from(&mut self, last: u64) {
+        self.orphans = self.orphans.max(last >> CLIENTS);
+    }
+
+    /// Gives a held file a hidden name in place of its last one.
+    pub(super) fn hide<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+        directory: u64,
+        name: T::Data,
+    ) -> Result<(), T::Error> {
+        let (number, new_name) = self.hidden_name(host, inode)?;
+        let root = self.fs.root();
+        self.change_now(host, Action::Rename { name, new_name }, [directory, root])?;
+        match host.front(|front| front.set_orphan(inode, Some(number))) {
+            true => Ok(()),
+            // It was released meanwhile.
+            false => self.remove_hidden(host, number),
+        }
+    }
+
+    /// A new hidden name for an inode, and its number: that has marks of the clients that hold it
+    /// below, so that who comes after this shadow knows whom he has to wait for.
+    pub(super) fn hidden_name<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+    ) -> Result<(u64, T::Data), T::Error> {
+        self.orphans += 1;
+        let holders = host.front(|front| front.holders(inode));
+        let number = self.orphans << CLIENTS | holders;
+        Ok((number, hidden_name::<T>(number)?))
+    }
+
+    /// Removes a hidden name, after the last [`release`](crate::Front::release) of what has it.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub fn remove_hidden<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        number: u64,
+    ) -> Result<(), T::Error> {
+        let name = hidden_name::<T>(number)?;
+        let root = self.fs.root();
+        self.change_now(host, Action::Unlink { name }, [root; 2])
+            .map(|_| ())
+    }
+
+    /// Whether a file (not a directory) has one name only.
+    pub(super) fn is_last_name<H: Host<Target = T>>(
+        &mut self,
+        host: &H,
+        inode: u64,
+    ) -> Result<bool, T::Error> {
+        let facts = self.consult(host, |fs| fs.facts(real(host, inode)?))?;
+        Ok(facts.kind != Kind::Directory && facts.links <= 1)
+    }
+}
+
+fn hidden_name<T: Target>(number: u64) -> Result<T::Data, T::Error> {
+    let mut name = ORPHAN.to_vec();
+    name.extend_from_slice(format!("{number}").as_bytes());
+    debug_assert!(is_orphan_name(&name), "the prefix is in front");
+    T::data(&name)
+}
