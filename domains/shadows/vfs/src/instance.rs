@@ -8,7 +8,7 @@ use redo::intent::SETTING;
 use redo::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
 use respawn::{Absent, Live};
 
-use crate::service::Setting;
+use crate::setting::Setting;
 
 /// One life of the file system.
 #[derive(Clone)]

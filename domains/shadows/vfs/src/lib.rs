@@ -50,6 +50,7 @@ mod listing;
 mod options;
 mod pages;
 mod service;
+mod setting;
 mod shadow;
 mod start_up;
 mod walking;
