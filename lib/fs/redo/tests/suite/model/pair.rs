@@ -500,7 +500,7 @@ impl<L: Life> Pair<L> {
         let there = self.sure.look_up(directory.sure, name).ok()?;
         let is_file = matches!(self.sure.inode(there).unwrap().body, Body::File(_));
         let known = self.known.iter().find(|known| known.sure == there)?;
-        (is_file && known.holds == 1 && self.known.len() % 2 == 0).then_some(*known)
+        (is_file && known.holds == 1 && self.known.len().is_multiple_of(2)).then_some(*known)
     }
 
     /// The hold of what is gone ends, with nothing left to be removed.
