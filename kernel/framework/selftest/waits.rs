@@ -64,15 +64,16 @@ fn past_deadline() -> Result<(), String> {
 
 /// Sleeps that begin in another order than they end; none ends early.
 fn timeouts() -> Result<(), String> {
-    const TENTHS: [u64; 5] = [50, 10, 40, 20, 30];
-    let order = SpinLock::new(Vec::with_capacity(TENTHS.len()));
+    // In milliseconds. On a busy host a processor of ours may stand still for some ten of them.
+    const AFTER: [u64; 5] = [250, 50, 200, 100, 150];
+    let order = SpinLock::new(Vec::with_capacity(AFTER.len()));
     let early = AtomicUsize::new(0);
     let start = time::now_ns() + 20_000_000;
-    in_threads(TENTHS.len(), &|index| {
-        let deadline = start + TENTHS[index] * 1_000_000;
+    in_threads(AFTER.len(), &|index| {
+        let deadline = start + AFTER[index] * 1_000_000;
         task::sleep_until(deadline);
         early.fetch_add(usize::from(time::now_ns() < deadline), Ordering::Relaxed);
-        order.lock().push(TENTHS[index]);
+        order.lock().push(AFTER[index]);
     })?;
     let order = order.into_inner();
     check!(order.is_sorted(), "ended in the order {order:?}");
