@@ -1,5 +1,6 @@
 //! What the benchmarks run beside us: Debian's Linux kernel with a busybox shell.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,6 +42,9 @@ pub struct Peer {
     busybox: PathBuf,
     /// The folder with [`MODULES`].
     modules: PathBuf,
+    /// Programs of this machine that its initial disks have too, with the libraries that they are
+    /// linked with.
+    along: Vec<PathBuf>,
 }
 
 /// Debian's kernel for virtual machines and a busybox shell; fetched from Debian the first time.
@@ -54,6 +58,7 @@ pub fn debian(project: &Project) -> Result<Peer> {
         archive: folder.join("busybox.cpio"),
         busybox: folder.join("busybox"),
         modules: folder.join("modules"),
+        along: Vec::new(),
     };
     if peer.kernel.exists() && peer.archive.exists() && peer.modules.exists() {
         return Ok(peer);
@@ -175,12 +180,51 @@ impl Peer {
         Ok(archive.finish())
     }
 
+    /// Has initial disks take along a program of this machine, at its path, with the libraries that
+    /// it is linked with.
+    ///
+    /// # Errors
+    /// If it cannot be told what it is linked with.
+    pub fn take_along(&mut self, program: &Path) -> Result<()> {
+        let told = tool::output(Command::new("ldd").arg(program))?;
+        self.along.push(program.into());
+        self.along.extend(libraries(&told));
+        Ok(())
+    }
+
     /// The shell, its tools, and `program`.
     fn with(&self, program: &[u8]) -> Result<Archive> {
         let mut archive = root(&fs::read(&self.busybox)?);
         archive.add_program("program", program);
+        let inside = |path: &'_ Path| {
+            path.display()
+                .to_string()
+                .trim_start_matches('/')
+                .to_string()
+        };
+        let folders = self.along.iter().flat_map(|file| file.ancestors().skip(1));
+        let folders = folders.map(inside).filter(|folder| !folder.is_empty());
+        // A folder comes before what is in it.
+        for folder in folders.collect::<BTreeSet<_>>() {
+            archive.add_folder(&folder);
+        }
+        for file in &self.along {
+            archive.add_program(&inside(file), &fs::read(file)?);
+        }
         Ok(archive)
     }
+}
+
+/// The files that `ldd` tells of: what follows an arrow, and the loader, which stands alone.
+fn libraries(told: &str) -> impl Iterator<Item = PathBuf> {
+    let paths = told.lines().filter_map(|line| {
+        let line = line.split_once("=> ").map_or(line, |(_, path)| path);
+        line.trim()
+            .split(' ')
+            .next()
+            .filter(|path| path.starts_with('/'))
+    });
+    paths.map(PathBuf::from)
 }
 
 /// The package that the metapackage `name` stands for at present.
@@ -218,4 +262,22 @@ fn unpack(folder: &Path, package: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_those_with_a_path() {
+        let told = "\tlinux-vdso.so.1 (0x00007fff)\n\
+            \tlibaio.so.1 => /lib/x86_64-linux-gnu/libaio.so.1 (0x00007f0a)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f0b)\n";
+        let found: Vec<_> = libraries(told).collect();
+        let expected = [
+            "/lib/x86_64-linux-gnu/libaio.so.1",
+            "/lib64/ld-linux-x86-64.so.2",
+        ];
+        assert_eq!(found, expected.map(PathBuf::from));
+    }
 }

@@ -2,11 +2,12 @@
 //! and driver, of virtio and of NVMe: by a block queue, polled and by event, in batches of 1 and of
 //! 32, and by the calls of `Block` that wait, where the driver has them. Beside it a program on
 //! Debian's kernel, which asks for the same by rings of io_uring with registered buffers, and by
-//! `pread` and `pwrite`, past the page cache.
+//! `pread` and `pwrite`, past the page cache; and Debian's `fio`, by which the trade measures
+//! disks.
 //!
 //! The machine has one processor, whose clock counts the guest's instructions (`-icount shift=0`),
 //! and a disk of zeros, with two queues, as Linux wants one for what is polled. What is counted is
-//! said in `domains/testing/queuebench` and `lab/peers/queue/work.c`.
+//! said in `domains/testing/queuebench` and in `lab/peers/queue`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use trefoil_gate::tool;
 
 use crate::fuzz::queues::{attach, manifest_for};
 
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(600);
 /// A driver, and what is told of it.
 struct Subject {
     driver: &'static str,
@@ -55,12 +56,21 @@ const SUBJECTS: [Subject; 2] = [
         word: "nvme.poll_queues=1",
     },
 ];
+/// Memory of the machine with `fio`, whose libraries are a third of it.
+const FIO_MEMORY: &str = "1G";
 /// What the peer prints at its end.
 const END: &str = "queuebench-ended";
 /// The peer's lines, once its device `DEVICE` is there.
 const SCRIPT: &str = "$bb mkdir /proc && $bb mount -t proc proc /proc
 until $bb test -b DEVICE; do $bb usleep 10000; done
 /program DEVICE && /program DEVICE polled";
+/// The lines of the machine with `fio`.
+const FIO_SCRIPT: &str = "$bb mkdir /proc /sys /tmp && $bb mount -t proc proc /proc
+$bb mount -t sysfs sysfs /sys
+until $bb test -b DEVICE; do $bb usleep 10000; done
+/program DEVICE";
+/// Rows of it: for two verbs two sizes of batches.
+const FIO_LINES: usize = 4;
 /// More than the manifest of the gate has.
 const SERVICES: &str =
     "disk = \"block\"\nobjects = \"kernel.objects\"\nevents = \"kernel.events\"\n";
@@ -90,9 +100,9 @@ fn of_driver(project: &Project, folder: &Path, subject: &Subject) -> Result<Vec<
     let mut ours = counting(&built.kernel, folder, built.archive);
     let line = exec_word("/boot/testing/queuebench");
     ours.words.extend([line, "panic=off".into()]);
-    let mut theirs = peer(project, folder, subject)?;
+    let [mut theirs, mut fio] = peers(project, folder, subject)?;
     tool::step("counting what 4 KiB of a disk take");
-    let own = measure(&mut ours, folder, subject)?;
+    let own = measure(&mut ours, folder, subject, subject.lines)?;
     ensure!(
         own.len() == subject.lines,
         "{} figures in place of {}",
@@ -100,29 +110,57 @@ fn of_driver(project: &Project, folder: &Path, subject: &Subject) -> Result<Vec<
         subject.lines
     );
     tool::step("counting what Debian's kernel takes");
-    let other = measure(&mut theirs, folder, subject)?;
+    let other = measure(&mut theirs, folder, subject, subject.lines)?;
+    tool::step("counting what Debian's fio takes");
+    let fio = measure(&mut fio, folder, subject, FIO_LINES)?;
     let beside = |(name, value): &(String, f64)| {
-        let peer = other.iter().find(|(other, _)| other == name);
-        let (_, peer) = peer.with_context(|| format!("Debian did not count {name}"))?;
-        let name = format!("{}{name}", subject.prefix);
-        let figure = Figure::new("queue", &name, *value, None, "instructions");
-        Ok(figure.at_most(*peer).beside("Debian", *peer))
+        let peer =
+            value_of(&other, name).with_context(|| format!("Debian did not count {name}"))?;
+        let whole = format!("{}{name}", subject.prefix);
+        let figure = Figure::new("queue", &whole, *value, None, "instructions");
+        let figure = figure.at_most(peer).beside("Debian", peer);
+        // It is told by interrupts, whether ours is or looks itself.
+        let its = name
+            .rsplit_once(", ")
+            .map(|(request, _)| format!("{request}, fio"));
+        let its = its.and_then(|its| value_of(&fio, &its));
+        Ok(match its {
+            Some(value) => figure.beside("fio", value),
+            None => figure,
+        })
     };
     own.iter().map(beside).collect()
 }
 
-/// Debian's kernel with the program.
-fn peer(project: &Project, folder: &Path, subject: &Subject) -> Result<Machine> {
-    let program = folder.join("work");
+/// Debian's kernel with the program, and with `fio`.
+fn peers(project: &Project, folder: &Path, subject: &Subject) -> Result<[Machine; 2]> {
+    let mut debian = peer::debian(project)?;
+    let work = peer(project, folder, subject, &debian, ("work", SCRIPT))?;
+    let fio = tool::find("fio");
+    debian.take_along(&fio.context("fio is missing: install Debian's package fio")?)?;
+    let mut fio = peer(project, folder, subject, &debian, ("fio", FIO_SCRIPT))?;
+    fio.memory = FIO_MEMORY.into();
+    Ok([work, fio])
+}
+
+/// Debian's kernel that runs `script`, in which the program of that name is at hand.
+fn peer(
+    project: &Project,
+    folder: &Path,
+    subject: &Subject,
+    debian: &peer::Peer,
+    (name, script): (&str, &str),
+) -> Result<Machine> {
+    let program = folder.join(name);
     let mut command = Command::new(tool::need("gcc", "gcc")?);
     command
         .args(["-O2", "-Wall", "-static", "-o"])
         .arg(&program);
-    command.arg(project.root.join("lab/peers/queue/work.c"));
+    let sources = project.root.join("lab/peers/queue");
+    command.arg(sources.join(format!("{name}.c")));
     tool::run(&mut command)?;
-    let debian = peer::debian(project)?;
-    let archive: PathBuf = folder.join("peer.cpio");
-    let script = SCRIPT.replace("DEVICE", subject.device);
+    let archive: PathBuf = folder.join(format!("{name}.cpio"));
+    let script = script.replace("DEVICE", subject.device);
     let disk = debian.drivers_with(&fs::read(&program)?, "poll_queues=1", &script, END)?;
     fs::write(&archive, disk)?;
     let mut machine = counting(&debian.kernel, folder, archive);
@@ -132,7 +170,12 @@ fn peer(project: &Project, folder: &Path, subject: &Subject) -> Result<Machine> 
 }
 
 /// Has `machine` do the work on a disk of zeros: names and instructions.
-fn measure(machine: &mut Machine, folder: &Path, subject: &Subject) -> Result<Vec<(String, f64)>> {
+fn measure(
+    machine: &mut Machine,
+    folder: &Path,
+    subject: &Subject,
+    lines: usize,
+) -> Result<Vec<(String, f64)>> {
     let disk = folder.join("disk.img");
     fs::write(&disk, vec![0; 1 << 20])?;
     attach(machine, subject.driver, disk);
@@ -146,12 +189,17 @@ fn measure(machine: &mut Machine, folder: &Path, subject: &Subject) -> Result<Ve
         .map(|(name, value)| (name.to_string(), value))
         .collect();
     ensure!(
-        told.len() >= subject.lines,
+        told.len() >= lines,
         "{} figures are too few\n{}",
         told.len(),
         session.report()
     );
     Ok(told)
+}
+
+fn value_of(rows: &[(String, f64)], name: &str) -> Option<f64> {
+    let row = rows.iter().find(|(other, _)| other == name);
+    row.map(|(_, value)| *value)
 }
 
 /// Name and value of a line.
