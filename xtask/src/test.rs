@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use lab::hosted::Results;
 use machine::second;
 use trefoil_gate::packages::{self, Package};
 use trefoil_gate::project::Project;
@@ -21,6 +22,9 @@ use self::notes::Notes;
 
 mod inside;
 mod notes;
+
+/// The tables of tests inside the machine.
+const TABLES: [&Inside; 2] = [&SELFTEST, &ISOLATION];
 
 /// What to test.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -70,23 +74,10 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
     if let Some(name) = name.filter(|name| !is_group(name)) {
         expect_named(name, &system_names(project, &toolchain)?)?;
     }
-    if let Some(package) = part_of("host", name) {
-        let tests = |notes| host(project, &toolchain, package, notes);
-        count.add(match name {
-            None => while_building(project, || tests(&mut notes))?,
-            Some(_) => tests(&mut notes)?,
-        });
-    }
-    if let Some((part, tables)) = tables(name) {
-        let inside = inside::all(project, &tables, part, once, &mut notes)?;
-        if !part.is_empty() && inside == Count::default() {
-            return Err(no_test(part));
-        }
-        count.add(inside);
-    }
-    if matches!(name, None | Some("hosted")) {
-        count.add(hosted(project, once, &mut notes)?);
-    }
+    count.add(match name {
+        None => all_groups(project, &toolchain, once, &mut notes)?,
+        Some(name) => one_group(project, &toolchain, name, once, &mut notes)?,
+    });
     if !name.is_some_and(is_group) {
         build::build(project, None)?;
         let once = once.then_some("--once");
@@ -101,34 +92,95 @@ pub fn test(project: &Project, options: &Options) -> Result<i32> {
 /// The tables of tests inside the machine that are meant by `name`, and the part of them.
 fn tables(name: Option<&str>) -> Option<(&str, Vec<&'static Inside>)> {
     let meant = |tests: &&'static Inside| Some((part_of(tests.name, name)?, *tests));
-    let (parts, tables): (Vec<_>, Vec<_>) =
-        [&SELFTEST, &ISOLATION].iter().filter_map(meant).unzip();
+    let (parts, tables): (Vec<_>, Vec<_>) = TABLES.iter().filter_map(meant).unzip();
     Some((*parts.first()?, tables))
 }
 
-/// Carries out `tests` while all that the others need is built. Much of that takes one processor
-/// alone: crate after crate of the kernel.
-fn while_building(project: &Project, tests: impl FnOnce() -> Result<Count>) -> Result<Count> {
-    thread::scope(|scope| {
-        let build = scope.spawn(|| {
-            build::build_for_tests(project)?;
-            lab::hosted::build(project)
-        });
-        let count = tests();
-        match build.join() {
-            Ok(built) => built.and(count),
-            Err(_) => bail!("the build panicked"),
+/// The tests of the group that is asked for by `name`, if it is one.
+fn one_group(
+    project: &Project,
+    toolchain: &Toolchain,
+    name: &str,
+    once: bool,
+    notes: &mut Notes,
+) -> Result<Count> {
+    if let Some(package) = part_of("host", Some(name)) {
+        return host(project, toolchain, package, notes);
+    }
+    if let Some((part, tables)) = tables(Some(name)) {
+        let first = inside::first(project, &tables, part, notes)?;
+        let inside = inside::second(first, part, once, notes)?;
+        return match !part.is_empty() && inside == Count::default() {
+            true => Err(no_test(part)),
+            false => Ok(inside),
+        };
+    }
+    match name {
+        "hosted" => {
+            let first = hosted(project, notes)?;
+            hosted_again(project, first, once, notes)
         }
+        _ => Ok(Count::default()),
+    }
+}
+
+/// The tests of all groups, side by side. Those on the host are compiled and run while the rest is
+/// built, of which much takes one processor alone: crate after crate of the kernel. Those in a
+/// Linux process mostly wait, so they run beside those in the machine. What failed is tried again
+/// when all of them have ended.
+fn all_groups(
+    project: &Project,
+    toolchain: &Toolchain,
+    once: bool,
+    notes: &mut Notes,
+) -> Result<Count> {
+    let built = |notes: &mut Notes| {
+        build::build_for_tests(project)?;
+        lab::hosted::build(project)?;
+        let machine = |notes: &mut Notes| inside::first(project, &TABLES, "", notes);
+        both(notes, machine, |notes| hosted(project, notes))
+    };
+    let (mut count, (in_machine, in_process)) =
+        both(notes, |notes| host(project, toolchain, "", notes), built)?;
+    count.add(inside::second(in_machine, "", once, notes)?);
+    count.add(hosted_again(project, in_process, once, notes)?);
+    Ok(count)
+}
+
+/// Runs two groups of tests at the same time. Their failures are noted one after the other.
+fn both<A, B: Send>(
+    notes: &mut Notes,
+    one: impl FnOnce(&mut Notes) -> Result<A>,
+    other: impl FnOnce(&mut Notes) -> Result<B> + Send,
+) -> Result<(A, B)> {
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut notes = Notes::default();
+            other(&mut notes).map(|results| (results, notes))
+        });
+        let one = one(notes);
+        let Ok(other) = other.join() else {
+            bail!("a group of tests panicked");
+        };
+        let (other, noted) = other?;
+        notes.append(noted);
+        Ok((one?, other))
     })
 }
 
-/// The tests in a Linux process; all of them once more if some failed, unless `once`.
-fn hosted(project: &Project, once: bool, notes: &mut Notes) -> Result<Count> {
-    let mut results = lab::hosted::test(project)?;
+/// The tests in a Linux process; what failed is noted.
+fn hosted(project: &Project, notes: &mut Notes) -> Result<Results> {
+    let results = lab::hosted::test(project)?;
     results
         .failed
         .iter()
         .for_each(|why| notes.fail(&format!("hosted: {why}")));
+    Ok(results)
+}
+
+/// All of them once more if some failed at `first`, unless `once`; nothing else may run now.
+fn hosted_again(project: &Project, first: Results, once: bool, notes: &mut Notes) -> Result<Count> {
+    let mut results = first;
     let failures = results.failed.iter().map(String::as_str);
     if !once && !results.failed.is_empty() && second::are_due(failures) {
         let second = lab::hosted::test(project)?;
@@ -137,10 +189,9 @@ fn hosted(project: &Project, once: bool, notes: &mut Notes) -> Result<Count> {
             results = second;
         }
     }
-    let failed = results.failed.len() as u32;
     Ok(Count {
         passed: results.passed,
-        failed,
+        failed: results.failed.len() as u32,
     })
 }
 

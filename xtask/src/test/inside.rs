@@ -66,18 +66,26 @@ impl Ran {
     }
 }
 
+/// A table that ran on a machine.
+pub struct First {
+    tests: &'static Inside,
+    machine: Machine,
+    ran: Ran,
+}
+
 /// Runs such tables with several numbers of processors, or only the tests that have `part` in their
-/// name. Those that failed are tried again, unless `once`. Machines of one processor run side by
-/// side.
-pub fn all(
+/// name, and notes what failed. Machines of one processor run side by side.
+///
+/// # Errors
+/// If a machine cannot be built or started.
+pub fn first(
     project: &Project,
-    tables: &[&Inside],
+    tables: &[&'static Inside],
     part: &str,
-    once: bool,
     notes: &mut Notes,
-) -> Result<Count> {
+) -> Result<Vec<First>> {
     let built = build::build_for_tests(project)?;
-    let mut count = Count::default();
+    let mut all = Vec::new();
     for processors in PROCESSORS {
         let at_once = if processors == 1 { tables.len() } else { 1 };
         for tables in tables.chunks(at_once.max(1)) {
@@ -91,13 +99,58 @@ pub fn all(
                 .iter()
                 .map(|tests| (*tests, machine(tests)))
                 .collect();
-            for ((tests, machine), ran) in machines.iter().zip(side_by_side(&machines, part)) {
-                let ran = judged(machine, tests, part, once, ran?, notes)?;
-                count.add(ran.count());
+            let ran = side_by_side(&machines, part);
+            for ((tests, machine), ran) in machines.into_iter().zip(ran) {
+                let first = First {
+                    tests,
+                    machine,
+                    ran: ran?,
+                };
+                first.note(notes);
+                all.push(first);
             }
         }
     }
+    Ok(all)
+}
+
+/// Tries again what failed at first, unless `once`: nothing else may run now. The counts of both.
+///
+/// # Errors
+/// If a machine cannot be started.
+pub fn second(all: Vec<First>, part: &str, once: bool, notes: &mut Notes) -> Result<Count> {
+    let mut count = Count::default();
+    for mut first in all {
+        if !once && second::are_due(first.failures().into_iter()) {
+            let place = first.place();
+            again(&first.machine, first.tests, part, &mut first.ran, |name| {
+                notes.unsteady(&format!("{place}: {name}"))
+            })?;
+        }
+        count.add(first.ran.count());
+    }
     Ok(count)
+}
+
+impl First {
+    fn place(&self) -> String {
+        format!(
+            "{} on {} processors",
+            self.tests.name, self.machine.processors
+        )
+    }
+
+    fn failures(&self) -> Vec<&str> {
+        let failures = self.ran.failed.iter().chain(&self.ran.broken);
+        failures.map(String::as_str).collect()
+    }
+
+    fn note(&self, notes: &mut Notes) {
+        let place = self.place();
+        for why in self.failures() {
+            notes.fail(&format!("{place}: {why}"));
+        }
+    }
 }
 
 /// Runs a table on each of the machines, all at the same time.
@@ -112,28 +165,6 @@ fn side_by_side(machines: &[(&Inside, Machine)], part: &str) -> Vec<Result<Ran>>
         let ended = ended.map(|ran| ran.unwrap_or_else(|_| bail!("the test tool panicked")));
         ended.collect()
     })
-}
-
-/// Notes what failed, and tries it again, unless `once`.
-fn judged(
-    machine: &Machine,
-    tests: &Inside,
-    part: &str,
-    once: bool,
-    mut ran: Ran,
-    notes: &mut Notes,
-) -> Result<Ran> {
-    let place = format!("{} on {} processors", tests.name, machine.processors);
-    for why in ran.failed.iter().chain(&ran.broken) {
-        notes.fail(&format!("{place}: {why}"));
-    }
-    let failures = ran.failed.iter().chain(&ran.broken).map(String::as_str);
-    if !once && second::are_due(failures.collect::<Vec<_>>().into_iter()) {
-        again(machine, tests, part, &mut ran, |name| {
-            notes.unsteady(&format!("{place}: {name}"))
-        })?;
-    }
-    Ok(ran)
 }
 
 /// Tries what failed a second time, and counts it as passed if it does then.

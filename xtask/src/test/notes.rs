@@ -50,6 +50,12 @@ impl Notes {
         self.open = false;
     }
 
+    /// Adds the failures of a group that ran beside this one.
+    pub fn append(&mut self, mut other: Notes) {
+        self.failures.append(&mut other.failures);
+        self.open = false;
+    }
+
     /// The last lines of the run before the counts.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -90,6 +96,19 @@ mod tests {
         let expected = "FAILED  limits-log (2.0 s): it is silent\n  screen:\n\
                         unsteady limits-log: failed at first, passed by itself\n";
         assert_eq!(notes.text(), expected);
+    }
+
+    #[test]
+    fn failures_of_groups_side_by_side_stay_whole() {
+        let (mut host, mut kernel) = (Notes::default(), Notes::default());
+        host.take("---- a_test stdout ----");
+        kernel.fail("kernel on 1 processors: irq FAILED: late");
+        host.take("assertion failed");
+        host.append(kernel);
+        host.take("not about it");
+        let expected = "---- a_test stdout ----\nassertion failed\n\
+                        FAILED  kernel on 1 processors: irq FAILED: late\n";
+        assert_eq!(host.text(), expected);
     }
 
     #[test]
