@@ -89,6 +89,9 @@ pub struct Options {
     /// The processor that native benchmarks are bound to; the last one if none is named
     #[arg(long, value_name = "N")]
     pub cpu: Option<usize>,
+    /// `queue`: without Debian's kernel beside it
+    #[arg(long)]
+    pub alone: bool,
     /// What `schedule` measures.
     #[command(flatten)]
     pub schedule: schedule::Options,
@@ -198,7 +201,7 @@ pub fn bench(project: &Project, options: &Options) -> Result<i32> {
             "restarts" if plan.booted.contains(&"crashes") => Vec::new(),
             "restarts" => crashes::restarts(project)?,
             "memory" => memory::memory(project)?,
-            "queue" => queue::queue(project)?,
+            "queue" => queue::queue(project, options.alone)?,
             "ring3" => ring3::ring3(project, rounds)?,
             "threads" => threads::threads(project)?,
             "schedule" => schedule::schedule(project, rounds, &options.schedule)?,

@@ -75,22 +75,27 @@ const FIO_LINES: usize = 4;
 const SERVICES: &str =
     "disk = \"block\"\nobjects = \"kernel.objects\"\nevents = \"kernel.events\"\n";
 
-/// Measures, and writes a list of the rows.
+/// Measures, `alone` without Debian's kernel, and writes a list of the rows.
 ///
 /// # Errors
 /// If the system does not do the work.
-pub fn queue(project: &Project) -> Result<Vec<Figure>> {
+pub fn queue(project: &Project, alone: bool) -> Result<Vec<Figure>> {
     let folder = project.out.join("bench-queue");
     fs::create_dir_all(&folder)?;
     let mut figures = Vec::new();
     for subject in &SUBJECTS {
-        figures.extend(of_driver(project, &folder, subject)?);
+        figures.extend(of_driver(project, &folder, subject, alone)?);
     }
     write_rows(project, "queue", &figures)?;
     Ok(figures)
 }
 
-fn of_driver(project: &Project, folder: &Path, subject: &Subject) -> Result<Vec<Figure>> {
+fn of_driver(
+    project: &Project,
+    folder: &Path,
+    subject: &Subject,
+    alone: bool,
+) -> Result<Vec<Figure>> {
     let manifest = folder.join("manifest.toml");
     let section =
         "[program.queuebench]\nservices = [\"disk\", \"objects\", \"events\", \"monitor\"]\n";
@@ -100,7 +105,6 @@ fn of_driver(project: &Project, folder: &Path, subject: &Subject) -> Result<Vec<
     let mut ours = counting(&built.kernel, folder, built.archive);
     let line = exec_word("/boot/testing/queuebench");
     ours.words.extend([line, "panic=off".into()]);
-    let [mut theirs, mut fio] = peers(project, folder, subject)?;
     tool::step("counting what 4 KiB of a disk take");
     let own = measure(&mut ours, folder, subject, subject.lines)?;
     ensure!(
@@ -109,16 +113,23 @@ fn of_driver(project: &Project, folder: &Path, subject: &Subject) -> Result<Vec<
         own.len(),
         subject.lines
     );
+    let figure = |(name, value): &(String, f64)| {
+        let name = format!("{}{name}", subject.prefix);
+        Figure::new("queue", &name, *value, None, "instructions")
+    };
+    if alone {
+        return Ok(own.iter().map(figure).collect());
+    }
+    let [mut theirs, mut fio] = peers(project, folder, subject)?;
     tool::step("counting what Debian's kernel takes");
     let other = measure(&mut theirs, folder, subject, subject.lines)?;
     tool::step("counting what Debian's fio takes");
     let fio = measure(&mut fio, folder, subject, FIO_LINES)?;
-    let beside = |(name, value): &(String, f64)| {
+    let beside = |row: &(String, f64)| {
+        let name = &row.0;
         let peer =
             value_of(&other, name).with_context(|| format!("Debian did not count {name}"))?;
-        let whole = format!("{}{name}", subject.prefix);
-        let figure = Figure::new("queue", &whole, *value, None, "instructions");
-        let figure = figure.at_most(peer).beside("Debian", peer);
+        let figure = figure(row).at_most(peer).beside("Debian", peer);
         // It is told by interrupts, whether ours is or looks itself.
         let its = name
             .rsplit_once(", ")
