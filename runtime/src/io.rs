@@ -207,6 +207,21 @@ impl DmaBuffer {
         unsafe { copy(bytes.as_ptr(), start, bytes.len()) };
     }
 
+    /// Writes 64 bits each, one after the other, from `offset` on.
+    ///
+    /// # Panics
+    /// If they do not all fit, or the offset is not aligned.
+    #[inline]
+    #[track_caller]
+    pub fn write_u64s<const N: usize>(&self, offset: usize, values: [u64; N]) {
+        let first = self.range.at::<[u64; N]>(offset).cast::<u64>();
+        for (index, value) in values.into_iter().enumerate() {
+            // SAFETY: `at` has checked that all `N` are inside the mapping, and aligned; volatile,
+            // since the device may read and change it.
+            unsafe { first.add(index).write_volatile(value) };
+        }
+    }
+
     #[track_caller]
     fn span(&self, offset: usize, length: usize) -> *mut u8 {
         let fits = offset

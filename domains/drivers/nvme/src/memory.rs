@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use domain_rt::io::{DmaBuffer, IoMem};
 use interfaces::{DmaAllocator, Handle};
 use nvme_queues::PAGE;
-use nvme_queues::command::RANGE_BYTES;
+use nvme_queues::command::{RANGE_BYTES, WORDS};
 use nvme_queues::prp::List;
 use nvme_queues::queue::Memory;
 use nvme_queues::registers::Registers;
@@ -28,11 +28,11 @@ impl Registers for Window {
 pub struct Rings(pub DmaBuffer);
 
 impl Memory for Rings {
-    fn read_u32(&self, offset: usize) -> u32 {
-        self.0.read_u32(offset)
+    fn read_u64(&self, offset: usize) -> u64 {
+        self.0.read_u64(offset)
     }
-    fn write_u64(&self, offset: usize, value: u64) {
-        self.0.write_u64(offset, value);
+    fn write_command(&self, offset: usize, words: [u64; WORDS]) {
+        self.0.write_u64s(offset, words);
     }
     fn fence(&self) {
         domain_rt::io::fence();

@@ -47,6 +47,7 @@ pub struct List {
 ///
 /// # Errors
 /// Nothing of it can be used; why.
+#[inline]
 pub fn describe(
     pages: &[u64],
     inside: u64,

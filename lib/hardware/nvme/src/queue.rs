@@ -22,16 +22,16 @@ use crate::command::{Command, WORDS};
 use crate::status::Status;
 
 /// Bytes of a command.
-pub const COMMAND_BYTES: usize = 4 * WORDS;
+pub const COMMAND_BYTES: usize = 8 * WORDS;
 /// Bytes of an answer.
 pub const ANSWER_BYTES: usize = 16;
 
 /// The memory of a pair, which the controller may change at any time.
 pub trait Memory {
-    /// Reads 32 bits at a multiple of four.
-    fn read_u32(&self, offset: usize) -> u32;
-    /// Writes 64 bits at a multiple of eight.
-    fn write_u64(&self, offset: usize, value: u64);
+    /// Reads 64 bits at a multiple of eight, all of them at once.
+    fn read_u64(&self, offset: usize) -> u64;
+    /// Writes the words of a command at a multiple of its size.
+    fn write_command(&self, offset: usize, words: [u64; WORDS]);
     /// Orders all accesses before it before those after it, as the controller sees them.
     fn fence(&self);
 }
@@ -177,6 +177,7 @@ impl Pair {
     ///
     /// # Errors
     /// Nothing was done; why.
+    #[inline]
     pub fn submit(
         &mut self,
         memory: &impl Memory,
@@ -195,12 +196,8 @@ impl Pair {
         *has = true;
         self.under_way += 1;
         let mut words = command.0;
-        words[0] |= u32::from(number) << 16;
-        let place = usize::from(self.tail) * COMMAND_BYTES;
-        for (pair, index) in words.chunks_exact(2).zip(0..) {
-            let value = u64::from(pair[1]) << 32 | u64::from(pair[0]);
-            memory.write_u64(place + 8 * index, value);
-        }
+        words[0] |= u64::from(number) << 16;
+        memory.write_command(usize::from(self.tail) * COMMAND_BYTES, words);
         self.tail = self.after(self.tail);
         Ok(())
     }
@@ -236,16 +233,18 @@ impl Pair {
     ///
     /// # Errors
     /// The controller breaks the rules; nothing was taken.
+    #[inline]
     pub fn take(&mut self, memory: &impl Memory) -> Result<Option<Answer>, Fault> {
         let place = self.layout.answers + usize::from(self.head) * ANSWER_BYTES;
-        let last = memory.read_u32(place + 12);
-        if (last >> 16 & 1 == 1) != self.phase {
+        // The last two words at once: what stands beside a tag that is new is as new.
+        let last = memory.read_u64(place + 8);
+        if (last >> 48 & 1 == 1) != self.phase {
             return Ok(None);
         }
         // The tag is written last: what is read from here on is as new.
         memory.fence();
-        let (result, which) = (memory.read_u32(place), memory.read_u32(place + 8));
-        let (read_to, queue, number) = (which as u16, (which >> 16) as u16, last as u16);
+        let result = memory.read_u64(place) as u32;
+        let [read_to, queue, number, half] = [0, 16, 32, 48].map(|shift| (last >> shift) as u16);
         if queue != self.number {
             return Err(Fault::Queue(queue));
         }
@@ -263,7 +262,7 @@ impl Pair {
         Ok(Some(Answer {
             command: number,
             result,
-            status: Status::from_half((last >> 16) as u16),
+            status: Status::from_half(half),
         }))
     }
 
@@ -302,16 +301,26 @@ pub mod tests {
         pub fn read(&self, offset: usize, bytes: &mut [u8]) {
             bytes.copy_from_slice(&self.0.borrow()[offset..offset + bytes.len()]);
         }
-    }
 
-    impl Memory for Shared {
-        fn read_u32(&self, offset: usize) -> u32 {
+        pub fn read_u32(&self, offset: usize) -> u32 {
             let mut bytes = [0; 4];
             self.read(offset, &mut bytes);
             u32::from_le_bytes(bytes)
         }
-        fn write_u64(&self, offset: usize, value: u64) {
+
+        pub fn write_u64(&self, offset: usize, value: u64) {
             self.write(offset, &value.to_le_bytes());
+        }
+    }
+
+    impl Memory for Shared {
+        fn read_u64(&self, offset: usize) -> u64 {
+            let mut bytes = [0; 8];
+            self.read(offset, &mut bytes);
+            u64::from_le_bytes(bytes)
+        }
+        fn write_command(&self, offset: usize, words: [u64; WORDS]) {
+            self.write(offset, words.map(u64::to_le_bytes).as_flattened());
         }
         fn fence(&self) {}
     }
@@ -336,8 +345,7 @@ pub mod tests {
     fn a_command_goes_and_its_answer_comes() {
         let (mut pair, layout, memory) = rig(4, 8);
         pair.submit(&memory, 5, &command::flush(1)).expect("room");
-        assert_eq!(memory.read_u32(0), 5 << 16);
-        assert_eq!(memory.read_u32(4), 1);
+        assert_eq!(memory.read_u64(0), 1 << 32 | 5 << 16);
         assert_eq!(pair.tail(&memory), Some(1));
         assert_eq!(pair.tail(&memory), None);
         assert_eq!(pair.take(&memory), Ok(None));

@@ -11,7 +11,7 @@ use core::cell::{Cell, RefCell};
 use crate::PAGE;
 use crate::command::WORDS;
 use crate::queue::tests::Shared;
-use crate::queue::{ANSWER_BYTES, COMMAND_BYTES, Memory};
+use crate::queue::{ANSWER_BYTES, COMMAND_BYTES};
 use crate::registers::Registers;
 
 /// Blocks of the only namespace.
@@ -40,7 +40,7 @@ struct State {
     /// Completion queues that have no submission queue yet.
     answers: BTreeMap<u16, (usize, u16)>,
     /// Commands that were read and not answered.
-    has: Vec<(u16, [u32; WORDS])>,
+    has: Vec<(u16, [u32; 2 * WORDS])>,
     disk: Vec<u8>,
 }
 
@@ -170,7 +170,7 @@ impl Simulated {
         }
     }
 
-    fn admin(&self, words: &[u32; WORDS]) -> (u16, u32) {
+    fn admin(&self, words: &[u32; 2 * WORDS]) -> (u16, u32) {
         let mut page = [0; PAGE];
         let (number, entries) = (words[10] as u16, (words[10] >> 16) as u16 + 1);
         match (words[0] as u8, words[10]) {
@@ -206,7 +206,7 @@ impl Simulated {
     }
 
     /// Reads or writes; the status.
-    fn carry_out(&self, words: &[u32; WORDS]) -> u16 {
+    fn carry_out(&self, words: &[u32; 2 * WORDS]) -> u16 {
         let (first, count) = (words[10] as usize, (words[12] & 0xffff) as usize + 1);
         if first + count > BLOCKS {
             return 0x80;
@@ -226,7 +226,7 @@ impl Simulated {
     }
 
     /// Where the bytes of a command are, by its pointers (4.3).
-    fn pieces(&self, words: &[u32; WORDS], bytes: usize) -> Vec<(usize, usize)> {
+    fn pieces(&self, words: &[u32; 2 * WORDS], bytes: usize) -> Vec<(usize, usize)> {
         let (first, second) = (words[6] as usize, words[8] as usize);
         let mut pieces = vec![(first, bytes.min(PAGE - first % PAGE))];
         let mut left = bytes - pieces[0].1;

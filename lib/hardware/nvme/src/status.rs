@@ -28,6 +28,7 @@ pub enum Meaning {
 
 impl Status {
     /// From the upper half of a completion's last word, whose lowest bit is the phase.
+    #[inline]
     pub fn from_half(half: u16) -> Self {
         Status {
             kind: (half >> 9 & 7) as u8,
@@ -36,6 +37,7 @@ impl Status {
     }
 
     /// What it means. What is not known is a failure, never a success.
+    #[inline]
     pub fn meaning(self) -> Meaning {
         match (self.kind, self.code) {
             (0, 0x00) => Meaning::Done,

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::{BLOCK, BLOCKS, Simulated};
 use crate::admin::{self, Admin, AdminError};
-use crate::command::{self, Command, Structure};
+use crate::command::{self, Command, Structure, WORDS};
 use crate::identify::{Controller, Namespace};
 use crate::prp::{self, List};
 use crate::queue::tests::Shared;
@@ -57,11 +57,11 @@ fn started() -> (Simulated, Admin<Simulated, Part>, Capabilities) {
 struct Part(Shared, usize);
 
 impl Memory for Part {
-    fn read_u32(&self, offset: usize) -> u32 {
-        self.0.read_u32(self.1 + offset)
+    fn read_u64(&self, offset: usize) -> u64 {
+        self.0.read_u64(self.1 + offset)
     }
-    fn write_u64(&self, offset: usize, value: u64) {
-        self.0.write_u64(self.1 + offset, value);
+    fn write_command(&self, offset: usize, words: [u64; WORDS]) {
+        self.0.write_command(self.1 + offset, words);
     }
     fn fence(&self) {}
 }
