@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use domain_rt::sync::Mutex;
 use interfaces::{Geometry, Handle, PciDevice, QueueLimits};
 use lanes::start::Order;
-use lanes::{Device, Lanes};
+use lanes::{Batch, Device, Lanes};
 use nvme_queues::PAGE;
 use nvme_queues::command;
 use nvme_queues::identify::Controller;
@@ -91,12 +91,12 @@ impl Device for Disk {
         &self.lanes
     }
 
-    fn give(&self) {
+    fn give(&self, batch: &mut Batch) {
         // What has no room on one line has it on the next, if it is of the same kind.
         let _ = self
             .order
             .from_here()
-            .any(|line| self.lines[line].give(self));
+            .any(|line| self.lines[line].give(self, batch));
     }
 
     fn settle(&self) {

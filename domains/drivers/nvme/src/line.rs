@@ -5,7 +5,7 @@
 use domain_rt::log;
 use domain_rt::sync::Mutex;
 use interfaces::{BlockOperation, BlockOutcome, BlockRequest, RpcError};
-use lanes::{Desk, Job, Room};
+use lanes::{Batch, Desk, Job, Room};
 use nvme_queues::command::{self, Command};
 use nvme_queues::prp::{self, Pointers};
 use nvme_queues::queue::{Answer, Pair};
@@ -69,14 +69,14 @@ impl Line {
         })
     }
 
-    /// Gives the controller what can be given now, as far as there is room. Whether there is room
-    /// left for what is given by this line.
-    pub fn give(&self, disk: &Disk) -> bool {
+    /// Gives the controller what can be given now, of a batch too, as far as there is room. Whether
+    /// there is room left for what is given by this line.
+    pub fn give(&self, disk: &Disk, batch: &mut Batch) -> bool {
         if !self.serves(disk) {
             return false;
         }
         let mut state = self.state.lock();
-        self.pump(disk, &mut state) && state.desk.has_room() && state.pair.room() > 0
+        self.pump(disk, &mut state, batch) && state.desk.has_room() && state.pair.room() > 0
     }
 
     /// Takes all answers, and gives the controller what can be given then.
@@ -89,7 +89,7 @@ impl Line {
             self.drain(disk, &mut state)?;
         }
         if state.desk.has_ended() {
-            self.pump(disk, &mut state);
+            self.pump(disk, &mut state, &mut Batch::empty());
         }
         Ok(())
     }
@@ -141,11 +141,12 @@ impl Line {
 
     /// Notes what has ended, and gives the controller what can be given now. Whether this line is
     /// for the queue that is open.
-    fn pump(&self, disk: &Disk, state: &mut State) -> bool {
+    fn pump(&self, disk: &Disk, state: &mut State, batch: &mut Batch) -> bool {
         let serves = !state.gone && self.serves(disk);
         loop {
             let room = if serves { state.pair.room() } else { 0 };
-            disk.lanes.exchange(&mut state.desk, &mut state.room, room);
+            disk.lanes
+                .exchange(&mut state.desk, &mut state.room, room, batch);
             self.begin(disk, state);
             if !state.desk.has_ended() {
                 break;
@@ -166,12 +167,7 @@ impl Line {
             pair, desk, room, ..
         } = state;
         desk.begin_new(room, |place, job, pages, inside| {
-            let put = |number, page| self.places.put(place, number, page);
-            let from = || {
-                let pointers = prp::describe(pages, inside, self.places.list(place), put);
-                pointers.map_err(|_| BlockOutcome::Memory)
-            };
-            let command = self.command(disk, place, job, from)?;
+            let command = self.command(disk, place, job, pages, inside)?;
             let submitted = pair.submit(&self.rings, place, &command);
             submitted.map_err(|error| {
                 log!("no room for a command: {error:?}");
@@ -180,22 +176,32 @@ impl Line {
         });
     }
 
-    /// The command for a request, whose bytes are where `from` says.
+    /// The command for a request, whose bytes, if it has some, begin `inside` bytes into the first
+    /// of `pages`.
+    #[inline]
     fn command(
         &self,
         disk: &Disk,
         place: u16,
         job: &Job,
-        from: impl FnOnce() -> Result<Pointers, BlockOutcome>,
+        pages: &[u64],
+        inside: u64,
     ) -> Result<Command, BlockOutcome> {
         let BlockRequest {
             sector, sectors, ..
         } = job.request;
         let (namespace, has_cache) = (disk.number, disk.controller.has_cache);
         let durable = job.request.durable && has_cache;
+        let pointers = || {
+            let put = |number, page| self.places.put(place, number, page);
+            let pointers = prp::describe(pages, inside, self.places.list(place), put);
+            pointers.map_err(|_| BlockOutcome::Memory)
+        };
         Ok(match job.request.operation {
-            BlockOperation::Read => command::read(namespace, sector, sectors, from()?),
-            BlockOperation::Write => command::write(namespace, sector, sectors, from()?, durable),
+            BlockOperation::Read => command::read(namespace, sector, sectors, pointers()?),
+            BlockOperation::Write => {
+                command::write(namespace, sector, sectors, pointers()?, durable)
+            }
             BlockOperation::Flush if !has_cache => return Err(BlockOutcome::Done),
             BlockOperation::Flush => command::flush(namespace),
             BlockOperation::Discard => {
@@ -227,13 +233,16 @@ impl Line {
             disk.registers.write32(doorbell, head);
         }
         if whole.is_err() {
-            disk.lanes.exchange(&mut state.desk, &mut state.room, 0);
+            let nothing = &mut Batch::empty();
+            disk.lanes
+                .exchange(&mut state.desk, &mut state.room, 0, nothing);
         }
         whole
     }
 }
 
 impl State {
+    #[inline]
     fn answered(&mut self, answer: &Answer) {
         let outcome = match answer.status.meaning() {
             Meaning::Done => BlockOutcome::Done,

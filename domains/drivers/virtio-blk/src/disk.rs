@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use domain_rt::log;
 use interfaces::{Geometry, Handle, PciDevice, QueueLimits};
 use lanes::start::Order;
-use lanes::{Device, Lanes};
+use lanes::{Batch, Device, Lanes};
 use virtio::block::{FLUSH, READ_ONLY};
 use virtio::device;
 
@@ -127,12 +127,12 @@ impl Device for Disk {
         &self.lanes
     }
 
-    fn give(&self) {
+    fn give(&self, batch: &mut Batch) {
         // What has no room on one line has it on the next.
         let _ = self
             .order
             .from_here()
-            .any(|line| self.lines[line].give(self));
+            .any(|line| self.lines[line].give(self, batch));
     }
 
     fn settle(&self) {

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use domain_rt::log;
 use domain_rt::sync::Mutex;
 use interfaces::{BlockOperation, BlockOutcome, RpcError};
-use lanes::{Desk, Job, PATIENCE, Room};
+use lanes::{Batch, Desk, Job, PATIENCE, Room};
 use virtio::block::{self, Command, Status};
 use virtio::device::Registers;
 use virtio::queue::{Buffer, Queue};
@@ -84,10 +84,11 @@ impl Line {
         self.places.count()
     }
 
-    /// Gives the device what can be given now, as far as there is room. Whether there is room left.
-    pub fn give(&self, disk: &Disk) -> bool {
+    /// Gives the device what can be given now, of a batch too, as far as there is room. Whether
+    /// there is room left.
+    pub fn give(&self, disk: &Disk, batch: &mut Batch) -> bool {
         let mut state = self.state.lock();
-        self.pump(disk, &mut state);
+        self.pump(disk, &mut state, batch);
         state.desk.has_room() && state.queue.free() > 0
     }
 
@@ -102,7 +103,7 @@ impl Line {
         loop {
             if self.drain(disk, &mut state)? {
                 any = true;
-                self.pump(disk, &mut state);
+                self.pump(disk, &mut state, &mut Batch::empty());
             }
             if state.gone {
                 return Ok(any);
@@ -134,10 +135,11 @@ impl Line {
         }
     }
 
-    fn pump(&self, disk: &Disk, state: &mut State) {
+    fn pump(&self, disk: &Disk, state: &mut State, batch: &mut Batch) {
         while !state.gone {
             let room = state.queue.free().into();
-            disk.lanes.exchange(&mut state.desk, &mut state.room, room);
+            disk.lanes
+                .exchange(&mut state.desk, &mut state.room, room, batch);
             self.begin(disk, state);
             if !state.desk.has_ended() {
                 break;
@@ -215,7 +217,9 @@ impl Line {
             }
         }
         if whole.is_err() {
-            disk.lanes.exchange(&mut state.desk, &mut state.room, 0);
+            let nothing = &mut Batch::empty();
+            disk.lanes
+                .exchange(&mut state.desk, &mut state.room, 0, nothing);
         }
         whole.map(|()| any)
     }

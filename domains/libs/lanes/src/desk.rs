@@ -1,11 +1,13 @@
 //! The places of a line: the jobs that it has, each in a place of its own for all its way.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use interfaces::{BlockOutcome, RpcError};
 
 use crate::job::Job;
-use crate::room::{Calls, Release, Room, gather};
+use crate::lane::NO_SLOT;
+use crate::room::{Calls, Held, Room, Window, gather, release};
 
 /// Places of jobs. A job comes into one and leaves it by [`Lanes::exchange`]; it is not moved
 /// meanwhile. The number of its place is what a device may be told: whatever that answers, a job is
@@ -13,15 +15,31 @@ use crate::room::{Calls, Release, Room, gather};
 ///
 /// [`Lanes::exchange`]: crate::Lanes::exchange
 pub struct Desk {
-    pub(crate) jobs: Vec<Option<Job>>,
+    jobs: Vec<Option<Job>>,
     /// Places without a job, but for the one that is barred.
     pub(crate) free: Vec<u16>,
+    /// The lane whose jobs it has.
+    lane: u64,
     /// Places of jobs that came by the last exchange, and how many of them were looked at.
     pub(crate) new: Vec<u16>,
-    pub(crate) seen: usize,
-    /// Places of jobs that have ended.
-    pub(crate) ended: Vec<u16>,
-    pub(crate) barred: Option<u16>,
+    seen: usize,
+    /// From which of the new jobs on which window has their pages.
+    windows: VecDeque<(usize, Window)>,
+    /// The window by which pages were held last.
+    window: Option<Window>,
+    /// How jobs have ended since the last exchange, and what they held.
+    ended: Vec<Ended>,
+    holds: Vec<u64>,
+    barred: Option<u16>,
+}
+
+/// How a job has ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) tag: u64,
+    pub(crate) outcome: BlockOutcome,
+    /// The slot that it named, or [`NO_SLOT`].
+    pub(crate) slot: u32,
 }
 
 impl Desk {
@@ -37,9 +55,13 @@ impl Desk {
         Ok(Desk {
             jobs,
             free,
+            lane: 0,
             new: room(places)?,
             seen: 0,
+            windows: room(places)?.into(),
+            window: None,
             ended: room(places)?,
+            holds: room(places)?,
             barred: None,
         })
     }
@@ -47,6 +69,34 @@ impl Desk {
     /// Whether another job can come.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
+    }
+
+    /// Puts a job of a lane into a place that is free. If its pages are in another memory object
+    /// than those of the one before, it comes with the window of that.
+    #[inline]
+    pub(crate) fn put(&mut self, lane: u64, window: Option<Window>, job: impl FnOnce() -> Job) {
+        let Some(place) = self.free.pop() else { return };
+        if let Some(window) = window {
+            self.windows.push_back((self.new.len(), window));
+        }
+        // Another lane is opened only when no line has a job.
+        debug_assert!(self.lane == lane || self.jobs.iter().all(Option::is_none));
+        self.lane = lane;
+        self.jobs[usize::from(place)] = Some(job());
+        self.new.push(place);
+    }
+
+    /// Forgets which jobs were new, once all of them were looked at.
+    pub(crate) fn forget_seen(&mut self) {
+        if self.seen == self.new.len() {
+            self.new.clear();
+            self.seen = 0;
+        }
+    }
+
+    /// Forgets how jobs have ended; their lane, and how they have.
+    pub(crate) fn take_ended(&mut self) -> (u64, impl ExactSizeIterator<Item = Ended>) {
+        (self.lane, self.ended.drain(..))
     }
 
     /// Shows the jobs that were just taken, each with its place, to `begin`, in their order: it
@@ -82,11 +132,8 @@ impl Desk {
         calls: &mut impl Calls,
         mut begin: impl FnMut(u16, &mut Job, &[u64], u64) -> Result<(), BlockOutcome>,
     ) {
-        let jobs = self.new[self.seen..].iter();
-        let jobs = jobs.map_while(|&place| self.jobs.get(usize::from(place))?.as_ref());
         let first = self.seen;
-        let ready = gather(calls, jobs.take_while(|job| job.has_data()));
-        let refused = match ready.and_then(|(window, count)| calls.hold(window, count)) {
+        let refused = match self.hold(calls) {
             Ok(mut held) => {
                 while let Some((hold, pages)) = held.next() {
                     self.begin_next(Some(hold), pages, &mut begin);
@@ -100,6 +147,21 @@ impl Desk {
             self.seen += 1;
             self.end(place, refused);
         }
+    }
+
+    /// Holds the pages of the next job and of those behind it that are in the same memory object.
+    fn hold<'c>(&mut self, calls: &'c mut impl Calls) -> Result<Held<'c>, BlockOutcome> {
+        while let Some((from, _)) = self.windows.front()
+            && *from <= self.seen
+        {
+            self.window = self.windows.pop_front().map(|(_, window)| window);
+        }
+        let window = self.window.as_ref().ok_or(BlockOutcome::BadSlot)?;
+        let end = self.windows.front().map_or(self.new.len(), |next| next.0);
+        let jobs = self.new[self.seen..end].iter();
+        let jobs = jobs.map_while(|&place| self.jobs.get(usize::from(place))?.as_ref());
+        let count = gather(calls, jobs)?;
+        calls.hold(window, count)
     }
 
     /// Shows the next job to `begin`.
@@ -127,39 +189,54 @@ impl Desk {
     }
 
     pub(crate) fn release_all_by(&mut self, calls: &mut impl Calls) {
-        let mut release = Release::new(calls);
         let jobs = self.jobs.iter_mut().flatten();
-        jobs.for_each(|job| release.add(job));
+        self.holds.extend(jobs.filter_map(|job| job.hold.take()));
+        self.let_go(calls);
     }
 
     /// It does not use that of jobs that have ended. This is not for under the lock of the lanes.
     pub(crate) fn let_go(&mut self, calls: &mut impl Calls) {
-        let mut release = Release::new(calls);
-        for &place in &self.ended {
-            if let Some(Some(job)) = self.jobs.get_mut(usize::from(place)) {
-                release.add(job);
-            }
+        let Some(window) = &self.window else { return };
+        release(calls, window, &self.holds);
+        self.holds.clear();
+        // Without a job nothing is held.
+        if self.free.len() == self.jobs.len() {
+            self.window = None;
         }
     }
 
     /// The job in a place, if there is one that has not ended.
+    #[inline]
     pub fn job(&mut self, place: u16) -> Option<&mut Job> {
-        let job = self.jobs.get_mut(usize::from(place))?.as_mut();
-        job.filter(|job| job.outcome.is_none())
+        self.jobs.get_mut(usize::from(place))?.as_mut()
     }
 
     /// All jobs that have not ended, each with its place.
     pub fn jobs(&mut self) -> impl Iterator<Item = (u16, &mut Job)> {
         let jobs = (0..).zip(&mut self.jobs);
-        let jobs = jobs.filter_map(|(place, job)| Some((place, job.as_mut()?)));
-        jobs.filter(|(_, job)| job.outcome.is_none())
+        jobs.filter_map(|(place, job)| Some((place, job.as_mut()?)))
     }
 
     /// The device has a job no more. Its pages are released by the next exchange.
+    #[inline]
     pub fn end(&mut self, place: u16, outcome: BlockOutcome) {
-        if let Some(job) = self.job(place) {
-            job.outcome = Some(outcome);
-            self.ended.push(place);
+        let Some(slot) = self.jobs.get_mut(usize::from(place)) else {
+            return;
+        };
+        let Some(job) = slot else { return };
+        let request = &job.request;
+        self.ended.push(Ended {
+            tag: request.tag,
+            outcome,
+            slot: match job.has_data() {
+                true => request.slot,
+                false => NO_SLOT,
+            },
+        });
+        self.holds.extend(job.hold);
+        *slot = None;
+        if self.barred != Some(place) {
+            self.free.push(place);
         }
     }
 

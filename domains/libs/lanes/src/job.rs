@@ -1,10 +1,6 @@
 //! A request that the device gets.
 
-use alloc::sync::Arc;
-
-use interfaces::{
-    BlockOperation, BlockOutcome, BlockRequest, DmaDirection, DmaRun, DmaWindow, Handle,
-};
+use interfaces::{BlockOperation, BlockRequest, DmaDirection, DmaRun};
 
 use crate::check::has_data;
 
@@ -12,7 +8,7 @@ use crate::check::has_data;
 const SECTOR: u64 = 512;
 const SECTORS_OF_PAGE: u64 = 8;
 
-/// A request between the book and the device. It has to come back by [`Lanes::exchange`].
+/// A request between the lane and the device. It has to come back by [`Lanes::exchange`].
 ///
 /// [`Lanes::exchange`]: crate::Lanes::exchange
 pub struct Job {
@@ -24,12 +20,7 @@ pub struct Job {
     pub since: u64,
     /// What the driver likes to note. At first it is false.
     pub mark: bool,
-    pub(crate) lane: u64,
-    pub(crate) number: u64,
-    pub(crate) window: Option<Arc<Handle<dyn DmaWindow>>>,
     pub(crate) hold: Option<u64>,
-    /// How it has ended.
-    pub(crate) outcome: Option<BlockOutcome>,
 }
 
 impl Job {

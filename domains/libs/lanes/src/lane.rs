@@ -1,60 +1,185 @@
-//! The queue that is open: its book, and its memory objects. Without locks and without a clock.
+//! The queue that is open: its requests, and its memory objects. Without locks and without a clock.
 
 use alloc::boxed::Box;
-use alloc::collections::TryReserveError;
+use alloc::collections::{TryReserveError, VecDeque};
 use alloc::sync::Arc;
-use core::mem;
 
-use domain_rt::log;
-use interfaces::{BlockOutcome, BlockRequest, DmaWindow, Handle, QueueError, QueueLimits, Raiser};
-use requests::Book;
+use interfaces::{
+    BlockCompletion, BlockOutcome, BlockRequest, DmaWindow, Handle, QueueError, QueueLimits, Raiser,
+};
 
 use crate::check::{check, has_data};
-use crate::desk::Desk;
+use crate::desk::{Desk, Ended};
 use crate::job::Job;
+use crate::room::Window;
 
 /// Requests without an answer, and answers that were not taken.
 pub const REQUESTS: usize = 512;
 /// Slots for memory objects.
 pub const SLOTS: usize = 64;
+/// No slot has this number.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
 
 /// A memory object that is registered, and how many requests without an answer name it.
 pub(crate) struct Slot {
-    window: Arc<Handle<dyn DmaWindow>>,
+    window: Window,
     uses: u32,
 }
 
 /// What a submitter has opened.
+///
+/// A request waits, is given to a line, and has its answer, which waits for the submitter. Requests
+/// are given in their order. One with a barrier is given when no line has one, and nothing behind
+/// it before it is answered. There are never more than [`REQUESTS`] in all, so no list grows.
 pub(crate) struct Lane {
-    id: u64,
-    pub(crate) book: Book<BlockRequest, BlockOutcome>,
+    pub(crate) id: u64,
+    limits: QueueLimits,
+    waiting: VecDeque<BlockRequest>,
+    given: Given,
+    answers: VecDeque<BlockCompletion>,
     slots: [Option<Slot>; SLOTS],
     raiser: Option<Arc<Handle<dyn Raiser>>>,
     /// It was raised, and the answers were not all taken since.
     is_raised: bool,
 }
 
+/// What the lines have.
+#[derive(Default)]
+struct Given {
+    count: usize,
+    /// It is a barrier, and so alone.
+    is_barrier: bool,
+}
+
+impl Given {
+    /// Gives a request, if no barrier is in the way; whether it is given.
+    #[inline]
+    fn add(&mut self, is_barrier: bool) -> bool {
+        if self.is_barrier || is_barrier && self.count > 0 {
+            return false;
+        }
+        self.count += 1;
+        self.is_barrier = is_barrier;
+        true
+    }
+
+    fn remove(&mut self, count: usize) {
+        self.count -= count;
+        // Where a barrier is given nothing else is.
+        self.is_barrier &= count == 0;
+    }
+}
+
+/// A line that takes requests.
+pub(crate) struct Taker<'d> {
+    desk: &'d mut Desk,
+    /// How many more it can take.
+    room: usize,
+    since: u64,
+    /// The slot whose window it has, or [`NO_SLOT`].
+    slot: u32,
+}
+
+impl<'d> Taker<'d> {
+    /// One that takes `most` at most.
+    pub(crate) fn new(desk: &'d mut Desk, most: usize, since: u64) -> Self {
+        let room = most.min(desk.free.len());
+        Taker {
+            desk,
+            room,
+            since,
+            slot: NO_SLOT,
+        }
+    }
+
+    /// Takes a request of a lane, for which there is room.
+    // Inlined, since it is most of what a request takes here.
+    #[inline(always)]
+    fn take(&mut self, lane: u64, slots: &[Option<Slot>; SLOTS], request: &BlockRequest) {
+        let mut window = None;
+        if self.slot != request.slot && has_data(request.operation) {
+            let slot = slots.get(request.slot as usize).and_then(Option::as_ref);
+            window = slot.map(|slot| slot.window.clone());
+            self.slot = request.slot;
+        }
+        self.room -= 1;
+        let since = self.since;
+        self.desk.put(lane, window, || Job {
+            request: *request,
+            since,
+            mark: false,
+            hold: None,
+        });
+    }
+}
+
 impl Lane {
-    /// Enters a request, or answers it at once.
-    pub(crate) fn enter(
-        &mut self,
-        limits: &QueueLimits,
-        request: &BlockRequest,
-    ) -> Result<(), QueueError> {
-        let slot = self.slots.get_mut(request.slot as usize);
-        let checked = match (check(limits, request), slot) {
-            (Ok(()), Some(Some(slot))) if has_data(request.operation) => {
-                slot.uses += 1;
-                Ok(())
+    /// A queue of a device with these limits.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn new(
+        limits: QueueLimits,
+        raiser: Option<Handle<dyn Raiser>>,
+    ) -> Result<Box<Self>, TryReserveError> {
+        let (mut waiting, mut answers) = (VecDeque::new(), VecDeque::new());
+        waiting.try_reserve_exact(REQUESTS)?;
+        answers.try_reserve_exact(REQUESTS)?;
+        Ok(Box::new(Lane {
+            id: 0,
+            limits,
+            waiting,
+            given: Given::default(),
+            answers,
+            slots: [const { None }; SLOTS],
+            raiser: raiser.map(Arc::new),
+            is_raised: false,
+        }))
+    }
+
+    /// How many more requests can be entered now.
+    fn room(&self) -> usize {
+        REQUESTS - self.waiting.len() - self.given.count - self.answers.len()
+    }
+
+    /// Enters requests as far as there is room; how many. Those for which nothing is in the way are
+    /// given at once.
+    pub(crate) fn enter(&mut self, requests: &[BlockRequest], taker: &mut Taker) -> u32 {
+        let count = requests.len().min(self.room());
+        for request in &requests[..count] {
+            if let Err(outcome) = self.admit(request) {
+                let tag = request.tag;
+                self.answers.push_back(BlockCompletion { tag, outcome });
+            } else if self.waiting.is_empty() && taker.room > 0 && self.given.add(request.barrier) {
+                taker.take(self.id, &self.slots, request);
+            } else {
+                self.waiting.push_back(*request);
             }
-            (Ok(()), _) if has_data(request.operation) => Err(BlockOutcome::BadSlot),
-            (checked, _) => checked,
-        };
-        let entered = match checked {
-            Ok(()) => self.book.enter(request.tag, request.barrier, *request),
-            Err(outcome) => self.book.refuse(request.tag, outcome),
-        };
-        entered.map_err(|_| QueueError::BadCount)
+        }
+        count as u32
+    }
+
+    /// Checks a request, and notes in its slot that it is there.
+    #[inline]
+    fn admit(&mut self, request: &BlockRequest) -> Result<(), BlockOutcome> {
+        check(&self.limits, request)?;
+        if has_data(request.operation) {
+            let slot = self.slots.get_mut(request.slot as usize);
+            let slot = slot.and_then(Option::as_mut);
+            slot.ok_or(BlockOutcome::BadSlot)?.uses += 1;
+        }
+        Ok(())
+    }
+
+    /// Gives what waits, as far as it can be given now.
+    pub(crate) fn give(&mut self, taker: &mut Taker) {
+        while taker.room > 0
+            && let Some(request) = self.waiting.front()
+            && self.given.add(request.barrier)
+        {
+            taker.take(self.id, &self.slots, request);
+            self.waiting.pop_front();
+        }
     }
 
     /// Takes a window into an empty slot.
@@ -81,182 +206,37 @@ impl Lane {
         }
     }
 
-    /// Gives the request that can be given now; whether there was one. It is put into `place`, and
-    /// not moved on its way there.
-    #[inline]
-    fn give(&mut self, since: u64, place: &mut Option<Job>) -> bool {
-        let Some((number, request)) = self.book.give() else {
-            return false;
-        };
-        let slot = self.slots.get(request.slot as usize);
-        let slot = slot.and_then(Option::as_ref);
-        let slot = slot.filter(|_| has_data(request.operation));
-        *place = Some(Job {
-            request: *request,
-            since,
-            mark: false,
-            lane: self.id,
-            number,
-            window: slot.map(|slot| slot.window.clone()),
-            hold: None,
-            outcome: None,
-        });
-        true
-    }
-
-    #[inline]
-    fn answer(&mut self, job: &Job, outcome: BlockOutcome) {
-        if let Some(Some(slot)) = self.slots.get_mut(job.request.slot as usize)
-            && job.has_data()
-        {
-            slot.uses -= 1;
-        }
-        if self.book.complete(job.number, outcome).is_err() {
-            log!(
-                "an answer to request {}, which nobody waits for",
-                job.number
-            );
+    /// A line has requests no more.
+    pub(crate) fn answer(&mut self, ended: impl ExactSizeIterator<Item = Ended>) {
+        self.given.remove(ended.len());
+        for Ended { tag, outcome, slot } in ended {
+            if let Some(Some(slot)) = self.slots.get_mut(slot as usize) {
+                slot.uses -= 1;
+            }
+            self.answers.push_back(BlockCompletion { tag, outcome });
         }
     }
 
-    /// The next answer for the submitter.
-    pub(crate) fn take(&mut self) -> Option<(u64, BlockOutcome)> {
-        let answer = self.book.take();
-        self.is_raised &= answer.is_some();
-        answer
+    /// Fills `room` from its start with answers for the submitter; how many.
+    pub(crate) fn take(&mut self, room: &mut [BlockCompletion]) -> u32 {
+        let count = room.len().min(self.answers.len());
+        for (place, answer) in room.iter_mut().zip(&self.answers) {
+            *place = *answer;
+        }
+        self.answers.drain(..count);
+        self.is_raised &= !self.answers.is_empty();
+        count as u32
     }
 
     /// Whether somebody is to be told that there are answers, or that the device is `gone`.
     pub(crate) fn is_due(&self, gone: bool) -> bool {
-        let any = gone || self.book.answers() > 0;
+        let any = gone || !self.answers.is_empty();
         any && !self.is_raised && self.raiser.is_some()
     }
-}
 
-/// What the lock of the lanes guards.
-#[derive(Default)]
-pub(crate) struct State {
-    pub(crate) lane: Option<Box<Lane>>,
-    /// How many were opened.
-    opened: u64,
-    /// Jobs that were taken and have not come back, whosever they are.
-    pub(crate) taken: usize,
-    /// The thread that looks for requests that take too long has nothing to look for.
-    pub(crate) unwatched: bool,
-    /// How often it has looked.
-    pub(crate) looks: u64,
-    /// The device is of no use any more.
-    pub(crate) is_gone: bool,
-}
-
-impl State {
-    /// Opens an empty lane; its number. There is none.
-    pub(crate) fn open(
-        &mut self,
-        book: Book<BlockRequest, BlockOutcome>,
-        raiser: Option<Handle<dyn Raiser>>,
-    ) -> u64 {
-        self.opened += 1;
-        self.lane = Some(Box::new(Lane {
-            id: self.opened,
-            book,
-            slots: [const { None }; SLOTS],
-            raiser: raiser.map(Arc::new),
-            is_raised: false,
-        }));
-        self.opened
+    /// Whom to tell that, once.
+    pub(crate) fn raise(&mut self) -> Option<Arc<Handle<dyn Raiser>>> {
+        self.is_raised = true;
+        self.raiser.clone()
     }
-
-    /// Closes the lane, if that is meant.
-    pub(crate) fn close_if(&mut self, is_meant: impl FnOnce(u64) -> bool) -> Option<Box<Lane>> {
-        self.lane.take_if(|lane| is_meant(lane.id))
-    }
-
-    /// The lane with this number, if it is the one that is open.
-    pub(crate) fn lane(&mut self, id: u64) -> Result<&mut Lane, QueueError> {
-        match &mut self.lane {
-            _ if self.is_gone => Err(QueueError::Gone),
-            Some(lane) if lane.id == id => Ok(lane),
-            _ => Err(QueueError::Fenced),
-        }
-    }
-
-    /// Notes how jobs of a line have ended, and takes as many others as can be given now and there
-    /// is `room` for.
-    pub(crate) fn exchange(&mut self, desk: &mut Desk, room: usize) -> Told {
-        self.end(desk);
-        let is_last = self.taken == 0 && self.lane.is_none();
-        let before = self.taken;
-        self.take(desk, room);
-        let lane = self.lane.as_ref();
-        Told {
-            is_last,
-            is_watched: self.taken > before && mem::take(&mut self.unwatched),
-            is_due: lane.is_some_and(|lane| lane.is_due(self.is_gone)),
-        }
-    }
-
-    fn end(&mut self, desk: &mut Desk) {
-        for &place in &desk.ended {
-            let slot = &mut desk.jobs[usize::from(place)];
-            if let Some((job, outcome)) = slot.as_ref().and_then(|job| Some((job, job.outcome?))) {
-                self.taken -= 1;
-                match &mut self.lane {
-                    Some(open) if open.id == job.lane => open.answer(job, outcome),
-                    _ => {}
-                }
-            }
-            *slot = None;
-            if desk.barred != Some(place) {
-                desk.free.push(place);
-            }
-        }
-        desk.ended.clear();
-    }
-
-    fn take(&mut self, desk: &mut Desk, room: usize) {
-        if desk.seen == desk.new.len() {
-            desk.new.clear();
-            desk.seen = 0;
-        }
-        let lane = self.lane.as_mut().filter(|_| !self.is_gone);
-        let Some(lane) = lane else { return };
-        for _ in 0..room {
-            let Some(&place) = desk.free.last() else {
-                return;
-            };
-            if !lane.give(self.looks, &mut desk.jobs[usize::from(place)]) {
-                return;
-            }
-            desk.free.pop();
-            desk.new.push(place);
-            self.taken += 1;
-        }
-    }
-
-    /// Who is to be told now.
-    pub(crate) fn whom_to_raise(&mut self) -> Option<Arc<Handle<dyn Raiser>>> {
-        let is_gone = self.is_gone;
-        let lane = self.lane.as_mut().filter(|lane| lane.is_due(is_gone))?;
-        lane.is_raised = true;
-        lane.raiser.clone()
-    }
-}
-
-/// Who has to be told after an exchange.
-pub(crate) struct Told {
-    /// The fence: nothing is with the device any more.
-    pub(crate) is_last: bool,
-    /// The thread that watches: there is something to look for again.
-    pub(crate) is_watched: bool,
-    /// The submitter.
-    pub(crate) is_due: bool,
-}
-
-/// A book for a lane.
-///
-/// # Errors
-/// No memory.
-pub(crate) fn new_book() -> Result<Book<BlockRequest, BlockOutcome>, TryReserveError> {
-    Book::keeping_barriers(REQUESTS)
 }

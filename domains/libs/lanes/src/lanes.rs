@@ -5,13 +5,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
 use domain_rt::{log, time};
 use interfaces::{
-    BlockError, BlockRequest, DmaAllocator, Handle, QueueError, QueueLimits, Raiser, RpcError,
-    RpcResult,
+    BlockError, DmaAllocator, Handle, QueueError, QueueLimits, Raiser, RpcError, RpcResult,
 };
 
 use crate::desk::Desk;
-use crate::lane::{Lane, REQUESTS, SLOTS, State, new_book};
+use crate::lane::{Lane, REQUESTS, SLOTS};
 use crate::room::Room;
+use crate::state::{Batch, State};
 
 /// The longest that a request may take, in looks of the thread that [watches](Lanes::watch). So a
 /// machine that was stopped for a while takes no device for dead.
@@ -39,7 +39,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// No queue is open. `limits` are the device's; those of the book are put in.
+    /// No queue is open. `limits` are the device's; those of a lane are put in.
     pub fn new(allocator: Handle<dyn DmaAllocator>, limits: QueueLimits) -> Self {
         Lanes {
             state: Mutex::default(),
@@ -71,12 +71,12 @@ impl Lanes {
         self.state.lock().lane.is_some()
     }
 
-    /// Releases what jobs of a line held that have ended, notes how they have, and takes others
-    /// that can be given now, as many as there are places and the device can take, `most` at most.
-    /// With the lock of the line.
-    pub fn exchange(&self, desk: &mut Desk, room: &mut Room, most: usize) {
+    /// Releases what jobs of a line held that have ended, notes how they have, takes a batch in,
+    /// and gives the line what can be given now, as far as there are places and the device can
+    /// take, `most` at most. With the lock of the line.
+    pub fn exchange(&self, desk: &mut Desk, room: &mut Room, most: usize, batch: &mut Batch) {
         desk.let_go(room);
-        let told = self.state.lock().exchange(desk, most);
+        let told = self.state.lock().exchange(desk, most, batch);
         if told.is_due {
             self.is_due.store(true, Ordering::Release);
         }
@@ -134,18 +134,13 @@ impl Lanes {
         (wait != Wait::Interrupted && !state.is_gone).then_some(state.looks)
     }
 
-    /// Enters requests into queue `id`, if that is the one that is open; how many.
-    pub(crate) fn enter(&self, id: u64, batch: &[BlockRequest]) -> Result<u32, QueueError> {
-        let (taken, is_due) = self.with(id, |lane| {
-            let batch = &batch[..batch.len().min(lane.book.room())];
-            let mut requests = batch.iter();
-            requests.try_for_each(|request| lane.enter(&self.limits, request))?;
-            Ok((batch.len() as u32, lane.is_due(false)))
-        })?;
-        if is_due {
-            self.is_due.store(true, Ordering::Release);
+    /// How many requests of a batch were taken in. Where no line did so, the device is being
+    /// stopped or another queue was opened.
+    pub(crate) fn entered(&self, batch: Batch) -> Result<u32, QueueError> {
+        match batch.requests {
+            [] => batch.entered,
+            _ => self.with(batch.id, |_| Ok(0)),
         }
-        Ok(taken)
     }
 
     /// Does `work` with queue `id`, if that is the one that is open.
@@ -166,10 +161,11 @@ impl Lanes {
         settle: impl Fn(),
         give_up: impl Fn(),
     ) -> Result<u64, BlockError> {
-        let book = new_book().map_err(|_| RpcError::NoMemory)?;
+        let is_polled = raiser.is_none();
+        let lane = Lane::new(self.limits, raiser).map_err(|_| RpcError::NoMemory)?;
         let mut state = self.fence(settle, give_up)?;
-        self.is_polled.store(raiser.is_none(), Ordering::Release);
-        Ok(state.open(book, raiser))
+        self.is_polled.store(is_polled, Ordering::Release);
+        Ok(state.open(lane))
     }
 
     /// The lock, when no queue is open and nothing is with the device.

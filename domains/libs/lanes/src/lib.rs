@@ -3,8 +3,9 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`lane`] | the queue that is open: its book ([`requests`]) and its memory objects |
-//! | [`lanes`] | that under a lock, and the fence |
+//! | [`lane`] | the queue that is open: its requests and its memory objects |
+//! | [`state`] | that and what all lines have, without the lock that guards it |
+//! | [`lanes`] | the lock, and the fence |
 //! | [`check`] | what is wrong with a request, as far as that can be said at once |
 //! | [`job`] | a request that the device gets |
 //! | [`room`] | the calls that hold pages and release them, for a batch of jobs at once |
@@ -14,15 +15,16 @@
 //!
 //! # Protocol
 //! A driver has one [`Lanes`], and *lines* of its own: queues of the device, each with a lock. What
-//! is in the book is given to any line that has room; the book keeps barriers over all of them.
+//! is submitted is given to any line that has room; the lane keeps barriers over all of them.
 //!
 //! ```text
-//! submit -> book -> exchange -> Job, which holds pages -> the device -> Desk::end
-//!                                       completions <- book <- exchange <-
+//! submit -> exchange -> Job, which holds pages -> the device -> Desk::end
+//!                                    completions <- exchange <-
 //! ```
-//! - [`Lanes::exchange`] notes how jobs have ended and takes others, under the lock of the line
-//!   that has them: the lock of the lanes is the inner one. It takes them only as there is room. So
-//!   who finds a line full may leave it: who makes room there looks into the book by the same call.
+//! - [`Lanes::exchange`] notes how jobs have ended, takes in what is submitted, and gives out jobs,
+//!   under the lock of the line that has them: the lock of the lanes is the inner one. It gives as
+//!   many as there is room for; the rest waits. So who finds a line full may leave it: who makes
+//!   room there looks for what waits by the same call.
 //! - Each job that was taken comes back, once, with its pages released. The fence waits for that.
 //! - When a device was [given up](Lanes::give_up) nothing is taken any more.
 //! - Who has ended jobs says [`Lanes::raise`] when he has no lock.
@@ -38,6 +40,7 @@ mod lane;
 mod lanes;
 mod room;
 pub mod start;
+mod state;
 mod submitter;
 #[cfg(test)]
 mod tests;
@@ -46,4 +49,5 @@ pub use desk::Desk;
 pub use job::Job;
 pub use lanes::{Lanes, PATIENCE};
 pub use room::Room;
+pub use state::Batch;
 pub use submitter::{Device, open};

@@ -39,29 +39,26 @@ pub(crate) trait Calls {
     fn release(&mut self, window: &Window, count: u32);
 }
 
-/// Has the pages of jobs ready to be held by one call: of those that are of the window of the
-/// first, and as there is room. That window, and of how many jobs.
+/// Has the pages of jobs ready to be held by one call: of those that have data, and as there is
+/// room; of how many.
 ///
 /// # Errors
 /// The answer to the first.
 pub(crate) fn gather<'a>(
     calls: &mut impl Calls,
     jobs: impl Iterator<Item = &'a Job>,
-) -> Result<(&'a Window, u32), BlockOutcome> {
+) -> Result<u32, BlockOutcome> {
     let (runs, most) = calls.runs()?;
-    let (mut window, mut count, mut pages) = (None::<&Window>, 0, 0);
-    for (job, place) in jobs.zip(runs) {
-        let Some(own) = &job.window else { break };
-        let run = job.run();
-        pages += run.pages;
-        let is_same = window.is_none_or(|window| Arc::ptr_eq(window, own));
-        if !is_same || pages > most {
+    let (mut count, mut pages) = (0, 0);
+    for (place, job) in runs.iter_mut().zip(jobs) {
+        *place = job.run();
+        pages += place.pages;
+        if pages > most || !job.has_data() {
             break;
         }
-        (*place, window, count) = (run, Some(own), count + 1);
+        count += 1;
     }
-    let window = window.ok_or(BlockOutcome::BadSlot)?;
-    Ok((window, count))
+    Ok(count)
 }
 
 /// What is held: of each run the number, and the addresses of all their pages.
@@ -80,51 +77,13 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Releases what jobs hold, as many of them by one call as can be.
-pub(crate) struct Release<'c, C: Calls> {
-    calls: &'c mut C,
-    count: usize,
-    /// A window of the device, if there is something to be released. Any of them does.
-    window: Option<Window>,
-}
-
-impl<'c, C: Calls> Release<'c, C> {
-    pub(crate) fn new(calls: &'c mut C) -> Self {
-        let (count, window) = (0, None);
-        Release {
-            calls,
-            count,
-            window,
+/// Releases what is held, as much of it by one call as can be. Any window of the device does.
+pub(crate) fn release(calls: &mut impl Calls, window: &Window, held: &[u64]) {
+    for held in held.chunks(AT_ONCE) {
+        for (place, hold) in calls.holds().iter_mut().zip(held) {
+            *place = *hold;
         }
-    }
-
-    /// The device does not use the memory of this job any more.
-    pub(crate) fn add(&mut self, job: &mut Job) {
-        let window = job.window.take();
-        let Some((window, hold)) = window.zip(job.hold.take()) else {
-            return;
-        };
-        let holds = self.calls.holds();
-        holds[self.count] = hold;
-        let is_full = self.count + 1 == holds.len();
-        self.count += 1;
-        self.window = Some(window);
-        if is_full {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        if let Some(window) = self.window.take() {
-            self.calls.release(&window, self.count as u32);
-        }
-        self.count = 0;
-    }
-}
-
-impl<C: Calls> Drop for Release<'_, C> {
-    fn drop(&mut self) {
-        self.flush();
+        calls.release(window, held.len() as u32);
     }
 }
 

@@ -7,7 +7,7 @@ use interfaces::{
     QueueLimits, RVec, Raiser, VmoView,
 };
 
-use crate::Lanes;
+use crate::{Batch, Lanes};
 
 /// Most requests in one call.
 const BATCH: u32 = 256;
@@ -16,8 +16,8 @@ const BATCH: u32 = 256;
 pub trait Device: Send + Sync + 'static {
     /// What is common.
     fn lanes(&self) -> &Lanes;
-    /// Gives the device what can be given now.
-    fn give(&self);
+    /// Gives the device what can be given now, of a batch too.
+    fn give(&self, batch: &mut Batch);
     /// Takes everything that the device has done, gives it what can be given then, and has it
     /// interrupt or not, as the queue that is open wants it.
     fn settle(&self);
@@ -71,11 +71,11 @@ impl<D: Device> BlockQueue for Submitter<D> {
         let batch = requests.get(..count as usize);
         let batch = batch.filter(|_| (1..=BATCH).contains(&count));
         let batch = batch.ok_or(QueueError::BadCount)?;
+        let mut batch = Batch::new(self.id, batch);
+        self.device.give(&mut batch);
         let lanes = self.device.lanes();
-        let taken = lanes.enter(self.id, batch)?;
-        self.device.give();
         lanes.raise();
-        Ok(taken)
+        lanes.entered(batch)
     }
 
     /// What is to outlive the submitter is the shadow's affair.
@@ -89,17 +89,8 @@ impl<D: Device> BlockQueue for Submitter<D> {
     ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
         // That does no harm where another queue is open by now.
         self.device.settle();
-        let count = self.device.lanes().with(self.id, |lane| {
-            let mut count = 0;
-            for place in room.iter_mut() {
-                let Some((tag, outcome)) = lane.take() else {
-                    break;
-                };
-                *place = BlockCompletion { tag, outcome };
-                count += 1;
-            }
-            Ok(count)
-        })?;
+        let lanes = self.device.lanes();
+        let count = lanes.with(self.id, |lane| Ok(lane.take(&mut room)))?;
         Ok((room, count))
     }
 }

@@ -6,13 +6,14 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use interfaces::{
-    BlockOperation, BlockOutcome, BlockRequest, DmaWindow, Handle, QueueError, QueueLimits, Raiser,
-    RpcResult,
+    BlockCompletion, BlockOperation, BlockOutcome, BlockRequest, DmaWindow, Handle, QueueError,
+    QueueLimits, Raiser, RpcResult,
 };
 
 use crate::check::check;
 use crate::desk::Desk;
-use crate::lane::{REQUESTS, SLOTS, State, new_book};
+use crate::lane::{Lane, REQUESTS, SLOTS};
+use crate::state::{Batch, State, Told};
 use holds::{Paper, Window};
 
 const LIMITS: QueueLimits = QueueLimits {
@@ -60,23 +61,49 @@ fn barrier(tag: u64) -> BlockRequest {
 
 /// A lane that is open, with a window in slot 3; its number.
 fn open(state: &mut State, raiser: Option<Handle<dyn Raiser>>) -> u64 {
-    let id = state.open(new_book().expect("the host has memory"), raiser);
+    let limits = QueueLimits {
+        request_sectors: 320,
+        ..LIMITS
+    };
+    let lane = Lane::new(limits, raiser).expect("the host has memory");
+    let id = state.open(lane);
     let window = Handle::<dyn DmaWindow>::new(Window).expect("the host has memory");
     let lane = state.lane(id).expect("it is open");
     assert_eq!(lane.register(3, &mut Some(window)), Ok(()));
     id
 }
 
+/// Enters requests that all wait.
 fn enter(state: &mut State, id: u64, requests: &[BlockRequest]) {
-    let lane = state.lane(id).expect("it is open");
-    let mut all = requests.iter();
-    assert_eq!(all.try_for_each(|it| lane.enter(&LIMITS, it)), Ok(()));
+    let mut none = Desk::new(0).expect("the host has memory");
+    assert_eq!(
+        submit(state, id, requests, &mut none, 0),
+        Ok(requests.len() as u32)
+    );
+}
+
+/// Submits requests, of which a line takes as many as it can.
+fn submit(
+    state: &mut State,
+    id: u64,
+    requests: &[BlockRequest],
+    desk: &mut Desk,
+    room: usize,
+) -> Result<u32, QueueError> {
+    let mut batch = Batch::new(id, requests);
+    state.exchange(desk, room, &mut batch);
+    batch.entered
+}
+
+/// An exchange without requests.
+fn exchange(state: &mut State, desk: &mut Desk, room: usize) -> Told {
+    state.exchange(desk, room, &mut Batch::empty())
 }
 
 /// A line that has taken what it could, of which it has looked at all.
 fn take(state: &mut State, room: usize) -> Desk {
     let mut desk = Desk::new(8).expect("the host has memory");
-    state.exchange(&mut desk, room);
+    exchange(state, &mut desk, room);
     begin(&mut desk);
     desk
 }
@@ -101,12 +128,19 @@ fn done(state: &mut State, desk: &mut Desk) -> bool {
     places
         .iter()
         .for_each(|&place| desk.end(place, BlockOutcome::Done));
-    state.exchange(desk, 0).is_last
+    exchange(state, desk, 0).is_last
 }
 
 fn answers(state: &mut State, id: u64) -> Vec<(u64, BlockOutcome)> {
+    let nothing = BlockCompletion {
+        tag: 0,
+        outcome: BlockOutcome::Done,
+    };
+    let mut room = vec![nothing; REQUESTS];
     let lane = state.lane(id).expect("it is open");
-    core::iter::from_fn(|| lane.take()).collect()
+    let count = lane.take(&mut room) as usize;
+    let answers = room[..count].iter();
+    answers.map(|answer| (answer.tag, answer.outcome)).collect()
 }
 
 #[test]
@@ -161,7 +195,7 @@ fn an_empty_slot_is_told_and_one_in_use_stays() {
         let lane = state.lane(id).expect("it is open");
         assert_eq!(lane.unregister(3).err(), Some(QueueError::InUse));
         desk.end(place, BlockOutcome::Done);
-        state.exchange(&mut desk, 0);
+        exchange(&mut state, &mut desk, 0);
     }
     let lane = state.lane(id).expect("it is open");
     assert!(lane.unregister(3).is_ok());
@@ -186,11 +220,11 @@ fn no_more_is_taken_than_there_is_room_for() {
     assert!(desk.jobs().all(|(_, job)| job.since == 7 && !job.mark));
     assert!(tags(&mut take(&mut state, 0)).is_empty());
     // There are eight places, though the device had room for more.
-    state.exchange(&mut desk, 100);
+    exchange(&mut state, &mut desk, 100);
     assert_eq!(tags(&mut desk), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert!(!desk.has_room());
     desk.end(2, BlockOutcome::Done);
-    state.exchange(&mut desk, 100);
+    exchange(&mut state, &mut desk, 100);
     assert_eq!(tags(&mut desk), [1, 2, 9, 4, 5, 6, 7, 8]);
 }
 
@@ -200,12 +234,12 @@ fn what_is_new_is_shown_once_and_in_order() {
     let id = open(&mut state, None);
     enter(&mut state, id, &[read(1), read(2), read(3)]);
     let mut desk = Desk::new(8).expect("the host has memory");
-    state.exchange(&mut desk, 2);
+    exchange(&mut state, &mut desk, 2);
     // Who has not looked at all of them loses none.
-    state.exchange(&mut desk, 8);
+    exchange(&mut state, &mut desk, 8);
     assert_eq!(begin(&mut desk), [0, 1, 2]);
     assert!(begin(&mut desk).is_empty());
-    state.exchange(&mut desk, 8);
+    exchange(&mut state, &mut desk, 8);
     assert!(begin(&mut desk).is_empty());
 }
 
@@ -225,9 +259,9 @@ fn a_wild_answer_ends_nothing() {
     assert!(!desk.has_ended());
     desk.end(1, BlockOutcome::Device);
     desk.end(1, BlockOutcome::Done);
-    state.exchange(&mut desk, 8);
+    exchange(&mut state, &mut desk, 8);
     desk.end(1, BlockOutcome::Done);
-    state.exchange(&mut desk, 8);
+    exchange(&mut state, &mut desk, 8);
     assert_eq!(state.taken, 1);
     assert_eq!(answers(&mut state, id), [(2, BlockOutcome::Device)]);
 }
@@ -240,7 +274,7 @@ fn a_barred_place_gets_no_other_job_until_it_is_free_again() {
     let mut desk = take(&mut state, 1);
     desk.bar(0);
     desk.end(0, BlockOutcome::Device);
-    state.exchange(&mut desk, 8);
+    exchange(&mut state, &mut desk, 8);
     assert!(desk.job(0).is_none());
     assert_eq!(desk.jobs().map(|(place, _)| place).collect::<Vec<_>>(), [1]);
     desk.unbar();
@@ -348,7 +382,7 @@ fn who_watches_is_told_of_the_first_job_alone() {
     let mut desk = take(&mut state, 8);
     assert!(state.unwatched, "there is none");
     enter(&mut state, id, &[read(1), read(2)]);
-    assert!(state.exchange(&mut desk, 1).is_watched);
-    assert!(!state.exchange(&mut desk, 2).is_watched);
+    assert!(exchange(&mut state, &mut desk, 1).is_watched);
+    assert!(!exchange(&mut state, &mut desk, 2).is_watched);
     assert_eq!(tags(&mut desk), [1, 2]);
 }

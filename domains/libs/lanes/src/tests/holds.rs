@@ -122,7 +122,7 @@ fn at(tag: u64, at: u64, sectors: u32) -> BlockRequest {
 fn desk_with(state: &mut State, id: u64, requests: &[BlockRequest]) -> Desk {
     enter(state, id, requests);
     let mut desk = Desk::new(100).expect("the host has memory");
-    state.exchange(&mut desk, 100);
+    exchange(state, &mut desk, 100);
     desk
 }
 
@@ -144,7 +144,7 @@ fn end_all(state: &mut State, desk: &mut Desk, paper: &mut Paper) {
         .iter()
         .for_each(|&place| desk.end(place, BlockOutcome::Done));
     desk.let_go(paper);
-    state.exchange(desk, 0);
+    exchange(state, desk, 0);
 }
 
 #[test]
@@ -184,16 +184,8 @@ fn a_call_ends_where_the_window_or_the_room_does() {
     assert_eq!(paper.released.len(), 1);
     // 40 pages each, and room for 64, or for one request.
     let long: Vec<_> = (7..10).map(|tag| at(tag, 0, 320)).collect();
-    let limits = QueueLimits {
-        sectors: 1000,
-        request_sectors: 320,
-        ..LIMITS
-    };
-    let lane = state.lane(id).expect("it is open");
-    for request in &long {
-        assert_eq!(lane.enter(&limits, request), Ok(()));
-    }
-    state.exchange(&mut desk, 100);
+    enter(&mut state, id, &long);
+    exchange(&mut state, &mut desk, 100);
     assert_eq!(shown(&mut desk, &mut paper).len(), 3);
     assert_eq!(paper.held, [2, 1, 1, 1, 1, 1, 1]);
 }
@@ -209,7 +201,7 @@ fn who_is_refused_is_answered_and_those_behind_go_on() {
     assert_eq!(tags, [1, 4]);
     assert!(desk.has_ended());
     desk.let_go(&mut paper);
-    state.exchange(&mut desk, 0);
+    exchange(&mut state, &mut desk, 0);
     let memory = BlockOutcome::Memory;
     assert_eq!(answers(&mut state, id), [(2, memory), (3, memory)]);
     end_all(&mut state, &mut desk, &mut paper);
@@ -231,7 +223,7 @@ fn everything_is_released_once() {
     });
     desk.let_go(&mut paper);
     desk.let_go(&mut paper);
-    state.exchange(&mut desk, 0);
+    exchange(&mut state, &mut desk, 0);
     desk.release_all_by(&mut paper);
     desk.release_all_by(&mut paper);
     end_all(&mut state, &mut desk, &mut paper);
