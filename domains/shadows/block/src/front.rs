@@ -161,9 +161,7 @@ impl Front {
             match back.queue.submit(&self.batch, count) {
                 Ok(taken) if taken > count => return false,
                 Ok(taken) => {
-                    (0..taken).for_each(|_| {
-                        self.book.give();
-                    });
+                    self.book.give_waiting(taken as usize);
                     if taken < count || count < BATCH as u32 {
                         return true;
                     }
@@ -237,32 +235,24 @@ impl Front {
 
     /// The driver's answer to the request with this number.
     fn answer(&mut self, number: u64, outcome: BlockOutcome) -> Option<()> {
-        let asked = self.book.with_carrier(number)?;
-        let is_member = asked.is_member;
-        if asked.is_counted {
-            let slot = asked.request.slot;
-            self.release(slot);
-        }
-        if !is_member {
-            return self.book.complete(number, outcome).ok();
-        }
-        self.book.settle(number).ok()?;
-        let failure = Some(outcome).filter(|outcome| *outcome != BlockOutcome::Done);
-        self.group.ended(failure);
-        if !self.group.is_open() {
-            for request in self.group.members().filter(|it| has_data(it)) {
-                if let Some(Some(slot)) = self.slots.get_mut(request.slot as usize) {
-                    slot.uses -= 1;
-                }
+        let (mut is_member, slots) = (false, &mut self.slots);
+        let settled = self.book.settle(number, |asked| {
+            if asked.is_counted {
+                release(slots, asked.request.slot);
+            }
+            is_member = asked.is_member;
+            (!is_member).then_some(outcome)
+        });
+        settled.ok()?;
+        if is_member {
+            let failure = Some(outcome).filter(|outcome| *outcome != BlockOutcome::Done);
+            self.group.ended(failure);
+            if !self.group.is_open() {
+                let members = self.group.members().filter(|it| has_data(it));
+                members.for_each(|request| release(&mut self.slots, request.slot));
             }
         }
         Some(())
-    }
-
-    fn release(&mut self, slot: u32) {
-        if let Some(Some(slot)) = self.slots.get_mut(slot as usize) {
-            slot.uses -= 1;
-        }
     }
 
     /// Fills `room` from its start with answers that were not taken; how many.
@@ -362,6 +352,13 @@ impl Front {
             is_member: false,
         };
         self.book.enter(request.tag, request.barrier, asked).is_ok()
+    }
+}
+
+/// A request that names this slot has its answer.
+fn release(slots: &mut [Option<Slot>; SLOTS], slot: u32) {
+    if let Some(Some(slot)) = slots.get_mut(slot as usize) {
+        slot.uses -= 1;
     }
 }
 

@@ -230,19 +230,21 @@ impl<R, A> Book<R, A> {
         Some((number, &entry.request))
     }
 
-    /// The request of this number, if the carrier has it.
-    #[inline]
-    pub fn with_carrier(&self, number: u64) -> Option<&R> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        let entry = self.entries.get(index)?;
-        (entry.state == State::Given).then_some(&entry.request)
-    }
-
-    /// As [`with_carrier`](Self::with_carrier), to be changed.
-    pub fn with_carrier_mut(&mut self, number: u64) -> Option<&mut R> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        let entry = self.entries.get_mut(index)?;
-        (entry.state == State::Given).then_some(&mut entry.request)
+    /// Gives the first `count` of those that [wait](Self::waiting), whatever barriers say.
+    pub fn give_waiting(&mut self, count: usize) {
+        let from = (self.next - self.first) as usize;
+        let mut left = count;
+        for entry in self.entries.range_mut(from..) {
+            if left == 0 {
+                break;
+            }
+            self.next += 1;
+            if entry.state == State::Waiting {
+                entry.state = State::Given;
+                left -= 1;
+            }
+        }
+        self.given += count - left;
     }
 
     /// The carrier is done with a request.
@@ -251,30 +253,35 @@ impl<R, A> Book<R, A> {
     /// [`NotGiven`]: it does not have it. Nothing was done.
     #[inline]
     pub fn complete(&mut self, number: u64, answer: A) -> Result<(), NotGiven> {
-        let tag = self.settle(number)?;
-        self.answers.push_back((tag, answer));
-        Ok(())
+        self.settle(number, |_| Some(answer))
     }
 
-    /// The carrier is done with a request that has no answer of its own; its tag.
+    /// The carrier is done with a request. `answer` says what its answer is, if it has one of its
+    /// own.
     ///
     /// # Errors
     /// As [`complete`](Self::complete).
     #[inline]
-    pub fn settle(&mut self, number: u64) -> Result<u64, NotGiven> {
+    pub fn settle(
+        &mut self,
+        number: u64,
+        answer: impl FnOnce(&R) -> Option<A>,
+    ) -> Result<(), NotGiven> {
         let index = number.checked_sub(self.first);
         let index = index.and_then(|index| usize::try_from(index).ok());
         let entry = index.and_then(|index| self.entries.get_mut(index));
         let entry = entry.filter(|entry| entry.state == State::Given);
         let entry = entry.ok_or(NotGiven)?;
         entry.state = State::Answered;
-        let tag = entry.tag;
+        if let Some(answer) = answer(&entry.request) {
+            self.answers.push_back((entry.tag, answer));
+        }
         self.given -= 1;
         self.open -= 1;
         // A barrier that is kept is alone with the carrier.
         self.is_held = false;
         self.forget_answered();
-        Ok(tag)
+        Ok(())
     }
 
     #[inline]

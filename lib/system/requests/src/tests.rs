@@ -124,6 +124,23 @@ fn the_next_carrier_gets_the_rest_in_order() {
 }
 
 #[test]
+fn several_are_given_at_once_but_not_what_is_answered() {
+    let mut book = passing(8);
+    (0..6).for_each(|tag| book.enter(tag, tag == 2, 0).expect("room"));
+    book.give_waiting(4);
+    for number in [1, 2] {
+        book.complete(number, 'a').expect("given");
+    }
+    book.again();
+    book.give_waiting(2);
+    assert_eq!((book.given(), book.oldest()), (2, Some(0)));
+    assert_eq!(book.complete(3, 'b'), Ok(()));
+    assert_eq!(book.complete(4, 'b'), Err(NotGiven));
+    book.give_waiting(9);
+    assert_eq!((book.given(), book.has_waiting()), (3, false));
+}
+
+#[test]
 fn a_barrier_is_kept_for_the_next_carrier() {
     let mut book = book(8);
     for (tag, is_barrier) in [(0, false), (1, true), (2, false)] {

@@ -140,7 +140,7 @@ impl Way {
             self.disk[member as usize] = self.number;
             self.done.push(member);
         }
-        if self.book.settle(number).is_ok() {
+        if self.book.settle(number, |_| None).is_ok() {
             let failure = (fails && self.broken != Broken::NoEnd).then_some(());
             self.group.ended(failure);
         }
