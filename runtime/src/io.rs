@@ -12,6 +12,7 @@ use core::sync::atomic::{Ordering, fence as atomic_fence};
 use interfaces::{DmaMemory, Mmio};
 
 /// Orders every access before it, of this processor, before every one after it, as seen by devices.
+#[inline]
 pub fn fence() {
     atomic_fence(Ordering::SeqCst);
 }

@@ -73,7 +73,8 @@ impl Desk {
 
     /// Puts a job of a lane into a place that is free. If its pages are in another memory object
     /// than those of the one before, it comes with the window of that.
-    #[inline]
+    // Inlined, as `end`, since these are much of what a request takes.
+    #[inline(always)]
     pub(crate) fn put(&mut self, lane: u64, window: Option<Window>, job: impl FnOnce() -> Job) {
         let Some(place) = self.free.pop() else { return };
         if let Some(window) = window {
@@ -82,8 +83,10 @@ impl Desk {
         // Another lane is opened only when no line has a job.
         debug_assert!(self.lane == lane || self.jobs.iter().all(Option::is_none));
         self.lane = lane;
-        self.jobs[usize::from(place)] = Some(job());
-        self.new.push(place);
+        if let Some(slot) = self.jobs.get_mut(usize::from(place)) {
+            *slot = Some(job());
+            self.new.push(place);
+        }
     }
 
     /// Forgets which jobs were new, once all of them were looked at.
@@ -94,9 +97,13 @@ impl Desk {
         }
     }
 
-    /// Forgets how jobs have ended; their lane, and how they have.
-    pub(crate) fn take_ended(&mut self) -> (u64, impl ExactSizeIterator<Item = Ended>) {
-        (self.lane, self.ended.drain(..))
+    /// Tells how jobs have ended, and whose they were, and forgets it; how many.
+    #[inline]
+    pub(crate) fn tell_ended(&mut self, tell: impl FnOnce(u64, &[Ended])) -> usize {
+        let count = self.ended.len();
+        tell(self.lane, &self.ended);
+        self.ended.clear();
+        count
     }
 
     /// Shows the jobs that were just taken, each with its place, to `begin`, in their order: it
@@ -115,72 +122,40 @@ impl Desk {
         calls: &mut impl Calls,
         mut begin: impl FnMut(u16, &mut Job, &[u64], u64) -> Result<(), BlockOutcome>,
     ) {
+        let mut held = Held::default();
         while let Some(&place) = self.new.get(self.seen) {
-            if self.job(place).is_some_and(|job| job.has_data()) {
-                self.begin_held(place, calls, &mut begin);
-            } else {
-                self.begin_next(None, &[], &mut begin);
+            if held.runs.is_empty() && self.job(place).is_some_and(|job| job.has_data()) {
+                held = self.hold(calls);
             }
-        }
-    }
-
-    /// As [`begin_new`](Self::begin_new), for the next job, which has data and is in `place`, and
-    /// those behind it whose pages are held by the same call.
-    fn begin_held(
-        &mut self,
-        place: u16,
-        calls: &mut impl Calls,
-        mut begin: impl FnMut(u16, &mut Job, &[u64], u64) -> Result<(), BlockOutcome>,
-    ) {
-        let first = self.seen;
-        let refused = match self.hold(calls) {
-            Ok(mut held) => {
-                while let Some((hold, pages)) = held.next() {
-                    self.begin_next(Some(hold), pages, &mut begin);
-                }
-                BlockOutcome::Memory
-            }
-            Err(outcome) => outcome,
-        };
-        // So it comes further in any case.
-        if self.seen == first {
             self.seen += 1;
-            self.end(place, refused);
+            let Some(job) = self.job(place) else { continue };
+            let inside = job.inside();
+            let begun = match job.has_data() {
+                true => held.give_to(job),
+                false => Ok(&[][..]),
+            };
+            let begun = begun.and_then(|pages| begin(place, job, pages, inside));
+            if let Err(outcome) = begun {
+                self.end(place, outcome);
+            }
         }
     }
 
     /// Holds the pages of the next job and of those behind it that are in the same memory object.
-    fn hold<'c>(&mut self, calls: &'c mut impl Calls) -> Result<Held<'c>, BlockOutcome> {
+    fn hold<'c>(&mut self, calls: &'c mut impl Calls) -> Held<'c> {
         while let Some((from, _)) = self.windows.front()
             && *from <= self.seen
         {
             self.window = self.windows.pop_front().map(|(_, window)| window);
         }
-        let window = self.window.as_ref().ok_or(BlockOutcome::BadSlot)?;
+        let Some(window) = &self.window else {
+            return Held::refused(BlockOutcome::BadSlot);
+        };
         let end = self.windows.front().map_or(self.new.len(), |next| next.0);
         let jobs = self.new[self.seen..end].iter();
         let jobs = jobs.map_while(|&place| self.jobs.get(usize::from(place))?.as_ref());
-        let count = gather(calls, jobs)?;
-        calls.hold(window, count)
-    }
-
-    /// Shows the next job to `begin`.
-    fn begin_next(
-        &mut self,
-        hold: Option<u64>,
-        pages: &[u64],
-        begin: impl FnOnce(u16, &mut Job, &[u64], u64) -> Result<(), BlockOutcome>,
-    ) {
-        let Some(&place) = self.new.get(self.seen) else {
-            return;
-        };
-        self.seen += 1;
-        let Some(job) = self.job(place) else { return };
-        job.hold = hold;
-        let inside = job.inside();
-        if let Err(outcome) = begin(place, job, pages, inside) {
-            self.end(place, outcome);
-        }
+        let held = gather(calls, jobs).and_then(|count| calls.hold(window, count));
+        held.unwrap_or_else(Held::refused)
     }
 
     /// The device uses the memory of no job any more.
@@ -218,7 +193,7 @@ impl Desk {
     }
 
     /// The device has a job no more. Its pages are released by the next exchange.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self, place: u16, outcome: BlockOutcome) {
         let Some(slot) = self.jobs.get_mut(usize::from(place)) else {
             return;

@@ -207,9 +207,9 @@ impl Lane {
     }
 
     /// A line has requests no more.
-    pub(crate) fn answer(&mut self, ended: impl ExactSizeIterator<Item = Ended>) {
+    pub(crate) fn answer(&mut self, ended: &[Ended]) {
         self.given.remove(ended.len());
-        for Ended { tag, outcome, slot } in ended {
+        for &Ended { tag, outcome, slot } in ended {
             if let Some(Some(slot)) = self.slots.get_mut(slot as usize) {
                 slot.uses -= 1;
             }
@@ -220,10 +220,12 @@ impl Lane {
     /// Fills `room` from its start with answers for the submitter; how many.
     pub(crate) fn take(&mut self, room: &mut [BlockCompletion]) -> u32 {
         let count = room.len().min(self.answers.len());
-        for (place, answer) in room.iter_mut().zip(&self.answers) {
-            *place = *answer;
+        for place in &mut room[..count] {
+            let Some(answer) = self.answers.pop_front() else {
+                break;
+            };
+            *place = answer;
         }
-        self.answers.drain(..count);
         self.is_raised &= !self.answers.is_empty();
         count as u32
     }

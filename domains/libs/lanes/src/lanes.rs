@@ -62,6 +62,7 @@ impl Lanes {
     }
 
     /// Whether a queue is open whose submitter looks for answers himself.
+    #[inline]
     pub fn is_polled(&self) -> bool {
         self.is_polled.load(Ordering::Acquire)
     }

@@ -65,15 +65,44 @@ pub(crate) fn gather<'a>(
 pub(crate) struct Held<'a> {
     pub(crate) runs: &'a [DmaRun],
     pub(crate) addresses: &'a [u64],
+    /// The answer to the first request for which there is none.
+    refused: BlockOutcome,
+}
+
+impl Default for Held<'_> {
+    fn default() -> Self {
+        Self::new(&[], &[])
+    }
 }
 
 impl<'a> Held<'a> {
-    /// The next run: its number, and the addresses of its pages.
-    pub(crate) fn next(&mut self) -> Option<(u64, &'a [u64])> {
-        let (run, runs) = self.runs.split_first()?;
-        let (pages, addresses) = self.addresses.split_at_checked(run.pages as usize)?;
+    pub(crate) fn new(runs: &'a [DmaRun], addresses: &'a [u64]) -> Self {
+        let refused = BlockOutcome::Memory;
+        Held {
+            runs,
+            addresses,
+            refused,
+        }
+    }
+
+    /// Nothing, and why.
+    pub(crate) fn refused(refused: BlockOutcome) -> Self {
+        let nothing = Held::default();
+        Held { refused, ..nothing }
+    }
+
+    /// Has a job hold the next run; the addresses of its pages.
+    ///
+    /// # Errors
+    /// There is none.
+    #[inline]
+    pub(crate) fn give_to(&mut self, job: &mut Job) -> Result<&'a [u64], BlockOutcome> {
+        let (run, runs) = self.runs.split_first().ok_or(self.refused)?;
+        let pages = self.addresses.split_at_checked(run.pages as usize);
+        let (pages, addresses) = pages.ok_or(self.refused)?;
         (self.runs, self.addresses) = (runs, addresses);
-        Some((run.hold, pages))
+        job.hold = Some(run.hold);
+        Ok(pages)
     }
 }
 
@@ -139,10 +168,8 @@ impl Calls for Room {
         match window.hold(asked.runs, count, asked.addresses) {
             Ok((runs, addresses, held)) => {
                 let asked = self.asked.insert(Asked { runs, addresses });
-                Ok(Held {
-                    runs: asked.runs.get(..held as usize).unwrap_or_default(),
-                    addresses: &asked.addresses,
-                })
+                let runs = asked.runs.get(..held as usize);
+                Ok(Held::new(runs.unwrap_or_default(), &asked.addresses))
             }
             Err(error) => {
                 // It has kept the room: another one is made now, so that it is there when memory is

@@ -88,12 +88,10 @@ impl State {
     }
 
     fn end(&mut self, desk: &mut Desk) {
-        let (lane, ended) = desk.take_ended();
-        self.taken -= ended.len();
-        match &mut self.lane {
+        self.taken -= desk.tell_ended(|lane, ended| match &mut self.lane {
             Some(open) if open.id == lane => open.answer(ended),
             _ => {}
-        }
+        });
     }
 
     /// Whether jobs were taken.

@@ -88,10 +88,10 @@ impl<R: Registers, M: Memory> Admin<R, M> {
             self.registers.write32(doorbell, tail);
         }
         for _ in 0..PATIENCE {
-            while let Some(answer) = self.take()? {
+            while let Some((answer, result)) = self.take()? {
                 if answer.command == number {
                     return match answer.status.meaning() {
-                        Meaning::Done => Ok(answer.result),
+                        Meaning::Done => Ok(result),
                         _ => Err(AdminError::Refused(answer.status)),
                     };
                 }
@@ -101,8 +101,10 @@ impl<R: Registers, M: Memory> Admin<R, M> {
         Err(AdminError::NoAnswer)
     }
 
-    fn take(&mut self) -> Result<Option<Answer>, AdminError> {
-        let taken = self.pair.take(&self.memory).map_err(AdminError::Fault)?;
+    /// The next answer, with its result.
+    fn take(&mut self) -> Result<Option<(Answer, u32)>, AdminError> {
+        let taken = self.pair.take_with_result(&self.memory);
+        let taken = taken.map_err(AdminError::Fault)?;
         if let Some(head) = self.pair.head() {
             let doorbell = self.capabilities.head_doorbell(0);
             self.registers.write32(doorbell, head);

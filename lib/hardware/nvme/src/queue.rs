@@ -97,8 +97,6 @@ impl core::fmt::Display for Fault {
 pub struct Answer {
     /// The command's number.
     pub command: u16,
-    /// What the command says of its result.
-    pub result: u32,
     /// How it ended.
     pub status: Status,
 }
@@ -233,17 +231,15 @@ impl Pair {
     ///
     /// # Errors
     /// The controller breaks the rules; nothing was taken.
-    #[inline]
+    // Inlined, since it is what each answer takes.
+    #[inline(always)]
     pub fn take(&mut self, memory: &impl Memory) -> Result<Option<Answer>, Fault> {
         let place = self.layout.answers + usize::from(self.head) * ANSWER_BYTES;
-        // The last two words at once: what stands beside a tag that is new is as new.
+        // The tag is written last: what is read beside it is as new, if it is read at once.
         let last = memory.read_u64(place + 8);
         if (last >> 48 & 1 == 1) != self.phase {
             return Ok(None);
         }
-        // The tag is written last: what is read from here on is as new.
-        memory.fence();
-        let result = memory.read_u64(place) as u32;
         let [read_to, queue, number, half] = [0, 16, 32, 48].map(|shift| (last >> shift) as u16);
         if queue != self.number {
             return Err(Fault::Queue(queue));
@@ -261,9 +257,23 @@ impl Pair {
         self.phase ^= self.head == 0;
         Ok(Some(Answer {
             command: number,
-            result,
             status: Status::from_half(half),
         }))
+    }
+
+    /// As [`take`](Self::take), with the result of the command, a word.
+    ///
+    /// # Errors
+    /// As `take`.
+    pub fn take_with_result(
+        &mut self,
+        memory: &impl Memory,
+    ) -> Result<Option<(Answer, u32)>, Fault> {
+        let place = self.layout.answers + usize::from(self.head) * ANSWER_BYTES;
+        let answer = self.take(memory)?;
+        // What is read from here on is as new as the tag.
+        memory.fence();
+        Ok(answer.map(|answer| (answer, memory.read_u64(place) as u32)))
     }
 
     /// Whether a place lies between what the controller has said before and what it was told.
@@ -350,8 +360,11 @@ pub mod tests {
         assert_eq!(pair.tail(&memory), None);
         assert_eq!(pair.take(&memory), Ok(None));
         answer(&memory, layout, 0, (9, 1, 3, 5, 1));
-        let taken = pair.take(&memory).expect("good").expect("there");
-        assert_eq!((taken.command, taken.result), (5, 9));
+        let (taken, result) = pair
+            .take_with_result(&memory)
+            .expect("good")
+            .expect("there");
+        assert_eq!((taken.command, result), (5, 9));
         assert_eq!((pair.head(), pair.head()), (Some(1), None));
         assert_eq!((pair.take(&memory), pair.under_way()), (Ok(None), 0));
     }

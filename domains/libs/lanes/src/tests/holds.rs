@@ -86,10 +86,7 @@ impl Calls for Paper {
             return Err(BlockOutcome::Memory);
         }
         self.held.push(held);
-        Ok(Held {
-            runs: &self.runs[..held],
-            addresses: &self.addresses,
-        })
+        Ok(Held::new(&self.runs[..held], &self.addresses))
     }
 
     fn holds(&mut self) -> &mut [u64] {
