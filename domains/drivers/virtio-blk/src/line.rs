@@ -1,6 +1,6 @@
 //! A virtqueue, and the requests that are with the device by it, each in a place of its own.
 //!
-//! What the book has ([`lanes`]) goes to a place (`places`) as long as one is free: the pages are
+//! What is submitted ([`lanes`]) goes to a place (`places`) as long as one is free: the pages are
 //! held for the device, and their addresses stand in the place's table, so no byte is copied. The
 //! mark of a job says that it is a write which was done, and is being flushed for.
 
