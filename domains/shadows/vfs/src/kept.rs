@@ -7,6 +7,7 @@
 //! | bytes of the notes | what |
 //! | --- | --- |
 //! | 0 to 64 | [`Head`] |
+//! | two words behind it | which change is being made again, see `redo::record` |
 //! | five times 8,192 | 32 for each lane, see [`lanes`](crate::lanes) |
 //! | two areas from [`NUMBERS`] on | numbers of clients; the head says which of the areas counts |
 //! | from [`CHANGES`] on | changes that are not committed, see [`changes`] |
@@ -41,9 +42,11 @@ use lanes::Lanes;
 use crate::pages::{MOST_FILES, OWN, memory_error};
 
 /// What the notes begin with: a form that this image understands.
-const FORM: u64 = 0x7466_2d66_696c_6503;
+const FORM: u64 = 0x7466_2d66_696c_6504;
 /// The key of the notes. That of an object is the number of its place, and one more.
 const NOTES: u64 = 0;
+/// Where it is noted which change is being made again, see `redo::record::Mark`.
+const MARK: u64 = 64;
 /// Where numbers are, and bytes of each of the two areas.
 const NUMBERS: u64 = 1 << 16;
 const AREA: u64 = 1 << 20;

@@ -6,7 +6,7 @@
 //! | nothing | its change was not made, or was refused |
 //! | planned | bytes are about to be written at the end of a file, which is noted with its length |
 //! | made, written | it was, with this outcome |
-//! | given up | the second instance died that tried it |
+//! | given up | too many instances died of it, of this domain or of the file system |
 //!
 //! Changes of names are in the log of changes, with their lane and ticket, and what came of each is
 //! in the next record; a lane's note knows up to which record it is true. The last record may be
@@ -17,17 +17,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::log;
 use interfaces::{FsError, LaneOutcome};
-use redo::Lane;
+use redo::record::Came;
+use redo::{Basis, Change, Lane, Resumed};
 
+use crate::instance::Instance;
 use crate::kept::Kept;
-use crate::kept::changes::{Came, LeftChange};
+use crate::kept::changes::LeftChange;
 use crate::pages::Pages;
 use crate::shadow::Shadow;
 
 /// So many lanes there may be, number 0 included, which is none.
 pub const LANES: usize = 256;
-/// So often is a change tried.
-const ATTEMPTS: u64 = 2;
 
 /// What is noted of a lane.
 #[derive(Clone, Copy, Default)]
@@ -143,8 +143,8 @@ impl Shadow {
     }
 
     /// Sees to what is in the log that the instance before has left: all of it, if the file system
-    /// died with that; otherwise the change that was being tried. If that one had it from one
-    /// before itself, it is not tried again. Afterwards everything is committed.
+    /// died with that; otherwise the change that was being tried. What too many instances died of
+    /// is not tried again. Afterwards everything is committed.
     ///
     /// # Errors
     /// The file system's; no memory.
@@ -161,38 +161,57 @@ impl Shadow {
                 self.restore(kept, change)?;
             }
         }
-        let mut pending = None;
-        if let Some(last) = &last {
-            kept.note_death(last)?;
-            let change = kept.change_of(last)?;
-            // Who asked for a change of content asks again if he had no answer.
-            pending = change.filter(|(action, _)| !is_same || !action.is_content());
-            if last.deaths + 1 >= ATTEMPTS && pending.take().is_some() {
-                log!("a change is given up: {ATTEMPTS} instances died of it");
-                kept.give_up_left(last)?;
-            }
-        }
-        let was_pending = pending.is_some();
-        let outcome = self.engine().resume(self, pending)?;
+        let pending = match &last {
+            Some(last) => self.pending(kept, last, is_same)?,
+            None => None,
+        };
+        let resumed = self.engine().resume(self, pending)?;
         self.note_new_numbers();
-        if let Some(last) = last.filter(|_| was_pending) {
-            kept.answer_left(&last, outcome.map_or(Came::Refused, Came::Done));
+        if let Some(last) = last {
+            match resumed {
+                Resumed::Nothing => {}
+                Resumed::Done(outcome) => kept.answer_left(&last, Came::Done(outcome)),
+                Resumed::Refused => kept.answer_left(&last, Came::Refused),
+                Resumed::GivenUp => {
+                    log!(
+                        "a change is given up: {} instances died of it",
+                        last.deaths()
+                    );
+                    kept.give_up_left(&last)?;
+                }
+            }
         }
         self.engine().commit(self)?;
         kept.begin_anew()
     }
 
-    fn restore(&self, kept: &Kept, change: &LeftChange) -> Result<(), FsError> {
-        let Came::Done([outcome, _]) = change.came else {
+    /// The last change, if it is to be seen to, and how many instances died of it.
+    fn pending(
+        &self,
+        kept: &Kept,
+        last: &LeftChange,
+        is_same: bool,
+    ) -> Result<Option<((Change<Instance>, Basis), u8)>, FsError> {
+        let change = kept.change_of(last)?;
+        // Who asked for a change of content asks again if he had no answer.
+        let change = change.filter(|(of, _)| !is_same || !(of.is_content() || last.is_ended));
+        if change.is_some() {
+            kept.follow(self.engine().changes(), last)?;
+        }
+        Ok(change.map(|change| (change, last.deaths())))
+    }
+
+    fn restore(&self, kept: &Kept, left: &LeftChange) -> Result<(), FsError> {
+        let Came::Done([outcome, _]) = left.came else {
             return Ok(());
         };
-        match kept.change_of(change)? {
-            Some((action, basis)) => self.engine().restore(action, basis, outcome),
-            None => {
-                log!("a change that was too long for the log is lost");
-                Ok(())
-            }
-        }
+        let Some(change) = kept.change_of(left)? else {
+            log!("a change that was too long for the log is lost");
+            return Ok(());
+        };
+        let mut engine = self.engine();
+        kept.follow(engine.changes(), left)?;
+        engine.restore(change, outcome, left.deaths())
     }
 
     /// Where bytes were being written at the end of a file, its length tells whether they were.

@@ -11,7 +11,8 @@
 //! - [`lanes`]: what it tells clients who had no answer;
 //! - [`walking`]: names and attributes, which are remembered;
 //! - [`listing`]: directory listings, in clients' numbers and without hidden names;
-//! - [`start_up`]: what is done with the first instance.
+//! - [`start_up`]: what is done with the first instance;
+//! - [`telling`]: changes, in words.
 //!
 //! # Locks
 //! The engine's lock is held by whoever changes something, over the calls that this takes: changes
@@ -53,6 +54,7 @@ mod service;
 mod setting;
 mod shadow;
 mod start_up;
+mod telling;
 mod walking;
 
 use alloc::sync::Arc;

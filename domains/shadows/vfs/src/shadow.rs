@@ -10,13 +10,14 @@ use domain_rt::sync::{Mutex, MutexGuard};
 use interfaces::{FsError, Gate, Handle, RVec, Respawn, RpcResult};
 use meter::Meter;
 use redo::engine::translate;
+use redo::record::Came;
 use redo::{Basis, Change, Engine, Front, Host, Lane, Order, Outcome, Report, Severity, Target};
 
 use crate::instance::{self, Instance};
 use crate::kept::Kept;
-use crate::kept::changes::Came;
 use crate::lanes::LaneState;
 use crate::options::Settings;
+use crate::telling::Told;
 
 /// What there is once.
 pub struct Shadow {
@@ -81,6 +82,20 @@ impl Host for Shadow {
             Some(kept) => kept.intend(number, lane, intended, record),
             None => Ok(()),
         }
+    }
+
+    fn again(&self, change: Option<(u64, u8)>) {
+        if let Some(kept) = &self.kept {
+            kept.mark(change);
+        }
+    }
+
+    fn lost(&self, change: &Change<Instance>, is_deadly: bool) {
+        let why = match is_deadly {
+            true => "too many died of it",
+            false => "it cannot be repeated",
+        };
+        log!("lost: {}: {why}", Told(change));
     }
 
     fn has_room(&self, weight: usize) -> bool {
@@ -148,7 +163,7 @@ impl Host for Shadow {
             ),
         }
         if refused > 0 {
-            log!("{refused} changes are lost: the file system would not repeat them");
+            log!("{refused} changes are lost that were acknowledged");
         }
         let Some(kept) = &self.kept else {
             return false;

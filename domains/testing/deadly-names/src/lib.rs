@@ -13,6 +13,9 @@ use interfaces::{
 
 /// How deadly names begin.
 const DEADLY: &[u8] = b"kills-";
+/// How names begin that are deadly if [`ARMED`] is in the root directory when this domain starts.
+const LATER: &[u8] = b"later-kills-";
+const ARMED: &[u8] = b"armed";
 
 /// The domain's entry.
 ///
@@ -23,10 +26,13 @@ pub fn start(
     monitor: Handle<dyn Monitor>,
     control: Handle<dyn DomainControl>,
 ) -> RpcResult<Handle<dyn FileSystem>> {
+    let armed = RVec::from_slice(ARMED)?;
+    let is_armed = fs.root().and_then(|root| fs.lookup(root, &armed)).is_ok();
     Handle::new(Files {
         fs,
         monitor,
         control,
+        is_armed,
     })
 }
 
@@ -34,12 +40,14 @@ struct Files {
     fs: Handle<dyn FileSystem>,
     monitor: Handle<dyn Monitor>,
     control: Handle<dyn DomainControl>,
+    is_armed: bool,
 }
 
 impl Files {
     /// Kills the domains that a name says, if it is a deadly one. Who asked is not answered then.
     fn meet(&self, name: &[u8]) -> Result<(), FsError> {
-        let Some(victims) = name.strip_prefix(DEADLY) else {
+        let later = name.strip_prefix(LATER).filter(|_| self.is_armed);
+        let Some(victims) = name.strip_prefix(DEADLY).or(later) else {
             return Ok(());
         };
         for victim in victims.split(|byte| *byte == b'-') {

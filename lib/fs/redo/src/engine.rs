@@ -26,6 +26,7 @@ use crate::action::{Action, Fault, Target};
 use crate::log::Log;
 pub use committing::Commit;
 pub use host::Host;
+pub use settling::Resumed;
 
 /// How many instances are tried for one change or one recovery.
 const ATTEMPTS: u32 = 8;

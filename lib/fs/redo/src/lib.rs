@@ -34,6 +34,7 @@
 //! A change that four instances died of, each while it made it, is not made again: who asked gets
 //! an error. One that was acknowledged, so that nobody can be told, has one try more, and is
 //! then counted as refused. Where the names on the disk are as after it, it was made all the same.
+//! Of shadows it is the third death in both cases: [`record`].
 //!
 //! # Numbers
 //! A file that is made again may get another inode number. Clients go on with the old one:
@@ -58,11 +59,12 @@ pub mod ids;
 pub mod intent;
 pub mod log;
 pub mod order;
+pub mod record;
 pub mod recover;
 pub mod seen;
 
 pub use action::{Action, Facts, Fault, Kind, Node, Outcome, Severity, Target};
-pub use engine::{Change, Commit, Engine, Host, Lane, Renaming};
+pub use engine::{Change, Commit, Engine, Host, Lane, Renaming, Resumed};
 pub use front::Front;
 pub use log::Basis;
 pub use order::Order;

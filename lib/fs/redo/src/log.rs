@@ -56,15 +56,16 @@ pub(crate) struct Entry<D, S> {
     /// The inode that it made, by the number that it has now. `None`: it makes none, or not yet.
     pub(crate) made: Option<u64>,
     replaced: Option<Kind>,
-    /// Instances that died of it.
+    /// Instances that died of it, and shadows.
     pub(crate) deaths: u8,
+    pub(crate) shadows: u8,
 }
 
 /// Changes in their order. The last one may still be under way.
 pub struct Log<D, S> {
     pub(crate) entries: Vec<Entry<D, S>>,
     /// How many changes were in the log before the first of them.
-    before: u64,
+    pub(crate) before: u64,
     /// For numbers, the entry that made the inode that has it; by the numbers that were right
     /// before a recovery began.
     born: BTreeMap<u64, usize>,
@@ -262,6 +263,7 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
             made: None,
             replaced: basis.replaced,
             deaths: 0,
+            shadows: 0,
         };
         self.pending = true;
         self.entries.push(entry);
@@ -294,6 +296,13 @@ impl<D: Deref<Target = [u8]>, S> Log<D, S> {
             entry.action = Action::Write { offset, data };
             self.weight += entry.action.weight();
             self.entries.push(entry);
+        }
+    }
+
+    /// So many shadows died of the last change.
+    pub(crate) fn set_shadows_of_last(&mut self, shadows: u8) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.shadows = shadows;
         }
     }
 

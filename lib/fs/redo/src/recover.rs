@@ -5,12 +5,23 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::action::{Action, Kind, Outcome, Severity, Target, is_dead};
+use crate::engine::Host;
 use crate::log::{Entry, Kinds, Log, Object};
 
 /// So many instances may die of a change that is under way before it is given up, and of one that
 /// was acknowledged, which nobody can be told of. Not fewer: it may be blameless, and struck again
 /// and again by who kills without a pause.
 const DEATHS: [u8; 2] = [4, 5];
+
+/// So many shadows may die of a change, the one that was asked for it included. Of the last change
+/// nobody knows whether it was acknowledged, so there is one number for all. Not fewer: the first
+/// death may have come when it was made already, the second by chance. Not more: with the crash
+/// that made it necessary to make it again they are to stay below the five that a domain has within
+/// ten seconds.
+const SHADOWS: u8 = 3;
+
+/// So many changes that are lost are told one by one.
+const TOLD: usize = 8;
 
 /// What a recovery did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +100,8 @@ enum Fate<E> {
     Refused(E),
     /// What it is about could not be made again.
     Lost,
+    /// Too many died of it.
+    GivenUp,
 }
 
 impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
@@ -99,6 +112,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
     /// again, with the same instance or the next one.
     pub fn recover<T: Target<Data = D, Setting = S>>(
         &mut self,
+        host: &impl Host<Target = T>,
         fs: &T,
     ) -> Result<Recovery<T::Error>, T::Error> {
         self.resolve();
@@ -122,7 +136,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         let mut pending = None;
         for number in 0..self.entries.len() {
             let is_pending = self.pending && number + 1 == self.entries.len();
-            match (self.redo(fs, number, found)?, is_pending) {
+            match (self.redo(host, fs, number, found)?, is_pending) {
                 (Fate::Repeated(outcome), _) => {
                     report.repeated += 1;
                     pending = Some(Ok(outcome));
@@ -131,7 +145,14 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
                 (Fate::Found, true) => pending = Some(Ok(self.outcome_of_found())),
                 (Fate::Refused(error), true) => pending = Some(Err(error)),
                 (Fate::Lost, true) => pending = Some(Err(T::error(crate::Fault::Missing))),
-                (Fate::Refused(_) | Fate::Lost, false) => report.refused += 1,
+                (Fate::GivenUp, true) => pending = Some(Err(T::error(crate::Fault::Failed))),
+                (fate @ (Fate::Refused(_) | Fate::Lost | Fate::GivenUp), false) => {
+                    report.refused += 1;
+                    if report.refused <= TOLD {
+                        let entry = &self.entries[number];
+                        host.lost(&entry.action, matches!(fate, Fate::GivenUp));
+                    }
+                }
             }
         }
         let pending = pending.filter(|_| self.pending);
@@ -263,6 +284,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
     /// Sees to one entry. `found`: how many are on the disk, if that is known.
     fn redo<T: Target<Data = D, Setting = S>>(
         &mut self,
+        host: &impl Host<Target = T>,
         fs: &T,
         number: usize,
         found: Option<usize>,
@@ -280,7 +302,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         }
         let on = [first, second.unwrap_or(first)];
         let fate = if entry.action.is_content() {
-            self.redo_content(fs, number, on, found.unwrap_or(0))?
+            self.redo_content(host, (fs, on), number, found.unwrap_or(0))?
         } else if self.is_found(fs, number, found)? {
             Fate::Found
         } else {
@@ -290,7 +312,7 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
                 self.entries[number].made = None;
                 self.redoing = Some(number);
             }
-            self.try_again(fs, number, on)?
+            self.try_again(host, (fs, on), number)?
         };
         self.note_made(fs, number, found, &fate)?;
         if self.redoing == Some(number) {
@@ -299,20 +321,25 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
         Ok(fate)
     }
 
-    /// Makes the change of an entry, unless too many instances died of it.
+    /// Makes the change of an entry, unless too many instances died of it, or too many shadows.
     fn try_again<T: Target<Data = D, Setting = S>>(
         &mut self,
-        fs: &T,
+        host: &impl Host<Target = T>,
+        (fs, on): (&T, [u64; 2]),
         number: usize,
-        on: [u64; 2],
     ) -> Result<Fate<T::Error>, T::Error> {
         let is_pending = self.pending && number + 1 == self.entries.len();
         let [under_way, acknowledged] = DEATHS;
         let most = if is_pending { under_way } else { acknowledged };
-        if self.entries[number].deaths >= most {
-            return Ok(Fate::Refused(T::error(crate::Fault::Failed)));
+        let entry = &self.entries[number];
+        if entry.deaths >= most || entry.shadows >= SHADOWS {
+            return Ok(Fate::GivenUp);
         }
-        let fate = perform(fs, &self.entries[number].action, on);
+        host.again(Some((
+            self.before + number as u64,
+            entry.shadows.saturating_add(1),
+        )));
+        let fate = perform(fs, &entry.action, on);
         if fate.as_ref().is_err_and(is_dead::<T>) {
             self.note_death(number);
         }
@@ -362,16 +389,16 @@ impl<D: core::ops::Deref<Target = [u8]>, S> Log<D, S> {
     /// that are on the disk.
     fn redo_content<T: Target<Data = D, Setting = S>>(
         &mut self,
-        fs: &T,
+        host: &impl Host<Target = T>,
+        (fs, on): (&T, [u64; 2]),
         number: usize,
-        on: [u64; 2],
         found: usize,
     ) -> Result<Fate<T::Error>, T::Error> {
         let later = self.entries.get(number + 1..found).unwrap_or_default();
         if later.iter().any(|entry| entry.made == Some(on[0])) {
             return Ok(Fate::Found);
         }
-        match self.try_again(fs, number, on)? {
+        match self.try_again(host, (fs, on), number)? {
             // It may have been removed since.
             Fate::Refused(_) if number < found => Ok(Fate::Found),
             fate => Ok(fate),

@@ -4,15 +4,8 @@
 //! Records follow each other from the place that the head says. Each begins at a multiple of 8, and
 //! behind the last one is a word of zeros, so that nothing that was here before is taken for one.
 //!
-//! | words of a record | what |
-//! | --- | --- |
-//! | 0 | its number, one more than that of the record before; never 0 |
-//! | 1 | bytes of the change, and behind them the lane in the upper half |
-//! | 2 | the ticket that it goes by in that lane |
-//! | 3 | how many instances died of it |
-//! | 4, 5, 6 | what came of the record before: what kind, as the file system has it, as clients do |
-//! | 7 | 1: the change is too long to be here |
-//! | from 8 on | the change, see `redo::intent` |
+//! What is in a record is told in [`redo::record`]. One that is not whole was never tried: writing
+//! it broke off, and the log ends before it.
 //!
 //! So a change costs one write: what came of it is in the next record, and of the last one nobody
 //! has to know it, since the names on the disk tell. When everything is committed the log begins
@@ -22,17 +15,18 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use domain_rt::log;
 use interfaces::{FsError, RVec, RpcError};
+use redo::record::{self, Came, DEATHS_AT, FRONT, Mark, Record};
 use redo::{Basis, Change, Lane, Outcome, intent};
 
-use super::{CHANGES, Kept, word};
+use super::{CHANGES, Kept, MARK, word};
 use crate::instance::Instance;
 use crate::lanes::LaneState;
 
 /// Bytes of the log.
 pub const ROOM: u64 = 4 << 20;
-/// Bytes of a record in front of the change, and of the zeros behind the last one.
-const FRONT: usize = 64;
+/// Bytes of the zeros behind the last record.
 const END: usize = 8;
 /// The longest change that is here; one that is longer is lost if both die at once.
 const LONGEST: usize = 128 << 10;
@@ -40,18 +34,6 @@ const LONGEST: usize = 128 << 10;
 /// [`SPARE`] bytes is made where one before was made, if that had as many.
 const PIECE: usize = 64;
 const SPARE: usize = 4 * PIECE;
-
-/// What came of a change.
-#[derive(Clone, Copy, Debug, Default)]
-pub enum Came {
-    /// Nobody knows.
-    #[default]
-    Unknown,
-    /// It was refused.
-    Refused,
-    /// Its outcome, as the file system has it and as clients do.
-    Done([Outcome; 2]),
-}
 
 /// The log, as the instance knows it that writes it.
 pub struct Changes {
@@ -62,6 +44,8 @@ pub struct Changes {
     entries: VecDeque<(u64, u64, u64)>,
     /// What came of the last one.
     came: Came,
+    /// It is noted which change is being made again.
+    is_marked: bool,
 }
 
 /// A record that an instance before has left.
@@ -69,10 +53,35 @@ pub struct LeftChange {
     at: u64,
     bytes: usize,
     is_gap: bool,
+    number: u64,
+    /// There was one behind it that is not whole, so it had come to an end.
+    pub is_ended: bool,
     pub lane: Option<Lane>,
     pub ticket: u64,
-    pub deaths: u64,
+    /// As the record has it.
+    word: u64,
     pub came: Came,
+}
+
+impl LeftChange {
+    fn new(at: u64, record: &Record) -> Self {
+        LeftChange {
+            at,
+            bytes: record.bytes as usize,
+            is_gap: record.is_gap,
+            number: record.number,
+            is_ended: false,
+            lane: record.lane,
+            ticket: record.ticket,
+            word: record.deaths,
+            came: Came::Unknown,
+        }
+    }
+
+    /// How many shadows died of it.
+    pub fn deaths(&self) -> u8 {
+        record::deaths(self.word)
+    }
 }
 
 impl Changes {
@@ -83,6 +92,7 @@ impl Changes {
             number,
             entries: VecDeque::new(),
             came: Came::Unknown,
+            is_marked: false,
         }
     }
 }
@@ -98,34 +108,12 @@ fn lengths(bytes: usize) -> (usize, usize) {
     (length, (length + END).next_multiple_of(PIECE))
 }
 
-impl Came {
-    fn words(self) -> [u64; 3] {
-        match self {
-            Came::Unknown => [0; 3],
-            Came::Refused => [1, 0, 0],
-            Came::Done([Outcome::Made(real), Outcome::Made(told)]) => [3, real, told],
-            Came::Done([Outcome::Wrote(count), _]) => [4, count, 0],
-            Came::Done(_) => [2, 0, 0],
-        }
-    }
-
-    fn of([kind, first, second]: [u64; 3]) -> Self {
-        match kind {
-            1 => Came::Refused,
-            2 => Came::Done([Outcome::Done; 2]),
-            3 => Came::Done([Outcome::Made(first), Outcome::Made(second)]),
-            4 => Came::Done([Outcome::Wrote(first); 2]),
-            _ => Came::Unknown,
-        }
-    }
-
-    /// What is known of a lane through which this change was asked for.
-    fn state(self) -> LaneState {
-        match self {
-            Came::Unknown | Came::Refused => LaneState::Nothing,
-            Came::Done([_, Outcome::Made(told)]) => LaneState::Made(told),
-            Came::Done(_) => LaneState::Made(0),
-        }
+/// What is known of a lane through which a change was asked for of which this came.
+fn state_of(came: Came) -> LaneState {
+    match came {
+        Came::Unknown | Came::Refused => LaneState::Nothing,
+        Came::Done([_, Outcome::Made(told)]) => LaneState::Made(told),
+        Came::Done(_) => LaneState::Made(0),
     }
 }
 
@@ -199,23 +187,20 @@ impl Kept {
         let entries = &mut changes.entries;
         entries.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
         let ticket = lane.map_or(0, |lane| self.ticket(lane));
-        let lane_word = lane.map_or(0, |lane| u64::from(lane.get()) << 32);
-        let [kind, real, told] = changes.came.words();
-        let front = [
-            number,
-            bytes.unwrap_or(0) as u64 | lane_word,
-            ticket,
-            0,
-            kind,
-            real,
-            told,
-            u64::from(bytes.is_none()),
-        ];
-        record[..FRONT].copy_from_slice(front.map(u64::to_le_bytes).as_flattened());
         if let Some(bytes) = bytes {
             let place = &mut record[FRONT..FRONT + bytes];
             intent::complete(action, basis, place).ok_or(FsError::Invalid)?;
         }
+        let front = Record {
+            number,
+            bytes: bytes.unwrap_or(0) as u32,
+            is_gap: bytes.is_none(),
+            lane,
+            ticket,
+            deaths: 0,
+            before: changes.came,
+        };
+        front.seal(record);
         if let Err(error) = self.write_all(CHANGES + at, record) {
             // A part of it may be there.
             let _ = self.write(CHANGES + at, &[0; 8]);
@@ -236,7 +221,7 @@ impl Kept {
     pub fn answer(&self, lane: Option<Lane>, came: Came) {
         self.changes.lock().came = came;
         if let Some(lane) = lane {
-            self.remember_state(lane, came.state());
+            self.remember_state(lane, state_of(came));
         }
     }
 
@@ -244,7 +229,7 @@ impl Kept {
     pub fn answer_left(&self, left: &LeftChange, came: Came) {
         self.changes.lock().came = came;
         if let Some(lane) = self.lane_of(left) {
-            self.remember_lane(lane, left.ticket, came.state());
+            self.remember_lane(lane, left.ticket, state_of(came));
         }
     }
 
@@ -309,8 +294,8 @@ impl Kept {
         }
     }
 
-    /// What is in the log that the instance before has left, and everything that is known of lanes.
-    /// This one writes behind it.
+    /// What is in the log that the instance before has left, with what that died of, and everything
+    /// that is known of lanes. This one writes behind it.
     ///
     /// # Errors
     /// No memory.
@@ -319,27 +304,26 @@ impl Kept {
         let mut left: Vec<LeftChange> = Vec::new();
         while number != 0 && at + (FRONT + END) as u64 <= ROOM {
             let front = self.read(CHANGES + at, FRONT)?;
-            let front: [u64; 8] = core::array::from_fn(|at| word(&front, at));
-            let [is, bytes, ticket, deaths, kind, real, told, is_gap] = front;
-            if is != number {
+            let front = front.first_chunk::<FRONT>();
+            let Some(record) = front.and_then(|front| Record::read(front, number)) else {
+                break;
+            };
+            if !self.is_whole(at, &record)? {
+                log!("change {number} of the log is not whole: the log ends before it");
+                if let Some(last) = left.last_mut() {
+                    last.is_ended = true;
+                }
                 break;
             }
             if let Some(last) = left.last_mut() {
-                last.came = Came::of([kind, real, told]);
+                last.came = record.before;
             }
             left.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
-            left.push(LeftChange {
-                at,
-                bytes: (bytes as u32 as usize).min(LONGEST),
-                is_gap: is_gap != 0,
-                lane: Lane::new((bytes >> 32) as u32),
-                ticket,
-                deaths,
-                came: Came::Unknown,
-            });
-            at += FRONT as u64 + u64::from(bytes as u32).next_multiple_of(8);
+            left.push(LeftChange::new(at, &record));
+            at += record.length() as u64;
             number += 1;
         }
+        self.blame(&mut left)?;
         // Records behind what a lane's note knows tell more than it.
         let first = number - left.len() as u64;
         for (left, number) in left.iter().zip(first..) {
@@ -347,7 +331,7 @@ impl Kept {
                 && self.lane(lane).number < number
             {
                 self.last_number.store(number, Ordering::Relaxed);
-                self.remember_lane(lane, left.ticket, left.came.state());
+                self.remember_lane(lane, left.ticket, state_of(left.came));
             }
         }
         self.last_number
@@ -371,12 +355,63 @@ impl Kept {
         Ok(intent::unpack::<Instance>(&packed))
     }
 
-    /// Notes that one more instance has died of a change.
+    /// Whether a record is as it was written.
+    fn is_whole(&self, at: u64, record: &Record) -> Result<bool, FsError> {
+        let length = record.length();
+        if record.bytes as usize > LONGEST || at + (length + END) as u64 > ROOM {
+            return Ok(false);
+        }
+        Ok(Record::is_whole(&self.read(CHANGES + at, length)?))
+    }
+
+    /// Notes with the changes that were left which of them the instance before died of.
+    fn blame(&self, left: &mut [LeftChange]) -> Result<(), FsError> {
+        let mark = self.read(MARK, 16)?;
+        let mark = Mark::of([0, 1].map(|at| word(&mark, at)));
+        let count = left.len();
+        for (index, left) in left.iter_mut().enumerate() {
+            let is_last = index + 1 == count && !left.is_ended;
+            let blamed = record::blamed(left.number, left.word, mark, is_last);
+            if blamed != left.word {
+                self.write(CHANGES + left.at + DEATHS_AT, &blamed.to_le_bytes())?;
+                left.word = blamed;
+            }
+        }
+        match mark {
+            Some(_) => self.write(MARK, &[0; 16]),
+            None => Ok(()),
+        }
+    }
+
+    /// The engine has a change that was left as the one before which there were `count`.
     ///
     /// # Errors
     /// No memory.
-    pub fn note_death(&self, left: &LeftChange) -> Result<(), FsError> {
-        let deaths = left.deaths + 1;
-        self.write(CHANGES + left.at + 24, &deaths.to_le_bytes())
+    pub fn follow(&self, count: u64, left: &LeftChange) -> Result<(), FsError> {
+        let entries = &mut self.changes.lock().entries;
+        entries.try_reserve(1).map_err(|_| RpcError::NoMemory)?;
+        entries.push_back((count, left.at, left.number));
+        Ok(())
+    }
+
+    /// Notes which change is about to be made again, as the engine counts them, and how many
+    /// instances will have died of it if this one ends now; or that none is any more.
+    pub fn mark(&self, change: Option<(u64, u8)>) {
+        let mut changes = self.changes.lock();
+        let mark = change.and_then(|(count, deaths)| {
+            let entries = &changes.entries;
+            // Of those with this number all but the last were refused.
+            let behind = entries.partition_point(|(before, ..)| *before <= count);
+            let (is, _, number) = *entries.get(behind.checked_sub(1)?)?;
+            (is == count).then_some(Mark { number, deaths })
+        });
+        if mark.is_none() && !changes.is_marked {
+            return;
+        }
+        let words = Mark::words(mark).map(u64::to_le_bytes);
+        match self.write(MARK, words.as_flattened()) {
+            Ok(()) => changes.is_marked = mark.is_some(),
+            Err(error) => log!("not noted which change is made again: {error:?}"),
+        }
     }
 }

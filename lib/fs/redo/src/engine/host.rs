@@ -38,6 +38,16 @@ pub trait Host {
         let _ = (number, lane, action, basis, record);
         Ok(())
     }
+    /// The change before which there were so many is about to be made again; if this shadow ends
+    /// before it says another one, or none, so many shadows will have died of it.
+    fn again(&self, change: Option<(u64, u8)>) {
+        let _ = change;
+    }
+    /// A change that was acknowledged is lost; whether that is so since too many died of it. The
+    /// first few are told.
+    fn lost(&self, change: &Change<Self::Target>, is_deadly: bool) {
+        let _ = (change, is_deadly);
+    }
     /// Whether there is room to note a change with so many bytes of names and content.
     fn has_room(&self, weight: usize) -> bool {
         let _ = weight;

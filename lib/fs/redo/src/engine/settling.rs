@@ -2,48 +2,71 @@
 //! acknowledged, of this shadow's life and of those before it.
 
 use super::{ATTEMPTS, Change, Engine, Health, Host, Lane};
-use crate::action::{Fault, Outcome, Target, is_dead};
+use crate::action::{Fault, Outcome, Severity, Target, is_dead};
 use crate::log::Basis;
 
+/// What came of the change that a former shadow was trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumed {
+    /// It was trying none.
+    Nothing,
+    /// It is done.
+    Done([Outcome; 2]),
+    /// The file system would not.
+    Refused,
+    /// Too many died of it.
+    GivenUp,
+}
+
 impl<T: Target> Engine<T> {
+    /// How many changes there ever were.
+    pub fn changes(&self) -> u64 {
+        self.log.ever()
+    }
+
     /// Takes a change into the log that a former shadow made, and that the instance that serves may
-    /// not have. All numbers are those of the instance before. [`resume`](Self::resume) comes next.
+    /// not have; so many shadows died of it. All numbers are those of the instance before.
+    /// [`resume`](Self::resume) comes next.
     ///
     /// # Errors
     /// No memory.
     pub fn restore(
         &mut self,
-        action: Change<T>,
-        basis: Basis,
+        (action, basis): (Change<T>, Basis),
         outcome: Outcome,
+        deaths: u8,
     ) -> Result<(), T::Error> {
         if !self.log.has_place() {
             return Err(T::error(Fault::Failed));
         }
         self.log.begin(action, basis);
+        self.log.set_shadows_of_last(deaths);
         self.log.commit(outcome, T::cut);
         Ok(())
     }
 
     /// Sees to what was [restored](Self::restore), and to the change that a former shadow was
-    /// trying, if it was: it is done, now or then, or refused; its outcome as in
-    /// [`Host::answer`].
+    /// trying, if it was, and of which so many shadows died: it is done, now or then, or refused,
+    /// or given up; its outcome as in [`Host::answer`].
     ///
     /// # Errors
     /// There is no working instance; nobody knows whether the change was made.
     pub fn resume<H: Host<Target = T>>(
         &mut self,
         host: &H,
-        pending: Option<(Change<T>, Basis)>,
-    ) -> Result<Option<[Outcome; 2]>, T::Error> {
-        if let Some((action, basis)) = pending {
+        pending: Option<((Change<T>, Basis), u8)>,
+    ) -> Result<Resumed, T::Error> {
+        if let Some(((action, basis), deaths)) = pending {
             self.log.begin(action, basis);
+            self.log.set_shadows_of_last(deaths);
         }
         self.health = Health::Behind;
-        let outcome = self.recover(host)?;
-        Ok(outcome
-            .and_then(Result::ok)
-            .map(|outcome| [outcome, host.front(|front| front.tell(outcome))]))
+        Ok(match self.recover(host)? {
+            None => Resumed::Nothing,
+            Some(Ok(outcome)) => Resumed::Done([outcome, host.front(|front| front.tell(outcome))]),
+            Some(Err(error)) if T::severity(&error) == Severity::Trouble => Resumed::GivenUp,
+            Some(Err(_)) => Resumed::Refused,
+        })
     }
 
     /// Called by who found the instance `failed` dead: sees to it that another one serves and is up
@@ -94,7 +117,9 @@ impl<T: Target> Engine<T> {
                 self.fs = host.instance(self.fs.id())?;
                 self.health = Health::Behind;
             }
-            match self.log.recover(&self.fs) {
+            let recovered = self.log.recover(host, &self.fs);
+            host.again(None);
+            match recovered {
                 Ok(recovery) => {
                     self.health = Health::Sound;
                     let fs = self.fs.clone();

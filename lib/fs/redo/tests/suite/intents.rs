@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use redo::{
     Action, Basis, Change, Engine, Front, Host, Kind, Lane, Node, Order, Outcome, Renaming, Report,
-    Target, intent,
+    Resumed, Target, intent,
 };
 
 use crate::model::{Error, Instance, ROOT, Result, Setting};
@@ -180,10 +180,12 @@ fn a_change_is_made_once_whenever_its_shadow_dies() {
             let (action, basis) = intent::unpack::<Instance>(&packed).unwrap();
             let next = Desk::new(&fs);
             let mut engine = Engine::new(fs.clone(), 1 << 20);
-            let outcome = engine.resume(&next, Some((action, basis))).unwrap();
-            match (told.first(), outcome) {
-                (Some((_, told)), outcome) => assert_eq!(*told, outcome, "{number}"),
-                (None, outcome) => assert!(outcome.is_some(), "{number}"),
+            let resumed = engine.resume(&next, Some(((action, basis), 1))).unwrap();
+            let Resumed::Done(outcome) = resumed else {
+                panic!("{number}: {resumed:?}");
+            };
+            for (_, told) in told {
+                assert_eq!(told, Some(outcome), "{number}");
             }
             trees.push(tree(&fs));
         }
@@ -205,8 +207,8 @@ fn a_change_that_is_refused_is_refused_again() {
     let (action, basis) = intent::unpack::<Instance>(&packed).unwrap();
     let mut engine = Engine::new(fs.clone(), 1 << 20);
     assert_eq!(
-        engine.resume(&Desk::new(&fs), Some((action, basis))),
-        Ok(None)
+        engine.resume(&Desk::new(&fs), Some(((action, basis), 1))),
+        Ok(Resumed::Refused)
     );
     assert_eq!(tree(&fs), before);
 }

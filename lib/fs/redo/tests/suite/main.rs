@@ -7,6 +7,7 @@ mod few;
 mod holds;
 mod intents;
 mod model;
+mod noted;
 mod real;
 mod sequences;
 mod threads;

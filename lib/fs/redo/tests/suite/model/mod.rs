@@ -418,6 +418,14 @@ pub struct Disk {
     /// Who changes this name dies of it, before or after it is done; and how many have.
     pub deadly: Option<(Vec<u8>, bool)>,
     pub killed: usize,
+    /// Whoever makes a change of this name takes the shadow with him, before it is made; how often
+    /// that was.
+    pub kills_shadow: Option<Vec<u8>>,
+    pub shadows_killed: usize,
+    /// The shadow dies after so many more calls, blameless; the call is made before or not.
+    pub shadow_ends: Option<(usize, bool)>,
+    /// It has: nobody hears an answer.
+    pub shadow_is_dead: bool,
     /// The change that the last crash came in: no other comes in the same, or it would be given up.
     struck: Option<String>,
 }
@@ -437,6 +445,9 @@ impl Disk {
 
     /// One call: whether it crashes, and then whether it is done before.
     fn call(&mut self, id: u32) -> Result<Option<bool>> {
+        if self.shadow_is_dead {
+            return Err(Error::Trouble);
+        }
         if self.dead || id != self.id {
             return Err(Error::Dead);
         }
@@ -458,6 +469,27 @@ impl Disk {
 }
 
 impl Disk {
+    /// `None`: the shadow lives on after a change. Otherwise whether that is made.
+    fn shadow_goes_on(&mut self, action: &Action<Vec<u8>, Setting>) -> Option<bool> {
+        let is_deadly = |name: &Vec<u8>| self.kills_shadow.as_ref() == Some(name);
+        if action.names().into_iter().flatten().any(is_deadly) {
+            (self.shadow_is_dead, self.shadows_killed) = (true, self.shadows_killed + 1);
+            return Some(false);
+        }
+        match &mut self.shadow_ends {
+            Some((0, is_made)) => {
+                let is_made = *is_made;
+                (self.shadow_is_dead, self.shadow_ends) = (true, None);
+                Some(is_made)
+            }
+            Some((left, _)) => {
+                *left -= 1;
+                None
+            }
+            None => None,
+        }
+    }
+
     /// Whether a crash comes in a change, rather than at the next call.
     fn strikes(&mut self, action: &Action<Vec<u8>, Setting>, done: bool) -> bool {
         let struck = Some(format!("{action:?}"));
@@ -494,6 +526,10 @@ impl Instance {
             refusals: 0,
             deadly: None,
             killed: 0,
+            kills_shadow: None,
+            shadows_killed: 0,
+            shadow_ends: None,
+            shadow_is_dead: false,
             struck: None,
         };
         Instance {
@@ -568,6 +604,10 @@ impl Target for Instance {
             disk.refusals -= 1;
             return Err(Error::NotEmpty);
         }
+        let is_made = disk.shadow_goes_on(action);
+        if is_made == Some(false) {
+            return Err(Error::Trouble);
+        }
         let names = action.names().into_iter().flatten();
         let deadly = disk
             .deadly
@@ -585,6 +625,7 @@ impl Target for Instance {
         disk.states.push(state);
         match crash.or(deadly) {
             Some(_) => Err(Error::Dead),
+            None if is_made.is_some() => Err(Error::Trouble),
             None => outcome,
         }
     }

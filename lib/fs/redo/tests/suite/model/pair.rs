@@ -434,11 +434,11 @@ impl<L: Life> Pair<L> {
         self.engine = Engine::new(next, 1 << 20);
         let pending = notes.changes.pop_if(|_| unheard);
         for (_, bytes, outcome) in notes.changes {
-            let (action, basis) = intent::unpack::<L>(&bytes).unwrap();
+            let change = intent::unpack::<L>(&bytes).unwrap();
             let outcome = outcome.expect("it was acknowledged");
-            self.engine.restore(action, basis, outcome).unwrap();
+            self.engine.restore(change, outcome, 0).unwrap();
         }
-        let pending = pending.map(|(_, bytes, _)| intent::unpack::<L>(&bytes).unwrap());
+        let pending = pending.map(|(_, bytes, _)| (intent::unpack::<L>(&bytes).unwrap(), 1));
         self.engine.resume(&self.site, pending).unwrap();
         // More than any that was given.
         self.deaths += 1;
