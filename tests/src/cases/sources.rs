@@ -210,14 +210,20 @@ fn compiling(bench: &Bench<'_>) -> Result<BTreeMap<String, String>> {
     }
     let lock = bench.site.project.root.join("Cargo.lock");
     fs::copy(lock, root.join("Cargo.lock"))?;
-    compile(&within(bench, &root), &tried)
+    compile(&bench.site.project, &within(bench, &root), &tried)
 }
 
-/// Compiles all of them; what is said about each crate.
-fn compile(project: &Project, tried: &[Attack]) -> Result<BTreeMap<String, String>> {
+/// Compiles all of them; what is said about each crate. The flags are those of `ours`, in which the
+/// place of the sources stands: with others `core` would be compiled anew.
+fn compile(
+    ours: &Project,
+    project: &Project,
+    tried: &[Attack],
+) -> Result<BTreeMap<String, String>> {
     let toolchain = setup::toolchain()?;
     let packages = packages::ours(project, &toolchain)?;
     let mut command = build::compiler(project, &toolchain, &packages)?;
+    build::for_target(ours, &toolchain, &mut command);
     command.args(["--keep-going", "--message-format=json"]);
     command.args(["--package", "a-first"]);
     for attack in tried {
