@@ -1,10 +1,13 @@
-//! Runs the tests of the table, two at a time, and counts. A test that failed is tried once more at
+//! Runs the tests of the table side by side, and counts. A test that failed is tried once more at
 //! the end, by itself, if [`second`] says so.
+//!
+//! Most tests wait most of their time: for a machine that waits, for a time that must pass. So four
+//! of them run at once, or two that compute ([`Case::places`]).
 
+use std::collections::VecDeque;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -14,8 +17,8 @@ use machine::second;
 use crate::bench::{Bench, Site};
 use crate::cases::{self, Case};
 
-/// How many tests run side by side.
-const WORKERS: usize = 2;
+/// The places for tests; how many of them run side by side at most.
+const PLACES: usize = 4;
 
 /// The word among the arguments that says that no test gets a second try.
 const ONCE: &str = "--once";
@@ -56,13 +59,15 @@ struct Failure<'a> {
     why: String,
 }
 
-/// Runs the tests, two at a time; those that failed.
+/// Runs the tests side by side; those that failed.
 fn side_by_side<'a>(site: &Site, chosen: &[&'a Case]) -> Vec<Failure<'a>> {
-    let next = AtomicUsize::new(0);
+    let queue = Queue::new(chosen);
     let (output, failed) = (Mutex::new(()), Mutex::new(Vec::new()));
     let work = || {
-        while let Some(&case) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Err(why) = run(site, case, case.name, &output) else {
+        while let Some(case) = queue.begin() {
+            let result = run(site, case, case.name, &output);
+            queue.end(case);
+            let Err(why) = result else {
                 continue;
             };
             let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,11 +75,59 @@ fn side_by_side<'a>(site: &Site, chosen: &[&'a Case]) -> Vec<Failure<'a>> {
         }
     };
     thread::scope(|scope| {
-        for _ in 0..WORKERS.min(chosen.len()) {
+        for _ in 0..PLACES.min(chosen.len()) {
             scope.spawn(work);
         }
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The tests that have not begun, and the places that are free. They begin in their order: one that
+/// takes two places is not passed by those behind it, or it would run at the end.
+struct Queue<'a> {
+    state: Mutex<State<'a>>,
+    has_place: Condvar,
+}
+
+struct State<'a> {
+    waiting: VecDeque<&'a Case>,
+    free: usize,
+}
+
+impl<'a> Queue<'a> {
+    fn new(chosen: &[&'a Case]) -> Self {
+        Queue {
+            state: Mutex::new(State {
+                waiting: chosen.iter().copied().collect(),
+                free: PLACES,
+            }),
+            has_place: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<'a>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there are places for the next test and takes them; `None` if all have begun.
+    fn begin(&self) -> Option<&'a Case> {
+        let mut state = self.state();
+        loop {
+            let places = state.waiting.front()?.places();
+            if places <= state.free {
+                state.free -= places;
+                return state.waiting.pop_front();
+            }
+            let waited = self.has_place.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives the places of a test back.
+    fn end(&self, case: &Case) {
+        self.state().free += case.places();
+        self.has_place.notify_all();
+    }
 }
 
 /// Runs a test that failed once more, in a folder of its own; whether it fails again.
@@ -106,4 +159,46 @@ fn run(site: &Site, case: &Case, name: &str, output: &Mutex<()>) -> Result<(), S
         Err(why) => println!("FAILED  {name} ({seconds:.1} s): {why}"),
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn tests_that_compute_take_two_places_and_are_not_passed() {
+        let case = |name| Case {
+            name,
+            run: |_| Ok(()),
+        };
+        let [wide, other, narrow, last] = [
+            "copies-on-4-processors",
+            "reads-on-4-processors",
+            "reads",
+            "writes",
+        ]
+        .map(case);
+        let queue = Queue::new(&[&narrow, &wide, &other, &last]);
+        let begun = |free: usize| {
+            let name = queue.begin().map(|case| case.name);
+            assert_eq!(queue.state().free, free, "{name:?}");
+            name
+        };
+        assert_eq!(begun(3), Some("reads"));
+        assert_eq!(begun(1), Some("copies-on-4-processors"));
+        // One place is free, which the last test could have.
+        thread::scope(|scope| {
+            let third = scope.spawn(|| queue.begin().map(|case| case.name));
+            thread::sleep(Duration::from_millis(20));
+            assert!(!third.is_finished());
+            queue.end(&narrow);
+            let third = third.join().expect("it does not panic");
+            assert_eq!(third, Some("reads-on-4-processors"));
+        });
+        queue.end(&wide);
+        assert_eq!(begun(1), Some("writes"));
+        assert_eq!(begun(1), None);
+    }
 }

@@ -32,6 +32,7 @@ mod mini_names;
 mod mini_terminal;
 mod mounts;
 mod nvme;
+mod order;
 mod power;
 mod profile;
 mod pulled;
@@ -64,10 +65,9 @@ const fn case(name: &'static str, run: fn(&Bench<'_>) -> Result<()>) -> Case {
     Case { name, run }
 }
 
-/// All tests. The long ones come first, so that they do not run alone at the end.
+/// All tests, in the order in which they begin.
 pub fn all() -> Vec<Case> {
     let tables = [
-        changes::FIRST,
         recovery::CASES,
         init::CASES,
         power::CASES,
@@ -115,5 +115,6 @@ pub fn all() -> Vec<Case> {
     ];
     let mut all = tables.concat();
     all.extend(sources::cases());
+    order::sort(&mut all);
     all
 }
