@@ -72,6 +72,15 @@ fn is_of(value: u64, kind: FrameKind) -> bool {
     value >> KIND_SHIFT == kind as u64
 }
 
+/// A slot of a frame in use as `kind` that has one owner.
+#[inline]
+const fn alone(kind: FrameKind) -> u64 {
+    (kind as u64) << KIND_SHIFT | 1
+}
+
+/// A slot of an untyped frame that has two owners, none of them a device.
+const SHARED: u64 = alone(FrameKind::Untyped) + 1;
+
 /// The metadata of one frame.
 #[derive(Debug)]
 #[repr(transparent)]
@@ -119,10 +128,20 @@ impl Slot {
         assert!(before == BUSY, "gave up a frame in state {before:#x}");
     }
 
+    /// Replaces the one value by the other, if it is there; else what is.
+    #[inline]
+    fn replace(&self, from: u64, to: u64, order: Ordering) -> Result<u64, u64> {
+        self.0.compare_exchange(from, to, order, Ordering::Relaxed)
+    }
+
     /// Adds an owner to a frame in use as `kind`. Acquires: who gets a share of a frame in its next
     /// life sees what was done before it was given up in the last.
+    #[inline]
     pub fn share(&self, kind: FrameKind) -> Result<(), MetaError> {
-        let mut value = self.0.load(Ordering::Relaxed);
+        // Nearly always there is one owner, and nobody else at it.
+        let Err(mut value) = self.replace(alone(kind), alone(kind) + 1, Ordering::Acquire) else {
+            return Ok(());
+        };
         loop {
             if !is_of(value, kind) {
                 return Err(MetaError::WrongKind);
@@ -150,11 +169,7 @@ impl Slot {
     /// If the frame is not in use as `kind`.
     pub fn release(&self, kind: FrameKind) -> bool {
         // Nearly always there is one owner, and nobody else at it.
-        let alone = (kind as u64) << KIND_SHIFT | 1;
-        let Err(mut value) =
-            self.0
-                .compare_exchange(alone, BUSY, Ordering::AcqRel, Ordering::Relaxed)
-        else {
+        let Err(mut value) = self.replace(alone(kind), BUSY, Ordering::AcqRel) else {
             return true;
         };
         loop {
@@ -183,8 +198,12 @@ impl Slot {
     ///
     /// # Errors
     /// [`MetaError::Overflow`]; [`MetaError::WrongKind`].
+    #[inline]
     pub fn lend(&self) -> Result<(), MetaError> {
-        let mut value = self.0.load(Ordering::Relaxed);
+        // Nearly always there are the page and who lends it.
+        let Err(mut value) = self.replace(SHARED, SHARED + DEVICE, Ordering::Acquire) else {
+            return Ok(());
+        };
         loop {
             if !is_of(value, FrameKind::Untyped) {
                 return Err(MetaError::WrongKind);
@@ -219,8 +238,12 @@ impl Slot {
     ///
     /// # Panics
     /// If no device uses it.
+    #[inline]
     pub fn end_loan(&self) -> bool {
-        let mut value = self.0.load(Ordering::Relaxed);
+        // Nearly always the page has it, too, and no other device.
+        let Err(mut value) = self.replace(SHARED + DEVICE, SHARED - 1, Ordering::AcqRel) else {
+            return false;
+        };
         loop {
             let is_lent = value & DEVICES_MASK != 0 && value & COUNT_MASK != 0;
             assert!(

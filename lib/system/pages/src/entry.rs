@@ -109,7 +109,7 @@ impl<F: Frames> Entry<F> {
     }
 
     /// Whether its content is there, and may be used now.
-    #[inline]
+    #[inline(always)]
     pub fn hold(&self) -> Result<Held<F>, Missing> {
         self.page.hold(self.frames)
     }
@@ -129,6 +129,7 @@ impl<F: Frames> Entry<F> {
 
     /// A device has written to the frame: marks the page dirty, if this is its content; whether it
     /// was clean. What was written to a page that was cut counts as not written.
+    #[inline]
     pub fn mark_lent(&self, lent: &Lent<F>) -> bool {
         self.page.mark_lent(lent) == Ok(true)
     }

@@ -74,6 +74,7 @@ impl<F: Frames> Held<F> {
 }
 
 impl<F: Frames> Drop for Held<F> {
+    #[inline]
     fn drop(&mut self) {
         self.frames.release(self.frame);
     }
@@ -126,6 +127,7 @@ impl<F: Frames> Lent<F> {
 }
 
 impl<F: Frames> Drop for Lent<F> {
+    #[inline]
     fn drop(&mut self) {
         if !self.frames.breaks(Step::LoanHolds) {
             self.frames.end_loan(self.frame());
@@ -156,6 +158,7 @@ impl<W: Word> Page<W> {
     }
 
     /// Replaces the word by what `next` makes of it, until it says `None`. Returns what was there.
+    #[inline]
     fn update(&self, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let mut word = self.0.load(Ordering::Acquire);
         loop {
@@ -170,7 +173,7 @@ impl<W: Word> Page<W> {
     ///
     /// # Errors
     /// [`Missing::Absent`] and [`Missing::Loading`].
-    #[inline]
+    #[inline(always)]
     pub fn hold<F: Frames>(&self, frames: F) -> Result<Held<F>, Missing> {
         loop {
             let word = self.0.load(Ordering::Acquire);
@@ -240,11 +243,13 @@ impl<W: Word> Page<W> {
     /// Marks the page dirty for a device that has written to this frame, if the page has it still,
     /// and its content. A load of a frame that is lent does not end, so there is none when it is
     /// marked.
+    #[inline]
     pub fn mark_lent<F: Frames>(&self, lent: &Lent<F>) -> Result<bool, Missing> {
         usable(self.0.load(Ordering::Acquire))?;
         self.mark_frame(lent.frames, lent.frame())
     }
 
+    #[inline]
     fn mark_frame<F: Frames>(&self, frames: F, frame: u64) -> Result<bool, Missing> {
         let any = frames.breaks(Step::MarkThatFrame);
         let dirty = |word| (word & FRAME == frame || any).then_some(word | DIRTY | ACCESSED);
@@ -412,6 +417,7 @@ impl<W: Word> Page<W> {
 }
 
 /// The frame of a word whose content is there.
+#[inline]
 fn usable(word: u64) -> Result<u64, Missing> {
     match word & FRAME {
         0 => Err(Missing::Absent),
