@@ -84,7 +84,7 @@ pub(crate) fn starter() -> Option<Arc<ControlBlock>> {
 
 /// The number of the domain that called the kernel object whose code runs; 0: the kernel itself.
 pub fn caller_id() -> u32 {
-    caller().map_or(0, |block| block.id)
+    previous_id().unwrap_or(abi::shared::KERNEL_OWNER)
 }
 
 /// The domain that called the kernel object whose code runs.

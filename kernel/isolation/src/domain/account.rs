@@ -275,6 +275,28 @@ impl Charge {
         self.bytes
     }
 
+    /// Charges the same domain with `bytes` more, if its group's limit lets it as it stands;
+    /// whether it did. It takes no lock, and nothing is counted anew.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let group = self.block.group();
+        if group.is_some_and(|group| group.take_at_once(bytes) == Claim::Refused) {
+            return false;
+        }
+        let charged = self.block.charged(self.kind);
+        charged.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+        true
+    }
+
+    /// Gives at most `bytes` back. It takes no lock, and stays a charge, if of nothing.
+    pub fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        let charged = self.block.charged(self.kind);
+        charged.fetch_sub(bytes, Ordering::Relaxed);
+        self.block.give_memory(bytes);
+    }
+
     /// Takes at most `bytes` bytes out of it, as a charge of its own.
     #[must_use = "dropping it gives them back"]
     pub fn split(&mut self, bytes: usize) -> Charge {
