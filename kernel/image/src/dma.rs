@@ -23,8 +23,8 @@ use interfaces::{
     DmaAllocator, DmaDirection, DmaMemory, DmaRun, DmaWindow, Handle, HardwareError, MemoryError,
     PciAddress, RVec, RpcError, RpcResult, VmoRights, VmoView,
 };
-use isolation::call::thread::caller;
-use pool::{Lent, Pool, each_pool, stop_refusal};
+use isolation::call::thread::{caller, caller_id};
+use pool::{Lent, Pool, User, each_pool, stop_refusal};
 use services::vmo::Object;
 use services::vmo::object::MOST_LENT;
 
@@ -144,7 +144,6 @@ impl DmaWindow for Window {
             };
             fit += 1;
         }
-        let user = caller();
         let mut room = addresses.iter_mut();
         let tell = |frame| {
             if let Some(address) = room.next() {
@@ -152,7 +151,9 @@ impl DmaWindow for Window {
             }
         };
         let wanted = &mut wanted[..fit];
-        let held = self.pool.hold(&self.object, wanted, user.as_ref(), tell)?;
+        let held = self
+            .pool
+            .hold(&self.object, wanted, User(caller_id()), tell)?;
         Ok((runs, addresses, held as u32))
     }
 

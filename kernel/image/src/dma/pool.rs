@@ -2,6 +2,7 @@
 //!
 //! [`crate::dma`] says what happens under which lock.
 
+use abi::shared::KERNEL_OWNER;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +14,11 @@ use framework::pci::StopError;
 use framework::sync::SpinLock;
 use interfaces::{DmaRun, HardwareError, MemoryError, PciAddress, RpcError, RpcResult};
 use isolation::ControlBlock;
+use isolation::call::thread::caller;
 use isolation::domain::account::{Charge, Kind};
 use isolation::lock::Lock;
 use services::vmo::Object;
-use services::vmo::loans;
+use services::vmo::loans::{self, Pays};
 use services::vmo::payer::Domain;
 
 use crate::hardware::refusal;
@@ -104,6 +106,22 @@ impl Left {
             *paid = charge(user, pages)?;
             Ok(())
         })
+    }
+}
+
+/// Who has a device hold pages: a domain's number, or the kernel's. It is the one that calls.
+#[derive(Clone, Copy)]
+pub(super) struct User(pub(super) u32);
+
+impl Pays<Option<Charge>> for User {
+    #[inline]
+    fn pays(&self, charge: &Option<Charge>) -> bool {
+        let payer = charge.as_ref().map_or(KERNEL_OWNER, |it| it.block().id);
+        payer == self.0
+    }
+
+    fn charge(&self, pages: usize) -> Result<Option<Charge>, MemoryError> {
+        Ok(charge(caller().as_ref(), pages)?)
     }
 }
 
@@ -249,20 +267,22 @@ impl Pool {
 
     /// Notes a user, at whose death the device is to be stopped.
     pub(super) fn note(&self, user: Option<&Arc<ControlBlock>>) -> RpcResult<()> {
-        let Some(user) = user else {
-            return Ok(());
-        };
+        self.note_number(user.map_or(KERNEL_OWNER, |user| user.id))
+    }
+
+    /// As [`note`](Self::note), by the user's number.
+    fn note_number(&self, user: u32) -> RpcResult<()> {
         // Users stay noted, and nearly always there is one, who asks again and again.
-        if self.noted.load(Ordering::Acquire) == u64::from(user.id) {
+        if user == KERNEL_OWNER || self.noted.load(Ordering::Acquire) == u64::from(user) {
             return Ok(());
         }
         let mut state = self.state.lock();
-        if !state.users.contains(&user.id) {
+        if !state.users.contains(&user) {
             let room = state.users.try_reserve(1);
             room.map_err(|_| RpcError::NoMemory)?;
-            state.users.push(user.id);
+            state.users.push(user);
         }
-        self.noted.store(user.id.into(), Ordering::Release);
+        self.noted.store(user.into(), Ordering::Release);
         Ok(())
     }
 
@@ -346,28 +366,18 @@ impl Pool {
         &self,
         object: &Arc<Object<Untyped>>,
         runs: &mut [DmaRun],
-        user: Option<&Arc<ControlBlock>>,
+        user: User,
         tell: impl FnMut(u64),
     ) -> Result<usize, MemoryError> {
         // Who has a window has prepared holds.
         if self.is_stopped() {
             return Err(RpcError::Refused.into());
         }
-        self.note(user)?;
-        let sum = runs.iter().map(|run| run.pages as usize).sum();
-        let (runs, charge) = match charge(user, sum) {
-            Ok(charge) => (runs, charge),
-            // Perhaps there is room for the first.
-            Err(_) => {
-                let first = &mut runs[..1];
-                let charge = charge(user, first[0].pages as usize)?;
-                (first, charge)
-            }
-        };
+        self.note_number(user.0)?;
         // With the lock of the holds: who ends those of a pool that was stopped finds this one, or
         // this finds that it was.
         let may = || !self.is_stopped();
-        Loans::lend(&self.holds, object, runs, charge, tell, may)
+        Loans::lend(&self.holds, object, runs, &user, tell, may)
     }
 
     /// The device uses the pages of these holds no more; whether there were all.

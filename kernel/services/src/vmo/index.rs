@@ -51,8 +51,25 @@ pub(super) struct Place<'a, F: Frames> {
 impl<F: Frames> Place<'_, F> {
     /// Whether the entry is still that page's. Said while its frame is held: whether it was when it
     /// was found to be in the page.
+    #[inline]
     pub(super) fn is_right(&self) -> bool {
         self.leaf.tenant() == self.tenant
+    }
+}
+
+/// The leaf where a page was found last, for who looks for others near it.
+pub(super) struct Near<'a, F: Frames> {
+    /// Whose block it was then; its pages.
+    leaf: Option<(u64, Leafed<'a, F>)>,
+}
+
+/// A leaf, its pages, and its tenant.
+type Leafed<'a, F> = (&'a Node<Leaf<F>>, &'a Leaf<F>, u64);
+
+impl<F: Frames> Near<'_, F> {
+    /// None was found yet.
+    pub(super) const fn nowhere() -> Self {
+        Near { leaf: None }
     }
 }
 
@@ -104,6 +121,37 @@ impl<F: Frames> Index<F> {
     fn root(&self) -> (u32, u32) {
         let root = self.root.load(Ordering::Acquire);
         ((root >> 32) as u32, root as u32)
+    }
+
+    /// As [`find`](Self::find), but does not go the way to a leaf that was just found. It may have
+    /// gone to others since: who asks whether the place [is right](Place::is_right) is told so, and
+    /// a page that somebody has had a count on since before then has never left its leaf.
+    #[inline(always)]
+    pub(super) fn find_near<'a>(&'a self, near: &mut Near<'a, F>, page: u64) -> Found<'a, F> {
+        let (block, at) = block(page);
+        if let Some((of, (leaf, entries, tenant))) = near.leaf
+            && of == block
+        {
+            let entry = &entries[at];
+            return Found::Here(Place {
+                entry,
+                leaf,
+                tenant,
+            });
+        }
+        self.find_far(near, page)
+    }
+
+    /// Goes the way to the page, and notes its leaf.
+    #[inline(never)]
+    fn find_far<'a>(&'a self, near: &mut Near<'a, F>, page: u64) -> Found<'a, F> {
+        let found = self.find(page);
+        if let Found::Here(place) = &found {
+            let entries = place.leaf.body();
+            let (block, _) = block(page);
+            near.leaf = entries.map(|entries| (block, (place.leaf, entries, place.tenant)));
+        }
+        found
     }
 
     /// Looks for the page.

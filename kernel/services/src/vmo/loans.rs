@@ -3,26 +3,34 @@
 //! The number has the place of the loan below, and above it how often the place was used, so that a
 //! number whose loan has ended means nothing any more.
 //!
-//! All room comes at once, before the first loan: places, and pieces that have 16 pages each. A
-//! loan of one page has it in its place, any other one has as many pieces as it needs, in a chain.
-//! So it takes no memory: what has to be written back to make some goes through here. Places and
-//! pieces are made as they are needed first, in the room that is there, since a driver that
-//! restarts has used few.
+//! All room comes at once, before the first loan: places, pieces that have 16 pages each, and
+//! [`accounts`]. A loan of one page has it in its place, any other one has as many pieces as it
+//! needs, in a chain. So it takes no memory: what has to be written back to make some goes through
+//! here. All of it is made as it is needed first, in the room that is there, since a driver that
+//! restarts has used little.
 //!
-//! The lock guards places and pieces. Pages are lent and given back without it, a piece at a time.
+//! The lock guards all of it. Pages that are there are lent with it, and pages of loans that have
+//! one each are given back with it: a call takes it once for all of them. All others are lent and
+//! given back without it, a piece at a time. Under it nobody waits or takes another lock, but that
+//! of the free frames when a page is given back that nobody else has, and no object, account or
+//! charge is dropped.
+//!
 //! What is behind the lock is not replaced once it has room, as long as others can reach it: chains
 //! that are being filled or emptied stay what they are.
 
+mod accounts;
+
 use super::Result;
+use super::index::Near;
 use super::object::{PIECE, Vmo};
 use super::payer::Payer;
-use alloc::sync::{Arc, Weak};
+use accounts::Accounts;
+pub use accounts::{Pays, Share};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::{mem, ptr};
-use interfaces::{DmaRun, MemoryError, RpcError};
-use isolation::domain::account::Charge;
-use isolation::lock::Lock;
-use isolation::platform::PAGE;
+use core::mem;
+use interfaces::{DmaDirection, DmaRun, MemoryError, RpcError};
+use isolation::lock::{Guard, Lock};
 use pages::{Bytes, Lent};
 
 /// The most loans at a time.
@@ -32,55 +40,88 @@ const PIECES: usize = 1024;
 
 const TOO_MANY: MemoryError = MemoryError::Rpc(RpcError::Busy);
 
-/// What somebody is charged with for pages: it can be divided, and put together again.
-pub trait Share: Sized {
-    /// Takes that for `pages` pages out of it.
-    fn split(&mut self, pages: usize) -> Self;
-    /// Takes another one in, unless that is somebody else's: then it comes back.
-    fn join(&mut self, other: Self) -> Option<Self>;
-}
-
-impl Share for Option<Charge> {
-    #[inline]
-    fn split(&mut self, pages: usize) -> Self {
-        let bytes = pages * PAGE;
-        match self.as_mut()? {
-            charge if charge.bytes() > bytes => Some(charge.split(bytes)),
-            // All of it.
-            _ => self.take(),
-        }
-    }
-
-    #[inline]
-    fn join(&mut self, other: Self) -> Option<Self> {
-        match (self.as_mut(), other) {
-            (Some(charge), Some(other)) => charge.absorb(other).err().map(Some),
-            (_, other) => mem::replace(self, other).map(Some),
-        }
-    }
-}
-
-/// Pages that a device uses, and what its driver is charged with for them.
-struct Loan<F: Bytes, P: Payer, C> {
-    /// Whose they are, if the device may write to such that have content.
-    written: Option<Weak<Vmo<F, P>>>,
-    first: u64,
-    pages: u64,
-    /// The page, where it is one.
-    single: Option<Lent<F>>,
-    /// The first of its pieces.
-    chain: Link,
-    charge: C,
-}
-
-/// A place or a piece, by its number plus one; 0: none.
+/// A place, a piece or an account, by its number plus one; 0: none.
 type Link = u32;
 
-struct Place<F: Bytes, P: Payer, C> {
-    loan: Option<Loan<F, P, C>>,
+/// Where a loan is: pages that a device uses. It lies in a cache line.
+struct Place<F: Bytes> {
+    first: u64,
+    /// The page, where it is one.
+    single: Option<Lent<F>>,
+    pages: u32,
+    /// The first of its pieces.
+    chain: Link,
+    /// In which account it is; 0: there is no loan here.
+    account: Link,
+    /// The device may write to pages of it that have content.
+    writes: bool,
+    /// How often the place was used.
     uses: u32,
-    /// While it has no loan: the next such place.
+    /// While there is no loan: the next such place.
     next: Link,
+}
+
+/// What was in a place.
+struct Loan<F: Bytes> {
+    first: u64,
+    single: Option<Lent<F>>,
+    pages: u32,
+    chain: Link,
+    account: Link,
+    writes: bool,
+}
+
+impl<F: Bytes> Place<F> {
+    /// One that was never used.
+    const fn new() -> Self {
+        Place {
+            first: 0,
+            single: None,
+            pages: 0,
+            chain: 0,
+            account: 0,
+            writes: false,
+            uses: 0,
+            next: 0,
+        }
+    }
+
+    /// Puts a loan of one page here, which is of the `account`.
+    #[inline]
+    fn put_single(&mut self, first: u64, page: Lent<F>, account: Link, writes: bool) {
+        self.first = first;
+        self.single = Some(page);
+        self.pages = 1;
+        self.chain = 0;
+        self.account = account;
+        self.writes = writes;
+    }
+
+    /// Puts a loan here.
+    fn put(&mut self, loan: Loan<F>) {
+        self.first = loan.first;
+        self.single = loan.single;
+        self.pages = loan.pages;
+        self.chain = loan.chain;
+        self.account = loan.account;
+        self.writes = loan.writes;
+    }
+
+    /// Whether a loan of one page is here that has this number and is of the `account`.
+    #[inline]
+    fn is_single(&self, number: u64, account: Link) -> bool {
+        // No account has number 0.
+        self.account == account && self.uses == parts(number).1 && self.chain == 0
+    }
+
+    /// Has no loan here any more, so that its number means nothing; what was the next free place is
+    /// behind this one.
+    #[inline]
+    fn clear(&mut self, next: Link) {
+        self.account = 0;
+        self.uses = self.uses.wrapping_add(1);
+        self.next = next;
+    }
 }
 
 struct Room<F: Bytes> {
@@ -91,7 +132,7 @@ struct Room<F: Bytes> {
 
 /// All loans of a device.
 pub struct Loans<F: Bytes, P: Payer, C: Share> {
-    places: Vec<Place<F, P, C>>,
+    places: Vec<Place<F>>,
     free_place: Link,
     pieces: Vec<Room<F>>,
     free_piece: Link,
@@ -99,45 +140,34 @@ pub struct Loans<F: Bytes, P: Payer, C: Share> {
     left: usize,
     /// Loans that there are.
     count: usize,
+    accounts: Accounts<F, P, C>,
     /// For the room.
     charge: Option<C>,
 }
 
-/// What was met of loans that one call ends.
-struct Ended<F: Bytes, P: Payer, C> {
-    /// The last object whose pages were written.
-    object: Option<Arc<Vmo<F, P>>>,
-    charge: Option<C>,
+/// Loans of one page each that were taken together.
+#[derive(Default)]
+struct Singles {
+    count: usize,
+    /// By which the device wrote.
+    writes: usize,
+    /// A page of theirs was clean until then.
+    was_clean: bool,
 }
 
-impl<F: Bytes, P: Payer, C: Share> Ended<F, P, C> {
-    /// Whether a loan is of one page, and that of the same object if it was written.
-    #[inline]
-    fn is_like(&self, loan: &Loan<F, P, C>) -> bool {
-        let Some(written) = &loan.written else {
-            return loan.single.is_some();
-        };
-        let object = self.object.as_ref();
-        let is_same = object.is_some_and(|object| ptr::eq(written.as_ptr(), Arc::as_ptr(object)));
-        is_same && loan.single.is_some()
-    }
-
-    /// Notes what was charged for a loan. That of somebody else comes back.
-    #[inline]
-    fn add(&mut self, charge: C) -> Option<C> {
-        match &mut self.charge {
-            Some(sum) => sum.join(charge),
-            None => {
-                self.charge = Some(charge);
-                None
-            }
-        }
-    }
+/// Where pages of loans are noted: with whom, and of what.
+struct Terms<'a, F: Bytes, P: Payer> {
+    account: Link,
+    object: &'a Vmo<F, P>,
 }
 
 /// The place of a number, and how often that was used.
 fn parts(number: u64) -> (u32, u32) {
     (number as u32, (number >> 32) as u32)
+}
+
+fn pages_of(runs: &[DmaRun]) -> usize {
+    runs.iter().map(|run| run.pages as usize).sum()
 }
 
 impl<F: Bytes, P: Payer, C: Share> Default for Loans<F, P, C> {
@@ -150,6 +180,7 @@ impl<F: Bytes, P: Payer, C: Share> Default for Loans<F, P, C> {
             free_piece: 0,
             left: 0,
             count: 0,
+            accounts: Accounts::none(),
             charge: None,
         }
     }
@@ -172,8 +203,9 @@ fn hand_over<F: Bytes>(from: &mut [Option<Lent<F>>], to: &mut [Option<Lent<F>>])
 
 impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
     /// What the room takes, in bytes.
-    pub const BYTES: usize =
-        MOST_LOANS * size_of::<Place<F, P, C>>() + PIECES * size_of::<Room<F>>();
+    pub const BYTES: usize = MOST_LOANS * size_of::<Place<F>>()
+        + PIECES * size_of::<Room<F>>()
+        + Accounts::<F, P, C>::BYTES;
 
     /// Room for all loans that there can be, paid for with `charge`.
     ///
@@ -182,12 +214,11 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
     pub fn with_room(charge: C) -> Result<Self> {
         Ok(Loans {
             places: room_for(MOST_LOANS)?,
-            free_place: 0,
             pieces: room_for(PIECES)?,
-            free_piece: 0,
             left: PIECES,
-            count: 0,
+            accounts: Accounts::with_room()?,
             charge: Some(charge),
+            ..Self::default()
         })
     }
 
@@ -201,10 +232,9 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
         self.count == 0
     }
 
-    /// Each loan's pages and charge.
+    /// What is charged for loans: how many pages each charge is for.
     pub fn each(&mut self) -> impl Iterator<Item = (usize, &mut C)> {
-        let loans = self.places.iter_mut().filter_map(|it| it.loan.as_mut());
-        loans.map(|loan| (loan.pages as usize, &mut loan.charge))
+        self.accounts.each()
     }
 
     /// Takes pieces for so many pages.
@@ -248,161 +278,248 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
         self.left += 1;
     }
 
-    /// Whether another loan can be noted. Its pieces were taken before, if it has some.
+    /// A place for another loan, which stays free until it is [taken](Self::fill). Its pieces were
+    /// taken before, if it has some.
     #[inline]
-    fn has_place(&mut self, has_pieces: bool) -> bool {
-        if self.free_place == 0 && self.places.len() < MOST_LOANS {
-            self.places.push(Place {
-                loan: None,
-                uses: 0,
-                next: 0,
-            });
+    fn free_place(&mut self, has_pieces: bool) -> Option<Link> {
+        if self.free_place == 0 {
+            self.new_place();
+        }
+        let is_room = has_pieces || self.left > 0;
+        (self.free_place != 0 && is_room).then_some(self.free_place)
+    }
+
+    /// Makes a place, if there can be another one.
+    #[cold]
+    fn new_place(&mut self) {
+        if self.places.len() < MOST_LOANS {
+            self.places.push(Place::new());
             self.free_place = self.places.len() as Link;
         }
-        self.free_place != 0 && (has_pieces || self.left > 0)
     }
 
-    /// Notes a loan; its number.
+    /// Has a loan put into the place, which is [free](Self::free_place); its number.
     #[inline]
-    fn put(&mut self, loan: Loan<F, P, C>) -> core::result::Result<u64, Loan<F, P, C>> {
-        if !self.has_place(loan.chain != 0) {
-            return Err(loan);
-        }
-        let at = self.free_place - 1;
-        self.left -= usize::from(loan.chain == 0);
+    fn fill(&mut self, place: Link, pieces: bool, put: impl FnOnce(&mut Place<F>)) -> u64 {
+        let at = place - 1;
         let place = &mut self.places[at as usize];
+        put(place);
         self.free_place = place.next;
-        place.loan = Some(loan);
+        self.left -= usize::from(!pieces);
         self.count += 1;
-        Ok(u64::from(place.uses) << 32 | u64::from(at))
+        u64::from(place.uses) << 32 | u64::from(at)
     }
 
-    /// The loan in place `at`, which is none any more, if it and how often the place was used are
-    /// what is `meant`.
+    /// The place of the loan with this number.
     #[inline]
-    fn take(
-        &mut self,
-        at: u32,
-        meant: impl FnOnce(u32, &Loan<F, P, C>) -> bool,
-    ) -> Option<Loan<F, P, C>> {
+    fn place(&mut self, number: u64) -> Option<&mut Place<F>> {
+        let (at, uses) = parts(number);
         let place = self.places.get_mut(at as usize)?;
-        let uses = place.uses;
-        let loan = place.loan.take_if(|loan| meant(uses, loan))?;
-        place.uses = place.uses.wrapping_add(1);
-        place.next = self.free_place;
-        self.free_place = at + 1;
+        (place.account != 0 && place.uses == uses).then_some(place)
+    }
+
+    /// The loan with this number, which is none any more.
+    fn take(&mut self, number: u64) -> Option<Loan<F>> {
+        let next = self.free_place;
+        let place = self.place(number)?;
+        let loan = Loan {
+            first: place.first,
+            single: place.single.take(),
+            pages: place.pages,
+            chain: place.chain,
+            account: place.account,
+            writes: place.writes,
+        };
+        place.clear(next);
+        self.free_place = parts(number).0 + 1;
         self.left += usize::from(loan.chain == 0);
         self.count -= 1;
         Some(loan)
     }
 
     /// Lends the device `runs` of pages of `object`, in their order, until one is refused: notes
-    /// their numbers there, and tells their frames to `tell`. How many are lent. `charge` is for
-    /// all of them; what is left of it goes. If, with the lock, the device `may` have none any
-    /// more, the rest is refused.
+    /// their numbers there, and tells their frames to `tell`. How many are lent. `payer` pays for
+    /// them: for all, or else for the first alone. If, with the lock, the device `may` have none
+    /// any more, the rest is refused.
     ///
     /// # Errors
     /// That of the first run: those of [`Vmo::lend`]. `Rpc(Busy)`: there are too many loans, or of
-    /// too many pages. `Rpc(Refused)`: it may not have them.
+    /// too many pages. `Rpc(Refused)`: it may not have them. No memory that `payer` may have.
     pub fn lend(
         this: &Lock<Self>,
         object: &Arc<Vmo<F, P>>,
         runs: &mut [DmaRun],
-        mut charge: C,
+        payer: &impl Pays<C>,
         mut tell: impl FnMut(u64),
         may: impl Fn() -> bool,
     ) -> Result<usize> {
-        let mut done = 0;
-        loop {
-            done += Self::lend_there(
-                this,
-                object,
-                &mut runs[done..],
-                &mut charge,
-                &mut tell,
-                &may,
-            );
-            let Some(run) = runs.get_mut(done) else {
-                return Ok(done);
-            };
-            match Self::lend_run(this, object, run, &mut charge, &mut tell, &may) {
+        let wanted = pages_of(runs);
+        let mut loans = this.lock();
+        let (runs, account) = match loans.accounts.reserve(object, wanted, payer) {
+            Some(account) => (runs, account),
+            None => {
+                drop(loans);
+                let opened = Self::open(this, object, runs, payer)?;
+                loans = this.lock();
+                opened
+            }
+        };
+        let terms = Terms { account, object };
+        let done = match may() {
+            true => loans.lend_there(&terms, runs, &mut tell),
+            false => 0,
+        };
+        if done == runs.len() {
+            return Ok(done);
+        }
+        drop(loans);
+        Self::lend_rest(this, &terms, runs, done, tell, may)
+    }
+
+    /// An account for the pages of `runs`, or for those of the first if not for all: the runs that
+    /// it is for, and the account.
+    #[inline(never)]
+    fn open<'a>(
+        this: &Lock<Self>,
+        object: &Arc<Vmo<F, P>>,
+        mut runs: &'a mut [DmaRun],
+        payer: &impl Pays<C>,
+    ) -> Result<(&'a mut [DmaRun], Link)> {
+        let charge = payer.charge(pages_of(runs)).or_else(|_| {
+            // Perhaps there is room for the first.
+            runs = mem::take(&mut runs).get_mut(..1).unwrap_or_default();
+            payer.charge(pages_of(runs))
+        })?;
+        let opened = this.lock().accounts.open(object, charge, pages_of(runs));
+        let (account, _closed) = opened.map_err(|_charge| TOO_MANY)?;
+        Ok((runs, account))
+    }
+
+    /// Lends what is left of `runs` behind the first `done`, and gives back what was charged for
+    /// those that are refused; how many are lent then.
+    ///
+    /// # Errors
+    /// As [`lend`](Self::lend).
+    #[inline(never)]
+    fn lend_rest(
+        this: &Lock<Self>,
+        terms: &Terms<'_, F, P>,
+        runs: &mut [DmaRun],
+        mut done: usize,
+        mut tell: impl FnMut(u64),
+        may: impl Fn() -> bool,
+    ) -> Result<usize> {
+        let mut result = Ok(());
+        while let Some(run) = runs.get_mut(done) {
+            match Self::lend_run(this, terms, run, &mut tell, &may) {
                 Ok(number) => run.hold = number,
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => return Ok(done),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
             }
             done += 1;
+            let mut loans = this.lock();
+            if may() {
+                done += loans.lend_there(terms, &mut runs[done..], &mut tell);
+            }
+        }
+        let refused = pages_of(&runs[done..]);
+        let settled = this.lock().accounts.settle(terms.account, refused, 0);
+        settled.tell(None);
+        match result {
+            Err(error) if done == 0 => Err(error),
+            _ => Ok(done),
         }
     }
 
     /// Lends the first of `runs` that are of one page each which is there, as nearly all are; how
-    /// many. The lock is taken once, and for none of them does anybody wait.
+    /// many. For none of them does anybody wait.
+    #[inline]
     fn lend_there(
-        this: &Lock<Self>,
-        object: &Arc<Vmo<F, P>>,
+        &mut self,
+        terms: &Terms<'_, F, P>,
         runs: &mut [DmaRun],
-        charge: &mut C,
-        mut tell: impl FnMut(u64),
-        may: impl FnOnce() -> bool,
+        tell: &mut impl FnMut(u64),
     ) -> usize {
-        let mut loans = this.lock();
-        if !may() {
-            return 0;
-        }
-        for (done, run) in runs.iter_mut().enumerate() {
-            if run.pages != 1 || !loans.has_place(false) {
-                return done;
+        let (mut near, mut writing) = (Near::nowhere(), None);
+        let (mut done, mut written) = (0, 0);
+        for run in runs {
+            let writes = run.direction == DmaDirection::FromDevice;
+            if run.pages != 1 {
+                break;
             }
-            let Some((lent, writes)) = object.lend_there(run.first, run.direction) else {
-                return done;
+            let Some(place) = self.free_place(false) else {
+                break;
+            };
+            if writes && writing.is_none() {
+                writing = terms.object.begin_lent();
+                if writing.is_none() {
+                    break;
+                }
+            }
+            let (first, account) = (run.first, terms.account);
+            let Some(lent) = terms.object.lend_there(&mut near, first) else {
+                break;
             };
             tell(lent.frame());
-            let loan = Loan {
-                written: writes.then(|| Arc::downgrade(object)),
-                first: run.first,
-                pages: 1,
-                single: Some(lent),
-                chain: 0,
-                charge: charge.split(1),
-            };
-            let Ok(number) = loans.put(loan) else {
-                return done;
-            };
-            run.hold = number;
+            let put = |place: &mut Place<F>| place.put_single(first, lent, account, writes);
+            run.hold = self.fill(place, false, put);
+            written += usize::from(writes);
+            done += 1;
         }
-        runs.len()
+        if self.accounts.add_writes(terms.account, written)
+            && let Some(writing) = writing
+        {
+            writing.keep();
+        }
+        done
     }
 
     /// Lends a run; the loan's number.
     fn lend_run(
         this: &Lock<Self>,
-        object: &Arc<Vmo<F, P>>,
+        terms: &Terms<'_, F, P>,
         run: &DmaRun,
-        charge: &mut C,
         tell: impl FnMut(u64),
         may: impl FnOnce() -> bool,
     ) -> Result<u64> {
         let (single, chain, writes) = match run.pages {
-            1 => Self::lend_page(object, run, tell)?,
-            _ => Self::lend_pieces(this, object, run, tell)?,
+            1 => Self::lend_page(terms.object, run, tell)?,
+            _ => Self::lend_pieces(this, terms.object, run, tell)?,
         };
         let loan = Loan {
-            written: writes.then(|| Arc::downgrade(object)),
             first: run.first,
-            pages: run.pages,
             single,
+            pages: run.pages as u32,
             chain,
-            charge: charge.split(run.pages as usize),
+            account: terms.account,
+            writes,
         };
         let mut loans = this.lock();
-        let put = match may() {
-            true => loans.put(loan).map_err(|loan| (TOO_MANY, loan)),
-            false => Err((RpcError::Refused.into(), loan)),
+        let place = match may() {
+            true => loans.free_place(chain != 0).ok_or(TOO_MANY),
+            false => Err(RpcError::Refused.into()),
         };
+        let place = match place {
+            Ok(place) => place,
+            Err(error) => {
+                drop(loans);
+                Self::empty_loan(this, loan, Some(terms.object).filter(|_| writes));
+                if writes {
+                    terms.object.end_lent();
+                }
+                return Err(error);
+            }
+        };
+        let number = loans.fill(place, chain != 0, |place| place.put(loan));
+        let is_first = loans.accounts.add_writes(terms.account, writes.into());
         drop(loans);
-        put.map_err(|(error, loan)| {
-            Self::give_back(this, loan);
-            error
-        })
+        if writes && !is_first {
+            // The account has one for all.
+            terms.object.end_lent();
+        }
+        Ok(number)
     }
 
     /// Lends a run of one page: the page, no pieces, and whether the device writes to content.
@@ -442,95 +559,108 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
 
     /// The device uses the pages of the loans with these numbers no more; whether there were all.
     pub fn end(this: &Lock<Self>, numbers: &[u64]) -> bool {
-        let mut all = true;
-        let mut ended = Ended {
-            object: None,
-            charge: None,
-        };
-        let mut left = numbers;
+        let (mut all, mut left) = (true, numbers);
         while let Some((number, others)) = left.split_first() {
+            let mut loans = this.lock();
+            match loans.place(*number) {
+                Some(place) if place.chain == 0 => {
+                    let account = place.account;
+                    left = &left[Self::end_singles(loans, account, left)..];
+                    continue;
+                }
+                Some(_) => all &= Self::end_one(loans, this, *number),
+                None => all = false,
+            }
             left = others;
-            let (at, uses) = parts(*number);
-            let loan = this.lock().take(at, |now, _| now == uses);
-            let Some(loan) = loan else {
-                all = false;
-                continue;
-            };
-            let (back, object) = Self::give_back(this, loan);
-            ended.object = object.or(ended.object);
-            drop(ended.add(back));
-            // Nearly always the others are of the same object.
-            let count = Self::end_like(this, left, &mut ended);
-            left = &left[count..];
         }
         all
     }
 
-    /// Ends the first loans of these numbers that are of one page each and of the object that was
-    /// met before; how many. The lock is taken once: nothing waits under it, and what may be the
-    /// last share of something is dropped without it.
-    fn end_like(this: &Lock<Self>, numbers: &[u64], ended: &mut Ended<F, P, C>) -> usize {
-        let (mut count, mut writes, mut was_clean) = (0, 0, false);
-        let mut of_others = None;
-        let mut loans = match numbers {
-            [] => return 0,
-            _ => this.lock(),
-        };
-        for number in numbers {
-            let (at, uses) = parts(*number);
-            let loan = loans.take(at, |now, loan| now == uses && ended.is_like(loan));
-            let Some(loan) = loan else { break };
-            count += 1;
-            if let Some(object) = ended.object.as_ref().filter(|_| loan.written.is_some()) {
-                writes += 1;
-                was_clean |= loan
-                    .single
-                    .as_ref()
-                    .is_some_and(|lent| object.mark_page(loan.first, lent));
-            }
-            of_others = ended.add(loan.charge);
-            if of_others.is_some() {
-                break;
-            }
-        }
+    /// Ends the first loans of these numbers that are of one page each and in the account; how
+    /// many.
+    fn end_singles(mut loans: Guard<'_, Self>, account: Link, numbers: &[u64]) -> usize {
+        let object = loans.accounts.written(account);
+        let ended = loans.take_singles(account, object.as_deref(), numbers);
+        let accounts = &mut loans.accounts;
+        let settled = accounts.settle(account, ended.count, ended.writes);
         drop(loans);
-        drop(of_others);
-        if let Some(object) = &ended.object {
-            if was_clean {
-                object.marked();
-            }
-            (0..writes).for_each(|_| object.end_lent());
+        if let Some(object) = object.as_ref().filter(|_| ended.was_clean) {
+            object.marked();
         }
-        count
+        settled.tell(object.as_deref());
+        ended.count
+    }
+
+    /// Takes the first loans of these numbers that are of one page each and in the account; those
+    /// pages are marked that the device wrote to, and all given back.
+    #[inline]
+    fn take_singles(
+        &mut self,
+        account: Link,
+        object: Option<&Vmo<F, P>>,
+        numbers: &[u64],
+    ) -> Singles {
+        let (mut near, mut ended) = (Near::nowhere(), Singles::default());
+        for number in numbers {
+            let (at, _) = parts(*number);
+            let place = self.places.get_mut(at as usize);
+            let Some(place) = place.filter(|place| place.is_single(*number, account)) else {
+                break;
+            };
+            let page = place.single.take();
+            place.clear(mem::replace(&mut self.free_place, at + 1));
+            ended.count += 1;
+            if place.writes {
+                ended.writes += 1;
+                if let Some((object, page)) = object.zip(page.as_ref()) {
+                    ended.was_clean |= object.mark_near(&mut near, place.first, page);
+                }
+            }
+        }
+        self.left += ended.count;
+        self.count -= ended.count;
+        ended
+    }
+
+    /// Ends one loan, whatever it has; whether there is one with this number.
+    #[inline(never)]
+    fn end_one(mut loans: Guard<'_, Self>, this: &Lock<Self>, number: u64) -> bool {
+        let Some(loan) = loans.take(number) else {
+            return false;
+        };
+        // Its pages are noted there until they are given back.
+        let (account, pages, writes) = (loan.account, loan.pages, loan.writes);
+        let object = loans.accounts.written(account).filter(|_| writes);
+        drop(loans);
+        Self::empty_loan(this, loan, object.as_deref());
+        let mut loans = this.lock();
+        let accounts = &mut loans.accounts;
+        let settled = accounts.settle(account, pages as usize, writes.into());
+        drop(loans);
+        settled.tell(object.as_deref());
+        true
     }
 
     /// The device uses nothing any more.
     pub fn end_all(this: &Lock<Self>) {
         let places = this.lock().places.len() as u32;
         for at in 0..places {
-            let loan = this.lock().take(at, |_, _| true);
-            if let Some(loan) = loan {
-                Self::give_back(this, loan);
-            }
+            let loans = this.lock();
+            let uses = loans.places[at as usize].uses;
+            Self::end_one(loans, this, u64::from(uses) << 32 | u64::from(at));
         }
     }
 
-    /// Gives the pages of a loan back; what was charged for them, and the object, if they were
-    /// written and it is still there.
-    fn give_back(this: &Lock<Self>, mut loan: Loan<F, P, C>) -> (C, Option<Arc<Vmo<F, P>>>) {
-        // The object may be gone, and its pages with it.
-        let object = loan.written.take().and_then(|object| object.upgrade());
-        if let Some((lent, object)) = loan.single.as_ref().zip(object.as_ref()) {
+    /// Gives the pages of a loan back, which are marked in `object`, if they were written and it is
+    /// still there.
+    fn empty_loan(this: &Lock<Self>, mut loan: Loan<F>, object: Option<&Vmo<F, P>>) {
+        if let Some((lent, object)) = loan.single.as_ref().zip(object) {
             object.mark_lent(loan.first, lent);
         }
         loan.single = None;
         if loan.chain != 0 {
-            Self::empty(this, &mut loan.chain, loan.first, object.as_deref());
+            Self::empty(this, &mut loan.chain, loan.first, object);
         }
-        if let Some(object) = &object {
-            object.end_lent();
-        }
-        (loan.charge, object)
     }
 
     /// Empties pieces, whose pages are marked in `object`, from the page `first` on.

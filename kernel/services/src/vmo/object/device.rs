@@ -7,9 +7,10 @@
 
 use super::super::payer::Payer;
 use super::{Result, Vmo};
-use crate::vmo::index::Found;
+use crate::vmo::index::{Found, Near};
+use core::sync::atomic::AtomicU64;
 use interfaces::{DmaDirection, MemoryError, RpcError};
-use pages::{Bytes, Held, Lent};
+use pages::{Bytes, Held, Lent, Writing};
 
 /// The most pages that are lent at once.
 pub const MOST_LENT: u64 = 256;
@@ -93,33 +94,31 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
         }
     }
 
-    /// As [`lend_one`](Self::lend_one), if the page is there and nobody is at it. It waits for
-    /// nothing and takes no lock.
+    /// Begins a write of a device to pages that have content: it is [kept](Writing::keep) if some
+    /// are lent, until [`end_lent`](Self::end_lent).
     #[inline]
-    pub(in crate::vmo) fn lend_there(
-        &self,
+    pub(in crate::vmo) fn begin_lent(&self) -> Option<Writing<'_, AtomicU64>> {
+        self.begin_write().ok()
+    }
+
+    /// Lets a device use a page, if it is there and nobody is at it. It waits for nothing and takes
+    /// no lock. Who lets the device write to it has begun a write.
+    #[inline(always)]
+    pub(in crate::vmo) fn lend_there<'a>(
+        &'a self,
+        near: &mut Near<'a, F>,
         page: u64,
-        direction: DmaDirection,
-    ) -> Option<(Lent<F>, bool)> {
-        let writing = match direction {
-            DmaDirection::ToDevice => None,
-            DmaDirection::FromDevice => Some(self.begin_write().ok()?),
-        };
-        let lent = lend(self.hold_there(page)?).ok()?;
-        let writes = writing.is_some();
-        if let Some(writing) = writing {
-            writing.keep();
-        }
-        Some((lent, writes))
+    ) -> Option<Lent<F>> {
+        lend(self.hold_there(near, page)?).ok()
     }
 
     /// The frame of a page that is there.
-    #[inline]
-    fn hold_there(&self, page: u64) -> Option<Held<F>> {
+    #[inline(always)]
+    fn hold_there<'a>(&'a self, near: &mut Near<'a, F>, page: u64) -> Option<Held<F>> {
         if page >= self.limit() {
             return None;
         }
-        let Found::Here(place) = self.index.find(page) else {
+        let Found::Here(place) = self.index.find_near(near, page) else {
             return None;
         };
         let held = place.entry.hold().ok()?;
@@ -135,7 +134,7 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
     #[inline]
     fn lend_page(&self, page: u64, direction: DmaDirection) -> Result<(Lent<F>, bool)> {
         // Nearly always it is there, and nobody is at it.
-        match self.hold_there(page) {
+        match self.hold_there(&mut Near::nowhere(), page) {
             Some(held) => Ok((lend(held)?, false)),
             None => self.lend_other(page, direction),
         }
@@ -166,17 +165,24 @@ impl<F: Bytes, P: Payer> Vmo<F, P> {
 
     /// A device has written to the page while it had this frame.
     pub(in crate::vmo) fn mark_lent(&self, page: u64, lent: &Lent<F>) {
-        if self.mark_page(page, lent) {
+        if self.mark_near(&mut Near::nowhere(), page, lent) {
             self.marked();
         }
     }
 
     /// As [`mark_lent`](Self::mark_lent), but tells nobody; whether the page was clean, which is to
     /// be told by [`marked`](Self::marked) then. It takes no lock.
-    #[inline]
-    pub(in crate::vmo) fn mark_page(&self, page: u64, lent: &Lent<F>) -> bool {
+    ///
+    /// A page that still has the frame has had it since it was lent, and so has not left its leaf.
+    #[inline(always)]
+    pub(in crate::vmo) fn mark_near<'a>(
+        &'a self,
+        near: &mut Near<'a, F>,
+        page: u64,
+        lent: &Lent<F>,
+    ) -> bool {
         loop {
-            match self.index.find(page) {
+            match self.index.find_near(near, page) {
                 Found::Here(place) => return place.entry.mark_lent(lent),
                 Found::Nothing => return false,
                 Found::Changing => {}

@@ -1,10 +1,9 @@
 //! Pages that a device uses while all kinds of things happen to them.
 
-use super::loans::run;
+use super::loans::{Device, device, run};
 use super::*;
 use interfaces::DmaDirection;
 use interfaces::DmaDirection::{FromDevice, ToDevice};
-use isolation::lock::Lock;
 
 const LOTS: usize = 1 << 20;
 
@@ -17,11 +16,11 @@ fn device_writes(memory: Host, frame: u64, value: u64) {
     memory.0.bytes[frame as usize - 1][0].store(value, Ordering::SeqCst);
 }
 
-type Loans = crate::vmo::loans::Loans<Host, Purse, ()>;
+type Loans = crate::vmo::loans::Loans<Host, Purse, Bill>;
 
 /// A loan of a device that has no other.
 struct Loan {
-    loans: Lock<Loans>,
+    loans: Device,
     number: u64,
     frames: Vec<u64>,
 }
@@ -35,10 +34,6 @@ impl Drop for Loan {
     }
 }
 
-fn device() -> Lock<Loans> {
-    Lock::new(Loans::with_room(()).expect("there is memory"))
-}
-
 fn lend(
     object: &Arc<Object>,
     first: u64,
@@ -48,7 +43,7 @@ fn lend(
     let (loans, mut frames) = (device(), Vec::new());
     let tell = |frame| frames.push(frame);
     let mut runs = [run(first, count, direction)];
-    let lent = Loans::lend(&loans, object, &mut runs, (), tell, || true)?;
+    let lent = Loans::lend(&loans, object, &mut runs, &loans.payer, tell, || true)?;
     assert_eq!(lent, 1, "all or an error");
     let number = runs[0].hold;
     Ok(Loan {

@@ -1,36 +1,64 @@
 //! Loans of a device: how many there can be, their numbers, and that they end.
 
 use super::*;
-use crate::vmo::loans::{MOST_LOANS, Share};
+use crate::vmo::loans::{MOST_LOANS, Pays, Share};
 use crate::vmo::object::MOST_LENT;
 use interfaces::DmaDirection::{self, FromDevice, ToDevice};
 use interfaces::DmaRun;
 use isolation::lock::Lock;
+use std::ops::Deref;
 
-type Loans = crate::vmo::loans::Loans<Host, Purse, usize>;
+type Loans = crate::vmo::loans::Loans<Host, Purse, Bill>;
 
 const BUSY: MemoryError = MemoryError::Rpc(RpcError::Busy);
 
-fn device() -> Lock<Loans> {
-    Lock::new(Loans::with_room(0).expect("there is memory"))
+/// A device, and who pays for its loans: with a page for a page.
+pub(super) struct Device {
+    loans: Lock<Loans>,
+    pub(super) payer: Purse,
 }
 
-impl Share for () {
-    fn split(&mut self, _: usize) {}
-    fn join(&mut self, (): ()) -> Option<()> {
-        None
+impl Deref for Device {
+    type Target = Lock<Loans>;
+    fn deref(&self) -> &Lock<Loans> {
+        &self.loans
     }
 }
 
-/// Charged with pages.
-impl Share for usize {
-    fn split(&mut self, pages: usize) -> usize {
-        *self = self.checked_sub(pages).expect("it is charged for all");
-        pages
+impl Device {
+    /// Whether it has no loan, nobody pays for one, and no page is noted.
+    fn is_idle(&self) -> bool {
+        let mut loans = self.lock();
+        loans.is_empty() && loans.each().count() == 0 && self.payer.used() == 0
     }
-    fn join(&mut self, other: usize) -> Option<usize> {
-        *self += other;
-        None
+}
+
+pub(super) fn device() -> Device {
+    let payer = purse(usize::MAX);
+    let loans = Loans::with_room(Bill(payer.clone(), 0));
+    Device {
+        loans: Lock::new(loans.expect("there is memory")),
+        payer,
+    }
+}
+
+impl Share for Bill {
+    fn grow(&mut self, pages: usize) -> bool {
+        let more = Payer::charge(&self.0, pages);
+        more.is_some_and(|more| self.absorb(more).is_ok())
+    }
+    fn shrink(&mut self, pages: usize) {
+        assert!(pages <= self.1, "it is charged for all");
+        drop(self.split(pages));
+    }
+}
+
+impl Pays<Bill> for Purse {
+    fn pays(&self, charge: &Bill) -> bool {
+        Arc::ptr_eq(&self.0, &charge.0.0)
+    }
+    fn charge(&self, pages: usize) -> Result<Bill, MemoryError> {
+        Payer::charge(self, pages).ok_or(RpcError::NoMemory.into())
     }
 }
 
@@ -46,16 +74,24 @@ pub const fn run(first: u64, pages: u64, direction: DmaDirection) -> DmaRun {
 
 /// A loan that is charged with its pages.
 fn lend(
-    device: &Lock<Loans>,
+    device: &Device,
     object: &Arc<Object>,
     first: u64,
     count: u64,
     to: DmaDirection,
 ) -> Result<u64, MemoryError> {
     let mut runs = [run(first, count, to)];
-    let charge = count as usize;
-    Loans::lend(device, object, &mut runs, charge, |_| (), || true)?;
+    lend_all(device, object, &mut runs)?;
     Ok(runs[0].hold)
+}
+
+/// Loans that are charged with their pages; how many.
+fn lend_all(
+    device: &Device,
+    object: &Arc<Object>,
+    runs: &mut [DmaRun],
+) -> Result<usize, MemoryError> {
+    Loans::lend(device, object, runs, &device.payer, |_| (), || true)
 }
 
 fn full(memory: Host, purse: &Purse) -> Arc<Object> {
@@ -86,11 +122,12 @@ fn there_are_so_many_and_room_comes_back() {
         };
         assert_eq!((numbers.len(), refused), (most, BUSY), "{count} pages");
         let mut all = device.lock();
+        let lent = count as usize * most;
         assert!(
             all.each()
-                .all(|(pages, charge)| (pages, *charge) == (count as usize, count as usize))
+                .all(|(pages, bill)| (pages, bill.1) == (lent, lent))
         );
-        assert_eq!(all.each().count(), most);
+        assert_eq!(all.each().count(), 1);
         drop(all);
         // Every other one first.
         let (even, odd): (Vec<u64>, Vec<u64>) = numbers.into_iter().partition(|it| it % 2 == 0);
@@ -98,7 +135,7 @@ fn there_are_so_many_and_room_comes_back() {
             assert!(Loans::end(&device, &[number]), "{number:x}");
             assert!(!Loans::end(&device, &[number]), "{number:x} twice");
         }
-        assert!(device.lock().is_empty());
+        assert!(device.is_idle());
         assert!((1..MOST_LENT).all(|frame| !memory.is_lent(frame)));
     }
 }
@@ -128,13 +165,12 @@ fn a_number_ends_its_own_loan_alone() {
 fn what_a_device_may_not_have_any_more_comes_back() {
     let (memory, purse) = (memory(), purse(usize::MAX));
     let (object, device) = (full(memory, &purse), device());
-    let charge = MOST_LENT as usize + 3;
     let mut runs = [
         run(0, MOST_LENT, FromDevice),
         run(2, 1, FromDevice),
         run(2, 2, ToDevice),
     ];
-    let refused = Loans::lend(&device, &object, &mut runs, charge, |_| (), || false);
+    let refused = Loans::lend(&device, &object, &mut runs, &device.payer, |_| (), || false);
     assert_eq!(refused, Err(RpcError::Refused.into()));
     assert!((1..MOST_LENT).all(|frame| !memory.is_lent(frame)));
     assert_eq!(object.seal(), Ok(()));
@@ -156,9 +192,15 @@ fn a_batch_is_lent_up_to_the_first_that_is_refused() {
             .collect();
         runs[bad].first = 999;
         runs[bad].pages = 2;
-        let charge = runs.iter().map(|run| run.pages as usize).sum();
         let mut told = 0;
-        let lent = Loans::lend(&device, &object, &mut runs, charge, |_| told += 1, || true);
+        let lent = Loans::lend(
+            &device,
+            &object,
+            &mut runs,
+            &device.payer,
+            |_| told += 1,
+            || true,
+        );
         let wanted = if bad == 0 {
             Err(MemoryError::Beyond)
         } else {
@@ -173,7 +215,7 @@ fn a_batch_is_lent_up_to_the_first_that_is_refused() {
         assert_eq!(all.each().map(|(pages, _)| pages as u64).sum::<u64>(), lent);
         drop(all);
         assert!(Loans::end(&device, &numbers));
-        assert!(device.lock().is_empty());
+        assert!(device.is_idle());
         assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
     }
 }
@@ -190,15 +232,15 @@ fn a_batch_is_lent_as_far_as_there_is_room() {
     for left in [1, 20] {
         let others = fill(MOST_LOANS as u64 - left);
         let mut runs = [const { run(7, 1, FromDevice) }; 40];
-        let lent = Loans::lend(&device, &object, &mut runs, 40, |_| (), || true);
+        let lent = lend_all(&device, &object, &mut runs);
         assert_eq!(lent, Ok(left as usize));
-        let more = Loans::lend(&device, &object, &mut runs[39..], 1, |_| (), || true);
+        let more = lend_all(&device, &object, &mut runs[39..]);
         assert_eq!(more, Err(BUSY));
         let numbers: Vec<_> = runs[..left as usize].iter().map(|run| run.hold).collect();
         assert!(Loans::end(&device, &numbers));
         assert!(Loans::end(&device, &others));
     }
-    assert!(device.lock().is_empty());
+    assert!(device.is_idle());
     assert_eq!(object.seal(), Ok(()), "no write is left");
 }
 
@@ -209,14 +251,13 @@ fn a_wild_number_in_a_batch_keeps_no_other() {
     let (object, device) = (full(memory, &purse), device());
     for wild in [None, Some(u64::MAX), Some(1 << 32), Some(5000)] {
         let mut runs: Vec<_> = (0..20).map(|at| run(at, 1 + at, FromDevice)).collect();
-        let charge = runs.iter().map(|run| run.pages as usize).sum();
-        let lent = Loans::lend(&device, &object, &mut runs, charge, |_| (), || true);
+        let lent = lend_all(&device, &object, &mut runs);
         assert_eq!(lent, Ok(20));
         let mut numbers: Vec<_> = runs.iter().map(|run| run.hold).collect();
         // `None`: one that is there already.
         numbers.insert(3, wild.unwrap_or(numbers[2]));
         assert!(!Loans::end(&device, &numbers));
-        assert!(device.lock().is_empty(), "{wild:x?}");
+        assert!(device.is_idle(), "{wild:x?}");
         assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
     }
     assert_eq!(object.seal(), Ok(()));
@@ -241,7 +282,7 @@ fn pages_that_are_given_back_together_are_marked_one_by_one() {
     let mut numbers: Vec<_> = (0..24).map(|page| lend(page).expect("room")).collect();
     numbers.insert(10, u64::MAX);
     assert!(!Loans::end(&device, &numbers));
-    assert!(device.lock().is_empty());
+    assert!(device.is_idle());
     assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
     for (at, object) in objects.iter().enumerate() {
         assert_eq!(waiters[at].take().count, 1, "it is told once");
@@ -267,7 +308,7 @@ fn loans_end_with_the_device() {
     assert_eq!(stays.seal(), Err(BUSY));
     Loans::end_all(&device);
     assert_eq!(memory.used() as u64, MOST_LENT);
-    assert!(device.lock().is_empty());
+    assert!(device.is_idle());
     lend(&device, &stays, 3, 40, FromDevice).expect_err("it is being sealed");
     lend(&device, &stays, 3, 40, ToDevice).expect("there is room");
     drop(device);
@@ -295,7 +336,7 @@ fn devices_on_several_threads_lose_nothing() {
         }
         scope.spawn(|| (0..100).for_each(|round| assert_eq!(object.cut(round, 3), Ok(3))));
     });
-    assert!(device.lock().is_empty());
+    assert!(device.is_idle());
     assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
     assert_eq!(object.seal(), Ok(()));
     drop(object);
@@ -317,10 +358,9 @@ fn a_run_that_ends_where_memory_does_is_not_lent() {
             run(MOST_LENT - there, there + 1, to),
             run(1, 1, ToDevice),
         ];
-        let charge = there as usize + 3;
-        let lent = Loans::lend(&device, &object, &mut runs, charge, |_| (), || true);
+        let lent = lend_all(&device, &object, &mut runs);
         assert_eq!(lent, Ok(1));
-        let alone = Loans::lend(&device, &object, &mut runs[1..], charge, |_| (), || true);
+        let alone = lend_all(&device, &object, &mut runs[1..]);
         assert_eq!(alone, Err(RpcError::NoMemory.into()));
         assert!(Loans::end(&device, &[runs[0].hold]));
         assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
@@ -353,8 +393,8 @@ fn a_device_that_is_stopped_under_batches_has_nothing() {
                             run(9, 1, ToDevice),
                         ];
                         let may = || !stopped.load(Ordering::SeqCst);
-                        let charge = pages as usize + 2;
-                        let held = Loans::lend(device, object, &mut runs, charge, |_| (), may);
+                        let payer = &device.payer;
+                        let held = Loans::lend(device, object, &mut runs, payer, |_| (), may);
                         let Ok(held) = held else { break };
                         lent.fetch_add(held, Ordering::Relaxed);
                         let numbers = runs.map(|run| run.hold);
@@ -369,7 +409,7 @@ fn a_device_that_is_stopped_under_batches_has_nothing() {
             stopped.store(true, Ordering::SeqCst);
             Loans::end_all(&device);
         });
-        assert!(device.lock().is_empty(), "round {round}");
+        assert!(device.is_idle(), "round {round}");
     }
     assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
     let all: Vec<_> = (0..64)
@@ -378,4 +418,161 @@ fn a_device_that_is_stopped_under_batches_has_nothing() {
     assert!(all.iter().all(Result::is_ok), "room is lost");
     Loans::end_all(&device);
     assert_eq!(object.seal(), Ok(()));
+}
+
+/// A payer's limit refuses a sum: the first run is lent alone. He pays for what is lent and no
+/// more, before it and afterwards.
+#[test]
+fn a_limit_lets_the_first_run_alone() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (object, device) = (full(memory, &purse), device());
+    let limit = &device.payer.0.limit;
+    for (pages, others) in [(1, 1), (1, 40), (3, 1), (40, 2)] {
+        for warm in [false, true] {
+            if warm {
+                // The account is there already.
+                let number = lend(&device, &object, 0, 1, ToDevice).expect("there is room");
+                assert!(Loans::end(&device, &[number]));
+            }
+            let mut runs = [
+                run(0, pages, FromDevice),
+                run(50, others, FromDevice),
+                run(0, 1, ToDevice),
+            ];
+            limit.store(pages as usize - 1, Ordering::SeqCst);
+            let refused = lend_all(&device, &object, &mut runs);
+            assert_eq!(refused, Err(RpcError::NoMemory.into()));
+            assert!(device.is_idle());
+            for most in [pages, pages + others, pages + others + 1] {
+                limit.store(most as usize, Ordering::SeqCst);
+                let held = lend_all(&device, &object, &mut runs).expect("the first fits");
+                let all = most > pages + others;
+                assert_eq!(
+                    held,
+                    if all { 3 } else { 1 },
+                    "{pages} + {others} of {most}"
+                );
+                let lent = if all { most } else { pages };
+                assert_eq!(device.payer.used() as u64, lent);
+                let numbers: Vec<_> = runs[..held].iter().map(|run| run.hold).collect();
+                assert!(Loans::end(&device, &numbers));
+                assert!(device.is_idle());
+            }
+            limit.store(usize::MAX, Ordering::SeqCst);
+        }
+    }
+    assert_eq!(object.seal(), Ok(()), "no write is left");
+}
+
+/// Loans of as many objects as there can be loans, in turn and of two payers: each has what is its
+/// own, is charged to who asked, and ends with nothing left of it.
+#[test]
+fn accounts_are_as_many_as_loans() {
+    let (memory, other) = (memory(), purse(usize::MAX));
+    let (device, purse) = (device(), purse(usize::MAX));
+    let objects: Vec<_> = (0..MOST_LOANS)
+        .map(|_| {
+            let object = Arc::new(object(memory, &purse, 1, VmoFill::Zero));
+            put(&object, 0, 1).expect("there is memory");
+            object
+        })
+        .collect();
+    for round in 0..3 {
+        let mut numbers = Vec::new();
+        for (at, object) in objects.iter().enumerate() {
+            let payer = if at % 2 == 0 { &device.payer } else { &other };
+            let mut runs = [run(0, 1, FromDevice)];
+            let held = Loans::lend(&device, object, &mut runs, payer, |_| (), || true);
+            assert_eq!(held, Ok(1), "object {at} in round {round}");
+            numbers.push(runs[0].hold);
+        }
+        assert_eq!(lend(&device, &objects[0], 0, 1, ToDevice), Err(BUSY));
+        let half = MOST_LOANS / 2;
+        assert_eq!((device.payer.used(), other.used()), (half, half));
+        assert_eq!(device.lock().each().count(), MOST_LOANS);
+        // In another order each round.
+        numbers.rotate_left(round * 300);
+        for some in numbers.chunks(64 - round) {
+            assert!(Loans::end(&device, some));
+        }
+        assert!(device.is_idle());
+        assert_eq!(other.used(), 0);
+        assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
+    }
+    objects.iter().for_each(|it| assert_eq!(it.seal(), Ok(())));
+}
+
+/// An object is not sealed before the last of what was written to it together is given back, in
+/// whatever order; what is only read does not count.
+#[test]
+fn a_seal_waits_for_the_last_write_of_an_account() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
+        let (object, device) = (full(memory, &purse), device());
+        let mut runs = [
+            run(0, 1, ToDevice),
+            run(1, 1, FromDevice),
+            run(2, 3, FromDevice),
+            run(9, 1, FromDevice),
+        ];
+        assert_eq!(lend_all(&device, &object, &mut runs), Ok(4));
+        let mut writes = 3;
+        for at in order {
+            assert!(Loans::end(&device, &[runs[at].hold]));
+            writes -= usize::from(at != 0);
+            let wanted = if writes == 0 { Ok(()) } else { Err(BUSY) };
+            assert_eq!(object.seal(), wanted, "{order:?} up to {at}");
+        }
+        assert!(device.is_idle());
+        assert_eq!(lend(&device, &object, 1, 1, ToDevice).map(drop), Ok(()));
+        let refused = lend(&device, &object, 1, 1, FromDevice);
+        assert_eq!(refused, Err(MemoryError::Sealed));
+    }
+}
+
+/// An account that waits for the next call keeps no object, and is not taken for that of another
+/// one.
+#[test]
+fn an_idle_account_keeps_nothing() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let device = device();
+    for round in 0..50 {
+        let object = full(memory, &purse);
+        let number = lend(&device, &object, round, 1, FromDevice).expect("there is room");
+        assert!(Loans::end(&device, &[number]));
+        drop(object);
+        assert_eq!((memory.used(), purse.used()), (0, 0), "round {round}");
+        assert!(device.is_idle());
+    }
+}
+
+/// While a batch is lent, the leaf that its last page was found in goes to other pages of the
+/// object: of those none is lent.
+#[test]
+fn a_leaf_that_is_others_since_the_run_before_is_not_lent() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (object, device) = (full(memory, &purse), device());
+    object.set_limit(64).expect("nobody else does");
+    let mut told = Vec::new();
+    let tell = |frame| {
+        told.push(frame);
+        if told.len() == 1 {
+            assert_eq!(object.cut(0, 64), Ok(64));
+            object.set_limit(1000).expect("nobody else does");
+            put(&object, 64 * 5 + 1, 1).expect("there is memory");
+        }
+    };
+    let mut runs = [run(0, 1, FromDevice), run(1, 1, FromDevice)];
+    let held = Loans::lend(&device, &object, &mut runs, &device.payer, tell, || true);
+    assert_eq!(held, Ok(2), "the second is a new page of zeros");
+    let mut other = [run(64 * 5 + 1, 1, ToDevice)];
+    let mut frame = 0;
+    let tell = |of| frame = of;
+    let held_other = Loans::lend(&device, &object, &mut other, &device.payer, tell, || true);
+    assert_eq!(held_other, Ok(1));
+    assert!(!told.contains(&frame), "that is another page's");
+    let numbers = [runs[0].hold, runs[1].hold, other[0].hold];
+    assert!(Loans::end(&device, &numbers));
+    assert!(device.is_idle());
+    assert!((1..FRAMES as u64).all(|frame| !memory.is_lent(frame)));
 }
