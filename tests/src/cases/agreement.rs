@@ -224,14 +224,17 @@ fn writes(bench: &Bench<'_>, image: &Path, root: &Path, block_size: u64) -> Resu
 /// What [`writes`] should leave.
 fn expected(root: &Path, block_size: u64, seek: u64) -> Result<Tree> {
     let mut tree = Tree::new();
-    for (path, found) in survey::folder_tree(root)? {
-        let top = path.split('/').next().unwrap_or_default();
-        let path = match top {
-            "odd" => path.replacen("odd", "moved", 1),
-            "deep" | "sizes" | "many" => path.clone(),
-            _ => continue,
-        };
-        tree.insert(path, found);
+    // Not all: the file with holes has gigabytes of them.
+    for (folder, name) in [
+        ("odd", "moved"),
+        ("deep", "deep"),
+        ("sizes", "sizes"),
+        ("many", "many"),
+    ] {
+        tree.insert(name.into(), Found::Directory);
+        for (path, found) in survey::folder_tree(&root.join(folder))? {
+            tree.insert(format!("{name}/{path}"), found);
+        }
     }
     for number in (0..MANY).step_by(3) {
         tree.remove(&format!(
