@@ -69,8 +69,8 @@ use crate::kept::Kept;
 use crate::options::Settings;
 use crate::shadow::Shadow;
 pub use data::{Data, copied};
-use file::{CLIENTS, File, Loading, Record};
-pub use file::{OWN, memory_error};
+use file::{CLIENTS, File, Loading};
+pub use file::{OWN, Record, memory_error};
 use storing::Who;
 
 /// Bytes of a page.
@@ -108,6 +108,8 @@ pub struct Pages {
     credit: AtomicI64,
     /// Stores that have ended.
     stores: AtomicU64,
+    /// How often a file has ended to be live; counted before it does.
+    ends: AtomicU64,
     /// Content is lost, and who asked for everything was not told yet.
     is_lost: AtomicBool,
     keeper: Mutex<living::Keeper>,
@@ -136,6 +138,7 @@ impl Pages {
             dirty: AtomicU64::new(0),
             credit: AtomicI64::new(0),
             stores: AtomicU64::new(0),
+            ends: AtomicU64::new(0),
             is_lost: AtomicBool::new(false),
             keeper: Mutex::default(),
             called: Condvar::new(),
@@ -151,6 +154,12 @@ impl Pages {
     pub fn record(&self, inode: u64) -> Option<Record> {
         let record = *self.known(inode)?.record.lock();
         record.is_live.then_some(record)
+    }
+
+    /// How often a file has ended to be live. Of one that is not, and did not end between two
+    /// answers that are the same, nobody knew more in between than the file system.
+    pub fn ends(&self) -> u64 {
+        self.ends.load(Ordering::Acquire)
     }
 
     /// A file, which is known from now on.

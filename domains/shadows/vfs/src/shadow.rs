@@ -308,10 +308,18 @@ impl Shadow {
         self.kept.as_ref().map(|kept| kept.lineage())
     }
 
-    /// As [`count_hold`](Self::count_hold), for a client.
-    pub fn count_client(&self, inode: u64, client: usize) {
-        while !self.front(|front| front.hold_for_client(inode, client)) {
-            drop(self.engine());
+    /// As [`count_hold`](Self::count_hold), for a client. Whether it is remembered what the inode
+    /// is, so that there is one.
+    pub fn count_client(&self, inode: u64, client: usize) -> bool {
+        loop {
+            let count = |front: &mut Front<Instance>| {
+                let is_known = front.inodes.recall(inode).is_some();
+                (front.hold_for_client(inode, client), is_known)
+            };
+            match self.front(count) {
+                (true, is_known) => return is_known,
+                (false, _) => drop(self.engine()),
+            }
         }
     }
 

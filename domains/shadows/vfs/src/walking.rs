@@ -8,6 +8,7 @@ use redo::{Front, Host};
 use vfs::walk::PATH_LIMIT;
 
 use crate::instance::Instance;
+use crate::pages::Record;
 use crate::service::Service;
 
 /// How far a walk has come.
@@ -104,6 +105,14 @@ fn shown(front: &Front<Instance>, of: &Metadata) -> Metadata {
     of
 }
 
+/// What is known of a live file.
+fn with(mut of: Metadata, record: Record) -> Metadata {
+    of.size = record.size;
+    of.modified = record.modified;
+    of.changed = of.changed.max(record.modified);
+    of
+}
+
 impl Service {
     /// See `FileSystem::walk`.
     pub fn follow(&self, from: u64, path: &[u8]) -> Result<Walked, FsError> {
@@ -111,9 +120,9 @@ impl Service {
         if path.len() > PATH_LIMIT {
             return Err(FsError::NameTooLong);
         }
+        let ends = self.pages.ends();
         let found = match self.go(&mut way)? {
-            // Others may know more of it by now.
-            Some(of) if of.kind == FileKind::Regular => Some(self.known_of(of.inode)?),
+            Some(of) if of.kind == FileKind::Regular => Some(self.complete(of, ends)?),
             found => found,
         };
         Ok(Walked {
@@ -177,17 +186,26 @@ impl Service {
         Ok(leads_to)
     }
 
+    /// What is known of a file, by what the file system has said of it since so many files
+    /// [had ended to be live](crate::pages::Pages::ends).
+    fn complete(&self, of: Metadata, ends: u64) -> Result<Metadata, FsError> {
+        match self.pages.record(of.inode) {
+            Some(record) => Ok(with(of, record)),
+            None if self.pages.ends() == ends => Ok(of),
+            // It may have been live when that was remembered, and the file system knew less.
+            None => self.known_of(of.inode),
+        }
+    }
+
     /// What is known of an inode.
     pub fn known_of(&self, inode: u64) -> Result<Metadata, FsError> {
         // First: what is live no more meanwhile the file system knows as well.
         let record = self.pages.record(inode);
-        let mut of = self.told_of(inode)?;
-        if let Some(record) = record {
-            of.size = record.size;
-            of.modified = record.modified;
-            of.changed = of.changed.max(record.modified);
-        }
-        Ok(of)
+        let of = self.told_of(inode)?;
+        Ok(match record {
+            Some(record) => with(of, record),
+            None => of,
+        })
     }
 
     /// What the file system says of an inode, or has said.

@@ -78,6 +78,7 @@ impl Pages {
 
     pub(super) fn stop_life(&self, shadow: &Shadow, file: &File, state: &mut State) {
         let is_shared = is_in_use(shadow, file);
+        self.ends.fetch_add(1, Ordering::Release);
         self.dirty.fetch_sub(state.dirty, Ordering::Relaxed);
         state.dirty = 0;
         state.stored.clear();

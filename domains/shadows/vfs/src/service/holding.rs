@@ -34,7 +34,7 @@ impl Service {
     /// See `FileSystem::hold`.
     pub(super) fn hold_for_client(&self, inode: u64) -> Result<Handle<dyn Hold>, FsError> {
         let client = lanes::client_of(self.lane);
-        self.shadow.count_client(inode, client);
+        let is_known = self.shadow.count_client(inode, client);
         let held = Held {
             shadow: self.shadow.clone(),
             pages: self.pages.clone(),
@@ -42,7 +42,9 @@ impl Service {
             client,
         };
         // From here on `held` gives the hold back, also if there is no such inode.
-        self.told_of(inode)?;
+        if !is_known {
+            self.told_of(inode)?;
+        }
         Ok(Handle::<dyn Hold>::new(held)?)
     }
 }
