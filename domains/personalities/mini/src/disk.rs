@@ -159,7 +159,11 @@ impl Disk {
             node: root,
             path: b"/".to_vec(),
         };
-        let path = if path.is_empty() { b"/" } else { path };
+        // It is from the root on anyway, which would be asked for again.
+        let path = match path.iter().position(|&byte| byte != b'/') {
+            Some(first) => &path[first..],
+            None => b"/",
+        };
         let found = walk::walk(self, &start, path, follow).map_err(|error| match error {
             WalkError::NotFound => ENOENT,
             WalkError::NotDirectory => ENOTDIR,

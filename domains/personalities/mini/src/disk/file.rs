@@ -140,24 +140,31 @@ impl DiskFile {
         Ok(view.insert((by, Arc::new(new))).1.clone())
     }
 
-    /// Its length; if that is beyond `offset` there is a way to its pages as well, by one question.
-    fn size_to_read(&self, offset: u64) -> Result<u64, Error> {
+    /// Its length; if that is beyond `offset` a way to its pages as well, by one question.
+    fn size_to_read(&self, offset: u64) -> Result<(u64, Option<Arc<Handle<dyn VmoView>>>), Error> {
         let ask = |live: &Live| {
             let size = live.fs.metadata(self.inode)?.size;
-            let is_there = || matches!(&*self.view.lock(), Some((by, _)) if *by == live.id);
-            let view = match offset < size && !is_there() {
-                true => Some((live.id, Arc::new(live.fs.pages(self.inode)?))),
-                false => None,
-            };
-            Ok((size, view))
+            if offset >= size {
+                return Ok((size, None));
+            }
+            if let Some((by, view)) = &*self.view.lock()
+                && *by == live.id
+            {
+                return Ok((size, Some((view.clone(), None))));
+            }
+            let view = Arc::new(live.fs.pages(self.inode)?);
+            Ok((size, Some((view, Some(live.id)))))
         };
         let asked = self.disk.mount.ask_held(&self.seat, ask);
-        let (size, view) = asked.map_err(fs_error)?;
-        if view.is_some() {
-            let old = core::mem::replace(&mut *self.view.lock(), view);
+        let (size, way) = asked.map_err(fs_error)?;
+        let Some((view, by)) = way else {
+            return Ok((size, None));
+        };
+        if let Some(by) = by {
+            let old = self.view.lock().replace((by, view.clone()));
             drop(old);
         }
-        Ok(size)
+        Ok((size, Some(view)))
     }
 
     /// Another way to its pages.
@@ -188,12 +195,16 @@ impl DiskFile {
     /// # Errors
     /// Not one byte could be read.
     fn read_to(&self, to: &Lent<'_>, at: u64, offset: u64, count: u64) -> Result<u64, Error> {
-        let size = self.size_to_read(offset)?;
+        let (size, mut way) = self.size_to_read(offset)?;
         let count = size.saturating_sub(offset).min(count);
         let (mut done, mut failed) = (0, 0);
         while done < count {
             let (from, left) = (offset + done, count - done);
-            let copied = self.pages()?.read_to(from, left, to.buffer(), at + done);
+            let view = match way.take() {
+                Some(view) => view,
+                None => self.pages()?,
+            };
+            let copied = view.read_to(from, left, to.buffer(), at + done);
             let next = match copied {
                 Ok(more) if more > 0 => {
                     done += more;
