@@ -17,8 +17,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use domain_rt::log;
 use interfaces::{FsError, LaneOutcome};
+use redo::intent::Unpacked;
 use redo::record::Came;
-use redo::{Basis, Change, Lane, Resumed};
+use redo::{Lane, Resumed};
 
 use crate::instance::Instance;
 use crate::kept::Kept;
@@ -191,7 +192,7 @@ impl Shadow {
         kept: &Kept,
         last: &LeftChange,
         is_same: bool,
-    ) -> Result<Option<((Change<Instance>, Basis), u8)>, FsError> {
+    ) -> Result<Option<(Unpacked<Instance>, u8)>, FsError> {
         let change = kept.change_of(last)?;
         // Who asked for a change of content asks again if he had no answer.
         let change = change.filter(|(of, _)| !is_same || !(of.is_content() || last.is_ended));

@@ -26,8 +26,11 @@ pub const SEEK_HOLE: u64 = 4;
 const PIECE: u64 = 256 << 10;
 const MOST_BYTES: u64 = 0x7fff_f000;
 
-/// A way to a file's pages, and the instance that has given it.
-type Way = (u32, Arc<Handle<dyn VmoView>>);
+/// A way to a file's pages.
+type View = Arc<Handle<dyn VmoView>>;
+
+/// The same, and the instance that has given it.
+type Way = (u32, View);
 
 /// A file, which is not removed as long as this is there.
 pub struct DiskFile {
@@ -123,7 +126,7 @@ impl DiskFile {
     }
 
     /// A way to its pages, by the instance that serves.
-    fn pages(&self) -> Result<Arc<Handle<dyn VmoView>>, Error> {
+    fn pages(&self) -> Result<View, Error> {
         let serves = self.disk.mount.current().map(|live| live.id);
         let mut view = self.view.lock();
         if let Some((by, view)) = &*view
@@ -141,7 +144,7 @@ impl DiskFile {
     }
 
     /// Its length; if that is beyond `offset` a way to its pages as well, by one question.
-    fn size_to_read(&self, offset: u64) -> Result<(u64, Option<Arc<Handle<dyn VmoView>>>), Error> {
+    fn size_to_read(&self, offset: u64) -> Result<(u64, Option<View>), Error> {
         let ask = |live: &Live| {
             let size = live.fs.metadata(self.inode)?.size;
             if offset >= size {
