@@ -267,9 +267,9 @@ impl<R, A> Book<R, A> {
         number: u64,
         answer: impl FnOnce(&R) -> Option<A>,
     ) -> Result<(), NotGiven> {
-        let index = number.checked_sub(self.first);
-        let index = index.and_then(|index| usize::try_from(index).ok());
-        let entry = index.and_then(|index| self.entries.get_mut(index));
+        let index = number.checked_sub(self.first).ok_or(NotGiven)?;
+        let index = usize::try_from(index).map_err(|_| NotGiven)?;
+        let entry = self.entries.get_mut(index);
         let entry = entry.filter(|entry| entry.state == State::Given);
         let entry = entry.ok_or(NotGiven)?;
         entry.state = State::Answered;
@@ -280,16 +280,22 @@ impl<R, A> Book<R, A> {
         self.open -= 1;
         // A barrier that is kept is alone with the carrier.
         self.is_held = false;
-        self.forget_answered();
+        if index == 0 {
+            self.forget_oldest();
+        }
         Ok(())
     }
 
+    /// Forgets the oldest, which was answered, and those behind it that were.
     #[inline]
-    fn forget_answered(&mut self) {
+    fn forget_oldest(&mut self) {
         let answered = |entry: &Entry<R>| entry.state == State::Answered;
-        while self.entries.front().is_some_and(answered) {
+        loop {
             self.entries.pop_front();
             self.first += 1;
+            if !self.entries.front().is_some_and(answered) {
+                break;
+            }
         }
         self.next = self.next.max(self.first);
     }
