@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use interfaces::{BlockOutcome, RpcError};
+use interfaces::{BlockOutcome, BlockRequest, RpcError};
 
 use crate::job::Job;
 use crate::lane::NO_SLOT;
@@ -15,7 +15,7 @@ use crate::room::{Calls, Held, Room, Window, gather, release};
 ///
 /// [`Lanes::exchange`]: crate::Lanes::exchange
 pub struct Desk {
-    jobs: Vec<Option<Job>>,
+    places: Vec<Place>,
     /// Places without a job, but for the one that is barred.
     pub(crate) free: Vec<u16>,
     /// The lane whose jobs it has.
@@ -26,11 +26,24 @@ pub struct Desk {
     /// From which of the new jobs on which window has their pages.
     windows: VecDeque<(usize, Window)>,
     /// The window by which pages were held last.
-    window: Option<Window>,
+    pub(crate) window: Option<Window>,
     /// How jobs have ended since the last exchange, and what they held.
     ended: Vec<Ended>,
     holds: Vec<u64>,
     barred: Option<u16>,
+}
+
+/// A place, whose job counts as long as it is taken.
+struct Place {
+    is_taken: bool,
+    job: Job,
+}
+
+impl Place {
+    #[inline]
+    fn job(&mut self) -> Option<&mut Job> {
+        self.is_taken.then_some(&mut self.job)
+    }
 }
 
 /// How a job has ended.
@@ -48,12 +61,15 @@ impl Desk {
     /// # Errors
     /// [`RpcError::NoMemory`].
     pub fn new(places: u16) -> Result<Self, RpcError> {
-        let mut jobs = room(places)?;
-        jobs.resize_with(places.into(), || None);
+        let mut all = room(places)?;
+        all.resize_with(places.into(), || Place {
+            is_taken: false,
+            job: Job::NONE,
+        });
         let mut free = room(places)?;
         free.extend((0..places).rev());
         Ok(Desk {
-            jobs,
+            places: all,
             free,
             lane: 0,
             new: room(places)?,
@@ -71,22 +87,37 @@ impl Desk {
         !self.free.is_empty()
     }
 
-    /// Puts a job of a lane into a place that is free. If its pages are in another memory object
-    /// than those of the one before, it comes with the window of that.
+    /// Makes a request of a lane a job in a place that is free. If its pages are in another memory
+    /// object than those of the one before, it comes with the window of that.
     // Inlined, as `end`, since these are much of what a request takes.
     #[inline(always)]
-    pub(crate) fn put(&mut self, lane: u64, window: Option<Window>, job: impl FnOnce() -> Job) {
-        let Some(place) = self.free.pop() else { return };
+    pub(crate) fn put(
+        &mut self,
+        lane: u64,
+        window: Option<Window>,
+        request: &BlockRequest,
+        since: u64,
+    ) {
+        let count = self.places.len();
+        let Some(number) = self.free.pop() else {
+            return;
+        };
+        let Some(place) = self.places.get_mut(usize::from(number)) else {
+            return;
+        };
+        // Another lane is opened only when no line has a job.
+        debug_assert!(self.lane == lane || self.free.len() + 1 == count);
+        self.lane = lane;
+        place.is_taken = true;
+        // Each by itself: a whole job would be put together somewhere else and moved here.
+        place.job.request = *request;
+        place.job.since = since;
+        place.job.mark = false;
+        place.job.hold = None;
         if let Some(window) = window {
             self.windows.push_back((self.new.len(), window));
         }
-        // Another lane is opened only when no line has a job.
-        debug_assert!(self.lane == lane || self.jobs.iter().all(Option::is_none));
-        self.lane = lane;
-        if let Some(slot) = self.jobs.get_mut(usize::from(place)) {
-            *slot = Some(job());
-            self.new.push(place);
-        }
+        self.new.push(number);
     }
 
     /// Forgets which jobs were new, once all of them were looked at.
@@ -153,7 +184,9 @@ impl Desk {
         };
         let end = self.windows.front().map_or(self.new.len(), |next| next.0);
         let jobs = self.new[self.seen..end].iter();
-        let jobs = jobs.map_while(|&place| self.jobs.get(usize::from(place))?.as_ref());
+        let place = |&place: &u16| self.places.get(usize::from(place));
+        let jobs = jobs.map_while(place).take_while(|place| place.is_taken);
+        let jobs = jobs.map(|place| &place.job);
         let held = gather(calls, jobs).and_then(|count| calls.hold(window, count));
         held.unwrap_or_else(Held::refused)
     }
@@ -164,7 +197,7 @@ impl Desk {
     }
 
     pub(crate) fn release_all_by(&mut self, calls: &mut impl Calls) {
-        let jobs = self.jobs.iter_mut().flatten();
+        let jobs = self.places.iter_mut().filter_map(Place::job);
         self.holds.extend(jobs.filter_map(|job| job.hold.take()));
         self.let_go(calls);
     }
@@ -175,7 +208,7 @@ impl Desk {
         release(calls, window, &self.holds);
         self.holds.clear();
         // Without a job nothing is held.
-        if self.free.len() == self.jobs.len() {
+        if self.free.len() == self.places.len() {
             self.window = None;
         }
     }
@@ -183,33 +216,33 @@ impl Desk {
     /// The job in a place, if there is one that has not ended.
     #[inline]
     pub fn job(&mut self, place: u16) -> Option<&mut Job> {
-        self.jobs.get_mut(usize::from(place))?.as_mut()
+        self.places.get_mut(usize::from(place))?.job()
     }
 
     /// All jobs that have not ended, each with its place.
     pub fn jobs(&mut self) -> impl Iterator<Item = (u16, &mut Job)> {
-        let jobs = (0..).zip(&mut self.jobs);
-        jobs.filter_map(|(place, job)| Some((place, job.as_mut()?)))
+        let places = (0..).zip(&mut self.places);
+        places.filter_map(|(number, place)| Some((number, place.job()?)))
     }
 
     /// The device has a job no more. Its pages are released by the next exchange.
     #[inline(always)]
     pub fn end(&mut self, place: u16, outcome: BlockOutcome) {
-        let Some(slot) = self.jobs.get_mut(usize::from(place)) else {
+        let slot = self.places.get_mut(usize::from(place));
+        let Some(slot) = slot.filter(|slot| slot.is_taken) else {
             return;
         };
-        let Some(job) = slot else { return };
-        let request = &job.request;
+        slot.is_taken = false;
+        let Job { request, hold, .. } = &slot.job;
         self.ended.push(Ended {
             tag: request.tag,
             outcome,
-            slot: match job.has_data() {
+            slot: match slot.job.has_data() {
                 true => request.slot,
                 false => NO_SLOT,
             },
         });
-        self.holds.extend(job.hold);
-        *slot = None;
+        self.holds.extend(*hold);
         if self.barred != Some(place) {
             self.free.push(place);
         }
@@ -220,18 +253,16 @@ impl Desk {
         !self.ended.is_empty()
     }
 
-    /// No other job comes into this place until [`unbar`](Self::unbar). One place can be barred.
+    /// No other job comes into the place of this one until [`unbar`](Self::unbar). One place can be
+    /// barred.
     pub fn bar(&mut self, place: u16) {
-        self.barred = Some(place);
+        self.barred = self.job(place).map(|_| place);
     }
 
     /// No place is barred any more.
     pub fn unbar(&mut self) {
         if let Some(place) = self.barred.take()
-            && self
-                .jobs
-                .get(usize::from(place))
-                .is_some_and(Option::is_none)
+            && self.job(place).is_none()
         {
             self.free.push(place);
         }

@@ -24,6 +24,23 @@ pub struct Job {
 }
 
 impl Job {
+    /// What a place has that was never used.
+    pub(crate) const NONE: Job = Job {
+        request: BlockRequest {
+            tag: 0,
+            operation: BlockOperation::Flush,
+            sector: 0,
+            sectors: 0,
+            slot: 0,
+            at: 0,
+            durable: false,
+            barrier: false,
+        },
+        since: 0,
+        mark: false,
+        hold: None,
+    };
+
     /// The pages of a request with data, for the device to hold.
     pub(crate) fn run(&self) -> DmaRun {
         let request = &self.request;

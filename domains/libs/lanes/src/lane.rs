@@ -10,7 +10,6 @@ use interfaces::{
 
 use crate::check::{check, has_data};
 use crate::desk::{Desk, Ended};
-use crate::job::Job;
 use crate::room::Window;
 
 /// Requests without an answer, and answers that were not taken.
@@ -103,13 +102,7 @@ impl<'d> Taker<'d> {
             self.slot = request.slot;
         }
         self.room -= 1;
-        let since = self.since;
-        self.desk.put(lane, window, || Job {
-            request: *request,
-            since,
-            mark: false,
-            hold: None,
-        });
+        self.desk.put(lane, window, request, self.since);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The lane without locks: what is entered, taken and ended. On the host.
 
+mod batches;
 mod holds;
 
 use alloc::sync::Arc;

@@ -187,6 +187,29 @@ fn a_call_ends_where_the_window_or_the_room_does() {
     assert_eq!(paper.held, [2, 1, 1, 1, 1, 1, 1]);
 }
 
+/// A line counts a window once for jobs that follow each other, and lets go of it with the last.
+#[test]
+fn a_window_is_kept_as_long_as_there_are_jobs() {
+    let mut state = State::default();
+    let (id, mut paper) = (open_both(&mut state), Paper::default());
+    let uses = |desk: &Desk| desk.window.as_ref().map(Arc::strong_count);
+    let mut desk = desk_with(&mut state, id, &[read(1), read(2), read(3)]);
+    assert_eq!(shown(&mut desk, &mut paper).len(), 3);
+    assert_eq!(uses(&desk), Some(2), "the slot has it, and the line once");
+    desk.end(0, BlockOutcome::Done);
+    desk.let_go(&mut paper);
+    assert_eq!(uses(&desk), Some(2));
+    // A later exchange says again whose window is meant.
+    let other = BlockRequest { slot: 4, ..read(4) };
+    for request in [other, read(5)] {
+        assert_eq!(submit(&mut state, id, &[request], &mut desk, 100), Ok(1));
+    }
+    assert_eq!(shown(&mut desk, &mut paper).len(), 2);
+    assert_eq!(paper.held, [3, 1, 1]);
+    end_all(&mut state, &mut desk, &mut paper);
+    assert_eq!(uses(&desk), None);
+}
+
 #[test]
 fn who_is_refused_is_answered_and_those_behind_go_on() {
     let mut state = State::default();
