@@ -237,6 +237,7 @@ impl DmaBuffer {
     }
 
     accessors! {
+        read_u8, write_u8, u8;
         read_u16, write_u16, u16;
         read_u32, write_u32, u32;
         read_u64, write_u64, u64;

@@ -64,10 +64,12 @@ impl Places {
     }
 
     /// Writes the header; what the device reads.
+    #[inline]
     pub fn header(&self, place: u16, header: &[u8; HEADER_BYTES]) -> Buffer {
-        self.memory
-            .0
-            .write_bytes(usize::from(place) * BYTES + HEADER, header);
+        let whole = u128::from_le_bytes(*header);
+        let words = [whole as u64, (whole >> 64) as u64];
+        let offset = usize::from(place) * BYTES + HEADER;
+        self.memory.0.write_u64s(offset, words);
         self.buffer(place, HEADER, HEADER_BYTES as u32, false)
     }
 
@@ -82,15 +84,13 @@ impl Places {
     /// Clears the status byte; what the device writes.
     pub fn status_buffer(&self, place: u16) -> Buffer {
         let offset = usize::from(place) * BYTES + STATUS;
-        self.memory.0.write_bytes(offset, &[STATUS_UNSET]);
+        self.memory.0.write_u8(offset, STATUS_UNSET);
         self.buffer(place, STATUS, 1, true)
     }
 
     /// What the device has written there.
     pub fn status(&self, place: u16) -> Status {
-        let mut byte = [0];
         let offset = usize::from(place) * BYTES + STATUS;
-        self.memory.0.read_bytes(offset, &mut byte);
-        Status::from_byte(byte[0])
+        Status::from_byte(self.memory.0.read_u8(offset))
     }
 }

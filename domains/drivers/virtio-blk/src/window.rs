@@ -69,8 +69,8 @@ impl Memory for Rings {
     fn write_u32(&self, offset: usize, value: u32) {
         self.0.write_u32(offset, value);
     }
-    fn write_u64(&self, offset: usize, value: u64) {
-        self.0.write_u64(offset, value);
+    fn write_words(&self, offset: usize, words: [u64; 2]) {
+        self.0.write_u64s(offset, words);
     }
     fn fence(&self) {
         domain_rt::io::fence();

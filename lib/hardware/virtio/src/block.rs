@@ -46,6 +46,7 @@ pub enum Command {
 }
 
 /// The header of a request (5.2.6): type, reserved, first sector. The sector of a flush is 0.
+#[inline]
 pub fn header(command: Command, sector: u64) -> [u8; HEADER_BYTES] {
     let (number, sector): (u32, u64) = match command {
         Command::Read => (0, sector),

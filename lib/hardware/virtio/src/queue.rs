@@ -34,8 +34,8 @@ pub trait Memory {
     fn write_u16(&self, offset: usize, value: u16);
     /// Writes 32 bits.
     fn write_u32(&self, offset: usize, value: u32);
-    /// Writes 64 bits.
-    fn write_u64(&self, offset: usize, value: u64);
+    /// Writes two words of 64 bits, which follow each other.
+    fn write_words(&self, offset: usize, words: [u64; 2]);
     /// Orders all accesses before it before all after it, for the device as well.
     fn fence(&self);
 }
@@ -256,12 +256,12 @@ impl Queue {
     /// # Errors
     /// See [`AddError`]; nothing was done.
     pub fn add(&mut self, memory: &impl Memory, buffers: &[Buffer]) -> Result<Chain, AddError> {
-        self.check_chain(buffers)?;
+        let room = self.check_chain(buffers)?;
         if buffers.len() > usize::from(self.free) {
             return Err(AddError::Full);
         }
         let head = self.first_free;
-        self.write_descriptors(memory, buffers);
+        self.write_descriptors(memory, buffers, room);
         self.publish(memory, head);
         Ok(Chain(head))
     }
@@ -278,7 +278,7 @@ impl Queue {
         buffers: &[Buffer],
     ) -> Result<Chain, AddError> {
         // A chain must not be longer than the queue, also in a table (2.7.5.3.1).
-        self.check_chain(buffers)?;
+        let room = self.check_chain(buffers)?;
         if buffers.len() > table.room {
             return Err(AddError::BadChain);
         }
@@ -298,21 +298,33 @@ impl Queue {
         };
         let offset = self.layout.descriptors + usize::from(head) * DESCRIPTOR;
         write_descriptor(memory, offset, &whole, TABLE, None);
-        self.take_descriptors(head, head, 1, self.next[usize::from(head)], buffers);
+        let (length, last) = (1, head);
+        let free = self.next[usize::from(head)];
+        self.take_descriptors(head, Head { length, last, room }, free);
         self.publish(memory, head);
         Ok(Chain(head))
     }
 
-    fn check_chain(&self, buffers: &[Buffer]) -> Result<(), AddError> {
-        let sorted = buffers.is_sorted_by_key(|buffer| buffer.device_writes);
-        match buffers.is_empty() || buffers.len() > usize::from(self.layout.size) || !sorted {
-            true => Err(AddError::BadChain),
-            false => Ok(()),
+    /// Checks a chain; how many bytes of it the device may write.
+    #[inline]
+    fn check_chain(&self, buffers: &[Buffer]) -> Result<u32, AddError> {
+        if buffers.is_empty() || buffers.len() > usize::from(self.layout.size) {
+            return Err(AddError::BadChain);
         }
+        let (mut room, mut is_written) = (0u32, false);
+        for buffer in buffers {
+            if buffer.device_writes {
+                room = room.saturating_add(buffer.length);
+                is_written = true;
+            } else if is_written {
+                return Err(AddError::BadChain);
+            }
+        }
+        Ok(room)
     }
 
     /// Fills free descriptors from the first on and takes them off the free list.
-    fn write_descriptors(&mut self, memory: &impl Memory, buffers: &[Buffer]) {
+    fn write_descriptors(&mut self, memory: &impl Memory, buffers: &[Buffer], room: u32) {
         let head = self.first_free;
         let (mut at, mut last) = (head, head);
         for (number, buffer) in buffers.iter().enumerate() {
@@ -322,23 +334,16 @@ impl Queue {
             write_descriptor(memory, offset, buffer, flags(buffer), next);
             (last, at) = (at, following);
         }
-        self.take_descriptors(head, last, buffers.len() as u16, at, buffers);
+        let length = buffers.len() as u16;
+        self.take_descriptors(head, Head { length, last, room }, at);
     }
 
     /// Remembers a chain, and takes its descriptors off the free list, which begins at `free` now.
-    fn take_descriptors(
-        &mut self,
-        head: u16,
-        last: u16,
-        length: u16,
-        free: u16,
-        buffers: &[Buffer],
-    ) {
-        let writable = buffers.iter().filter(|buffer| buffer.device_writes);
-        let room = writable.fold(0, |sum: u32, buffer| sum.saturating_add(buffer.length));
-        self.heads[usize::from(head)] = Head { length, last, room };
+    #[inline]
+    fn take_descriptors(&mut self, head: u16, chain: Head, free: u16) {
+        self.heads[usize::from(head)] = chain;
         self.first_free = free;
-        self.free -= length;
+        self.free -= chain.length;
     }
 
     /// Puts a chain into the available ring (2.7.13).
@@ -473,11 +478,8 @@ fn write_descriptor(
 ) {
     let more = if next.is_some() { NEXT } else { 0 };
     let (flags, next) = (u64::from(flags | more), u64::from(next.unwrap_or(0)));
-    memory.write_u64(offset, buffer.address);
-    memory.write_u64(
-        offset + 8,
-        u64::from(buffer.length) | flags << 32 | next << 48,
-    );
+    let rest = u64::from(buffer.length) | flags << 32 | next << 48;
+    memory.write_words(offset, [buffer.address, rest]);
 }
 
 /// Whether the last `added` numbers before `now` have one that is `from` (2.7.7.2, 2.7.10.1).

@@ -48,8 +48,8 @@ impl Memory for Shared {
     fn write_u32(&self, offset: usize, value: u32) {
         self.set(offset, &value.to_le_bytes());
     }
-    fn write_u64(&self, offset: usize, value: u64) {
-        self.set(offset, &value.to_le_bytes());
+    fn write_words(&self, offset: usize, words: [u64; 2]) {
+        self.set(offset, words.map(u64::to_le_bytes).as_flattened());
     }
     fn fence(&self) {}
 }
