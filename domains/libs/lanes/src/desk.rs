@@ -18,7 +18,8 @@ pub struct Desk {
     places: Vec<Place>,
     /// Places without a job, but for the one that is barred.
     pub(crate) free: Vec<u16>,
-    /// The lane whose jobs it has.
+    /// How many jobs it has, and of which lane.
+    count: usize,
     lane: u64,
     /// Places of jobs that came by the last exchange, and how many of them were looked at.
     pub(crate) new: Vec<u16>,
@@ -71,6 +72,7 @@ impl Desk {
         Ok(Desk {
             places: all,
             free,
+            count: 0,
             lane: 0,
             new: room(places)?,
             seen: 0,
@@ -98,7 +100,6 @@ impl Desk {
         request: &BlockRequest,
         since: u64,
     ) {
-        let count = self.places.len();
         let Some(number) = self.free.pop() else {
             return;
         };
@@ -106,8 +107,9 @@ impl Desk {
             return;
         };
         // Another lane is opened only when no line has a job.
-        debug_assert!(self.lane == lane || self.free.len() + 1 == count);
+        debug_assert!(self.lane == lane || self.count == 0);
         self.lane = lane;
+        self.count += 1;
         place.is_taken = true;
         // Each by itself: a whole job would be put together somewhere else and moved here.
         place.job.request = *request;
@@ -208,7 +210,7 @@ impl Desk {
         release(calls, window, &self.holds);
         self.holds.clear();
         // Without a job nothing is held.
-        if self.free.len() == self.places.len() {
+        if self.count == 0 {
             self.window = None;
         }
     }
@@ -233,6 +235,7 @@ impl Desk {
             return;
         };
         slot.is_taken = false;
+        self.count -= 1;
         let Job { request, hold, .. } = &slot.job;
         self.ended.push(Ended {
             tag: request.tag,
@@ -256,7 +259,9 @@ impl Desk {
     /// No other job comes into the place of this one until [`unbar`](Self::unbar). One place can be
     /// barred.
     pub fn bar(&mut self, place: u16) {
-        self.barred = self.job(place).map(|_| place);
+        if self.job(place).is_some() {
+            self.barred = Some(place);
+        }
     }
 
     /// No place is barred any more.

@@ -258,6 +258,7 @@ fn a_wild_answer_ends_nothing() {
         desk.unbar();
     }
     assert!(!desk.has_ended());
+    assert_eq!(desk.free.len(), 6, "each free place is so once");
     desk.end(1, BlockOutcome::Device);
     desk.end(1, BlockOutcome::Done);
     exchange(&mut state, &mut desk, 8);
