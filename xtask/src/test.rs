@@ -138,7 +138,13 @@ fn all_groups(
         build::build_for_tests(project)?;
         lab::hosted::build(project)?;
         let machine = |notes: &mut Notes| inside::first(project, &TABLES, "", notes);
-        both(notes, machine, |notes| hosted(project, notes))
+        both(notes, machine, |notes| {
+            let results = hosted(project, notes)?;
+            // What comes next would be compiled while nothing else runs.
+            let mut tests = toolchain.cargo(project);
+            tool::run(tests.args(["build", "--quiet", "--package", "tests"]))?;
+            Ok(results)
+        })
     };
     let (mut count, (in_machine, in_process)) =
         both(notes, |notes| host(project, toolchain, "", notes), built)?;
