@@ -271,11 +271,18 @@ impl Pool {
     }
 
     /// As [`note`](Self::note), by the user's number.
+    #[inline]
     fn note_number(&self, user: u32) -> RpcResult<()> {
         // Users stay noted, and nearly always there is one, who asks again and again.
         if user == KERNEL_OWNER || self.noted.load(Ordering::Acquire) == u64::from(user) {
             return Ok(());
         }
+        self.note_new(user)
+    }
+
+    /// Notes a user that may be new.
+    #[cold]
+    fn note_new(&self, user: u32) -> RpcResult<()> {
         let mut state = self.state.lock();
         if !state.users.contains(&user) {
             let room = state.users.try_reserve(1);

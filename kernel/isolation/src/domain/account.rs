@@ -277,6 +277,7 @@ impl Charge {
 
     /// Charges the same domain with `bytes` more, if its group's limit lets it as it stands;
     /// whether it did. It takes no lock, and nothing is counted anew.
+    #[inline]
     pub fn grow(&mut self, bytes: usize) -> bool {
         let group = self.block.group();
         if group.is_some_and(|group| group.take_at_once(bytes) == Claim::Refused) {
@@ -289,6 +290,7 @@ impl Charge {
     }
 
     /// Gives at most `bytes` back. It takes no lock, and stays a charge, if of nothing.
+    #[inline]
     pub fn shrink(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;

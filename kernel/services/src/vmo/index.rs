@@ -139,23 +139,16 @@ impl<F: Frames> Index<F> {
                 tenant,
             });
         }
-        self.find_far(near, page)
-    }
-
-    /// Goes the way to the page, and notes its leaf.
-    #[inline(never)]
-    fn find_far<'a>(&'a self, near: &mut Near<'a, F>, page: u64) -> Found<'a, F> {
         let found = self.find(page);
         if let Found::Here(place) = &found {
             let entries = place.leaf.body();
-            let (block, _) = block(page);
             near.leaf = entries.map(|entries| (block, (place.leaf, entries, place.tenant)));
         }
         found
     }
 
     /// Looks for the page.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, page: u64) -> Found<'_, F> {
         let (block, at) = block(page);
         let (height, mut node) = self.root();

@@ -166,7 +166,11 @@ fn parts(number: u64) -> (u32, u32) {
     (number as u32, (number >> 32) as u32)
 }
 
+#[inline]
 fn pages_of(runs: &[DmaRun]) -> usize {
+    if let [run] = runs {
+        return run.pages as usize;
+    }
     runs.iter().map(|run| run.pages as usize).sum()
 }
 
@@ -425,8 +429,11 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
             }
         }
         let refused = pages_of(&runs[done..]);
-        let settled = this.lock().accounts.settle(terms.account, refused, 0);
-        settled.tell(None);
+        // Else the account may be another's by now: what was lent may be over.
+        if refused > 0 {
+            let settled = this.lock().accounts.settle(terms.account, refused, 0);
+            settled.tell(None);
+        }
         match result {
             Err(error) if done == 0 => Err(error),
             _ => Ok(done),

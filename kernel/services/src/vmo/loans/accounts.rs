@@ -182,6 +182,7 @@ impl<F: Bytes, P: Payer, C: Share> Accounts<F, P, C> {
     }
 
     /// Takes the account away if no page is noted in it, and it is not the one to be kept.
+    #[inline(never)]
     fn close_if_idle(&mut self, link: Link) -> Option<Account<F, P, C>> {
         if link == self.last {
             return None;
@@ -216,6 +217,7 @@ impl<F: Bytes, P: Payer, C: Share> Accounts<F, P, C> {
     /// Takes pages that are charged off an account, and loans by which the device wrote.
     #[inline]
     pub(super) fn settle(&mut self, link: Link, pages: usize, writes: usize) -> Settled<F, P, C> {
+        let last = self.last;
         let Some(account) = self.get(link) else {
             return Settled {
                 ends_writing: false,
@@ -227,7 +229,7 @@ impl<F: Bytes, P: Payer, C: Share> Accounts<F, P, C> {
         account.writes -= writes;
         let ends_writing = writes > 0 && account.writes == 0;
         let closed = match account.pages {
-            0 => self.close_if_idle(link),
+            0 if link != last => self.close_if_idle(link),
             _ => None,
         };
         Settled {
