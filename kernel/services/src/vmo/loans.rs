@@ -637,7 +637,11 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
         };
         // Its pages are noted there until they are given back.
         let (account, pages, writes) = (loan.account, loan.pages, loan.writes);
-        let object = loans.accounts.written(account).filter(|_| writes);
+        // Not asked for in vain: what may be its last share is not dropped with the lock.
+        let object = match writes {
+            true => loans.accounts.written(account),
+            false => None,
+        };
         drop(loans);
         Self::empty_loan(this, loan, object.as_deref());
         let mut loans = this.lock();
