@@ -26,6 +26,7 @@ pub const TESTS: &[Test] = &[
     ("devices-write-and-mark", marks),
     ("devices-load-pages", loads),
     ("devices-of-dead-drivers-hold-on", dead_driver),
+    ("devices-left-pages-are-charged-once", left_pages),
     ("devices-are-reset-under-an-old-window", old_window),
     ("devices-hold-so-much", limits),
     ("devices-holds-are-charged", charged),
@@ -397,6 +398,42 @@ fn dead_driver(lab: &Lab) -> Verdict {
         ensure!(dirty == Some(0), "what the device wrote is not marked");
         ensure!(evictable(&owner, 16)? == 16, "still held after the reset");
         owner.seal().map_err(say)
+    })
+}
+
+/// Pages that a dead driver's device may still have are the next driver's of its group, though that
+/// has no room for them a second time.
+fn left_pages(lab: &Lab) -> Verdict {
+    let Some(hardware) = &lab.hardware else {
+        return Ok(());
+    };
+    // Pages that the next one has room for besides, and runs.
+    const MORE: u64 = 40;
+    const RUNS: u64 = 16;
+    let pool = || hardware.dma(IDLE).map_err(say);
+    lab.conserves_memory(|| {
+        let (dead, own) = (start(lab, spec(27, SOME))?, pool()?);
+        own.reset_done().map_err(say)?;
+        let owner = object(lab, SOME, VmoFill::Zero)?;
+        let window = window(&own, &owner)?;
+        let used = info(lab, &dead)?.group_bytes / 4096;
+        let run = SOME.saturating_sub(used + MORE) / RUNS;
+        ensure!(run * RUNS > 2 * MORE, "{used} pages are used before");
+        let held = dead
+            .subject
+            .hold_pages(window, 0, run, RUNS as u32, FromDevice);
+        let all = held.as_ref().is_ok_and(|held| !held.contains(&u64::MAX));
+        ensure!(all, "{held:?}");
+        dead.end()?;
+        drop(own);
+        let (next, own) = (start(lab, spec(27, SOME))?, pool()?);
+        let taken = next
+            .subject
+            .hoard_device_memory(own.duplicate().map_err(say)?, 1);
+        ensure!(taken.as_ref().is_ok_and(|taken| *taken > 0), "{taken:?}");
+        is_well(lab, &next, SOME)?;
+        own.reset_done().map_err(say)?;
+        next.end()
     })
 }
 

@@ -103,7 +103,11 @@ impl Left {
             .chain(self.holds.each())
             .filter(|(_, paid)| is_unpaid(paid));
         unpaid.try_for_each(|(pages, paid)| {
-            *paid = charge(user, pages)?;
+            // Within a group nothing more is asked of its limit.
+            let stays = paid.as_mut().zip(user);
+            if !stays.is_some_and(|(paid, user)| paid.pass_to(user)) {
+                *paid = charge(user, pages)?;
+            }
             Ok(())
         })
     }
