@@ -660,6 +660,9 @@ impl<F: Bytes, P: Payer, C: Share> Loans<F, P, C> {
             let uses = loans.places[at as usize].uses;
             Self::end_one(loans, this, u64::from(uses) << 32 | u64::from(at));
         }
+        // No call may come any more that it is kept for.
+        let kept = this.lock().accounts.keep_none();
+        drop(kept);
     }
 
     /// Gives the pages of a loan back, which are marked in `object`, if they were written and it is

@@ -155,8 +155,10 @@ impl<F: Bytes, P: Payer, C: Share> Accounts<F, P, C> {
         charge: C,
         pages: usize,
     ) -> core::result::Result<(Link, Option<Account<F, P, C>>), C> {
-        let last = mem::take(&mut self.last);
-        let closed = self.close_if_idle(last);
+        let closed = self.keep_none();
+        if self.free == 0 && self.cells.len() >= MOST_LOANS {
+            return Err(charge);
+        }
         let new = Account {
             object: Arc::downgrade(object),
             charge,
@@ -164,7 +166,6 @@ impl<F: Bytes, P: Payer, C: Share> Accounts<F, P, C> {
             writes: 0,
         };
         let link = match self.free {
-            0 if self.cells.len() >= MOST_LOANS => return Err(new.charge),
             0 => {
                 let (account, next) = (Some(new), 0);
                 self.cells.push(Cell { account, next });
@@ -179,6 +180,12 @@ impl<F: Bytes, P: Payer, C: Share> Accounts<F, P, C> {
         };
         self.last = link;
         Ok((link, closed))
+    }
+
+    /// Keeps none for the next call. The one that was kept is to be dropped without the lock.
+    pub(super) fn keep_none(&mut self) -> Option<Account<F, P, C>> {
+        let last = mem::take(&mut self.last);
+        self.close_if_idle(last)
     }
 
     /// Takes the account away if no page is noted in it, and it is not the one to be kept.

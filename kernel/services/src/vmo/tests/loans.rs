@@ -546,6 +546,18 @@ fn an_idle_account_keeps_nothing() {
     }
 }
 
+/// Nor does a device keep one whose loans were ended for good.
+#[test]
+fn no_account_is_kept_for_a_device_that_stops() {
+    let (memory, purse) = (memory(), purse(usize::MAX));
+    let (object, device) = (full(memory, &purse), device());
+    let number = lend(&device, &object, 0, 1, FromDevice).expect("there is room");
+    assert!(Loans::end(&device, &[number]));
+    assert_eq!(Arc::weak_count(&object), 1, "it is kept for the next call");
+    Loans::end_all(&device);
+    assert_eq!(Arc::weak_count(&object), 0);
+}
+
 /// While a batch is lent, the leaf that its last page was found in goes to other pages of the
 /// object: of those none is lent.
 #[test]
