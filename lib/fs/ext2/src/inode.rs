@@ -120,14 +120,71 @@ pub(crate) struct Inode {
     pub(crate) attribute_block: u32,
 }
 
-/// Whether two records of one length say the same but for their times.
-pub(crate) fn is_same_but_times(one: &[u8], other: &[u8]) -> bool {
-    let [first, second] = TIMES;
-    let parts = [0..first.start, first.end..second.start, second.end..RECORD];
-    let within = |part: Range<usize>| part.start.min(one.len())..part.end.min(one.len());
-    let mut parts = parts.into_iter().map(within);
-    one.len() == other.len() && parts.all(|part| one[part.clone()] == other[part])
+/// A copy of a record that is no longer than [`RECORD`], with zeros behind it.
+#[inline(always)]
+pub(crate) fn record_of(raw: &[u8]) -> [u8; RECORD] {
+    // No zeros are written where all of them are copied over.
+    match raw.first_chunk() {
+        Some(record) => *record,
+        None => {
+            let mut record = [0; RECORD];
+            record[..raw.len()].copy_from_slice(raw);
+            record
+        }
+    }
 }
+
+/// What of a record is another than in one of the same length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// Nothing.
+    None,
+    /// Only its times.
+    Times,
+    /// More than its times.
+    More,
+}
+
+/// Compares two records of one length, which is a multiple of 8, in one pass: this is done for
+/// each inode that is stored.
+pub(crate) fn difference(one: &[u8], other: &[u8]) -> Difference {
+    match (one.first_chunk::<RECORD>(), other.first_chunk::<RECORD>()) {
+        // Where the length is known there is no loop.
+        (Some(one), Some(other)) => difference_of(one, other),
+        _ => difference_of(one, other),
+    }
+}
+
+#[inline(always)]
+fn difference_of(one: &[u8], other: &[u8]) -> Difference {
+    let (one, other) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
+    let mut differs = [0; 2];
+    for ((one, other), times) in one.iter().zip(other).zip(TIME_BITS) {
+        let bits = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        differs[0] |= bits & times;
+        differs[1] |= bits & !times;
+    }
+    match differs {
+        [0, 0] => Difference::None,
+        [_, 0] => Difference::Times,
+        _ => Difference::More,
+    }
+}
+
+/// Which bits of a record's words are of [`TIMES`].
+const TIME_BITS: [u64; RECORD / 8] = {
+    let mut bits = [0; RECORD / 8];
+    let mut part = 0;
+    while part < TIMES.len() {
+        let mut at = TIMES[part].start;
+        while at < TIMES[part].end {
+            bits[at / 8] |= 0xff << (at % 8 * 8);
+            at += 1;
+        }
+        part += 1;
+    }
+    bits
+};
 
 impl Inode {
     /// Decodes the record of inode `ino`; `None` for a record that was never used.
@@ -281,6 +338,7 @@ impl Inode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn kinds_map_both_ways_and_garbage_to_none() {
@@ -291,5 +349,39 @@ mod tests {
         }
         assert_eq!(FileKind::from_mode(0xF1FF), None);
         assert_eq!(FileKind::from_entry(9), None);
+    }
+
+    #[test]
+    fn a_copy_of_a_record_has_zeros_behind_it() {
+        for length in [128, RECORD] {
+            let record: Vec<u8> = (1..=length as u8).collect();
+            let copy = record_of(&record);
+            assert_eq!(copy[..length], record);
+            assert!(copy[length..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn records_differ_in_nothing_in_times_or_in_more() {
+        for length in [128, RECORD] {
+            let record: Vec<u8> = (0..length as u8).collect();
+            assert_eq!(difference(&record, &record), Difference::None);
+            for bit in 0..length * 8 {
+                let mut other = record.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                let is_time = TIMES.iter().any(|times| times.contains(&(bit / 8)));
+                let expected = if is_time {
+                    Difference::Times
+                } else {
+                    Difference::More
+                };
+                assert_eq!(difference(&record, &other), expected, "{length}, bit {bit}");
+                // Of two differences the one that is not of times counts.
+                other[0] ^= 0x80;
+                if bit != 7 {
+                    assert_eq!(difference(&record, &other), Difference::More, "{bit}");
+                }
+            }
+        }
     }
 }

@@ -17,20 +17,11 @@ use crate::bytes::{put_u32, u32_at};
 use crate::cache::Kind;
 use crate::device::BlockDevice;
 use crate::error::{Error, Result};
-use crate::inode::{FileKind, Inode, RECORD, is_same_but_times};
+use crate::inode::{Difference, FileKind, Inode, RECORD, difference, record_of};
 use crate::layout::{Block, Layout};
 use crate::pending::Frees;
 use crate::store::Store;
 use crate::time::Time;
-
-/// Whether two records of one length, of which eight is a factor, are the same, by whole words.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let (one, other) = (one.as_chunks::<8>().0, other.as_chunks::<8>().0);
-    let differs = |differs, (one, other): (&[u8; 8], &[u8; 8])| {
-        differs | (u64::from_ne_bytes(*one) ^ u64::from_ne_bytes(*other))
-    };
-    one.iter().zip(other).fold(0, differs) == 0
-}
 
 /// A set of metadata changes that happen together. See the module's text.
 pub(crate) struct Transaction<'a, D: BlockDevice> {
@@ -200,18 +191,15 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
     pub(crate) fn put_inode(&mut self, inode: &Inode) -> Result<()> {
         self.last.take_if(|last| last.ino == inode.ino);
         let (block, at) = self.inode_location(inode.ino)?;
-        let mut record = [0; RECORD];
         let size = self.layout().inode_size.min(RECORD);
-        let record = &mut record[..size];
         let present = &self.read(block)?[at..at + size];
-        record.copy_from_slice(present);
+        let record = &mut record_of(present)[..size];
         inode.encode(record);
-        let is_known = is_same(record, present);
-        let has_its_place = is_same_but_times(record, present);
-        if !has_its_place {
+        let difference = difference(record, present);
+        if difference == Difference::More {
             self.store.unsettled.note(inode.ino);
         }
-        if !is_known {
+        if difference != Difference::None {
             self.modify(block, Kind::Inode, at..at + size)?
                 .copy_from_slice(record);
         }
