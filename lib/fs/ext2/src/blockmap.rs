@@ -111,10 +111,11 @@ impl<D: BlockDevice> Transaction<'_, D> {
     /// The run that starts at block `logical` of `inode`, at most `most` blocks long. It may end
     /// before what follows it in the file does.
     pub(crate) fn find_run(&mut self, inode: &Inode, logical: u64, most: u32) -> Result<Run> {
-        let layout = self.layout();
-        let path = Path::to(logical, layout.pointers() as u64)?;
+        let path = Path::to(logical, self.store.layout.pointers() as u64)?;
         let mut pointer = inode.pointers[path.index[0]];
         for level in 1..=path.depth {
+            // A copy, which the first blocks of a file do not need.
+            let layout = self.layout();
             if pointer == 0 {
                 let left = path.span_left(level - 1, layout.pointers() as u64);
                 let count = left.min(most.into()) as u32;
@@ -135,7 +136,7 @@ impl<D: BlockDevice> Transaction<'_, D> {
             .iter()
             .copied();
         let count = run_length(pointer, rest.take(most as usize - 1));
-        check_run(pointer, count, &layout)
+        check_run(pointer, count, &self.store.layout)
     }
 
     /// The runs of `count` blocks from `logical` on, where holes are filled. Fewer if the space

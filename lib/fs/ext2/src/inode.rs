@@ -187,26 +187,27 @@ const TIME_BITS: [u64; RECORD / 8] = {
 };
 
 impl Inode {
-    /// Decodes the record of inode `ino`; `None` for a record that was never used.
+    /// Decodes the record of inode `ino`; `None` for a record that was never used. Where files may
+    /// be of 4 GiB and more, it `has_long_files`.
     ///
     /// # Errors
     /// `Corrupt` if the mode names no kind.
-    pub(crate) fn decode(ino: u32, raw: &[u8], layout: &Layout) -> Result<Option<Self>> {
+    pub(crate) fn decode(ino: u32, raw: &[u8], has_long_files: bool) -> Result<Option<Self>> {
         // Where the length is known no offset has to be compared with it.
         match raw.first_chunk::<RECORD>() {
-            Some(raw) => Self::decode_fields(ino, raw, layout),
-            None => Self::decode_fields(ino, raw, layout),
+            Some(raw) => Self::decode_fields(ino, raw, has_long_files),
+            None => Self::decode_fields(ino, raw, has_long_files),
         }
     }
 
     #[inline(always)]
-    fn decode_fields(ino: u32, raw: &[u8], layout: &Layout) -> Result<Option<Self>> {
+    fn decode_fields(ino: u32, raw: &[u8], has_long_files: bool) -> Result<Option<Self>> {
         let mode = u16_at(raw, 0);
         if mode == 0 {
             return Ok(None);
         }
         let kind = FileKind::from_mode(mode).ok_or(Error::Corrupt("inode of no known kind"))?;
-        let large = kind == FileKind::Regular && layout.dynamic;
+        let large = kind == FileKind::Regular && has_long_files;
         let high = if large {
             u64::from(u32_at(raw, 108)) << 32
         } else {

@@ -169,10 +169,11 @@ impl<'a, D: BlockDevice> Transaction<'a, D> {
     /// # Errors
     /// `Corrupt` for a number that does not exist or a record that makes no sense.
     pub(crate) fn inode_record(&mut self, ino: u32) -> Result<Option<Inode>> {
-        let layout = self.layout();
+        // Not the whole layout, which is a copy.
+        let (size, has_long_files) = (self.layout().inode_size, self.layout().dynamic);
         let (block, at) = self.inode_location(ino)?;
-        let raw = &self.read(block)?[at..at + layout.inode_size];
-        Inode::decode(ino, raw, &layout)
+        let raw = &self.read(block)?[at..at + size];
+        Inode::decode(ino, raw, has_long_files)
     }
 
     /// The inode `ino`.
