@@ -49,6 +49,10 @@ pub enum Serves {
 /// The controller breaks the rules.
 pub struct Broken;
 
+fn is_late(job: &Job, look: u64, limit: u64, asked: bool) -> bool {
+    look.saturating_sub(job.since) > limit && (asked || !job.mark)
+}
+
 impl Line {
     /// A pair that was just made, with its memory.
     ///
@@ -108,16 +112,17 @@ impl Line {
     /// than `limit` looks; if `asked` is not set, of those that were not aborted.
     pub fn late(&self, look: u64, limit: u64, asked: bool) -> Option<(u16, u16)> {
         let state = &mut *self.state.lock();
-        let is_late = |job: &Job| look.saturating_sub(job.since) > limit && (asked || !job.mark);
         let mut jobs = state.desk.jobs();
-        let (place, _) = jobs.find(|(_, job)| is_late(job))?;
+        let (place, _) = jobs.find(|(_, job)| is_late(job, look, limit, asked))?;
         Some((state.pair.number(), place))
     }
 
-    /// The controller is about to be asked to abort the command in a place; false if there is none.
-    pub fn begin_abort(&self, place: u16) -> bool {
+    /// The controller is about to be asked to abort the command in a place; false if there is none
+    /// that is [late](Self::late), since that has ended meanwhile.
+    pub fn begin_abort(&self, place: u16, look: u64, limit: u64) -> bool {
         let state = &mut *self.state.lock();
-        let Some(job) = state.desk.job(place) else {
+        let job = state.desk.job(place);
+        let Some(job) = job.filter(|job| is_late(job, look, limit, false)) else {
             return false;
         };
         job.mark = true;

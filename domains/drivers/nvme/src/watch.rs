@@ -50,7 +50,7 @@ impl Disk {
                 log!("the controller does not answer");
                 self.give_up();
             } else if let Some((line, pair, place)) = self.late(look, ABORT, false) {
-                self.abort(line, pair, place);
+                self.abort(line, pair, place, look);
             }
         } else if !self.lanes.is_open() {
             // Nobody looks for what a queue without interrupts has left.
@@ -71,8 +71,8 @@ impl Disk {
     }
 
     /// Asks the controller to end a command early, if it was not asked before.
-    fn abort(&self, line: &Line, pair: u16, place: u16) {
-        if !line.begin_abort(place) {
+    fn abort(&self, line: &Line, pair: u16, place: u16, look: u64) {
+        if !line.begin_abort(place, look, ABORT) {
             return;
         }
         log!("a command takes long: the controller is asked to abort it");
