@@ -271,6 +271,11 @@ impl Front {
         count
     }
 
+    /// Whom to tell of answers that were not taken, if there are some.
+    pub fn whom_to_tell(&self) -> Option<Arc<Handle<dyn Raiser>>> {
+        self.raiser.clone().filter(|_| self.book.answers() > 0)
+    }
+
     /// Whether the driver has requests.
     pub fn has_given(&self) -> bool {
         self.back.is_some() && self.book.given() > 0

@@ -391,9 +391,15 @@ impl Volume {
             log!("the driver has lost a request: it is replaced");
             lives = false;
         }
+        // What was found here nobody else is told of.
+        let raiser = front.whom_to_tell();
         let lost = if lives { None } else { front.lose() };
         drop(state);
         drop(lost);
+        if let Some(raiser) = raiser {
+            // Its submitter may be dead by now.
+            let _ = raiser.raise();
+        }
         if !lives {
             ring(&self.alarm, 0);
         }
