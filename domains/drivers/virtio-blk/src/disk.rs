@@ -77,6 +77,7 @@ impl Disk {
     /// waits for it.
     pub fn take_completions(&self, line: usize) {
         if self.lanes.is_gone() {
+            self.lanes.raise();
             return;
         }
         let any = self.settle_those(&self.lines[line..=line]);
@@ -119,6 +120,8 @@ impl Disk {
             }
             self.lanes.raise();
         }
+        // It may have been given up by who looked for answers.
+        self.lanes.raise();
     }
 }
 

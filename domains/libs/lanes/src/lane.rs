@@ -234,4 +234,9 @@ impl Lane {
         self.is_raised = true;
         self.raiser.clone()
     }
+
+    /// Somebody is still to be told.
+    pub(crate) fn not_raised(&mut self) {
+        self.is_raised = false;
+    }
 }

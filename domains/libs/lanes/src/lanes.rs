@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use domain_rt::sync::{Condvar, Mutex, MutexGuard, Wait};
 use domain_rt::{log, time};
 use interfaces::{
-    BlockError, DmaAllocator, Handle, QueueError, QueueLimits, Raiser, RpcError, RpcResult,
+    BlockError, DmaAllocator, Failure, Handle, QueueError, QueueLimits, Raiser, RpcError, RpcResult,
 };
 
 use crate::desk::Desk;
@@ -112,9 +112,14 @@ impl Lanes {
             return;
         }
         let raiser = self.state.lock().whom_to_raise();
-        if let Some(raiser) = raiser {
-            // Who is told may be dead by now.
-            let _ = raiser.raise();
+        // Who is told may be dead by now. For want of memory or stack it is tried again with what
+        // comes next.
+        if let Some(raiser) = raiser
+            && let Err(error) = raiser.raise()
+            && !error.is_gone()
+        {
+            self.state.lock().not_raised();
+            self.is_due.store(true, Ordering::Release);
         }
     }
 

@@ -119,6 +119,13 @@ impl State {
         let lane = self.lane.as_mut().filter(|lane| lane.is_due(is_gone))?;
         lane.raise()
     }
+
+    /// That was of no use.
+    pub(crate) fn not_raised(&mut self) {
+        if let Some(lane) = &mut self.lane {
+            lane.not_raised();
+        }
+    }
 }
 
 /// Who has to be told after an exchange.

@@ -36,6 +36,8 @@ pub fn open<D: Device>(
     let lanes = device.lanes();
     let id = lanes.replace(raiser, || device.settle(), || device.give_up())?;
     device.settle();
+    // What that has found may be for somebody who has opened one since.
+    lanes.raise();
     let device = device.clone();
     Ok(Handle::new(Submitter { device, id })?)
 }
@@ -90,8 +92,12 @@ impl<D: Device> BlockQueue for Submitter<D> {
         // That does no harm where another queue is open by now.
         self.device.settle();
         let lanes = self.device.lanes();
-        let count = lanes.with(self.id, |lane| Ok(lane.take(&mut room)))?;
-        Ok((room, count))
+        let count = lanes.with(self.id, |lane| Ok(lane.take(&mut room)));
+        if count.is_err() {
+            // But what was found is to be told to who opened that, or that the device is gone.
+            lanes.raise();
+        }
+        Ok((room, count?))
     }
 }
 

@@ -377,6 +377,21 @@ fn the_submitter_is_told_once_until_he_has_taken_all() {
 }
 
 #[test]
+fn the_submitter_is_told_again_if_that_was_of_no_use() {
+    let bell = Arc::new(AtomicU32::new(0));
+    let mut state = State::default();
+    let raiser = Handle::<dyn Raiser>::new(Bell(bell));
+    let id = open(&mut state, Some(raiser.expect("the host has memory")));
+    enter(&mut state, id, &[read(1)]);
+    let mut desk = take(&mut state, 1);
+    done(&mut state, &mut desk);
+    assert!(state.whom_to_raise().is_some());
+    assert!(state.whom_to_raise().is_none(), "he was told");
+    state.not_raised();
+    assert!(state.whom_to_raise().is_some());
+}
+
+#[test]
 fn who_watches_is_told_of_the_first_job_alone() {
     let mut state = State::default();
     let id = open(&mut state, None);
