@@ -148,10 +148,12 @@ fn data_alone(bench: &Bench<'_>) -> Result<()> {
     })?;
     let mut machine = bench.machine_by(&manifest)?;
     machine.disk = Some(disk.clone());
+    // The time of a file is set in steps of 4 ms: within one there is no other to be stored.
     let round = |file: &str, conv: &str| {
         let dd = "dd if=/bytes bs=512 count=1 seek=3 status=none";
         format!(
-            "/boot/testing/tally; for i in $(seq {TIMES}); do {dd} of={file} conv=notrunc,{conv}; done; "
+            "/boot/testing/tally; for i in $(seq {TIMES}); \
+             do {dd} of={file} conv=notrunc,{conv}; sleep 0.005; done; "
         )
     };
     let line = format!(
