@@ -200,7 +200,8 @@ fn crashes(bench: &Bench<'_>) -> Result<()> {
     let mut machine = machine(bench, &program, &disk, "options = \"pages=4M\"\n")?;
     machine.processors = 2;
     let lines = works.map(|what| format!("{RUN} '/disk {what}'"));
-    let strike = "sleep 0.3; crash ext2; sleep 0.3; crash virtio-blk";
+    // Where all works are over it is the sync that meets the crash.
+    let strike = "sleep 0.3; crash ext2; sync; sleep 0.3; crash virtio-blk; sync";
     let line = format!(
         "({}) & {strike}; {strike}; {strike}; wait; sync; domains -q",
         lines.join("; ")
