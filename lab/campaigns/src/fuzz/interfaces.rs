@@ -416,17 +416,16 @@ fn bare_name(processors: u32) -> String {
     format!("bare-{}-{processors}", std::process::id())
 }
 
-/// A disk with a file system and a few files.
+/// A disk with a file system and a few files. Another campaign may make the same at this moment, or
+/// read it: it gets its name when it is whole.
 fn disk_image(folder: &Path, name: &str) -> Result<PathBuf> {
-    let tree = folder.join("tree");
+    let own = folder.join(format!("making-{}", std::process::id()));
+    let (tree, made, file) = (own.join("tree"), own.join(name), folder.join(name));
     fs::create_dir_all(tree.join("b"))?;
     fs::write(tree.join("a"), disk::verses(40))?;
-    let file = folder.join(name);
-    // QEMU or an earlier run may have left it changed.
-    if file.exists() {
-        fs::remove_file(&file)?;
-    }
-    disk::make(&tree, &file, "8M")?;
+    disk::make(&tree, &made, "8M")?;
+    fs::rename(&made, &file)?;
+    fs::remove_dir_all(&own)?;
     Ok(file)
 }
 
