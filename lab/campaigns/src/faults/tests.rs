@@ -25,6 +25,23 @@ fn instructions_are_found_and_padding_is_not() {
     assert_eq!(found, [(0x1000, 1), (0x1001, 3), (0x1006, 1)]);
 }
 
+#[test]
+fn a_leak_goes_on_and_a_moment_passes() {
+    let lines = |samples: &[(u64, u64)]| {
+        let line = |&(free, heap): &(u64, u64)| serde_json::json!({ "free": free, "heap": heap });
+        samples.iter().map(line).collect::<Vec<_>>()
+    };
+    let grown = lines(&[(90, 10), (80, 12), (80, 12), (80, 12), (80, 12), (80, 12)]);
+    assert!(!has_leaked(&grown));
+    let moment = lines(&[(80, 12), (80, 12), (80, 12), (80, 12), (80, 12), (70, 13)]);
+    assert!(!has_leaked(&moment));
+    let memory = lines(&[(80, 12), (79, 12), (78, 12), (77, 12), (76, 12), (75, 12)]);
+    assert!(has_leaked(&memory));
+    let heap = lines(&[(80, 12), (80, 13), (80, 14), (80, 15), (80, 16), (80, 17)]);
+    assert!(has_leaked(&heap));
+    assert!(!has_leaked(&lines(&[(80, 12)])));
+}
+
 /// An ELF file with one executable segment at 0x1000.
 fn elf_with(code: &[u8]) -> Vec<u8> {
     let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
