@@ -78,7 +78,9 @@ fn first_minutes(bench: &Bench<'_>) -> Result<()> {
         ensure!(widest(&picture) <= most, "`{line}`:\n{picture}");
     }
     let before = session.screen().len();
+    let from = session.printed();
     session.type_line(b"top")?;
+    session.wait_for(from, "%CPU", LIMIT)?;
     session.settle(Duration::from_millis(700));
     let screen = session.screen();
     let picture = screen.get(before..).unwrap_or_default();

@@ -126,12 +126,13 @@ fn killing(bench: &Bench<'_>, whom: &str, deaths: [u32; 2]) -> Result<()> {
 /// A change was acknowledged, and others after it, none of them committed: all within less than the
 /// second after which the file system commits by itself. The file system dies, and making that
 /// change again kills whom its name says each time. It is left out, which the log says, and nothing
-/// else is. The service comes back within the usual limit of restarts.
+/// else is. The service comes back within the usual limit of restarts. The pause lets the second
+/// that began with the first change go by.
 fn killing_later(bench: &Bench<'_>, whom: &str, deaths: u32) -> Result<()> {
     let disk = bench.small_disk("24M", &["-b", "1024", "-j"], |_| Ok(()))?;
     let name = format!("later-kills-{whom}");
     let line = format!(
-        "mkdir /d; cd /d; echo > /armed; seq 2000 > before; sync; \
+        "mkdir /d; cd /d; echo > /armed; seq 2000 > before; sync; sleep 1.2; \
          mkdir e {name} f && echo made; mv before e/b; mv f g; echo new > small; kill-domain ext2; \
          ls; cat small; seq 2000 | cmp - e/b && echo same; \
          mkdir after && mv after h && rmdir h && seq 3000 > more && sync && seq 3000 | cmp - more && echo works; \

@@ -67,9 +67,9 @@ fn ends(bench: &Bench<'_>) -> Result<()> {
     let program = fs::read(program).context("the program is gone")?;
     let guest = "/boot/testing/guest";
     let line = format!(
-        "{guest} mini {WAIT} & {guest} other {WAIT} & sleep 1; \
+        "{guest} mini {WAIT} & {guest} other {WAIT} & sleep 3; \
          kill-domain mini; sleep 0.3; {guest} mini {ALL}; \
-         {guest} mini {WAIT} & sleep 0.5; crash mini; {guest} mini {ALL}; sleep 0.3; \
+         {guest} mini {WAIT} & sleep 3; crash mini; {guest} mini {ALL}; sleep 0.3; \
          kill-domain other; sleep 0.3; echo end"
     );
     let mut machine = machine(bench, &[("busybox", &program)])?;

@@ -226,7 +226,7 @@ fn memory(bench: &Bench<'_>) -> Result<()> {
 /// Another job has its own, and programs start as ever; when the job has ended, all of it is back.
 fn job(bench: &Bench<'_>) -> Result<()> {
     let free = "grep MemFree /proc/meminfo";
-    let hold = format!("{STRAIN} hold 12 3 & ").repeat(8);
+    let hold = format!("{STRAIN} hold 12 8 & ").repeat(8);
     let line = format!(
         "{free}; sh -c '{hold} wait' & sleep 1; ls / | grep -c big; {STRAIN} hold 30 0; domains | grep -c strain; wait; sleep 1; {free}"
     );

@@ -25,7 +25,7 @@ const LINES: &[&str] = &[
     "x=$(echo sub | tr s S); echo $x; (exit 3); echo $?; nosuch; echo $?",
     "for i in 1 2 3; do echo $i; done | while read x; do echo got $x; done",
     "sleep 0.1 & echo started; wait; echo done",
-    "(sleep 0.3; echo late) & (sleep 0.1; echo early) & wait",
+    "(sleep 1.5; echo late) & (sleep 0.1; echo early) & wait",
     "seq 1 3000 | sort -r | head -3; seq 1 20000 | md5sum",
     "yes | head -2; trap 'echo trapped' USR1; kill -USR1 $$; echo after",
     "for i in $(seq 1 40); do (echo $i) & done | sort -n | md5sum; wait",

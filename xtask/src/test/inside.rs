@@ -17,7 +17,7 @@ use super::{Count, system_result};
 
 /// Numbers of processors that they run with.
 const PROCESSORS: [u32; 3] = [1, 2, 4];
-const LIMIT: Duration = Duration::from_secs(480);
+const LIMIT: Duration = Duration::from_secs(1200);
 
 /// A table of tests that runs inside the booted machine and reports in the kernel's log.
 pub struct Inside {

@@ -13,8 +13,8 @@ use interfaces::{
 };
 
 /// No request is lost when the machine has run so long, in nanoseconds: it is to be one, not one in
-/// each life.
-const SOON: u64 = 20_000_000_000;
+/// each life. Who does not answer is replaced after half a minute.
+const SOON: u64 = 28_000_000_000;
 
 /// Makes the device.
 ///

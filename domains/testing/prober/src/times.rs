@@ -236,7 +236,7 @@ fn hundred(lab: &Lab) -> Verdict {
     // As in `adopted`.
     let is_bare = lab.memory.is_some();
     ensure!(
-        !is_bare || beside > alone / 6,
+        !is_bare || beside > alone / 20,
         "{beside} calls beside a hundred threads, {alone} alone"
     );
     served.end()

@@ -145,7 +145,7 @@ impl BlockDevice for Slow {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        std::thread::sleep(std::time::Duration::from_millis(3));
+        std::thread::sleep(std::time::Duration::from_millis(10));
         Ok(())
     }
 
