@@ -7,9 +7,10 @@
 //! Format reference: the NBD project's `doc/proto.md`, cited as "proto".
 
 use std::io::{self, BufReader, Read, Write};
+use std::ops::Range;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -38,6 +39,7 @@ const WRITE: u16 = 1;
 const DISCONNECT: u16 = 2;
 const FLUSH: u16 = 3;
 const INVALID: u32 = 22;
+const IO: u32 = 5;
 /// Longest option or request that is accepted.
 const LONGEST: u32 = 64 << 20;
 
@@ -76,6 +78,11 @@ struct State {
     answered: usize,
     /// How long the next write is to take.
     stall: Option<Duration>,
+    /// Reads that touch these bytes are kept back; how many are.
+    kept: Vec<Range<usize>>,
+    kept_back: usize,
+    /// Reads that touch these bytes fail.
+    broken: Vec<Range<usize>>,
 }
 
 /// A disk that is being served.
@@ -101,8 +108,7 @@ impl Server {
                 base,
                 events: Vec::new(),
             },
-            answered: 0,
-            stall: None,
+            ..State::default()
         }));
         let shared = state.clone();
         thread::spawn(move || {
@@ -120,6 +126,32 @@ impl Server {
     /// Has the next write take so long, once.
     pub fn stall(&self, how_long: Duration) {
         lock(&self.state).stall = Some(how_long);
+    }
+
+    /// Has reads that touch these bytes kept back until [`let_go`](Self::let_go); all others are
+    /// answered meanwhile.
+    pub fn keep_back(&self, bytes: Range<usize>) {
+        lock(&self.state).kept.push(bytes);
+    }
+
+    /// How many reads are kept back now.
+    pub fn kept_back(&self) -> usize {
+        lock(&self.state).kept_back
+    }
+
+    /// Has reads that touch these bytes fail from now on, those that are kept back, too.
+    pub fn spoil(&self, bytes: Range<usize>) {
+        lock(&self.state).broken.push(bytes);
+    }
+
+    /// Has all reads answered that are kept back, and keeps none back any more.
+    pub fn let_go(&self) {
+        lock(&self.state).kept.clear();
+    }
+
+    /// What it holds now.
+    pub fn content(&self) -> Vec<u8> {
+        lock(&self.state).now.clone()
     }
 
     /// How many events there were.
@@ -268,38 +300,73 @@ fn receive(
     }
 }
 
-/// Does what is asked for, in order.
+/// How often it is looked whether what is kept back may go.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Does what is asked for, in order, but for what is kept back.
 fn answer(
     requests: &Receiver<Request>,
     output: &mut impl Write,
     state: &Mutex<State>,
 ) -> io::Result<()> {
-    for request in requests {
-        let cookie = request.cookie;
-        let stall = match request.kind {
-            WRITE => lock(state).stall.take(),
-            _ => None,
+    let mut kept = Vec::new();
+    loop {
+        let next = match requests.recv_timeout(LOOK) {
+            Ok(request) => Some(request),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
-        if let Some(how_long) = stall {
-            thread::sleep(how_long);
+        let mut now = lock(state);
+        let (later, due): (Vec<_>, Vec<_>) = kept
+            .into_iter()
+            .chain(next)
+            .partition(|request| now.is_kept(request));
+        kept = later;
+        now.kept_back = kept.len();
+        drop(now);
+        for request in due {
+            answer_one(request, output, state)?;
         }
-        let (error, data) = lock(state).perform(request);
-        let mut message = REPLY.to_be_bytes().to_vec();
-        message.extend(error.to_be_bytes());
-        message.extend(cookie);
-        message.extend(data);
-        output.write_all(&message)?;
     }
-    Ok(())
+}
+
+fn answer_one(request: Request, output: &mut impl Write, state: &Mutex<State>) -> io::Result<()> {
+    let cookie = request.cookie;
+    let stall = match request.kind {
+        WRITE => lock(state).stall.take(),
+        _ => None,
+    };
+    if let Some(how_long) = stall {
+        thread::sleep(how_long);
+    }
+    let (error, data) = lock(state).perform(request);
+    let mut message = REPLY.to_be_bytes().to_vec();
+    message.extend(error.to_be_bytes());
+    message.extend(cookie);
+    message.extend(data);
+    output.write_all(&message)
+}
+
+/// Whether it reads one of these bytes.
+fn reads(request: &Request, some: &[Range<usize>]) -> bool {
+    let start = usize::try_from(request.offset).unwrap_or(usize::MAX);
+    let end = start.saturating_add(request.length as usize);
+    let touches = |bytes: &Range<usize>| start < bytes.end && bytes.start < end;
+    request.kind == READ && some.iter().any(touches)
 }
 
 impl State {
+    fn is_kept(&self, request: &Request) -> bool {
+        reads(request, &self.kept)
+    }
+
     /// An error number, and what was read.
     fn perform(&mut self, request: Request) -> (u32, Vec<u8>) {
         let length = request.length as usize;
         let start = usize::try_from(request.offset).unwrap_or(usize::MAX);
         let range = start..start.saturating_add(length);
         match request.kind {
+            READ if reads(&request, &self.broken) => (IO, Vec::new()),
             READ => match self.now.get(range) {
                 Some(found) => (0, found.to_vec()),
                 None => (INVALID, Vec::new()),
@@ -386,5 +453,27 @@ mod tests {
         ask(&mut stream, READ, u64::MAX, 2, &[]);
         expect_answer(&mut stream, INVALID, 0);
         assert_eq!(server.position(), 0);
+    }
+
+    #[test]
+    fn reads_are_kept_back_and_fail_as_told() {
+        let (server, mut stream) = connected("nbd-3");
+        server.keep_back(512..1024);
+        ask(&mut stream, READ, 1000, 100, &[]);
+        ask(&mut stream, READ, 0, 512, &[]);
+        ask(&mut stream, WRITE, 1000, 3, b"abc");
+        expect_answer(&mut stream, 0, 512);
+        expect_answer(&mut stream, 0, 0);
+        while server.kept_back() != 1 {
+            thread::sleep(LOOK);
+        }
+        server.let_go();
+        assert_eq!(&expect_answer(&mut stream, 0, 100)[..4], b"abc\0");
+        server.spoil(1000..1001);
+        ask(&mut stream, READ, 999, 2, &[]);
+        expect_answer(&mut stream, IO, 0);
+        ask(&mut stream, READ, 1001, 2, &[]);
+        assert_eq!(expect_answer(&mut stream, 0, 2), b"bc");
+        assert_eq!(&server.content()[1000..1003], b"abc");
     }
 }
