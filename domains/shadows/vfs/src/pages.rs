@@ -35,9 +35,10 @@
 //! copied straight into pages, so that pages pay from the first on ([`Pages::has_place`]).
 //!
 //! # Locks
-//! A file's lock is held by who loads, writes, cuts or stores its pages; `old` by who changes a
-//! file that is not known, and for a moment by who makes one known. Both before the engine's, never
-//! both. The lock of `files` and of a [`Record`](file::Record) only for moments.
+//! A file's lock is held by who writes, cuts or stores its pages; `old` by who changes a file that
+//! is not known, and for a moment by who makes one known. Both before the engine's, never both. The
+//! lock of `files`, of a [`Record`](file::Record) and of a file's claims only for moments. Who
+//! loads pages holds none of these while the device works, see [`loading`].
 
 mod adopting;
 mod asking;
@@ -48,6 +49,7 @@ mod flushing;
 mod giving;
 mod holes;
 mod living;
+mod loading;
 mod parting;
 mod reading;
 mod sharing;
@@ -62,14 +64,14 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use domain_rt::sync::{Condvar, Mutex};
 use domain_rt::time;
-use interfaces::{FsError, Handle, MemoryError, MemoryObjects, RpcError, VmoView};
+use interfaces::{FsError, Handle, MemoryObjects, RpcError, VmoView};
 use redo::Host;
 
 use crate::kept::Kept;
 use crate::options::Settings;
 use crate::shadow::Shadow;
 pub use data::{Data, copied};
-use file::{CLIENTS, File, Loading};
+use file::{CLIENTS, File};
 pub use file::{OWN, Record, memory_error};
 use storing::Who;
 
@@ -264,72 +266,6 @@ impl Pages {
                 self.forget(shadow, inode);
                 Err(error)
             }
-        }
-    }
-
-    /// Sees to it that pages are there; how many from `first` on are.
-    pub fn populate(
-        &self,
-        shadow: &Shadow,
-        inode: u64,
-        first: u64,
-        count: u64,
-    ) -> Result<u64, FsError> {
-        let file = self.file(shadow, inode)?;
-        self.populate_file(shadow, &file, first, count)
-    }
-
-    fn populate_file(
-        &self,
-        shadow: &Shadow,
-        file: &File,
-        first: u64,
-        count: u64,
-    ) -> Result<u64, FsError> {
-        self.stay_within(count.min(LOAD))?;
-        let state = file.lock(shadow)?;
-        let end = first.saturating_add(count.min(LOAD)).min(state.pages);
-        let mut next = first;
-        while next < end {
-            let there = match file.owner.load(next, end - next) {
-                Ok(begun) => self.load(shadow, file, next, begun),
-                Err(MemoryError::Present) => Ok(1),
-                Err(error) => Err(memory_error(error)),
-            };
-            match there {
-                Ok(there) => next += there,
-                Err(error) if next == first => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(next.saturating_sub(first))
-    }
-
-    /// Has the content of pages brought whose loads have begun; how many have it. If the device
-    /// fails for some, the first is tried alone.
-    fn load(&self, shadow: &Shadow, file: &File, first: u64, begun: u64) -> Result<u64, FsError> {
-        self.there.fetch_add(begun, Ordering::Relaxed);
-        let loading = Loading {
-            file,
-            first,
-            count: begun,
-        };
-        let loaded = shadow.ask(file.inode, |instance, real| {
-            let view = file.view.duplicate()?;
-            instance.fs().load(real, first, begun, view)
-        });
-        match loaded {
-            Ok(loaded) if loaded == begun => loading.end().map(|()| begun),
-            // The file system does not know yet how long it is: behind that there is a hole.
-            Ok(_) if file.record.lock().is_live => loading.end().map(|()| begun),
-            // The file system says that the file is shorter than it said.
-            Ok(_) => Err(FsError::Device),
-            Err(FsError::Device) if begun > 1 => {
-                drop(loading);
-                let begun = file.owner.load(first, 1).map_err(memory_error)?;
-                self.load(shadow, file, first, begun)
-            }
-            Err(error) => Err(error),
         }
     }
 

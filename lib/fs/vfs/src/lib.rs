@@ -3,6 +3,7 @@
 //! - [`walk`]: from a path to a file, through symbolic links, over any [`walk::Tree`];
 //! - [`entries`]: directory entries packed into a buffer, as `FileSystem::read_directory` gives
 //!   them;
+//! - [`claims`]: which pages of a file are being loaded, and which somebody changes alone;
 //! - [`files`]: a tree of files that never change, made from a list of paths.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -10,6 +11,7 @@
 
 extern crate alloc;
 
+pub mod claims;
 pub mod entries;
 pub mod files;
 pub mod walk;

@@ -76,7 +76,7 @@ impl Pages {
             let dirty = file.keep_dirty(state.pages)?;
             self.count_dirty(&mut state, dirty);
             self.clear_behind(&file, &mut state, size)?;
-            state.is_current = true;
+            file.set_current(&mut state, true);
             shadow.count_hold(note.inode);
         } else {
             file.cut(0, state.pages)?;

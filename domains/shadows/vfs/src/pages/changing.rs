@@ -6,6 +6,7 @@ use domain_rt::time;
 use interfaces::{FsError, PageKind, RVec};
 
 use super::file::{File, State};
+use super::loading::ALL;
 use super::{PAGE, Pages, memory_error};
 use crate::shadow::Shadow;
 
@@ -37,6 +38,7 @@ impl Pages {
                 self.commit(shadow)?;
                 continue;
             }
+            let alone = file.alone(&state, ALL)?;
             self.clear_behind_end(&file, &mut state)?;
             let written = change();
             if record.is_live && written.is_ok() {
@@ -46,13 +48,16 @@ impl Pages {
             let (offset, count) = written.as_ref().map_or((0, u64::MAX), |done| *done);
             let end = offset.saturating_add(count).div_ceil(PAGE);
             file.cut(offset / PAGE, end.min(state.pages))?;
-            state.is_current &= end <= state.pages && written.is_ok();
+            if end > state.pages || written.is_err() {
+                file.set_current(&mut state, false);
+            }
             if count > 0 && state.is_current {
                 let size = &mut file.record.lock().size;
                 *size = (*size).max(offset + count);
             }
             if record.is_live && !state.is_current {
                 // What a live file is, nobody else is asked.
+                drop(alone);
                 drop(state);
                 drop(file.lock(shadow)?);
             }
@@ -90,6 +95,7 @@ impl Pages {
         change: impl FnOnce() -> Result<(), FsError>,
     ) -> Result<(), FsError> {
         let mut state = file.state.lock();
+        let _alone = file.alone(&state, ALL)?;
         if size > file.record.lock().size {
             self.clear_behind_end(file, &mut state)?;
         }
@@ -105,7 +111,7 @@ impl Pages {
         if !record.is_live {
             // In what is the last page now there are other bytes behind the end.
             file.cut(size / PAGE, state.pages)?;
-            state.is_current = false;
+            file.set_current(&mut state, false);
             return cut;
         }
         cut?;
@@ -123,7 +129,7 @@ impl Pages {
         Ok(next.is_none() && state.stored.is_empty())
     }
 
-    /// Takes what a live file has from `size` on.
+    /// Takes what a live file has from `size` on, where all is the caller's alone.
     pub(super) fn shorten(&self, file: &File, state: &mut State, size: u64) -> Result<(), FsError> {
         let keep = size.div_ceil(PAGE);
         file.cut(keep, state.pages)?;
@@ -137,7 +143,7 @@ impl Pages {
         self.clear_behind(file, state, size)
     }
 
-    /// Clears what the last page of a live file has behind `size`.
+    /// Clears what the last page of a live file has behind `size`, which is the caller's alone.
     pub(super) fn clear_behind(
         &self,
         file: &File,

@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use domain_rt::log;
-use domain_rt::sync::{Mutex, MutexGuard};
+use domain_rt::sync::{Condvar, Mutex, MutexGuard};
 use interfaces::{
     FileKind, FsError, Handle, MemoryError, MemoryObjects, PageKind, VmoFill, VmoOwner, VmoRights,
     VmoView,
 };
+use vfs::claims::Claims;
 
 use super::storing::Who;
 use super::{CUT, PAGE};
@@ -46,6 +47,9 @@ pub struct File {
     pub owner: Handle<dyn VmoOwner>,
     pub view: Handle<dyn VmoView>,
     pub state: Mutex<State>,
+    pub claims: Mutex<Claimants>,
+    /// A claim has ended, or nobody has pages alone any more.
+    pub freed: Condvar,
     /// Changed with `state` locked, read without.
     pub record: Mutex<Record>,
     /// When it was used last.
@@ -91,11 +95,19 @@ pub struct Stored {
     pub by: u32,
 }
 
+/// Who has which pages, see [`loading`](super::loading).
+#[derive(Default)]
+pub struct Claimants {
+    pub of: Claims,
+    /// How many wait for `freed`.
+    pub waiting: u32,
+}
+
 #[derive(Default)]
 pub struct State {
     /// Pages that the object may have: as many as the file has.
     pub pages: u64,
-    /// Length and pages are known.
+    /// Length and pages are known. Then the claims know them, too: see [`File::set_current`].
     pub is_current: bool,
     /// Being written back, until a commit.
     pub stored: Vec<Stored>,
@@ -215,6 +227,8 @@ impl File {
             owner,
             view,
             state: Mutex::default(),
+            claims: Mutex::default(),
+            freed: Condvar::new(),
             record: Mutex::default(),
             used: AtomicU64::new(0),
             is_torn: AtomicBool::new(false),
@@ -297,11 +311,20 @@ impl File {
         }
         self.set_pages(&mut state, of.size.div_ceil(PAGE))?;
         self.record.lock().size = of.size;
-        state.is_current = true;
+        self.set_current(&mut state, true);
         Ok(state)
     }
 
-    /// Says how many pages there may be.
+    /// Whether length and pages are known, from now on. Who says that they are not has all pages
+    /// alone.
+    pub fn set_current(&self, state: &mut State, is_current: bool) {
+        state.is_current = is_current;
+        let pages = is_current.then_some(state.pages);
+        self.claims.lock().of.set_pages(pages);
+    }
+
+    /// Says how many pages there may be. Those that come or go are the caller's alone, where the
+    /// file is current.
     ///
     /// # Errors
     /// Too many; no memory.
@@ -311,12 +334,15 @@ impl File {
             Err(error) => Err(memory_error(error)),
             Ok(()) => {
                 state.pages = pages;
+                if state.is_current {
+                    self.claims.lock().of.set_pages(Some(pages));
+                }
                 Ok(())
             }
         }
     }
 
-    /// Takes pages away, with the lock.
+    /// Takes pages away, which are the caller's alone.
     ///
     /// # Errors
     /// Those of the object.

@@ -130,7 +130,7 @@ impl Pages {
                 return Ok(());
             }
             self.take_back(file, &mut state, shadow.front(|front| front.fs.id()))?;
-            self.clear_behind_end(file, &mut state)?;
+            self.clear_shared_end(file, &mut state)?;
             let rest = pages.start..pages.end.min(state.pages);
             let Some((runs, next)) = self.begin_store(file, rest)? else {
                 return Ok(());

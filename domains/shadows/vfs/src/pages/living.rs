@@ -11,6 +11,7 @@ use interfaces::{FsError, PageKind};
 use redo::Host;
 
 use super::file::{File, Record, State};
+use super::loading::ALL;
 use super::storing::Who;
 use super::{Pages, memory_error};
 use crate::shadow::Shadow;
@@ -112,8 +113,10 @@ impl Pages {
         if !shadow.front(|front| front.is_left(file.inode)) {
             return Ok(false);
         }
+        let alone = file.alone(state, ALL)?;
         file.cut(0, state.pages)?;
-        state.is_current = false;
+        file.set_current(state, false);
+        drop(alone);
         self.stop_life(shadow, file, state);
         Ok(true)
     }

@@ -28,6 +28,7 @@ use redo::{Engine, Host, Lane, Order};
 
 use super::Pages;
 use super::file::{File, State};
+use super::loading::ALL;
 use crate::instance::Instance;
 use crate::shadow::Shadow;
 
@@ -49,6 +50,7 @@ impl Pages {
         let changed = match own {
             None => shadow.carry_out(lane, order, change),
             Some((file, mut state)) => {
+                let _alone = file.alone(&state, ALL)?;
                 let (changed, has_parted) = shadow.carry_out(lane, order, |engine, order| {
                     engine.can_part_with(Some(file.inode));
                     let changed = change(engine, order);
@@ -78,7 +80,7 @@ impl Pages {
         if let Err(error) = file.cut(0, state.pages) {
             log!("inode {} is gone, its pages are not: {error:?}", file.inode);
         }
-        state.is_current = false;
+        file.set_current(state, false);
         self.stop_life(shadow, file, state);
     }
 }

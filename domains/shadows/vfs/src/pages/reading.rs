@@ -31,7 +31,9 @@ impl Pages {
                 record if record.is_live => record.size,
                 record => {
                     drop(record);
-                    drop(file.lock(shadow)?);
+                    if !file.is_current() {
+                        drop(file.lock(shadow)?);
+                    }
                     file.record.lock().size
                 }
             };

@@ -85,7 +85,7 @@ impl Pages {
         }
         let tags = file.owner.tags(page).map_err(memory_error)?;
         // If it has gone meanwhile the program meets the next fault there.
-        if tags.dirty || !tags.present {
+        if tags.dirty || !tags.present || tags.loading {
             return Ok(true);
         }
         if !self.may_take(shadow, 1)? {
@@ -119,7 +119,20 @@ impl Pages {
         }
     }
 
-    /// Clears what programs have written behind the end of a file, in the page with its end.
+    /// As [`clear_behind_end`](Self::clear_behind_end), for who has no pages alone.
+    pub(super) fn clear_shared_end(&self, file: &File, state: &mut State) -> Result<(), FsError> {
+        let Record {
+            size, is_shared, ..
+        } = *file.record.lock();
+        if !is_shared {
+            return Ok(());
+        }
+        let _alone = file.alone(state, size / PAGE..u64::MAX)?;
+        self.clear_behind_end(file, state)
+    }
+
+    /// Clears what programs have written behind the end of a file, in the page with its end; it and
+    /// what follows are the caller's alone.
     pub(super) fn clear_behind_end(&self, file: &File, state: &mut State) -> Result<(), FsError> {
         let Record {
             size, is_shared, ..

@@ -146,7 +146,7 @@ impl Pages {
             return Ok(false);
         }
         self.take_back(file, &mut state, shadow.front(|front| front.fs.id()))?;
-        self.clear_behind_end(file, &mut state)?;
+        self.clear_shared_end(file, &mut state)?;
         let has_more = !state.stored.is_empty();
         let mut from = 0;
         while let Some((runs, next)) = self.begin_store(file, from..state.pages)? {

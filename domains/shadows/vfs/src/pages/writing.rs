@@ -11,8 +11,9 @@ use redo::{Host as _, Lane};
 
 use super::data::Data;
 use super::file::{File, Loading, State};
+use super::loading::Alone;
 use super::storing::Who;
-use super::{PAGE, Pages, memory_error};
+use super::{PAGE, PATIENCE, Pages, memory_error};
 use crate::shadow::Shadow;
 
 /// Files that would be longer go the old way: the file system knows how long they may be.
@@ -27,6 +28,37 @@ enum Page {
     Fresh,
     /// It is not, and some of it stays.
     Partial,
+}
+
+/// The lock of a file, and those pages alone that a write of `length` bytes concerns. While one of
+/// them is being loaded others may write to the file, for some time.
+fn lock_to_write<'a>(
+    shadow: &Shadow,
+    file: &'a File,
+    offset: Option<u64>,
+    length: u64,
+) -> Result<(MutexGuard<'a, State>, Alone<'a>), FsError> {
+    let concerned = || {
+        let size = file.record.lock().size;
+        let at = offset.unwrap_or(size);
+        match at.saturating_add(length) {
+            end if end <= size => at / PAGE..end.div_ceil(PAGE),
+            // The last page, too: what it has behind the end counts now.
+            _ => at.min(size) / PAGE..u64::MAX,
+        }
+    };
+    for _ in 0..PATIENCE {
+        let state = file.lock(shadow)?;
+        let pages = concerned();
+        if let Some(alone) = file.try_alone(&state, &pages) {
+            return Ok((state, alone));
+        }
+        drop(state);
+        file.await_loads(&pages)?;
+    }
+    let state = file.lock(shadow)?;
+    let alone = file.alone(&state, concerned())?;
+    Ok((state, alone))
 }
 
 impl Pages {
@@ -84,7 +116,7 @@ impl Pages {
             let Ok(file) = self.file(shadow, inode) else {
                 return Ok(None);
             };
-            let mut state = file.lock(shadow)?;
+            let (mut state, _alone) = lock_to_write(shadow, &file, offset, length)?;
             self.enliven(shadow, &file)?;
             // It may have been forgotten before it counted as held.
             if self
@@ -196,8 +228,11 @@ impl Pages {
         let first = from / PAGE;
         let mut kind = self.kind(file, first, from, end)?;
         if kind == Page::Partial {
-            let begun = file.owner.load(first, 1).map_err(memory_error)?;
-            self.load(shadow, file, first, begun)?;
+            let count = file.owner.load(first, 1).map_err(memory_error)?;
+            self.there.fetch_add(count, Ordering::Relaxed);
+            let loading = Loading { file, first, count };
+            self.fetch(shadow, file, first, count)?;
+            loading.end()?;
             kind = Page::Present;
         }
         let mut behind = first + 1;
