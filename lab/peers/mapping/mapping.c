@@ -12,6 +12,9 @@
 // - rest: writes to a mapping, asks nobody for anything for a while, and writes to it again.
 // - sync: writes to pages of a mapping and stores them, round after round, and says when it has.
 // - ahead: asks for parts of a file on a slow disk, by each call that does, and reads them later.
+// - together: meets faults in parts of a file whose reads the disk keeps back, and reads and writes
+//   what is there of it, and what comes at once, meanwhile.
+// - waits: meets faults in such parts, and makes a file when it has.
 // - parts: brings parts of files to the disk, and what is refused of that.
 // - fill: writes to the pages of a hole until the disk is full.
 #define _GNU_SOURCE
@@ -347,6 +350,65 @@ static void ahead(void)
 	printf("asked: %d, there: %d, soon: %d %d\n", asked, there, soon < cold / 4, warm < cold / 4);
 }
 
+// A process that says what it finds in a page.
+static void looked(unsigned char *map, int page)
+{
+	if (fork() == 0) {
+		int found = look(map + page * PAGE);
+		printf("page %d: %d\n", page, found);
+		fflush(stdout);
+		_exit(0);
+	}
+}
+
+static void together(void)
+{
+	char path[512];
+	static unsigned char bytes[PAGE];
+	snprintf(path, sizeof path, "%s/big", folder);
+	int file = open(path, O_RDWR), right = 0;
+	size_t size = size_of(file);
+	unsigned char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
+	int first = look(map);
+	looked(map, 100);
+	looked(map, 200);
+	looked(map, 400);
+	looked(map, 400);
+	for (int round = 0; round < 20; round++) {
+		pause_for(50);
+		right += pread(file, bytes, 100, PAGE) == 100 && bytes[0] == map[PAGE];
+		right += look(map) == first;
+	}
+	right += look(map + 300 * PAGE) >= 0;
+	// Last: a second later it is stored, which on a disk like this waits for all reads.
+	memset(bytes, 19, 100);
+	right += pwrite(file, bytes, 100, 2 * PAGE + 50) == 100;
+	right += map[2 * PAGE + 50] == 19;
+	right += pwrite(file, "middle", 6, 350 * PAGE + 7) == 6;
+	right += map[350 * PAGE + 7] == 'm';
+	printf("beside: %d\n", right);
+	fflush(stdout);
+	while (wait(NULL) > 0)
+		;
+	printf("then: %d %d %d\n", look(map + 100 * PAGE), look(map + 400 * PAGE), look(map + 401 * PAGE));
+}
+
+static void waits(void)
+{
+	int file = opened("big");
+	unsigned char *map = mmap(NULL, size_of(file), PROT_READ, MAP_SHARED, file, 0);
+	look(map);
+	looked(map, 100);
+	looked(map, 200);
+	pause_for(500);
+	char path[512];
+	snprintf(path, sizeof path, "%s/began", folder);
+	close(open(path, O_WRONLY | O_CREAT, 0644));
+	while (wait(NULL) > 0)
+		;
+	printf("then: %d\n", look(map + 101 * PAGE));
+}
+
 static void parts(void)
 {
 	int file, ends[2];
@@ -390,6 +452,10 @@ int main(int count, char **words)
 		sync_rounds();
 	else if (!strcmp(what, "ahead"))
 		ahead();
+	else if (!strcmp(what, "together"))
+		together();
+	else if (!strcmp(what, "waits"))
+		waits();
 	else if (!strcmp(what, "parts"))
 		parts();
 	else if (!strcmp(what, "fill"))

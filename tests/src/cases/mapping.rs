@@ -2,15 +2,18 @@
 //! what is below crashes, fails, or cuts the files.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use lab::storms::mapped;
 use machine::disk;
 use machine::manifests;
-use machine::qemu::{Event, Machine};
+use machine::nbd::Server;
+use machine::qemu::{Event, Guest, Machine};
 use trefoil_gate::build;
 
 use super::recovery::{expect_no_restart, expect_restarts, expect_restarts_from};
@@ -25,6 +28,9 @@ pub(super) const CASES: &[Case] = &[
     case("mapping-that-is-refused", refused),
     case("mapping-and-parts-that-are-synced-as-on-linux", parts),
     case("mapping-of-pages-that-are-asked-for-on-a-slow-disk", ahead),
+    case("mapping-of-pages-that-come-at-the-same-time", together),
+    case("mapping-of-pages-that-come-when-the-shadow-dies", awaited),
+    case("mapping-on-a-slow-disk-while-all-below-dies", dying),
     case("mapping-that-is-written-to-as-on-linux", shared),
     case("mapping-that-is-written-to-while-it-crashes", churned),
     case("mapping-that-is-written-to-while-its-shadow-dies", rested),
@@ -357,4 +363,159 @@ fn ahead(bench: &Bench<'_>) -> Result<()> {
     machine.disk_reads = 2;
     let answer = bench.exec_within(2 * LIMIT, machine, &format!("{RUN} '/disk ahead'"))?;
     expect(&answer, "asked: 0, there: 4, soon: 1 1\n")
+}
+
+/// A disk that is served from here, with a large file, and where pages of that are on it.
+struct Kept {
+    content: Vec<u8>,
+    server: Server,
+    disk: PathBuf,
+}
+
+impl Kept {
+    /// It keeps reads of the first block of `pages` back.
+    fn new(bench: &Bench<'_>, name: &str, pages: &[u64]) -> Result<Self> {
+        let content = disk::noise(2 << 20, 32);
+        let disk = bench.small_disk("12M", &["-b", "4096"], |root| {
+            Ok(fs::write(root.join("big"), &content)?)
+        })?;
+        let socket = std::env::temp_dir().join(format!("trefoil-{name}-{}", std::process::id()));
+        let server = Server::start(fs::read(&disk)?, &socket)?;
+        let kept = Kept {
+            content,
+            server,
+            disk,
+        };
+        for page in pages {
+            kept.server.keep_back(kept.bytes_of(*page)?);
+        }
+        Ok(kept)
+    }
+
+    /// Where a page of the file is on the disk.
+    fn bytes_of(&self, page: u64) -> Result<Range<usize>> {
+        let (block_size, block) = block_of(&self.disk, "/big", page * 4096)?;
+        let start = (block * block_size) as usize;
+        Ok(start..start + 4096)
+    }
+
+    /// What the program says of a page.
+    fn said_of(&self, page: usize) -> String {
+        format!("page {page}: {}\n", self.content[page * 4096])
+    }
+
+    /// Waits until it keeps so many reads back.
+    fn wait_for(&self, reads: usize, deadline: Instant) -> Result<()> {
+        while self.server.kept_back() != reads {
+            let seen = self.server.kept_back();
+            ensure!(Instant::now() < deadline, "{seen} reads are under way");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}
+
+/// What a machine prints until it has printed `text`, or to its end.
+fn said_until(guest: &mut Guest, text: &str, deadline: Instant) -> Result<String> {
+    let mut said = String::new();
+    while text.is_empty() || !said.contains(text) {
+        match guest.receive(deadline) {
+            Event::Bytes(bytes) => said += &String::from_utf8_lossy(&bytes).replace('\r', ""),
+            Event::End if text.is_empty() => break,
+            _ => bail!("no {text:?} in {said}\n{}", guest.log()),
+        }
+    }
+    Ok(said)
+}
+
+/// Programs meet faults in several pages of a file, and the disk keeps the reads back until it is
+/// told: all are under way at once, and who reads and writes what is there of the file, or has
+/// other pages brought, is not held up. One of the pages cannot be read then: each of those who
+/// wait for it gets SIGBUS once.
+fn together(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let kept = Kept::new(bench, "together", &[100, 200, 400])?;
+    let mut machine = machine(bench, &program, &kept.disk, "")?;
+    (machine.disk, machine.served) = (None, Some(kept.server.socket.clone()));
+    let mut guest = bench.begin(machine, &format!("{RUN} '/disk together'; sync"))?;
+    let deadline = Instant::now() + LIMIT;
+    let said = said_until(&mut guest, "beside: 45\n", deadline)?;
+    ensure!(!said.contains("page "), "{said}");
+    kept.wait_for(3, deadline)?;
+    kept.server.spoil(kept.bytes_of(400)?);
+    kept.server.let_go();
+    let said = said_until(&mut guest, "", deadline)?;
+    let byte = |page: usize| kept.content[page * 4096];
+    for right in [kept.said_of(100), kept.said_of(200)] {
+        ensure!(said.contains(&right), "no {right:?} in {said}");
+    }
+    ensure!(said.matches("page 400: -7\n").count() == 2, "{said}");
+    let then = format!("then: {} -7 {}\n", byte(100), byte(401));
+    ensure!(said.contains(&then), "no {then:?} in {said}");
+    let mut right = kept.content.clone();
+    right[2 * 4096 + 50..][..100].fill(19);
+    right[350 * 4096 + 7..][..6].copy_from_slice(b"middle");
+    fs::write(&kept.disk, kept.server.content())?;
+    ensure!(
+        bench.host_read(&kept.disk, "/big")? == right,
+        "/big is another"
+    );
+    bench.expect_clean(&kept.disk)
+}
+
+/// The shadow dies while programs wait for pages that it has begun to load, and the disk keeps the
+/// reads back until it has: the programs ask the next one.
+fn awaited(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let kept = Kept::new(bench, "awaited", &[100, 200])?;
+    let mut machine = machine(bench, &program, &kept.disk, "")?;
+    (machine.disk, machine.served) = (None, Some(kept.server.socket.clone()));
+    let line = format!(
+        "{RUN} '/disk waits' & until [ -e /began ]; do sleep 0.1; done; kill-domain vfs; wait; domains -q"
+    );
+    let mut guest = bench.begin(machine, &line)?;
+    let deadline = Instant::now() + LIMIT;
+    kept.wait_for(2, deadline)?;
+    let is_dead = |line: &str| line.contains("init: vfs: ") && line.ends_with("ended: killed");
+    while !guest.log().lines().any(is_dead) {
+        ensure!(Instant::now() < deadline, "it lives:\n{}", guest.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+    kept.server.let_go();
+    let said = said_until(&mut guest, "", deadline)?;
+    let then = format!("then: {}\n", kept.content[101 * 4096]);
+    for right in [kept.said_of(100), kept.said_of(200), then] {
+        ensure!(said.contains(&right), "no {right:?} in {said}");
+    }
+    expect_restarts(&said, "vfs", 1)?;
+    expect_no_restart(&said, "mini")
+}
+
+/// A program meets faults on a slow disk, so that mostly a load is under way when the shadow, the
+/// file system and the driver die, alone and two at once.
+fn dying(bench: &Bench<'_>) -> Result<()> {
+    let program = program(bench)?;
+    let root = bench.folder.join("host");
+    let fill = |root: &Path| -> Result<()> {
+        fs::create_dir_all(root.join("text"))?;
+        fs::write(root.join("text/a.txt"), disk::verses(2002))?;
+        Ok(fs::write(root.join("big"), disk::noise(2 << 20, 33))?)
+    };
+    fill(&root)?;
+    let right = there(&program, &root, "sums")?;
+    let disk = bench.small_disk("12M", &["-b", "4096"], fill)?;
+    let mut machine = machine(bench, &program, &disk, "")?;
+    (machine.processors, machine.disk_reads) = (2, 8);
+    let line = format!(
+        "{RUN} '/disk sums' & sleep 0.8; kill-domain vfs; sleep 0.8; kill-domain ext2; sleep 0.6; \
+         kill-domain virtio-blk; sleep 0.6; kill-domain vfs ext2; sleep 0.8; kill-domain ext2 virtio-blk; \
+         wait; domains -q"
+    );
+    let answer = bench.exec_within(2 * LIMIT, machine, &line)?;
+    expect(&answer, &right)?;
+    expect_restarts_from(&answer.stdout, "vfs", 1)?;
+    expect_restarts_from(&answer.stdout, "ext2", 2)?;
+    expect_restarts_from(&answer.stdout, "virtio-blk", 1)?;
+    expect_no_restart(&answer.stdout, "mini")?;
+    bench.expect_clean(&disk)
 }

@@ -36,6 +36,9 @@ pub struct Passage {
 /// The right to call the domain behind. Dropping it gives it back.
 pub struct Pass<'a>(&'a Passage);
 
+/// As [`Pass`], to be handed to another thread.
+pub struct OwnPass(Arc<Passage>);
+
 impl Passage {
     /// A pass; waits while the gate is closed.
     ///
@@ -62,6 +65,13 @@ impl Passage {
         }
         state.inside += 1;
         Some(Pass(self))
+    }
+
+    /// As [`try_enter`](Self::try_enter), to be handed to another thread.
+    pub fn try_enter_for_another(self: &Arc<Self>) -> Option<OwnPass> {
+        // Given back by what is made of it.
+        core::mem::forget(self.try_enter()?);
+        Some(OwnPass(self.clone()))
     }
 
     fn open(&self) {
@@ -96,6 +106,12 @@ impl Drop for Pass<'_> {
             drop(state);
             self.0.returned.notify_all();
         }
+    }
+}
+
+impl Drop for OwnPass {
+    fn drop(&mut self) {
+        drop(Pass(&self.0));
     }
 }
 

@@ -53,6 +53,17 @@ impl Space {
         self.maps.lock().find(at)
     }
 
+    /// Whether there is a mapped page at an address that has no content.
+    fn is_missing(&self, at: u64) -> bool {
+        let why = self.handle.touch(at, false);
+        matches!(
+            why,
+            Err(SpaceError::Object(
+                MemoryError::Absent | MemoryError::Loading
+            ))
+        )
+    }
+
     /// Whether a file is mapped at an address.
     pub fn has_file(&self, at: u64) -> bool {
         self.file_at(at).is_some()
@@ -121,9 +132,14 @@ impl Memory for Space {
 
     /// With the content of a file if it is one's. `EIO` is SIGBUS's case.
     fn touch(&self, at: u64, write: bool) -> Result<(), Error> {
+        let mut is_awaited = false;
         for _ in 0..ATTEMPTS {
             // First: from then on the page may be dirty.
             if let Some((file, page)) = write.then(|| self.file_at(at)).flatten() {
+                // Who prepares it would wait for it.
+                if file.is_changed && !is_awaited && self.is_missing(at) {
+                    is_awaited = file.await_around(page);
+                }
                 file.prepare(page)?;
             }
             let why = match self.handle.touch(at, write) {
@@ -135,7 +151,11 @@ impl Memory for Space {
             };
             let is_there = match why {
                 SpaceError::Object(MemoryError::Absent | MemoryError::Loading) => {
-                    file.bring_around(page)
+                    // Where that was in vain it is asked why.
+                    match core::mem::replace(&mut is_awaited, true) {
+                        false if file.await_around(page) => Ok(true),
+                        _ => file.bring_around(page),
+                    }
                 }
                 SpaceError::Object(_) => Ok(false),
                 // Behind the end nothing is mapped; before it, it is not mapped for this.

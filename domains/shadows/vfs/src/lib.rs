@@ -21,8 +21,8 @@
 //! change, and who goes by names that are remembered asks nobody. A reader that finds the instance
 //! dead takes the engine's lock, and so waits until the next instance is up to date; of all who
 //! find it dead the first one sees to that. Engine, then front; never the other way round. A file's
-//! pages have a lock of their own, held while they are loaded or stored: before the engine's, and
-//! taken by nobody who has that.
+//! pages have a lock of their own, held while they are changed or stored: before the engine's, and
+//! taken by nobody who has that. Who loads pages holds none while the device works.
 //!
 //! # Updates
 //! While the file system is replaced by another image, calls wait at the gate
@@ -65,7 +65,7 @@ use interfaces::{
 
 use kept::Kept;
 use options::Settings;
-use pages::Pages;
+use pages::{BRINGERS, Pages};
 use redo::Target as _;
 use service::Service;
 use shadow::Shadow;
@@ -133,8 +133,14 @@ fn begin(
     if has_objects {
         let (keeper, of_keeper, pass) = (pages.clone(), shadow.clone(), passage.clone());
         thread::spawn("store", move || keeper.keep_for_ever(&of_keeper, &pass))?;
-        let (bringer, of_bringer, pass) = (pages.clone(), shadow.clone(), passage.clone());
-        thread::spawn("bring", move || bringer.fulfil_for_ever(&of_bringer, &pass))?;
+        let (fulfiller, of_fulfiller, pass) = (pages.clone(), shadow.clone(), passage.clone());
+        thread::spawn("ahead", move || {
+            fulfiller.fulfil_for_ever(&of_fulfiller, &pass)
+        })?;
+        for _ in 0..BRINGERS {
+            let (bringer, of_bringer) = (pages.clone(), shadow.clone());
+            thread::spawn("bring", move || bringer.bring_for_ever(&of_bringer))?;
+        }
     }
     if let Some(watch) = memory.filter(|_| has_objects) {
         let giver = pages.clone();

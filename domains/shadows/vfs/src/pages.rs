@@ -70,6 +70,7 @@ use redo::Host;
 use crate::kept::Kept;
 use crate::options::Settings;
 use crate::shadow::Shadow;
+pub use asking::BRINGERS;
 pub use data::{Data, copied};
 use file::{CLIENTS, File};
 pub use file::{OWN, Record, memory_error};
@@ -117,8 +118,9 @@ pub struct Pages {
     keeper: Mutex<living::Keeper>,
     /// There is something for the keeper.
     called: Condvar,
-    /// Pages that somebody will want.
+    /// Pages that somebody will want, and those whose loads have begun for somebody.
     wishes: asking::Wishes,
+    jobs: asking::Jobs,
 }
 
 impl Pages {
@@ -145,6 +147,7 @@ impl Pages {
             keeper: Mutex::default(),
             called: Condvar::new(),
             wishes: asking::Wishes::default(),
+            jobs: asking::Jobs::default(),
         }
     }
 

@@ -141,7 +141,7 @@ impl FileSystem for Service {
     }
 
     fn request(&self, inode: u64, first: u64, count: u64) -> Result<u64, FsError> {
-        self.pages.request(inode, first, count)
+        self.pages.request(&self.passage, inode, first, count)
     }
 
     /// It is for this domain alone: a view that is not the kernel's could keep a thread that others

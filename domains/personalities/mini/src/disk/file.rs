@@ -192,6 +192,20 @@ impl DiskFile {
         brought.map(|count| count > 0)
     }
 
+    /// Has pages from `first` on begin to come, and waits for the first while it is on its way, at
+    /// the page itself: no thread waits in a service. Whether it was on its way; what has become of
+    /// it, or why it was not, [`bring`](Self::bring) says.
+    fn await_page(&self, first: u64, count: u64) -> Result<bool, Error> {
+        let coming = self.ask(|fs| match fs.request(self.inode, first, count) {
+            Err(FsError::Unsupported) => Ok(0),
+            coming => coming,
+        })?;
+        if coming == 0 {
+            return Ok(false);
+        }
+        Ok(self.pages()?.await_load(first, None).is_ok())
+    }
+
     /// Reads at `offset` to byte `at` of what is lent, `count` bytes at most, copied once; short
     /// only at the end of the file.
     ///
@@ -358,9 +372,16 @@ impl Mapped {
         }
     }
 
-    /// Has pages ready for a program that has met a fault at a page; whether there are any.
+    /// Has pages ready for a program that has met a fault at a page; whether there are any. It
+    /// waits for the file system.
     pub fn bring_around(&self, page: u64) -> Result<bool, Error> {
         self.file.bring(page, AROUND)
+    }
+
+    /// As [`bring_around`](Self::bring_around), but what comes is waited for at the pages. Whether
+    /// the page may be there now; if it is not, `bring_around` says why.
+    pub fn await_around(&self, page: u64) -> bool {
+        self.file.await_page(page, AROUND).unwrap_or(false)
     }
 
     /// Has a page ready for a program that wants to write to it.

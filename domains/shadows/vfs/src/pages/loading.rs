@@ -58,6 +58,11 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// How many pages.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// The load has failed for them as a whole: only the first is tried again.
     fn narrow(&mut self) -> Result<(), FsError> {
         let (first, owner) = (self.first, &self.file.owner);
@@ -273,6 +278,19 @@ impl Pages {
     fn bring(&self, shadow: &Shadow, mut claim: Claim) -> Result<u64, FsError> {
         self.fetch_claimed(shadow, &mut claim)?;
         claim.end()
+    }
+
+    /// As [`bring`](Self::bring), unless the file is forgotten meanwhile: then its number may be
+    /// another one's, and nobody is to see what that one has.
+    ///
+    /// # Errors
+    /// The file system's; `NotFound`.
+    pub(super) fn bring_known(&self, shadow: &Shadow, mut claim: Claim) -> Result<(), FsError> {
+        self.fetch_claimed(shadow, &mut claim)?;
+        match self.known(claim.file.inode) {
+            Some(known) if Arc::ptr_eq(&known, &claim.file) => claim.end().map(|_| ()),
+            _ => Err(FsError::NotFound),
+        }
     }
 
     fn fetch_claimed(&self, shadow: &Shadow, claim: &mut Claim) -> Result<(), FsError> {
