@@ -29,6 +29,10 @@ pub(super) const CASES: &[Case] = &[
     case("power-cut-of-a-default-disk", default_disk),
     case("power-sync-of-one-file", one_file),
     case("power-syncs-at-once-share-commits", shared_commits),
+    case(
+        "power-syncs-at-once-of-pages-share-commits",
+        shared_commits_of_pages,
+    ),
     case("storms-under-a-copy", |bench| storms(bench, Work::Copy)),
     case("storms-under-small-files", |bench| {
         storms(bench, Work::Build)
@@ -151,22 +155,48 @@ fn one_file(bench: &Bench<'_>) -> Result<()> {
     bench.expect_clean(&disk)
 }
 
+/// Threads of [`commits_of_writers`], and how often each waits for the disk.
+const WRITERS: u64 = 16;
+const SYNCS: u64 = 32;
+
 /// Four processes of four threads: each makes a file, and 32 times adds to it and waits for the
 /// disk. What they committed is counted by the journal's own number.
 fn shared_commits(bench: &Bench<'_>) -> Result<()> {
-    const WRITERS: u64 = 16;
-    const SYNCS: u64 = 32;
-    let disk = bench.small_disk("32M", &["-j", "-J", "size=1"], |_| Ok(()))?;
-    let line = "for n in $(seq 4); do mkdir /$n; cd /$n; /boot/testing/filebench -y 4 & done; wait; \
-                ls /*/synced* | wc -l";
-    let before = journal_sequence(bench, &disk)?;
-    bench.exec(&disk, line)?.shows("16\n")?.silently()?;
-    bench.expect_clean(&disk)?;
-    let commits = journal_sequence(bench, &disk)? - before;
+    let commits = commits_of_writers(bench, "small=64K")?;
     ensure!(
         (SYNCS..WRITERS * SYNCS * 3 / 4).contains(&commits),
         "{commits} commits"
     );
+    Ok(())
+}
+
+/// What they write lies in pages: that takes no more commits, since nobody has one made for what
+/// others have stored.
+fn shared_commits_of_pages(bench: &Bench<'_>) -> Result<()> {
+    let before = commits_of_writers(bench, "small=64K")?;
+    let commits = commits_of_writers(bench, "small=0")?;
+    ensure!(
+        (SYNCS..2 * before.max(WRITERS * SYNCS / 8)).contains(&commits),
+        "{commits} commits, {before} without pages"
+    );
+    Ok(())
+}
+
+fn commits_of_writers(bench: &Bench<'_>, options: &str) -> Result<u64> {
+    let disk = bench.small_disk("32M", &["-j", "-J", "size=1"], |_| Ok(()))?;
+    let line = "for n in $(seq 4); do mkdir /$n; cd /$n; /boot/testing/filebench -y 4 & done; wait; \
+                ls /*/synced* | wc -l";
+    let before = journal_sequence(bench, &disk)?;
+    let usual = fs::read_to_string(bench.site.project.root.join("images/default.toml"))?;
+    let shadow = "[domain.vfs]\n";
+    ensure!(usual.contains(shadow), "no shadow in the manifest");
+    let options = format!("{shadow}options = \"{options}\"\n");
+    let mut machine = bench.machine_by(&usual.replace(shadow, &options))?;
+    machine.disk = Some(disk.clone());
+    let answer = bench.exec_on(machine, line)?;
+    answer.status(0)?.shows("16\n")?.silently()?;
+    bench.expect_clean(&disk)?;
+    let commits = journal_sequence(bench, &disk)? - before;
     for file in 0..WRITERS {
         let (folder, thread) = (file / 4 + 1, file % 4);
         let content = bench.host_read(&disk, &format!("/{folder}/synced{thread}"))?;
@@ -175,7 +205,7 @@ fn shared_commits(bench: &Bench<'_>) -> Result<()> {
             "file {thread} of process {folder} is wrong"
         );
     }
-    Ok(())
+    Ok(commits)
 }
 
 /// The number of the next transaction of the journal.

@@ -19,6 +19,8 @@ use crate::shadow::Shadow;
 const MOST: u64 = 256;
 /// How often everything is stored until nothing is left that was there at the beginning.
 const ROUNDS: u32 = 4;
+/// Pages that the file system gives places in one transaction, wherever they are.
+const AT_ONCE: u64 = 16;
 
 /// Who wants it stored. All but the keeper are told if it fails, and may be ended meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -147,19 +149,22 @@ impl Pages {
         }
         self.take_back(file, &mut state, shadow.front(|front| front.fs.id()))?;
         self.clear_shared_end(file, &mut state)?;
-        let has_more = !state.stored.is_empty();
+        let had_stored = !state.stored.is_empty();
         let mut from = 0;
         while let Some((runs, next)) = self.begin_store(file, from..state.pages)? {
-            file.is_torn.store(true, Ordering::Relaxed);
+            if !is_all(&state, &runs) {
+                file.is_torn.store(true, Ordering::Relaxed);
+            }
             self.store_runs(shadow, file, &mut state, &runs, who)?;
             from = next;
             drop(state);
             state = file.state.lock();
         }
         // Others may have written where this has been already.
-        let dirty = file.owner.next(0, PageKind::Dirty).map_err(memory_error)?;
-        file.is_torn.fetch_and(dirty.is_some(), Ordering::Relaxed);
-        Ok(has_more)
+        let is_dirty = state.dirty > 0 && has_any(file)?;
+        file.is_torn.fetch_and(is_dirty, Ordering::Relaxed);
+        // What was stored before and written to since waits for the commit.
+        Ok(had_stored && is_dirty)
     }
 
     /// What others than instance `by` had stored is dirty again; whether there was any.
@@ -239,8 +244,12 @@ impl Pages {
         let (mut most, mut result) = (MOST, Ok(()));
         while done < total {
             match self.store_some(shadow, file, state, part(runs, done, most)?) {
-                Ok(stored) => done += stored,
+                Ok(stored) => {
+                    done += stored;
+                    file.is_torn.fetch_or(done < total, Ordering::Relaxed);
+                }
                 Err(error) if !is_final(&error) || who != Who::Keeper => {
+                    file.is_torn.store(true, Ordering::Relaxed);
                     if is_final(&error) {
                         state.note_told(who);
                     }
@@ -361,6 +370,19 @@ impl Pages {
         }
         Ok(is_behind)
     }
+}
+
+/// Whether something of a file is dirty or stored. More may count as dirty than is.
+fn has_any(file: &File) -> Result<bool, FsError> {
+    let next = file.owner.next(0, PageKind::Dirty).map_err(memory_error)?;
+    Ok(next.is_some())
+}
+
+/// Whether `runs`, which are being written back, are all that is dirty of a file, and the file
+/// system gives all of them places at once. It may be so and not be seen.
+fn is_all(state: &State, runs: &[PageRun]) -> bool {
+    let pages: u64 = runs.iter().map(|run| run.count).sum();
+    state.dirty <= pages && pages <= AT_ONCE
 }
 
 /// Fails, once, if content is lost.
