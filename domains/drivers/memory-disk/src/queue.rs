@@ -48,7 +48,7 @@ impl Lanes {
         disk: &Arc<Disk>,
         raiser: Option<Handle<dyn Raiser>>,
     ) -> Result<Handle<dyn BlockQueue>, BlockError> {
-        let book = Book::passing_barriers_on(REQUESTS).map_err(|_| RpcError::NoMemory)?;
+        let book = Book::passing_barriers_on(REQUESTS, ()).map_err(|_| RpcError::NoMemory)?;
         let lane = Lane {
             views: [const { None }; SLOTS],
             book,

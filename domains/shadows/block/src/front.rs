@@ -73,6 +73,22 @@ struct Asked {
     is_member: bool,
 }
 
+const BLANK: Asked = Asked {
+    request: NO_REQUEST,
+    is_counted: false,
+    is_member: false,
+};
+
+/// What became of an attempt to take the driver's answers.
+enum Gathered {
+    /// It has no more.
+    All,
+    /// It may have more.
+    Some,
+    /// It is lost.
+    Lost,
+}
+
 /// What a submitter has opened.
 pub struct Front {
     pub id: u64,
@@ -112,7 +128,7 @@ impl Front {
     /// # Errors
     /// [`RpcError::NoMemory`].
     pub fn new(raiser: Option<Arc<Handle<dyn Raiser>>>) -> RpcResult<Self> {
-        let book = Book::passing_barriers_on(REQUESTS).map_err(|_| RpcError::NoMemory)?;
+        let book = Book::passing_barriers_on(REQUESTS, BLANK).map_err(|_| RpcError::NoMemory)?;
         let group = Group::new(GROUP).map_err(|_| RpcError::NoMemory)?;
         Ok(Front {
             id: 0,
@@ -139,6 +155,26 @@ impl Front {
         Some(back)
     }
 
+    /// Enters requests as far as there is room, and hands them on if the gate `is_open`; how many
+    /// were entered, and whether the back lives.
+    pub fn submit(&mut self, requests: &[BlockRequest], is_open: bool) -> (u32, bool) {
+        // Where nothing else waits, the batch is what is handed on.
+        let is_next = !self.book.has_waiting() && !self.has_group();
+        let count = self.enter(requests);
+        let lives = match (&self.back, is_next) {
+            _ if !is_open => true,
+            (Some(back), true) => match hand_on(back, &self.batch, count) {
+                Some(taken) => {
+                    self.book.give_waiting(taken as usize);
+                    true
+                }
+                None => false,
+            },
+            _ => self.pump(),
+        };
+        (count, lives)
+    }
+
     /// Hands on what waits. Whether the back lives.
     pub fn pump(&mut self) -> bool {
         self.begin_members();
@@ -155,20 +191,12 @@ impl Front {
                 };
                 count += 1;
             }
-            if count == 0 {
+            let Some(taken) = hand_on(back, &self.batch, count) else {
+                return false;
+            };
+            self.book.give_waiting(taken as usize);
+            if taken < count || count < BATCH as u32 {
                 return true;
-            }
-            match back.queue.submit(&self.batch, count) {
-                Ok(taken) if taken > count => return false,
-                Ok(taken) => {
-                    self.book.give_waiting(taken as usize);
-                    if taken < count || count < BATCH as u32 {
-                        return true;
-                    }
-                }
-                Err(error) if is_lost(&back.queue, &error) => return false,
-                // For want of memory, perhaps: it is tried again with the next call.
-                Err(_) => return true,
             }
         }
     }
@@ -192,67 +220,99 @@ impl Front {
         back.is_some_and(|back| back.queue.unregister(slot).is_err())
     }
 
-    /// Takes all answers that the driver has. Whether that lives.
-    pub fn gather(&mut self) -> Result<bool, QueueError> {
-        while let Some(back) = &self.back {
-            let room = match self.room.take() {
-                Some(room) => room,
-                None => RVec::filled(NO_ANSWER, BATCH)?,
-            };
-            let (room, count) = match back.queue.completions(room) {
-                Ok((room, count)) => (room, count as usize),
-                Err(error) if is_lost(&back.queue, &error) => return Ok(false),
-                Err(error) => return Err(error),
-            };
-            if room.len() != BATCH || count > BATCH {
-                log!("the driver gives {count} answers in room for {BATCH}");
-                return Ok(false);
-            }
-            let failed = |answer: &BlockCompletion| answer.outcome != BlockOutcome::Done;
-            let is_lost = room[..count].iter().any(failed) && is_dead(&back.queue);
-            let lives = self.note(&room[..count], is_lost);
-            self.room = Some(room);
-            if !lives || count < BATCH {
-                return Ok(lives);
+    /// Takes all answers that the driver has. As many as there is `room` for go straight there, if
+    /// none was kept before; the rest is kept. How many went there, and whether the driver lives.
+    pub fn gather(&mut self, room: &mut [BlockCompletion]) -> Result<(u32, bool), QueueError> {
+        let room = match self.has_answers() {
+            true => &mut [],
+            false => room,
+        };
+        let mut used = 0;
+        loop {
+            match self.gather_some(&mut room[used..]) {
+                Ok((more, Gathered::Some)) => used += more,
+                Ok((more, gathered)) => {
+                    let lives = !matches!(gathered, Gathered::Lost);
+                    return Ok(((used + more) as u32, lives));
+                }
+                Err(error) if used == 0 => return Err(error),
+                // What went there must not be lost by it: the next call comes upon it.
+                Err(_) => return Ok((used as u32, true)),
             }
         }
-        Ok(true)
     }
 
-    /// Notes what the driver answers, and whether it is to be kept. Of a driver that is lost only
-    /// those answers count that say that something was done.
-    fn note(&mut self, answers: &[BlockCompletion], is_lost: bool) -> bool {
-        let mut lives = !is_lost;
-        for BlockCompletion { tag, outcome } in answers {
-            let counts = !is_lost || *outcome == BlockOutcome::Done;
-            if counts && self.answer(*tag, *outcome).is_none() {
-                log!("the driver answers request {tag}, which it does not have");
+    /// Takes as many answers as there may be in one call; how many went to `room`.
+    fn gather_some(&mut self, to: &mut [BlockCompletion]) -> Result<(usize, Gathered), QueueError> {
+        let Some(back) = &self.back else {
+            return Ok((0, Gathered::All));
+        };
+        let room = match self.room.take() {
+            Some(room) => room,
+            None => RVec::filled(NO_ANSWER, BATCH)?,
+        };
+        let (room, count) = match back.queue.completions(room) {
+            Ok((room, count)) => (room, count as usize),
+            Err(error) if is_lost(&back.queue, &error) => return Ok((0, Gathered::Lost)),
+            Err(error) => return Err(error),
+        };
+        if room.len() != BATCH || count > BATCH {
+            log!("the driver gives {count} answers in room for {BATCH}");
+            return Ok((0, Gathered::Lost));
+        }
+        let (used, lives) = self.note(&room[..count], to);
+        self.room = Some(room);
+        let gathered = match count {
+            _ if !lives => Gathered::Lost,
+            BATCH => Gathered::Some,
+            _ => Gathered::All,
+        };
+        Ok((used, gathered))
+    }
+
+    /// Notes what the driver answers: how many answers went to `room`, and whether the driver is to
+    /// be kept. Of one that is lost only those count that say that something was done.
+    fn note(&mut self, answers: &[BlockCompletion], room: &mut [BlockCompletion]) -> (usize, bool) {
+        let Front {
+            book,
+            slots,
+            group,
+            back,
+            ..
+        } = self;
+        let length = room.len();
+        let (mut places, mut lives, mut is_lost) = (room.iter_mut(), true, None);
+        for &BlockCompletion {
+            tag: number,
+            outcome,
+        } in answers
+        {
+            let mut ask = || back.as_ref().is_none_or(|back| is_dead(&back.queue));
+            if outcome != BlockOutcome::Done && *is_lost.get_or_insert_with(&mut ask) {
+                lives = false;
+                continue;
+            }
+            let settled = book.settle(number, |tag, asked| {
+                if asked.is_member {
+                    member_ended(group, slots, outcome);
+                    return None;
+                }
+                if asked.is_counted {
+                    release(slots, asked.request.slot);
+                }
+                let Some(place) = places.next() else {
+                    return Some(outcome);
+                };
+                *place = BlockCompletion { tag, outcome };
+                None
+            });
+            if settled.is_err() {
+                log!("the driver answers request {number}, which it does not have");
                 lives = false;
             }
         }
-        lives
-    }
-
-    /// The driver's answer to the request with this number.
-    fn answer(&mut self, number: u64, outcome: BlockOutcome) -> Option<()> {
-        let (mut is_member, slots) = (false, &mut self.slots);
-        let settled = self.book.settle(number, |asked| {
-            if asked.is_counted {
-                release(slots, asked.request.slot);
-            }
-            is_member = asked.is_member;
-            (!is_member).then_some(outcome)
-        });
-        settled.ok()?;
-        if is_member {
-            let failure = Some(outcome).filter(|outcome| *outcome != BlockOutcome::Done);
-            self.group.ended(failure);
-            if !self.group.is_open() {
-                let members = self.group.members().filter(|it| has_data(it));
-                members.for_each(|request| release(&mut self.slots, request.slot));
-            }
-        }
-        Some(())
+        book.forget_settled();
+        (length - places.len(), lives)
     }
 
     /// Fills `room` from its start with answers that were not taken; how many.
@@ -271,9 +331,14 @@ impl Front {
         count
     }
 
+    /// Whether there are answers that were not taken, but for a group's.
+    fn has_answers(&self) -> bool {
+        self.book.answers() > 0
+    }
+
     /// Whom to tell of answers that were not taken, if there are some.
     pub fn whom_to_tell(&self) -> Option<Arc<Handle<dyn Raiser>>> {
-        self.raiser.clone().filter(|_| self.book.answers() > 0)
+        self.raiser.clone().filter(|_| self.has_answers())
     }
 
     /// Whether the driver has requests.
@@ -342,21 +407,65 @@ impl Front {
         }
     }
 
-    /// Enters a request. Its slot, if it names one that has something, stays as it is. One with a
+    /// Enters requests as far as there is room, and puts them as they were entered into the batch;
+    /// how many. The slot of each, if it names one that has something, stays as it is. One with a
     /// barrier waits for a group that is not done, all of which comes before it.
-    pub fn enter(&mut self, request: &BlockRequest) -> bool {
-        if self.book.room() == 0 || request.barrier && self.has_group() {
-            return false;
-        }
-        let slot = self.slots.get_mut(request.slot as usize);
-        let slot = slot.and_then(Option::as_mut).filter(|_| has_data(request));
-        let is_counted = slot.map(|slot| slot.uses += 1).is_some();
-        let asked = Asked {
-            request: *request,
-            is_counted,
-            is_member: false,
+    fn enter(&mut self, requests: &[BlockRequest]) -> u32 {
+        let requests = match self.has_group() {
+            true => requests.split(|request| request.barrier).next(),
+            false => Some(requests),
         };
-        self.book.enter(request.tag, request.barrier, asked).is_ok()
+        let requests = requests.unwrap_or_default();
+        let Front {
+            book, slots, batch, ..
+        } = self;
+        let mut places = batch.iter_mut();
+        let count = book.enter_all(requests, |request, number| {
+            let slot = slots.get_mut(request.slot as usize);
+            let slot = slot.and_then(Option::as_mut).filter(|_| has_data(request));
+            let is_counted = slot.map(|slot| slot.uses += 1).is_some();
+            if let Some(place) = places.next() {
+                *place = BlockRequest {
+                    tag: number,
+                    ..*request
+                };
+            }
+            let asked = Asked {
+                request: *request,
+                is_counted,
+                is_member: false,
+            };
+            (request.tag, request.barrier, asked)
+        });
+        count as u32
+    }
+}
+
+/// Has the driver carry out the first `count` of a batch; how many it takes. `None`: it is lost.
+fn hand_on(back: &Back, batch: &RVec<BlockRequest>, count: u32) -> Option<u32> {
+    if count == 0 {
+        return Some(0);
+    }
+    match back.queue.submit(batch, count) {
+        Ok(taken) => (taken <= count).then_some(taken),
+        Err(error) if is_lost(&back.queue, &error) => None,
+        // For want of memory, perhaps: it is tried again with the next call.
+        Err(_) => Some(0),
+    }
+}
+
+/// A request of the group has ended.
+#[inline(never)]
+fn member_ended(
+    group: &mut Group<BlockRequest, BlockOutcome>,
+    slots: &mut [Option<Slot>; SLOTS],
+    outcome: BlockOutcome,
+) {
+    let failure = Some(outcome).filter(|outcome| *outcome != BlockOutcome::Done);
+    group.ended(failure);
+    if !group.is_open() {
+        let members = group.members().filter(|it| has_data(it));
+        members.for_each(|request| release(slots, request.slot));
     }
 }
 

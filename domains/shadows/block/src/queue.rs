@@ -82,9 +82,7 @@ impl BlockQueue for Queue {
         let batch = batch.ok_or(QueueError::BadCount)?;
         let pass = self.way.passage.try_enter();
         self.with(|front| {
-            let taken = batch.iter().take_while(|request| front.enter(request));
-            let taken = taken.count() as u32;
-            let lives = pass.is_none() || front.pump();
+            let (taken, lives) = front.submit(batch, pass.is_some());
             (Ok(taken), !lives)
         })
     }
@@ -110,14 +108,17 @@ impl BlockQueue for Queue {
     ) -> Result<(RVec<BlockCompletion>, u32), QueueError> {
         let pass = self.way.passage.try_enter();
         let count = self.with(|front| {
-            let lives = match pass {
-                None => Ok(true),
-                Some(_) => front.gather().map(|lives| lives && front.pump()),
+            let gathered = match pass {
+                None => Ok((0, true)),
+                Some(_) => front.gather(&mut room),
             };
-            match lives {
-                Ok(lives) => (Ok(front.take(&mut room)), !lives),
-                Err(error) => (Err(error), false),
-            }
+            let (count, lives) = match gathered {
+                Ok(gathered) => gathered,
+                Err(error) => return (Err(error), false),
+            };
+            let lives = lives && (pass.is_none() || front.pump());
+            let rest = room.get_mut(count as usize..).unwrap_or_default();
+            (Ok(count + front.take(rest)), !lives)
         })?;
         Ok((room, count))
     }

@@ -344,7 +344,7 @@ impl Volume {
         // What fails for want of memory is tried again.
         let lives = match pass {
             None => true,
-            Some(_) => front.gather().unwrap_or(true) && front.pump(),
+            Some(_) => front.gather(&mut []).map_or(true, |it| it.1) && front.pump(),
         };
         let lost = if lives { None } else { front.lose() };
         let is_over = front.is_dead || !front.has_group();
@@ -386,7 +386,7 @@ impl Volume {
             return;
         }
         // It may have its answer, and nobody has looked.
-        let mut lives = front.gather().unwrap_or(true) && front.pump();
+        let mut lives = front.gather(&mut []).map_or(true, |it| it.1) && front.pump();
         if lives && front.oldest() == oldest {
             log!("the driver has lost a request: it is replaced");
             lives = false;

@@ -41,23 +41,14 @@ mod tests;
 pub mod tickets;
 
 use alloc::collections::{TryReserveError, VecDeque};
-
-/// How far a request has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// It is nobody's yet.
-    Waiting,
-    /// The carrier has it.
-    Given,
-    /// It has its answer.
-    Answered,
-}
+use alloc::vec::Vec;
 
 struct Entry<R> {
     tag: u64,
     request: R,
     is_barrier: bool,
-    state: State,
+    /// It has its answer. Else the carrier has it, if it is before the next to be given.
+    is_answered: bool,
 }
 
 /// The book has no room for another request.
@@ -70,12 +61,15 @@ pub struct NotGiven;
 
 /// Requests, and answers of the kind `A` that were not taken.
 pub struct Book<R, A> {
-    /// From the oldest without an answer on; those between that were answered stay until then.
-    entries: VecDeque<Entry<R>>,
-    /// The number of the first entry.
+    /// As many as the next power of two: a request lies where the last bits of its number say.
+    entries: Vec<Entry<R>>,
+    mask: u64,
+    /// The oldest without an answer; those between that were answered stay until it has one.
     first: u64,
     /// The number of the next entry to be given: no one from here on is given.
     next: u64,
+    /// The number of the next entry to come.
+    end: u64,
     /// Entries that the carrier has.
     given: usize,
     /// Entries that have no answer.
@@ -87,16 +81,25 @@ pub struct Book<R, A> {
     capacity: usize,
 }
 
-impl<R, A> Book<R, A> {
-    fn new(capacity: usize, keeps_barriers: bool) -> Result<Self, TryReserveError> {
-        let mut entries = VecDeque::new();
-        entries.try_reserve_exact(capacity)?;
+impl<R: Copy, A> Book<R, A> {
+    fn new(capacity: usize, keeps_barriers: bool, blank: R) -> Result<Self, TryReserveError> {
+        let places = capacity.next_power_of_two();
+        let mut entries = Vec::new();
+        entries.try_reserve_exact(places)?;
+        entries.resize_with(places, || Entry {
+            tag: 0,
+            request: blank,
+            is_barrier: false,
+            is_answered: true,
+        });
         let mut answers = VecDeque::new();
         answers.try_reserve_exact(capacity)?;
         Ok(Book {
             entries,
+            mask: places as u64 - 1,
             first: 0,
             next: 0,
+            end: 0,
             given: 0,
             open: 0,
             is_held: false,
@@ -106,26 +109,28 @@ impl<R, A> Book<R, A> {
         })
     }
 
-    /// An empty book for so many requests, whose barriers are kept here.
+    /// An empty book for so many requests, whose barriers are kept here. Where none is, there is
+    /// `blank`.
     ///
     /// # Errors
     /// There is not so much memory.
-    pub fn keeping_barriers(capacity: usize) -> Result<Self, TryReserveError> {
-        Self::new(capacity, true)
+    pub fn keeping_barriers(capacity: usize, blank: R) -> Result<Self, TryReserveError> {
+        Self::new(capacity, true, blank)
     }
 
-    /// An empty book for so many requests, whose barriers are the carrier's affair.
+    /// An empty book for so many requests, whose barriers are the carrier's affair. Where none is,
+    /// there is `blank`.
     ///
     /// # Errors
     /// There is not so much memory.
-    pub fn passing_barriers_on(capacity: usize) -> Result<Self, TryReserveError> {
-        Self::new(capacity, false)
+    pub fn passing_barriers_on(capacity: usize, blank: R) -> Result<Self, TryReserveError> {
+        Self::new(capacity, false, blank)
     }
 
     /// How many more requests can be entered now.
     #[inline]
     pub fn room(&self) -> usize {
-        let without_answer = self.capacity - self.entries.len();
+        let without_answer = self.capacity - (self.end - self.first) as usize;
         without_answer.min(self.capacity - self.open - self.answers.len())
     }
 
@@ -141,9 +146,8 @@ impl<R, A> Book<R, A> {
 
     /// The number of the oldest request that the carrier has.
     pub fn oldest(&self) -> Option<u64> {
-        let mut entries = self.entries.iter().zip(self.first..);
-        let oldest = entries.find(|(entry, _)| entry.state == State::Given);
-        oldest.map(|(_, number)| number)
+        // The first has no answer, and it is given before all others.
+        (self.next > self.first).then_some(self.first)
     }
 
     /// How many answers were not taken.
@@ -151,23 +155,44 @@ impl<R, A> Book<R, A> {
         self.answers.len()
     }
 
+    #[inline]
+    fn entry(&self, number: u64) -> Option<&Entry<R>> {
+        self.entries.get((number & self.mask) as usize)
+    }
+
     /// Enters a request.
     ///
     /// # Errors
     /// [`Full`]; nothing was done.
-    #[inline]
     pub fn enter(&mut self, tag: u64, is_barrier: bool, request: R) -> Result<(), Full> {
-        if self.room() == 0 {
-            return Err(Full);
+        match self.enter_all(&[()], |(), _| (tag, is_barrier, request)) {
+            0 => Err(Full),
+            _ => Ok(()),
         }
-        self.open += 1;
-        self.entries.push_back(Entry {
-            tag,
-            request,
-            is_barrier,
-            state: State::Waiting,
-        });
-        Ok(())
+    }
+
+    /// Enters requests as far as there is room, each as `make` says, which is told its number: its
+    /// tag, whether it is a barrier, and what it is. How many.
+    #[inline(always)]
+    pub fn enter_all<'q, Q>(
+        &mut self,
+        all: &'q [Q],
+        mut make: impl FnMut(&'q Q, u64) -> (u64, bool, R),
+    ) -> usize {
+        let count = all.len().min(self.room());
+        for (one, number) in all[..count].iter().zip(self.end..) {
+            let Some(place) = self.entries.get_mut((number & self.mask) as usize) else {
+                break;
+            };
+            let (tag, is_barrier, request) = make(one, number);
+            place.tag = tag;
+            place.request = request;
+            place.is_barrier = is_barrier;
+            place.is_answered = false;
+        }
+        self.end += count as u64;
+        self.open += count;
+        count
     }
 
     /// Answers a request that was never entered.
@@ -185,64 +210,65 @@ impl<R, A> Book<R, A> {
     /// The request that can be given next, and its number; `None` if there is none, or a barrier is
     /// in the way.
     pub fn peek(&mut self) -> Option<(u64, &R)> {
-        let index = self.next_index()?;
-        Some((self.next, &self.entries[index].request))
+        self.find_next()?;
+        Some((self.next, &self.entry(self.next)?.request))
     }
 
-    /// Where the request is that can be given next.
-    #[inline]
-    fn next_index(&mut self) -> Option<usize> {
-        loop {
-            let index = (self.next - self.first) as usize;
-            let entry = self.entries.get(index)?;
-            if entry.state == State::Answered {
-                self.next += 1;
-                continue;
+    /// Goes on to the request that can be given next, if there is one.
+    fn find_next(&mut self) -> Option<()> {
+        while self.next < self.end {
+            let (is_held, given) = (self.is_held, self.given);
+            let entry = self.entry(self.next)?;
+            if !entry.is_answered {
+                let waits = is_held || entry.is_barrier && given > 0;
+                return (!(self.keeps_barriers && waits)).then_some(());
             }
-            let waits = self.is_held || entry.is_barrier && self.given > 0;
-            return (!(self.keeps_barriers && waits)).then_some(index);
+            self.next += 1;
         }
+        None
     }
 
     /// Whether there may be requests that are not given.
     pub fn has_waiting(&self) -> bool {
-        self.next - self.first < self.entries.len() as u64
+        self.next < self.end
     }
 
     /// All that are not given, in their order, whatever barriers say: for a carrier that keeps
     /// them.
+    #[inline]
     pub fn waiting(&self) -> impl Iterator<Item = (u64, &R)> {
-        let from = (self.next - self.first) as usize;
-        let entries = self.entries.iter().skip(from).zip(self.next..);
-        let waiting = entries.filter(|(entry, _)| entry.state == State::Waiting);
-        waiting.map(|(entry, number)| (number, &entry.request))
+        let (entries, mask) = (&self.entries[..], self.mask);
+        (self.next..self.end).filter_map(move |number| {
+            let entry = entries.get((number & mask) as usize)?;
+            (!entry.is_answered).then_some((number, &entry.request))
+        })
     }
 
     /// Gives the request that [`peek`](Self::peek) shows. Without one nothing happens.
-    #[inline]
     pub fn give(&mut self) -> Option<(u64, &R)> {
-        let index = self.next_index()?;
-        let (entry, number) = (&mut self.entries[index], self.next);
-        entry.state = State::Given;
-        self.is_held = self.keeps_barriers && entry.is_barrier;
-        self.given += 1;
+        self.find_next()?;
+        let number = self.next;
         self.next += 1;
-        Some((number, &entry.request))
+        self.given += 1;
+        self.is_held = self.keeps_barriers && self.entry(number)?.is_barrier;
+        Some((number, &self.entry(number)?.request))
     }
 
     /// Gives the first `count` of those that [wait](Self::waiting), whatever barriers say.
     pub fn give_waiting(&mut self, count: usize) {
-        let from = (self.next - self.first) as usize;
+        let behind = (self.end - self.next) as usize;
+        if behind == self.open - self.given {
+            // None of them is answered.
+            let count = count.min(behind);
+            self.next += count as u64;
+            self.given += count;
+            return;
+        }
         let mut left = count;
-        for entry in self.entries.range_mut(from..) {
-            if left == 0 {
-                break;
-            }
+        while left > 0 && self.next < self.end {
+            let is_answered = self.entry(self.next).is_none_or(|it| it.is_answered);
             self.next += 1;
-            if entry.state == State::Waiting {
-                entry.state = State::Given;
-                left -= 1;
-            }
+            left -= usize::from(!is_answered);
         }
         self.given += count - left;
     }
@@ -251,51 +277,49 @@ impl<R, A> Book<R, A> {
     ///
     /// # Errors
     /// [`NotGiven`]: it does not have it. Nothing was done.
-    #[inline]
     pub fn complete(&mut self, number: u64, answer: A) -> Result<(), NotGiven> {
-        self.settle(number, |_| Some(answer))
+        self.settle(number, |_, _| Some(answer))?;
+        self.forget_settled();
+        Ok(())
     }
 
-    /// The carrier is done with a request. `answer` says what its answer is, if it has one of its
-    /// own.
+    /// The carrier is done with a request. `answer` sees its tag and what it was, and says what its
+    /// answer is, if that is to be kept until it is [taken](Self::take). The request has its place
+    /// until [`forget_settled`](Self::forget_settled), which must follow.
     ///
     /// # Errors
     /// As [`complete`](Self::complete).
-    #[inline]
+    // Inlined, as all that each request of a batch goes through.
+    #[inline(always)]
     pub fn settle(
         &mut self,
         number: u64,
-        answer: impl FnOnce(&R) -> Option<A>,
+        answer: impl FnOnce(u64, &R) -> Option<A>,
     ) -> Result<(), NotGiven> {
-        let index = number.checked_sub(self.first).ok_or(NotGiven)?;
-        let index = usize::try_from(index).map_err(|_| NotGiven)?;
-        let entry = self.entries.get_mut(index);
-        let entry = entry.filter(|entry| entry.state == State::Given);
-        let entry = entry.ok_or(NotGiven)?;
-        entry.state = State::Answered;
-        if let Some(answer) = answer(&entry.request) {
+        // What is not known is far behind the first, or before it, which is farther still.
+        let is_given = number.wrapping_sub(self.first) < self.next - self.first;
+        let entry = self.entries.get_mut((number & self.mask) as usize);
+        let Some(entry) = entry.filter(|entry| is_given && !entry.is_answered) else {
+            return Err(NotGiven);
+        };
+        entry.is_answered = true;
+        if let Some(answer) = answer(entry.tag, &entry.request) {
             self.answers.push_back((entry.tag, answer));
         }
         self.given -= 1;
         self.open -= 1;
         // A barrier that is kept is alone with the carrier.
         self.is_held = false;
-        if index == 0 {
-            self.forget_oldest();
-        }
         Ok(())
     }
 
-    /// Forgets the oldest, which was answered, and those behind it that were.
-    #[inline]
-    fn forget_oldest(&mut self) {
-        let answered = |entry: &Entry<R>| entry.state == State::Answered;
-        loop {
-            self.entries.pop_front();
+    /// Forgets the oldest requests, as far as they were answered.
+    pub fn forget_settled(&mut self) {
+        if self.open == 0 {
+            self.first = self.end;
+        }
+        while self.first < self.end && self.entry(self.first).is_some_and(|it| it.is_answered) {
             self.first += 1;
-            if !self.entries.front().is_some_and(answered) {
-                break;
-            }
         }
         self.next = self.next.max(self.first);
     }
@@ -308,29 +332,23 @@ impl<R, A> Book<R, A> {
 
     /// The carrier is gone: what it had waits for the next one. How many that are.
     pub fn again(&mut self) -> usize {
-        let back = self.given;
-        for entry in &mut self.entries {
-            if entry.state == State::Given {
-                entry.state = State::Waiting;
-            }
-        }
         self.next = self.first;
-        self.given = 0;
         self.is_held = false;
-        back
+        core::mem::take(&mut self.given)
     }
 
     /// Answers all requests that have no answer, in their order.
     pub fn end(&mut self, answer: impl Fn(&R) -> A) {
-        self.first += self.entries.len() as u64;
-        self.next = self.first;
-        self.given = 0;
-        self.open = 0;
-        self.is_held = false;
-        for entry in self.entries.drain(..) {
-            if entry.state != State::Answered {
+        for number in self.first..self.end {
+            let entry = self.entries.get((number & self.mask) as usize);
+            if let Some(entry) = entry.filter(|entry| !entry.is_answered) {
                 self.answers.push_back((entry.tag, answer(&entry.request)));
             }
         }
+        self.first = self.end;
+        self.next = self.end;
+        self.given = 0;
+        self.open = 0;
+        self.is_held = false;
     }
 }

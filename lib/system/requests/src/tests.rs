@@ -9,11 +9,11 @@ use std::vec::Vec;
 type Plain = Book<u32, char>;
 
 fn book(capacity: usize) -> Plain {
-    Book::keeping_barriers(capacity).expect("the host has memory")
+    Book::keeping_barriers(capacity, 0).expect("the host has memory")
 }
 
 fn passing(capacity: usize) -> Plain {
-    Book::passing_barriers_on(capacity).expect("the host has memory")
+    Book::passing_barriers_on(capacity, 0).expect("the host has memory")
 }
 
 /// Gives all that can be given: their numbers.
@@ -316,5 +316,41 @@ fn random_steps_end_as_in_the_model() {
         for _ in 0..400 {
             step(&mut book, &mut model, &mut random);
         }
+    }
+}
+
+#[test]
+fn many_are_entered_as_far_as_there_is_room() {
+    let mut book = passing(3);
+    let mut numbers = Vec::new();
+    let mut make = |tag: &u64, number| {
+        numbers.push(number);
+        (*tag, false, *tag as u32)
+    };
+    assert_eq!(book.enter_all(&[5, 6, 7, 8, 9], &mut make), 3);
+    assert_eq!(book.enter_all(&[9], &mut make), 0);
+    assert_eq!(numbers, [0, 1, 2], "nothing is asked that has no room");
+    assert_eq!((book.open(), book.room()), (3, 0));
+    let waiting: Vec<_> = book.waiting().map(|(number, it)| (number, *it)).collect();
+    assert_eq!(waiting, [(0, 5), (1, 6), (2, 7)]);
+}
+
+#[test]
+fn an_answer_that_is_not_kept_takes_no_room() {
+    let mut book = passing(2);
+    for round in 0..9 {
+        assert_eq!(book.enter(round, false, 70 + round as u32), Ok(()));
+        book.give_waiting(1);
+        let mut seen = None;
+        let settled = book.settle(round, |tag, request| {
+            seen = Some((tag, *request));
+            None
+        });
+        assert_eq!((settled, seen), (Ok(()), Some((round, 70 + round as u32))));
+        assert_eq!(book.settle(round, |_, _| Some('x')), Err(NotGiven));
+        assert_eq!((book.room(), book.open()), (1, 0), "its place is taken");
+        book.forget_settled();
+        assert_eq!((book.answers(), book.room()), (0, 2));
+        assert_eq!(book.settle(round, |_, _| Some('x')), Err(NotGiven));
     }
 }

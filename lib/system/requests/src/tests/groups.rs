@@ -104,7 +104,7 @@ struct Way {
 impl Way {
     fn new(broken: Broken) -> Self {
         Way {
-            book: Book::passing_barriers_on(5).expect("the host has memory"),
+            book: Book::passing_barriers_on(5, 0).expect("the host has memory"),
             group: Group::new(MEMBERS as usize).expect("the host has memory"),
             driver: Vec::new(),
             disk: std::vec![0; MEMBERS as usize],
@@ -140,10 +140,11 @@ impl Way {
             self.disk[member as usize] = self.number;
             self.done.push(member);
         }
-        if self.book.settle(number, |_| None).is_ok() {
+        if self.book.settle(number, |_, _| None).is_ok() {
             let failure = (fails && self.broken != Broken::NoEnd).then_some(());
             self.group.ended(failure);
         }
+        self.book.forget_settled();
     }
 
     fn driver_dies(&mut self) {
@@ -164,7 +165,7 @@ impl Way {
                 break;
             }
         }
-        self.book = Book::passing_barriers_on(5).expect("the host has memory");
+        self.book = Book::passing_barriers_on(5, 0).expect("the host has memory");
         self.group = Group::new(MEMBERS as usize).expect("the host has memory");
         self.driver.clear();
     }
